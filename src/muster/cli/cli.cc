@@ -1,0 +1,27 @@
+#include "muster/cli/cli.h"
+
+#include <cstdio>
+
+#include "CLI/CLI.hpp"
+
+namespace muster::cli {
+
+void FailUnlessOk(const absl::Status& status) {
+  if (!status.ok()) throw VerbFailed{status};
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Muster: distributed training where the data lives", "muster");
+  app.require_subcommand(1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const VerbFailed& failure) {
+    std::fprintf(stderr, "muster: %s\n", std::string(failure.status.message()).c_str());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace muster::cli

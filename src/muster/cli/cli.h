@@ -1,0 +1,25 @@
+// The command line: `muster VERB ...`, one file a verb (verb_<name>.cc).
+// Exit codes: 0 done, 1 failed, 2 wrong use.
+#pragma once
+
+#include "absl/status/status.h"
+
+#include "CLI/App.hpp"
+
+namespace muster::cli {
+
+int Main(int argc, char** argv);
+
+// Each adds its subcommand to `app`; its work runs in the subcommand's callback, whose failure is
+// thrown as VerbFailed.
+void AddRecords(CLI::App& app);
+void AddSample(CLI::App& app);
+
+struct VerbFailed {
+  absl::Status status;
+};
+
+// Throws VerbFailed unless OK: the end of a verb's callback.
+void FailUnlessOk(const absl::Status& status);
+
+}  // namespace muster::cli

@@ -1,0 +1,68 @@
+// BatchReader: source -> (shuffle) -> decode -> batches of Columns, with a position that can be
+// saved between any two batches and continued exactly.
+//
+// Shuffle (docs/data.md): chunks in a seeded order, a seeded permutation inside each, `open_chunks`
+// of them open at a time; the next record comes from an open chunk drawn with probability in
+// proportion to the records it has left. All random numbers are counter-based on (seed, epoch,
+// chunk), so that a position is the epoch, the next chunk and a cursor for each open chunk.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/data/source.h"
+#include "muster/formats/columns.h"
+
+namespace muster::data {
+
+struct ReaderSpec {
+  int batch_size = 128;
+  bool shuffle = false;
+  uint64_t seed = 0;
+  int open_chunks = 16;
+  int64_t epochs = 1;           // <= 0: for ever
+  bool drop_remainder = false;  // of each epoch's last, smaller batch
+  uint64_t max_bad_records =
+      0;  // rows that do not fit the schema are skipped and counted up to this
+};
+
+// Where a reader stands: plain data, printable (docs/formats/position.md), equal when equal.
+struct Position {
+  struct Cursor {
+    uint32_t ordinal = 0;   // place of the chunk in the epoch's order
+    uint64_t consumed = 0;  // records taken from it
+    friend bool operator==(const Cursor&, const Cursor&) = default;
+  };
+  uint64_t source_fingerprint = 0;
+  uint64_t seed = 0;
+  int64_t epoch = 0;
+  uint64_t emitted = 0;  // records taken this epoch
+  uint32_t next_ordinal = 0;
+  std::vector<Cursor> open;
+  uint64_t bad_records = 0;
+  friend bool operator==(const Position&, const Position&) = default;
+};
+std::string SerializePosition(const Position& position);
+absl::StatusOr<Position> ParsePosition(std::string_view bytes);
+
+// One owner thread.
+class BatchReader {
+ public:
+  // Keeps `source`. FAILED_PRECONDITION when `start` belongs to other data or another seed.
+  static absl::StatusOr<std::unique_ptr<BatchReader>> Create(
+      std::shared_ptr<const RecordSource> source, const formats::Schema& schema,
+      const ReaderSpec& spec, const Position* start = nullptr);
+  virtual ~BatchReader() = default;
+  // Replaces *columns with the next batch (at most batch_size rows, fewer at an epoch's end); false
+  // when all epochs are done. Errors name file, record offset, column and value.
+  virtual absl::StatusOr<bool> Next(formats::Columns* columns) = 0;
+  // Behind the batch last returned.
+  virtual Position position() const = 0;
+  // Of the batch last returned, counted from 0.
+  virtual int64_t epoch() const = 0;
+};
+
+}  // namespace muster::data

@@ -1,0 +1,98 @@
+// Engine: a model as a pure function of weights and a batch. It owns no weights, no slots and no
+// statistics: those belong to the trainer, who keeps, replicates or serves them.
+// Members: native/ (graph of layers); later tensorflow/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/features/batch.h"
+
+namespace muster::engine {
+
+enum class VariableKind {
+  kDense,  // read whole, its gradient is dense
+  kTable,  // rows x cols, read by ids; its gradient is a list of rows
+  kState,  // BatchNorm's moving statistics: not trained, see GradientSink::Statistic
+};
+
+struct Initializer {
+  enum class Kind { kConstant, kGlorotUniform, kTruncatedNormal } kind = Kind::kConstant;
+  double value = 0;  // the constant, or the standard deviation
+};
+
+struct VariableSpec {
+  std::string name;  // as in the checkpoint
+  VariableKind kind = VariableKind::kDense;
+  std::vector<int64_t> shape;  // [n] or [rows, cols]
+  Initializer initializer;
+  int group = 0;        // which of the model's optimizers trains it
+  double momentum = 0;  // kState: new = momentum * old + (1 - momentum) * batch statistic
+  int64_t elements() const;
+};
+
+// One variable's memory, not owned, 64-byte aligned. For a table, `rows` may be a block (see
+// IdList).
+struct VariableView {
+  float* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+// What a step needs besides weights and batch. Random numbers (dropout) are a function of
+// (seed, step, replica, layer) only.
+struct StepContext {
+  uint64_t seed = 0;
+  int64_t step = 0;  // the global step before this one
+  uint32_t replica = 0;
+  // Gradients and loss are sums over rows divided by this; 0: the batch's own rows (or sum of
+  // weights). A trainer that spreads one batch over replicas gives the whole batch's.
+  double denominator = 0;
+};
+
+// Takes each gradient as soon as it is ready, on the thread that called Step, in an order that is
+// the same at every step. When a call comes, the engine does not read that variable again in this
+// step: the sink may update it at once. Spans are valid during the call only.
+class GradientSink {
+ public:
+  virtual ~GradientSink() = default;
+  virtual void Dense(int variable, std::span<const float> gradient) = 0;
+  // `rows` are distinct, in order of first appearance in the batch; gradient is rows.size() x cols:
+  // the sum over all appearances.
+  virtual void Rows(int variable, std::span<const int32_t> rows,
+                    std::span<const float> gradient) = 0;
+  // kState: this batch's mean or variance.
+  virtual void Statistic(int variable, std::span<const float> value) = 0;
+};
+
+struct StepResult {
+  double loss = 0;       // over the batch, with regularisation: what is minimised
+  double data_loss = 0;  // without
+};
+
+// Predictions for a batch: `logits` rows x logits_dimension.
+struct Forward {
+  std::vector<float> logits;
+  double loss_sum = 0;  // sum over rows (weighted) when the batch has labels
+};
+
+// One owner thread (Step and Predict use inner threads of their own).
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual std::span<const VariableSpec> variables() const = 0;
+  virtual int logits_dimension() const = 0;
+  // `weights` in the order of variables(). INVALID_ARGUMENT for labels that do not fit the head
+  // (naming the row); FAILED_PRECONDITION "loss is NaN at step N" before any gradient was given.
+  virtual absl::StatusOr<StepResult> Step(std::span<const VariableView> weights,
+                                          const features::FeatureBatch& batch,
+                                          const StepContext& context, GradientSink& sink) = 0;
+  // Inference: dropout off, BatchNorm with its moving statistics. Replaces *out.
+  virtual absl::Status Predict(std::span<const VariableView> weights,
+                               const features::FeatureBatch& batch, Forward* out) = 0;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,111 @@
+// GraphBuilder: layers put together to a native Engine. Canned models (model/) and users' own
+// model functions are composed of the same calls.
+//
+//   GraphBuilder graph;
+//   auto x = graph.Concat({graph.DenseInput(0, 1), graph.EmbeddingBag({...})});
+//   auto h = graph.Dense(x, {.name = "dnn/hiddenlayer_0", .units = 100,
+//                            .activation = Activation::kRelu});
+//   auto logits = graph.Dense(h, {.name = "dnn/logits", .units = 1});
+//   MUSTER_ASSIGN_OR_RETURN(auto engine, std::move(graph).Finish(logits, NewBinaryHead(),
+//   options));
+//
+// Each layer has a file (dense.cc, linear.cc, embedding.cc, batch_norm.cc, dropout.cc, ...) with
+// forward and backward, and a numerical gradient check. Matrices are row-major, rows x columns.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/engine/engine.h"
+#include "muster/engine/native/head.h"
+#include "muster/features/column.h"
+
+namespace muster::engine::native {
+
+enum class Activation { kNone, kRelu, kTanh, kSigmoid };
+
+using Node = int;  // a matrix in the graph
+
+struct DenseOptions {
+  std::string name;  // variables NAME/kernel [in, units] and NAME/bias [units]
+  int units = 0;
+  Activation activation = Activation::kNone;
+  bool bias = true;
+  Initializer kernel_initializer{Initializer::Kind::kGlorotUniform, 0};
+  double l1 = 0,
+         l2 = 0;  // adds l1 * sum|w| + l2 * sum w^2 of the kernel to the loss (Keras's rule)
+  int group = 0;
+};
+
+struct EmbeddingOptions {
+  std::string name;  // the variable [rows, dimension]
+  int id_list = 0;   // of FeatureBatch::id_lists
+  int64_t rows = 0;
+  int dimension = 0;
+  features::Combiner combiner = features::Combiner::kMean;
+  Initializer initializer;
+  int group = 0;
+};
+
+// sum over tables of their rows' weights + dense columns * weights + bias: TensorFlow's
+// LinearModel.
+struct LinearOptions {
+  struct Table {
+    std::string name;  // the variable [rows, 1]
+    int id_list = 0;
+    int64_t rows = 0;
+  };
+  struct DenseWeights {
+    std::string name;  // the variable [width, 1]
+    int dense = 0;     // of FeatureBatch::dense
+    int width = 1;
+  };
+  std::vector<Table> tables;  // combined by sum
+  std::vector<DenseWeights> dense;
+  std::string bias_name;  // the variable [1]; "" for none
+  int group = 0;
+};
+
+struct BatchNormOptions {
+  std::string name;  // NAME/gamma, beta, moving_mean, moving_variance
+  double momentum = 0.99;
+  double epsilon = 1e-3;
+  int group = 0;
+};
+
+struct EngineOptions {
+  // Sub-batches computed in parallel; sums are taken in the order of the sub-batches, so that the
+  // same count gives the same bytes. A batch is cut into `threads` nearly equal runs of rows.
+  int threads = 1;
+};
+
+class GraphBuilder {
+ public:
+  GraphBuilder();
+  ~GraphBuilder();
+  GraphBuilder(GraphBuilder&&) noexcept;
+
+  Node DenseInput(int dense, int width);  // of FeatureBatch::dense
+  Node EmbeddingBag(const EmbeddingOptions& options);
+  Node Concat(const std::vector<Node>& parts);
+  Node Dense(Node input, const DenseOptions& options);
+  Node Linear(const LinearOptions& options);  // rows x 1
+  Node BatchNorm(Node input, const BatchNormOptions& options);
+  Node Dropout(Node input, double rate);  // scaled by 1 / (1 - rate) in training
+  Node Activate(Node input, Activation activation);
+  Node Add(Node a, Node b);
+
+  // Errors of composition (a node used twice where that has no gradient rule, unequal widths, a
+  // variable name given twice, no units) are collected and returned here: INVALID_ARGUMENT.
+  absl::StatusOr<std::unique_ptr<Engine>> Finish(Node logits, std::unique_ptr<Head> head,
+                                                 EngineOptions options = {}) &&;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace muster::engine::native

@@ -1,0 +1,33 @@
+// FeatureBatch: what an engine eats. Dense columns as floats, categorical columns as ids.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace muster::features {
+
+// Ids of one categorical column. Either one slot a row (offsets empty; -1: the row has no id) or
+// lists (ids of row r are [offsets[r], offsets[r+1])). They index the rows of whatever block of a
+// table the engine is given: locally the whole table, from a parameter server the touched rows.
+struct IdList {
+  std::vector<int32_t> ids;
+  std::vector<uint32_t> offsets;
+  bool one_per_row() const { return offsets.empty(); }
+};
+
+// rows x width, row-major.
+struct DenseColumn {
+  int width = 1;
+  std::vector<float> values;
+};
+
+struct FeatureBatch {
+  int rows = 0;
+  std::vector<DenseColumn> dense;  // in the order of FeatureTransform's dense requests
+  std::vector<IdList> id_lists;    // in the order of its categorical requests
+  std::vector<float> labels;       // rows; empty when labels were not asked for
+  std::vector<float> weights;      // rows; empty: all 1
+};
+
+}  // namespace muster::features

@@ -1,0 +1,56 @@
+// Columns: some rows of a table, a column at a time; what decoders fill and features read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "muster/formats/schema.h"
+
+namespace muster::formats {
+
+// The values of one field. Exactly one of the vectors is used, by the field's type.
+struct Column {
+  std::vector<int64_t> ints;
+  std::vector<float> floats;
+  std::vector<std::string_view> strings;  // into memory that Columns::keep_alive owns
+  // Lists only: values of row r are [offsets[r], offsets[r+1]); rows + 1 entries, the first 0.
+  std::vector<uint32_t> offsets;
+};
+
+// Rows of `schema`'s fields. Reused from batch to batch: Clear() keeps the capacity.
+// One owner thread at a time.
+class Columns {
+ public:
+  explicit Columns(const Schema& schema);
+
+  void Clear();
+
+  int rows() const { return rows_; }
+  const std::vector<Column>& columns() const { return columns_; }
+  const Column& column(int i) const { return columns_[i]; }
+
+  // For decoders: append one value a scalar column and one list a list column, then AddRow().
+  Column& mutable_column(int i) { return columns_[i]; }
+  void AddRow();
+  // Undoes appends since the last AddRow(): a bad row leaves nothing behind.
+  void DropPartialRow();
+
+  // Keeps memory that string values point into until Clear().
+  void KeepAlive(std::shared_ptr<const void> memory);
+  // A copy of bytes that lives as long as this batch's rows: for unescaped CSV cells and defaults.
+  std::string_view Store(std::string_view bytes);
+
+ private:
+  std::vector<ValueType> types_;
+  std::vector<bool> lists_;
+  std::vector<Column> columns_;
+  std::vector<std::shared_ptr<const void>> keep_alive_;
+  std::vector<std::unique_ptr<char[]>> blocks_;  // storage of Store()
+  size_t block_left_ = 0;
+  char* block_next_ = nullptr;
+  int rows_ = 0;
+};
+
+}  // namespace muster::formats

@@ -1,0 +1,54 @@
+// TensorBoard event files: TFRecords of tensorflow.Event protobufs; the first says "brain.Event:2".
+// docs/formats/event.md; source: tensorflow/core/util/{event.proto,events_writer.h}.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/base/status.h"
+#include "muster/io/file_system.h"
+
+namespace muster::formats {
+
+using Scalar = std::pair<std::string, float>;  // tag, value
+
+// Appends events to FOLDER/events.out.tfevents.<seconds>.<host><suffix>, made at the first event.
+// One owner thread.
+class EventWriter {
+ public:
+  EventWriter(io::FileSystem& files, std::string folder, const Clock& clock,
+              std::string suffix = "");
+  ~EventWriter();
+  // simple_value summaries, all at one step.
+  absl::Status WriteScalars(int64_t step, const std::vector<Scalar>& scalars);
+  absl::Status Flush();
+  absl::Status Close();
+
+ private:
+  absl::Status Write(int64_t step, std::string_view field, std::string_view payload);
+  absl::Status Open();
+
+  struct File;
+  io::FileSystem& files_;
+  std::string folder_;
+  const Clock& clock_;
+  std::string suffix_;
+  std::unique_ptr<File> file_;
+};
+
+// What a reader of our own files needs (best exporter, tests): scalars in order.
+struct ScalarEvent {
+  double wall_time = 0;
+  int64_t step = 0;
+  std::string tag;
+  float value = 0;
+};
+absl::StatusOr<std::vector<ScalarEvent>> ReadScalarEvents(io::FileSystem& files,
+                                                          const std::string& path);
+
+}  // namespace muster::formats

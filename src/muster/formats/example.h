@@ -1,0 +1,51 @@
+// tf.Example: a protobuf map from feature name to a list of int64, float or bytes. Read in every
+// form a protobuf writer may choose (packed or not, any order, unknown fields, lists in several
+// pieces, duplicate map keys: the last wins); written as TensorFlow's deterministic serialisation
+// writes it (map keys sorted, packed). docs/formats/example.md; source:
+// tensorflow/core/example/{example,feature}.proto.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/formats/columns.h"
+#include "muster/formats/decoder.h"
+
+namespace muster::formats {
+
+// Decodes the schema's features and ignores all others.
+// A scalar field wants exactly one value; an absent feature, or one without a kind or values, takes
+// the default. int64 is accepted for a kFloat field (as CSV's "3" is); any other mismatch of kinds
+// is an error. One owner thread: it remembers the order in which features last came.
+std::unique_ptr<RowDecoder> NewExampleDecoder(const Schema& schema);
+
+// Row `row` of `columns` as a serialized tf.Example with one feature per field, sorted by name.
+// Empty lists become features with an empty list of their kind.
+class ExampleEncoder {
+ public:
+  explicit ExampleEncoder(const Schema& schema);
+  // Replaces *record.
+  void Encode(const Columns& columns, int row, std::string* record) const;
+
+ private:
+  struct Part {
+    int field;
+    std::string key;  // the encoded key field of the map entry
+  };
+  std::vector<Part> parts_;  // by name
+  std::vector<ValueType> types_;
+  std::vector<bool> lists_;
+};
+
+// One feature as it stands in a record, for `muster records inspect`.
+struct FeatureText {
+  std::string name;
+  std::string kind;                 // "int64", "float", "bytes" or "none"
+  std::vector<std::string> values;  // printed; bytes that are not UTF-8 are escaped
+};
+absl::StatusOr<std::vector<FeatureText>> DescribeExample(std::string_view record);
+
+}  // namespace muster::formats

@@ -1,0 +1,48 @@
+// A Schema says what the columns of a table are: the same for CSV, tf.Example and later sources.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "muster/base/status.h"
+
+namespace muster::formats {
+
+enum class ValueType { kInt, kFloat, kString };  // int64, float32, bytes
+
+std::string_view ValueTypeName(ValueType type);  // "int", "float", "string"
+
+// One value, of the type that its index says (see ValueType).
+using Value = std::variant<int64_t, float, std::string>;
+
+struct Field {
+  std::string name;
+  ValueType type = ValueType::kString;
+  // False: exactly one value a row. True: any number, also none.
+  bool list = false;
+  // Parts of a list in a CSV cell.
+  char separator = '|';
+  // kInt only: "34.5" and 34.5 are read as 34 (towards zero) instead of being an error.
+  bool truncate = false;
+  // For a row that has no value (an empty or `missing` CSV cell, an absent or empty feature).
+  // Without one such a row is an error; ModelSpec gives strings the default "". Never for lists.
+  bool has_default = false;
+  Value default_value;
+  // CSV cells that count as missing besides the empty one, such as "?" or "NA".
+  std::vector<std::string> missing;
+
+  friend bool operator==(const Field&, const Field&) = default;
+};
+
+struct Schema {
+  std::vector<Field> fields;
+
+  // Position of a field, or -1.
+  int Find(std::string_view name) const;
+  friend bool operator==(const Schema&, const Schema&) = default;
+};
+
+}  // namespace muster::formats

@@ -1,0 +1,84 @@
+// TFRecord files: uint64 length, masked CRC-32C of it, data, masked CRC-32C of the data; plain, or
+// the whole file as one GZIP or ZLIB stream. docs/formats/tfrecord.md; source:
+// tensorflow/core/lib/io/record_{reader,writer}.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "muster/base/status.h"
+#include "muster/io/file_system.h"
+
+namespace muster::formats {
+
+enum class Compression { kNone, kGzip, kZlib };
+
+// By the first bytes of the file. An empty file is kNone. (A plain TFRecord cannot look like
+// either: its 8-byte length would be absurd.)
+absl::StatusOr<Compression> DetectCompression(const io::RandomAccessFile& file);
+
+constexpr uint64_t kTfRecordOverhead = 16;
+constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;  // longer ones are refused as broken
+
+// Reads records one after the other, from `offset` on. One owner thread.
+// Errors are DATA_LOSS "FILE: record at byte N: ..." (for compressed files N counts uncompressed
+// bytes): cut file, wrong CRC of length or data, a length beyond the file or kMaxRecordBytes
+// (checked before memory is taken), broken compression.
+class TfRecordReader {
+ public:
+  // Keeps `file`.
+  static absl::StatusOr<std::unique_ptr<TfRecordReader>> Open(
+      std::shared_ptr<const io::RandomAccessFile> file, Compression compression,
+      uint64_t offset = 0);
+  virtual ~TfRecordReader() = default;
+
+  // The next record, valid until the next call; false at the end. After an error in the data of a
+  // record whose length was sound, the next call goes on behind it (SkippableError() is true);
+  // after any other error the reader stays failed.
+  virtual absl::StatusOr<bool> Next(std::string_view* record) = 0;
+  virtual bool SkippableError() const = 0;
+  // Byte offset (uncompressed) of the record that the next call will read.
+  virtual uint64_t offset() const = 0;
+};
+
+// Checks and finds all records in `bytes`, a run of whole framed records (a chunk read by its
+// index). Calls `found(offset of data in bytes, size)` for each.
+template <typename Found>
+absl::Status ForEachRecord(std::string_view bytes, std::string_view file, uint64_t file_offset,
+                           Found&& found);
+
+class TfRecordWriter {
+ public:
+  // Appends to `file`, which it owns; GZIP and ZLIB with level 6.
+  static absl::StatusOr<std::unique_ptr<TfRecordWriter>> Create(
+      std::unique_ptr<io::WritableFile> file, Compression compression);
+  virtual ~TfRecordWriter() = default;
+  virtual absl::Status Write(std::string_view record) = 0;
+  // Uncompressed bytes written so far: the offset of the next record.
+  virtual uint64_t offset() const = 0;
+  // Ends the stream, syncs and closes the file.
+  virtual absl::Status Close() = 0;
+};
+
+// Checks one frame at the start of `bytes`. On success `*record` is the data inside `bytes` and
+// the return value the size of the whole frame. `file` and `file_offset` name it in errors.
+absl::StatusOr<uint64_t> ParseRecord(std::string_view bytes, std::string_view file,
+                                     uint64_t file_offset, std::string_view* record);
+
+template <typename Found>
+absl::Status ForEachRecord(std::string_view bytes, std::string_view file, uint64_t file_offset,
+                           Found&& found) {
+  uint64_t offset = 0;
+  while (offset < bytes.size()) {
+    std::string_view record;
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t frame,
+                            ParseRecord(bytes.substr(offset), file, file_offset + offset, &record));
+    found(static_cast<uint64_t>(record.data() - bytes.data()), record.size());
+    offset += frame;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster::formats

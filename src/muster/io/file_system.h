@@ -1,0 +1,96 @@
+// FileSystem: where bytes live. One interface, a folder a member (local/, memory/, later hdfs/);
+// every member passes io/file_system_conformance.h. Passed in, never global, so that a test can
+// make a full disk or a short write (io/fault_file_system.h).
+//
+// Paths are plain strings with '/'; a member may accept a scheme ("hdfs://..."). All calls are
+// thread-safe on the FileSystem; a file object has one owner thread, except RandomAccessFile.
+// Errors name the path and the operation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+
+namespace muster::io {
+
+struct FileInfo {
+  uint64_t size = 0;        // bytes; 0 for a folder
+  int64_t modified_ns = 0;  // since the Unix epoch
+  bool is_folder = false;
+};
+
+// Read-only, positioned; Read may be called from several threads.
+class RandomAccessFile {
+ public:
+  virtual ~RandomAccessFile() = default;
+  // Reads up to `size` bytes at `offset` into `buffer`; returns the count, less than `size` only at
+  // the end of the file.
+  virtual absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const = 0;
+  virtual const std::string& path() const = 0;
+};
+
+// Write-only, appending. A write that failed leaves the file unusable; Close() must be called and
+// its status looked at. Destroying an unclosed file drops what was not flushed.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  virtual absl::Status Append(std::string_view bytes) = 0;
+  // Data handed to the operating system.
+  virtual absl::Status Flush() = 0;
+  // Data on the device.
+  virtual absl::Status Sync() = 0;
+  virtual absl::Status Close() = 0;
+  virtual const std::string& path() const = 0;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  virtual absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenForRead(
+      const std::string& path) = 0;
+  // Creates or truncates; the folder must exist.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) = 0;
+  // Creates, or continues at the end (event files).
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) = 0;
+  virtual absl::StatusOr<FileInfo> Stat(const std::string& path) = 0;
+  // Names (not paths) in a folder, sorted, without "." and "..".
+  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
+  // With parents; no error when it exists.
+  virtual absl::Status MakeFolders(const std::string& folder) = 0;
+  // Atomic; replaces a file.
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  virtual absl::Status Remove(const std::string& path) = 0;
+  // A folder and all in it; no error when it does not exist.
+  virtual absl::Status RemoveAll(const std::string& folder) = 0;
+  // Makes renames and new names in the folder durable.
+  virtual absl::Status SyncFolder(const std::string& folder) = 0;
+};
+
+// A whole file; files over `max_bytes` are refused before memory is taken.
+absl::StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path,
+                                     uint64_t max_bytes = uint64_t{1} << 30);
+
+// Temporary name, sync, rename, sync of the folder: a reader finds the old or the new, and a
+// failure leaves no temporary file behind.
+absl::Status WriteFileAtomically(FileSystem& files, const std::string& path,
+                                 std::string_view contents);
+
+// Paths that match a glob with *, ? and [..] in any component, sorted; a pattern without these is
+// returned as it is when it exists. Nothing found is NOT_FOUND and names the pattern.
+// Names that start with '.' or '_' (temporary, markers) match only a pattern that starts so.
+absl::StatusOr<std::vector<std::string>> Glob(FileSystem& files, const std::string& pattern);
+
+// "a" + "b" = "a/b"; an absolute `name` or an empty folder gives `name`.
+std::string JoinPath(std::string_view folder, std::string_view name);
+std::string Dirname(std::string_view path);  // "." when there is none
+std::string Basename(std::string_view path);
+
+// The name a file has until it is whole: ".<name>.tmp-<pid>" in the same folder.
+std::string TemporaryPath(const std::string& path);
+
+}  // namespace muster::io

@@ -1,0 +1,32 @@
+// Model: a ModelSpec built: which features to compute, the engine, the optimizers.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/engine/engine.h"
+#include "muster/features/transform.h"
+#include "muster/model/model_spec.h"
+#include "muster/optim/optimizer.h"
+
+namespace muster::model {
+
+// Names of the variables are those of tf.estimator's DNNLinearCombinedClassifier:
+//   linear/linear_model/<column>/weights, linear/linear_model/bias_weights,
+//   dnn/input_from_feature_columns/input_layer/<embedding>/embedding_weights,
+//   dnn/hiddenlayer_<i>/{kernel,bias}, dnn/hiddenlayer_<i>/batchnorm_<i>/{gamma,...},
+//   dnn/input_batchnorm/{gamma,...}, dnn/logits/{kernel,bias}.
+// A linear or dnn model alone uses the same names.
+struct Model {
+  ModelSpec spec;
+  features::FeatureRequest request;
+  std::unique_ptr<features::FeatureTransform> transform;
+  std::unique_ptr<engine::Engine> engine;
+  std::vector<optim::OptimizerSpec> optimizer_specs;          // by VariableSpec::group
+  std::vector<std::unique_ptr<optim::Optimizer>> optimizers;  // the same
+};
+
+absl::StatusOr<Model> BuildModel(const ModelSpec& spec, int threads);
+
+}  // namespace muster::model

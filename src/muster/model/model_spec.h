@@ -1,0 +1,68 @@
+// ModelSpec: a model file (docs/spec.md) as data: inputs, columns, model, optimizers, training
+// defaults. Parses from YAML, prints back to YAML.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/features/column.h"
+#include "muster/io/file_system.h"
+#include "muster/optim/optimizer.h"
+
+namespace muster::model {
+
+enum class HeadKind { kBinary };
+
+// The wide side: a LinearModel of categorical columns (tables) and dense ones.
+struct LinearSpec {
+  std::vector<std::string> columns;
+  optim::OptimizerSpec optimizer;
+  friend bool operator==(const LinearSpec&, const LinearSpec&) = default;
+};
+
+// The deep side: its dense columns (numeric, indicator, embedding) concatenated in the order given.
+struct DnnSpec {
+  std::vector<std::string> columns;
+  std::vector<int> hidden_units;
+  std::string activation = "relu";
+  double dropout = 0;             // after each hidden layer
+  bool batch_norm = false;        // after each hidden layer (tf.estimator's batch_norm=True)
+  bool input_batch_norm = false;  // of the concatenated inputs
+  double l1 = 0, l2 = 0;          // on hidden and logits kernels
+  optim::OptimizerSpec optimizer;
+  friend bool operator==(const DnnSpec&, const DnnSpec&) = default;
+};
+
+// Defaults of `muster train`; flags override them.
+struct TrainDefaults {
+  int batch_size = 128;
+  int64_t epochs = 1;
+  uint64_t seed = 1;
+  bool shuffle = true;
+  friend bool operator==(const TrainDefaults&, const TrainDefaults&) = default;
+};
+
+struct ModelSpec {
+  features::FeatureSpec features;
+  std::optional<LinearSpec> linear;  // linear and wide_deep
+  std::optional<DnnSpec> dnn;        // dnn and wide_deep
+  HeadKind head = HeadKind::kBinary;
+  TrainDefaults train;
+  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+};
+
+// `name` is the file in messages ("titanic.yaml:12: columns.age: unknown key 'bondaries' (did you
+// mean 'boundaries'?)"). Vocabulary files are found relative to the folder of `name`. Only
+// INVALID_ARGUMENT and the file errors of a vocabulary. Input over 1 MiB is refused.
+absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view yaml,
+                                         const std::string& name);
+absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path);
+
+// YAML that parses to an equal spec; vocabularies from files are written out in full.
+std::string PrintModelSpec(const ModelSpec& spec);
+
+}  // namespace muster::model
