@@ -1,11 +1,11 @@
-# muster_layer(FOLDER [DEPENDS layer...] [LIBRARIES lib...] [FLAGGED_SOURCES file...])
+# muster_layer(FOLDER [DEPENDS layer...] [LIBRARIES lib...])
 #
 # Declares the layer that lives in src/muster/FOLDER: a static library `muster_<folder>` of its
 # *.cc files, one unit test program of its *_test.cc files, one benchmark program of its
 # *_benchmark.cc files and, under MUSTER_FUZZ, one fuzz program a *_fuzz.cc file.
-# DEPENDS names the layers it may use; tools/check_layers.sh holds the includes against it.
+# DEPENDS names the layers it may use; tools/check_layers.py holds the includes against it.
 function(muster_layer folder)
-  cmake_parse_arguments(LAYER "" "" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
+  cmake_parse_arguments(LAYER "" "" "DEPENDS;LIBRARIES" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   set(directory ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cc)

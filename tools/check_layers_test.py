@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""The checker must find what it is there to find: each case makes a small tree with one fault."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import check_layers
+
+CMAKE = """
+# muster_layer(ghost) is only a comment
+muster_layer(base LIBRARIES absl::status)
+muster_layer(io DEPENDS base)
+muster_layer(data DEPENDS io
+             LIBRARIES z)
+muster_layer(data/csv DEPENDS data)
+"""
+HEADER = "#pragma once\nnamespace muster::io {\n}\n"
+
+
+class CheckLayersTest(unittest.TestCase):
+    def errors(self, files: dict[str, str], cmake: str = CMAKE) -> list[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            source = root / "src" / "muster"
+            for name, text in {"CMakeLists.txt": cmake, "io/io.h": HEADER, **files}.items():
+                path = source / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            return check_layers.check_tree(root)[0]
+
+    def assert_one(self, errors: list[str], *words: str) -> None:
+        self.assertEqual(len(errors), 1, errors)
+        for word in words:
+            self.assertIn(word, errors[0])
+
+    def test_includes_that_point_down_are_clean(self) -> None:
+        text = '#include "muster/io/io.h"\n#include "muster/base/a.h"\n#include "zlib.h"\n'
+        files = {"data/csv/a.cc": text + "namespace muster::data::csv {\n}\n"}
+        self.assertEqual(self.errors(files), [])
+
+    def test_include_that_points_up(self) -> None:
+        files = {"io/a.cc": '#include "muster/data/a.h"\nnamespace muster::io {\n}\n'}
+        self.assert_one(self.errors(files), "io/a.cc:1", "layer io may not use data")
+
+    def test_include_of_a_subfolder_that_is_a_higher_layer(self) -> None:
+        files = {"data/a.cc": '#include "muster/data/csv/a.h"\nnamespace muster::data {\n}\n'}
+        self.assert_one(self.errors(files), "data may not use data/csv")
+
+    def test_relative_include(self) -> None:
+        files = {"data/a.cc": '#include "../io/io.h"\nnamespace muster::data {\n}\n'}
+        self.assert_one(self.errors(files), "data/a.cc:1", "relative")
+        files = {"io/a.cc": '#include "io.h"\nnamespace muster::io {\n}\n'}
+        self.assert_one(self.errors(files), "io/a.cc:1", "relative")
+
+    def test_test_file_in_no_target(self) -> None:
+        files = {"data/tfrecord/a_test.cc": "namespace muster::data {\n}\n"}
+        self.assert_one(self.errors(files), "data/tfrecord/a_test.cc", "no target builds it")
+
+    def test_header_without_pragma_once(self) -> None:
+        self.assert_one(self.errors({"io/b.h": "namespace muster::io {\n}\n"}), "#pragma once")
+
+    def test_wrong_namespace(self) -> None:
+        errors = self.errors({"io/b.cc": "namespace muster::data {\n}\nnamespace muster::io {\n}\n"})
+        self.assert_one(errors, "io/b.cc:1", "namespace muster::data")
+
+    def test_base_does_not_speak_for_others(self) -> None:
+        text = "namespace muster {\nnamespace internal {\n}\n}\n"
+        self.assertEqual(self.errors({"base/b.cc": text}), [])
+        errors = self.errors({"base/b.cc": text + "namespace muster::io {\n}\n"})
+        self.assert_one(errors, "base/b.cc:5", "namespace muster::io")
+
+    def test_no_namespace(self) -> None:
+        self.assert_one(self.errors({"io/b.cc": "int b;\n"}), "nothing in namespace muster::io")
+
+    def test_layer_that_depends_on_a_later_one(self) -> None:
+        cmake = "muster_layer(base DEPENDS io)\nmuster_layer(io DEPENDS base)\n"
+        self.assert_one(self.errors({}, cmake), "layer base depends on io")
+
+    def test_no_layers_at_all(self) -> None:
+        self.assertTrue(self.errors({}, "add_library(muster)\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
