@@ -62,7 +62,15 @@ absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view
                                          const std::string& name);
 absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path);
 
-// YAML that parses to an equal spec; vocabularies from files are written out in full.
+// YAML that parses to an equal spec. Vocabularies that came from a file are named, not printed.
 std::string PrintModelSpec(const ModelSpec& spec);
+
+// Writes FOLDER/model.yaml and, for each vocabulary from a file, FOLDER/<column>.vocabulary.txt, so
+// that LoadModelSpec(FOLDER/model.yaml) gives an equal spec wherever the folder goes.
+absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
+
+// What keeps a model of spec `a` from going on as `b`: the first difference in inputs, columns,
+// model or optimizers, as text; "" when only training defaults differ.
+std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b);
 
 }  // namespace muster::model

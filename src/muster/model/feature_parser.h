@@ -1,0 +1,17 @@
+// The parts of a model file that describe its data: inputs, label, key, columns (docs/spec.md).
+#pragma once
+
+#include <string>
+
+#include "muster/features/column.h"
+#include "muster/io/file_system.h"
+#include "muster/model/yaml_reader.h"
+
+namespace muster::model {
+
+// Reads "inputs", "label", "key" and "columns" of the document `root`. Vocabulary files are read
+// relative to `folder`. Errors go to root.status(); the result is whole only when that is OK.
+features::FeatureSpec ParseFeatures(io::FileSystem& files, const YamlReader& root,
+                                    const std::string& folder);
+
+}  // namespace muster::model

@@ -1,0 +1,152 @@
+#include "muster/model/model.h"
+
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "muster/engine/native/graph.h"
+#include "muster/engine/native/head.h"
+
+namespace muster::model {
+namespace {
+
+using engine::Initializer;
+using engine::native::Activation;
+using engine::native::GraphBuilder;
+using engine::native::Node;
+using features::ColumnKind;
+using features::ColumnSpec;
+
+Activation ActivationOf(const std::string& name) {
+  if (name == "relu") return Activation::kRelu;
+  if (name == "tanh") return Activation::kTanh;
+  if (name == "sigmoid") return Activation::kSigmoid;
+  return Activation::kNone;
+}
+
+// Gives each column that a part of the model uses its place in the batch, once.
+class Request {
+ public:
+  explicit Request(features::FeatureRequest* request) : request_(request) {}
+  int Dense(const std::string& column) { return Place(column, &dense_, &request_->dense); }
+  int Categorical(const std::string& column) {
+    return Place(column, &categorical_, &request_->categorical);
+  }
+
+ private:
+  static int Place(const std::string& column, std::map<std::string, int>* places,
+                   std::vector<std::string>* names) {
+    const auto [entry, added] = places->emplace(column, static_cast<int>(names->size()));
+    if (added) names->push_back(column);
+    return entry->second;
+  }
+
+  features::FeatureRequest* request_;
+  std::map<std::string, int> dense_;
+  std::map<std::string, int> categorical_;
+};
+
+int Width(const features::FeatureSpec& spec, const ColumnSpec& column) {
+  if (column.kind == ColumnKind::kNumeric) return 1;
+  return static_cast<int>(spec.Find(column.input)->num_ids());
+}
+
+Node BuildLinear(const ModelSpec& spec, int group, Request* request, GraphBuilder* graph) {
+  engine::native::LinearOptions options;
+  options.group = group;
+  options.bias_name = "linear/linear_model/bias_weights";
+  for (const std::string& name : spec.linear->columns) {
+    const ColumnSpec& column = *spec.features.Find(name);
+    const std::string variable = StrCat("linear/linear_model/", name, "/weights");
+    if (column.is_categorical()) {
+      options.tables.push_back({variable, request->Categorical(name), column.num_ids()});
+    } else {
+      options.dense.push_back({variable, request->Dense(name), Width(spec.features, column)});
+    }
+  }
+  return graph->Linear(options);
+}
+
+Node BuildInputs(const ModelSpec& spec, int group, Request* request, GraphBuilder* graph) {
+  std::vector<Node> parts;
+  for (const std::string& name : spec.dnn->columns) {
+    const ColumnSpec& column = *spec.features.Find(name);
+    if (column.kind != ColumnKind::kEmbedding) {
+      parts.push_back(graph->DenseInput(request->Dense(name), Width(spec.features, column)));
+      continue;
+    }
+    engine::native::EmbeddingOptions options;
+    options.name =
+        StrCat("dnn/input_from_feature_columns/input_layer/", name, "/embedding_weights");
+    options.id_list = request->Categorical(column.input);
+    options.rows = spec.features.Find(column.input)->num_ids();
+    options.dimension = column.dimension;
+    options.combiner = column.combiner;
+    options.initializer = {Initializer::Kind::kTruncatedNormal,
+                           1.0 / std::sqrt(static_cast<double>(column.dimension))};
+    options.group = group;
+    parts.push_back(graph->EmbeddingBag(options));
+  }
+  return parts.size() == 1 ? parts[0] : graph->Concat(parts);
+}
+
+Node BuildDnn(const ModelSpec& spec, int group, Request* request, GraphBuilder* graph) {
+  const DnnSpec& dnn = *spec.dnn;
+  Node node = BuildInputs(spec, group, request, graph);
+  if (dnn.input_batch_norm) {
+    node = graph->BatchNorm(node, {.name = "dnn/input_batchnorm", .group = group});
+  }
+  engine::native::DenseOptions options;
+  options.group = group;
+  options.l1 = dnn.l1;
+  options.l2 = dnn.l2;
+  options.activation = ActivationOf(dnn.activation);
+  for (size_t i = 0; i < dnn.hidden_units.size(); ++i) {
+    options.name = StrCat("dnn/hiddenlayer_", i);
+    options.units = dnn.hidden_units[i];
+    node = graph->Dense(node, options);
+    if (dnn.dropout > 0) node = graph->Dropout(node, dnn.dropout);
+    if (dnn.batch_norm) {
+      // momentum 0.999 is tf.estimator's.
+      node = graph->BatchNorm(
+          node,
+          {.name = StrCat(options.name, "/batchnorm_", i), .momentum = 0.999, .group = group});
+    }
+  }
+  options.name = "dnn/logits";
+  options.units = 1;
+  options.activation = Activation::kNone;
+  return graph->Dense(node, options);
+}
+
+}  // namespace
+
+absl::StatusOr<Model> BuildModel(const ModelSpec& spec, int threads) {
+  Model model;
+  model.spec = spec;
+  Request request(&model.request);
+  GraphBuilder graph;
+  Node logits = -1;
+  if (spec.dnn) {
+    logits = BuildDnn(spec, static_cast<int>(model.optimizer_specs.size()), &request, &graph);
+    model.optimizer_specs.push_back(spec.dnn->optimizer);
+  }
+  if (spec.linear) {
+    const Node linear =
+        BuildLinear(spec, static_cast<int>(model.optimizer_specs.size()), &request, &graph);
+    model.optimizer_specs.push_back(spec.linear->optimizer);
+    logits = spec.dnn ? graph.Add(logits, linear) : linear;
+  }
+  for (const optim::OptimizerSpec& optimizer : model.optimizer_specs) {
+    MUSTER_ASSIGN_OR_RETURN(auto built, optim::NewOptimizer(optimizer));
+    model.optimizers.push_back(std::move(built));
+  }
+  MUSTER_ASSIGN_OR_RETURN(
+      model.engine,
+      std::move(graph).Finish(logits, engine::native::NewBinaryHead(), {.threads = threads}));
+  MUSTER_ASSIGN_OR_RETURN(model.transform,
+                          features::FeatureTransform::Create(spec.features, model.request));
+  return model;
+}
+
+}  // namespace muster::model

@@ -1,0 +1,204 @@
+#include "muster/model/model_spec.h"
+
+#include <charconv>
+
+#include "muster/base/nearest.h"
+#include "muster/model/feature_parser.h"
+#include "muster/model/yaml_reader.h"
+
+namespace muster::model {
+namespace {
+
+using features::ColumnSpec;
+
+constexpr uint64_t kMaxSpecBytes = uint64_t{1} << 20;
+constexpr double kHuge = 1e30;
+
+optim::OptimizerSpec ParseOptimizer(const YamlReader& node) {
+  using Kind = optim::OptimizerSpec::Kind;
+  optim::OptimizerSpec spec;
+  const std::vector<std::string> kinds = {"ftrl", "adagrad", "adam"};
+  std::string kind;
+  YamlReader options = node;
+  if (node.IsScalar()) {
+    kind = node.AsString();
+  } else {
+    node.ForEach([&](const std::string& key, const YamlReader& child) {
+      if (!kind.empty()) return node.Fail("has one entry: the optimizer");
+      kind = key;
+      options = child;
+    });
+  }
+  const bool has_options = options.IsMap() && !node.IsScalar();
+  const auto number = [&](std::string_view key, double fallback, double low, double high) {
+    return has_options ? options.Number(key, fallback, low, high) : fallback;
+  };
+  if (kind == "ftrl") {
+    if (has_options) {
+      options.CheckKeys({"learning_rate", "initial_accumulator", "l1", "l2", "l2_shrinkage",
+                         "learning_rate_power", "beta"});
+    }
+    spec.kind = Kind::kFtrl;
+    spec.learning_rate = number("learning_rate", 0.05, 1e-30, kHuge);
+    spec.l1 = number("l1", 0, 0, kHuge);
+    spec.l2 = number("l2", 0, 0, kHuge);
+    spec.l2_shrinkage = number("l2_shrinkage", 0, 0, kHuge);
+    spec.learning_rate_power = number("learning_rate_power", -0.5, -kHuge, 0);
+    spec.beta = number("beta", 0, 0, kHuge);
+  } else if (kind == "adagrad") {
+    if (has_options) options.CheckKeys({"learning_rate", "initial_accumulator", "epsilon"});
+    spec.kind = Kind::kAdagrad;
+    spec.learning_rate = number("learning_rate", 0.05, 1e-30, kHuge);
+    spec.epsilon = number("epsilon", 1e-7, 0, kHuge);
+  } else if (kind == "adam") {
+    if (has_options) options.CheckKeys({"learning_rate", "beta1", "beta2", "epsilon", "lazy"});
+    spec.kind = Kind::kAdam;
+    spec.learning_rate = number("learning_rate", 0.001, 1e-30, kHuge);
+    spec.beta1 = number("beta1", 0.9, 0, 1);
+    spec.beta2 = number("beta2", 0.999, 0, 1);
+    spec.epsilon = number("epsilon", 1e-7, 0, kHuge);
+    spec.lazy = has_options && options.Bool("lazy", false);
+  } else if (node.ok()) {
+    node.Fail(StrCat("unknown optimizer '", kind, "'", DidYouMean(kind, kinds)));
+  }
+  if (spec.kind != Kind::kAdam) {
+    spec.initial_accumulator = number("initial_accumulator", 0.1, 0, kHuge);
+  }
+  return spec;
+}
+
+LinearSpec ParseLinear(const YamlReader& node) {
+  node.CheckKeys({"columns", "optimizer"});
+  LinearSpec linear;
+  linear.columns = node.At("columns").AsStrings();
+  linear.optimizer.kind = optim::OptimizerSpec::Kind::kFtrl;
+  if (node.Has("optimizer")) linear.optimizer = ParseOptimizer(node.At("optimizer"));
+  return linear;
+}
+
+DnnSpec ParseDnn(const YamlReader& node) {
+  node.CheckKeys({"columns", "hidden_units", "activation", "dropout", "batch_norm",
+                  "input_batch_norm", "l1", "l2", "optimizer"});
+  DnnSpec dnn;
+  dnn.columns = node.At("columns").AsStrings();
+  const YamlReader hidden = node.At("hidden_units");
+  for (const std::string& text : hidden.AsStrings()) {
+    int units = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), units);
+    if (result.ptr != text.data() + text.size() || units < 1 || units > (1 << 20)) {
+      hidden.Fail(StrCat("'", text, "' is not a number of units (1 to 1048576)"));
+    }
+    dnn.hidden_units.push_back(units);
+  }
+  const std::vector<std::string> activations = {"relu", "tanh", "sigmoid", "linear"};
+  dnn.activation = node.String("activation", "relu");
+  if (node.ok() && Nearest(dnn.activation, activations) != dnn.activation) {
+    node.Fail(StrCat("unknown activation '", dnn.activation, "'",
+                     DidYouMean(dnn.activation, activations)));
+  }
+  dnn.dropout = node.Number("dropout", 0, 0, 0.999);
+  dnn.batch_norm = node.Bool("batch_norm", false);
+  dnn.input_batch_norm = node.Bool("input_batch_norm", false);
+  dnn.l1 = node.Number("l1", 0, 0, kHuge);
+  dnn.l2 = node.Number("l2", 0, 0, kHuge);
+  if (node.Has("optimizer")) dnn.optimizer = ParseOptimizer(node.At("optimizer"));
+  return dnn;
+}
+
+void ParseModel(const YamlReader& node, ModelSpec* spec) {
+  node.CheckKeys({"type", "linear", "dnn"});
+  const std::vector<std::string> types = {"linear", "dnn", "wide_deep"};
+  const YamlReader type_node = node.At("type");
+  const std::string type = type_node.AsString();
+  if (!node.ok()) return;
+  if (type != "linear" && type != "dnn" && type != "wide_deep") {
+    return type_node.Fail(StrCat("unknown model '", type, "'", DidYouMean(type, types)));
+  }
+  const bool wants_linear = type != "dnn";
+  const bool wants_dnn = type != "linear";
+  if (node.Has("linear") && !wants_linear) return node.Fail("a dnn model has no 'linear' part");
+  if (node.Has("dnn") && !wants_dnn) return node.Fail("a linear model has no 'dnn' part");
+  if (wants_linear) spec->linear = ParseLinear(node.At("linear"));
+  if (wants_dnn) spec->dnn = ParseDnn(node.At("dnn"));
+}
+
+void ParseTrain(const YamlReader& node, TrainDefaults* train) {
+  node.CheckKeys({"batch_size", "epochs", "seed", "shuffle"});
+  train->batch_size = static_cast<int>(node.Int("batch_size", train->batch_size, 1, 1 << 24));
+  train->epochs = node.Int("epochs", train->epochs, 1, int64_t{1} << 40);
+  if (node.Has("seed")) train->seed = node.At("seed").AsSeed();
+  train->shuffle = node.Bool("shuffle", train->shuffle);
+}
+
+// Every name that a model part uses must be a column of the right sort, once.
+absl::Status CheckPart(const ModelSpec& spec, std::string_view part,
+                       const std::vector<std::string>& columns) {
+  if (columns.empty()) return absl::InvalidArgumentError(StrCat("model.", part, " has no columns"));
+  std::vector<std::string> known;
+  for (const ColumnSpec& column : spec.features.columns) known.push_back(column.name);
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const ColumnSpec* column = spec.features.Find(columns[i]);
+    const std::string what = StrCat("model.", part, ".columns: '", columns[i], "'");
+    if (column == nullptr) {
+      return absl::InvalidArgumentError(
+          StrCat(what, " is no column", DidYouMean(columns[i], known)));
+    }
+    if (part == "dnn" && column->is_categorical()) {
+      return absl::InvalidArgumentError(
+          StrCat(what, " gives ids; wrap it in an 'indicator' or 'embedding' column"));
+    }
+    if (part == "linear" && column->kind == features::ColumnKind::kEmbedding) {
+      return absl::InvalidArgumentError(
+          StrCat(what, " is an embedding; a linear model takes the categorical column '",
+                 column->input, "' itself"));
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (columns[j] == columns[i]) {
+        return absl::InvalidArgumentError(StrCat(what, " is listed twice"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckModel(const ModelSpec& spec) {
+  MUSTER_RETURN_IF_ERROR(features::Validate(spec.features));
+  if (spec.linear) MUSTER_RETURN_IF_ERROR(CheckPart(spec, "linear", spec.linear->columns));
+  if (spec.dnn) MUSTER_RETURN_IF_ERROR(CheckPart(spec, "dnn", spec.dnn->columns));
+  if (spec.features.label.words.size() != 0 && spec.features.label.words.size() != 2) {
+    return absl::InvalidArgumentError(StrCat("label.words: a binary head wants 2 words, this has ",
+                                             spec.features.label.words.size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view yaml,
+                                         const std::string& name) {
+  if (yaml.size() > kMaxSpecBytes) {
+    return absl::InvalidArgumentError(
+        StrCat(name, ": ", yaml.size(), " bytes; a model file has at most ", kMaxSpecBytes,
+               " (put long vocabularies into a file: 'file: words.txt')"));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const YamlReader root, YamlReader::Parse(yaml, name));
+  root.CheckKeys({"inputs", "label", "key", "columns", "model", "head", "train"});
+  ModelSpec spec;
+  spec.features = ParseFeatures(files, root, io::Dirname(name));
+  if (root.ok()) ParseModel(root.At("model"), &spec);
+  const std::string head = root.String("head", "binary");
+  if (root.ok() && head != "binary") {
+    root.At("head").Fail(StrCat("unknown head '", head, "' (known: binary)"));
+  }
+  if (root.Has("train")) ParseTrain(root.At("train"), &spec.train);
+  MUSTER_RETURN_IF_ERROR(root.status());
+  MUSTER_RETURN_IF_ERROR(Annotate(CheckModel(spec), name));
+  return spec;
+}
+
+absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string yaml, io::ReadFile(files, path, 2 * kMaxSpecBytes));
+  return ParseModelSpec(files, yaml, path);
+}
+
+}  // namespace muster::model

@@ -1,0 +1,255 @@
+#include <yaml-cpp/yaml.h>
+
+#include <charconv>
+
+#include "absl/strings/str_split.h"
+
+#include "muster/model/model_spec.h"
+
+namespace muster::model {
+namespace {
+
+using features::ColumnKind;
+using features::ColumnSpec;
+
+// The shortest text that reads back to the same number.
+template <typename Number>
+std::string Shortest(Number value) {
+  char buffer[32];
+  const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
+  return std::string(buffer, result.ptr);
+}
+
+void EmitText(YAML::Emitter& out, const std::string& text) { out << YAML::DoubleQuoted << text; }
+
+void EmitKey(YAML::Emitter& out, const std::string& key) {
+  out << YAML::Key;
+  EmitText(out, key);
+  out << YAML::Value;
+}
+
+void EmitText(YAML::Emitter& out, const std::string& key, const std::string& text) {
+  out << YAML::Key << key << YAML::Value;
+  EmitText(out, text);
+}
+
+template <typename Number>
+void EmitNumber(YAML::Emitter& out, const char* key, Number value) {
+  out << YAML::Key << key << YAML::Value << Shortest(value);
+}
+
+void EmitFlag(YAML::Emitter& out, const char* key, bool value) {
+  if (value) out << YAML::Key << key << YAML::Value << "true";
+}
+
+void EmitTexts(YAML::Emitter& out, const char* key, const std::vector<std::string>& texts) {
+  out << YAML::Key << key << YAML::Value << YAML::Flow << YAML::BeginSeq;
+  for (const std::string& text : texts) EmitText(out, text);
+  out << YAML::EndSeq;
+}
+
+void EmitInput(YAML::Emitter& out, const formats::Field& field) {
+  EmitKey(out, field.name);
+  out << YAML::Flow << YAML::BeginMap;
+  out << YAML::Key << "type" << YAML::Value << std::string(formats::ValueTypeName(field.type));
+  EmitFlag(out, "list", field.list);
+  if (field.list) EmitText(out, "separator", std::string(1, field.separator));
+  EmitFlag(out, "truncate", field.truncate);
+  if (field.has_default) {
+    out << YAML::Key << "default" << YAML::Value;
+    switch (field.type) {
+      case formats::ValueType::kInt:
+        out << Shortest(std::get<int64_t>(field.default_value));
+        break;
+      case formats::ValueType::kFloat:
+        out << Shortest(std::get<float>(field.default_value));
+        break;
+      case formats::ValueType::kString:
+        EmitText(out, std::get<std::string>(field.default_value));
+        break;
+    }
+  }
+  if (!field.missing.empty()) EmitTexts(out, "missing", field.missing);
+  out << YAML::EndMap;
+}
+
+void EmitVocabulary(YAML::Emitter& out, const ColumnSpec& column) {
+  EmitText(out, "vocabulary", column.input);
+  if (column.words_file.empty()) {
+    EmitTexts(out, "words", column.words);
+  } else {
+    EmitText(out, "file", column.words_file);
+  }
+  if (column.oov_buckets > 0) EmitNumber(out, "oov_buckets", column.oov_buckets);
+  if (column.default_id >= 0) EmitNumber(out, "default", column.default_id);
+}
+
+void EmitColumn(YAML::Emitter& out, const ColumnSpec& column) {
+  static constexpr const char* kCombiners[] = {"sum", "mean", "sqrtn"};
+  EmitKey(out, column.name);
+  out << YAML::Flow << YAML::BeginMap;
+  switch (column.kind) {
+    case ColumnKind::kNumeric:
+      EmitText(out, "numeric", column.input);
+      EmitFlag(out, "log1p", column.log1p);
+      EmitNumber(out, "mean", column.mean);
+      EmitNumber(out, "stddev", column.stddev);
+      break;
+    case ColumnKind::kBucketized:
+      EmitText(out, "bucketized", column.input);
+      out << YAML::Key << "boundaries" << YAML::Value << YAML::Flow << YAML::BeginSeq;
+      for (const float boundary : column.boundaries) out << Shortest(boundary);
+      out << YAML::EndSeq;
+      break;
+    case ColumnKind::kVocabulary:
+      EmitVocabulary(out, column);
+      break;
+    case ColumnKind::kIdentity:
+      EmitText(out, "identity", column.input);
+      EmitNumber(out, "buckets", column.buckets);
+      if (column.default_id >= 0) EmitNumber(out, "default", column.default_id);
+      break;
+    case ColumnKind::kHash:
+      EmitText(out, "hash", column.input);
+      EmitNumber(out, "buckets", column.buckets);
+      break;
+    case ColumnKind::kCross:
+      EmitTexts(out, "cross", column.keys);
+      EmitNumber(out, "buckets", column.buckets);
+      EmitNumber(out, "hash_key", column.hash_key);
+      break;
+    case ColumnKind::kIndicator:
+      EmitText(out, "indicator", column.input);
+      break;
+    case ColumnKind::kEmbedding:
+      EmitText(out, "embedding", column.input);
+      EmitNumber(out, "dimension", column.dimension);
+      out << YAML::Key << "combiner" << YAML::Value
+          << kCombiners[static_cast<int>(column.combiner)];
+      break;
+  }
+  out << YAML::EndMap;
+}
+
+void EmitOptimizer(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
+  using Kind = optim::OptimizerSpec::Kind;
+  out << YAML::Key << "optimizer" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  switch (spec.kind) {
+    case Kind::kFtrl:
+      out << YAML::Key << "ftrl" << YAML::Value << YAML::Flow << YAML::BeginMap;
+      EmitNumber(out, "l1", spec.l1);
+      EmitNumber(out, "l2", spec.l2);
+      EmitNumber(out, "l2_shrinkage", spec.l2_shrinkage);
+      EmitNumber(out, "learning_rate_power", spec.learning_rate_power);
+      EmitNumber(out, "beta", spec.beta);
+      break;
+    case Kind::kAdagrad:
+      out << YAML::Key << "adagrad" << YAML::Value << YAML::Flow << YAML::BeginMap;
+      EmitNumber(out, "epsilon", spec.epsilon);
+      break;
+    case Kind::kAdam:
+      out << YAML::Key << "adam" << YAML::Value << YAML::Flow << YAML::BeginMap;
+      EmitNumber(out, "beta1", spec.beta1);
+      EmitNumber(out, "beta2", spec.beta2);
+      EmitNumber(out, "epsilon", spec.epsilon);
+      EmitFlag(out, "lazy", spec.lazy);
+      break;
+  }
+  EmitNumber(out, "learning_rate", spec.learning_rate);
+  if (spec.kind != Kind::kAdam) EmitNumber(out, "initial_accumulator", spec.initial_accumulator);
+  out << YAML::EndMap << YAML::EndMap;
+}
+
+void EmitDnn(YAML::Emitter& out, const DnnSpec& dnn) {
+  out << YAML::Key << "dnn" << YAML::Value << YAML::BeginMap;
+  EmitTexts(out, "columns", dnn.columns);
+  out << YAML::Key << "hidden_units" << YAML::Value << YAML::Flow << dnn.hidden_units;
+  EmitText(out, "activation", dnn.activation);
+  EmitNumber(out, "dropout", dnn.dropout);
+  EmitFlag(out, "batch_norm", dnn.batch_norm);
+  EmitFlag(out, "input_batch_norm", dnn.input_batch_norm);
+  EmitNumber(out, "l1", dnn.l1);
+  EmitNumber(out, "l2", dnn.l2);
+  EmitOptimizer(out, dnn.optimizer);
+  out << YAML::EndMap;
+}
+
+void EmitModel(YAML::Emitter& out, const ModelSpec& spec) {
+  out << YAML::Key << "model" << YAML::Value << YAML::BeginMap << YAML::Key << "type" << YAML::Value
+      << (spec.linear && spec.dnn ? "wide_deep"
+          : spec.dnn              ? "dnn"
+                                  : "linear");
+  if (spec.linear) {
+    out << YAML::Key << "linear" << YAML::Value << YAML::BeginMap;
+    EmitTexts(out, "columns", spec.linear->columns);
+    EmitOptimizer(out, spec.linear->optimizer);
+    out << YAML::EndMap;
+  }
+  if (spec.dnn) EmitDnn(out, *spec.dnn);
+  out << YAML::EndMap;
+}
+
+std::string FirstDifferentLine(const std::string& a, const std::string& b) {
+  const std::vector<std::string> left = absl::StrSplit(a, '\n');
+  const std::vector<std::string> right = absl::StrSplit(b, '\n');
+  for (size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
+    const std::string& l = i < left.size() ? left[i] : "(nothing)";
+    const std::string& r = i < right.size() ? right[i] : "(nothing)";
+    if (l != r) return StrCat("'", l, "' became '", r, "'");
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string PrintModelSpec(const ModelSpec& spec) {
+  YAML::Emitter out;
+  out << YAML::BeginMap << YAML::Key << "inputs" << YAML::Value << YAML::BeginMap;
+  for (const formats::Field& field : spec.features.schema.fields) EmitInput(out, field);
+  out << YAML::EndMap << YAML::Key << "label" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  EmitText(out, "input", spec.features.label.input);
+  if (!spec.features.label.words.empty()) EmitTexts(out, "words", spec.features.label.words);
+  out << YAML::EndMap;
+  if (!spec.features.key.empty()) EmitText(out, "key", spec.features.key);
+  out << YAML::Key << "columns" << YAML::Value << YAML::BeginMap;
+  for (const ColumnSpec& column : spec.features.columns) EmitColumn(out, column);
+  out << YAML::EndMap;
+  EmitModel(out, spec);
+  out << YAML::Key << "head" << YAML::Value << "binary" << YAML::Key << "train" << YAML::Value
+      << YAML::Flow << YAML::BeginMap;
+  EmitNumber(out, "batch_size", spec.train.batch_size);
+  EmitNumber(out, "epochs", spec.train.epochs);
+  EmitNumber(out, "seed", spec.train.seed);
+  out << YAML::Key << "shuffle" << YAML::Value << (spec.train.shuffle ? "true" : "false");
+  out << YAML::EndMap << YAML::EndMap;
+  return StrCat(out.c_str(), "\n");
+}
+
+absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec,
+                           const std::string& folder) {
+  ModelSpec portable = spec;
+  for (ColumnSpec& column : portable.features.columns) {
+    if (column.words_file.empty()) continue;
+    column.words_file = StrCat(column.name, ".vocabulary.txt");
+    std::string text;
+    for (const std::string& word : column.words) text += StrCat(word, "\n");
+    MUSTER_RETURN_IF_ERROR(
+        io::WriteFileAtomically(files, io::JoinPath(folder, column.words_file), text));
+  }
+  return io::WriteFileAtomically(files, io::JoinPath(folder, "model.yaml"),
+                                 PrintModelSpec(portable));
+}
+
+std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b) {
+  const auto comparable = [](ModelSpec spec) {
+    spec.train = TrainDefaults();
+    for (ColumnSpec& column : spec.features.columns) column.words_file.clear();
+    return spec;
+  };
+  const ModelSpec left = comparable(a);
+  const ModelSpec right = comparable(b);
+  if (left == right) return "";
+  return FirstDifferentLine(PrintModelSpec(left), PrintModelSpec(right));
+}
+
+}  // namespace muster::model

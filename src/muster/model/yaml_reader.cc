@@ -1,0 +1,216 @@
+#include "muster/model/yaml_reader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include "muster/base/nearest.h"
+
+namespace muster::model {
+namespace {
+
+constexpr int kMaxDepth = 32;
+
+// Nesting by brackets and by indentation, before yaml-cpp recurses into it.
+bool NestsTooDeep(std::string_view text) {
+  int brackets = 0;
+  std::vector<size_t> indents;
+  bool line_start = true;
+  size_t indent = 0;
+  for (const char c : text) {
+    if (c == '\n') {
+      line_start = true;
+      indent = 0;
+      continue;
+    }
+    // "- - - x" nests one level a dash.
+    if (line_start && (c == ' ' || c == '-' || c == '?' || c == '\t')) {
+      ++indent;
+      if (c != ' ') {
+        if (indents.empty() || indents.back() < indent) indents.push_back(indent);
+      }
+    } else if (line_start) {
+      line_start = false;
+      while (!indents.empty() && indents.back() > indent) indents.pop_back();
+      if (indents.empty() || indents.back() < indent) indents.push_back(indent);
+    }
+    if (c == '[' || c == '{') ++brackets;
+    if (c == ']' || c == '}') brackets = std::max(0, brackets - 1);
+    if (brackets > kMaxDepth || indents.size() > kMaxDepth) return true;
+  }
+  return false;
+}
+
+template <typename Number>
+bool ParseWhole(std::string_view text, Number* value) {
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, *value);
+  return result.ec == std::errc() && result.ptr == end;
+}
+
+}  // namespace
+
+absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::string& name) {
+  auto document = std::make_shared<Document>();
+  document->name = name;
+  if (NestsTooDeep(text)) {
+    return absl::InvalidArgumentError(StrCat(name, ": nests deeper than ", kMaxDepth, " levels"));
+  }
+  try {
+    YAML::Node root = YAML::Load(std::string(text));
+    return YamlReader(std::move(document), std::move(root), "");
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(
+        StrCat(name, ":", error.mark.line + 1, ": not YAML: ", error.msg));
+  }
+}
+
+void YamlReader::Fail(std::string_view message) const {
+  if (!document_->status.ok()) return;
+  const int line = node_.Mark().line;
+  document_->status = absl::InvalidArgumentError(
+      StrCat(document_->name, line >= 0 ? StrCat(":", line + 1) : std::string(), ": ",
+             path_.empty() ? std::string() : StrCat(path_, ": "), message));
+}
+
+void YamlReader::ForEach(
+    const std::function<void(const std::string&, const YamlReader&)>& visit) const {
+  if (!ok()) return;
+  if (!node_.IsMap()) return Fail("must be a map of 'key: value' entries");
+  std::set<std::string> seen;
+  for (const auto& entry : node_) {
+    if (!entry.first.IsScalar()) return Fail("has a key that is not a word");
+    const std::string& key = entry.first.Scalar();
+    const YamlReader child(document_, entry.second, path_.empty() ? key : StrCat(path_, ".", key));
+    if (!seen.insert(key).second) return child.Fail("is given twice");
+    visit(key, child);
+    if (!ok()) return;
+  }
+}
+
+void YamlReader::CheckKeys(std::initializer_list<std::string_view> known) const {
+  ForEach([&](const std::string& key, const YamlReader& child) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) return;
+    const std::vector<std::string> words(known.begin(), known.end());
+    const YamlReader here(document_, child.node_, path_);
+    here.Fail(StrCat("unknown key '", key, "'", DidYouMean(key, words)));
+  });
+}
+
+bool YamlReader::Has(std::string_view key) const {
+  return ok() && node_.IsMap() && node_[std::string(key)].IsDefined();
+}
+
+YamlReader YamlReader::At(std::string_view key) const {
+  if (ok() && !node_.IsMap()) Fail("must be a map of 'key: value' entries");
+  if (ok() && !Has(key)) Fail(StrCat("needs '", key, "'"));
+  if (!ok()) return YamlReader(document_, YAML::Node(), path_);
+  return YamlReader(document_, node_[std::string(key)],
+                    path_.empty() ? std::string(key) : StrCat(path_, ".", key));
+}
+
+std::string YamlReader::Scalar(std::string_view expected) const {
+  if (!ok()) return "";
+  if (!node_.IsScalar()) {
+    Fail(StrCat("must be ", expected));
+    return "";
+  }
+  return node_.Scalar();
+}
+
+std::string YamlReader::AsString() const { return Scalar("a text"); }
+
+int64_t YamlReader::AsInt(int64_t low, int64_t high) const {
+  const std::string text = Scalar("a whole number");
+  int64_t value = low;
+  if (!ok()) return low;
+  if (!ParseWhole(text, &value)) {
+    Fail(StrCat("'", text, "' is not a whole number"));
+  } else if (value < low || value > high) {
+    Fail(StrCat(text, " is not between ", low, " and ", high));
+  } else {
+    return value;
+  }
+  return low;
+}
+
+uint64_t YamlReader::AsSeed() const {
+  const std::string text = Scalar("a whole number");
+  uint64_t value = 0;
+  if (ok() && !ParseWhole(text, &value)) Fail(StrCat("'", text, "' is not a whole number >= 0"));
+  return value;
+}
+
+double YamlReader::AsNumber(double low, double high) const {
+  const std::string text = Scalar("a number");
+  if (!ok()) return low;
+  double value = 0;
+  if (!ParseWhole(text, &value) || !std::isfinite(value)) {
+    Fail(StrCat("'", text, "' is not a number"));
+  } else if (value < low || value > high) {
+    Fail(StrCat(text, " is not between ", low, " and ", high));
+  } else {
+    return value;
+  }
+  return low;
+}
+
+bool YamlReader::AsBool() const {
+  const std::string text = Scalar("true or false");
+  if (ok() && text != "true" && text != "false") Fail(StrCat("'", text, "' is not true or false"));
+  return text == "true";
+}
+
+std::vector<std::string> YamlReader::AsStrings() const {
+  if (!ok()) return {};
+  if (node_.IsScalar()) return {node_.Scalar()};
+  std::vector<std::string> values;
+  if (!node_.IsSequence()) {
+    Fail("must be a list");
+    return values;
+  }
+  for (const auto& item : node_) {
+    if (!item.IsScalar()) {
+      YamlReader(document_, item, path_).Fail("must be a list of plain values");
+      return {};
+    }
+    values.push_back(item.Scalar());
+  }
+  return values;
+}
+
+std::vector<float> YamlReader::AsFloats() const {
+  std::vector<float> values;
+  for (const std::string& text : AsStrings()) {
+    float value = 0;
+    if (!ParseWhole(std::string_view(text), &value) || !std::isfinite(value)) {
+      Fail(StrCat("'", text, "' is not a number"));
+      return {};
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+std::string YamlReader::String(std::string_view key, std::string fallback) const {
+  return Has(key) ? At(key).AsString() : fallback;
+}
+
+int64_t YamlReader::Int(std::string_view key, int64_t fallback, int64_t low, int64_t high) const {
+  return Has(key) ? At(key).AsInt(low, high) : fallback;
+}
+
+double YamlReader::Number(std::string_view key, double fallback, double low, double high) const {
+  return Has(key) ? At(key).AsNumber(low, high) : fallback;
+}
+
+bool YamlReader::Bool(std::string_view key, bool fallback) const {
+  return Has(key) ? At(key).AsBool() : fallback;
+}
+
+std::vector<std::string> YamlReader::Strings(std::string_view key) const {
+  return Has(key) ? At(key).AsStrings() : std::vector<std::string>();
+}
+
+}  // namespace muster::model

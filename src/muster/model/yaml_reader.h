@@ -1,0 +1,75 @@
+// YamlReader: typed access to a YAML document with errors that name file, line and key.
+//
+// The first error sticks: later calls return their fallback, so that a parser reads top to bottom
+// without a branch a line and asks status() once. Unknown and repeated keys are errors.
+#pragma once
+
+#include <yaml-cpp/yaml.h>
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+
+namespace muster::model {
+
+// One node and where it stands. Copies share the document's error.
+class YamlReader {
+ public:
+  // INVALID_ARGUMENT "NAME:LINE: ..." when `text` is not YAML or nests deeper than 32.
+  static absl::StatusOr<YamlReader> Parse(std::string_view text, const std::string& name);
+
+  const absl::Status& status() const { return document_->status; }
+  bool ok() const { return status().ok(); }
+  // Records "NAME:LINE: PATH: message" as the document's error unless there is one.
+  void Fail(std::string_view message) const;
+
+  bool IsMap() const { return node_.IsMap(); }
+  bool IsScalar() const { return node_.IsScalar(); }
+  const std::string& path() const { return path_; }
+
+  // The node must be a map with keys from `known` only.
+  void CheckKeys(std::initializer_list<std::string_view> known) const;
+  bool Has(std::string_view key) const;
+  // The child; a missing one is an error at this node.
+  YamlReader At(std::string_view key) const;
+  // Calls `visit` for each entry of a map, in the document's order; keys are distinct.
+  void ForEach(const std::function<void(const std::string& key, const YamlReader&)>& visit) const;
+
+  // This node as a value; a node of another form is an error.
+  std::string AsString() const;
+  int64_t AsInt(int64_t low, int64_t high) const;
+  uint64_t AsSeed() const;
+  double AsNumber(double low, double high) const;
+  bool AsBool() const;
+  std::vector<std::string> AsStrings() const;  // a list, or one scalar
+  std::vector<float> AsFloats() const;
+
+  // A child as a value, or `fallback` when it is absent.
+  std::string String(std::string_view key, std::string fallback = "") const;
+  int64_t Int(std::string_view key, int64_t fallback, int64_t low, int64_t high) const;
+  double Number(std::string_view key, double fallback, double low, double high) const;
+  bool Bool(std::string_view key, bool fallback) const;
+  std::vector<std::string> Strings(std::string_view key) const;
+
+ private:
+  struct Document {
+    std::string name;
+    absl::Status status;
+  };
+
+  YamlReader(std::shared_ptr<Document> document, YAML::Node node, std::string path)
+      : document_(std::move(document)), node_(std::move(node)), path_(std::move(path)) {}
+  std::string Scalar(std::string_view expected) const;
+
+  std::shared_ptr<Document> document_;
+  YAML::Node node_;
+  std::string path_;
+};
+
+}  // namespace muster::model
