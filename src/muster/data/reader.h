@@ -63,6 +63,12 @@ class BatchReader {
   virtual Position position() const = 0;
   // Of the batch last returned, counted from 0.
   virtual int64_t epoch() const = 0;
+  // Where row `row` of the batch last returned stands: "FILE: record at byte N" or "FILE:LINE".
+  virtual std::string Origin(int row) const = 0;
+  // For a row that later work found wrong (`why`: a label that does not exist): takes it out of
+  // *columns, the batch last returned, and counts it as bad; when max_bad_records are used up,
+  // returns `why` with the row's origin in front instead.
+  virtual absl::Status RejectRow(int row, const absl::Status& why, formats::Columns* columns) = 0;
 };
 
 }  // namespace muster::data

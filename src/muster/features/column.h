@@ -60,7 +60,7 @@ struct ColumnSpec {
 };
 
 // The label as data: an int or float field as it is (0 or 1 for a binary head), or a field with a
-// vocabulary whose words' places are the classes.
+// vocabulary whose words' places are the classes. An empty `input`: rows without a label.
 struct LabelSpec {
   std::string input;
   std::vector<std::string> words;

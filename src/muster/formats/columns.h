@@ -37,6 +37,9 @@ class Columns {
   // Undoes appends since the last AddRow(): a bad row leaves nothing behind.
   void DropPartialRow();
 
+  // Takes one row out; the rows behind it move up.
+  void RemoveRow(int row);
+
   // Keeps memory that string values point into until Clear().
   void KeepAlive(std::shared_ptr<const void> memory);
   // A copy of bytes that lives as long as this batch's rows: for unescaped CSV cells and defaults.

@@ -1,7 +1,9 @@
 #include "muster/model/model.h"
 
 #include <cmath>
+#include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "muster/engine/native/graph.h"
@@ -144,9 +146,54 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec, int threads) {
   MUSTER_ASSIGN_OR_RETURN(
       model.engine,
       std::move(graph).Finish(logits, engine::native::NewBinaryHead(), {.threads = threads}));
-  MUSTER_ASSIGN_OR_RETURN(model.transform,
-                          features::FeatureTransform::Create(spec.features, model.request));
   return model;
+}
+
+features::FeatureSpec UsedFeatures(const features::FeatureSpec& spec,
+                                   const features::FeatureRequest& request, bool with_label,
+                                   bool with_key) {
+  std::set<std::string> columns;
+  std::set<std::string> fields;
+  const std::function<void(const std::string&)> use = [&](const std::string& name) {
+    const ColumnSpec* column = spec.Find(name);
+    if (column == nullptr || !columns.insert(name).second) return;
+    switch (column->kind) {
+      case ColumnKind::kIndicator:
+      case ColumnKind::kEmbedding:
+        use(column->input);
+        break;
+      case ColumnKind::kCross:
+        for (const std::string& key : column->keys) {
+          // A key is a field, or else a bucketized column.
+          if (spec.schema.Find(key) >= 0) {
+            fields.insert(key);
+          } else {
+            use(key);
+          }
+        }
+        break;
+      default:
+        fields.insert(column->input);
+    }
+  };
+  for (const std::string& name : request.dense) use(name);
+  for (const std::string& name : request.categorical) use(name);
+  features::FeatureSpec used;
+  if (with_label) {
+    used.label = spec.label;
+    fields.insert(spec.label.input);
+  }
+  if (with_key && !spec.key.empty()) {
+    used.key = spec.key;
+    fields.insert(spec.key);
+  }
+  for (const formats::Field& field : spec.schema.fields) {
+    if (fields.contains(field.name)) used.schema.fields.push_back(field);
+  }
+  for (const ColumnSpec& column : spec.columns) {
+    if (columns.contains(column.name)) used.columns.push_back(column);
+  }
+  return used;
 }
 
 }  // namespace muster::model

@@ -21,12 +21,17 @@ namespace muster::model {
 struct Model {
   ModelSpec spec;
   features::FeatureRequest request;
-  std::unique_ptr<features::FeatureTransform> transform;
   std::unique_ptr<engine::Engine> engine;
   std::vector<optim::OptimizerSpec> optimizer_specs;          // by VariableSpec::group
   std::vector<std::unique_ptr<optim::Optimizer>> optimizers;  // the same
 };
 
 absl::StatusOr<Model> BuildModel(const ModelSpec& spec, int threads);
+
+// `spec` with only the fields that the requested columns read, the label's when `with_label` and the
+// key's when `with_key`: data without a label can be scored, unused inputs are never decoded.
+features::FeatureSpec UsedFeatures(const features::FeatureSpec& spec,
+                                   const features::FeatureRequest& request, bool with_label,
+                                   bool with_key);
 
 }  // namespace muster::model

@@ -1,0 +1,139 @@
+#include "muster/train/input.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::train {
+namespace {
+
+constexpr int kRowsPerGroup = 2048;
+constexpr size_t kGroupsAhead = 2;
+
+// The row of the first label that a binary head cannot learn from, or -1.
+int FirstBadBinaryLabel(std::span<const float> labels) {
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] != 0.0f && labels[i] != 1.0f) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+}  // namespace
+
+class Input::Producer {
+ public:
+  static absl::StatusOr<std::unique_ptr<Producer>> Create(
+      std::shared_ptr<const data::RecordSource> source, const model::Model& model,
+      const InputSpec& spec, const data::Position* start) {
+    std::unique_ptr<Producer> producer(new Producer(model, spec));
+    MUSTER_ASSIGN_OR_RETURN(producer->transform_,
+                            features::FeatureTransform::Create(producer->used_, model.request));
+    MUSTER_ASSIGN_OR_RETURN(
+        producer->reader_,
+        data::BatchReader::Create(std::move(source), producer->used_.schema, spec.reader, start));
+    return producer;
+  }
+
+  absl::StatusOr<bool> Produce(Group* group) {
+    group->count = 0;
+    for (int rows = 0; rows < kRowsPerGroup; rows += spec_.reader.batch_size) {
+      if (group->count == group->batches.size()) group->batches.emplace_back();
+      MUSTER_ASSIGN_OR_RETURN(const bool more, Fill(&group->batches[group->count]));
+      if (!more) break;
+      ++group->count;
+    }
+    return group->count > 0;
+  }
+
+ private:
+  Producer(const model::Model& model, const InputSpec& spec)
+      : spec_(spec),
+        used_(model::UsedFeatures(model.spec.features, model.request, spec.with_labels,
+                                  spec.with_keys)),
+        key_(used_.key.empty() ? -1 : used_.schema.Find(used_.key)),
+        columns_(used_.schema) {}
+
+  absl::StatusOr<bool> Fill(InputBatch* batch) {
+    MUSTER_ASSIGN_OR_RETURN(const bool more, reader_->Next(&columns_));
+    if (!more) return false;
+    MUSTER_RETURN_IF_ERROR(Transform(&batch->features));
+    batch->position = reader_->position();
+    batch->epoch = reader_->epoch();
+    FillKeys(&batch->keys);
+    return true;
+  }
+
+  // Leaves out rows that do not fit while the budget of bad records lasts.
+  absl::Status Transform(features::FeatureBatch* batch) {
+    while (true) {
+      int bad_row = -1;
+      absl::Status status = transform_->Apply(columns_, spec_.with_labels, batch, &bad_row);
+      if (status.ok() && spec_.with_labels) status = CheckLabels(*batch, &bad_row);
+      if (status.ok()) return status;
+      if (bad_row < 0) return status;
+      MUSTER_RETURN_IF_ERROR(reader_->RejectRow(bad_row, status, &columns_));
+    }
+  }
+
+  absl::Status CheckLabels(const features::FeatureBatch& batch, int* bad_row) const {
+    *bad_row = FirstBadBinaryLabel(batch.labels);
+    if (*bad_row < 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        StrCat("label '", used_.label.input, "': ", batch.labels[*bad_row],
+               " is not 0 or 1; a label of other values needs 'words' in the spec"));
+  }
+
+  void FillKeys(std::vector<std::string>* keys) const {
+    keys->clear();
+    if (key_ < 0) return;
+    const formats::Column& column = columns_.column(key_);
+    for (int row = 0; row < columns_.rows(); ++row) {
+      switch (used_.schema.fields[key_].type) {
+        case formats::ValueType::kInt:
+          keys->push_back(StrCat(column.ints[row]));
+          break;
+        case formats::ValueType::kFloat:
+          keys->push_back(StrCat(column.floats[row]));
+          break;
+        case formats::ValueType::kString:
+          keys->emplace_back(column.strings[row]);
+          break;
+      }
+    }
+  }
+
+  const InputSpec spec_;
+  const features::FeatureSpec used_;
+  const int key_;
+  formats::Columns columns_;
+  std::unique_ptr<features::FeatureTransform> transform_;
+  std::unique_ptr<data::BatchReader> reader_;
+};
+
+Input::~Input() = default;
+
+absl::StatusOr<std::unique_ptr<Input>> Input::Open(io::FileSystem& files, const model::Model& model,
+                                                   const InputSpec& spec,
+                                                   const data::Position* start) {
+  std::unique_ptr<Input> input(new Input);
+  MUSTER_ASSIGN_OR_RETURN(auto source,
+                          data::OpenSource(files, spec.source, spec.reader.max_bad_records));
+  input->source_ = std::move(source);
+  MUSTER_ASSIGN_OR_RETURN(input->producer_, Producer::Create(input->source_, model, spec, start));
+  input->prefetch_ = std::make_unique<data::Prefetch<Group>>(
+      [producer = input->producer_.get()](Group* group) { return producer->Produce(group); },
+      kGroupsAhead);
+  return input;
+}
+
+absl::StatusOr<const InputBatch*> Input::Next() {
+  if (next_ == group_.count) {
+    prefetch_->Recycle(std::move(group_));
+    group_ = Group();
+    next_ = 0;
+    MUSTER_ASSIGN_OR_RETURN(const bool more, prefetch_->Next(&group_));
+    if (!more) return nullptr;
+  }
+  return &group_.batches[next_++];
+}
+
+}  // namespace muster::train

@@ -1,0 +1,67 @@
+// Input: files to feature batches, read ahead on a thread of its own: source -> shuffle -> decode
+// -> feature columns. Every batch carries the position behind it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/data/prefetch.h"
+#include "muster/data/reader.h"
+#include "muster/data/source.h"
+#include "muster/features/transform.h"
+#include "muster/model/model.h"
+
+namespace muster::train {
+
+struct InputSpec {
+  data::SourceSpec source;
+  data::ReaderSpec reader;
+  bool with_labels = true;
+  bool with_keys = false;  // the spec's key field, as text, a row
+};
+
+struct InputBatch {
+  features::FeatureBatch features;
+  std::vector<std::string> keys;  // with_keys and a key in the spec: rows; else empty
+  data::Position position;        // behind this batch
+  int64_t epoch = 0;
+};
+
+// One owner thread, which is not the one it reads on.
+class Input {
+ public:
+  // `model` must outlive it. `start`: go on from there (see data::BatchReader::Create).
+  static absl::StatusOr<std::unique_ptr<Input>> Open(io::FileSystem& files,
+                                                     const model::Model& model,
+                                                     const InputSpec& spec,
+                                                     const data::Position* start = nullptr);
+  ~Input();
+
+  // The next batch, valid until the next call; nullptr at the end. Errors name file, place, column
+  // and value; up to max_bad_records rows that do not fit are left out instead.
+  absl::StatusOr<const InputBatch*> Next();
+
+  uint64_t records() const { return source_->records(); }
+  const std::vector<std::string>& files() const { return source_->files(); }
+
+ private:
+  class Producer;
+  // Several small batches travel together: a hand-over between threads costs microseconds.
+  struct Group {
+    std::vector<InputBatch> batches;
+    size_t count = 0;
+  };
+
+  Input() = default;
+
+  std::shared_ptr<const data::RecordSource> source_;
+  std::unique_ptr<Producer> producer_;
+  std::unique_ptr<data::Prefetch<Group>> prefetch_;  // uses producer_: ends before it
+  Group group_;
+  size_t next_ = 0;
+};
+
+}  // namespace muster::train

@@ -1,0 +1,35 @@
+// UpdateSink: gradients to weights in one process, each as the engine gives it.
+#pragma once
+
+#include <cstdint>
+
+#include "muster/engine/engine.h"
+#include "muster/model/model.h"
+#include "muster/train/variables.h"
+
+namespace muster::train {
+
+// Applies the optimizer of a variable's group at once; moving statistics by their momentum. One
+// owner thread; `model` and `variables` must outlive it.
+class UpdateSink : public engine::GradientSink {
+ public:
+  UpdateSink(const model::Model& model, const Variables& variables)
+      : model_(model), variables_(variables) {}
+
+  // Before each Engine::Step: the global step before it.
+  void set_step(int64_t step) { step_ = step; }
+
+  void Dense(int variable, std::span<const float> gradient) override;
+  void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override;
+  void Statistic(int variable, std::span<const float> value) override;
+
+ private:
+  std::span<float> Weights(int variable) const;
+  const optim::Optimizer& OptimizerOf(int variable) const;
+
+  const model::Model& model_;
+  const Variables& variables_;
+  int64_t step_ = 0;
+};
+
+}  // namespace muster::train

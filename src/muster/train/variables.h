@@ -1,0 +1,54 @@
+// Variables: the memory of a model's weights and optimizer slots, which the trainer owns (an engine
+// only reads them).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/checkpoint/checkpoint.h"
+#include "muster/engine/engine.h"
+#include "muster/model/model.h"
+
+namespace muster::train {
+
+// One owner thread.
+class Variables {
+ public:
+  // Allocates (64-byte aligned) and initialises: weights by their Initializer from `seed` (a stream
+  // a variable, so that one variable's values do not depend on the others), slots by their value.
+  // `with_slots` false: weights only, for evaluation. `model` must outlive this.
+  static absl::StatusOr<std::unique_ptr<Variables>> Create(const model::Model& model, uint64_t seed,
+                                                           bool with_slots);
+
+  // In the order of the engine's variables.
+  std::span<const engine::VariableView> views() const { return views_; }
+  std::span<const engine::VariableSpec> specs() const { return specs_; }
+  // Slots of one variable, in the order of its optimizer's slots(); empty for state.
+  std::span<float* const> slots(int variable) const { return slots_[variable]; }
+
+  // Everything to save: weights under their names, slots under
+  // training/<Optimizer>/<variable>/<slot>. Points into this object's memory.
+  std::vector<checkpoint::Tensor> Tensors(bool with_slots) const;
+  uint64_t parameters() const;  // trained floats, without slots and statistics
+
+ private:
+  struct AlignedDelete {
+    void operator()(float* p) const;
+  };
+  using Buffer = std::unique_ptr<float[], AlignedDelete>;
+
+  explicit Variables(const model::Model& model);
+  absl::StatusOr<float*> Allocate(int64_t elements, const std::string& name);
+
+  const model::Model& model_;
+  std::span<const engine::VariableSpec> specs_;
+  std::vector<Buffer> buffers_;
+  std::vector<engine::VariableView> views_;
+  std::vector<std::vector<float*>> slots_;
+};
+
+}  // namespace muster::train
