@@ -1,0 +1,15 @@
+# math/kernels_*.cc are one source compiled for three instruction sets; math/kernels.cc chooses at
+# run time. They are optimised in every build type: the tests of everything above wait for them.
+set(kernel_flags -O3 -fno-trapping-math -fno-math-errno)
+set(avx2_flags "")
+set(avx512_flags "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(avx2_flags -mavx2 -mfma)
+  set(avx512_flags -mavx512f -mavx512vl -mavx512dq -mavx512bw -mavx2 -mfma
+                   -mprefer-vector-width=512)
+endif()
+foreach(isa baseline avx2 avx512)
+  set_source_files_properties(math/kernels_${isa}.cc PROPERTIES
+                              COMPILE_OPTIONS "${kernel_flags};${${isa}_flags}"
+                              SKIP_UNITY_BUILD_INCLUSION ON)
+endforeach()

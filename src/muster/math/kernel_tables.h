@@ -1,0 +1,15 @@
+// The tables that kernels_*.cc define. Only kernels.cc may call these: the processor must be asked
+// first.
+#pragma once
+
+#include "muster/math/kernels.h"
+
+namespace muster::math {
+
+const Kernels& BaselineKernels();
+#if defined(__x86_64__)
+const Kernels& Avx2Kernels();
+const Kernels& Avx512Kernels();
+#endif
+
+}  // namespace muster::math

@@ -1,0 +1,66 @@
+// Kernels: the inner loops of training, compiled once for each instruction set from the same
+// source (vector_kernels.inc, gemm_kernels.inc) and chosen at run time by what the processor has.
+//
+// vector.h and gemm.h are the functions to call; this is their table. Two instruction sets give
+// the same numbers up to the order and fusing of multiply-adds in sums; the update rules give the
+// same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace muster::math {
+
+struct AdagradRule {
+  float learning_rate = 0;
+  float epsilon = 0;
+};
+
+struct FtrlRule {
+  float learning_rate = 0;
+  float l1 = 0;
+  float l2 = 0;
+  float l2_shrinkage = 0;
+};
+
+struct AdamRule {
+  float rate = 0;  // learning rate * sqrt(1 - beta2^t) / (1 - beta1^t), t counts from 1
+  float beta1 = 0;
+  float beta2 = 0;
+  float epsilon = 0;
+};
+
+struct GemmCall;  // gemm.h
+
+struct Kernels {
+  const char* name;  // "avx512", "avx2", "baseline": recorded with a run
+
+  void (*fill)(float* x, size_t n, float value);
+  void (*axpy)(float alpha, const float* x, float* y, size_t n);
+  void (*add_to)(const float* x, float* y, size_t n);
+  void (*scale)(float alpha, float* x, size_t n);
+  float (*dot)(const float* x, const float* y, size_t n);
+  double (*sum_of_squares)(const float* x, size_t n);
+  double (*sum_of_magnitudes)(const float* x, size_t n);
+
+  void (*adagrad)(float* w, float* acc, const float* g, size_t n, const AdagradRule& rule);
+  void (*ftrl)(float* w, float* z, float* acc, const float* g, size_t n, const FtrlRule& rule);
+  void (*adam)(float* w, float* m, float* v, const float* g, size_t n, const AdamRule& rule);
+  void (*adagrad_rows)(float* w, float* acc, size_t cols, const int32_t* rows, size_t count,
+                       const float* g, const AdagradRule& rule);
+  void (*ftrl_rows)(float* w, float* z, float* acc, size_t cols, const int32_t* rows, size_t count,
+                    const float* g, const FtrlRule& rule);
+  void (*adam_rows)(float* w, float* m, float* v, size_t cols, const int32_t* rows, size_t count,
+                    const float* g, const AdamRule& rule);
+};
+
+// What this processor can run, best first; never empty.
+std::span<const Kernels* const> SupportedKernels();
+
+inline const Kernels& ActiveKernels() {
+  static const Kernels& active = *SupportedKernels().front();
+  return active;
+}
+
+}  // namespace muster::math

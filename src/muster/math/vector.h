@@ -1,0 +1,68 @@
+// Loops over floats: sums and the optimizers' update rules, compiled for several instruction sets
+// and chosen once at run time (kernels.h).
+//
+// Update rules follow TensorFlow's kernels (tensorflow/core/kernels/training_ops.cc) operation by
+// operation, with true square roots and divisions and no contraction, so that every instruction
+// set gives the same bits. Pointers need no alignment and must not overlap, except where said.
+// All functions are thread-safe for distinct memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "muster/math/kernels.h"
+
+namespace muster::math {
+
+inline void Fill(float* x, size_t n, float value) { ActiveKernels().fill(x, n, value); }
+// y += alpha * x
+inline void Axpy(float alpha, const float* x, float* y, size_t n) {
+  ActiveKernels().axpy(alpha, x, y, n);
+}
+// y += x
+inline void AddTo(const float* x, float* y, size_t n) { ActiveKernels().add_to(x, y, n); }
+// x *= alpha
+inline void Scale(float alpha, float* x, size_t n) { ActiveKernels().scale(alpha, x, n); }
+// Sums in one fixed order for each instruction set.
+inline float Dot(const float* x, const float* y, size_t n) { return ActiveKernels().dot(x, y, n); }
+inline double SumOfSquares(const float* x, size_t n) {
+  return ActiveKernels().sum_of_squares(x, n);
+}
+inline double SumOfMagnitudes(const float* x, size_t n) {
+  return ActiveKernels().sum_of_magnitudes(x, n);
+}
+
+// ApplyAdagradV2: acc += g^2; w -= (g * lr) / (sqrt(acc) + epsilon).
+inline void AdagradUpdate(float* w, float* acc, const float* g, size_t n, const AdagradRule& rule) {
+  ActiveKernels().adagrad(w, acc, g, n, rule);
+}
+// ApplyFtrlV2 with learning_rate_power -0.5:
+//   acc' = acc + g^2; z += g + 2 l2_shrinkage w - (sqrt(acc') - sqrt(acc)) / lr * w;
+//   w = |z| > l1 ? (sign(z) l1 - z) / (sqrt(acc') / lr + 2 l2) : 0.
+// `z` is the slot "linear", `acc` the slot "accumulator". Keras's beta goes into l2: + beta / 2lr.
+inline void FtrlUpdate(float* w, float* z, float* acc, const float* g, size_t n,
+                       const FtrlRule& rule) {
+  ActiveKernels().ftrl(w, z, acc, g, n, rule);
+}
+// ApplyAdam: m += (g - m)(1 - beta1); v += (g^2 - v)(1 - beta2); w -= m rate / (sqrt(v) + epsilon).
+inline void AdamUpdate(float* w, float* m, float* v, const float* g, size_t n,
+                       const AdamRule& rule) {
+  ActiveKernels().adam(w, m, v, g, n, rule);
+}
+
+// The same for the rows `rows` (distinct, `count` of them) of tables with `cols` columns; `g` is
+// count x cols.
+inline void AdagradUpdateRows(float* w, float* acc, size_t cols, const int32_t* rows, size_t count,
+                              const float* g, const AdagradRule& rule) {
+  ActiveKernels().adagrad_rows(w, acc, cols, rows, count, g, rule);
+}
+inline void FtrlUpdateRows(float* w, float* z, float* acc, size_t cols, const int32_t* rows,
+                           size_t count, const float* g, const FtrlRule& rule) {
+  ActiveKernels().ftrl_rows(w, z, acc, cols, rows, count, g, rule);
+}
+inline void AdamUpdateRows(float* w, float* m, float* v, size_t cols, const int32_t* rows,
+                           size_t count, const float* g, const AdamRule& rule) {
+  ActiveKernels().adam_rows(w, m, v, cols, rows, count, g, rule);
+}
+
+}  // namespace muster::math

@@ -1,0 +1,198 @@
+#include "muster/math/vector.h"
+
+#include <bit>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/base/random.h"
+
+namespace muster::math {
+namespace {
+
+using ::testing::Each;
+
+class VectorTest : public testing::TestWithParam<const Kernels*> {
+ protected:
+  std::vector<float> Random(size_t n, double scale = 1) {
+    std::vector<float> x(n);
+    for (float& v : x) v = static_cast<float>(scale * random_.Normal());
+    return x;
+  }
+  // Also moves the stream, so that each call draws anew.
+  RandomStream random_{20250101, RandomPurpose::kSampleData, 7};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isa, VectorTest,
+                         testing::ValuesIn(SupportedKernels().begin(), SupportedKernels().end()),
+                         [](const auto& isa) { return std::string(isa.param->name); });
+
+TEST_P(VectorTest, SumsAgreeWithDoubles) {
+  for (const size_t n : {0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 63, 64, 65, 100, 1000}) {
+    const auto x = Random(n), y = Random(n);
+    double dot = 0, squares = 0, magnitudes = 0;
+    for (size_t i = 0; i < n; ++i) {
+      dot += double{x[i]} * y[i];
+      squares += double{x[i]} * x[i];
+      magnitudes += std::fabs(x[i]);
+    }
+    EXPECT_NEAR(GetParam()->dot(x.data(), y.data(), n), dot, 1e-4) << n;
+    EXPECT_NEAR(GetParam()->sum_of_squares(x.data(), n), squares, 1e-9) << n;
+    EXPECT_NEAR(GetParam()->sum_of_magnitudes(x.data(), n), magnitudes, 1e-9) << n;
+  }
+}
+
+TEST_P(VectorTest, ElementwiseLoops) {
+  const auto x = Random(37), y = Random(37);
+  auto sum = y, scaled_sum = y, scaled = x;
+  GetParam()->add_to(x.data(), sum.data(), 37);
+  GetParam()->axpy(0.5f, x.data(), scaled_sum.data(), 37);
+  GetParam()->scale(-3, scaled.data(), 37);
+  for (size_t i = 0; i < 37; ++i) {
+    EXPECT_EQ(sum[i], y[i] + x[i]);
+    EXPECT_EQ(scaled_sum[i], y[i] + 0.5f * x[i]);
+    EXPECT_EQ(scaled[i], -3 * x[i]);
+  }
+  GetParam()->fill(scaled.data(), 37, 2.5f);
+  EXPECT_THAT(scaled, Each(2.5f));
+}
+
+// A hundred steps against the rule in doubles.
+TEST_P(VectorTest, AdagradFollowsItsRule) {
+  const size_t n = 21;
+  auto w = Random(n);
+  std::vector<float> acc(n, 0.1f);
+  std::vector<double> w_true(w.begin(), w.end()), acc_true(acc.begin(), acc.end());
+  for (int step = 0; step < 100; ++step) {
+    const auto g = Random(n, 0.3);
+    GetParam()->adagrad(w.data(), acc.data(), g.data(), n, {0.05f, 1e-7f});
+    for (size_t i = 0; i < n; ++i) {
+      acc_true[i] += double{g[i]} * g[i];
+      w_true[i] -= 0.05 * g[i] / (std::sqrt(acc_true[i]) + 1e-7);
+    }
+  }
+  for (size_t i = 0; i < n; ++i) {
+    EXPECT_NEAR(w[i], w_true[i], 2e-6);
+    EXPECT_NEAR(acc[i], acc_true[i], 1e-5);
+  }
+}
+
+TEST_P(VectorTest, FtrlFollowsItsRule) {
+  const size_t n = 21;
+  const FtrlRule rule{.learning_rate = 0.2f, .l1 = 0.3f, .l2 = 0.1f, .l2_shrinkage = 0.05f};
+  auto w = Random(n, 0.1);
+  std::vector<float> acc(n, 0.1f), z(n, 0);
+  std::vector<double> w_true(w.begin(), w.end()), acc_true(acc.begin(), acc.end()), z_true(n, 0);
+  int zeros = 0;
+  for (int step = 0; step < 100; ++step) {
+    const auto g = Random(n, 0.3);
+    GetParam()->ftrl(w.data(), z.data(), acc.data(), g.data(), n, rule);
+    for (size_t i = 0; i < n; ++i) {
+      const double next = acc_true[i] + double{g[i]} * g[i];
+      z_true[i] += g[i] + 2 * 0.05 * w_true[i] -
+                   (std::sqrt(next) - std::sqrt(acc_true[i])) / 0.2 * w_true[i];
+      acc_true[i] = next;
+      const double sign = z_true[i] > 0 ? 1 : -1;
+      w_true[i] = std::fabs(z_true[i]) <= 0.3f
+                      ? 0
+                      : (sign * 0.3f - z_true[i]) / (std::sqrt(next) / 0.2 + 2 * 0.1);
+      zeros += w[i] == 0;
+    }
+  }
+  EXPECT_GT(zeros, 0);
+  for (size_t i = 0; i < n; ++i) {
+    EXPECT_NEAR(w[i], w_true[i], 2e-6);
+    EXPECT_NEAR(z[i], z_true[i], 2e-5);
+    EXPECT_NEAR(acc[i], acc_true[i], 1e-5);
+  }
+}
+
+TEST_P(VectorTest, AdamFollowsItsRule) {
+  const size_t n = 21;
+  auto w = Random(n);
+  std::vector<float> m(n, 0), v(n, 0);
+  std::vector<double> w_true(w.begin(), w.end()), m_true(n, 0), v_true(n, 0);
+  for (int step = 1; step <= 100; ++step) {
+    const auto g = Random(n, 0.3);
+    const double rate = 0.01 * std::sqrt(1 - std::pow(0.999, step)) / (1 - std::pow(0.9, step));
+    GetParam()->adam(w.data(), m.data(), v.data(), g.data(), n,
+                     {static_cast<float>(rate), 0.9f, 0.999f, 1e-7f});
+    for (size_t i = 0; i < n; ++i) {
+      m_true[i] += (g[i] - m_true[i]) * (1 - 0.9);
+      v_true[i] += (double{g[i]} * g[i] - v_true[i]) * (1 - 0.999);
+      w_true[i] -= rate * m_true[i] / (std::sqrt(v_true[i]) + 1e-7);
+    }
+  }
+  for (size_t i = 0; i < n; ++i) EXPECT_NEAR(w[i], w_true[i], 5e-6);
+}
+
+// Rows move as the dense rule says, others stay; any number of columns.
+TEST_P(VectorTest, RowsMoveAsDenseOnes) {
+  for (const size_t cols : {1, 3, 8, 16, 20}) {
+    const size_t count = 70, table_rows = 200;
+    std::vector<int32_t> rows;
+    for (size_t i = 0; i < count; ++i) rows.push_back(static_cast<int32_t>(i * 77 % table_rows));
+    const auto w = Random(table_rows * cols), g = Random(count * cols);
+    const std::vector<float> slot(table_rows * cols, 0.1f);
+    const AdagradRule adagrad{0.05f, 1e-7f};
+    const FtrlRule ftrl{0.2f, 0.01f, 0.1f, 0};
+    const AdamRule adam{0.01f, 0.9f, 0.999f, 1e-7f};
+    struct Slots {
+      std::vector<float> w, a, b;
+    };
+    Slots by_rows[3] = {{w, slot, slot}, {w, slot, slot}, {w, slot, slot}};
+    Slots by_row[3] = {{w, slot, slot}, {w, slot, slot}, {w, slot, slot}};
+    const Kernels& k = *GetParam();
+    auto& [ada, ftr, adm] = by_rows;
+    k.adagrad_rows(ada.w.data(), ada.a.data(), cols, rows.data(), count, g.data(), adagrad);
+    k.ftrl_rows(ftr.w.data(), ftr.a.data(), ftr.b.data(), cols, rows.data(), count, g.data(), ftrl);
+    k.adam_rows(adm.w.data(), adm.a.data(), adm.b.data(), cols, rows.data(), count, g.data(), adam);
+    for (size_t i = 0; i < count; ++i) {
+      const size_t at = static_cast<size_t>(rows[i]) * cols;
+      const float* row_gradient = g.data() + i * cols;
+      auto& [a, f, m] = by_row;
+      k.adagrad(&a.w[at], &a.a[at], row_gradient, cols, adagrad);
+      k.ftrl(&f.w[at], &f.a[at], &f.b[at], row_gradient, cols, ftrl);
+      k.adam(&m.w[at], &m.a[at], &m.b[at], row_gradient, cols, adam);
+    }
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(by_rows[i].w, by_row[i].w) << cols << " columns, rule " << i;
+      EXPECT_EQ(by_rows[i].a, by_row[i].a) << cols << " columns, rule " << i;
+      EXPECT_EQ(by_rows[i].b, by_row[i].b) << cols << " columns, rule " << i;
+      EXPECT_NE(by_rows[i].w, w);
+    }
+  }
+}
+
+// A run must not depend on the processor it happens to get: rules give the same bits everywhere,
+// at any alignment.
+TEST_P(VectorTest, RulesGiveTheSameBitsOnEveryInstructionSet) {
+  const Kernels& baseline = *SupportedKernels().back();
+  for (size_t offset = 0; offset < 4; ++offset) {
+    const size_t n = 50;
+    const auto w = Random(n + offset), g = Random(n + offset, 0.1);
+    std::vector<float> mine[3] = {w, w, w}, theirs[3] = {w, w, w};
+    std::vector<float> a(n + offset, 0.1f), b(n + offset, 0.2f);
+    auto run = [&](const Kernels& k, std::vector<float>* to, std::vector<float> s,
+                   std::vector<float> t) {
+      const float* gradient = g.data() + offset;
+      k.adagrad(to[0].data() + offset, s.data() + offset, gradient, n, {0.05f, 1e-7f});
+      k.ftrl(to[1].data() + offset, t.data() + offset, s.data() + offset, gradient, n,
+             {0.2f, 0.1f, 0.1f, 0});
+      k.adam(to[2].data() + offset, t.data() + offset, s.data() + offset, gradient, n,
+             {0.01f, 0.9f, 0.999f, 1e-7f});
+    };
+    run(*GetParam(), mine, a, b);
+    run(baseline, theirs, a, b);
+    for (int i = 0; i < 3; ++i) {
+      for (size_t j = 0; j < n + offset; ++j) {
+        EXPECT_EQ(std::bit_cast<uint32_t>(mine[i][j]), std::bit_cast<uint32_t>(theirs[i][j]));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::math
