@@ -2,7 +2,8 @@
 #
 # Declares the layer that lives in src/muster/FOLDER: a static library `muster_<folder>` of its
 # *.cc files, one unit test program of its *_test.cc files, one benchmark program of its
-# *_benchmark.cc files and, under MUSTER_FUZZ, one fuzz program a *_fuzz.cc file.
+# *_benchmark.cc files and, under MUSTER_FUZZ, one fuzz program a *_fuzz.cc file, whose seed corpus
+# is fuzz/corpus/<name of the file>/.
 # DEPENDS names the layers it may use; tools/check_layers.py holds the includes against it.
 function(muster_layer folder)
   cmake_parse_arguments(LAYER "" "" "DEPENDS;LIBRARIES" ${ARGN})
@@ -52,6 +53,8 @@ function(muster_layer folder)
       set_target_properties(${fuzzer} PROPERTIES UNITY_BUILD OFF)
       target_link_libraries(${fuzzer} PRIVATE muster_${name} -fsanitize=fuzzer)
       target_compile_options(${fuzzer} PRIVATE -fsanitize=fuzzer)
+      add_test(NAME fuzz.${fuzzer} COMMAND ${CMAKE_SOURCE_DIR}/tools/fuzz.sh $<TARGET_FILE:${fuzzer}>)
+      set_tests_properties(fuzz.${fuzzer} PROPERTIES LABELS fuzz TIMEOUT 1200)
     endforeach()
     if(sources)
       target_compile_options(muster_${name} PRIVATE -fsanitize=fuzzer-no-link)

@@ -1,0 +1,64 @@
+# Sourced by ./quickstart, ./test, .ci/run and bench/run, in the repository's root: where caches
+# lie, how many jobs fit this machine, and small helpers. Leaves nothing outside MUSTER_CACHE and
+# build/.
+
+export MUSTER_CACHE="${MUSTER_CACHE:-${HOME:-/tmp}/.cache/muster}"
+export CCACHE_DIR="${CCACHE_DIR:-$MUSTER_CACHE/ccache}"
+export CCACHE_MAXSIZE="${CCACHE_MAXSIZE:-2G}"
+mkdir -p "$MUSTER_CACHE"
+
+# One compile job for each core, but no more than memory holds at 1.5 GiB a job.
+default_jobs() {
+  local cores free_kib
+  cores=$(nproc)
+  free_kib=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)
+  local by_memory=$((free_kib / 1572864))
+  if ((by_memory < 1)); then by_memory=1; fi
+  echo $((cores < by_memory ? cores : by_memory))
+}
+
+# build_preset PRESET [TARGET...], with JOBS jobs.
+build_preset() {
+  local preset=$1
+  shift
+  cmake --preset "$preset" >build-"$preset".log 2>&1 || { cat build-"$preset".log; return 1; }
+  rm -f build-"$preset".log
+  cmake --build --preset "$preset" -j "$JOBS" ${1:+--target "$@"}
+}
+
+# python_venv NAME: a virtual environment with what tools/requirements-NAME.txt pins, made once for
+# each content of that file. Prints the path of its interpreter.
+python_venv() {
+  local requirements=tools/requirements-$1.txt
+  local hash folder
+  hash=$(sha256sum "$requirements" | cut -c1-12)
+  folder="$MUSTER_CACHE/venv-$1-$hash"
+  (
+    flock 9
+    if [[ ! -e "$folder/complete" ]]; then
+      local base
+      base=$(usable_python)
+      echo "Installing from PyPI into $folder: $(grep -v '^#' "$requirements" | xargs)" >&2
+      rm -rf "$folder"
+      "$base" -m venv "$folder"
+      "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2
+      touch "$folder/complete"
+    fi
+  ) 9>"$folder.lock" || return 1
+  echo "$folder/bin/python"
+}
+
+# The first interpreter that tensorflow 2.15 has wheels for and that can make an environment.
+usable_python() {
+  local candidate
+  for candidate in python3 /usr/bin/python3 python3.11 python3.10 python3.9; do
+    if "$candidate" -c 'import sys, venv, ensurepip
+sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 11))' 2>/dev/null; then
+      echo "$candidate"
+      return 0
+    fi
+  done
+  echo "No Python from 3.9 to 3.11 with venv found: tensorflow 2.15 has wheels for these only." >&2
+  echo "On Debian 12: apt-get install python3 python3-venv" >&2
+  return 1
+}

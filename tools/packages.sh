@@ -1,0 +1,43 @@
+# Sourced by ./quickstart, ./test and .ci/run: the Debian 12 packages each needs, and how they are
+# installed. Why each is needed: docs/dependencies.md.
+
+BUILD_PACKAGES=(
+  g++ cmake ninja-build ccache
+  libabsl-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev libprotozero-dev
+  zlib1g-dev libdeflate-dev libfarmhash-dev libisal-dev
+)
+TEST_PACKAGES=(
+  git libgtest-dev libgmock-dev
+  python3 python3-venv
+  clang-format-14
+)
+CI_PACKAGES=(
+  clang-14 clang-tidy-14 libclang-rt-14-dev llvm-14
+)
+
+# install_packages NAME...: installs those that are missing, with sudo when not root. Says so.
+install_packages() {
+  local missing=() package
+  for package in "$@"; do
+    if ! dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed'; then
+      missing+=("$package")
+    fi
+  done
+  if ((${#missing[@]} == 0)); then
+    echo "All ${#} Debian packages are installed."
+    return 0
+  fi
+  local as_root=()
+  if ((EUID != 0)); then
+    as_root=(sudo)
+    if ! command -v sudo >/dev/null; then
+      echo "These packages are missing, and there is neither root nor sudo to install them:" >&2
+      echo "  apt-get install ${missing[*]}" >&2
+      return 1
+    fi
+  fi
+  echo "Installing Debian packages: ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
+    --no-install-recommends "${missing[@]}" >/dev/null
+}
