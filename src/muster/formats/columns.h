@@ -47,10 +47,11 @@ class Columns {
 
  private:
   std::vector<ValueType> types_;
-  std::vector<bool> lists_;
+  std::vector<int> lists_;  // positions of the list columns
   std::vector<Column> columns_;
   std::vector<std::shared_ptr<const void>> keep_alive_;
-  std::vector<std::unique_ptr<char[]>> blocks_;  // storage of Store()
+  std::vector<std::unique_ptr<char[]>> blocks_;  // storage of Store(), kept by Clear()
+  size_t blocks_used_ = 0;
   size_t block_left_ = 0;
   char* block_next_ = nullptr;
   int rows_ = 0;

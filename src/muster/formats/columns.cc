@@ -1,0 +1,113 @@
+#include "muster/formats/columns.h"
+
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+namespace muster::formats {
+namespace {
+
+constexpr size_t kStoreBlockBytes = size_t{64} << 10;
+
+size_t ValueCount(const Column& column, ValueType type) {
+  switch (type) {
+    case ValueType::kInt:
+      return column.ints.size();
+    case ValueType::kFloat:
+      return column.floats.size();
+    case ValueType::kString:
+      return column.strings.size();
+  }
+  return 0;
+}
+
+void TruncateValues(size_t count, ValueType type, Column* column) {
+  switch (type) {
+    case ValueType::kInt:
+      column->ints.resize(count);
+      break;
+    case ValueType::kFloat:
+      column->floats.resize(count);
+      break;
+    case ValueType::kString:
+      column->strings.resize(count);
+      break;
+  }
+}
+
+}  // namespace
+
+Columns::Columns(const Schema& schema) : columns_(schema.fields.size()) {
+  types_.reserve(schema.fields.size());
+  for (const Field& field : schema.fields) {
+    if (field.list) {
+      lists_.push_back(static_cast<int>(types_.size()));
+      columns_[types_.size()].offsets.push_back(0);
+    }
+    types_.push_back(field.type);
+  }
+}
+
+void Columns::Clear() {
+  for (Column& column : columns_) {
+    column.ints.clear();
+    column.floats.clear();
+    column.strings.clear();
+    if (!column.offsets.empty()) column.offsets.resize(1);
+  }
+  keep_alive_.clear();
+  blocks_used_ = 0;
+  block_left_ = 0;
+  rows_ = 0;
+}
+
+void Columns::AddRow() {
+  for (const int list : lists_) {
+    Column& column = columns_[list];
+    column.offsets.push_back(static_cast<uint32_t>(ValueCount(column, types_[list])));
+  }
+  ++rows_;
+#ifndef NDEBUG
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    assert(!columns_[i].offsets.empty() ||
+           ValueCount(columns_[i], types_[i]) == static_cast<size_t>(rows_));
+  }
+#endif
+}
+
+void Columns::DropPartialRow() {
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    Column& column = columns_[i];
+    const size_t whole =
+        column.offsets.empty() ? static_cast<size_t>(rows_) : column.offsets.back();
+    if (ValueCount(column, types_[i]) > whole) TruncateValues(whole, types_[i], &column);
+  }
+}
+
+void Columns::KeepAlive(std::shared_ptr<const void> memory) {
+  if (keep_alive_.empty() || keep_alive_.back() != memory) keep_alive_.push_back(std::move(memory));
+}
+
+std::string_view Columns::Store(std::string_view bytes) {
+  if (bytes.size() > kStoreBlockBytes / 4) {
+    auto own = std::make_shared<const std::string>(bytes);
+    const std::string_view stored = *own;
+    keep_alive_.push_back(std::move(own));
+    return stored;
+  }
+  if (bytes.size() > block_left_) {
+    if (blocks_used_ == blocks_.size()) {
+      blocks_.push_back(std::make_unique_for_overwrite<char[]>(kStoreBlockBytes));
+    }
+    block_next_ = blocks_[blocks_used_++].get();
+    block_left_ = kStoreBlockBytes;
+  }
+  if (bytes.empty()) return {};
+  std::memcpy(block_next_, bytes.data(), bytes.size());
+  const std::string_view stored(block_next_, bytes.size());
+  block_next_ += bytes.size();
+  block_left_ -= bytes.size();
+  return stored;
+}
+
+}  // namespace muster::formats

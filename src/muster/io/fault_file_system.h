@@ -1,0 +1,102 @@
+// FaultFileSystem: another FileSystem whose operations fail when told, for tests of what happens on
+// a full disk, at a short write, at a crash. It also remembers what was done in which order.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+#include "muster/io/file_system.h"
+
+namespace muster::io {
+
+// kOpen is opening for reading; kCreate opening for writing or appending; kWrite one Append.
+enum class FileOperation {
+  kOpen,
+  kRead,
+  kStat,
+  kList,
+  kCreate,
+  kWrite,
+  kFlush,
+  kSync,
+  kClose,
+  kMakeFolders,
+  kRename,
+  kRemove,
+  kRemoveAll,
+  kSyncFolder,
+};
+
+// Thread-safe, as its files are as far as those of `inner` are. `inner` must outlive it.
+class FaultFileSystem : public FileSystem {
+ public:
+  struct Event {
+    FileOperation operation;
+    std::string path;  // the target of a rename
+    friend bool operator==(const Event&, const Event&) = default;
+  };
+
+  explicit FaultFileSystem(FileSystem& inner);
+  ~FaultFileSystem() override;
+
+  // The n-th such operation from now on (1: the next) fails with `status` and is not done.
+  void FailNth(FileOperation operation, int64_t n, absl::Status status);
+  // The n-th Append from now on hands on half of its bytes, flushes them and then fails.
+  void ShortWriteNth(int64_t n, absl::Status status);
+  // After `bytes` more bytes appended, writes fail with RESOURCE_EXHAUSTED; what fits is written.
+  void FillDiskAfter(uint64_t bytes);
+  // The n-th operation from now on that changes something fails with UNAVAILABLE, and so does every
+  // operation after it: the process is gone. What files buffered is lost; if the n-th operation is
+  // a write, half of its bytes arrive.
+  void CrashAtChange(int64_t n);
+
+  // Operations asked for so far, failed ones included.
+  int64_t count(FileOperation operation) const;
+  // Operations so far that change something (kCreate and below): the n of CrashAtChange.
+  int64_t changes() const;
+  // Every operation that changes something and succeeded, in order.
+  std::vector<Event> history() const;
+
+  absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenForRead(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) override;
+  absl::StatusOr<FileInfo> Stat(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
+  absl::Status MakeFolders(const std::string& folder) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::Status RemoveAll(const std::string& folder) override;
+  absl::Status SyncFolder(const std::string& folder) override;
+
+ private:
+  class ReadFile;
+  class WriteFile;
+  struct Plan;
+
+  // Counts the operation and says whether it may be done.
+  absl::Status Begin(FileOperation operation, const std::string& path);
+  // The same for an Append of `size` bytes; *allowed of them may be written even if it fails.
+  absl::Status BeginWrite(const std::string& path, uint64_t size, uint64_t* allowed);
+  // Counts; what the plans say about this operation.
+  absl::Status BeginLocked(FileOperation operation, const std::string& path, bool* torn)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Done(FileOperation operation, const std::string& path, absl::Status status);
+
+  FileSystem& inner_;
+  mutable absl::Mutex mutex_;
+  std::vector<Plan> plans_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int64_t> counts_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Event> history_ ABSL_GUARDED_BY(mutex_);
+  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t crash_at_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<int64_t>::max();
+  std::optional<uint64_t> disk_left_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::io

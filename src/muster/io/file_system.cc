@@ -1,0 +1,139 @@
+#include "muster/io/file_system.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/io/glob_match.h"
+
+namespace muster::io {
+namespace {
+
+absl::Status WriteAndClose(FileSystem& files, const std::string& path, std::string_view contents) {
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files.OpenForWrite(path));
+  absl::Status status = file->Append(contents);
+  if (status.ok()) status = file->Sync();
+  const absl::Status closed = file->Close();
+  return status.ok() ? closed : status;
+}
+
+// A component that cannot be listed because it is not there or is no folder matches nothing.
+bool MatchesNothing(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
+}
+
+// Replaces every folder in *paths by what `component` matches in it.
+absl::Status ExpandComponent(FileSystem& files, std::string_view component, bool last,
+                             std::vector<std::string>* paths) {
+  std::vector<std::string> expanded;
+  for (const std::string& folder : *paths) {
+    if (!HasWildcard(component)) {
+      std::string path = JoinPath(folder, component);
+      const absl::Status found = files.Stat(path).status();
+      if (found.ok()) {
+        expanded.push_back(std::move(path));
+      } else if (!MatchesNothing(found)) {
+        return found;
+      }
+      continue;
+    }
+    absl::StatusOr<std::vector<std::string>> names = files.List(folder.empty() ? "." : folder);
+    if (!names.ok()) {
+      if (MatchesNothing(names.status())) continue;
+      return names.status();
+    }
+    for (const std::string& name : *names) {
+      if (!MatchesWildcards(component, name)) continue;
+      std::string path = JoinPath(folder, name);
+      if (!last) {
+        absl::StatusOr<FileInfo> info = files.Stat(path);
+        if (!info.ok() || !info->is_folder) continue;
+      }
+      expanded.push_back(std::move(path));
+    }
+  }
+  *paths = std::move(expanded);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path,
+                                     uint64_t max_bytes) {
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, files.OpenForRead(path));
+  MUSTER_ASSIGN_OR_RETURN(const FileInfo info, files.Stat(path));
+  if (info.size > max_bytes) {
+    return absl::InvalidArgumentError(StrCat("read ", path, ": it has ", info.size,
+                                             " bytes, more than the ", max_bytes,
+                                             " that are accepted here"));
+  }
+  std::string contents(info.size, '\0');
+  MUSTER_ASSIGN_OR_RETURN(const size_t size, file->Read(0, contents.size(), contents.data()));
+  contents.resize(size);
+  return contents;
+}
+
+absl::Status WriteFileAtomically(FileSystem& files, const std::string& path,
+                                 std::string_view contents) {
+  const std::string temporary = TemporaryPath(path);
+  absl::Status status = WriteAndClose(files, temporary, contents);
+  if (status.ok()) status = files.Rename(temporary, path);
+  if (!status.ok()) {
+    files.Remove(temporary).IgnoreError();  // the first failure is the one to tell
+    return status;
+  }
+  return files.SyncFolder(Dirname(path));
+}
+
+absl::StatusOr<std::vector<std::string>> Glob(FileSystem& files, const std::string& pattern) {
+  // Up to the last '/' before the first wildcard the path is taken as it stands.
+  const size_t wildcard = std::min(pattern.find_first_of("*?["), pattern.size());
+  std::vector<std::string> paths;
+  if (wildcard == pattern.size()) {
+    const absl::Status found = files.Stat(pattern).status();
+    if (found.ok()) {
+      paths.push_back(pattern);
+    } else if (!MatchesNothing(found)) {
+      return found;
+    }
+  } else {
+    const size_t slash = pattern.rfind('/', wildcard);
+    size_t begin = slash == std::string::npos ? 0 : slash + 1;
+    paths.push_back(slash == 0 ? "/" : pattern.substr(0, begin == 0 ? 0 : slash));
+    while (begin < pattern.size()) {
+      const size_t end = std::min(pattern.find('/', begin), pattern.size());
+      const std::string_view component = std::string_view(pattern).substr(begin, end - begin);
+      if (!component.empty()) {
+        MUSTER_RETURN_IF_ERROR(ExpandComponent(files, component, end == pattern.size(), &paths));
+      }
+      begin = end + 1;
+    }
+  }
+  if (paths.empty()) return absl::NotFoundError(StrCat("no file matches '", pattern, "'"));
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::string JoinPath(std::string_view folder, std::string_view name) {
+  if (folder.empty() || (!name.empty() && name.front() == '/')) return std::string(name);
+  return StrCat(folder, folder.back() == '/' ? "" : "/", name);
+}
+
+std::string Dirname(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return std::string(slash == 0 ? "/" : path.substr(0, slash));
+}
+
+std::string Basename(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+std::string TemporaryPath(const std::string& path) {
+  const size_t name = path.rfind('/') + 1;  // npos + 1 is 0
+  return StrCat(path.substr(0, name), ".", path.substr(name), ".tmp-", getpid());
+}
+
+}  // namespace muster::io

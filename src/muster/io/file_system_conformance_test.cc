@@ -1,0 +1,35 @@
+#include "muster/io/file_system_conformance.h"
+
+#include <unistd.h>
+
+#include "muster/io/fault_file_system.h"
+#include "muster/io/local_file_system.h"
+#include "muster/io/memory_file_system.h"
+
+namespace muster::io {
+namespace {
+
+// A FaultFileSystem without a fault is the file system behind it.
+class FaultlessFileSystem : public FaultFileSystem {
+ public:
+  explicit FaultlessFileSystem(std::unique_ptr<FileSystem> inner)
+      : FaultFileSystem(*inner), keep_(std::move(inner)) {}
+
+ private:
+  std::unique_ptr<FileSystem> keep_;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Members, FileSystemConformance,
+    testing::Values(FileSystemMember{"local", NewLocalFileSystem,
+                                     StrCat(testing::TempDir(), "muster-io-", getpid())},
+                    FileSystemMember{"memory", NewMemoryFileSystem, "/root/of/tests"},
+                    FileSystemMember{"memory_relative", NewMemoryFileSystem, "tests"},
+                    FileSystemMember{
+                        "faultless",
+                        [] { return std::make_unique<FaultlessFileSystem>(NewMemoryFileSystem()); },
+                        "/t"}),
+    FileSystemMemberName);
+
+}  // namespace
+}  // namespace muster::io

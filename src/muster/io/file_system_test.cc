@@ -1,0 +1,215 @@
+#include "muster/io/file_system.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "muster/io/fault_file_system.h"
+#include "muster/io/glob_match.h"
+#include "muster/io/memory_file_system.h"
+
+namespace muster::io {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(PathTest, Join) {
+  EXPECT_EQ(JoinPath("a", "b"), "a/b");
+  EXPECT_EQ(JoinPath("a/", "b"), "a/b");
+  EXPECT_EQ(JoinPath("/", "b"), "/b");
+  EXPECT_EQ(JoinPath("", "b"), "b");
+  EXPECT_EQ(JoinPath("a", "/b"), "/b");
+}
+
+TEST(PathTest, DirnameAndBasename) {
+  EXPECT_EQ(Dirname("a/b/c"), "a/b");
+  EXPECT_EQ(Dirname("c"), ".");
+  EXPECT_EQ(Dirname("/c"), "/");
+  EXPECT_EQ(Basename("a/b/c"), "c");
+  EXPECT_EQ(Basename("c"), "c");
+  EXPECT_EQ(Basename("/c"), "c");
+}
+
+TEST(PathTest, TemporaryIsHiddenInTheSameFolder) {
+  EXPECT_EQ(TemporaryPath("a/b"), StrCat("a/.b.tmp-", getpid()));
+  EXPECT_EQ(TemporaryPath("b"), StrCat(".b.tmp-", getpid()));
+}
+
+TEST(ReadFileTest, RefusesALargeFileBeforeReadingIt) {
+  const std::unique_ptr<FileSystem> memory = NewMemoryFileSystem();
+  FaultFileSystem files(*memory);
+  ASSERT_TRUE(WriteFileAtomically(files, "f", "0123456789").ok());
+  EXPECT_EQ(ReadFile(files, "f", 10).value(), "0123456789");
+  const int64_t reads = files.count(FileOperation::kRead);
+  const absl::Status status = ReadFile(files, "f", 9).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("read f: it has 10 bytes"));
+  EXPECT_EQ(files.count(FileOperation::kRead), reads);
+}
+
+TEST(WriteFileAtomicallyTest, SyncsBeforeTheRenameAndTheFolderAfterIt) {
+  const std::unique_ptr<FileSystem> memory = NewMemoryFileSystem();
+  FaultFileSystem files(*memory);
+  ASSERT_TRUE(files.MakeFolders("d").ok());
+  ASSERT_TRUE(WriteFileAtomically(files, "d/f", "text").ok());
+  const std::string temporary = TemporaryPath("d/f");
+  using Event = FaultFileSystem::Event;
+  EXPECT_THAT(
+      files.history(),
+      ElementsAre(Event{FileOperation::kMakeFolders, "d"}, Event{FileOperation::kCreate, temporary},
+                  Event{FileOperation::kWrite, temporary}, Event{FileOperation::kSync, temporary},
+                  Event{FileOperation::kClose, temporary}, Event{FileOperation::kRename, "d/f"},
+                  Event{FileOperation::kSyncFolder, "d"}));
+}
+
+TEST(WriteFileAtomicallyTest, AFailureLeavesTheOldFileAndNothingElse) {
+  for (const FileOperation operation :
+       {FileOperation::kCreate, FileOperation::kWrite, FileOperation::kSync, FileOperation::kClose,
+        FileOperation::kRename}) {
+    const std::unique_ptr<FileSystem> memory = NewMemoryFileSystem();
+    FaultFileSystem files(*memory);
+    ASSERT_TRUE(WriteFileAtomically(files, "f", "old").ok());
+    files.FailNth(operation, 1, absl::ResourceExhaustedError("full"));
+    const absl::Status status = WriteFileAtomically(files, "f", "new");
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_EQ(ReadFile(*memory, "f").value(), "old");
+    EXPECT_THAT(memory->List("/").value(), ElementsAre("f"));
+  }
+}
+
+TEST(WriteFileAtomicallyTest, ACrashAnywhereLeavesTheOldOrTheNew) {
+  const std::string old_text = "old", new_text(1000, 'n');
+  const auto crash_at = [&](int64_t change) {
+    const std::unique_ptr<FileSystem> memory = NewMemoryFileSystem();
+    FaultFileSystem files(*memory);
+    EXPECT_TRUE(WriteFileAtomically(files, "f", old_text).ok());
+    files.CrashAtChange(change);
+    const bool done = WriteFileAtomically(files, "f", new_text).ok();
+    const std::string found = ReadFile(*memory, "f").value();
+    EXPECT_TRUE(found == old_text || found == new_text) << "crash at change " << change;
+    if (done) {
+      EXPECT_EQ(found, new_text);
+    }
+    return done;
+  };
+  int64_t change = 1;
+  while (!crash_at(change)) ++change;
+  EXPECT_EQ(change, 7) << "create, write, sync, close, rename, sync the folder";
+}
+
+TEST(FaultFileSystemTest, AShortWriteAndAFullDiskLeaveAPart) {
+  const std::unique_ptr<FileSystem> memory = NewMemoryFileSystem();
+  FaultFileSystem files(*memory);
+  auto file = files.OpenForWrite("f").value();
+  files.ShortWriteNth(2, absl::UnavailableError("torn"));
+  EXPECT_TRUE(file->Append("01234567").ok());
+  EXPECT_TRUE(absl::IsUnavailable(file->Append("89abcdef")));
+  EXPECT_TRUE(absl::IsUnavailable(file->Append("x"))) << "a failed file stays failed";
+  EXPECT_TRUE(absl::IsUnavailable(file->Close()));
+  EXPECT_EQ(ReadFile(*memory, "f").value(), "0123456789ab");
+
+  files.FillDiskAfter(10);
+  file = files.OpenForWrite("g").value();
+  EXPECT_TRUE(file->Append("01234567").ok());
+  const absl::Status full = file->Append("89abcdef");
+  EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
+  EXPECT_THAT(std::string(full.message()), HasSubstr("write g"));
+  EXPECT_EQ(ReadFile(*memory, "g").value(), "0123456789");
+}
+
+TEST(FaultFileSystemTest, AfterACrashNothingWorksAndBuffersAreLost) {
+  const std::unique_ptr<FileSystem> memory = NewMemoryFileSystem();
+  FaultFileSystem files(*memory);
+  auto file = files.OpenForWrite("f").value();
+  ASSERT_TRUE(file->Append("flushed").ok());
+  ASSERT_TRUE(file->Flush().ok());
+  ASSERT_TRUE(file->Append("buffered").ok());
+  files.CrashAtChange(1);
+  EXPECT_TRUE(files.Stat("f").ok()) << "reading changes nothing";
+  EXPECT_TRUE(absl::IsUnavailable(files.Remove("f")));
+  EXPECT_TRUE(absl::IsUnavailable(file->Close()));
+  EXPECT_TRUE(absl::IsUnavailable(files.Stat("f").status()));
+  file.reset();
+  EXPECT_EQ(ReadFile(*memory, "f").value(), "flushed");
+}
+
+TEST(GlobMatchTest, Wildcards) {
+  EXPECT_TRUE(MatchesWildcards("part-*", "part-00000"));
+  EXPECT_TRUE(MatchesWildcards("*", "a"));
+  EXPECT_TRUE(MatchesWildcards("*.csv", "a.b.csv"));
+  EXPECT_FALSE(MatchesWildcards("*.csv", "a.csv.gz"));
+  EXPECT_TRUE(MatchesWildcards("a?c", "abc"));
+  EXPECT_FALSE(MatchesWildcards("a?c", "ac"));
+  EXPECT_TRUE(MatchesWildcards("a*b*c", "a-b-b-c"));
+  EXPECT_TRUE(MatchesWildcards("[a-c][!0-9]x", "bzx"));
+  EXPECT_FALSE(MatchesWildcards("[a-c][!0-9]x", "b5x"));
+  EXPECT_TRUE(MatchesWildcards("[]]", "]"));
+  EXPECT_TRUE(MatchesWildcards("a[b", "a[b")) << "an unclosed bracket stands for itself";
+  EXPECT_TRUE(MatchesWildcards("[a-]", "-"));
+  EXPECT_FALSE(MatchesWildcards("", "a"));
+  EXPECT_TRUE(MatchesWildcards("**", ""));
+}
+
+TEST(GlobMatchTest, HiddenNamesWantTheirOwnFirstCharacter) {
+  EXPECT_FALSE(MatchesWildcards("*", ".tmp"));
+  EXPECT_FALSE(MatchesWildcards("?SUCCESS", "_SUCCESS"));
+  EXPECT_FALSE(MatchesWildcards("[._]x", ".x"));
+  EXPECT_TRUE(MatchesWildcards(".*", ".tmp"));
+  EXPECT_TRUE(MatchesWildcards("_*", "_SUCCESS"));
+}
+
+TEST(GlobMatchTest, ManyStarsTakePolynomialTime) {
+  std::string pattern;
+  for (int i = 0; i < 50; ++i) pattern += "*a";
+  EXPECT_FALSE(MatchesWildcards(pattern + "b", std::string(5000, 'a')));
+}
+
+class GlobTest : public testing::Test {
+ protected:
+  GlobTest() : files_(NewMemoryFileSystem()) {
+    for (const std::string_view path :
+         {"/d/2026/part-1", "/d/2026/part-0", "/d/2026/_index", "/d/2026/.part-2.tmp-1",
+          "/d/2025/part-0", "/d/notes", "/x"}) {
+      const std::string text(path);
+      EXPECT_TRUE(files_->MakeFolders(Dirname(text)).ok());
+      EXPECT_TRUE(WriteFileAtomically(*files_, text, "").ok());
+    }
+  }
+  std::vector<std::string> Found(const std::string& pattern) {
+    return Glob(*files_, pattern).value_or(std::vector<std::string>{});
+  }
+  std::unique_ptr<FileSystem> files_;
+};
+
+TEST_F(GlobTest, MatchesInAnyComponentSorted) {
+  EXPECT_THAT(Found("/d/2026/part-*"), ElementsAre("/d/2026/part-0", "/d/2026/part-1"));
+  EXPECT_THAT(Found("/d/*/part-0"), ElementsAre("/d/2025/part-0", "/d/2026/part-0"));
+  EXPECT_THAT(Found("/d/202[56]/part-?"),
+              ElementsAre("/d/2025/part-0", "/d/2026/part-0", "/d/2026/part-1"));
+  EXPECT_THAT(Found("/*"), ElementsAre("/d", "/x"));
+  EXPECT_THAT(Found("*/2025/*"), ElementsAre("d/2025/part-0"));
+  EXPECT_THAT(Found("x*"), ElementsAre("x"));
+}
+
+TEST_F(GlobTest, APatternWithoutWildcardsIsItself) {
+  EXPECT_THAT(Found("/x"), ElementsAre("/x"));
+  EXPECT_THAT(Found("/d/2026/_index"), ElementsAre("/d/2026/_index"));
+}
+
+TEST_F(GlobTest, NothingFoundNamesThePattern) {
+  for (const std::string pattern : {"/nothing", "/d/2026/q*", "/no/*", "/x/*", "/d/notes/*"}) {
+    const absl::Status status = Glob(*files_, pattern).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << pattern;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("'" + pattern + "'"));
+  }
+}
+
+TEST_F(GlobTest, OtherErrorsAreNotTakenForNothing) {
+  FaultFileSystem faulty(*files_);
+  faulty.FailNth(FileOperation::kList, 1, absl::PermissionDeniedError("no"));
+  EXPECT_TRUE(absl::IsPermissionDenied(Glob(faulty, "/d/*").status()));
+}
+
+}  // namespace
+}  // namespace muster::io

@@ -1,0 +1,267 @@
+#include "muster/io/local_file_system.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace muster::io {
+namespace {
+
+constexpr size_t kWriteBufferBytes = size_t{64} << 10;
+
+absl::Status LocalStatus(int error_number, std::string_view operation, std::string_view path) {
+  const std::string what = StrCat(operation, " ", path);
+  absl::Status status = ErrnoStatus(error_number, what);
+  switch (error_number) {
+    case EISDIR:
+    case ENOTDIR:
+    case ENOTEMPTY:
+    case EEXIST:
+      return absl::FailedPreconditionError(status.message());
+    default:
+      return status;
+  }
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int Release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+int OpenRetrying(const std::string& path, int flags) {
+  int fd;
+  do {
+    fd = open(path.c_str(), flags | O_CLOEXEC, 0666);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+class LocalRandomAccessFile : public RandomAccessFile {
+ public:
+  LocalRandomAccessFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
+    size_t done = 0;
+    while (done < size) {
+      const ssize_t got =
+          pread(fd_.get(), buffer + done, size - done, static_cast<off_t>(offset + done));
+      if (got == 0) break;
+      if (got < 0) {
+        if (errno == EINTR) continue;
+        const int error = errno;
+        return LocalStatus(error, StrCat("read ", size - done, " bytes at ", offset + done, " of"),
+                           path_);
+      }
+      done += static_cast<size_t>(got);
+    }
+    return done;
+  }
+  const std::string& path() const override { return path_; }
+
+ private:
+  std::string path_;
+  Descriptor fd_;
+};
+
+class LocalWritableFile : public WritableFile {
+ public:
+  LocalWritableFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {
+    buffer_.reserve(kWriteBufferBytes);
+  }
+
+  absl::Status Append(std::string_view bytes) override {
+    MUSTER_RETURN_IF_ERROR(Usable());
+    if (buffer_.size() + bytes.size() > kWriteBufferBytes) {
+      MUSTER_RETURN_IF_ERROR(FlushBuffer());
+      if (bytes.size() >= kWriteBufferBytes) return WriteAll(bytes);
+    }
+    buffer_.append(bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Flush() override {
+    MUSTER_RETURN_IF_ERROR(Usable());
+    return FlushBuffer();
+  }
+
+  absl::Status Sync() override {
+    MUSTER_RETURN_IF_ERROR(Flush());
+    // EINVAL: a pipe or a device, which has nothing to sync.
+    if (fsync(fd_.get()) != 0 && errno != EINVAL) return Fail(errno, "sync");
+    return absl::OkStatus();
+  }
+
+  absl::Status Close() override {
+    if (fd_.get() < 0) return Usable();
+    absl::Status status = failure_.ok() ? FlushBuffer() : failure_;
+    if (close(fd_.Release()) != 0 && errno != EINTR && status.ok()) {
+      const int error = errno;
+      status = LocalStatus(error, "close", path_);
+    }
+    failure_ = status;
+    return status;
+  }
+
+  const std::string& path() const override { return path_; }
+
+ private:
+  absl::Status Usable() const {
+    if (!failure_.ok()) return failure_;
+    if (fd_.get() < 0) return absl::FailedPreconditionError(StrCat(path_, " is closed"));
+    return absl::OkStatus();
+  }
+
+  absl::Status Fail(int error, std::string_view operation) {
+    failure_ = LocalStatus(error, operation, path_);
+    return failure_;
+  }
+
+  absl::Status FlushBuffer() {
+    MUSTER_RETURN_IF_ERROR(WriteAll(buffer_));
+    buffer_.clear();
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteAll(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = write(fd_.get(), bytes.data(), bytes.size());
+      if (written < 0) {
+        if (errno == EINTR) continue;
+        return Fail(errno, "write");
+      }
+      bytes.remove_prefix(static_cast<size_t>(written));
+    }
+    return absl::OkStatus();
+  }
+
+  std::string path_;
+  Descriptor fd_;
+  std::string buffer_;
+  absl::Status failure_;
+};
+
+class LocalFileSystem : public FileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenForRead(const std::string& path) override {
+    // O_NONBLOCK: opening a pipe must not wait for its writer.
+    Descriptor fd(OpenRetrying(path, O_RDONLY | O_NONBLOCK));
+    if (fd.get() < 0) return LocalStatus(errno, "open", path);
+    struct stat info;
+    if (fstat(fd.get(), &info) != 0) return LocalStatus(errno, "open", path);
+    if (S_ISDIR(info.st_mode)) return LocalStatus(EISDIR, "open", path);
+    if (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)) {
+      return absl::FailedPreconditionError(
+          StrCat("open ", path, ": a pipe cannot be read at a position; give a file"));
+    }
+    return std::make_unique<LocalRandomAccessFile>(path, fd.Release());
+  }
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override {
+    return OpenWritable(path, O_WRONLY | O_CREAT | O_TRUNC);
+  }
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) override {
+    return OpenWritable(path, O_WRONLY | O_CREAT | O_APPEND);
+  }
+
+  absl::StatusOr<FileInfo> Stat(const std::string& path) override {
+    struct stat info;
+    if (stat(path.c_str(), &info) != 0) return LocalStatus(errno, "look at", path);
+    FileInfo result;
+    result.is_folder = S_ISDIR(info.st_mode);
+    result.size = result.is_folder ? 0 : static_cast<uint64_t>(info.st_size);
+    result.modified_ns = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+    return result;
+  }
+
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
+    DIR* directory = opendir(folder.c_str());
+    if (directory == nullptr) return LocalStatus(errno, "list", folder);
+    std::vector<std::string> names;
+    int error = 0;
+    while (true) {
+      errno = 0;
+      const dirent* entry = readdir(directory);
+      if (entry == nullptr) {
+        error = errno;
+        break;
+      }
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+    closedir(directory);
+    if (error != 0) return LocalStatus(error, "list", folder);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  absl::Status MakeFolders(const std::string& folder) override {
+    for (size_t end = 0; end < folder.size();) {
+      end = std::min(folder.find('/', end + 1), folder.size());
+      const std::string part = folder.substr(0, end);
+      if (mkdir(part.c_str(), 0777) == 0) continue;
+      const int error = errno;
+      struct stat info;
+      if (stat(part.c_str(), &info) != 0) return LocalStatus(error, "make folder", part);
+      if (!S_ISDIR(info.st_mode)) return LocalStatus(ENOTDIR, "make folder", part);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    const int error = errno;
+    return LocalStatus(error, "rename", StrCat(from, " to ", to));
+  }
+
+  absl::Status Remove(const std::string& path) override {
+    if (unlink(path.c_str()) != 0) return LocalStatus(errno, "remove", path);
+    return absl::OkStatus();
+  }
+
+  absl::Status RemoveAll(const std::string& folder) override {
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+    if (error) return LocalStatus(error.value(), "remove folder", folder);
+    return absl::OkStatus();
+  }
+
+  absl::Status SyncFolder(const std::string& folder) override {
+    const Descriptor fd(OpenRetrying(folder, O_RDONLY | O_DIRECTORY));
+    if (fd.get() < 0) return LocalStatus(errno, "sync folder", folder);
+    if (fsync(fd.get()) != 0 && errno != EINVAL) return LocalStatus(errno, "sync folder", folder);
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::StatusOr<std::unique_ptr<WritableFile>> OpenWritable(const std::string& path,
+                                                                    int flags) {
+    const int fd = OpenRetrying(path, flags);
+    if (fd < 0) return LocalStatus(errno, "open for writing", path);
+    return std::make_unique<LocalWritableFile>(path, fd);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<FileSystem> NewLocalFileSystem() { return std::make_unique<LocalFileSystem>(); }
+
+}  // namespace muster::io

@@ -1,0 +1,85 @@
+#include "muster/io/local_file_system.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace muster::io {
+namespace {
+
+using testing::HasSubstr;
+
+class LocalFileSystemTest : public testing::Test {
+ protected:
+  LocalFileSystemTest()
+      : files_(NewLocalFileSystem()), root_(StrCat(testing::TempDir(), "muster-local-", getpid())) {
+    EXPECT_TRUE(files_->MakeFolders(root_).ok());
+  }
+  ~LocalFileSystemTest() override { EXPECT_TRUE(files_->RemoveAll(root_).ok()); }
+
+  std::unique_ptr<FileSystem> files_;
+  std::string root_;
+};
+
+TEST_F(LocalFileSystemTest, AFullDeviceIsToldByFlushAndByClose) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "needs /dev/full";
+  auto file = files_->OpenForWrite("/dev/full").value();
+  EXPECT_TRUE(file->Append("buffered").ok());
+  const absl::Status flushed = file->Flush();
+  EXPECT_TRUE(absl::IsResourceExhausted(flushed)) << flushed;
+  EXPECT_THAT(std::string(flushed.message()), HasSubstr("write /dev/full: No space left"));
+  EXPECT_EQ(file->Append("x"), flushed) << "a failed file stays failed";
+  EXPECT_EQ(file->Close(), flushed);
+
+  file = files_->OpenForWrite("/dev/full").value();
+  EXPECT_TRUE(file->Append("buffered").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(file->Close()));
+
+  file = files_->OpenForWrite("/dev/full").value();
+  EXPECT_TRUE(absl::IsResourceExhausted(file->Append(std::string(1 << 20, 'x'))));
+}
+
+TEST_F(LocalFileSystemTest, SmallAppendsAreBuffered) {
+  const std::string path = JoinPath(root_, "f");
+  auto file = files_->OpenForWrite(path).value();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(file->Append("0123456789").ok());
+  EXPECT_EQ(files_->Stat(path)->size, 0u);
+  ASSERT_TRUE(file->Close().ok());
+  EXPECT_EQ(files_->Stat(path)->size, 1000u);
+}
+
+TEST_F(LocalFileSystemTest, APipeIsRefusedWithoutWaitingForItsWriter) {
+  const std::string path = JoinPath(root_, "pipe");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const absl::Status status = files_->OpenForRead(path).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+}
+
+TEST_F(LocalFileSystemTest, AnUnwritableFolderIsPermissionDenied) {
+  constexpr uid_t kNobody = 65534;
+  ASSERT_EQ(chmod(root_.c_str(), 0555), 0);
+  const uid_t user = geteuid();
+  if (user == 0) {  // may write anywhere
+    ASSERT_EQ(seteuid(kNobody), 0);
+  }
+  const std::string path = JoinPath(root_, "f");
+  const absl::Status status = files_->OpenForWrite(path).status();
+  ASSERT_EQ(seteuid(user), 0);
+  ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+}
+
+TEST_F(LocalFileSystemTest, RemoveAllDoesNotFollowLinks) {
+  ASSERT_TRUE(files_->MakeFolders(JoinPath(root_, "kept")).ok());
+  ASSERT_TRUE(WriteFileAtomically(*files_, JoinPath(root_, "kept/f"), "x").ok());
+  ASSERT_TRUE(files_->MakeFolders(JoinPath(root_, "gone")).ok());
+  ASSERT_EQ(symlink(JoinPath(root_, "kept").c_str(), JoinPath(root_, "gone/link").c_str()), 0);
+  ASSERT_TRUE(files_->RemoveAll(JoinPath(root_, "gone")).ok());
+  EXPECT_EQ(ReadFile(*files_, JoinPath(root_, "kept/f")).value(), "x");
+}
+
+}  // namespace
+}  // namespace muster::io
