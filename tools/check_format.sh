@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mode=(--dry-run -Werror)
 if [[ "${1:-}" == --fix ]]; then mode=(-i); fi
-mapfile -t files < <(git ls-files --cached --others --exclude-standard -- '*.cc' '*.h' |
+mapfile -t files < <(git ls-files --cached --others --exclude-standard -- '*.cc' '*.h' '*.inc' |
                      while read -r file; do [[ -f $file ]] && echo "$file"; done)
 if ((${#files[@]} == 0)); then
   echo "check_format: no C++ files found (not a git checkout?)" >&2

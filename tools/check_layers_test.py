@@ -71,7 +71,7 @@ class CheckLayersTest(unittest.TestCase):
         self.assert_one(errors, "base/b.cc:5", "namespace muster::io")
 
     def test_no_namespace(self) -> None:
-        self.assert_one(self.errors({"io/b.cc": "int b;\n"}), "nothing in namespace muster::io")
+        self.assert_one(self.errors({"io/b.h": "#pragma once\nint b;\n"}), "nothing in namespace muster::io")
 
     def test_layer_that_depends_on_a_later_one(self) -> None:
         cmake = "muster_layer(base DEPENDS io)\nmuster_layer(io DEPENDS base)\n"
