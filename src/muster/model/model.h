@@ -28,8 +28,8 @@ struct Model {
 
 absl::StatusOr<Model> BuildModel(const ModelSpec& spec, int threads);
 
-// `spec` with only the fields that the requested columns read, the label's when `with_label` and the
-// key's when `with_key`: data without a label can be scored, unused inputs are never decoded.
+// `spec` with only the fields that the requested columns read, the label's when `with_label` and
+// the key's when `with_key`: data without a label can be scored, unused inputs are never decoded.
 features::FeatureSpec UsedFeatures(const features::FeatureSpec& spec,
                                    const features::FeatureRequest& request, bool with_label,
                                    bool with_key);
