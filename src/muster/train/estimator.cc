@@ -1,0 +1,160 @@
+#include "muster/train/estimator.h"
+
+#include <cmath>
+#include <utility>
+
+#include "muster/checkpoint/checkpoint.h"
+#include "muster/formats/event.h"
+#include "muster/model/saved_model.h"
+#include "muster/train/train_loop.h"
+
+namespace muster::train {
+namespace {
+
+void Probabilities(std::span<const float> logits, std::vector<float>* probabilities) {
+  probabilities->resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    (*probabilities)[i] = 1.0f / (1.0f + std::exp(-logits[i]));
+  }
+}
+
+absl::Status WriteEvalEvents(io::FileSystem& files, const Clock& clock, const std::string& folder,
+                             int64_t step, const std::vector<metrics::NamedValue>& metrics) {
+  MUSTER_RETURN_IF_ERROR(files.MakeFolders(folder));
+  formats::EventWriter events(files, folder, clock);
+  std::vector<formats::Scalar> scalars;
+  for (const auto& [name, value] : metrics) {
+    if (name != "global_step") scalars.emplace_back(name, static_cast<float>(value));
+  }
+  MUSTER_RETURN_IF_ERROR(events.WriteScalars(step, scalars));
+  return events.Close();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Estimator>> Estimator::Create(io::FileSystem& files,
+                                                             const Clock& clock,
+                                                             const model::ModelSpec& spec,
+                                                             const RunConfig& config) {
+  std::unique_ptr<Estimator> estimator(new Estimator(files, clock, config));
+  MUSTER_ASSIGN_OR_RETURN(estimator->model_, model::BuildModel(spec, config.threads));
+  return estimator;
+}
+
+absl::Status Estimator::PrepareFolder() {
+  const std::string path = io::JoinPath(config_.model_dir, "model.yaml");
+  if (files_.Stat(path).ok()) {
+    MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec there, model::LoadModelSpec(files_, path));
+    const std::string difference = model::DescribeDifference(there, model_.spec);
+    if (difference.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        StrCat("model folder ", config_.model_dir, " holds a model of another spec: ", difference,
+               "; give another --model-dir, or remove that folder"));
+  }
+  MUSTER_RETURN_IF_ERROR(Annotate(files_.MakeFolders(config_.model_dir), "making --model-dir"));
+  return model::SaveModelSpec(files_, model_.spec, config_.model_dir);
+}
+
+absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& progress,
+                                             const std::atomic<bool>& stop) {
+  MUSTER_RETURN_IF_ERROR(PrepareFolder());
+  MUSTER_ASSIGN_OR_RETURN(const auto variables,
+                          Variables::Create(model_, config_.seed, /*with_slots=*/true));
+  TrainLoop loop(files_, clock_, config_, model_, *variables);
+  MUSTER_RETURN_IF_ERROR(loop.Restore());
+  inference_.reset();
+  return loop.Run(spec, progress, stop);
+}
+
+absl::StatusOr<int64_t> Estimator::LoadForInference() {
+  if (!inference_) {
+    MUSTER_ASSIGN_OR_RETURN(inference_,
+                            Variables::Create(model_, config_.seed, /*with_slots=*/false));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const std::string prefix, checkpoint::Latest(files_, config_.model_dir));
+  MUSTER_ASSIGN_OR_RETURN(const auto bundle, formats::BundleReader::Open(files_, prefix));
+  MUSTER_RETURN_IF_ERROR(
+      Annotate(checkpoint::Restore(*bundle, inference_->Tensors(false)), prefix));
+  return checkpoint::GlobalStep(*bundle);
+}
+
+absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& progress) {
+  EvalResult result;
+  MUSTER_ASSIGN_OR_RETURN(result.step, LoadForInference());
+  MUSTER_ASSIGN_OR_RETURN(const auto input, Input::Open(files_, model_, spec.input));
+  ProgressState state;
+  state.verb = "evaluate";
+  state.total_steps = (static_cast<int64_t>(input->records()) + spec.input.reader.batch_size - 1) /
+                      spec.input.reader.batch_size;
+  if (spec.steps > 0) state.total_steps = std::min(state.total_steps, spec.steps);
+  metrics::BinaryMetrics metrics;
+  engine::Forward forward;
+  std::vector<float> probabilities;
+  while (spec.steps == 0 || state.step < spec.steps) {
+    MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
+    if (batch == nullptr) break;
+    MUSTER_RETURN_IF_ERROR(model_.engine->Predict(inference_->views(), batch->features, &forward));
+    Probabilities(forward.logits, &probabilities);
+    metrics.Add(probabilities, batch->features.labels, batch->features.weights);
+    metrics.AddLoss(forward.loss_sum);
+    state.examples += static_cast<uint64_t>(batch->features.rows);
+    ++state.step;
+    progress.Update(state);
+  }
+  if (state.examples == 0) return absl::InvalidArgumentError("evaluate: the data has no rows");
+  progress.Update(state, /*last=*/true);
+  result.examples = state.examples;
+  result.seconds = progress.seconds();
+  result.metrics = metrics.Values();
+  for (const auto& [name, value] : result.metrics) {
+    if (name == "average_loss") {
+      result.metrics.emplace_back("loss", value);
+      break;
+    }
+  }
+  result.metrics.emplace_back("global_step", static_cast<double>(result.step));
+  const std::string folder = io::JoinPath(
+      config_.model_dir, spec.name.empty() ? std::string("eval") : StrCat("eval_", spec.name));
+  MUSTER_RETURN_IF_ERROR(WriteEvalEvents(files_, clock_, folder, result.step, result.metrics));
+  return result;
+}
+
+absl::StatusOr<uint64_t> Estimator::Predict(const InputSpec& spec, const TakePredictions& take,
+                                            Progress& progress) {
+  MUSTER_RETURN_IF_ERROR(LoadForInference().status());
+  MUSTER_ASSIGN_OR_RETURN(const auto input, Input::Open(files_, model_, spec));
+  ProgressState state;
+  state.verb = "predict";
+  state.total_steps = (static_cast<int64_t>(input->records()) + spec.reader.batch_size - 1) /
+                      spec.reader.batch_size;
+  engine::Forward forward;
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
+    if (batch == nullptr) break;
+    MUSTER_RETURN_IF_ERROR(model_.engine->Predict(inference_->views(), batch->features, &forward));
+    MUSTER_RETURN_IF_ERROR(take(*batch, forward.logits));
+    state.examples += static_cast<uint64_t>(batch->features.rows);
+    ++state.step;
+    progress.Update(state);
+  }
+  progress.Update(state, /*last=*/true);
+  return state.examples;
+}
+
+absl::Status Estimator::Export(const std::string& folder) {
+  MUSTER_RETURN_IF_ERROR(LoadForInference().status());
+  return model::ExportSavedModel(files_, model_.spec, inference_->specs(), inference_->views(),
+                                 folder);
+}
+
+absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::string& model_dir) {
+  const std::string path = io::JoinPath(model_dir, "model.yaml");
+  auto spec = model::LoadModelSpec(files, path);
+  if (absl::IsNotFound(spec.status())) {
+    return absl::NotFoundError(StrCat(model_dir, " is no model folder: it has no model.yaml; give ",
+                                      "--model-dir as it was given to 'muster train'"));
+  }
+  return spec;
+}
+
+}  // namespace muster::train

@@ -1,0 +1,104 @@
+// Estimator: trains, evaluates, predicts with and exports one model in one folder, as tf.estimator
+// does, in one process.
+//
+// MODEL_DIR holds model.yaml (the spec, with its vocabularies beside it), the checkpoints, event
+// files and, after evaluation, eval/ with its own events.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/base/status.h"
+#include "muster/io/file_system.h"
+#include "muster/metrics/binary.h"
+#include "muster/model/model.h"
+#include "muster/train/input.h"
+#include "muster/train/progress.h"
+#include "muster/train/run_config.h"
+#include "muster/train/variables.h"
+
+namespace muster::train {
+
+struct TrainSpec {
+  InputSpec input;
+  int64_t max_steps = 0;    // global step to stop at; 0: when the data ends
+  bool fresh_data = false;  // begin the data anew instead of at the checkpoint's position
+};
+
+struct TrainResult {
+  int64_t first_step = 0;  // > 0: resumed from a checkpoint
+  int64_t step = 0;
+  uint64_t examples = 0;  // of this run
+  double seconds = 0;
+  double loss = 0;         // mean over the examples of the last epoch that this run saw
+  std::string checkpoint;  // prefix; "" when nothing was to do
+  bool interrupted = false;
+  uint64_t bad_records = 0;
+};
+
+struct EvalSpec {
+  InputSpec input;
+  int64_t steps = 0;  // batches; 0: all
+  std::string name;   // events go to eval/ or eval_<name>/
+};
+
+struct EvalResult {
+  int64_t step = 0;  // global step of the checkpoint
+  uint64_t examples = 0;
+  double seconds = 0;
+  std::vector<metrics::NamedValue> metrics;  // with loss and global_step last
+};
+
+// One owner thread.
+class Estimator {
+ public:
+  // Builds the model; makes no file yet. `files` and `clock` must outlive it.
+  static absl::StatusOr<std::unique_ptr<Estimator>> Create(io::FileSystem& files,
+                                                           const Clock& clock,
+                                                           const model::ModelSpec& spec,
+                                                           const RunConfig& config);
+
+  // Trains from the newest checkpoint, or from initial weights, until the data or the steps end, or
+  // `stop` becomes true (then it saves and returns `interrupted`). FAILED_PRECONDITION when
+  // MODEL_DIR holds a model of another spec.
+  absl::StatusOr<TrainResult> Train(const TrainSpec& spec, Progress& progress,
+                                    const std::atomic<bool>& stop);
+
+  // Of the newest checkpoint.
+  absl::StatusOr<EvalResult> Evaluate(const EvalSpec& spec, Progress& progress);
+
+  // Calls `take` for each batch in the order of the data with its logits (rows x 1).
+  using TakePredictions =
+      std::function<absl::Status(const InputBatch& batch, std::span<const float> logits)>;
+  absl::StatusOr<uint64_t> Predict(const InputSpec& input, const TakePredictions& take,
+                                   Progress& progress);
+
+  // The newest checkpoint as a SavedModel in FOLDER.
+  absl::Status Export(const std::string& folder);
+
+  const model::Model& model() const { return model_; }
+
+ private:
+  Estimator(io::FileSystem& files, const Clock& clock, const RunConfig& config)
+      : files_(files), clock_(clock), config_(config) {}
+
+  absl::Status PrepareFolder();
+  // Weights of the newest checkpoint, and its step.
+  absl::StatusOr<int64_t> LoadForInference();
+
+  io::FileSystem& files_;
+  const Clock& clock_;
+  const RunConfig config_;
+  model::Model model_;
+  std::unique_ptr<Variables> inference_;
+};
+
+// The spec of a trained model.
+absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::string& model_dir);
+
+}  // namespace muster::train
