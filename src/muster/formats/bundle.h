@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,8 +18,16 @@
 
 namespace muster::formats {
 
-// Values of tensorflow/core/framework/types.proto.
+// Values of tensorflow/core/framework/types.proto. The named ones are written; a reader may meet
+// any other value that fits an int.
 enum class DataType : int { kFloat = 1, kInt32 = 3, kString = 7, kInt64 = 9, kBool = 10 };
+
+// Bytes of an element; 0 for strings and for types that are not stored as plain elements.
+size_t DataTypeBytes(DataType type);
+// "float32", "string", ... as NumPy calls them; "type 20" for those that TensorFlow does not store.
+std::string DataTypeName(DataType type);
+// The product; nullopt when a dimension is negative or the product over 2^62.
+std::optional<int64_t> ElementCount(std::span<const int64_t> shape);
 
 struct TensorInfo {
   DataType type = DataType::kFloat;
@@ -27,8 +36,12 @@ struct TensorInfo {
 };
 
 // Writes PREFIX.data-00000-of-00001 and PREFIX.index under temporary names; Finish() syncs and
-// renames both, the index last: without an index there is no checkpoint. Tensors may come in any
-// order. Destroying an unfinished writer removes its temporary files. One owner thread.
+// renames both, the index last: without an index there is no checkpoint. Where a bundle of this
+// name exists, the new data take another file name (a second, empty shard makes it
+// data-00000-of-00002), so that also then the rename of the index is the moment of change. Tensors
+// may come in any order. Destroying an unfinished writer removes its temporary files. One owner
+// thread. Errors: INVALID_ARGUMENT for a name that is empty, used twice or starts with '\0', for
+// bytes that do not fit the shape; else those of the file system.
 class BundleWriter {
  public:
   static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(io::FileSystem& files,
@@ -44,9 +57,12 @@ class BundleWriter {
 
 // Thread-safe after Open. All lengths are checked against the files before memory is taken;
 // checksums of blocks and tensors are checked. Errors are DATA_LOSS with file and offset, NOT_FOUND
-// for a tensor that is not there (with the nearest name).
+// for a tensor that is not there (with the nearest name) or an index or data file that is not,
+// UNIMPLEMENTED for what TensorFlow may write and this does not read: big-endian bundles, and the
+// reading of a partitioned tensor (listed with 0 bytes; its slices are not).
 class BundleReader {
  public:
+  // Reads the index and checks that the data files are there and long enough.
   static absl::StatusOr<std::unique_ptr<BundleReader>> Open(io::FileSystem& files,
                                                             const std::string& prefix);
   virtual ~BundleReader() = default;

@@ -1,0 +1,29 @@
+// The file names of a bundle and the form of its string tensors, shared by writer and reader.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+
+namespace muster::formats {
+
+std::string BundleIndexPath(const std::string& prefix);
+// PREFIX.data-00000-of-00001
+std::string BundleDataPath(const std::string& prefix, int shard, int shards);
+
+// A string tensor in the data file: varint lengths, a masked CRC-32C of the lengths, the bytes.
+// The CRCs see each length as 4 bytes (8 where it needs them), not as the varint.
+struct EncodedStrings {
+  std::string bytes;
+  uint32_t crc = 0;  // not masked: of lengths, their stored checksum, and the strings
+};
+EncodedStrings EncodeStrings(std::span<const std::string> values);
+
+// The inverse; nothing is copied before all lengths are known to fit. `*crc` as above. The error is
+// DATA_LOSS without file name.
+absl::StatusOr<std::vector<std::string>> DecodeStrings(std::string_view bytes, uint64_t count,
+                                                       uint32_t* crc);
+
+}  // namespace muster::formats

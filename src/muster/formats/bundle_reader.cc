@@ -1,0 +1,184 @@
+#include <functional>
+
+#include "muster/base/crc32c.h"
+#include "muster/base/nearest.h"
+#include "muster/formats/bundle.h"
+#include "muster/formats/bundle_files.h"
+#include "muster/formats/bundle_proto.h"
+#include "muster/formats/table.h"
+
+namespace muster::formats {
+namespace {
+
+class FileBundleReader : public BundleReader {
+ public:
+  FileBundleReader(io::FileSystem& files, std::string prefix)
+      : files_(files), prefix_(std::move(prefix)), index_path_(BundleIndexPath(prefix_)) {}
+
+  absl::Status Open() {
+    MUSTER_ASSIGN_OR_RETURN(const std::string index, io::ReadFile(files_, index_path_));
+    MUSTER_RETURN_IF_ERROR(
+        ReadTable(index, index_path_, [this](std::string_view key, std::string_view value) {
+          return has_header_ ? AddEntry(key, value) : AddHeader(key, value);
+        }));
+    if (!has_header_) return Broken("it has no header");
+    return CheckExtents();
+  }
+
+  const std::map<std::string, TensorInfo>& tensors() const override { return tensors_; }
+
+  absl::Status Read(std::string_view name, std::span<char> buffer) const override {
+    MUSTER_ASSIGN_OR_RETURN(const BundleEntry* entry, Find(name));
+    if (entry->type == DataType::kString) {
+      return absl::InvalidArgumentError(
+          StrCat(prefix_, ": tensor '", name, "' is of strings, not of plain bytes"));
+    }
+    if (buffer.size() != static_cast<uint64_t>(entry->size)) {
+      return absl::InvalidArgumentError(StrCat(prefix_, ": tensor '", name, "' has ", entry->size,
+                                               " bytes, the buffer ", buffer.size()));
+    }
+    MUSTER_RETURN_IF_ERROR(ReadBytes(name, *entry, buffer));
+    return CheckCrc(name, *entry, Crc32c({buffer.data(), buffer.size()}));
+  }
+
+  absl::StatusOr<std::vector<std::string>> ReadStrings(std::string_view name) const override {
+    MUSTER_ASSIGN_OR_RETURN(const BundleEntry* entry, Find(name));
+    if (entry->type != DataType::kString) {
+      return absl::InvalidArgumentError(
+          StrCat(prefix_, ": tensor '", name, "' is ", DataTypeName(entry->type), ", not string"));
+    }
+    if (entry->size == 0) return std::vector<std::string>();
+    std::string bytes(entry->size, '\0');
+    MUSTER_RETURN_IF_ERROR(ReadBytes(name, *entry, bytes));
+    uint32_t crc = 0;
+    auto values = DecodeStrings(bytes, *ElementCount(entry->shape), &crc);
+    if (!values.ok()) return Annotate(values.status(), Where(name, *entry));
+    MUSTER_RETURN_IF_ERROR(CheckCrc(name, *entry, crc));
+    return values;
+  }
+
+ private:
+  absl::Status Broken(std::string_view what) const {
+    return absl::DataLossError(StrCat(index_path_, ": ", what));
+  }
+
+  // "FILE: tensor 'x' at byte N"
+  std::string Where(std::string_view name, const BundleEntry& entry) const {
+    return StrCat(data_files_[entry.shard]->path(), ": tensor '", name, "' at byte ", entry.offset);
+  }
+
+  absl::Status AddHeader(std::string_view key, std::string_view value) {
+    const std::optional<BundleHeader> header = ParseBundleHeader(value);
+    if (!key.empty() || !header) return Broken("its first entry is not a checkpoint's header");
+    if (header->big_endian) {
+      return absl::UnimplementedError(
+          StrCat(index_path_, ": a checkpoint of a big-endian machine"));
+    }
+    if (header->min_consumer > kBundleVersion) {
+      return absl::UnimplementedError(StrCat(index_path_, ": written for readers of version ",
+                                             header->min_consumer, ", this is version ",
+                                             kBundleVersion));
+    }
+    if (header->shards < 0) return Broken(StrCat("it claims ", header->shards, " data files"));
+    shards_ = header->shards;
+    has_header_ = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status AddEntry(std::string_view key, std::string_view value) {
+    if (key.front() == '\0') return absl::OkStatus();  // a slice of a partitioned tensor
+    std::optional<BundleEntry> entry = ParseBundleEntry(value);
+    if (!entry) return Broken(StrCat("the entry of tensor '", key, "' cannot be read"));
+    const std::string name(key);
+    TensorInfo& info = tensors_[name];
+    info.type = entry->type;
+    info.shape = entry->shape;
+    info.bytes = entry->slices > 0 ? 0 : static_cast<uint64_t>(entry->size);
+    entries_.emplace(name, *std::move(entry));
+    return absl::OkStatus();
+  }
+
+  // Opens the data files; every tensor must lie in its file and have the bytes of its shape.
+  absl::Status CheckExtents() {
+    std::vector<uint64_t> sizes;
+    for (int shard = 0; shard < shards_; ++shard) {
+      const std::string path = BundleDataPath(prefix_, shard, shards_);
+      MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files_.Stat(path));
+      MUSTER_ASSIGN_OR_RETURN(auto file, files_.OpenForRead(path));
+      sizes.push_back(info.size);
+      data_files_.push_back(std::move(file));
+    }
+    for (const auto& [name, entry] : entries_) {
+      const std::optional<int64_t> count = ElementCount(entry.shape);
+      if (!count) return Broken(StrCat("tensor '", name, "' has an impossible shape"));
+      if (entry.slices > 0) continue;
+      if (entry.shard < 0 || entry.shard >= shards_) {
+        return Broken(StrCat("tensor '", name, "' is in data file ", entry.shard, " of ", shards_));
+      }
+      const uint64_t file_size = sizes[entry.shard];
+      if (entry.offset < 0 || entry.size < 0 || static_cast<uint64_t>(entry.size) > file_size ||
+          static_cast<uint64_t>(entry.offset) > file_size - entry.size) {
+        return Broken(StrCat("tensor '", name, "' of ", entry.size, " bytes at byte ", entry.offset,
+                             " reaches beyond ", data_files_[entry.shard]->path(), ", which has ",
+                             file_size));
+      }
+      const auto width = static_cast<int64_t>(DataTypeBytes(entry.type));
+      if (width != 0 && (entry.size / width != *count || entry.size % width != 0)) {
+        return Broken(StrCat("tensor '", name, "' has ", entry.size, " bytes for ", *count,
+                             " elements of type ", DataTypeName(entry.type)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<const BundleEntry*> Find(std::string_view name) const {
+    const auto found = entries_.find(std::string(name));
+    if (found == entries_.end()) {
+      std::vector<std::string> names;
+      for (const auto& [known, entry] : entries_) names.push_back(known);
+      return absl::NotFoundError(
+          StrCat("checkpoint ", prefix_, " has no tensor '", name, "'", DidYouMean(name, names)));
+    }
+    if (found->second.slices > 0) {
+      return absl::UnimplementedError(StrCat(
+          "checkpoint ", prefix_, ": tensor '", name, "' is partitioned into ",
+          found->second.slices, " slices, which cannot be read: save it without a partitioner"));
+    }
+    return &found->second;
+  }
+
+  absl::Status ReadBytes(std::string_view name, const BundleEntry& entry,
+                         std::span<char> buffer) const {
+    MUSTER_ASSIGN_OR_RETURN(const size_t count, data_files_[entry.shard]->Read(
+                                                    entry.offset, buffer.size(), buffer.data()));
+    if (count == buffer.size()) return absl::OkStatus();
+    return absl::DataLossError(
+        StrCat(Where(name, entry), ": the file ends after ", count, " of ", entry.size, " bytes"));
+  }
+
+  absl::Status CheckCrc(std::string_view name, const BundleEntry& entry, uint32_t crc) const {
+    if (MaskCrc(crc) == entry.masked_crc) return absl::OkStatus();
+    return absl::DataLossError(
+        StrCat(Where(name, entry), ": the checksum of its ", entry.size, " bytes is wrong"));
+  }
+
+  io::FileSystem& files_;
+  const std::string prefix_;
+  const std::string index_path_;
+  bool has_header_ = false;
+  int shards_ = 0;
+  std::map<std::string, BundleEntry> entries_;
+  std::map<std::string, TensorInfo> tensors_;
+  std::vector<std::unique_ptr<io::RandomAccessFile>> data_files_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BundleReader>> BundleReader::Open(io::FileSystem& files,
+                                                                 const std::string& prefix) {
+  auto reader = std::make_unique<FileBundleReader>(files, prefix);
+  MUSTER_RETURN_IF_ERROR(reader->Open());
+  return reader;
+}
+
+}  // namespace muster::formats
