@@ -18,7 +18,7 @@ constexpr TypeRow kTypes[] = {
     {23, "uint64", 8},
 };
 
-const TypeRow* Find(DataType type) {
+const TypeRow* FindType(DataType type) {
   for (const TypeRow& row : kTypes) {
     if (row.value == static_cast<int>(type)) return &row;
   }
@@ -28,12 +28,12 @@ const TypeRow* Find(DataType type) {
 }  // namespace
 
 size_t DataTypeBytes(DataType type) {
-  const TypeRow* row = Find(type);
+  const TypeRow* row = FindType(type);
   return row == nullptr ? 0 : row->bytes;
 }
 
 std::string DataTypeName(DataType type) {
-  const TypeRow* row = Find(type);
+  const TypeRow* row = FindType(type);
   return row == nullptr ? StrCat("type ", static_cast<int>(type)) : row->name;
 }
 

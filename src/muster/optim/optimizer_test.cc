@@ -1,0 +1,131 @@
+#include "muster/optim/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace muster::optim {
+namespace {
+
+using Kind = OptimizerSpec::Kind;
+
+OptimizerSpec SpecOf(Kind kind) {
+  OptimizerSpec spec;
+  spec.kind = kind;
+  return spec;
+}
+
+TEST(NewOptimizerTest, ChecksEveryRange) {
+  struct Wrong {
+    Kind kind;
+    double OptimizerSpec::*field;
+    double value;
+    const char* name;
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Wrong wrongs[] = {
+      {Kind::kFtrl, &OptimizerSpec::learning_rate, 0, "learning_rate"},
+      {Kind::kAdam, &OptimizerSpec::learning_rate, nan, "learning_rate"},
+      {Kind::kFtrl, &OptimizerSpec::initial_accumulator, -1, "initial_accumulator"},
+      {Kind::kFtrl, &OptimizerSpec::l1, -0.1, "l1"},
+      {Kind::kFtrl, &OptimizerSpec::l2, nan, "l2"},
+      {Kind::kFtrl, &OptimizerSpec::l2_shrinkage, -1, "l2_shrinkage"},
+      {Kind::kFtrl, &OptimizerSpec::beta, -1, "beta"},
+      {Kind::kFtrl, &OptimizerSpec::learning_rate_power, 0.5, "learning_rate_power"},
+      {Kind::kAdagrad, &OptimizerSpec::initial_accumulator, -1, "initial_accumulator"},
+      {Kind::kAdagrad, &OptimizerSpec::epsilon, -1, "epsilon"},
+      {Kind::kAdam, &OptimizerSpec::beta1, 1, "beta1"},
+      {Kind::kAdam, &OptimizerSpec::beta2, -0.1, "beta2"},
+      {Kind::kAdam, &OptimizerSpec::epsilon, 0, "epsilon"},
+  };
+  for (const Wrong& wrong : wrongs) {
+    OptimizerSpec spec = SpecOf(wrong.kind);
+    EXPECT_TRUE(NewOptimizer(spec).ok());
+    spec.*wrong.field = wrong.value;
+    const absl::Status status = NewOptimizer(spec).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << wrong.name;
+    EXPECT_NE(ToStd(status.message()).find(StrCat(wrong.name, " is ")), std::string::npos)
+        << status;
+  }
+}
+
+TEST(OptimizerTest, SlotsHaveTheirInitialValues) {
+  OptimizerSpec spec = SpecOf(Kind::kFtrl);
+  spec.initial_accumulator = 0.25;
+  const auto ftrl = *NewOptimizer(spec);
+  ASSERT_EQ(ftrl->slots().size(), 2u);
+  EXPECT_EQ(ftrl->slots()[0].name, "accumulator");
+  EXPECT_EQ(ftrl->slots()[0].initial_value, 0.25f);
+  EXPECT_EQ(ftrl->slots()[1].name, "linear");
+  EXPECT_EQ(ftrl->slots()[1].initial_value, 0);
+  const auto adam = *NewOptimizer(SpecOf(Kind::kAdam));
+  ASSERT_EQ(adam->slots().size(), 2u);
+  EXPECT_EQ(adam->slots()[0].name, "m");
+  EXPECT_EQ(adam->slots()[1].name, "v");
+}
+
+// The weights of a table after `steps` updates of `rows`.
+std::vector<float> TrainRows(const Optimizer& optimizer, std::vector<float> table, int64_t cols,
+                             std::span<const int32_t> rows, std::span<const float> gradient,
+                             int steps) {
+  std::vector<std::vector<float>> slots;
+  std::vector<float*> pointers;
+  for (const SlotSpec& slot : optimizer.slots()) {
+    slots.emplace_back(table.size(), slot.initial_value);
+  }
+  for (auto& slot : slots) pointers.push_back(slot.data());
+  for (int step = 0; step < steps; ++step) {
+    optimizer.ApplyRows(table, cols, pointers, rows, gradient, step);
+  }
+  return table;
+}
+
+TEST(OptimizerTest, OnlyDenseEquivalentAdamMovesUntouchedRows) {
+  OptimizerSpec lazy = SpecOf(Kind::kAdam);
+  lazy.lazy = true;
+  OptimizerSpec any_power = SpecOf(Kind::kFtrl);
+  any_power.learning_rate_power = -0.7;
+  const OptimizerSpec specs[] = {SpecOf(Kind::kFtrl), any_power, SpecOf(Kind::kAdagrad), lazy,
+                                 SpecOf(Kind::kAdam)};
+  const int32_t touched[] = {3, 1};
+  for (const OptimizerSpec& spec : specs) {
+    const auto optimizer = *NewOptimizer(spec);
+    for (const int64_t cols : {1, 3, 8, 16}) {
+      const std::vector<float> gradient(2 * cols, 0.5f);
+      const std::vector<float> table(5 * cols, 1.0f);
+      const std::vector<float> after = TrainRows(*optimizer, table, cols, touched, gradient, 2);
+      for (int64_t i = 0; i < 5 * cols; ++i) {
+        const bool is_touched = i / cols == 1 || i / cols == 3;
+        EXPECT_EQ(after[i] != 1.0f, is_touched) << OptimizerName(spec.kind) << " " << i;
+      }
+    }
+    EXPECT_EQ(optimizer->moves_untouched_rows(), spec == SpecOf(Kind::kAdam));
+  }
+}
+
+// A row that was touched once goes on moving by its momentum; a lazy one does not.
+TEST(OptimizerTest, DenseEquivalentAdamIsDenseAdam) {
+  const auto adam = *NewOptimizer(SpecOf(Kind::kAdam));
+  std::vector<float> table(6, 1.0f), m(6), v(6), dense(6, 1.0f), dense_m(6), dense_v(6);
+  float* const slots[] = {m.data(), v.data()};
+  float* const dense_slots[] = {dense_m.data(), dense_v.data()};
+  const std::vector<int32_t> rows = {1};
+  const std::vector<float> gradient = {0.5f, -0.25f};
+  for (int64_t step = 0; step < 50; ++step) {
+    std::vector<float> whole(6);
+    if (step < 3) {
+      adam->ApplyRows(table, 2, slots, rows, gradient, step);
+      whole[2] = gradient[0];
+      whole[3] = gradient[1];
+    } else {
+      adam->ApplyRows(table, 2, slots, {}, {}, step);
+    }
+    adam->ApplyDense(dense, dense_slots, whole, step);
+  }
+  for (int i = 0; i < 6; ++i) EXPECT_NEAR(table[i], dense[i], 2e-6) << i;
+  EXPECT_GT(std::fabs(table[2] - 1.0f), 0.1f);
+}
+
+}  // namespace
+}  // namespace muster::optim
