@@ -13,6 +13,11 @@ void FailUnlessOk(const absl::Status& status) {
 int Main(int argc, char** argv) {
   CLI::App app("Muster: distributed training where the data lives", "muster");
   app.require_subcommand(1);
+  AddTrain(app);
+  AddEvaluate(app);
+  AddPredict(app);
+  AddExport(app);
+  AddInspect(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

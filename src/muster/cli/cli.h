@@ -12,6 +12,11 @@ int Main(int argc, char** argv);
 
 // Each adds its subcommand to `app`; its work runs in the subcommand's callback, whose failure is
 // thrown as VerbFailed.
+void AddTrain(CLI::App& app);
+void AddEvaluate(CLI::App& app);
+void AddPredict(CLI::App& app);
+void AddExport(CLI::App& app);
+void AddInspect(CLI::App& app);
 void AddRecords(CLI::App& app);
 void AddSample(CLI::App& app);
 

@@ -1,0 +1,103 @@
+#include "muster/cli/feature_printer.h"
+
+#include <charconv>
+#include <cstdio>
+
+#include "muster/data/reader.h"
+#include "muster/features/transform.h"
+#include "muster/model/model.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::cli {
+namespace {
+
+std::string FloatsOf(const features::DenseColumn& column, int row) {
+  std::string text;
+  for (int i = 0; i < column.width; ++i) {
+    char buffer[32];
+    const float value = column.values[static_cast<size_t>(row) * column.width + i];
+    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+    text += StrCat(i > 0 ? "," : "", std::string_view(buffer, end - buffer));
+  }
+  return text;
+}
+
+std::string IdsOf(const features::IdList& list, int row) {
+  std::string text;
+  const size_t begin = list.one_per_row() ? row : list.offsets[row];
+  const size_t end = list.one_per_row() ? row + 1 : list.offsets[row + 1];
+  for (size_t i = begin; i < end; ++i) {
+    if (list.ids[i] >= 0) text += StrCat(text.empty() ? "" : ",", list.ids[i]);
+  }
+  return text;
+}
+
+std::string JsonMember(const std::string& name, const std::string& values, bool first) {
+  return StrCat(first ? "" : ",", nlohmann::json(name).dump(), ":[", values, "]");
+}
+
+std::string JsonRow(const features::FeatureRequest& request, const features::FeatureBatch& batch,
+                    int row) {
+  std::string text = "{\"dense\":{";
+  for (size_t i = 0; i < request.dense.size(); ++i) {
+    text += JsonMember(request.dense[i], FloatsOf(batch.dense[i], row), i == 0);
+  }
+  text += "},\"ids\":{";
+  for (size_t i = 0; i < request.categorical.size(); ++i) {
+    text += JsonMember(request.categorical[i], IdsOf(batch.id_lists[i], row), i == 0);
+  }
+  return text + "}}";
+}
+
+std::string TextRow(const features::FeatureRequest& request, const features::FeatureBatch& batch,
+                    int row) {
+  std::string text;
+  for (size_t i = 0; i < request.dense.size(); ++i) {
+    text += StrCat("  ", request.dense[i], " = ", FloatsOf(batch.dense[i], row), "\n");
+  }
+  for (size_t i = 0; i < request.categorical.size(); ++i) {
+    text += StrCat("  ", request.categorical[i], " -> ", IdsOf(batch.id_lists[i], row), "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::Status PrintFeatures(io::FileSystem& files, const model::ModelSpec& spec,
+                           const FeaturePrinterOptions& options) {
+  features::FeatureRequest request;
+  for (const features::ColumnSpec& column : spec.features.columns) {
+    if (column.kind == features::ColumnKind::kEmbedding) continue;
+    (column.is_categorical() ? request.categorical : request.dense).push_back(column.name);
+  }
+  const features::FeatureSpec used =
+      model::UsedFeatures(spec.features, request, /*with_label=*/false, /*with_key=*/false);
+  MUSTER_ASSIGN_OR_RETURN(const auto transform, features::FeatureTransform::Create(used, request));
+  MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const data::RecordSource> source,
+                          data::OpenSource(files, {.patterns = options.patterns, .shard = {}}));
+  MUSTER_ASSIGN_OR_RETURN(const auto reader,
+                          data::BatchReader::Create(source, used.schema, {.batch_size = 256}));
+  formats::Columns columns(used.schema);
+  features::FeatureBatch batch;
+  int64_t printed = 0;
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(const bool more, reader->Next(&columns));
+    if (!more) return absl::OkStatus();
+    int bad_row = -1;
+    const absl::Status status = transform->Apply(columns, /*with_labels=*/false, &batch, &bad_row);
+    if (!status.ok()) {
+      return bad_row < 0 ? status : Annotate(status, reader->Origin(bad_row));
+    }
+    for (int row = 0; row < batch.rows; ++row) {
+      if (options.limit > 0 && printed == options.limit) return absl::OkStatus();
+      if (options.json) {
+        std::printf("%s\n", JsonRow(request, batch, row).c_str());
+      } else {
+        std::printf("%s\n%s", reader->Origin(row).c_str(), TextRow(request, batch, row).c_str());
+      }
+      ++printed;
+    }
+  }
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,68 @@
+#include "muster/cli/model_flags.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "absl/strings/str_format.h"
+
+#include "CLI/CLI.hpp"
+#include "nlohmann/json.hpp"
+
+namespace muster::cli {
+
+void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& help,
+                  DataFlags* flags) {
+  verb.add_option(name, flags->patterns, help)->required()->type_name("GLOB");
+  verb.add_option("--batch-size", flags->batch_size, "Rows a batch")->check(CLI::Range(1, 1 << 24));
+  verb.add_option("--max-bad-records", flags->max_bad_records,
+                  "Leave out and count up to N rows that cannot be read or do not fit the spec")
+      ->type_name("N");
+}
+
+train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size) {
+  train::InputSpec spec;
+  spec.source.patterns = flags.patterns;
+  spec.reader.batch_size = flags.batch_size > 0 ? flags.batch_size : default_batch_size;
+  spec.reader.max_bad_records = flags.max_bad_records;
+  return spec;
+}
+
+void AddOutputFlags(CLI::App& verb, OutputFlags* flags) {
+  verb.add_flag("--json", flags->json, "Results as JSON, an object a line, on stdout");
+  verb.add_flag("--quiet", flags->quiet, "No progress");
+}
+
+train::ProgressStyle StyleOf(const OutputFlags& flags) {
+  if (flags.quiet) return train::ProgressStyle::kNone;
+  if (flags.json && isatty(STDERR_FILENO) == 0) return train::ProgressStyle::kJson;
+  return train::StyleFor(STDERR_FILENO);
+}
+
+void PrintMetrics(const OutputFlags& flags, const std::string& event,
+                  const std::vector<metrics::NamedValue>& metrics) {
+  if (flags.json) {
+    nlohmann::ordered_json object;
+    object["event"] = event;
+    for (const auto& [name, value] : metrics) {
+      if (std::isfinite(value)) {
+        object[name] = value;
+      } else {
+        object[name] = nullptr;
+      }
+    }
+    std::printf("%s\n", object.dump().c_str());
+    return;
+  }
+  size_t width = 0;
+  for (const auto& [name, value] : metrics) width = std::max(width, name.size());
+  for (const auto& [name, value] : metrics) {
+    const bool whole = value == std::floor(value) && std::fabs(value) >= 2;
+    const std::string text =
+        whole ? absl::StrFormat("%.0f", value) : absl::StrFormat("%.6f", value);
+    std::printf("  %-*s  %12s\n", static_cast<int>(width), name.c_str(), text.c_str());
+  }
+}
+
+}  // namespace muster::cli

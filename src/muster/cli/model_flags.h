@@ -1,0 +1,40 @@
+// Flags that several verbs share, and how their results are shown.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "muster/metrics/binary.h"
+#include "muster/train/input.h"
+#include "muster/train/progress.h"
+
+namespace muster::cli {
+
+// Where rows come from.
+struct DataFlags {
+  std::vector<std::string> patterns;
+  int batch_size = 0;
+  uint64_t max_bad_records = 0;
+};
+// `name` is the flag with the globs, such as "--data".
+void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& help,
+                  DataFlags* flags);
+// Data read once, in order.
+train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size);
+
+struct OutputFlags {
+  bool json = false;
+  bool quiet = false;
+};
+void AddOutputFlags(CLI::App& verb, OutputFlags* flags);
+// Progress goes to stderr, so that results on stdout can be piped.
+train::ProgressStyle StyleOf(const OutputFlags& flags);
+
+// Aligned "name  value" lines, or one JSON object, to stdout.
+void PrintMetrics(const OutputFlags& flags, const std::string& event,
+                  const std::vector<metrics::NamedValue>& metrics);
+
+}  // namespace muster::cli

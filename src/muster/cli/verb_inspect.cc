@@ -1,0 +1,141 @@
+#include <charconv>
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+
+#include "CLI/CLI.hpp"
+#include "muster/checkpoint/checkpoint.h"
+#include "muster/cli/cli.h"
+#include "muster/cli/feature_printer.h"
+#include "muster/cli/model_flags.h"
+#include "muster/io/local_file_system.h"
+#include "muster/model/model.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::cli {
+namespace {
+
+struct InspectFlags {
+  std::string path;
+  FeaturePrinterOptions features;
+  bool json = false;
+};
+
+// One tensor or variable, as a line or an object.
+struct TensorLine {
+  std::string name;
+  std::string type;
+  std::vector<int64_t> shape;
+};
+
+std::string_view TypeName(formats::DataType type) {
+  switch (type) {
+    case formats::DataType::kFloat:
+      return "float32";
+    case formats::DataType::kInt32:
+      return "int32";
+    case formats::DataType::kString:
+      return "string";
+    case formats::DataType::kInt64:
+      return "int64";
+    case formats::DataType::kBool:
+      return "bool";
+  }
+  return "other";
+}
+
+void PrintTensors(const std::vector<TensorLine>& lines, bool json) {
+  size_t width = 0;
+  for (const TensorLine& line : lines) width = std::max(width, line.name.size());
+  for (const TensorLine& line : lines) {
+    if (json) {
+      const nlohmann::ordered_json object = {
+          {"name", line.name}, {"type", line.type}, {"shape", line.shape}};
+      std::printf("%s\n", object.dump().c_str());
+    } else {
+      std::printf("%-*s  %-7s  [%s]\n", static_cast<int>(width), line.name.c_str(),
+                  line.type.c_str(), absl::StrJoin(line.shape, ", ").c_str());
+    }
+  }
+}
+
+absl::Status InspectCheckpoint(io::FileSystem& files, const std::string& prefix, bool json) {
+  MUSTER_ASSIGN_OR_RETURN(const auto bundle, formats::BundleReader::Open(files, prefix));
+  std::vector<TensorLine> lines;
+  for (const auto& [name, info] : bundle->tensors()) {
+    lines.push_back({name, std::string(TypeName(info.type)), info.shape});
+  }
+  if (!json) std::printf("%s: %zu tensors\n", prefix.c_str(), lines.size());
+  PrintTensors(lines, json);
+  return absl::OkStatus();
+}
+
+absl::Status InspectSpec(const model::ModelSpec& spec, bool json) {
+  MUSTER_ASSIGN_OR_RETURN(const model::Model model, model::BuildModel(spec, 1));
+  std::vector<TensorLine> lines;
+  int64_t parameters = 0;
+  for (const engine::VariableSpec& variable : model.engine->variables()) {
+    lines.push_back({variable.name, "float32", variable.shape});
+    if (variable.kind != engine::VariableKind::kState) parameters += variable.elements();
+  }
+  if (!json) {
+    std::printf("%zu inputs, %zu columns, %zu variables, %lld parameters\n",
+                spec.features.schema.fields.size(), spec.features.columns.size(), lines.size(),
+                static_cast<long long>(parameters));
+  }
+  PrintTensors(lines, json);
+  return absl::OkStatus();
+}
+
+absl::Status RunInspect(const InspectFlags& flags) {
+  const auto files = io::NewLocalFileSystem();
+  const auto info = files->Stat(flags.path);
+  const bool folder = info.ok() && info->is_folder;
+  const std::string spec_path = folder ? io::JoinPath(flags.path, "model.yaml") : flags.path;
+  if (!flags.features.patterns.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, spec_path));
+    return PrintFeatures(*files, spec, flags.features);
+  }
+  if (folder) {
+    MUSTER_ASSIGN_OR_RETURN(const std::string prefix, checkpoint::Latest(*files, flags.path));
+    return InspectCheckpoint(*files, prefix, flags.json);
+  }
+  if (files->Stat(flags.path + ".index").ok()) {
+    return InspectCheckpoint(*files, flags.path, flags.json);
+  }
+  if (absl::EndsWith(flags.path, ".index")) {
+    return InspectCheckpoint(*files, flags.path.substr(0, flags.path.size() - 6), flags.json);
+  }
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, spec_path));
+  return InspectSpec(spec, flags.json);
+}
+
+}  // namespace
+
+void AddInspect(CLI::App& app) {
+  const auto flags = std::make_shared<InspectFlags>();
+  CLI::App* verb =
+      app.add_subcommand("inspect", "Look into a model file, a model folder or a checkpoint");
+  verb->footer(
+      "Examples:\n"
+      "  muster inspect examples/titanic/titanic.yaml             # the variables it makes\n"
+      "  muster inspect model                                     # what its checkpoint holds\n"
+      "  muster inspect examples/titanic/titanic.yaml --features train.csv --limit 3");
+  verb->add_option("path", flags->path, "SPEC.yaml, a model folder, or a checkpoint prefix")
+      ->required()
+      ->type_name("PATH");
+  verb->add_option("--features", flags->features.patterns,
+                   "Show what the columns make of these rows: floats and ids")
+      ->type_name("GLOB");
+  verb->add_option("--limit", flags->features.limit, "Rows of --features (default: all)")
+      ->check(CLI::PositiveNumber);
+  verb->add_flag("--json", flags->json, "An object a line");
+  verb->callback([flags] {
+    flags->features.json = flags->json;
+    FailUnlessOk(RunInspect(*flags));
+  });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,114 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "muster/cli/cli.h"
+#include "muster/cli/model_flags.h"
+#include "muster/io/local_file_system.h"
+#include "muster/train/estimator.h"
+#include "muster/train/prediction_writer.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kBatchSize = 1024;
+
+struct PredictFlags {
+  train::RunConfig run;
+  DataFlags data;
+  std::string out;
+  std::string format;
+  OutputFlags output;
+};
+
+absl::StatusOr<train::PredictionWriter::Options> WriterOptions(
+    const PredictFlags& flags, const features::FeatureSpec& features) {
+  static const std::map<std::string, train::PredictionFormat> kFormats = {
+      {"csv", train::PredictionFormat::kCsv},
+      {"jsonl", train::PredictionFormat::kJsonLines},
+      {"tfrecord", train::PredictionFormat::kTfRecord}};
+  train::PredictionWriter::Options options;
+  options.path = flags.out;
+  options.key = features.key;
+  const int key = features.schema.Find(features.key);
+  options.numeric_key = key >= 0 && features.schema.fields[key].type == formats::ValueType::kInt;
+  options.classes = features.label.words;
+  if (options.classes.empty()) options.classes = {"0", "1"};
+  if (!flags.format.empty()) {
+    options.format = kFormats.at(flags.format);
+  } else if (flags.out == "-") {
+    options.format = train::PredictionFormat::kJsonLines;
+  } else {
+    MUSTER_ASSIGN_OR_RETURN(options.format, train::FormatFor(flags.out));
+  }
+  return options;
+}
+
+absl::Status RunPredict(const PredictFlags& flags) {
+  const auto files = io::NewLocalFileSystem();
+  const SystemClock clock;
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
+                          train::LoadModelDir(*files, flags.run.model_dir));
+  MUSTER_ASSIGN_OR_RETURN(const auto estimator,
+                          train::Estimator::Create(*files, clock, spec, flags.run));
+  MUSTER_ASSIGN_OR_RETURN(const auto options, WriterOptions(flags, spec.features));
+  MUSTER_ASSIGN_OR_RETURN(const auto writer, train::PredictionWriter::Create(*files, options));
+  train::InputSpec input = SequentialInput(flags.data, kBatchSize);
+  input.with_labels = false;
+  input.with_keys = true;
+  uint64_t examples = 0;
+  double seconds = 0;
+  {
+    train::Progress progress(StyleOf(flags.output), STDERR_FILENO, clock);
+    MUSTER_ASSIGN_OR_RETURN(examples,
+                            estimator->Predict(
+                                input,
+                                [&](const train::InputBatch& batch, std::span<const float> logits) {
+                                  return writer->Write({batch.keys, logits});
+                                },
+                                progress));
+    seconds = progress.seconds();
+  }
+  MUSTER_RETURN_IF_ERROR(writer->Close());
+  if (flags.out == "-") return absl::OkStatus();
+  if (flags.output.json) {
+    const nlohmann::ordered_json object = {
+        {"event", "predicted"}, {"examples", examples}, {"seconds", seconds}, {"out", flags.out}};
+    std::printf("%s\n", object.dump().c_str());
+  } else {
+    std::printf("Predicted %llu examples in %s to %s\n", static_cast<unsigned long long>(examples),
+                train::FormatDuration(seconds).c_str(), flags.out.c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddPredict(CLI::App& app) {
+  const auto flags = std::make_shared<PredictFlags>();
+  CLI::App* verb = app.add_subcommand("predict", "Score rows, keeping their keys");
+  verb->footer(
+      "Labels are not needed. Rows come out in their order, with the spec's key or their number.\n"
+      "Example:\n"
+      "  muster predict --model-dir model --data test.csv --out predictions.csv");
+  verb->add_option("--model-dir", flags->run.model_dir, "Folder of a trained model")
+      ->required()
+      ->type_name("DIR");
+  AddDataFlags(*verb, "--data", "CSV, TFRecord or JSON lines: files or globs", &flags->data);
+  verb->add_option("--out", flags->out, "FILE.csv, FILE.jsonl, FILE.tfrecord, or - for stdout")
+      ->required()
+      ->type_name("FILE");
+  verb->add_option("--format", flags->format, "When the name does not tell")
+      ->check(CLI::IsMember({"csv", "jsonl", "tfrecord"}));
+  verb->add_option("--threads", flags->run.threads, "Threads that compute a batch")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  AddOutputFlags(*verb, &flags->output);
+  verb->callback([flags] { FailUnlessOk(RunPredict(*flags)); });
+}
+
+}  // namespace muster::cli
