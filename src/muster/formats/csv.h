@@ -1,5 +1,6 @@
-// CSV (RFC 4180): quoted fields, "" inside quotes, embedded newlines, LF or CRLF, a UTF-8 BOM
-// skipped; the first row names the columns. docs/formats/csv.md.
+// CSV (RFC 4180): quoted cells, "" inside quotes, embedded newlines, LF or CRLF, a UTF-8 BOM
+// skipped; the first row names the columns. A quote opens a cell only at its first byte; anywhere
+// else in an unquoted cell it is an ordinary character. docs/formats/csv.md.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,49 @@
 namespace muster::formats {
 
 struct CsvOptions {
-  char delimiter = ',';
+  char delimiter = ',';  // any byte but a quote, CR, LF and NUL
 };
 
 constexpr uint64_t kMaxCsvRowBytes = uint64_t{16} << 20;
 
+// INVALID_ARGUMENT for a delimiter that cannot be one.
+absl::Status CheckCsvOptions(CsvOptions options);
+
+// Finds where rows end in text that may still grow. One owner thread.
+class CsvRowScanner {
+ public:
+  static constexpr size_t kMore = ~size_t{0};
+
+  explicit CsvRowScanner(char delimiter) : delimiter_(delimiter) {}
+
+  // Bytes of the row that `text` starts with, its line end included; kMore when the row's end is
+  // not in `text`. Until it is found, `text` is the same row with more bytes at each call, and no
+  // byte is looked at twice.
+  size_t Find(std::string_view text);
+
+  // After kMore: the text ends inside quotes that opened at quote_position().
+  bool in_quotes() const { return state_ == State::kQuoted; }
+  size_t quote_position() const { return quote_; }
+
+ private:
+  enum class State { kNoQuoteYet, kCellStart, kPlain, kQuoted, kAfterQuote };
+  size_t FindQuoted(std::string_view text);
+
+  char delimiter_;
+  State state_ = State::kNoQuoteYet;
+  size_t seen_ = 0;
+  size_t quote_ = 0;
+};
+
+// The row without its LF or CRLF.
+std::string_view StripLineEnd(std::string_view row);
+
 // Cuts a byte stream into rows (raw text, without the line end), respecting quotes; .gz input is
 // inflated (by content, not by name). Blank lines are skipped. One owner thread.
+// Holds 256 KiB, or up to twice kMaxCsvRowBytes where a row is that long.
 // Errors: DATA_LOSS "FILE:LINE: ..." for an unclosed quote (naming the line where it opened), a row
-// over kMaxCsvRowBytes, broken compression; INVALID_ARGUMENT for an empty file.
+// over kMaxCsvRowBytes, broken compression; INVALID_ARGUMENT for an empty or UTF-16 file. After an
+// error every call gives it again.
 class CsvRowReader {
  public:
   // Reads the header at once. Keeps `file`.
@@ -43,14 +78,16 @@ class CsvRowReader {
   virtual uint64_t offset() const = 0;
 };
 
-// Splits one row into cells, unquoted. Cells point into `row`, or into `scratch` where quotes had
-// to be removed. INVALID_ARGUMENT when a quoted cell goes on after its closing quote.
+// Splits one row into cells, unquoted. Cells point into `row`, or into `scratch` where doubled
+// quotes had to be removed. INVALID_ARGUMENT when a quoted cell goes on after its closing quote.
 absl::Status SplitCsvRow(std::string_view row, CsvOptions options,
                          std::vector<std::string_view>* cells, std::string* scratch);
 
 // Rows to Columns: finds the schema's fields in the header (NOT_FOUND names a missing column and
-// the nearest header word). Errors name column and value: "column 'age': 'x12' is not an int";
-// a ragged row says how many cells it has and should have.
+// the nearest header word; INVALID_ARGUMENT one that is there twice). Errors name column and value:
+// "column 'age': 'x12' is not an int"; a ragged row says how many cells it has and should have.
+// Numbers may have a '+' and spaces around them; "3.0" is an int, "3.5" only with Field::truncate;
+// NaN and infinities are errors. Strings are taken as they are.
 absl::StatusOr<std::unique_ptr<RowDecoder>> NewCsvDecoder(const Schema& schema,
                                                           const std::vector<std::string>& header,
                                                           CsvOptions options = {});

@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+
+#include "muster/base/nearest.h"
+#include "muster/formats/csv.h"
+
+namespace muster::formats {
+namespace {
+
+constexpr size_t kShownBytes = 60;
+
+std::string_view TrimSpaces(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Without the '+' that std::from_chars does not know.
+std::string_view TrimPlus(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
+}
+
+enum class Parsed { kOk, kWrongType, kOutOfRange, kNotFinite, kFraction };
+
+bool IsDigits(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// What std::from_chars gave up on as out of range: tiny values are 0, as strtof has them.
+Parsed ParseOutOfRange(std::string_view text, float* value) {
+  if (!absl::SimpleAtof(ToAbsl(text), value)) return Parsed::kWrongType;
+  return std::isfinite(*value) ? Parsed::kOk : Parsed::kOutOfRange;
+}
+
+Parsed ParseFloat(std::string_view text, float* value) {
+  text = TrimPlus(text);
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value);
+  if (stop != end) return Parsed::kWrongType;
+  if (error == std::errc::result_out_of_range) return ParseOutOfRange(text, value);
+  if (error != std::errc()) return Parsed::kWrongType;
+  return std::isfinite(*value) ? Parsed::kOk : Parsed::kNotFinite;
+}
+
+// A number in another form than plain digits: "3.0", "3.7", "1e3".
+Parsed ParseIntFromReal(std::string_view text, bool truncate, int64_t* value) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value);
+  const std::string_view rest(stop, end - stop);
+  if (error == std::errc() && rest.starts_with('.') && IsDigits(rest.substr(1))) {
+    const bool whole = rest.find_first_not_of('0', 1) == std::string_view::npos;
+    return whole || truncate ? Parsed::kOk : Parsed::kFraction;
+  }
+  double real = 0;
+  const auto [real_stop, real_error] = std::from_chars(text.data(), end, real);
+  if (real_stop != end || text.empty()) return Parsed::kWrongType;
+  if (real_error != std::errc() || !(std::fabs(real) < 0x1p63)) return Parsed::kOutOfRange;
+  *value = static_cast<int64_t>(real);
+  return truncate || real == std::trunc(real) ? Parsed::kOk : Parsed::kFraction;
+}
+
+Parsed ParseInt(std::string_view text, bool truncate, int64_t* value) {
+  text = TrimPlus(text);
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *value);
+  if (stop == end && error == std::errc()) return Parsed::kOk;
+  if (stop == end && error == std::errc::result_out_of_range) return Parsed::kOutOfRange;
+  return ParseIntFromReal(text, truncate, value);
+}
+
+class CsvDecoder : public RowDecoder {
+ public:
+  CsvDecoder(const Schema& schema, std::vector<int> cells, size_t header_cells, CsvOptions options)
+      : schema_(schema),
+        cell_of_field_(std::move(cells)),
+        header_cells_(header_cells),
+        options_(options) {}
+
+  absl::Status Decode(std::string_view row, Columns* columns) override;
+
+ private:
+  absl::Status DecodeScalar(const Field& field, std::string_view cell, Columns* columns,
+                            Column* column);
+  absl::Status DecodeList(const Field& field, std::string_view cell, Columns* columns,
+                          Column* column);
+  absl::Status AppendValue(const Field& field, std::string_view cell, Columns* columns,
+                           Column* column);
+  absl::Status AppendDefault(const Field& field, Columns* columns, Column* column);
+  std::string_view Keep(std::string_view cell, Columns* columns) const;
+
+  const Schema schema_;
+  const std::vector<int> cell_of_field_;
+  const size_t header_cells_;
+  const CsvOptions options_;
+  std::vector<std::string_view> cells_;
+  std::string scratch_;
+};
+
+absl::Status BadValue(const Field& field, std::string_view cell, Parsed parsed) {
+  const std::string_view type = ValueTypeName(field.type);
+  std::string shown = absl::Utf8SafeCHexEscape(ToAbsl(cell.substr(0, kShownBytes)));
+  if (cell.size() > kShownBytes) shown += "...";
+  const std::string what = StrCat("column '", field.name, "': '", shown, "' ");
+  switch (parsed) {
+    case Parsed::kOutOfRange:
+      return absl::InvalidArgumentError(StrCat(what, "is out of the range of ",
+                                               field.type == ValueType::kInt ? "an " : "a ", type));
+    case Parsed::kNotFinite:
+      return absl::InvalidArgumentError(
+          StrCat(what, "is not a finite number; list it under the input's missing values"));
+    case Parsed::kFraction:
+      return absl::InvalidArgumentError(
+          StrCat(what, "is not an int (type float keeps it, truncate: true cuts it)"));
+    case Parsed::kOk:
+    case Parsed::kWrongType:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      StrCat(what, "is not ", field.type == ValueType::kInt ? "an " : "a ", type));
+}
+
+bool IsMissing(const Field& field, std::string_view cell) {
+  if (cell.empty()) return true;
+  for (const std::string& word : field.missing) {
+    if (cell == word) return true;
+  }
+  return false;
+}
+
+absl::Status CsvDecoder::Decode(std::string_view row, Columns* columns) {
+  MUSTER_RETURN_IF_ERROR(SplitCsvRow(row, options_, &cells_, &scratch_));
+  if (cells_.size() != header_cells_) {
+    return absl::InvalidArgumentError(
+        StrCat("the row has ", cells_.size(), " cells, the header has ", header_cells_));
+  }
+  const size_t fields = cell_of_field_.size();
+  for (size_t f = 0; f < fields; ++f) {
+    const Field& field = schema_.fields[f];
+    const std::string_view cell = cells_[cell_of_field_[f]];
+    Column* const column = &columns->mutable_column(static_cast<int>(f));
+    absl::Status status = field.list ? DecodeList(field, cell, columns, column)
+                                     : DecodeScalar(field, cell, columns, column);
+    if (!status.ok()) {
+      columns->DropPartialRow();
+      return status;
+    }
+  }
+  columns->AddRow();
+  return absl::OkStatus();
+}
+
+absl::Status CsvDecoder::DecodeScalar(const Field& field, std::string_view cell, Columns* columns,
+                                      Column* column) {
+  if (field.type != ValueType::kString) cell = TrimSpaces(cell);
+  if (IsMissing(field, cell)) return AppendDefault(field, columns, column);
+  return AppendValue(field, cell, columns, column);
+}
+
+absl::Status CsvDecoder::DecodeList(const Field& field, std::string_view cell, Columns* columns,
+                                    Column* column) {
+  if (field.type != ValueType::kString) cell = TrimSpaces(cell);
+  if (!IsMissing(field, cell)) {
+    for (size_t at = 0; at <= cell.size();) {
+      const size_t end = std::min(cell.find(field.separator, at), cell.size());
+      MUSTER_RETURN_IF_ERROR(AppendValue(field, cell.substr(at, end - at), columns, column));
+      at = end + 1;
+    }
+  }
+  const size_t values = column->ints.size() + column->floats.size() + column->strings.size();
+  column->offsets.push_back(static_cast<uint32_t>(values));
+  return absl::OkStatus();
+}
+
+absl::Status CsvDecoder::AppendValue(const Field& field, std::string_view cell, Columns* columns,
+                                     Column* column) {
+  if (field.type == ValueType::kString) {
+    column->strings.push_back(Keep(cell, columns));
+    return absl::OkStatus();
+  }
+  const std::string_view text = TrimSpaces(cell);
+  Parsed parsed;
+  if (field.type == ValueType::kFloat) {
+    float value = 0;
+    parsed = ParseFloat(text, &value);
+    column->floats.push_back(value);
+  } else {
+    int64_t value = 0;
+    parsed = ParseInt(text, field.truncate, &value);
+    column->ints.push_back(value);
+  }
+  return parsed == Parsed::kOk ? absl::OkStatus() : BadValue(field, cell, parsed);
+}
+
+absl::Status CsvDecoder::AppendDefault(const Field& field, Columns* columns, Column* column) {
+  if (!field.has_default) {
+    return absl::InvalidArgumentError(StrCat("column '", field.name, "': no value and no default"));
+  }
+  switch (field.type) {
+    case ValueType::kInt:
+      column->ints.push_back(std::get<int64_t>(field.default_value));
+      break;
+    case ValueType::kFloat:
+      column->floats.push_back(std::get<float>(field.default_value));
+      break;
+    case ValueType::kString: {
+      const std::string& text = std::get<std::string>(field.default_value);
+      column->strings.push_back(text.empty() ? std::string_view("") : columns->Store(text));
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A cell that was unquoted into scratch_ is copied: scratch_ does not live as long as the rows.
+std::string_view CsvDecoder::Keep(std::string_view cell, Columns* columns) const {
+  const std::less<const char*> less;
+  const char* const begin = scratch_.data();
+  const bool inside = !less(cell.data(), begin) && less(cell.data(), begin + scratch_.size());
+  return inside ? columns->Store(cell) : cell;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RowDecoder>> NewCsvDecoder(const Schema& schema,
+                                                          const std::vector<std::string>& header,
+                                                          CsvOptions options) {
+  MUSTER_RETURN_IF_ERROR(CheckCsvOptions(options));
+  std::vector<int> cells;
+  for (const Field& field : schema.fields) {
+    const auto found = std::find(header.begin(), header.end(), field.name);
+    if (found == header.end()) {
+      return absl::NotFoundError(
+          StrCat("column '", field.name, "' is not in the header", DidYouMean(field.name, header)));
+    }
+    if (std::find(found + 1, header.end(), field.name) != header.end()) {
+      return absl::InvalidArgumentError(StrCat("column '", field.name, "' is twice in the header"));
+    }
+    cells.push_back(static_cast<int>(found - header.begin()));
+  }
+  return std::make_unique<CsvDecoder>(schema, std::move(cells), header.size(), options);
+}
+
+}  // namespace muster::formats

@@ -1,0 +1,186 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "muster/formats/csv.h"
+
+namespace muster::formats {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Field MakeField(std::string name, ValueType type, bool list = false) {
+  Field field;
+  field.name = std::move(name);
+  field.type = type;
+  field.list = list;
+  return field;
+}
+
+// One field named "x", decoded from a file with that column and another.
+class OneColumn {
+ public:
+  explicit OneColumn(Field field) : schema_{{std::move(field)}}, columns_(schema_) {
+    auto decoder = NewCsvDecoder(schema_, {"other", "x"});
+    EXPECT_TRUE(decoder.ok()) << decoder.status();
+    decoder_ = *std::move(decoder);
+  }
+  // `cell` as it stands in the file. Keeps it, since strings point into it.
+  absl::Status Decode(std::string_view cell) {
+    rows_.push_back(std::make_unique<std::string>(StrCat("o,", cell)));
+    return decoder_->Decode(*rows_.back(), &columns_);
+  }
+  const Column& column() const { return columns_.column(0); }
+  const Columns& columns() const { return columns_; }
+
+ private:
+  Schema schema_;
+  Columns columns_;
+  std::unique_ptr<RowDecoder> decoder_;
+  std::vector<std::unique_ptr<std::string>> rows_;
+};
+
+TEST(CsvDecoderTest, Floats) {
+  OneColumn x(MakeField("x", ValueType::kFloat));
+  for (const char* cell : {"3", "3.0", "-1e-3", "+5", "  7.5\t", ".5", "2.", "1e-60", "\"8\"",
+                           "16777217", "0.1", "3.4028235e38"}) {
+    EXPECT_TRUE(x.Decode(cell).ok()) << cell;
+  }
+  EXPECT_THAT(x.column().floats,
+              ElementsAre(3, 3, -1e-3f, 5, 7.5, .5, 2, 0, 8, 16777216.f, 0.1f, 3.4028235e38f));
+}
+
+TEST(CsvDecoderTest, BadFloatsNameColumnAndValueAndLeaveNothing) {
+  OneColumn x(MakeField("x", ValueType::kFloat));
+  const auto message = [&](const char* cell) { return std::string(x.Decode(cell).message()); };
+  EXPECT_EQ(message("abc"), "column 'x': 'abc' is not a float");
+  EXPECT_EQ(message("1.5x"), "column 'x': '1.5x' is not a float");
+  EXPECT_EQ(message("+-1"), "column 'x': '+-1' is not a float");
+  EXPECT_EQ(message("1 2"), "column 'x': '1 2' is not a float");
+  EXPECT_EQ(message("0x10"), "column 'x': '0x10' is not a float");
+  EXPECT_EQ(message("1e400"), "column 'x': '1e400' is out of the range of a float");
+  EXPECT_THAT(message("nan"), HasSubstr("column 'x': 'nan' is not a finite number"));
+  EXPECT_THAT(message("-inf"), HasSubstr("'-inf' is not a finite number"));
+  EXPECT_EQ(message(""), "column 'x': no value and no default");
+  EXPECT_EQ(message("   "), "column 'x': no value and no default");
+  EXPECT_EQ(message("a\x01\xff"), "column 'x': 'a\\x01\\xff' is not a float");
+  EXPECT_LT(message(std::string(5000, 'y').c_str()).size(), 200u);
+  EXPECT_EQ(x.columns().rows(), 0);
+  EXPECT_TRUE(x.column().floats.empty());
+}
+
+TEST(CsvDecoderTest, Ints) {
+  OneColumn x(MakeField("x", ValueType::kInt));
+  for (const char* cell : {"3", "3.0", "+5", " -7 ", "3.", "1e3", "9223372036854775807",
+                           "-9223372036854775808", "9007199254740993.00"}) {
+    EXPECT_TRUE(x.Decode(cell).ok()) << cell;
+  }
+  EXPECT_THAT(x.column().ints,
+              ElementsAre(3, 3, 5, -7, 3, 1000, INT64_MAX, INT64_MIN, 9007199254740993));
+  EXPECT_THAT(x.Decode("34.5").message(), HasSubstr("column 'x': '34.5' is not an int"));
+  EXPECT_EQ(x.Decode("x12").message(), "column 'x': 'x12' is not an int");
+  EXPECT_EQ(x.Decode("12x").message(), "column 'x': '12x' is not an int");
+  EXPECT_EQ(x.Decode("--1").message(), "column 'x': '--1' is not an int");
+  EXPECT_EQ(x.Decode("9223372036854775808").message(),
+            "column 'x': '9223372036854775808' is out of the range of an int");
+  EXPECT_EQ(x.Decode("1e30").message(), "column 'x': '1e30' is out of the range of an int");
+  EXPECT_FALSE(x.Decode("nan").ok());
+  EXPECT_EQ(x.columns().rows(), 9);
+}
+
+TEST(CsvDecoderTest, TruncatedInts) {
+  Field field = MakeField("x", ValueType::kInt);
+  field.truncate = true;
+  OneColumn x(field);
+  for (const char* cell : {"34.5", "-34.5", "0.42", ".9", "7", "2.5e1"}) {
+    EXPECT_TRUE(x.Decode(cell).ok()) << cell;
+  }
+  EXPECT_THAT(x.column().ints, ElementsAre(34, -34, 0, 0, 7, 25));
+  EXPECT_FALSE(x.Decode("1e300").ok());
+}
+
+TEST(CsvDecoderTest, StringsAreTakenAsTheyAre) {
+  Field field = MakeField("x", ValueType::kString);
+  field.missing = {"?", "NA"};
+  field.has_default = true;
+  field.default_value = std::string("none");
+  OneColumn x(field);
+  for (const char* cell : {" a ", "\"say \"\"x\"\"\"", "\"b,c\"", "", "\"\"", "?", "NA", " ?"}) {
+    EXPECT_TRUE(x.Decode(cell).ok()) << cell;
+  }
+  EXPECT_THAT(x.column().strings,
+              ElementsAre(" a ", "say \"x\"", "b,c", "none", "none", "none", "none", " ?"));
+}
+
+TEST(CsvDecoderTest, UnquotedStringsAreNotCopied) {
+  OneColumn x(MakeField("x", ValueType::kString));
+  const Schema schema{{MakeField("x", ValueType::kString)}};
+  auto decoder = NewCsvDecoder(schema, {"x", "y"});
+  Columns columns(schema);
+  const std::string row = "word,\"a\"\"b\"", quoted = "\"word\",1";
+  ASSERT_TRUE((*decoder)->Decode(row, &columns).ok());
+  ASSERT_TRUE((*decoder)->Decode(quoted, &columns).ok());
+  EXPECT_EQ(columns.column(0).strings[0].data(), row.data());
+  EXPECT_EQ(columns.column(0).strings[1].data(), quoted.data() + 1);
+}
+
+TEST(CsvDecoderTest, NumbersHaveDefaults) {
+  Field field = MakeField("x", ValueType::kInt);
+  field.missing = {"NA"};
+  field.has_default = true;
+  field.default_value = int64_t{-1};
+  OneColumn x(field);
+  for (const char* cell : {"", " NA ", "4"}) EXPECT_TRUE(x.Decode(cell).ok()) << cell;
+  EXPECT_THAT(x.column().ints, ElementsAre(-1, -1, 4));
+}
+
+TEST(CsvDecoderTest, Lists) {
+  OneColumn numbers(MakeField("x", ValueType::kInt, true));
+  for (const char* cell : {"1|2|3", "", "4"}) EXPECT_TRUE(numbers.Decode(cell).ok()) << cell;
+  EXPECT_EQ(numbers.Decode("1||2").message(), "column 'x': '' is not an int");
+  EXPECT_TRUE(numbers.Decode("5| 6").ok());
+  EXPECT_THAT(numbers.column().ints, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(numbers.column().offsets, ElementsAre(0, 3, 3, 4, 6));
+
+  Field field = MakeField("x", ValueType::kString, true);
+  field.separator = ';';
+  field.missing = {"none"};
+  OneColumn words(field);
+  for (const char* cell : {"a;;b", "none", "\"c;\"\"d\"\"\""}) EXPECT_TRUE(words.Decode(cell).ok());
+  EXPECT_THAT(words.column().strings, ElementsAre("a", "", "b", "c", "\"d\""));
+  EXPECT_THAT(words.column().offsets, ElementsAre(0, 3, 3, 5));
+}
+
+TEST(CsvDecoderTest, ABadRowLeavesNothing) {
+  const Schema schema{{MakeField("a", ValueType::kString), MakeField("l", ValueType::kInt, true),
+                       MakeField("b", ValueType::kInt)}};
+  auto decoder = NewCsvDecoder(schema, {"a", "b", "l"});
+  Columns columns(schema);
+  ASSERT_TRUE((*decoder)->Decode("x,1,2|3", &columns).ok());
+  EXPECT_FALSE((*decoder)->Decode("y,bad,4|5", &columns).ok());
+  EXPECT_EQ((*decoder)->Decode("y,2", &columns).message(), "the row has 2 cells, the header has 3");
+  EXPECT_EQ((*decoder)->Decode("y,2,3,4", &columns).message(),
+            "the row has 4 cells, the header has 3");
+  ASSERT_TRUE((*decoder)->Decode("z,6,", &columns).ok());
+  EXPECT_EQ(columns.rows(), 2);
+  EXPECT_THAT(columns.column(0).strings, ElementsAre("x", "z"));
+  EXPECT_THAT(columns.column(1).ints, ElementsAre(2, 3));
+  EXPECT_THAT(columns.column(1).offsets, ElementsAre(0, 2, 2));
+  EXPECT_THAT(columns.column(2).ints, ElementsAre(1, 6));
+}
+
+TEST(CsvDecoderTest, HeaderFaults) {
+  const Schema schema{{MakeField("income", ValueType::kInt)}};
+  const auto absent = NewCsvDecoder(schema, {"age", "Incomes"});
+  EXPECT_EQ(absent.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(absent.status().message(),
+            "column 'income' is not in the header (did you mean 'Incomes'?)");
+  EXPECT_EQ(NewCsvDecoder(schema, {"income", "age", "income"}).status().message(),
+            "column 'income' is twice in the header");
+}
+
+}  // namespace
+}  // namespace muster::formats
