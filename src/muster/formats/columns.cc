@@ -53,7 +53,8 @@ void Columns::Clear() {
     column.ints.clear();
     column.floats.clear();
     column.strings.clear();
-    if (!column.offsets.empty()) column.offsets.resize(1);
+    if (!column.offsets.empty())
+      column.offsets.erase(column.offsets.begin() + 1, column.offsets.end());
   }
   keep_alive_.clear();
   blocks_used_ = 0;

@@ -172,8 +172,6 @@ absl::Status CsvDecoder::DecodeList(const Field& field, std::string_view cell, C
       at = end + 1;
     }
   }
-  const size_t values = column->ints.size() + column->floats.size() + column->strings.size();
-  column->offsets.push_back(static_cast<uint32_t>(values));
   return absl::OkStatus();
 }
 

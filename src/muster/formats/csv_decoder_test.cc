@@ -66,7 +66,7 @@ TEST(CsvDecoderTest, BadFloatsNameColumnAndValueAndLeaveNothing) {
   EXPECT_THAT(message("-inf"), HasSubstr("'-inf' is not a finite number"));
   EXPECT_EQ(message(""), "column 'x': no value and no default");
   EXPECT_EQ(message("   "), "column 'x': no value and no default");
-  EXPECT_EQ(message("a\x01\xff"), "column 'x': 'a\\x01\\xff' is not a float");
+  EXPECT_EQ(message("a\x01\u00fc"), "column 'x': 'a\\x01\u00fc' is not a float");
   EXPECT_LT(message(std::string(5000, 'y').c_str()).size(), 200u);
   EXPECT_EQ(x.columns().rows(), 0);
   EXPECT_TRUE(x.column().floats.empty());
