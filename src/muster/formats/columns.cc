@@ -1,5 +1,6 @@
 #include "muster/formats/columns.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <utility>
@@ -21,16 +22,20 @@ size_t ValueCount(const Column& column, ValueType type) {
   return 0;
 }
 
-void TruncateValues(size_t count, ValueType type, Column* column) {
+void EraseValues(size_t begin, size_t end, ValueType type, Column* column) {
+  const auto erase = [&](auto& values) {
+    values.erase(values.begin() + static_cast<ptrdiff_t>(begin),
+                 values.begin() + static_cast<ptrdiff_t>(end));
+  };
   switch (type) {
     case ValueType::kInt:
-      column->ints.resize(count);
+      erase(column->ints);
       break;
     case ValueType::kFloat:
-      column->floats.resize(count);
+      erase(column->floats);
       break;
     case ValueType::kString:
-      column->strings.resize(count);
+      erase(column->strings);
       break;
   }
 }
@@ -81,8 +86,24 @@ void Columns::DropPartialRow() {
     Column& column = columns_[i];
     const size_t whole =
         column.offsets.empty() ? static_cast<size_t>(rows_) : column.offsets.back();
-    if (ValueCount(column, types_[i]) > whole) TruncateValues(whole, types_[i], &column);
+    EraseValues(whole, std::max(whole, ValueCount(column, types_[i])), types_[i], &column);
   }
+}
+
+void Columns::RemoveRow(int row) {
+  assert(row >= 0 && row < rows_);
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    Column& column = columns_[i];
+    if (column.offsets.empty()) {
+      EraseValues(row, row + 1, types_[i], &column);
+      continue;
+    }
+    const uint32_t begin = column.offsets[row], end = column.offsets[row + 1];
+    EraseValues(begin, end, types_[i], &column);
+    column.offsets.erase(column.offsets.begin() + row + 1);
+    for (size_t r = row + 1; r < column.offsets.size(); ++r) column.offsets[r] -= end - begin;
+  }
+  --rows_;
 }
 
 void Columns::KeepAlive(std::shared_ptr<const void> memory) {

@@ -71,6 +71,23 @@ TEST(ColumnsTest, APartialRowLeavesNothing) {
   EXPECT_THAT(columns.column(3).offsets, ElementsAre(0, 2, 3));
 }
 
+TEST(ColumnsTest, RemoveRowMovesTheRowsBehindUp) {
+  for (int removed = 0; removed < 4; ++removed) {
+    Columns columns(OneOfEach()), expected(OneOfEach());
+    for (int row = 0; row < 4; ++row) {
+      AddWholeRow(row, row, &columns);
+      if (row != removed) AddWholeRow(row, row, &expected);
+    }
+    columns.RemoveRow(removed);
+    EXPECT_EQ(columns.rows(), 3);
+    EXPECT_EQ(columns.column(0).ints, expected.column(0).ints) << removed;
+    EXPECT_EQ(columns.column(1).floats, expected.column(1).floats) << removed;
+    EXPECT_EQ(columns.column(2).strings, expected.column(2).strings) << removed;
+    EXPECT_EQ(columns.column(3).ints, expected.column(3).ints) << removed;
+    EXPECT_EQ(columns.column(3).offsets, expected.column(3).offsets) << removed;
+  }
+}
+
 TEST(ColumnsTest, ClearEmptiesAndKeepsCapacity) {
   Columns columns(OneOfEach());
   for (int i = 0; i < 100; ++i) AddWholeRow(i, 1, &columns);

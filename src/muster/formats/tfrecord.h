@@ -9,14 +9,13 @@
 #include <string_view>
 
 #include "muster/base/status.h"
+#include "muster/formats/compression.h"
 #include "muster/io/file_system.h"
 
 namespace muster::formats {
 
-enum class Compression { kNone, kGzip, kZlib };
-
-// By the first bytes of the file. An empty file is kNone. (A plain TFRecord cannot look like
-// either: its 8-byte length would be absurd.)
+// By the first bytes of the file; what looks like nothing known is kNone. A plain file whose first
+// length has the bytes of a GZIP or ZLIB header is told by the CRC of that length.
 absl::StatusOr<Compression> DetectCompression(const io::RandomAccessFile& file);
 
 constexpr uint64_t kTfRecordOverhead = 16;
@@ -24,8 +23,9 @@ constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;  // longer ones are refu
 
 // Reads records one after the other, from `offset` on. One owner thread.
 // Errors are DATA_LOSS "FILE: record at byte N: ..." (for compressed files N counts uncompressed
-// bytes): cut file, wrong CRC of length or data, a length beyond the file or kMaxRecordBytes
-// (checked before memory is taken), broken compression.
+// bytes): cut file, wrong CRC of length or data, a length over kMaxRecordBytes or beyond the file
+// (memory is taken as bytes arrive, never by the length alone), broken compression. Holds 256 KiB
+// (as much again for a compressed file), more only for a record that is larger.
 class TfRecordReader {
  public:
   // Keeps `file`.
@@ -63,7 +63,10 @@ class TfRecordWriter {
 };
 
 // Checks one frame at the start of `bytes`. On success `*record` is the data inside `bytes` and
-// the return value the size of the whole frame. `file` and `file_offset` name it in errors.
+// the return value the size of the whole frame. `file` and `file_offset` name it in errors. When
+// nothing but the data's CRC is wrong, *record is set all the same, so that a caller can go on
+// behind the frame (record->size() + kTfRecordOverhead); after any other error it is empty with a
+// null data().
 absl::StatusOr<uint64_t> ParseRecord(std::string_view bytes, std::string_view file,
                                      uint64_t file_offset, std::string_view* record);
 
