@@ -81,9 +81,9 @@ void PrintResult(const TrainFlags& flags, const train::TrainResult& result) {
 
 absl::Status Evaluate(const TrainFlags& flags, train::Estimator& estimator, const Clock& clock) {
   train::Progress progress(StyleOf(flags.output), STDERR_FILENO, clock);
-  MUSTER_ASSIGN_OR_RETURN(
-      const train::EvalResult result,
-      estimator.Evaluate({.input = SequentialInput(flags.eval, kEvalBatchSize)}, progress));
+  train::EvalSpec spec;
+  spec.input = SequentialInput(flags.eval, kEvalBatchSize);
+  MUSTER_ASSIGN_OR_RETURN(const train::EvalResult result, estimator.Evaluate(spec, progress));
   if (!flags.output.json) {
     std::printf("Evaluated %llu examples\n", static_cast<unsigned long long>(result.examples));
   }
