@@ -4,6 +4,7 @@
 # *.cc files, one unit test program of its *_test.cc files, one benchmark program of its
 # *_benchmark.cc files and, under MUSTER_FUZZ, one fuzz program a *_fuzz.cc file, whose seed corpus
 # is fuzz/corpus/<name of the file>/.
+# Tests find the layer's folder testdata/ in MUSTER_TESTDATA.
 # DEPENDS names the layers it may use; tools/check_layers.py holds the includes against it.
 function(muster_layer folder)
   cmake_parse_arguments(LAYER "" "" "DEPENDS;LIBRARIES" ${ARGN})
@@ -39,6 +40,7 @@ function(muster_layer folder)
   if(tests AND MUSTER_TESTS)
     add_executable(muster_${name}_test ${tests})
     target_link_libraries(muster_${name}_test PRIVATE muster_${name} GTest::gmock_main)
+    target_compile_definitions(muster_${name}_test PRIVATE MUSTER_TESTDATA="${directory}/testdata")
     add_test(NAME unit.${name} COMMAND muster_${name}_test)
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300)
   endif()

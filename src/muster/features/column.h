@@ -18,7 +18,7 @@ enum class ColumnKind {
   kVocabulary,  // input -> id: its place in the list, an out-of-vocabulary bucket, or none
   kIdentity,    // int input -> itself, in [0, buckets)
   kHash,        // input -> Fingerprint64(printed value) mod buckets
-  kCross,       // inputs and bucketized columns -> FingerprintCat64 chain mod buckets
+  kCross,       // fields and ids of columns -> FingerprintCat64 chain mod buckets
   kIndicator,   // categorical column -> counts of its ids, buckets() floats
   kEmbedding,   // categorical column -> combined rows of a trained table, `dimension` floats
 };
@@ -43,11 +43,14 @@ struct ColumnSpec {
   std::string words_file;   // where they came from; "" for a list
   int64_t oov_buckets = 0;  // extra ids behind the words: words.size() + Fingerprint64 mod this
   int64_t default_id = -1;  // for unknown words when oov_buckets == 0; -1: no id
-                            // kIdentity: for values outside [0, buckets); -1: an error
+                            // kIdentity: for values outside [0, buckets); -1: a negative value has
+                            // no id, one from `buckets` on is an error
 
-  int64_t buckets = 0;               // kHash, kCross, kIdentity
-  std::vector<std::string> keys;     // kCross: fields or bucketized columns
-  uint64_t hash_key = 0xDECAFCAFFE;  // kCross
+  int64_t buckets = 0;  // kHash, kCross, kIdentity
+  // kCross: fields (their raw values) or bucketized, vocabulary or identity columns (their ids). A
+  // name that is both means the field.
+  std::vector<std::string> keys;
+  uint64_t hash_key = 0xDECAFCAFFE;  // kCross; 0 also means this one
 
   int dimension = 0;                    // kEmbedding
   Combiner combiner = Combiner::kMean;  // kEmbedding
@@ -77,6 +80,10 @@ struct FeatureSpec {
   const ColumnSpec* Find(std::string_view name) const;
   friend bool operator==(const FeatureSpec&, const FeatureSpec&) = default;
 };
+
+// The words of a vocabulary over an int field are decimal numbers: their values, or
+// INVALID_ARGUMENT for a word that is not one.
+absl::StatusOr<int64_t> ParseIntWord(std::string_view word);
 
 // Everything that can be wrong with a spec by itself: unknown inputs (with the nearest word), types
 // that do not fit, empty or unsorted boundaries, duplicate names or words, sizes out of range

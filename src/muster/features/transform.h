@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -21,7 +20,7 @@ struct FeatureRequest {
   std::vector<std::string> categorical;
 };
 
-// Thread-compatible: Apply is const and may run in several threads.
+// Apply may run in several threads at once (each with a batch of its own).
 class FeatureTransform {
  public:
   // `spec` is copied. NOT_FOUND or INVALID_ARGUMENT for a request that does not fit the spec.
@@ -31,13 +30,10 @@ class FeatureTransform {
   // Replaces *batch. `rows` must be of spec.schema. With `with_labels` also the labels.
   // INVALID_ARGUMENT names the row (0-based in the batch), column and value: a label that is not in
   // its vocabulary, an identity id out of range, a value that is not finite in a numeric column.
-  // *bad_row is set then, and -1 for other errors.
+  // *bad_row (when not null) is set then, and -1 for other errors and for none. After an error
+  // *batch holds nothing of use. Allocates nothing once batches of this size have been seen.
   virtual absl::Status Apply(const formats::Columns& rows, bool with_labels, FeatureBatch* batch,
                              int* bad_row) const = 0;
 };
-
-// TensorFlow's Fingerprint64 (FarmHash na), FingerprintCat64 and the id of a hashed string.
-uint64_t Fingerprint64(std::string_view bytes);
-uint64_t FingerprintCat64(uint64_t a, uint64_t b);
 
 }  // namespace muster::features

@@ -1,0 +1,71 @@
+// Bucketized columns.
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "muster/features/ids.h"
+
+namespace muster::features {
+namespace {
+
+// Up to this many boundaries comparing with each is quicker than a search, and vectorizes.
+constexpr size_t kMaxLinear = 32;
+
+// TensorFlow's kernels run with denormal floats read as zero.
+float FlushDenormal(float value) { return std::fabs(value) < FLT_MIN ? 0.0F : value; }
+
+// TensorFlow's Bucketize kernel over the value cast to float: upper_bound, so that a value on a
+// boundary goes up and NaN, which is less than nothing, goes to the last bucket.
+class BucketizedLookup final : public IdLookup {
+ public:
+  BucketizedLookup(const formats::Schema& schema, const ColumnSpec& column)
+      : IdLookup(schema, schema.Find(column.input)), boundaries_(column.boundaries) {
+    for (float& boundary : boundaries_) boundary = FlushDenormal(boundary);
+  }
+
+  absl::Status Lookup(const formats::Columns& rows, const Scratch&, size_t first, int count,
+                      int64_t* ids, size_t*) const override {
+    float values[kBlock];
+    const formats::Column& column = rows.column(field());
+    if (type() == formats::ValueType::kInt) {
+      const int64_t* const ints = column.ints.data() + first;
+      for (int i = 0; i < count; ++i) values[i] = static_cast<float>(ints[i]);
+    } else {
+      const float* const floats = column.floats.data() + first;
+      for (int i = 0; i < count; ++i) values[i] = FlushDenormal(floats[i]);
+    }
+    if (boundaries_.size() <= kMaxLinear) {
+      Count(values, count, ids);
+    } else {
+      Search(values, count, ids);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void Count(const float* values, int count, int64_t* ids) const {
+    int32_t buckets[kBlock] = {};
+    for (const float boundary : boundaries_) {
+      for (int i = 0; i < count; ++i) buckets[i] += !(values[i] < boundary);
+    }
+    for (int i = 0; i < count; ++i) ids[i] = buckets[i];
+  }
+
+  void Search(const float* values, int count, int64_t* ids) const {
+    for (int i = 0; i < count; ++i) {
+      ids[i] =
+          std::upper_bound(boundaries_.begin(), boundaries_.end(), values[i]) - boundaries_.begin();
+    }
+  }
+
+  std::vector<float> boundaries_;
+};
+
+}  // namespace
+
+std::unique_ptr<IdLookup> MakeBucketizedLookup(const formats::Schema& schema,
+                                               const ColumnSpec& column) {
+  return std::make_unique<BucketizedLookup>(schema, column);
+}
+
+}  // namespace muster::features

@@ -1,0 +1,49 @@
+// From values to floats: numeric and indicator columns, and labels. Internal to this layer.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "muster/features/ids.h"
+
+namespace muster::features {
+
+// The floats of one dense column. Immutable.
+class DenseTransform {
+ public:
+  virtual ~DenseTransform() = default;
+  virtual void MarkFingerprints(std::vector<bool>* fields) const = 0;
+  // Replaces *dense. Errors as FeatureTransform::Apply, without the column's name.
+  virtual absl::Status Apply(const formats::Columns& rows, Scratch* scratch, DenseColumn* dense,
+                             int* bad_row) const = 0;
+};
+
+// `column` is a column of that kind of the valid `spec`.
+std::unique_ptr<DenseTransform> MakeNumeric(const FeatureSpec& spec, const ColumnSpec& column);
+std::unique_ptr<DenseTransform> MakeIndicator(const FeatureSpec& spec, const ColumnSpec& column);
+
+// Labels: numbers as they are, or the places of words.
+class LabelTransform {
+ public:
+  // The label of a valid spec; its input is not "".
+  explicit LabelTransform(const FeatureSpec& spec);
+
+  void MarkFingerprints(std::vector<bool>* fields) const;
+  // Replaces *labels. INVALID_ARGUMENT names the row and value, *bad_row is the row.
+  absl::Status Apply(const formats::Columns& rows, const Scratch& scratch,
+                     std::vector<float>* labels, int* bad_row) const;
+
+ private:
+  absl::Status FromWords(const formats::Columns& rows, const Scratch& scratch,
+                         std::vector<float>* labels, int* bad_row) const;
+
+  LabelSpec spec_;
+  int field_;
+  formats::ValueType type_;
+  std::unique_ptr<IdLookup> words_;  // null: numbers
+};
+
+// Position of the first value that is not finite, or `count`.
+size_t FirstNotFinite(const float* values, size_t count);
+
+}  // namespace muster::features

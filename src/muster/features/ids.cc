@@ -1,0 +1,120 @@
+#include "muster/features/ids.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/escaping.h"
+
+namespace muster::features {
+namespace {
+
+// A column over one field. Ids that are negative mean "none" from here on.
+class LookupTransform final : public IdTransform {
+ public:
+  explicit LookupTransform(std::unique_ptr<IdLookup> lookup) : lookup_(std::move(lookup)) {}
+
+  void MarkFingerprints(std::vector<bool>* fields) const override {
+    if (lookup_->needs_fingerprints()) (*fields)[lookup_->field()] = true;
+  }
+
+  absl::Status Apply(const formats::Columns& rows, Scratch* scratch, IdList* ids,
+                     int* bad_row) const override {
+    return lookup_->list() ? Lists(rows, *scratch, ids, bad_row)
+                           : Scalars(rows, *scratch, ids, bad_row);
+  }
+
+ private:
+  absl::Status Scalars(const formats::Columns& rows, const Scratch& scratch, IdList* ids,
+                       int* bad_row) const {
+    ids->offsets.clear();
+    ids->ids.resize(rows.rows());
+    std::array<int64_t, kBlock> block;
+    for (int first = 0; first < rows.rows(); first += kBlock) {
+      const int count = std::min(kBlock, rows.rows() - first);
+      MUSTER_RETURN_IF_ERROR(Block(rows, scratch, first, count, block.data(), bad_row));
+      int32_t* const out = ids->ids.data() + first;
+      for (int i = 0; i < count; ++i) {
+        out[i] = static_cast<int32_t>(std::max<int64_t>(block[i], -1));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Lists(const formats::Columns& rows, const Scratch& scratch, IdList* ids,
+                     int* bad_row) const {
+    const std::vector<uint32_t>& offsets = rows.column(lookup_->field()).offsets;
+    ids->ids.clear();
+    ids->offsets.assign(1, 0);
+    std::array<int64_t, kBlock> block;
+    for (int row = 0; row < rows.rows(); ++row) {
+      for (size_t first = offsets[row]; first < offsets[row + 1]; first += kBlock) {
+        const int count = static_cast<int>(std::min<size_t>(kBlock, offsets[row + 1] - first));
+        MUSTER_RETURN_IF_ERROR(Block(rows, scratch, first, count, block.data(), bad_row));
+        for (int i = 0; i < count; ++i) {
+          if (block[i] >= 0) ids->ids.push_back(static_cast<int32_t>(block[i]));
+        }
+      }
+      ids->offsets.push_back(static_cast<uint32_t>(ids->ids.size()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Block(const formats::Columns& rows, const Scratch& scratch, size_t first, int count,
+                     int64_t* block, int* bad_row) const {
+    size_t bad_value = 0;
+    absl::Status status = lookup_->Lookup(rows, scratch, first, count, block, &bad_value);
+    if (status.ok()) return status;
+    *bad_row = RowOfValue(rows.column(lookup_->field()), bad_value);
+    return Annotate(status, StrCat("row ", *bad_row));
+  }
+
+  std::unique_ptr<IdLookup> lookup_;
+};
+
+}  // namespace
+
+std::unique_ptr<IdLookup> MakeLookup(const formats::Schema& schema, const ColumnSpec& column) {
+  switch (column.kind) {
+    case ColumnKind::kBucketized:
+      return MakeBucketizedLookup(schema, column);
+    case ColumnKind::kVocabulary:
+      return MakeVocabularyLookup(schema, column);
+    case ColumnKind::kIdentity:
+      return MakeIdentityLookup(schema, column);
+    case ColumnKind::kHash:
+      return MakeHashLookup(schema, column);
+    default:
+      return nullptr;
+  }
+}
+
+std::unique_ptr<IdTransform> MakeIdTransform(const FeatureSpec& spec, const ColumnSpec& column) {
+  if (column.kind == ColumnKind::kCross) return MakeCross(spec, column);
+  return std::make_unique<LookupTransform>(MakeLookup(spec.schema, column));
+}
+
+int RowOfValue(const formats::Column& column, size_t value) {
+  if (column.offsets.empty()) return static_cast<int>(value);
+  const auto after = std::upper_bound(column.offsets.begin(), column.offsets.end(), value);
+  return static_cast<int>(after - column.offsets.begin()) - 1;
+}
+
+size_t NumValues(const formats::Column& column, formats::ValueType type) {
+  switch (type) {
+    case formats::ValueType::kInt:
+      return column.ints.size();
+    case formats::ValueType::kFloat:
+      return column.floats.size();
+    case formats::ValueType::kString:
+      return column.strings.size();
+  }
+  return 0;
+}
+
+std::string Shown(std::string_view value) {
+  constexpr size_t kMaxShown = 60;
+  const bool cut = value.size() > kMaxShown;
+  return StrCat("'", absl::CHexEscape(ToAbsl(value.substr(0, kMaxShown))), cut ? "...'" : "'");
+}
+
+}  // namespace muster::features

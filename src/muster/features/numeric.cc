@@ -1,0 +1,83 @@
+// Numeric columns: float32 arithmetic, as a TensorFlow graph of Log1p, Sub and RealDiv does it.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "muster/features/dense.h"
+
+namespace muster::features {
+namespace {
+
+class NumericTransform final : public DenseTransform {
+ public:
+  NumericTransform(const FeatureSpec& spec, const ColumnSpec& column)
+      : field_(spec.schema.Find(column.input)),
+        type_(spec.schema.fields[field_].type),
+        log1p_(column.log1p),
+        mean_(static_cast<float>(column.mean)),
+        stddev_(static_cast<float>(column.stddev)) {}
+
+  void MarkFingerprints(std::vector<bool>*) const override {}
+
+  absl::Status Apply(const formats::Columns& rows, Scratch*, DenseColumn* dense,
+                     int* bad_row) const override {
+    const formats::Column& input = rows.column(field_);
+    dense->width = 1;
+    std::vector<float>& values = dense->values;
+    values.resize(rows.rows());
+    if (type_ == formats::ValueType::kInt) {
+      std::transform(input.ints.begin(), input.ints.end(), values.begin(),
+                     [](int64_t value) { return static_cast<float>(value); });
+    } else {
+      std::copy(input.floats.begin(), input.floats.end(), values.begin());
+    }
+    if (log1p_) {
+      for (float& value : values) value = value == 0 ? value : std::log1p(value);
+    }
+    if (mean_ != 0 || stddev_ != 1) {
+      for (float& value : values) value = (value - mean_) / stddev_;
+    }
+    const size_t bad = FirstNotFinite(values.data(), values.size());
+    if (bad == values.size()) return absl::OkStatus();
+    *bad_row = static_cast<int>(bad);
+    return NotFinite(input, *bad_row, values[bad]);
+  }
+
+ private:
+  absl::Status NotFinite(const formats::Column& input, int row, float result) const {
+    const float value =
+        type_ == formats::ValueType::kInt ? static_cast<float>(input.ints[row]) : input.floats[row];
+    const std::string became =
+        std::isfinite(value)
+            ? StrCat(log1p_ ? " becomes, with log1p, " : " becomes ", result, ", which")
+            : "";
+    return absl::InvalidArgumentError(StrCat("row ", row, ": the value ", value, became,
+                                             " is not finite; mend or leave out the row"));
+  }
+
+  int field_;
+  formats::ValueType type_;
+  bool log1p_;
+  float mean_;
+  float stddev_;
+};
+
+}  // namespace
+
+std::unique_ptr<DenseTransform> MakeNumeric(const FeatureSpec& spec, const ColumnSpec& column) {
+  return std::make_unique<NumericTransform>(spec, column);
+}
+
+size_t FirstNotFinite(const float* values, size_t count) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t any = 0;
+  for (size_t i = 0; i < count; ++i) {
+    any |= (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent;
+  }
+  if (any == 0) return count;
+  return static_cast<size_t>(
+      std::find_if(values, values + count, [](float value) { return !std::isfinite(value); }) -
+      values);
+}
+
+}  // namespace muster::features

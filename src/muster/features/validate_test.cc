@@ -1,0 +1,231 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "muster/features/column.h"
+
+namespace muster::features {
+namespace {
+
+using formats::ValueType;
+using testing::HasSubstr;
+
+formats::Field MakeField(std::string name, ValueType type, bool list = false) {
+  formats::Field field;
+  field.name = std::move(name);
+  field.type = type;
+  field.list = list;
+  return field;
+}
+
+ColumnSpec MakeColumn(std::string name, ColumnKind kind, std::string input) {
+  ColumnSpec column;
+  column.name = std::move(name);
+  column.kind = kind;
+  column.input = std::move(input);
+  return column;
+}
+
+// One valid column of every kind.
+FeatureSpec ValidSpec() {
+  FeatureSpec spec;
+  spec.schema.fields = {MakeField("age", ValueType::kFloat), MakeField("city", ValueType::kString),
+                        MakeField("visits", ValueType::kInt),
+                        MakeField("tags", ValueType::kString, true),
+                        MakeField("label", ValueType::kInt)};
+  ColumnSpec numeric = MakeColumn("number", ColumnKind::kNumeric, "age");
+  ColumnSpec bucketized = MakeColumn("age_bucket", ColumnKind::kBucketized, "age");
+  bucketized.boundaries = {1, 2};
+  ColumnSpec vocabulary = MakeColumn("words", ColumnKind::kVocabulary, "city");
+  vocabulary.words = {"Rome", "Oslo"};
+  ColumnSpec identity = MakeColumn("identity", ColumnKind::kIdentity, "visits");
+  identity.buckets = 5;
+  ColumnSpec hash = MakeColumn("hash", ColumnKind::kHash, "tags");
+  hash.buckets = 10;
+  ColumnSpec cross = MakeColumn("cross", ColumnKind::kCross, "");
+  cross.buckets = 10;
+  cross.keys = {"city", "age_bucket", "visits", "words"};
+  ColumnSpec indicator = MakeColumn("indicator", ColumnKind::kIndicator, "words");
+  ColumnSpec embedding = MakeColumn("embedding", ColumnKind::kEmbedding, "hash");
+  embedding.dimension = 4;
+  spec.columns = {numeric, bucketized, vocabulary, identity, hash, cross, indicator, embedding};
+  spec.label.input = "label";
+  spec.key = "city";
+  return spec;
+}
+
+ColumnSpec& Named(FeatureSpec& spec, std::string_view name) {
+  for (ColumnSpec& column : spec.columns) {
+    if (column.name == name) return column;
+  }
+  ADD_FAILURE() << "no column " << name;
+  return spec.columns[0];
+}
+
+TEST(Column, CountsIds) {
+  FeatureSpec spec = ValidSpec();
+  Named(spec, "words").oov_buckets = 3;
+  EXPECT_EQ(Named(spec, "age_bucket").num_ids(), 3);
+  EXPECT_EQ(Named(spec, "words").num_ids(), 5);
+  EXPECT_EQ(Named(spec, "identity").num_ids(), 5);
+  EXPECT_EQ(Named(spec, "cross").num_ids(), 10);
+  for (const ColumnSpec& column : spec.columns) {
+    EXPECT_EQ(column.is_categorical(), column.num_ids() > 0) << column.name;
+  }
+}
+
+TEST(Validate, TakesEveryKind) {
+  const absl::Status status = Validate(ValidSpec());
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+struct Mistake {
+  const char* name;
+  std::function<void(FeatureSpec&)> make;
+  const char* message;
+};
+
+class ValidateMistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(ValidateMistakes, AreNamed) {
+  FeatureSpec spec = ValidSpec();
+  GetParam().make(spec);
+  const absl::Status status = Validate(spec);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
+}
+
+const Mistake kMistakes[] = {
+    {"UnknownInput", [](FeatureSpec& s) { Named(s, "number").input = "agee"; },
+     "column 'number': unknown input 'agee' (did you mean 'age'?)"},
+    {"NumericString", [](FeatureSpec& s) { Named(s, "number").input = "city"; },
+     "'city' is a string"},
+    {"NumericMean", [](FeatureSpec& s) { Named(s, "number").mean = NAN; }, "mean is nan"},
+    {"NumericStddev", [](FeatureSpec& s) { Named(s, "number").stddev = 0; }, "stddev is 0"},
+    {"NumericStddevTiny", [](FeatureSpec& s) { Named(s, "number").stddev = 1e-60; }, "stddev is"},
+    {"BucketizedList", [](FeatureSpec& s) { s.schema.fields[0].list = true; }, "'age' is a list"},
+    {"NoBoundaries", [](FeatureSpec& s) { Named(s, "age_bucket").boundaries.clear(); }, "empty"},
+    {"FallingBoundaries",
+     [](FeatureSpec& s) {
+       Named(s, "age_bucket").boundaries = {1, 1};
+     },
+     "column 'age_bucket': boundaries must rise"},
+    {"InfiniteBoundary",
+     [](FeatureSpec& s) {
+       Named(s, "age_bucket").boundaries = {1, INFINITY};
+     },
+     "boundary 1 is not finite"},
+    {"NoWords", [](FeatureSpec& s) { Named(s, "words").words.clear(); }, "no words"},
+    {"TwiceAWord",
+     [](FeatureSpec& s) {
+       Named(s, "words").words = {"a", "b", "a"};
+     },
+     "the word 'a' is there twice"},
+    {"IntWords", [](FeatureSpec& s) { Named(s, "words").input = "visits"; },
+     "the word 'Rome' of an int vocabulary"},
+    {"TwiceAnInt",
+     [](FeatureSpec& s) {
+       Named(s, "words").input = "visits";
+       Named(s, "words").words = {"1", "01"};
+     },
+     "the word '01' is there twice"},
+    {"FloatVocabulary", [](FeatureSpec& s) { Named(s, "words").input = "age"; }, "is a float"},
+    {"OovAndDefault",
+     [](FeatureSpec& s) {
+       Named(s, "words").oov_buckets = 2;
+       Named(s, "words").default_id = 1;
+     },
+     "both oov_buckets and a default id"},
+    {"DefaultOutside", [](FeatureSpec& s) { Named(s, "words").default_id = 2; },
+     "the default id 2 is not in [0, 2)"},
+    {"TooManyIds", [](FeatureSpec& s) { Named(s, "words").oov_buckets = 2147483647; },
+     "has 2147483649 ids"},
+    {"IdentityString", [](FeatureSpec& s) { Named(s, "identity").input = "city"; },
+     "needs an int input; 'city' is a string"},
+    {"NoBuckets", [](FeatureSpec& s) { Named(s, "hash").buckets = 0; }, "buckets is 0"},
+    {"TooManyBuckets", [](FeatureSpec& s) { Named(s, "hash").buckets = 1LL << 31; }, "buckets is"},
+    {"HashedFloat", [](FeatureSpec& s) { Named(s, "hash").input = "age"; }, "is a float"},
+    {"OneKey", [](FeatureSpec& s) { Named(s, "cross").keys = {"city"}; }, "at least two keys"},
+    {"FloatKey",
+     [](FeatureSpec& s) {
+       Named(s, "cross").keys = {"city", "age"};
+     },
+     "column 'cross': key 'age': is a float; bucketize it"},
+    {"UnknownKey",
+     [](FeatureSpec& s) {
+       Named(s, "cross").keys = {"city", "age_buckets"};
+     },
+     "key 'age_buckets': is neither a field nor a column (did you mean 'age_bucket'?)"},
+    {"HashKey",
+     [](FeatureSpec& s) {
+       Named(s, "cross").keys = {"city", "hash"};
+     },
+     "key 'hash': is a hash column; give its field 'tags'"},
+    {"CrossKey",
+     [](FeatureSpec& s) {
+       Named(s, "cross").keys = {"city", "cross"};
+     },
+     "is a cross"},
+    {"DenseKey",
+     [](FeatureSpec& s) {
+       Named(s, "cross").keys = {"city", "number"};
+     },
+     "is not categorical"},
+    {"TwoMeanings", [](FeatureSpec& s) { Named(s, "age_bucket").name = "age"; },
+     "key 'age_bucket': is neither"},
+    {"Ambiguous",
+     [](FeatureSpec& s) {
+       Named(s, "age_bucket").name = "age";
+       Named(s, "cross").keys = {"city", "age"};
+     },
+     "both a field and a bucketized column"},
+    {"IndicatorOfNumber", [](FeatureSpec& s) { Named(s, "indicator").input = "number"; },
+     "its input 'number' is not categorical"},
+    {"IndicatorOfField", [](FeatureSpec& s) { Named(s, "indicator").input = "word"; },
+     "(did you mean 'words'?)"},
+    {"WideIndicator",
+     [](FeatureSpec& s) {
+       Named(s, "hash").buckets = 5'000'000;
+       Named(s, "indicator").input = "hash";
+     },
+     "would be 5000000 floats a row"},
+    {"NoDimension", [](FeatureSpec& s) { Named(s, "embedding").dimension = 0; }, "dimension is 0"},
+    {"SameName", [](FeatureSpec& s) { Named(s, "hash").name = "words"; },
+     "column 'words': the name is there twice"},
+    {"NoName", [](FeatureSpec& s) { Named(s, "hash").name = ""; }, "a column without a name"},
+    {"UnknownLabel", [](FeatureSpec& s) { s.label.input = "labl"; },
+     "label 'labl': unknown input (did you mean 'label'?)"},
+    {"StringLabel", [](FeatureSpec& s) { s.label.input = "city"; }, "list the words"},
+    {"ListLabel", [](FeatureSpec& s) { s.label.input = "tags"; }, "not a list"},
+    {"LabelWords",
+     [](FeatureSpec& s) {
+       s.label.words = {"no", "yes"};
+     },
+     "the word 'no'"},
+    {"UnknownKeyField", [](FeatureSpec& s) { s.key = "cit"; }, "key 'cit': unknown input"},
+    {"NoFields", [](FeatureSpec& s) { s.schema.fields.clear(); }, "no fields"},
+    {"SameField", [](FeatureSpec& s) { s.schema.fields[1].name = "age"; },
+     "field 'age' is there twice"},
+    {"WrongDefault",
+     [](FeatureSpec& s) {
+       s.schema.fields[2].has_default = true;
+       s.schema.fields[2].default_value = std::string("none");
+     },
+     "field 'visits': its default is not an int"},
+    {"ListDefault",
+     [](FeatureSpec& s) {
+       s.schema.fields[3].has_default = true;
+       s.schema.fields[3].default_value = std::string("none");
+     },
+     "a list has no default"},
+    {"TruncatedString", [](FeatureSpec& s) { s.schema.fields[1].truncate = true; },
+     "field 'city': truncate is for ints only"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Validate, ValidateMistakes, testing::ValuesIn(kMistakes),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace muster::features
