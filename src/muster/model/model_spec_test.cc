@@ -1,0 +1,186 @@
+#include "muster/model/model_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "muster/io/memory_file_system.h"
+
+namespace muster::model {
+namespace {
+
+using features::ColumnKind;
+using testing::HasSubstr;
+
+constexpr std::string_view kWhole = R"(
+inputs:
+  age: {type: float, default: 0.5, missing: ["?", NA]}
+  job: string
+  rank: {type: int, truncate: true, default: -1}
+  tags: {type: string, list: true, separator: ";"}
+  user: int
+  clicked: int
+label: {input: clicked}
+key: user
+columns:
+  age: {numeric: age, log1p: true, mean: 38.641982, stddev: 13.697271}
+  age_bucket: {bucketized: age, boundaries: [18, 30.5]}
+  job: {vocabulary: job, words: [clerk, "a b", "\"quoted\""], oov_buckets: 3}
+  town: {vocabulary: job, file: towns.txt, default: 1}
+  rank: {identity: rank, buckets: 8, default: 0}
+  tags: {hash: tags, buckets: 100}
+  both: {cross: [job, age_bucket], buckets: 1000, hash_key: 18446744073709551615}
+  job_indicator: {indicator: job}
+  tags_embedding: {embedding: tags, dimension: 8, combiner: sqrtn}
+model:
+  type: wide_deep
+  linear: {columns: [job, town, both, age], optimizer: {ftrl: {l1: 0.25, learning_rate: 0.1}}}
+  dnn:
+    columns: [age, job_indicator, tags_embedding]
+    hidden_units: [16, 8]
+    activation: tanh
+    dropout: 0.25
+    batch_norm: true
+    input_batch_norm: true
+    l2: 0.001
+    optimizer: {adam: {lazy: true, beta2: 0.99}}
+train: {batch_size: 40, epochs: 10, seed: 18446744073709551615, shuffle: false}
+)";
+
+// The smallest file that is right; tests change one thing in it.
+constexpr std::string_view kSmall = R"(inputs:
+  x: float
+  y: int
+label: y
+columns:
+  x: {numeric: x}
+model:
+  type: linear
+  linear: {columns: [x]}
+)";
+
+class ModelSpecTest : public testing::Test {
+ protected:
+  ModelSpecTest() : files_(io::NewMemoryFileSystem()) {
+    EXPECT_TRUE(files_->MakeFolders("specs").ok());
+    EXPECT_TRUE(io::WriteFileAtomically(*files_, "specs/towns.txt", "rome\r\nparis\nbonn").ok());
+  }
+
+  absl::StatusOr<ModelSpec> Parse(std::string_view yaml) {
+    return ParseModelSpec(*files_, yaml, "specs/m.yaml");
+  }
+
+  // The message for kSmall with its first `from` replaced.
+  std::string ErrorAfter(std::string_view from, std::string_view to) {
+    std::string yaml(kSmall);
+    const size_t place = yaml.find(from);
+    EXPECT_NE(place, std::string::npos) << from;
+    yaml.replace(place, from.size(), to);
+    const auto spec = Parse(yaml);
+    EXPECT_FALSE(spec.ok()) << yaml;
+    EXPECT_TRUE(absl::IsInvalidArgument(spec.status())) << spec.status();
+    return std::string(spec.status().message());
+  }
+
+  std::unique_ptr<io::FileSystem> files_;
+};
+
+TEST_F(ModelSpecTest, ReadsEveryKey) {
+  const auto spec = Parse(kWhole);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const auto& fields = spec->features.schema.fields;
+  ASSERT_EQ(fields.size(), 6u);
+  EXPECT_EQ(fields[0].type, formats::ValueType::kFloat);
+  EXPECT_EQ(std::get<float>(fields[0].default_value), 0.5f);
+  EXPECT_THAT(fields[0].missing, testing::ElementsAre("?", "NA"));
+  EXPECT_TRUE(fields[1].has_default);
+  EXPECT_TRUE(fields[2].truncate);
+  EXPECT_TRUE(fields[3].list);
+  EXPECT_EQ(fields[3].separator, ';');
+  EXPECT_FALSE(fields[3].has_default);
+  EXPECT_FALSE(fields[4].has_default);
+  const features::ColumnSpec* town = spec->features.Find("town");
+  ASSERT_NE(town, nullptr);
+  EXPECT_THAT(town->words, testing::ElementsAre("rome", "paris", "bonn"));
+  EXPECT_EQ(town->default_id, 1);
+  EXPECT_EQ(spec->features.Find("both")->hash_key, ~uint64_t{0});
+  EXPECT_EQ(spec->features.Find("tags_embedding")->combiner, features::Combiner::kSqrtN);
+  EXPECT_EQ(spec->linear->optimizer.l1, 0.25);
+  EXPECT_EQ(spec->dnn->optimizer.kind, optim::OptimizerSpec::Kind::kAdam);
+  EXPECT_TRUE(spec->dnn->optimizer.lazy);
+  EXPECT_EQ(spec->dnn->dropout, 0.25);
+  EXPECT_EQ(spec->train.seed, ~uint64_t{0});
+  EXPECT_FALSE(spec->train.shuffle);
+}
+
+TEST_F(ModelSpecTest, PrintsBackToItself) {
+  const auto spec = Parse(kWhole);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  ASSERT_TRUE(files_->MakeFolders("model").ok());
+  ASSERT_TRUE(SaveModelSpec(*files_, *spec, "model").ok());
+  auto again = LoadModelSpec(*files_, "model/model.yaml");
+  ASSERT_TRUE(again.ok()) << again.status() << "\n" << PrintModelSpec(*spec);
+  EXPECT_EQ(again->features.Find("town")->words_file, "model/town.vocabulary.txt");
+  EXPECT_EQ(DescribeDifference(*spec, *again), "");
+  EXPECT_EQ(again->train, spec->train);
+}
+
+TEST_F(ModelSpecTest, DescribesTheFirstDifference) {
+  const auto a = Parse(kSmall);
+  ASSERT_TRUE(a.ok()) << a.status();
+  ModelSpec b = *a;
+  b.train.epochs = 7;
+  EXPECT_EQ(DescribeDifference(*a, b), "");
+  b.features.columns[0].mean = 2;
+  EXPECT_THAT(DescribeDifference(*a, b), HasSubstr("mean: 2"));
+}
+
+TEST_F(ModelSpecTest, NamesLineKeyAndNearestWord) {
+  EXPECT_EQ(ErrorAfter("numeric: x", "numeric: x, maen: 3"),
+            "specs/m.yaml:6: columns.x: unknown key 'maen' (did you mean 'mean'?)");
+  EXPECT_EQ(ErrorAfter("numeric: x", "numerik: x"),
+            "specs/m.yaml:6: columns.x: unknown column kind 'numerik' (did you mean 'numeric'?)");
+  EXPECT_EQ(ErrorAfter("label:", "lable:"),
+            "specs/m.yaml:4: unknown key 'lable' (did you mean 'label'?)");
+  EXPECT_EQ(ErrorAfter("x: float", "x: flaot"),
+            "specs/m.yaml:2: inputs.x: unknown type 'flaot' (did you mean 'float'?)");
+  EXPECT_THAT(ErrorAfter("type: linear", "type: liner"), HasSubstr("did you mean 'linear'?"));
+}
+
+TEST_F(ModelSpecTest, RefusesWhatCannotBe) {
+  EXPECT_THAT(ErrorAfter("numeric: x", "numeric: x, stddev: 0"), HasSubstr("stddev: 0 is not"));
+  EXPECT_THAT(ErrorAfter("numeric: x", "numeric: x, mean: nan"), HasSubstr("is not a number"));
+  EXPECT_THAT(ErrorAfter("numeric: x", "hash: x, buckets: 99999999999"),
+              HasSubstr("is not between 1 and 2147483647"));
+  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [xx]"), HasSubstr("did you mean 'x'?"));
+  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x, x]"), HasSubstr("listed twice"));
+  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: []"), HasSubstr("has no columns"));
+  EXPECT_THAT(ErrorAfter("  y: int\n", "  y: int\n  y: int\n"), HasSubstr("given twice"));
+  EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [a, b, c]}"),
+              HasSubstr("wants 2 words"));
+  EXPECT_THAT(ErrorAfter("type: linear", "type: dnn"), HasSubstr("no 'linear' part"));
+  EXPECT_THAT(ErrorAfter("label: y", "label: y: z"), HasSubstr("not YAML"));
+  EXPECT_THAT(ErrorAfter("inputs:", "- a"), HasSubstr("not YAML"));
+  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: {}}"),
+              HasSubstr("unknown optimizer 'sgd' (known: ftrl, adagrad, adam)"));
+}
+
+TEST_F(ModelSpecTest, RefusesHostileInput) {
+  EXPECT_THAT(std::string(Parse(std::string(2 << 20, 'a')).status().message()),
+              HasSubstr("at most 1048576"));
+  for (const char* deep : {"[", "{a: ", "- "}) {
+    std::string yaml;
+    for (int i = 0; i < 5000; ++i) yaml += deep;
+    EXPECT_THAT(std::string(Parse(yaml).status().message()), HasSubstr("nests deeper"));
+  }
+  EXPECT_FALSE(Parse("").ok());
+  EXPECT_FALSE(Parse("hello").ok());
+  EXPECT_FALSE(Parse("a: &x [*x, *x]").ok());
+}
+
+TEST_F(ModelSpecTest, NamesAMissingVocabularyFile) {
+  EXPECT_THAT(ErrorAfter("numeric: x", "vocabulary: x, file: none.txt"),
+              testing::AllOf(HasSubstr("columns.x"), HasSubstr("specs/none.txt")));
+}
+
+}  // namespace
+}  // namespace muster::model
