@@ -31,7 +31,8 @@ class Columns {
   const std::vector<Column>& columns() const { return columns_; }
   const Column& column(int i) const { return columns_[i]; }
 
-  // For decoders: append one value a scalar column and one list a list column, then AddRow().
+  // For decoders: append one value a scalar column and any number a list column,
+  // then AddRow(), which also ends the lists.
   Column& mutable_column(int i) { return columns_[i]; }
   void AddRow();
   // Undoes appends since the last AddRow(): a bad row leaves nothing behind.

@@ -230,7 +230,6 @@ class ExampleWriter : public PredictionWriter {
     formats::Column& both = columns_.mutable_column(3);
     both.floats.push_back(1.0f - p.logistic);
     both.floats.push_back(p.logistic);
-    both.offsets.push_back(static_cast<uint32_t>(both.floats.size()));
     columns_.mutable_column(4).ints.push_back(p.class_id);
     columns_.mutable_column(5).strings.push_back(options_.classes[p.class_id]);
     columns_.AddRow();

@@ -1,0 +1,123 @@
+#include "muster/formats/json_lines.h"
+
+#include <cmath>
+#include <string>
+
+#include "muster/base/strings.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::formats {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kShownValue = 64;
+
+std::string Shown(const Json& value) {
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > kShownValue) text = StrCat(text.substr(0, kShownValue), "...");
+  return text;
+}
+
+class JsonDecoder : public RowDecoder {
+ public:
+  explicit JsonDecoder(const Schema& schema) : schema_(schema) {}
+
+  absl::Status Decode(std::string_view record, Columns* columns) override {
+    const Json row = Json::parse(record, nullptr, /*allow_exceptions=*/false);
+    if (!row.is_object()) return absl::DataLossError("not a JSON object");
+    for (size_t i = 0; i < schema_.fields.size(); ++i) {
+      const absl::Status status = DecodeField(row, static_cast<int>(i), columns);
+      if (!status.ok()) {
+        columns->DropPartialRow();
+        return Annotate(status, StrCat("column '", schema_.fields[i].name, "'"));
+      }
+    }
+    columns->AddRow();
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status DecodeField(const Json& row, int index, Columns* columns) const {
+    const Field& field = schema_.fields[index];
+    Column& column = columns->mutable_column(index);
+    const auto member = row.find(field.name);
+    const bool missing = member == row.end() || member->is_null();
+    if (field.list) {
+      if (!missing && member->is_array()) {
+        for (const Json& value : *member) {
+          MUSTER_RETURN_IF_ERROR(Append(value, field, columns, &column));
+        }
+      } else if (!missing) {
+        MUSTER_RETURN_IF_ERROR(Append(*member, field, columns, &column));
+      }
+      return absl::OkStatus();
+    }
+    if (!missing) return Append(*member, field, columns, &column);
+    if (!field.has_default) return absl::InvalidArgumentError("no value and no default");
+    AppendDefault(field, columns, &column);
+    return absl::OkStatus();
+  }
+
+  static void AppendDefault(const Field& field, Columns* columns, Column* column) {
+    switch (field.type) {
+      case ValueType::kInt:
+        column->ints.push_back(std::get<int64_t>(field.default_value));
+        break;
+      case ValueType::kFloat:
+        column->floats.push_back(std::get<float>(field.default_value));
+        break;
+      case ValueType::kString:
+        column->strings.push_back(columns->Store(std::get<std::string>(field.default_value)));
+        break;
+    }
+  }
+
+  static absl::Status Append(const Json& value, const Field& field, Columns* columns,
+                             Column* column) {
+    const auto wrong = [&](std::string_view what) {
+      return absl::InvalidArgumentError(StrCat(Shown(value), " is not ", what));
+    };
+    switch (field.type) {
+      case ValueType::kInt: {
+        if (value.is_boolean()) {
+          column->ints.push_back(value.get<bool>() ? 1 : 0);
+        } else if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}) {
+          return wrong("an int (64 bits)");
+        } else if (value.is_number_integer()) {
+          column->ints.push_back(value.get<int64_t>());
+        } else if (value.is_number() && std::fabs(value.get<double>()) < 0x1p63 &&
+                   (field.truncate || std::trunc(value.get<double>()) == value.get<double>())) {
+          column->ints.push_back(static_cast<int64_t>(value.get<double>()));
+        } else {
+          return wrong("an int");
+        }
+        return absl::OkStatus();
+      }
+      case ValueType::kFloat:
+        if (value.is_boolean()) {
+          column->floats.push_back(value.get<bool>() ? 1 : 0);
+        } else if (value.is_number() && std::isfinite(value.get<float>())) {
+          column->floats.push_back(value.get<float>());
+        } else {
+          return wrong("a float");
+        }
+        return absl::OkStatus();
+      case ValueType::kString:
+        if (!value.is_string()) return wrong("a string");
+        column->strings.push_back(columns->Store(value.get_ref<const std::string&>()));
+        return absl::OkStatus();
+    }
+    return absl::InternalError("unknown type");
+  }
+
+  const Schema schema_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowDecoder> NewJsonDecoder(const Schema& schema) {
+  return std::make_unique<JsonDecoder>(schema);
+}
+
+}  // namespace muster::formats
