@@ -52,7 +52,7 @@ class MemoryRandomAccessFile : public RandomAccessFile {
 
   absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
     const absl::MutexLock lock(&node_->mutex);
-    const std::string& contents = node_->contents;
+    const std::string_view contents = node_->contents;
     if (offset >= contents.size()) return size_t{0};
     const size_t count = std::min<size_t>(size, contents.size() - offset);
     std::memcpy(buffer, contents.data() + offset, count);

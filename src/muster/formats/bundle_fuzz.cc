@@ -1,0 +1,75 @@
+// The index of a bundle, over a data file of 64 bytes; everything listed is read. The input is
+// taken twice: as the whole file, and as the contents of its one data block, so that checksums,
+// which no mutation gets right, do not hide what lies behind them.
+#include <cstdint>
+#include <cstdlib>
+
+#include "muster/base/crc32c.h"
+#include "muster/formats/bundle.h"
+#include "muster/formats/table_coding.h"
+#include "muster/io/memory_file_system.h"
+
+namespace muster::formats {
+namespace {
+
+constexpr uint64_t kDataBytes = 64;
+
+void AddBlock(std::string* file, std::string block) {
+  block.push_back('\0');
+  file->append(block);
+  PutFixed32(file, MaskedCrc32c(block));
+}
+
+// A table with one data block of these contents.
+std::string Wrap(std::string_view contents) {
+  std::string file;
+  AddBlock(&file, std::string(contents));
+  std::string handle;
+  PutVarint(&handle, 0);
+  PutVarint(&handle, contents.size());
+  std::string index;
+  PutVarint(&index, 0);
+  PutVarint(&index, 1);
+  PutVarint(&index, handle.size());
+  index += "z" + handle;
+  PutFixed32(&index, 0);
+  PutFixed32(&index, 1);
+  std::string footer;
+  PutVarint(&footer, 0);
+  PutVarint(&footer, 0);
+  PutVarint(&footer, file.size());
+  PutVarint(&footer, index.size());
+  footer.resize(40, '\0');
+  AddBlock(&file, index);
+  file += footer;
+  PutFixed64(&file, 0xdb4775248b80fb57);
+  return file;
+}
+
+void ReadEverything(io::FileSystem& files, std::string_view index) {
+  if (!io::WriteFileAtomically(files, "b.index", index).ok()) abort();
+  const auto reader = BundleReader::Open(files, "b");
+  if (!reader.ok()) return;
+  for (const auto& [name, info] : (*reader)->tensors()) {
+    if (info.type == DataType::kString) {
+      (*reader)->ReadStrings(name).IgnoreError();
+    } else {
+      if (info.bytes > kDataBytes) abort();
+      std::string bytes(info.bytes, '\0');
+      (*reader)->Read(name, bytes).IgnoreError();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::formats
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto files = muster::io::NewMemoryFileSystem();
+  const std::string bytes(muster::formats::kDataBytes, '\1');
+  if (!muster::io::WriteFileAtomically(*files, "b.data-00000-of-00001", bytes).ok()) abort();
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  muster::formats::ReadEverything(*files, input);
+  muster::formats::ReadEverything(*files, muster::formats::Wrap(input));
+  return 0;
+}
