@@ -1,0 +1,134 @@
+"""Training against TensorFlow: same weights and rows, and free runs against known results."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import statistics
+
+import numpy as np
+import pytest
+import yaml
+
+# Scores that TensorFlow 2.15 reached with the same models and split (quality reference).
+LINEAR_AUC = {(40, 10): 0.8879, (512, 20): 0.8857}
+WIDE_DEEP_AUC = 0.9117
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory, real_data):
+    """NAME -> (train CSV, test CSV); data row i is a test row if i % 5 == 4."""
+    from testbed.tensorflow_peer.spec import split_csv
+
+    files = {"adult": "adult/adult.csv", "titanic": "titanic/train.csv"}
+    folder = tmp_path_factory.mktemp("split")
+    made = {}
+    for name, file in files.items():
+        made[name] = (folder / f"{name}_train.csv", folder / f"{name}_test.csv")
+        split_csv(real_data(file), *made[name])
+    return made
+
+
+def variant(spec_path: pathlib.Path, model_type: str, out: pathlib.Path) -> pathlib.Path:
+    """The example with only its linear or dnn part."""
+    spec = yaml.load(spec_path.read_text(), Loader=yaml.BaseLoader)
+    if model_type != "wide_deep":
+        spec["model"] = {"type": model_type, model_type: spec["model"][model_type]}
+    out.write_text(yaml.safe_dump(spec, sort_keys=False))
+    return out
+
+
+@pytest.mark.parametrize(
+    "example, model_type, batch",
+    [
+        ("adult", "linear", 40),
+        ("adult", "dnn", 40),
+        ("adult", "wide_deep", 40),
+        ("titanic", "wide_deep", 32),
+    ],
+)
+def test_one_epoch_from_the_same_weights(
+    example, model_type, batch, split, muster, repository, tmp_path
+):
+    import tensorflow as tf
+
+    from testbed.tensorflow_peer import model as twin
+    from testbed.tensorflow_peer import spec as peer_spec
+
+    train_csv, test_csv = split[example]
+    spec_path = variant(
+        repository / "examples" / example / f"{example}.yaml", model_type, tmp_path / "spec.yaml"
+    )
+    spec = peer_spec.load(spec_path)
+    train = peer_spec.read_csv(spec, train_csv)
+    tf.keras.utils.set_random_seed(7)
+    model = twin.TwinModel(spec)
+    model(next(twin.batches(train, spec, batch))[0])
+    model_dir = tmp_path / "model"
+    twin.save_for_muster(model, model_dir)
+
+    step = twin.make_step(model)
+    total = sum(
+        float(step(features, labels)) * len(labels)
+        for features, labels in twin.batches(train, spec, batch)
+    )
+    theirs = total / len(train[""])
+    test = peer_spec.read_csv(spec, test_csv)
+    p = np.clip(twin.predict(model, test), 1e-7, 1 - 1e-7)
+    y = test[""]
+    their_eval = float(-np.mean(y * np.log(p) + (1 - y) * np.log(1 - p)))
+
+    flags = ["train", spec_path, "--train", train_csv, "--eval", test_csv, "--model-dir", model_dir]
+    events = muster.json(*flags, "--no-shuffle", "--batch-size", batch, "--epochs", 1)
+    trained = next(e for e in events if e["event"] == "trained")
+    evaluated = next(e for e in events if e["event"] == "evaluated")
+    assert trained["examples"] == len(train[""])
+    assert trained["loss"] == pytest.approx(theirs, rel=1e-3)
+    assert evaluated["average_loss"] == pytest.approx(their_eval, rel=1e-3)
+
+    # Every weight, not only the loss.
+    ours = tf.train.load_checkpoint(str(model_dir))
+    for name, (variable, _) in model.named().items():
+        ours_value = ours.get_tensor(name).reshape(variable.shape)
+        np.testing.assert_allclose(ours_value, variable.numpy(), rtol=0.05, atol=5e-3, err_msg=name)
+
+
+def train_and_evaluate(muster, spec, train, test, folder, **flags) -> dict:
+    shutil.rmtree(folder, ignore_errors=True)
+    extra = [part for name, value in flags.items() for part in (f"--{name.replace('_', '-')}", value)]
+    arguments = ["train", spec, "--train", train, "--eval", test, "--model-dir", folder, *extra]
+    return muster.event("evaluated", *arguments)
+
+
+@pytest.fixture(scope="module")
+def adult_records(split, muster, repository, tmp_path_factory):
+    """Adult as TFRecord shards: (train glob, test glob)."""
+    folder = tmp_path_factory.mktemp("adult")
+    globs = []
+    for part, csv in zip(("train", "test"), split["adult"]):
+        out = folder / part
+        spec = repository / "examples/adult/adult.yaml"
+        muster.run("records", "from-csv", csv, "--spec", spec, "--out", out, "--shards", 4)
+        globs.append(f"{out}/part-*.tfrecord")
+    return globs
+
+
+@pytest.mark.parametrize("batch, epochs", LINEAR_AUC)
+def test_linear_auc_is_tensorflows(batch, epochs, adult_records, muster, repository, tmp_path):
+    spec = variant(repository / "examples/adult/adult.yaml", "linear", tmp_path / "linear.yaml")
+    result = train_and_evaluate(
+        muster, spec, *adult_records, tmp_path / "model", batch_size=batch, epochs=epochs
+    )
+    assert result["auc"] == pytest.approx(LINEAR_AUC[batch, epochs], abs=5e-4)
+
+
+def test_wide_deep_auc_over_ten_seeds(adult_records, muster, repository, tmp_path):
+    spec = repository / "examples/adult/adult.yaml"
+    aucs = [
+        train_and_evaluate(
+            muster, spec, *adult_records, tmp_path / "model", batch_size=512, epochs=20, seed=seed
+        )["auc"]
+        for seed in range(1, 11)
+    ]
+    assert len(set(aucs)) == 10, "the seeds made no difference"
+    assert statistics.mean(aucs) == pytest.approx(WIDE_DEEP_AUC, abs=0.002), aucs

@@ -1,0 +1,47 @@
+"""Runs the muster binary that MUSTER_BINARY names."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+from typing import Any
+
+
+class Muster:
+    """`run` wants success, `fail` wants failure; both return what was printed."""
+
+    def __init__(self, binary: str | None = None):
+        self.binary = binary or os.environ["MUSTER_BINARY"]
+
+    def call(self, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        command = [self.binary, *map(str, arguments)]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=600, check=False, **options
+        )
+
+    def run(self, *arguments: object) -> str:
+        result = self.call(*arguments)
+        assert result.returncode == 0, f"{arguments}: {result.stderr}"
+        return result.stdout
+
+    def fail(self, *arguments: object) -> str:
+        result = self.call(*arguments)
+        assert result.returncode == 1, f"{arguments}: exit {result.returncode}: {result.stderr}"
+        return result.stderr
+
+    def json(self, *arguments: object) -> list[dict[str, Any]]:
+        """The objects that --json printed, one a line."""
+        return [json.loads(line) for line in self.run(*arguments, "--json").splitlines()]
+
+    def event(self, name: str, *arguments: object) -> dict[str, Any]:
+        """The last object whose "event" is `name`."""
+        return [o for o in self.json(*arguments) if o.get("event") == name][-1]
+
+
+def data_file(name: str) -> pathlib.Path | None:
+    """A file of the real data under MUSTER_DATA; None when there is none."""
+    folder = os.environ.get("MUSTER_DATA")
+    path = pathlib.Path(folder, name) if folder else None
+    return path if path is not None and path.exists() else None

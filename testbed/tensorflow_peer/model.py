@@ -1,0 +1,273 @@
+"""A model file as a Keras model over TensorFlow's own feature columns.
+
+Every number comes from TensorFlow: feature columns, layers, gradients, optimizers. Parity tests
+give it and muster the same weights and rows and compare what comes out.
+"""
+
+from __future__ import annotations
+
+import math
+import pathlib
+from typing import Callable, Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from testbed.tensorflow_peer.spec import Spec, Table
+
+fc = tf.feature_column
+
+_TYPES = {"int": tf.int64, "float": tf.float32, "string": tf.string}
+
+
+def _numeric(column: Spec) -> tf.Tensor:
+    mean = np.float32(column.get("mean", 0))
+    stddev = np.float32(column.get("stddev", 1))
+    log1p = column.get("log1p") == "true"
+    return fc.numeric_column(
+        column["numeric"],
+        normalizer_fn=lambda x: ((tf.math.log1p(x) if log1p else x) - mean) / stddev,
+    )
+
+
+def feature_column(spec: Spec, name: str):
+    """The tf.feature_column that the spec's column `name` stands for."""
+    column = spec["columns"][name]
+    if "numeric" in column:
+        return _numeric(column)
+    if "bucketized" in column:
+        boundaries = [float(x) for x in column["boundaries"]]
+        return fc.bucketized_column(fc.numeric_column(column["bucketized"]), boundaries)
+    if "vocabulary" in column:
+        words = column["words"]
+        if spec["inputs"][column["vocabulary"]]["type"] == "int":
+            words = [int(word) for word in words]
+        return fc.categorical_column_with_vocabulary_list(
+            column["vocabulary"],
+            words,
+            num_oov_buckets=int(column.get("oov_buckets", 0)),
+            default_value=int(column.get("default", -1)),
+        )
+    if "identity" in column:
+        default = int(column["default"]) if "default" in column else None
+        return fc.categorical_column_with_identity(
+            column["identity"], int(column["buckets"]), default
+        )
+    if "hash" in column:
+        dtype = _TYPES[spec["inputs"][column["hash"]]["type"]]
+        return fc.categorical_column_with_hash_bucket(
+            column["hash"], int(column["buckets"]), dtype=dtype
+        )
+    if "cross" in column:
+        keys = [key if key in spec["inputs"] else feature_column(spec, key) for key in column["cross"]]
+        return fc.crossed_column(keys, int(column["buckets"]))
+    if "indicator" in column:
+        return fc.indicator_column(feature_column(spec, column["indicator"]))
+    dimension = int(column["dimension"])
+    return fc.embedding_column(
+        feature_column(spec, column["embedding"]),
+        dimension,
+        combiner=column.get("combiner", "mean"),
+        initializer=tf.keras.initializers.TruncatedNormal(stddev=1 / math.sqrt(dimension)),
+    )
+
+
+def optimizer(spec: Spec | str | None, fallback: str) -> tf.keras.optimizers.legacy.Optimizer:
+    kind, options = fallback, {}
+    if isinstance(spec, str):
+        kind = spec
+    elif spec:
+        ((kind, options),) = spec.items()
+    number = {key: float(value) for key, value in options.items()}
+    rate = number.get("learning_rate", 0.001 if kind == "adam" else 0.05)
+    legacy = tf.keras.optimizers.legacy
+    if kind == "ftrl":
+        return legacy.Ftrl(
+            rate,
+            learning_rate_power=number.get("learning_rate_power", -0.5),
+            initial_accumulator_value=number.get("initial_accumulator", 0.1),
+            l1_regularization_strength=number.get("l1", 0),
+            l2_regularization_strength=number.get("l2", 0),
+        )
+    if kind == "adagrad":
+        return legacy.Adagrad(
+            rate, number.get("initial_accumulator", 0.1), epsilon=number.get("epsilon", 1e-7)
+        )
+    return legacy.Adam(rate, number.get("beta1", 0.9), number.get("beta2", 0.999))
+
+
+class TwinModel(tf.keras.Model):
+    """Gives logits [batch]. `named` maps muster's variable names to (variable, group)."""
+
+    def __init__(self, spec: Spec):
+        super().__init__()
+        self.spec = spec
+        self.linear_spec = spec["model"].get("linear")
+        self.dnn_spec = spec["model"].get("dnn")
+        if self.linear_spec:
+            self._build_linear()
+        if self.dnn_spec:
+            self._build_dnn()
+
+    def _build_linear(self) -> None:
+        self.linear_inputs: dict[str, tf.keras.layers.Layer] = {}
+        self.linear_dense: dict[str, tf.keras.layers.Layer] = {}
+        for name in self.linear_spec["columns"]:
+            column = feature_column(self.spec, name)
+            if any(kind in self.spec["columns"][name] for kind in ("numeric", "indicator")):
+                self.linear_dense[name] = tf.keras.layers.Dense(
+                    1, use_bias=False
+                )
+            else:  # a weight an id: an embedding of one float, summed
+                column = fc.embedding_column(
+                    column, 1, combiner="sum", initializer=tf.zeros_initializer()
+                )
+            self.linear_inputs[name] = tf.keras.layers.DenseFeatures([column])
+        self.linear_bias = tf.Variable(0.0, name="linear_bias")
+
+    def _build_dnn(self) -> None:
+        dnn = self.dnn_spec
+        layers = tf.keras.layers
+        self.dnn_inputs = {
+            name: layers.DenseFeatures([feature_column(self.spec, name)]) for name in dnn["columns"]
+        }
+        self.input_norm = layers.BatchNormalization() if dnn.get("input_batch_norm") == "true" else None
+        regularizer = None
+        if "l1" in dnn or "l2" in dnn:
+            regularizer = tf.keras.regularizers.L1L2(float(dnn.get("l1", 0)), float(dnn.get("l2", 0)))
+        self.hidden = [
+            layers.Dense(int(n), dnn.get("activation", "relu"), kernel_regularizer=regularizer)
+            for n in dnn["hidden_units"]
+        ]
+        self.norms = [
+            layers.BatchNormalization(momentum=0.999) if dnn.get("batch_norm") == "true" else None
+            for _ in self.hidden
+        ]
+        self.logits = layers.Dense(1, kernel_regularizer=regularizer)
+
+    def call(self, features: dict[str, tf.Tensor], training: bool = False) -> tf.Tensor:
+        total: tf.Tensor | float = 0.0
+        if self.dnn_spec:
+            x = tf.concat([layer(features) for layer in self.dnn_inputs.values()], axis=1)
+            if self.input_norm is not None:
+                x = self.input_norm(x, training=training)
+            for dense, norm in zip(self.hidden, self.norms):
+                x = dense(x)
+                if norm is not None:
+                    x = norm(x, training=training)
+            total += self.logits(x)[:, 0]
+        if self.linear_spec:
+            for name, layer in self.linear_inputs.items():
+                x = layer(features)
+                total += self.linear_dense[name](x)[:, 0] if name in self.linear_dense else x[:, 0]
+            total += self.linear_bias
+        return total
+
+    def named(self) -> dict[str, tuple[tf.Variable, str]]:
+        """muster's name -> (variable, "linear" | "dnn" | "state"); after the first call."""
+        out: dict[str, tuple[tf.Variable, str]] = {}
+
+        def norm(layer: tf.keras.layers.BatchNormalization, name: str) -> None:
+            for part in ("gamma", "beta"):
+                out[f"{name}/{part}"] = (getattr(layer, part), "dnn")
+            for part in ("moving_mean", "moving_variance"):
+                out[f"{name}/{part}"] = (getattr(layer, part), "state")
+
+        if self.linear_spec:
+            for name, layer in self.linear_inputs.items():
+                variable = self.linear_dense[name].kernel if name in self.linear_dense else layer.weights[0]
+                out[f"linear/linear_model/{name}/weights"] = (variable, "linear")
+            out["linear/linear_model/bias_weights"] = (self.linear_bias, "linear")
+        if self.dnn_spec:
+            for name, layer in self.dnn_inputs.items():
+                if layer.weights:
+                    key = f"dnn/input_from_feature_columns/input_layer/{name}/embedding_weights"
+                    out[key] = (layer.weights[0], "dnn")
+            if self.input_norm is not None:
+                norm(self.input_norm, "dnn/input_batchnorm")
+            for i, (dense, batch_norm) in enumerate(zip(self.hidden, self.norms)):
+                out[f"dnn/hiddenlayer_{i}/kernel"] = (dense.kernel, "dnn")
+                out[f"dnn/hiddenlayer_{i}/bias"] = (dense.bias, "dnn")
+                if batch_norm is not None:
+                    norm(batch_norm, f"dnn/hiddenlayer_{i}/batchnorm_{i}")
+            out["dnn/logits/kernel"] = (self.logits.kernel, "dnn")
+            out["dnn/logits/bias"] = (self.logits.bias, "dnn")
+        return out
+
+
+def batches(
+    table: Table, spec: Spec, size: int, order: np.ndarray | None = None
+) -> Iterator[tuple[dict[str, tf.Tensor], tf.Tensor]]:
+    names = [name for name in spec["inputs"] if name != spec["label"]["input"]]
+    rows = len(table[""])
+    order = np.arange(rows) if order is None else order
+    columns = {name: table[name][order] for name in names}
+    labels = table[""][order]
+    for start in range(0, rows, size):
+        part = slice(start, start + size)
+        yield {n: tf.constant(c[part]) for n, c in columns.items()}, tf.constant(labels[part])
+
+
+def make_step(model: TwinModel) -> Callable[[dict[str, tf.Tensor], tf.Tensor], tf.Tensor]:
+    """One training step that returns the mean loss of its batch before the update."""
+    optimizers = {
+        "dnn": optimizer((model.dnn_spec or {}).get("optimizer"), "adagrad"),
+        "linear": optimizer((model.linear_spec or {}).get("optimizer"), "ftrl"),
+    }
+
+    @tf.function(reduce_retracing=True)
+    def step(features: dict[str, tf.Tensor], labels: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            logits = model(features, training=True)
+            loss = tf.reduce_mean(
+                tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits)
+            ) + tf.add_n(model.losses or [tf.constant(0.0)])
+        groups: dict[str, list[tf.Variable]] = {"dnn": [], "linear": []}
+        for variable, group in model.named().values():
+            if group != "state":
+                groups[group].append(variable)
+        gradients = tape.gradient(loss, groups)
+        for group, variables in groups.items():
+            if variables:
+                optimizers[group].apply_gradients(zip(gradients[group], variables))
+        return loss
+
+    return step
+
+
+def predict(model: TwinModel, table: Table, size: int = 4096) -> np.ndarray:
+    run = tf.function(lambda features: model(features), reduce_retracing=True)
+    logits = [run(features).numpy() for features, _ in batches(table, model.spec, size)]
+    return 1 / (1 + np.exp(-np.concatenate(logits).astype(np.float64)))
+
+
+_SLOTS = {"ftrl": {"accumulator": None, "linear": 0.0}, "adagrad": {"accumulator": None},
+          "adam": {"m": 0.0, "v": 0.0}}
+_SLOT_FOLDER = {"ftrl": "Ftrl", "adagrad": "Adagrad", "adam": "Adam"}
+
+
+def save_for_muster(model: TwinModel, model_dir: pathlib.Path) -> None:
+    """The model's weights and fresh optimizer slots as muster's checkpoint at step 0."""
+    model_dir.mkdir(parents=True, exist_ok=True)
+    tensors: dict[str, np.ndarray] = {"global_step": np.int64(0)}
+    for name, (variable, group) in model.named().items():
+        value = variable.numpy()
+        value = value.reshape(1) if name.endswith("bias_weights") else value
+        tensors[name] = value
+        if group == "state":
+            continue
+        part = model.linear_spec if group == "linear" else model.dnn_spec
+        given = part.get("optimizer", "ftrl" if group == "linear" else "adagrad")
+        kind, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
+        for slot, start in _SLOTS[kind].items():
+            fill = float(options.get("initial_accumulator", 0.1)) if start is None else start
+            tensors[f"training/{_SLOT_FOLDER[kind]}/{name}/{slot}"] = np.full_like(value, fill)
+    names = sorted(tensors)
+    prefix = str(model_dir / "model.ckpt-0")
+    tf.raw_ops.SaveV2(
+        prefix=prefix, tensor_names=names, shape_and_slices=[""] * len(names),
+        tensors=[tensors[name] for name in names],
+    )
+    (model_dir / "checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-0"\nall_model_checkpoint_paths: "model.ckpt-0"\n'
+    )
