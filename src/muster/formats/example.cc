@@ -1,0 +1,204 @@
+#include "muster/formats/example.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/escaping.h"
+
+#include "muster/formats/example_wire.h"
+
+namespace muster::formats {
+namespace {
+
+size_t VarintBytes(uint64_t value) { return (std::bit_width(value | 1) + 6) / 7; }
+
+char* PutVarint(uint64_t value, char* to) {
+  for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>(value | 0x80);
+  *to++ = static_cast<char>(value);
+  return to;
+}
+
+char* PutBytes(std::string_view bytes, char* to) {
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  return to + bytes.size();
+}
+
+char* PutField(uint32_t field, uint64_t size, char* to) {
+  *to++ = static_cast<char>(WireTag(field, WireType::kBytes));
+  return PutVarint(size, to);
+}
+
+size_t FieldBytes(size_t size) { return 1 + VarintBytes(size) + size; }
+
+// The values of one row of a column.
+struct Cell {
+  const Column& column;
+  ValueType type;
+  size_t begin, end;
+
+  Cell(const Column& of, ValueType of_type, bool list, int row)
+      : column(of),
+        type(of_type),
+        begin(list ? of.offsets[row] : static_cast<size_t>(row)),
+        end(list ? of.offsets[row + 1] : begin + 1) {}
+
+  FeatureKind kind() const {
+    switch (type) {
+      case ValueType::kInt:
+        return FeatureKind::kInt64;
+      case ValueType::kFloat:
+        return FeatureKind::kFloat;
+      case ValueType::kString:
+        break;
+    }
+    return FeatureKind::kBytes;
+  }
+
+  // Bytes of the packed numbers, or of the whole list for strings, which are not packed.
+  size_t PayloadBytes() const {
+    size_t size = 0;
+    switch (type) {
+      case ValueType::kInt:
+        for (size_t i = begin; i < end; ++i) {
+          size += VarintBytes(static_cast<uint64_t>(column.ints[i]));
+        }
+        break;
+      case ValueType::kFloat:
+        size = (end - begin) * sizeof(float);
+        break;
+      case ValueType::kString:
+        for (size_t i = begin; i < end; ++i) size += FieldBytes(column.strings[i].size());
+        break;
+    }
+    return size;
+  }
+
+  size_t ListBytes(size_t payload) const {
+    return type == ValueType::kString || payload == 0 ? payload : FieldBytes(payload);
+  }
+
+  char* PutList(size_t payload, char* to) const {
+    if (type != ValueType::kString && payload > 0) to = PutField(1, payload, to);
+    for (size_t i = begin; i < end; ++i) {
+      switch (type) {
+        case ValueType::kInt:
+          to = PutVarint(static_cast<uint64_t>(column.ints[i]), to);
+          break;
+        case ValueType::kFloat:
+          std::memcpy(to, &column.floats[i], sizeof(float));
+          to += sizeof(float);
+          break;
+        case ValueType::kString:
+          to = PutField(1, column.strings[i].size(), to);
+          to = PutBytes(column.strings[i], to);
+          break;
+      }
+    }
+    return to;
+  }
+};
+
+// RFC 3629: no surrogates, nothing over U+10FFFF, no longer form than needed.
+bool IsUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<uint8_t>(text[i]);
+    const int more = lead < 0x80 ? 0 : lead < 0xc2 ? -1 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+    if (more < 0 || lead > 0xf4 || i + static_cast<size_t>(more) >= text.size()) return false;
+    uint32_t code = more == 0 ? lead : lead & (0x3f >> more);
+    for (int k = 1; k <= more; ++k) {
+      const auto byte = static_cast<uint8_t>(text[i + static_cast<size_t>(k)]);
+      if ((byte & 0xc0) != 0x80) return false;
+      code = code << 6 | (byte & 0x3f);
+    }
+    constexpr uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+    if (code < kLeast[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
+    i += static_cast<size_t>(more) + 1;
+  }
+  return true;
+}
+
+// The shortest text that reads back as the same float.
+std::string FloatText(float value) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+}
+
+FeatureText DescribeValues(std::string_view name, const FeatureValues& values) {
+  FeatureText text;
+  text.name = name;
+  text.kind = FeatureKindName(values.kind);
+  text.values.reserve(values.size());
+  for (const std::string_view value : values.bytes) {
+    text.values.push_back(IsUtf8(value) ? std::string(value) : absl::CHexEscape(ToAbsl(value)));
+  }
+  for (const float value : values.floats) text.values.push_back(FloatText(value));
+  for (const int64_t value : values.ints) text.values.push_back(StrCat(value));
+  return text;
+}
+
+}  // namespace
+
+ExampleEncoder::ExampleEncoder(const Schema& schema) {
+  for (const Field& field : schema.fields) {
+    std::string key(1, static_cast<char>(kFirstFieldBytes));
+    char size[10];
+    key.append(size, PutVarint(field.name.size(), size));
+    parts_.push_back({static_cast<int>(types_.size()), key + field.name});
+    types_.push_back(field.type);
+    lists_.push_back(field.list);
+  }
+  std::sort(parts_.begin(), parts_.end(), [&schema](const Part& a, const Part& b) {
+    return schema.fields[a.field].name < schema.fields[b.field].name;
+  });
+}
+
+void ExampleEncoder::Encode(const Columns& columns, int row, std::string* record) const {
+  constexpr size_t kUsual = 64;
+  absl::InlinedVector<size_t, kUsual> payloads;
+  size_t features = 0;
+  for (const Part& part : parts_) {
+    const Cell cell(columns.column(part.field), types_[part.field], lists_[part.field], row);
+    payloads.push_back(cell.PayloadBytes());
+    const size_t feature = FieldBytes(cell.ListBytes(payloads.back()));
+    features += FieldBytes(part.key.size() + FieldBytes(feature));
+  }
+  record->resize(FieldBytes(features));
+  char* to = PutField(1, features, record->data());
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
+    const Cell cell(columns.column(part.field), types_[part.field], lists_[part.field], row);
+    const size_t list = cell.ListBytes(payloads[i]);
+    const size_t feature = FieldBytes(list);
+    to = PutField(1, part.key.size() + FieldBytes(feature), to);
+    to = PutBytes(part.key, to);
+    to = PutField(2, feature, to);
+    to = PutField(static_cast<uint32_t>(cell.kind()), list, to);
+    to = cell.PutList(payloads[i], to);
+  }
+}
+
+absl::StatusOr<std::vector<FeatureText>> DescribeExample(std::string_view record) {
+  std::vector<FeatureText> features;
+  absl::flat_hash_map<std::string, size_t> places;
+  FeatureValues values;
+  const bool sound = ForEachEntry(record, [&](std::string_view entry) {
+    std::string_view name;
+    if (!ParseEntryName(entry, &name) || !ParseEntryValues(entry, &values)) return false;
+    const auto [place, is_new] = places.try_emplace(std::string(name), features.size());
+    if (is_new) features.emplace_back();
+    features[place->second] = DescribeValues(name, values);
+    return true;
+  });
+  if (!sound) {
+    return absl::DataLossError(
+        StrCat("not a tf.Example: the ", record.size(), " bytes of the record do not parse"));
+  }
+  return features;
+}
+
+}  // namespace muster::formats

@@ -1,0 +1,366 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/escaping.h"
+
+#include "muster/formats/example.h"
+#include "muster/formats/example_wire.h"
+
+namespace muster::formats {
+namespace {
+
+// Names of features that the schema does not have are remembered too, up to this many.
+constexpr size_t kMaxIgnoredNames = 1000;
+constexpr int kIgnored = -1;
+
+absl::Status ColumnError(const Field& field, std::string_view what) {
+  return absl::InvalidArgumentError(StrCat("column '", field.name, "': ", what));
+}
+
+std::string Shown(std::string_view bytes) {
+  constexpr size_t kMaxShown = 60;
+  const std::string text = absl::CEscape(ToAbsl(bytes.substr(0, kMaxShown)));
+  return StrCat("'", text, bytes.size() > kMaxShown ? "'..." : "'");
+}
+
+// The first value with its kind, as "the float 34.5".
+std::string Shown(const FeatureValues& values) {
+  switch (values.kind) {
+    case FeatureKind::kBytes:
+      return StrCat("the bytes ", Shown(values.bytes.front()));
+    case FeatureKind::kFloat:
+      return StrCat("the float ", values.floats.front());
+    case FeatureKind::kInt64:
+      return StrCat("the int64 ", values.ints.front());
+    case FeatureKind::kNone:
+      break;
+  }
+  return "no value";
+}
+
+// The start of a map entry as every writer known writes it: the key field and the value's tag.
+class EntryPrefix {
+ public:
+  EntryPrefix() = default;  // never matches
+  explicit EntryPrefix(std::string_view name) {
+    if (name.size() > kMaxName) return;
+    bytes_ = StrCat("\x0a", std::string(1, static_cast<char>(name.size())), name, "\x12");
+    const size_t size = std::min(bytes_.size(), sizeof word_);
+    std::memcpy(&word_, bytes_.data(), size);
+    mask_ = size == sizeof word_ ? ~uint64_t{0} : (uint64_t{1} << 8 * size) - 1;
+  }
+
+  // Whether [entry, end) begins with a map entry (its tag included) of one-byte lengths that has
+  // this name and then a value and nothing more. *value is the Feature message.
+  bool Match(const char* entry, const char* end, std::string_view* value) const {
+    constexpr ptrdiff_t kLeast = 2 + sizeof word_;
+    if (end - entry < kLeast || entry[0] != '\x0a') return false;
+    const auto entry_size = static_cast<uint8_t>(entry[1]);
+    const size_t prefix_size = bytes_.size();
+    uint64_t word;
+    std::memcpy(&word, entry + 2, sizeof word);
+    if (((word ^ word_) & mask_) != 0 || prefix_size == 0) return false;
+    if (entry_size >= 0x80 || entry_size > end - entry - 2 || entry_size <= prefix_size) {
+      return false;
+    }
+    if (prefix_size > sizeof word &&
+        std::memcmp(entry + 2 + sizeof word, bytes_.data() + sizeof word,
+                    prefix_size - sizeof word) != 0) {
+      return false;
+    }
+    const char* size = entry + 2 + prefix_size;
+    if (static_cast<uint8_t>(*size) != entry_size - prefix_size - 1) return false;
+    *value = {size + 1, entry_size - prefix_size - 1};
+    return true;
+  }
+
+ private:
+  static constexpr size_t kMaxName = 100;
+  std::string bytes_;
+  uint64_t word_ = 0, mask_ = 0;  // the first eight bytes
+};
+
+// A Feature of one short value, in the bytes that TensorFlow writes: kind, list length, packed.
+bool MatchOneString(std::string_view feature, std::string_view* value) {
+  const size_t size = feature.size();
+  if (size < 4 || feature[0] != '\x0a' || static_cast<uint8_t>(feature[1]) != size - 2 ||
+      feature[2] != '\x0a' || static_cast<uint8_t>(feature[3]) != size - 4) {
+    return false;
+  }
+  *value = feature.substr(4);
+  return true;
+}
+
+bool MatchOneFloat(std::string_view feature, float* value) {
+  constexpr char kStart[] = {'\x12', 6, '\x0a', 4};
+  if (feature.size() != 8 || std::memcmp(feature.data(), kStart, 4) != 0) return false;
+  std::memcpy(value, feature.data() + 4, 4);
+  return true;
+}
+
+bool MatchOneInt(std::string_view feature, int64_t* value) {
+  const size_t size = feature.size();
+  if (size < 5 || feature[0] != '\x1a' || static_cast<uint8_t>(feature[1]) != size - 2 ||
+      feature[2] != '\x0a' || static_cast<uint8_t>(feature[3]) != size - 4) {
+    return false;
+  }
+  WireReader reader(feature.substr(4));
+  uint64_t bits;
+  if (!reader.ReadVarint(&bits) || !reader.done()) return false;
+  *value = static_cast<int64_t>(bits);
+  return true;
+}
+
+class ExampleDecoder : public RowDecoder {
+ public:
+  explicit ExampleDecoder(const Schema& schema)
+      : fields_(schema.fields), last_row_(fields_.size(), 0) {
+    names_.emplace_back();  // what stands before the first feature
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      Remember(fields_[i].name, static_cast<int>(i));
+      if (!fields_[i].list) ++scalars_;
+    }
+  }
+
+  absl::Status Decode(std::string_view record, Columns* columns) override {
+    ++row_;
+    filled_ = 0;
+    const absl::Status status = DecodeRow(record, columns);
+    if (status.ok()) [[likely]] {
+      columns->AddRow();
+    } else {
+      columns->DropPartialRow();
+    }
+    return status;
+  }
+
+ private:
+  // A feature's name that has been met, and which came behind it last time.
+  struct Name {
+    Name() = default;
+    Name(std::string_view text, int schema_field) : name(text), prefix(text), field(schema_field) {}
+    std::string name;
+    EntryPrefix prefix;
+    int field = kIgnored;  // in the schema
+    int successor = 0;
+  };
+
+  int Remember(std::string_view name, int field) {
+    const int known = static_cast<int>(names_.size());
+    names_.emplace_back(name, field);
+    by_name_.emplace(name, known);
+    return known;
+  }
+
+  absl::Status DecodeRow(std::string_view record, Columns* columns) {
+    int previous = 0;
+    WireReader example(record);
+    while (!example.done()) {
+      const char* const begin = example.position();
+      uint32_t tag;
+      if (!example.ReadTag(&tag)) return Broken(record, begin);
+      if (tag != kFirstFieldBytes) {
+        if (!example.Skip(tag)) return Broken(record, begin);
+        continue;
+      }
+      std::string_view features;
+      if (!example.ReadBytes(&features)) return Broken(record, begin);
+      MUSTER_RETURN_IF_ERROR(DecodeFeatures(record, features, &previous, columns));
+    }
+    return filled_ == scalars_ ? absl::OkStatus() : FillDefaults(columns);
+  }
+
+  absl::Status DecodeFeatures(std::string_view record, std::string_view features, int* previous,
+                              Columns* columns) {
+    const char* next = features.data();
+    const char* const end = next + features.size();
+    while (next != end) {
+      const Name& expected = names_[names_[*previous].successor];
+      std::string_view value;
+      if (expected.prefix.Match(next, end, &value) && TakeOne(expected.field, value, columns)) {
+        *previous = names_[*previous].successor;
+        next = value.data() + value.size();
+        continue;
+      }
+      WireReader reader({next, static_cast<size_t>(end - next)});
+      uint32_t tag;
+      std::string_view entry;
+      if (!reader.ReadTag(&tag)) return Broken(record, next);
+      if (tag != kFirstFieldBytes) {
+        if (!reader.Skip(tag)) return Broken(record, next);
+      } else {
+        std::string_view name;
+        if (!reader.ReadBytes(&entry) || !ParseEntryName(entry, &name)) return Broken(record, next);
+        const int field = Find(name, previous);
+        if (field != kIgnored) {
+          if (!ParseEntryValues(entry, &values_)) return Broken(record, next);
+          MUSTER_RETURN_IF_ERROR(TakeAll(field, columns));
+        }
+      }
+      next = reader.position();
+    }
+    return absl::OkStatus();
+  }
+
+  // The field of a name; *previous, the name before, learns that this one came behind it.
+  int Find(std::string_view name, int* previous) {
+    int known = names_[*previous].successor;
+    if (known == 0 || names_[known].name != name) {
+      const auto found = by_name_.find(ToAbsl(name));
+      if (found != by_name_.end()) {
+        known = found->second;
+      } else if (names_.size() < fields_.size() + kMaxIgnoredNames) {
+        known = Remember(name, kIgnored);
+      } else {
+        return kIgnored;
+      }
+      names_[*previous].successor = known;
+    }
+    *previous = known;
+    return names_[known].field;
+  }
+
+  // Takes the value of a scalar that stands in the usual form; false leaves it to TakeAll.
+  bool TakeOne(int field, std::string_view feature, Columns* columns) {
+    if (field == kIgnored) return true;
+    if (fields_[field].list || last_row_[field] == row_) return false;
+    Column& column = columns->mutable_column(field);
+    switch (fields_[field].type) {
+      case ValueType::kString: {
+        std::string_view value;
+        if (!MatchOneString(feature, &value)) return false;
+        column.strings.push_back(value);
+        break;
+      }
+      case ValueType::kFloat: {
+        float value;
+        if (!MatchOneFloat(feature, &value)) return false;
+        column.floats.push_back(value);
+        break;
+      }
+      case ValueType::kInt: {
+        int64_t value;
+        if (!MatchOneInt(feature, &value)) return false;
+        column.ints.push_back(value);
+        break;
+      }
+    }
+    last_row_[field] = row_;
+    ++filled_;
+    return true;
+  }
+
+  // Takes values_ for a field; an earlier feature of the same name in this record is forgotten.
+  absl::Status TakeAll(int field_index, Columns* columns) {
+    const Field& field = fields_[field_index];
+    Column& column = columns->mutable_column(field_index);
+    if (last_row_[field_index] == row_) {
+      Forget(field, columns->rows(), &column);
+      last_row_[field_index] = 0;
+      if (!field.list) --filled_;
+    }
+    if (values_.size() == 0) return absl::OkStatus();
+    if (!field.list && values_.size() != 1) {
+      return ColumnError(field, StrCat("the record has ", values_.size(), " values (first ",
+                                       Shown(values_), "), the schema says one"));
+    }
+    MUSTER_RETURN_IF_ERROR(Append(field, &column));
+    last_row_[field_index] = row_;
+    if (!field.list) ++filled_;
+    return absl::OkStatus();
+  }
+
+  static void Forget(const Field& field, int rows, Column* column) {
+    const size_t keep = field.list ? column->offsets.back() : static_cast<size_t>(rows);
+    if (field.type == ValueType::kInt) column->ints.resize(keep);
+    if (field.type == ValueType::kFloat) column->floats.resize(keep);
+    if (field.type == ValueType::kString) column->strings.resize(keep);
+  }
+
+  absl::Status Append(const Field& field, Column* column) {
+    const auto append = [](const auto& values, auto* to) {
+      to->insert(to->end(), values.begin(), values.end());
+      return absl::OkStatus();
+    };
+    if (field.type == ValueType::kString && values_.kind == FeatureKind::kBytes) {
+      return append(values_.bytes, &column->strings);
+    }
+    if (field.type == ValueType::kInt && values_.kind == FeatureKind::kInt64) {
+      return append(values_.ints, &column->ints);
+    }
+    if (field.type == ValueType::kFloat && values_.kind == FeatureKind::kFloat) {
+      return append(values_.floats, &column->floats);
+    }
+    if (field.type == ValueType::kFloat && values_.kind == FeatureKind::kInt64) {
+      for (const int64_t value : values_.ints) column->floats.push_back(static_cast<float>(value));
+      return absl::OkStatus();
+    }
+    if (field.type == ValueType::kInt && values_.kind == FeatureKind::kFloat && field.truncate) {
+      return AppendTruncated(field, column);
+    }
+    return ColumnError(field, StrCat("the record has ", Shown(values_), ", the schema says ",
+                                     ValueTypeName(field.type)));
+  }
+
+  absl::Status AppendTruncated(const Field& field, Column* column) {
+    constexpr float kLimit = 9223372036854775808.0f;  // 2^63
+    for (const float value : values_.floats) {
+      if (!(value >= -kLimit && value < kLimit)) {
+        return ColumnError(field, StrCat("the float ", value, " does not fit into an int"));
+      }
+      column->ints.push_back(static_cast<int64_t>(value));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FillDefaults(Columns* columns) {
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      const Field& field = fields_[i];
+      if (field.list || last_row_[i] == row_) continue;
+      if (!field.has_default) {
+        return ColumnError(field, "the record has no value for it, and it has no default");
+      }
+      Column& column = columns->mutable_column(static_cast<int>(i));
+      switch (field.type) {
+        case ValueType::kInt:
+          column.ints.push_back(std::get<int64_t>(field.default_value));
+          break;
+        case ValueType::kFloat:
+          column.floats.push_back(std::get<float>(field.default_value));
+          break;
+        case ValueType::kString:
+          column.strings.push_back(columns->Store(std::get<std::string>(field.default_value)));
+          break;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::Status Broken(std::string_view record, const char* at) {
+    return absl::DataLossError(StrCat("not a tf.Example: the field that begins at byte ",
+                                      at - record.data(), " of the ", record.size(),
+                                      " bytes of the record is broken"));
+  }
+
+  std::vector<Field> fields_;
+  int scalars_ = 0;
+  std::vector<Name> names_;
+  absl::flat_hash_map<std::string, int> by_name_;  // position in names_
+  FeatureValues values_;                           // scratch
+  // The row being decoded, counted from 1; for each field the row for which it last had a value;
+  // how many scalar fields of the row have one.
+  uint64_t row_ = 0;
+  std::vector<uint64_t> last_row_;
+  int filled_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<RowDecoder> NewExampleDecoder(const Schema& schema) {
+  return std::make_unique<ExampleDecoder>(schema);
+}
+
+}  // namespace muster::formats
