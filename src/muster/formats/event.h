@@ -17,8 +17,9 @@ namespace muster::formats {
 
 using Scalar = std::pair<std::string, float>;  // tag, value
 
-// Appends events to FOLDER/events.out.tfevents.<seconds>.<host><suffix>, made at the first event.
-// One owner thread.
+// Appends events to a new FOLDER/events.out.tfevents.<seconds>.<host><suffix>, made, with its
+// folder, at the first event; ".1", ".2", ... stands before the suffix where the name is taken.
+// After a failed write the writer stays failed. One owner thread.
 class EventWriter {
  public:
   EventWriter(io::FileSystem& files, std::string folder, const Clock& clock,
@@ -30,7 +31,6 @@ class EventWriter {
   absl::Status Close();
 
  private:
-  absl::Status Write(int64_t step, std::string_view field, std::string_view payload);
   absl::Status Open();
 
   struct File;
@@ -39,9 +39,12 @@ class EventWriter {
   const Clock& clock_;
   std::string suffix_;
   std::unique_ptr<File> file_;
+  absl::Status failure_;
 };
 
-// What a reader of our own files needs (best exporter, tests): scalars in order.
+// What a reader of our own files needs (best exporter, tests): scalars in order. DATA_LOSS with the
+// byte offset for a broken record; a last record that is cut, by a writer killed or at work, is not
+// one: the events before it are returned.
 struct ScalarEvent {
   double wall_time = 0;
   int64_t step = 0;

@@ -1,0 +1,100 @@
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include <protozero/pbf_builder.hpp>
+
+#include "muster/formats/event.h"
+#include "muster/formats/event_fields.h"
+#include "muster/formats/tfrecord.h"
+
+namespace muster::formats {
+namespace {
+
+std::string HostName() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
+// events.out.tfevents.SECONDS.HOST[.N]SUFFIX, not there yet.
+absl::StatusOr<std::string> NewEventPath(io::FileSystem& files, const std::string& folder,
+                                         double wall_seconds, const std::string& suffix) {
+  const std::string stem = absl::StrFormat("events.out.tfevents.%010d.%s",
+                                           static_cast<int64_t>(wall_seconds), HostName());
+  for (int n = 0;; ++n) {
+    std::string path = io::JoinPath(folder, StrCat(stem, n == 0 ? "" : StrCat(".", n), suffix));
+    const absl::Status status = files.Stat(path).status();
+    if (absl::IsNotFound(status)) return path;
+    MUSTER_RETURN_IF_ERROR(status);
+  }
+}
+
+std::string VersionEvent(double wall_time) {
+  std::string bytes;
+  protozero::pbf_builder<EventField> event(bytes);
+  event.add_double(EventField::kWallTime, wall_time);
+  event.add_string(EventField::kFileVersion, "brain.Event:2");
+  return bytes;
+}
+
+std::string ScalarsEvent(double wall_time, int64_t step, const std::vector<Scalar>& scalars) {
+  std::string bytes;
+  protozero::pbf_builder<EventField> event(bytes);
+  event.add_double(EventField::kWallTime, wall_time);
+  event.add_int64(EventField::kStep, step);
+  protozero::pbf_builder<SummaryField> summary(event, EventField::kSummary);
+  for (const auto& [tag, number] : scalars) {
+    protozero::pbf_builder<SummaryValueField> value(summary, SummaryField::kValue);
+    value.add_string(SummaryValueField::kTag, tag);
+    value.add_float(SummaryValueField::kSimpleValue, number);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+struct EventWriter::File {
+  // Not owned: the TFRecord writer's. Flushing goes past the framing, which holds nothing back.
+  io::WritableFile* file = nullptr;
+  std::unique_ptr<TfRecordWriter> records;
+};
+
+EventWriter::EventWriter(io::FileSystem& files, std::string folder, const Clock& clock,
+                         std::string suffix)
+    : files_(files), folder_(std::move(folder)), clock_(clock), suffix_(std::move(suffix)) {}
+
+EventWriter::~EventWriter() { Close().IgnoreError(); }
+
+absl::Status EventWriter::Open() {
+  const double now = clock_.WallSeconds();
+  MUSTER_RETURN_IF_ERROR(files_.MakeFolders(folder_));
+  MUSTER_ASSIGN_OR_RETURN(const std::string path, NewEventPath(files_, folder_, now, suffix_));
+  MUSTER_ASSIGN_OR_RETURN(auto file, files_.OpenForWrite(path));
+  auto opened = std::make_unique<File>();
+  opened->file = file.get();
+  MUSTER_ASSIGN_OR_RETURN(opened->records,
+                          TfRecordWriter::Create(std::move(file), Compression::kNone));
+  file_ = std::move(opened);
+  return file_->records->Write(VersionEvent(now));
+}
+
+absl::Status EventWriter::WriteScalars(int64_t step, const std::vector<Scalar>& scalars) {
+  MUSTER_RETURN_IF_ERROR(failure_);
+  if (!file_) failure_ = Open();
+  MUSTER_RETURN_IF_ERROR(failure_);
+  failure_ = file_->records->Write(ScalarsEvent(clock_.WallSeconds(), step, scalars));
+  return failure_;
+}
+
+absl::Status EventWriter::Flush() { return file_ ? file_->file->Flush() : absl::OkStatus(); }
+
+absl::Status EventWriter::Close() {
+  if (!file_) return failure_;
+  failure_.Update(file_->records->Close());
+  file_.reset();
+  return failure_;
+}
+
+}  // namespace muster::formats
