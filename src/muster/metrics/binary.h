@@ -25,7 +25,8 @@ class BinaryMetrics {
   // accuracy, accuracy_baseline, auc (exact, ties averaged), auc_interpolated (TensorFlow's 200
   // thresholds, trapezoidal), auc_precision_recall (200 thresholds, TensorFlow's careful
   // interpolation), average_loss, label/mean, precision, prediction/mean, recall; in this order.
-  // NaN where undefined (an AUC with one class only).
+  // NaN where undefined: an AUC with one class only or a prediction that is NaN, a mean of no rows;
+  // but precision and recall of nothing are 0, as TensorFlow has them. All counts are weighted.
   std::vector<NamedValue> Values() const;
   double rows() const { return weight_sum_; }
 
@@ -35,6 +36,8 @@ class BinaryMetrics {
     float label;
     float weight;
   };
+  double ExactAuc() const;
+
   std::vector<Scored> scored_;
   double loss_sum_ = 0;
   double weight_sum_ = 0;
