@@ -51,7 +51,7 @@ python_venv() {
 # The first interpreter that tensorflow 2.15 has wheels for and that can make an environment.
 usable_python() {
   local candidate
-  for candidate in python3 /usr/bin/python3 python3.11 python3.10 python3.9; do
+  for candidate in python3.11 python3 /usr/bin/python3 python3.10 python3.9; do
     if "$candidate" -c 'import sys, venv, ensurepip
 sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 11))' 2>/dev/null; then
       echo "$candidate"

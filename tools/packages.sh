@@ -1,10 +1,10 @@
-# Sourced by ./quickstart, ./test and .ci/run: the Debian 12 packages each needs, and how they are
-# installed. Why each is needed: docs/dependencies.md.
+# Sourced by ./quickstart, ./test, .ci/run and bench/run: the Debian 12 packages each needs, and how
+# they are installed. Why each is needed: docs/dependencies.md.
 
 BUILD_PACKAGES=(
   g++ cmake ninja-build ccache
   libabsl-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev libprotozero-dev
-  zlib1g-dev libdeflate-dev libfarmhash-dev
+  zlib1g-dev libfarmhash-dev
 )
 TEST_PACKAGES=(
   git libgtest-dev libgmock-dev
@@ -14,6 +14,7 @@ TEST_PACKAGES=(
 CI_PACKAGES=(
   clang-14 clang-tidy-14 libclang-rt-14-dev llvm-14
 )
+BENCH_PACKAGES=(libbenchmark-dev python3 python3-venv)
 
 # install_packages NAME...: installs those that are missing, with sudo when not root. Says so.
 install_packages() {

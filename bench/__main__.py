@@ -1,0 +1,43 @@
+"""bench/run NAME [--runs N]: measures and writes docs/benchmarks/NAME.md."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from bench import csv_to_tfrecord, startup, tfrecord_decode, train_pytorch, train_tensorflow
+from bench.context import CannotRun, Context
+from bench.measure import CommandFailed
+
+BENCHES = {
+    "train-tensorflow": train_tensorflow,
+    "train-pytorch": train_pytorch,
+    "tfrecord": tfrecord_decode,
+    "csv": csv_to_tfrecord,
+    "startup": startup,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
+    parser.add_argument("name", nargs="?", choices=BENCHES)
+    parser.add_argument("--runs", type=int, default=5, help="interleaved rounds (default 5)")
+    parser.add_argument("--list", action="store_true", help="what there is")
+    flags = parser.parse_args()
+    if flags.list or not flags.name:
+        for name, module in BENCHES.items():
+            print(f"{name:18} {(module.__doc__ or '').splitlines()[0]}")
+        return 0
+    context = Context(root=Path(__file__).resolve().parent.parent, rounds=flags.runs)
+    try:
+        report = BENCHES[flags.name].measure(context, flags.name)
+    except (CannotRun, CommandFailed) as error:
+        print(f"bench/run {flags.name}: {error}", file=sys.stderr)
+        return 1
+    path = report.write(context.root, flags.runs)
+    print(path.read_text(encoding="utf-8"))
+    print(f"Written to {path.relative_to(context.root)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

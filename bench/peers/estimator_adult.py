@@ -1,0 +1,117 @@
+"""The model of examples/adult/adult.yaml in tf.estimator, from TFRecord files."""
+
+import argparse
+import json
+import math
+
+import tensorflow as tf
+
+fc = tf.feature_column
+STRINGS = ["workclass", "education", "marital-status", "occupation", "relationship", "race", "sex",
+           "native-country", "income-per-year"]  # fmt: skip
+FLOATS = ["age", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
+PARSE = {
+    **{name: tf.io.FixedLenFeature([], tf.string, "") for name in STRINGS},
+    **{name: tf.io.FixedLenFeature([], tf.float32) for name in FLOATS},
+}
+VOCABULARIES = {
+    "workclass": "Federal-gov Local-gov Never-worked Private Self-emp-inc Self-emp-not-inc "
+    "State-gov Without-pay",
+    "education": "10th 11th 12th 1st-4th 5th-6th 7th-8th 9th Assoc-acdm Assoc-voc Bachelors "
+    "Doctorate HS-grad Masters Preschool Prof-school Some-college",
+    "marital-status": "Divorced Married-AF-spouse Married-civ-spouse Married-spouse-absent "
+    "Never-married Separated Widowed",
+    "relationship": "Husband Not-in-family Other-relative Own-child Unmarried Wife",
+    "race": "Amer-Indian-Eskimo Asian-Pac-Islander Black Other White",
+    "sex": "Female Male",
+}
+AGES = [18, 25, 30, 35, 40, 45, 50, 55, 60, 65]
+
+
+def parse(serialized):
+    features = tf.io.parse_example(serialized, PARSE)
+    label = tf.cast(features.pop("income-per-year") == ">50K", tf.float32)[:, tf.newaxis]
+    for name in ("workclass", "occupation", "native-country"):
+        features[name] = tf.where(features[name] == "?", "", features[name])
+    return features, label
+
+
+def training_input(path, batch_size):
+    data = tf.data.TFRecordDataset(path).shuffle(30_000, seed=1).repeat().batch(batch_size)
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 1
+    return data.map(parse).prefetch(2).with_options(options)
+
+
+def evaluation_input(path):
+    return tf.data.TFRecordDataset(path).batch(1024).map(parse)
+
+
+def columns():
+    categorical = [
+        fc.categorical_column_with_vocabulary_list(name, words.split())
+        for name, words in VOCABULARIES.items()
+    ]
+    categorical += [
+        fc.categorical_column_with_hash_bucket(name, 1000)
+        for name in ("occupation", "native-country")
+    ]
+    age = fc.numeric_column("age")
+    bucket = fc.bucketized_column(age, AGES)
+    wide = categorical + [
+        bucket,
+        fc.crossed_column(["education", "occupation"], 1000),
+        fc.crossed_column([bucket, "education", "occupation"], 1000),
+    ]
+
+    def standardised(name, mean, deviation):
+        return fc.numeric_column(name, normalizer_fn=lambda x: (x - mean) / deviation)
+
+    deep = [
+        standardised("age", 38.641982, 13.697271),
+        standardised("education-num", 10.069254, 2.571195),
+        standardised("hours-per-week", 40.368767, 12.410660),
+        fc.numeric_column("capital-gain", normalizer_fn=tf.math.log1p),
+        fc.numeric_column("capital-loss", normalizer_fn=tf.math.log1p),
+    ]
+    deep += [
+        fc.embedding_column(
+            column, 8, initializer=tf.compat.v1.truncated_normal_initializer(stddev=1 / math.sqrt(8))
+        )
+        for column in categorical
+    ]
+    return wide, deep
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--train", required=True)
+    parser.add_argument("--test")
+    parser.add_argument("--model-dir", required=True)
+    parser.add_argument("--batch-size", type=int, required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    flags = parser.parse_args()
+    wide, deep = columns()
+    legacy = tf.keras.optimizers.legacy
+    session = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+    estimator = tf.estimator.DNNLinearCombinedClassifier(
+        model_dir=flags.model_dir,
+        linear_feature_columns=wide,
+        linear_optimizer=legacy.Ftrl(0.1, initial_accumulator_value=0.1),
+        dnn_feature_columns=deep,
+        dnn_optimizer=legacy.Adagrad(0.05, initial_accumulator_value=0.1),
+        dnn_hidden_units=[100, 75, 50, 25],
+        config=tf.estimator.RunConfig(
+            tf_random_seed=1, session_config=session, save_summary_steps=10**9,
+            log_step_count_steps=10**9, save_checkpoints_steps=10**9,
+        ),
+    )  # fmt: skip
+    estimator.train(lambda: training_input(flags.train, flags.batch_size), max_steps=flags.steps)
+    result = {"steps": flags.steps}
+    if flags.test:
+        metrics = estimator.evaluate(lambda: evaluation_input(flags.test))
+        result |= {key: float(value) for key, value in metrics.items()}
+    print(json.dumps(result), flush=True)
+
+
+main()

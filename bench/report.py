@@ -1,0 +1,91 @@
+"""A benchmark's result as a committed table."""
+
+import datetime
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.measure import Series, count, times
+
+
+@dataclass
+class Row:
+    what: str
+    ours: Series
+    peer: Series | None = None
+    goal: float | None = None  # ours / peer at least this; without a peer: ours at most this
+    form: Callable[[float], str] = count
+
+    def cells(self) -> list[str]:
+        ours = self.ours.text(self.form)
+        if self.peer is None:
+            goal = f"at most {self.form(self.goal)}" if self.goal else ""
+            return [self.what, ours, "", "", goal, self.verdict()]
+        ratio = self.ours.over(self.peer).text(times)
+        goal = f"{self.goal:g}x" if self.goal else ""
+        return [self.what, ours, self.peer.text(self.form), ratio, goal, self.verdict()]
+
+    def verdict(self) -> str:
+        if self.goal is None:
+            return ""
+        if self.peer is None:
+            return "met" if self.ours.median <= self.goal else "MISSED"
+        return "met" if self.ours.over(self.peer).median >= self.goal else "MISSED"
+
+
+@dataclass
+class Report:
+    name: str
+    title: str
+    method: str  # what was run on both sides, and how it was measured
+    peer: str  # name and version
+    unit: str
+    rows: list[Row] = field(default_factory=list)
+    same: list[str] = field(default_factory=list)  # what shows that both computed the same thing
+
+    def markdown(self, rounds: int) -> str:
+        head = ["", f"Muster, {self.unit}", f"{self.peer}", "Muster / peer", "goal", ""]
+        table = [head, ["---"] * len(head), *(row.cells() for row in self.rows)]
+        lines = [
+            f"# {self.title}",
+            "",
+            self.method.strip(),
+            "",
+            *("| " + " | ".join(cells) + " |" for cells in table),
+            "",
+            f"Median (range) of {rounds} interleaved rounds; ratios are taken round by round.",
+            "",
+            *(f"- {line}" for line in self.same),
+            f"- Machine: {machine()}.",
+            f"- Measured {datetime.date.today()} at {revision()}; again with `bench/run {self.name}`.",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def write(self, root: Path, rounds: int) -> Path:
+        path = root / "docs" / "benchmarks" / f"{self.name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.markdown(rounds), encoding="utf-8")
+        return path
+
+
+def machine() -> str:
+    model = "unknown processor"
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    load = os.getloadavg()[0]
+    return (
+        f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, Linux {platform.release()}, "
+        f"load {load:.1f} at the end"
+    )
+
+
+def revision() -> str:
+    words = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "an unknown revision"
