@@ -22,6 +22,7 @@ struct DataFlags {
 // `name` is the flag with the globs, such as "--data".
 void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& help,
                   DataFlags* flags);
+constexpr int kInferenceBatchSize = 1024;  // where nothing is trained
 // Data read once, in order.
 train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size);
 

@@ -12,8 +12,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr int kBatchSize = 1024;
-
 struct EvaluateFlags {
   train::RunConfig run;
   DataFlags data;
@@ -29,7 +27,7 @@ absl::Status RunEvaluate(const EvaluateFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto estimator,
                           train::Estimator::Create(*files, clock, spec, flags.run));
   train::EvalSpec eval = flags.eval;
-  eval.input = SequentialInput(flags.data, kBatchSize);
+  eval.input = SequentialInput(flags.data, kInferenceBatchSize);
   train::EvalResult result;
   {
     train::Progress progress(StyleOf(flags.output), STDERR_FILENO, clock);

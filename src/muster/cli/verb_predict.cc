@@ -15,8 +15,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr int kBatchSize = 1024;
-
 struct PredictFlags {
   train::RunConfig run;
   DataFlags data;
@@ -57,7 +55,7 @@ absl::Status RunPredict(const PredictFlags& flags) {
                           train::Estimator::Create(*files, clock, spec, flags.run));
   MUSTER_ASSIGN_OR_RETURN(const auto options, WriterOptions(flags, spec.features));
   MUSTER_ASSIGN_OR_RETURN(const auto writer, train::PredictionWriter::Create(*files, options));
-  train::InputSpec input = SequentialInput(flags.data, kBatchSize);
+  train::InputSpec input = SequentialInput(flags.data, kInferenceBatchSize);
   input.with_labels = false;
   input.with_keys = true;
   uint64_t examples = 0;

@@ -17,8 +17,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr int kEvalBatchSize = 1024;
-
 struct TrainFlags {
   std::string spec;
   DataFlags data;
@@ -82,7 +80,7 @@ void PrintResult(const TrainFlags& flags, const train::TrainResult& result) {
 absl::Status Evaluate(const TrainFlags& flags, train::Estimator& estimator, const Clock& clock) {
   train::Progress progress(StyleOf(flags.output), STDERR_FILENO, clock);
   train::EvalSpec spec;
-  spec.input = SequentialInput(flags.eval, kEvalBatchSize);
+  spec.input = SequentialInput(flags.eval, kInferenceBatchSize);
   MUSTER_ASSIGN_OR_RETURN(const train::EvalResult result, estimator.Evaluate(spec, progress));
   if (!flags.output.json) {
     std::printf("Evaluated %llu examples\n", static_cast<unsigned long long>(result.examples));
