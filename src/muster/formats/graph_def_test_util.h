@@ -1,0 +1,60 @@
+// Reads protobuf messages without their schema, for tests of what is written.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <protozero/pbf_reader.hpp>
+
+namespace muster::formats {
+
+// All values of a length-delimited field, in order.
+inline std::vector<std::string> BytesOf(std::string_view message, int field) {
+  std::vector<std::string> values;
+  protozero::pbf_reader reader(message.data(), message.size());
+  while (reader.next()) {
+    if (static_cast<int>(reader.tag()) == field) {
+      values.push_back(reader.get_string());
+    } else {
+      reader.skip();
+    }
+  }
+  return values;
+}
+
+// The first value of a length-delimited field; "" for none.
+inline std::string FirstBytes(std::string_view message, int field) {
+  const std::vector<std::string> values = BytesOf(message, field);
+  return values.empty() ? "" : values[0];
+}
+
+// The last value of a varint field; -12345 for none.
+inline int64_t IntOf(std::string_view message, int field) {
+  int64_t value = -12345;
+  protozero::pbf_reader reader(message.data(), message.size());
+  while (reader.next()) {
+    if (static_cast<int>(reader.tag()) == field) {
+      value = reader.get_int64();
+    } else {
+      reader.skip();
+    }
+  }
+  return value;
+}
+
+// The value of a map field's entry; "" for none.
+inline std::string MapEntry(std::string_view message, int field, std::string_view key) {
+  for (const std::string& entry : BytesOf(message, field)) {
+    if (FirstBytes(entry, 1) == key) return FirstBytes(entry, 2);
+  }
+  return "";
+}
+
+inline std::vector<std::string> MapKeys(std::string_view message, int field) {
+  std::vector<std::string> keys;
+  for (const std::string& entry : BytesOf(message, field)) keys.push_back(FirstBytes(entry, 1));
+  return keys;
+}
+
+}  // namespace muster::formats
