@@ -12,16 +12,18 @@
 
 namespace muster::model {
 
-// Writes FOLDER/{saved_model.pb,variables/variables.{index,data-00000-of-00001},assets/...} under a
-// temporary name and renames it. Signatures (tag "serve"):
-//   serving_default  one input a field used, raw values [batch] (lists: [batch, n], padded with ""
-//                    or -1 for strings and ints); outputs as predict
+// Writes FOLDER/{saved_model.pb,variables/variables.{index,data-00000-of-00001}} under a temporary
+// name and renames it; its parent is made if need be. ALREADY_EXISTS when FOLDER exists; after an
+// error nothing is left. docs/formats/saved_model.md. Signatures (tag "serve"):
+//   serving_default  an input a field that the model's columns read: values [batch] as after
+//                    defaults were filled in; lists [batch, n], padded with "" (strings) or -1
+//                    (ints), which therefore are no values in them; outputs as predict
 //   predict          input "examples": serialized tf.Examples [batch]; outputs "logits" [batch, 1],
 //                    "logistic" [batch, 1], "probabilities" [batch, 2], "class_ids" [batch, 1],
-//                    "classes" [batch, 1] (strings)
-//   classification   input "examples" (named "inputs"); outputs "classes" [batch, 2], "scores"
-//   regression       input "inputs"; output "outputs" [batch, 1]
-// `weights` in the order of `variables`. ALREADY_EXISTS when FOLDER exists.
+//                    "classes" [batch, 1] (strings: the label's words, else "0" and "1")
+//   classification   input "inputs": tf.Examples; outputs "classes" [batch, 2], "scores" [batch, 2]
+//   regression       input "inputs": tf.Examples; output "outputs" [batch, 1]: the logistic
+// `spec` is valid (features::Validate), `weights` in the order of `variables`.
 absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
                               std::span<const engine::VariableSpec> variables,
                               std::span<const engine::VariableView> weights,

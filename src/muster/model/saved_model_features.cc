@@ -1,0 +1,309 @@
+#include "muster/model/saved_model_features.h"
+
+#include <numeric>
+
+#include "absl/strings/str_format.h"
+
+#include "muster/features/fingerprint.h"
+
+namespace muster::model {
+namespace {
+
+using features::ColumnKind;
+using features::ColumnSpec;
+using formats::BoolAttr;
+using formats::DataType;
+using formats::Field;
+using formats::FloatsAttr;
+using formats::IntAttr;
+using formats::StringAttr;
+using formats::TypeAttr;
+using formats::TypesAttr;
+using formats::ValueType;
+
+constexpr uint64_t kDefaultHashKey = 0xDECAFCAFFE;
+
+// Of a field that gives ids.
+DataType IdInputType(const Field& field) {
+  return field.type == ValueType::kString ? DataType::kString : DataType::kInt64;
+}
+
+// TensorFlow shares tables by name in a process: equal names must mean equal contents.
+std::string TableName(const ColumnSpec& column) {
+  uint64_t contents = column.words.size();
+  for (const std::string& word : column.words) {
+    contents = features::FingerprintCat64(contents, features::Fingerprint64(word));
+  }
+  return StrCat("hash_table_", column.name, "_", absl::StrFormat("%016x", contents));
+}
+
+}  // namespace
+
+std::string SavedModelTables::Table(const ColumnSpec& column, DataType key_type) {
+  if (const auto known = tables_.find(column.name); known != tables_.end()) return known->second;
+  const std::string name = StrCat("tables/", column.name);
+  const int64_t size = static_cast<int64_t>(column.words.size());
+  const std::string table =
+      graph_.Node(name, "HashTableV2", {},
+                  {TypeAttr("key_dtype", key_type), TypeAttr("value_dtype", DataType::kInt64),
+                   StringAttr("shared_name", TableName(column))});
+  std::string keys;
+  if (key_type == DataType::kString) {
+    keys = graph_.Strings(StrCat(name, "/words"), column.words, {size});
+  } else {
+    std::vector<int64_t> numbers;
+    for (const std::string& word : column.words) {
+      numbers.push_back(features::ParseIntWord(word).value_or(0));
+    }
+    keys = graph_.Int64s(StrCat(name, "/words"), numbers, {size});
+  }
+  std::vector<int64_t> places(column.words.size());
+  std::iota(places.begin(), places.end(), 0);
+  initializers_.push_back(
+      graph_.Node(StrCat(name, "/table_init/LookupTableImportV2"), "LookupTableImportV2",
+                  {table, keys, graph_.Int64s(StrCat(name, "/places"), places, {size})},
+                  {TypeAttr("Tin", key_type), TypeAttr("Tout", DataType::kInt64)}));
+  return tables_[column.name] = table;
+}
+
+std::string SavedModelFeatures::NameOf(const ColumnSpec& column, std::string_view part) const {
+  return StrCat(scope_, "columns/", column.name, "/", part);
+}
+
+GraphIds SavedModelFeatures::Ids(const ColumnSpec& column) {
+  const auto known = ids_.find(column.name);
+  if (known != ids_.end()) return known->second;
+  return ids_[column.name] = MakeIds(column);
+}
+
+GraphIds SavedModelFeatures::MakeIds(const ColumnSpec& column) {
+  if (column.kind == ColumnKind::kCross) return Cross(column);
+  const GraphInput& input = inputs_.by_field.at(column.input);
+  GraphIds ids;
+  ids.list = input.field->list;
+  switch (column.kind) {
+    case ColumnKind::kBucketized:
+      ids.tensor = ids.crossed = Bucketized(column, input);
+      return ids;
+    case ColumnKind::kVocabulary:
+      ids.crossed = Vocabulary(column, input);
+      break;
+    case ColumnKind::kIdentity:
+      ids.crossed = Identity(column, input);
+      break;
+    default:
+      ids.crossed = HashBucket(NameOf(column, "hash_bucket"), input, column.buckets);
+      break;
+  }
+  ids.present = input.present;
+  ids.tensor = graph_.Node(NameOf(column, "ids"), "SelectV2",
+                           {ids.present, ids.crossed, graph_.Int64(NameOf(column, "no_id"), -1)},
+                           {TypeAttr("T", DataType::kInt64)});
+  return ids;
+}
+
+std::string SavedModelFeatures::AsFloat(const ColumnSpec& column, const GraphInput& input) {
+  if (input.field->type == ValueType::kFloat) return input.tensor;
+  return graph_.Node(NameOf(column, "to_float"), "Cast", {input.tensor},
+                     {TypeAttr("SrcT", DataType::kInt64), TypeAttr("DstT", DataType::kFloat)});
+}
+
+std::string SavedModelFeatures::Bucketized(const ColumnSpec& column, const GraphInput& input) {
+  const std::string bucket =
+      graph_.Node(NameOf(column, "Bucketize"), "Bucketize", {AsFloat(column, input)},
+                  {TypeAttr("T", DataType::kFloat), FloatsAttr("boundaries", column.boundaries)});
+  return graph_.Node(NameOf(column, "ids"), "Cast", {bucket},
+                     {TypeAttr("SrcT", DataType::kInt32), TypeAttr("DstT", DataType::kInt64)});
+}
+
+std::string SavedModelFeatures::HashBucket(const std::string& name, const GraphInput& input,
+                                           int64_t buckets) {
+  std::string text = input.tensor;
+  if (input.field->type == ValueType::kInt) {
+    text = graph_.Node(StrCat(name, "/AsString"), "AsString", {text},
+                       {TypeAttr("T", DataType::kInt64)});
+  }
+  return graph_.Node(name, "StringToHashBucketFast", {text}, {IntAttr("num_buckets", buckets)});
+}
+
+std::string SavedModelFeatures::Vocabulary(const ColumnSpec& column, const GraphInput& input) {
+  const DataType key_type = IdInputType(*input.field);
+  const std::string unknown = graph_.Int64(NameOf(column, "default_id"), column.default_id);
+  const std::string found =
+      graph_.Node(NameOf(column, "lookup"), "LookupTableFindV2",
+                  {tables_.Table(column, key_type), input.tensor, unknown},
+                  {TypeAttr("Tin", key_type), TypeAttr("Tout", DataType::kInt64)});
+  if (column.oov_buckets == 0) return found;
+  const std::string bucket = HashBucket(NameOf(column, "oov_bucket"), input, column.oov_buckets);
+  const std::string size =
+      graph_.Int64(NameOf(column, "size"), static_cast<int64_t>(column.words.size()));
+  const std::string oov_id = graph_.Node(NameOf(column, "oov_id"), "AddV2", {bucket, size},
+                                         {TypeAttr("T", DataType::kInt64)});
+  const std::string known = graph_.Node(NameOf(column, "known"), "NotEqual", {found, unknown},
+                                        {TypeAttr("T", DataType::kInt64)});
+  return graph_.Node(NameOf(column, "known_or_oov"), "SelectV2", {known, found, oov_id},
+                     {TypeAttr("T", DataType::kInt64)});
+}
+
+std::string SavedModelFeatures::Identity(const ColumnSpec& column, const GraphInput& input) {
+  if (column.default_id < 0) return CheckedIdentity(column, input);
+  const auto compare = [&](std::string_view op, int64_t limit) {
+    return graph_.Node(NameOf(column, op), op,
+                       {input.tensor, graph_.Int64(NameOf(column, StrCat(op, "/y")), limit)},
+                       {TypeAttr("T", DataType::kInt64)});
+  };
+  const std::string outside =
+      graph_.Node(NameOf(column, "out_of_range"), "LogicalOr",
+                  {compare("Less", 0), compare("GreaterEqual", column.buckets)});
+  return graph_.Node(
+      NameOf(column, "in_range"), "SelectV2",
+      {outside, graph_.Int64(NameOf(column, "default_id"), column.default_id), input.tensor},
+      {TypeAttr("T", DataType::kInt64)});
+}
+
+// Without a default a value from `buckets` on is an error of the request.
+std::string SavedModelFeatures::CheckedIdentity(const ColumnSpec& column, const GraphInput& input) {
+  const std::string below =
+      graph_.Node(NameOf(column, "Less"), "Less",
+                  {input.tensor, graph_.Int64(NameOf(column, "Less/y"), column.buckets)},
+                  {TypeAttr("T", DataType::kInt64)});
+  const std::vector<int32_t> axes = {0, 1};
+  const int64_t rank = input.field->list ? 2 : 1;
+  const std::string all =
+      graph_.Node(NameOf(column, "All"), "All",
+                  {below, graph_.Int32s(NameOf(column, "All/axes"),
+                                        std::span(axes).first(static_cast<size_t>(rank)), {rank})},
+                  {TypeAttr("Tidx", DataType::kInt32)});
+  const std::vector<std::string> message = {
+      StrCat("column '", column.name, "': a value is not below ", column.buckets, " in these:")};
+  const std::vector<DataType> types = {DataType::kString, DataType::kInt64};
+  const std::string check = graph_.Node(
+      NameOf(column, "Assert"), "Assert",
+      {all, graph_.Strings(NameOf(column, "Assert/message"), message, {}), input.tensor},
+      {TypesAttr("T", types)});
+  return graph_.Node(NameOf(column, "checked"), "Identity", {input.tensor, StrCat("^", check)},
+                     {TypeAttr("T", DataType::kInt64)});
+}
+
+std::string SavedModelFeatures::AsMatrix(const std::string& name, const std::string& tensor,
+                                         DataType type) {
+  return graph_.Node(name, "ExpandDims", {tensor, graph_.Int32(StrCat(name, "/dim"), 1)},
+                     {TypeAttr("T", type), TypeAttr("Tdim", DataType::kInt32)});
+}
+
+SavedModelFeatures::Sparse SavedModelFeatures::ToSparse(const std::string& name, std::string tensor,
+                                                        std::string present, bool list,
+                                                        DataType type) {
+  if (present.empty()) {
+    present =
+        graph_.Node(StrCat(name, "/everywhere"), "Equal", {tensor, tensor}, {TypeAttr("T", type)});
+  }
+  if (!list) {
+    tensor = AsMatrix(StrCat(name, "/matrix"), tensor, type);
+    present = AsMatrix(StrCat(name, "/present"), present, DataType::kBool);
+  }
+  Sparse sparse;
+  sparse.indices =
+      graph_.Node(StrCat(name, "/indices"), "Where", {present}, {TypeAttr("T", DataType::kBool)});
+  sparse.values = graph_.Node(StrCat(name, "/values"), "GatherNd", {tensor, sparse.indices},
+                              {TypeAttr("Tparams", type), TypeAttr("Tindices", DataType::kInt64)});
+  sparse.shape = graph_.Node(StrCat(name, "/shape"), "Shape", {tensor},
+                             {TypeAttr("T", type), TypeAttr("out_type", DataType::kInt64)});
+  return sparse;
+}
+
+// As tf.feature_column.crossed_column does it: ids of columns and lists are sparse, raw scalar
+// fields (also "" and -1) dense, and SparseCross takes the sparse ones first.
+GraphIds SavedModelFeatures::Cross(const ColumnSpec& column) {
+  std::vector<std::string> indices, values, shapes, dense;
+  std::vector<DataType> sparse_types, dense_types;
+  bool one_per_row = true;
+  bool has_ints = false;
+  for (const std::string& key : column.keys) {
+    const std::string name = NameOf(column, key);
+    const auto field = inputs_.by_field.find(key);
+    const bool is_field = spec_.schema.Find(key) >= 0;
+    const DataType type = is_field ? IdInputType(*field->second.field) : DataType::kInt64;
+    has_ints |= type == DataType::kInt64;
+    if (is_field && !field->second.field->list) {
+      dense.push_back(AsMatrix(name, field->second.tensor, type));
+      dense_types.push_back(type);
+      continue;
+    }
+    Sparse sparse;
+    if (is_field) {
+      sparse = ToSparse(name, field->second.tensor, field->second.present, true, type);
+      one_per_row = false;
+    } else {
+      const GraphIds ids = Ids(*spec_.Find(key));
+      sparse = ToSparse(name, ids.crossed, ids.present, ids.list, type);
+      one_per_row &= ids.present.empty();
+    }
+    indices.push_back(sparse.indices);
+    values.push_back(sparse.values);
+    shapes.push_back(sparse.shape);
+    sparse_types.push_back(type);
+  }
+  std::vector<std::string> arguments = indices;
+  for (const auto* part : {&values, &shapes, &dense}) {
+    arguments.insert(arguments.end(), part->begin(), part->end());
+  }
+  const uint64_t hash_key = column.hash_key != 0 ? column.hash_key : kDefaultHashKey;
+  const std::string cross = graph_.Node(
+      NameOf(column, "SparseCross"), "SparseCross", arguments,
+      {IntAttr("N", static_cast<int64_t>(indices.size())), BoolAttr("hashed_output", true),
+       IntAttr("num_buckets", column.buckets), IntAttr("hash_key", static_cast<int64_t>(hash_key)),
+       TypesAttr("sparse_types", sparse_types), TypesAttr("dense_types", dense_types),
+       TypeAttr("out_type", DataType::kInt64),
+       TypeAttr("internal_type", has_ints ? DataType::kInt64 : DataType::kString)});
+  GraphIds ids;
+  ids.list = !one_per_row;
+  ids.tensor =
+      one_per_row
+          ? StrCat(cross, ":1")
+          : graph_.Node(NameOf(column, "ids"), "SparseToDense",
+                        {cross, StrCat(cross, ":2"), StrCat(cross, ":1"),
+                         graph_.Int64(NameOf(column, "no_id"), -1)},
+                        {TypeAttr("T", DataType::kInt64), TypeAttr("Tindices", DataType::kInt64)});
+  return ids;
+}
+
+std::string SavedModelFeatures::Dense(const ColumnSpec& column) {
+  const auto known = dense_.find(column.name);
+  if (known != dense_.end()) return known->second;
+  return dense_[column.name] =
+             column.kind == ColumnKind::kNumeric ? Numeric(column) : Indicator(column);
+}
+
+std::string SavedModelFeatures::Numeric(const ColumnSpec& column) {
+  std::string value = AsFloat(column, inputs_.by_field.at(column.input));
+  const auto apply = [&](std::string_view op, float operand) {
+    value = graph_.Node(NameOf(column, op), op,
+                        {value, graph_.Float(NameOf(column, StrCat(op, "/y")), operand)},
+                        {TypeAttr("T", DataType::kFloat)});
+  };
+  if (column.log1p) {
+    value =
+        graph_.Node(NameOf(column, "Log1p"), "Log1p", {value}, {TypeAttr("T", DataType::kFloat)});
+  }
+  if (column.mean != 0) apply("Sub", static_cast<float>(column.mean));
+  if (column.stddev != 1) apply("RealDiv", static_cast<float>(column.stddev));
+  return AsMatrix(NameOf(column, "matrix"), value, DataType::kFloat);
+}
+
+std::string SavedModelFeatures::Indicator(const ColumnSpec& column) {
+  const ColumnSpec& categorical = *spec_.Find(column.input);
+  const GraphIds ids = Ids(categorical);
+  const std::string counts = graph_.Node(
+      NameOf(column, "one_hot"), "OneHot",
+      {ids.tensor,
+       graph_.Int32(NameOf(column, "depth"), static_cast<int32_t>(categorical.num_ids())),
+       graph_.Float(NameOf(column, "on"), 1), graph_.Float(NameOf(column, "off"), 0)},
+      {TypeAttr("T", DataType::kFloat), TypeAttr("TI", DataType::kInt64), IntAttr("axis", -1)});
+  if (!ids.list) return counts;
+  return graph_.Node(NameOf(column, "Sum"), "Sum",
+                     {counts, graph_.Int32(NameOf(column, "Sum/axis"), 1)},
+                     {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32)});
+}
+
+}  // namespace muster::model

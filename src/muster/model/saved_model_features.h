@@ -1,0 +1,82 @@
+// Feature columns as nodes of a TensorFlow graph: what features::FeatureTransform computes, in
+// TensorFlow's own ops. Used by ExportSavedModel only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "muster/features/column.h"
+#include "muster/formats/graph_def.h"
+#include "muster/model/saved_model_inputs.h"
+
+namespace muster::model {
+
+// Lookup tables of vocabulary columns, each once, whatever uses them.
+class SavedModelTables {
+ public:
+  explicit SavedModelTables(formats::GraphDefBuilder* graph) : graph_(*graph) {}
+  // The table from words (`key_type` kString or kInt64) to ids.
+  std::string Table(const features::ColumnSpec& column, formats::DataType key_type);
+  // Ops that fill the tables.
+  const std::vector<std::string>& initializers() const { return initializers_; }
+
+ private:
+  formats::GraphDefBuilder& graph_;
+  std::map<std::string, std::string> tables_;  // by column
+  std::vector<std::string> initializers_;
+};
+
+// A categorical column's ids: int64 [batch], or [batch, n] when `list`; negative: none.
+struct GraphIds {
+  std::string tensor;
+  bool list = false;
+  // For crosses: ids before those of absent values were made -1, and where values are ("": always).
+  std::string crossed;
+  std::string present;
+};
+
+class SavedModelFeatures {
+ public:
+  // All outlive this. `spec` is valid (features::Validate); `inputs` has what its columns read.
+  // `scope` goes before the names of nodes.
+  SavedModelFeatures(const features::FeatureSpec& spec, const GraphInputs& inputs,
+                     SavedModelTables* tables, std::string scope, formats::GraphDefBuilder* graph)
+      : spec_(spec), inputs_(inputs), tables_(*tables), scope_(std::move(scope)), graph_(*graph) {}
+
+  GraphIds Ids(const features::ColumnSpec& column);
+  // A numeric or indicator column: [batch, width] floats.
+  std::string Dense(const features::ColumnSpec& column);
+
+ private:
+  // "<scope>columns/<column>/<part>"
+  std::string NameOf(const features::ColumnSpec& column, std::string_view part) const;
+
+  GraphIds MakeIds(const features::ColumnSpec& column);
+  std::string Bucketized(const features::ColumnSpec& column, const GraphInput& input);
+  std::string Vocabulary(const features::ColumnSpec& column, const GraphInput& input);
+  std::string Identity(const features::ColumnSpec& column, const GraphInput& input);
+  std::string CheckedIdentity(const features::ColumnSpec& column, const GraphInput& input);
+  std::string HashBucket(const std::string& name, const GraphInput& input, int64_t buckets);
+  GraphIds Cross(const features::ColumnSpec& column);
+  struct Sparse {
+    std::string indices, values, shape;
+  };
+  // `tensor`, [batch] or [batch, n], without the places where `present` ("": everywhere) is false.
+  Sparse ToSparse(const std::string& name, std::string tensor, std::string present, bool list,
+                  formats::DataType type);
+  std::string AsMatrix(const std::string& name, const std::string& tensor, formats::DataType type);
+  std::string Numeric(const features::ColumnSpec& column);
+  std::string Indicator(const features::ColumnSpec& column);
+  std::string AsFloat(const features::ColumnSpec& column, const GraphInput& input);
+
+  const features::FeatureSpec& spec_;
+  const GraphInputs& inputs_;
+  SavedModelTables& tables_;
+  std::string scope_;
+  formats::GraphDefBuilder& graph_;
+  std::map<std::string, GraphIds> ids_;       // by column
+  std::map<std::string, std::string> dense_;  // by column
+};
+
+}  // namespace muster::model

@@ -1,0 +1,38 @@
+// The fields that a model reads as tensors of a TensorFlow graph, from raw values or from
+// serialized tf.Examples. Used by ExportSavedModel only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "muster/formats/graph_def.h"
+#include "muster/model/model_spec.h"
+
+namespace muster::model {
+
+struct GraphInput {
+  const formats::Field* field = nullptr;
+  std::string tensor;   // int64, float or string; [batch], or for a list [batch, n], padded
+  std::string present;  // bool, the same shape: a scalar is not "" or -1, a list has a value here;
+                        // "" for floats
+};
+
+struct GraphInputs {
+  std::map<std::string, GraphInput> by_field;
+  std::vector<formats::SignatureTensor> signature;  // what a caller feeds
+};
+
+// Fields that the columns of the linear and dnn parts read, in the schema's order.
+std::vector<const formats::Field*> FieldsOf(const ModelSpec& spec);
+
+// One placeholder "inputs/<field>" a field: scalars [batch], lists [batch, n] padded with "" or -1.
+GraphInputs AddRawInputs(const std::vector<const formats::Field*>& fields,
+                         formats::GraphDefBuilder* graph);
+
+// One placeholder "input_example_tensor", [batch] serialized tf.Examples, and ParseExampleV2: a
+// field without a default must be in each example, a list may be absent.
+GraphInputs AddExampleInputs(const std::vector<const formats::Field*>& fields,
+                             formats::GraphDefBuilder* graph);
+
+}  // namespace muster::model

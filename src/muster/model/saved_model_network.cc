@@ -1,0 +1,193 @@
+#include "muster/model/saved_model_network.h"
+
+#include <cmath>
+#include <vector>
+
+namespace muster::model {
+namespace {
+
+using features::ColumnKind;
+using features::ColumnSpec;
+using features::Combiner;
+using formats::BoolAttr;
+using formats::DataType;
+using formats::GraphAttr;
+using formats::IntAttr;
+using formats::TypeAttr;
+
+constexpr float kBatchNormEpsilon = 1e-3F;  // engine::native::BatchNormOptions
+
+class NetworkWriter {
+ public:
+  NetworkWriter(const ModelSpec& spec, SavedModelFeatures* features, SavedModelVariables* variables,
+                const std::string& scope, formats::GraphDefBuilder* graph)
+      : spec_(spec), features_(*features), variables_(*variables), scope_(scope), graph_(*graph) {}
+
+  std::string Linear() {
+    const std::string scope = StrCat(scope_, "linear/linear_model");
+    std::vector<std::string> parts;
+    for (const std::string& name : spec_.linear->columns) {
+      const ColumnSpec& column = *spec_.features.Find(name);
+      const std::string variable = StrCat("linear/linear_model/", name, "/weights");
+      const std::string part = StrCat(scope, "/", name, "/weighted_sum");
+      if (column.is_categorical()) {
+        const std::string table = variables_.Handle(variable, {column.num_ids(), 1});
+        parts.push_back(Combined(part, table, features_.Ids(column), Combiner::kSum));
+      } else {
+        const std::string weights = variables_.Value(variable, {Width(column), 1});
+        parts.push_back(Floats(part, "MatMul", {features_.Dense(column), weights}));
+      }
+    }
+    const std::string sum = graph_.Node(
+        StrCat(scope, "/weighted_sum_no_bias"), "AddN", parts,
+        {TypeAttr("T", DataType::kFloat), IntAttr("N", static_cast<int64_t>(parts.size()))});
+    return Floats(StrCat(scope, "/weighted_sum"), "BiasAdd",
+                  {sum, variables_.Value("linear/linear_model/bias_weights", {1})});
+  }
+
+  std::string Dnn() {
+    const DnnSpec& dnn = *spec_.dnn;
+    int64_t width = 0;
+    std::string net = InputLayer(&width);
+    if (dnn.input_batch_norm) net = BatchNorm("dnn/input_batchnorm", net, width);
+    for (size_t i = 0; i < dnn.hidden_units.size(); ++i) {
+      const std::string name = StrCat("dnn/hiddenlayer_", i);
+      net = Activated(StrCat(scope_, name), Dense(name, net, width, dnn.hidden_units[i]));
+      width = dnn.hidden_units[i];
+      if (dnn.batch_norm) net = BatchNorm(StrCat(name, "/batchnorm_", i), net, width);
+    }
+    return Dense("dnn/logits", net, width, 1);
+  }
+
+  std::string Add(const std::string& a, const std::string& b) {
+    return Floats(StrCat(scope_, "add"), "AddV2", {a, b});
+  }
+
+ private:
+  // A node whose one type attribute is T = float.
+  std::string Floats(const std::string& name, std::string_view op,
+                     std::initializer_list<std::string> inputs) {
+    return graph_.Node(name, op, inputs, {TypeAttr("T", DataType::kFloat)});
+  }
+
+  int64_t Width(const ColumnSpec& column) const {
+    if (column.kind == ColumnKind::kNumeric) return 1;
+    if (column.kind == ColumnKind::kEmbedding) return column.dimension;
+    return spec_.features.Find(column.input)->num_ids();
+  }
+
+  std::string InputLayer(int64_t* width) {
+    const std::string scope = "dnn/input_from_feature_columns/input_layer";
+    std::vector<std::string> parts;
+    for (const std::string& name : spec_.dnn->columns) {
+      const ColumnSpec& column = *spec_.features.Find(name);
+      *width += Width(column);
+      if (column.kind != ColumnKind::kEmbedding) {
+        parts.push_back(features_.Dense(column));
+        continue;
+      }
+      const ColumnSpec& categorical = *spec_.features.Find(column.input);
+      const std::string table = variables_.Handle(StrCat(scope, "/", name, "/embedding_weights"),
+                                                  {categorical.num_ids(), column.dimension});
+      parts.push_back(Combined(StrCat(scope_, scope, "/", name, "/embedding_lookup"), table,
+                               features_.Ids(categorical), column.combiner));
+    }
+    if (parts.size() == 1) return parts[0];
+    const int64_t count = static_cast<int64_t>(parts.size());
+    const std::string name = StrCat(scope_, scope, "/concat");
+    parts.push_back(graph_.Int32(StrCat(name, "/axis"), 1));
+    return graph_.Node(
+        name, "ConcatV2", parts,
+        {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32), IntAttr("N", count)});
+  }
+
+  // Rows of `table` by ids, combined over the ids of a row; zeros for a row without ids:
+  // tf.nn.safe_embedding_lookup_sparse. [batch, columns]
+  std::string Combined(const std::string& name, const std::string& table, const GraphIds& ids,
+                       Combiner combiner) {
+    const auto ints = [&](std::string_view op, int64_t operand) {
+      const std::string node = StrCat(name, "/", op);
+      return graph_.Node(node, op, {ids.tensor, graph_.Int64(StrCat(node, "/y"), operand)},
+                         {TypeAttr("T", DataType::kInt64)});
+    };
+    const std::string rows =
+        graph_.Node(StrCat(name, "/rows"), "ResourceGather", {table, ints("Maximum", 0)},
+                    {TypeAttr("dtype", DataType::kFloat), TypeAttr("Tindices", DataType::kInt64)});
+    const std::string has_id =
+        graph_.Node(StrCat(name, "/has_id"), "ExpandDims",
+                    {ints("GreaterEqual", 0), graph_.Int32(StrCat(name, "/has_id/dim"), -1)},
+                    {TypeAttr("T", DataType::kBool), TypeAttr("Tdim", DataType::kInt32)});
+    const std::string masked = Floats(StrCat(name, "/masked"), "SelectV2",
+                                      {has_id, rows, graph_.Float(StrCat(name, "/zero"), 0)});
+    if (!ids.list) return masked;
+    const std::string sum = SumOfList(StrCat(name, "/Sum"), masked);
+    if (combiner == Combiner::kSum) return sum;
+    const std::string ones =
+        graph_.Node(StrCat(name, "/ones"), "Cast", {has_id},
+                    {TypeAttr("SrcT", DataType::kBool), TypeAttr("DstT", DataType::kFloat)});
+    std::string divisor = SumOfList(StrCat(name, "/count"), ones);
+    if (combiner == Combiner::kSqrtN) divisor = Floats(StrCat(name, "/Sqrt"), "Sqrt", {divisor});
+    return Floats(StrCat(name, "/DivNoNan"), "DivNoNan", {sum, divisor});
+  }
+
+  // [batch, n, columns] to [batch, columns].
+  std::string SumOfList(const std::string& name, const std::string& values) {
+    return graph_.Node(name, "Sum", {values, graph_.Int32(StrCat(name, "/axis"), 1)},
+                       {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32)});
+  }
+
+  std::string Dense(const std::string& name, const std::string& input, int64_t width,
+                    int64_t units) {
+    const std::string product =
+        Floats(StrCat(scope_, name, "/MatMul"), "MatMul",
+               {input, variables_.Value(StrCat(name, "/kernel"), {width, units})});
+    return Floats(StrCat(scope_, name, "/BiasAdd"), "BiasAdd",
+                  {product, variables_.Value(StrCat(name, "/bias"), {units})});
+  }
+
+  std::string Activated(const std::string& scope, const std::string& input) {
+    const std::string& activation = spec_.dnn->activation;
+    if (activation == "relu") return Floats(StrCat(scope, "/Relu"), "Relu", {input});
+    if (activation == "tanh") return Floats(StrCat(scope, "/Tanh"), "Tanh", {input});
+    if (activation == "sigmoid") return Floats(StrCat(scope, "/Sigmoid"), "Sigmoid", {input});
+    return input;
+  }
+
+  // x * s + (beta - mean * s), s = gamma / sqrt(variance + epsilon), as tf.nn.batch_normalization.
+  std::string BatchNorm(const std::string& name, const std::string& input, int64_t width) {
+    const std::string scope = StrCat(scope_, name, "/batchnorm");
+    const auto variable = [&](std::string_view part) {
+      return variables_.Value(StrCat(name, "/", part), {width});
+    };
+    const std::string epsilon = graph_.Float(StrCat(scope, "/add/y"), kBatchNormEpsilon);
+    const std::string variance =
+        Floats(StrCat(scope, "/add"), "AddV2", {variable("moving_variance"), epsilon});
+    const std::string scale =
+        Floats(StrCat(scope, "/mul"), "Mul",
+               {Floats(StrCat(scope, "/Rsqrt"), "Rsqrt", {variance}), variable("gamma")});
+    const std::string shift = Floats(StrCat(scope, "/sub"), "Sub",
+                                     {variable("beta"), Floats(StrCat(scope, "/mul_2"), "Mul",
+                                                               {variable("moving_mean"), scale})});
+    return Floats(StrCat(scope, "/add_1"), "AddV2",
+                  {Floats(StrCat(scope, "/mul_1"), "Mul", {input, scale}), shift});
+  }
+
+  const ModelSpec& spec_;
+  SavedModelFeatures& features_;
+  SavedModelVariables& variables_;
+  const std::string& scope_;
+  formats::GraphDefBuilder& graph_;
+};
+
+}  // namespace
+
+std::string AddNetwork(const ModelSpec& spec, SavedModelFeatures* features,
+                       SavedModelVariables* variables, const std::string& scope,
+                       formats::GraphDefBuilder* graph) {
+  NetworkWriter network(spec, features, variables, scope, graph);
+  if (!spec.dnn) return network.Linear();
+  const std::string logits = network.Dnn();
+  return spec.linear ? network.Add(logits, network.Linear()) : logits;
+}
+
+}  // namespace muster::model

@@ -1,0 +1,20 @@
+// The linear and dnn parts of a model as nodes of a TensorFlow graph: what model.cc composes of
+// engine/native layers, for inference. Used by ExportSavedModel only.
+#pragma once
+
+#include <string>
+
+#include "muster/formats/graph_def.h"
+#include "muster/model/model_spec.h"
+#include "muster/model/saved_model_features.h"
+#include "muster/model/saved_model_variables.h"
+
+namespace muster::model {
+
+// Returns the logits, [batch, 1]. A variable that is missing or has another shape than the spec
+// says is in variables->status().
+std::string AddNetwork(const ModelSpec& spec, SavedModelFeatures* features,
+                       SavedModelVariables* variables, const std::string& scope,
+                       formats::GraphDefBuilder* graph);
+
+}  // namespace muster::model

@@ -1,0 +1,42 @@
+// Variables of a SavedModel: their nodes, and the saver that restores them. Used by
+// ExportSavedModel only.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/engine/engine.h"
+#include "muster/formats/graph_def.h"
+
+namespace muster::model {
+
+class SavedModelVariables {
+ public:
+  // Adds VarHandleOp, initializer and ReadVariableOp of each variable. Both outlive this.
+  SavedModelVariables(std::span<const engine::VariableSpec> variables,
+                      formats::GraphDefBuilder* graph);
+
+  // The resource, to gather from, and the value, to compute with, of a variable that must exist
+  // with this shape. Otherwise the first such error goes to status() and the name returned is "".
+  std::string Handle(const std::string& name, const formats::GraphShape& shape);
+  std::string Value(const std::string& name, const formats::GraphShape& shape);
+  const absl::Status& status() const { return status_; }
+
+  // Adds save/...: SaveV2 and RestoreV2 of all variables; fills in the saver and variables of
+  // *meta.
+  void AddSaver(formats::MetaGraph* meta);
+
+ private:
+  int Find(const std::string& name, const formats::GraphShape& shape);
+
+  std::span<const engine::VariableSpec> variables_;
+  formats::GraphDefBuilder& graph_;
+  std::map<std::string, int> places_;
+  std::vector<formats::GraphVariable> nodes_;
+  absl::Status status_;
+};
+
+}  // namespace muster::model
