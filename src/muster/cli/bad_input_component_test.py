@@ -1,0 +1,223 @@
+"""Bad input: a clear error, exit code 1, nothing half-written, under 64 MB."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import struct
+import subprocess
+import tempfile
+
+import pytest
+
+MEMORY_LIMIT = 64 << 20
+
+SPEC = """
+inputs: {id: int, age: {type: int, default: -1}, pay: float, job: string, y: int}
+label: y
+key: id
+columns:
+  age: {bucketized: age, boundaries: [30, 50]}
+  pay: {numeric: pay}
+  job: {hash: job, buckets: 10}
+  e: {embedding: job, dimension: 4}
+model:
+  type: wide_deep
+  linear: {columns: [age, job]}
+  dnn: {columns: [pay, e], hidden_units: [8]}
+train: {batch_size: 4}
+"""
+HEADER = "id,age,pay,job,y\n"
+GOOD = HEADER + "".join(f"{i},{20 + i},{i}.5,job{i % 3},{i % 2}\n" for i in range(40))
+
+
+class Workplace:
+    """A folder with a spec and good data, and a way to run muster in it and look at its memory."""
+
+    def __init__(self, binary: str, folder: pathlib.Path):
+        self.binary = binary
+        self.folder = folder
+        self.write("spec.yaml", SPEC)
+        self.write("good.csv", GOOD)
+
+    def write(self, name: str, content: str | bytes) -> None:
+        data = content.encode() if isinstance(content, str) else content
+        (self.folder / name).write_bytes(data)
+
+    def run(self, *arguments: str) -> tuple[int, str, int]:
+        """Exit code, stderr, peak memory in bytes."""
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                [self.binary, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=errors
+            )
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            errors.seek(0)
+            return process.returncode, errors.read().decode(), usage.ru_maxrss * 1024
+
+    def files(self) -> set[str]:
+        return {str(p.relative_to(self.folder)) for p in self.folder.rglob("*") if p.is_file()}
+
+    def fail(self, *arguments: str) -> str:
+        before = self.files()
+        code, errors, memory = self.run(*arguments)
+        assert code == 1, f"exit code {code}: {errors}"
+        assert errors.startswith("muster: "), errors
+        assert memory < MEMORY_LIMIT, f"{memory >> 20} MB"
+        made = {f for f in self.files() - before if not f.startswith("model/")}
+        assert not made, f"left behind: {made}"
+        return errors
+
+    def ok(self, *arguments: str) -> None:
+        code, errors, _ = self.run(*arguments)
+        assert code == 0, errors
+
+
+CONVERT = ("records", "from-csv", "bad.csv", "--spec", "spec.yaml", "--out", "out", "--shards", "2")
+
+
+def train(data: str, *more: str) -> tuple[str, ...]:
+    return ("train", "spec.yaml", "--train", data, "--model-dir", "model", "--quiet", *more)
+
+
+@pytest.fixture()
+def place(muster, tmp_path) -> Workplace:
+    return Workplace(muster.binary, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (HEADER + "1,30,1.5,a,1\n2,old,1.5,a,0\n", ["bad.csv:3", "'age'", "'old'"]),
+        (HEADER + "1,30,,a,1\n", ["bad.csv:2", "'pay'", "no default"]),
+        ("id,age,job,y\n1,2,a,0\n", ["bad.csv", "'pay'"]),
+        ("id,age,pey,job,y\n1,2,3,a,0\n", ["'pay'", "did you mean 'pey'"]),
+        (HEADER + "1,30,1.5,a,1\n2,30,1.5,a\n", ["bad.csv:3", "4", "5"]),
+        (HEADER + '1,30,1.5,a,1\n2,30,1.5,"a,0\n3,1,1,b,1\n', ["bad.csv:3", "quote"]),
+        ("", ["bad.csv", "empty"]),
+    ],
+    ids=["type", "missing value", "column", "misspelt column", "ragged", "quote", "empty"],
+)
+def test_bad_csv(content, words, place):
+    place.write("bad.csv", content)
+    for arguments in (CONVERT, train("bad.csv")):
+        errors = place.fail(*arguments)
+        for word in words:
+            assert word in errors, f"{word!r} is not in {errors!r}"
+
+
+def test_a_huge_unclosed_quote_takes_no_memory(place):
+    place.write("bad.csv", HEADER + '1,30,1.5,"' + "a" * (100 << 20))
+    assert "bad.csv:2" in place.fail(*CONVERT)
+
+
+@pytest.fixture()
+def shard(place) -> str:
+    place.ok("records", "from-csv", "good.csv", "--spec", "spec.yaml", "--out", "data", "--shards", "1")
+    (path,) = (place.folder / "data").glob("part-*.tfrecord")
+    return str(path.relative_to(place.folder))
+
+
+def damage(data: bytearray, how: str) -> bytearray:
+    if how == "cut":
+        return data[:-5]
+    if how == "flipped bit":
+        data[30] ^= 4
+    elif how == "length of 2^62":
+        data[0:8] = struct.pack("<Q", 1 << 62)
+    return data
+
+
+@pytest.mark.parametrize("how", ["cut", "flipped bit", "length of 2^62"])
+def test_bad_tfrecord(how, place, shard):
+    path = place.folder / shard
+    path.write_bytes(damage(bytearray(path.read_bytes()), how))
+    for arguments in (train(shard), ("records", "verify", shard), ("records", "inspect", shard)):
+        errors = place.fail(*arguments)
+        assert shard.split("/")[-1] in errors and "byte" in errors, errors
+
+
+def test_max_bad_records_skips_and_counts(place, shard, muster):
+    path = place.folder / shard
+    path.write_bytes(damage(bytearray(path.read_bytes()), "flipped bit"))
+    place.ok(*train(shard, "--max-bad-records", "1"))
+    place.write("bad.csv", GOOD + "41,x,1,a,1\n42,1,2\n")
+    assert "bad.csv:42" in place.fail(*CONVERT)
+    place.fail(*CONVERT, "--max-bad-records", "1")
+    place.ok(*CONVERT, "--max-bad-records", "2")
+    inspected = muster.json("records", "inspect", *sorted(map(str, place.folder.glob("out/part-*.tfrecord"))))
+    assert len(inspected) == 40
+
+
+def test_bad_label(place):
+    place.write("bad.csv", HEADER + "1,30,1.5,a,1\n2,30,1.5,a,2\n")
+    errors = place.fail(*train("bad.csv"))
+    assert "bad.csv:3" in errors and "'y'" in errors and "0 or 1" in errors
+
+
+def test_nan_loss_names_the_step(place):
+    spec = SPEC.replace("hidden_units: [8]", "hidden_units: [8], optimizer: {adagrad: {learning_rate: 1e30}}")
+    place.write("spec.yaml", spec)
+    errors = place.fail(*train("good.csv", "--epochs", "50"))
+    assert "at step" in errors
+
+
+def test_unknown_key(place):
+    place.write("spec.yaml", SPEC.replace("boundaries", "boundries"))
+    errors = place.fail(*train("good.csv"))
+    assert "spec.yaml:6" in errors and "'boundaries'" in errors
+
+
+def test_checkpoint_of_another_spec(place):
+    place.ok(*train("good.csv"))
+    before = place.files()
+    place.write("spec.yaml", SPEC.replace("dimension: 4", "dimension: 5"))
+    errors = place.fail(*train("good.csv"))
+    assert "another spec" in errors and "--model-dir" in errors
+    assert place.files() == before
+
+
+def test_unwritable_folder(place):
+    place.write("file", "not a folder")
+    assert "file" in place.fail(*train("good.csv")[:-3], "--model-dir", "file/model", "--quiet")
+    place.write("bad.csv", GOOD)
+    assert "file" in place.fail(*CONVERT[:5], "--out", "file/out", "--shards", "2")
+
+
+def test_missing_files(place):
+    assert "none*" in place.fail(*train("none*.csv"))
+    assert "none.yaml" in place.fail("train", "none.yaml", "--train", "good.csv", "--model-dir", "m")
+    assert "muster train" in place.fail("evaluate", "--model-dir", "m", "--data", "good.csv")
+
+
+@pytest.fixture()
+def small_disk(tmp_path):
+    """A file system of 64 KiB, where this machine lets the test mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "muster-test", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("may not mount a tmpfs; the unit tests make full disks in memory")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_full_disk(place, small_disk):
+    rows = "".join(f"{i},30,1.5,job{i % 100},{i % 2}\n" for i in range(5000))
+    place.write("bad.csv", HEADER + rows)
+    place.write("good.csv", HEADER + rows)
+    place.write("spec.yaml", SPEC.replace("buckets: 10", "buckets: 5000"))
+    for arguments in (
+        (*CONVERT[:5], "--out", "disk/out", "--shards", "2"),
+        ("train", "spec.yaml", "--train", "good.csv", "--model-dir", "disk/model", "--quiet"),
+    ):
+        errors = place.fail(*arguments) if "out" in arguments[6] else place.run(*arguments)[1]
+        assert "No space left" in errors and "disk/" in errors
+    assert not list(small_disk.rglob("*.tfrecord"))
+    assert not list(small_disk.rglob("model.ckpt-*.index"))
+
+
+def test_wrong_use_is_exit_code_two(place):
+    assert place.run("train")[0] == 2
+    assert place.run("train", "spec.yaml", "--train", "good.csv", "--model-dir", "m", "--epoch", "1")[0] == 2
+    assert place.run()[0] == 2

@@ -1,0 +1,245 @@
+#include "muster/train/estimator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "muster/base/random.h"
+#include "muster/io/memory_file_system.h"
+
+namespace muster::train {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::string_view kSpec = R"(
+inputs: {id: int, x: float, color: string, y: int}
+label: y
+key: id
+columns:
+  x: {numeric: x}
+  color: {vocabulary: color, words: [red, green, blue]}
+  color_hash: {hash: color, buckets: 10}
+  e: {embedding: color_hash, dimension: 4}
+model:
+  type: wide_deep
+  linear: {columns: [color], optimizer: {ftrl: {learning_rate: 0.1}}}
+  dnn: {columns: [x, e], hidden_units: [8], dropout: 0.2, batch_norm: true}
+train: {batch_size: 16, epochs: 3, seed: 5}
+)";
+
+class EstimatorTest : public testing::Test {
+ protected:
+  EstimatorTest() : files_(io::NewMemoryFileSystem()) { Write("train.csv", Csv(300)); }
+
+  void Write(const std::string& path, const std::string& text) {
+    ASSERT_TRUE(io::WriteFileAtomically(*files_, path, text).ok());
+  }
+
+  // Rows whose label follows x and color.
+  static std::string Csv(int rows) {
+    static constexpr const char* kColors[] = {"red", "green", "blue"};
+    RandomStream random(1, RandomPurpose::kSampleData, 0);
+    std::string csv = "id,x,color,y\n";
+    for (int i = 0; i < rows; ++i) {
+      const double x = random.Normal();
+      const uint64_t color = random.Below(3);
+      const double logit = 2 * x + (color == 0 ? 1.5 : -1);
+      const bool y = random.UniformDouble() < 1 / (1 + std::exp(-logit));
+      csv += StrCat(i, ",", x, ",", kColors[color], ",", y ? 1 : 0, "\n");
+    }
+    return csv;
+  }
+
+  std::unique_ptr<Estimator> NewEstimator(std::string_view yaml, const std::string& folder,
+                                          int threads = 1) {
+    auto spec = model::ParseModelSpec(*files_, yaml, "spec.yaml");
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    RunConfig config;
+    config.model_dir = folder;
+    config.seed = spec->train.seed;
+    config.threads = threads;
+    auto estimator = Estimator::Create(*files_, clock_, *spec, config);
+    EXPECT_TRUE(estimator.ok()) << estimator.status();
+    return std::move(*estimator);
+  }
+
+  static TrainSpec Training(const std::string& data = "train.csv") {
+    TrainSpec spec;
+    spec.input.source.patterns = {data};
+    spec.input.reader.batch_size = 16;
+    spec.input.reader.shuffle = true;
+    spec.input.reader.seed = 5;
+    spec.input.reader.epochs = 3;
+    return spec;
+  }
+
+  absl::StatusOr<TrainResult> Train(const std::string& folder, const TrainSpec& spec,
+                                    std::string_view yaml = kSpec, int threads = 1) {
+    Progress progress(ProgressStyle::kNone, 2, clock_);
+    return NewEstimator(yaml, folder, threads)->Train(spec, progress, never_);
+  }
+
+  // All tensors of the newest checkpoint, as bytes.
+  std::map<std::string, std::string> Weights(const std::string& folder) {
+    const auto prefix = checkpoint::Latest(*files_, folder);
+    EXPECT_TRUE(prefix.ok()) << prefix.status();
+    const auto bundle = formats::BundleReader::Open(*files_, *prefix);
+    EXPECT_TRUE(bundle.ok()) << bundle.status();
+    std::map<std::string, std::string> weights;
+    for (const auto& [name, info] : (*bundle)->tensors()) {
+      if (info.type == formats::DataType::kString) continue;
+      std::string bytes(info.bytes, '\0');
+      EXPECT_TRUE((*bundle)->Read(name, {bytes.data(), bytes.size()}).ok()) << name;
+      weights[name] = bytes;
+    }
+    return weights;
+  }
+
+  std::unique_ptr<io::FileSystem> files_;
+  FakeClock clock_;
+  std::atomic<bool> never_{false};
+};
+
+TEST_F(EstimatorTest, LearnsWhatIsThere) {
+  const auto result = Train("model", Training());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->step, 3 * 19);
+  EXPECT_EQ(result->examples, 900u);
+  EvalSpec eval;
+  eval.input.source.patterns = {"train.csv"};
+  Progress progress(ProgressStyle::kNone, 2, clock_);
+  const auto scores = NewEstimator(kSpec, "model")->Evaluate(eval, progress);
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  std::map<std::string, double> metrics(scores->metrics.begin(), scores->metrics.end());
+  EXPECT_GT(metrics["auc"], 0.85);
+  EXPECT_EQ(metrics["global_step"], 57);
+  EXPECT_EQ(scores->examples, 300u);
+  const auto events = files_->List("model/eval");
+  ASSERT_TRUE(events.ok());
+  EXPECT_THAT(events->at(0), HasSubstr("tfevents"));
+}
+
+TEST_F(EstimatorTest, ResumesToTheSameBytesFromAnyStep) {
+  ASSERT_TRUE(Train("whole", Training()).ok());
+  const auto whole = Weights("whole");
+  for (const int cut : {1, 7, 19, 20, 38, 56}) {
+    const std::string folder = StrCat("cut", cut);
+    TrainSpec first = Training();
+    first.max_steps = cut;
+    const auto stopped = Train(folder, first);
+    ASSERT_TRUE(stopped.ok()) << stopped.status();
+    EXPECT_EQ(stopped->step, cut);
+    const auto resumed = Train(folder, Training());
+    ASSERT_TRUE(resumed.ok()) << resumed.status();
+    EXPECT_EQ(resumed->first_step, cut);
+    EXPECT_EQ(Weights(folder), whole) << "cut at step " << cut;
+  }
+}
+
+TEST_F(EstimatorTest, SameThreadsSameBytes) {
+  for (const int threads : {2, 3}) {
+    ASSERT_TRUE(Train(StrCat("a", threads), Training(), kSpec, threads).ok());
+    ASSERT_TRUE(Train(StrCat("b", threads), Training(), kSpec, threads).ok());
+    EXPECT_EQ(Weights(StrCat("a", threads)), Weights(StrCat("b", threads)));
+  }
+}
+
+TEST_F(EstimatorTest, StopsOnRequestAndSaves) {
+  const std::atomic<bool> stop{true};
+  Progress progress(ProgressStyle::kNone, 2, clock_);
+  const auto result = NewEstimator(kSpec, "model")->Train(Training(), progress, stop);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_EQ(result->step, 0);
+  EXPECT_TRUE(checkpoint::Latest(*files_, "model").ok());
+}
+
+TEST_F(EstimatorTest, NothingToDoSaysSo) {
+  ASSERT_TRUE(Train("model", Training()).ok());
+  const auto again = Train("model", Training());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->examples, 0u);
+  EXPECT_EQ(again->step, 57);
+}
+
+TEST_F(EstimatorTest, RefusesAnotherSpecAndOtherData) {
+  TrainSpec first = Training();
+  first.max_steps = 5;
+  ASSERT_TRUE(Train("model", first).ok());
+  std::string other(kSpec);
+  other.replace(other.find("dimension: 4"), 12, "dimension: 8");
+  const auto spec_differs = Train("model", Training(), other);
+  EXPECT_TRUE(absl::IsFailedPrecondition(spec_differs.status()));
+  EXPECT_THAT(std::string(spec_differs.status().message()),
+              testing::AllOf(HasSubstr("another spec"), HasSubstr("\"dimension\": 8")));
+  Write("other.csv", Csv(100));
+  const auto data_differs = Train("model", Training("other.csv"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(data_differs.status())) << data_differs.status();
+  TrainSpec fresh = Training("other.csv");
+  fresh.fresh_data = true;
+  const auto result = Train("model", fresh);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->examples, 300u);
+}
+
+TEST_F(EstimatorTest, NamesABadLabelOrSkipsIt) {
+  Write("bad.csv", "id,x,color,y\n1,0.5,red,1\n2,0.5,red,7\n3,0.5,blue,0\n");
+  const auto bad = Train("model", Training("bad.csv"));
+  EXPECT_TRUE(absl::IsInvalidArgument(bad.status()));
+  EXPECT_THAT(std::string(bad.status().message()),
+              testing::AllOf(HasSubstr("bad.csv:3"), HasSubstr("label 'y'"), HasSubstr("7")));
+  TrainSpec lenient = Training("bad.csv");
+  lenient.input.reader.max_bad_records = 10;
+  lenient.input.reader.epochs = 1;
+  const auto result = Train("model2", lenient);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->examples, 2u);
+  EXPECT_EQ(result->bad_records, 1u);
+}
+
+TEST_F(EstimatorTest, NamesTheStepOfANanLoss) {
+  std::string wild(kSpec);
+  wild.replace(wild.find("hidden_units: [8]"), 17,
+               "hidden_units: [8], optimizer: {adagrad: {learning_rate: 1e30}}");
+  const auto result = Train("model", Training(), wild);
+  EXPECT_TRUE(absl::IsFailedPrecondition(result.status())) << result.status();
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("at step "));
+}
+
+TEST_F(EstimatorTest, PredictsInOrderWithKeysAndWithoutLabels) {
+  ASSERT_TRUE(Train("model", Training()).ok());
+  Write("rows.csv", "color,id,x\nred,70,3\nblue,5,-3\ngreen,6,0\n");
+  InputSpec input;
+  input.source.patterns = {"rows.csv"};
+  input.reader.batch_size = 2;
+  input.with_labels = false;
+  input.with_keys = true;
+  std::vector<std::string> keys;
+  std::vector<float> logits;
+  Progress progress(ProgressStyle::kNone, 2, clock_);
+  const auto count = NewEstimator(kSpec, "model")
+                         ->Predict(
+                             input,
+                             [&](const InputBatch& batch, std::span<const float> values) {
+                               keys.insert(keys.end(), batch.keys.begin(), batch.keys.end());
+                               logits.insert(logits.end(), values.begin(), values.end());
+                               return absl::OkStatus();
+                             },
+                             progress);
+  ASSERT_TRUE(count.ok()) << count.status();
+  EXPECT_THAT(keys, testing::ElementsAre("70", "5", "6"));
+  ASSERT_EQ(logits.size(), 3u);
+  EXPECT_GT(logits[0], logits[2]);
+  EXPECT_GT(logits[2], logits[1]);
+}
+
+TEST_F(EstimatorTest, WithoutAModelSaysWhatToDo) {
+  const auto spec = LoadModelDir(*files_, "nowhere");
+  EXPECT_THAT(std::string(spec.status().message()), HasSubstr("muster train"));
+}
+
+}  // namespace
+}  // namespace muster::train
