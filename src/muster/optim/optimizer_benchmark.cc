@@ -1,0 +1,65 @@
+// Updates of tables as a step at batch 40 makes them. `per_sample` is the time of a sample's share.
+#include <benchmark/benchmark.h>
+
+#include "muster/base/random.h"
+#include "muster/optim/optimizer.h"
+
+namespace muster::optim {
+namespace {
+
+using Kind = OptimizerSpec::Kind;
+
+constexpr int64_t kTableRows = 100000;
+constexpr int64_t kBatch = 40;
+constexpr int kBatches = 64;
+
+// Distinct rows, `count` of them.
+std::vector<int32_t> DistinctRows(RandomStream& random, int64_t count) {
+  std::vector<bool> taken(kTableRows);
+  std::vector<int32_t> rows;
+  while (static_cast<int64_t>(rows.size()) < count) {
+    const auto row = static_cast<int32_t>(random.Below(kTableRows));
+    if (!taken[row]) rows.push_back(row);
+    taken[row] = true;
+  }
+  return rows;
+}
+
+void UpdateTable(benchmark::State& state, Kind kind, double power, int64_t cols, int64_t ids) {
+  OptimizerSpec spec;
+  spec.kind = kind;
+  spec.learning_rate_power = power;
+  spec.lazy = true;
+  const auto optimizer = *NewOptimizer(spec);
+  std::vector<float> table(kTableRows * cols, 0.1f);
+  std::vector<std::vector<float>> slots;
+  std::vector<float*> pointers;
+  for (const SlotSpec& slot : optimizer->slots()) {
+    slots.emplace_back(table.size(), slot.initial_value);
+  }
+  for (auto& slot : slots) pointers.push_back(slot.data());
+  RandomStream random(1, RandomPurpose::kSampleData, 0);
+  std::vector<std::vector<int32_t>> rows;
+  for (int i = 0; i < kBatches; ++i) rows.push_back(DistinctRows(random, kBatch * ids));
+  std::vector<float> gradient(kBatch * ids * cols);
+  for (float& g : gradient) g = random.Uniform() - 0.5f;
+  int64_t step = 0;
+  for (auto _ : state) {
+    optimizer->ApplyRows(table, cols, pointers, rows[step % kBatches], gradient, step);
+    ++step;
+  }
+  state.counters["per_sample"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * kBatch),
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
+// The wide side: 12 ids a sample, one weight each.
+BENCHMARK_CAPTURE(UpdateTable, ftrl_12_ids, Kind::kFtrl, -0.5, 1, 12);
+BENCHMARK_CAPTURE(UpdateTable, ftrl_power_12_ids, Kind::kFtrl, -0.7, 1, 12);
+// The deep side: 8 embeddings of 8 and of 16.
+BENCHMARK_CAPTURE(UpdateTable, adagrad_8_embeddings_of_8, Kind::kAdagrad, -0.5, 8, 8);
+BENCHMARK_CAPTURE(UpdateTable, adagrad_8_embeddings_of_16, Kind::kAdagrad, -0.5, 16, 8);
+BENCHMARK_CAPTURE(UpdateTable, lazy_adam_8_embeddings_of_8, Kind::kAdam, -0.5, 8, 8);
+
+}  // namespace
+}  // namespace muster::optim

@@ -1,0 +1,184 @@
+// Our updates against those of TensorFlow's kernels, which make_test_vectors.py ran.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "muster/optim/optimizer.h"
+
+namespace muster::optim {
+namespace {
+
+constexpr int kSteps = 100;
+constexpr int kIdsAStep = 6;
+constexpr double kTolerance = 1e-6;
+// Of FTRL by pow(): there TensorFlow's dense and sparse kernels differ by 2e-5 from one another.
+constexpr double kPowTolerance = 5e-6;
+
+// As Numbers in make_test_vectors.py.
+class Numbers {
+ public:
+  uint32_t Next() {
+    state_ = state_ * 1664525u + 1013904223u;
+    return state_ >> 8;
+  }
+  std::vector<float> Floats(int64_t count) {
+    std::vector<float> values(count);
+    for (float& value : values) value = static_cast<float>(Next() * 0x1p-24 - 0.5);
+    return values;
+  }
+  std::vector<int32_t> Ids(int64_t rows) {
+    std::vector<int32_t> ids(kIdsAStep);
+    for (int32_t& id : ids) id = static_cast<int32_t>(Next() % rows);
+    return ids;
+  }
+
+ private:
+  uint32_t state_ = 12345;
+};
+
+struct VectorCase {
+  std::string name;
+  OptimizerSpec spec;
+  int64_t rows = 0, cols = 0;
+  std::map<std::pair<int, std::string>, std::vector<float>> arrays;  // by step and name
+};
+
+OptimizerSpec ParseFields(std::istringstream& words) {
+  const std::map<std::string, double OptimizerSpec::*> fields = {
+      {"learning_rate", &OptimizerSpec::learning_rate},
+      {"initial_accumulator", &OptimizerSpec::initial_accumulator},
+      {"epsilon", &OptimizerSpec::epsilon},
+      {"l1", &OptimizerSpec::l1},
+      {"l2", &OptimizerSpec::l2},
+      {"l2_shrinkage", &OptimizerSpec::l2_shrinkage},
+      {"learning_rate_power", &OptimizerSpec::learning_rate_power},
+      {"beta", &OptimizerSpec::beta},
+      {"beta1", &OptimizerSpec::beta1},
+      {"beta2", &OptimizerSpec::beta2},
+  };
+  using Kind = OptimizerSpec::Kind;
+  OptimizerSpec spec;
+  std::string word;
+  while (words >> word) {
+    const std::string key = word.substr(0, word.find('='));
+    const std::string value = word.substr(word.find('=') + 1);
+    if (key != "kind") {
+      spec.*fields.at(key) = std::stod(value);
+      continue;
+    }
+    for (const Kind kind : {Kind::kFtrl, Kind::kAdagrad, Kind::kAdam}) {
+      if (OptimizerName(kind) == value) spec.kind = kind;
+    }
+  }
+  return spec;
+}
+
+std::vector<VectorCase> CommittedVectors() {
+  std::ifstream file(MUSTER_TESTDATA "/updates.txt");
+  std::vector<VectorCase> cases;
+  VectorCase current;
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    std::string first;
+    words >> first;
+    if (first == "spec") {
+      words >> current.name;
+      current.spec = ParseFields(words);
+    } else if (first == "case") {
+      words >> current.rows >> current.cols;
+      cases.push_back(current);
+    } else {
+      std::string array;
+      words >> array;
+      auto& values = cases.back().arrays[{std::stoi(first), array}];
+      for (float value; words >> value;) values.push_back(value);
+    }
+  }
+  return cases;
+}
+
+// The sum of the gradients of each distinct id, in order of first appearance.
+void SumDuplicates(int64_t cols, std::vector<int32_t>* ids, std::vector<float>* gradient) {
+  std::vector<int32_t> distinct;
+  std::vector<float> sums;
+  for (size_t i = 0; i < ids->size(); ++i) {
+    const auto found = std::find(distinct.begin(), distinct.end(), (*ids)[i]);
+    const size_t at = found - distinct.begin();
+    if (found == distinct.end()) {
+      distinct.push_back((*ids)[i]);
+      sums.resize(sums.size() + cols);
+    }
+    for (int64_t j = 0; j < cols; ++j) sums[at * cols + j] += (*gradient)[i * cols + j];
+  }
+  *ids = std::move(distinct);
+  *gradient = std::move(sums);
+}
+
+// A variable and its slots.
+struct State {
+  State(const Optimizer& optimizer, std::vector<float> initial) : weights(std::move(initial)) {
+    for (const SlotSpec& slot : optimizer.slots()) {
+      slots.emplace_back(weights.size(), slot.initial_value);
+      names.push_back(slot.name);
+    }
+    for (auto& slot : slots) pointers.push_back(slot.data());
+  }
+  std::vector<float> weights;
+  std::vector<std::vector<float>> slots;
+  std::vector<std::string> names;
+  std::vector<float*> pointers;
+};
+
+// The largest error relative to the value, or to a hundredth of the array's largest: where a weight
+// passes through 0, rounding of the terms that cancel is what is left of it.
+double LargestError(std::span<const float> ours, std::span<const float> theirs) {
+  double largest = 0, error = 0;
+  for (const float x : theirs) largest = std::max<double>(largest, std::fabs(x));
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const double difference = std::fabs(double{ours[i]} - double{theirs[i]});
+    if (difference == 0) continue;
+    error = std::max(error, difference / std::max<double>(std::fabs(theirs[i]), largest / 100));
+  }
+  return error;
+}
+
+TEST(OptimizerVectorsTest, AgreesWithTensorFlowsKernels) {
+  const std::vector<VectorCase> cases = CommittedVectors();
+  ASSERT_EQ(cases.size(), 27u);
+  for (const VectorCase& one : cases) {
+    const auto optimizer = NewOptimizer(one.spec);
+    ASSERT_TRUE(optimizer.ok()) << one.name << ": " << optimizer.status();
+    const bool is_pow = one.spec.learning_rate_power != -0.5 && one.spec.learning_rate_power != 0;
+    Numbers numbers;
+    State state(**optimizer, numbers.Floats(std::max<int64_t>(one.rows, 1) * one.cols));
+    for (int step = 0; step < kSteps; ++step) {
+      if (one.rows == 0) {
+        (*optimizer)->ApplyDense(state.weights, state.pointers, numbers.Floats(one.cols), step);
+      } else {
+        std::vector<int32_t> ids = numbers.Ids(one.rows);
+        std::vector<float> gradient = numbers.Floats(kIdsAStep * one.cols);
+        SumDuplicates(one.cols, &ids, &gradient);
+        (*optimizer)->ApplyRows(state.weights, one.cols, state.pointers, ids, gradient, step);
+      }
+      if (!one.arrays.contains({step + 1, "weights"})) continue;
+      for (size_t k = 0; k <= state.slots.size(); ++k) {
+        const std::string name = k == 0 ? "weights" : state.names[k - 1];
+        const std::vector<float>& ours = k == 0 ? state.weights : state.slots[k - 1];
+        const std::vector<float>& theirs = one.arrays.at({step + 1, name});
+        ASSERT_EQ(ours.size(), theirs.size());
+        EXPECT_LE(LargestError(ours, theirs), is_pow ? kPowTolerance : kTolerance)
+            << one.name << " " << one.rows << " x " << one.cols << " " << name << " step "
+            << step + 1;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::optim
