@@ -10,7 +10,7 @@ namespace {
 
 uint32_t ExtendCrcByLength(uint32_t crc, uint64_t length) {
   std::string bytes;
-  PutFixed64(&bytes, length);
+  AppendFixed64(&bytes, length);
   if (length <= UINT32_MAX) bytes.resize(sizeof(uint32_t));
   return ExtendCrc32c(crc, bytes);
 }
@@ -26,11 +26,11 @@ std::string BundleDataPath(const std::string& prefix, int shard, int shards) {
 EncodedStrings EncodeStrings(std::span<const std::string> values) {
   EncodedStrings out;
   for (const std::string& value : values) {
-    PutVarint(&out.bytes, value.size());
+    AppendVarint(&out.bytes, value.size());
     out.crc = ExtendCrcByLength(out.crc, value.size());
   }
   std::string lengths_crc;
-  PutFixed32(&lengths_crc, MaskCrc(out.crc));
+  AppendFixed32(&lengths_crc, MaskCrc(out.crc));
   out.crc = ExtendCrc32c(out.crc, lengths_crc);
   out.bytes.append(lengths_crc);
   for (const std::string& value : values) {
@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<std::string>> DecodeStrings(std::string_view bytes, u
   uint64_t total = 0;
   *crc = 0;
   for (uint64_t& length : lengths) {
-    if (!GetVarint(&bytes, &length) || length > all_bytes || (total += length) > all_bytes) {
+    if (!TakeVarint(&bytes, &length) || length > all_bytes || (total += length) > all_bytes) {
       return absl::DataLossError("the lengths of its strings reach beyond the tensor");
     }
     *crc = ExtendCrcByLength(*crc, length);

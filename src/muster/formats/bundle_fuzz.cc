@@ -17,7 +17,7 @@ constexpr uint64_t kDataBytes = 64;
 void AddBlock(std::string* file, std::string block) {
   block.push_back('\0');
   file->append(block);
-  PutFixed32(file, MaskedCrc32c(block));
+  AppendFixed32(file, MaskedCrc32c(block));
 }
 
 // A table with one data block of these contents.
@@ -25,24 +25,24 @@ std::string Wrap(std::string_view contents) {
   std::string file;
   AddBlock(&file, std::string(contents));
   std::string handle;
-  PutVarint(&handle, 0);
-  PutVarint(&handle, contents.size());
+  AppendVarint(&handle, 0);
+  AppendVarint(&handle, contents.size());
   std::string index;
-  PutVarint(&index, 0);
-  PutVarint(&index, 1);
-  PutVarint(&index, handle.size());
+  AppendVarint(&index, 0);
+  AppendVarint(&index, 1);
+  AppendVarint(&index, handle.size());
   index += "z" + handle;
-  PutFixed32(&index, 0);
-  PutFixed32(&index, 1);
+  AppendFixed32(&index, 0);
+  AppendFixed32(&index, 1);
   std::string footer;
-  PutVarint(&footer, 0);
-  PutVarint(&footer, 0);
-  PutVarint(&footer, file.size());
-  PutVarint(&footer, index.size());
+  AppendVarint(&footer, 0);
+  AppendVarint(&footer, 0);
+  AppendVarint(&footer, file.size());
+  AppendVarint(&footer, index.size());
   footer.resize(40, '\0');
   AddBlock(&file, index);
   file += footer;
-  PutFixed64(&file, 0xdb4775248b80fb57);
+  AppendFixed64(&file, 0xdb4775248b80fb57);
   return file;
 }
 

@@ -19,8 +19,8 @@ constexpr char kSnappy = 1;
 
 std::string EncodeHandle(uint64_t offset, uint64_t size) {
   std::string handle;
-  PutVarint(&handle, offset);
-  PutVarint(&handle, size);
+  AppendVarint(&handle, offset);
+  AppendVarint(&handle, size);
   return handle;
 }
 
@@ -67,8 +67,8 @@ class TableWalker {
     }
     std::string_view handles = bytes_.substr(footer, kHandlesBytes);
     uint64_t meta_offset, meta_size, index_offset, index_size;
-    if (!GetVarint(&handles, &meta_offset) || !GetVarint(&handles, &meta_size) ||
-        !GetVarint(&handles, &index_offset) || !GetVarint(&handles, &index_size)) {
+    if (!TakeVarint(&handles, &meta_offset) || !TakeVarint(&handles, &meta_size) ||
+        !TakeVarint(&handles, &index_offset) || !TakeVarint(&handles, &index_size)) {
       return Broken(footer, "the footer's block positions cannot be read");
     }
     MUSTER_ASSIGN_OR_RETURN(const std::string_view index, Block(index_offset, index_size, footer));
@@ -85,7 +85,7 @@ class TableWalker {
   absl::Status WalkDataBlock(std::string_view handle, uint64_t index_offset, uint64_t limit,
                              const Visit& visit) {
     uint64_t offset, size;
-    if (!GetVarint(&handle, &offset) || !GetVarint(&handle, &size)) {
+    if (!TakeVarint(&handle, &offset) || !TakeVarint(&handle, &size)) {
       return Broken(index_offset, "the position of a data block cannot be read");
     }
     MUSTER_ASSIGN_OR_RETURN(const std::string_view block, Block(offset, size, limit));
@@ -126,8 +126,8 @@ class TableWalker {
     std::string key;
     while (!rest.empty()) {
       uint64_t shared, unshared, value_size;
-      if (!GetVarint(&rest, &shared) || !GetVarint(&rest, &unshared) ||
-          !GetVarint(&rest, &value_size) || shared > key.size() || unshared > rest.size() ||
+      if (!TakeVarint(&rest, &shared) || !TakeVarint(&rest, &unshared) ||
+          !TakeVarint(&rest, &value_size) || shared > key.size() || unshared > rest.size() ||
           value_size > rest.size() - unshared) {
         return Broken(offset, "an entry's lengths do not fit its block");
       }
@@ -161,9 +161,9 @@ void TableBuilder::Block::Add(std::string_view key, std::string_view value) {
     restarts_.push_back(static_cast<uint32_t>(bytes_.size()));
     since_restart_ = 0;
   }
-  PutVarint(&bytes_, shared);
-  PutVarint(&bytes_, key.size() - shared);
-  PutVarint(&bytes_, value.size());
+  AppendVarint(&bytes_, shared);
+  AppendVarint(&bytes_, key.size() - shared);
+  AppendVarint(&bytes_, value.size());
   bytes_.append(key.substr(shared));
   bytes_.append(value);
   last_key_.assign(key);
@@ -172,8 +172,8 @@ void TableBuilder::Block::Add(std::string_view key, std::string_view value) {
 
 std::string TableBuilder::Block::Finish() {
   std::string block = std::move(bytes_);
-  for (const uint32_t restart : restarts_) PutFixed32(&block, restart);
-  PutFixed32(&block, static_cast<uint32_t>(restarts_.size()));
+  for (const uint32_t restart : restarts_) AppendFixed32(&block, restart);
+  AppendFixed32(&block, static_cast<uint32_t>(restarts_.size()));
   *this = Block(restart_interval_);
   return block;
 }
@@ -198,7 +198,7 @@ std::string TableBuilder::Write(Block& block) {
   contents.push_back(kUncompressed);
   const uint32_t checksum = MaskedCrc32c(contents);
   file_.append(contents);
-  PutFixed32(&file_, checksum);
+  AppendFixed32(&file_, checksum);
   return handle;
 }
 
@@ -214,7 +214,7 @@ std::string TableBuilder::Finish() {
   handles += Write(index_);
   handles.resize(kHandlesBytes, '\0');
   file_.append(handles);
-  PutFixed64(&file_, kTableMagic);
+  AppendFixed64(&file_, kTableMagic);
   return std::move(file_);
 }
 

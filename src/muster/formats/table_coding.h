@@ -9,13 +9,13 @@
 
 namespace muster::formats {
 
-inline void PutVarint(std::string* out, uint64_t value) {
+inline void AppendVarint(std::string* out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) out->push_back(static_cast<char>(value | 0x80));
   out->push_back(static_cast<char>(value));
 }
 
 // Takes a varint of at most 10 bytes off the front of `*in`; false when there is none.
-inline bool GetVarint(std::string_view* in, uint64_t* value) {
+inline bool TakeVarint(std::string_view* in, uint64_t* value) {
   uint64_t result = 0;
   for (size_t i = 0; i < 10 && i < in->size(); ++i) {
     const auto byte = static_cast<uint8_t>((*in)[i]);
@@ -30,12 +30,12 @@ inline bool GetVarint(std::string_view* in, uint64_t* value) {
 }
 
 template <typename Number>
-void PutLittleEndian(std::string* out, Number value) {
+void AppendLittleEndian(std::string* out, Number value) {
   static_assert(std::endian::native == std::endian::little);
   out->append(reinterpret_cast<const char*>(&value), sizeof value);
 }
-inline void PutFixed32(std::string* out, uint32_t value) { PutLittleEndian(out, value); }
-inline void PutFixed64(std::string* out, uint64_t value) { PutLittleEndian(out, value); }
+inline void AppendFixed32(std::string* out, uint32_t value) { AppendLittleEndian(out, value); }
+inline void AppendFixed64(std::string* out, uint64_t value) { AppendLittleEndian(out, value); }
 
 template <typename Number>
 Number GetLittleEndian(const char* in) {

@@ -119,23 +119,23 @@ TEST(TableCodingTest, VarintsOfEveryLength) {
   for (int bits = 0; bits < 64; ++bits) {
     const uint64_t value = (uint64_t{1} << bits) + (bits > 3 ? 5 : 0);
     std::string bytes;
-    PutVarint(&bytes, value);
+    AppendVarint(&bytes, value);
     EXPECT_EQ(bytes.size(), static_cast<size_t>(bits / 7 + 1));
     for (size_t cut = 0; cut < bytes.size(); ++cut) {
       std::string_view in = std::string_view(bytes).substr(0, cut);
       uint64_t out;
-      EXPECT_FALSE(GetVarint(&in, &out));
+      EXPECT_FALSE(TakeVarint(&in, &out));
     }
     bytes += "rest";
     std::string_view in = bytes;
     uint64_t out = 0;
-    ASSERT_TRUE(GetVarint(&in, &out));
+    ASSERT_TRUE(TakeVarint(&in, &out));
     EXPECT_EQ(out, value);
     EXPECT_EQ(in, "rest");
   }
   std::string_view endless = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
   uint64_t out;
-  EXPECT_FALSE(GetVarint(&endless, &out));
+  EXPECT_FALSE(TakeVarint(&endless, &out));
 }
 
 }  // namespace

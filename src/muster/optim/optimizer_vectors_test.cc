@@ -61,7 +61,6 @@ OptimizerSpec ParseFields(std::istringstream& words) {
       {"beta1", &OptimizerSpec::beta1},
       {"beta2", &OptimizerSpec::beta2},
   };
-  using Kind = OptimizerSpec::Kind;
   OptimizerSpec spec;
   std::string word;
   while (words >> word) {
@@ -71,7 +70,8 @@ OptimizerSpec ParseFields(std::istringstream& words) {
       spec.*fields.at(key) = std::stod(value);
       continue;
     }
-    for (const Kind kind : {Kind::kFtrl, Kind::kAdagrad, Kind::kAdam}) {
+    for (const auto kind :
+         {OptimizerSpec::Kind::kFtrl, OptimizerSpec::Kind::kAdagrad, OptimizerSpec::Kind::kAdam}) {
       if (OptimizerName(kind) == value) spec.kind = kind;
     }
   }
