@@ -53,6 +53,10 @@ struct Kernels {
                     const float* g, const FtrlRule& rule);
   void (*adam_rows)(float* w, float* m, float* v, size_t cols, const int32_t* rows, size_t count,
                     const float* g, const AdamRule& rule);
+
+  size_t (*gemm_workspace)(const GemmCall& call);  // floats
+  void (*gemm)(const GemmCall& call, float* workspace);
+  void (*column_sums)(const float* x, int rows, int cols, int64_t ld, bool accumulate, float* sums);
 };
 
 // What this processor can run, best first; never empty.

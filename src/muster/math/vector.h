@@ -32,6 +32,12 @@ inline double SumOfMagnitudes(const float* x, size_t n) {
   return ActiveKernels().sum_of_magnitudes(x, n);
 }
 
+// sums[j] = sum over rows of x[i * ld + j], or += .
+inline void ColumnSums(const float* x, int rows, int cols, int64_t ld, bool accumulate,
+                       float* sums) {
+  ActiveKernels().column_sums(x, rows, cols, ld, accumulate, sums);
+}
+
 // ApplyAdagradV2: acc += g^2; w -= (g * lr) / (sqrt(acc) + epsilon).
 inline void AdagradUpdate(float* w, float* acc, const float* g, size_t n, const AdagradRule& rule) {
   ActiveKernels().adagrad(w, acc, g, n, rule);

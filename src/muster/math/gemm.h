@@ -1,0 +1,55 @@
+// Gemm: products of small and medium float matrices on one thread, with what a layer does to its
+// output (bias, relu, a mask) done while the result is still in registers.
+//
+// Every element of C is one chain of fused multiply-adds over k, in blocks of fixed length, that
+// depends on k only: not on the row it stands in, the number of rows, or any alignment.
+// Method: Goto, van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "muster/math/kernels.h"
+
+namespace muster::math {
+
+// C[m,n] = A[m,k] B[k,n], or += . Element (i, p) of A lies at a[i * a_row + p * a_col]; a
+// row-major matrix has a_col = 1, a transposed one a_row = 1. B is row-major with ldb floats a
+// row, or with b_transposed an [n,k] matrix. C must not overlap A or B.
+struct GemmCall {
+  int m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  int64_t a_row = 0, a_col = 1;
+  const float* b = nullptr;
+  int64_t ldb = 0;
+  bool b_transposed = false;
+  float* c = nullptr;
+  int64_t ldc = 0;
+  bool accumulate = false;
+  const float* bias = nullptr;  // [n], added to every row
+  bool relu = false;            // then max(., 0)
+  const float* mask = nullptr;  // [m,n]: then 0 where mask <= 0
+  int64_t ldmask = 0;
+};
+
+// Memory for packed blocks. One for each thread; grows to the largest call.
+class GemmWorkspace {
+ public:
+  // 64-byte aligned; valid until the next call.
+  float* Reserve(size_t floats);
+
+ private:
+  struct Free {
+    void operator()(float* p) const;
+  };
+  std::unique_ptr<float, Free> memory_;
+  size_t floats_ = 0;
+};
+
+void Gemm(const GemmCall& call, GemmWorkspace& workspace);
+
+// The same with given kernels, for tests.
+void Gemm(const Kernels& kernels, const GemmCall& call, GemmWorkspace& workspace);
+
+}  // namespace muster::math

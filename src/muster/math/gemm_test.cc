@@ -1,0 +1,187 @@
+#include "muster/math/gemm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/base/random.h"
+
+namespace muster::math {
+namespace {
+
+using ::testing::ElementsAreArray;
+
+struct Shape {
+  int m, n, k;
+};
+
+class GemmTest : public testing::TestWithParam<const Kernels*> {
+ protected:
+  std::vector<float> Random(int64_t n) {
+    std::vector<float> x(static_cast<size_t>(n));
+    for (float& v : x) v = static_cast<float>(random_.Normal());
+    return x;
+  }
+  int Below(int n) { return static_cast<int>(random_.Below(static_cast<uint64_t>(n))); }
+
+  // A product in every combination of layouts and epilogues against three loops over doubles.
+  void Check(Shape shape, unsigned variant) {
+    SCOPED_TRACE(testing::Message()
+                 << shape.m << " x " << shape.n << " x " << shape.k << " variant " << variant);
+    const bool a_transposed = variant & 1, b_transposed = variant & 2;
+    const bool accumulate = variant & 4, relu = variant & 8;
+    const bool with_bias = variant & 16, with_mask = variant & 32;
+    const int a_rows = a_transposed ? shape.k : shape.m, a_cols = shape.m + shape.k - a_rows;
+    const int b_rows = b_transposed ? shape.n : shape.k, b_cols = shape.n + shape.k - b_rows;
+    const int lda = a_cols + Below(3), ldb = b_cols + Below(3), ldc = shape.n + Below(3);
+    const auto a = Random(int64_t{a_rows} * lda), b = Random(int64_t{b_rows} * ldb);
+    const auto bias = Random(shape.n), mask = Random(int64_t{shape.m} * ldc);
+    const auto before = Random(int64_t{shape.m} * ldc + 7);
+    auto c = before;
+    Gemm(*GetParam(),
+         {.m = shape.m,
+          .n = shape.n,
+          .k = shape.k,
+          .a = a.data(),
+          .a_row = a_transposed ? 1 : lda,
+          .a_col = a_transposed ? lda : 1,
+          .b = b.data(),
+          .ldb = ldb,
+          .b_transposed = b_transposed,
+          .c = c.data(),
+          .ldc = ldc,
+          .accumulate = accumulate,
+          .bias = with_bias ? bias.data() : nullptr,
+          .relu = relu,
+          .mask = with_mask ? mask.data() : nullptr,
+          .ldmask = ldc},
+         workspace_);
+    for (int i = 0; i < shape.m; ++i) {
+      for (int j = 0; j < ldc; ++j) {
+        const auto at = static_cast<size_t>(i) * ldc + j;
+        if (j >= shape.n) {
+          ASSERT_EQ(c[at], before[at]) << "written beside C at " << i << ", " << j;
+          continue;
+        }
+        double sum = accumulate ? before[at] : 0;
+        for (int p = 0; p < shape.k; ++p) {
+          sum += double{a[static_cast<size_t>(a_transposed ? p * lda + i : i * lda + p)]} *
+                 b[static_cast<size_t>(b_transposed ? j * ldb + p : p * ldb + j)];
+        }
+        if (with_bias) sum += bias[static_cast<size_t>(j)];
+        if (relu) sum = std::max(sum, 0.0);
+        if (with_mask && mask[at] <= 0) sum = 0;
+        ASSERT_NEAR(c[at], sum, 2e-5 * std::sqrt(shape.k + 1.0)) << "at " << i << ", " << j;
+      }
+    }
+    for (size_t at = static_cast<size_t>(shape.m) * ldc; at < c.size(); ++at) {
+      ASSERT_EQ(c[at], before[at]) << "written behind C";
+    }
+  }
+
+  GemmWorkspace workspace_;
+  RandomStream random_{20250102, RandomPurpose::kSampleData, 8};
+};
+
+INSTANTIATE_TEST_SUITE_P(Isa, GemmTest,
+                         testing::ValuesIn(SupportedKernels().begin(), SupportedKernels().end()),
+                         [](const auto& isa) { return std::string(isa.param->name); });
+
+TEST_P(GemmTest, SmallShapesInAllVariants) {
+  for (unsigned variant = 0; variant < 64; ++variant) {
+    for (int i = 0; i < 12; ++i) Check({1 + Below(30), 1 + Below(70), 1 + Below(40)}, variant);
+    Check({1, 1, 1}, variant);
+    Check({13, 1, 29}, variant);
+    Check({13, 29, 1}, variant);
+    Check({1, 50, 20}, variant);
+    Check({24, 48, 3}, variant);
+  }
+}
+
+TEST_P(GemmTest, LargeShapesArePacked) {
+  for (unsigned variant = 0; variant < 8; ++variant) {
+    Check({211, 130, 300}, variant);
+    Check({40, 100, 520}, variant | 16);
+    Check({17, 257, 257}, variant | 56);
+  }
+}
+
+TEST_P(GemmTest, NoTermsGiveTheBiasOnly) {
+  const std::vector<float> bias = {1, -2, 3};
+  std::vector<float> c(6, 9);
+  Gemm(*GetParam(),
+       {.m = 2, .n = 3, .k = 0, .a_row = 1, .ldb = 3, .c = c.data(), .ldc = 3, .bias = bias.data()},
+       workspace_);
+  EXPECT_THAT(c, ElementsAreArray({1, -2, 3, 1, -2, 3}));
+}
+
+// The same row of A gives the same bits wherever it stands and however many rows there are.
+TEST_P(GemmTest, ResultsDoNotDependOnTheRowsPosition) {
+  const int n = 75, k = 100;
+  const auto row = Random(k), b = Random(int64_t{k} * n);
+  std::vector<float> expected;
+  for (const int m : {1, 2, 3, 5, 8, 12, 13, 23, 24, 25, 40, 77, 200}) {
+    std::vector<float> a, c(static_cast<size_t>(m) * n);
+    for (int i = 0; i < m; ++i) a.insert(a.end(), row.begin(), row.end());
+    Gemm(*GetParam(),
+         {.m = m,
+          .n = n,
+          .k = k,
+          .a = a.data(),
+          .a_row = k,
+          .b = b.data(),
+          .ldb = n,
+          .c = c.data(),
+          .ldc = n},
+         workspace_);
+    if (expected.empty()) expected = c;
+    for (int i = 0; i < m; ++i) {
+      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), c.begin() + int64_t{i} * n))
+          << "row " << i << " of " << m;
+    }
+  }
+}
+
+// A diverged model must be seen in the loss: relu may not turn NaN into 0.
+TEST_P(GemmTest, ReluKeepsNan) {
+  for (const int n : {1, 5, 40}) {
+    const std::vector<float> a = {NAN}, b(static_cast<size_t>(n), 1.0f);
+    std::vector<float> c(static_cast<size_t>(n));
+    Gemm(*GetParam(),
+         {.m = 1,
+          .n = n,
+          .k = 1,
+          .a = a.data(),
+          .a_row = 1,
+          .b = b.data(),
+          .ldb = n,
+          .c = c.data(),
+          .ldc = n,
+          .relu = true},
+         workspace_);
+    for (const float v : c) EXPECT_TRUE(std::isnan(v));
+  }
+}
+
+TEST_P(GemmTest, ColumnSums) {
+  for (const int cols : {1, 5, 16, 63, 64, 65, 130}) {
+    const int rows = 19, ld = cols + 2;
+    const auto x = Random(rows * ld), before = Random(cols + 1);
+    for (const bool accumulate : {false, true}) {
+      auto sums = before;
+      GetParam()->column_sums(x.data(), rows, cols, ld, accumulate, sums.data());
+      for (int j = 0; j < cols; ++j) {
+        double sum = accumulate ? before[static_cast<size_t>(j)] : 0;
+        for (int i = 0; i < rows; ++i) sum += x[static_cast<size_t>(i * ld + j)];
+        EXPECT_NEAR(sums[static_cast<size_t>(j)], sum, 1e-5);
+      }
+      EXPECT_EQ(sums.back(), before.back());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::math
