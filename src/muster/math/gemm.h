@@ -8,8 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
+#include "muster/math/aligned_buffer.h"
 #include "muster/math/kernels.h"
 
 namespace muster::math {
@@ -33,23 +33,10 @@ struct GemmCall {
   int64_t ldmask = 0;
 };
 
-// Memory for packed blocks. One for each thread; grows to the largest call.
-class GemmWorkspace {
- public:
-  // 64-byte aligned; valid until the next call.
-  float* Reserve(size_t floats);
-
- private:
-  struct Free {
-    void operator()(float* p) const;
-  };
-  std::unique_ptr<float, Free> memory_;
-  size_t floats_ = 0;
-};
-
-void Gemm(const GemmCall& call, GemmWorkspace& workspace);
+// `workspace` holds packed blocks: one for each thread, it grows to the largest call.
+void Gemm(const GemmCall& call, AlignedBuffer& workspace);
 
 // The same with given kernels, for tests.
-void Gemm(const Kernels& kernels, const GemmCall& call, GemmWorkspace& workspace);
+void Gemm(const Kernels& kernels, const GemmCall& call, AlignedBuffer& workspace);
 
 }  // namespace muster::math

@@ -82,7 +82,7 @@ class GemmTest : public testing::TestWithParam<const Kernels*> {
     }
   }
 
-  GemmWorkspace workspace_;
+  AlignedBuffer workspace_;
   RandomStream random_{20250102, RandomPurpose::kSampleData, 8};
 };
 

@@ -54,6 +54,12 @@ struct Kernels {
   void (*adam_rows)(float* w, float* m, float* v, size_t cols, const int32_t* rows, size_t count,
                     const float* g, const AdamRule& rule);
 
+  void (*gather_rows)(const float* table, size_t cols, const int32_t* indices, size_t n, float* out,
+                      int64_t ld);
+  void (*gather_add)(const float* table, const int32_t* indices, size_t n, float* out);
+  void (*scatter_add_rows)(const float* x, int64_t ld, size_t cols, const int32_t* indices,
+                           size_t n, float* sums);
+
   size_t (*gemm_workspace)(const GemmCall& call);  // floats
   void (*gemm)(const GemmCall& call, float* workspace);
   void (*column_sums)(const float* x, int rows, int cols, int64_t ld, bool accumulate, float* sums);

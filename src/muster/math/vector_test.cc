@@ -166,6 +166,36 @@ TEST_P(VectorTest, RowsMoveAsDenseOnes) {
   }
 }
 
+TEST_P(VectorTest, RowsAreGatheredAndAddedWhereTheIndexSaysSo) {
+  for (const size_t cols : {1, 3, 8, 16, 20, 32}) {
+    const std::vector<int32_t> indices = {4, -1, 0, 4, 2, 4, -1, 1};
+    const int64_t ld = static_cast<int64_t>(cols) + 1;
+    const auto table = Random(5 * cols);
+    std::vector<float> out(indices.size() * (cols + 1), 7), sums(5 * cols, 0), expected = sums;
+    GetParam()->gather_rows(table.data(), cols, indices.data(), indices.size(), out.data(), ld);
+    for (size_t i = 0; i < indices.size(); ++i) {
+      for (size_t j = 0; j < cols; ++j) {
+        const bool none = indices[i] < 0;
+        const size_t at = none ? j : static_cast<size_t>(indices[i]) * cols + j;
+        EXPECT_EQ(out[i * (cols + 1) + j], none ? 0 : table[at]);
+        if (!none) expected[at] += out[i * (cols + 1) + j];
+      }
+      EXPECT_EQ(out[i * (cols + 1) + cols], 7);
+    }
+    GetParam()->scatter_add_rows(out.data(), ld, cols, indices.data(), indices.size(), sums.data());
+    EXPECT_EQ(sums, expected);
+  }
+  const auto table = Random(50), before = Random(37);
+  auto out = before;
+  std::vector<int32_t> indices;
+  for (int i = 0; i < 37; ++i) indices.push_back(i % 5 == 0 ? -1 : i * 7 % 50);
+  GetParam()->gather_add(table.data(), indices.data(), 37, out.data());
+  for (size_t i = 0; i < 37; ++i) {
+    EXPECT_EQ(out[i],
+              indices[i] < 0 ? before[i] : before[i] + table[static_cast<size_t>(indices[i])]);
+  }
+}
+
 // A run must not depend on the processor it happens to get: rules give the same bits everywhere,
 // at any alignment.
 TEST_P(VectorTest, RulesGiveTheSameBitsOnEveryInstructionSet) {

@@ -1,0 +1,24 @@
+// AlignedBuffer: floats that begin on a cache line, for memory that is kept from step to step.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace muster::math {
+
+// One owner thread.
+class AlignedBuffer {
+ public:
+  // Memory of at least this many floats, 64-byte aligned; valid until a call that asks for more.
+  // What it held is lost when it grows, which throws std::bad_alloc when there is no memory.
+  float* Reserve(size_t floats);
+
+ private:
+  struct Free {
+    void operator()(float* p) const;
+  };
+  std::unique_ptr<float, Free> memory_;
+  size_t floats_ = 0;
+};
+
+}  // namespace muster::math
