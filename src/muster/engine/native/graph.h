@@ -46,7 +46,7 @@ struct EmbeddingOptions {
   int64_t rows = 0;
   int dimension = 0;
   features::Combiner combiner = features::Combiner::kMean;
-  Initializer initializer;
+  Initializer initializer{};
   int group = 0;
 };
 
@@ -63,9 +63,9 @@ struct LinearOptions {
     int dense = 0;     // of FeatureBatch::dense
     int width = 1;
   };
-  std::vector<Table> tables;  // combined by sum
-  std::vector<DenseWeights> dense;
-  std::string bias_name;  // the variable [1]; "" for none
+  std::vector<Table> tables = {};  // combined by sum
+  std::vector<DenseWeights> dense = {};
+  std::string bias_name = {};  // the variable [1]; "" for none
   int group = 0;
 };
 

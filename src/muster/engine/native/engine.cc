@@ -1,0 +1,309 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "muster/engine/native/native_graph.h"
+
+namespace muster::engine::native {
+namespace {
+
+class NativeEngine final : public Engine {
+ public:
+  NativeEngine(NativeGraph graph, std::unique_ptr<Head> head, const EngineOptions& options);
+
+  std::span<const VariableSpec> variables() const override { return graph_.variables; }
+  int logits_dimension() const override { return graph_.logits->width; }
+  absl::StatusOr<StepResult> Step(std::span<const VariableView> weights,
+                                  const features::FeatureBatch& batch, const StepContext& context,
+                                  GradientSink& sink) override;
+  absl::Status Predict(std::span<const VariableView> weights, const features::FeatureBatch& batch,
+                       Forward* out) override;
+
+ private:
+  absl::Status CheckWeights(std::span<const VariableView> weights) const;
+  absl::Status CheckBatch(std::span<const VariableView> weights,
+                          const features::FeatureBatch& batch) const;
+  absl::Status CheckIds(const NativeGraph::TableUse& use, int64_t table_rows,
+                        const features::FeatureBatch& batch) const;
+  absl::Status CheckLabels(const features::FeatureBatch& batch) const;
+
+  void Prepare(std::span<const VariableView> weights, const features::FeatureBatch& batch,
+               bool training);
+  void RunForward(Worker& worker);
+  void TakeLoss(Worker& worker, bool with_gradient);
+  void Train(Worker& worker);
+  void Backward(Worker& worker);
+  void FindDistinctRows(Worker& worker);
+  StepResult Result() const;
+
+  NativeGraph graph_;
+  std::unique_ptr<Head> head_;
+  std::vector<int> used_lists_;
+  ThreadCrew crew_;
+  std::vector<Worker> workers_;
+  std::vector<DistinctRows> distinct_;
+  std::vector<int64_t> list_bounds_;  // rows of the smallest table of each list, in this step
+  native::Step step_;
+  double scale_ = 1;
+  GradientSink* sink_ = nullptr;
+  const std::function<void(int)> train_, predict_;
+};
+
+NativeEngine::NativeEngine(NativeGraph graph, std::unique_ptr<Head> head,
+                           const EngineOptions& options)
+    : graph_(std::move(graph)),
+      head_(std::move(head)),
+      crew_(options.threads),
+      workers_(static_cast<size_t>(options.threads)),
+      train_([this](int member) { Train(workers_[static_cast<size_t>(member)]); }),
+      predict_([this](int member) {
+        Worker& worker = workers_[static_cast<size_t>(member)];
+        RunForward(worker);
+        TakeLoss(worker, false);
+      }) {
+  for (const auto& use : graph_.table_uses) used_lists_.push_back(use.id_list);
+  std::sort(used_lists_.begin(), used_lists_.end());
+  used_lists_.erase(std::unique(used_lists_.begin(), used_lists_.end()), used_lists_.end());
+  const size_t lists = used_lists_.empty() ? 0 : static_cast<size_t>(used_lists_.back()) + 1;
+  distinct_.resize(lists);
+  list_bounds_.resize(lists);
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].index = static_cast<int>(i);
+    workers_[i].count = options.threads;
+    workers_[i].crew = &crew_;
+  }
+}
+
+absl::Status NativeEngine::CheckWeights(std::span<const VariableView> weights) const {
+  if (weights.size() != graph_.variables.size()) {
+    return absl::InvalidArgumentError(StrCat("the model has ", graph_.variables.size(),
+                                             " variables, ", weights.size(), " were given"));
+  }
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const VariableSpec& spec = graph_.variables[i];
+    const VariableView& view = weights[i];
+    const bool fits = spec.kind == VariableKind::kTable
+                          ? view.cols == spec.shape[1] && view.rows >= 0
+                          : view.rows * view.cols == spec.elements();
+    if (!fits || (view.data == nullptr && view.rows > 0)) {
+      return absl::InvalidArgumentError(StrCat("the memory of variable ", spec.name, " is ",
+                                               view.rows, " x ", view.cols,
+                                               ", which does not fit its shape"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NativeEngine::CheckIds(const NativeGraph::TableUse& use, int64_t table_rows,
+                                    const features::FeatureBatch& batch) const {
+  const std::string& table = graph_.variables[static_cast<size_t>(use.variable)].name;
+  if (std::cmp_greater_equal(use.id_list, batch.id_lists.size())) {
+    return absl::InvalidArgumentError(StrCat("the batch has ", batch.id_lists.size(),
+                                             " id lists, table ", table, " reads list ",
+                                             use.id_list));
+  }
+  const features::IdList& list = batch.id_lists[static_cast<size_t>(use.id_list)];
+  const auto rows = static_cast<size_t>(batch.rows);
+  bool fits = list.ids.size() == rows;
+  if (!list.one_per_row()) {
+    fits = list.offsets.size() == rows + 1 && list.offsets.front() == 0 &&
+           list.offsets.back() == list.ids.size() &&
+           std::is_sorted(list.offsets.begin(), list.offsets.end());
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(StrCat("id list ", use.id_list, " of table ", table, ": its ",
+                                             list.ids.size(), " ids and ", list.offsets.size(),
+                                             " offsets do not fit ", batch.rows, " rows"));
+  }
+  if (const int64_t bad = FindBadId(list.ids, table_rows); bad >= 0) {
+    return absl::InvalidArgumentError(StrCat(
+        "id list ", use.id_list, ", entry ", bad, ": id ", list.ids[static_cast<size_t>(bad)],
+        " is outside table ", table, " of ", table_rows, " rows"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NativeEngine::CheckBatch(std::span<const VariableView> weights,
+                                      const features::FeatureBatch& batch) const {
+  if (batch.rows < 1) return absl::InvalidArgumentError("the batch has no rows");
+  const auto rows = static_cast<size_t>(batch.rows);
+  for (const auto& use : graph_.dense_uses) {
+    const auto at = static_cast<size_t>(use.dense);
+    if (at >= batch.dense.size() || batch.dense[at].width != use.width ||
+        batch.dense[at].values.size() != rows * static_cast<size_t>(use.width)) {
+      return absl::InvalidArgumentError(StrCat("dense column ", use.dense, " of the batch is not ",
+                                               batch.rows, " x ", use.width));
+    }
+  }
+  for (const auto& use : graph_.table_uses) {
+    const int64_t table_rows = weights[static_cast<size_t>(use.variable)].rows;
+    MUSTER_RETURN_IF_ERROR(CheckIds(use, table_rows, batch));
+  }
+  if (!batch.weights.empty() && batch.weights.size() != rows) {
+    return absl::InvalidArgumentError(
+        StrCat("the batch has ", rows, " rows and ", batch.weights.size(), " weights"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NativeEngine::CheckLabels(const features::FeatureBatch& batch) const {
+  if (batch.labels.size() != static_cast<size_t>(batch.rows)) {
+    return absl::InvalidArgumentError(
+        StrCat("the batch has ", batch.rows, " rows and ", batch.labels.size(), " labels"));
+  }
+  return head_->CheckLabels(batch.labels);
+}
+
+void NativeEngine::Prepare(std::span<const VariableView> weights,
+                           const features::FeatureBatch& batch, bool training) {
+  step_.weights = weights;
+  step_.batch = &batch;
+  step_.training = training;
+  step_.distinct = distinct_;
+  for (const int list : used_lists_) list_bounds_[static_cast<size_t>(list)] = INT64_MAX;
+  for (const auto& use : graph_.table_uses) {
+    int64_t& bound = list_bounds_[static_cast<size_t>(use.id_list)];
+    bound = std::min(bound, weights[static_cast<size_t>(use.variable)].rows);
+  }
+  for (const auto& storage : graph_.storages) {
+    const auto floats = static_cast<size_t>(batch.rows) * static_cast<size_t>(storage->ld);
+    storage->values = storage->value_memory.Reserve(floats);
+    if (training) storage->gradients = storage->gradient_memory.Reserve(floats);
+  }
+  const auto count = static_cast<int>(workers_.size());
+  for (const auto& layer : graph_.layers) layer->Reserve(batch.rows, count, training);
+  for (Worker& worker : workers_) {
+    worker.begin = static_cast<int>(worker.first_of(batch.rows));
+    worker.end = static_cast<int>(worker.last_of(batch.rows));
+    worker.loss_sum = 0;
+    worker.regularization = 0;
+  }
+}
+
+void NativeEngine::RunForward(Worker& worker) {
+  for (const auto& layer : graph_.layers) layer->Forward(step_, worker);
+}
+
+void NativeEngine::TakeLoss(Worker& worker, bool with_gradient) {
+  const features::FeatureBatch& batch = *step_.batch;
+  if (batch.labels.empty()) return;
+  const auto begin = static_cast<size_t>(worker.begin), rows = static_cast<size_t>(worker.rows());
+  const auto width = static_cast<size_t>(graph_.logits->width);
+  const auto part = [&](const std::vector<float>& of) {
+    return of.empty() ? std::span<const float>() : std::span(of).subspan(begin, rows);
+  };
+  const std::span<float> gradient =
+      with_gradient ? std::span(graph_.logits->gradient(worker.begin), rows * width)
+                    : std::span<float>();
+  head_->Loss({graph_.logits->value(worker.begin), rows * width}, part(batch.labels),
+              part(batch.weights), static_cast<float>(scale_), &worker.loss_sum, gradient);
+}
+
+StepResult NativeEngine::Result() const {
+  StepResult result;
+  double regularization = 0;
+  for (const Worker& worker : workers_) {
+    result.data_loss += worker.loss_sum * scale_;
+    regularization += worker.regularization;
+  }
+  result.loss = result.data_loss + regularization * step_.regularization_share;
+  return result;
+}
+
+void NativeEngine::FindDistinctRows(Worker& worker) {
+  for (size_t i = static_cast<size_t>(worker.index); i < used_lists_.size(); i += workers_.size()) {
+    const auto list = static_cast<size_t>(used_lists_[i]);
+    worker.finder.Find(step_.batch->id_lists[list].ids, list_bounds_[list], &distinct_[list]);
+  }
+}
+
+void NativeEngine::Train(Worker& worker) {
+  RunForward(worker);
+  TakeLoss(worker, true);
+  crew_.Barrier();
+  if (!std::isfinite(Result().loss)) return;
+  FindDistinctRows(worker);
+  Backward(worker);
+}
+
+void NativeEngine::Backward(Worker& worker) {
+  for (const auto& storage : graph_.storages) {
+    if (!storage->sums_gradients()) continue;
+    std::fill(storage->gradients + worker.begin * storage->ld,
+              storage->gradients + worker.end * storage->ld, 0.0f);
+  }
+  auto& layers = graph_.layers;
+  if (worker.count == 1) {
+    // Each gradient is given while it is in the cache.
+    for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+      (*layer)->Backward(step_, worker);
+      (*layer)->Reduce(step_, worker);
+      (*layer)->Emit(step_, *sink_);
+    }
+    return;
+  }
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    (*layer)->Backward(step_, worker);
+  }
+  crew_.Barrier();
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    (*layer)->Reduce(step_, worker);
+  }
+}
+
+absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weights,
+                                              const features::FeatureBatch& batch,
+                                              const StepContext& context, GradientSink& sink) {
+  MUSTER_RETURN_IF_ERROR(CheckWeights(weights));
+  MUSTER_RETURN_IF_ERROR(CheckBatch(weights, batch));
+  MUSTER_RETURN_IF_ERROR(CheckLabels(batch));
+  double own = batch.rows;
+  if (!batch.weights.empty()) {
+    own = 0;
+    for (const float weight : batch.weights) own += weight;
+  }
+  const double denominator = context.denominator > 0 ? context.denominator : own;
+  scale_ = denominator > 0 ? 1 / denominator : 0;
+  step_.context = context;
+  step_.regularization_share = context.denominator > 0 ? own / context.denominator : 1;
+  sink_ = &sink;
+  Prepare(weights, batch, true);
+  crew_.Run(train_);
+  const StepResult result = Result();
+  if (!std::isfinite(result.loss)) {
+    return absl::FailedPreconditionError(
+        StrCat("loss is ", std::isnan(result.loss) ? "NaN" : "infinite", " at step ",
+               context.step + 1, ": the model has diverged; lower the learning rate, or look for ",
+               "values in the data that are not finite or far too large"));
+  }
+  if (workers_.size() > 1) {
+    for (auto layer = graph_.layers.rbegin(); layer != graph_.layers.rend(); ++layer) {
+      (*layer)->Emit(step_, sink);
+    }
+  }
+  return result;
+}
+
+absl::Status NativeEngine::Predict(std::span<const VariableView> weights,
+                                   const features::FeatureBatch& batch, Forward* out) {
+  MUSTER_RETURN_IF_ERROR(CheckWeights(weights));
+  MUSTER_RETURN_IF_ERROR(CheckBatch(weights, batch));
+  if (!batch.labels.empty()) MUSTER_RETURN_IF_ERROR(CheckLabels(batch));
+  Prepare(weights, batch, false);
+  crew_.Run(predict_);
+  const float* const logits = graph_.logits->value(0);
+  out->logits.assign(logits, logits + int64_t{batch.rows} * graph_.logits->width);
+  out->loss_sum = 0;
+  for (const Worker& worker : workers_) out->loss_sum += worker.loss_sum;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> NewNativeEngine(NativeGraph graph, std::unique_ptr<Head> head,
+                                        const EngineOptions& options) {
+  return std::make_unique<NativeEngine>(std::move(graph), std::move(head), options);
+}
+
+}  // namespace muster::engine::native

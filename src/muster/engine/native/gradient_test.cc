@@ -1,0 +1,221 @@
+// Every layer's backward against central differences of its forward.
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/engine/native/graph.h"
+#include "muster/engine/native/test_support.h"
+
+namespace muster::engine::native {
+namespace {
+
+const Initializer kNormal{Initializer::Kind::kTruncatedNormal, 1};
+
+std::unique_ptr<Engine> Finished(GraphBuilder&& graph, Node logits, int threads = 1) {
+  auto engine = std::move(graph).Finish(logits, NewBinaryHead(), {.threads = threads});
+  EXPECT_TRUE(engine.ok()) << engine.status();
+  return *std::move(engine);
+}
+
+// Adds up to one logit.
+Node Logits(GraphBuilder& graph, Node node) {
+  return graph.Dense(node, {.name = "logits", .units = 1});
+}
+
+// A relu that switches within the step spoils a difference: such elements show as a disagreement
+// between two step lengths, and are few.
+void CheckGradients(Engine& engine, const features::FeatureBatch& batch, double scale = 0.5) {
+  TestWeights weights(engine, scale);
+  RecordingSink sink(engine);
+  const StepContext context{.seed = 5, .step = 3};
+  const auto result = engine.Step(weights.views(), batch, context, sink);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const auto difference = [&](float& w, float step) {
+    const float before = w;
+    double loss[2];
+    for (const int side : {0, 1}) {
+      w = side == 0 ? before - step : before + step;
+      RecordingSink ignored(engine);
+      loss[side] = engine.Step(weights.views(), batch, context, ignored)->loss;
+    }
+    const double distance = static_cast<double>(before + step) - static_cast<double>(before - step);
+    w = before;
+    return (loss[1] - loss[0]) / distance;
+  };
+  int skipped = 0, checked = 0;
+  for (size_t v = 0; v < engine.variables().size(); ++v) {
+    const VariableSpec& spec = engine.variables()[v];
+    if (spec.kind == VariableKind::kState) continue;
+    ASSERT_TRUE(sink.dense.contains(spec.name)) << spec.name << " has no gradient";
+    double most = 0;
+    for (size_t i = 0; i < weights.at(v).size(); ++i) {
+      const double coarse = difference(weights.at(v)[i], 1e-2f);
+      const double fine = difference(weights.at(v)[i], 5e-3f);
+      ++checked;
+      if (std::fabs(coarse - fine) > 1.5e-4) {
+        ++skipped;
+        continue;
+      }
+      EXPECT_NEAR(sink.dense[spec.name][i], fine, 3e-4 + 2e-3 * std::fabs(fine))
+          << spec.name << " element " << i;
+      most = std::max(most, std::fabs(fine));
+    }
+    EXPECT_GT(most, 2e-3) << spec.name << ": all its gradients are nearly 0, nothing was tested";
+  }
+  EXPECT_LE(skipped, checked / 10);
+}
+
+TEST(GradientTest, Dense) {
+  for (const Activation activation :
+       {Activation::kNone, Activation::kRelu, Activation::kTanh, Activation::kSigmoid}) {
+    SCOPED_TRACE(static_cast<int>(activation));
+    GraphBuilder graph;
+    Node x = graph.DenseInput(0, 3);
+    x = graph.Dense(x, {.name = "a", .units = 5, .activation = activation});
+    x = graph.Dense(x, {.name = "b", .units = 4, .activation = activation, .bias = false});
+    const auto engine = Finished(std::move(graph), Logits(graph, x));
+    CheckGradients(*engine, RandomBatch({.rows = 9, .dense_widths = {3}}));
+  }
+}
+
+TEST(GradientTest, WeightedRowsAndGivenDenominator) {
+  GraphBuilder graph;
+  const Node x = graph.Dense(graph.DenseInput(0, 3), {.name = "a", .units = 5});
+  const auto engine = Finished(std::move(graph), Logits(graph, x));
+  CheckGradients(*engine, RandomBatch({.rows = 9, .dense_widths = {3}, .weighted = true}));
+}
+
+TEST(GradientTest, Regularization) {
+  GraphBuilder graph;
+  Node x = graph.DenseInput(0, 3);
+  x = graph.Dense(x, {.name = "a", .units = 4, .l1 = 0.1, .l2 = 0.2});
+  const auto engine = Finished(std::move(graph), Logits(graph, x));
+  CheckGradients(*engine, RandomBatch({.rows = 9, .dense_widths = {3}}));
+}
+
+TEST(GradientTest, EmbeddingWithEachCombiner) {
+  for (const auto combiner :
+       {features::Combiner::kSum, features::Combiner::kMean, features::Combiner::kSqrtN}) {
+    SCOPED_TRACE(static_cast<int>(combiner));
+    for (const int dimension : {3, 8}) {
+      GraphBuilder graph;
+      std::vector<Node> parts;
+      for (int list = 0; list < 2; ++list) {
+        parts.push_back(graph.EmbeddingBag({.name = StrCat("embedding", list),
+                                            .id_list = list,
+                                            .rows = 5,
+                                            .dimension = dimension,
+                                            .combiner = combiner,
+                                            .initializer = kNormal}));
+      }
+      const auto engine = Finished(std::move(graph), Logits(graph, graph.Concat(parts)));
+      CheckGradients(*engine, RandomBatch({.rows = 12, .one_per_row_lists = 1, .list_lists = 1}));
+    }
+  }
+}
+
+TEST(GradientTest, Linear) {
+  GraphBuilder graph;
+  const Node logits = graph.Linear({.tables = {{"t0", 0, 5}, {"t1", 1, 5}},
+                                    .dense = {{"d0", 0, 1}, {"d1", 1, 3}},
+                                    .bias_name = "bias"});
+  const auto engine = Finished(std::move(graph), logits);
+  CheckGradients(
+      *engine,
+      RandomBatch({.rows = 12, .dense_widths = {1, 3}, .one_per_row_lists = 1, .list_lists = 1}));
+}
+
+TEST(GradientTest, BatchNorm) {
+  GraphBuilder graph;
+  // A bias would have no gradient: the mean takes it away.
+  Node x = graph.Dense(graph.DenseInput(0, 3), {.name = "a", .units = 4, .bias = false});
+  x = graph.BatchNorm(x, {.name = "norm"});
+  const auto engine =
+      Finished(std::move(graph), Logits(graph, graph.Activate(x, Activation::kTanh)));
+  CheckGradients(*engine, RandomBatch({.rows = 11, .dense_widths = {3}}));
+}
+
+TEST(GradientTest, BatchNormOfInputs) {
+  GraphBuilder graph;
+  Node x = graph.Concat(
+      {graph.DenseInput(0, 3), graph.EmbeddingBag({.name = "e", .rows = 5, .dimension = 2})});
+  const auto engine = Finished(std::move(graph), Logits(graph, graph.BatchNorm(x, {.name = "n"})));
+  CheckGradients(*engine, RandomBatch({.rows = 11, .dense_widths = {3}, .one_per_row_lists = 1}));
+}
+
+TEST(GradientTest, Dropout) {
+  GraphBuilder graph;
+  Node x = graph.Dense(graph.DenseInput(0, 3), {.name = "a", .units = 8});
+  const auto engine = Finished(std::move(graph), Logits(graph, graph.Dropout(x, 0.4)));
+  CheckGradients(*engine, RandomBatch({.rows = 9, .dense_widths = {3}}));
+}
+
+TEST(GradientTest, Activations) {
+  for (const Activation activation :
+       {Activation::kNone, Activation::kRelu, Activation::kTanh, Activation::kSigmoid}) {
+    GraphBuilder graph;
+    Node x = graph.Dense(graph.DenseInput(0, 3), {.name = "a", .units = 6});
+    const auto engine = Finished(std::move(graph), Logits(graph, graph.Activate(x, activation)));
+    CheckGradients(*engine, RandomBatch({.rows = 9, .dense_widths = {3}}));
+  }
+}
+
+// A node with several readers, one of them a Concat: gradients add up.
+TEST(GradientTest, NodesReadTwice) {
+  GraphBuilder graph;
+  const Node input = graph.DenseInput(0, 3);
+  const Node a = graph.Dense(input, {.name = "a", .units = 4, .activation = Activation::kRelu});
+  const Node b = graph.Dense(a, {.name = "b", .units = 4, .activation = Activation::kRelu});
+  const Node c = graph.Dense(input, {.name = "c", .units = 2, .activation = Activation::kTanh});
+  const Node sum = graph.Add(a, b);
+  const Node dropped = graph.Dropout(c, 0.2), normal = graph.BatchNorm(c, {.name = "n"});
+  const Node all = graph.Concat({graph.Activate(c, Activation::kSigmoid), c, sum, dropped, normal});
+  const auto engine = Finished(std::move(graph), Logits(graph, all));
+  CheckGradients(*engine, RandomBatch({.rows = 11, .dense_widths = {3}}));
+}
+
+// Concat of Concats; inputs that need no gradient before, between and behind those that do.
+TEST(GradientTest, NestedConcat) {
+  GraphBuilder graph;
+  const Node inner = graph.Concat({graph.DenseInput(0, 3),
+                                   graph.EmbeddingBag({.name = "e", .rows = 5, .dimension = 8}),
+                                   graph.DenseInput(1, 2)});
+  const Node relu = graph.Dense(graph.DenseInput(1, 2),
+                                {.name = "r", .units = 3, .activation = Activation::kRelu});
+  const Node outer = graph.Concat({graph.DenseInput(1, 2), inner, relu});
+  const Node hidden =
+      graph.Dense(outer, {.name = "h", .units = 6, .activation = Activation::kTanh});
+  const auto engine = Finished(std::move(graph), Logits(graph, hidden));
+  CheckGradients(*engine, RandomBatch({.rows = 9, .dense_widths = {3, 2}, .one_per_row_lists = 1}));
+}
+
+// The lot, on one thread and on three.
+TEST(GradientTest, WideAndDeep) {
+  for (const int threads : {1, 3}) {
+    GraphBuilder graph;
+    Node x =
+        graph.Concat({graph.DenseInput(0, 2),
+                      graph.EmbeddingBag({.name = "e0", .id_list = 0, .rows = 5, .dimension = 8}),
+                      graph.EmbeddingBag({.name = "e1", .id_list = 1, .rows = 5, .dimension = 3})});
+    x = graph.BatchNorm(x, {.name = "n0"});
+    x = graph.Dense(x, {.name = "h0", .units = 6, .activation = Activation::kRelu, .l2 = 0.01});
+    x = graph.BatchNorm(x, {.name = "n1"});
+    x = graph.Dropout(x, 0.3);
+    x = graph.Dense(x, {.name = "h1", .units = 4, .activation = Activation::kTanh});
+    const Node deep = Logits(graph, x);
+    const Node wide = graph.Linear(
+        {.tables = {{"t0", 0, 5}, {"t1", 1, 5}}, .dense = {{"d", 0, 2}}, .bias_name = "bias"});
+    const auto engine = Finished(std::move(graph), graph.Add(deep, wide), threads);
+    CheckGradients(*engine, RandomBatch({.rows = 17,
+                                         .dense_widths = {2},
+                                         .one_per_row_lists = 1,
+                                         .list_lists = 1,
+                                         .weighted = true}));
+  }
+}
+
+}  // namespace
+}  // namespace muster::engine::native

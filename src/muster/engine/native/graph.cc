@@ -1,0 +1,328 @@
+#include "muster/engine/native/graph.h"
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_join.h"
+
+#include "muster/engine/native/native_graph.h"
+
+namespace muster::engine::native {
+namespace {
+
+// False for a part of a Concat.
+bool OwnsStorage(const Tensor& tensor) { return tensor.width == tensor.storage->width; }
+
+// Rows begin on cache lines where that costs little.
+int64_t LeadingDimension(int64_t width) {
+  if (width >= 16) return (width + 15) / 16 * 16;
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(width)));
+}
+
+}  // namespace
+
+struct GraphBuilder::State {
+  // What the builder knows of a node beside its tensor.
+  struct NodeFacts {
+    Tensor* tensor = nullptr;
+    std::string made_by;  // for messages
+    bool used = false;
+    bool is_dense_relu = false;
+    bool read_by_dense = false;
+  };
+
+  NativeGraph graph;
+  std::deque<NodeFacts> nodes;
+  std::vector<std::string> errors;
+  absl::flat_hash_set<std::string> names;
+
+  void Fail(std::string message) { errors.push_back(std::move(message)); }
+
+  // The node as an input of `reader`, or null (and an error).
+  NodeFacts* Use(Node node, const std::string& reader) {
+    if (node < 0 || std::cmp_greater_equal(node, nodes.size())) {
+      // -1 came from a call that has failed already.
+      if (node != -1 || errors.empty()) Fail(StrCat(reader, ": there is no node ", node));
+      return nullptr;
+    }
+    nodes[static_cast<size_t>(node)].used = true;
+    return &nodes[static_cast<size_t>(node)];
+  }
+
+  NodeFacts* Read(Node node, const std::string& reader) {
+    State::NodeFacts* const facts = Use(node, reader);
+    if (facts != nullptr) ++facts->tensor->storage->readers;
+    return facts;
+  }
+
+  Tensor* NewTensor(int width, bool needs_gradient, std::string made_by) {
+    graph.storages.push_back(std::make_unique<Storage>());
+    Storage* const storage = graph.storages.back().get();
+    storage->width = width;
+    storage->ld = LeadingDimension(width);
+    graph.tensors.push_back(std::make_unique<Tensor>());
+    Tensor* const tensor = graph.tensors.back().get();
+    *tensor = {.storage = storage, .width = width, .gradient_end = needs_gradient ? width : 0};
+    nodes.push_back({.tensor = tensor, .made_by = std::move(made_by)});
+    return tensor;
+  }
+
+  Node LastNode() const { return static_cast<Node>(nodes.size()) - 1; }
+
+  int NewVariable(const std::string& name, VariableKind kind, std::vector<int64_t> shape,
+                  Initializer initializer, int group, double momentum = 0) {
+    if (name.empty()) Fail("a variable has no name");
+    if (!names.insert(name).second) Fail(StrCat("the variable name ", name, " is given twice"));
+    graph.variables.push_back({.name = name,
+                               .kind = kind,
+                               .shape = std::move(shape),
+                               .initializer = initializer,
+                               .group = group,
+                               .momentum = momentum});
+    return static_cast<int>(graph.variables.size()) - 1;
+  }
+
+  int NewTable(const std::string& name, int id_list, int64_t rows, int dimension,
+               Initializer initializer, int group) {
+    if (rows < 1 || rows > INT32_MAX) {
+      Fail(StrCat(name, ": ", rows, " rows; a table has 1 to ", INT32_MAX));
+    }
+    if (dimension < 1) Fail(StrCat(name, ": dimension ", dimension, " is less than 1"));
+    if (id_list < 0) Fail(StrCat(name, ": id list ", id_list, " is negative"));
+    const int variable =
+        NewVariable(name, VariableKind::kTable, {rows, dimension}, initializer, group);
+    graph.table_uses.push_back({variable, id_list});
+    return variable;
+  }
+
+  bool UseDense(int dense, int width, const std::string& reader) {
+    if (dense < 0 || width < 1) {
+      Fail(StrCat(reader, ": dense column ", dense, " of width ", width));
+      return false;
+    }
+    graph.dense_uses.push_back({dense, width});
+    return true;
+  }
+
+  void CheckFinish(Node logits, const Head* head, const EngineOptions& options);
+  void Arrange(Tensor* logits);
+};
+
+GraphBuilder::GraphBuilder() : state_(std::make_unique<State>()) {}
+GraphBuilder::~GraphBuilder() = default;
+GraphBuilder::GraphBuilder(GraphBuilder&&) noexcept = default;
+
+Node GraphBuilder::DenseInput(int dense, int width) {
+  const std::string name = StrCat("DenseInput ", dense);
+  if (!state_->UseDense(dense, width, name)) return -1;
+  Tensor* const output = state_->NewTensor(width, false, name);
+  state_->graph.layers.push_back(NewDenseInputLayer(dense, output));
+  return state_->LastNode();
+}
+
+Node GraphBuilder::EmbeddingBag(const EmbeddingOptions& options) {
+  const int variable = state_->NewTable(options.name, options.id_list, options.rows,
+                                        options.dimension, options.initializer, options.group);
+  if (options.dimension < 1) return -1;
+  Tensor* const output = state_->NewTensor(options.dimension, true, options.name);
+  auto& layers = state_->graph.layers;
+  layers.push_back(NewEmbeddingLayer(options, variable, static_cast<int>(layers.size()), output));
+  return state_->LastNode();
+}
+
+Node GraphBuilder::Concat(const std::vector<Node>& parts) {
+  if (parts.empty()) {
+    state_->Fail("Concat: no parts");
+    return -1;
+  }
+  std::vector<Tensor*> tensors;
+  for (const Node part : parts) {
+    State::NodeFacts* const facts = state_->Use(part, "Concat");
+    if (facts == nullptr) return -1;
+    Tensor* const tensor = facts->tensor;
+    const bool is_shared =
+        std::any_of(tensors.begin(), tensors.end(),
+                    [tensor](const Tensor* other) { return other->storage == tensor->storage; });
+    if (!OwnsStorage(*tensor) || is_shared) {
+      state_->Fail(StrCat("Concat: ", facts->made_by, " is in a Concat already"));
+      return -1;
+    }
+    tensors.push_back(tensor);
+  }
+  int width = 0;
+  for (const Tensor* tensor : tensors) width += tensor->width;
+  Tensor* const whole = state_->NewTensor(width, false, "Concat");
+  int column = 0;
+  for (Tensor* part : tensors) {
+    if (part->needs_gradient()) {
+      if (!whole->needs_gradient()) whole->gradient_begin = column + part->gradient_begin;
+      whole->gradient_end = column + part->gradient_end;
+    }
+    // Whatever lay in the part's storage, its own parts included, moves along.
+    Storage* const old = part->storage;
+    whole->storage->readers += old->readers;
+    for (const auto& tensor : state_->graph.tensors) {
+      if (tensor->storage != old) continue;
+      tensor->storage = whole->storage;
+      tensor->column += column;
+    }
+    column += part->width;
+  }
+  return state_->LastNode();
+}
+
+Node GraphBuilder::Dense(Node input, const DenseOptions& options) {
+  State::NodeFacts* const facts = state_->Read(input, options.name);
+  if (options.units < 1) state_->Fail(StrCat(options.name, ": ", options.units, " units"));
+  if (options.l1 < 0 || options.l2 < 0) {
+    state_->Fail(
+        StrCat(options.name, ": l1 ", options.l1, " and l2 ", options.l2, " may not be negative"));
+  }
+  if (facts == nullptr || options.units < 1) return -1;
+  facts->read_by_dense = true;
+  const int kernel = state_->NewVariable(options.name + "/kernel", VariableKind::kDense,
+                                         {facts->tensor->width, options.units},
+                                         options.kernel_initializer, options.group);
+  const int bias = options.bias ? state_->NewVariable(options.name + "/bias", VariableKind::kDense,
+                                                      {options.units}, {}, options.group)
+                                : -1;
+  Tensor* const output = state_->NewTensor(options.units, true, options.name);
+  state_->nodes.back().is_dense_relu = options.activation == Activation::kRelu;
+  state_->graph.layers.push_back(NewDenseLayer(facts->tensor, output, options, kernel, bias));
+  return state_->LastNode();
+}
+
+Node GraphBuilder::Linear(const LinearOptions& options) {
+  if (options.tables.empty() && options.dense.empty() && options.bias_name.empty()) {
+    state_->Fail("Linear: no tables, no columns and no bias");
+  }
+  LinearVariables variables;
+  for (const auto& table : options.tables) {
+    variables.tables.push_back(
+        state_->NewTable(table.name, table.id_list, table.rows, 1, {}, options.group));
+  }
+  for (const auto& dense : options.dense) {
+    state_->UseDense(dense.dense, dense.width, dense.name);
+    variables.dense.push_back(
+        state_->NewVariable(dense.name, VariableKind::kDense, {dense.width, 1}, {}, options.group));
+  }
+  if (!options.bias_name.empty()) {
+    variables.bias =
+        state_->NewVariable(options.bias_name, VariableKind::kDense, {1}, {}, options.group);
+  }
+  Tensor* const output = state_->NewTensor(1, true, "Linear");
+  state_->graph.layers.push_back(NewLinearLayer(options, std::move(variables), output));
+  return state_->LastNode();
+}
+
+Node GraphBuilder::BatchNorm(Node input, const BatchNormOptions& options) {
+  State::NodeFacts* const facts = state_->Read(input, options.name);
+  if (facts == nullptr) return -1;
+  if (options.epsilon <= 0 || options.momentum < 0 || options.momentum >= 1) {
+    state_->Fail(StrCat(options.name, ": epsilon ", options.epsilon, " and momentum ",
+                        options.momentum, "; they must be above 0 and in [0, 1)"));
+  }
+  const int width = facts->tensor->width;
+  const auto variable = [&](const char* name, VariableKind kind, double value) {
+    return state_->NewVariable(StrCat(options.name, "/", name), kind, {width},
+                               {Initializer::Kind::kConstant, value}, options.group,
+                               kind == VariableKind::kState ? options.momentum : 0);
+  };
+  BatchNormVariables variables;
+  variables.gamma = variable("gamma", VariableKind::kDense, 1);
+  variables.beta = variable("beta", VariableKind::kDense, 0);
+  variables.moving_mean = variable("moving_mean", VariableKind::kState, 0);
+  variables.moving_variance = variable("moving_variance", VariableKind::kState, 1);
+  Tensor* const output = state_->NewTensor(width, true, options.name);
+  state_->graph.layers.push_back(NewBatchNormLayer(facts->tensor, output, options, variables));
+  return state_->LastNode();
+}
+
+Node GraphBuilder::Dropout(Node input, double rate) {
+  State::NodeFacts* const facts = state_->Read(input, "Dropout");
+  if (!(rate >= 0 && rate < 1)) {
+    state_->Fail(StrCat("Dropout: rate ", rate, " is not in [0, 1)"));
+    return -1;
+  }
+  if (facts == nullptr) return -1;
+  const Tensor* const from = facts->tensor;
+  Tensor* const output = state_->NewTensor(from->width, from->needs_gradient(), "Dropout");
+  auto& layers = state_->graph.layers;
+  layers.push_back(NewDropoutLayer(from, output, rate, static_cast<int>(layers.size())));
+  return state_->LastNode();
+}
+
+Node GraphBuilder::Activate(Node input, Activation activation) {
+  State::NodeFacts* const facts = state_->Read(input, "Activate");
+  if (facts == nullptr) return -1;
+  const Tensor* const from = facts->tensor;
+  Tensor* const output = state_->NewTensor(from->width, from->needs_gradient(), "Activate");
+  state_->graph.layers.push_back(NewActivationLayer(from, output, activation));
+  return state_->LastNode();
+}
+
+Node GraphBuilder::Add(Node a, Node b) {
+  State::NodeFacts* const left = state_->Read(a, "Add");
+  State::NodeFacts* const right = state_->Read(b, "Add");
+  if (left == nullptr || right == nullptr) return -1;
+  if (left->tensor->width != right->tensor->width) {
+    state_->Fail(StrCat("Add: ", left->made_by, " has ", left->tensor->width, " columns, ",
+                        right->made_by, " has ", right->tensor->width));
+    return -1;
+  }
+  const bool needs_gradient = left->tensor->needs_gradient() || right->tensor->needs_gradient();
+  Tensor* const output = state_->NewTensor(left->tensor->width, needs_gradient, "Add");
+  state_->graph.layers.push_back(NewAddLayer(left->tensor, right->tensor, output));
+  return state_->LastNode();
+}
+
+void GraphBuilder::State::CheckFinish(Node logits, const Head* head, const EngineOptions& options) {
+  if (head == nullptr) Fail("no head");
+  if (options.threads < 1) Fail(StrCat(options.threads, " threads"));
+  State::NodeFacts* const facts = Read(logits, "the logits");
+  if (facts != nullptr && head != nullptr) {
+    const Tensor& tensor = *facts->tensor;
+    if (tensor.width != head->logits_dimension()) {
+      Fail(StrCat("the logits have ", tensor.width, " columns, the head needs ",
+                  head->logits_dimension()));
+    }
+    if (tensor.storage->readers > 1 || !OwnsStorage(tensor)) {
+      Fail("the logits are an input of another layer");
+    }
+  }
+  for (const NodeFacts& node : nodes) {
+    if (!node.used) Fail(StrCat(node.made_by, " is not used"));
+  }
+}
+
+void GraphBuilder::State::Arrange(Tensor* logits) {
+  logits->storage->ld = logits->width;
+  graph.logits = logits;
+  for (const NodeFacts& node : nodes) {
+    Tensor& tensor = *node.tensor;
+    // A node that is a part of a Concat is not the one that its reader reads.
+    tensor.reader_masks = node.is_dense_relu && node.read_by_dense && tensor.storage->readers == 1;
+  }
+  std::erase_if(graph.storages, [this](const auto& storage) {
+    return std::none_of(graph.tensors.begin(), graph.tensors.end(),
+                        [&](const auto& tensor) { return tensor->storage == storage.get(); });
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> GraphBuilder::Finish(Node logits,
+                                                             std::unique_ptr<Head> head,
+                                                             EngineOptions options) && {
+  State& state = *state_;
+  state.CheckFinish(logits, head.get(), options);
+  if (!state.errors.empty()) {
+    return absl::InvalidArgumentError(
+        StrCat("composing the model: ", absl::StrJoin(state.errors, "; ")));
+  }
+  state.Arrange(state.nodes[static_cast<size_t>(logits)].tensor);
+  return NewNativeEngine(std::move(state.graph), std::move(head), options);
+}
+
+}  // namespace muster::engine::native

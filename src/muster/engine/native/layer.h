@@ -1,0 +1,140 @@
+// Layer: one operation of a native graph, forward and backward, on a run of the batch's rows.
+//
+// A step runs on a crew of workers; each has its own rows [begin, end) of the same matrices. For
+// every layer in order Forward, then in reverse order Backward (which leaves each worker's share of
+// a dense gradient), then after all workers Reduce (each worker sums a part of the shares, in the
+// order of the workers) and at last, on the calling thread, Emit. A layer reads its variables in
+// Forward, Backward and Reduce only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/parallel.h"
+#include "muster/base/status.h"
+#include "muster/engine/engine.h"
+#include "muster/engine/native/graph.h"
+#include "muster/engine/native/row_gradients.h"
+#include "muster/math/aligned_buffer.h"
+
+namespace muster::engine::native {
+
+// A matrix of the batch and its gradient: rows x ld floats each.
+struct Storage {
+  int width = 0;
+  int64_t ld = 0;
+  int readers = 0;  // layers (and the head) that read from it
+  float* values = nullptr;
+  float* gradients = nullptr;
+  math::AlignedBuffer value_memory, gradient_memory;
+
+  // With several readers the gradient starts at zero and each adds to it; a single one writes it.
+  bool sums_gradients() const { return readers > 1; }
+};
+
+// A node: columns [column, column + width) of a storage. The parts of a Concat are columns of one
+// storage, so that nothing is copied.
+struct Tensor {
+  Storage* storage = nullptr;
+  int64_t column = 0;
+  int width = 0;
+  // Columns [gradient_begin, gradient_end) of this tensor need a gradient; empty: none.
+  int gradient_begin = 0, gradient_end = 0;
+  // The values are max(x, 0) of a dense layer whose one reader, a dense layer, gives the gradient
+  // of x directly.
+  bool reader_masks = false;
+
+  bool needs_gradient() const { return gradient_begin < gradient_end; }
+  int64_t ld() const { return storage->ld; }
+  float* value(int64_t row) const { return storage->values + row * storage->ld + column; }
+  float* gradient(int64_t row) const { return storage->gradients + row * storage->ld + column; }
+};
+
+// What all workers see of a step. In Predict `training` is false.
+struct Step {
+  std::span<const VariableView> weights;
+  const features::FeatureBatch* batch = nullptr;
+  StepContext context;
+  bool training = false;
+  double regularization_share = 1;         // of the whole batch that this engine sees
+  std::span<const DistinctRows> distinct;  // by id list
+};
+
+// One member of the crew.
+struct Worker {
+  int index = 0, count = 1;
+  int begin = 0, end = 0;  // its rows
+  ThreadCrew* crew = nullptr;
+  math::AlignedBuffer workspace;
+  DistinctRowsFinder finder;
+  double loss_sum = 0;
+  double regularization = 0;
+
+  int rows() const { return end - begin; }
+  // Its part of n things.
+  int64_t first_of(int64_t n) const { return n * index / count; }
+  int64_t last_of(int64_t n) const { return n * (index + 1) / count; }
+};
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  // Before a step, on the calling thread: memory for this many rows and workers.
+  virtual void Reserve(int rows, int workers, bool training);
+  virtual void Forward(const Step& step, Worker& worker) = 0;
+  virtual void Backward(const Step& step, Worker& worker) = 0;
+  virtual void Reduce(const Step& step, Worker& worker);
+  virtual void Emit(const Step& step, GradientSink& sink);
+};
+
+// A dense gradient as shares of the workers: worker 0's is the sum after Reduce.
+class GradientShares {
+ public:
+  explicit GradientShares(int64_t elements) : elements_(elements) {}
+  void Reserve(int workers);
+  float* share(int worker) { return data_ + worker * stride_; }
+  // Sums the part of `worker` over all shares.
+  void Reduce(const Worker& worker);
+  std::span<const float> sum() const { return {data_, static_cast<size_t>(elements_)}; }
+
+ private:
+  int64_t elements_;
+  int64_t stride_ = 0;
+  float* data_ = nullptr;
+  math::AlignedBuffer memory_;
+};
+
+// values[i] = f(values[i]); gradient *= f'(x) where values = f(x). Rows x width at `ld`.
+void ApplyActivation(Activation activation, float* values, int64_t ld, int rows, int width);
+void ApplyActivationGradient(Activation activation, const float* values, int64_t ld, int rows,
+                             int width, float* gradient, int64_t gradient_ld);
+
+// The layers. `variable` arguments index Engine::variables().
+std::unique_ptr<Layer> NewDenseInputLayer(int dense, const Tensor* output);
+std::unique_ptr<Layer> NewDenseLayer(const Tensor* input, const Tensor* output,
+                                     const DenseOptions& options, int kernel, int bias);
+std::unique_ptr<Layer> NewEmbeddingLayer(const EmbeddingOptions& options, int variable, int ordinal,
+                                         const Tensor* output);
+struct LinearVariables {
+  std::vector<int> tables, dense;
+  int bias = -1;
+};
+std::unique_ptr<Layer> NewLinearLayer(const LinearOptions& options, LinearVariables variables,
+                                      const Tensor* output);
+struct BatchNormVariables {
+  int gamma, beta, moving_mean, moving_variance;
+};
+std::unique_ptr<Layer> NewBatchNormLayer(const Tensor* input, const Tensor* output,
+                                         const BatchNormOptions& options,
+                                         BatchNormVariables variables);
+// `ordinal` names the layer in its random stream.
+std::unique_ptr<Layer> NewDropoutLayer(const Tensor* input, const Tensor* output, double rate,
+                                       int ordinal);
+std::unique_ptr<Layer> NewActivationLayer(const Tensor* input, const Tensor* output,
+                                          Activation activation);
+std::unique_ptr<Layer> NewAddLayer(const Tensor* a, const Tensor* b, const Tensor* output);
+
+}  // namespace muster::engine::native

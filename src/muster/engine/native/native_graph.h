@@ -1,0 +1,34 @@
+// NativeGraph: what GraphBuilder has put together, as the engine runs it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "muster/engine/native/layer.h"
+
+namespace muster::engine::native {
+
+struct NativeGraph {
+  // A table and the id list that indexes it.
+  struct TableUse {
+    int variable = 0;
+    int id_list = 0;
+  };
+  struct DenseUse {
+    int dense = 0;
+    int width = 0;
+  };
+
+  std::vector<VariableSpec> variables;
+  std::vector<std::unique_ptr<Storage>> storages;
+  std::vector<std::unique_ptr<Tensor>> tensors;
+  std::vector<std::unique_ptr<Layer>> layers;  // a layer reads what earlier ones write
+  std::vector<TableUse> table_uses;
+  std::vector<DenseUse> dense_uses;
+  const Tensor* logits = nullptr;  // its storage has ld == width
+};
+
+std::unique_ptr<Engine> NewNativeEngine(NativeGraph graph, std::unique_ptr<Head> head,
+                                        const EngineOptions& options);
+
+}  // namespace muster::engine::native

@@ -1,0 +1,84 @@
+#include "muster/engine/native/row_gradients.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace muster::engine::native {
+namespace {
+
+// Up to here a table's places fit well in memory: 4 bytes a row.
+constexpr int64_t kMostPlaces = int64_t{1} << 22;
+
+}  // namespace
+
+void DistinctRowsFinder::Find(std::span<const int32_t> ids, int64_t bound, DistinctRows* out) {
+  out->positions.resize(ids.size());
+  // One more than needed: FindByPlace writes before it knows whether the id is new.
+  out->rows.resize(ids.size() + 1);
+  if (bound <= kMostPlaces) {
+    if (std::cmp_less(place_.size(), bound)) place_.resize(static_cast<size_t>(bound));
+    FindByPlace(ids, out);
+  } else {
+    FindByHash(ids, out);
+  }
+}
+
+void DistinctRowsFinder::FindByPlace(std::span<const int32_t> ids, DistinctRows* out) {
+  int32_t* const rows = out->rows.data();
+  uint32_t count = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int32_t id = ids[i];
+    if (id < 0) {
+      out->positions[i] = -1;
+      continue;
+    }
+    uint32_t& remembered = place_[static_cast<size_t>(id)];
+    // Whether an id is new cannot be predicted, so there is no branch on it.
+    const uint32_t place = remembered < count ? remembered : count;
+    rows[count] = id;
+    const bool is_new = (place == count) | (rows[place] != id);
+    const uint32_t position = is_new ? count : place;
+    remembered = position;
+    out->positions[i] = static_cast<int32_t>(position);
+    count += is_new;
+  }
+  out->rows.resize(count);
+}
+
+void DistinctRowsFinder::FindByHash(std::span<const int32_t> ids, DistinctRows* out) {
+  const size_t slots = std::bit_ceil(2 * ids.size() + 1);
+  if (hash_.size() < slots) hash_.resize(slots);
+  std::fill_n(hash_.begin(), slots, 0);
+  int32_t count = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0) {
+      out->positions[i] = -1;
+      continue;
+    }
+    size_t slot = (static_cast<uint32_t>(ids[i]) * uint64_t{0x9e3779b97f4a7c15} >> 32) % slots;
+    while (hash_[slot] != 0 && out->rows[static_cast<size_t>(hash_[slot] - 1)] != ids[i]) {
+      slot = (slot + 1) % slots;
+    }
+    if (hash_[slot] == 0) {
+      out->rows[static_cast<size_t>(count)] = ids[i];
+      hash_[slot] = ++count;
+    }
+    out->positions[i] = hash_[slot] - 1;
+  }
+  out->rows.resize(static_cast<size_t>(count));
+}
+
+int64_t FindBadId(std::span<const int32_t> ids, int64_t bound) {
+  int32_t least = -1, most = -1;
+  for (const int32_t id : ids) {
+    least = std::min(least, id);
+    most = std::max(most, id);
+  }
+  if (least >= -1 && most < bound) return -1;
+  const auto bad =
+      std::find_if(ids.begin(), ids.end(), [bound](int32_t id) { return id < -1 || id >= bound; });
+  return bad - ids.begin();
+}
+
+}  // namespace muster::engine::native
