@@ -26,7 +26,7 @@ Schema OneOfEach() {
 void AddWholeRow(int64_t value, int list_size, Columns* columns) {
   columns->mutable_column(0).ints.push_back(value);
   columns->mutable_column(1).floats.push_back(static_cast<float>(value));
-  columns->mutable_column(2).strings.push_back("s");
+  columns->mutable_column(2).strings.emplace_back("s");
   for (int i = 0; i < list_size; ++i) columns->mutable_column(3).ints.push_back(i);
   columns->AddRow();
 }
@@ -62,7 +62,7 @@ TEST(ColumnsTest, APartialRowLeavesNothing) {
   AddWholeRow(1, 2, &columns);
   columns.mutable_column(0).ints.push_back(9);
   columns.mutable_column(3).ints.push_back(9);
-  columns.mutable_column(2).strings.push_back("9");
+  columns.mutable_column(2).strings.emplace_back("9");
   columns.DropPartialRow();
   AddWholeRow(2, 1, &columns);
   EXPECT_THAT(columns.column(0).ints, ElementsAre(1, 2));
@@ -106,8 +106,7 @@ TEST(ColumnsTest, StoredBytesStayWhereTheyAre) {
     std::vector<std::string> expected;
     std::vector<std::string_view> stored;
     for (int i = 0; i < 2000; ++i) {
-      expected.push_back(
-          std::string(static_cast<size_t>(i % 300), static_cast<char>('a' + i % 26)));
+      expected.emplace_back(static_cast<size_t>(i % 300), static_cast<char>('a' + i % 26));
       if (i % 500 == 7) expected.back().assign(200'000, 'L');
       stored.push_back(columns.Store(expected.back()));
     }

@@ -15,25 +15,25 @@
 namespace muster::formats {
 namespace {
 
-size_t VarintBytes(uint64_t value) { return (std::bit_width(value | 1) + 6) / 7; }
+size_t EncodedVarintBytes(uint64_t value) { return (std::bit_width(value | 1) + 6) / 7; }
 
-char* PutVarint(uint64_t value, char* to) {
+char* EncodeVarint(uint64_t value, char* to) {
   for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>(value | 0x80);
   *to++ = static_cast<char>(value);
   return to;
 }
 
-char* PutBytes(std::string_view bytes, char* to) {
+char* EncodeBytes(std::string_view bytes, char* to) {
   if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
   return to + bytes.size();
 }
 
-char* PutField(uint32_t field, uint64_t size, char* to) {
+char* EncodeField(uint32_t field, uint64_t size, char* to) {
   *to++ = static_cast<char>(WireTag(field, WireType::kBytes));
-  return PutVarint(size, to);
+  return EncodeVarint(size, to);
 }
 
-size_t FieldBytes(size_t size) { return 1 + VarintBytes(size) + size; }
+size_t EncodedFieldBytes(size_t size) { return 1 + EncodedVarintBytes(size) + size; }
 
 // The values of one row of a column.
 struct Cell {
@@ -65,37 +65,37 @@ struct Cell {
     switch (type) {
       case ValueType::kInt:
         for (size_t i = begin; i < end; ++i) {
-          size += VarintBytes(static_cast<uint64_t>(column.ints[i]));
+          size += EncodedVarintBytes(static_cast<uint64_t>(column.ints[i]));
         }
         break;
       case ValueType::kFloat:
         size = (end - begin) * sizeof(float);
         break;
       case ValueType::kString:
-        for (size_t i = begin; i < end; ++i) size += FieldBytes(column.strings[i].size());
+        for (size_t i = begin; i < end; ++i) size += EncodedFieldBytes(column.strings[i].size());
         break;
     }
     return size;
   }
 
   size_t ListBytes(size_t payload) const {
-    return type == ValueType::kString || payload == 0 ? payload : FieldBytes(payload);
+    return type == ValueType::kString || payload == 0 ? payload : EncodedFieldBytes(payload);
   }
 
-  char* PutList(size_t payload, char* to) const {
-    if (type != ValueType::kString && payload > 0) to = PutField(1, payload, to);
+  char* EncodeList(size_t payload, char* to) const {
+    if (type != ValueType::kString && payload > 0) to = EncodeField(1, payload, to);
     for (size_t i = begin; i < end; ++i) {
       switch (type) {
         case ValueType::kInt:
-          to = PutVarint(static_cast<uint64_t>(column.ints[i]), to);
+          to = EncodeVarint(static_cast<uint64_t>(column.ints[i]), to);
           break;
         case ValueType::kFloat:
           std::memcpy(to, &column.floats[i], sizeof(float));
           to += sizeof(float);
           break;
         case ValueType::kString:
-          to = PutField(1, column.strings[i].size(), to);
-          to = PutBytes(column.strings[i], to);
+          to = EncodeField(1, column.strings[i].size(), to);
+          to = EncodeBytes(column.strings[i], to);
           break;
       }
     }
@@ -147,7 +147,7 @@ ExampleEncoder::ExampleEncoder(const Schema& schema) {
   for (const Field& field : schema.fields) {
     std::string key(1, static_cast<char>(kFirstFieldBytes));
     char size[10];
-    key.append(size, PutVarint(field.name.size(), size));
+    key.append(size, EncodeVarint(field.name.size(), size));
     parts_.push_back({static_cast<int>(types_.size()), key + field.name});
     types_.push_back(field.type);
     lists_.push_back(field.list);
@@ -164,21 +164,21 @@ void ExampleEncoder::Encode(const Columns& columns, int row, std::string* record
   for (const Part& part : parts_) {
     const Cell cell(columns.column(part.field), types_[part.field], lists_[part.field], row);
     payloads.push_back(cell.PayloadBytes());
-    const size_t feature = FieldBytes(cell.ListBytes(payloads.back()));
-    features += FieldBytes(part.key.size() + FieldBytes(feature));
+    const size_t feature = EncodedFieldBytes(cell.ListBytes(payloads.back()));
+    features += EncodedFieldBytes(part.key.size() + EncodedFieldBytes(feature));
   }
-  record->resize(FieldBytes(features));
-  char* to = PutField(1, features, record->data());
+  record->resize(EncodedFieldBytes(features));
+  char* to = EncodeField(1, features, record->data());
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
     const Cell cell(columns.column(part.field), types_[part.field], lists_[part.field], row);
     const size_t list = cell.ListBytes(payloads[i]);
-    const size_t feature = FieldBytes(list);
-    to = PutField(1, part.key.size() + FieldBytes(feature), to);
-    to = PutBytes(part.key, to);
-    to = PutField(2, feature, to);
-    to = PutField(static_cast<uint32_t>(cell.kind()), list, to);
-    to = cell.PutList(payloads[i], to);
+    const size_t feature = EncodedFieldBytes(list);
+    to = EncodeField(1, part.key.size() + EncodedFieldBytes(feature), to);
+    to = EncodeBytes(part.key, to);
+    to = EncodeField(2, feature, to);
+    to = EncodeField(static_cast<uint32_t>(cell.kind()), list, to);
+    to = cell.EncodeList(payloads[i], to);
   }
 }
 

@@ -128,7 +128,7 @@ class ExampleDecoder : public RowDecoder {
   absl::Status Decode(std::string_view record, Columns* columns) override {
     ++row_;
     filled_ = 0;
-    const absl::Status status = DecodeRow(record, columns);
+    absl::Status status = DecodeRow(record, columns);
     if (status.ok()) [[likely]] {
       columns->AddRow();
     } else {

@@ -29,7 +29,7 @@ class ExampleDecoderTest : public testing::Test {
   absl::Status Decode(const std::string& record) {
     records_.push_back(std::make_unique<std::string>(record));
     const std::string_view kept = *records_.back();
-    const absl::Status status = decoder_->Decode(kept, columns_.get());
+    absl::Status status = decoder_->Decode(kept, columns_.get());
     Columns twice(schema_);
     const std::unique_ptr<RowDecoder> second = NewExampleDecoder(schema_);
     second->Decode(kept, &twice).IgnoreError();
@@ -59,7 +59,7 @@ class ExampleDecoderTest : public testing::Test {
 };
 
 TEST_F(ExampleDecoderTest, TheUsualForm) {
-  Use({MakeField("a", kInt), MakeField("b", kFloat), MakeField("c", kString)});
+  Use({TypedField("a", kInt), TypedField("b", kFloat), TypedField("c", kString)});
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(DecodeEntries(WireEntry("a", IntFeature(i - 1)) +
                               WireEntry("b", FloatFeature(0.5f * static_cast<float>(i))) +
@@ -73,7 +73,7 @@ TEST_F(ExampleDecoderTest, TheUsualForm) {
 }
 
 TEST_F(ExampleDecoderTest, StringsAreNotCopied) {
-  Use({MakeField("c", kString)});
+  Use({TypedField("c", kString)});
   ASSERT_TRUE(DecodeEntries(WireEntry("c", BytesFeature("text"))).ok());
   const std::string& record = *records_[0];
   const char* data = column(0).strings[0].data();
@@ -81,7 +81,7 @@ TEST_F(ExampleDecoderTest, StringsAreNotCopied) {
 }
 
 TEST_F(ExampleDecoderTest, ValuesOfEverySize) {
-  Use({MakeField("a", kInt), MakeField("a name of more than eight bytes", kString)});
+  Use({TypedField("a", kInt), TypedField("a name of more than eight bytes", kString)});
   for (const int64_t value :
        {int64_t{0}, int64_t{127}, int64_t{128}, int64_t{-1}, std::numeric_limits<int64_t>::max(),
         std::numeric_limits<int64_t>::min()}) {
@@ -99,7 +99,7 @@ TEST_F(ExampleDecoderTest, ValuesOfEverySize) {
 TEST_F(ExampleDecoderTest, LongNames) {
   for (const size_t size : {7, 8, 9, 99, 100, 101, 127, 128, 300}) {
     const std::string name(size, 'n');
-    Use({MakeField(name, kInt)});
+    Use({TypedField(name, kInt)});
     ASSERT_TRUE(DecodeEntries(WireEntry(name, IntFeature(5)) +
                               WireEntry(name.substr(1), IntFeature(6)) +
                               WireEntry(name + "n", IntFeature(7)))
@@ -109,13 +109,13 @@ TEST_F(ExampleDecoderTest, LongNames) {
 }
 
 TEST_F(ExampleDecoderTest, AnyOrderAndOtherFeatures) {
-  Use({MakeField("a", kInt), MakeField("b", kInt), MakeField("c", kInt)});
+  Use({TypedField("a", kInt), TypedField("b", kInt), TypedField("c", kInt)});
   const std::string a = WireEntry("a", IntFeature(1)), b = WireEntry("b", IntFeature(2)),
                     c = WireEntry("c", IntFeature(3)), other = WireEntry("x", BytesFeature("y")),
                     unnamed = WireEntry("", IntFeature(9));
   for (const std::string& entries :
-       {a + b + c, c + b + a, b + other + a + c, other + c + a + b + other, unnamed + a + b + c,
-        a + b + unnamed + c + unnamed, a + b + c}) {
+       {StrCat(a, b, c), StrCat(c, b, a), StrCat(b, other, a, c), StrCat(other, c, a, b, other),
+        StrCat(unnamed, a, b, c), StrCat(a, b, unnamed, c, unnamed), StrCat(a, b, c)}) {
     ASSERT_TRUE(DecodeEntries(entries).ok());
     EXPECT_EQ(column(0).ints.back(), 1);
     EXPECT_EQ(column(1).ints.back(), 2);
@@ -124,7 +124,7 @@ TEST_F(ExampleDecoderTest, AnyOrderAndOtherFeatures) {
 }
 
 TEST_F(ExampleDecoderTest, ManyNamesThatNobodyWants) {
-  Use({MakeField("a", kInt)});
+  Use({TypedField("a", kInt)});
   for (int row = 0; row < 30; ++row) {
     std::string entries;
     for (int i = 0; i < 100; ++i) entries += WireEntry(StrCat(row, ":", i), IntFeature(i));
@@ -134,7 +134,7 @@ TEST_F(ExampleDecoderTest, ManyNamesThatNobodyWants) {
 }
 
 TEST_F(ExampleDecoderTest, UnpackedAndPiecewiseLists) {
-  Use({MakeField("i", kInt, true), MakeField("f", kFloat, true), MakeField("s", kString, true)});
+  Use({TypedField("i", kInt, true), TypedField("f", kFloat, true), TypedField("s", kString, true)});
   const std::string one = WireVarint(8) + WireVarint(1);      // field 1, varint
   const std::string half = WireVarint(13) + WireFloat(0.5f);  // field 1, fixed32
   const std::string packed = WireBytes(1, WireVarint(2) + WireVarint(300));
@@ -152,7 +152,7 @@ TEST_F(ExampleDecoderTest, UnpackedAndPiecewiseLists) {
 }
 
 TEST_F(ExampleDecoderTest, UnpackedScalars) {
-  Use({MakeField("i", kInt), MakeField("f", kFloat)});
+  Use({TypedField("i", kInt), TypedField("f", kFloat)});
   ASSERT_TRUE(DecodeEntries(WireEntry("i", WireBytes(3, WireVarint(8) + WireVarint(77))) +
                             WireEntry("f", WireBytes(2, WireVarint(13) + WireFloat(0.5f))))
                   .ok());
@@ -161,7 +161,7 @@ TEST_F(ExampleDecoderTest, UnpackedScalars) {
 }
 
 TEST_F(ExampleDecoderTest, OfDuplicateKeysTheLastWins) {
-  Use({MakeField("a", kInt), MakeField("l", kInt, true)});
+  Use({TypedField("a", kInt), TypedField("l", kInt, true)});
   const auto list = [](int64_t value) { return WireEntry("l", IntFeature(value)); };
   ASSERT_TRUE(DecodeEntries(WireEntry("a", IntFeature(1)) + list(1) + list(2) +
                             WireEntry("a", IntFeature(2)) + list(3))
@@ -178,7 +178,7 @@ TEST_F(ExampleDecoderTest, OfDuplicateKeysTheLastWins) {
 }
 
 TEST_F(ExampleDecoderTest, SeveralFeaturesMessagesAreMerged) {
-  Use({MakeField("a", kInt), MakeField("b", kInt)});
+  Use({TypedField("a", kInt), TypedField("b", kInt)});
   ASSERT_TRUE(Decode(WireExample(WireEntry("a", IntFeature(1)) + WireEntry("b", IntFeature(2))) +
                      WireExample("") + WireExample(WireEntry("a", IntFeature(3))))
                   .ok());
@@ -187,7 +187,7 @@ TEST_F(ExampleDecoderTest, SeveralFeaturesMessagesAreMerged) {
 }
 
 TEST_F(ExampleDecoderTest, TheLastKindOfAOneofWins) {
-  Use({MakeField("l", kInt, true)});
+  Use({TypedField("l", kInt, true)});
   const std::string ints = IntFeature(1), floats = FloatFeature(2);
   ASSERT_TRUE(DecodeEntries(WireEntry("l", floats + ints)).ok());
   ASSERT_TRUE(DecodeEntries(WireEntry("l", ints + floats + IntFeature(5))).ok());
@@ -197,7 +197,7 @@ TEST_F(ExampleDecoderTest, TheLastKindOfAOneofWins) {
 }
 
 TEST_F(ExampleDecoderTest, AnEntryMayBeInAnyForm) {
-  Use({MakeField("a", kInt), MakeField("", kInt)});
+  Use({TypedField("a", kInt), TypedField("", kInt)});
   const std::string key = WireBytes(1, "a"), five = WireBytes(2, IntFeature(5));
   const std::string unnamed = WireEntry("", IntFeature(9));
   const auto decode = [&](const std::string& entry) {
@@ -216,26 +216,26 @@ TEST_F(ExampleDecoderTest, AnEntryMayBeInAnyForm) {
 }
 
 TEST_F(ExampleDecoderTest, UnknownFieldsArePassedOver) {
-  Use({MakeField("a", kInt)});
+  Use({TypedField("a", kInt)});
   const std::string start(1, static_cast<char>(WireTag(9, WireType::kStartGroup)));
   const std::string end(1, static_cast<char>(WireTag(9, WireType::kEndGroup)));
   const std::string fixed64 = WireVarint(WireTag(9, WireType::kFixed64)) + "12345678";
   const std::string group = start + start + fixed64 + end + WireBytes(3, "x") + end;
   const std::string varint_in_place_of_bytes = WireVarint(8) + WireVarint(3);
   for (const std::string& odd : {group, fixed64, WireBytes(500, "x"), varint_in_place_of_bytes}) {
-    const std::string a = WireEntry("a", odd + IntFeature(5) + odd);
-    ASSERT_TRUE(Decode(odd + WireExample(odd + a + odd) + odd).ok());
+    const std::string a = WireEntry("a", StrCat(odd, IntFeature(5), odd));
+    ASSERT_TRUE(Decode(StrCat(odd, WireExample(StrCat(odd, a, odd)), odd)).ok());
     EXPECT_EQ(column(0).ints.back(), 5);
   }
 }
 
 TEST_F(ExampleDecoderTest, Defaults) {
-  Field i = MakeField("i", kInt), f = MakeField("f", kFloat), s = MakeField("s", kString);
+  Field i = TypedField("i", kInt), f = TypedField("f", kFloat), s = TypedField("s", kString);
   i.has_default = f.has_default = s.has_default = true;
   i.default_value = int64_t{-7};
   f.default_value = 0.25f;
   s.default_value = std::string("none");
-  Use({i, f, s, MakeField("l", kFloat, true)});
+  Use({i, f, s, TypedField("l", kFloat, true)});
   const std::string kindless = WireEntry("i", "") + WireEntry("f", "") + WireEntry("s", "");
   const std::string empty = WireEntry("i", WireBytes(3, "")) + WireEntry("f", WireBytes(2, "")) +
                             WireEntry("s", WireBytes(1, "")) + WireEntry("l", WireBytes(2, ""));
@@ -251,14 +251,14 @@ TEST_F(ExampleDecoderTest, Defaults) {
 }
 
 TEST_F(ExampleDecoderTest, IntsForFloats) {
-  Use({MakeField("f", kFloat), MakeField("l", kFloat, true)});
+  Use({TypedField("f", kFloat), TypedField("l", kFloat, true)});
   ASSERT_TRUE(DecodeEntries(WireEntry("f", IntFeature(-3)) + WireEntry("l", IntFeature(4))).ok());
   EXPECT_THAT(column(0).floats, ElementsAre(-3.0f));
   EXPECT_THAT(column(1).floats, ElementsAre(4.0f));
 }
 
 TEST_F(ExampleDecoderTest, TruncatedFloats) {
-  Field age = MakeField("age", kInt);
+  Field age = TypedField("age", kInt);
   age.truncate = true;
   Use({age});
   ASSERT_TRUE(DecodeEntries(WireEntry("age", FloatFeature(34.5f))).ok());
@@ -272,7 +272,7 @@ TEST_F(ExampleDecoderTest, TruncatedFloats) {
 }
 
 TEST_F(ExampleDecoderTest, WhatDoesNotFitNamesColumnAndValue) {
-  Use({MakeField("s", kString), MakeField("age", kInt)});
+  Use({TypedField("s", kString), TypedField("age", kInt)});
   const std::string s = WireEntry("s", BytesFeature("x"));
   const std::vector<std::pair<std::string, std::string>> cases = {
       {WireEntry("age", FloatFeature(34.5f)),
@@ -300,7 +300,7 @@ TEST_F(ExampleDecoderTest, WhatDoesNotFitNamesColumnAndValue) {
 }
 
 TEST_F(ExampleDecoderTest, WhatIsNoExample) {
-  Use({MakeField("a", kInt, true)});
+  Use({TypedField("a", kInt, true)});
   const auto a = [](const std::string& list) { return WireExample(WireEntry("a", list)); };
   const std::vector<std::string> broken = {
       "\x0a",                                          // no length
@@ -328,14 +328,14 @@ TEST_F(ExampleDecoderTest, WhatIsNoExample) {
 }
 
 TEST_F(ExampleDecoderTest, DeepGroupsAreRefused) {
-  Use({MakeField("a", kInt, true)});
+  Use({TypedField("a", kInt, true)});
   EXPECT_TRUE(absl::IsDataLoss(Decode(std::string(1'000'000, '\x0b'))));
   const std::string deep = std::string(50, '\x0b') + std::string(50, '\x0c');
   EXPECT_TRUE(Decode(deep).ok());
 }
 
 TEST_F(ExampleDecoderTest, EveryCutOfARecordIsAnErrorOrAShorterExample) {
-  Use({MakeField("i", kInt, true), MakeField("s", kString, true)});
+  Use({TypedField("i", kInt, true), TypedField("s", kString, true)});
   const std::string record =
       WireExample(WireEntry("i", IntFeature(300)) + WireEntry("s", BytesFeature("text")));
   for (size_t size = 1; size < record.size(); ++size) {

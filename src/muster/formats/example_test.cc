@@ -17,9 +17,9 @@ using testing::ElementsAre;
 Schema MixedSchema() {
   Schema schema;
   schema.fields = {
-      MakeField("z", ValueType::kInt),          MakeField("a", ValueType::kFloat),
-      MakeField("aa", ValueType::kString),      MakeField("li", ValueType::kInt, true),
-      MakeField("lf", ValueType::kFloat, true), MakeField("ls", ValueType::kString, true)};
+      TypedField("z", ValueType::kInt),          TypedField("a", ValueType::kFloat),
+      TypedField("aa", ValueType::kString),      TypedField("li", ValueType::kInt, true),
+      TypedField("lf", ValueType::kFloat, true), TypedField("ls", ValueType::kString, true)};
   return schema;
 }
 

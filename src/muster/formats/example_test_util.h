@@ -45,7 +45,7 @@ inline std::string WireEntry(std::string_view name, std::string_view feature) {
 }
 inline std::string WireExample(std::string_view entries) { return WireBytes(1, entries); }
 
-inline Field MakeField(std::string_view name, ValueType type, bool list = false) {
+inline Field TypedField(std::string_view name, ValueType type, bool list = false) {
   Field field;
   field.name = name;
   field.type = type;

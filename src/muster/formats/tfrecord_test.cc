@@ -36,8 +36,6 @@ struct ReadResult {
 
 class TfRecordTest : public testing::Test {
  protected:
-  TfRecordTest() : files_(io::NewMemoryFileSystem()) {}
-
   void Write(std::string_view bytes) {
     auto file = files_->OpenForWrite("f").value();
     ASSERT_TRUE(file->Append(bytes).ok());
@@ -90,7 +88,7 @@ class TfRecordTest : public testing::Test {
     return ReadAll(compression);
   }
 
-  std::unique_ptr<io::FileSystem> files_;
+  std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
 };
 
 // tf.io.TFRecordWriter("f").write(b"abc"), TensorFlow 2.15.

@@ -59,7 +59,7 @@ class FaultFileSystem::WriteFile : public WritableFile {
     return Do(FileOperation::kSync, [this] { return file_->Sync(); });
   }
   absl::Status Close() override {
-    const absl::Status status = Do(FileOperation::kClose, [this] { return file_->Close(); });
+    absl::Status status = Do(FileOperation::kClose, [this] { return file_->Close(); });
     failure_ = status;
     return status;
   }
@@ -149,7 +149,7 @@ absl::Status FaultFileSystem::BeginWrite(const std::string& path, uint64_t size,
                                          uint64_t* allowed) {
   const absl::MutexLock lock(&mutex_);
   bool torn;
-  const absl::Status status = BeginLocked(FileOperation::kWrite, path, &torn);
+  absl::Status status = BeginLocked(FileOperation::kWrite, path, &torn);
   *allowed = torn ? size / 2 : 0;
   if (!status.ok() || !disk_left_.has_value()) return status;
   *allowed = std::min(size, *disk_left_);

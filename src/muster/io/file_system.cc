@@ -30,7 +30,7 @@ absl::Status ExpandComponent(FileSystem& files, std::string_view component, bool
   for (const std::string& folder : *paths) {
     if (!HasWildcard(component)) {
       std::string path = JoinPath(folder, component);
-      const absl::Status found = files.Stat(path).status();
+      absl::Status found = files.Stat(path).status();
       if (found.ok()) {
         expanded.push_back(std::move(path));
       } else if (!MatchesNothing(found)) {
@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<std::string>> Glob(FileSystem& files, const std::stri
   const size_t wildcard = std::min(pattern.find_first_of("*?["), pattern.size());
   std::vector<std::string> paths;
   if (wildcard == pattern.size()) {
-    const absl::Status found = files.Stat(pattern).status();
+    absl::Status found = files.Stat(pattern).status();
     if (found.ok()) {
       paths.push_back(pattern);
     } else if (!MatchesNothing(found)) {
