@@ -73,10 +73,12 @@ absl::Status PrintFeatures(io::FileSystem& files, const model::ModelSpec& spec,
   const features::FeatureSpec used =
       model::UsedFeatures(spec.features, request, /*with_label=*/false, /*with_key=*/false);
   MUSTER_ASSIGN_OR_RETURN(const auto transform, features::FeatureTransform::Create(used, request));
+  data::SourceSpec source_spec;
+  source_spec.patterns = options.patterns;
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const data::RecordSource> source,
-                          data::OpenSource(files, {.patterns = options.patterns, .shard = {}}));
+                          data::OpenSource(files, source_spec));
   MUSTER_ASSIGN_OR_RETURN(const auto reader,
-                          data::BatchReader::Create(source, used.schema, {.batch_size = 256}));
+                          data::BatchReader::Create(source, used.schema, data::ReaderSpec()));
   formats::Columns columns(used.schema);
   features::FeatureBatch batch;
   int64_t printed = 0;
