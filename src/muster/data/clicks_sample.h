@@ -1,0 +1,71 @@
+// Made-up click logs with a known truth: 13 numbers, 26 categories, a label drawn from a logistic
+// model of the row as it is written, so that the best reachable AUC and log loss are known.
+// docs/data.md describes the model.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace muster::data {
+
+constexpr int kClickNumbers = 13;
+constexpr int kClickCategories = 26;
+
+struct ClickRow {
+  std::array<double, kClickNumbers> numbers;         // NaN: missing; else at least 0.01
+  std::array<int32_t, kClickCategories> categories;  // rank by frequency from 0; -1: missing
+  double probability = 0;                            // of the label being 1, given the rest
+  bool label = false;
+};
+
+// Rows of one seed. The model (weights, frequencies) is the same for every seed: files of two seeds
+// serve as training and test data. Thread-safe.
+class ClickSampler {
+ public:
+  explicit ClickSampler(uint64_t seed);
+
+  // The n-th row: a pure function of (seed, n).
+  ClickRow Row(uint64_t n) const;
+
+  // "label,I1,...,I13,C1,...,C26\n".
+  static std::string Header();
+  static void AppendCsv(const ClickRow& row, std::string* text);
+  // Values of category column `column` (from 0): 2 ... 100,000 in even ratios.
+  static int Cardinality(int column);
+
+ private:
+  // Draws a rank in one 64-bit number (Walker's alias method, 1977).
+  struct Zipf {
+    explicit Zipf(int cardinality);
+    int32_t Draw(uint64_t random) const;
+    double frequency_of_first = 0;
+    std::vector<uint32_t> keep;  // of 2^32: stay with the slot
+    std::vector<int32_t> other;
+  };
+  struct Cross {
+    int first = 0, second = 0;   // category columns
+    int second_values = 0;       // ranks of `second`
+    std::vector<float> weights;  // [first][second]
+  };
+
+  double Logit(const ClickRow& row) const;
+
+  const uint64_t seed_;
+  std::vector<Zipf> ranks_;
+  std::vector<std::vector<float>> weights_;  // by category column and rank; 0 beyond the end
+  std::vector<Cross> crosses_;
+};
+
+// What a model that knows the truth scores on these rows, with standard errors: of the AUC DeLong's
+// (E. DeLong, D. DeLong, Clarke-Pearson, 1988), of the log loss the sample's. NaN where undefined.
+struct BestScore {
+  double positives = 0;  // share of rows
+  double auc = 0, auc_error = 0;
+  double log_loss = 0, log_loss_error = 0;
+};
+BestScore ScoreTruth(std::span<const double> probabilities, std::span<const uint8_t> labels);
+
+}  // namespace muster::data
