@@ -18,8 +18,8 @@ constexpr uint32_t kRowStream = 1;
 constexpr double kZipfExponent = 1.1;
 
 // Chosen so that a row is positive with probability 0.25 and the truth's AUC is 0.80.
-constexpr double kIntercept = -1.70;
-constexpr double kScale = 0.945;
+constexpr double kIntercept = -1.69;
+constexpr double kScale = 0.90;
 
 // log(x) is normal(mean, deviation); a part of it is shared between columns.
 struct NumberColumn {
@@ -70,10 +70,15 @@ constexpr std::array<double, kClickCategories> kCategoryMissingWeight = {
 
 // Rare values weigh little, so that 200,000 rows are enough to learn what there is to learn.
 constexpr double kTypicalRows = 200'000;
-constexpr double kShrinkRows = 1500;
+constexpr double kShrinkRows = 3000;
 constexpr int kWeightedRanks = 4096;
 
-double CategoryDeviation(int column) { return column < 10 ? 0.30 : column < 14 ? 0.25 : column < 20 ? 0.12 : 0.06; }
+double CategoryDeviation(int column) {
+  if (column < 6) return 0.40;
+  if (column < 10) return 0.30;
+  if (column < 14) return 0.12;
+  return column < 20 ? 0.06 : 0.03;
+}
 
 // One-to-one on 32 bits: distinct values of a column have distinct names.
 uint32_t CategoryName(int column, int32_t rank) {

@@ -1,11 +1,11 @@
 // RecordSource: the records of a set of files, as an ordered table of chunks that can be read in
-// any order. Members: TFRecord and CSV files (NewFileSource); one conformance suite
-// (data/source_conformance.h).
+// any order. Members: TFRecord files (tfrecord_source.cc) and CSV files (csv_source.cc); one
+// conformance suite (data/source_conformance.h).
 //
 // A chunk is what is read and held at once: about kChunkBytes of whole records. Where a file cannot
-// be cut anywhere (TFRecord, quoted CSV), the cuts come from its index (FILE.index, written by
-// `muster records`, docs/formats/record_index.md) or from one scan at Open; a compressed file
-// is one chunk.
+// be cut anywhere (TFRecord, quoted CSV), the cuts come from its index (data/record_index.h,
+// written by `muster records`) or from one scan at Open; a compressed file is one chunk, which can
+// also be streamed in pieces.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/data/record_index.h"
+#include "muster/formats/csv.h"
 #include "muster/formats/decoder.h"
 #include "muster/formats/schema.h"
 #include "muster/io/file_system.h"
 
 namespace muster::data {
-
-constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 
 enum class ShardBy { kFile, kRecord };
 
@@ -36,21 +36,38 @@ struct Shard {
 struct SourceSpec {
   std::vector<std::string> patterns;  // globs; files sorted within each
   Shard shard;
+  formats::CsvOptions csv;
 };
 
-// Records of one chunk, in file order. Immutable, shared by the batches that point into it.
+// Records of one chunk or of a piece of it, in file order. Immutable, shared by the batches that
+// point into it.
 struct Chunk {
   std::string file;
+  FileFormat format = FileFormat::kTfRecord;
   std::vector<std::string_view> records;  // into `bytes`
-  std::vector<uint64_t> offsets;          // of each record in its (uncompressed) file, for messages
+  // Of each record, for messages: its byte in the (uncompressed) file, or its line in a CSV file.
+  std::vector<uint64_t> offsets;
   std::string bytes;
+
+  // "FILE: record at byte N" or "FILE:LINE".
+  std::string Where(size_t record) const;
 };
 
 struct ChunkInfo {
   int file = 0;
   uint64_t begin = 0, end = 0;  // bytes in the (uncompressed) file
-  uint64_t records = 0;
-  uint64_t first_record = 0;  // records of the file to skip at the chunk's start (sharding)
+  uint64_t records = 0;         // broken ones included
+  uint64_t first_record = 0;    // records to skip at the chunk's start (sharding)
+  uint64_t line = 0;            // CSV: the line at `begin`
+  bool compressed = false;
+};
+
+// The records of one chunk, a piece of about kChunkBytes at a time. One owner thread.
+class ChunkStream {
+ public:
+  virtual ~ChunkStream() = default;
+  // Null at the end.
+  virtual absl::StatusOr<std::shared_ptr<const Chunk>> Next() = 0;
 };
 
 class RecordSource {
@@ -60,17 +77,24 @@ class RecordSource {
   virtual const std::vector<ChunkInfo>& chunks() const = 0;
   uint64_t records() const;  // of this shard
   // Thread-safe. A bad record (CRC) is DATA_LOSS unless `max_bad` > 0 was given at Open: then it is
-  // left out and counted.
+  // left out and counted. Holds all of the chunk: a compressed file whole.
   virtual absl::StatusOr<std::shared_ptr<const Chunk>> Read(size_t chunk) const = 0;
+  // The same records in pieces: memory stays flat for a compressed file too. Thread-safe; the
+  // source must outlive the stream.
+  virtual absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(size_t chunk) const = 0;
   // A decoder for this source's records into `schema`.
   virtual absl::StatusOr<std::unique_ptr<formats::RowDecoder>> NewDecoder(
       const formats::Schema& schema) const = 0;
+  // Different bad records met so far; reading one again does not count it again.
   virtual uint64_t bad_records() const = 0;
-  // Identifies files and sizes, so that a position is not applied to other data.
+  // Identifies files, sizes and cuts, so that a position is not applied to other data. Folders do
+  // not matter.
   virtual uint64_t fingerprint() const = 0;
 };
 
-// CSV when the name ends in .csv or .csv.gz, else TFRecord.
+// CSV when the names end in .csv or .csv.gz, else TFRecord (one source holds one kind; CSV files
+// must have the same header). NOT_FOUND for a pattern without files; INVALID_ARGUMENT when the
+// files hold no record at all. `files` must outlive the source.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
                                                          const SourceSpec& spec,
                                                          uint64_t max_bad_records = 0);

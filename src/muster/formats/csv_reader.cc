@@ -1,111 +1,25 @@
 #include <algorithm>
 #include <cstring>
 
+#include "muster/formats/compression.h"
 #include "muster/formats/csv.h"
-#include "zlib.h"
-
 namespace muster::formats {
 namespace {
 
 constexpr size_t kReadBytes = size_t{256} << 10;
-constexpr size_t kCompressedBytes = size_t{64} << 10;
 
-// The bytes of a file from the start on, inflated where they are GZIP.
-class CsvInput {
- public:
-  virtual ~CsvInput() = default;
-  // Reads up to `size` bytes; 0 at the end.
-  virtual absl::StatusOr<size_t> Read(size_t size, char* buffer) = 0;
-};
-
-class PlainCsvInput : public CsvInput {
- public:
-  explicit PlainCsvInput(std::shared_ptr<const io::RandomAccessFile> file)
-      : file_(std::move(file)) {}
-
-  absl::StatusOr<size_t> Read(size_t size, char* buffer) override {
-    MUSTER_ASSIGN_OR_RETURN(const size_t count, file_->Read(offset_, size, buffer));
-    offset_ += count;
-    return count;
-  }
-
- private:
-  const std::shared_ptr<const io::RandomAccessFile> file_;
-  uint64_t offset_ = 0;
-};
-
-// One or several GZIP members, one behind the other (RFC 1952).
-class GzipCsvInput : public CsvInput {
- public:
-  explicit GzipCsvInput(std::shared_ptr<const io::RandomAccessFile> file)
-      : file_(std::move(file)), compressed_(kCompressedBytes) {
-    ok_ = inflateInit2(&stream_, 15 + 16) == Z_OK;
-  }
-  ~GzipCsvInput() override {
-    if (ok_) inflateEnd(&stream_);
-  }
-  GzipCsvInput(const GzipCsvInput&) = delete;
-  GzipCsvInput& operator=(const GzipCsvInput&) = delete;
-
-  absl::StatusOr<size_t> Read(size_t size, char* buffer) override {
-    if (!ok_) return absl::ResourceExhaustedError(StrCat(file_->path(), ": no memory for zlib"));
-    stream_.next_out = reinterpret_cast<Bytef*>(buffer);
-    stream_.avail_out = static_cast<uInt>(size);
-    while (stream_.avail_out == size) {
-      if (stream_.avail_in == 0) {
-        MUSTER_ASSIGN_OR_RETURN(const size_t count, Refill());
-        if (count == 0 && between_members_) return size_t{0};
-        if (count == 0) return Broken("the file is cut short");
-      }
-      if (between_members_ && inflateReset(&stream_) != Z_OK) return Broken("zlib failed");
-      between_members_ = false;
-      const int result = inflate(&stream_, Z_NO_FLUSH);
-      if (result == Z_STREAM_END) {
-        between_members_ = true;
-      } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        return Broken(stream_.msg != nullptr ? stream_.msg : "not GZIP data");
-      }
-    }
-    return size - stream_.avail_out;
-  }
-
- private:
-  absl::StatusOr<size_t> Refill() {
-    MUSTER_ASSIGN_OR_RETURN(const size_t count,
-                            file_->Read(offset_, compressed_.size(), compressed_.data()));
-    offset_ += count;
-    stream_.next_in = reinterpret_cast<Bytef*>(compressed_.data());
-    stream_.avail_in = static_cast<uInt>(count);
-    return count;
-  }
-
-  absl::Status Broken(std::string_view what) const {
-    return absl::DataLossError(StrCat(file_->path(), ": broken GZIP data at byte ",
-                                      offset_ - stream_.avail_in, ": ", what));
-  }
-
-  const std::shared_ptr<const io::RandomAccessFile> file_;
-  std::vector<char> compressed_;
-  z_stream stream_ = {};
-  uint64_t offset_ = 0;
-  bool ok_;
-  bool between_members_ = false;
-};
-
-absl::StatusOr<std::unique_ptr<CsvInput>> OpenCsvInput(
+absl::StatusOr<std::unique_ptr<ByteStream>> OpenCsvBytes(
     std::shared_ptr<const io::RandomAccessFile> file) {
   char magic[2];
   MUSTER_ASSIGN_OR_RETURN(const size_t count, file->Read(0, sizeof magic, magic));
-  if (count == 2 && magic[0] == '\x1f' && magic[1] == '\x8b') {
-    return std::make_unique<GzipCsvInput>(std::move(file));
-  }
-  return std::make_unique<PlainCsvInput>(std::move(file));
+  const bool gzip = count == 2 && magic[0] == '\x1f' && magic[1] == '\x8b';
+  return NewByteStream(std::move(file), gzip ? Compression::kGzip : Compression::kNone);
 }
 
 class CsvRowReaderImpl : public CsvRowReader {
  public:
   CsvRowReaderImpl(std::shared_ptr<const io::RandomAccessFile> file,
-                   std::unique_ptr<CsvInput> input, CsvOptions options)
+                   std::unique_ptr<ByteStream> input, CsvOptions options)
       : file_(std::move(file)),
         input_(std::move(input)),
         options_(options),
@@ -128,7 +42,7 @@ class CsvRowReaderImpl : public CsvRowReader {
   absl::Status Unclosed(std::string_view detail) const;
 
   const std::shared_ptr<const io::RandomAccessFile> file_;
-  const std::unique_ptr<CsvInput> input_;
+  const std::unique_ptr<ByteStream> input_;
   const CsvOptions options_;
   CsvRowScanner scanner_;
   std::vector<std::string> header_;
@@ -158,7 +72,11 @@ absl::Status CsvRowReaderImpl::Fill() {
   buffer_offset_ += begin_;
   begin_ = 0;
   end_ = unread;
-  MUSTER_ASSIGN_OR_RETURN(const size_t count, input_->Read(capacity_ - end_, buffer_.get() + end_));
+  absl::StatusOr<size_t> read = input_->Read(capacity_ - end_, buffer_.get() + end_);
+  if (!read.ok() && absl::IsDataLoss(read.status())) {
+    return Annotate(read.status(), StrCat(file_->path(), ":", line_));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const size_t count, std::move(read));
   end_ += count;
   at_end_ = count == 0;
   return absl::OkStatus();
@@ -243,7 +161,7 @@ absl::Status CsvRowReaderImpl::ReadHeader() {
 absl::StatusOr<std::unique_ptr<CsvRowReader>> CsvRowReader::Open(
     std::shared_ptr<const io::RandomAccessFile> file, CsvOptions options) {
   MUSTER_RETURN_IF_ERROR(CheckCsvOptions(options));
-  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<CsvInput> input, OpenCsvInput(file));
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> input, OpenCsvBytes(file));
   auto reader = std::make_unique<CsvRowReaderImpl>(std::move(file), std::move(input), options);
   MUSTER_RETURN_IF_ERROR(reader->ReadHeader());
   return reader;

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 struct Row {
   std::string text;
@@ -205,9 +206,10 @@ TEST(CsvRowReaderTest, BrokenGzip) {
   std::string file = Gzip(contents);
   auto cut = ReadRows(file.substr(0, file.size() / 2));
   EXPECT_EQ(cut.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(cut.status().message(), HasSubstr("cut short"));
+  EXPECT_THAT(std::string(cut.status().message()), MatchesRegex("text.csv:[0-9]+: the GZIP .*"));
   file[file.size() / 2] ^= 1;
-  EXPECT_THAT(ReadRows(file).status().message(), HasSubstr("text.csv: broken GZIP data at byte "));
+  EXPECT_THAT(std::string(ReadRows(file).status().message()),
+              MatchesRegex("text.csv:[0-9]+: the GZIP .* at byte [0-9]+ of the file"));
   EXPECT_FALSE(ReadRows(Gzip("a\n1\n") + "garbage").ok());
 }
 

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "muster/data/file_source.h"
+
+namespace muster::data {
+namespace {
+
+// Pieces of a compressed file.
+class CsvPieces : public ChunkStream {
+ public:
+  using NewPiece = std::function<std::shared_ptr<Chunk>()>;
+
+  CsvPieces(std::unique_ptr<formats::CsvRowReader> reader, const ChunkInfo& info,
+            uint64_t piece_bytes, NewPiece new_piece)
+      : reader_(std::move(reader)),
+        end_(info.first_record + info.records),
+        first_(info.first_record),
+        piece_bytes_(piece_bytes),
+        new_piece_(std::move(new_piece)) {}
+
+  absl::StatusOr<std::shared_ptr<const Chunk>> Next() override {
+    std::shared_ptr<Chunk> piece = new_piece_();
+    piece->bytes.clear();
+    sizes_.clear();
+    for (; row_ < end_ && piece->bytes.size() < piece_bytes_; ++row_) {
+      std::string_view row;
+      MUSTER_ASSIGN_OR_RETURN(const bool more, reader_->Next(&row));
+      if (!more) {
+        return absl::DataLossError(
+            StrCat(piece->file, ": ends after row ", row_, ", but had more when it was opened"));
+      }
+      if (row_ < first_) continue;
+      piece->bytes.append(row);
+      piece->offsets.push_back(reader_->line());
+      sizes_.push_back(row.size());
+    }
+    if (sizes_.empty()) return nullptr;
+    const char* data = piece->bytes.data();
+    for (const size_t size : sizes_) {
+      piece->records.emplace_back(data, size);
+      data += size;
+    }
+    return piece;
+  }
+
+ private:
+  const std::unique_ptr<formats::CsvRowReader> reader_;
+  const uint64_t end_, first_;  // rows of the file
+  const uint64_t piece_bytes_;
+  const NewPiece new_piece_;
+  uint64_t row_ = 0;
+  std::vector<size_t> sizes_;
+};
+
+class CsvSource : public FileSource {
+ public:
+  using FileSource::FileSource;
+
+  // Reads the files' headers, which must be the same.
+  absl::Status ReadHeaders() {
+    for (size_t i = 0; i < files().size(); ++i) {
+      MUSTER_ASSIGN_OR_RETURN(auto file, OpenFile(static_cast<int>(i)));
+      MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(file, spec().csv));
+      if (i == 0) header_ = reader->header();
+      if (reader->header() != header_) {
+        return absl::InvalidArgumentError(
+            StrCat(files()[i], ": its header is not that of ", files()[0]));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<formats::RowDecoder>> NewDecoder(
+      const formats::Schema& schema) const override {
+    absl::StatusOr<std::unique_ptr<formats::RowDecoder>> decoder =
+        formats::NewCsvDecoder(schema, header_, spec().csv);
+    if (!decoder.ok()) return Annotate(decoder.status(), files()[0]);
+    return decoder;
+  }
+
+ protected:
+  absl::Status Cut(size_t chunk, Chunk* piece) const override {
+    const ChunkInfo& info = chunks()[chunk];
+    piece->format = FileFormat::kCsv;
+    formats::CsvRowScanner scanner(spec().csv.delimiter);
+    std::string_view rest = piece->bytes;
+    uint64_t line = info.line;
+    for (uint64_t row = 0; row < info.first_record + info.records;) {
+      if (rest.empty()) return Fewer(*piece, info);
+      size_t size = scanner.Find(rest);
+      if (size == formats::CsvRowScanner::kMore) {
+        if (scanner.in_quotes()) return Fewer(*piece, info);
+        size = rest.size();  // the file's last row, without a line end
+      }
+      const std::string_view text = formats::StripLineEnd(rest.substr(0, size));
+      if (!text.empty() && row++ >= info.first_record) {
+        piece->records.push_back(text);
+        piece->offsets.push_back(line);
+      }
+      const bool one_line = std::memchr(text.data(), '\n', text.size()) == nullptr;
+      line += one_line ? 1 : 1 + std::count(text.begin(), text.end(), '\n');
+      rest.remove_prefix(size);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<ChunkStream>> StreamCompressed(
+      size_t chunk, std::shared_ptr<const io::RandomAccessFile> file,
+      uint64_t piece_bytes) const override {
+    MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(std::move(file), spec().csv));
+    return std::make_unique<CsvPieces>(std::move(reader), chunks()[chunk], piece_bytes,
+                                       [this, chunk] {
+                                         std::shared_ptr<Chunk> piece = NewPiece(chunk);
+                                         piece->format = FileFormat::kCsv;
+                                         return piece;
+                                       });
+  }
+
+ private:
+  static absl::Status Fewer(const Chunk& piece, const ChunkInfo& info) {
+    return absl::DataLossError(StrCat(piece.file, ":", info.line, ": fewer rows up to byte ",
+                                      info.end,
+                                      " than its index says: run `muster records index` "
+                                      "again"));
+  }
+
+  std::vector<std::string> header_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RecordSource>> NewCsvSource(io::FileSystem& file_system,
+                                                           std::vector<FileSource::File> files,
+                                                           const SourceSpec& spec,
+                                                           uint64_t max_bad_records) {
+  auto source = std::make_unique<CsvSource>(file_system, std::move(files), spec, max_bad_records);
+  MUSTER_RETURN_IF_ERROR(source->ReadHeaders());
+  return source;
+}
+
+}  // namespace muster::data

@@ -1,0 +1,91 @@
+// FileSource: what the sources over files have in common: the table of chunks and its shards, open
+// files, memory of chunks used again, counts of bad records.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+#include "muster/data/source.h"
+
+namespace muster::data {
+
+// Memory of chunks that nobody uses any more, for the next ones: pages that are already there.
+// Thread-safe; chunks may outlive the pool's owner.
+class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
+ public:
+  // A chunk without records; its `bytes` may hold anything.
+  std::shared_ptr<Chunk> Take();
+
+ private:
+  void Return(std::unique_ptr<Chunk> chunk);
+
+  absl::Mutex mutex_;
+  std::vector<std::unique_ptr<Chunk>> free_ ABSL_GUARDED_BY(mutex_);
+};
+
+class FileSource : public RecordSource {
+ public:
+  struct File {
+    std::string path;
+    RecordIndex index;
+  };
+
+  // `files`: all files of the source in order, with the index of those that this shard needs.
+  FileSource(io::FileSystem& file_system, std::vector<File> files, const SourceSpec& spec,
+             uint64_t max_bad_records);
+
+  const std::vector<std::string>& files() const override { return paths_; }
+  const std::vector<ChunkInfo>& chunks() const override { return chunks_; }
+  absl::StatusOr<std::shared_ptr<const Chunk>> Read(size_t chunk) const final;
+  absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(size_t chunk) const final;
+  uint64_t bad_records() const override;
+  uint64_t fingerprint() const override { return fingerprint_; }
+
+ protected:
+  // Cuts `piece->bytes`, which is the chunk's part of a plain file, into records.
+  virtual absl::Status Cut(size_t chunk, Chunk* piece) const = 0;
+  // Reads a compressed file front to back; pieces of about `piece_bytes`.
+  virtual absl::StatusOr<std::unique_ptr<ChunkStream>> StreamCompressed(
+      size_t chunk, std::shared_ptr<const io::RandomAccessFile> file,
+      uint64_t piece_bytes) const = 0;
+
+  const SourceSpec& spec() const { return spec_; }
+  std::shared_ptr<Chunk> NewPiece(size_t chunk) const;
+  // Notes that `count` records of the chunk were bad so far, the last for the reason `why`; returns
+  // `why` when there are too many.
+  absl::Status CountBad(size_t chunk, uint64_t count, const absl::Status& why) const;
+  absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> OpenFile(int file) const;
+
+ private:
+  void AddChunks(int file, const RecordIndex& index, uint64_t skip, uint64_t take);
+  uint64_t Fingerprint() const;
+
+  io::FileSystem& file_system_;
+  const SourceSpec spec_;
+  const uint64_t max_bad_records_;
+  std::vector<std::string> paths_;
+  std::vector<ChunkInfo> chunks_;
+  std::vector<std::pair<std::string, uint64_t>> names_and_sizes_;
+  uint64_t fingerprint_ = 0;
+  const std::shared_ptr<ChunkPool> pool_;
+  mutable absl::Mutex mutex_;
+  mutable std::map<int, std::shared_ptr<const io::RandomAccessFile>> open_ ABSL_GUARDED_BY(mutex_);
+  mutable std::map<size_t, uint64_t> bad_ ABSL_GUARDED_BY(mutex_);  // by chunk
+};
+
+// The members. OpenSource chooses.
+std::unique_ptr<RecordSource> NewTfRecordSource(io::FileSystem& file_system,
+                                                std::vector<FileSource::File> files,
+                                                const SourceSpec& spec, uint64_t max_bad_records);
+absl::StatusOr<std::unique_ptr<RecordSource>> NewCsvSource(io::FileSystem& file_system,
+                                                           std::vector<FileSource::File> files,
+                                                           const SourceSpec& spec,
+                                                           uint64_t max_bad_records);
+
+}  // namespace muster::data

@@ -1,0 +1,179 @@
+#include "muster/data/reader.h"
+
+#include <utility>
+
+#include "muster/data/record_order.h"
+
+namespace muster::data {
+namespace {
+
+constexpr size_t kPrefetchRecords = 4;
+constexpr size_t kPrefetchBytes = 256;
+
+void PrefetchRecord(const Pick& pick) {
+  const char* const record = pick.chunk->records[pick.record].data();
+  for (size_t line = 0; line < kPrefetchBytes; line += 64) __builtin_prefetch(record + line);
+}
+
+class BatchReaderImpl : public BatchReader {
+ public:
+  BatchReaderImpl(std::shared_ptr<const RecordSource> source, const ReaderSpec& spec,
+                  std::unique_ptr<formats::RowDecoder> decoder)
+      : source_(std::move(source)), spec_(spec), decoder_(std::move(decoder)) {}
+
+  absl::Status Start(const Position* start) {
+    if (start == nullptr) return OpenEpoch(nullptr);
+    if (start->source_fingerprint != source_->fingerprint()) {
+      return absl::FailedPreconditionError(
+          "the saved position belongs to other data: the files, their sizes or the shard differ");
+    }
+    if (start->seed != spec_.seed) {
+      return absl::FailedPreconditionError(
+          StrCat("the saved position was reached with seed ", start->seed, ", not ", spec_.seed));
+    }
+    epoch_ = start->epoch;
+    bad_records_ = start->bad_records;
+    return OpenEpoch(start);
+  }
+
+  absl::StatusOr<bool> Next(formats::Columns* columns) override;
+  Position position() const override;
+  int64_t epoch() const override { return batch_epoch_; }
+  std::string Origin(int row) const override { return rows_[row].chunk->Where(rows_[row].record); }
+  absl::Status RejectRow(int row, const absl::Status& why, formats::Columns* columns) override;
+
+ private:
+  absl::Status OpenEpoch(const Position* start);
+  // Adds rows until the batch is full or the epoch ends.
+  absl::Status FillBatch(formats::Columns* columns);
+  absl::Status Decode(formats::Columns* columns);
+  absl::Status CountBad(const absl::Status& why, const Pick& pick);
+  absl::Status NoBatch() const;
+
+  const std::shared_ptr<const RecordSource> source_;
+  const ReaderSpec spec_;
+  const std::unique_ptr<formats::RowDecoder> decoder_;
+  std::unique_ptr<RecordOrder> order_;
+  int64_t epoch_ = 0;
+  int64_t batch_epoch_ = 0;
+  uint64_t bad_records_ = 0;  // of this epoch
+  std::vector<Pick> picks_;
+  std::vector<Pick> rows_;                          // of the batch
+  std::vector<std::shared_ptr<const Chunk>> held_;  // what rows_ point into
+  absl::Status failed_;
+};
+
+absl::Status BatchReaderImpl::OpenEpoch(const Position* start) {
+  if (spec_.shuffle) {
+    MUSTER_ASSIGN_OR_RETURN(
+        order_, NewShuffledOrder(*source_, spec_.seed, epoch_, spec_.open_chunks, start));
+  } else {
+    MUSTER_ASSIGN_OR_RETURN(order_, NewFileOrder(*source_, start));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> BatchReaderImpl::Next(formats::Columns* columns) {
+  MUSTER_RETURN_IF_ERROR(failed_);
+  for (int ended = 0; spec_.epochs <= 0 || epoch_ < spec_.epochs;) {
+    columns->Clear();
+    rows_.clear();
+    held_.clear();
+    failed_ = FillBatch(columns);
+    MUSTER_RETURN_IF_ERROR(failed_);
+    const bool full = columns->rows() == spec_.batch_size;
+    if (full || (columns->rows() > 0 && !spec_.drop_remainder)) {
+      batch_epoch_ = epoch_;
+      return true;
+    }
+    // The first epoch to end here may have given batches before, the next one did not.
+    if (spec_.epochs <= 0 && ++ended == 2) return NoBatch();
+    ++epoch_;
+    bad_records_ = 0;
+    failed_ = OpenEpoch(nullptr);
+    MUSTER_RETURN_IF_ERROR(failed_);
+  }
+  columns->Clear();
+  return false;
+}
+
+absl::Status BatchReaderImpl::NoBatch() const {
+  return absl::InvalidArgumentError(
+      StrCat("an epoch of ", source_->records(), " records gives no batch of ", spec_.batch_size,
+             ": take a smaller batch, or keep the last one of an epoch"));
+}
+
+absl::Status BatchReaderImpl::FillBatch(formats::Columns* columns) {
+  while (columns->rows() < spec_.batch_size) {
+    picks_.clear();
+    const size_t held = held_.size();
+    MUSTER_RETURN_IF_ERROR(order_->Take(spec_.batch_size - columns->rows(), &picks_, &held_));
+    for (size_t i = held; i < held_.size(); ++i) columns->KeepAlive(held_[i]);
+    if (picks_.empty()) return absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(Decode(columns));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchReaderImpl::Decode(formats::Columns* columns) {
+  for (size_t i = 0; i < picks_.size(); ++i) {
+    if (i + kPrefetchRecords < picks_.size()) PrefetchRecord(picks_[i + kPrefetchRecords]);
+    const Pick& pick = picks_[i];
+    const absl::Status status = decoder_->Decode(pick.chunk->records[pick.record], columns);
+    if (status.ok()) {
+      rows_.push_back(pick);
+    } else {
+      MUSTER_RETURN_IF_ERROR(CountBad(status, pick));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchReaderImpl::CountBad(const absl::Status& why, const Pick& pick) {
+  if (++bad_records_ + source_->bad_records() <= spec_.max_bad_records) return absl::OkStatus();
+  return Annotate(why, pick.chunk->Where(pick.record));
+}
+
+absl::Status BatchReaderImpl::RejectRow(int row, const absl::Status& why,
+                                        formats::Columns* columns) {
+  MUSTER_RETURN_IF_ERROR(CountBad(why, rows_[row]));
+  columns->RemoveRow(row);
+  rows_.erase(rows_.begin() + row);
+  return absl::OkStatus();
+}
+
+Position BatchReaderImpl::position() const {
+  Position position;
+  position.source_fingerprint = source_->fingerprint();
+  position.seed = spec_.seed;
+  position.epoch = epoch_;
+  position.bad_records = bad_records_;
+  order_->Save(&position);
+  return position;
+}
+
+absl::Status CheckReaderSpec(const ReaderSpec& spec) {
+  if (spec.batch_size < 1) {
+    return absl::InvalidArgumentError(
+        StrCat("batch size ", spec.batch_size, ": it must be at least 1"));
+  }
+  if (spec.open_chunks < 1) {
+    return absl::InvalidArgumentError(
+        StrCat("open chunks ", spec.open_chunks, ": at least 1 is needed"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BatchReader>> BatchReader::Create(
+    std::shared_ptr<const RecordSource> source, const formats::Schema& schema,
+    const ReaderSpec& spec, const Position* start) {
+  MUSTER_RETURN_IF_ERROR(CheckReaderSpec(spec));
+  MUSTER_ASSIGN_OR_RETURN(auto decoder, source->NewDecoder(schema));
+  auto reader = std::make_unique<BatchReaderImpl>(std::move(source), spec, std::move(decoder));
+  MUSTER_RETURN_IF_ERROR(reader->Start(start));
+  return reader;
+}
+
+}  // namespace muster::data

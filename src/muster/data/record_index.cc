@@ -1,0 +1,207 @@
+#include "muster/data/record_index.h"
+
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "muster/base/crc32c.h"
+#include "muster/formats/tfrecord.h"
+
+namespace muster::data {
+namespace {
+
+using formats::Compression;
+
+constexpr std::string_view kIndexMagic = "MUSTRIDX";
+constexpr uint32_t kIndexVersion = 1;
+constexpr size_t kIndexHeadBytes = 40;
+constexpr size_t kIndexChunkBytes = 24;
+constexpr size_t kIndexTailBytes = 4;
+constexpr uint64_t kMaxIndexBytes = uint64_t{64} << 20;
+
+template <typename T>
+void AppendLittle(T value, std::string* bytes) {
+  for (size_t i = 0; i < sizeof(T); ++i) bytes->push_back(static_cast<char>(value >> (8 * i)));
+}
+
+template <typename T>
+T TakeLittle(std::string_view* bytes) {
+  T value = 0;
+  for (size_t i = 0; i < sizeof(T); ++i) {
+    value |= static_cast<T>(static_cast<T>(static_cast<uint8_t>((*bytes)[i])) << (8 * i));
+  }
+  bytes->remove_prefix(sizeof(T));
+  return value;
+}
+
+absl::Status BrokenIndex(std::string_view what) {
+  return absl::DataLossError(StrCat("record index: ", what));
+}
+
+absl::Status CheckIndex(const RecordIndex& index) {
+  uint64_t begin = 0;
+  for (const IndexedChunk& chunk : index.chunks) {
+    if (chunk.begin < begin || chunk.begin >= index.end) return BrokenIndex("chunks out of order");
+    if (chunk.records == 0 || chunk.records > index.end) return BrokenIndex("a wrong count");
+    begin = chunk.begin + 1;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RecordIndex> ScanTfRecords(std::shared_ptr<const io::RandomAccessFile> file,
+                                          uint64_t file_size) {
+  MUSTER_ASSIGN_OR_RETURN(const Compression compression, formats::DetectCompression(*file));
+  MUSTER_ASSIGN_OR_RETURN(auto reader, formats::TfRecordReader::Open(file, compression));
+  RecordIndexBuilder builder(FileFormat::kTfRecord, compression);
+  while (true) {
+    const uint64_t offset = reader->offset();
+    std::string_view record;
+    const absl::StatusOr<bool> more = reader->Next(&record);
+    if (!more.ok() && !reader->SkippableError()) return more.status();
+    if (more.ok() && !*more) return std::move(builder).Finish(offset, file_size);
+    builder.Add(offset);
+  }
+}
+
+absl::StatusOr<RecordIndex> ScanCsv(std::shared_ptr<const io::RandomAccessFile> file,
+                                    uint64_t file_size, formats::CsvOptions csv) {
+  char magic[2] = {};
+  MUSTER_RETURN_IF_ERROR(file->Read(0, sizeof magic, magic).status());
+  const bool gzip = magic[0] == '\x1f' && magic[1] == '\x8b';
+  MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(file, csv));
+  RecordIndexBuilder builder(FileFormat::kCsv, gzip ? Compression::kGzip : Compression::kNone,
+                             csv.delimiter);
+  while (true) {
+    std::string_view row;
+    MUSTER_ASSIGN_OR_RETURN(const bool more, reader->Next(&row));
+    if (!more) return std::move(builder).Finish(reader->offset(), file_size);
+    builder.Add(reader->row_offset(), reader->line());
+  }
+}
+
+// Nothing when there is none that fits the file.
+std::optional<RecordIndex> LoadRecordIndex(io::FileSystem& files, const std::string& path,
+                                           const io::FileInfo& data, formats::CsvOptions csv) {
+  const std::string index_path = RecordIndexPath(path);
+  const absl::StatusOr<io::FileInfo> info = files.Stat(index_path);
+  if (!info.ok() || info->modified_ns < data.modified_ns) return std::nullopt;
+  const absl::StatusOr<std::string> bytes = io::ReadFile(files, index_path, kMaxIndexBytes);
+  if (!bytes.ok()) return std::nullopt;
+  absl::StatusOr<RecordIndex> index = ParseRecordIndex(*bytes);
+  if (!index.ok() || index->file_size != data.size) return std::nullopt;
+  if (index->format != FormatOfName(path)) return std::nullopt;
+  if (index->format == FileFormat::kCsv && index->delimiter != csv.delimiter) return std::nullopt;
+  return *std::move(index);
+}
+
+}  // namespace
+
+uint64_t RecordIndex::records() const {
+  uint64_t sum = 0;
+  for (const IndexedChunk& chunk : chunks) sum += chunk.records;
+  return sum;
+}
+
+RecordIndexBuilder::RecordIndexBuilder(FileFormat format, Compression compression, char delimiter) {
+  index_.format = format;
+  index_.compression = compression;
+  index_.delimiter = delimiter;
+}
+
+void RecordIndexBuilder::Add(uint64_t offset, uint64_t line) {
+  const bool whole = index_.compression != Compression::kNone;
+  if (index_.chunks.empty() || (!whole && offset - index_.chunks.back().begin >= kChunkBytes)) {
+    index_.chunks.push_back({.begin = offset, .records = 0, .line = line});
+  }
+  ++index_.chunks.back().records;
+}
+
+RecordIndex RecordIndexBuilder::Finish(uint64_t end, uint64_t file_size) && {
+  index_.end = end;
+  index_.file_size = file_size;
+  return std::move(index_);
+}
+
+std::string SerializeRecordIndex(const RecordIndex& index) {
+  std::string bytes(kIndexMagic);
+  AppendLittle<uint32_t>(kIndexVersion, &bytes);
+  bytes.push_back(static_cast<char>(index.format));
+  bytes.push_back(static_cast<char>(index.compression));
+  bytes.push_back(index.delimiter);
+  bytes.push_back('\0');
+  AppendLittle<uint64_t>(index.file_size, &bytes);
+  AppendLittle<uint64_t>(index.end, &bytes);
+  AppendLittle<uint64_t>(index.chunks.size(), &bytes);
+  for (const IndexedChunk& chunk : index.chunks) {
+    AppendLittle<uint64_t>(chunk.begin, &bytes);
+    AppendLittle<uint64_t>(chunk.records, &bytes);
+    AppendLittle<uint64_t>(chunk.line, &bytes);
+  }
+  AppendLittle<uint32_t>(MaskedCrc32c(bytes), &bytes);
+  return bytes;
+}
+
+absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes) {
+  if (bytes.size() < kIndexHeadBytes + kIndexTailBytes) return BrokenIndex("cut short");
+  if (!bytes.starts_with(kIndexMagic)) return BrokenIndex("not an index");
+  std::string_view tail = bytes.substr(bytes.size() - kIndexTailBytes);
+  bytes.remove_suffix(kIndexTailBytes);
+  if (TakeLittle<uint32_t>(&tail) != MaskedCrc32c(bytes)) return BrokenIndex("wrong checksum");
+  bytes.remove_prefix(kIndexMagic.size());
+  if (TakeLittle<uint32_t>(&bytes) != kIndexVersion) return BrokenIndex("another version");
+  RecordIndex index;
+  const auto format = TakeLittle<uint8_t>(&bytes), compression = TakeLittle<uint8_t>(&bytes);
+  if (format > 1 || compression > 2) return BrokenIndex("an unknown format");
+  index.format = static_cast<FileFormat>(format);
+  index.compression = static_cast<Compression>(compression);
+  index.delimiter = static_cast<char>(TakeLittle<uint8_t>(&bytes));
+  bytes.remove_prefix(1);
+  index.file_size = TakeLittle<uint64_t>(&bytes);
+  index.end = TakeLittle<uint64_t>(&bytes);
+  const auto count = TakeLittle<uint64_t>(&bytes);
+  if (bytes.size() % kIndexChunkBytes != 0 || count != bytes.size() / kIndexChunkBytes) {
+    return BrokenIndex("a wrong length");
+  }
+  index.chunks.resize(count);
+  for (IndexedChunk& chunk : index.chunks) {
+    chunk.begin = TakeLittle<uint64_t>(&bytes);
+    chunk.records = TakeLittle<uint64_t>(&bytes);
+    chunk.line = TakeLittle<uint64_t>(&bytes);
+  }
+  MUSTER_RETURN_IF_ERROR(CheckIndex(index));
+  return index;
+}
+
+FileFormat FormatOfName(std::string_view path) {
+  return path.ends_with(".csv") || path.ends_with(".csv.gz") ? FileFormat::kCsv
+                                                             : FileFormat::kTfRecord;
+}
+
+std::string RecordIndexPath(const std::string& path) {
+  const std::string name = StrCat(".", io::Basename(path), ".index");
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? name : path.substr(0, slash + 1) + name;
+}
+
+absl::StatusOr<RecordIndex> ScanRecords(io::FileSystem& files, const std::string& path,
+                                        formats::CsvOptions csv) {
+  MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
+  MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> file,
+                          files.OpenForRead(path));
+  return FormatOfName(path) == FileFormat::kCsv ? ScanCsv(std::move(file), info.size, csv)
+                                                : ScanTfRecords(std::move(file), info.size);
+}
+
+absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::string& path,
+                                              formats::CsvOptions csv) {
+  MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
+  if (auto index = LoadRecordIndex(files, path, info, csv)) return *std::move(index);
+  return ScanRecords(files, path, csv);
+}
+
+absl::Status WriteRecordIndex(io::FileSystem& files, const std::string& path,
+                              const RecordIndex& index) {
+  return io::WriteFileAtomically(files, RecordIndexPath(path), SerializeRecordIndex(index));
+}
+
+}  // namespace muster::data

@@ -1,0 +1,77 @@
+// RecordIndex: where the records of one file can be cut, and how many there are, so that a file
+// can be read in chunks in any order. Built while the file is written (muster records), or by one
+// scan. Kept beside the file under a hidden name, so that programs that read all visible files of a
+// folder do not take it for data. docs/formats/record_index.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/formats/compression.h"
+#include "muster/formats/csv.h"
+#include "muster/io/file_system.h"
+
+namespace muster::data {
+
+constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
+
+enum class FileFormat : uint8_t { kTfRecord = 0, kCsv = 1 };
+
+struct IndexedChunk {
+  uint64_t begin = 0;    // byte in the (uncompressed) file; its end is the next one's begin
+  uint64_t records = 0;  // records that start in it, broken ones included
+  uint64_t line = 0;     // CSV: the line (1-based) at `begin`
+  friend bool operator==(const IndexedChunk&, const IndexedChunk&) = default;
+};
+
+struct RecordIndex {
+  FileFormat format = FileFormat::kTfRecord;
+  formats::Compression compression = formats::Compression::kNone;
+  char delimiter = ',';    // CSV
+  uint64_t file_size = 0;  // as it lies on disk
+  uint64_t end = 0;        // bytes, uncompressed
+  std::vector<IndexedChunk> chunks;
+
+  uint64_t records() const;
+  friend bool operator==(const RecordIndex&, const RecordIndex&) = default;
+};
+
+// Gathers an index while records are written or scanned, in order. A compressed file is one chunk.
+class RecordIndexBuilder {
+ public:
+  RecordIndexBuilder(FileFormat format, formats::Compression compression, char delimiter = ',');
+  // A record starts at byte `offset` (uncompressed) and, in CSV, at `line`.
+  void Add(uint64_t offset, uint64_t line = 0);
+  RecordIndex Finish(uint64_t end, uint64_t file_size) &&;
+
+ private:
+  RecordIndex index_;
+};
+
+std::string SerializeRecordIndex(const RecordIndex& index);
+// DATA_LOSS when the bytes are not an index of this version.
+absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes);
+
+// CSV when the name ends in .csv or .csv.gz, else TFRecord.
+FileFormat FormatOfName(std::string_view path);
+
+// "a/.part-0.tfrecord.index" for "a/part-0.tfrecord".
+std::string RecordIndexPath(const std::string& path);
+
+// Reads the whole file. Records with a wrong CRC of their data are counted and left to the reader;
+// what cannot be stepped over is an error, as is a CSV file without a header.
+absl::StatusOr<RecordIndex> ScanRecords(io::FileSystem& files, const std::string& path,
+                                        formats::CsvOptions csv = {});
+
+// The index beside the file when it is sound, of the same file size, delimiter and not older than
+// the file; else a scan, whose result is not written.
+absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::string& path,
+                                              formats::CsvOptions csv = {});
+
+absl::Status WriteRecordIndex(io::FileSystem& files, const std::string& path,
+                              const RecordIndex& index);
+
+}  // namespace muster::data

@@ -1,0 +1,228 @@
+#include "muster/data/record_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "muster/base/random.h"
+
+namespace muster::data {
+namespace {
+
+absl::Status DoesNotFit(std::string_view what) {
+  return absl::FailedPreconditionError(StrCat("the saved position does not fit the data: ", what));
+}
+
+std::vector<uint32_t> Permutation(size_t size, RandomStream random) {
+  std::vector<uint32_t> order(size);
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t i = size; i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+  return order;
+}
+
+class FileOrder : public RecordOrder {
+ public:
+  explicit FileOrder(const RecordSource& source) : source_(source) {}
+
+  absl::Status Restore(const Position& start) {
+    if (start.open.size() > 1) return DoesNotFit("it was saved while shuffling");
+    emitted_ = start.emitted;
+    chunk_ = start.next_ordinal;
+    if (start.open.empty()) return absl::OkStatus();
+    chunk_ = start.open[0].ordinal;
+    if (chunk_ + 1 != start.next_ordinal) return DoesNotFit("it was saved while shuffling");
+    const uint64_t wanted = start.open[0].consumed;
+    while (consumed_ < wanted) {
+      MUSTER_RETURN_IF_ERROR(NextPiece());
+      if (piece_ == nullptr) return DoesNotFit("a chunk has fewer records");
+      next_ = static_cast<uint32_t>(std::min<uint64_t>(wanted - consumed_, piece_->records.size()));
+      consumed_ += next_;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Take(size_t count, std::vector<Pick>* picks,
+                    std::vector<std::shared_ptr<const Chunk>>* held) override {
+    while (count > 0) {
+      if (piece_ == nullptr || next_ == piece_->records.size()) {
+        if (chunk_ >= source_.chunks().size()) return absl::OkStatus();
+        MUSTER_RETURN_IF_ERROR(NextPiece());
+        if (piece_ == nullptr) {
+          stream_ = nullptr;
+          consumed_ = 0;
+          ++chunk_;
+        }
+        continue;
+      }
+      const size_t taken = std::min(count, piece_->records.size() - next_);
+      for (size_t i = 0; i < taken; ++i) picks->push_back({piece_.get(), next_++});
+      held->push_back(piece_);
+      consumed_ += taken;
+      emitted_ += taken;
+      count -= taken;
+    }
+    return absl::OkStatus();
+  }
+
+  void Save(Position* position) const override {
+    position->emitted = emitted_;
+    position->open.clear();
+    position->next_ordinal = static_cast<uint32_t>(chunk_);
+    if (stream_ == nullptr) return;
+    position->open.push_back({.ordinal = static_cast<uint32_t>(chunk_), .consumed = consumed_});
+    ++position->next_ordinal;
+  }
+
+ private:
+  absl::Status NextPiece() {
+    piece_ = nullptr;
+    next_ = 0;
+    if (stream_ == nullptr) {
+      MUSTER_ASSIGN_OR_RETURN(stream_, source_.Stream(chunk_));
+    }
+    MUSTER_ASSIGN_OR_RETURN(piece_, stream_->Next());
+    return absl::OkStatus();
+  }
+
+  const RecordSource& source_;
+  size_t chunk_ = 0;
+  std::unique_ptr<ChunkStream> stream_;  // of chunk_, when it has begun
+  std::shared_ptr<const Chunk> piece_;
+  uint32_t next_ = 0;      // in piece_
+  uint64_t consumed_ = 0;  // of chunk_
+  uint64_t emitted_ = 0;
+};
+
+class ShuffledOrder : public RecordOrder {
+ public:
+  ShuffledOrder(const RecordSource& source, uint64_t seed, int64_t epoch, int open_chunks)
+      : source_(source),
+        seed_(seed),
+        epoch_(epoch),
+        open_chunks_(static_cast<size_t>(open_chunks)),
+        order_(Permutation(source.chunks().size(),
+                           RandomStream(seed, RandomPurpose::kShuffleChunks, epoch))),
+        draws_(seed, RandomPurpose::kShuffleInterleave, epoch) {}
+
+  absl::Status Restore(const Position& start) {
+    if (start.next_ordinal > order_.size()) return DoesNotFit("it has fewer chunks");
+    for (const Position::Cursor& cursor : start.open) {
+      if (cursor.ordinal >= start.next_ordinal) return DoesNotFit("it has fewer chunks");
+      MUSTER_RETURN_IF_ERROR(Open(cursor.ordinal));
+      Cursor& opened = open_.back();
+      if (cursor.consumed >= opened.order.size()) return DoesNotFit("a chunk has fewer records");
+      opened.consumed = static_cast<uint32_t>(cursor.consumed);
+      left_ -= cursor.consumed;
+    }
+    next_ordinal_ = start.next_ordinal;
+    emitted_ = start.emitted;
+    draws_.Seek(2 * emitted_);
+    return absl::OkStatus();
+  }
+
+  absl::Status Take(size_t count, std::vector<Pick>* picks,
+                    std::vector<std::shared_ptr<const Chunk>>* held) override {
+    while (count > 0) {
+      while (open_.size() < open_chunks_ && next_ordinal_ < order_.size()) {
+        MUSTER_RETURN_IF_ERROR(Open(next_ordinal_++));
+        if (open_.back().order.empty()) open_.pop_back();
+      }
+      if (open_.empty()) break;
+      count -= Draw(count, picks, held);
+    }
+    for (Cursor& cursor : open_) {
+      if (std::exchange(cursor.touched, false)) held->push_back(cursor.chunk);
+    }
+    return absl::OkStatus();
+  }
+
+  void Save(Position* position) const override {
+    position->emitted = emitted_;
+    position->next_ordinal = next_ordinal_;
+    position->open.clear();
+    for (const Cursor& cursor : open_) {
+      position->open.push_back({.ordinal = cursor.ordinal, .consumed = cursor.consumed});
+    }
+  }
+
+ private:
+  struct Cursor {
+    uint32_t ordinal;
+    uint32_t consumed = 0;
+    bool touched = false;  // since Take() began
+    std::vector<uint32_t> order;
+    std::shared_ptr<const Chunk> chunk;
+  };
+
+  absl::Status Open(uint32_t ordinal) {
+    Cursor& cursor = open_.emplace_back();
+    cursor.ordinal = ordinal;
+    const uint32_t chunk = order_[ordinal];
+    MUSTER_ASSIGN_OR_RETURN(cursor.chunk, source_.Read(chunk));
+    const size_t records = cursor.chunk->records.size();
+    if (records > std::numeric_limits<uint32_t>::max()) {
+      return absl::InvalidArgumentError(
+          StrCat(cursor.chunk->file, ": too many records in one compressed file to shuffle"));
+    }
+    cursor.order =
+        Permutation(records, RandomStream(seed_, RandomPurpose::kShuffleRecords, epoch_, chunk));
+    left_ += records;
+    return absl::OkStatus();
+  }
+
+  // Draws until `count` are drawn or a chunk is used up, which it closes; returns how many.
+  size_t Draw(size_t count, std::vector<Pick>* picks,
+              std::vector<std::shared_ptr<const Chunk>>* held) {
+    for (size_t drawn = 1;; ++drawn) {
+      // Uniform in [0, left_) but for a bias below left_ / 2^64.
+      auto place =
+          static_cast<uint64_t>(static_cast<unsigned __int128>(draws_.Next64()) * left_ >> 64);
+      auto cursor = open_.begin();
+      for (; place >= cursor->order.size() - cursor->consumed; ++cursor) {
+        place -= cursor->order.size() - cursor->consumed;
+      }
+      picks->push_back({cursor->chunk.get(), cursor->order[cursor->consumed++]});
+      cursor->touched = true;
+      --left_;
+      ++emitted_;
+      if (cursor->consumed == cursor->order.size()) {
+        held->push_back(std::move(cursor->chunk));
+        open_.erase(cursor);
+        return drawn;
+      }
+      if (drawn == count) return drawn;
+    }
+  }
+
+  const RecordSource& source_;
+  const uint64_t seed_;
+  const int64_t epoch_;
+  const size_t open_chunks_;
+  const std::vector<uint32_t> order_;
+  RandomStream draws_;  // two words a record
+  std::vector<Cursor> open_;
+  uint64_t left_ = 0;  // records of open_ not yet taken
+  uint32_t next_ordinal_ = 0;
+  uint64_t emitted_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RecordOrder>> NewFileOrder(const RecordSource& source,
+                                                          const Position* start) {
+  auto order = std::make_unique<FileOrder>(source);
+  if (start != nullptr) MUSTER_RETURN_IF_ERROR(order->Restore(*start));
+  return order;
+}
+
+absl::StatusOr<std::unique_ptr<RecordOrder>> NewShuffledOrder(const RecordSource& source,
+                                                              uint64_t seed, int64_t epoch,
+                                                              int open_chunks,
+                                                              const Position* start) {
+  auto order = std::make_unique<ShuffledOrder>(source, seed, epoch, open_chunks);
+  if (start != nullptr) MUSTER_RETURN_IF_ERROR(order->Restore(*start));
+  return order;
+}
+
+}  // namespace muster::data

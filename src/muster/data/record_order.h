@@ -1,0 +1,40 @@
+// RecordOrder: in which order the records of an epoch come. Members: in file order, and the chunked
+// shuffle (docs/data.md).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/data/reader.h"
+#include "muster/data/source.h"
+
+namespace muster::data {
+
+struct Pick {
+  const Chunk* chunk;
+  uint32_t record;
+};
+
+// One epoch. One owner thread.
+class RecordOrder {
+ public:
+  virtual ~RecordOrder() = default;
+  // Appends up to `count` next records to *picks, and to *held what keeps them in memory; none are
+  // appended only at the end of the epoch.
+  virtual absl::Status Take(size_t count, std::vector<Pick>* picks,
+                            std::vector<std::shared_ptr<const Chunk>>* held) = 0;
+  // Sets emitted, next_ordinal and open.
+  virtual void Save(Position* position) const = 0;
+};
+
+// `start` is null for the epoch's beginning. Both keep a reference to `source`.
+absl::StatusOr<std::unique_ptr<RecordOrder>> NewFileOrder(const RecordSource& source,
+                                                          const Position* start);
+absl::StatusOr<std::unique_ptr<RecordOrder>> NewShuffledOrder(const RecordSource& source,
+                                                              uint64_t seed, int64_t epoch,
+                                                              int open_chunks,
+                                                              const Position* start);
+
+}  // namespace muster::data
