@@ -18,8 +18,8 @@ constexpr uint32_t kRowStream = 1;
 constexpr double kZipfExponent = 1.1;
 
 // Chosen so that a row is positive with probability 0.25 and the truth's AUC is 0.80.
-constexpr double kIntercept = -1.69;
-constexpr double kScale = 0.90;
+constexpr double kIntercept = -1.72;
+constexpr double kScale = 0.98;
 
 // log(x) is normal(mean, deviation); a part of it is shared between columns.
 struct NumberColumn {
@@ -54,13 +54,13 @@ struct Tilt {
   std::array<double, 5> slopes;  // by rank
 };
 constexpr std::array<Tilt, 2> kTilts = {
-    {{2, 1, {0.35, -0.35, 0.10, 0, 0}}, {7, 2, {-0.30, 0.30, 0.00, 0.40, -0.40}}}};
+    {{2, 1, {0.25, -0.25, 0.05, 0, 0}}, {7, 2, {-0.20, 0.25, 0.00, 0.30, -0.30}}}};
 
 struct CrossColumns {
   int first, second;
   double deviation;
 };
-constexpr std::array<CrossColumns, 3> kCrosses = {{{1, 3, 0.40}, {2, 4, 0.35}, {0, 5, 0.30}}};
+constexpr std::array<CrossColumns, 3> kCrosses = {{{1, 3, 0.30}, {2, 4, 0.25}, {0, 5, 0.20}}};
 
 constexpr std::array<double, kClickCategories> kCategoryMissing = {
     0.00, 0.03, 0.00, 0.05, 0.02, 0.00, 0.10, 0.03, 0.00, 0.20, 0.04, 0.00, 0.08,
@@ -116,8 +116,8 @@ double Standardised(const NumberColumn& column, double x) {
 
 double NumberLogit(int i, double z) {
   const double linear = kNumbers[i].slope * z;
-  if (i == kStepNumber) return linear + (z > 0.5 ? 0.5 : 0.0);
-  if (i == kCurvedNumber) return linear + 0.25 * (z * z - 1);
+  if (i == kStepNumber) return linear + (z > 0.5 ? 0.4 : 0.0);
+  if (i == kCurvedNumber) return linear + 0.20 * (z * z - 1);
   return linear;
 }
 

@@ -23,9 +23,10 @@ class BatchReaderImpl : public BatchReader {
 
   absl::Status Start(const Position* start) {
     if (start == nullptr) return OpenEpoch(nullptr);
-    if (start->source_fingerprint != source_->fingerprint()) {
+    if (start->source_fingerprint != Fingerprint()) {
       return absl::FailedPreconditionError(
-          "the saved position belongs to other data: the files, their sizes or the shard differ");
+          "the saved position belongs to other data: the files, their sizes, the shard or whether "
+          "they are shuffled differ");
     }
     if (start->seed != spec_.seed) {
       return absl::FailedPreconditionError(
@@ -44,6 +45,10 @@ class BatchReaderImpl : public BatchReader {
 
  private:
   absl::Status OpenEpoch(const Position* start);
+  // Shuffled and unshuffled positions do not fit each other.
+  uint64_t Fingerprint() const {
+    return spec_.shuffle ? ~source_->fingerprint() : source_->fingerprint();
+  }
   // Adds rows until the batch is full or the epoch ends.
   absl::Status FillBatch(formats::Columns* columns);
   absl::Status Decode(formats::Columns* columns);
@@ -144,7 +149,7 @@ absl::Status BatchReaderImpl::RejectRow(int row, const absl::Status& why,
 
 Position BatchReaderImpl::position() const {
   Position position;
-  position.source_fingerprint = source_->fingerprint();
+  position.source_fingerprint = Fingerprint();
   position.seed = spec_.seed;
   position.epoch = epoch_;
   position.bad_records = bad_records_;

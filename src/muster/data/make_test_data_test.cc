@@ -1,0 +1,104 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "muster/base/crc32c.h"
+#include "muster/data/test_data.h"
+#include "muster/formats/csv_test_util.h"
+#include "muster/formats/tfrecord.h"
+
+namespace muster::data {
+namespace {
+
+std::string Frame(const std::string& record) {
+  const auto little = [](uint64_t value, size_t size) {
+    std::string bytes(size, '\0');
+    std::memcpy(bytes.data(), &value, size);
+    return bytes;
+  };
+  const std::string length = little(record.size(), 8);
+  return length + little(MaskedCrc32c(length), 4) + record + little(MaskedCrc32c(record), 4);
+}
+
+class TfRecordFormat : public SourceFormat {
+ public:
+  explicit TfRecordFormat(formats::Compression compression) : compression_(compression) {}
+  std::string name() const override {
+    return compression_ == formats::Compression::kNone   ? "TfRecord"
+           : compression_ == formats::Compression::kGzip ? "TfRecordGzip"
+                                                         : "TfRecordZlib";
+  }
+  std::string extension() const override { return ".tfrecord"; }
+  std::string Record(uint64_t number, size_t size) const override {
+    return StrCat(number, ":", std::string(size, static_cast<char>(number)));
+  }
+  void Write(io::FileSystem& files, const std::string& path,
+             const std::vector<std::string>& records) const override {
+    WriteTfRecords(files, path, records, compression_);
+  }
+  bool compressed() const override { return compression_ != formats::Compression::kNone; }
+
+ private:
+  const formats::Compression compression_;
+};
+
+// Cells with line breaks, quotes and delimiters; blank lines between rows; no line end at the end.
+class CsvFormat : public SourceFormat {
+ public:
+  explicit CsvFormat(bool gzip) : gzip_(gzip) {}
+  std::string name() const override { return gzip_ ? "CsvGzip" : "Csv"; }
+  std::string extension() const override { return gzip_ ? ".csv.gz" : ".csv"; }
+  std::string Record(uint64_t number, size_t size) const override {
+    std::string filler(size, 'x');
+    if (number % 3 == 0) filler[size / 2] = '\n';
+    if (number % 5 == 0) filler[size / 3] = '"';
+    std::string row = StrCat(number, ",");
+    formats::AppendCsvCell(filler, ',', &row);
+    return row;
+  }
+  void Write(io::FileSystem& files, const std::string& path,
+             const std::vector<std::string>& records) const override {
+    std::string text = "number,filler";
+    for (size_t i = 0; i < records.size(); ++i) {
+      text += (i % 7 == 0 ? "\r\n\n" : "\n") + records[i];
+    }
+    WriteText(files, path, gzip_ ? formats::Gzip(text) : text);
+  }
+  bool compressed() const override { return gzip_; }
+
+ private:
+  const bool gzip_;
+};
+
+}  // namespace
+
+void WriteText(io::FileSystem& files, const std::string& path, const std::string& text) {
+  auto file = files.OpenForWrite(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->Append(text).ok());
+  ASSERT_TRUE((*file)->Close().ok());
+}
+
+void WriteTfRecords(io::FileSystem& files, const std::string& path,
+                    const std::vector<std::string>& records, formats::Compression compression,
+                    const std::function<void(std::string*)>& damage) {
+  std::string frames;
+  for (const std::string& record : records) frames += Frame(record);
+  if (damage) damage(&frames);
+  if (compression == formats::Compression::kNone) return WriteText(files, path, frames);
+  auto file = files.OpenForWrite(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  formats::Deflater deflater(compression);
+  ASSERT_TRUE(deflater.Write(frames, file->get()).ok());
+  ASSERT_TRUE(deflater.Finish(file->get()).ok());
+  ASSERT_TRUE((*file)->Close().ok());
+}
+
+std::vector<std::shared_ptr<SourceFormat>> AllSourceFormats() {
+  return {std::make_shared<TfRecordFormat>(formats::Compression::kNone),
+          std::make_shared<TfRecordFormat>(formats::Compression::kGzip),
+          std::make_shared<TfRecordFormat>(formats::Compression::kZlib),
+          std::make_shared<CsvFormat>(false), std::make_shared<CsvFormat>(true)};
+}
+
+}  // namespace muster::data

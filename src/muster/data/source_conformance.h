@@ -1,0 +1,45 @@
+// What every RecordSource does: the suite that its members pass.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/data/source.h"
+#include "muster/io/memory_file_system.h"
+
+namespace muster::data {
+
+// How a member's files are written.
+class SourceFormat {
+ public:
+  virtual ~SourceFormat() = default;
+  virtual std::string name() const = 0;
+  virtual std::string extension() const = 0;
+  // The bytes of a record with a given number, about `size` long.
+  virtual std::string Record(uint64_t number, size_t size) const = 0;
+  virtual void Write(io::FileSystem& files, const std::string& path,
+                     const std::vector<std::string>& records) const = 0;
+  virtual bool compressed() const = 0;
+};
+
+class RecordSourceConformance : public testing::TestWithParam<std::shared_ptr<SourceFormat>> {
+ protected:
+  // Three files data/a, b, c of several chunks (the second of one record), 7,001 records together.
+  void SetUp() override;
+  std::unique_ptr<RecordSource> Open(Shard shard = {},
+                                     std::vector<std::string> patterns = {"data/*"});
+  // Records of the source, chunk after chunk.
+  static std::vector<std::string> All(const RecordSource& source);
+
+  const SourceFormat& format() const { return *GetParam(); }
+  std::string Path(const std::string& name) const { return "data/" + name + format().extension(); }
+
+  const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
+  std::vector<std::vector<std::string>> written_;  // by file
+  std::vector<std::string> all_;
+};
+
+}  // namespace muster::data

@@ -1,0 +1,270 @@
+#include "muster/data/source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "muster/data/source_conformance.h"
+#include "muster/data/test_data.h"
+#include "muster/io/fault_file_system.h"
+
+namespace muster::data {
+
+void RecordSourceConformance::SetUp() {
+  uint64_t number = 0;
+  for (const size_t count : {4000, 1, 3000}) {
+    std::vector<std::string>& records = written_.emplace_back();
+    while (records.size() < count) {
+      records.push_back(format().Record(number, 300 + number * 7919 % 1200));
+      all_.push_back(records.back());
+      ++number;
+    }
+  }
+  ASSERT_TRUE(files_->MakeFolders("data").ok());
+  const std::vector<std::string> names = {"a", "b", "c"};
+  for (size_t i = 0; i < names.size(); ++i) format().Write(*files_, Path(names[i]), written_[i]);
+}
+
+std::unique_ptr<RecordSource> RecordSourceConformance::Open(Shard shard,
+                                                            std::vector<std::string> patterns) {
+  auto source = OpenSource(*files_, {.patterns = std::move(patterns), .shard = shard, .csv = {}});
+  EXPECT_TRUE(source.ok()) << source.status();
+  return source.ok() ? *std::move(source) : nullptr;
+}
+
+std::vector<std::string> RecordSourceConformance::All(const RecordSource& source) {
+  std::vector<std::string> records;
+  for (size_t i = 0; i < source.chunks().size(); ++i) {
+    auto chunk = source.Read(i);
+    EXPECT_TRUE(chunk.ok()) << chunk.status();
+    if (!chunk.ok()) break;
+    EXPECT_EQ((*chunk)->records.size(), source.chunks()[i].records);
+    EXPECT_EQ((*chunk)->records.size(), (*chunk)->offsets.size());
+    records.insert(records.end(), (*chunk)->records.begin(), (*chunk)->records.end());
+  }
+  return records;
+}
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST_P(RecordSourceConformance, GivesEveryRecordInOrder) {
+  const auto source = Open();
+  EXPECT_THAT(source->files(), ElementsAre(Path("a"), Path("b"), Path("c")));
+  EXPECT_EQ(source->records(), all_.size());
+  EXPECT_EQ(All(*source), all_);
+  EXPECT_EQ(source->bad_records(), 0u);
+}
+
+TEST_P(RecordSourceConformance, ChunksAreOfTheAnnouncedSize) {
+  const auto source = Open();
+  if (format().compressed()) {
+    EXPECT_EQ(source->chunks().size(), 3u);
+    return;
+  }
+  EXPECT_GT(source->chunks().size(), 5u);
+  for (const ChunkInfo& chunk : source->chunks()) {
+    EXPECT_LE(chunk.end - chunk.begin, kChunkBytes + 2000);
+  }
+}
+
+TEST_P(RecordSourceConformance, StreamsGiveTheSameInSmallPieces) {
+  const auto source = Open();
+  std::vector<std::string> streamed;
+  for (size_t i = 0; i < source->chunks().size(); ++i) {
+    auto stream = source->Stream(i);
+    ASSERT_TRUE(stream.ok()) << stream.status();
+    while (true) {
+      auto piece = (*stream)->Next();
+      ASSERT_TRUE(piece.ok()) << piece.status();
+      if (*piece == nullptr) break;
+      EXPECT_LE((*piece)->bytes.size(), kChunkBytes + 2000);
+      streamed.insert(streamed.end(), (*piece)->records.begin(), (*piece)->records.end());
+    }
+  }
+  EXPECT_EQ(streamed, all_);
+}
+
+TEST_P(RecordSourceConformance, ShardsByRecordAreEvenAndShareNothing) {
+  for (int count : {1, 2, 3, 7, 100}) {
+    std::vector<std::string> together;
+    for (int index = 0; index < count; ++index) {
+      const auto source = Open({index, count, ShardBy::kRecord});
+      EXPECT_NEAR(static_cast<double>(source->records()), static_cast<double>(all_.size()) / count,
+                  1.0);
+      const auto records = All(*source);
+      together.insert(together.end(), records.begin(), records.end());
+    }
+    EXPECT_EQ(together, all_) << count;
+  }
+}
+
+TEST_P(RecordSourceConformance, ShardsByFileTakeEveryNthFile) {
+  EXPECT_THAT(Open({0, 2, ShardBy::kFile})->files(), ElementsAre(Path("a"), Path("c")));
+  EXPECT_EQ(All(*Open({1, 2, ShardBy::kFile})), written_[1]);
+  EXPECT_EQ(Open({3, 4, ShardBy::kFile})->records(), 0u);
+}
+
+TEST_P(RecordSourceConformance, ManyThreadsReadAnyChunk) {
+  const auto source = Open();
+  const size_t chunks = source->chunks().size();
+  std::vector<std::vector<std::string>> read(chunks);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < 3; ++t) {
+      threads.emplace_back([&, t] {
+        for (size_t i = t; i < chunks; i += 3) {
+          const size_t chunk = chunks - 1 - i;
+          const auto got = source->Read(chunk);
+          if (got.ok()) read[chunk].assign((*got)->records.begin(), (*got)->records.end());
+        }
+      });
+    }
+  }
+  std::vector<std::string> together;
+  for (const auto& part : read) together.insert(together.end(), part.begin(), part.end());
+  EXPECT_EQ(together, all_);
+}
+
+TEST_P(RecordSourceConformance, AChunkOutlivesItsSource) {
+  auto source = Open();
+  const auto chunk = *source->Read(0);
+  source = nullptr;
+  EXPECT_EQ(chunk->records[0], all_[0]);
+}
+
+TEST_P(RecordSourceConformance, AnIndexChangesNothingButTheScan) {
+  const auto scanned = Open();
+  for (const std::string& path : scanned->files()) {
+    auto index = ScanRecords(*files_, path);
+    ASSERT_TRUE(index.ok()) << index.status();
+    ASSERT_TRUE(WriteRecordIndex(*files_, path, *index).ok());
+  }
+  const auto indexed = Open();
+  EXPECT_EQ(indexed->files(), scanned->files());
+  EXPECT_EQ(indexed->fingerprint(), scanned->fingerprint());
+  EXPECT_EQ(All(*indexed), all_);
+}
+
+TEST_P(RecordSourceConformance, FingerprintsTellDataApart) {
+  const uint64_t whole = Open()->fingerprint();
+  EXPECT_EQ(Open()->fingerprint(), whole);
+  EXPECT_NE(Open({}, {Path("a")})->fingerprint(), whole);
+  EXPECT_NE(Open({0, 2, ShardBy::kRecord})->fingerprint(),
+            Open({1, 2, ShardBy::kRecord})->fingerprint());
+  written_[1].push_back(written_[1][0]);
+  format().Write(*files_, Path("b"), written_[1]);
+  EXPECT_NE(Open()->fingerprint(), whole);
+}
+
+TEST_P(RecordSourceConformance, ARecordLargerThanAChunk) {
+  const std::vector<std::string> records = {format().Record(1, 100), format().Record(2, 3'000'000),
+                                            format().Record(3, 100)};
+  format().Write(*files_, Path("large"), records);
+  EXPECT_EQ(All(*Open({}, {Path("large")})), records);
+}
+
+TEST_P(RecordSourceConformance, FilesWithoutRecords) {
+  format().Write(*files_, Path("empty"), {});
+  EXPECT_EQ(All(*Open({}, {Path("empty"), Path("b")})), written_[1]);
+  const auto nothing = OpenSource(*files_, {.patterns = {Path("empty")}, .shard = {}, .csv = {}});
+  EXPECT_EQ(nothing.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(nothing.status().message(), HasSubstr(Path("empty")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Members, RecordSourceConformance, testing::ValuesIn(AllSourceFormats()),
+                         [](const auto& member) { return member.param->name(); });
+
+class OpenSourceTest : public testing::Test {
+ protected:
+  absl::Status Fails(std::vector<std::string> patterns, Shard shard = {}) {
+    return OpenSource(*files_, {.patterns = std::move(patterns), .shard = shard, .csv = {}})
+        .status();
+  }
+  const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
+};
+
+TEST_F(OpenSourceTest, NamesWhatItCannotOpen) {
+  ASSERT_TRUE(files_->MakeFolders("data").ok());
+  WriteText(*files_, "data/a.csv", "x\n1\n");
+  WriteText(*files_, "data/b.tfrecord", "");
+  WriteText(*files_, "data/c.csv", "y\n1\n");
+  EXPECT_EQ(Fails({"data/z*"}).code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Fails({"data/z*"}).message(), HasSubstr("data/z*"));
+  EXPECT_THAT(Fails({"data"}).message(), HasSubstr("data: is a folder"));
+  EXPECT_THAT(Fails({"data/a.csv", "data/b*"}).message(), HasSubstr("cannot be mixed"));
+  EXPECT_THAT(Fails({"data/*.csv"}).message(),
+              HasSubstr("data/c.csv: its header is not that of data/a.csv"));
+  EXPECT_THAT(Fails({"data/a.csv"}, {2, 2}).message(), HasSubstr("shard 2 of 2"));
+  EXPECT_THAT(Fails({}).message(), HasSubstr("no input files"));
+}
+
+TEST_F(OpenSourceTest, CsvRecordsAreNamedByLine) {
+  WriteText(*files_, "a.csv", "x,y\n1,\"two\nlines\"\n\n3,4\n");
+  const auto source = *OpenSource(*files_, {.patterns = {"a.csv"}, .shard = {}, .csv = {}});
+  const auto chunk = *source->Read(0);
+  EXPECT_EQ(chunk->Where(0), "a.csv:2");
+  EXPECT_EQ(chunk->Where(1), "a.csv:5");
+}
+
+TEST_F(OpenSourceTest, TfRecordsAreNamedByByte) {
+  WriteTfRecords(*files_, "a.tfrecord", {"one", "three"});
+  const auto source = *OpenSource(*files_, {.patterns = {"a.tfrecord"}, .shard = {}, .csv = {}});
+  EXPECT_EQ((*source->Read(0))->Where(1), "a.tfrecord: record at byte 19");
+}
+
+TEST_F(OpenSourceTest, BadRecordsAreLeftOutAndCountedOnce) {
+  for (const auto compression : {formats::Compression::kNone, formats::Compression::kGzip}) {
+    WriteTfRecords(*files_, "a.tfrecord", {"one", "two", "three", "four"}, compression,
+                   [](std::string* frames) {
+                     (*frames)[12] ^= 1;
+                     (*frames)[2 * 19 + 12] ^= 1;
+                   });
+    const SourceSpec spec = {.patterns = {"a.tfrecord"}, .shard = {}, .csv = {}};
+    const auto strict = *OpenSource(*files_, spec);
+    EXPECT_EQ(strict->Read(0).status().code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(strict->Read(0).status().message(), HasSubstr("a.tfrecord: record at byte 0"));
+    const auto tolerant = *OpenSource(*files_, spec, 2);
+    for (int i = 0; i < 3; ++i) {
+      const auto chunk = tolerant->Read(0);
+      ASSERT_TRUE(chunk.ok()) << chunk.status();
+      EXPECT_THAT((*chunk)->records, ElementsAre("two", "four"));
+    }
+    EXPECT_EQ(tolerant->bad_records(), 2u);
+    EXPECT_FALSE((*OpenSource(*files_, spec, 1))->Read(0).ok());
+  }
+}
+
+TEST_F(OpenSourceTest, CutFilesFailWhenOpened) {
+  WriteTfRecords(*files_, "a.tfrecord", {"one", "two"}, formats::Compression::kNone,
+                 [](std::string* frames) { frames->pop_back(); });
+  const absl::Status status = Fails({"a.tfrecord"});
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), HasSubstr("a.tfrecord: record at byte 19"));
+}
+
+TEST_F(OpenSourceTest, AFileThatShrankIsNoticed) {
+  WriteTfRecords(*files_, "a.tfrecord", {"one", "two"});
+  const auto source = *OpenSource(*files_, {.patterns = {"a.tfrecord"}, .shard = {}, .csv = {}});
+  WriteTfRecords(*files_, "a.tfrecord", {"one"});
+  EXPECT_THAT(source->Read(0).status().message(), HasSubstr("must not change"));
+}
+
+TEST_F(OpenSourceTest, FilesStayOpenBetweenChunks) {
+  std::vector<std::string> records(3000, std::string(1000, 'x'));
+  WriteTfRecords(*files_, "a.tfrecord", records);
+  io::FaultFileSystem counting(*files_);
+  const auto source = *OpenSource(counting, {.patterns = {"a.tfrecord"}, .shard = {}, .csv = {}});
+  const int64_t before = counting.count(io::FileOperation::kOpen);
+  for (int round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < source->chunks().size(); ++i) ASSERT_TRUE(source->Read(i).ok());
+  }
+  EXPECT_EQ(counting.count(io::FileOperation::kOpen), before + 1);
+}
+
+}  // namespace
+}  // namespace muster::data
