@@ -336,8 +336,7 @@ TEST(BatchReaderTest, ReadsFilesAndNamesTheirLines) {
   for (int i = 0; i < 6000; ++i) text += StrCat("\"", std::string(500, 'x'), "\n\",", i, "\n");
   WriteText(*files, "a.csv", text);
   WriteText(*files, "b.csv", "filler,id\nx,6000\n\ny,oops\n");
-  const std::shared_ptr<const RecordSource> source =
-      *OpenSource(*files, {.patterns = {"*.csv"}, .shard = {}, .csv = {}});
+  const std::shared_ptr<const RecordSource> source = *OpenSource(*files, {.patterns = {"*.csv"}});
   EXPECT_GT(source->chunks().size(), 3u);
   const auto strict = Open(source, {.batch_size = 100, .shuffle = true});
   EXPECT_EQ(Drain(strict.get()).status().message(), "b.csv:4: column 'id': 'oops' is not an int");

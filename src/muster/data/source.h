@@ -35,8 +35,8 @@ struct Shard {
 
 struct SourceSpec {
   std::vector<std::string> patterns;  // globs; files sorted within each
-  Shard shard;
-  formats::CsvOptions csv;
+  Shard shard = {};
+  formats::CsvOptions csv = {};
 };
 
 // Records of one chunk or of a piece of it, in file order. Immutable, shared by the batches that

@@ -29,7 +29,7 @@ void RecordSourceConformance::SetUp() {
 
 std::unique_ptr<RecordSource> RecordSourceConformance::Open(Shard shard,
                                                             std::vector<std::string> patterns) {
-  auto source = OpenSource(*files_, {.patterns = std::move(patterns), .shard = shard, .csv = {}});
+  auto source = OpenSource(*files_, {.patterns = std::move(patterns), .shard = shard});
   EXPECT_TRUE(source.ok()) << source.status();
   return source.ok() ? *std::move(source) : nullptr;
 }
@@ -90,7 +90,7 @@ TEST_P(RecordSourceConformance, StreamsGiveTheSameInSmallPieces) {
 }
 
 TEST_P(RecordSourceConformance, ShardsByRecordAreEvenAndShareNothing) {
-  for (int count : {1, 2, 3, 7, 100}) {
+  for (int count : {1, 3, 10}) {
     std::vector<std::string> together;
     for (int index = 0; index < count; ++index) {
       const auto source = Open({index, count, ShardBy::kRecord});
@@ -171,7 +171,7 @@ TEST_P(RecordSourceConformance, ARecordLargerThanAChunk) {
 TEST_P(RecordSourceConformance, FilesWithoutRecords) {
   format().Write(*files_, Path("empty"), {});
   EXPECT_EQ(All(*Open({}, {Path("empty"), Path("b")})), written_[1]);
-  const auto nothing = OpenSource(*files_, {.patterns = {Path("empty")}, .shard = {}, .csv = {}});
+  const auto nothing = OpenSource(*files_, {.patterns = {Path("empty")}});
   EXPECT_EQ(nothing.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(nothing.status().message(), HasSubstr(Path("empty")));
 }
@@ -182,8 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Members, RecordSourceConformance, testing::ValuesIn(All
 class OpenSourceTest : public testing::Test {
  protected:
   absl::Status Fails(std::vector<std::string> patterns, Shard shard = {}) {
-    return OpenSource(*files_, {.patterns = std::move(patterns), .shard = shard, .csv = {}})
-        .status();
+    return OpenSource(*files_, {.patterns = std::move(patterns), .shard = shard}).status();
   }
   const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
 };
@@ -205,7 +204,7 @@ TEST_F(OpenSourceTest, NamesWhatItCannotOpen) {
 
 TEST_F(OpenSourceTest, CsvRecordsAreNamedByLine) {
   WriteText(*files_, "a.csv", "x,y\n1,\"two\nlines\"\n\n3,4\n");
-  const auto source = *OpenSource(*files_, {.patterns = {"a.csv"}, .shard = {}, .csv = {}});
+  const auto source = *OpenSource(*files_, {.patterns = {"a.csv"}});
   const auto chunk = *source->Read(0);
   EXPECT_EQ(chunk->Where(0), "a.csv:2");
   EXPECT_EQ(chunk->Where(1), "a.csv:5");
@@ -213,7 +212,7 @@ TEST_F(OpenSourceTest, CsvRecordsAreNamedByLine) {
 
 TEST_F(OpenSourceTest, TfRecordsAreNamedByByte) {
   WriteTfRecords(*files_, "a.tfrecord", {"one", "three"});
-  const auto source = *OpenSource(*files_, {.patterns = {"a.tfrecord"}, .shard = {}, .csv = {}});
+  const auto source = *OpenSource(*files_, {.patterns = {"a.tfrecord"}});
   EXPECT_EQ((*source->Read(0))->Where(1), "a.tfrecord: record at byte 19");
 }
 
@@ -224,7 +223,7 @@ TEST_F(OpenSourceTest, BadRecordsAreLeftOutAndCountedOnce) {
                      (*frames)[12] ^= 1;
                      (*frames)[2 * 19 + 12] ^= 1;
                    });
-    const SourceSpec spec = {.patterns = {"a.tfrecord"}, .shard = {}, .csv = {}};
+    const SourceSpec spec = {.patterns = {"a.tfrecord"}};
     const auto strict = *OpenSource(*files_, spec);
     EXPECT_EQ(strict->Read(0).status().code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(strict->Read(0).status().message(), HasSubstr("a.tfrecord: record at byte 0"));
@@ -249,7 +248,7 @@ TEST_F(OpenSourceTest, CutFilesFailWhenOpened) {
 
 TEST_F(OpenSourceTest, AFileThatShrankIsNoticed) {
   WriteTfRecords(*files_, "a.tfrecord", {"one", "two"});
-  const auto source = *OpenSource(*files_, {.patterns = {"a.tfrecord"}, .shard = {}, .csv = {}});
+  const auto source = *OpenSource(*files_, {.patterns = {"a.tfrecord"}});
   WriteTfRecords(*files_, "a.tfrecord", {"one"});
   EXPECT_THAT(source->Read(0).status().message(), HasSubstr("must not change"));
 }
@@ -258,7 +257,7 @@ TEST_F(OpenSourceTest, FilesStayOpenBetweenChunks) {
   std::vector<std::string> records(3000, std::string(1000, 'x'));
   WriteTfRecords(*files_, "a.tfrecord", records);
   io::FaultFileSystem counting(*files_);
-  const auto source = *OpenSource(counting, {.patterns = {"a.tfrecord"}, .shard = {}, .csv = {}});
+  const auto source = *OpenSource(counting, {.patterns = {"a.tfrecord"}});
   const int64_t before = counting.count(io::FileOperation::kOpen);
   for (int round = 0; round < 3; ++round) {
     for (size_t i = 0; i < source->chunks().size(); ++i) ASSERT_TRUE(source->Read(i).ok());
