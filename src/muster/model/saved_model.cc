@@ -76,10 +76,16 @@ Predictions AddHead(const ModelSpec& spec, const std::string& logits, const std:
   return out;
 }
 
+// What is written besides the variables.
+struct Contents {
+  std::string saved_model;
+  std::vector<SavedModelTables::Asset> assets;
+};
+
 // The whole graph. Nodes on the way from serialized examples have tf.estimator's plain names; those
 // from raw values are under "raw/". Variables and lookup tables are the same.
-absl::StatusOr<formats::MetaGraph> MakeMetaGraph(const ModelSpec& spec,
-                                                 std::span<const engine::VariableSpec> variables) {
+absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
+                                      std::span<const engine::VariableSpec> variables) {
   GraphDefBuilder graph;
   SavedModelVariables variable_nodes(variables, &graph);
   SavedModelTables tables(&graph);
@@ -117,8 +123,11 @@ absl::StatusOr<formats::MetaGraph> MakeMetaGraph(const ModelSpec& spec,
                              std::string(kRegress),
                              {serialized},
                              {{"outputs", of_examples.logistic, DataType::kFloat, {-1, 1}}}});
+  for (const SavedModelTables::Asset& asset : tables.assets()) {
+    meta.assets.push_back({asset.tensor, asset.filename});
+  }
   meta.graph = graph.Encode();
-  return meta;
+  return Contents{formats::EncodeSavedModel(meta), tables.assets()};
 }
 
 absl::Status WriteVariables(io::FileSystem& files, const std::string& folder,
@@ -135,15 +144,21 @@ absl::Status WriteVariables(io::FileSystem& files, const std::string& folder,
   return writer->Finish();
 }
 
-absl::Status WriteFolder(io::FileSystem& files, const std::string& folder,
-                         const std::string& saved_model,
+absl::Status WriteFolder(io::FileSystem& files, const std::string& folder, const Contents& contents,
                          std::span<const engine::VariableSpec> variables,
                          std::span<const engine::VariableView> weights) {
   const std::string variables_folder = io::JoinPath(folder, "variables");
   MUSTER_RETURN_IF_ERROR(files.MakeFolders(variables_folder));
   MUSTER_RETURN_IF_ERROR(WriteVariables(files, variables_folder, variables, weights));
   MUSTER_RETURN_IF_ERROR(files.SyncFolder(variables_folder));
-  return io::WriteFileAtomically(files, io::JoinPath(folder, "saved_model.pb"), saved_model);
+  const std::string assets_folder = io::JoinPath(folder, "assets");
+  if (!contents.assets.empty()) MUSTER_RETURN_IF_ERROR(files.MakeFolders(assets_folder));
+  for (const SavedModelTables::Asset& asset : contents.assets) {
+    MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(
+        files, io::JoinPath(assets_folder, asset.filename), asset.contents));
+  }
+  return io::WriteFileAtomically(files, io::JoinPath(folder, "saved_model.pb"),
+                                 contents.saved_model);
 }
 
 absl::Status CheckWeights(std::span<const engine::VariableSpec> variables,
@@ -185,14 +200,13 @@ absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
   }
   if (!absl::IsNotFound(existing.status())) return Annotate(existing.status(), context);
   MUSTER_RETURN_IF_ERROR(Annotate(CheckWeights(variables, weights), context));
-  const auto meta = MakeMetaGraph(spec, variables);
-  MUSTER_RETURN_IF_ERROR(Annotate(meta.status(), context));
-  const std::string saved_model = formats::EncodeSavedModel(*meta);
-  MUSTER_RETURN_IF_ERROR(Annotate(CheckSize(saved_model), context));
+  const auto contents = MakeContents(spec, variables);
+  MUSTER_RETURN_IF_ERROR(Annotate(contents.status(), context));
+  MUSTER_RETURN_IF_ERROR(Annotate(CheckSize(contents->saved_model), context));
 
   const std::string temporary = io::TemporaryPath(path);
   absl::Status status = files.RemoveAll(temporary);
-  if (status.ok()) status = WriteFolder(files, temporary, saved_model, variables, weights);
+  if (status.ok()) status = WriteFolder(files, temporary, *contents, variables, weights);
   if (status.ok()) status = files.Rename(temporary, path);
   if (!status.ok()) {
     files.RemoveAll(temporary).IgnoreError();

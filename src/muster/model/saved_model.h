@@ -12,9 +12,10 @@
 
 namespace muster::model {
 
-// Writes FOLDER/{saved_model.pb,variables/variables.{index,data-00000-of-00001}} under a temporary
-// name and renames it; its parent is made if need be. ALREADY_EXISTS when FOLDER exists; after an
-// error nothing is left. docs/formats/saved_model.md. Signatures (tag "serve"):
+// Writes FOLDER/{saved_model.pb,variables/variables.{index,data-00000-of-00001},assets/<vocabulary
+// files>} under a temporary name and renames it; its parent is made if need be. ALREADY_EXISTS when
+// FOLDER exists; after an error nothing is left. docs/formats/saved_model.md. Signatures (tag
+// "serve"):
 //   serving_default  an input a field that the model's columns read: values [batch] as after
 //                    defaults were filled in; lists [batch, n], padded with "" (strings) or -1
 //                    (ints), which therefore are no values in them; outputs as predict

@@ -12,7 +12,8 @@
 
 namespace muster::model {
 
-// Lookup tables of vocabulary columns, each once, whatever uses them.
+// Lookup tables of vocabulary columns, each once, whatever uses them. A vocabulary of strings that
+// came from a file is a file in assets/ again; others are constants in the graph.
 class SavedModelTables {
  public:
   explicit SavedModelTables(formats::GraphDefBuilder* graph) : graph_(*graph) {}
@@ -20,11 +21,23 @@ class SavedModelTables {
   std::string Table(const features::ColumnSpec& column, formats::DataType key_type);
   // Ops that fill the tables.
   const std::vector<std::string>& initializers() const { return initializers_; }
+  // Files to write into assets/, under names that are unique.
+  struct Asset {
+    std::string tensor;  // that the file's path is fed to
+    std::string filename;
+    std::string contents;
+  };
+  const std::vector<Asset>& assets() const { return assets_; }
 
  private:
+  std::string InitializeFromWords(const features::ColumnSpec& column, const std::string& table,
+                                  formats::DataType key_type);
+  std::string InitializeFromFile(const features::ColumnSpec& column, const std::string& table);
+
   formats::GraphDefBuilder& graph_;
   std::map<std::string, std::string> tables_;  // by column
   std::vector<std::string> initializers_;
+  std::vector<Asset> assets_;
 };
 
 // A categorical column's ids: int64 [batch], or [batch, n] when `list`; negative: none.
