@@ -1,0 +1,232 @@
+"""TensorFlow runs an exported model and finds what `muster predict` finds, through every signature."""
+
+from __future__ import annotations
+
+import csv
+import json
+import pathlib
+import random
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from testbed.tensorflow_peer import spec as peer_spec
+
+EVERY_COLUMN = pathlib.Path(__file__).parent / "testdata" / "every_column.yaml"
+TOLERANCE = 1e-6
+SEED = 20261121
+
+Row = dict[str, Any]  # by field; lists for list fields
+
+
+def value_of(text: str, field: dict[str, Any]) -> Any:
+    """A CSV cell as the spec reads it."""
+    kind = field["type"]
+    convert = {"int": lambda t: int(float(t)), "float": np.float32, "string": str}[kind]
+    if field.get("list") == "true":
+        return [convert(t) for t in text.split(field.get("separator", "|"))] if text else []
+    if text == "" or text in field.get("missing", []):
+        text = field.get("default", "")
+    return convert(text)
+
+
+def read_rows(spec: dict[str, Any], path: pathlib.Path) -> list[Row]:
+    with open(path, newline="", encoding="utf-8") as file:
+        cells = list(csv.DictReader(file))
+    return [{n: value_of(row[n], f) for n, f in spec["inputs"].items()} for row in cells]
+
+
+def example_of(spec: dict[str, Any], row: Row, rng: random.Random) -> bytes:
+    """The row as a tf.Example; of values that are the default, half are left out."""
+    import tensorflow as tf
+
+    example = tf.train.Example()
+    for name, field in spec["inputs"].items():
+        default = field.get("default", "" if field["type"] == "string" else None)
+        values = row[name] if isinstance(row[name], list) else [row[name]]
+        if default is not None and row[name] == value_of(default, field) and rng.random() < 0.5:
+            continue
+        feature = example.features.feature[name]
+        if field["type"] == "int":
+            feature.int64_list.value.extend(values)
+        elif field["type"] == "float":
+            feature.float_list.value.extend(map(float, values))
+        else:
+            feature.bytes_list.value.extend(value.encode() for value in values)
+    return example.SerializeToString()
+
+
+def raw_inputs(signature: Any, rows: list[Row]) -> dict[str, Any]:
+    """What serving_default is fed: a tensor a field, lists padded."""
+    import tensorflow as tf
+
+    feed = {}
+    for name, tensor in signature.structured_input_signature[1].items():
+        values = [row[name] for row in rows]
+        if tensor.shape.rank == 2:
+            longest = max(map(len, values))
+            padding = "" if tensor.dtype == tf.string else -1
+            values = [value + [padding] * (longest - len(value)) for value in values]
+        feed[name] = tf.constant(values, dtype=tensor.dtype)
+    return feed
+
+
+def every_column_csv(path: pathlib.Path, count: int, rng: random.Random) -> None:
+    """Rows that reach every branch of the spec's columns: missing, unknown, on a boundary, lists."""
+    cells = {
+        "bought": ["yes", "no"],
+        "age": ["", "0", "18", "30.5", "17.999999", "64.9", "65", "-3", "90"],
+        "income (€)": ["", "0", "1.5", "1000000", "0.001"],
+        "visits": ["-5", "0", "1", "2", "3", "9"],
+        "city": ["", "Paris", "Köln", "New York", "Oslo", "paris", "x y", "a\tb"],
+        "device": ["", "?", "phone", "tablet", "tv"],
+        "plan": ["", "10", "-20", "30", "7", str(2**40), "-1"],
+        "day": ["", "0", "6", "7", "-3"],
+        "month": ["0", "12", "5", "-1", "-7"],
+        "zip-code": ["", "0", "99999", str(2**62), str(-(2**63))],
+        "tags": ["", "red", "green|blue", "red|red|pink", "x|y|z|blue|red"],
+        "codes": ["", "1", "2;3", "4;4;77;-2", "5;0"],
+    }
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *cells])
+        for i in range(count):
+            writer.writerow([f"row-{i}", *(rng.choice(choices) for choices in cells.values())])
+
+
+@pytest.fixture(scope="module", params=["every_column", "titanic", "adult", "clicks"])
+def case(request, muster, repository, tmp_path_factory) -> tuple[pathlib.Path, pathlib.Path]:
+    """A spec and a CSV file of its rows."""
+    if request.param == "every_column":
+        path = tmp_path_factory.mktemp("data") / "rows.csv"
+        every_column_csv(path, 400, random.Random(SEED))
+        return EVERY_COLUMN, path
+    spec = repository / "examples" / request.param / f"{request.param}.yaml"
+    if request.param == "clicks":
+        path = tmp_path_factory.mktemp("data") / "clicks.csv"
+        muster.run("sample", "clicks", "--rows", 2000, "--seed", 1, "--out", path)
+        return spec, path
+    real_data = request.getfixturevalue("real_data")
+    return spec, real_data({"titanic": "titanic/train.csv", "adult": "adult/adult.csv"}[request.param])
+
+
+@pytest.fixture(scope="module")
+def trained(case, muster, tmp_path_factory) -> dict[str, Any]:
+    """A model after one epoch, exported, loaded, with its rows and Muster's predictions."""
+    import tensorflow as tf
+
+    spec_path, data = case
+    folder = tmp_path_factory.mktemp("export")
+    model, saved = folder / "model", folder / "saved_model"
+    train = ["train", spec_path, "--train", data, "--model-dir", model, "--epochs", 1]
+    muster.run(*train, "--batch-size", 64)
+    muster.run("export", "--model-dir", model, "--out", saved)
+    out = folder / "predictions.jsonl"
+    muster.run("predict", "--model-dir", model, "--data", data, "--out", out)
+    spec = peer_spec.load(spec_path)
+    return {
+        "spec": spec,
+        "path": saved,
+        "loaded": tf.saved_model.load(str(saved)),
+        "rows": read_rows(spec, data),
+        "predictions": [json.loads(line) for line in out.read_text().splitlines()],
+    }
+
+
+def assert_same(outputs: dict[str, Any], predictions: list[dict[str, Any]]) -> None:
+    assert len(predictions) > 0
+    for name in ("logits", "logistic", "probabilities"):
+        expected = np.array([p[name] for p in predictions])
+        got = outputs[name].numpy()
+        assert got.shape == expected.shape, name
+        np.testing.assert_allclose(got, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
+    # Where the logit is on the edge, either class is right.
+    sure = np.abs(outputs["logits"].numpy()[:, 0]) > TOLERANCE
+    classes = [[word.decode() for word in row] for row in outputs["classes"].numpy()]
+    for i, prediction in enumerate(predictions):
+        if sure[i]:
+            assert outputs["class_ids"].numpy()[i].tolist() == prediction["class_ids"]
+            assert classes[i] == prediction["classes"]
+
+
+def test_raw_values(trained) -> None:
+    signature = trained["loaded"].signatures["serving_default"]
+    assert_same(signature(**raw_inputs(signature, trained["rows"])), trained["predictions"])
+
+
+def test_examples(trained) -> None:
+    import tensorflow as tf
+
+    rng = random.Random(SEED)
+    examples = [example_of(trained["spec"], row, rng) for row in trained["rows"]]
+    outputs = trained["loaded"].signatures["predict"](examples=tf.constant(examples))
+    assert_same(outputs, trained["predictions"])
+
+    classified = trained["loaded"].signatures["classification"](inputs=tf.constant(examples))
+    np.testing.assert_array_equal(classified["scores"], outputs["probabilities"])
+    words = trained["spec"]["label"].get("words", ["0", "1"])
+    assert {tuple(row) for row in classified["classes"].numpy()} == {
+        tuple(word.encode() for word in words)
+    }
+    regressed = trained["loaded"].signatures["regression"](inputs=tf.constant(examples))
+    np.testing.assert_array_equal(regressed["outputs"], outputs["logistic"])
+
+
+def test_no_rows(trained) -> None:
+    import tensorflow as tf
+
+    outputs = trained["loaded"].signatures["predict"](examples=tf.constant([], dtype=tf.string))
+    assert outputs["probabilities"].shape == (0, 2)
+
+
+def test_session_and_saver_of_tf1(trained, tmp_path) -> None:
+    """TF1 loads it too, and its saver writes the variables back."""
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+    with v1.Session(graph=tf.Graph()) as session:
+        v1.saved_model.load(session, ["serve"], str(trained["path"]))
+        session.run("save/control_dependency:0", {"save/Const:0": str(tmp_path / "saved")})
+        trainable = {variable.op.name for variable in v1.trainable_variables()}
+    ours = tf.train.load_checkpoint(str(trained["path"] / "variables" / "variables"))
+    theirs = tf.train.load_checkpoint(str(tmp_path / "saved"))
+    assert ours.get_variable_to_shape_map() == theirs.get_variable_to_shape_map()
+    for name in ours.get_variable_to_shape_map():
+        np.testing.assert_array_equal(ours.get_tensor(name), theirs.get_tensor(name))
+        assert (name in trainable) != ("/moving_" in name) or " " in name
+
+
+def test_two_models_in_one_process(trained) -> None:
+    """Loading a model twice leaves the first one's tables and weights alone."""
+    import tensorflow as tf
+
+    again = tf.saved_model.load(str(trained["path"])).signatures["serving_default"]
+    assert_same(again(**raw_inputs(again, trained["rows"])), trained["predictions"])
+
+
+def test_saved_model_cli_shows_it(trained) -> None:
+    command = [pathlib.Path(sys.executable).parent / "saved_model_cli", "show", "--all", "--dir"]
+    result = subprocess.run(
+        [*map(str, command), str(trained["path"])], capture_output=True, text=True, check=True
+    )
+    for name in ("serving_default", "predict", "classification", "regression"):
+        assert f"signature_def['{name}']" in result.stdout
+
+
+@pytest.mark.parametrize("case", ["every_column"], indirect=True)
+def test_bad_requests_fail(trained) -> None:
+    import tensorflow as tf
+
+    signature = trained["loaded"].signatures["serving_default"]
+    feed = raw_inputs(signature, trained["rows"])
+    feed["month"] = tf.fill(tf.shape(feed["month"]), tf.constant(13, tf.int64))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="column .*month"):
+        signature(**feed)
+    row = {name: value for name, value in trained["rows"][0].items() if name != "visits"}
+    spec = {**trained["spec"], "inputs": {n: trained["spec"]["inputs"][n] for n in row}}
+    without = example_of(spec, row, random.Random(SEED))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="visits"):
+        trained["loaded"].signatures["predict"](examples=tf.constant([without]))
