@@ -21,8 +21,18 @@ if [[ ! -s build/lint/sources ]]; then
   echo "lint.sh: no sources for '${1:-}'" >&2
   exit 1
 fi
-xargs -P "$jobs" -n 1 clang-tidy-14 --quiet -p build/lint <build/lint/sources 2>build/lint/errors || {
+tidy() {
+  xargs -r -P "$jobs" -n 1 clang-tidy-14 --quiet -p build/lint "$@" 2>>build/lint/errors
+}
+: >build/lint/errors
+failed=0
+grep -v '_test\.dir/' build/lint/sources | tidy || failed=1
+# In tests clang's own warnings count; the rest of the list costs more there than it finds.
+grep '_test\.dir/' build/lint/sources |
+  tidy --checks='-*,clang-diagnostic-*,bugprone-use-after-move,google-build-using-namespace' ||
+  failed=1
+if ((failed)); then
   grep -v 'warnings generated\|Suppressed\|Use -header-filter' build/lint/errors >&2 || true
   exit 1
-}
+fi
 echo "clang-tidy: $(wc -l <build/lint/sources) unity files are clean"
