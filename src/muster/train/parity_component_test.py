@@ -132,3 +132,33 @@ def test_wide_deep_auc_over_ten_seeds(adult_records, muster, repository, tmp_pat
     ]
     assert len(set(aucs)) == 10, "the seeds made no difference"
     assert statistics.mean(aucs) == pytest.approx(WIDE_DEEP_AUC, abs=0.002), aucs
+
+
+def test_clicks_reach_what_can_be_reached_and_what_tensorflow_reaches(muster, repository, tmp_path):
+    """200,000 sampled rows to train on, 50,000 others with a known best AUC to score."""
+    import tensorflow as tf
+
+    from testbed.tensorflow_peer import model as twin
+    from testbed.tensorflow_peer import spec as peer_spec
+
+    train_csv, test_csv = tmp_path / "train.csv", tmp_path / "test.csv"
+    muster.run("sample", "clicks", "--rows", 200_000, "--seed", 1, "--out", train_csv)
+    sampled = muster.json("sample", "clicks", "--rows", 50_000, "--seed", 2, "--out", test_csv)[-1]
+    spec_path = repository / "examples/clicks/clicks.yaml"
+    result = train_and_evaluate(muster, spec_path, train_csv, test_csv, tmp_path / "model")
+    assert result["auc"] > sampled["auc"] - 0.01
+
+    spec = peer_spec.load(spec_path)
+    train, test = (peer_spec.read_csv(spec, path) for path in (train_csv, test_csv))
+    tf.keras.utils.set_random_seed(3)
+    random = np.random.default_rng(3)
+    model = twin.TwinModel(spec)
+    size = int(spec["train"]["batch_size"])
+    model(next(twin.batches(train, spec, size))[0])
+    step = twin.make_step(model)
+    for _ in range(int(spec["train"]["epochs"])):
+        for features, labels in twin.batches(train, spec, size, random.permutation(len(train[""]))):
+            step(features, labels)
+    auc = tf.keras.metrics.AUC(num_thresholds=20_000)
+    auc.update_state(test[""], twin.predict(model, test))
+    assert result["auc"] == pytest.approx(float(auc.result()), abs=0.002)
