@@ -84,39 +84,39 @@ FaultFileSystem::FaultFileSystem(FileSystem& inner) : inner_(inner), counts_(kFi
 FaultFileSystem::~FaultFileSystem() = default;
 
 void FaultFileSystem::FailNth(FileOperation operation, int64_t n, absl::Status status) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   plans_.push_back(
       {operation, counts_[static_cast<size_t>(operation)] + n, std::move(status), false});
 }
 
 void FaultFileSystem::ShortWriteNth(int64_t n, absl::Status status) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   plans_.push_back({FileOperation::kWrite, counts_[static_cast<size_t>(FileOperation::kWrite)] + n,
                     std::move(status), true});
 }
 
 void FaultFileSystem::FillDiskAfter(uint64_t bytes) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   disk_left_ = bytes;
 }
 
 void FaultFileSystem::CrashAtChange(int64_t n) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   crash_at_ = changes_ + n;
 }
 
 int64_t FaultFileSystem::count(FileOperation operation) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   return counts_[static_cast<size_t>(operation)];
 }
 
 int64_t FaultFileSystem::changes() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   return changes_;
 }
 
 std::vector<FaultFileSystem::Event> FaultFileSystem::history() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   return history_;
 }
 
@@ -140,14 +140,14 @@ absl::Status FaultFileSystem::BeginLocked(FileOperation operation, const std::st
 }
 
 absl::Status FaultFileSystem::Begin(FileOperation operation, const std::string& path) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   bool torn;
   return BeginLocked(operation, path, &torn);
 }
 
 absl::Status FaultFileSystem::BeginWrite(const std::string& path, uint64_t size,
                                          uint64_t* allowed) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   bool torn;
   absl::Status status = BeginLocked(FileOperation::kWrite, path, &torn);
   *allowed = torn ? size / 2 : 0;
@@ -162,7 +162,7 @@ absl::Status FaultFileSystem::BeginWrite(const std::string& path, uint64_t size,
 absl::Status FaultFileSystem::Done(FileOperation operation, const std::string& path,
                                    absl::Status status) {
   if (!status.ok()) return status;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   history_.push_back({operation, path});
   return status;
 }

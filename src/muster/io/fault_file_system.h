@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 
+#include "muster/base/mutex.h"
 #include "muster/io/file_system.h"
 
 namespace muster::io {
@@ -90,7 +90,7 @@ class FaultFileSystem : public FileSystem {
   absl::Status Done(FileOperation operation, const std::string& path, absl::Status status);
 
   FileSystem& inner_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<Plan> plans_ ABSL_GUARDED_BY(mutex_);
   std::vector<int64_t> counts_ ABSL_GUARDED_BY(mutex_);
   std::vector<Event> history_ ABSL_GUARDED_BY(mutex_);

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+
+#include "muster/base/mutex.h"
 
 namespace muster::io {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 // What a path names. Open files share it, so that they outlive a rename or removal, as inodes do.
 struct MemoryNode {
   bool is_folder = false;
-  absl::Mutex mutex;
+  Mutex mutex;
   std::string contents ABSL_GUARDED_BY(mutex);
   int64_t modified_ns ABSL_GUARDED_BY(mutex) = 0;
 };
@@ -51,7 +52,7 @@ class MemoryRandomAccessFile : public RandomAccessFile {
       : path_(std::move(path)), node_(std::move(node)) {}
 
   absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
-    const absl::MutexLock lock(&node_->mutex);
+    const MutexLock lock(&node_->mutex);
     const std::string_view contents = node_->contents;
     if (offset >= contents.size()) return size_t{0};
     const size_t count = std::min<size_t>(size, contents.size() - offset);
@@ -78,7 +79,7 @@ class MemoryWritableFile : public WritableFile {
 
   absl::Status Flush() override {
     MUSTER_RETURN_IF_ERROR(Usable());
-    const absl::MutexLock lock(&node_->mutex);
+    const MutexLock lock(&node_->mutex);
     node_->contents.append(pending_);
     if (!pending_.empty()) ++node_->modified_ns;
     pending_.clear();
@@ -110,12 +111,12 @@ class MemoryWritableFile : public WritableFile {
 class MemoryFileSystem : public FileSystem {
  public:
   MemoryFileSystem() {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     NewNode("/", true);
   }
 
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenForRead(const std::string& path) override {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     const auto found = nodes_.find(NormalPath(path));
     if (found == nodes_.end()) return Missing("open", path);
     if (found->second->is_folder) return WrongKind("open", path, "it is a folder");
@@ -131,16 +132,16 @@ class MemoryFileSystem : public FileSystem {
   }
 
   absl::StatusOr<FileInfo> Stat(const std::string& path) override {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     const auto found = nodes_.find(NormalPath(path));
     if (found == nodes_.end()) return Missing("look at", path);
-    const absl::MutexLock node_lock(&found->second->mutex);
+    const MutexLock node_lock(&found->second->mutex);
     return FileInfo{found->second->contents.size(), found->second->modified_ns,
                     found->second->is_folder};
   }
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     const std::string normal = NormalPath(folder);
     MUSTER_RETURN_IF_ERROR(WantFolder("list", folder, normal));
     const std::string prefix = Prefix(normal);
@@ -155,7 +156,7 @@ class MemoryFileSystem : public FileSystem {
   }
 
   absl::Status MakeFolders(const std::string& folder) override {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     const std::string normal = NormalPath(folder);
     for (size_t end = 0; end < normal.size() && normal != "/";) {
       end = std::min(normal.find('/', end + 1), normal.size());
@@ -171,7 +172,7 @@ class MemoryFileSystem : public FileSystem {
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     const std::string source = NormalPath(from), target = NormalPath(to);
     const std::string both = StrCat(from, " to ", to);
     const auto moved = nodes_.find(source);
@@ -198,7 +199,7 @@ class MemoryFileSystem : public FileSystem {
   }
 
   absl::Status Remove(const std::string& path) override {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     const auto found = nodes_.find(NormalPath(path));
     if (found == nodes_.end()) return Missing("remove", path);
     if (found->second->is_folder) return WrongKind("remove", path, "it is a folder");
@@ -207,7 +208,7 @@ class MemoryFileSystem : public FileSystem {
   }
 
   absl::Status RemoveAll(const std::string& folder) override {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     const std::string normal = NormalPath(folder);
     const std::string prefix = Prefix(normal);
     std::erase_if(nodes_, [&](const auto& entry) {
@@ -218,7 +219,7 @@ class MemoryFileSystem : public FileSystem {
   }
 
   absl::Status SyncFolder(const std::string& folder) override {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     return WantFolder("sync folder", folder, NormalPath(folder));
   }
 
@@ -265,7 +266,7 @@ class MemoryFileSystem : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenWritable(const std::string& path,
                                                              bool truncate) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     const std::string normal = NormalPath(path);
     MUSTER_RETURN_IF_ERROR(WantFolder("open for writing", path, Dirname(normal)));
     const auto found = nodes_.find(normal);
@@ -278,14 +279,14 @@ class MemoryFileSystem : public FileSystem {
       node = found->second;
     }
     if (truncate) {
-      const absl::MutexLock node_lock(&node->mutex);
+      const MutexLock node_lock(&node->mutex);
       node->contents.clear();
       ++node->modified_ns;
     }
     return std::make_unique<MemoryWritableFile>(path, std::move(node));
   }
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::map<std::string, std::shared_ptr<MemoryNode>> nodes_ ABSL_GUARDED_BY(mutex_);
 };
 
