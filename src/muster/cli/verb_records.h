@@ -1,0 +1,29 @@
+// The verbs below `muster records`, one or two a file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "muster/base/status.h"
+#include "muster/io/file_system.h"
+
+namespace muster::cli {
+
+void AddRecordsFromCsv(CLI::App& records);
+void AddRecordsInspect(CLI::App& records);
+void AddRecordsVerify(CLI::App& records);
+void AddRecordsStats(CLI::App& records);
+void AddRecordsIndex(CLI::App& records);
+
+// All files of the globs, in order.
+absl::StatusOr<std::vector<std::string>> ExpandFiles(io::FileSystem& files,
+                                                     const std::vector<std::string>& patterns);
+
+// "\t" and "tab" mean a tab; else one character. Throws CLI::ValidationError.
+char ParseDelimiter(const std::string& text);
+
+// "1,234,567".
+std::string GroupDigits(uint64_t number);
+
+}  // namespace muster::cli

@@ -1,0 +1,64 @@
+// Statistics of the columns of a data set: `muster records stats`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "muster/formats/columns.h"
+#include "muster/formats/schema.h"
+
+namespace muster::data {
+
+// Different strings that are counted by value, over all columns; further ones are not.
+constexpr size_t kMaxDistinct = 1'000'000;
+
+// One owner thread.
+class ColumnStats {
+ public:
+  explicit ColumnStats(const formats::Schema& schema);
+
+  // The schema to decode with: every field is a list without a default, so that a row without a
+  // value is seen as such and not as its default.
+  const formats::Schema& schema() const { return schema_; }
+  void Add(const formats::Columns& columns);
+
+  struct Column {
+    std::string name;
+    formats::ValueType type = formats::ValueType::kString;
+    uint64_t values = 0;
+    uint64_t missing = 0;  // rows without a value
+    // Numbers; the deviation is the population's.
+    double min = 0, max = 0, mean = 0, stddev = 0;
+    // Strings.
+    uint64_t distinct = 0;
+    bool more_distinct = false;                         // there was no room for
+    std::vector<std::pair<std::string, uint64_t>> top;  // most frequent first, at most `top`
+  };
+  uint64_t rows() const { return rows_; }
+  std::vector<Column> Summarize(size_t top) const;
+
+ private:
+  struct Numbers {  // Welford's sums
+    double count = 0, mean = 0, squares = 0, min = 0, max = 0;
+    void Add(double value);
+  };
+  struct State {
+    uint64_t values = 0;
+    uint64_t missing = 0;
+    Numbers numbers;
+    absl::flat_hash_map<std::string, uint64_t> strings;
+    bool more_distinct = false;
+  };
+  void AddString(std::string_view value, State* state);
+
+  formats::Schema schema_;
+  std::vector<State> states_;
+  uint64_t rows_ = 0;
+  size_t distinct_ = 0;  // of all columns
+};
+
+}  // namespace muster::data

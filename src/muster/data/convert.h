@@ -1,0 +1,40 @@
+// CSV files to a set of TFRecord shards of tf.Example.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/data/shard_writer.h"
+#include "muster/formats/csv.h"
+#include "muster/formats/schema.h"
+#include "muster/io/file_system.h"
+
+namespace muster::data {
+
+struct ConversionSpec {
+  std::vector<std::string> inputs;  // files or globs, plain or GZIP
+  formats::CsvOptions csv;
+  formats::Schema schema;  // one feature a field
+  ShardSetSpec output;
+  uint64_t max_bad_records = 0;  // rows that do not fit the schema, left out
+};
+
+struct ConversionCounts {
+  uint64_t rows = 0;         // written
+  uint64_t bad_records = 0;  // left out
+  uint64_t bytes = 0;        // written to disk, known at the end
+};
+
+// Called every few thousand rows; an error from it stops the work and is returned.
+using ConversionProgress = std::function<absl::Status(const ConversionCounts&)>;
+
+// Rows are read file after file and dealt round robin to the shards. Memory does not depend on the
+// files' sizes. After an error no shard is left. Row errors name FILE:LINE, column and value;
+// INVALID_ARGUMENT also when there is no row at all.
+absl::StatusOr<ConversionCounts> ConvertCsv(io::FileSystem& files, const ConversionSpec& spec,
+                                            const ConversionProgress& progress = {});
+
+}  // namespace muster::data
