@@ -13,6 +13,8 @@ void FailUnlessOk(const absl::Status& status) {
 int Main(int argc, char** argv) {
   CLI::App app("Muster: distributed training where the data lives", "muster");
   app.require_subcommand(1);
+  AddSample(app);
+  AddRecords(app);
   AddTrain(app);
   AddEvaluate(app);
   AddPredict(app);

@@ -68,8 +68,9 @@ void AddRecordsIndex(CLI::App& records) {
   const auto flags = std::make_shared<IndexFlags>();
   CLI::App* verb = records.add_subcommand(
       "index", "Write where files can be cut, so that training need not scan them first");
-  verb->footer("The index of DIR/NAME is DIR/.NAME.index.\nExample:\n"
-               "  muster records index 'data/train/part-*'");
+  verb->footer(
+      "The index of DIR/NAME is DIR/.NAME.index.\nExample:\n"
+      "  muster records index 'data/train/part-*'");
   verb->add_option("files", flags->patterns, "TFRecord, CSV or JSON lines: files or globs")
       ->required()
       ->type_name("GLOB");

@@ -82,9 +82,8 @@ void PrintConversion(const FromCsvFlags& flags, const data::ConversionCounts& co
                      double seconds) {
   if (flags.json) {
     const nlohmann::ordered_json object = {
-        {"event", "converted"},     {"rows", counts.rows},
-        {"bad_records", counts.bad_records}, {"bytes", counts.bytes},
-        {"shards", flags.shards},   {"seconds", seconds},
+        {"event", "converted"},  {"rows", counts.rows},    {"bad_records", counts.bad_records},
+        {"bytes", counts.bytes}, {"shards", flags.shards}, {"seconds", seconds},
         {"out", flags.folder}};
     std::printf("%s\n", object.dump().c_str());
     return;

@@ -36,9 +36,12 @@ absl::Status AtRecord(const absl::Status& status, const std::string& path, uint6
 ordered_json ValuesOf(const formats::FeatureText& feature) {
   ordered_json values = ordered_json::array();
   for (const std::string& value : feature.values) {
-    ordered_json number = feature.kind == "bytes" ? ordered_json::value_t::discarded
-                                                  : ordered_json::parse(value, nullptr, false);
-    values.push_back(number.is_number() ? std::move(number) : ordered_json(value));
+    ordered_json shown = value;
+    if (feature.kind != "bytes") {
+      ordered_json number = ordered_json::parse(value, nullptr, /*allow_exceptions=*/false);
+      if (number.is_number()) shown = std::move(number);
+    }
+    values.push_back(std::move(shown));
   }
   return values;
 }
@@ -46,11 +49,13 @@ ordered_json ValuesOf(const formats::FeatureText& feature) {
 void PrintExample(const std::string& path, uint64_t offset,
                   const std::vector<formats::FeatureText>& features, bool json) {
   if (json) {
-    ordered_json object = {{"file", path}, {"offset", offset}, {"features", ordered_json::object()}};
+    ordered_json object = {
+        {"file", path}, {"offset", offset}, {"features", ordered_json::object()}};
     for (const formats::FeatureText& feature : features) {
       object["features"][feature.name] = {{"kind", feature.kind}, {"values", ValuesOf(feature)}};
     }
-    std::printf("%s\n", object.dump(-1, ' ', false, ordered_json::error_handler_t::replace).c_str());
+    std::printf("%s\n",
+                object.dump(-1, ' ', false, ordered_json::error_handler_t::replace).c_str());
     return;
   }
   std::printf("%s: record at byte %llu\n", path.c_str(), static_cast<unsigned long long>(offset));
@@ -135,7 +140,8 @@ absl::Status RunVerify(const VerifyFlags& flags) {
 void AddRecordsInspect(CLI::App& records) {
   const auto flags = std::make_shared<RecordsInspectFlags>();
   CLI::App* verb = records.add_subcommand("inspect", "Show the features of tf.Example records");
-  verb->footer("Example:\n  muster records inspect data/train/part-00000-of-00005.tfrecord --limit 3");
+  verb->footer(
+      "Example:\n  muster records inspect data/train/part-00000-of-00005.tfrecord --limit 3");
   verb->add_option("files", flags->patterns, "TFRecord files or globs")
       ->required()
       ->type_name("GLOB");
@@ -150,8 +156,9 @@ void AddRecordsVerify(CLI::App& records) {
   const auto flags = std::make_shared<VerifyFlags>();
   CLI::App* verb = records.add_subcommand(
       "verify", "Check every checksum and that every record is a tf.Example");
-  verb->footer("Ends with code 1 and the file and byte of the first bad record.\nExample:\n"
-               "  muster records verify 'data/train/part-*' --spec titanic.yaml");
+  verb->footer(
+      "Ends with code 1 and the file and byte of the first bad record.\nExample:\n"
+      "  muster records verify 'data/train/part-*' --spec titanic.yaml");
   verb->add_option("files", flags->patterns, "TFRecord files or globs")
       ->required()
       ->type_name("GLOB");

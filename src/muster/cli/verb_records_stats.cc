@@ -112,9 +112,10 @@ void AddRecordsStats(CLI::App& records) {
   const auto flags = std::make_shared<StatsFlags>();
   CLI::App* verb = records.add_subcommand(
       "stats", "Count, missing values, range, mean and frequent values of each input");
-  verb->footer("Deviations are the population's. A missing value that a conversion replaced by its "
-               "default counts as a value.\nExample:\n"
-               "  muster records stats train.csv --spec titanic.yaml");
+  verb->footer(
+      "Deviations are the population's. A missing value that a conversion replaced by its "
+      "default counts as a value.\nExample:\n"
+      "  muster records stats train.csv --spec titanic.yaml");
   verb->add_option("files", flags->patterns, "CSV, TFRecord or JSON lines: files or globs")
       ->required()
       ->type_name("GLOB");
