@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 
 #include "muster/model/model_spec.h"
@@ -195,7 +196,10 @@ std::string FirstDifferentLine(const std::string& a, const std::string& b) {
   for (size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
     const std::string& l = i < left.size() ? left[i] : "(nothing)";
     const std::string& r = i < right.size() ? right[i] : "(nothing)";
-    if (l != r) return StrCat("'", l, "' became '", r, "'");
+    if (l != r) {
+      return StrCat("'", absl::StripAsciiWhitespace(l), "' became '", absl::StripAsciiWhitespace(r),
+                    "'");
+    }
   }
   return "";
 }

@@ -155,7 +155,7 @@ TEST_F(ModelSpecTest, RefusesWhatCannotBe) {
   EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x, x]"), HasSubstr("listed twice"));
   EXPECT_THAT(ErrorAfter("columns: [x]", "columns: []"), HasSubstr("has no columns"));
   EXPECT_THAT(ErrorAfter("  y: int\n", "  y: int\n  y: int\n"), HasSubstr("given twice"));
-  EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [a, b, c]}"),
+  EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [0, 1, 2]}"),
               HasSubstr("wants 2 words"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: dnn"), HasSubstr("no 'linear' part"));
   EXPECT_THAT(ErrorAfter("label: y", "label: y: z"), HasSubstr("not YAML"));

@@ -50,7 +50,7 @@ TEST_F(PredictionWriterTest, JsonLinesNumberRowsWithoutAKey) {
             "{\"row\":0,\"logits\":[0],\"logistic\":[0.5],\"probabilities\":[0.5,0.5],"
             "\"class_ids\":[0],\"classes\":[\"0\"]}\n"
             "{\"row\":1,\"logits\":[2.5],\"logistic\":[0.9241418],"
-            "\"probabilities\":[0.07585818,0.9241418],\"class_ids\":[1],\"classes\":[\"1\"]}\n");
+            "\"probabilities\":[0.075858176,0.9241418],\"class_ids\":[1],\"classes\":[\"1\"]}\n");
 }
 
 TEST_F(PredictionWriterTest, TfRecord) {
