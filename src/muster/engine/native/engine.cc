@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "muster/engine/native/native_graph.h"
@@ -21,11 +22,17 @@ class NativeEngine final : public Engine {
                        Forward* out) override;
 
  private:
+  // An id list and, in this step, the smallest table that it indexes.
+  struct ListUse {
+    int list = 0;
+    int smallest = 0;  // a variable
+    int64_t bound = 0;
+  };
+
   absl::Status CheckWeights(std::span<const VariableView> weights) const;
-  absl::Status CheckBatch(std::span<const VariableView> weights,
-                          const features::FeatureBatch& batch) const;
-  absl::Status CheckIds(const NativeGraph::TableUse& use, int64_t table_rows,
-                        const features::FeatureBatch& batch) const;
+  void FindSmallestTables(std::span<const VariableView> weights);
+  absl::Status CheckBatch(const features::FeatureBatch& batch) const;
+  absl::Status CheckIds(const ListUse& use, const features::FeatureBatch& batch) const;
   absl::Status CheckLabels(const features::FeatureBatch& batch) const;
 
   void Prepare(std::span<const VariableView> weights, const features::FeatureBatch& batch,
@@ -39,11 +46,11 @@ class NativeEngine final : public Engine {
 
   NativeGraph graph_;
   std::unique_ptr<Head> head_;
-  std::vector<int> used_lists_;
+  std::vector<ListUse> used_lists_;
+  std::vector<size_t> use_of_list_;  // the place in used_lists_
   ThreadCrew crew_;
   std::vector<Worker> workers_;
-  std::vector<DistinctRows> distinct_;
-  std::vector<int64_t> list_bounds_;  // rows of the smallest table of each list, in this step
+  std::vector<DistinctRows> distinct_;  // by id list
   native::Step step_;
   double scale_ = 1;
   GradientSink* sink_ = nullptr;
@@ -62,12 +69,14 @@ NativeEngine::NativeEngine(NativeGraph graph, std::unique_ptr<Head> head,
         RunForward(worker);
         TakeLoss(worker, false);
       }) {
-  for (const auto& use : graph_.table_uses) used_lists_.push_back(use.id_list);
-  std::sort(used_lists_.begin(), used_lists_.end());
-  used_lists_.erase(std::unique(used_lists_.begin(), used_lists_.end()), used_lists_.end());
-  const size_t lists = used_lists_.empty() ? 0 : static_cast<size_t>(used_lists_.back()) + 1;
-  distinct_.resize(lists);
-  list_bounds_.resize(lists);
+  std::set<int> lists;
+  for (const auto& use : graph_.table_uses) lists.insert(use.id_list);
+  distinct_.resize(lists.empty() ? 0 : static_cast<size_t>(*lists.rbegin()) + 1);
+  use_of_list_.resize(distinct_.size());
+  for (const int list : lists) {
+    use_of_list_[static_cast<size_t>(list)] = used_lists_.size();
+    used_lists_.push_back({.list = list});
+  }
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].index = static_cast<int>(i);
     workers_[i].count = options.threads;
@@ -95,15 +104,24 @@ absl::Status NativeEngine::CheckWeights(std::span<const VariableView> weights) c
   return absl::OkStatus();
 }
 
-absl::Status NativeEngine::CheckIds(const NativeGraph::TableUse& use, int64_t table_rows,
-                                    const features::FeatureBatch& batch) const {
-  const std::string& table = graph_.variables[static_cast<size_t>(use.variable)].name;
-  if (std::cmp_greater_equal(use.id_list, batch.id_lists.size())) {
-    return absl::InvalidArgumentError(StrCat("the batch has ", batch.id_lists.size(),
-                                             " id lists, table ", table, " reads list ",
-                                             use.id_list));
+void NativeEngine::FindSmallestTables(std::span<const VariableView> weights) {
+  for (ListUse& use : used_lists_) use.bound = INT64_MAX;
+  for (const auto& table : graph_.table_uses) {
+    ListUse& use = used_lists_[use_of_list_[static_cast<size_t>(table.id_list)]];
+    const int64_t rows = weights[static_cast<size_t>(table.variable)].rows;
+    if (rows >= use.bound) continue;
+    use.bound = rows;
+    use.smallest = table.variable;
   }
-  const features::IdList& list = batch.id_lists[static_cast<size_t>(use.id_list)];
+}
+
+absl::Status NativeEngine::CheckIds(const ListUse& use, const features::FeatureBatch& batch) const {
+  const std::string& table = graph_.variables[static_cast<size_t>(use.smallest)].name;
+  if (std::cmp_greater_equal(use.list, batch.id_lists.size())) {
+    return absl::InvalidArgumentError(StrCat("the batch has ", batch.id_lists.size(),
+                                             " id lists, table ", table, " reads list ", use.list));
+  }
+  const features::IdList& list = batch.id_lists[static_cast<size_t>(use.list)];
   const auto rows = static_cast<size_t>(batch.rows);
   bool fits = list.ids.size() == rows;
   if (!list.one_per_row()) {
@@ -112,20 +130,19 @@ absl::Status NativeEngine::CheckIds(const NativeGraph::TableUse& use, int64_t ta
            std::is_sorted(list.offsets.begin(), list.offsets.end());
   }
   if (!fits) {
-    return absl::InvalidArgumentError(StrCat("id list ", use.id_list, " of table ", table, ": its ",
+    return absl::InvalidArgumentError(StrCat("id list ", use.list, " of table ", table, ": its ",
                                              list.ids.size(), " ids and ", list.offsets.size(),
                                              " offsets do not fit ", batch.rows, " rows"));
   }
-  if (const int64_t bad = FindBadId(list.ids, table_rows); bad >= 0) {
-    return absl::InvalidArgumentError(StrCat(
-        "id list ", use.id_list, ", entry ", bad, ": id ", list.ids[static_cast<size_t>(bad)],
-        " is outside table ", table, " of ", table_rows, " rows"));
+  if (const int64_t bad = FindBadId(list.ids, use.bound); bad >= 0) {
+    return absl::InvalidArgumentError(
+        StrCat("id list ", use.list, ", entry ", bad, ": id ", list.ids[static_cast<size_t>(bad)],
+               " is outside table ", table, " of ", use.bound, " rows"));
   }
   return absl::OkStatus();
 }
 
-absl::Status NativeEngine::CheckBatch(std::span<const VariableView> weights,
-                                      const features::FeatureBatch& batch) const {
+absl::Status NativeEngine::CheckBatch(const features::FeatureBatch& batch) const {
   if (batch.rows < 1) return absl::InvalidArgumentError("the batch has no rows");
   const auto rows = static_cast<size_t>(batch.rows);
   for (const auto& use : graph_.dense_uses) {
@@ -136,10 +153,7 @@ absl::Status NativeEngine::CheckBatch(std::span<const VariableView> weights,
                                                batch.rows, " x ", use.width));
     }
   }
-  for (const auto& use : graph_.table_uses) {
-    const int64_t table_rows = weights[static_cast<size_t>(use.variable)].rows;
-    MUSTER_RETURN_IF_ERROR(CheckIds(use, table_rows, batch));
-  }
+  for (const ListUse& use : used_lists_) MUSTER_RETURN_IF_ERROR(CheckIds(use, batch));
   if (!batch.weights.empty() && batch.weights.size() != rows) {
     return absl::InvalidArgumentError(
         StrCat("the batch has ", rows, " rows and ", batch.weights.size(), " weights"));
@@ -161,11 +175,6 @@ void NativeEngine::Prepare(std::span<const VariableView> weights,
   step_.batch = &batch;
   step_.training = training;
   step_.distinct = distinct_;
-  for (const int list : used_lists_) list_bounds_[static_cast<size_t>(list)] = INT64_MAX;
-  for (const auto& use : graph_.table_uses) {
-    int64_t& bound = list_bounds_[static_cast<size_t>(use.id_list)];
-    bound = std::min(bound, weights[static_cast<size_t>(use.variable)].rows);
-  }
   for (const auto& storage : graph_.storages) {
     const auto floats = static_cast<size_t>(batch.rows) * static_cast<size_t>(storage->ld);
     storage->values = storage->value_memory.Reserve(floats);
@@ -213,8 +222,8 @@ StepResult NativeEngine::Result() const {
 
 void NativeEngine::FindDistinctRows(Worker& worker) {
   for (size_t i = static_cast<size_t>(worker.index); i < used_lists_.size(); i += workers_.size()) {
-    const auto list = static_cast<size_t>(used_lists_[i]);
-    worker.finder.Find(step_.batch->id_lists[list].ids, list_bounds_[list], &distinct_[list]);
+    const auto list = static_cast<size_t>(used_lists_[i].list);
+    worker.finder.Find(step_.batch->id_lists[list].ids, used_lists_[i].bound, &distinct_[list]);
   }
 }
 
@@ -256,7 +265,8 @@ absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weig
                                               const features::FeatureBatch& batch,
                                               const StepContext& context, GradientSink& sink) {
   MUSTER_RETURN_IF_ERROR(CheckWeights(weights));
-  MUSTER_RETURN_IF_ERROR(CheckBatch(weights, batch));
+  FindSmallestTables(weights);
+  MUSTER_RETURN_IF_ERROR(CheckBatch(batch));
   MUSTER_RETURN_IF_ERROR(CheckLabels(batch));
   double own = batch.rows;
   if (!batch.weights.empty()) {
@@ -288,7 +298,8 @@ absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weig
 absl::Status NativeEngine::Predict(std::span<const VariableView> weights,
                                    const features::FeatureBatch& batch, Forward* out) {
   MUSTER_RETURN_IF_ERROR(CheckWeights(weights));
-  MUSTER_RETURN_IF_ERROR(CheckBatch(weights, batch));
+  FindSmallestTables(weights);
+  MUSTER_RETURN_IF_ERROR(CheckBatch(batch));
   if (!batch.labels.empty()) MUSTER_RETURN_IF_ERROR(CheckLabels(batch));
   Prepare(weights, batch, false);
   crew_.Run(predict_);
