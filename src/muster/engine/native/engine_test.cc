@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <set>
 #include <string>
@@ -17,54 +16,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr BatchShape kShape = {
-    .rows = 23, .one_per_row_lists = 2, .list_lists = 1, .table_rows = 9, .weighted = true};
-
-BatchShape WideAndDeepShape(int rows = 23) {
-  BatchShape shape = kShape;
-  shape.rows = rows;
-  shape.dense_widths = {2, 1};
-  return shape;
-}
-
-// Every layer there is.
-std::unique_ptr<Engine> NewWideAndDeep(int threads) {
-  GraphBuilder graph;
-  std::vector<Node> parts = {graph.DenseInput(0, 2), graph.DenseInput(1, 1)};
-  for (int i = 0; i < 3; ++i) {
-    parts.push_back(graph.EmbeddingBag(
-        {.name = StrCat("e", i), .id_list = i, .rows = 9, .dimension = 4 * (i + 1)}));
-  }
-  Node x = graph.Concat(parts);
-  x = graph.Dense(x, {.name = "h0", .units = 20, .activation = Activation::kRelu, .l2 = 0.01});
-  x = graph.Dense(x, {.name = "h1", .units = 10, .activation = Activation::kRelu});
-  x = graph.BatchNorm(x, {.name = "n"});
-  x = graph.Dropout(x, 0.3);
-  x = graph.Activate(x, Activation::kTanh);
-  const Node deep = graph.Dense(x, {.name = "logits", .units = 1});
-  const Node wide = graph.Linear({.tables = {{"t0", 0, 9}, {"t1", 1, 9}, {"t2", 2, 9}},
-                                  .dense = {{"d", 0, 2}},
-                                  .bias_name = "bias"});
-  return std::move(graph)
-      .Finish(graph.Add(deep, wide), NewBinaryHead(), {.threads = threads})
-      .value();
-}
-
-// One table t0 of 9 rows.
-std::unique_ptr<Engine> NewLinear() {
-  GraphBuilder graph;
-  const Node logits = graph.Linear({.tables = {{"t0", 0, 9}}});
-  return std::move(graph).Finish(logits, NewBinaryHead()).value();
-}
-
-features::FeatureBatch IdBatch(std::vector<int32_t> ids) {
-  features::FeatureBatch batch;
-  batch.rows = static_cast<int>(ids.size());
-  batch.labels.assign(ids.size(), 0);
-  batch.id_lists.push_back({.ids = std::move(ids), .offsets = {}});
-  return batch;
-}
 
 TEST(NativeEngineTest, ThreadsAgree) {
   const auto batch = RandomBatch(WideAndDeepShape());
@@ -316,102 +267,6 @@ TEST(NativeEngineTest, TablesMayBeBlocks) {
   EXPECT_THAT(out.logits, ElementsAre(-2, 0.5f, 0));
   EXPECT_EQ(engine->Predict(weights.views(), IdBatch({2}), &out).code(),
             absl::StatusCode::kInvalidArgument);
-}
-
-TEST(NativeEngineTest, NanLossIsReportedBeforeAnyGradient) {
-  for (const int threads : {1, 3}) {
-    const auto engine = NewWideAndDeep(threads);
-    TestWeights weights(*engine);
-    auto batch = RandomBatch(WideAndDeepShape());
-    batch.dense[0].values[5] = NAN;
-    RecordingSink sink(*engine);
-    const auto result = engine->Step(weights.views(), batch, {.step = 41}, sink);
-    EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(std::string(result.status().message()), HasSubstr("loss is NaN at step 42"));
-    EXPECT_THAT(sink.order, IsEmpty());
-
-    // The engine is none the worse.
-    batch.dense[0].values[5] = 0;
-    EXPECT_TRUE(engine->Step(weights.views(), batch, {}, sink).ok());
-  }
-}
-
-TEST(NativeEngineTest, InfiniteLossIsReportedToo) {
-  class InfiniteHead final : public Head {
-    int logits_dimension() const override { return 1; }
-    absl::Status CheckLabels(std::span<const float>) const override { return absl::OkStatus(); }
-    void Loss(std::span<const float>, std::span<const float>, std::span<const float>, float,
-              double* loss_sum, std::span<float>) const override {
-      *loss_sum = std::numeric_limits<double>::infinity();
-    }
-  };
-  GraphBuilder graph;
-  const Node logits = graph.Linear({.tables = {{"t", 0, 9}}});
-  const auto engine = std::move(graph).Finish(logits, std::make_unique<InfiniteHead>()).value();
-  TestWeights weights(*engine);
-  RecordingSink sink(*engine);
-  const auto result = engine->Step(weights.views(), IdBatch({1}), {.step = 6}, sink);
-  EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(result.status().message()), HasSubstr("loss is infinite at step 7"));
-  EXPECT_THAT(sink.order, IsEmpty());
-}
-
-TEST(NativeEngineTest, BadBatchesAreRefused) {
-  const auto engine = NewWideAndDeep(2);
-  TestWeights weights(*engine);
-  const auto good = RandomBatch(WideAndDeepShape());
-  const auto expect_error = [&](features::FeatureBatch batch, const std::string& message) {
-    RecordingSink sink(*engine);
-    const auto result = engine->Step(weights.views(), batch, {}, sink);
-    EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument) << message;
-    EXPECT_THAT(std::string(result.status().message()), HasSubstr(message));
-    EXPECT_THAT(sink.order, IsEmpty());
-  };
-  auto batch = good;
-  batch.id_lists[0].ids[4] = 9;
-  expect_error(batch, "id list 0, entry 4: id 9 is outside table e0 of 9 rows");
-  batch.id_lists[0].ids[4] = -2;
-  expect_error(batch, "id list 0, entry 4: id -2 is outside");
-  batch.id_lists[0].ids[4] = std::numeric_limits<int32_t>::min();
-  expect_error(batch, "is outside");
-  batch = good;
-  batch.id_lists[2].ids.back() = 100;
-  expect_error(batch, "id 100 is outside table e2");
-  batch = good;
-  batch.id_lists[1].ids.pop_back();
-  expect_error(batch, "id list 1 of table e1");
-  batch = good;
-  batch.id_lists[2].offsets.back() += 1;
-  expect_error(batch, "id list 2 of table e2");
-  batch = good;
-  std::swap(batch.id_lists[2].offsets[3], batch.id_lists[2].offsets[12]);
-  expect_error(batch, "id list 2 of table e2");
-  batch = good;
-  batch.id_lists.pop_back();
-  expect_error(batch, "the batch has 2 id lists");
-  batch = good;
-  batch.dense[0].values.pop_back();
-  expect_error(batch, "dense column 0 of the batch is not 23 x 2");
-  batch = good;
-  batch.dense.pop_back();
-  expect_error(batch, "dense column 1");
-  batch = good;
-  batch.labels[22] = 3;
-  expect_error(batch, "row 22: label 3");
-  batch = good;
-  batch.labels.clear();
-  expect_error(batch, "0 labels");
-  batch = good;
-  batch.weights.pop_back();
-  expect_error(batch, "22 weights");
-  expect_error({}, "the batch has no rows");
-
-  RecordingSink sink(*engine);
-  EXPECT_EQ(engine->Step(weights.views().subspan(1), good, {}, sink).status().code(),
-            absl::StatusCode::kInvalidArgument);
-  weights.mutable_views()[weights.IndexOf("h0/kernel")].rows -= 1;
-  EXPECT_THAT(std::string(engine->Step(weights.views(), good, {}, sink).status().message()),
-              HasSubstr("the memory of variable h0/kernel"));
 }
 
 }  // namespace

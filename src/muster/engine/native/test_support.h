@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "muster/base/random.h"
 #include "muster/engine/engine.h"
+#include "muster/engine/native/graph.h"
 
 namespace muster::engine::native {
 
@@ -125,6 +127,53 @@ inline features::FeatureBatch RandomBatch(const BatchShape& shape, uint64_t seed
     batch.labels.push_back(static_cast<float>(random.Below(2)));
     if (shape.weighted) batch.weights.push_back(random.Uniform() * 2);
   }
+  return batch;
+}
+
+inline BatchShape WideAndDeepShape(int rows = 23) {
+  return {.rows = rows,
+          .dense_widths = {2, 1},
+          .one_per_row_lists = 2,
+          .list_lists = 1,
+          .table_rows = 9,
+          .weighted = true};
+}
+
+// Every layer there is.
+inline std::unique_ptr<Engine> NewWideAndDeep(int threads) {
+  GraphBuilder graph;
+  std::vector<Node> parts = {graph.DenseInput(0, 2), graph.DenseInput(1, 1)};
+  for (int i = 0; i < 3; ++i) {
+    parts.push_back(graph.EmbeddingBag(
+        {.name = StrCat("e", i), .id_list = i, .rows = 9, .dimension = 4 * (i + 1)}));
+  }
+  Node x = graph.Concat(parts);
+  x = graph.Dense(x, {.name = "h0", .units = 20, .activation = Activation::kRelu, .l2 = 0.01});
+  x = graph.Dense(x, {.name = "h1", .units = 10, .activation = Activation::kRelu});
+  x = graph.BatchNorm(x, {.name = "n"});
+  x = graph.Dropout(x, 0.3);
+  x = graph.Activate(x, Activation::kTanh);
+  const Node deep = graph.Dense(x, {.name = "logits", .units = 1});
+  const Node wide = graph.Linear({.tables = {{"t0", 0, 9}, {"t1", 1, 9}, {"t2", 2, 9}},
+                                  .dense = {{"d", 0, 2}},
+                                  .bias_name = "bias"});
+  return std::move(graph)
+      .Finish(graph.Add(deep, wide), NewBinaryHead(), {.threads = threads})
+      .value();
+}
+
+// One table t0 of 9 rows.
+inline std::unique_ptr<Engine> NewLinear() {
+  GraphBuilder graph;
+  const Node logits = graph.Linear({.tables = {{"t0", 0, 9}}});
+  return std::move(graph).Finish(logits, NewBinaryHead()).value();
+}
+
+inline features::FeatureBatch IdBatch(std::vector<int32_t> ids) {
+  features::FeatureBatch batch;
+  batch.rows = static_cast<int>(ids.size());
+  batch.labels.assign(ids.size(), 0);
+  batch.id_lists.push_back({.ids = std::move(ids), .offsets = {}});
   return batch;
 }
 
