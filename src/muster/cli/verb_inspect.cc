@@ -30,22 +30,6 @@ struct TensorLine {
   std::vector<int64_t> shape;
 };
 
-std::string_view TypeName(formats::DataType type) {
-  switch (type) {
-    case formats::DataType::kFloat:
-      return "float32";
-    case formats::DataType::kInt32:
-      return "int32";
-    case formats::DataType::kString:
-      return "string";
-    case formats::DataType::kInt64:
-      return "int64";
-    case formats::DataType::kBool:
-      return "bool";
-  }
-  return "other";
-}
-
 void PrintTensors(const std::vector<TensorLine>& lines, bool json) {
   size_t width = 0;
   for (const TensorLine& line : lines) width = std::max(width, line.name.size());
@@ -53,7 +37,9 @@ void PrintTensors(const std::vector<TensorLine>& lines, bool json) {
     if (json) {
       const nlohmann::ordered_json object = {
           {"name", line.name}, {"type", line.type}, {"shape", line.shape}};
-      std::printf("%s\n", object.dump().c_str());
+      // A checkpoint's names may be any bytes.
+      std::printf("%s\n",
+                  object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     } else {
       std::printf("%-*s  %-7s  [%s]\n", static_cast<int>(width), line.name.c_str(),
                   line.type.c_str(), absl::StrJoin(line.shape, ", ").c_str());
@@ -65,7 +51,7 @@ absl::Status InspectCheckpoint(io::FileSystem& files, const std::string& prefix,
   MUSTER_ASSIGN_OR_RETURN(const auto bundle, formats::BundleReader::Open(files, prefix));
   std::vector<TensorLine> lines;
   for (const auto& [name, info] : bundle->tensors()) {
-    lines.push_back({name, std::string(TypeName(info.type)), info.shape});
+    lines.push_back({name, formats::DataTypeName(info.type), info.shape});
   }
   if (!json) std::printf("%s: %zu tensors\n", prefix.c_str(), lines.size());
   PrintTensors(lines, json);
