@@ -86,11 +86,10 @@ double BinaryMetrics::ExactAuc() const {
   std::vector<Scored> sorted = scored_;
   // A total order of all three, so that sums do not depend on how rows came or were merged.
   std::sort(sorted.begin(), sorted.end(), [](const Scored& a, const Scored& b) {
-    if (const auto order = std::strong_order(a.probability, b.probability); order != 0) {
-      return order < 0;
-    }
+    const auto order = std::strong_order(a.probability, b.probability);
+    if (std::is_neq(order)) return std::is_lt(order);
     if (a.label != b.label) return a.label < b.label;
-    return std::strong_order(a.weight, b.weight) < 0;
+    return a.weight < b.weight;
   });
   double positives = 0, negatives = 0, pairs = 0;
   for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
