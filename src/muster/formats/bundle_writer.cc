@@ -134,7 +134,7 @@ absl::StatusOr<int> ExistingShards(io::FileSystem& files, const std::string& pre
   if (absl::IsNotFound(index.status())) return 0;
   MUSTER_RETURN_IF_ERROR(index.status());
   int shards = 0;
-  const absl::Status end_of_walk = absl::CancelledError();
+  absl::Status end_of_walk = absl::CancelledError();
   const absl::Status read =
       ReadTable(*index, BundleIndexPath(prefix), [&](std::string_view key, std::string_view value) {
         const std::optional<BundleHeader> header = ParseBundleHeader(value);

@@ -194,7 +194,7 @@ void TableBuilder::Add(std::string_view key, std::string_view value) {
 
 std::string TableBuilder::Write(Block& block) {
   std::string contents = block.Finish();
-  const std::string handle = EncodeHandle(file_.size(), contents.size());
+  std::string handle = EncodeHandle(file_.size(), contents.size());
   contents.push_back(kUncompressed);
   const uint32_t checksum = MaskedCrc32c(contents);
   file_.append(contents);
