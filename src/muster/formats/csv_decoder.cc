@@ -125,7 +125,7 @@ absl::Status BadValue(const Field& field, std::string_view cell, Parsed parsed) 
       StrCat(what, "is not ", field.type == ValueType::kInt ? "an " : "a ", type));
 }
 
-bool IsMissing(const Field& field, std::string_view cell) {
+inline bool IsMissing(const Field& field, std::string_view cell) {
   if (cell.empty()) return true;
   for (const std::string& word : field.missing) {
     if (cell == word) return true;

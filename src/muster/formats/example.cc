@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/escaping.h"
 
 #include "muster/formats/example_wire.h"
@@ -67,18 +66,6 @@ struct Cell {
         begin(list ? of.offsets[row] : static_cast<size_t>(row)),
         end(list ? of.offsets[row + 1] : begin + 1) {}
 
-  FeatureKind kind() const {
-    switch (type) {
-      case ValueType::kInt:
-        return FeatureKind::kInt64;
-      case ValueType::kFloat:
-        return FeatureKind::kFloat;
-      case ValueType::kString:
-        break;
-    }
-    return FeatureKind::kBytes;
-  }
-
   // Bytes of the packed numbers, or of the whole list for strings, which are not packed.
   size_t PayloadBytes() const {
     size_t size = 0;
@@ -96,6 +83,32 @@ struct Cell {
         break;
     }
     return size;
+  }
+
+  // The same of a cell with one value, without the tag and length of a string.
+  size_t OnePayloadBytes() const {
+    switch (type) {
+      case ValueType::kInt:
+        return EncodedVarintBytes(static_cast<uint64_t>(column.ints[begin]));
+      case ValueType::kFloat:
+        return sizeof(float);
+      case ValueType::kString:
+        break;
+    }
+    return column.strings[begin].size();
+  }
+
+  char* EncodeOnePayload(char* to) const {
+    switch (type) {
+      case ValueType::kInt:
+        return EncodeVarint(static_cast<uint64_t>(column.ints[begin]), to);
+      case ValueType::kFloat:
+        std::memcpy(to, &column.floats[begin], sizeof(float));
+        return to + sizeof(float);
+      case ValueType::kString:
+        break;
+    }
+    return EncodeBytes(column.strings[begin], to);
   }
 
   size_t ListBytes(size_t payload) const {
@@ -122,6 +135,37 @@ struct Cell {
     return to;
   }
 };
+
+FeatureKind KindOf(ValueType type) {
+  switch (type) {
+    case ValueType::kInt:
+      return FeatureKind::kInt64;
+    case ValueType::kFloat:
+      return FeatureKind::kFloat;
+    case ValueType::kString:
+      break;
+  }
+  return FeatureKind::kBytes;
+}
+
+size_t ShortPayloads(const std::string& key, bool list) {
+  constexpr size_t kLengthOfOneByte = 0x80, kFrame = 6;
+  const bool fits = key.size() + 8 <= 32 && !list;
+  return fits ? kLengthOfOneByte - kFrame - key.size() : 0;
+}
+
+// The head of an entry with its lengths left 0.
+std::array<char, 32> HeadOf(const std::string& key, ValueType type) {
+  std::array<char, 32> head = {};
+  if (key.size() + 8 > head.size()) return head;
+  head[0] = static_cast<char>(kFirstFieldBytes);
+  std::memcpy(&head[2], key.data(), key.size());
+  head[key.size() + 2] = static_cast<char>(kSecondFieldBytes);
+  head[key.size() + 4] =
+      static_cast<char>(WireTag(static_cast<uint32_t>(KindOf(type)), WireType::kBytes));
+  head[key.size() + 6] = static_cast<char>(kFirstFieldBytes);
+  return head;
+}
 
 // RFC 3629: no surrogates, nothing over U+10FFFF, no longer form than needed.
 bool IsUtf8(std::string_view text) {
@@ -168,38 +212,61 @@ ExampleEncoder::ExampleEncoder(const Schema& schema) {
     std::string key(1, static_cast<char>(kFirstFieldBytes));
     char size[10];
     key.append(size, EncodeVarint(field.name.size(), size));
-    parts_.push_back({static_cast<int>(types_.size()), key + field.name});
-    types_.push_back(field.type);
-    lists_.push_back(field.list);
+    key += field.name;
+    const int index = static_cast<int>(parts_.size());
+    parts_.push_back({index, key, HeadOf(key, field.type), ShortPayloads(key, field.list),
+                      field.type, field.list});
   }
   std::sort(parts_.begin(), parts_.end(), [&schema](const Part& a, const Part& b) {
     return schema.fields[a.field].name < schema.fields[b.field].name;
   });
 }
 
+// An entry of one value whose lengths all fit a byte:
+//   0A E | key | 12 F | kind L | 0A P | P bytes of payload
+// where the lengths are L = P + 2, F = P + 4, E = key + P + 6. Only they and the payload differ
+// from row to row.
+size_t ExampleEncoder::EntryBytes(const Part& part, const Columns& columns, int row) {
+  const Cell cell(columns.column(part.field), part.type, part.list, row);
+  if (part.short_payloads > 0) {
+    const size_t payload = cell.OnePayloadBytes();
+    if (payload < part.short_payloads) return part.key.size() + payload + 8;
+  }
+  const size_t feature = EncodedFieldBytes(cell.ListBytes(cell.PayloadBytes()));
+  return EncodedFieldBytes(part.key.size() + EncodedFieldBytes(feature));
+}
+
+// May write past the entry, up to the size of a head.
+char* ExampleEncoder::EncodeEntry(const Part& part, const Columns& columns, int row, char* to) {
+  const Cell cell(columns.column(part.field), part.type, part.list, row);
+  const size_t key = part.key.size();
+  const size_t one = part.short_payloads > 0 ? cell.OnePayloadBytes() : 0;
+  if (one < part.short_payloads) {
+    std::memcpy(to, part.head.data(), part.head.size());
+    to[1] = static_cast<char>(key + one + 6);
+    to[key + 3] = static_cast<char>(one + 4);
+    to[key + 5] = static_cast<char>(one + 2);
+    to[key + 7] = static_cast<char>(one);
+    return cell.EncodeOnePayload(to + key + 8);
+  }
+  const size_t payload = cell.PayloadBytes();
+  const size_t list = cell.ListBytes(payload);
+  const size_t feature = EncodedFieldBytes(list);
+  to = EncodeField(1, key + EncodedFieldBytes(feature), to);
+  to = EncodeBytes(part.key, to);
+  to = EncodeField(2, feature, to);
+  to = EncodeField(static_cast<uint32_t>(KindOf(cell.type)), list, to);
+  return cell.EncodeList(payload, to);
+}
+
 void ExampleEncoder::Encode(const Columns& columns, int row, std::string* record) const {
-  constexpr size_t kUsual = 64;
-  absl::InlinedVector<size_t, kUsual> payloads;
   size_t features = 0;
-  for (const Part& part : parts_) {
-    const Cell cell(columns.column(part.field), types_[part.field], lists_[part.field], row);
-    payloads.push_back(cell.PayloadBytes());
-    const size_t feature = EncodedFieldBytes(cell.ListBytes(payloads.back()));
-    features += EncodedFieldBytes(part.key.size() + EncodedFieldBytes(feature));
-  }
-  record->resize(EncodedFieldBytes(features));
+  for (const Part& part : parts_) features += EntryBytes(part, columns, row);
+  const size_t size = EncodedFieldBytes(features);
+  record->resize(size + sizeof(Part::head));  // room for EncodeEntry
   char* to = EncodeField(1, features, record->data());
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    const Part& part = parts_[i];
-    const Cell cell(columns.column(part.field), types_[part.field], lists_[part.field], row);
-    const size_t list = cell.ListBytes(payloads[i]);
-    const size_t feature = EncodedFieldBytes(list);
-    to = EncodeField(1, part.key.size() + EncodedFieldBytes(feature), to);
-    to = EncodeBytes(part.key, to);
-    to = EncodeField(2, feature, to);
-    to = EncodeField(static_cast<uint32_t>(cell.kind()), list, to);
-    to = cell.EncodeList(payloads[i], to);
-  }
+  for (const Part& part : parts_) to = EncodeEntry(part, columns, row, to);
+  record->resize(size);
 }
 
 absl::StatusOr<std::vector<FeatureText>> DescribeExample(std::string_view record) {

@@ -5,6 +5,7 @@
 // tensorflow/core/example/{example,feature}.proto.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,10 +35,16 @@ class ExampleEncoder {
   struct Part {
     int field;
     std::string key;  // the encoded key field of the map entry
+    // The start of the entry of one short value, where all lengths are single bytes; see Encode().
+    std::array<char, 32> head;
+    size_t short_payloads;  // payloads below this are such short values; 0: none is
+    ValueType type;
+    bool list;
   };
+  static size_t EntryBytes(const Part& part, const Columns& columns, int row);
+  static char* EncodeEntry(const Part& part, const Columns& columns, int row, char* to);
+
   std::vector<Part> parts_;  // by name
-  std::vector<ValueType> types_;
-  std::vector<bool> lists_;
 };
 
 // One feature as it stands in a record, for `muster records inspect`.

@@ -106,6 +106,30 @@ MATCHER_P3(IsFeature, name, kind, values, "") {
   return arg.name == name && arg.kind == kind && testing::Value(arg.values, values);
 }
 
+// Lengths below and above what one byte holds, against the messages put together by hand.
+TEST(ExampleEncoderTest, NamesAndValuesOfAnyLength) {
+  const auto field = [](char tag, const std::string& bytes) {
+    std::string text(1, tag);
+    if (bytes.size() >= 0x80) text += static_cast<char>(bytes.size() % 0x80 + 0x80);
+    return text + static_cast<char>(bytes.size() >= 0x80 ? bytes.size() / 0x80 : bytes.size()) +
+           bytes;
+  };
+  for (size_t name : {1, 8, 21, 22, 23, 24, 30, 100, 130}) {
+    for (size_t value : {0, 1, 60, 95, 96, 97, 98, 99, 100, 110, 118, 119, 120, 121, 122, 300}) {
+      const Schema schema = {{TypedField(std::string(name, 'n'), ValueType::kString)}};
+      const std::string text(value, 'v');
+      Columns columns(schema);
+      columns.mutable_column(0).strings = {text};
+      columns.AddRow();
+      std::string record;
+      ExampleEncoder(schema).Encode(columns, 0, &record);
+      const std::string feature = field('\x0a', field('\x0a', text));
+      const std::string entry = field('\x0a', std::string(name, 'n')) + field('\x12', feature);
+      ASSERT_EQ(record, field('\x0a', field('\x0a', entry))) << name << " " << value;
+    }
+  }
+}
+
 TEST(DescribeExampleTest, PrintsValues) {
   const std::string record = WireExample(
       WireEntry("i", WireBytes(3, WireBytes(1, WireVarint(5) + WireVarint(~uint64_t{0})))) +
