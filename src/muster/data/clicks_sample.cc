@@ -18,8 +18,8 @@ constexpr uint32_t kRowStream = 1;
 constexpr double kZipfExponent = 1.1;
 
 // Chosen so that a row is positive with probability 0.25 and the truth's AUC is 0.80.
-constexpr double kIntercept = -1.72;
-constexpr double kScale = 0.98;
+constexpr double kIntercept = -1.66;
+constexpr double kScale = 0.87;
 
 // log(x) is normal(mean, deviation); a part of it is shared between columns.
 struct NumberColumn {
@@ -31,17 +31,17 @@ struct NumberColumn {
 };
 
 constexpr std::array<NumberColumn, kClickNumbers> kNumbers = {{
-    {3.0, 1.0, 0.5, 0.02, 0.00, 0.50, false},
-    {4.0, 1.2, 0.0, 0.05, 0.40, -0.40, false},
-    {3.5, 0.8, 0.3, 0.03, 0.00, 0.20, false},
+    {3.0, 1.0, 0.5, 0.02, 0.00, 0.70, false},
+    {4.0, 1.2, 0.0, 0.05, 0.40, -0.56, false},
+    {3.5, 0.8, 0.3, 0.03, 0.00, 0.28, false},
     {5.0, 1.5, 0.0, 0.10, 0.00, 0.00, false},
-    {6.0, 1.3, 0.4, 0.20, -0.40, -0.30, false},
-    {2.5, 0.7, 0.0, 0.08, 0.00, 0.25, false},
+    {6.0, 1.3, 0.4, 0.20, -0.40, -0.42, false},
+    {2.5, 0.7, 0.0, 0.08, 0.00, 0.35, false},
     {4.5, 1.0, 0.0, 0.03, 0.00, 0.00, false},
-    {3.0, 0.9, 0.2, 0.05, 0.00, 0.10, false},
-    {5.5, 1.4, 0.5, 0.15, 0.00, 0.15, false},
-    {2.0, 0.6, 0.0, 0.40, 0.30, 0.15, false},
-    {1.0, 1.0, 0.0, 0.04, 0.00, -0.15, true},
+    {3.0, 0.9, 0.2, 0.05, 0.00, 0.14, false},
+    {5.5, 1.4, 0.5, 0.15, 0.00, 0.21, false},
+    {2.0, 0.6, 0.0, 0.40, 0.30, 0.21, false},
+    {1.0, 1.0, 0.0, 0.04, 0.00, -0.21, true},
     {2.0, 1.2, 0.3, 0.30, 0.00, 0.00, true},
     {0.5, 0.8, 0.0, 0.02, 0.00, 0.00, true},
 }};
@@ -70,14 +70,14 @@ constexpr std::array<double, kClickCategories> kCategoryMissingWeight = {
 
 // Rare values weigh little, so that 200,000 rows are enough to learn what there is to learn.
 constexpr double kTypicalRows = 200'000;
-constexpr double kShrinkRows = 3000;
+constexpr double kShrinkRows = 5000;
 constexpr int kWeightedRanks = 4096;
 
 double CategoryDeviation(int column) {
   if (column < 6) return 0.40;
-  if (column < 10) return 0.30;
-  if (column < 14) return 0.12;
-  return column < 20 ? 0.06 : 0.03;
+  if (column < 10) return 0.15;
+  if (column < 14) return 0.05;
+  return column < 20 ? 0.03 : 0.015;
 }
 
 // One-to-one on 32 bits: distinct values of a column have distinct names.
