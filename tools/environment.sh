@@ -29,21 +29,20 @@ build_preset() {
 # python_venv NAME: a virtual environment with what tools/requirements-NAME.txt pins, made once for
 # each content of that file. Prints the path of its interpreter.
 python_venv() {
-  local requirements=tools/requirements-$1.txt
-  local hash folder
+  local requirements=tools/requirements-$1.txt hash folder base
   hash=$(sha256sum "$requirements" | cut -c1-12)
   folder="$MUSTER_CACHE/venv-$1-$hash"
+  # Joined by &&: a caller's `||` turns `set -e` off in here.
   (
     flock 9
-    if [[ ! -e "$folder/complete" ]]; then
-      local base
-      base=$(usable_python)
-      echo "Installing from PyPI into $folder: $(grep -v '^#' "$requirements" | xargs)" >&2
-      rm -rf "$folder"
-      "$base" -m venv "$folder"
-      "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2
-      touch "$folder/complete"
-    fi
+    [[ -e "$folder/complete" ]] || {
+      base=$(usable_python) &&
+        echo "Installing from PyPI into $folder: $(grep -v '^#' "$requirements" | xargs)" >&2 &&
+        rm -rf "$folder" && "$base" -m venv "$folder" &&
+        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
+          -r "$requirements" >&2 &&
+        touch "$folder/complete"
+    }
   ) 9>"$folder.lock" || return 1
   echo "$folder/bin/python"
 }
