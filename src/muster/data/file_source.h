@@ -83,9 +83,10 @@ class FileSource : public RecordSource {
 std::unique_ptr<RecordSource> NewTfRecordSource(io::FileSystem& file_system,
                                                 std::vector<FileSource::File> files,
                                                 const SourceSpec& spec, uint64_t max_bad_records);
-absl::StatusOr<std::unique_ptr<RecordSource>> NewCsvSource(io::FileSystem& file_system,
-                                                           std::vector<FileSource::File> files,
-                                                           const SourceSpec& spec,
-                                                           uint64_t max_bad_records);
+absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(io::FileSystem& file_system,
+                                                            FileFormat format,
+                                                            std::vector<FileSource::File> files,
+                                                            const SourceSpec& spec,
+                                                            uint64_t max_bad_records);
 
 }  // namespace muster::data

@@ -70,6 +70,29 @@ class CsvFormat : public SourceFormat {
   const bool gzip_;
 };
 
+// Objects with quotes and escapes, which are ordinary characters here.
+class JsonLinesFormat : public SourceFormat {
+ public:
+  explicit JsonLinesFormat(bool gzip) : gzip_(gzip) {}
+  std::string name() const override { return gzip_ ? "JsonLinesGzip" : "JsonLines"; }
+  std::string extension() const override { return gzip_ ? ".jsonl.gz" : ".jsonl"; }
+  std::string Record(uint64_t number, size_t size) const override {
+    return StrCat("{\"number\":", number, R"(,"filler":"\")", std::string(size, 'x'), "\"}");
+  }
+  void Write(io::FileSystem& files, const std::string& path,
+             const std::vector<std::string>& records) const override {
+    std::string text;
+    for (size_t i = 0; i < records.size(); ++i) {
+      text += records[i] + (i % 7 == 0 ? "\r\n\n" : "\n");
+    }
+    WriteText(files, path, gzip_ ? formats::Gzip(text) : text);
+  }
+  bool compressed() const override { return gzip_; }
+
+ private:
+  const bool gzip_;
+};
+
 }  // namespace
 
 void WriteText(io::FileSystem& files, const std::string& path, const std::string& text) {
@@ -98,7 +121,10 @@ std::vector<std::shared_ptr<SourceFormat>> AllSourceFormats() {
   return {std::make_shared<TfRecordFormat>(formats::Compression::kNone),
           std::make_shared<TfRecordFormat>(formats::Compression::kGzip),
           std::make_shared<TfRecordFormat>(formats::Compression::kZlib),
-          std::make_shared<CsvFormat>(false), std::make_shared<CsvFormat>(true)};
+          std::make_shared<CsvFormat>(false),
+          std::make_shared<CsvFormat>(true),
+          std::make_shared<JsonLinesFormat>(false),
+          std::make_shared<JsonLinesFormat>(true)};
 }
 
 }  // namespace muster::data

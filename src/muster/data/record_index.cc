@@ -63,14 +63,14 @@ absl::StatusOr<RecordIndex> ScanTfRecords(std::shared_ptr<const io::RandomAccess
   }
 }
 
-absl::StatusOr<RecordIndex> ScanCsv(std::shared_ptr<const io::RandomAccessFile> file,
-                                    uint64_t file_size, formats::CsvOptions csv) {
+absl::StatusOr<RecordIndex> ScanText(std::shared_ptr<const io::RandomAccessFile> file,
+                                     FileFormat format, uint64_t file_size,
+                                     formats::CsvOptions csv) {
   char magic[2] = {};
   MUSTER_RETURN_IF_ERROR(file->Read(0, sizeof magic, magic).status());
   const bool gzip = magic[0] == '\x1f' && magic[1] == '\x8b';
-  MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(file, csv));
-  RecordIndexBuilder builder(FileFormat::kCsv, gzip ? Compression::kGzip : Compression::kNone,
-                             csv.delimiter);
+  MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(file, RowOptions(format, csv)));
+  RecordIndexBuilder builder(format, gzip ? Compression::kGzip : Compression::kNone, csv.delimiter);
   while (true) {
     std::string_view row;
     MUSTER_ASSIGN_OR_RETURN(const bool more, reader->Next(&row));
@@ -151,7 +151,7 @@ absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes) {
   if (TakeLittle<uint32_t>(&bytes) != kIndexVersion) return BrokenIndex("another version");
   RecordIndex index;
   const auto format = TakeLittle<uint8_t>(&bytes), compression = TakeLittle<uint8_t>(&bytes);
-  if (format > 1 || compression > 2) return BrokenIndex("an unknown format");
+  if (format > 2 || compression > 2) return BrokenIndex("an unknown format");
   index.format = static_cast<FileFormat>(format);
   index.compression = static_cast<Compression>(compression);
   index.delimiter = static_cast<char>(TakeLittle<uint8_t>(&bytes));
@@ -173,8 +173,15 @@ absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes) {
 }
 
 FileFormat FormatOfName(std::string_view path) {
-  return path.ends_with(".csv") || path.ends_with(".csv.gz") ? FileFormat::kCsv
-                                                             : FileFormat::kTfRecord;
+  if (path.ends_with(".gz")) path.remove_suffix(3);
+  if (path.ends_with(".csv")) return FileFormat::kCsv;
+  if (path.ends_with(".jsonl")) return FileFormat::kJsonLines;
+  return FileFormat::kTfRecord;
+}
+
+formats::CsvOptions RowOptions(FileFormat format, formats::CsvOptions csv) {
+  if (format == FileFormat::kJsonLines) csv.quotes = csv.header = false;
+  return csv;
 }
 
 std::string RecordIndexPath(const std::string& path) {
@@ -188,8 +195,9 @@ absl::StatusOr<RecordIndex> ScanRecords(io::FileSystem& files, const std::string
   MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> file,
                           files.OpenForRead(path));
-  return FormatOfName(path) == FileFormat::kCsv ? ScanCsv(std::move(file), info.size, csv)
-                                                : ScanTfRecords(std::move(file), info.size);
+  const FileFormat format = FormatOfName(path);
+  return format == FileFormat::kTfRecord ? ScanTfRecords(std::move(file), info.size)
+                                         : ScanText(std::move(file), format, info.size, csv);
 }
 
 absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::string& path,

@@ -18,12 +18,12 @@ namespace muster::data {
 
 constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 
-enum class FileFormat : uint8_t { kTfRecord = 0, kCsv = 1 };
+enum class FileFormat : uint8_t { kTfRecord = 0, kCsv = 1, kJsonLines = 2 };
 
 struct IndexedChunk {
   uint64_t begin = 0;    // byte in the (uncompressed) file; its end is the next one's begin
   uint64_t records = 0;  // records that start in it, broken ones included
-  uint64_t line = 0;     // CSV: the line (1-based) at `begin`
+  uint64_t line = 0;     // text: the line (1-based) at `begin`
   friend bool operator==(const IndexedChunk&, const IndexedChunk&) = default;
 };
 
@@ -43,7 +43,7 @@ struct RecordIndex {
 class RecordIndexBuilder {
  public:
   RecordIndexBuilder(FileFormat format, formats::Compression compression, char delimiter = ',');
-  // A record starts at byte `offset` (uncompressed) and, in CSV, at `line`.
+  // A record starts at byte `offset` (uncompressed) and, in text, at `line`.
   void Add(uint64_t offset, uint64_t line = 0);
   RecordIndex Finish(uint64_t end, uint64_t file_size) &&;
 
@@ -55,8 +55,11 @@ std::string SerializeRecordIndex(const RecordIndex& index);
 // DATA_LOSS when the bytes are not an index of this version.
 absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes);
 
-// CSV when the name ends in .csv or .csv.gz, else TFRecord.
+// CSV when the name ends in .csv or .csv.gz, JSON lines when in .jsonl or .jsonl.gz, else TFRecord.
 FileFormat FormatOfName(std::string_view path);
+
+// How the rows of a text file are cut: as `csv` says, or a JSON object a line.
+formats::CsvOptions RowOptions(FileFormat format, formats::CsvOptions csv);
 
 // "a/.part-0.tfrecord.index" for "a/part-0.tfrecord".
 std::string RecordIndexPath(const std::string& path);

@@ -31,7 +31,7 @@ absl::StatusOr<std::vector<std::string>> FindFiles(io::FileSystem& file_system,
     }
     if (FormatOfName(path) != FormatOfName(paths[0])) {
       return absl::InvalidArgumentError(
-          StrCat("CSV and TFRecord files cannot be mixed: ", paths[0], " and ", path));
+          StrCat("files of two formats cannot be mixed: ", paths[0], " and ", path));
     }
   }
   return paths;
@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<std::string>> FindFiles(io::FileSystem& file_system,
 }  // namespace
 
 std::string Chunk::Where(size_t record) const {
-  if (format == FileFormat::kCsv) return StrCat(file, ":", offsets[record]);
+  if (format != FileFormat::kTfRecord) return StrCat(file, ":", offsets[record]);
   return StrCat(file, ": record at byte ", offsets[record]);
 }
 
@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
   if (FormatOfName(paths[0]) == FileFormat::kTfRecord) {
     return NewTfRecordSource(files, std::move(indexed), spec, max_bad_records);
   }
-  return NewCsvSource(files, std::move(indexed), spec, max_bad_records);
+  return NewTextSource(files, FormatOfName(paths[0]), std::move(indexed), spec, max_bad_records);
 }
 
 }  // namespace muster::data

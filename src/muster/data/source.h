@@ -1,6 +1,6 @@
 // RecordSource: the records of a set of files, as an ordered table of chunks that can be read in
-// any order. Members: TFRecord files (tfrecord_source.cc) and CSV files (csv_source.cc); one
-// conformance suite (data/source_conformance.h).
+// any order. Members: TFRecord files (tfrecord_source.cc) and text files (text_source.cc: CSV, JSON
+// lines); one conformance suite (data/source_conformance.h).
 //
 // A chunk is what is read and held at once: about kChunkBytes of whole records. Where a file cannot
 // be cut anywhere (TFRecord, quoted CSV), the cuts come from its index (data/record_index.h,
@@ -92,9 +92,9 @@ class RecordSource {
   virtual uint64_t fingerprint() const = 0;
 };
 
-// CSV when the names end in .csv or .csv.gz, else TFRecord (one source holds one kind; CSV files
-// must have the same header). NOT_FOUND for a pattern without files; INVALID_ARGUMENT when the
-// files hold no record at all. `files` must outlive the source.
+// CSV when the names end in .csv or .csv.gz, JSON lines when in .jsonl, else TFRecord (one source
+// holds one kind; CSV files must have the same header). NOT_FOUND for a pattern without files;
+// INVALID_ARGUMENT when the files hold no record at all. `files` must outlive the source.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
                                                          const SourceSpec& spec,
                                                          uint64_t max_bad_records = 0);

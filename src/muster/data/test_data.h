@@ -20,7 +20,7 @@ void WriteTfRecords(io::FileSystem& files, const std::string& path,
                     formats::Compression compression = formats::Compression::kNone,
                     const std::function<void(std::string* frames)>& damage = {});
 
-// TFRecord and CSV, plain and compressed.
+// TFRecord, CSV and JSON lines, plain and compressed.
 std::vector<std::shared_ptr<SourceFormat>> AllSourceFormats();
 
 }  // namespace muster::data

@@ -23,7 +23,7 @@ size_t CsvRowScanner::Find(std::string_view text) {
   if (state_ == State::kNoQuoteYet) {
     const std::string_view fresh = text.substr(seen_);
     const size_t line_end = fresh.find('\n');
-    if (fresh.substr(0, line_end).find('"') == std::string_view::npos) {
+    if (!quotes_ || fresh.substr(0, line_end).find('"') == std::string_view::npos) {
       if (line_end == std::string_view::npos) {
         seen_ = text.size();
         return kMore;

@@ -19,6 +19,8 @@ namespace muster::formats {
 
 struct CsvOptions {
   char delimiter = ',';  // any byte but a quote, CR, LF and NUL
+  bool quotes = true;    // false: a quote is an ordinary character, a line is a row
+  bool header = true;    // false: the first row is data
 };
 
 constexpr uint64_t kMaxCsvRowBytes = uint64_t{16} << 20;
@@ -31,7 +33,8 @@ class CsvRowScanner {
  public:
   static constexpr size_t kMore = ~size_t{0};
 
-  explicit CsvRowScanner(char delimiter) : delimiter_(delimiter) {}
+  explicit CsvRowScanner(CsvOptions options)
+      : delimiter_(options.delimiter), quotes_(options.quotes) {}
 
   // Bytes of the row that `text` starts with, its line end included; kMore when the row's end is
   // not in `text`. Until it is found, `text` is the same row with more bytes at each call, and no
@@ -47,6 +50,7 @@ class CsvRowScanner {
   size_t FindQuoted(std::string_view text);
 
   char delimiter_;
+  bool quotes_;
   State state_ = State::kNoQuoteYet;
   size_t seen_ = 0;
   size_t quote_ = 0;
@@ -63,7 +67,7 @@ std::string_view StripLineEnd(std::string_view row);
 // error every call gives it again.
 class CsvRowReader {
  public:
-  // Reads the header at once. Keeps `file`.
+  // Reads the header, if there is one, at once. Keeps `file`.
   static absl::StatusOr<std::unique_ptr<CsvRowReader>> Open(
       std::shared_ptr<const io::RandomAccessFile> file, CsvOptions options = {});
   virtual ~CsvRowReader() = default;

@@ -20,10 +20,7 @@ class CsvRowReaderImpl : public CsvRowReader {
  public:
   CsvRowReaderImpl(std::shared_ptr<const io::RandomAccessFile> file,
                    std::unique_ptr<ByteStream> input, CsvOptions options)
-      : file_(std::move(file)),
-        input_(std::move(input)),
-        options_(options),
-        scanner_(options.delimiter) {}
+      : file_(std::move(file)), input_(std::move(input)), options_(options), scanner_(options) {}
 
   absl::Status ReadHeader();
   const std::vector<std::string>& header() const override { return header_; }
@@ -102,7 +99,7 @@ absl::StatusOr<bool> CsvRowReaderImpl::NextLine(std::string_view* row) {
       if (begin_ == end_) return false;
       if (scanner_.in_quotes()) return Unclosed("is never closed");
       size = end_ - begin_;
-      scanner_ = CsvRowScanner(options_.delimiter);
+      scanner_ = CsvRowScanner(options_);
     }
     if (size > kMaxCsvRowBytes) return TooLong();
     const std::string_view text = Unread().substr(0, size);
@@ -142,6 +139,7 @@ absl::Status CsvRowReaderImpl::SkipMark() {
 
 absl::Status CsvRowReaderImpl::ReadHeader() {
   MUSTER_RETURN_IF_ERROR(SkipMark());
+  if (!options_.header) return absl::OkStatus();
   std::string_view row;
   MUSTER_ASSIGN_OR_RETURN(const bool more, Next(&row));
   if (!more) {

@@ -236,6 +236,28 @@ TEST_F(EstimatorTest, PredictsInOrderWithKeysAndWithoutLabels) {
   EXPECT_GT(logits[2], logits[1]);
 }
 
+TEST_F(EstimatorTest, PredictsTheSameFromJsonLines) {
+  ASSERT_TRUE(Train("model", Training()).ok());
+  Write("rows.csv", "color,id,x\nred,70,3\nblue,5,-3.25\n");
+  Write("rows.jsonl",
+        "{\"id\":70,\"x\":3,\"color\":\"red\"}\n{\"color\":\"blue\",\"x\":-3.25,\"id\":5}\n");
+  std::map<std::string, std::vector<float>> logits;
+  for (const std::string file : {"rows.csv", "rows.jsonl"}) {
+    InputSpec input;
+    input.source.patterns = {file};
+    input.with_labels = false;
+    Progress progress(ProgressStyle::kNone, 2, clock_);
+    const auto take = [&](const InputBatch&, std::span<const float> values) {
+      logits[file].insert(logits[file].end(), values.begin(), values.end());
+      return absl::OkStatus();
+    };
+    const auto count = NewEstimator(kSpec, "model")->Predict(input, take, progress);
+    ASSERT_TRUE(count.ok()) << count.status();
+  }
+  EXPECT_EQ(logits["rows.csv"].size(), 2u);
+  EXPECT_EQ(logits["rows.csv"], logits["rows.jsonl"]);
+}
+
 TEST_F(EstimatorTest, WithoutAModelSaysWhatToDo) {
   const auto spec = LoadModelDir(*files_, "nowhere");
   EXPECT_THAT(std::string(spec.status().message()), HasSubstr("muster train"));

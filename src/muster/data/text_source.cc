@@ -4,17 +4,18 @@
 #include <utility>
 
 #include "muster/data/file_source.h"
+#include "muster/formats/json_lines.h"
 
 namespace muster::data {
 namespace {
 
 // Pieces of a compressed file.
-class CsvPieces : public ChunkStream {
+class TextPieces : public ChunkStream {
  public:
   using NewPiece = std::function<std::shared_ptr<Chunk>()>;
 
-  CsvPieces(std::unique_ptr<formats::CsvRowReader> reader, const ChunkInfo& info,
-            uint64_t piece_bytes, NewPiece new_piece)
+  TextPieces(std::unique_ptr<formats::CsvRowReader> reader, const ChunkInfo& info,
+             uint64_t piece_bytes, NewPiece new_piece)
       : reader_(std::move(reader)),
         end_(info.first_record + info.records),
         first_(info.first_record),
@@ -55,15 +56,21 @@ class CsvPieces : public ChunkStream {
   std::vector<size_t> sizes_;
 };
 
-class CsvSource : public FileSource {
+// Rows of text: CSV, or a JSON object a line.
+class TextSource : public FileSource {
  public:
-  using FileSource::FileSource;
+  TextSource(io::FileSystem& file_system, FileFormat format, std::vector<File> files,
+             const SourceSpec& spec, uint64_t max_bad_records)
+      : FileSource(file_system, std::move(files), spec, max_bad_records),
+        format_(format),
+        options_(RowOptions(format, spec.csv)) {}
 
   // Reads the files' headers, which must be the same.
   absl::Status ReadHeaders() {
+    if (!options_.header) return absl::OkStatus();
     for (size_t i = 0; i < files().size(); ++i) {
       MUSTER_ASSIGN_OR_RETURN(auto file, OpenFile(static_cast<int>(i)));
-      MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(file, spec().csv));
+      MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(file, options_));
       if (i == 0) header_ = reader->header();
       if (reader->header() != header_) {
         return absl::InvalidArgumentError(
@@ -75,8 +82,9 @@ class CsvSource : public FileSource {
 
   absl::StatusOr<std::unique_ptr<formats::RowDecoder>> NewDecoder(
       const formats::Schema& schema) const override {
+    if (format_ == FileFormat::kJsonLines) return formats::NewJsonDecoder(schema);
     absl::StatusOr<std::unique_ptr<formats::RowDecoder>> decoder =
-        formats::NewCsvDecoder(schema, header_, spec().csv);
+        formats::NewCsvDecoder(schema, header_, options_);
     if (!decoder.ok()) return Annotate(decoder.status(), files()[0]);
     return decoder;
   }
@@ -84,8 +92,8 @@ class CsvSource : public FileSource {
  protected:
   absl::Status Cut(size_t chunk, Chunk* piece) const override {
     const ChunkInfo& info = chunks()[chunk];
-    piece->format = FileFormat::kCsv;
-    formats::CsvRowScanner scanner(spec().csv.delimiter);
+    piece->format = format_;
+    formats::CsvRowScanner scanner(options_);
     std::string_view rest = piece->bytes;
     uint64_t line = info.line;
     for (uint64_t row = 0; row < info.first_record + info.records;) {
@@ -110,13 +118,13 @@ class CsvSource : public FileSource {
   absl::StatusOr<std::unique_ptr<ChunkStream>> StreamCompressed(
       size_t chunk, std::shared_ptr<const io::RandomAccessFile> file,
       uint64_t piece_bytes) const override {
-    MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(std::move(file), spec().csv));
-    return std::make_unique<CsvPieces>(std::move(reader), chunks()[chunk], piece_bytes,
-                                       [this, chunk] {
-                                         std::shared_ptr<Chunk> piece = NewPiece(chunk);
-                                         piece->format = FileFormat::kCsv;
-                                         return piece;
-                                       });
+    MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(std::move(file), options_));
+    return std::make_unique<TextPieces>(std::move(reader), chunks()[chunk], piece_bytes,
+                                        [this, chunk] {
+                                          std::shared_ptr<Chunk> piece = NewPiece(chunk);
+                                          piece->format = format_;
+                                          return piece;
+                                        });
   }
 
  private:
@@ -127,16 +135,20 @@ class CsvSource : public FileSource {
                                       "again"));
   }
 
+  const FileFormat format_;
+  const formats::CsvOptions options_;
   std::vector<std::string> header_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RecordSource>> NewCsvSource(io::FileSystem& file_system,
-                                                           std::vector<FileSource::File> files,
-                                                           const SourceSpec& spec,
-                                                           uint64_t max_bad_records) {
-  auto source = std::make_unique<CsvSource>(file_system, std::move(files), spec, max_bad_records);
+absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(io::FileSystem& file_system,
+                                                            FileFormat format,
+                                                            std::vector<FileSource::File> files,
+                                                            const SourceSpec& spec,
+                                                            uint64_t max_bad_records) {
+  auto source =
+      std::make_unique<TextSource>(file_system, format, std::move(files), spec, max_bad_records);
   MUSTER_RETURN_IF_ERROR(source->ReadHeaders());
   return source;
 }
