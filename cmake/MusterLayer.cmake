@@ -41,6 +41,8 @@ function(muster_layer folder)
     add_executable(muster_${name}_test ${tests})
     target_link_libraries(muster_${name}_test PRIVATE muster_${name} GTest::gmock_main)
     target_compile_definitions(muster_${name}_test PRIVATE MUSTER_TESTDATA="${directory}/testdata")
+    # The code under test is built as users run it; the tests themselves need not be.
+    target_compile_options(muster_${name}_test PRIVATE -O1)
     add_test(NAME unit.${name} COMMAND muster_${name}_test)
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300)
   endif()

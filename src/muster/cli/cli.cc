@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "CLI/CLI.hpp"
+#include "muster/base/strings.h"
 
 namespace muster::cli {
 
@@ -12,6 +13,13 @@ void FailUnlessOk(const absl::Status& status) {
 
 int Main(int argc, char** argv) {
   CLI::App app("Muster: distributed training where the data lives", "muster");
+  app.set_version_flag("--version", StrCat("muster ", MUSTER_VERSION));
+  app.footer(
+      "Each verb shows its flags and an example: muster VERB --help\n"
+      "First steps:\n"
+      "  muster sample clicks --rows 200000 --out clicks.csv\n"
+      "  muster records from-csv clicks.csv --spec examples/clicks/clicks.yaml --out data\n"
+      "  muster train examples/clicks/clicks.yaml --train 'data/part-*' --model-dir model");
   app.require_subcommand(1);
   AddSample(app);
   AddRecords(app);
