@@ -25,8 +25,9 @@ struct ReaderSpec {
   int open_chunks = 16;
   int64_t epochs = 1;           // <= 0: for ever
   bool drop_remainder = false;  // of each epoch's last, smaller batch
-  uint64_t max_bad_records =
-      0;  // rows that do not fit the schema are skipped and counted up to this
+  // Rows that do not fit the schema are left out, up to this many an epoch (with the bad records
+  // that the source met).
+  uint64_t max_bad_records = 0;
 };
 
 // Where a reader stands: plain data, printable (docs/formats/position.md), equal when equal.
@@ -42,7 +43,7 @@ struct Position {
   uint64_t emitted = 0;  // records taken this epoch
   uint32_t next_ordinal = 0;
   std::vector<Cursor> open;
-  uint64_t bad_records = 0;
+  uint64_t bad_records = 0;  // rows left out this epoch
   friend bool operator==(const Position&, const Position&) = default;
 };
 std::string SerializePosition(const Position& position);
