@@ -39,7 +39,7 @@ void CheckRow(std::string_view row, CsvOptions options) {
   }
   Require(SplitCsvRow(line, options, &again, &scratch_again).ok(), "a written row is not read");
   Require(cells == again, "cells changed when written and read");
-  CsvRowScanner scanner(options.delimiter);
+  CsvRowScanner scanner(options);
   Require(scanner.Find(line + "\n") == line.size() + 1, "a written row does not end at its end");
 }
 
