@@ -14,10 +14,21 @@ absl::Status DoesNotFit(std::string_view what) {
   return absl::FailedPreconditionError(StrCat("the saved position does not fit the data: ", what));
 }
 
+// Uniform in [0, bound), without bias, from 32-bit numbers (D. Lemire, 2019).
+uint32_t Below(uint32_t bound, RandomStream* random) {
+  while (true) {
+    const uint64_t product = uint64_t{random->Next32()} * bound;
+    const auto low = static_cast<uint32_t>(product);
+    if (low >= bound || low >= -bound % bound) return static_cast<uint32_t>(product >> 32);
+  }
+}
+
 std::vector<uint32_t> Permutation(size_t size, RandomStream random) {
   std::vector<uint32_t> order(size);
   std::iota(order.begin(), order.end(), 0);
-  for (size_t i = size; i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+  for (auto i = static_cast<uint32_t>(size); i > 1; --i) {
+    std::swap(order[i - 1], order[Below(i, &random)]);
+  }
   return order;
 }
 
@@ -113,6 +124,7 @@ class ShuffledOrder : public RecordOrder {
       Cursor& opened = open_.back();
       if (cursor.consumed >= opened.order.size()) return DoesNotFit("a chunk has fewer records");
       opened.consumed = static_cast<uint32_t>(cursor.consumed);
+      lefts_.back() -= cursor.consumed;
       left_ -= cursor.consumed;
     }
     next_ordinal_ = start.next_ordinal;
@@ -126,7 +138,7 @@ class ShuffledOrder : public RecordOrder {
     while (count > 0) {
       while (open_.size() < open_chunks_ && next_ordinal_ < order_.size()) {
         MUSTER_RETURN_IF_ERROR(Open(next_ordinal_++));
-        if (open_.back().order.empty()) open_.pop_back();
+        if (lefts_.back() == 0) Close(open_.size() - 1);
       }
       if (open_.empty()) break;
       count -= Draw(count, picks, held);
@@ -167,8 +179,14 @@ class ShuffledOrder : public RecordOrder {
     }
     cursor.order =
         Permutation(records, RandomStream(seed_, RandomPurpose::kShuffleRecords, epoch_, chunk));
+    lefts_.push_back(records);
     left_ += records;
     return absl::OkStatus();
+  }
+
+  void Close(size_t cursor) {
+    open_.erase(open_.begin() + static_cast<ptrdiff_t>(cursor));
+    lefts_.erase(lefts_.begin() + static_cast<ptrdiff_t>(cursor));
   }
 
   // Draws until `count` are drawn or a chunk is used up, which it closes; returns how many.
@@ -178,17 +196,16 @@ class ShuffledOrder : public RecordOrder {
       // Uniform in [0, left_) but for a bias below left_ / 2^64.
       auto place =
           static_cast<uint64_t>(static_cast<unsigned __int128>(draws_.Next64()) * left_ >> 64);
-      auto cursor = open_.begin();
-      for (; place >= cursor->order.size() - cursor->consumed; ++cursor) {
-        place -= cursor->order.size() - cursor->consumed;
-      }
-      picks->push_back({cursor->chunk.get(), cursor->order[cursor->consumed++]});
-      cursor->touched = true;
+      size_t k = 0;
+      for (; place >= lefts_[k]; ++k) place -= lefts_[k];
+      Cursor& cursor = open_[k];
+      picks->push_back({cursor.chunk.get(), cursor.order[cursor.consumed++]});
+      cursor.touched = true;
       --left_;
       ++emitted_;
-      if (cursor->consumed == cursor->order.size()) {
-        held->push_back(std::move(cursor->chunk));
-        open_.erase(cursor);
+      if (--lefts_[k] == 0) {
+        held->push_back(std::move(cursor.chunk));
+        Close(k);
         return drawn;
       }
       if (drawn == count) return drawn;
@@ -202,7 +219,8 @@ class ShuffledOrder : public RecordOrder {
   const std::vector<uint32_t> order_;
   RandomStream draws_;  // two words a record
   std::vector<Cursor> open_;
-  uint64_t left_ = 0;  // records of open_ not yet taken
+  std::vector<uint64_t> lefts_;  // of each in open_: records not yet taken
+  uint64_t left_ = 0;            // their sum
   uint32_t next_ordinal_ = 0;
   uint64_t emitted_ = 0;
 };
