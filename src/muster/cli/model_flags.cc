@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 
 #include "CLI/CLI.hpp"
+#include "muster/io/local_file_system.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -27,6 +28,28 @@ train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size)
   spec.reader.batch_size = flags.batch_size > 0 ? flags.batch_size : default_batch_size;
   spec.reader.max_bad_records = flags.max_bad_records;
   return spec;
+}
+
+void AddTrainedModelFlags(CLI::App& verb, train::RunConfig* run) {
+  verb.add_option("--model-dir", run->model_dir, "Folder of a trained model")
+      ->required()
+      ->type_name("DIR");
+}
+
+void AddThreadsFlag(CLI::App& verb, train::RunConfig* run) {
+  verb.add_option("--threads", run->threads, "Threads that compute a batch")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+}
+
+absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const train::RunConfig& run) {
+  auto model = std::make_unique<TrainedModel>();
+  model->files = io::NewLocalFileSystem();
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
+                          train::LoadModelDir(*model->files, run.model_dir));
+  MUSTER_ASSIGN_OR_RETURN(model->estimator,
+                          train::Estimator::Create(*model->files, model->clock, spec, run));
+  return model;
 }
 
 void AddOutputFlags(CLI::App& verb, OutputFlags* flags) {

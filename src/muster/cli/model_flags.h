@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "CLI/App.hpp"
 #include "muster/metrics/binary.h"
+#include "muster/train/estimator.h"
 #include "muster/train/input.h"
 #include "muster/train/progress.h"
 
@@ -25,6 +27,18 @@ void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& he
 constexpr int kInferenceBatchSize = 1024;  // where nothing is trained
 // Data read once, in order.
 train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size);
+
+// Flags of a verb that uses a trained model.
+void AddTrainedModelFlags(CLI::App& verb, train::RunConfig* run);
+void AddThreadsFlag(CLI::App& verb, train::RunConfig* run);
+
+// A trained model and what it stands on.
+struct TrainedModel {
+  std::unique_ptr<io::FileSystem> files;
+  SystemClock clock;
+  std::unique_ptr<train::Estimator> estimator;
+};
+absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const train::RunConfig& run);
 
 struct OutputFlags {
   bool json = false;

@@ -6,7 +6,6 @@
 #include "CLI/CLI.hpp"
 #include "muster/cli/cli.h"
 #include "muster/cli/model_flags.h"
-#include "muster/io/local_file_system.h"
 #include "muster/train/estimator.h"
 
 namespace muster::cli {
@@ -20,18 +19,13 @@ struct EvaluateFlags {
 };
 
 absl::Status RunEvaluate(const EvaluateFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
-  const SystemClock clock;
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
-                          train::LoadModelDir(*files, flags.run.model_dir));
-  MUSTER_ASSIGN_OR_RETURN(const auto estimator,
-                          train::Estimator::Create(*files, clock, spec, flags.run));
+  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.run));
   train::EvalSpec eval = flags.eval;
   eval.input = SequentialInput(flags.data, kInferenceBatchSize);
   train::EvalResult result;
   {
-    train::Progress progress(StyleOf(flags.output), STDERR_FILENO, clock);
-    MUSTER_ASSIGN_OR_RETURN(result, estimator->Evaluate(eval, progress));
+    train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model->clock);
+    MUSTER_ASSIGN_OR_RETURN(result, model->estimator->Evaluate(eval, progress));
   }
   if (!flags.output.json) {
     std::printf("Evaluated %llu examples in %s\n", static_cast<unsigned long long>(result.examples),
@@ -49,16 +43,12 @@ void AddEvaluate(CLI::App& app) {
   verb->footer(
       "Example:\n"
       "  muster evaluate --model-dir model --data 'data/test/part-*'");
-  verb->add_option("--model-dir", flags->run.model_dir, "Folder of a trained model")
-      ->required()
-      ->type_name("DIR");
+  AddTrainedModelFlags(*verb, &flags->run);
   AddDataFlags(*verb, "--data", "CSV or TFRecord files or globs", &flags->data);
   verb->add_option("--steps", flags->eval.steps, "Batches at most (default: all)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--name", flags->eval.name, "Events go to eval_NAME instead of eval");
-  verb->add_option("--threads", flags->run.threads, "Threads that compute a batch")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  AddThreadsFlag(*verb, &flags->run);
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunEvaluate(*flags)); });
 }

@@ -6,7 +6,6 @@
 #include "CLI/CLI.hpp"
 #include "muster/cli/cli.h"
 #include "muster/cli/model_flags.h"
-#include "muster/io/local_file_system.h"
 #include "muster/train/estimator.h"
 #include "nlohmann/json.hpp"
 
@@ -20,19 +19,15 @@ struct ExportFlags {
 };
 
 absl::Status RunExport(const ExportFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
-  const SystemClock clock;
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
-                          train::LoadModelDir(*files, flags.run.model_dir));
-  MUSTER_ASSIGN_OR_RETURN(const auto estimator,
-                          train::Estimator::Create(*files, clock, spec, flags.run));
+  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.run));
   const std::string out =
-      !flags.out.empty() ? flags.out
-                         : io::JoinPath(flags.run.model_dir,
-                                        absl::StrFormat("export/final/%010d",
-                                                        static_cast<int64_t>(clock.WallSeconds())));
-  MUSTER_RETURN_IF_ERROR(files->MakeFolders(io::Dirname(out)));
-  MUSTER_RETURN_IF_ERROR(estimator->Export(out));
+      !flags.out.empty()
+          ? flags.out
+          : io::JoinPath(flags.run.model_dir,
+                         absl::StrFormat("export/final/%010d",
+                                         static_cast<int64_t>(model->clock.WallSeconds())));
+  MUSTER_RETURN_IF_ERROR(model->files->MakeFolders(io::Dirname(out)));
+  MUSTER_RETURN_IF_ERROR(model->estimator->Export(out));
   if (flags.output.json) {
     const nlohmann::ordered_json object = {{"event", "exported"}, {"saved_model", out}};
     std::printf("%s\n", object.dump().c_str());
@@ -50,9 +45,7 @@ void AddExport(CLI::App& app) {
   verb->footer(
       "Example:\n"
       "  muster export --model-dir model --out saved_model");
-  verb->add_option("--model-dir", flags->run.model_dir, "Folder of a trained model")
-      ->required()
-      ->type_name("DIR");
+  AddTrainedModelFlags(*verb, &flags->run);
   verb->add_option("--out", flags->out,
                    "Folder to make (default: MODEL_DIR/export/final/<seconds since 1970>)")
       ->type_name("DIR");

@@ -7,7 +7,6 @@
 #include "CLI/CLI.hpp"
 #include "muster/cli/cli.h"
 #include "muster/cli/model_flags.h"
-#include "muster/io/local_file_system.h"
 #include "muster/train/estimator.h"
 #include "muster/train/prediction_writer.h"
 #include "nlohmann/json.hpp"
@@ -47,23 +46,20 @@ absl::StatusOr<train::PredictionWriter::Options> WriterOptions(
 }
 
 absl::Status RunPredict(const PredictFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
-  const SystemClock clock;
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
-                          train::LoadModelDir(*files, flags.run.model_dir));
-  MUSTER_ASSIGN_OR_RETURN(const auto estimator,
-                          train::Estimator::Create(*files, clock, spec, flags.run));
-  MUSTER_ASSIGN_OR_RETURN(const auto options, WriterOptions(flags, spec.features));
-  MUSTER_ASSIGN_OR_RETURN(const auto writer, train::PredictionWriter::Create(*files, options));
+  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.run));
+  MUSTER_ASSIGN_OR_RETURN(const auto options,
+                          WriterOptions(flags, model->estimator->model().spec.features));
+  MUSTER_ASSIGN_OR_RETURN(const auto writer,
+                          train::PredictionWriter::Create(*model->files, options));
   train::InputSpec input = SequentialInput(flags.data, kInferenceBatchSize);
   input.with_labels = false;
   input.with_keys = true;
   uint64_t examples = 0;
   double seconds = 0;
   {
-    train::Progress progress(StyleOf(flags.output), STDERR_FILENO, clock);
+    train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model->clock);
     MUSTER_ASSIGN_OR_RETURN(examples,
-                            estimator->Predict(
+                            model->estimator->Predict(
                                 input,
                                 [&](const train::InputBatch& batch, std::span<const float> logits) {
                                   return writer->Write({batch.keys, logits});
@@ -93,18 +89,14 @@ void AddPredict(CLI::App& app) {
       "Labels are not needed. Rows come out in their order, with the spec's key or their number.\n"
       "Example:\n"
       "  muster predict --model-dir model --data test.csv --out predictions.csv");
-  verb->add_option("--model-dir", flags->run.model_dir, "Folder of a trained model")
-      ->required()
-      ->type_name("DIR");
+  AddTrainedModelFlags(*verb, &flags->run);
   AddDataFlags(*verb, "--data", "CSV, TFRecord or JSON lines: files or globs", &flags->data);
   verb->add_option("--out", flags->out, "FILE.csv, FILE.jsonl, FILE.tfrecord, or - for stdout")
       ->required()
       ->type_name("FILE");
   verb->add_option("--format", flags->format, "When the name does not tell")
       ->check(CLI::IsMember({"csv", "jsonl", "tfrecord"}));
-  verb->add_option("--threads", flags->run.threads, "Threads that compute a batch")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  AddThreadsFlag(*verb, &flags->run);
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunPredict(*flags)); });
 }

@@ -136,9 +136,7 @@ void AddTrain(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   verb->add_option("--seed", flags->seed, "Of weights, shuffle and dropout (default: the spec's)")
       ->check(CLI::NonNegativeNumber);
-  verb->add_option("--threads", flags->run.threads, "Threads that compute a step")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  AddThreadsFlag(*verb, &flags->run);
   verb->add_flag("--no-shuffle", flags->no_shuffle, "Rows in the order of the files");
   verb->add_flag("--drop-remainder", flags->drop_remainder,
                  "Leave out an epoch's last batch when it is smaller");

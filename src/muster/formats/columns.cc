@@ -53,6 +53,23 @@ Columns::Columns(const Schema& schema) : columns_(schema.fields.size()) {
   }
 }
 
+void Columns::AppendDefault(int i, const Field& field) {
+  Column& column = columns_[static_cast<size_t>(i)];
+  switch (field.type) {
+    case ValueType::kInt:
+      column.ints.push_back(std::get<int64_t>(field.default_value));
+      break;
+    case ValueType::kFloat:
+      column.floats.push_back(std::get<float>(field.default_value));
+      break;
+    case ValueType::kString: {
+      const std::string& text = std::get<std::string>(field.default_value);
+      column.strings.push_back(text.empty() ? std::string_view("") : Store(text));
+      break;
+    }
+  }
+}
+
 void Columns::Clear() {
   for (Column& column : columns_) {
     column.ints.clear();

@@ -35,6 +35,8 @@ class Columns {
   // then AddRow(), which also ends the lists.
   Column& mutable_column(int i) { return columns_[i]; }
   void AddRow();
+  // Appends the default of field `i`, which is `field` and has one.
+  void AppendDefault(int i, const Field& field);
   // Undoes appends since the last AddRow(): a bad row leaves nothing behind.
   void DropPartialRow();
 

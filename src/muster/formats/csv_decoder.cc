@@ -85,13 +85,11 @@ class CsvDecoder : public RowDecoder {
   absl::Status Decode(std::string_view row, Columns* columns) override;
 
  private:
-  absl::Status DecodeScalar(const Field& field, std::string_view cell, Columns* columns,
-                            Column* column);
+  absl::Status DecodeScalar(int f, std::string_view cell, Columns* columns);
   absl::Status DecodeList(const Field& field, std::string_view cell, Columns* columns,
                           Column* column);
   absl::Status AppendValue(const Field& field, std::string_view cell, Columns* columns,
                            Column* column);
-  absl::Status AppendDefault(const Field& field, Columns* columns, Column* column);
   std::string_view Keep(std::string_view cell, Columns* columns) const;
 
   const Schema schema_;
@@ -145,7 +143,7 @@ absl::Status CsvDecoder::Decode(std::string_view row, Columns* columns) {
     const std::string_view cell = cells_[cell_of_field_[f]];
     Column* const column = &columns->mutable_column(static_cast<int>(f));
     absl::Status status = field.list ? DecodeList(field, cell, columns, column)
-                                     : DecodeScalar(field, cell, columns, column);
+                                     : DecodeScalar(static_cast<int>(f), cell, columns);
     if (!status.ok()) {
       columns->DropPartialRow();
       return status;
@@ -155,11 +153,17 @@ absl::Status CsvDecoder::Decode(std::string_view row, Columns* columns) {
   return absl::OkStatus();
 }
 
-absl::Status CsvDecoder::DecodeScalar(const Field& field, std::string_view cell, Columns* columns,
-                                      Column* column) {
+absl::Status CsvDecoder::DecodeScalar(int f, std::string_view cell, Columns* columns) {
+  const Field& field = schema_.fields[static_cast<size_t>(f)];
   if (field.type != ValueType::kString) cell = TrimSpaces(cell);
-  if (IsMissing(field, cell)) return AppendDefault(field, columns, column);
-  return AppendValue(field, cell, columns, column);
+  if (!IsMissing(field, cell)) {
+    return AppendValue(field, cell, columns, &columns->mutable_column(f));
+  }
+  if (!field.has_default) {
+    return absl::InvalidArgumentError(StrCat("column '", field.name, "': no value and no default"));
+  }
+  columns->AppendDefault(f, field);
+  return absl::OkStatus();
 }
 
 absl::Status CsvDecoder::DecodeList(const Field& field, std::string_view cell, Columns* columns,
@@ -193,26 +197,6 @@ absl::Status CsvDecoder::AppendValue(const Field& field, std::string_view cell, 
     column->ints.push_back(value);
   }
   return parsed == Parsed::kOk ? absl::OkStatus() : BadValue(field, cell, parsed);
-}
-
-absl::Status CsvDecoder::AppendDefault(const Field& field, Columns* columns, Column* column) {
-  if (!field.has_default) {
-    return absl::InvalidArgumentError(StrCat("column '", field.name, "': no value and no default"));
-  }
-  switch (field.type) {
-    case ValueType::kInt:
-      column->ints.push_back(std::get<int64_t>(field.default_value));
-      break;
-    case ValueType::kFloat:
-      column->floats.push_back(std::get<float>(field.default_value));
-      break;
-    case ValueType::kString: {
-      const std::string& text = std::get<std::string>(field.default_value);
-      column->strings.push_back(text.empty() ? std::string_view("") : columns->Store(text));
-      break;
-    }
-  }
-  return absl::OkStatus();
 }
 
 // A cell that was unquoted into scratch_ is copied: scratch_ does not live as long as the rows.

@@ -323,18 +323,7 @@ class ExampleDecoder : public RowDecoder {
       if (!field.has_default) {
         return ColumnError(field, "the record has no value for it, and it has no default");
       }
-      Column& column = columns->mutable_column(static_cast<int>(i));
-      switch (field.type) {
-        case ValueType::kInt:
-          column.ints.push_back(std::get<int64_t>(field.default_value));
-          break;
-        case ValueType::kFloat:
-          column.floats.push_back(std::get<float>(field.default_value));
-          break;
-        case ValueType::kString:
-          column.strings.push_back(columns->Store(std::get<std::string>(field.default_value)));
-          break;
-      }
+      columns->AppendDefault(static_cast<int>(i), field);
     }
     return absl::OkStatus();
   }

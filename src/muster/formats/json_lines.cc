@@ -55,22 +55,8 @@ class JsonDecoder : public RowDecoder {
     }
     if (!missing) return Append(*member, field, columns, &column);
     if (!field.has_default) return absl::InvalidArgumentError("no value and no default");
-    AppendDefault(field, columns, &column);
+    columns->AppendDefault(index, field);
     return absl::OkStatus();
-  }
-
-  static void AppendDefault(const Field& field, Columns* columns, Column* column) {
-    switch (field.type) {
-      case ValueType::kInt:
-        column->ints.push_back(std::get<int64_t>(field.default_value));
-        break;
-      case ValueType::kFloat:
-        column->floats.push_back(std::get<float>(field.default_value));
-        break;
-      case ValueType::kString:
-        column->strings.push_back(columns->Store(std::get<std::string>(field.default_value)));
-        break;
-    }
   }
 
   static absl::Status Append(const Json& value, const Field& field, Columns* columns,
