@@ -38,7 +38,7 @@ class OnePieceStream : public ChunkStream {
 std::shared_ptr<Chunk> ChunkPool::Take() {
   std::unique_ptr<Chunk> chunk;
   {
-    absl::MutexLock lock(&mutex_);
+    MutexLock lock(&mutex_);
     if (!free_.empty()) {
       chunk = std::move(free_.back());
       free_.pop_back();
@@ -53,7 +53,7 @@ void ChunkPool::Return(std::unique_ptr<Chunk> chunk) {
   if (chunk->bytes.capacity() > kMaxFreeChunkBytes) return;
   chunk->records.clear();
   chunk->offsets.clear();
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   if (free_.size() < kMaxFreeChunks) free_.push_back(std::move(chunk));
 }
 
@@ -119,7 +119,7 @@ uint64_t FileSource::Fingerprint() const {
 }
 
 absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> FileSource::OpenFile(int file) const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   const auto found = open_.find(file);
   if (found != open_.end()) return found->second;
   if (open_.size() >= kMaxOpenFiles) open_.erase(open_.begin());
@@ -164,7 +164,7 @@ absl::StatusOr<std::unique_ptr<ChunkStream>> FileSource::Stream(size_t chunk) co
 }
 
 absl::Status FileSource::CountBad(size_t chunk, uint64_t count, const absl::Status& why) const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   uint64_t& noted = bad_[chunk];
   noted = std::max(noted, count);
   uint64_t total = 0;
@@ -173,7 +173,7 @@ absl::Status FileSource::CountBad(size_t chunk, uint64_t count, const absl::Stat
 }
 
 uint64_t FileSource::bad_records() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   uint64_t total = 0;
   for (const auto& [unused, bad] : bad_) total += bad;
   return total;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 
+#include "muster/base/mutex.h"
 #include "muster/data/source.h"
 
 namespace muster::data {
@@ -25,7 +25,7 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
  private:
   void Return(std::unique_ptr<Chunk> chunk);
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::vector<std::unique_ptr<Chunk>> free_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -74,7 +74,7 @@ class FileSource : public RecordSource {
   std::vector<std::pair<std::string, uint64_t>> names_and_sizes_;
   uint64_t fingerprint_ = 0;
   const std::shared_ptr<ChunkPool> pool_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::map<int, std::shared_ptr<const io::RandomAccessFile>> open_ ABSL_GUARDED_BY(mutex_);
   mutable std::map<size_t, uint64_t> bad_ ABSL_GUARDED_BY(mutex_);  // by chunk
 };
