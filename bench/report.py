@@ -47,8 +47,13 @@ class Report:
     same: list[str] = field(default_factory=list)  # what shows that both computed the same thing
 
     def markdown(self, rounds: int) -> str:
-        head = ["", f"Muster, {self.unit}", f"{self.peer}", "Muster / peer", "goal", ""]
+        head = ["", f"Muster, {self.unit}", self.peer, "Muster / peer", "goal", ""]
         table = [head, ["---"] * len(head), *(row.cells() for row in self.rows)]
+        how = f"Median (range) of {rounds} rounds"
+        if self.peer:
+            how += ", both sides interleaved; ratios are taken round by round"
+        else:
+            table = [cells[:2] + cells[4:] for cells in table]
         lines = [
             f"# {self.title}",
             "",
@@ -56,7 +61,7 @@ class Report:
             "",
             *("| " + " | ".join(cells) + " |" for cells in table),
             "",
-            f"Median (range) of {rounds} interleaved rounds; ratios are taken round by round.",
+            f"{how}.",
             "",
             *(f"- {line}" for line in self.same),
             f"- Machine: {machine()}.",

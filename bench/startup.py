@@ -1,5 +1,6 @@
 """From exec to the first step on Titanic, and the memory of training from a 2 GB set."""
 
+import shutil
 from pathlib import Path
 
 from bench.context import Context
@@ -43,23 +44,20 @@ def start_times(context: Context) -> Series:
 
 def write_large_set(context: Context) -> tuple[Path, int]:
     """A set of SET_BYTES, and its size in bytes."""
-    folder = context.scratch / "large"
+    folder = context.fresh_folder("large")
     spec = context.root / "examples/clicks/clicks.yaml"
-    shards = sorted(folder.glob("part-*"))
-    if not shards:
-        sample = context.fresh_folder("large-csv")
-        rows = 100_000
-        run([context.muster, "sample", "clicks", "--rows", str(rows), "--out", sample / "a.csv"])
-        run([context.muster, "records", "from-csv", sample / "a.csv", "--spec", spec,
-             "--out", sample / "records", "--shards", "1"])  # fmt: skip
-        size = sum(file.stat().st_size for file in (sample / "records").glob("part-*"))
-        rows = int(rows * SET_BYTES / size * 1.02)
-        run([context.muster, "sample", "clicks", "--rows", str(rows), "--out", sample / "b.csv"])
-        run([context.muster, "records", "from-csv", sample / "b.csv", "--spec", spec,
-             "--out", folder, "--shards", "8"])  # fmt: skip
-        context.fresh_folder("large-csv")
-        shards = sorted(folder.glob("part-*"))
-    return folder, sum(file.stat().st_size for file in shards)
+
+    def write(rows: int, name: str, shards: int) -> int:
+        csv = folder / "clicks.csv"
+        run([context.muster, "sample", "clicks", "--rows", str(rows), "--out", csv])
+        run([context.muster, "records", "from-csv", csv, "--spec", spec, "--out", folder / name,
+             "--shards", str(shards)])  # fmt: skip
+        csv.unlink()
+        return sum(file.stat().st_size for file in (folder / name).glob("part-*"))
+
+    rows = 100_000
+    size = write(rows, "probe", 1)
+    return folder / "records", write(int(rows * SET_BYTES / size * 1.02), "records", 8)
 
 
 def measure(context: Context, name: str) -> Report:
@@ -75,6 +73,7 @@ def measure(context: Context, name: str) -> Report:
         peaks.append(done.max_rss_mib - model_mib)
         rates.append(done.events()["examples"] / done.cpu_seconds)
         print(f"  round {number + 1}/{context.rounds}: {done.max_rss_mib:.0f} MiB", flush=True)
+    shutil.rmtree(folder.parent)
     return Report(
         name=name,
         title="Starting up, and memory",
