@@ -57,8 +57,8 @@ void ChunkPool::Return(std::unique_ptr<Chunk> chunk) {
   if (free_.size() < kMaxFreeChunks) free_.push_back(std::move(chunk));
 }
 
-FileSource::FileSource(io::FileSystem& file_system, std::vector<File> files, const SourceSpec& spec,
-                       uint64_t max_bad_records)
+FileSource::FileSource(io::FileSystem& file_system, const std::vector<File>& files,
+                       const SourceSpec& spec, uint64_t max_bad_records)
     : file_system_(file_system),
       spec_(spec),
       max_bad_records_(max_bad_records),
@@ -73,7 +73,7 @@ FileSource::FileSource(io::FileSystem& file_system, std::vector<File> files, con
   const uint64_t begin = by_record ? share(shard.index) : 0;
   const uint64_t end = by_record ? share(shard.index + 1) : total;
   uint64_t first = 0;  // the file's first record among all
-  for (File& file : files) {
+  for (const File& file : files) {
     const uint64_t last = first + file.index.records();
     const uint64_t from = std::clamp(begin, first, last), to = std::clamp(end, first, last);
     paths_.push_back(file.path);

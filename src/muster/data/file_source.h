@@ -37,7 +37,7 @@ class FileSource : public RecordSource {
   };
 
   // `files`: all files of the source in order, with the index of those that this shard needs.
-  FileSource(io::FileSystem& file_system, std::vector<File> files, const SourceSpec& spec,
+  FileSource(io::FileSystem& file_system, const std::vector<File>& files, const SourceSpec& spec,
              uint64_t max_bad_records);
 
   const std::vector<std::string>& files() const override { return paths_; }
@@ -81,12 +81,10 @@ class FileSource : public RecordSource {
 
 // The members. OpenSource chooses.
 std::unique_ptr<RecordSource> NewTfRecordSource(io::FileSystem& file_system,
-                                                std::vector<FileSource::File> files,
+                                                const std::vector<FileSource::File>& files,
                                                 const SourceSpec& spec, uint64_t max_bad_records);
-absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(io::FileSystem& file_system,
-                                                            FileFormat format,
-                                                            std::vector<FileSource::File> files,
-                                                            const SourceSpec& spec,
-                                                            uint64_t max_bad_records);
+absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(
+    io::FileSystem& file_system, FileFormat format, const std::vector<FileSource::File>& files,
+    const SourceSpec& spec, uint64_t max_bad_records);
 
 }  // namespace muster::data

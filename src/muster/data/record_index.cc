@@ -51,7 +51,7 @@ absl::Status CheckIndex(const RecordIndex& index) {
 absl::StatusOr<RecordIndex> ScanTfRecords(std::shared_ptr<const io::RandomAccessFile> file,
                                           uint64_t file_size) {
   MUSTER_ASSIGN_OR_RETURN(const Compression compression, formats::DetectCompression(*file));
-  MUSTER_ASSIGN_OR_RETURN(auto reader, formats::TfRecordReader::Open(file, compression));
+  MUSTER_ASSIGN_OR_RETURN(auto reader, formats::TfRecordReader::Open(std::move(file), compression));
   RecordIndexBuilder builder(FileFormat::kTfRecord, compression);
   while (true) {
     const uint64_t offset = reader->offset();
@@ -69,7 +69,8 @@ absl::StatusOr<RecordIndex> ScanText(std::shared_ptr<const io::RandomAccessFile>
   char magic[2] = {};
   MUSTER_RETURN_IF_ERROR(file->Read(0, sizeof magic, magic).status());
   const bool gzip = magic[0] == '\x1f' && magic[1] == '\x8b';
-  MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(file, RowOptions(format, csv)));
+  MUSTER_ASSIGN_OR_RETURN(auto reader,
+                          formats::CsvRowReader::Open(std::move(file), RowOptions(format, csv)));
   RecordIndexBuilder builder(format, gzip ? Compression::kGzip : Compression::kNone, csv.delimiter);
   while (true) {
     std::string_view row;

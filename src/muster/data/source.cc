@@ -70,9 +70,9 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
     return absl::InvalidArgumentError(StrCat("no records in ", absl::StrJoin(paths, ", ")));
   }
   if (FormatOfName(paths[0]) == FileFormat::kTfRecord) {
-    return NewTfRecordSource(files, std::move(indexed), spec, max_bad_records);
+    return NewTfRecordSource(files, indexed, spec, max_bad_records);
   }
-  return NewTextSource(files, FormatOfName(paths[0]), std::move(indexed), spec, max_bad_records);
+  return NewTextSource(files, FormatOfName(paths[0]), indexed, spec, max_bad_records);
 }
 
 }  // namespace muster::data

@@ -59,9 +59,9 @@ class TextPieces : public ChunkStream {
 // Rows of text: CSV, or a JSON object a line.
 class TextSource : public FileSource {
  public:
-  TextSource(io::FileSystem& file_system, FileFormat format, std::vector<File> files,
+  TextSource(io::FileSystem& file_system, FileFormat format, const std::vector<File>& files,
              const SourceSpec& spec, uint64_t max_bad_records)
-      : FileSource(file_system, std::move(files), spec, max_bad_records),
+      : FileSource(file_system, files, spec, max_bad_records),
         format_(format),
         options_(RowOptions(format, spec.csv)) {}
 
@@ -142,13 +142,10 @@ class TextSource : public FileSource {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(io::FileSystem& file_system,
-                                                            FileFormat format,
-                                                            std::vector<FileSource::File> files,
-                                                            const SourceSpec& spec,
-                                                            uint64_t max_bad_records) {
-  auto source =
-      std::make_unique<TextSource>(file_system, format, std::move(files), spec, max_bad_records);
+absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(
+    io::FileSystem& file_system, FileFormat format, const std::vector<FileSource::File>& files,
+    const SourceSpec& spec, uint64_t max_bad_records) {
+  auto source = std::make_unique<TextSource>(file_system, format, files, spec, max_bad_records);
   MUSTER_RETURN_IF_ERROR(source->ReadHeaders());
   return source;
 }

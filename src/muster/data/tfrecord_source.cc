@@ -132,9 +132,9 @@ class TfRecordSource : public FileSource {
 }  // namespace
 
 std::unique_ptr<RecordSource> NewTfRecordSource(io::FileSystem& file_system,
-                                                std::vector<FileSource::File> files,
+                                                const std::vector<FileSource::File>& files,
                                                 const SourceSpec& spec, uint64_t max_bad_records) {
-  return std::make_unique<TfRecordSource>(file_system, std::move(files), spec, max_bad_records);
+  return std::make_unique<TfRecordSource>(file_system, files, spec, max_bad_records);
 }
 
 }  // namespace muster::data

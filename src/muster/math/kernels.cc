@@ -26,8 +26,8 @@ struct Supported {
 }  // namespace
 
 std::span<const Kernels* const> SupportedKernels() {
-  static const Supported supported;
-  return {supported.tables, supported.count};
+  static const Supported kSupported;
+  return {kSupported.tables, kSupported.count};
 }
 
 }  // namespace muster::math

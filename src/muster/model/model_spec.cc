@@ -165,7 +165,7 @@ absl::Status CheckModel(const ModelSpec& spec) {
   MUSTER_RETURN_IF_ERROR(features::Validate(spec.features));
   if (spec.linear) MUSTER_RETURN_IF_ERROR(CheckPart(spec, "linear", spec.linear->columns));
   if (spec.dnn) MUSTER_RETURN_IF_ERROR(CheckPart(spec, "dnn", spec.dnn->columns));
-  if (spec.features.label.words.size() != 0 && spec.features.label.words.size() != 2) {
+  if (!spec.features.label.words.empty() && spec.features.label.words.size() != 2) {
     return absl::InvalidArgumentError(StrCat("label.words: a binary head wants 2 words, this has ",
                                              spec.features.label.words.size()));
   }

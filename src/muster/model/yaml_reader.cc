@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "muster/base/nearest.h"
 
@@ -58,8 +59,8 @@ absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::s
     return absl::InvalidArgumentError(StrCat(name, ": nests deeper than ", kMaxDepth, " levels"));
   }
   try {
-    YAML::Node root = YAML::Load(std::string(text));
-    return YamlReader(std::move(document), std::move(root), "");
+    const YAML::Node root = YAML::Load(std::string(text));
+    return YamlReader(std::move(document), root, "");
   } catch (const YAML::Exception& error) {
     return absl::InvalidArgumentError(
         StrCat(name, ":", error.mark.line + 1, ": not YAML: ", error.msg));
@@ -194,7 +195,7 @@ std::vector<float> YamlReader::AsFloats() const {
 }
 
 std::string YamlReader::String(std::string_view key, std::string fallback) const {
-  return Has(key) ? At(key).AsString() : fallback;
+  return Has(key) ? At(key).AsString() : std::move(fallback);
 }
 
 int64_t YamlReader::Int(std::string_view key, int64_t fallback, int64_t low, int64_t high) const {

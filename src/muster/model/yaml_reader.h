@@ -63,8 +63,8 @@ class YamlReader {
     absl::Status status;
   };
 
-  YamlReader(std::shared_ptr<Document> document, YAML::Node node, std::string path)
-      : document_(std::move(document)), node_(std::move(node)), path_(std::move(path)) {}
+  YamlReader(std::shared_ptr<Document> document, const YAML::Node& node, std::string path)
+      : document_(std::move(document)), node_(node), path_(std::move(path)) {}
   std::string Scalar(std::string_view expected) const;
 
   std::shared_ptr<Document> document_;
