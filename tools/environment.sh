@@ -21,8 +21,8 @@ default_jobs() {
 build_preset() {
   local preset=$1
   shift
-  cmake --preset "$preset" >build-"$preset".log 2>&1 || { cat build-"$preset".log; return 1; }
-  rm -f build-"$preset".log
+  mkdir -p build
+  cmake --preset "$preset" >build/configure.log 2>&1 || { cat build/configure.log; return 1; }
   cmake --build --preset "$preset" -j "$JOBS" ${1:+--target "$@"}
 }
 
