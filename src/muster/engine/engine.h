@@ -86,7 +86,7 @@ class Engine {
   virtual std::span<const VariableSpec> variables() const = 0;
   virtual int logits_dimension() const = 0;
   // `weights` in the order of variables(). INVALID_ARGUMENT for labels that do not fit the head
-  // (naming the row); FAILED_PRECONDITION "loss is NaN at step N" before any gradient was given.
+  // (naming the row). When the loss is NaN or infinite it is returned and no gradient was given.
   virtual absl::StatusOr<StepResult> Step(std::span<const VariableView> weights,
                                           const features::FeatureBatch& batch,
                                           const StepContext& context, GradientSink& sink) = 0;

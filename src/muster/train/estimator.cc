@@ -6,6 +6,7 @@
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/formats/event.h"
 #include "muster/model/saved_model.h"
+#include "muster/train/checkpoint_saver.h"
 #include "muster/train/train_loop.h"
 
 namespace muster::train {
@@ -60,10 +61,24 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
   MUSTER_RETURN_IF_ERROR(PrepareFolder());
   MUSTER_ASSIGN_OR_RETURN(const auto variables,
                           Variables::Create(model_, config_.seed, /*with_slots=*/true));
-  TrainLoop loop(files_, clock_, config_, model_, *variables);
-  MUSTER_RETURN_IF_ERROR(loop.Restore());
   inference_.reset();
-  return loop.Run(spec, progress, stop);
+  formats::EventWriter events(files_, config_.model_dir, clock_);
+  Session session{.files = files_,
+                  .clock = clock_,
+                  .config = config_,
+                  .model = model_,
+                  .variables = *variables,
+                  .events = &events,
+                  .progress = progress};
+  MUSTER_RETURN_IF_ERROR(RestoreSession(session));
+  if (spec.max_steps > 0 && session.step >= spec.max_steps) {
+    progress.Note(
+        StrCat("Skipping training since max_steps has already saved: the model is at step ",
+               session.step, ", max_steps is ", spec.max_steps));
+    return TrainResult{
+        .first_step = session.step, .step = session.step, .checkpoint = session.checkpoint};
+  }
+  return TrainLoop(session, spec, TrainHooks(spec, config_)).Run(stop);
 }
 
 absl::StatusOr<int64_t> Estimator::LoadForInference() {

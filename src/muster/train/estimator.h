@@ -17,6 +17,7 @@
 #include "muster/io/file_system.h"
 #include "muster/metrics/binary.h"
 #include "muster/model/model.h"
+#include "muster/train/hook.h"
 #include "muster/train/input.h"
 #include "muster/train/progress.h"
 #include "muster/train/run_config.h"
@@ -28,6 +29,9 @@ struct TrainSpec {
   InputSpec input;
   int64_t max_steps = 0;    // global step to stop at; 0: when the data ends
   bool fresh_data = false;  // begin the data anew instead of at the checkpoint's position
+  std::vector<std::shared_ptr<Hook>> hooks =
+      {};  // shared, so that a caller can ask them afterwards
+  std::vector<std::shared_ptr<CheckpointListener>> saving_listeners = {};
 };
 
 struct TrainResult {
@@ -35,9 +39,10 @@ struct TrainResult {
   int64_t step = 0;
   uint64_t examples = 0;  // of this run
   double seconds = 0;
-  double loss = 0;         // mean over the examples of the last epoch that this run saw
-  std::string checkpoint;  // prefix; "" when nothing was to do
+  double loss = 0;              // mean over the examples of the last epoch that this run saw
+  std::string checkpoint = {};  // prefix; "" when nothing was to do
   bool interrupted = false;
+  std::string stop_reason = {};  // of the hook that ended the run; "" when none gave one
   uint64_t bad_records = 0;
 };
 

@@ -6,102 +6,14 @@
 #include <cmath>
 #include <cstring>
 
-#include "muster/base/random.h"
-#include "muster/io/memory_file_system.h"
+#include "muster/train/training_test_support.h"
 
 namespace muster::train {
 namespace {
 
 using testing::HasSubstr;
 
-constexpr std::string_view kSpec = R"(
-inputs: {id: int, x: float, color: string, y: int}
-label: y
-key: id
-columns:
-  x: {numeric: x}
-  color: {vocabulary: color, words: [red, green, blue]}
-  color_hash: {hash: color, buckets: 10}
-  e: {embedding: color_hash, dimension: 4}
-model:
-  type: wide_deep
-  linear: {columns: [color], optimizer: {ftrl: {learning_rate: 0.1}}}
-  dnn: {columns: [x, e], hidden_units: [8], dropout: 0.2, batch_norm: true}
-train: {batch_size: 16, epochs: 3, seed: 5}
-)";
-
-class EstimatorTest : public testing::Test {
- protected:
-  EstimatorTest() : files_(io::NewMemoryFileSystem()) { Write("train.csv", Csv(300)); }
-
-  void Write(const std::string& path, const std::string& text) {
-    ASSERT_TRUE(io::WriteFileAtomically(*files_, path, text).ok());
-  }
-
-  // Rows whose label follows x and color.
-  static std::string Csv(int rows) {
-    static constexpr const char* kColors[] = {"red", "green", "blue"};
-    RandomStream random(1, RandomPurpose::kSampleData, 0);
-    std::string csv = "id,x,color,y\n";
-    for (int i = 0; i < rows; ++i) {
-      const double x = random.Normal();
-      const uint64_t color = random.Below(3);
-      const double logit = 2 * x + (color == 0 ? 1.5 : -1);
-      const bool y = random.UniformDouble() < 1 / (1 + std::exp(-logit));
-      csv += StrCat(i, ",", x, ",", kColors[color], ",", y ? 1 : 0, "\n");
-    }
-    return csv;
-  }
-
-  std::unique_ptr<Estimator> NewEstimator(std::string_view yaml, const std::string& folder,
-                                          int threads = 1) {
-    auto spec = model::ParseModelSpec(*files_, yaml, "spec.yaml");
-    EXPECT_TRUE(spec.ok()) << spec.status();
-    RunConfig config;
-    config.model_dir = folder;
-    config.seed = spec->train.seed;
-    config.threads = threads;
-    auto estimator = Estimator::Create(*files_, clock_, *spec, config);
-    EXPECT_TRUE(estimator.ok()) << estimator.status();
-    return std::move(*estimator);
-  }
-
-  static TrainSpec Training(const std::string& data = "train.csv") {
-    TrainSpec spec;
-    spec.input.source.patterns = {data};
-    spec.input.reader.batch_size = 16;
-    spec.input.reader.shuffle = true;
-    spec.input.reader.seed = 5;
-    spec.input.reader.epochs = 3;
-    return spec;
-  }
-
-  absl::StatusOr<TrainResult> Train(const std::string& folder, const TrainSpec& spec,
-                                    std::string_view yaml = kSpec, int threads = 1) {
-    Progress progress(ProgressStyle::kNone, 2, clock_);
-    return NewEstimator(yaml, folder, threads)->Train(spec, progress, never_);
-  }
-
-  // All tensors of the newest checkpoint, as bytes.
-  std::map<std::string, std::string> Weights(const std::string& folder) {
-    const auto prefix = checkpoint::Latest(*files_, folder);
-    EXPECT_TRUE(prefix.ok()) << prefix.status();
-    const auto bundle = formats::BundleReader::Open(*files_, *prefix);
-    EXPECT_TRUE(bundle.ok()) << bundle.status();
-    std::map<std::string, std::string> weights;
-    for (const auto& [name, info] : (*bundle)->tensors()) {
-      if (info.type == formats::DataType::kString) continue;
-      std::string bytes(info.bytes, '\0');
-      EXPECT_TRUE((*bundle)->Read(name, {bytes.data(), bytes.size()}).ok()) << name;
-      weights[name] = bytes;
-    }
-    return weights;
-  }
-
-  std::unique_ptr<io::FileSystem> files_;
-  FakeClock clock_;
-  std::atomic<bool> never_{false};
-};
+class EstimatorTest : public TrainingTest {};
 
 TEST_F(EstimatorTest, LearnsWhatIsThere) {
   const auto result = Train("model", Training());
@@ -111,7 +23,7 @@ TEST_F(EstimatorTest, LearnsWhatIsThere) {
   EvalSpec eval;
   eval.input.source.patterns = {"train.csv"};
   Progress progress(ProgressStyle::kNone, 2, clock_);
-  const auto scores = NewEstimator(kSpec, "model")->Evaluate(eval, progress);
+  const auto scores = NewEstimator(kTestSpec, "model")->Evaluate(eval, progress);
   ASSERT_TRUE(scores.ok()) << scores.status();
   std::map<std::string, double> metrics(scores->metrics.begin(), scores->metrics.end());
   EXPECT_GT(metrics["auc"], 0.85);
@@ -141,8 +53,8 @@ TEST_F(EstimatorTest, ResumesToTheSameBytesFromAnyStep) {
 
 TEST_F(EstimatorTest, SameThreadsSameBytes) {
   for (const int threads : {2, 3}) {
-    ASSERT_TRUE(Train(StrCat("a", threads), Training(), kSpec, threads).ok());
-    ASSERT_TRUE(Train(StrCat("b", threads), Training(), kSpec, threads).ok());
+    ASSERT_TRUE(Train(StrCat("a", threads), Training(), kTestSpec, threads).ok());
+    ASSERT_TRUE(Train(StrCat("b", threads), Training(), kTestSpec, threads).ok());
     EXPECT_EQ(Weights(StrCat("a", threads)), Weights(StrCat("b", threads)));
   }
 }
@@ -150,7 +62,7 @@ TEST_F(EstimatorTest, SameThreadsSameBytes) {
 TEST_F(EstimatorTest, StopsOnRequestAndSaves) {
   const std::atomic<bool> stop{true};
   Progress progress(ProgressStyle::kNone, 2, clock_);
-  const auto result = NewEstimator(kSpec, "model")->Train(Training(), progress, stop);
+  const auto result = NewEstimator(kTestSpec, "model")->Train(Training(), progress, stop);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->interrupted);
   EXPECT_EQ(result->step, 0);
@@ -169,7 +81,7 @@ TEST_F(EstimatorTest, RefusesAnotherSpecAndOtherData) {
   TrainSpec first = Training();
   first.max_steps = 5;
   ASSERT_TRUE(Train("model", first).ok());
-  std::string other(kSpec);
+  std::string other(kTestSpec);
   other.replace(other.find("dimension: 4"), 12, "dimension: 8");
   const auto spec_differs = Train("model", Training(), other);
   EXPECT_TRUE(absl::IsFailedPrecondition(spec_differs.status()));
@@ -201,7 +113,7 @@ TEST_F(EstimatorTest, NamesABadLabelOrSkipsIt) {
 }
 
 TEST_F(EstimatorTest, NamesTheStepOfANanLoss) {
-  std::string wild(kSpec);
+  std::string wild(kTestSpec);
   wild.replace(wild.find("hidden_units: [8]"), 17,
                "hidden_units: [8], optimizer: {adagrad: {learning_rate: 1e30}}");
   const auto result = Train("model", Training(), wild);
@@ -220,7 +132,7 @@ TEST_F(EstimatorTest, PredictsInOrderWithKeysAndWithoutLabels) {
   std::vector<std::string> keys;
   std::vector<float> logits;
   Progress progress(ProgressStyle::kNone, 2, clock_);
-  const auto count = NewEstimator(kSpec, "model")
+  const auto count = NewEstimator(kTestSpec, "model")
                          ->Predict(
                              input,
                              [&](const InputBatch& batch, std::span<const float> values) {
@@ -251,7 +163,7 @@ TEST_F(EstimatorTest, PredictsTheSameFromJsonLines) {
       logits[file].insert(logits[file].end(), values.begin(), values.end());
       return absl::OkStatus();
     };
-    const auto count = NewEstimator(kSpec, "model")->Predict(input, take, progress);
+    const auto count = NewEstimator(kTestSpec, "model")->Predict(input, take, progress);
     ASSERT_TRUE(count.ok()) << count.status();
   }
   EXPECT_EQ(logits["rows.csv"].size(), 2u);

@@ -13,7 +13,9 @@ struct RunConfig {
   int64_t save_checkpoints_steps = 0;  // 0: by time only
   double save_checkpoints_secs = 600;
   int keep_checkpoint_max = 5;
-  int64_t save_summary_steps = 100;
+  int64_t save_summary_steps = 100;    // 0: no summaries
+  int64_t log_step_count_steps = 100;  // global_step/sec
+  bool nan_loss_is_failure = true;     // else such a loss ends the training without one
 };
 
 }  // namespace muster::train

@@ -1,8 +1,12 @@
 #include "muster/train/train_loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
-#include <vector>
+
+#include "muster/train/basic_hooks.h"
+#include "muster/train/checkpoint_saver.h"
+#include "muster/train/summary_hooks.h"
 
 namespace muster::train {
 namespace {
@@ -18,148 +22,139 @@ int64_t TotalSteps(const TrainSpec& spec, uint64_t records, int64_t first_step) 
   return total;
 }
 
+// Passes gradients on and records how long that took.
+class TracedSink : public engine::GradientSink {
+ public:
+  TracedSink(engine::GradientSink& sink, StepTrace* trace) : sink_(sink), trace_(trace) {}
+  void Dense(int variable, std::span<const float> gradient) override {
+    const TraceScope scope(trace_, "update");
+    sink_.Dense(variable, gradient);
+  }
+  void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override {
+    const TraceScope scope(trace_, "update");
+    sink_.Rows(variable, rows, gradient);
+  }
+  void Statistic(int variable, std::span<const float> value) override {
+    const TraceScope scope(trace_, "update");
+    sink_.Statistic(variable, value);
+  }
+
+ private:
+  engine::GradientSink& sink_;
+  StepTrace* const trace_;
+};
+
 }  // namespace
 
-TrainLoop::TrainLoop(io::FileSystem& files, const Clock& clock, const RunConfig& config,
-                     const model::Model& model, Variables& variables)
-    : files_(files),
-      clock_(clock),
-      config_(config),
-      model_(model),
-      variables_(variables),
-      sink_(model, variables),
-      saver_(files, config.model_dir, config.keep_checkpoint_max),
-      events_(files, config.model_dir, clock) {}
-
-absl::Status TrainLoop::Restore() {
-  const auto prefix = checkpoint::Latest(files_, config_.model_dir);
-  if (absl::IsNotFound(prefix.status())) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(prefix.status());
-  MUSTER_ASSIGN_OR_RETURN(const auto bundle, formats::BundleReader::Open(files_, *prefix));
-  MUSTER_RETURN_IF_ERROR(Annotate(checkpoint::Restore(*bundle, variables_.Tensors(true)),
-                                  StrCat("resuming from ", *prefix)));
-  MUSTER_ASSIGN_OR_RETURN(step_, checkpoint::GlobalStep(*bundle));
-  saved_step_ = step_;
-  prefix_ = *prefix;
-  if (bundle->tensors().contains(kPositionName)) {
-    MUSTER_ASSIGN_OR_RETURN(const auto text, bundle->ReadStrings(kPositionName));
-    if (text.size() != 1) {
-      return absl::DataLossError(StrCat(*prefix, ": ", kPositionName, " is not one text"));
-    }
-    MUSTER_ASSIGN_OR_RETURN(position_, data::ParsePosition(text[0]));
-  }
-  return absl::OkStatus();
+HookList TrainHooks(const TrainSpec& spec, const RunConfig& config) {
+  HookList hooks;
+  hooks.push_back(NewCheckpointSaver(config, spec.saving_listeners));
+  hooks.push_back(NewStepCounter(config.log_step_count_steps));
+  hooks.push_back(NewSummarySaver(config.save_summary_steps));
+  hooks.insert(hooks.end(), spec.hooks.begin(), spec.hooks.end());
+  if (spec.max_steps > 0) hooks.push_back(NewStopAtStep(spec.max_steps));
+  hooks.push_back(NewNanTensor(config.nan_loss_is_failure));
+  return hooks;
 }
 
-absl::StatusOr<TrainResult> TrainLoop::Run(const TrainSpec& spec, Progress& progress,
-                                           const std::atomic<bool>& stop) {
-  TrainResult result;
-  result.first_step = result.step = step_;
-  result.checkpoint = prefix_;
-  if (spec.max_steps > 0 && step_ >= spec.max_steps) {
-    progress.Note(StrCat("nothing to do: the model is at step ", step_, ", --steps asks for ",
-                         spec.max_steps));
-    return result;
-  }
-  const data::Position* start = position_.has_value() && !spec.fresh_data ? &*position_ : nullptr;
-  MUSTER_ASSIGN_OR_RETURN(const auto input, Input::Open(files_, model_, spec.input, start));
-  state_.first_step = state_.step = step_;
-  state_.total_steps = TotalSteps(spec, input->records(), step_);
-  state_.epochs = spec.input.reader.epochs;
-  last_save_nanos_ = summary_nanos_ = clock_.MonotonicNanos();
-  summary_step_ = step_;
+TrainLoop::TrainLoop(Session& session, const TrainSpec& spec, HookList hooks)
+    : session_(session),
+      spec_(spec),
+      hooks_(std::move(hooks)),
+      sink_(session.model, session.variables) {}
 
-  while (spec.max_steps == 0 || step_ < spec.max_steps) {
+absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
+  TrainResult result;
+  MUSTER_RETURN_IF_ERROR(Open());
+  while (!session_.stop_requested) {
     if (stop.load(std::memory_order_relaxed)) {
       result.interrupted = true;
       break;
     }
-    MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
-    if (batch == nullptr) break;
-    MUSTER_RETURN_IF_ERROR(Step(*batch));
-    MUSTER_RETURN_IF_ERROR(AfterStep(*batch));
-    progress.Update(state_);
+    MUSTER_ASSIGN_OR_RETURN(const bool more, RunStep());
+    if (!more) break;
   }
-  if (step_ > result.first_step) {
-    state_.loss = epoch_loss_.value();
-    progress.Update(state_, /*last=*/true);
-    MUSTER_RETURN_IF_ERROR(WriteSummary());
-  }
-  MUSTER_RETURN_IF_ERROR(Save());
-  MUSTER_RETURN_IF_ERROR(events_.Close());
-  result.step = step_;
+  MUSTER_RETURN_IF_ERROR(Finish());
+  result.first_step = session_.first_step;
+  result.step = session_.step;
   result.examples = state_.examples;
-  result.seconds = progress.seconds();
+  result.seconds = session_.progress.seconds();
   result.loss = epoch_loss_.value();
-  result.checkpoint = prefix_;
-  result.bad_records = position_.has_value() ? position_->bad_records : 0;
+  result.checkpoint = session_.checkpoint;
+  result.stop_reason = session_.stop_reason;
+  result.bad_records = session_.position.has_value() ? session_.position->bad_records : 0;
   return result;
 }
 
-absl::Status TrainLoop::Step(const InputBatch& batch) {
-  sink_.set_step(step_);
-  MUSTER_ASSIGN_OR_RETURN(
-      const engine::StepResult step,
-      model_.engine->Step(variables_.views(), batch.features,
-                          {.seed = config_.seed, .step = step_, .replica = 0}, sink_));
-  ++step_;
-  position_ = batch.position;
-  const double rows = batch.features.rows;
-  if (batch.epoch != loss_epoch_) {
-    epoch_loss_ = Mean();
-    loss_epoch_ = batch.epoch;
-  }
-  report_loss_.Add(step.loss, rows);
-  summary_loss_.Add(step.loss, rows);
-  epoch_loss_.Add(step.loss, rows);
-  state_.examples += static_cast<uint64_t>(batch.features.rows);
+absl::Status TrainLoop::Open() {
+  session_.first_step = session_.step;
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->Begin(session_));
+  const bool resume = session_.position.has_value() && !spec_.fresh_data;
+  MUSTER_ASSIGN_OR_RETURN(input_, Input::Open(session_.files, session_.model, spec_.input,
+                                              resume ? &*session_.position : nullptr));
+  state_.first_step = state_.step = session_.step;
+  state_.total_steps = TotalSteps(spec_, input_->records(), session_.step);
+  state_.epochs = spec_.input.reader.epochs;
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
   return absl::OkStatus();
 }
 
-absl::Status TrainLoop::AfterStep(const InputBatch& batch) {
-  state_.step = step_;
-  state_.epoch = batch.epoch + 1;
+absl::StatusOr<bool> TrainLoop::RunStep() {
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->BeforeRun(session_));
+  if (session_.stop_requested) return false;
+  const InputBatch* batch;
+  {
+    const TraceScope scope(session_.trace, "input wait");
+    MUSTER_ASSIGN_OR_RETURN(batch, input_->Next());
+  }
+  if (batch == nullptr) return false;
+  MUSTER_ASSIGN_OR_RETURN(const StepValues values, Step(*batch));
+  Report(values);
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterRun(session_, values));
+  return true;
+}
+
+absl::StatusOr<StepValues> TrainLoop::Step(const InputBatch& batch) {
+  sink_.set_step(session_.step);
+  TracedSink traced(sink_, session_.trace);
+  engine::GradientSink* sink = &sink_;
+  if (session_.trace != nullptr) sink = &traced;
+  const TraceScope scope(session_.trace, "forward-backward");
+  MUSTER_ASSIGN_OR_RETURN(
+      const engine::StepResult step,
+      session_.model.engine->Step(
+          session_.variables.views(), batch.features,
+          {.seed = session_.config.seed, .step = session_.step, .replica = 0}, *sink));
+  if (std::isfinite(step.loss)) ++session_.step;
+  session_.position = batch.position;
+  return StepValues{step.loss, step.data_loss, batch.features.rows, batch.epoch};
+}
+
+void TrainLoop::Report(const StepValues& values) {
+  const double rows = values.rows;
+  if (values.epoch != loss_epoch_) {
+    epoch_loss_ = Mean();
+    loss_epoch_ = values.epoch;
+  }
+  report_loss_.Add(values.loss, rows);
+  epoch_loss_.Add(values.loss, rows);
+  state_.examples += static_cast<uint64_t>(values.rows);
+  state_.step = session_.step;
+  state_.epoch = values.epoch + 1;
   state_.loss = report_loss_.value();
   state_.has_loss = true;
   // The mean that is shown forgets slowly: a thousand batches.
-  if (report_loss_.rows > 1000.0 * batch.features.rows) report_loss_ = Mean();
-  if (config_.save_summary_steps > 0 && step_ % config_.save_summary_steps == 0) {
-    MUSTER_RETURN_IF_ERROR(WriteSummary());
-  }
-  const bool by_steps =
-      config_.save_checkpoints_steps > 0 && step_ % config_.save_checkpoints_steps == 0;
-  const bool by_time = config_.save_checkpoints_secs > 0 && step_ % 16 == 0 &&
-                       static_cast<double>(clock_.MonotonicNanos() - last_save_nanos_) * 1e-9 >=
-                           config_.save_checkpoints_secs;
-  if (by_steps || by_time) return Save();
-  return absl::OkStatus();
+  if (report_loss_.rows > 1000.0 * rows) report_loss_ = Mean();
+  session_.progress.Update(state_);
 }
 
-absl::Status TrainLoop::Save() {
-  if (step_ == saved_step_) return absl::OkStatus();
-  const std::vector<checkpoint::Tensor> tensors = variables_.Tensors(true);
-  std::vector<std::pair<std::string, std::string>> strings;
-  if (position_.has_value()) {
-    strings.emplace_back(kPositionName, data::SerializePosition(*position_));
+absl::Status TrainLoop::Finish() {
+  if (session_.step > session_.first_step) {
+    state_.loss = epoch_loss_.value();
+    session_.progress.Update(state_, /*last=*/true);
   }
-  MUSTER_ASSIGN_OR_RETURN(prefix_, saver_.Save(step_, tensors, strings));
-  saved_step_ = step_;
-  last_save_nanos_ = clock_.MonotonicNanos();
-  return absl::OkStatus();
-}
-
-absl::Status TrainLoop::WriteSummary() {
-  if (step_ == summary_step_) return absl::OkStatus();
-  const int64_t now = clock_.MonotonicNanos();
-  const double seconds = std::max(static_cast<double>(now - summary_nanos_) * 1e-9, 1e-9);
-  MUSTER_RETURN_IF_ERROR(events_.WriteScalars(
-      step_, {{"loss", static_cast<float>(summary_loss_.value())},
-              {"global_step/sec", static_cast<float>((step_ - summary_step_) / seconds)},
-              {"examples/sec", static_cast<float>(summary_loss_.rows / seconds)}}));
-  summary_loss_ = Mean();
-  summary_step_ = step_;
-  summary_nanos_ = now;
-  return absl::OkStatus();
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->End(session_));
+  return session_.events->Close();
 }
 
 }  // namespace muster::train

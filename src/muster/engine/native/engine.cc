@@ -281,12 +281,7 @@ absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weig
   Prepare(weights, batch, true);
   crew_.Run(train_);
   const StepResult result = Result();
-  if (!std::isfinite(result.loss)) {
-    return absl::FailedPreconditionError(
-        StrCat("loss is ", std::isnan(result.loss) ? "NaN" : "infinite", " at step ",
-               context.step + 1, ": the model has diverged; lower the learning rate, or look for ",
-               "values in the data that are not finite or far too large"));
-  }
+  if (!std::isfinite(result.loss)) return result;
   if (workers_.size() > 1) {
     for (auto layer = graph_.layers.rbegin(); layer != graph_.layers.rend(); ++layer) {
       (*layer)->Emit(step_, sink);

@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(NativeEngineErrorsTest, NanLossIsReportedBeforeAnyGradient) {
+TEST(NativeEngineErrorsTest, NanLossComesWithoutAnyGradient) {
   for (const int threads : {1, 3}) {
     const auto engine = NewWideAndDeep(threads);
     TestWeights weights(*engine);
@@ -24,8 +24,8 @@ TEST(NativeEngineErrorsTest, NanLossIsReportedBeforeAnyGradient) {
     batch.dense[0].values[5] = NAN;
     RecordingSink sink(*engine);
     const auto result = engine->Step(weights.views(), batch, {.step = 41}, sink);
-    EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(std::string(result.status().message()), HasSubstr("loss is NaN at step 42"));
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_TRUE(std::isnan(result->loss));
     EXPECT_THAT(sink.order, IsEmpty());
 
     // The engine is none the worse.
@@ -34,7 +34,7 @@ TEST(NativeEngineErrorsTest, NanLossIsReportedBeforeAnyGradient) {
   }
 }
 
-TEST(NativeEngineErrorsTest, InfiniteLossIsReportedToo) {
+TEST(NativeEngineErrorsTest, SoDoesAnInfiniteLoss) {
   class InfiniteHead final : public Head {
     int logits_dimension() const override { return 1; }
     absl::Status CheckLabels(std::span<const float>) const override { return absl::OkStatus(); }
@@ -49,8 +49,8 @@ TEST(NativeEngineErrorsTest, InfiniteLossIsReportedToo) {
   TestWeights weights(*engine);
   RecordingSink sink(*engine);
   const auto result = engine->Step(weights.views(), IdBatch({1}), {.step = 6}, sink);
-  EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(result.status().message()), HasSubstr("loss is infinite at step 7"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(std::isinf(result->loss));
   EXPECT_THAT(sink.order, IsEmpty());
 }
 

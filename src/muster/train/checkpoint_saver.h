@@ -1,0 +1,24 @@
+// CheckpointSaver: the hook that saves weights, slots, step and data position.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "muster/train/hook.h"
+
+namespace muster::train {
+
+// The name under which a checkpoint carries the data position.
+constexpr const char* kPositionName = "muster/position";
+
+// Saves at the start unless the newest checkpoint is of that step, every save_checkpoints_steps or
+// save_checkpoints_secs, and at the end if the step changed; then calls the listeners in order, of
+// which each that returns true asks to stop.
+std::unique_ptr<Hook> NewCheckpointSaver(
+    const RunConfig& config, std::vector<std::shared_ptr<CheckpointListener>> listeners);
+
+// Fills weights, slots and step of `session` from the newest checkpoint of its model_dir and notes
+// it as saved; OK and untouched when there is none.
+absl::Status RestoreSession(Session& session);
+
+}  // namespace muster::train

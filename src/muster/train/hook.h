@@ -1,0 +1,99 @@
+// Hook: what happens around the steps of a training or an evaluation, under the contract of
+// tf.estimator's SessionRunHook.
+//
+//   Begin               once, before weights are there; session.step is the checkpoint's
+//   AfterCreateSession  weights, slots and position stand; again after each recovery
+//   BeforeRun           before a batch is read
+//   AfterRun            after its step; session.step counts it
+//   End                 once, when the data, the steps or a stop request ended the loop
+//
+// When the data ends, AfterRun is skipped for the BeforeRun that found no batch, and End is called.
+// On any error (of a hook, the input, the engine) nothing more is called, End neither.
+//
+// All calls come on the thread of the loop, in the order of the hooks. A hook costs a virtual call
+// before and after each step: what is dear belongs behind `if (session.step % n == 0)`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "muster/base/clock.h"
+#include "muster/base/status.h"
+#include "muster/data/reader.h"
+#include "muster/formats/event.h"
+#include "muster/io/file_system.h"
+#include "muster/model/model.h"
+#include "muster/train/progress.h"
+#include "muster/train/run_config.h"
+#include "muster/train/step_trace.h"
+#include "muster/train/variables.h"
+
+namespace muster::train {
+
+enum class ModeKeys { kTrain, kEval, kPredict };
+
+// What hooks see and share. The loop owns it and writes all but what is said below; everything it
+// refers to lives from Begin to End.
+struct Session {
+  ModeKeys mode = ModeKeys::kTrain;
+  io::FileSystem& files;
+  const Clock& clock;
+  const RunConfig& config;
+  const model::Model& model;
+  Variables& variables;          // a hook may read; in AfterCreateSession also write (warm start)
+  formats::EventWriter* events;  // of MODEL_DIR; null in evaluation
+  Progress& progress;            // for Note()
+  int64_t first_step = 0;        // the global step at which this run began
+  int64_t step = 0;              // the global step: steps whose gradients are in the weights
+  int64_t saved_step = -1;       // of the newest checkpoint; CheckpointSaver writes it
+  std::string checkpoint = {};   // its prefix; CheckpointSaver writes it
+  std::optional<data::Position> position =
+      {};  // behind the last batch trained on, where input has one
+  // Not null: the loop records the parts of the next step into it (Profiler).
+  StepTrace* trace = nullptr;
+
+  // The loop ends after the hooks of this step. The first reason is kept; "" gives none.
+  void RequestStop(const std::string& reason) {
+    if (!stop_requested) stop_reason = reason;
+    stop_requested = true;
+  }
+  bool stop_requested = false;
+  std::string stop_reason = {};
+};
+
+// One step's outcome.
+struct StepValues {
+  // With regularisation: what is minimised. Not finite: no gradient was given, session.step did not
+  // move, and NanTensor decides; without it the batch is passed over.
+  double loss = 0;
+  double data_loss = 0;
+  int rows = 0;
+  int64_t epoch = 0;  // of the batch, counted from 0
+};
+
+// One owner thread.
+class Hook {
+ public:
+  virtual ~Hook() = default;
+  virtual absl::Status Begin(Session&) { return absl::OkStatus(); }
+  virtual absl::Status AfterCreateSession(Session&) { return absl::OkStatus(); }
+  virtual absl::Status BeforeRun(Session&) { return absl::OkStatus(); }
+  virtual absl::Status AfterRun(Session&, const StepValues&) { return absl::OkStatus(); }
+  virtual absl::Status End(Session&) { return absl::OkStatus(); }
+};
+
+// What happens around the checkpoints of a training (tf.estimator's CheckpointSaverListener).
+// Called by the CheckpointSaver, in its thread; `step` is the checkpoint's.
+class CheckpointListener {
+ public:
+  virtual ~CheckpointListener() = default;
+  virtual absl::Status Begin(Session&) { return absl::OkStatus(); }
+  virtual absl::Status BeforeSave(Session&, int64_t /*step*/) { return absl::OkStatus(); }
+  // The checkpoint is on disk. True: stop training.
+  virtual absl::StatusOr<bool> AfterSave(Session&, int64_t /*step*/) { return false; }
+  // After the last checkpoint.
+  virtual absl::Status End(Session&, int64_t /*step*/) { return absl::OkStatus(); }
+};
+
+}  // namespace muster::train
