@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -79,6 +80,25 @@ struct Forward {
   double loss_sum = 0;  // sum over rows (weighted) when the batch has labels
 };
 
+// A layer as a person looks at it (TensorBoard's graph).
+struct LayerInfo {
+  std::string name;  // "dnn/hiddenlayer_0/Dense"; '/' groups, as in the names of variables
+  std::string op;    // "Dense", "EmbeddingBag", "Concat", ...
+  // What it reads: earlier layers, FeatureBatch::dense and id_lists, variables().
+  std::vector<int> layers = {}, dense = {}, id_lists = {}, variables = {};
+  std::vector<std::pair<std::string, std::string>> attributes = {};  // such as activation: relu
+  int width = 0;                                                     // it gives rows x width
+};
+
+// What a layer gave in a step: rows x width, row i at values + i * ld. Not owned.
+struct Activations {
+  std::string name;
+  const float* values = nullptr;
+  int rows = 0;
+  int width = 0;
+  int64_t ld = 0;
+};
+
 // One owner thread (Step and Predict use inner threads of their own).
 class Engine {
  public:
@@ -93,6 +113,12 @@ class Engine {
   // Inference: dropout off, BatchNorm with its moving statistics. Replaces *out.
   virtual absl::Status Predict(std::span<const VariableView> weights,
                                const features::FeatureBatch& batch, Forward* out) = 0;
+
+  // For people to look at; an engine need not have them. The layers, each after those it reads, the
+  // last gives the logits:
+  virtual std::span<const LayerInfo> layers() const { return {}; }
+  // and what the layers that the model watches gave in the last Step or Predict, until the next.
+  virtual std::vector<Activations> activations() const { return {}; }
 };
 
 }  // namespace muster::engine

@@ -74,7 +74,8 @@ Node BuildInputs(const ModelSpec& spec, int group, Request* request, GraphBuilde
   for (const std::string& name : spec.dnn->columns) {
     const ColumnSpec& column = *spec.features.Find(name);
     if (column.kind != ColumnKind::kEmbedding) {
-      parts.push_back(graph->DenseInput(request->Dense(name), Width(spec.features, column)));
+      parts.push_back(graph->DenseInput(request->Dense(name), Width(spec.features, column),
+                                        "dnn/input_from_feature_columns/input_layer/" + name));
       continue;
     }
     engine::native::EmbeddingOptions options;
@@ -114,11 +115,14 @@ Node BuildDnn(const ModelSpec& spec, int group, Request* request, GraphBuilder* 
           node,
           {.name = StrCat(options.name, "/batchnorm_", i), .momentum = 0.999, .group = group});
     }
+    graph->Watch(node, options.name);
   }
   options.name = "dnn/logits";
   options.units = 1;
   options.activation = Activation::kNone;
-  return graph->Dense(node, options);
+  node = graph->Dense(node, options);
+  graph->Watch(node, options.name);
+  return node;
 }
 
 }  // namespace
@@ -136,6 +140,7 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec, int threads) {
   if (spec.linear) {
     const Node linear =
         BuildLinear(spec, static_cast<int>(model.optimizer_specs.size()), &request, &graph);
+    graph.Watch(linear, "linear");
     model.optimizer_specs.push_back(spec.linear->optimizer);
     logits = spec.dnn ? graph.Add(logits, linear) : linear;
   }

@@ -20,6 +20,8 @@ class NativeEngine final : public Engine {
                                   GradientSink& sink) override;
   absl::Status Predict(std::span<const VariableView> weights, const features::FeatureBatch& batch,
                        Forward* out) override;
+  std::span<const LayerInfo> layers() const override { return graph_.infos; }
+  std::vector<Activations> activations() const override;
 
  private:
   // An id list and, in this step, the smallest table that it indexes.
@@ -52,6 +54,7 @@ class NativeEngine final : public Engine {
   std::vector<Worker> workers_;
   std::vector<DistinctRows> distinct_;  // by id list
   native::Step step_;
+  int rows_ = 0;  // of the last batch
   double scale_ = 1;
   GradientSink* sink_ = nullptr;
   const std::function<void(int)> train_, predict_;
@@ -175,6 +178,7 @@ void NativeEngine::Prepare(std::span<const VariableView> weights,
   step_.batch = &batch;
   step_.training = training;
   step_.distinct = distinct_;
+  rows_ = batch.rows;
   for (const auto& storage : graph_.storages) {
     const auto floats = static_cast<size_t>(batch.rows) * static_cast<size_t>(storage->ld);
     storage->values = storage->value_memory.Reserve(floats);
@@ -303,6 +307,15 @@ absl::Status NativeEngine::Predict(std::span<const VariableView> weights,
   out->loss_sum = 0;
   for (const Worker& worker : workers_) out->loss_sum += worker.loss_sum;
   return absl::OkStatus();
+}
+
+std::vector<Activations> NativeEngine::activations() const {
+  std::vector<Activations> all;
+  if (rows_ == 0) return all;
+  for (const auto& [name, tensor] : graph_.watched) {
+    all.push_back({name, tensor->value(0), rows_, tensor->width, tensor->ld()});
+  }
+  return all;
 }
 
 }  // namespace

@@ -256,6 +256,44 @@ TEST(NativeEngineTest, PredictGivesLogitsAndLoss) {
   }
 }
 
+TEST(NativeEngineTest, WatchedNodesCanBeSeenAfterAStep) {
+  for (const int threads : {1, 2}) {
+    GraphBuilder graph;
+    const Node x = graph.Concat({graph.DenseInput(0, 1), graph.DenseInput(1, 1)});
+    const Node h = graph.Dense(x, {.name = "h", .units = 3, .activation = Activation::kRelu});
+    const Node logits = graph.Dense(h, {.name = "d", .units = 1});
+    graph.Watch(h, "hidden");
+    graph.Watch(logits, "d");
+    const auto engine =
+        std::move(graph).Finish(logits, NewBinaryHead(), {.threads = threads}).value();
+    EXPECT_THAT(engine->activations(), IsEmpty());  // before the first step
+    TestWeights weights(*engine);
+    weights["h/kernel"] = {1, 2, -1, 10, 20, -10};
+    weights["h/bias"] = {0, -50, 0};
+    weights["d/kernel"] = {1, 1, 1};
+    weights["d/bias"] = {0.5f};
+    features::FeatureBatch batch;
+    batch.rows = 2;
+    batch.dense = {{1, {1, 2}}, {1, {3, 4}}};
+    batch.labels = {0, 1};
+    RecordingSink sink(*engine);
+    ASSERT_TRUE(engine->Step(weights.views(), batch, {}, sink).ok());
+    const auto seen = engine->activations();
+    ASSERT_EQ(seen.size(), 2u);
+    EXPECT_EQ(seen[0].name, "hidden");
+    ASSERT_EQ(seen[0].rows, 2);
+    ASSERT_EQ(seen[0].width, 3);
+    const auto row = [](const Activations& of, int i) {
+      return std::vector<float>(of.values + i * of.ld, of.values + i * of.ld + of.width);
+    };
+    EXPECT_THAT(row(seen[0], 0), ElementsAre(31, 12, 0));
+    EXPECT_THAT(row(seen[0], 1), ElementsAre(42, 34, 0));
+    EXPECT_EQ(seen[1].name, "d");
+    EXPECT_THAT(row(seen[1], 0), ElementsAre(43.5f));
+    EXPECT_THAT(row(seen[1], 1), ElementsAre(76.5f));
+  }
+}
+
 // A table may be a block of rows, as from a parameter server.
 TEST(NativeEngineTest, TablesMayBeBlocks) {
   const auto engine = NewLinear();

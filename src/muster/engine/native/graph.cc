@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
 
+#include "muster/engine/native/layer_name.h"
 #include "muster/engine/native/native_graph.h"
 
 namespace muster::engine::native {
@@ -70,7 +71,12 @@ struct GraphBuilder::State {
     return tensor;
   }
 
-  Node LastNode() const { return static_cast<Node>(nodes.size()) - 1; }
+  // The last node, whose layer this is: infos[i] is the layer that gives node i.
+  Node LastNode(LayerInfo info) {
+    info.width = nodes.back().tensor->width;
+    graph.infos.push_back(std::move(info));
+    return static_cast<Node>(nodes.size()) - 1;
+  }
 
   int NewVariable(const std::string& name, VariableKind kind, std::vector<int64_t> shape,
                   Initializer initializer, int group, double momentum = 0) {
@@ -115,12 +121,12 @@ GraphBuilder::GraphBuilder() : state_(std::make_unique<State>()) {}
 GraphBuilder::~GraphBuilder() = default;
 GraphBuilder::GraphBuilder(GraphBuilder&&) noexcept = default;
 
-Node GraphBuilder::DenseInput(int dense, int width) {
-  const std::string name = StrCat("DenseInput ", dense);
-  if (!state_->UseDense(dense, width, name)) return -1;
-  Tensor* const output = state_->NewTensor(width, false, name);
+Node GraphBuilder::DenseInput(int dense, int width, const std::string& name) {
+  const std::string made_by = StrCat("DenseInput ", dense);
+  if (!state_->UseDense(dense, width, made_by)) return -1;
+  Tensor* const output = state_->NewTensor(width, false, made_by);
   state_->graph.layers.push_back(NewDenseInputLayer(dense, output));
-  return state_->LastNode();
+  return state_->LastNode({.name = name, .op = "DenseInput", .dense = {dense}});
 }
 
 Node GraphBuilder::EmbeddingBag(const EmbeddingOptions& options) {
@@ -130,7 +136,11 @@ Node GraphBuilder::EmbeddingBag(const EmbeddingOptions& options) {
   Tensor* const output = state_->NewTensor(options.dimension, true, options.name);
   auto& layers = state_->graph.layers;
   layers.push_back(NewEmbeddingLayer(options, variable, static_cast<int>(layers.size()), output));
-  return state_->LastNode();
+  return state_->LastNode({.name = NameInFolderOf(options.name, "EmbeddingBag"),
+                           .op = "EmbeddingBag",
+                           .id_lists = {options.id_list},
+                           .variables = {variable},
+                           .attributes = {{"combiner", NameOf(options.combiner)}}});
 }
 
 Node GraphBuilder::Concat(const std::vector<Node>& parts) {
@@ -171,7 +181,8 @@ Node GraphBuilder::Concat(const std::vector<Node>& parts) {
     }
     column += part->width;
   }
-  return state_->LastNode();
+  return state_->LastNode(
+      {.name = NameAbove(state_->graph.infos, parts, "Concat"), .op = "Concat", .layers = parts});
 }
 
 Node GraphBuilder::Dense(Node input, const DenseOptions& options) {
@@ -192,7 +203,13 @@ Node GraphBuilder::Dense(Node input, const DenseOptions& options) {
   Tensor* const output = state_->NewTensor(options.units, true, options.name);
   state_->nodes.back().is_dense_relu = options.activation == Activation::kRelu;
   state_->graph.layers.push_back(NewDenseLayer(facts->tensor, output, options, kernel, bias));
-  return state_->LastNode();
+  LayerInfo info{.name = LayerName(options.name, "Dense"),
+                 .op = "Dense",
+                 .layers = {input},
+                 .variables = {kernel},
+                 .attributes = {{"activation", NameOf(options.activation)}}};
+  if (bias >= 0) info.variables.push_back(bias);
+  return state_->LastNode(std::move(info));
 }
 
 Node GraphBuilder::Linear(const LinearOptions& options) {
@@ -200,12 +217,15 @@ Node GraphBuilder::Linear(const LinearOptions& options) {
     state_->Fail("Linear: no tables, no columns and no bias");
   }
   LinearVariables variables;
+  LayerInfo info{.name = LayerName(options.name, "Linear"), .op = "Linear"};
   for (const auto& table : options.tables) {
+    info.id_lists.push_back(table.id_list);
     variables.tables.push_back(
         state_->NewTable(table.name, table.id_list, table.rows, 1, {}, options.group));
   }
   for (const auto& dense : options.dense) {
     state_->UseDense(dense.dense, dense.width, dense.name);
+    info.dense.push_back(dense.dense);
     variables.dense.push_back(
         state_->NewVariable(dense.name, VariableKind::kDense, {dense.width, 1}, {}, options.group));
   }
@@ -214,8 +234,11 @@ Node GraphBuilder::Linear(const LinearOptions& options) {
         state_->NewVariable(options.bias_name, VariableKind::kDense, {1}, {}, options.group);
   }
   Tensor* const output = state_->NewTensor(1, true, "Linear");
+  info.variables = variables.tables;
+  info.variables.insert(info.variables.end(), variables.dense.begin(), variables.dense.end());
+  if (variables.bias >= 0) info.variables.push_back(variables.bias);
   state_->graph.layers.push_back(NewLinearLayer(options, std::move(variables), output));
-  return state_->LastNode();
+  return state_->LastNode(std::move(info));
 }
 
 Node GraphBuilder::BatchNorm(Node input, const BatchNormOptions& options) {
@@ -238,7 +261,11 @@ Node GraphBuilder::BatchNorm(Node input, const BatchNormOptions& options) {
   variables.moving_variance = variable("moving_variance", VariableKind::kState, 1);
   Tensor* const output = state_->NewTensor(width, true, options.name);
   state_->graph.layers.push_back(NewBatchNormLayer(facts->tensor, output, options, variables));
-  return state_->LastNode();
+  return state_->LastNode({.name = LayerName(options.name, "BatchNorm"),
+                           .op = "BatchNorm",
+                           .layers = {input},
+                           .variables = {variables.gamma, variables.beta, variables.moving_mean,
+                                         variables.moving_variance}});
 }
 
 Node GraphBuilder::Dropout(Node input, double rate) {
@@ -252,7 +279,10 @@ Node GraphBuilder::Dropout(Node input, double rate) {
   Tensor* const output = state_->NewTensor(from->width, from->needs_gradient(), "Dropout");
   auto& layers = state_->graph.layers;
   layers.push_back(NewDropoutLayer(from, output, rate, static_cast<int>(layers.size())));
-  return state_->LastNode();
+  return state_->LastNode({.name = NameBeside(state_->graph.infos, input, "Dropout"),
+                           .op = "Dropout",
+                           .layers = {input},
+                           .attributes = {{"rate", StrCat(rate)}}});
 }
 
 Node GraphBuilder::Activate(Node input, Activation activation) {
@@ -261,7 +291,10 @@ Node GraphBuilder::Activate(Node input, Activation activation) {
   const Tensor* const from = facts->tensor;
   Tensor* const output = state_->NewTensor(from->width, from->needs_gradient(), "Activate");
   state_->graph.layers.push_back(NewActivationLayer(from, output, activation));
-  return state_->LastNode();
+  return state_->LastNode({.name = NameBeside(state_->graph.infos, input, "Activation"),
+                           .op = "Activation",
+                           .layers = {input},
+                           .attributes = {{"activation", NameOf(activation)}}});
 }
 
 Node GraphBuilder::Add(Node a, Node b) {
@@ -276,7 +309,13 @@ Node GraphBuilder::Add(Node a, Node b) {
   const bool needs_gradient = left->tensor->needs_gradient() || right->tensor->needs_gradient();
   Tensor* const output = state_->NewTensor(left->tensor->width, needs_gradient, "Add");
   state_->graph.layers.push_back(NewAddLayer(left->tensor, right->tensor, output));
-  return state_->LastNode();
+  return state_->LastNode(
+      {.name = NameAbove(state_->graph.infos, {a, b}, "Add"), .op = "Add", .layers = {a, b}});
+}
+
+void GraphBuilder::Watch(Node node, const std::string& name) {
+  if (node < 0 || std::cmp_greater_equal(node, state_->nodes.size())) return;  // has failed already
+  state_->graph.watched.push_back({name, state_->nodes[static_cast<size_t>(node)].tensor});
 }
 
 void GraphBuilder::State::CheckFinish(Node logits, const Head* head, const EngineOptions& options) {

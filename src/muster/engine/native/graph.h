@@ -67,6 +67,7 @@ struct LinearOptions {
   std::vector<DenseWeights> dense = {};
   std::string bias_name = {};  // the variable [1]; "" for none
   int group = 0;
+  std::string name = "linear/linear_model";  // of the layer
 };
 
 struct BatchNormOptions {
@@ -88,7 +89,8 @@ class GraphBuilder {
   ~GraphBuilder();
   GraphBuilder(GraphBuilder&&) noexcept;
 
-  Node DenseInput(int dense, int width);  // of FeatureBatch::dense
+  // Of FeatureBatch::dense; `name` is the layer's.
+  Node DenseInput(int dense, int width, const std::string& name = "DenseInput");
   Node EmbeddingBag(const EmbeddingOptions& options);
   Node Concat(const std::vector<Node>& parts);
   Node Dense(Node input, const DenseOptions& options);
@@ -97,6 +99,8 @@ class GraphBuilder {
   Node Dropout(Node input, double rate);  // scaled by 1 / (1 - rate) in training
   Node Activate(Node input, Activation activation);
   Node Add(Node a, Node b);
+  // Engine::activations() tells what `node` gave, under this name.
+  void Watch(Node node, const std::string& name);
 
   // Errors of composition (a node used twice where that has no gradient rule, unequal widths, a
   // variable name given twice, no units) are collected and returned here: INVALID_ARGUMENT.

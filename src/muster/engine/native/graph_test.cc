@@ -54,6 +54,45 @@ TEST(GraphBuilderTest, VariablesInTheOrderOfTheCalls) {
   EXPECT_EQ((*engine)->logits_dimension(), 1);
 }
 
+TEST(GraphBuilderTest, TellsItsLayers) {
+  GraphBuilder graph;
+  const Node age = graph.DenseInput(3, 2, "in/age");
+  const Node bag = graph.EmbeddingBag({.name = "in/city/table",
+                                       .id_list = 1,
+                                       .rows = 10,
+                                       .dimension = 4,
+                                       .combiner = features::Combiner::kSqrtN});
+  Node x = graph.Concat({age, bag});
+  x = graph.Dense(x, {.name = "h", .units = 5, .activation = Activation::kRelu});
+  x = graph.Dropout(x, 0.25);
+  const Node deep = graph.Dense(x, {.name = "out", .units = 1, .bias = false});
+  const Node wide = graph.Linear(
+      {.tables = {{"t", 1, 10}}, .dense = {{"w", 3, 2}}, .bias_name = "b", .name = "wide"});
+  const auto engine = std::move(graph).Finish(graph.Add(deep, wide), NewBinaryHead());
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  std::vector<std::string> names;
+  for (const LayerInfo& layer : (*engine)->layers()) names.push_back(layer.name);
+  EXPECT_THAT(names, ElementsAre("in/age", "in/city/EmbeddingBag", "in/Concat", "h/Dense",
+                                 "h/Dropout", "out/Dense", "wide/Linear", "Add"));
+  const auto layers = (*engine)->layers();
+  EXPECT_EQ(layers[0].op, "DenseInput");
+  EXPECT_THAT(layers[0].dense, ElementsAre(3));
+  EXPECT_THAT(layers[1].id_lists, ElementsAre(1));
+  EXPECT_THAT(layers[1].variables, ElementsAre(0));
+  EXPECT_THAT(layers[1].attributes, ElementsAre(std::pair("combiner", "sqrtn")));
+  EXPECT_THAT(layers[2].layers, ElementsAre(0, 1));
+  EXPECT_EQ(layers[2].width, 6);
+  EXPECT_THAT(layers[3].layers, ElementsAre(2));
+  EXPECT_THAT(layers[3].variables, ElementsAre(1, 2));
+  EXPECT_THAT(layers[3].attributes, ElementsAre(std::pair("activation", "relu")));
+  EXPECT_THAT(layers[4].attributes, ElementsAre(std::pair("rate", "0.25")));
+  EXPECT_THAT(layers[5].variables, ElementsAre(3));
+  EXPECT_THAT(layers[6].variables, ElementsAre(4, 5, 6));
+  EXPECT_THAT(layers[6].id_lists, ElementsAre(1));
+  EXPECT_THAT(layers[6].dense, ElementsAre(3));
+  EXPECT_THAT(layers[7].layers, ElementsAre(5, 6));
+}
+
 TEST(GraphBuilderTest, ErrorsNameWhatIsWrong) {
   {
     GraphBuilder graph;

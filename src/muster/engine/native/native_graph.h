@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "muster/engine/native/layer.h"
@@ -19,12 +20,19 @@ struct NativeGraph {
     int width = 0;
   };
 
+  struct WatchedTensor {
+    std::string name;
+    const Tensor* tensor = nullptr;
+  };
+
   std::vector<VariableSpec> variables;
   std::vector<std::unique_ptr<Storage>> storages;
   std::vector<std::unique_ptr<Tensor>> tensors;
   std::vector<std::unique_ptr<Layer>> layers;  // a layer reads what earlier ones write
   std::vector<TableUse> table_uses;
   std::vector<DenseUse> dense_uses;
+  std::vector<LayerInfo> infos;  // by node
+  std::vector<WatchedTensor> watched;
   const Tensor* logits = nullptr;  // its storage has ld == width
 };
 

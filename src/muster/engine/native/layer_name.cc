@@ -1,0 +1,69 @@
+#include "muster/engine/native/layer_name.h"
+
+#include "muster/base/strings.h"
+
+namespace muster::engine::native {
+namespace {
+
+// "a/b" of "a/b/c"; "" of "c".
+std::string FolderOf(const std::string& name) {
+  const size_t slash = name.rfind('/');
+  return slash == std::string::npos ? "" : name.substr(0, slash);
+}
+
+const std::string& NameOfNode(const std::vector<LayerInfo>& infos, Node node) {
+  return infos[static_cast<size_t>(node)].name;
+}
+
+}  // namespace
+
+std::string LayerName(const std::string& folder, const std::string& op) {
+  return folder.empty() ? op : StrCat(folder, "/", op);
+}
+
+std::string NameInFolderOf(const std::string& name, const std::string& op) {
+  return LayerName(FolderOf(name), op);
+}
+
+std::string NameBeside(const std::vector<LayerInfo>& infos, Node node, const std::string& op) {
+  return NameInFolderOf(NameOfNode(infos, node), op);
+}
+
+std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Node>& parts,
+                      const std::string& op) {
+  std::string folder = FolderOf(NameOfNode(infos, parts.front()));
+  for (const Node part : parts) {
+    while (!folder.empty() && !NameOfNode(infos, part).starts_with(folder + "/")) {
+      folder = FolderOf(folder);
+    }
+  }
+  return LayerName(folder, op);
+}
+
+std::string NameOf(Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      return "none";
+    case Activation::kRelu:
+      return "relu";
+    case Activation::kTanh:
+      return "tanh";
+    case Activation::kSigmoid:
+      return "sigmoid";
+  }
+  return "";
+}
+
+std::string NameOf(features::Combiner combiner) {
+  switch (combiner) {
+    case features::Combiner::kSum:
+      return "sum";
+    case features::Combiner::kMean:
+      return "mean";
+    case features::Combiner::kSqrtN:
+      return "sqrtn";
+  }
+  return "";
+}
+
+}  // namespace muster::engine::native

@@ -1,0 +1,25 @@
+// Names of layers (LayerInfo::name) and of what they do, as TensorBoard's graph shows them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/engine/engine.h"
+#include "muster/engine/native/graph.h"
+
+namespace muster::engine::native {
+
+// "FOLDER/OP"; "OP" when `folder` is empty.
+std::string LayerName(const std::string& folder, const std::string& op);
+// In the folder that the thing of this name lies in: "a/OP" for "a/table".
+std::string NameInFolderOf(const std::string& name, const std::string& op);
+// In the folder of the layer that gives `node`, infos[node].
+std::string NameBeside(const std::vector<LayerInfo>& infos, Node node, const std::string& op);
+// In the deepest folder that holds all of `parts`, which are not none.
+std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Node>& parts,
+                      const std::string& op);
+
+std::string NameOf(Activation activation);        // "relu"
+std::string NameOf(features::Combiner combiner);  // "mean"
+
+}  // namespace muster::engine::native
