@@ -11,6 +11,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/base/status.h"
+#include "muster/formats/summary.h"
 #include "muster/io/file_system.h"
 
 namespace muster::formats {
@@ -27,11 +28,15 @@ class EventWriter {
   ~EventWriter();
   // simple_value summaries, all at one step.
   absl::Status WriteScalars(int64_t step, const std::vector<Scalar>& scalars);
+  absl::Status WriteSummary(int64_t step, const Summary& summary);
+  // An encoded GraphDef; a run shows its last.
+  absl::Status WriteGraph(std::string_view graph_def);
   absl::Status Flush();
   absl::Status Close();
 
  private:
   absl::Status Open();
+  absl::Status Write(const std::string& event);
 
   struct File;
   io::FileSystem& files_;

@@ -10,9 +10,16 @@ enum class EventField : protozero::pbf_tag_type {
   kWallTime = 1,
   kStep = 2,
   kFileVersion = 3,
+  kGraphDef = 4,
   kSummary = 5,
 };
 enum class SummaryField : protozero::pbf_tag_type { kValue = 1 };
-enum class SummaryValueField : protozero::pbf_tag_type { kTag = 1, kSimpleValue = 2 };
+enum class SummaryValueField : protozero::pbf_tag_type {
+  kTag = 1,
+  kSimpleValue = 2,
+  kHistogram = 5,
+  kTensor = 8,
+  kMetadata = 9,
+};
 
 }  // namespace muster::formats

@@ -64,6 +64,30 @@ TEST(EventWriterTest, ScalarsComeBack) {
   EXPECT_TRUE(std::isnan((*events)[2].value));
 }
 
+TEST(EventWriterTest, OtherSummariesAndAGraphStandBetweenScalars) {
+  const auto files = io::NewMemoryFileSystem();
+  FakeClock clock(1.5);
+  EventWriter writer(*files, "logs", clock);
+  Summary summary;
+  summary.AddText("spec", "text");
+  summary.AddScalar("loss", 0.5f);
+  summary.AddHistogram("kernel", {.count = 1, .limits = {0}, .buckets = {1}});
+  ASSERT_TRUE(writer.WriteSummary(4, summary).ok());
+  ASSERT_TRUE(writer.WriteGraph("a graph").ok());
+  ASSERT_TRUE(writer.WriteScalars(5, {{"loss", 0.25f}}).ok());
+  ASSERT_TRUE(writer.Close().ok());
+  const std::string path = OnlyEventFile(*files, "logs");
+  const auto events = ReadScalarEvents(*files, path);
+  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_EQ(events->size(), 2u);
+  EXPECT_EQ((*events)[0].step, 4);
+  EXPECT_EQ((*events)[0].value, 0.5f);
+  EXPECT_EQ((*events)[1].step, 5);
+  const std::string wall_time("\x09\0\0\0\0\0\0\xf8\x3f", 9);
+  EXPECT_NE(io::ReadFile(*files, path)->find(wall_time + "\x22\x07" + "a graph"),
+            std::string::npos);
+}
+
 TEST(EventWriterTest, NoEventNoFileAndNoNameTwice) {
   const auto files = io::NewMemoryFileSystem();
   FakeClock clock;

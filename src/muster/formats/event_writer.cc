@@ -39,17 +39,20 @@ std::string VersionEvent(double wall_time) {
   return bytes;
 }
 
-std::string ScalarsEvent(double wall_time, int64_t step, const std::vector<Scalar>& scalars) {
+std::string SummaryEvent(double wall_time, int64_t step, const Summary& summary) {
   std::string bytes;
   protozero::pbf_builder<EventField> event(bytes);
   event.add_double(EventField::kWallTime, wall_time);
   event.add_int64(EventField::kStep, step);
-  protozero::pbf_builder<SummaryField> summary(event, EventField::kSummary);
-  for (const auto& [tag, number] : scalars) {
-    protozero::pbf_builder<SummaryValueField> value(summary, SummaryField::kValue);
-    value.add_string(SummaryValueField::kTag, tag);
-    value.add_float(SummaryValueField::kSimpleValue, number);
-  }
+  event.add_message(EventField::kSummary, summary.bytes());
+  return bytes;
+}
+
+std::string GraphEvent(double wall_time, std::string_view graph_def) {
+  std::string bytes;
+  protozero::pbf_builder<EventField> event(bytes);
+  event.add_double(EventField::kWallTime, wall_time);
+  event.add_bytes(EventField::kGraphDef, graph_def.data(), graph_def.size());
   return bytes;
 }
 
@@ -80,12 +83,26 @@ absl::Status EventWriter::Open() {
   return file_->records->Write(VersionEvent(now));
 }
 
-absl::Status EventWriter::WriteScalars(int64_t step, const std::vector<Scalar>& scalars) {
+absl::Status EventWriter::Write(const std::string& event) {
   MUSTER_RETURN_IF_ERROR(failure_);
   if (!file_) failure_ = Open();
   MUSTER_RETURN_IF_ERROR(failure_);
-  failure_ = file_->records->Write(ScalarsEvent(clock_.WallSeconds(), step, scalars));
+  failure_ = file_->records->Write(event);
   return failure_;
+}
+
+absl::Status EventWriter::WriteScalars(int64_t step, const std::vector<Scalar>& scalars) {
+  Summary summary;
+  for (const auto& [tag, value] : scalars) summary.AddScalar(tag, value);
+  return WriteSummary(step, summary);
+}
+
+absl::Status EventWriter::WriteSummary(int64_t step, const Summary& summary) {
+  return Write(SummaryEvent(clock_.WallSeconds(), step, summary));
+}
+
+absl::Status EventWriter::WriteGraph(std::string_view graph_def) {
+  return Write(GraphEvent(clock_.WallSeconds(), graph_def));
 }
 
 absl::Status EventWriter::Flush() { return file_ ? file_->file->Flush() : absl::OkStatus(); }

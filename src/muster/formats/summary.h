@@ -1,0 +1,42 @@
+// Summary: what one event shows at one step, in the forms that TensorBoard reads (docs/formats/
+// event.md): scalars, histograms, texts, and what its hparams page is made of (hparams.h).
+// Source: tensorflow/core/framework/summary.proto; tensorboard/plugins/text/metadata.py.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::formats {
+
+// HistogramProto: `count` numbers, buckets[i] of which are in [limits[i-1], limits[i]); the first
+// bucket begins at `min`, the last ends with `max`, which is its limit.
+struct Histogram {
+  double min = 0, max = 0;
+  double count = 0;
+  double sum = 0, sum_of_squares = 0;
+  std::vector<double> limits;
+  std::vector<double> buckets;
+};
+
+// Values under their tags, encoded as they are added. A '/' in a tag groups on the page. Tags are
+// UTF-8: TensorBoard does not read an event that has another one.
+class Summary {
+ public:
+  void AddScalar(std::string_view tag, float value);
+  void AddHistogram(std::string_view tag, const Histogram& histogram);
+  void AddText(std::string_view tag, std::string_view markdown);
+  // An empty tensor whose metadata says `content` to the plugin.
+  void AddMetadata(std::string_view tag, std::string_view plugin, std::string_view content);
+
+  bool empty() const { return bytes_.empty(); }
+  const std::string& bytes() const { return bytes_; }  // the encoded tensorflow.Summary
+
+ private:
+  std::string bytes_;
+};
+
+// Markdown that shows `text` as it is.
+std::string CodeBlock(std::string_view text);
+
+}  // namespace muster::formats
