@@ -9,6 +9,12 @@ if [[ "${1:-}" == --jobs ]]; then
   jobs=$2
   shift 2
 fi
+for tool in clang++-14 clang-tidy-14; do
+  if ! command -v "$tool" >/dev/null; then
+    echo "lint.sh: $tool is missing: apt-get install clang-14 clang-tidy-14" >&2
+    exit 1
+  fi
+done
 cmake --preset lint >/dev/null
 python3 - "${1:-}" <<'PYTHON' >build/lint/sources
 import json, sys
