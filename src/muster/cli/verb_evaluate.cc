@@ -44,7 +44,7 @@ void AddEvaluate(CLI::App& app) {
       "Example:\n"
       "  muster evaluate --model-dir model --data 'data/test/part-*'");
   AddTrainedModelFlags(*verb, &flags->run);
-  AddDataFlags(*verb, "--data", "CSV or TFRecord files or globs", &flags->data);
+  AddDataFlags(*verb, "--data", "CSV, TFRecord or JSON lines: files, globs, or -", &flags->data);
   verb->add_option("--steps", flags->eval.steps, "Batches at most (default: all)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--name", flags->eval.name, "Events go to eval_NAME instead of eval");

@@ -90,7 +90,7 @@ void AddPredict(CLI::App& app) {
       "Example:\n"
       "  muster predict --model-dir model --data test.csv --out predictions.csv");
   AddTrainedModelFlags(*verb, &flags->run);
-  AddDataFlags(*verb, "--data", "CSV, TFRecord or JSON lines: files or globs", &flags->data);
+  AddDataFlags(*verb, "--data", "CSV, TFRecord or JSON lines: files, globs, or -", &flags->data);
   verb->add_option("--out", flags->out, "FILE.csv, FILE.jsonl, FILE.tfrecord, or - for stdout")
       ->required()
       ->type_name("FILE");

@@ -123,7 +123,7 @@ void AddTrain(CLI::App& app) {
       "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' \\\n"
       "      --eval 'data/test/part-*' --model-dir model");
   verb->add_option("spec", flags->spec, "Model file (docs/spec.md)")->required()->type_name("SPEC");
-  AddDataFlags(*verb, "--train", "Training data: files or globs", &flags->data);
+  AddDataFlags(*verb, "--train", "Training data: files, globs, or - for batches", &flags->data);
   verb->add_option("--eval", flags->eval.patterns, "Evaluate on these when training is done")
       ->type_name("GLOB");
   verb->add_option("--model-dir", flags->run.model_dir, "Folder of checkpoints and events")

@@ -89,11 +89,16 @@ void Columns::AddRow() {
     Column& column = columns_[list];
     column.offsets.push_back(static_cast<uint32_t>(ValueCount(column, types_[list])));
   }
-  ++rows_;
+  AddRows(1);
+}
+
+void Columns::AddRows(int rows) {
+  rows_ += rows;
 #ifndef NDEBUG
   for (size_t i = 0; i < columns_.size(); ++i) {
-    assert(!columns_[i].offsets.empty() ||
-           ValueCount(columns_[i], types_[i]) == static_cast<size_t>(rows_));
+    assert(columns_[i].offsets.empty()
+               ? ValueCount(columns_[i], types_[i]) == static_cast<size_t>(rows_)
+               : columns_[i].offsets.size() == static_cast<size_t>(rows_) + 1);
   }
 #endif
 }

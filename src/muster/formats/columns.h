@@ -35,6 +35,9 @@ class Columns {
   // then AddRow(), which also ends the lists.
   Column& mutable_column(int i) { return columns_[i]; }
   void AddRow();
+  // For decoders of whole columns: `rows` values were appended to each scalar column, and as many
+  // offsets to each list column.
+  void AddRows(int rows);
   // Appends the default of field `i`, which is `field` and has one.
   void AppendDefault(int i, const Field& field);
   // Undoes appends since the last AddRow(): a bad row leaves nothing behind.

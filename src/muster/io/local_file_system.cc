@@ -81,6 +81,37 @@ class LocalRandomAccessFile : public RandomAccessFile {
   Descriptor fd_;
 };
 
+// A pipe or a socket: what was read is gone.
+class StandardInput : public RandomAccessFile {
+ public:
+  explicit StandardInput(std::string path) : path_(std::move(path)) {}
+
+  absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
+    if (offset != offset_) {
+      return absl::FailedPreconditionError(StrCat(
+          "read ", path_, " at ", offset, ": a pipe is read once and in order; give a file"));
+    }
+    size_t done = 0;
+    while (done < size) {
+      const ssize_t got = read(STDIN_FILENO, buffer + done, size - done);
+      if (got == 0) break;
+      if (got < 0) {
+        if (errno == EINTR) continue;
+        const int error = errno;
+        return LocalStatus(error, "read", path_);
+      }
+      done += static_cast<size_t>(got);
+    }
+    offset_ += done;
+    return done;
+  }
+  const std::string& path() const override { return path_; }
+
+ private:
+  std::string path_;
+  mutable uint64_t offset_ = 0;
+};
+
 class LocalWritableFile : public WritableFile {
  public:
   LocalWritableFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {
@@ -161,6 +192,7 @@ class LocalWritableFile : public WritableFile {
 class LocalFileSystem : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenForRead(const std::string& path) override {
+    if (path == kStandardInput) return std::make_unique<StandardInput>(path);
     // O_NONBLOCK: opening a pipe must not wait for its writer.
     Descriptor fd(OpenRetrying(path, O_RDONLY | O_NONBLOCK));
     if (fd.get() < 0) return LocalStatus(errno, "open", path);

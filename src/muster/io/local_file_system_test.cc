@@ -57,6 +57,28 @@ TEST_F(LocalFileSystemTest, APipeIsRefusedWithoutWaitingForItsWriter) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(path));
 }
 
+TEST_F(LocalFileSystemTest, StandardInputIsReadOnceAndInOrder) {
+  const int saved = dup(STDIN_FILENO);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+  ASSERT_EQ(write(ends[1], "abcdef", 6), 6);
+  close(ends[1]);
+
+  const auto file = files_->OpenForRead(std::string(kStandardInput)).value();
+  char buffer[8];
+  EXPECT_EQ(file->Read(0, 4, buffer).value(), 4u);
+  EXPECT_EQ(std::string(buffer, 4), "abcd");
+  const absl::Status again = file->Read(0, 4, buffer).status();
+  EXPECT_EQ(again.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(file->Read(4, 4, buffer).value(), 2u);
+  EXPECT_EQ(file->Read(6, 4, buffer).value(), 0u);
+
+  dup2(saved, STDIN_FILENO);
+  close(saved);
+  close(ends[0]);
+}
+
 TEST_F(LocalFileSystemTest, AnUnwritableFolderIsPermissionDenied) {
   constexpr uid_t kNobody = 65534;
   ASSERT_EQ(chmod(root_.c_str(), 0555), 0);

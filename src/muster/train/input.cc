@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/data/batch_stream_reader.h"
+
 namespace muster::train {
 namespace {
 
@@ -21,25 +23,32 @@ int FirstBadBinaryLabel(std::span<const float> labels) {
 
 class Input::Producer {
  public:
+  // `source` is null for a stream of batches.
   static absl::StatusOr<std::unique_ptr<Producer>> Create(
-      std::shared_ptr<const data::RecordSource> source, const model::Model& model,
-      const InputSpec& spec, const data::Position* start) {
+      io::FileSystem& files, std::shared_ptr<const data::RecordSource> source,
+      const model::Model& model, const InputSpec& spec, const data::Position* start) {
     std::unique_ptr<Producer> producer(new Producer(model, spec));
     MUSTER_ASSIGN_OR_RETURN(producer->transform_,
                             features::FeatureTransform::Create(producer->used_, model.request));
-    MUSTER_ASSIGN_OR_RETURN(
-        producer->reader_,
-        data::BatchReader::Create(std::move(source), producer->used_.schema, spec.reader, start));
+    const formats::Schema& schema = producer->used_.schema;
+    if (source == nullptr) {
+      MUSTER_ASSIGN_OR_RETURN(producer->reader_,
+                              data::OpenBatchStream(files, spec.source, schema, spec.reader));
+    } else {
+      MUSTER_ASSIGN_OR_RETURN(
+          producer->reader_,
+          data::BatchReader::Create(std::move(source), schema, spec.reader, start));
+    }
     return producer;
   }
 
   absl::StatusOr<bool> Produce(Group* group) {
     group->count = 0;
-    for (int rows = 0; rows < kRowsPerGroup; rows += spec_.reader.batch_size) {
+    for (int rows = 0; rows < kRowsPerGroup;) {
       if (group->count == group->batches.size()) group->batches.emplace_back();
       MUSTER_ASSIGN_OR_RETURN(const bool more, Fill(&group->batches[group->count]));
       if (!more) break;
-      ++group->count;
+      rows += group->batches[group->count++].features.rows;
     }
     return group->count > 0;
   }
@@ -115,10 +124,12 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Open(io::FileSystem& files, const 
                                                    const InputSpec& spec,
                                                    const data::Position* start) {
   std::unique_ptr<Input> input(new Input);
-  MUSTER_ASSIGN_OR_RETURN(auto source,
-                          data::OpenSource(files, spec.source, spec.reader.max_bad_records));
-  input->source_ = std::move(source);
-  MUSTER_ASSIGN_OR_RETURN(input->producer_, Producer::Create(input->source_, model, spec, start));
+  if (!data::IsBatchStream(spec.source)) {
+    MUSTER_ASSIGN_OR_RETURN(input->source_,
+                            data::OpenSource(files, spec.source, spec.reader.max_bad_records));
+  }
+  MUSTER_ASSIGN_OR_RETURN(input->producer_,
+                          Producer::Create(files, input->source_, model, spec, start));
   input->prefetch_ = std::make_unique<data::Prefetch<Group>>(
       [producer = input->producer_.get()](Group* group) { return producer->Produce(group); },
       kGroupsAhead);

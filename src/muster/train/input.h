@@ -1,5 +1,7 @@
 // Input: files to feature batches, read ahead on a thread of its own: source -> shuffle -> decode
-// -> feature columns. Every batch carries the position behind it.
+// -> feature columns. Every batch carries the position behind it. A stream of batches
+// (data/batch_stream_reader.h) takes the place of files: then batch size, order and the end are its
+// writer's, and each Open reads it from its start.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +46,8 @@ class Input {
   // and value; up to max_bad_records rows that do not fit are left out instead.
   absl::StatusOr<const InputBatch*> Next();
 
-  uint64_t records() const { return source_->records(); }
-  const std::vector<std::string>& files() const { return source_->files(); }
+  // Of one epoch; 0 for a stream, where nobody knows.
+  uint64_t records() const { return source_ ? source_->records() : 0; }
 
  private:
   class Producer;
@@ -57,7 +59,7 @@ class Input {
 
   Input() = default;
 
-  std::shared_ptr<const data::RecordSource> source_;
+  std::shared_ptr<const data::RecordSource> source_;  // null for a stream
   std::unique_ptr<Producer> producer_;
   std::unique_ptr<data::Prefetch<Group>> prefetch_;  // uses producer_: ends before it
   Group group_;
