@@ -31,7 +31,14 @@ struct GemmCall {
   bool relu = false;            // then max(., 0)
   const float* mask = nullptr;  // [m,n]: then 0 where mask <= 0
   int64_t ldmask = 0;
+  // A and B rounded to bfloat16 (to nearest even), sums and the rest in float: where that is
+  // faster, which depends on m, n and k only. Needs SupportsBf16(); a_row or a_col must be 1.
+  // Numbers below 2^-126 count as 0.
+  bool bf16 = false;
 };
+
+// Whether this machine has the instructions: AMX with bfloat16.
+bool SupportsBf16();
 
 // `workspace` holds packed blocks: one for each thread, it grows to the largest call.
 void Gemm(const GemmCall& call, AlignedBuffer& workspace);

@@ -1,6 +1,7 @@
 #include "muster/math/gemm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -18,8 +19,19 @@ struct Shape {
   int m, n, k;
 };
 
+// To the nearest bfloat16, ties to even.
+float RoundedToBf16(float x) {
+  auto bits = std::bit_cast<uint32_t>(x);
+  bits += 0x7fff + (bits >> 16 & 1);
+  return std::bit_cast<float>(bits & 0xffff0000);
+}
+
 class GemmTest : public testing::TestWithParam<const Kernels*> {
  protected:
+  virtual void Multiply(const GemmCall& call) { Gemm(*GetParam(), call, workspace_); }
+  // What the operands are rounded to.
+  virtual float Rounded(float x) const { return x; }
+
   std::vector<float> Random(int64_t n) {
     std::vector<float> x(static_cast<size_t>(n));
     for (float& v : x) v = static_cast<float>(random_.Normal());
@@ -41,24 +53,22 @@ class GemmTest : public testing::TestWithParam<const Kernels*> {
     const auto bias = Random(shape.n), mask = Random(int64_t{shape.m} * ldc);
     const auto before = Random(int64_t{shape.m} * ldc + 7);
     auto c = before;
-    Gemm(*GetParam(),
-         {.m = shape.m,
-          .n = shape.n,
-          .k = shape.k,
-          .a = a.data(),
-          .a_row = a_transposed ? 1 : lda,
-          .a_col = a_transposed ? lda : 1,
-          .b = b.data(),
-          .ldb = ldb,
-          .b_transposed = b_transposed,
-          .c = c.data(),
-          .ldc = ldc,
-          .accumulate = accumulate,
-          .bias = with_bias ? bias.data() : nullptr,
-          .relu = relu,
-          .mask = with_mask ? mask.data() : nullptr,
-          .ldmask = ldc},
-         workspace_);
+    Multiply({.m = shape.m,
+              .n = shape.n,
+              .k = shape.k,
+              .a = a.data(),
+              .a_row = a_transposed ? 1 : lda,
+              .a_col = a_transposed ? lda : 1,
+              .b = b.data(),
+              .ldb = ldb,
+              .b_transposed = b_transposed,
+              .c = c.data(),
+              .ldc = ldc,
+              .accumulate = accumulate,
+              .bias = with_bias ? bias.data() : nullptr,
+              .relu = relu,
+              .mask = with_mask ? mask.data() : nullptr,
+              .ldmask = ldc});
     for (int i = 0; i < shape.m; ++i) {
       for (int j = 0; j < ldc; ++j) {
         const auto at = static_cast<size_t>(i) * ldc + j;
@@ -68,8 +78,8 @@ class GemmTest : public testing::TestWithParam<const Kernels*> {
         }
         double sum = accumulate ? before[at] : 0;
         for (int p = 0; p < shape.k; ++p) {
-          sum += double{a[static_cast<size_t>(a_transposed ? p * lda + i : i * lda + p)]} *
-                 b[static_cast<size_t>(b_transposed ? j * ldb + p : p * ldb + j)];
+          sum += double{Rounded(a[static_cast<size_t>(a_transposed ? p * lda + i : i * lda + p)])} *
+                 Rounded(b[static_cast<size_t>(b_transposed ? j * ldb + p : p * ldb + j)]);
         }
         if (with_bias) sum += bias[static_cast<size_t>(j)];
         if (relu) sum = std::max(sum, 0.0);
@@ -116,6 +126,62 @@ TEST_P(GemmTest, NoTermsGiveTheBiasOnly) {
        {.m = 2, .n = 3, .k = 0, .a_row = 1, .ldb = 3, .c = c.data(), .ldc = 3, .bias = bias.data()},
        workspace_);
   EXPECT_THAT(c, ElementsAreArray({1, -2, 3, 1, -2, 3}));
+}
+
+// The tiles of the processor, where it has them.
+class Bf16GemmTest : public GemmTest {
+ protected:
+  void SetUp() override {
+    if (!SupportsBf16()) GTEST_SKIP() << "this processor has no AMX with bfloat16";
+  }
+  void Multiply(const GemmCall& call) override {
+    const TileKernels& tiles = *ActiveTileKernels();
+    tiles.gemm(call, workspace_.Reserve(tiles.gemm_workspace(call)));
+  }
+  float Rounded(float x) const override { return RoundedToBf16(x); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Isa, Bf16GemmTest, testing::Values(SupportedKernels().front()),
+                         [](const auto&) { return "amx"; });
+
+TEST_P(Bf16GemmTest, AllVariants) {
+  for (unsigned variant = 0; variant < 64; ++variant) {
+    for (int i = 0; i < 6; ++i) Check({1 + Below(80), 1 + Below(80), 1 + Below(80)}, variant);
+    Check({1, 1, 1}, variant);
+    Check({32, 32, 32}, variant);
+    Check({33, 65, 31}, variant);
+  }
+}
+
+TEST_P(Bf16GemmTest, LargeShapesAreBlocked) {
+  for (unsigned variant = 0; variant < 8; ++variant) {
+    Check({300, 70, 130}, variant | 56);
+    Check({40, 100, 2100}, variant | 16);
+  }
+}
+
+// What Gemm() does with the flag: small products stay in float, large ones are rounded.
+TEST(Gemm, RoundsOnlyWhereItPays) {
+  if (!SupportsBf16()) GTEST_SKIP() << "this processor has no AMX with bfloat16";
+  AlignedBuffer workspace;
+  for (const int n : {8, 512}) {
+    const std::vector<float> a(static_cast<size_t>(n) * n, 1.001f);
+    std::vector<float> c(a.size());
+    Gemm({.m = n,
+          .n = n,
+          .k = n,
+          .a = a.data(),
+          .a_row = n,
+          .b = a.data(),
+          .ldb = n,
+          .c = c.data(),
+          .ldc = n,
+          .bf16 = true},
+         workspace);
+    const float factor = n == 8 ? 1.001f : 1.0f;
+    EXPECT_NEAR(c.front(), factor * factor * static_cast<float>(n), 1e-3);
+    EXPECT_EQ(c.front(), c.back());
+  }
 }
 
 // The same row of A gives the same bits wherever it stands and however many rows there are.

@@ -10,6 +10,7 @@ const Kernels& BaselineKernels();
 #if defined(__x86_64__)
 const Kernels& Avx2Kernels();
 const Kernels& Avx512Kernels();
+const TileKernels& AmxKernels();
 #endif
 
 }  // namespace muster::math

@@ -65,12 +65,28 @@ struct Kernels {
   void (*column_sums)(const float* x, int rows, int cols, int64_t ld, bool accumulate, float* sums);
 };
 
-// What this processor can run, best first; never empty.
+// What this processor can run, best first; never empty. The environment variable
+// MUSTER_INSTRUCTIONS (baseline, avx2, avx512 or amx), read once, names the best that may be used:
+// to have the same numbers as on an older processor, and for tests.
 std::span<const Kernels* const> SupportedKernels();
 
 inline const Kernels& ActiveKernels() {
   static const Kernels& active = *SupportedKernels().front();
   return active;
 }
+
+// Products in bfloat16, on the tiles of newer processors.
+struct TileKernels {
+  const char* name;                                // "amx"
+  size_t (*gemm_workspace)(const GemmCall& call);  // floats
+  void (*gemm)(const GemmCall& call, float* workspace);
+};
+
+// Null where the processor or the kernel has no tiles, or MUSTER_INSTRUCTIONS does not name them.
+const TileKernels* ActiveTileKernels();
+
+// INVALID_ARGUMENT material: a value of MUSTER_INSTRUCTIONS that names no instruction set (it
+// counts as none given), or null.
+const char* UnknownInstructions();
 
 }  // namespace muster::math

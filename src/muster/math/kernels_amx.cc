@@ -1,0 +1,269 @@
+// Products in bfloat16 on AMX tiles: what gemm.h promises of GemmCall::bf16.
+//
+// A tile is 16 rows of 64 bytes. Both operands are rounded and packed into tiles that lie one
+// behind the other along k: of A 16 rows x 32 k; of B 16 pairs of k x 16 columns, the two of a pair
+// side by side (the layout of TDPBF16PS). Four tiles of C, 32 x 32 floats, stay in registers over a
+// block of k. Method: Intel, "64 and IA-32 Architectures Optimization Reference Manual",
+// chapter 20.
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "muster/math/gemm.h"
+#include "muster/math/kernel_tables.h"
+
+namespace muster::math {
+namespace {
+
+constexpr int kTileRows = 16;
+constexpr int kTileK = 32;
+constexpr int kTileElements = kTileRows * kTileK;
+constexpr int64_t kTileStride = 64;     // bytes a row
+constexpr int kSquare = 2 * kTileRows;  // rows and columns of C in registers
+constexpr int kLongestK = 1024;         // of a block
+constexpr int kPackedRows = 256;        // rows of A packed at once
+
+constexpr int Min(int a, int b) { return a < b ? a : b; }
+constexpr int RoundUp(int n, int unit) { return (n + unit - 1) / unit * unit; }
+
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t bytes_a_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+inline __mmask16 MaskOf(int lanes) {
+  return static_cast<__mmask16>(lanes >= 16 ? 0xffff : lanes <= 0 ? 0 : (1u << lanes) - 1);
+}
+
+// 32 floats as bfloat16, in their order.
+inline __m512i Round(__m512 low, __m512 high) {
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+}
+
+// x[i] holds 16 pairs; afterwards pair j of x[i] is pair i of x[j].
+inline void Transpose(__m512i* x) {
+  __m512i t[16];
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    x[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    x[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    x[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    x[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0xdd);
+  }
+  for (int i = 0; i < 4; ++i) {
+    x[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    x[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+    x[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+    x[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
+  }
+}
+
+// An operand: 16 lanes (rows of A, columns of B) by k. `ld` is from lane to lane when k is
+// contiguous, else from k to k.
+struct Operand {
+  const float* data;
+  int64_t ld;
+  bool k_contiguous;
+  bool lanes_are_rows;  // of the tile: A; else its rows are pairs of k: B
+};
+
+// One tile of up to 16 lanes and 32 k; the rest of it is 0.
+template <bool kContiguous, bool kTransposed>
+inline void PackTile(const float* from, int64_t ld, int lanes, int k, uint16_t* to) {
+  __m512i rows[16];
+  if constexpr (kContiguous) {
+    const __mmask16 low = MaskOf(k), high = MaskOf(k - 16);
+    for (int i = 0; i < 16; ++i) {
+      const __mmask16 here = i < lanes ? 0xffff : 0;
+      const float* const row = from + (i < lanes ? i * ld : 0);
+      rows[i] = Round(_mm512_maskz_loadu_ps(low & here, row),
+                      _mm512_maskz_loadu_ps(high & here, row + 16));
+    }
+  } else {
+    alignas(64) static constexpr uint16_t kInterleave[32] = {
+        0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    const __m512i order = _mm512_load_si512(kInterleave);
+    const __mmask16 mask = MaskOf(lanes);
+    for (int i = 0; i < 16; ++i) {
+      const float* const row = from + (2 * i < k ? 2 * i * ld : 0);
+      const __m512 even = _mm512_maskz_loadu_ps(2 * i < k ? mask : 0, row);
+      const __m512 odd = _mm512_maskz_loadu_ps(2 * i + 1 < k ? mask : 0, row + ld);
+      rows[i] = _mm512_permutexvar_epi16(order, Round(even, odd));
+    }
+  }
+  if constexpr (kTransposed) Transpose(rows);
+  for (int i = 0; i < 16; ++i) _mm512_store_si512(to + i * kTileK, rows[i]);
+}
+
+// `lanes` lanes from `first` on and `k` k from `begin` on: the tiles of lanes 0 to 15 along k, then
+// those of 16 to 31, and so on. Memory is read in its order.
+template <bool kContiguous, bool kTransposed>
+__attribute__((noinline)) void PackTiles(const Operand& operand, int first, int lanes, int begin,
+                                         int k, uint16_t* to) {
+  const int lane_tiles = RoundUp(lanes, kSquare) / kTileRows, k_tiles = RoundUp(k, kTileK) / kTileK;
+  const int64_t lane_step = kContiguous ? operand.ld : 1, k_step = kContiguous ? 1 : operand.ld;
+  const auto pack = [&](int i, int j) __attribute__((always_inline)) {
+    const int lanes_here = Min(kTileRows, lanes - i * kTileRows);
+    const float* from = operand.data;
+    if (lanes_here > 0) {
+      from += (first + i * kTileRows) * lane_step + (begin + j * kTileK) * k_step;
+    }
+    PackTile<kContiguous, kTransposed>(from, operand.ld, lanes_here, Min(kTileK, k - j * kTileK),
+                                       to + (int64_t{i} * k_tiles + j) * kTileElements);
+  };
+  if constexpr (kContiguous) {
+    for (int i = 0; i < lane_tiles; ++i) {
+      for (int j = 0; j < k_tiles; ++j) pack(i, j);
+    }
+  } else {
+    for (int j = 0; j < k_tiles; ++j) {
+      for (int i = 0; i < lane_tiles; ++i) pack(i, j);
+    }
+  }
+}
+
+void Pack(const Operand& operand, int first, int lanes, int begin, int k, uint16_t* to) {
+  if (operand.lanes_are_rows) {
+    (operand.k_contiguous ? PackTiles<true, false> : PackTiles<false, true>)(operand, first, lanes,
+                                                                             begin, k, to);
+  } else {
+    (operand.k_contiguous ? PackTiles<true, true> : PackTiles<false, false>)(operand, first, lanes,
+                                                                             begin, k, to);
+  }
+}
+
+// c[32][32] = two tile rows of A by two of B over `steps` tiles of k.
+__attribute__((noinline)) void MultiplySquare(const uint16_t* a, const uint16_t* b, int steps,
+                                              float* c) {
+  const int64_t next = int64_t{steps} * kTileElements;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int step = 0; step < steps; ++step, a += kTileElements, b += kTileElements) {
+    _tile_loadd(4, a, kTileStride);
+    _tile_loadd(6, b, kTileStride);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, b + next, kTileStride);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, a + next, kTileStride);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  constexpr int64_t kRowBytes = kSquare * sizeof(float);
+  _tile_stored(0, c, kRowBytes);
+  _tile_stored(1, c + kTileRows, kRowBytes);
+  _tile_stored(2, c + kTileRows * kSquare, kRowBytes);
+  _tile_stored(3, c + kTileRows * kSquare + kTileRows, kRowBytes);
+}
+
+// Where a square of C goes, and what is done on the way.
+struct Target {
+  float* c;
+  int64_t ldc;
+  int rows, columns;
+  bool accumulate;
+  const float* bias;
+  bool relu;
+  const float* mask;
+  int64_t ldmask;
+};
+
+void StoreSquare(const float* square, const Target& to) {
+  for (int j = 0; j < to.columns; j += 16) {
+    const __mmask16 lanes = MaskOf(to.columns - j);
+    const __m512 bias =
+        to.bias != nullptr ? _mm512_maskz_loadu_ps(lanes, to.bias + j) : _mm512_setzero_ps();
+    for (int i = 0; i < to.rows; ++i) {
+      __m512 v = _mm512_load_ps(square + i * kSquare + j);
+      float* const c = to.c + i * to.ldc + j;
+      if (to.accumulate) v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(lanes, c));
+      if (to.bias != nullptr) v = _mm512_add_ps(v, bias);
+      if (to.relu) v = _mm512_max_ps(_mm512_setzero_ps(), v);  // keeps NaN
+      if (to.mask != nullptr) {
+        const __m512 mask = _mm512_maskz_loadu_ps(lanes, to.mask + i * to.ldmask + j);
+        v = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(mask, _mm512_setzero_ps(), _CMP_GT_OQ), v);
+      }
+      _mm512_mask_storeu_ps(c, lanes, v);
+    }
+  }
+}
+
+// In floats.
+struct Workspace {
+  size_t b, a, square;
+  explicit Workspace(const GemmCall& call) {
+    const auto k = static_cast<size_t>(RoundUp(Min(call.k, kLongestK), kTileK));
+    b = k * static_cast<size_t>(RoundUp(call.n, kSquare)) / 2;
+    a = k * static_cast<size_t>(RoundUp(Min(call.m, kPackedRows), kSquare)) / 2;
+    square = kSquare * kSquare;
+  }
+};
+
+size_t GemmWorkspaceSize(const GemmCall& call) {
+  const Workspace parts(call);
+  return parts.b + parts.a + parts.square;
+}
+
+void Gemm(const GemmCall& call, float* workspace) {
+  const Workspace parts(call);
+  uint16_t* const packed_b = reinterpret_cast<uint16_t*>(workspace);
+  uint16_t* const packed_a = reinterpret_cast<uint16_t*>(workspace + parts.b);
+  float* const square = workspace + parts.b + parts.a;
+  const Operand a{call.a, call.a_col == 1 ? call.a_row : call.a_col, call.a_col == 1, true};
+  const Operand b{call.b, call.ldb, call.b_transposed, false};
+  const TileConfig config;
+  _tile_loadconfig(&config);
+  for (int begin = 0; begin < call.k; begin += kLongestK) {
+    const int k = Min(kLongestK, call.k - begin);
+    const int steps = (k + kTileK - 1) / kTileK;
+    const int64_t stripe = int64_t{2} * steps * kTileElements;  // 32 lanes
+    const bool ends = begin + k == call.k;
+    Pack(b, 0, call.n, begin, k, packed_b);
+    for (int row = 0; row < call.m; row += kPackedRows) {
+      const int rows = Min(kPackedRows, call.m - row);
+      Pack(a, row, rows, begin, k, packed_a);
+      for (int j = 0; j < call.n; j += kSquare) {
+        for (int i = 0; i < rows; i += kSquare) {
+          MultiplySquare(packed_a + i / kSquare * stripe, packed_b + j / kSquare * stripe, steps,
+                         square);
+          StoreSquare(square, {.c = call.c + (row + i) * call.ldc + j,
+                               .ldc = call.ldc,
+                               .rows = Min(kSquare, rows - i),
+                               .columns = Min(kSquare, call.n - j),
+                               .accumulate = call.accumulate || begin > 0,
+                               .bias = ends && call.bias != nullptr ? call.bias + j : nullptr,
+                               .relu = ends && call.relu,
+                               .mask = ends && call.mask != nullptr
+                                           ? call.mask + (row + i) * call.ldmask + j
+                                           : nullptr,
+                               .ldmask = call.ldmask});
+        }
+      }
+    }
+  }
+  _tile_release();
+}
+
+}  // namespace
+
+const TileKernels& AmxKernels() {
+  static constexpr TileKernels kTable = {
+      .name = "amx", .gemm_workspace = GemmWorkspaceSize, .gemm = Gemm};
+  return kTable;
+}
+
+}  // namespace muster::math
+#endif
