@@ -4,6 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/strings.h"
+#include "muster/math/kernels.h"
 
 namespace muster::cli {
 
@@ -28,6 +29,13 @@ int Main(int argc, char** argv) {
   AddPredict(app);
   AddExport(app);
   AddInspect(app);
+  if (const char* const unknown = math::UnknownInstructions(); unknown != nullptr) {
+    std::fprintf(stderr,
+                 "muster: MUSTER_INSTRUCTIONS=%s names no instruction set (known: baseline, avx2, "
+                 "avx512, amx)\n",
+                 unknown);
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -42,6 +42,18 @@ void AddThreadsFlag(CLI::App& verb, train::RunConfig* run) {
       ->capture_default_str();
 }
 
+void AddPrecisionFlag(CLI::App& verb, const std::string& help,
+                      std::function<void(engine::Precision)> take) {
+  verb.add_option_function<std::string>(
+          "--precision",
+          [take = std::move(take)](const std::string& name) {
+            take(name == "bf16" ? engine::Precision::kBfloat16 : engine::Precision::kFloat32);
+          },
+          help)
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->type_name("fp32|bf16");
+}
+
 absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const train::RunConfig& run) {
   auto model = std::make_unique<TrainedModel>();
   model->files = io::NewLocalFileSystem();

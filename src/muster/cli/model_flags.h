@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,6 +32,9 @@ train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size)
 // Flags of a verb that uses a trained model.
 void AddTrainedModelFlags(CLI::App& verb, train::RunConfig* run);
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run);
+// --precision fp32 or bf16; `take` is called when it is given.
+void AddPrecisionFlag(CLI::App& verb, const std::string& help,
+                      std::function<void(engine::Precision)> take);
 
 // A trained model and what it stands on.
 struct TrainedModel {

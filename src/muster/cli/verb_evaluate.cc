@@ -49,6 +49,8 @@ void AddEvaluate(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   verb->add_option("--name", flags->eval.name, "Events go to eval_NAME instead of eval");
   AddThreadsFlag(*verb, &flags->run);
+  AddPrecisionFlag(*verb, "bf16: large layers in bfloat16, on AMX (default: fp32)",
+                   [flags](engine::Precision given) { flags->run.inference_precision = given; });
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunEvaluate(*flags)); });
 }

@@ -59,7 +59,7 @@ absl::Status InspectCheckpoint(io::FileSystem& files, const std::string& prefix,
 }
 
 absl::Status InspectSpec(const model::ModelSpec& spec, bool json) {
-  MUSTER_ASSIGN_OR_RETURN(const model::Model model, model::BuildModel(spec, 1));
+  MUSTER_ASSIGN_OR_RETURN(const model::Model model, model::BuildModel(spec));
   std::vector<TensorLine> lines;
   int64_t parameters = 0;
   for (const engine::VariableSpec& variable : model.engine->variables()) {

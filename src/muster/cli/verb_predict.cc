@@ -97,6 +97,8 @@ void AddPredict(CLI::App& app) {
   verb->add_option("--format", flags->format, "When the name does not tell")
       ->check(CLI::IsMember({"csv", "jsonl", "tfrecord"}));
   AddThreadsFlag(*verb, &flags->run);
+  AddPrecisionFlag(*verb, "bf16: large layers in bfloat16, on AMX (default: fp32)",
+                   [flags](engine::Precision given) { flags->run.inference_precision = given; });
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunPredict(*flags)); });
 }

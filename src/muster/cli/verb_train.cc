@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "absl/strings/str_format.h"
@@ -25,6 +26,7 @@ struct TrainFlags {
   int64_t epochs = 0;
   int64_t steps = 0;
   int64_t seed = -1;
+  std::optional<engine::Precision> precision;
   bool no_shuffle = false;
   bool drop_remainder = false;
   bool fresh_data = false;
@@ -94,6 +96,7 @@ absl::Status RunTrain(TrainFlags& flags) {
   const SystemClock clock;
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, flags.spec));
   flags.run.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : spec.train.seed;
+  flags.run.precision = flags.precision.value_or(spec.train.precision);
   MUSTER_ASSIGN_OR_RETURN(const auto estimator,
                           train::Estimator::Create(*files, clock, spec, flags.run));
   const InterruptScope interrupt;
@@ -137,6 +140,8 @@ void AddTrain(CLI::App& app) {
   verb->add_option("--seed", flags->seed, "Of weights, shuffle and dropout (default: the spec's)")
       ->check(CLI::NonNegativeNumber);
   AddThreadsFlag(*verb, &flags->run);
+  AddPrecisionFlag(*verb, "bf16: large layers in bfloat16, on AMX (default: the spec's)",
+                   [flags](engine::Precision given) { flags->precision = given; });
   verb->add_flag("--no-shuffle", flags->no_shuffle, "Rows in the order of the files");
   verb->add_flag("--drop-remainder", flags->drop_remainder,
                  "Leave out an epoch's last batch when it is smaller");

@@ -43,6 +43,11 @@ struct VariableView {
   int64_t cols = 0;
 };
 
+// In what the products of large layers are computed. kBfloat16 rounds their operands to 8
+// significant bits and sums in float; weights, slots, gradients and all else stay float. It needs
+// AMX.
+enum class Precision { kFloat32, kBfloat16 };
+
 // What a step needs besides weights and batch. Random numbers (dropout) are a function of
 // (seed, step, replica, layer) only.
 struct StepContext {

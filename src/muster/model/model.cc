@@ -127,7 +127,14 @@ Node BuildDnn(const ModelSpec& spec, int group, Request* request, GraphBuilder* 
 
 }  // namespace
 
-absl::StatusOr<Model> BuildModel(const ModelSpec& spec, int threads) {
+absl::StatusOr<Model> BuildModel(const ModelSpec& spec,
+                                 const engine::native::EngineOptions& options) {
+  const bool wants_bf16 = options.training == engine::Precision::kBfloat16 ||
+                          options.inference == engine::Precision::kBfloat16;
+  if (wants_bf16 && !spec.dnn) {
+    return absl::InvalidArgumentError(
+        "precision bf16 is for the layers of a dnn part; a linear model has none: say fp32");
+  }
   Model model;
   model.spec = spec;
   Request request(&model.request);
@@ -149,8 +156,7 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec, int threads) {
     model.optimizers.push_back(std::move(built));
   }
   MUSTER_ASSIGN_OR_RETURN(
-      model.engine,
-      std::move(graph).Finish(logits, engine::native::NewBinaryHead(), {.threads = threads}));
+      model.engine, std::move(graph).Finish(logits, engine::native::NewBinaryHead(), options));
   return model;
 }
 

@@ -6,6 +6,7 @@
 
 #include "muster/base/status.h"
 #include "muster/engine/engine.h"
+#include "muster/engine/native/graph.h"
 #include "muster/features/transform.h"
 #include "muster/model/model_spec.h"
 #include "muster/optim/optimizer.h"
@@ -26,7 +27,10 @@ struct Model {
   std::vector<std::unique_ptr<optim::Optimizer>> optimizers;  // the same
 };
 
-absl::StatusOr<Model> BuildModel(const ModelSpec& spec, int threads);
+// INVALID_ARGUMENT for bf16 without a dnn part; FAILED_PRECONDITION for a precision that this
+// processor does not have.
+absl::StatusOr<Model> BuildModel(const ModelSpec& spec,
+                                 const engine::native::EngineOptions& options = {});
 
 // `spec` with only the fields that the requested columns read, the label's when `with_label` and
 // the key's when `with_key`: data without a label can be scored, unused inputs are never decoded.

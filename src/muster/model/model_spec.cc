@@ -123,11 +123,18 @@ void ParseModel(const YamlReader& node, ModelSpec* spec) {
 }
 
 void ParseTrain(const YamlReader& node, TrainDefaults* train) {
-  node.CheckKeys({"batch_size", "epochs", "seed", "shuffle"});
+  node.CheckKeys({"batch_size", "epochs", "seed", "shuffle", "precision"});
   train->batch_size = static_cast<int>(node.Int("batch_size", train->batch_size, 1, 1 << 24));
   train->epochs = node.Int("epochs", train->epochs, 1, int64_t{1} << 40);
   if (node.Has("seed")) train->seed = node.At("seed").AsSeed();
   train->shuffle = node.Bool("shuffle", train->shuffle);
+  const std::vector<std::string> precisions = {"fp32", "bf16"};
+  const std::string precision = node.String("precision", "fp32");
+  if (node.ok() && precision != "fp32" && precision != "bf16") {
+    return node.At("precision")
+        .Fail(StrCat("unknown precision '", precision, "'", DidYouMean(precision, precisions)));
+  }
+  if (precision == "bf16") train->precision = engine::Precision::kBfloat16;
 }
 
 // Every name that a model part uses must be a column of the right sort, once.

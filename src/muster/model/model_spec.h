@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/engine/engine.h"
 #include "muster/features/column.h"
 #include "muster/io/file_system.h"
 #include "muster/optim/optimizer.h"
@@ -43,6 +44,7 @@ struct TrainDefaults {
   int64_t epochs = 1;
   uint64_t seed = 1;
   bool shuffle = true;
+  engine::Precision precision = engine::Precision::kFloat32;
   friend bool operator==(const TrainDefaults&, const TrainDefaults&) = default;
 };
 

@@ -225,6 +225,8 @@ std::string PrintModelSpec(const ModelSpec& spec) {
   EmitNumber(out, "epochs", spec.train.epochs);
   EmitNumber(out, "seed", spec.train.seed);
   out << YAML::Key << "shuffle" << YAML::Value << (spec.train.shuffle ? "true" : "false");
+  EmitText(out, "precision",
+           spec.train.precision == engine::Precision::kBfloat16 ? "bf16" : "fp32");
   out << YAML::EndMap << YAML::EndMap;
   return StrCat(out.c_str(), "\n");
 }

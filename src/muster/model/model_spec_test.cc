@@ -43,7 +43,7 @@ model:
     input_batch_norm: true
     l2: 0.001
     optimizer: {adam: {lazy: true, beta2: 0.99}}
-train: {batch_size: 40, epochs: 10, seed: 18446744073709551615, shuffle: false}
+train: {batch_size: 40, epochs: 10, seed: 18446744073709551615, shuffle: false, precision: bf16}
 )";
 
 // The smallest file that is right; tests change one thing in it.
@@ -110,6 +110,7 @@ TEST_F(ModelSpecTest, ReadsEveryKey) {
   EXPECT_EQ(spec->dnn->dropout, 0.25);
   EXPECT_EQ(spec->train.seed, ~uint64_t{0});
   EXPECT_FALSE(spec->train.shuffle);
+  EXPECT_EQ(spec->train.precision, engine::Precision::kBfloat16);
 }
 
 TEST_F(ModelSpecTest, PrintsBackToItself) {

@@ -35,7 +35,7 @@ class SavedModelTest : public testing::Test {
     const auto local = io::NewLocalFileSystem();
     auto spec = LoadModelSpec(*local, io::JoinPath(MUSTER_TESTDATA, "every_column.yaml"));
     ASSERT_TRUE(spec.ok()) << spec.status();
-    auto model = BuildModel(*spec, 1);
+    auto model = BuildModel(*spec);
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = std::make_unique<Model>(*std::move(model));
     for (const engine::VariableSpec& variable : Variables()) {

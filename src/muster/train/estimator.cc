@@ -38,7 +38,10 @@ absl::StatusOr<std::unique_ptr<Estimator>> Estimator::Create(io::FileSystem& fil
                                                              const model::ModelSpec& spec,
                                                              const RunConfig& config) {
   std::unique_ptr<Estimator> estimator(new Estimator(files, clock, config));
-  MUSTER_ASSIGN_OR_RETURN(estimator->model_, model::BuildModel(spec, config.threads));
+  MUSTER_ASSIGN_OR_RETURN(estimator->model_,
+                          model::BuildModel(spec, {.threads = config.threads,
+                                                   .training = config.precision,
+                                                   .inference = config.inference_precision}));
   return estimator;
 }
 

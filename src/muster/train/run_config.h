@@ -4,13 +4,18 @@
 #include <cstdint>
 #include <string>
 
+#include "muster/engine/engine.h"
+
 namespace muster::train {
 
 struct RunConfig {
   std::string model_dir;
   uint64_t seed = 1;
   int threads = 1;
-  int64_t save_checkpoints_steps = 0;  // 0: by time only
+  // bf16 needs AMX: Estimator::Create fails without it.
+  engine::Precision precision = engine::Precision::kFloat32;            // of training
+  engine::Precision inference_precision = engine::Precision::kFloat32;  // of evaluate and predict
+  int64_t save_checkpoints_steps = 0;                                   // 0: by time only
   double save_checkpoints_secs = 600;
   int keep_checkpoint_max = 5;
   int64_t save_summary_steps = 100;    // 0: no summaries

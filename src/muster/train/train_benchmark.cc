@@ -1,7 +1,8 @@
 // Training from memory: batches of real rows, read once, stepped through again and again on one
-// thread: forward, backward, update. What `bench/run train-pytorch` measures.
+// thread: forward, backward, update. What `bench/run train-pytorch` and `bench/run deep` measure.
 //
-// Environment: MUSTER_BENCHMARK_SPEC (a model file) and MUSTER_BENCHMARK_DATA (a glob of its rows).
+// Environment: MUSTER_BENCHMARK_SPEC (a model file, whose precision is used) and
+// MUSTER_BENCHMARK_DATA (a glob of its rows).
 #include <cstdlib>
 #include <memory>
 #include <vector>
@@ -37,7 +38,8 @@ absl::StatusOr<std::unique_ptr<MemoryTraining>> Load(int batch_size) {
   const auto files = io::NewLocalFileSystem();
   auto training = std::make_unique<MemoryTraining>();
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, spec_path));
-  MUSTER_ASSIGN_OR_RETURN(training->model, model::BuildModel(spec, /*threads=*/1));
+  MUSTER_ASSIGN_OR_RETURN(training->model,
+                          model::BuildModel(spec, {.training = spec.train.precision}));
   MUSTER_ASSIGN_OR_RETURN(training->variables,
                           Variables::Create(training->model, kSeed, /*with_slots=*/true));
   InputSpec input_spec;
@@ -88,6 +90,7 @@ void TrainFromMemory(benchmark::State& state) {
 BENCHMARK(TrainFromMemory)
     ->Arg(40)
     ->Arg(512)
+    ->Arg(4096)
     ->Iterations(kEpochs)
     ->MeasureProcessCPUTime()
     ->Unit(benchmark::kMillisecond);

@@ -40,7 +40,8 @@ class DenseLayer final : public Layer {
                 .c = output_->value(worker.begin),
                 .ldc = output_->ld(),
                 .bias = bias_ < 0 ? nullptr : step.weights[static_cast<size_t>(bias_)].data,
-                .relu = relu},
+                .relu = relu,
+                .bf16 = step.bf16},
                worker.workspace);
     if (!relu) {
       ApplyActivation(activation_, output_->value(worker.begin), output_->ld(), worker.rows(),
@@ -70,7 +71,8 @@ class DenseLayer final : public Layer {
                 .b = dy,
                 .ldb = ld,
                 .c = kernel_gradient_.share(worker.index),
-                .ldc = output_->width},
+                .ldc = output_->width,
+                .bf16 = step.bf16},
                worker.workspace);
     if (bias_ >= 0) {
       math::ColumnSums(dy, worker.rows(), output_->width, ld, false,
@@ -106,7 +108,8 @@ class DenseLayer final : public Layer {
          .ldc = input_->ld(),
          .accumulate = input_->storage->sums_gradients(),
          .mask = input_->reader_masks ? input_->value(worker.begin) + first : nullptr,
-         .ldmask = input_->ld()},
+         .ldmask = input_->ld(),
+         .bf16 = step.bf16},
         worker.workspace);
   }
 

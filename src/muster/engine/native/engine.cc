@@ -48,6 +48,7 @@ class NativeEngine final : public Engine {
 
   NativeGraph graph_;
   std::unique_ptr<Head> head_;
+  const EngineOptions options_;
   std::vector<ListUse> used_lists_;
   std::vector<size_t> use_of_list_;  // the place in used_lists_
   ThreadCrew crew_;
@@ -64,6 +65,7 @@ NativeEngine::NativeEngine(NativeGraph graph, std::unique_ptr<Head> head,
                            const EngineOptions& options)
     : graph_(std::move(graph)),
       head_(std::move(head)),
+      options_(options),
       crew_(options.threads),
       workers_(static_cast<size_t>(options.threads)),
       train_([this](int member) { Train(workers_[static_cast<size_t>(member)]); }),
@@ -177,6 +179,7 @@ void NativeEngine::Prepare(std::span<const VariableView> weights,
   step_.weights = weights;
   step_.batch = &batch;
   step_.training = training;
+  step_.bf16 = (training ? options_.training : options_.inference) == Precision::kBfloat16;
   step_.distinct = distinct_;
   rows_ = batch.rows;
   for (const auto& storage : graph_.storages) {

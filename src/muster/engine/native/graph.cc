@@ -10,6 +10,7 @@
 
 #include "muster/engine/native/layer_name.h"
 #include "muster/engine/native/native_graph.h"
+#include "muster/math/gemm.h"
 
 namespace muster::engine::native {
 namespace {
@@ -359,6 +360,13 @@ absl::StatusOr<std::unique_ptr<Engine>> GraphBuilder::Finish(Node logits,
   if (!state.errors.empty()) {
     return absl::InvalidArgumentError(
         StrCat("composing the model: ", absl::StrJoin(state.errors, "; ")));
+  }
+  const bool wants_bf16 =
+      options.training == Precision::kBfloat16 || options.inference == Precision::kBfloat16;
+  if (wants_bf16 && !math::SupportsBf16()) {
+    return absl::FailedPreconditionError(StrCat(
+        "precision bf16 needs a processor with AMX (amx_bf16) and Linux 5.16 or newer; this ",
+        "one offers ", math::ActiveKernels().name, " at most; say fp32 instead"));
   }
   state.Arrange(state.nodes[static_cast<size_t>(logits)].tensor);
   return NewNativeEngine(std::move(state.graph), std::move(head), options);

@@ -81,6 +81,9 @@ struct EngineOptions {
   // Sub-batches computed in parallel; sums are taken in the order of the sub-batches, so that the
   // same count gives the same bytes. A batch is cut into `threads` nearly equal runs of rows.
   int threads = 1;
+  // Of Step and of Predict. FAILED_PRECONDITION from Finish() where the processor cannot.
+  Precision training = Precision::kFloat32;
+  Precision inference = Precision::kFloat32;
 };
 
 class GraphBuilder {
@@ -104,6 +107,7 @@ class GraphBuilder {
 
   // Errors of composition (a node used twice where that has no gradient rule, unequal widths, a
   // variable name given twice, no units) are collected and returned here: INVALID_ARGUMENT.
+  // FAILED_PRECONDITION for a precision that this processor does not have.
   absl::StatusOr<std::unique_ptr<Engine>> Finish(Node logits, std::unique_ptr<Head> head,
                                                  EngineOptions options = {}) &&;
 

@@ -59,6 +59,7 @@ struct Step {
   const features::FeatureBatch* batch = nullptr;
   StepContext context;
   bool training = false;
+  bool bf16 = false;                       // products of dense layers
   double regularization_share = 1;         // of the whole batch that this engine sees
   std::span<const DistinctRows> distinct;  // by id list
 };
