@@ -14,7 +14,7 @@ namespace {
 struct EvaluateFlags {
   train::RunConfig run;
   DataFlags data;
-  train::EvalSpec eval;
+  train::EvalSpec eval = {.steps = std::nullopt};
   OutputFlags output;
 };
 

@@ -42,7 +42,7 @@ train::TrainSpec TrainSpecOf(const TrainFlags& flags, const model::TrainDefaults
   if (flags.steps > 0 && flags.epochs == 0) spec.input.reader.epochs = 0;
   spec.input.reader.seed = flags.run.seed;
   spec.input.reader.drop_remainder = flags.drop_remainder;
-  spec.max_steps = flags.steps;
+  if (flags.steps > 0) spec.max_steps = flags.steps;
   spec.fresh_data = flags.fresh_data;
   return spec;
 }
@@ -82,6 +82,7 @@ void PrintResult(const TrainFlags& flags, const train::TrainResult& result) {
 absl::Status Evaluate(const TrainFlags& flags, train::Estimator& estimator, const Clock& clock) {
   train::Progress progress(StyleOf(flags.output), STDERR_FILENO, clock);
   train::EvalSpec spec;
+  spec.steps.reset();
   spec.input = SequentialInput(flags.eval, kInferenceBatchSize);
   MUSTER_ASSIGN_OR_RETURN(const train::EvalResult result, estimator.Evaluate(spec, progress));
   if (!flags.output.json) {
@@ -149,9 +150,9 @@ void AddTrain(CLI::App& app) {
                  "Begin the data anew instead of at the checkpoint's position");
   verb->add_option("--save-steps", flags->run.save_checkpoints_steps, "Checkpoint every N steps")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--save-secs", flags->run.save_checkpoints_secs, "Checkpoint every N seconds")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  verb->add_option("--save-secs", flags->run.save_checkpoints_secs,
+                   "Checkpoint every N seconds (default: 600, without --save-steps)")
+      ->check(CLI::NonNegativeNumber);
   verb->add_option("--keep-checkpoints", flags->run.keep_checkpoint_max, "0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -15,7 +15,10 @@ class CheckpointSaver : public Hook {
  public:
   CheckpointSaver(const RunConfig& config,
                   std::vector<std::shared_ptr<CheckpointListener>> listeners)
-      : config_(config), listeners_(std::move(listeners)) {}
+      : config_(config),
+        steps_(config.checkpoint_steps()),
+        secs_(config.checkpoint_secs()),
+        listeners_(std::move(listeners)) {}
 
   absl::Status Begin(Session& session) override {
     saver_ = std::make_unique<checkpoint::Saver>(session.files, config_.model_dir,
@@ -43,12 +46,10 @@ class CheckpointSaver : public Hook {
 
  private:
   bool IsTime(const Session& session) const {
-    if (config_.save_checkpoints_steps > 0 && session.step % config_.save_checkpoints_steps == 0) {
-      return true;
-    }
-    if (config_.save_checkpoints_secs <= 0 || session.step % kStepsBetweenLooks != 0) return false;
+    if (steps_ > 0 && session.step % steps_ == 0) return true;
+    if (secs_ <= 0 || session.step % kStepsBetweenLooks != 0) return false;
     const int64_t nanos = session.clock.MonotonicNanos() - last_save_nanos_;
-    return static_cast<double>(nanos) * 1e-9 >= config_.save_checkpoints_secs;
+    return static_cast<double>(nanos) * 1e-9 >= secs_;
   }
 
   absl::Status Save(Session& session) {
@@ -76,6 +77,8 @@ class CheckpointSaver : public Hook {
   }
 
   const RunConfig& config_;
+  const int64_t steps_;
+  const double secs_;
   const std::vector<std::shared_ptr<CheckpointListener>> listeners_;
   std::unique_ptr<checkpoint::Saver> saver_;
   int64_t last_save_nanos_ = 0;

@@ -37,6 +37,7 @@ absl::StatusOr<std::unique_ptr<Estimator>> Estimator::Create(io::FileSystem& fil
                                                              const Clock& clock,
                                                              const model::ModelSpec& spec,
                                                              const RunConfig& config) {
+  MUSTER_RETURN_IF_ERROR(Validate(config));
   std::unique_ptr<Estimator> estimator(new Estimator(files, clock, config));
   MUSTER_ASSIGN_OR_RETURN(estimator->model_,
                           model::BuildModel(spec, {.threads = config.threads,
@@ -61,6 +62,7 @@ absl::Status Estimator::PrepareFolder() {
 
 absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& progress,
                                              const std::atomic<bool>& stop) {
+  MUSTER_RETURN_IF_ERROR(Validate(spec));
   MUSTER_RETURN_IF_ERROR(PrepareFolder());
   MUSTER_ASSIGN_OR_RETURN(const auto variables,
                           Variables::Create(model_, config_.seed, /*with_slots=*/true));
@@ -74,14 +76,15 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
                   .events = &events,
                   .progress = progress};
   MUSTER_RETURN_IF_ERROR(RestoreSession(session));
-  if (spec.max_steps > 0 && session.step >= spec.max_steps) {
-    progress.Note(
-        StrCat("Skipping training since max_steps has already saved: the model is at step ",
-               session.step, ", max_steps is ", spec.max_steps));
+  TrainSpec limited = spec;
+  if (spec.steps) limited.max_steps = session.step + *spec.steps;
+  if (limited.max_steps && session.step >= *limited.max_steps) {
+    progress.Note(StrCat("Skipping training since max_steps has already saved: the model is at ",
+                         "step ", session.step, ", max_steps is ", *limited.max_steps));
     return TrainResult{
         .first_step = session.step, .step = session.step, .checkpoint = session.checkpoint};
   }
-  return TrainLoop(session, spec, TrainHooks(spec, config_)).Run(stop);
+  return TrainLoop(session, limited, TrainHooks(limited, config_)).Run(stop);
 }
 
 absl::StatusOr<int64_t> Estimator::LoadForInference() {
@@ -97,18 +100,21 @@ absl::StatusOr<int64_t> Estimator::LoadForInference() {
 }
 
 absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& progress) {
+  MUSTER_RETURN_IF_ERROR(Validate(spec));
   EvalResult result;
   MUSTER_ASSIGN_OR_RETURN(result.step, LoadForInference());
-  MUSTER_ASSIGN_OR_RETURN(const auto input, Input::Open(files_, model_, spec.input));
+  MUSTER_ASSIGN_OR_RETURN(const auto input, OpenInput(files_, model_, spec.input, spec.input_fn));
   ProgressState state;
   state.verb = "evaluate";
-  state.total_steps = (static_cast<int64_t>(input->records()) + spec.input.reader.batch_size - 1) /
-                      spec.input.reader.batch_size;
-  if (spec.steps > 0) state.total_steps = std::min(state.total_steps, spec.steps);
+  state.total_steps = input->steps();
+  if (spec.steps) {
+    state.total_steps =
+        state.total_steps > 0 ? std::min(state.total_steps, *spec.steps) : *spec.steps;
+  }
   metrics::BinaryMetrics metrics;
   engine::Forward forward;
   std::vector<float> probabilities;
-  while (spec.steps == 0 || state.step < spec.steps) {
+  while (!spec.steps || state.step < *spec.steps) {
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     if (batch == nullptr) break;
     MUSTER_RETURN_IF_ERROR(model_.engine->Predict(inference_->views(), batch->features, &forward));
@@ -131,8 +137,7 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
     }
   }
   result.metrics.emplace_back("global_step", static_cast<double>(result.step));
-  const std::string folder = io::JoinPath(
-      config_.model_dir, spec.name.empty() ? std::string("eval") : StrCat("eval_", spec.name));
+  const std::string folder = EvalFolder(config_.model_dir, spec.name);
   MUSTER_RETURN_IF_ERROR(WriteEvalEvents(files_, clock_, folder, result.step, result.metrics));
   return result;
 }

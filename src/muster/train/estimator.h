@@ -17,47 +17,13 @@
 #include "muster/io/file_system.h"
 #include "muster/metrics/binary.h"
 #include "muster/model/model.h"
-#include "muster/train/hook.h"
 #include "muster/train/input.h"
 #include "muster/train/progress.h"
 #include "muster/train/run_config.h"
+#include "muster/train/specs.h"
 #include "muster/train/variables.h"
 
 namespace muster::train {
-
-struct TrainSpec {
-  InputSpec input;
-  int64_t max_steps = 0;    // global step to stop at; 0: when the data ends
-  bool fresh_data = false;  // begin the data anew instead of at the checkpoint's position
-  std::vector<std::shared_ptr<Hook>> hooks =
-      {};  // shared, so that a caller can ask them afterwards
-  std::vector<std::shared_ptr<CheckpointListener>> saving_listeners = {};
-};
-
-struct TrainResult {
-  int64_t first_step = 0;  // > 0: resumed from a checkpoint
-  int64_t step = 0;
-  uint64_t examples = 0;  // of this run
-  double seconds = 0;
-  double loss = 0;              // mean over the examples of the last epoch that this run saw
-  std::string checkpoint = {};  // prefix; "" when nothing was to do
-  bool interrupted = false;
-  std::string stop_reason = {};  // of the hook that ended the run; "" when none gave one
-  uint64_t bad_records = 0;
-};
-
-struct EvalSpec {
-  InputSpec input;
-  int64_t steps = 0;  // batches; 0: all
-  std::string name;   // events go to eval/ or eval_<name>/
-};
-
-struct EvalResult {
-  int64_t step = 0;  // global step of the checkpoint
-  uint64_t examples = 0;
-  double seconds = 0;
-  std::vector<metrics::NamedValue> metrics;  // with loss and global_step last
-};
 
 // One owner thread.
 class Estimator {
@@ -87,6 +53,9 @@ class Estimator {
   absl::Status Export(const std::string& folder);
 
   const model::Model& model() const { return model_; }
+  const RunConfig& config() const { return config_; }
+  io::FileSystem& files() const { return files_; }
+  const Clock& clock() const { return clock_; }
 
  private:
   Estimator(io::FileSystem& files, const Clock& clock, const RunConfig& config)

@@ -48,8 +48,9 @@ struct Session {
   int64_t step = 0;              // the global step: steps whose gradients are in the weights
   int64_t saved_step = -1;       // of the newest checkpoint; CheckpointSaver writes it
   std::string checkpoint = {};   // its prefix; CheckpointSaver writes it
-  std::optional<data::Position> position =
-      {};  // behind the last batch trained on, where input has one
+  int64_t evaluations = 0;       // of TrainAndEvaluate in this run, which counts them
+  // Behind the last batch trained on, where the input has positions.
+  std::optional<data::Position> position = {};
   // Not null: the loop records the parts of the next step into it (Profiler).
   StepTrace* trace = nullptr;
 

@@ -118,12 +118,13 @@ class Input::Producer {
   std::unique_ptr<data::BatchReader> reader_;
 };
 
+Input::Input(const data::ReaderSpec& reader_spec) : reader_spec_(reader_spec) {}
 Input::~Input() = default;
 
 absl::StatusOr<std::unique_ptr<Input>> Input::Open(io::FileSystem& files, const model::Model& model,
                                                    const InputSpec& spec,
                                                    const data::Position* start) {
-  std::unique_ptr<Input> input(new Input);
+  std::unique_ptr<Input> input(new Input(spec.reader));
   if (!data::IsBatchStream(spec.source)) {
     MUSTER_ASSIGN_OR_RETURN(input->source_,
                             data::OpenSource(files, spec.source, spec.reader.max_bad_records));
@@ -136,6 +137,13 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Open(io::FileSystem& files, const 
   return input;
 }
 
+int64_t Input::steps() const {
+  const int64_t batch = reader_spec_.batch_size;
+  const auto rows = static_cast<int64_t>(records());
+  const int64_t per_epoch = reader_spec_.drop_remainder ? rows / batch : (rows + batch - 1) / batch;
+  return per_epoch * std::max<int64_t>(reader_spec_.epochs, 0);
+}
+
 absl::StatusOr<const InputBatch*> Input::Next() {
   if (next_ == group_.count) {
     prefetch_->Recycle(std::move(group_));
@@ -145,6 +153,15 @@ absl::StatusOr<const InputBatch*> Input::Next() {
     if (!more) return nullptr;
   }
   return &group_.batches[next_++];
+}
+
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenInput(io::FileSystem& files,
+                                                       const model::Model& model,
+                                                       const InputSpec& spec,
+                                                       const InputFn& input_fn,
+                                                       const data::Position* start) {
+  if (input_fn) return input_fn(files, model, start);
+  return Input::Open(files, model, spec, start);
 }
 
 }  // namespace muster::train

@@ -15,6 +15,7 @@
 #include "muster/data/source.h"
 #include "muster/features/transform.h"
 #include "muster/model/model.h"
+#include "muster/train/batch_source.h"
 
 namespace muster::train {
 
@@ -25,27 +26,24 @@ struct InputSpec {
   bool with_keys = false;  // the spec's key field, as text, a row
 };
 
-struct InputBatch {
-  features::FeatureBatch features;
-  std::vector<std::string> keys;  // with_keys and a key in the spec: rows; else empty
-  data::Position position;        // behind this batch
-  int64_t epoch = 0;
-};
-
 // One owner thread, which is not the one it reads on.
-class Input {
+class Input : public BatchSource {
  public:
   // `model` must outlive it. `start`: go on from there (see data::BatchReader::Create).
   static absl::StatusOr<std::unique_ptr<Input>> Open(io::FileSystem& files,
                                                      const model::Model& model,
                                                      const InputSpec& spec,
                                                      const data::Position* start = nullptr);
-  ~Input();
+  ~Input() override;
 
   // The next batch, valid until the next call; nullptr at the end. Errors name file, place, column
   // and value; up to max_bad_records rows that do not fit are left out instead.
-  absl::StatusOr<const InputBatch*> Next();
+  absl::StatusOr<const InputBatch*> Next() override;
 
+  int64_t steps() const override;
+  int64_t epochs() const override { return source_ ? reader_spec_.epochs : 0; }
+  // A stream is read from its start each time.
+  bool has_positions() const override { return source_ != nullptr; }
   // Of one epoch; 0 for a stream, where nobody knows.
   uint64_t records() const { return source_ ? source_->records() : 0; }
 
@@ -57,13 +55,21 @@ class Input {
     size_t count = 0;
   };
 
-  Input() = default;
+  explicit Input(const data::ReaderSpec& reader_spec);
 
+  const data::ReaderSpec reader_spec_;
   std::shared_ptr<const data::RecordSource> source_;  // null for a stream
   std::unique_ptr<Producer> producer_;
   std::unique_ptr<data::Prefetch<Group>> prefetch_;  // uses producer_: ends before it
   Group group_;
   size_t next_ = 0;
 };
+
+// `input_fn` where there is one, else Input::Open.
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenInput(io::FileSystem& files,
+                                                       const model::Model& model,
+                                                       const InputSpec& spec,
+                                                       const InputFn& input_fn,
+                                                       const data::Position* start = nullptr);
 
 }  // namespace muster::train

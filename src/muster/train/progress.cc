@@ -49,6 +49,14 @@ double Progress::seconds() const {
   return static_cast<double>(clock_.MonotonicNanos() - start_) * 1e-9;
 }
 
+Progress Progress::Nested() {
+  if (line_open_) Write("\n");
+  line_open_ = false;
+  return Progress(style_, fd_, clock_);
+}
+
+void Progress::Exclude(double seconds) { start_ += static_cast<int64_t>(seconds * 1e9); }
+
 void Progress::Update(const ProgressState& state, bool last) {
   if (style_ == ProgressStyle::kNone) return;
   const int64_t now = clock_.MonotonicNanos();

@@ -38,7 +38,11 @@ class Progress {
   void Update(const ProgressState& state, bool last = false);
   // A line of its own, whatever the style (dropped by kJson and kNone).
   void Note(const std::string& text);
-  double seconds() const;  // since construction
+  double seconds() const;  // since construction, without what Exclude() took out
+  // Another one, in the same style, for work of another kind in between (an evaluation within a
+  // training); then Exclude() its seconds, so that the rate of this one stays its own.
+  Progress Nested();
+  void Exclude(double seconds);
 
  private:
   std::string Line(const ProgressState& state) const;
@@ -48,7 +52,7 @@ class Progress {
   const ProgressStyle style_;
   const int fd_;
   const Clock& clock_;
-  const int64_t start_;
+  int64_t start_;
   int64_t next_;
   bool line_open_ = false;
 };

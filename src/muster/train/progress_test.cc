@@ -69,6 +69,17 @@ TEST_F(ProgressTest, ATerminalGetsOneLine) {
   EXPECT_EQ(text.back(), '\n');
 }
 
+TEST_F(ProgressTest, WorkInBetweenDoesNotCount) {
+  Progress progress(ProgressStyle::kLog, ends_[1], clock_);
+  clock_.Advance(10);
+  Progress nested = progress.Nested();
+  clock_.Advance(30);
+  EXPECT_NEAR(nested.seconds(), 30, 1e-6);
+  progress.Exclude(nested.seconds());
+  progress.Update(HalfWay());
+  EXPECT_EQ(Printed(), "train  step 500/1000  epoch 1/2  2.0k examples/s  loss 0.2500  10s left\n");
+}
+
 TEST_F(ProgressTest, JsonIsAnObjectALine) {
   Progress progress(ProgressStyle::kJson, ends_[1], clock_);
   clock_.Advance(10);

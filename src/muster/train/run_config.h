@@ -1,26 +1,55 @@
-// RunConfig: how a run behaves, under tf.estimator.RunConfig's names and defaults.
+// RunConfig: how a run behaves, under tf.estimator.RunConfig's names and defaults. Data: what it
+// says is checked by Validate, its place in a cluster comes from TF_CONFIG (train/tf_config.h).
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "muster/base/status.h"
 #include "muster/engine/engine.h"
 
 namespace muster::train {
 
 struct RunConfig {
   std::string model_dir;
-  uint64_t seed = 1;
+  uint64_t seed = 1;  // tf_random_seed
   int threads = 1;
   // bf16 needs AMX: Estimator::Create fails without it.
   engine::Precision precision = engine::Precision::kFloat32;            // of training
   engine::Precision inference_precision = engine::Precision::kFloat32;  // of evaluate and predict
-  int64_t save_checkpoints_steps = 0;                                   // 0: by time only
-  double save_checkpoints_secs = 600;
-  int keep_checkpoint_max = 5;
+  // Checkpoints by steps or by time, not both; save_checkpoints_secs is 600 when neither is given.
+  // 0 of the one that is given: at the start and the end only.
+  std::optional<int64_t> save_checkpoints_steps;
+  std::optional<double> save_checkpoints_secs;
+  int keep_checkpoint_max = 5;  // 0: all
+  double keep_checkpoint_every_n_hours = 10000;
   int64_t save_summary_steps = 100;    // 0: no summaries
   int64_t log_step_count_steps = 100;  // global_step/sec
-  bool nan_loss_is_failure = true;     // else such a loss ends the training without one
+  double session_creation_timeout_secs = 7200;
+  bool nan_loss_is_failure = true;  // else such a loss ends the training without one
+
+  // The place in a cluster, as TF_CONFIG says it. What stands here: one process by itself.
+  std::map<std::string, std::vector<std::string>> cluster;  // job -> its tasks' addresses
+  std::string task_type = "worker";
+  int task_id = 0;
+  bool is_chief = true;
+  std::string master;  // "grpc://HOST:PORT"; "" for one process
+  std::string evaluation_master;
+  int num_ps_replicas = 0;
+  int num_worker_replicas = 1;                  // workers and the chief
+  std::optional<int> global_id_in_cluster = 0;  // the evaluator has none
+  std::string service;                          // TF_CONFIG's "service", a JSON object; "" for none
+
+  int64_t checkpoint_steps() const { return save_checkpoints_steps.value_or(0); }
+  double checkpoint_secs() const {
+    return save_checkpoints_secs.value_or(save_checkpoints_steps.has_value() ? 0 : 600);
+  }
 };
+
+// INVALID_ARGUMENT with tf.estimator's words for a value that it refuses.
+absl::Status Validate(const RunConfig& config);
 
 }  // namespace muster::train

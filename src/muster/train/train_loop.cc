@@ -11,14 +11,10 @@
 namespace muster::train {
 namespace {
 
-int64_t TotalSteps(const TrainSpec& spec, uint64_t records, int64_t first_step) {
-  const int64_t batch = spec.input.reader.batch_size;
-  const auto rows = static_cast<int64_t>(records);
-  const int64_t per_epoch =
-      spec.input.reader.drop_remainder ? rows / batch : (rows + batch - 1) / batch;
-  int64_t total = spec.input.reader.epochs > 0 ? per_epoch * spec.input.reader.epochs : 0;
-  if (spec.fresh_data) total += first_step;
-  if (spec.max_steps > 0) total = total > 0 ? std::min(total, spec.max_steps) : spec.max_steps;
+int64_t TotalSteps(const TrainSpec& spec, const BatchSource& input, int64_t first_step) {
+  int64_t total = input.steps();
+  if (spec.fresh_data || !input.has_positions()) total += total > 0 ? first_step : 0;
+  if (spec.max_steps) total = total > 0 ? std::min(total, *spec.max_steps) : *spec.max_steps;
   return total;
 }
 
@@ -52,7 +48,7 @@ HookList TrainHooks(const TrainSpec& spec, const RunConfig& config) {
   hooks.push_back(NewStepCounter(config.log_step_count_steps));
   hooks.push_back(NewSummarySaver(config.save_summary_steps));
   hooks.insert(hooks.end(), spec.hooks.begin(), spec.hooks.end());
-  if (spec.max_steps > 0) hooks.push_back(NewStopAtStep(spec.max_steps));
+  if (spec.max_steps) hooks.push_back(NewStopAtStep(*spec.max_steps));
   hooks.push_back(NewNanTensor(config.nan_loss_is_failure));
   return hooks;
 }
@@ -82,7 +78,7 @@ absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   result.loss = epoch_loss_.value();
   result.checkpoint = session_.checkpoint;
   result.stop_reason = session_.stop_reason;
-  result.bad_records = session_.position.has_value() ? session_.position->bad_records : 0;
+  result.bad_records = bad_records_;
   return result;
 }
 
@@ -90,11 +86,14 @@ absl::Status TrainLoop::Open() {
   session_.first_step = session_.step;
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->Begin(session_));
   const bool resume = session_.position.has_value() && !spec_.fresh_data;
-  MUSTER_ASSIGN_OR_RETURN(input_, Input::Open(session_.files, session_.model, spec_.input,
-                                              resume ? &*session_.position : nullptr));
+  MUSTER_ASSIGN_OR_RETURN(input_,
+                          OpenInput(session_.files, session_.model, spec_.input, spec_.input_fn,
+                                    resume ? &*session_.position : nullptr));
+  has_positions_ = input_->has_positions();
+  if (!has_positions_) session_.position.reset();
   state_.first_step = state_.step = session_.step;
-  state_.total_steps = TotalSteps(spec_, input_->records(), session_.step);
-  state_.epochs = spec_.input.reader.epochs;
+  state_.total_steps = TotalSteps(spec_, *input_, session_.step);
+  state_.epochs = input_->epochs();
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
   return absl::OkStatus();
 }
@@ -126,7 +125,8 @@ absl::StatusOr<StepValues> TrainLoop::Step(const InputBatch& batch) {
           session_.variables.views(), batch.features,
           {.seed = session_.config.seed, .step = session_.step, .replica = 0}, *sink));
   if (std::isfinite(step.loss)) ++session_.step;
-  session_.position = batch.position;
+  if (has_positions_) session_.position = batch.position;
+  bad_records_ = batch.position.bad_records;
   return StepValues{step.loss, step.data_loss, batch.features.rows, batch.epoch};
 }
 

@@ -43,7 +43,9 @@ class TrainLoop {
   const TrainSpec& spec_;
   const HookList hooks_;
   UpdateSink sink_;
-  std::unique_ptr<Input> input_;
+  std::unique_ptr<BatchSource> input_;
+  bool has_positions_ = false;
+  uint64_t bad_records_ = 0;
   ProgressState state_;
   Mean report_loss_, epoch_loss_;
   int64_t loss_epoch_ = -1;

@@ -116,6 +116,12 @@ class TrainingTest : public testing::Test {
     return all;
   }
 
+  static EvalSpec Evaluation(const std::string& data = "train.csv") {
+    EvalSpec spec;
+    spec.input.source.patterns = {data};
+    return spec;
+  }
+
   // All tensors of the newest checkpoint, as bytes.
   std::map<std::string, std::string> Weights(const std::string& folder) {
     const auto prefix = checkpoint::Latest(*files_, folder);

@@ -1,0 +1,71 @@
+// TrainSpec and EvalSpec: what a training and an evaluation run on, and what they gave.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/metrics/binary.h"
+#include "muster/train/exporter.h"
+#include "muster/train/hook.h"
+#include "muster/train/input.h"
+
+namespace muster::train {
+
+struct TrainSpec {
+  InputSpec input = {};  // files, unless there is an input_fn
+  InputFn input_fn = {};
+  // The global step to stop at, or how many steps this run takes: one of them at most. Neither: to
+  // the end of the data.
+  std::optional<int64_t> max_steps = {};
+  std::optional<int64_t> steps = {};
+  bool fresh_data = false;  // begin the data anew instead of at the checkpoint's position
+  // Shared, so that a caller can ask them afterwards.
+  std::vector<std::shared_ptr<Hook>> hooks = {};
+  std::vector<std::shared_ptr<CheckpointListener>> saving_listeners = {};
+};
+
+struct TrainResult {
+  int64_t first_step = 0;  // > 0: resumed from a checkpoint
+  int64_t step = 0;
+  uint64_t examples = 0;  // of this run
+  double seconds = 0;
+  double loss = 0;              // mean over the examples of the last epoch that this run saw
+  std::string checkpoint = {};  // prefix; "" when nothing was to do
+  bool interrupted = false;
+  std::string stop_reason = {};  // of the hook that ended the run; "" when none gave one
+  uint64_t bad_records = 0;
+};
+
+struct EvalSpec {
+  InputSpec input = {};  // files, unless there is an input_fn
+  InputFn input_fn = {};
+  std::optional<int64_t> steps = 100;             // batches; none: all
+  std::string name = {};                          // events go to eval/ or eval_<name>/
+  std::vector<std::shared_ptr<Hook>> hooks = {};  // Session::mode is kEval
+  // For TrainAndEvaluate:
+  std::vector<std::shared_ptr<Exporter>> exporters = {};
+  double start_delay_secs = 120;  // no evaluation earlier than this after the start
+  double throttle_secs = 600;     // nor than this after the one before
+};
+
+struct EvalResult {
+  int64_t step = 0;  // global step of the checkpoint
+  std::string checkpoint = {};
+  uint64_t examples = 0;
+  double seconds = 0;
+  std::vector<metrics::NamedValue> metrics = {};  // with loss and global_step last
+};
+
+// INVALID_ARGUMENT with tf.estimator's words for what it refuses.
+absl::Status Validate(const TrainSpec& spec);
+absl::Status Validate(const EvalSpec& spec);
+
+// MODEL_DIR/eval or MODEL_DIR/eval_<name>.
+std::string EvalFolder(const std::string& model_dir, const std::string& name);
+
+}  // namespace muster::train

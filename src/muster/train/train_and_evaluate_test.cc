@@ -1,0 +1,218 @@
+#include "muster/train/train_and_evaluate.h"
+
+#include "muster/train/early_stopping.h"
+#include "muster/train/training_test_support.h"
+
+namespace muster::train {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class TrainAndEvaluateTest : public TrainingTest {
+ protected:
+  TrainAndEvaluateTest() {
+    config_ = Config("model");
+    config_.seed = 5;
+    config_.save_checkpoints_steps = 10;
+    eval_ = Evaluation();
+    eval_.start_delay_secs = eval_.throttle_secs = 0;
+  }
+
+  absl::StatusOr<TrainAndEvaluateResult> Run(const TrainSpec& train,
+                                             std::string_view yaml = kTestSpec) {
+    evaluated_.clear();
+    exports_.clear();
+    const auto spec = model::ParseModelSpec(*files_, yaml, "spec.yaml");
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    MUSTER_ASSIGN_OR_RETURN(const auto estimator,
+                            Estimator::Create(*files_, clock_, *spec, config_));
+    Progress progress(ProgressStyle::kNone, 2, clock_);
+    return TrainAndEvaluate(
+        *estimator, train, eval_, progress, stop_,
+        [this](const EvalResult& result, const std::vector<std::string>& exports) {
+          evaluated_.push_back(result.step);
+          exports_.insert(exports_.end(), exports.begin(), exports.end());
+        });
+  }
+  std::vector<std::string> Exports(const std::string& name) {
+    return files_->List("model/export/" + name).value_or(std::vector<std::string>());
+  }
+
+  RunConfig config_;
+  EvalSpec eval_;
+  std::atomic<bool> stop_{false};
+  std::vector<int64_t> evaluated_;
+  std::vector<std::string> exports_;
+};
+
+// Moves the clock at each step.
+class Tick : public Hook {
+ public:
+  explicit Tick(FakeClock* clock) : clock_(clock) {}
+  absl::Status AfterRun(Session&, const StepValues&) override {
+    clock_->Advance(1);
+    return absl::OkStatus();
+  }
+
+ private:
+  FakeClock* const clock_;
+};
+
+TEST_F(TrainAndEvaluateTest, EvaluatesEachCheckpointButTheFirst) {
+  const auto result = Run(Training());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(evaluated_, ElementsAre(10, 20, 30, 40, 50, 57));
+  EXPECT_EQ(result->training.step, 57);
+  EXPECT_EQ(result->evaluation->step, 57);
+  std::vector<int64_t> steps;
+  for (const auto& event : Events("model/eval")) {
+    if (event.tag == "loss") steps.push_back(event.step);
+  }
+  EXPECT_THAT(steps, ElementsAre(10, 20, 30, 40, 50, 57));
+}
+
+TEST_F(TrainAndEvaluateTest, EvaluationsDoNotTouchTheTraining) {
+  ASSERT_TRUE(Run(Training()).ok());
+  ASSERT_TRUE(Train("alone", Training()).ok());
+  EXPECT_TRUE(Weights("model") == Weights("alone"));
+}
+
+TEST_F(TrainAndEvaluateTest, TheLastCheckpointIsEvaluatedOnce) {
+  TrainSpec spec = Training();
+  spec.max_steps = 20;
+  ASSERT_TRUE(Run(spec).ok());
+  EXPECT_THAT(evaluated_, ElementsAre(10, 20));
+}
+
+TEST_F(TrainAndEvaluateTest, ThrottleAndDelayAreHonoured) {
+  TrainSpec spec = Training();
+  // A second a step; the first hook, so that the clock has moved when the checkpoint is saved next.
+  spec.hooks = {std::make_shared<Tick>(&clock_)};
+  eval_.throttle_secs = 15;
+  ASSERT_TRUE(Run(spec).ok());
+  EXPECT_THAT(evaluated_, ElementsAre(10, 30, 50, 57));
+  config_.model_dir = "delayed";
+  eval_.throttle_secs = 0;
+  eval_.start_delay_secs = 25;
+  ASSERT_TRUE(Run(spec).ok());
+  EXPECT_THAT(evaluated_, ElementsAre(30, 40, 50, 57));
+}
+
+TEST_F(TrainAndEvaluateTest, TheFinalExportComesWhenTheDataEnds) {
+  eval_.exporters = {NewFinalExporter(), *NewLatestExporter("latest", 3)};
+  const auto result = Run(Training());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(Exports("final").size(), 1u);
+  EXPECT_EQ(Exports("latest").size(), 3u);
+  EXPECT_EQ(exports_.size(), 7u);
+  EXPECT_EQ(result->exports.size(), 2u);
+  EXPECT_TRUE(files_->Stat(result->exports[0] + "/saved_model.pb").ok());
+}
+
+TEST_F(TrainAndEvaluateTest, TheFinalExportOfACheckpointEvaluatedBefore) {
+  eval_.exporters = {NewFinalExporter(), *NewLatestExporter()};
+  TrainSpec spec = Training();
+  spec.max_steps = 20;
+  ASSERT_TRUE(Run(spec).ok());
+  EXPECT_EQ(Exports("final").size(), 1u);
+  EXPECT_EQ(Exports("latest").size(), 2u);
+}
+
+TEST_F(TrainAndEvaluateTest, NothingToTrainStillEvaluatesAndExports) {
+  TrainSpec spec = Training();
+  spec.max_steps = 20;
+  ASSERT_TRUE(Run(spec).ok());
+  eval_.exporters = {NewFinalExporter(), *NewBestExporter()};
+  const auto again = Run(spec);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_THAT(evaluated_, ElementsAre(20));
+  EXPECT_EQ(again->exports.size(), 2u);
+  // And the best is not better than itself.
+  const auto third = Run(spec);
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_EQ(third->exports.size(), 1u);
+}
+
+TEST_F(TrainAndEvaluateTest, BestIsTheBestOfTheNamedEvaluation) {
+  eval_.name = "test";
+  eval_.exporters = {*NewBestExporter({.metric = "auc", .higher_is_better = true})};
+  ASSERT_TRUE(Run(Training()).ok());
+  double best = 0;
+  size_t improvements = 0;
+  for (const auto& event : Events("model/eval_test")) {
+    if (event.tag != "auc" || event.value <= best) continue;
+    best = event.value;
+    ++improvements;
+  }
+  EXPECT_EQ(exports_.size(), improvements);
+}
+
+TEST_F(TrainAndEvaluateTest, EarlyStoppingLooksAfterEachEvaluation) {
+  TrainSpec spec = Training();
+  spec.hooks = {
+      NewEarlyStopping({.kind = EarlyStopping::Kind::kHigher, .metric = "auc", .threshold = 0})};
+  const auto result = Run(spec);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->training.step, 10);
+  EXPECT_THAT(result->training.stop_reason, HasSubstr("metric 'auc'"));
+  EXPECT_THAT(evaluated_, ElementsAre(10));
+}
+
+TEST_F(TrainAndEvaluateTest, ASignalIsNotKeptWaiting) {
+  stop_ = true;
+  const auto result = Run(Training());
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->training.interrupted);
+  EXPECT_FALSE(result->evaluation.has_value());
+}
+
+TEST_F(TrainAndEvaluateTest, ResumedTrainingSkipsTheCheckpointItBeganFrom) {
+  TrainSpec spec = Training();
+  spec.max_steps = 10;
+  ASSERT_TRUE(Run(spec).ok());
+  spec.max_steps = 25;
+  ASSERT_TRUE(Run(spec).ok());
+  EXPECT_THAT(evaluated_, ElementsAre(20, 25));
+}
+
+TEST_F(TrainAndEvaluateTest, StepsAreOfThisRun) {
+  TrainSpec spec = Training();
+  spec.steps = 7;
+  EXPECT_EQ(Run(spec)->training.step, 7);
+  EXPECT_EQ(Run(spec)->training.step, 14);
+}
+
+TEST_F(TrainAndEvaluateTest, RolesOfAClusterAreForLater) {
+  const struct {
+    const char* type;
+    int id, workers, ps;
+    bool in_cluster;
+    absl::StatusCode code;
+    const char* message;
+  } cases[] = {
+      {"evaluator", 1, 0, 0, false, absl::StatusCode::kInvalidArgument,
+       "there can only be one evaluator task (with task id 0), given task id 1"},
+      {"evaluator", 0, 0, 0, false, absl::StatusCode::kUnimplemented, "trains in one process"},
+      {"ps", 0, 1, 1, true, absl::StatusCode::kUnimplemented, "task 0 of type 'ps'"},
+      {"chief", 0, 3, 0, true, absl::StatusCode::kUnimplemented, "trains in one process"},
+      {"chief", 0, 1, 0, true, absl::StatusCode::kOk, ""},
+  };
+  for (const auto& test : cases) {
+    config_.model_dir = StrCat("model_", test.type, test.id, test.workers);
+    config_.task_type = test.type;
+    config_.task_id = test.id;
+    config_.num_worker_replicas = test.workers;
+    config_.num_ps_replicas = test.ps;
+    config_.is_chief = std::string("chief") == test.type;
+    config_.cluster.clear();
+    if (test.in_cluster) config_.cluster["chief"] = {"host:1"};
+    const auto result = Run(Training());
+    EXPECT_EQ(result.status().code(), test.code) << test.type << result.status();
+    EXPECT_THAT(std::string(result.status().message()), HasSubstr(test.message));
+    EXPECT_THAT(evaluated_, ElementsAre());
+  }
+}
+
+}  // namespace
+}  // namespace muster::train
