@@ -4,10 +4,12 @@
 #include <string>
 
 #include "muster/features/column.h"
+#include "muster/formats/yaml_reader.h"
 #include "muster/io/file_system.h"
-#include "muster/model/yaml_reader.h"
 
 namespace muster::model {
+
+using formats::YamlReader;
 
 // Reads "inputs", "label", "key" and "columns" of the document `root`. Vocabulary files are read
 // relative to `folder`. Errors go to root.status(); the result is whole only when that is OK.

@@ -3,8 +3,8 @@
 #include <charconv>
 
 #include "muster/base/nearest.h"
+#include "muster/formats/yaml_reader.h"
 #include "muster/model/feature_parser.h"
-#include "muster/model/yaml_reader.h"
 
 namespace muster::model {
 namespace {

@@ -1,4 +1,4 @@
-#include "muster/model/yaml_reader.h"
+#include "muster/formats/yaml_reader.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 
 #include "muster/base/nearest.h"
 
-namespace muster::model {
+namespace muster::formats {
 namespace {
 
 constexpr int kMaxDepth = 32;
@@ -214,4 +214,4 @@ std::vector<std::string> YamlReader::Strings(std::string_view key) const {
   return Has(key) ? At(key).AsStrings() : std::vector<std::string>();
 }
 
-}  // namespace muster::model
+}  // namespace muster::formats

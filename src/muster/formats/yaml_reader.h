@@ -16,7 +16,7 @@
 
 #include "muster/base/status.h"
 
-namespace muster::model {
+namespace muster::formats {
 
 // One node and where it stands. Copies share the document's error.
 class YamlReader {
@@ -72,4 +72,4 @@ class YamlReader {
   std::string path_;
 };
 
-}  // namespace muster::model
+}  // namespace muster::formats
