@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "CLI/App.hpp"
-#include "muster/metrics/binary.h"
+#include "muster/metrics/metrics.h"
 #include "muster/train/estimator.h"
 #include "muster/train/input.h"
 #include "muster/train/progress.h"

@@ -33,8 +33,6 @@ absl::StatusOr<train::PredictionWriter::Options> WriterOptions(
   options.key = features.key;
   const int key = features.schema.Find(features.key);
   options.numeric_key = key >= 0 && features.schema.fields[key].type == formats::ValueType::kInt;
-  options.classes = features.label.words;
-  if (options.classes.empty()) options.classes = {"0", "1"};
   if (!flags.format.empty()) {
     options.format = kFormats.at(flags.format);
   } else if (flags.out == "-") {
@@ -49,8 +47,9 @@ absl::Status RunPredict(const PredictFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.run));
   MUSTER_ASSIGN_OR_RETURN(const auto options,
                           WriterOptions(flags, model->estimator->model().spec.features));
-  MUSTER_ASSIGN_OR_RETURN(const auto writer,
-                          train::PredictionWriter::Create(*model->files, options));
+  MUSTER_ASSIGN_OR_RETURN(
+      const auto writer,
+      train::PredictionWriter::Create(*model->files, options, model->estimator->predictor()));
   train::InputSpec input = SequentialInput(flags.data, kInferenceBatchSize);
   input.with_labels = false;
   input.with_keys = true;
@@ -58,13 +57,10 @@ absl::Status RunPredict(const PredictFlags& flags) {
   double seconds = 0;
   {
     train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model->clock);
-    MUSTER_ASSIGN_OR_RETURN(examples,
-                            model->estimator->Predict(
-                                input,
-                                [&](const train::InputBatch& batch, std::span<const float> logits) {
-                                  return writer->Write({batch.keys, logits});
-                                },
-                                progress));
+    const auto write = [&](const train::InputBatch& batch, const engine::Predictions& predictions) {
+      return writer->Write(batch.keys, predictions);
+    };
+    MUSTER_ASSIGN_OR_RETURN(examples, model->estimator->Predict(input, write, progress));
     seconds = progress.seconds();
   }
   MUSTER_RETURN_IF_ERROR(writer->Close());

@@ -54,8 +54,9 @@ struct StepContext {
   uint64_t seed = 0;
   int64_t step = 0;  // the global step before this one
   uint32_t replica = 0;
-  // Gradients and loss are sums over rows divided by this; 0: the batch's own rows (or sum of
-  // weights). A trainer that spreads one batch over replicas gives the whole batch's.
+  // Gradients and loss are (weighted) sums over rows divided by this; 0: the batch's own rows, as
+  // tf.estimator does it with weights too. A trainer that spreads one batch over replicas gives the
+  // whole batch's rows.
   double denominator = 0;
 };
 

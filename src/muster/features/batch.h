@@ -26,7 +26,7 @@ struct FeatureBatch {
   int rows = 0;
   std::vector<DenseColumn> dense;  // in the order of FeatureTransform's dense requests
   std::vector<IdList> id_lists;    // in the order of its categorical requests
-  std::vector<float> labels;       // rows; empty when labels were not asked for
+  std::vector<float> labels;       // rows x LabelSpec::width; empty when they were not asked for
   std::vector<float> weights;      // rows; empty: all 1
 };
 

@@ -62,11 +62,18 @@ struct ColumnSpec {
   friend bool operator==(const ColumnSpec&, const ColumnSpec&) = default;
 };
 
-// The label as data: an int or float field as it is (0 or 1 for a binary head), or a field with a
-// vocabulary whose words' places are the classes. An empty `input`: rows without a label.
+// The label as data. An empty `input`: rows without a label.
 struct LabelSpec {
+  enum class Form {
+    kOne,     // one number a row: a scalar field's value, or the place of its word
+    kVector,  // `width` numbers: the values of a list field, which has as many
+    kSet,     // `width` numbers of 0 or 1: 1 at the places of the words (or, without words, at the
+              // ids) that a list field holds
+  };
   std::string input;
   std::vector<std::string> words;
+  Form form = Form::kOne;
+  int width = 1;  // numbers a row
   friend bool operator==(const LabelSpec&, const LabelSpec&) = default;
 };
 
@@ -75,7 +82,8 @@ struct FeatureSpec {
   formats::Schema schema;
   std::vector<ColumnSpec> columns;
   LabelSpec label;
-  std::string key;  // a field that predictions are returned with; "" for none
+  std::string weight;  // an int or float field, the weight of a row's loss; "" for none
+  std::string key;     // a field that predictions are returned with; "" for none
 
   const ColumnSpec* Find(std::string_view name) const;
   friend bool operator==(const FeatureSpec&, const FeatureSpec&) = default;

@@ -22,7 +22,7 @@ class DenseTransform {
 std::unique_ptr<DenseTransform> MakeNumeric(const FeatureSpec& spec, const ColumnSpec& column);
 std::unique_ptr<DenseTransform> MakeIndicator(const FeatureSpec& spec, const ColumnSpec& column);
 
-// Labels: numbers as they are, or the places of words.
+// Labels, as LabelSpec says, and weights.
 class LabelTransform {
  public:
   // The label of a valid spec; its input is not "".
@@ -36,12 +36,22 @@ class LabelTransform {
  private:
   absl::Status FromWords(const formats::Columns& rows, const Scratch& scratch,
                          std::vector<float>* labels, int* bad_row) const;
+  absl::Status FromNumbers(const formats::Column& input, std::vector<float>* labels,
+                           int* bad_row) const;
+  absl::Status FromIds(const formats::Column& input, int rows, std::vector<float>* labels,
+                       int* bad_row) const;
+  absl::Status CheckWidths(const formats::Column& input, int rows, int* bad_row) const;
 
   LabelSpec spec_;
   int field_;
   formats::ValueType type_;
   std::unique_ptr<IdLookup> words_;  // null: numbers
 };
+
+// Replaces *weights by the values of `input`. INVALID_ARGUMENT for one below 0 or not finite;
+// *bad_row is its row.
+absl::Status CopyWeights(const formats::Column& input, formats::ValueType type,
+                         std::vector<float>* weights, int* bad_row);
 
 // Position of the first value that is not finite, or `count`.
 size_t FirstNotFinite(const float* values, size_t count);

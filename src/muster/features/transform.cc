@@ -69,6 +69,10 @@ class TransformOfSpec final : public FeatureTransform {
       label_ = std::make_unique<LabelTransform>(spec);
       label_->MarkFingerprints(&fingerprinted_for_label_);
     }
+    if (!spec.weight.empty()) {
+      weight_ = spec.schema.Find(spec.weight);
+      weight_name_ = spec.weight;
+    }
   }
 
   absl::Status AddDense(const FeatureSpec& spec, const std::string& name) {
@@ -126,6 +130,11 @@ class TransformOfSpec final : public FeatureTransform {
         return absl::InvalidArgumentError("labels are asked for and the spec has no label");
       }
       MUSTER_RETURN_IF_ERROR(label_->Apply(rows, *scratch, &batch->labels, bad_row));
+      if (weight_ >= 0) {
+        MUSTER_RETURN_IF_ERROR(
+            Annotate(CopyWeights(rows.column(weight_), types_[weight_], &batch->weights, bad_row),
+                     StrCat("weight '", weight_name_, "'")));
+      }
     }
     batch->dense.resize(dense_.size());
     for (size_t i = 0; i < dense_.size(); ++i) {
@@ -164,6 +173,8 @@ class TransformOfSpec final : public FeatureTransform {
   std::vector<Named<DenseTransform>> dense_;
   std::vector<Named<IdTransform>> ids_;
   std::unique_ptr<LabelTransform> label_;  // null: none
+  int weight_ = -1;                        // field; -1: none
+  std::string weight_name_;
   mutable ScratchPool scratch_;
 };
 

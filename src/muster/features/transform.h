@@ -27,9 +27,10 @@ class FeatureTransform {
   static absl::StatusOr<std::unique_ptr<FeatureTransform>> Create(const FeatureSpec& spec,
                                                                   const FeatureRequest& request);
   virtual ~FeatureTransform() = default;
-  // Replaces *batch. `rows` must be of spec.schema. With `with_labels` also the labels.
-  // INVALID_ARGUMENT names the row (0-based in the batch), column and value: a label that is not in
-  // its vocabulary, an identity id out of range, a value that is not finite in a numeric column.
+  // Replaces *batch. `rows` must be of spec.schema. With `with_labels` also the labels and, where
+  // the spec names them, the weights. INVALID_ARGUMENT names the row (0-based in the batch), column
+  // and value: a label that is not in its vocabulary or has another number of values, a weight
+  // below 0, an identity id out of range, a value that is not finite in a numeric column.
   // *bad_row (when not null) is set then, and -1 for other errors and for none. After an error
   // *batch holds nothing of use. Allocates nothing once batches of this size have been seen.
   virtual absl::Status Apply(const formats::Columns& rows, bool with_labels, FeatureBatch* batch,

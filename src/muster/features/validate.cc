@@ -1,6 +1,7 @@
 // What can be wrong with a FeatureSpec by itself.
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 
@@ -272,15 +273,45 @@ absl::StatusOr<const Field*> ScalarField(const formats::Schema& schema, const st
   return &schema.fields[index];
 }
 
+// The form of a label fits its field.
+absl::StatusOr<const Field*> LabelField(const FeatureSpec& spec) {
+  const LabelSpec& label = spec.label;
+  if (label.width < 1) return Invalid("has no numbers a row");
+  if (label.form == LabelSpec::Form::kOne) return ScalarField(spec.schema, label.input);
+  const int index = spec.schema.Find(label.input);
+  if (index >= 0 && !spec.schema.fields[index].list) {
+    return Invalid("needs to be a list ('list: true'), since its head learns ", label.width,
+                   " numbers a row");
+  }
+  if (index >= 0) return &spec.schema.fields[index];
+  return ScalarField(spec.schema, label.input);  // which says that it is unknown
+}
+
 absl::Status CheckLabel(const FeatureSpec& spec) {
   if (spec.label.input.empty()) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(const Field* field, ScalarField(spec.schema, spec.label.input));
+  MUSTER_ASSIGN_OR_RETURN(const Field* field, LabelField(spec));
   if (spec.label.words.empty()) {
-    if (field->type != ValueType::kString) return absl::OkStatus();
-    return Invalid("is a string; list the words that are its classes");
+    if (field->type == ValueType::kString) {
+      return Invalid("is a string; list the words that are its classes");
+    }
+    if (spec.label.form == LabelSpec::Form::kSet && field->type != ValueType::kInt) {
+      return Invalid("is a list of floats; 'ids' are ints");
+    }
+    return absl::OkStatus();
   }
   if (field->type == ValueType::kFloat) return Invalid("is a float and cannot have words");
+  if (spec.label.form == LabelSpec::Form::kSet &&
+      std::cmp_not_equal(spec.label.words.size(), spec.label.width)) {
+    return Invalid("has ", spec.label.words.size(), " words for ", spec.label.width, " classes");
+  }
   return CheckWords(field->type, spec.label.words);
+}
+
+absl::Status CheckWeight(const FeatureSpec& spec) {
+  if (spec.weight.empty()) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const Field* field, ScalarField(spec.schema, spec.weight));
+  if (field->type == ValueType::kString) return Invalid("is a string; a weight is a number");
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -295,6 +326,7 @@ absl::Status Validate(const FeatureSpec& spec) {
     MUSTER_RETURN_IF_ERROR(Annotate(ColumnCheck(spec, column).Run(), context));
   }
   MUSTER_RETURN_IF_ERROR(Annotate(CheckLabel(spec), StrCat("label '", spec.label.input, "'")));
+  MUSTER_RETURN_IF_ERROR(Annotate(CheckWeight(spec), StrCat("weight '", spec.weight, "'")));
   if (!spec.key.empty()) {
     MUSTER_RETURN_IF_ERROR(
         Annotate(ScalarField(spec.schema, spec.key).status(), StrCat("key '", spec.key, "'")));

@@ -1,141 +1,56 @@
 #include "muster/metrics/binary.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <compare>
-#include <limits>
+
+#include "muster/engine/predictions.h"
+#include "muster/metrics/kinds.h"
 
 namespace muster::metrics {
-namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr int kThresholds = 200;
-
-double Ratio(double numerator, double denominator) {
-  return denominator == 0 ? 0 : numerator / denominator;
-}
-
-// The weight of positives and negatives predicted over each of tf.keras.metrics.AUC's thresholds:
-// -1e-7, 1/199, ..., 198/199, 1 + 1e-7.
-class ThresholdCounts {
- public:
-  // Keras: a probability belongs to bucket ceil(199 p) - 1, in float arithmetic.
-  void Add(float probability, bool positive, double weight) {
-    const float scaled = std::clamp(probability, 0.0f, 1.0f) * (kThresholds - 1);
-    const int bucket = std::max(0, static_cast<int>(std::ceil(scaled)) - 1);
-    (positive ? positives_ : negatives_)[bucket] += weight;
-  }
-
-  void Accumulate() {
-    for (int i = kThresholds - 2; i >= 0; --i) {
-      positives_[i] += positives_[i + 1];
-      negatives_[i] += negatives_[i + 1];
-    }
-  }
-
-  // Trapezoids under (false positive rate, recall).
-  double AreaUnderRoc() const {
-    double area = 0;
-    for (int i = 0; i + 1 < kThresholds; ++i) {
-      area += (negatives_[i] - negatives_[i + 1]) * (positives_[i] + positives_[i + 1]) / 2;
-    }
-    return area / (positives_[0] * negatives_[0]);
-  }
-
-  // Davis, Goadrich, "The Relationship Between Precision-Recall and ROC Curves" (ICML 2006):
-  // between two thresholds precision follows the true positives' slope, not a straight line.
-  double AreaUnderPrecisionRecall() const {
-    double area = 0;
-    for (int i = 0; i + 1 < kThresholds; ++i) {
-      const double above = positives_[i] + negatives_[i];
-      const double below = positives_[i + 1] + negatives_[i + 1];
-      const double slope = Ratio(positives_[i] - positives_[i + 1], above - below);
-      const double intercept = positives_[i + 1] - slope * below;
-      const double ratio = above > 0 && below > 0 ? above / below : 1;
-      area += slope * (positives_[i] - positives_[i + 1] + intercept * std::log(ratio));
-    }
-    return area / positives_[0];
-  }
-
- private:
-  std::array<double, kThresholds> positives_{};
-  std::array<double, kThresholds> negatives_{};
-};
-
-}  // namespace
-
-void BinaryMetrics::Add(std::span<const float> probabilities, std::span<const float> labels,
+void BinaryMetrics::Add(std::span<const float> logits, std::span<const float> labels,
                         std::span<const float> weights) {
+  for (size_t i = 0; i < logits.size(); ++i) {
+    scored_.Add(engine::Sigmoid(logits[i]), logits[i] > 0, labels[i],
+                weights.empty() ? 1.0f : weights[i]);
+  }
+}
+
+void BinaryMetrics::AddProbabilities(std::span<const float> probabilities,
+                                     std::span<const float> labels,
+                                     std::span<const float> weights) {
   for (size_t i = 0; i < probabilities.size(); ++i) {
-    const float weight = weights.empty() ? 1.0f : weights[i];
-    scored_.push_back({probabilities[i], labels[i], weight});
-    weight_sum_ += weight;
+    scored_.Add(probabilities[i], probabilities[i] > 0.5f, labels[i],
+                weights.empty() ? 1.0f : weights[i]);
   }
 }
 
-void BinaryMetrics::Merge(const BinaryMetrics& other) {
-  scored_.insert(scored_.end(), other.scored_.begin(), other.scored_.end());
-  loss_sum_ += other.loss_sum_;
-  weight_sum_ += other.weight_sum_;
-}
-
-// Mann and Whitney's statistic: the share of (positive, negative) pairs in the right order, a tie
-// counting half.
-double BinaryMetrics::ExactAuc() const {
-  std::vector<Scored> sorted = scored_;
-  // A total order of all three, so that sums do not depend on how rows came or were merged.
-  std::sort(sorted.begin(), sorted.end(), [](const Scored& a, const Scored& b) {
-    const auto order = std::strong_order(a.probability, b.probability);
-    if (std::is_neq(order)) return std::is_lt(order);
-    if (a.label != b.label) return a.label < b.label;
-    return a.weight < b.weight;
-  });
-  double positives = 0, negatives = 0, pairs = 0;
-  for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
-    double tied_positives = 0, tied_negatives = 0;
-    for (end = begin; end < sorted.size() && sorted[end].probability == sorted[begin].probability;
-         ++end) {
-      (sorted[end].label > 0.5f ? tied_positives : tied_negatives) += sorted[end].weight;
-    }
-    pairs += tied_positives * (negatives + tied_negatives / 2);
-    positives += tied_positives;
-    negatives += tied_negatives;
-  }
-  return pairs / (positives * negatives);
+absl::Status BinaryMetrics::Merge(const Metrics& other) {
+  MUSTER_ASSIGN_OR_RETURN(const BinaryMetrics* same, SameKind<BinaryMetrics>(other));
+  scored_.Merge(same->scored_);
+  loss_.Merge(same->loss_);
+  return absl::OkStatus();
 }
 
 std::vector<NamedValue> BinaryMetrics::Values() const {
-  double positives = 0, predicted = 0, true_positives = 0, right = 0, probability_sum = 0;
-  bool has_nan = false;
-  ThresholdCounts counts;
-  for (const Scored& row : scored_) {
-    const double weight = row.weight;
-    const bool positive = row.label > 0.5f, says_positive = row.probability > 0.5f;
-    positives += positive ? weight : 0;
-    predicted += says_positive ? weight : 0;
-    true_positives += positive && says_positive ? weight : 0;
-    right += positive == says_positive ? weight : 0;
-    probability_sum += weight * row.probability;
-    has_nan |= std::isnan(row.probability);
-    if (!has_nan) counts.Add(row.probability, positive, weight);
-  }
-  counts.Accumulate();
-  const double rows = weight_sum_ > 0 ? weight_sum_ : kNaN;
-  const double label_mean = positives / rows;
-  const bool has_auc = !has_nan && positives > 0 && positives < weight_sum_;
-  return {
-      {"accuracy", right / rows},
+  const double label_mean = scored_.label_mean();
+  const ScoredRows::Areas areas = scored_.AreasUnderCurves();
+  const ScoredRows::Decisions decided = scored_.Decided();
+  std::vector<NamedValue> values = {
+      {"accuracy", decided.accuracy},
       {"accuracy_baseline", std::max(label_mean, 1 - label_mean)},
-      {"auc", has_auc ? ExactAuc() : kNaN},
-      {"auc_interpolated", has_auc ? counts.AreaUnderRoc() : kNaN},
-      {"auc_precision_recall", has_auc ? counts.AreaUnderPrecisionRecall() : kNaN},
-      {"average_loss", loss_sum_ / rows},
+      {"auc", areas.exact},
+      {"auc_interpolated", areas.interpolated},
+      {"auc_precision_recall", areas.precision_recall},
+      {"average_loss", MeanOf(loss_.sum(), scored_.weight())},
       {"label/mean", label_mean},
-      {"precision", Ratio(true_positives, predicted)},
-      {"prediction/mean", probability_sum / rows},
-      {"recall", Ratio(true_positives, positives)},
+      {"precision", decided.precision},
+      {"prediction/mean", scored_.prediction_mean()},
+      {"recall", decided.recall},
   };
+  AppendThresholds(scored_, spec_.thresholds, &values);
+  AppendCalibration(scored_, spec_.calibration_buckets, &values);
+  values.emplace_back("loss", loss_.loss());
+  return values;
 }
 
 }  // namespace muster::metrics

@@ -55,7 +55,7 @@ TEST(BinaryMetricsTest, AgreesWithTensorFlow) {
   ASSERT_EQ(cases.size(), 6u);
   for (const Case& one : cases) {
     BinaryMetrics metrics;
-    metrics.Add(one.probabilities, one.labels, one.weights);
+    metrics.AddProbabilities(one.probabilities, one.labels, one.weights);
     const auto values = ValuesOf(metrics);
     EXPECT_EQ(one.values.size(), 9u);
     for (const auto& [name, expected] : one.values) {
@@ -71,16 +71,16 @@ TEST(BinaryMetricsTest, NamesInOrder) {
   EXPECT_EQ(names,
             (std::vector<std::string>{"accuracy", "accuracy_baseline", "auc", "auc_interpolated",
                                       "auc_precision_recall", "average_loss", "label/mean",
-                                      "precision", "prediction/mean", "recall"}));
+                                      "precision", "prediction/mean", "recall", "loss"}));
 }
 
 TEST(BinaryMetricsTest, WithoutWeightsEveryRowCountsOne) {
   const Case plain = CommittedCases().front();
   BinaryMetrics weighted, unweighted;
-  weighted.Add(plain.probabilities, plain.labels, plain.weights);
-  unweighted.Add(plain.probabilities, plain.labels, {});
-  weighted.AddLoss(3);
-  unweighted.AddLoss(3);
+  weighted.AddProbabilities(plain.probabilities, plain.labels, plain.weights);
+  unweighted.AddProbabilities(plain.probabilities, plain.labels, {});
+  weighted.AddLoss(3, 150);
+  unweighted.AddLoss(3, 150);
   EXPECT_EQ(weighted.Values(), unweighted.Values());
   EXPECT_EQ(weighted.rows(), 150);
   EXPECT_EQ(ValuesOf(weighted).at("average_loss"), 0.02);
@@ -89,7 +89,7 @@ TEST(BinaryMetricsTest, WithoutWeightsEveryRowCountsOne) {
 TEST(BinaryMetricsTest, OneClassHasNoAuc) {
   for (const float label : {0.0f, 1.0f}) {
     BinaryMetrics metrics;
-    metrics.Add(std::vector<float>{0.2f, 0.7f}, std::vector<float>{label, label}, {});
+    metrics.AddProbabilities(std::vector<float>{0.2f, 0.7f}, std::vector<float>{label, label}, {});
     const auto values = ValuesOf(metrics);
     EXPECT_TRUE(std::isnan(values.at("auc")));
     EXPECT_TRUE(std::isnan(values.at("auc_interpolated")));
@@ -103,7 +103,8 @@ TEST(BinaryMetricsTest, OneClassHasNoAuc) {
 
 TEST(BinaryMetricsTest, NoRowsAndRowsWithoutWeight) {
   BinaryMetrics none, weightless;
-  weightless.Add(std::vector<float>{0.5f}, std::vector<float>{1}, std::vector<float>{0});
+  weightless.AddProbabilities(std::vector<float>{0.5f}, std::vector<float>{1},
+                              std::vector<float>{0});
   for (const BinaryMetrics* metrics : {&none, &weightless}) {
     for (const auto& [name, value] : metrics->Values()) {
       const bool is_zero = name == "precision" || name == "recall";
@@ -115,7 +116,7 @@ TEST(BinaryMetricsTest, NoRowsAndRowsWithoutWeight) {
 TEST(BinaryMetricsTest, ANaNPredictionGivesNoAuc) {
   BinaryMetrics metrics;
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  metrics.Add(std::vector<float>{0.1f, nan, 0.9f}, std::vector<float>{0, 0, 1}, {});
+  metrics.AddProbabilities(std::vector<float>{0.1f, nan, 0.9f}, std::vector<float>{0, 0, 1}, {});
   const auto values = ValuesOf(metrics);
   EXPECT_TRUE(std::isnan(values.at("auc")));
   EXPECT_TRUE(std::isnan(values.at("prediction/mean")));
@@ -131,13 +132,13 @@ TEST(BinaryMetricsTest, MergedShardsAreTheWhole) {
     const std::vector<float> y = {random.Uniform() < p[0] ? 1.0f : 0.0f};
     const std::vector<float> w = {static_cast<float>(random.Below(4)) / 2};
     BinaryMetrics& shard = shards[random.Below(3)];
-    whole.Add(p, y, w);
-    shard.Add(p, y, w);
-    whole.AddLoss(i);
-    shard.AddLoss(i);
+    whole.AddProbabilities(p, y, w);
+    shard.AddProbabilities(p, y, w);
+    whole.AddLoss(i, 1);
+    shard.AddLoss(i, 1);
   }
-  shards[2].Merge(shards[0]);
-  shards[2].Merge(shards[1]);
+  EXPECT_TRUE(shards[2].Merge(shards[0]).ok());
+  EXPECT_TRUE(shards[2].Merge(shards[1]).ok());
   EXPECT_EQ(shards[2].rows(), whole.rows());
   const auto expected = ValuesOf(whole);
   for (const auto& [name, value] : shards[2].Values()) {

@@ -76,9 +76,13 @@ void ParseLabelSpec(const YamlReader& node, features::LabelSpec* label) {
     label->input = node.AsString();
     return;
   }
-  node.CheckKeys({"input", "words"});
+  node.CheckKeys({"input", "words", "ids"});
   label->input = node.At("input").AsString();
   label->words = node.Strings("words");
+  if (node.Bool("ids", false)) {
+    if (!label->words.empty()) node.Fail("'words' and 'ids' exclude each other");
+    label->form = features::LabelSpec::Form::kSet;
+  }
 }
 
 // A vocabulary file: one word a line, LF or CRLF; the last line may lack its end.
@@ -217,9 +221,10 @@ features::FeatureSpec ParseFeatures(io::FileSystem& files, const YamlReader& roo
     spec.schema.fields.push_back(ParseInputField(key, node));
   });
   if (root.ok()) ParseLabelSpec(root.At("label"), &spec.label);
+  spec.weight = root.String("weight");
   spec.key = root.String("key");
   ColumnParser columns(files, folder);
-  if (root.ok()) {
+  if (root.ok() && root.Has("columns")) {
     root.At("columns").ForEach([&](const std::string& key, const YamlReader& node) {
       spec.columns.push_back(columns.Parse(key, node));
     });

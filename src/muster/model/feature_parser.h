@@ -11,8 +11,9 @@ namespace muster::model {
 
 using formats::YamlReader;
 
-// Reads "inputs", "label", "key" and "columns" of the document `root`. Vocabulary files are read
-// relative to `folder`. Errors go to root.status(); the result is whole only when that is OK.
+// Reads "inputs", "label", "weight", "key" and "columns" of the document `root`. Vocabulary files
+// are read relative to `folder`. Errors go to root.status(); the result is whole only when that is
+// OK.
 features::FeatureSpec ParseFeatures(io::FileSystem& files, const YamlReader& root,
                                     const std::string& folder);
 

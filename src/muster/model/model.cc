@@ -56,6 +56,7 @@ int Width(const features::FeatureSpec& spec, const ColumnSpec& column) {
 Node BuildLinear(const ModelSpec& spec, int group, Request* request, GraphBuilder* graph) {
   engine::native::LinearOptions options;
   options.group = group;
+  options.units = spec.head.logits_dimension();
   options.bias_name = "linear/linear_model/bias_weights";
   for (const std::string& name : spec.linear->columns) {
     const ColumnSpec& column = *spec.features.Find(name);
@@ -118,7 +119,7 @@ Node BuildDnn(const ModelSpec& spec, int group, Request* request, GraphBuilder* 
     graph->Watch(node, options.name);
   }
   options.name = "dnn/logits";
-  options.units = 1;
+  options.units = spec.head.logits_dimension();
   options.activation = Activation::kNone;
   node = graph->Dense(node, options);
   graph->Watch(node, options.name);
@@ -140,6 +141,11 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec,
   Request request(&model.request);
   GraphBuilder graph;
   Node logits = -1;
+  if (spec.baseline) {
+    logits = graph.Linear(
+        {.bias_name = "baseline/bias", .group = 0, .units = spec.head.logits_dimension()});
+    model.optimizer_specs.push_back(spec.baseline->optimizer);
+  }
   if (spec.dnn) {
     logits = BuildDnn(spec, static_cast<int>(model.optimizer_specs.size()), &request, &graph);
     model.optimizer_specs.push_back(spec.dnn->optimizer);
@@ -156,7 +162,7 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec,
     model.optimizers.push_back(std::move(built));
   }
   MUSTER_ASSIGN_OR_RETURN(
-      model.engine, std::move(graph).Finish(logits, engine::native::NewBinaryHead(), options));
+      model.engine, std::move(graph).Finish(logits, engine::native::NewHead(spec.head), options));
   return model;
 }
 
@@ -193,6 +199,8 @@ features::FeatureSpec UsedFeatures(const features::FeatureSpec& spec,
   if (with_label) {
     used.label = spec.label;
     fields.insert(spec.label.input);
+    used.weight = spec.weight;
+    fields.insert(spec.weight);
   }
   if (with_key && !spec.key.empty()) {
     used.key = spec.key;

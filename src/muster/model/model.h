@@ -18,7 +18,7 @@ namespace muster::model {
 //   dnn/input_from_feature_columns/input_layer/<embedding>/embedding_weights,
 //   dnn/hiddenlayer_<i>/{kernel,bias}, dnn/hiddenlayer_<i>/batchnorm_<i>/{gamma,...},
 //   dnn/input_batchnorm/{gamma,...}, dnn/logits/{kernel,bias}.
-// A linear or dnn model alone uses the same names.
+// A linear or dnn model alone uses the same names; a baseline model has baseline/bias.
 struct Model {
   ModelSpec spec;
   features::FeatureRequest request;
@@ -32,8 +32,9 @@ struct Model {
 absl::StatusOr<Model> BuildModel(const ModelSpec& spec,
                                  const engine::native::EngineOptions& options = {});
 
-// `spec` with only the fields that the requested columns read, the label's when `with_label` and
-// the key's when `with_key`: data without a label can be scored, unused inputs are never decoded.
+// `spec` with only the fields that the requested columns read, the label's and weight's when
+// `with_label` and the key's when `with_key`: data without a label can be scored, unused inputs are
+// never decoded.
 features::FeatureSpec UsedFeatures(const features::FeatureSpec& spec,
                                    const features::FeatureRequest& request, bool with_label,
                                    bool with_key);

@@ -1,10 +1,13 @@
 #include "muster/model/model_spec.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "muster/base/nearest.h"
 #include "muster/formats/yaml_reader.h"
 #include "muster/model/feature_parser.h"
+#include "muster/model/head_parser.h"
 
 namespace muster::model {
 namespace {
@@ -67,19 +70,36 @@ optim::OptimizerSpec ParseOptimizer(const YamlReader& node) {
   return spec;
 }
 
-LinearSpec ParseLinear(const YamlReader& node) {
+// The optimizers of tf.estimator's canned models (V2), which a part without one gets.
+optim::OptimizerSpec DefaultFtrl(double learning_rate) {
+  optim::OptimizerSpec spec;
+  spec.kind = optim::OptimizerSpec::Kind::kFtrl;
+  spec.learning_rate = learning_rate;
+  return spec;
+}
+
+BaselineSpec ParseBaseline(const YamlReader& model) {
+  BaselineSpec baseline;
+  baseline.optimizer = DefaultFtrl(0.3);
+  if (model.Has("optimizer")) baseline.optimizer = ParseOptimizer(model.At("optimizer"));
+  return baseline;
+}
+
+LinearSpec ParseLinear(const YamlReader& node, bool with_dnn) {
   node.CheckKeys({"columns", "optimizer"});
   LinearSpec linear;
   linear.columns = node.At("columns").AsStrings();
-  linear.optimizer.kind = optim::OptimizerSpec::Kind::kFtrl;
+  const double columns = std::max(1.0, static_cast<double>(linear.columns.size()));
+  linear.optimizer = DefaultFtrl(std::min(with_dnn ? 0.005 : 0.2, 1 / std::sqrt(columns)));
   if (node.Has("optimizer")) linear.optimizer = ParseOptimizer(node.At("optimizer"));
   return linear;
 }
 
-DnnSpec ParseDnn(const YamlReader& node) {
+DnnSpec ParseDnn(const YamlReader& node, bool with_linear) {
   node.CheckKeys({"columns", "hidden_units", "activation", "dropout", "batch_norm",
                   "input_batch_norm", "l1", "l2", "optimizer"});
   DnnSpec dnn;
+  dnn.optimizer.learning_rate = with_linear ? 0.001 : 0.05;  // Adagrad
   dnn.columns = node.At("columns").AsStrings();
   const YamlReader hidden = node.At("hidden_units");
   for (const std::string& text : hidden.AsStrings()) {
@@ -106,20 +126,30 @@ DnnSpec ParseDnn(const YamlReader& node) {
 }
 
 void ParseModel(const YamlReader& node, ModelSpec* spec) {
-  node.CheckKeys({"type", "linear", "dnn"});
-  const std::vector<std::string> types = {"linear", "dnn", "wide_deep"};
+  node.CheckKeys({"type", "linear", "dnn", "optimizer"});
+  const std::vector<std::string> types = {"baseline", "linear", "dnn", "wide_deep"};
   const YamlReader type_node = node.At("type");
   const std::string type = type_node.AsString();
   if (!node.ok()) return;
-  if (type != "linear" && type != "dnn" && type != "wide_deep") {
+  if (std::ranges::find(types, type) == types.end()) {
     return type_node.Fail(StrCat("unknown model '", type, "'", DidYouMean(type, types)));
   }
-  const bool wants_linear = type != "dnn";
-  const bool wants_dnn = type != "linear";
-  if (node.Has("linear") && !wants_linear) return node.Fail("a dnn model has no 'linear' part");
-  if (node.Has("dnn") && !wants_dnn) return node.Fail("a linear model has no 'dnn' part");
-  if (wants_linear) spec->linear = ParseLinear(node.At("linear"));
-  if (wants_dnn) spec->dnn = ParseDnn(node.At("dnn"));
+  const bool is_baseline = type == "baseline";
+  const bool wants_linear = type == "linear" || type == "wide_deep";
+  const bool wants_dnn = type == "dnn" || type == "wide_deep";
+  if (node.Has("linear") && !wants_linear) {
+    return node.Fail(StrCat("a ", type, " model has no 'linear' part"));
+  }
+  if (node.Has("dnn") && !wants_dnn) {
+    return node.Fail(StrCat("a ", type, " model has no 'dnn' part"));
+  }
+  if (node.Has("optimizer") && !is_baseline) {
+    return node.Fail(
+        StrCat("'optimizer' goes into the 'linear' or 'dnn' part of a ", type, " model"));
+  }
+  if (is_baseline) spec->baseline = ParseBaseline(node);
+  if (wants_linear) spec->linear = ParseLinear(node.At("linear"), wants_dnn);
+  if (wants_dnn) spec->dnn = ParseDnn(node.At("dnn"), wants_linear);
 }
 
 void ParseTrain(const YamlReader& node, TrainDefaults* train) {
@@ -172,10 +202,7 @@ absl::Status CheckModel(const ModelSpec& spec) {
   MUSTER_RETURN_IF_ERROR(features::Validate(spec.features));
   if (spec.linear) MUSTER_RETURN_IF_ERROR(CheckPart(spec, "linear", spec.linear->columns));
   if (spec.dnn) MUSTER_RETURN_IF_ERROR(CheckPart(spec, "dnn", spec.dnn->columns));
-  if (!spec.features.label.words.empty() && spec.features.label.words.size() != 2) {
-    return absl::InvalidArgumentError(StrCat("label.words: a binary head wants 2 words, this has ",
-                                             spec.features.label.words.size()));
-  }
+  MUSTER_RETURN_IF_ERROR(CheckHead(spec));
   return absl::OkStatus();
 }
 
@@ -189,14 +216,12 @@ absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view
                " (put long vocabularies into a file: 'file: words.txt')"));
   }
   MUSTER_ASSIGN_OR_RETURN(const YamlReader root, YamlReader::Parse(yaml, name));
-  root.CheckKeys({"inputs", "label", "key", "columns", "model", "head", "train"});
+  root.CheckKeys(
+      {"inputs", "label", "weight", "key", "columns", "model", "head", "metrics", "train"});
   ModelSpec spec;
   spec.features = ParseFeatures(files, root, io::Dirname(name));
   if (root.ok()) ParseModel(root.At("model"), &spec);
-  const std::string head = root.String("head", "binary");
-  if (root.ok() && head != "binary") {
-    root.At("head").Fail(StrCat("unknown head '", head, "' (known: binary)"));
-  }
+  if (root.ok()) ParseHead(root, &spec);
   if (root.Has("train")) ParseTrain(root.At("train"), &spec.train);
   MUSTER_RETURN_IF_ERROR(root.status());
   MUSTER_RETURN_IF_ERROR(Annotate(CheckModel(spec), name));

@@ -10,13 +10,19 @@
 
 #include "muster/base/status.h"
 #include "muster/engine/engine.h"
+#include "muster/engine/head_spec.h"
 #include "muster/features/column.h"
 #include "muster/io/file_system.h"
+#include "muster/metrics/metrics.h"
 #include "muster/optim/optimizer.h"
 
 namespace muster::model {
 
-enum class HeadKind { kBinary };
+// A trained bias and nothing else: what a model has to beat. No columns are read.
+struct BaselineSpec {
+  optim::OptimizerSpec optimizer;
+  friend bool operator==(const BaselineSpec&, const BaselineSpec&) = default;
+};
 
 // The wide side: a LinearModel of categorical columns (tables) and dense ones.
 struct LinearSpec {
@@ -50,9 +56,11 @@ struct TrainDefaults {
 
 struct ModelSpec {
   features::FeatureSpec features;
-  std::optional<LinearSpec> linear;  // linear and wide_deep
-  std::optional<DnnSpec> dnn;        // dnn and wide_deep
-  HeadKind head = HeadKind::kBinary;
+  std::optional<BaselineSpec> baseline;  // baseline, alone
+  std::optional<LinearSpec> linear;      // linear and wide_deep
+  std::optional<DnnSpec> dnn;            // dnn and wide_deep
+  engine::HeadSpec head;
+  metrics::MetricsSpec metrics;  // of evaluation
   TrainDefaults train;
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
@@ -72,7 +80,7 @@ std::string PrintModelSpec(const ModelSpec& spec);
 absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
 
 // What keeps a model of spec `a` from going on as `b`: the first difference in inputs, columns,
-// model or optimizers, as text; "" when only training defaults differ.
+// model, head or optimizers, as text; "" when only metrics and training defaults differ.
 std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b);
 
 }  // namespace muster::model

@@ -177,9 +177,11 @@ void EmitDnn(YAML::Emitter& out, const DnnSpec& dnn) {
 
 void EmitModel(YAML::Emitter& out, const ModelSpec& spec) {
   out << YAML::Key << "model" << YAML::Value << YAML::BeginMap << YAML::Key << "type" << YAML::Value
-      << (spec.linear && spec.dnn ? "wide_deep"
-          : spec.dnn              ? "dnn"
-                                  : "linear");
+      << (spec.baseline             ? "baseline"
+          : spec.linear && spec.dnn ? "wide_deep"
+          : spec.dnn                ? "dnn"
+                                    : "linear");
+  if (spec.baseline) EmitOptimizer(out, spec.baseline->optimizer);
   if (spec.linear) {
     out << YAML::Key << "linear" << YAML::Value << YAML::BeginMap;
     EmitTexts(out, "columns", spec.linear->columns);
@@ -187,6 +189,51 @@ void EmitModel(YAML::Emitter& out, const ModelSpec& spec) {
     out << YAML::EndMap;
   }
   if (spec.dnn) EmitDnn(out, *spec.dnn);
+  out << YAML::EndMap;
+}
+
+void EmitLabel(YAML::Emitter& out, const ModelSpec& spec) {
+  const features::LabelSpec& label = spec.features.label;
+  out << YAML::Key << "label" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  EmitText(out, "input", label.input);
+  if (!label.words.empty()) EmitTexts(out, "words", label.words);
+  EmitFlag(out, "ids", label.words.empty() && label.form == features::LabelSpec::Form::kSet);
+  out << YAML::EndMap;
+}
+
+void EmitHead(YAML::Emitter& out, const engine::HeadSpec& head) {
+  const std::string name(HeadName(head.kind));
+  out << YAML::Key << "head" << YAML::Value;
+  if (head.kind == engine::HeadKind::kBinary) {
+    out << name;
+    return;
+  }
+  out << YAML::Flow << YAML::BeginMap << YAML::Key << name << YAML::Value << YAML::Flow
+      << YAML::BeginMap;
+  if (head.is_regression()) {
+    EmitText(out, "loss", std::string(LossName(head.loss)));
+    EmitNumber(out, "label_dimension", head.label_dimension);
+  } else {
+    EmitNumber(out, "classes", head.classes);
+  }
+  out << YAML::EndMap << YAML::EndMap;
+}
+
+template <typename Number>
+void EmitNumbers(YAML::Emitter& out, const char* key, const std::vector<Number>& numbers) {
+  if (numbers.empty()) return;
+  out << YAML::Key << key << YAML::Value << YAML::Flow << YAML::BeginSeq;
+  for (const Number number : numbers) out << Shortest(number);
+  out << YAML::EndSeq;
+}
+
+void EmitMetrics(YAML::Emitter& out, const metrics::MetricsSpec& metrics) {
+  if (metrics == metrics::MetricsSpec()) return;
+  out << YAML::Key << "metrics" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  EmitNumbers(out, "thresholds", metrics.thresholds);
+  EmitNumbers(out, "top_k", metrics.top_k);
+  EmitFlag(out, "per_class", metrics.per_class);
+  EmitNumber(out, "calibration_buckets", metrics.calibration_buckets);
   out << YAML::EndMap;
 }
 
@@ -210,17 +257,17 @@ std::string PrintModelSpec(const ModelSpec& spec) {
   YAML::Emitter out;
   out << YAML::BeginMap << YAML::Key << "inputs" << YAML::Value << YAML::BeginMap;
   for (const formats::Field& field : spec.features.schema.fields) EmitInput(out, field);
-  out << YAML::EndMap << YAML::Key << "label" << YAML::Value << YAML::Flow << YAML::BeginMap;
-  EmitText(out, "input", spec.features.label.input);
-  if (!spec.features.label.words.empty()) EmitTexts(out, "words", spec.features.label.words);
   out << YAML::EndMap;
+  EmitLabel(out, spec);
+  if (!spec.features.weight.empty()) EmitText(out, "weight", spec.features.weight);
   if (!spec.features.key.empty()) EmitText(out, "key", spec.features.key);
   out << YAML::Key << "columns" << YAML::Value << YAML::BeginMap;
   for (const ColumnSpec& column : spec.features.columns) EmitColumn(out, column);
   out << YAML::EndMap;
   EmitModel(out, spec);
-  out << YAML::Key << "head" << YAML::Value << "binary" << YAML::Key << "train" << YAML::Value
-      << YAML::Flow << YAML::BeginMap;
+  EmitHead(out, spec.head);
+  EmitMetrics(out, spec.metrics);
+  out << YAML::Key << "train" << YAML::Value << YAML::Flow << YAML::BeginMap;
   EmitNumber(out, "batch_size", spec.train.batch_size);
   EmitNumber(out, "epochs", spec.train.epochs);
   EmitNumber(out, "seed", spec.train.seed);
@@ -249,6 +296,7 @@ absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec,
 std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b) {
   const auto comparable = [](ModelSpec spec) {
     spec.train = TrainDefaults();
+    spec.metrics = metrics::MetricsSpec();
     for (ColumnSpec& column : spec.features.columns) column.words_file.clear();
     return spec;
   };

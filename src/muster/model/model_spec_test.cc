@@ -81,6 +81,10 @@ class ModelSpecTest : public testing::Test {
     return std::string(spec.status().message());
   }
 
+  using LabelForm = features::LabelSpec::Form;
+  void ExpectHead(std::string_view label, std::string_view rest, const engine::HeadSpec& head,
+                  LabelForm form, int width);
+
   std::unique_ptr<io::FileSystem> files_;
 };
 
@@ -159,10 +163,142 @@ TEST_F(ModelSpecTest, RefusesWhatCannotBe) {
   EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [0, 1, 2]}"),
               HasSubstr("wants 2 words"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: dnn"), HasSubstr("no 'linear' part"));
+  EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  optimizer: ftrl"),
+              HasSubstr("'optimizer' goes into the 'linear' or 'dnn' part"));
   EXPECT_THAT(ErrorAfter("label: y", "label: y: z"), HasSubstr("not YAML"));
   EXPECT_THAT(ErrorAfter("inputs:", "- a"), HasSubstr("not YAML"));
   EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: {}}"),
               HasSubstr("unknown optimizer 'sgd' (known: ftrl, adagrad, adam)"));
+}
+
+// kSmall with a head and another label, as it is read and as it is after printing.
+void ModelSpecTest::ExpectHead(std::string_view label, std::string_view rest,
+                               const engine::HeadSpec& head, LabelForm form, int width) {
+  SCOPED_TRACE(rest);
+  std::string yaml(kSmall);
+  yaml.replace(yaml.find("  y: int\nlabel: y\n"), 18, label);
+  auto spec = Parse(StrCat(yaml, rest));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->head, head);
+  EXPECT_EQ(spec->features.label.form, form);
+  EXPECT_EQ(spec->features.label.width, width);
+  auto again = Parse(PrintModelSpec(*spec));
+  ASSERT_TRUE(again.ok()) << again.status() << PrintModelSpec(*spec);
+  EXPECT_EQ(*again, *spec) << PrintModelSpec(*spec);
+}
+
+TEST_F(ModelSpecTest, Heads) {
+  using engine::HeadKind;
+  using engine::RegressionLoss;
+  const std::string_view one = "  y: int\nlabel: y\n";
+  const std::string_view words = "  y: string\nlabel: {input: y, words: [a, b, c]}\n";
+  const std::string_view list = "  y: {type: float, list: true}\nlabel: y\n";
+  const std::string_view set =
+      "  y: {type: string, list: true}\nlabel: {input: y, words: [a, b, c]}\n";
+  const std::string_view ids = "  y: {type: int, list: true}\nlabel: {input: y, ids: true}\n";
+  ExpectHead(one, "", {}, LabelForm::kOne, 1);
+  ExpectHead(one, "head: binary\n", {}, LabelForm::kOne, 1);
+  const engine::HeadSpec three{.kind = HeadKind::kMultiClass, .classes = 3};
+  ExpectHead(one, "head: {multi_class: {classes: 3}}\n", three, LabelForm::kOne, 1);
+  ExpectHead(one, "head: {multi_class: 3}\n", three, LabelForm::kOne, 1);
+  ExpectHead(words, "head: multi_class\n", three, LabelForm::kOne, 1);
+  const engine::HeadSpec labels{.kind = HeadKind::kMultiLabel, .classes = 3};
+  ExpectHead(list, "head: {multi_label: {classes: 3}}\n", labels, LabelForm::kVector, 3);
+  ExpectHead(set, "head: multi_label\n", labels, LabelForm::kSet, 3);
+  ExpectHead(ids, "head: {multi_label: 3}\n", labels, LabelForm::kSet, 3);
+  const engine::HeadSpec regression{.kind = HeadKind::kRegression};
+  ExpectHead(one, "head: regression\n", regression, LabelForm::kOne, 1);
+  ExpectHead(list, "head: regression\n", regression, LabelForm::kVector, 1);
+  ExpectHead(one, "head: {regression: poisson}\n",
+             {.kind = HeadKind::kRegression, .loss = RegressionLoss::kPoisson}, LabelForm::kOne, 1);
+  ExpectHead(
+      list, "head: {regression: {loss: log_normal, label_dimension: 2}}\n",
+      {.kind = HeadKind::kRegression, .loss = RegressionLoss::kLogNormal, .label_dimension = 2},
+      LabelForm::kVector, 2);
+}
+
+TEST_F(ModelSpecTest, RefusesHeadsThatCannotBe) {
+  const auto with_head = [&](const std::string& head) {
+    return ErrorAfter("model:", StrCat("head: ", head, "\nmodel:"));
+  };
+  EXPECT_THAT(with_head("binry"), HasSubstr("unknown head 'binry' (did you mean 'binary'?)"));
+  EXPECT_THAT(with_head("{binary: 3}"), HasSubstr("has no options"));
+  EXPECT_THAT(with_head("{}"), HasSubstr("has one entry"));
+  EXPECT_THAT(with_head("multi_class"), HasSubstr("needs its number of classes"));
+  EXPECT_THAT(with_head("{multi_class: 2}"), HasSubstr("it must be 3 to"));
+  EXPECT_THAT(with_head("{multi_class: {clases: 3}}"), HasSubstr("did you mean 'classes'?"));
+  EXPECT_THAT(with_head("{multi_label: 3}"), HasSubstr("needs to be a list"));
+  EXPECT_THAT(with_head("{regression: mean_square}"), HasSubstr("did you mean 'mean_squared'?"));
+  EXPECT_THAT(with_head("{regression: {label_dimension: 2}}"), HasSubstr("needs to be a list"));
+  EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [1, 2]}\nhead: regression"),
+              HasSubstr("learns numbers, not words"));
+  EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [1, 2, 3]}\nhead: {multi_class: 4}"),
+              HasSubstr("wants 4 words, this has 3"));
+  EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, ids: true}"),
+              HasSubstr("'ids' is for 'head: multi_label'"));
+  EXPECT_THAT(ErrorAfter("label: y", "label: y\nweight: z"),
+              HasSubstr("weight 'z': unknown input"));
+}
+
+TEST_F(ModelSpecTest, WeightAndMetrics) {
+  std::string yaml(kSmall);
+  yaml += "weight: x\nmetrics: {thresholds: [0.3, 0.75], calibration_buckets: 10}\n";
+  auto spec = Parse(yaml);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->features.weight, "x");
+  EXPECT_THAT(spec->metrics.thresholds, testing::ElementsAre(0.3, 0.75));
+  EXPECT_EQ(spec->metrics.calibration_buckets, 10);
+  auto again = Parse(PrintModelSpec(*spec));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, *spec);
+  again->metrics = {};
+  EXPECT_EQ(DescribeDifference(*spec, *again), "");
+  again->features.weight = "";
+  EXPECT_THAT(DescribeDifference(*spec, *again), HasSubstr("weight"));
+
+  const auto with_metrics = [&](const std::string& metrics) {
+    return ErrorAfter("model:", StrCat("metrics: ", metrics, "\nmodel:"));
+  };
+  EXPECT_THAT(with_metrics("{top_k: [2]}"), HasSubstr("top_k: a binary head has none"));
+  EXPECT_THAT(with_metrics("{per_class: true}"),
+              HasSubstr("it is for multi_class and multi_label"));
+  EXPECT_THAT(with_metrics("{thresholds: [1]}"), HasSubstr("1 is not between 0 and 1"));
+  EXPECT_THAT(with_metrics("{thresholds: [a]}"), HasSubstr("'a' is not a number"));
+  EXPECT_THAT(with_metrics("{treshold: [0.5]}"), HasSubstr("did you mean 'thresholds'?"));
+  EXPECT_THAT(with_metrics("{top_k: [9]}\nhead: {multi_class: 3}"),
+              HasSubstr("9 is not 1 to the number of classes, 3"));
+}
+
+TEST_F(ModelSpecTest, PartsWithoutAnOptimizerHaveTfEstimators) {
+  const auto linear = Parse(kSmall);
+  ASSERT_TRUE(linear.ok()) << linear.status();
+  EXPECT_EQ(linear->linear->optimizer.kind, optim::OptimizerSpec::Kind::kFtrl);
+  EXPECT_EQ(linear->linear->optimizer.learning_rate, 0.2);  // min(0.2, 1 / sqrt(1))
+  std::string wide_deep(kSmall);
+  wide_deep.replace(wide_deep.find("type: linear"), 12, "type: wide_deep");
+  wide_deep += "  dnn: {columns: [x], hidden_units: [2]}\n";
+  const auto both = Parse(wide_deep);
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->linear->optimizer.learning_rate, 0.005);
+  EXPECT_EQ(both->dnn->optimizer.kind, optim::OptimizerSpec::Kind::kAdagrad);
+  EXPECT_EQ(both->dnn->optimizer.learning_rate, 0.001);
+  auto again = Parse(PrintModelSpec(*both));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, *both);
+}
+
+TEST_F(ModelSpecTest, Baseline) {
+  std::string yaml(kSmall);
+  yaml.resize(yaml.find("columns:"));
+  const auto spec = Parse(StrCat(yaml, "model: {type: baseline}\n"));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  ASSERT_TRUE(spec->baseline.has_value());
+  EXPECT_EQ(spec->baseline->optimizer.learning_rate, 0.3);
+  EXPECT_FALSE(spec->linear.has_value());
+  auto again = Parse(PrintModelSpec(*spec));
+  ASSERT_TRUE(again.ok()) << again.status() << PrintModelSpec(*spec);
+  EXPECT_EQ(*again, *spec);
+  EXPECT_THAT(ErrorAfter("type: linear", "type: baseline"), HasSubstr("no 'linear' part"));
 }
 
 TEST_F(ModelSpecTest, RefusesHostileInput) {

@@ -199,6 +199,10 @@ absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
         StrCat(context, ": it exists already; give another folder or remove it"));
   }
   if (!absl::IsNotFound(existing.status())) return Annotate(existing.status(), context);
+  if (spec.head.kind != engine::HeadKind::kBinary || spec.baseline) {
+    return absl::UnimplementedError(
+        StrCat(context, ": only binary linear, dnn and wide_deep models"));
+  }
   MUSTER_RETURN_IF_ERROR(Annotate(CheckWeights(variables, weights), context));
   const auto contents = MakeContents(spec, variables);
   MUSTER_RETURN_IF_ERROR(Annotate(contents.status(), context));

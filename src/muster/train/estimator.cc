@@ -1,6 +1,5 @@
 #include "muster/train/estimator.h"
 
-#include <cmath>
 #include <utility>
 
 #include "muster/checkpoint/checkpoint.h"
@@ -11,13 +10,6 @@
 
 namespace muster::train {
 namespace {
-
-void Probabilities(std::span<const float> logits, std::vector<float>* probabilities) {
-  probabilities->resize(logits.size());
-  for (size_t i = 0; i < logits.size(); ++i) {
-    (*probabilities)[i] = 1.0f / (1.0f + std::exp(-logits[i]));
-  }
-}
 
 absl::Status WriteEvalEvents(io::FileSystem& files, const Clock& clock, const std::string& folder,
                              int64_t step, const std::vector<metrics::NamedValue>& metrics) {
@@ -43,6 +35,7 @@ absl::StatusOr<std::unique_ptr<Estimator>> Estimator::Create(io::FileSystem& fil
                           model::BuildModel(spec, {.threads = config.threads,
                                                    .training = config.precision,
                                                    .inference = config.inference_precision}));
+  estimator->predictor_.emplace(spec.head, spec.features.label.words);
   return estimator;
 }
 
@@ -103,6 +96,10 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
   MUSTER_RETURN_IF_ERROR(Validate(spec));
   EvalResult result;
   MUSTER_ASSIGN_OR_RETURN(result.step, LoadForInference());
+  MUSTER_ASSIGN_OR_RETURN(
+      const auto metrics,
+      metrics::NewMetrics(model_.spec.head, spec.metrics.value_or(model_.spec.metrics),
+                          model_.spec.features.label.words));
   MUSTER_ASSIGN_OR_RETURN(const auto input, OpenInput(files_, model_, spec.input, spec.input_fn));
   ProgressState state;
   state.verb = "evaluate";
@@ -111,16 +108,13 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
     state.total_steps =
         state.total_steps > 0 ? std::min(state.total_steps, *spec.steps) : *spec.steps;
   }
-  metrics::BinaryMetrics metrics;
   engine::Forward forward;
-  std::vector<float> probabilities;
   while (!spec.steps || state.step < *spec.steps) {
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     if (batch == nullptr) break;
     MUSTER_RETURN_IF_ERROR(model_.engine->Predict(inference_->views(), batch->features, &forward));
-    Probabilities(forward.logits, &probabilities);
-    metrics.Add(probabilities, batch->features.labels, batch->features.weights);
-    metrics.AddLoss(forward.loss_sum);
+    metrics->Add(forward.logits, batch->features.labels, batch->features.weights);
+    metrics->AddLoss(forward.loss_sum, batch->features.rows);
     state.examples += static_cast<uint64_t>(batch->features.rows);
     ++state.step;
     progress.Update(state);
@@ -129,13 +123,7 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
   progress.Update(state, /*last=*/true);
   result.examples = state.examples;
   result.seconds = progress.seconds();
-  result.metrics = metrics.Values();
-  for (const auto& [name, value] : result.metrics) {
-    if (name == "average_loss") {
-      result.metrics.emplace_back("loss", value);
-      break;
-    }
-  }
+  result.metrics = metrics->Values();
   result.metrics.emplace_back("global_step", static_cast<double>(result.step));
   const std::string folder = EvalFolder(config_.model_dir, spec.name);
   MUSTER_RETURN_IF_ERROR(WriteEvalEvents(files_, clock_, folder, result.step, result.metrics));
@@ -151,11 +139,13 @@ absl::StatusOr<uint64_t> Estimator::Predict(const InputSpec& spec, const TakePre
   state.total_steps = (static_cast<int64_t>(input->records()) + spec.reader.batch_size - 1) /
                       spec.reader.batch_size;
   engine::Forward forward;
+  engine::Predictions predictions;
   while (true) {
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     if (batch == nullptr) break;
     MUSTER_RETURN_IF_ERROR(model_.engine->Predict(inference_->views(), batch->features, &forward));
-    MUSTER_RETURN_IF_ERROR(take(*batch, forward.logits));
+    predictor_->Predict(forward.logits, &predictions);
+    MUSTER_RETURN_IF_ERROR(take(*batch, predictions));
     state.examples += static_cast<uint64_t>(batch->features.rows);
     ++state.step;
     progress.Update(state);

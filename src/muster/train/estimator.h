@@ -9,13 +9,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "muster/base/clock.h"
 #include "muster/base/status.h"
+#include "muster/engine/predictions.h"
 #include "muster/io/file_system.h"
-#include "muster/metrics/binary.h"
+#include "muster/metrics/metrics.h"
 #include "muster/model/model.h"
 #include "muster/train/input.h"
 #include "muster/train/progress.h"
@@ -43,9 +45,10 @@ class Estimator {
   // Of the newest checkpoint.
   absl::StatusOr<EvalResult> Evaluate(const EvalSpec& spec, Progress& progress);
 
-  // Calls `take` for each batch in the order of the data with its logits (rows x 1).
+  // Calls `take` for each batch in the order of the data with what the model's head predicts,
+  // valid during the call.
   using TakePredictions =
-      std::function<absl::Status(const InputBatch& batch, std::span<const float> logits)>;
+      std::function<absl::Status(const InputBatch& batch, const engine::Predictions& predictions)>;
   absl::StatusOr<uint64_t> Predict(const InputSpec& input, const TakePredictions& take,
                                    Progress& progress);
 
@@ -56,6 +59,8 @@ class Estimator {
   const RunConfig& config() const { return config_; }
   io::FileSystem& files() const { return files_; }
   const Clock& clock() const { return clock_; }
+  // What Predict's predictions are made by.
+  const engine::Predictor& predictor() const { return *predictor_; }
 
  private:
   Estimator(io::FileSystem& files, const Clock& clock, const RunConfig& config)
@@ -69,6 +74,7 @@ class Estimator {
   const Clock& clock_;
   const RunConfig config_;
   model::Model model_;
+  std::optional<engine::Predictor> predictor_;
   std::unique_ptr<Variables> inference_;
 };
 

@@ -114,8 +114,7 @@ TEST_F(EstimatorTest, NamesABadLabelOrSkipsIt) {
 
 TEST_F(EstimatorTest, NamesTheStepOfANanLoss) {
   std::string wild(kTestSpec);
-  wild.replace(wild.find("hidden_units: [8]"), 17,
-               "hidden_units: [8], optimizer: {adagrad: {learning_rate: 1e30}}");
+  wild.replace(wild.find("learning_rate: 0.05"), 19, "learning_rate: 1e30");
   const auto result = Train("model", Training(), wild);
   EXPECT_TRUE(absl::IsFailedPrecondition(result.status())) << result.status();
   EXPECT_THAT(std::string(result.status().message()), HasSubstr("at step "));
@@ -135,8 +134,9 @@ TEST_F(EstimatorTest, PredictsInOrderWithKeysAndWithoutLabels) {
   const auto count = NewEstimator(kTestSpec, "model")
                          ->Predict(
                              input,
-                             [&](const InputBatch& batch, std::span<const float> values) {
+                             [&](const InputBatch& batch, const engine::Predictions& predictions) {
                                keys.insert(keys.end(), batch.keys.begin(), batch.keys.end());
+                               const auto& values = predictions.Find("logits")->floats;
                                logits.insert(logits.end(), values.begin(), values.end());
                                return absl::OkStatus();
                              },
@@ -159,7 +159,8 @@ TEST_F(EstimatorTest, PredictsTheSameFromJsonLines) {
     input.source.patterns = {file};
     input.with_labels = false;
     Progress progress(ProgressStyle::kNone, 2, clock_);
-    const auto take = [&](const InputBatch&, std::span<const float> values) {
+    const auto take = [&](const InputBatch&, const engine::Predictions& predictions) {
+      const auto& values = predictions.Find("logits")->floats;
       logits[file].insert(logits[file].end(), values.begin(), values.end());
       return absl::OkStatus();
     };

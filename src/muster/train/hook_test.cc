@@ -151,8 +151,7 @@ TEST_F(HookTest, ListenersSeeEachCheckpointAndCanStop) {
 
 TEST_F(HookTest, NanTensorCanStopInsteadAndTheWeightsAreThoseBefore) {
   std::string wild(kTestSpec);
-  wild.replace(wild.find("hidden_units: [8]"), 17,
-               "hidden_units: [8], optimizer: {adagrad: {learning_rate: 1e30}}");
+  wild.replace(wild.find("learning_rate: 0.05"), 19, "learning_rate: 1e30");
   TrainSpec spec = Training();
   spec.hooks = {NewNanTensor(/*fail=*/false)};
   const auto result = Train("model", spec, wild);

@@ -11,14 +11,6 @@ namespace {
 constexpr int kRowsPerGroup = 2048;
 constexpr size_t kGroupsAhead = 2;
 
-// The row of the first label that a binary head cannot learn from, or -1.
-int FirstBadBinaryLabel(std::span<const float> labels) {
-  for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] != 0.0f && labels[i] != 1.0f) return static_cast<int>(i);
-  }
-  return -1;
-}
-
 }  // namespace
 
 class Input::Producer {
@@ -56,6 +48,7 @@ class Input::Producer {
  private:
   Producer(const model::Model& model, const InputSpec& spec)
       : spec_(spec),
+        head_(model.spec.head),
         used_(model::UsedFeatures(model.spec.features, model.request, spec.with_labels,
                                   spec.with_keys)),
         key_(used_.key.empty() ? -1 : used_.schema.Find(used_.key)),
@@ -84,11 +77,10 @@ class Input::Producer {
   }
 
   absl::Status CheckLabels(const features::FeatureBatch& batch, int* bad_row) const {
-    *bad_row = FirstBadBinaryLabel(batch.labels);
+    std::string why;
+    *bad_row = engine::FindBadLabel(head_, batch.labels, &why);
     if (*bad_row < 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        StrCat("label '", used_.label.input, "': ", batch.labels[*bad_row],
-               " is not 0 or 1; a label of other values needs 'words' in the spec"));
+    return absl::InvalidArgumentError(StrCat("label '", used_.label.input, "': ", why));
   }
 
   void FillKeys(std::vector<std::string>* keys) const {
@@ -111,6 +103,7 @@ class Input::Producer {
   }
 
   const InputSpec spec_;
+  const engine::HeadSpec head_;
   const features::FeatureSpec used_;
   const int key_;
   formats::Columns columns_;

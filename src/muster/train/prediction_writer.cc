@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -26,8 +25,6 @@ std::string Shortest(float value) {
   const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
   return std::string(buffer, result.ptr);
 }
-
-float Logistic(float logit) { return 1.0f / (1.0f + std::exp(-logit)); }
 
 // A file under a temporary name, or standard output.
 class Output {
@@ -83,52 +80,57 @@ class Output {
   bool closed_ = false;
 };
 
-// One prediction, as all formats tell it.
-struct Prediction {
-  std::string_view key;
-  float logit = 0;
-  float logistic = 0;
-  int class_id = 0;
-};
-
+// Calls take(row, key) for each row; rows without keys are numbered from `first_row`.
 template <typename Take>
-absl::Status ForEachPrediction(const PredictionRows& rows, int64_t first_row, Take&& take) {
+absl::Status ForEachRow(std::span<const std::string> keys, const engine::Predictions& predictions,
+                        int64_t first_row, Take&& take) {
   std::string number;
-  for (size_t i = 0; i < rows.logits.size(); ++i) {
-    Prediction p;
-    if (rows.keys.empty()) {
-      number = StrCat(first_row + static_cast<int64_t>(i));
-      p.key = number;
-    } else {
-      p.key = rows.keys[i];
-    }
-    p.logit = rows.logits[i];
-    p.logistic = Logistic(p.logit);
-    p.class_id = p.logit > 0 ? 1 : 0;
-    MUSTER_RETURN_IF_ERROR(take(p));
+  for (int row = 0; row < predictions.rows; ++row) {
+    if (keys.empty()) number = StrCat(first_row + row);
+    MUSTER_RETURN_IF_ERROR(take(row, keys.empty() ? number : keys[static_cast<size_t>(row)]));
   }
   return absl::OkStatus();
 }
 
+// The tensors' places that are written.
+std::vector<size_t> WrittenTensors(const engine::Predictions& shape, bool csv) {
+  const bool says_logistic = shape.Find("logistic") != nullptr;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < shape.tensors.size(); ++i) {
+    const engine::PredictionTensor& tensor = shape.tensors[i];
+    if (tensor.same_in_all_rows) continue;
+    if (csv && says_logistic && tensor.name == "probabilities") continue;
+    places.push_back(i);
+  }
+  return places;
+}
+
+std::string Quoted(std::string_view text) {
+  return nlohmann::json(std::string(text))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 class TextWriter : public PredictionWriter {
  public:
-  TextWriter(std::unique_ptr<Output> output, Options options)
-      : output_(std::move(output)), options_(std::move(options)) {
-    if (options_.format != PredictionFormat::kCsv) return;
-    formats::AppendCsvCell(options_.key, ',', &text_);
-    text_ += ",logits,logistic,class_ids,classes\n";
+  TextWriter(std::unique_ptr<Output> output, Options options, const engine::Predictions& shape)
+      : output_(std::move(output)),
+        options_(std::move(options)),
+        places_(WrittenTensors(shape, options_.format == PredictionFormat::kCsv)) {
+    if (options_.format == PredictionFormat::kCsv) AppendHeader(shape);
   }
 
-  absl::Status Write(const PredictionRows& rows) override {
-    MUSTER_RETURN_IF_ERROR(ForEachPrediction(rows, row_, [&](const Prediction& p) {
-      if (options_.format == PredictionFormat::kCsv) {
-        AppendCsv(p);
-      } else {
-        AppendJson(p);
-      }
-      return absl::OkStatus();
-    }));
-    row_ += static_cast<int64_t>(rows.logits.size());
+  absl::Status Write(std::span<const std::string> keys,
+                     const engine::Predictions& predictions) override {
+    MUSTER_RETURN_IF_ERROR(
+        ForEachRow(keys, predictions, row_, [&](int row, const std::string& key) {
+          if (options_.format == PredictionFormat::kCsv) {
+            AppendCsv(predictions, row, key);
+          } else {
+            AppendJson(predictions, row, key);
+          }
+          return absl::OkStatus();
+        }));
+    row_ += predictions.rows;
     return text_.size() < kFlushBytes ? absl::OkStatus() : Flush();
   }
 
@@ -138,24 +140,53 @@ class TextWriter : public PredictionWriter {
   }
 
  private:
-  void AppendCsv(const Prediction& p) {
-    formats::AppendCsvCell(p.key, ',', &text_);
-    text_ += StrCat(",", Shortest(p.logit), ",", Shortest(p.logistic), ",", p.class_id, ",");
-    formats::AppendCsvCell(options_.classes[p.class_id], ',', &text_);
+  void AppendHeader(const engine::Predictions& shape) {
+    formats::AppendCsvCell(options_.key, ',', &text_);
+    for (const size_t place : places_) {
+      const engine::PredictionTensor& tensor = shape.tensors[place];
+      if (tensor.width == 1) {
+        text_ += StrCat(",", tensor.name);
+        continue;
+      }
+      for (int i = 0; i < tensor.width; ++i) text_ += StrCat(",", tensor.name, "_", i);
+    }
     text_ += '\n';
   }
 
-  void AppendJson(const Prediction& p) {
-    const auto quoted = [](std::string_view text) {
-      return nlohmann::json(std::string(text))
-          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    };
-    const std::string probability = Shortest(p.logistic);
-    text_ += StrCat("{", quoted(options_.key), ":",
-                    options_.numeric_key ? std::string(p.key) : quoted(p.key), ",\"logits\":[",
-                    Shortest(p.logit), "],\"logistic\":[", probability, "],\"probabilities\":[",
-                    Shortest(1.0f - p.logistic), ",", probability, "],\"class_ids\":[", p.class_id,
-                    "],\"classes\":[", quoted(options_.classes[p.class_id]), "]}\n");
+  void AppendCsv(const engine::Predictions& predictions, int row, const std::string& key) {
+    formats::AppendCsvCell(key, ',', &text_);
+    for (const size_t place : places_) {
+      const engine::PredictionTensor& tensor = predictions.tensors[place];
+      for (size_t i = tensor.begin(row), end = i + tensor.width; i < end; ++i) {
+        text_ += ',';
+        if (tensor.type == formats::ValueType::kString) {
+          formats::AppendCsvCell(tensor.strings[i], ',', &text_);
+        } else {
+          text_ += Number(tensor, i);
+        }
+      }
+    }
+    text_ += '\n';
+  }
+
+  void AppendJson(const engine::Predictions& predictions, int row, const std::string& key) {
+    text_ += StrCat("{", Quoted(options_.key), ":", options_.numeric_key ? key : Quoted(key));
+    for (const size_t place : places_) {
+      const engine::PredictionTensor& tensor = predictions.tensors[place];
+      text_ += StrCat(",\"", tensor.name, "\":[");
+      for (size_t i = tensor.begin(row), end = i + tensor.width; i < end; ++i) {
+        if (i > tensor.begin(row)) text_ += ',';
+        text_ += tensor.type == formats::ValueType::kString ? Quoted(tensor.strings[i])
+                                                            : Number(tensor, i);
+      }
+      text_ += ']';
+    }
+    text_ += "}\n";
+  }
+
+  static std::string Number(const engine::PredictionTensor& tensor, size_t i) {
+    return tensor.type == formats::ValueType::kInt ? StrCat(tensor.ints[i])
+                                                   : Shortest(tensor.floats[i]);
   }
 
   absl::Status Flush() {
@@ -166,40 +197,49 @@ class TextWriter : public PredictionWriter {
 
   std::unique_ptr<Output> output_;
   const Options options_;
+  const std::vector<size_t> places_;
   std::string text_;
   int64_t row_ = 0;
 };
 
-formats::Schema ExampleSchema(const PredictionWriter::Options& options) {
+formats::Schema ExampleSchema(const PredictionWriter::Options& options,
+                              const engine::Predictions& shape, std::span<const size_t> places) {
   using formats::ValueType;
-  const auto field = [](std::string name, ValueType type, bool list = false) {
+  const auto field = [](std::string name, ValueType type, bool list) {
     formats::Field f;
     f.name = std::move(name);
     f.type = type;
     f.list = list;
     return f;
   };
-  return {{field(options.key, options.numeric_key ? ValueType::kInt : ValueType::kString),
-           field("logits", ValueType::kFloat), field("logistic", ValueType::kFloat),
-           field("probabilities", ValueType::kFloat, /*list=*/true),
-           field("class_ids", ValueType::kInt), field("classes", ValueType::kString)}};
+  formats::Schema schema;
+  schema.fields.push_back(
+      field(options.key, options.numeric_key ? ValueType::kInt : ValueType::kString, false));
+  for (const size_t place : places) {
+    const engine::PredictionTensor& tensor = shape.tensors[place];
+    schema.fields.push_back(field(tensor.name, tensor.type, tensor.width > 1));
+  }
+  return schema;
 }
 
 class ExampleWriter : public PredictionWriter {
  public:
   ExampleWriter(std::unique_ptr<Output> output, std::unique_ptr<formats::TfRecordWriter> writer,
-                Options options)
+                Options options, const engine::Predictions& shape)
       : output_(std::move(output)),
         writer_(std::move(writer)),
         options_(std::move(options)),
-        schema_(ExampleSchema(options_)),
+        places_(WrittenTensors(shape, /*csv=*/false)),
+        schema_(ExampleSchema(options_, shape, places_)),
         columns_(schema_),
         encoder_(schema_) {}
 
-  absl::Status Write(const PredictionRows& rows) override {
+  absl::Status Write(std::span<const std::string> keys,
+                     const engine::Predictions& predictions) override {
     columns_.Clear();
     MUSTER_RETURN_IF_ERROR(
-        ForEachPrediction(rows, row_, [&](const Prediction& p) { return Append(p); }));
+        ForEachRow(keys, predictions, row_,
+                   [&](int row, const std::string& key) { return Append(predictions, row, key); }));
     std::string record;
     for (int row = 0; row < columns_.rows(); ++row) {
       encoder_.Encode(columns_, row, &record);
@@ -215,23 +255,35 @@ class ExampleWriter : public PredictionWriter {
   }
 
  private:
-  absl::Status Append(const Prediction& p) {
+  absl::Status Append(const engine::Predictions& predictions, int row, const std::string& key) {
     if (options_.numeric_key) {
       int64_t number = 0;
-      if (!absl::SimpleAtoi(ToAbsl(p.key), &number)) {
-        return absl::InternalError(StrCat("prediction key '", p.key, "' is not a number"));
+      if (!absl::SimpleAtoi(key, &number)) {
+        return absl::InternalError(StrCat("prediction key '", key, "' is not a number"));
       }
       columns_.mutable_column(0).ints.push_back(number);
     } else {
-      columns_.mutable_column(0).strings.push_back(columns_.Store(p.key));
+      columns_.mutable_column(0).strings.push_back(columns_.Store(key));
     }
-    columns_.mutable_column(1).floats.push_back(p.logit);
-    columns_.mutable_column(2).floats.push_back(p.logistic);
-    formats::Column& both = columns_.mutable_column(3);
-    both.floats.push_back(1.0f - p.logistic);
-    both.floats.push_back(p.logistic);
-    columns_.mutable_column(4).ints.push_back(p.class_id);
-    columns_.mutable_column(5).strings.push_back(options_.classes[p.class_id]);
+    for (size_t field = 0; field < places_.size(); ++field) {
+      const engine::PredictionTensor& tensor = predictions.tensors[places_[field]];
+      formats::Column& column = columns_.mutable_column(static_cast<int>(field) + 1);
+      const auto append = [&](const auto& values, auto* out) {
+        const auto begin = values.begin() + static_cast<ptrdiff_t>(tensor.begin(row));
+        out->insert(out->end(), begin, begin + tensor.width);
+      };
+      switch (tensor.type) {
+        case formats::ValueType::kInt:
+          append(tensor.ints, &column.ints);
+          break;
+        case formats::ValueType::kFloat:
+          append(tensor.floats, &column.floats);
+          break;
+        case formats::ValueType::kString:  // which live at least until they are encoded
+          append(tensor.strings, &column.strings);
+          break;
+      }
+    }
     columns_.AddRow();
     return absl::OkStatus();
   }
@@ -239,6 +291,7 @@ class ExampleWriter : public PredictionWriter {
   std::unique_ptr<Output> output_;
   std::unique_ptr<formats::TfRecordWriter> writer_;
   const Options options_;
+  const std::vector<size_t> places_;
   const formats::Schema schema_;
   formats::Columns columns_;
   formats::ExampleEncoder encoder_;
@@ -260,23 +313,26 @@ absl::StatusOr<PredictionFormat> FormatFor(const std::string& path) {
                                            "or say --format csv|jsonl|tfrecord"));
 }
 
-absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(io::FileSystem& files,
-                                                                           const Options& given) {
+absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(
+    io::FileSystem& files, const Options& given, const engine::Predictor& predictor) {
   Options options = given;
   if (options.key.empty()) {
     options.key = "row";
     options.numeric_key = true;
   }
+  engine::Predictions shape;
+  predictor.Predict({}, &shape);
   MUSTER_ASSIGN_OR_RETURN(auto output, Output::Open(files, options.path));
   if (options.format != PredictionFormat::kTfRecord) {
-    return std::make_unique<TextWriter>(std::move(output), std::move(options));
+    return std::make_unique<TextWriter>(std::move(output), std::move(options), shape);
   }
   if (options.path == "-") {
     return absl::InvalidArgumentError("TFRecord predictions need a file: --out FILE.tfrecord");
   }
   MUSTER_ASSIGN_OR_RETURN(auto writer, formats::TfRecordWriter::Create(
                                            output->TakeFile(), formats::Compression::kNone));
-  return std::make_unique<ExampleWriter>(std::move(output), std::move(writer), std::move(options));
+  return std::make_unique<ExampleWriter>(std::move(output), std::move(writer), std::move(options),
+                                         shape);
 }
 
 }  // namespace muster::train

@@ -1,5 +1,6 @@
-// PredictionWriter: predictions to a file, a row each, under the names of tf.estimator's binary
-// head.
+// PredictionWriter: predictions to a file, a row each, under the names of tf.estimator's head
+// (engine/predictions.h). What is the same in every row is left out: all_class_ids, all_classes and
+// multi-label's classes.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +10,20 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/engine/predictions.h"
 #include "muster/io/file_system.h"
 
 namespace muster::train {
 
 enum class PredictionFormat {
-  kCsv,        // KEY,logits,logistic,class_ids,classes with a header
-  kJsonLines,  // {"KEY":...,"logits":[x],"logistic":[p],"probabilities":[1-p,p],
-               //  "class_ids":[1],"classes":[">50K"]}
-  kTfRecord,   // tf.Example with those features
+  kCsv,        // with a header: KEY, then a column a value: logits, or logits_0,logits_1,... where
+               // a row has several. A binary head's probabilities are left out: logistic says it
+  kJsonLines,  // {"KEY":...,"logits":[x],...,"classes":[">50K"]}: every tensor as a list
+  kTfRecord,   // tf.Example with the same features
 };
 
 // By the file name: .csv, .jsonl or .json, .tfrecord or .tfrecords. INVALID_ARGUMENT else.
 absl::StatusOr<PredictionFormat> FormatFor(const std::string& path);
-
-struct PredictionRows {
-  std::span<const std::string> keys;  // rows, or empty: then rows are numbered
-  std::span<const float> logits;      // rows
-};
 
 // The file appears under its name when Close() returned OK; before that it has a temporary name,
 // which the destructor removes. One owner thread.
@@ -35,14 +32,16 @@ class PredictionWriter {
   struct Options {
     std::string path;  // "-": standard output (CSV and JSON lines)
     PredictionFormat format = PredictionFormat::kCsv;
-    std::string key;                   // name of the key; "" calls it "row"
-    bool numeric_key = false;          // JSON and Example: the key as a number
-    std::vector<std::string> classes;  // two names
+    std::string key;           // name of the key; "" calls it "row"
+    bool numeric_key = false;  // JSON and Example: the key as a number
   };
-  static absl::StatusOr<std::unique_ptr<PredictionWriter>> Create(io::FileSystem& files,
-                                                                  const Options& options);
+  // `predictor` is what the predictions will come from; not kept.
+  static absl::StatusOr<std::unique_ptr<PredictionWriter>> Create(
+      io::FileSystem& files, const Options& options, const engine::Predictor& predictor);
   virtual ~PredictionWriter() = default;
-  virtual absl::Status Write(const PredictionRows& rows) = 0;
+  // `keys`: one a row, or empty: then rows are numbered.
+  virtual absl::Status Write(std::span<const std::string> keys,
+                             const engine::Predictions& predictions) = 0;
   virtual absl::Status Close() = 0;
 };
 

@@ -14,25 +14,39 @@ class PredictionWriterTest : public testing::Test {
  protected:
   PredictionWriterTest() : files_(io::NewMemoryFileSystem()) {}
 
-  void WriteAll(const PredictionWriter::Options& options, std::vector<std::string> keys) {
-    auto writer = PredictionWriter::Create(*files_, options);
+  void WriteAll(const PredictionWriter::Options& options, std::vector<std::string> keys,
+                const engine::Predictor& predictor, const std::vector<float>& logits) {
+    auto writer = PredictionWriter::Create(*files_, options, predictor);
     ASSERT_TRUE(writer.ok()) << writer.status();
-    const std::vector<float> logits = {0.0f, 2.5f};
-    ASSERT_TRUE((*writer)->Write({keys, logits}).ok());
+    engine::Predictions predictions;
+    predictor.Predict(logits, &predictions);
+    ASSERT_TRUE((*writer)->Write(keys, predictions).ok());
     EXPECT_FALSE(files_->Stat(options.path).ok()) << "visible before it is whole";
     ASSERT_TRUE((*writer)->Close().ok());
+  }
+  // Two rows of a binary head.
+  void WriteBinary(const PredictionWriter::Options& options, std::vector<std::string> keys,
+                   std::vector<std::string> classes) {
+    WriteAll(options, std::move(keys), engine::Predictor({}, std::move(classes)), {0.0f, 2.5f});
+  }
+  std::map<std::string, std::vector<std::string>> SecondExample(const std::string& path) {
+    auto file = files_->OpenForRead(path);
+    auto reader = formats::TfRecordReader::Open(std::move(*file), formats::Compression::kNone);
+    std::string_view record;
+    EXPECT_TRUE((*reader)->Next(&record).value());
+    EXPECT_TRUE((*reader)->Next(&record).value());
+    std::map<std::string, std::vector<std::string>> values;
+    const auto features = formats::DescribeExample(record).value();
+    for (const auto& feature : features) values[feature.name] = feature.values;
+    return values;
   }
 
   std::unique_ptr<io::FileSystem> files_;
 };
 
 TEST_F(PredictionWriterTest, Csv) {
-  WriteAll({.path = "p.csv",
-            .format = PredictionFormat::kCsv,
-            .key = "name",
-            .numeric_key = false,
-            .classes = {"<=50K", "a,b"}},
-           {"x", "y \"z\""});
+  WriteBinary({.path = "p.csv", .format = PredictionFormat::kCsv, .key = "name"}, {"x", "y \"z\""},
+              {"<=50K", "a,b"});
   EXPECT_EQ(io::ReadFile(*files_, "p.csv").value(),
             "name,logits,logistic,class_ids,classes\n"
             "x,0,0.5,0,<=50K\n"
@@ -40,12 +54,7 @@ TEST_F(PredictionWriterTest, Csv) {
 }
 
 TEST_F(PredictionWriterTest, JsonLinesNumberRowsWithoutAKey) {
-  WriteAll({.path = "p.jsonl",
-            .format = PredictionFormat::kJsonLines,
-            .key = "",
-            .numeric_key = false,
-            .classes = {"0", "1"}},
-           {});
+  WriteBinary({.path = "p.jsonl", .format = PredictionFormat::kJsonLines, .key = ""}, {}, {});
   EXPECT_EQ(io::ReadFile(*files_, "p.jsonl").value(),
             "{\"row\":0,\"logits\":[0],\"logistic\":[0.5],\"probabilities\":[0.5,0.5],"
             "\"class_ids\":[0],\"classes\":[\"0\"]}\n"
@@ -54,35 +63,60 @@ TEST_F(PredictionWriterTest, JsonLinesNumberRowsWithoutAKey) {
 }
 
 TEST_F(PredictionWriterTest, TfRecord) {
-  WriteAll({.path = "p.tfrecord",
-            .format = PredictionFormat::kTfRecord,
-            .key = "id",
-            .numeric_key = true,
-            .classes = {"0", "1"}},
-           {"70", "-5"});
-  auto file = files_->OpenForRead("p.tfrecord");
-  ASSERT_TRUE(file.ok());
-  auto reader = formats::TfRecordReader::Open(std::move(*file), formats::Compression::kNone);
-  ASSERT_TRUE(reader.ok());
-  std::string_view record;
-  ASSERT_TRUE((*reader)->Next(&record).value());
-  ASSERT_TRUE((*reader)->Next(&record).value());
-  const auto features = formats::DescribeExample(record);
-  ASSERT_TRUE(features.ok());
-  std::map<std::string, std::vector<std::string>> values;
-  for (const auto& feature : *features) values[feature.name] = feature.values;
+  WriteBinary({.path = "p.tfrecord",
+               .format = PredictionFormat::kTfRecord,
+               .key = "id",
+               .numeric_key = true},
+              {"70", "-5"}, {});
+  auto values = SecondExample("p.tfrecord");
   EXPECT_THAT(values["id"], testing::ElementsAre("-5"));
   EXPECT_THAT(values["class_ids"], testing::ElementsAre("1"));
   EXPECT_EQ(values["probabilities"].size(), 2u);
 }
 
+TEST_F(PredictionWriterTest, MultiClass) {
+  const engine::Predictor predictor({.kind = engine::HeadKind::kMultiClass, .classes = 3},
+                                    {"red", "green", "blue"});
+  const std::vector<float> logits = {0, 0, 0, -200, 0, -200};
+  WriteAll({.path = "p.csv", .format = PredictionFormat::kCsv, .key = "id"}, {"a", "b"}, predictor,
+           logits);
+  EXPECT_EQ(io::ReadFile(*files_, "p.csv").value(),
+            "id,logits_0,logits_1,logits_2,probabilities_0,probabilities_1,probabilities_2,"
+            "class_ids,classes\n"
+            "a,0,0,0,0.33333334,0.33333334,0.33333334,0,red\n"
+            "b,-200,0,-200,0,1,0,1,green\n");
+  WriteAll({.path = "p.tfrecord", .format = PredictionFormat::kTfRecord, .key = "id"}, {"a", "b"},
+           predictor, logits);
+  auto values = SecondExample("p.tfrecord");
+  EXPECT_THAT(values["logits"], testing::ElementsAre("-200", "0", "-200"));
+  EXPECT_EQ(values["probabilities"].size(), 3u);
+  EXPECT_THAT(values["class_ids"], testing::ElementsAre("1"));
+  EXPECT_THAT(values["classes"], testing::ElementsAre("green"));
+}
+
+TEST_F(PredictionWriterTest, MultiLabelAndRegression) {
+  WriteAll({.path = "l.jsonl", .format = PredictionFormat::kJsonLines, .key = ""}, {},
+           engine::Predictor({.kind = engine::HeadKind::kMultiLabel, .classes = 2}, {}), {0, 2.5f});
+  EXPECT_EQ(io::ReadFile(*files_, "l.jsonl").value(),
+            "{\"row\":0,\"logits\":[0,2.5],\"probabilities\":[0.5,0.9241418]}\n");
+  WriteAll({.path = "r.csv", .format = PredictionFormat::kCsv, .key = ""}, {},
+           engine::Predictor({.kind = engine::HeadKind::kRegression}, {}), {0.25f, -2});
+  EXPECT_EQ(io::ReadFile(*files_, "r.csv").value(), "row,predictions\n0,0.25\n1,-2\n");
+  WriteAll(
+      {.path = "p.jsonl", .format = PredictionFormat::kJsonLines, .key = ""}, {},
+      engine::Predictor(
+          {.kind = engine::HeadKind::kRegression, .loss = engine::RegressionLoss::kPoisson}, {}),
+      {0, 1});
+  EXPECT_EQ(io::ReadFile(*files_, "p.jsonl").value(),
+            "{\"row\":0,\"predictions\":[1],\"logits\":[0]}\n"
+            "{\"row\":1,\"predictions\":[2.7182817],\"logits\":[1]}\n");
+}
+
 TEST_F(PredictionWriterTest, AnUnfinishedFileIsRemoved) {
   {
-    auto writer = PredictionWriter::Create(*files_, {.path = "p.csv",
-                                                     .format = PredictionFormat::kCsv,
-                                                     .key = "id",
-                                                     .numeric_key = false,
-                                                     .classes = {"0", "1"}});
+    auto writer = PredictionWriter::Create(
+        *files_, {.path = "p.csv", .format = PredictionFormat::kCsv, .key = "id"},
+        engine::Predictor({}, {}));
     ASSERT_TRUE(writer.ok());
   }
   EXPECT_THAT(files_->List(".").value_or(std::vector<std::string>()), testing::IsEmpty());

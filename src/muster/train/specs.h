@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
-#include "muster/metrics/binary.h"
+#include "muster/metrics/metrics.h"
 #include "muster/train/exporter.h"
 #include "muster/train/hook.h"
 #include "muster/train/input.h"
@@ -44,9 +44,10 @@ struct TrainResult {
 struct EvalSpec {
   InputSpec input = {};  // files, unless there is an input_fn
   InputFn input_fn = {};
-  std::optional<int64_t> steps = 100;             // batches; none: all
-  std::string name = {};                          // events go to eval/ or eval_<name>/
-  std::vector<std::shared_ptr<Hook>> hooks = {};  // Session::mode is kEval
+  std::optional<int64_t> steps = 100;                // batches; none: all
+  std::string name = {};                             // events go to eval/ or eval_<name>/
+  std::vector<std::shared_ptr<Hook>> hooks = {};     // Session::mode is kEval
+  std::optional<metrics::MetricsSpec> metrics = {};  // instead of the model file's
   // For TrainAndEvaluate:
   std::vector<std::shared_ptr<Exporter>> exporters = {};
   double start_delay_secs = 120;  // no evaluation earlier than this after the start
@@ -58,7 +59,7 @@ struct EvalResult {
   std::string checkpoint = {};
   uint64_t examples = 0;
   double seconds = 0;
-  std::vector<metrics::NamedValue> metrics = {};  // with loss and global_step last
+  std::vector<metrics::NamedValue> metrics = {};  // with global_step last
 };
 
 // INVALID_ARGUMENT with tf.estimator's words for what it refuses.

@@ -31,7 +31,9 @@ columns:
 model:
   type: wide_deep
   linear: {columns: [color], optimizer: {ftrl: {learning_rate: 0.1}}}
-  dnn: {columns: [x, e], hidden_units: [8], dropout: 0.2, batch_norm: true}
+  dnn:
+    {columns: [x, e], hidden_units: [8], dropout: 0.2, batch_norm: true,
+     optimizer: {adagrad: {learning_rate: 0.05}}}
 train: {batch_size: 16, epochs: 3, seed: 5}
 )";
 

@@ -167,9 +167,11 @@ absl::Status NativeEngine::CheckBatch(const features::FeatureBatch& batch) const
 }
 
 absl::Status NativeEngine::CheckLabels(const features::FeatureBatch& batch) const {
-  if (batch.labels.size() != static_cast<size_t>(batch.rows)) {
-    return absl::InvalidArgumentError(
-        StrCat("the batch has ", batch.rows, " rows and ", batch.labels.size(), " labels"));
+  const auto width = static_cast<size_t>(head_->labels_dimension());
+  if (batch.labels.size() != static_cast<size_t>(batch.rows) * width) {
+    return absl::InvalidArgumentError(StrCat("the batch has ", batch.rows, " rows and ",
+                                             batch.labels.size(), " labels",
+                                             width > 1 ? StrCat(", not ", width, " a row") : ""));
   }
   return head_->CheckLabels(batch.labels);
 }
@@ -206,14 +208,16 @@ void NativeEngine::TakeLoss(Worker& worker, bool with_gradient) {
   if (batch.labels.empty()) return;
   const auto begin = static_cast<size_t>(worker.begin), rows = static_cast<size_t>(worker.rows());
   const auto width = static_cast<size_t>(graph_.logits->width);
-  const auto part = [&](const std::vector<float>& of) {
-    return of.empty() ? std::span<const float>() : std::span(of).subspan(begin, rows);
+  const auto part = [&](const std::vector<float>& of, int values) {
+    const auto n = static_cast<size_t>(values);
+    return of.empty() ? std::span<const float>() : std::span(of).subspan(begin * n, rows * n);
   };
   const std::span<float> gradient =
       with_gradient ? std::span(graph_.logits->gradient(worker.begin), rows * width)
                     : std::span<float>();
-  head_->Loss({graph_.logits->value(worker.begin), rows * width}, part(batch.labels),
-              part(batch.weights), static_cast<float>(scale_), &worker.loss_sum, gradient);
+  head_->Loss({graph_.logits->value(worker.begin), rows * width},
+              part(batch.labels, head_->labels_dimension()), part(batch.weights, 1),
+              static_cast<float>(scale_), &worker.loss_sum, gradient);
 }
 
 StepResult NativeEngine::Result() const {
@@ -275,13 +279,8 @@ absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weig
   FindSmallestTables(weights);
   MUSTER_RETURN_IF_ERROR(CheckBatch(batch));
   MUSTER_RETURN_IF_ERROR(CheckLabels(batch));
-  double own = batch.rows;
-  if (!batch.weights.empty()) {
-    own = 0;
-    for (const float weight : batch.weights) own += weight;
-  }
-  const double denominator = context.denominator > 0 ? context.denominator : own;
-  scale_ = denominator > 0 ? 1 / denominator : 0;
+  const double own = batch.rows;
+  scale_ = 1 / (context.denominator > 0 ? context.denominator : own);
   step_.context = context;
   step_.regularization_share = context.denominator > 0 ? own / context.denominator : 1;
   sink_ = &sink;

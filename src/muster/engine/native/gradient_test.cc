@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "muster/base/random.h"
 #include "muster/engine/native/graph.h"
 #include "muster/engine/native/test_support.h"
 
@@ -18,6 +19,21 @@ std::unique_ptr<Engine> Finished(GraphBuilder&& graph, Node logits, int threads 
   auto engine = std::move(graph).Finish(logits, NewBinaryHead(), {.threads = threads});
   EXPECT_TRUE(engine.ok()) << engine.status();
   return *std::move(engine);
+}
+
+// Labels that a head of this kind learns from.
+void GiveLabels(const HeadSpec& head, features::FeatureBatch* batch) {
+  RandomStream random(20261121, RandomPurpose::kSampleData, 3);
+  batch->labels.clear();
+  for (int i = 0; i < batch->rows * head.labels_dimension(); ++i) {
+    float label = static_cast<float>(random.Below(2));
+    if (head.kind == HeadKind::kMultiClass) {
+      label = static_cast<float>(random.Below(static_cast<uint64_t>(head.classes)));
+    } else if (head.is_regression()) {
+      label = static_cast<float>(random.Below(40) + 1) / 8;
+    }
+    batch->labels.push_back(label);
+  }
 }
 
 // Adds up to one logit.
@@ -126,6 +142,41 @@ TEST(GradientTest, Linear) {
   CheckGradients(
       *engine,
       RandomBatch({.rows = 12, .dense_widths = {1, 3}, .one_per_row_lists = 1, .list_lists = 1}));
+}
+
+// Through a linear and a dense layer of as many units as the head has logits, weighted rows.
+TEST(GradientTest, EveryHead) {
+  const HeadSpec heads[] = {
+      {.kind = HeadKind::kBinary},
+      {.kind = HeadKind::kMultiClass, .classes = 4},
+      {.kind = HeadKind::kMultiLabel, .classes = 3},
+      {.kind = HeadKind::kRegression},
+      {.kind = HeadKind::kRegression, .label_dimension = 3},
+      {.kind = HeadKind::kRegression, .loss = RegressionLoss::kPoisson, .label_dimension = 2},
+      {.kind = HeadKind::kRegression, .loss = RegressionLoss::kLogNormal, .label_dimension = 2},
+  };
+  for (const HeadSpec& head : heads) {
+    SCOPED_TRACE(StrCat(HeadName(head.kind), " ", LossName(head.loss), " ", head.label_dimension));
+    for (const int threads : {1, 3}) {
+      GraphBuilder graph;
+      const int units = head.logits_dimension();
+      const Node linear = graph.Linear({.tables = {{"t0", 0, 5}, {"t1", 1, 5}},
+                                        .dense = {{"d0", 0, 1}, {"d1", 1, 3}},
+                                        .bias_name = "bias",
+                                        .units = units});
+      const Node dense = graph.Dense(graph.DenseInput(1, 3), {.name = "logits", .units = units});
+      auto engine =
+          std::move(graph).Finish(graph.Add(dense, linear), NewHead(head), {.threads = threads});
+      ASSERT_TRUE(engine.ok()) << engine.status();
+      auto batch = RandomBatch({.rows = 24,
+                                .dense_widths = {1, 3},
+                                .one_per_row_lists = 1,
+                                .list_lists = 1,
+                                .weighted = true});
+      GiveLabels(head, &batch);
+      CheckGradients(**engine, batch, 0.3);
+    }
+  }
 }
 
 TEST(GradientTest, BatchNorm) {

@@ -217,27 +217,31 @@ Node GraphBuilder::Linear(const LinearOptions& options) {
   if (options.tables.empty() && options.dense.empty() && options.bias_name.empty()) {
     state_->Fail("Linear: no tables, no columns and no bias");
   }
+  if (options.units < 1) {
+    state_->Fail(StrCat("Linear: ", options.units, " units"));
+    return -1;
+  }
   LinearVariables variables;
   LayerInfo info{.name = LayerName(options.name, "Linear"), .op = "Linear"};
   for (const auto& table : options.tables) {
     info.id_lists.push_back(table.id_list);
     variables.tables.push_back(
-        state_->NewTable(table.name, table.id_list, table.rows, 1, {}, options.group));
+        state_->NewTable(table.name, table.id_list, table.rows, options.units, {}, options.group));
   }
   for (const auto& dense : options.dense) {
     state_->UseDense(dense.dense, dense.width, dense.name);
     info.dense.push_back(dense.dense);
-    variables.dense.push_back(
-        state_->NewVariable(dense.name, VariableKind::kDense, {dense.width, 1}, {}, options.group));
+    variables.dense.push_back(state_->NewVariable(dense.name, VariableKind::kDense,
+                                                  {dense.width, options.units}, {}, options.group));
   }
   if (!options.bias_name.empty()) {
-    variables.bias =
-        state_->NewVariable(options.bias_name, VariableKind::kDense, {1}, {}, options.group);
+    variables.bias = state_->NewVariable(options.bias_name, VariableKind::kDense, {options.units},
+                                         {}, options.group);
   }
-  Tensor* const output = state_->NewTensor(1, true, "Linear");
   info.variables = variables.tables;
   info.variables.insert(info.variables.end(), variables.dense.begin(), variables.dense.end());
   if (variables.bias >= 0) info.variables.push_back(variables.bias);
+  Tensor* const output = state_->NewTensor(options.units, true, "Linear");
   state_->graph.layers.push_back(NewLinearLayer(options, std::move(variables), output));
   return state_->LastNode(std::move(info));
 }

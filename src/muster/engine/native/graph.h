@@ -54,20 +54,21 @@ struct EmbeddingOptions {
 // LinearModel.
 struct LinearOptions {
   struct Table {
-    std::string name;  // the variable [rows, 1]
+    std::string name;  // the variable [rows, units]
     int id_list = 0;
     int64_t rows = 0;
   };
   struct DenseWeights {
-    std::string name;  // the variable [width, 1]
+    std::string name;  // the variable [width, units]
     int dense = 0;     // of FeatureBatch::dense
     int width = 1;
   };
   std::vector<Table> tables = {};  // combined by sum
   std::vector<DenseWeights> dense = {};
-  std::string bias_name = {};  // the variable [1]; "" for none
+  std::string bias_name = {};  // the variable [units]; "" for none
   int group = 0;
   std::string name = "linear/linear_model";  // of the layer
+  int units = 1;
 };
 
 struct BatchNormOptions {
@@ -97,7 +98,7 @@ class GraphBuilder {
   Node EmbeddingBag(const EmbeddingOptions& options);
   Node Concat(const std::vector<Node>& parts);
   Node Dense(Node input, const DenseOptions& options);
-  Node Linear(const LinearOptions& options);  // rows x 1
+  Node Linear(const LinearOptions& options);  // rows x units
   Node BatchNorm(Node input, const BatchNormOptions& options);
   Node Dropout(Node input, double rate);  // scaled by 1 / (1 - rate) in training
   Node Activate(Node input, Activation activation);

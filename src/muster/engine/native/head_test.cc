@@ -50,5 +50,98 @@ TEST(BinaryHeadTest, LabelsAreZeroOrOne) {
   }
 }
 
+// Loss and gradient of a head for one batch, the loss by the formula in double precision.
+struct Taken {
+  double loss = 0;
+  std::vector<float> gradient;
+};
+Taken Take(const HeadSpec& spec, const std::vector<float>& logits, const std::vector<float>& labels,
+           const std::vector<float>& weights, float scale = 1) {
+  Taken taken;
+  taken.gradient.resize(logits.size());
+  const auto head = NewHead(spec);
+  EXPECT_TRUE(head->CheckLabels(labels).ok());
+  head->Loss(logits, labels, weights, scale, &taken.loss, taken.gradient);
+  double again = 0;
+  head->Loss(logits, labels, weights, scale, &again, {});
+  EXPECT_EQ(again, taken.loss);
+  return taken;
+}
+
+TEST(MultiClassHeadTest, LossAndGradient) {
+  const Taken taken = Take({.kind = HeadKind::kMultiClass, .classes = 3}, {1, 2, 3, 300, -300, 0},
+                           {2, 1}, {0.5f, 2}, 0.25f);
+  const double sum = std::exp(1) + std::exp(2) + std::exp(3);
+  EXPECT_NEAR(taken.loss, 0.5 * (std::log(sum) - 3) + 2 * 600, 1e-4);
+  EXPECT_NEAR(taken.gradient[0], 0.25 * 0.5 * std::exp(1) / sum, 1e-7);
+  EXPECT_NEAR(taken.gradient[2], 0.25 * 0.5 * (std::exp(3) / sum - 1), 1e-7);
+  EXPECT_NEAR(taken.gradient[3], 0.25 * 2, 1e-7);
+  EXPECT_NEAR(taken.gradient[4], -0.25 * 2, 1e-7);
+}
+
+TEST(MultiLabelHeadTest, IsTheMeanOfBinaryLosses) {
+  const std::vector<float> logits = {0.5f, -2, 4, 1, 0, -1}, labels = {1, 0, 0, 1, 1, 0};
+  const Taken taken = Take({.kind = HeadKind::kMultiLabel, .classes = 3}, logits, labels, {1, 3});
+  double expected = 0;
+  for (size_t i = 0; i < 6; ++i) {
+    const double x = logits[i], z = labels[i], weight = i < 3 ? 1 : 3;
+    expected += weight / 3 * (std::max(x, 0.0) - x * z + std::log1p(std::exp(-std::fabs(x))));
+    EXPECT_NEAR(taken.gradient[i], weight / 3 * (1 / (1 + std::exp(-x)) - z), 1e-7);
+  }
+  EXPECT_NEAR(taken.loss, expected, 1e-5);
+}
+
+TEST(RegressionHeadTest, MeanSquared) {
+  const Taken taken = Take({.kind = HeadKind::kRegression, .label_dimension = 2}, {1, 2, 3, 4},
+                           {0, 4, 3, 4.5f}, {2, 1}, 0.5f);
+  EXPECT_NEAR(taken.loss, 2 * (1 + 4) / 2.0 + 0.25 / 2, 1e-6);
+  EXPECT_NEAR(taken.gradient[0], 0.5 * 2 * 2 * 1 / 2, 1e-6);
+  EXPECT_NEAR(taken.gradient[3], 0.5 * 1 * 2 * -0.5 / 2, 1e-6);
+}
+
+TEST(RegressionHeadTest, PoissonHasStirlingsTermAboveOne) {
+  const HeadSpec poisson{.kind = HeadKind::kRegression, .loss = RegressionLoss::kPoisson};
+  const Taken taken = Take(poisson, {0.5f, -1, 2}, {0, 1, 7}, {});
+  const double stirling = 7 * std::log(7.0) - 7 + 0.5 * std::log(2 * M_PI * 7);
+  EXPECT_NEAR(taken.loss, std::exp(0.5) + std::exp(-1.0) + 1 + std::exp(2.0) - 2 * 7 + stirling,
+              1e-5);
+  EXPECT_NEAR(taken.gradient[2], std::exp(2.0) - 7, 1e-5);
+}
+
+TEST(RegressionHeadTest, LogNormalIsADensityWithMeanExpOfTheLogit) {
+  const HeadSpec head{.kind = HeadKind::kRegression, .loss = RegressionLoss::kLogNormal};
+  const float logit = 0.75f;
+  double mass = 0, mean = 0;
+  const double step = 1e-3;
+  for (double log_z = -8; log_z < 10; log_z += step) {
+    const auto z = static_cast<float>(std::exp(log_z));
+    const double density = std::exp(-Take(head, {logit}, {z}, {}).loss);
+    mass += density * std::exp(log_z) * step;
+    mean += density * std::exp(2 * log_z) * step;
+  }
+  EXPECT_NEAR(mass, 1, 1e-3);
+  EXPECT_NEAR(mean, std::exp(0.75), 1e-2);
+}
+
+TEST(RegressionHeadTest, LabelsThatALossCannotLearnFrom) {
+  const auto message = [](RegressionLoss loss, float label) {
+    const auto head = NewHead({.kind = HeadKind::kRegression, .loss = loss});
+    return std::string(head->CheckLabels(std::vector<float>{1, label}).message());
+  };
+  EXPECT_EQ(message(RegressionLoss::kMeanSquared, -3), "");
+  EXPECT_THAT(message(RegressionLoss::kMeanSquared, NAN), HasSubstr("row 1: label nan"));
+  EXPECT_EQ(message(RegressionLoss::kPoisson, 0), "");
+  EXPECT_THAT(message(RegressionLoss::kPoisson, -1), HasSubstr("is negative"));
+  EXPECT_THAT(message(RegressionLoss::kLogNormal, 0), HasSubstr("is not above 0"));
+}
+
+TEST(MultiClassHeadTest, LabelsAreClasses) {
+  const auto head = NewHead({.kind = HeadKind::kMultiClass, .classes = 3});
+  for (const float bad : {3.0f, -1.0f, 1.5f, NAN}) {
+    const absl::Status status = head->CheckLabels(std::vector<float>{2, bad});
+    EXPECT_THAT(std::string(status.message()), HasSubstr("of 3 classes"));
+  }
+}
+
 }  // namespace
 }  // namespace muster::engine::native

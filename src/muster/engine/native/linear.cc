@@ -1,4 +1,6 @@
-// Linear: y = sum of the tables' weights of a row's ids + dense columns * weights + bias.
+// Linear: y = sum of the tables' rows of a row's ids + dense columns * weights + bias.
+#include <algorithm>
+
 #include "muster/engine/native/layer.h"
 #include "muster/math/gemm.h"
 #include "muster/math/rows.h"
@@ -13,72 +15,81 @@ class LinearLayer final : public Layer {
       : options_(options),
         variables_(std::move(variables)),
         output_(output),
-        bias_gradient_(1),
+        units_(static_cast<size_t>(options.units)),
+        bias_gradient_(options.units),
         table_gradients_(options.tables.size()),
         table_memory_(options.tables.size()) {
-    for (const auto& dense : options.dense) dense_gradients_.emplace_back(dense.width);
+    for (const auto& dense : options.dense) {
+      dense_gradients_.emplace_back(int64_t{dense.width} * options.units);
+    }
   }
 
   void Reserve(int rows, int workers, bool training) override {
     // Sums are taken in a vector of their own; the output may be a column of a wider matrix.
-    sums_ = sum_memory_.Reserve(static_cast<size_t>(rows));
+    sums_ = sum_memory_.Reserve(static_cast<size_t>(rows) * units_);
     if (!training) return;
     bias_gradient_.Reserve(workers);
     for (GradientShares& gradient : dense_gradients_) gradient.Reserve(workers);
   }
 
   void Forward(const Step& step, Worker& worker) override {
-    float* const sums = sums_ + worker.begin;
+    float* const sums = Sums(worker.begin);
     const auto rows = static_cast<size_t>(worker.rows());
-    math::Fill(sums, rows, variables_.bias < 0 ? 0 : *Weights(step, variables_.bias));
-    for (size_t t = 0; t < options_.tables.size(); ++t) {
-      const features::IdList& list = IdsOf(step, t);
-      const float* const table = Weights(step, variables_.tables[t]);
-      if (list.one_per_row()) {
-        math::GatherAdd(table, list.ids.data() + worker.begin, rows, sums);
-        continue;
-      }
-      for (int row = worker.begin; row < worker.end; ++row) {
-        const size_t end = list.offsets[static_cast<size_t>(row) + 1];
-        for (size_t i = list.offsets[static_cast<size_t>(row)]; i < end; ++i) {
-          if (list.ids[i] >= 0) sums_[row] += table[list.ids[i]];
-        }
-      }
-    }
+    StartSums(step, sums, rows);
+    for (size_t t = 0; t < options_.tables.size(); ++t) AddTable(step, t, worker);
     for (size_t d = 0; d < options_.dense.size(); ++d) {
       const int width = options_.dense[d].width;
       math::Gemm({.m = worker.rows(),
-                  .n = 1,
+                  .n = options_.units,
                   .k = width,
                   .a = Column(step, d, worker.begin),
                   .a_row = width,
                   .b = Weights(step, variables_.dense[d]),
-                  .ldb = 1,
+                  .ldb = options_.units,
                   .c = sums,
-                  .ldc = 1,
+                  .ldc = options_.units,
                   .accumulate = true},
                  worker.workspace);
     }
-    for (int row = worker.begin; row < worker.end; ++row) *output_->value(row) = sums_[row];
+    for (int row = worker.begin; row < worker.end; ++row) {
+      std::copy_n(Sums(row), units_, output_->value(row));
+    }
   }
 
   void Backward(const Step& step, Worker& worker) override {
     const float* const dy = output_->gradient(worker.begin);
     for (size_t d = 0; d < options_.dense.size(); ++d) {
-      // dw' = dy' x
       const int width = options_.dense[d].width;
-      math::Gemm({.m = 1,
-                  .n = width,
+      float* const share = dense_gradients_[d].share(worker.index);
+      const float* const x = Column(step, d, worker.begin);
+      if (options_.units == 1) {
+        // dw' = dy' x
+        math::Gemm({.m = 1,
+                    .n = width,
+                    .k = worker.rows(),
+                    .a = dy,
+                    .a_col = output_->ld(),
+                    .b = x,
+                    .ldb = width,
+                    .c = share},
+                   worker.workspace);
+        continue;
+      }
+      // dw = x' dy
+      math::Gemm({.m = width,
+                  .n = options_.units,
                   .k = worker.rows(),
-                  .a = dy,
-                  .a_col = output_->ld(),
-                  .b = Column(step, d, worker.begin),
-                  .ldb = width,
-                  .c = dense_gradients_[d].share(worker.index)},
+                  .a = x,
+                  .a_row = 1,
+                  .a_col = width,
+                  .b = dy,
+                  .ldb = output_->ld(),
+                  .c = share,
+                  .ldc = options_.units},
                  worker.workspace);
     }
     if (variables_.bias >= 0) {
-      math::ColumnSums(dy, worker.rows(), 1, output_->ld(), false,
+      math::ColumnSums(dy, worker.rows(), options_.units, output_->ld(), false,
                        bias_gradient_.share(worker.index));
     }
   }
@@ -96,7 +107,8 @@ class LinearLayer final : public Layer {
   void Emit(const Step& step, GradientSink& sink) override {
     for (size_t t = 0; t < options_.tables.size(); ++t) {
       const DistinctRows& distinct = step.distinct[ListOf(t)];
-      sink.Rows(variables_.tables[t], distinct.rows, {table_gradients_[t], distinct.rows.size()});
+      sink.Rows(variables_.tables[t], distinct.rows,
+                {table_gradients_[t], distinct.rows.size() * units_});
     }
     for (size_t d = 0; d < options_.dense.size(); ++d) {
       sink.Dense(variables_.dense[d], dense_gradients_[d].sum());
@@ -117,22 +129,61 @@ class LinearLayer final : public Layer {
     return column.values.data() + int64_t{row} * options_.dense[d].width;
   }
 
+  float* Sums(int row) const { return sums_ + static_cast<size_t>(row) * units_; }
+
+  // sums[row] = bias
+  void StartSums(const Step& step, float* sums, size_t rows) const {
+    const float* const bias = variables_.bias < 0 ? nullptr : Weights(step, variables_.bias);
+    if (bias == nullptr || units_ == 1) {
+      math::Fill(sums, rows * units_, bias == nullptr ? 0 : *bias);
+      return;
+    }
+    for (size_t row = 0; row < rows; ++row) std::copy_n(bias, units_, sums + row * units_);
+  }
+
+  // sums[row] += the rows of the table that the row's ids name
+  void AddTable(const Step& step, size_t t, const Worker& worker) const {
+    const features::IdList& list = IdsOf(step, t);
+    const float* const table = Weights(step, variables_.tables[t]);
+    if (list.one_per_row() && units_ == 1) {
+      math::GatherAdd(table, list.ids.data() + worker.begin, static_cast<size_t>(worker.rows()),
+                      Sums(worker.begin));
+      return;
+    }
+    for (int row = worker.begin; row < worker.end; ++row) {
+      const auto [begin, end] = Entries(list, row);
+      for (size_t i = begin; i < end; ++i) {
+        if (list.ids[i] < 0) continue;
+        math::AddTo(table + static_cast<size_t>(list.ids[i]) * units_, Sums(row), units_);
+      }
+    }
+  }
+
+  // The row's ids are list.ids[first, second).
+  static std::pair<size_t, size_t> Entries(const features::IdList& list, int row) {
+    const auto at = static_cast<size_t>(row);
+    if (list.one_per_row()) return {at, at + 1};
+    return {list.offsets[at], list.offsets[at + 1]};
+  }
+
   void SumTable(const Step& step, size_t table) {
     const features::IdList& list = IdsOf(step, table);
     const DistinctRows& distinct = step.distinct[ListOf(table)];
-    float* const gradient = table_memory_[table].Reserve(distinct.rows.size());
+    float* const gradient = table_memory_[table].Reserve(distinct.rows.size() * units_);
     table_gradients_[table] = gradient;
-    math::Fill(gradient, distinct.rows.size(), 0);
+    math::Fill(gradient, distinct.rows.size() * units_, 0);
     const int32_t* const positions = distinct.positions.data();
     if (list.one_per_row()) {
-      math::ScatterAddRows(output_->gradient(0), output_->ld(), 1, positions, list.ids.size(),
+      math::ScatterAddRows(output_->gradient(0), output_->ld(), units_, positions, list.ids.size(),
                            gradient);
       return;
     }
     for (int row = 0; row < step.batch->rows; ++row) {
-      const size_t end = list.offsets[static_cast<size_t>(row) + 1];
-      for (size_t i = list.offsets[static_cast<size_t>(row)]; i < end; ++i) {
-        if (positions[i] >= 0) gradient[positions[i]] += *output_->gradient(row);
+      const auto [begin, end] = Entries(list, row);
+      for (size_t i = begin; i < end; ++i) {
+        if (positions[i] < 0) continue;
+        math::AddTo(output_->gradient(row), gradient + static_cast<size_t>(positions[i]) * units_,
+                    units_);
       }
     }
   }
@@ -140,6 +191,7 @@ class LinearLayer final : public Layer {
   LinearOptions options_;
   LinearVariables variables_;
   const Tensor* output_;
+  const size_t units_;
   float* sums_ = nullptr;
   math::AlignedBuffer sum_memory_;
   GradientShares bias_gradient_;

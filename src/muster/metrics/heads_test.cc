@@ -1,0 +1,207 @@
+// Metrics of every head against tf.estimator's, on the batches of testdata/heads.txt, which
+// make_head_values.py wrote.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "muster/base/random.h"
+#include "muster/engine/head_spec.h"
+#include "muster/metrics/metrics.h"
+
+namespace muster::metrics {
+namespace {
+
+using engine::HeadKind;
+using engine::HeadSpec;
+using engine::RegressionLoss;
+using testing::HasSubstr;
+
+struct HeadBatch {
+  std::vector<float> logits, labels, weights;
+};
+
+struct HeadCase {
+  HeadSpec head = {};
+  MetricsSpec spec = {};
+  std::vector<HeadBatch> batches = {};
+  std::map<std::string, double> values = {};
+};
+
+void ReadRow(std::istringstream& words, HeadBatch* batch) {
+  float number = 0;
+  std::string word;
+  words >> number >> word;
+  batch->weights.push_back(number);
+  while (words >> word && word != "|") batch->logits.push_back(std::stof(word));
+  while (words >> word) batch->labels.push_back(std::stof(word));
+}
+
+std::map<std::string, HeadCase> CommittedHeadCases() {
+  std::map<std::string, HeadCase> cases;
+  const MetricsSpec thresholds{.thresholds = {0.3, 0.75}};
+  cases["binary"] = {.head = {}, .spec = thresholds};
+  cases["multi_class"] = {.head = {.kind = HeadKind::kMultiClass, .classes = 4},
+                          .spec = {.top_k = {1, 2, 3}, .per_class = true}};
+  cases["multi_label"] = {.head = {.kind = HeadKind::kMultiLabel, .classes = 3},
+                          .spec = {.thresholds = {0.3, 0.75}, .per_class = true}};
+  cases["regression"] = {.head = {.kind = HeadKind::kRegression, .label_dimension = 2}};
+  cases["poisson"] = {.head = {.kind = HeadKind::kRegression, .loss = RegressionLoss::kPoisson}};
+  cases["log_normal"] = {.head = {.kind = HeadKind::kRegression,
+                                  .loss = RegressionLoss::kLogNormal,
+                                  .label_dimension = 2}};
+  std::ifstream file(MUSTER_TESTDATA "/heads.txt");
+  HeadCase* one = nullptr;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string kind, name;
+    words >> kind;
+    if (kind == "case") {
+      words >> name;
+      one = &cases.at(name);
+    } else if (kind == "batch") {
+      one->batches.emplace_back();
+    } else if (kind == "row") {
+      ReadRow(words, &one->batches.back());
+    } else {
+      words >> name >> one->values[name];
+    }
+  }
+  return cases;
+}
+
+// The loss of a batch is the head's own (engine/native/head_test.cc); here it is given.
+std::unique_ptr<Metrics> MetricsOf(const HeadCase& one) {
+  auto metrics = NewMetrics(one.head, one.spec, {});
+  EXPECT_TRUE(metrics.ok()) << metrics.status();
+  return *std::move(metrics);
+}
+
+std::map<std::string, double> ValuesOf(const Metrics& metrics) {
+  const auto values = metrics.Values();
+  return {values.begin(), values.end()};
+}
+
+TEST(HeadMetricsTest, AgreeWithTfEstimator) {
+  for (const auto& [name, one] : CommittedHeadCases()) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(one.batches.size(), 3u);
+    const auto metrics = MetricsOf(one);
+    for (const HeadBatch& batch : one.batches) {
+      metrics->Add(batch.logits, batch.labels, batch.weights);
+    }
+    const auto values = ValuesOf(*metrics);
+    int compared = 0;
+    for (const auto& [metric, expected] : one.values) {
+      ASSERT_TRUE(values.contains(metric)) << metric;
+      if (metric == "loss" || metric == "average_loss") continue;
+      ++compared;
+      EXPECT_NEAR(values.at(metric), expected, 1e-5 * std::max(1.0, std::fabs(expected))) << metric;
+    }
+    EXPECT_GE(compared, 5);
+    EXPECT_EQ(values.size(), one.values.size()) << "a metric that nothing was compared with";
+  }
+}
+
+TEST(HeadMetricsTest, MergedShardsAreTheWhole) {
+  RandomStream random(20261121, RandomPurpose::kSampleData, 0);
+  for (const auto& [name, one] : CommittedHeadCases()) {
+    SCOPED_TRACE(name);
+    const auto whole = MetricsOf(one);
+    std::unique_ptr<Metrics> shards[3] = {MetricsOf(one), MetricsOf(one), MetricsOf(one)};
+    const auto width = static_cast<size_t>(one.head.logits_dimension());
+    const auto labels = static_cast<size_t>(one.head.labels_dimension());
+    for (const HeadBatch& batch : one.batches) {
+      for (size_t row = 0; row < batch.weights.size(); ++row) {
+        Metrics& shard = *shards[random.Below(3)];
+        for (Metrics* metrics : {whole.get(), &shard}) {
+          metrics->Add(std::span(batch.logits).subspan(row * width, width),
+                       std::span(batch.labels).subspan(row * labels, labels),
+                       std::span(batch.weights).subspan(row, 1));
+          metrics->AddLoss(0.25 * static_cast<double>(row), 1);
+        }
+      }
+    }
+    ASSERT_TRUE(shards[2]->Merge(*shards[0]).ok());
+    ASSERT_TRUE(shards[2]->Merge(*shards[1]).ok());
+    const auto expected = ValuesOf(*whole);
+    for (const auto& [metric, value] : shards[2]->Values()) {
+      EXPECT_NEAR(value, expected.at(metric), 1e-9 * std::max(1.0, std::fabs(value))) << metric;
+    }
+  }
+}
+
+TEST(HeadMetricsTest, OnlyTheSameKindMerges) {
+  const auto cases = CommittedHeadCases();
+  for (const auto& [name, one] : cases) {
+    for (const auto& [other_name, other] : cases) {
+      EXPECT_EQ(MetricsOf(one)->Merge(*MetricsOf(other)).ok(), name == other_name)
+          << name << " " << other_name;
+    }
+  }
+}
+
+// tf.estimator's: average_loss by the sum of weights, loss the mean over batches of sum / rows.
+TEST(HeadMetricsTest, Losses) {
+  const std::vector<float> logits = {1, 2, 3}, labels = {1, 2, 3}, weights = {2, 0, 1};
+  const auto metrics = MetricsOf({.head = {.kind = HeadKind::kRegression}});
+  metrics->Add(logits, labels, weights);
+  metrics->AddLoss(6, 3);
+  metrics->Add(std::vector<float>{1}, std::vector<float>{1}, {});
+  metrics->AddLoss(1, 1);
+  EXPECT_EQ(ValuesOf(*metrics).at("average_loss"), 7.0 / 4);
+  EXPECT_EQ(ValuesOf(*metrics).at("loss"), 1.5);
+}
+
+TEST(HeadMetricsTest, CalibrationByBucket) {
+  const auto metrics = MetricsOf({.head = {}, .spec = {.calibration_buckets = 4}});
+  // Probabilities 0.5, 0.2689, 0.7311, 1.
+  metrics->Add(std::vector<float>{0, -1, 1, 100}, std::vector<float>{1, 0, 1, 1},
+               std::vector<float>{1, 2, 1, 4});
+  const auto values = ValuesOf(*metrics);
+  const double low = 1 / (1 + std::exp(1.0));
+  EXPECT_NEAR(values.at("calibration"), (0.5 + 2 * low + (1 - low) + 4) / 6, 1e-6);
+  EXPECT_EQ(values.at("calibration/bucket_0/weight"), 0);
+  EXPECT_TRUE(std::isnan(values.at("calibration/bucket_0/label_mean")));
+  EXPECT_EQ(values.at("calibration/bucket_1/weight"), 2);
+  EXPECT_NEAR(values.at("calibration/bucket_1/prediction_mean"), low, 1e-6);
+  EXPECT_EQ(values.at("calibration/bucket_1/label_mean"), 0);
+  EXPECT_NEAR(values.at("calibration/bucket_2/prediction_mean"), (0.5 + 1 - low) / 2, 1e-6);
+  EXPECT_EQ(values.at("calibration/bucket_3/weight"), 4);
+}
+
+TEST(HeadMetricsTest, PerClassMetricsHaveTheLabelsWords) {
+  auto metrics = NewMetrics({.kind = HeadKind::kMultiClass, .classes = 3}, {.per_class = true},
+                            {"red", "green", "blue"});
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  (*metrics)->Add(std::vector<float>{1, 0, 0, 1, 0, 0}, std::vector<float>{0, 1}, {});
+  const auto values = ValuesOf(**metrics);
+  EXPECT_EQ(values.at("accuracy/red"), 1);
+  EXPECT_EQ(values.at("accuracy/green"), 0);
+  EXPECT_TRUE(std::isnan(values.at("accuracy/blue")));
+  EXPECT_EQ(values.at("mean_per_class_accuracy"), 0.5);
+}
+
+TEST(HeadMetricsTest, InfiniteLogitsAreInNoTop) {
+  const auto metrics =
+      MetricsOf({.head = {.kind = HeadKind::kMultiClass, .classes = 3}, .spec = {.top_k = {3}}});
+  metrics->Add(std::vector<float>{INFINITY, 0, 0, 1, 1, 1}, std::vector<float>{0, 0}, {});
+  EXPECT_EQ(ValuesOf(*metrics).at("accuracy/top_3"), 0.5);
+}
+
+TEST(HeadMetricsTest, SettingsThatAHeadHasNoUseFor) {
+  const auto message = [](const HeadSpec& head, const MetricsSpec& spec) {
+    return std::string(NewMetrics(head, spec, {}).status().message());
+  };
+  const HeadSpec regression{.kind = HeadKind::kRegression};
+  EXPECT_THAT(message(regression, {.thresholds = {0.5}}), HasSubstr("binary and multi_label"));
+  EXPECT_THAT(message(regression, {.calibration_buckets = 3}), HasSubstr("it is for binary"));
+  EXPECT_THAT(message({}, {.top_k = {1}}), HasSubstr("it is for multi_class"));
+  EXPECT_THAT(message({}, {.thresholds = {1.5}}), HasSubstr("not between 0 and 1"));
+}
+
+}  // namespace
+}  // namespace muster::metrics

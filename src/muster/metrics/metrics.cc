@@ -1,0 +1,97 @@
+#include "muster/metrics/metrics.h"
+
+#include "absl/strings/str_format.h"
+
+#include "muster/metrics/binary.h"
+#include "muster/metrics/kinds.h"
+
+namespace muster::metrics {
+namespace {
+
+using engine::HeadKind;
+
+constexpr int kMaxBuckets = 10000;
+
+absl::Status NoUse(std::string_view setting, const engine::HeadSpec& head, std::string_view heads) {
+  return absl::InvalidArgumentError(StrCat("metrics.", setting, ": a ", HeadName(head.kind),
+                                           " head has none; it is for ", heads));
+}
+
+}  // namespace
+
+absl::Status Validate(const MetricsSpec& spec, const engine::HeadSpec& head) {
+  const bool binary = head.kind == HeadKind::kBinary;
+  const bool multi_class = head.kind == HeadKind::kMultiClass;
+  const bool multi_label = head.kind == HeadKind::kMultiLabel;
+  if (!spec.thresholds.empty() && !binary && !multi_label) {
+    return NoUse("thresholds", head, "binary and multi_label");
+  }
+  for (const double threshold : spec.thresholds) {
+    if (threshold > 0 && threshold < 1) continue;
+    return absl::InvalidArgumentError(
+        StrCat("metrics.thresholds: ", threshold, " is not between 0 and 1"));
+  }
+  if (!spec.top_k.empty() && !multi_class) return NoUse("top_k", head, "multi_class");
+  for (const int k : spec.top_k) {
+    if (k >= 1 && k <= head.classes) continue;
+    return absl::InvalidArgumentError(
+        StrCat("metrics.top_k: ", k, " is not 1 to the number of classes, ", head.classes));
+  }
+  if (spec.per_class && !multi_class && !multi_label) {
+    return NoUse("per_class", head, "multi_class and multi_label");
+  }
+  if (spec.calibration_buckets != 0 && !binary) return NoUse("calibration_buckets", head, "binary");
+  if (spec.calibration_buckets < 0 || spec.calibration_buckets > kMaxBuckets) {
+    return absl::InvalidArgumentError(StrCat(
+        "metrics.calibration_buckets: ", spec.calibration_buckets, " is not 0 to ", kMaxBuckets));
+  }
+  return absl::OkStatus();
+}
+
+void AppendThresholds(const ScoredRows& scored, const std::vector<double>& thresholds,
+                      std::vector<NamedValue>* values) {
+  for (const double threshold : thresholds) {
+    const ScoredRows::Decisions decided = scored.DecidedAt(static_cast<float>(threshold));
+    const std::string suffix = absl::StrFormat("/positive_threshold_%g", threshold);
+    values->emplace_back(StrCat("accuracy", suffix), decided.accuracy);
+    values->emplace_back(StrCat("precision", suffix), decided.precision);
+    values->emplace_back(StrCat("recall", suffix), decided.recall);
+  }
+}
+
+void AppendCalibration(const ScoredRows& scored, int buckets, std::vector<NamedValue>* values) {
+  if (buckets == 0) return;
+  values->emplace_back("calibration", MeanOf(scored.prediction_mean(), scored.label_mean()));
+  int index = 0;
+  for (const ScoredRows::Bucket& bucket : scored.Calibration(buckets)) {
+    const std::string name = StrCat("calibration/bucket_", index++);
+    values->emplace_back(StrCat(name, "/label_mean"), MeanOf(bucket.label_sum, bucket.weight));
+    values->emplace_back(StrCat(name, "/prediction_mean"),
+                         MeanOf(bucket.prediction_sum, bucket.weight));
+    values->emplace_back(StrCat(name, "/weight"), bucket.weight);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Metrics>> NewMetrics(const engine::HeadSpec& head,
+                                                    const MetricsSpec& spec,
+                                                    const std::vector<std::string>& class_names) {
+  MUSTER_RETURN_IF_ERROR(engine::Validate(head));
+  MUSTER_RETURN_IF_ERROR(Validate(spec, head));
+  std::vector<std::string> names = class_names;
+  for (int i = static_cast<int>(names.size()); i < head.classes; ++i) {
+    names.push_back(StrCat("class", i));
+  }
+  switch (head.kind) {
+    case HeadKind::kBinary:
+      return std::make_unique<BinaryMetrics>(spec);
+    case HeadKind::kMultiClass:
+      return NewMultiClassMetrics(spec, std::move(names));
+    case HeadKind::kMultiLabel:
+      return NewMultiLabelMetrics(spec, std::move(names));
+    case HeadKind::kRegression:
+      break;
+  }
+  return NewRegressionMetrics(head);
+}
+
+}  // namespace muster::metrics

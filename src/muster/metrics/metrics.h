@@ -1,0 +1,54 @@
+// Metrics of a model by its head, under the names that tf.estimator gives them; docs/metrics.md
+// says which are TensorFlow's and which are ours. Mergeable: the metrics of two shards merged are
+// those of the whole.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/engine/head_spec.h"
+
+namespace muster::metrics {
+
+using NamedValue = std::pair<std::string, double>;
+
+// What is computed besides a head's usual metrics.
+struct MetricsSpec {
+  std::vector<double> thresholds = {};  // in (0, 1); binary and multi-label
+  std::vector<int> top_k = {};          // 1 to the number of classes; multi-class
+  bool per_class = false;               // multi-class and multi-label
+  int calibration_buckets = 0;          // binary; 0: none
+  friend bool operator==(const MetricsSpec&, const MetricsSpec&) = default;
+};
+
+// INVALID_ARGUMENT for values out of range and for settings that the head has no use for.
+absl::Status Validate(const MetricsSpec& spec, const engine::HeadSpec& head);
+
+// One owner thread.
+class Metrics {
+ public:
+  virtual ~Metrics() = default;
+  // A batch: logits rows x head.logits_dimension(), labels rows x head.labels_dimension(), weights
+  // rows (empty: all 1).
+  virtual void Add(std::span<const float> logits, std::span<const float> labels,
+                   std::span<const float> weights) = 0;
+  // The loss of the same batch, summed over its `rows` rows (weighted).
+  virtual void AddLoss(double weighted_sum, int64_t rows) = 0;
+  // `other` is of the same head and spec; INVALID_ARGUMENT if it is not.
+  virtual absl::Status Merge(const Metrics& other) = 0;
+  // In a fixed order; "loss" (the mean over batches of the batch's weighted sum / rows, as
+  // tf.estimator reports it) last. NaN where undefined.
+  virtual std::vector<NamedValue> Values() const = 0;
+};
+
+// `class_names`: empty or a name a class, in the names of per-class metrics. Errors as Validate.
+absl::StatusOr<std::unique_ptr<Metrics>> NewMetrics(const engine::HeadSpec& head,
+                                                    const MetricsSpec& spec,
+                                                    const std::vector<std::string>& class_names);
+
+}  // namespace muster::metrics

@@ -1,0 +1,75 @@
+// Metrics of a regression head: average_loss, label/mean and prediction/mean are tf.estimator's;
+// mean_absolute_error, mean_squared_error and root_mean_squared_error are Keras's, of predictions
+// against labels. Every number of a label counts as one, with its row's weight.
+#include <cmath>
+
+#include "muster/engine/predictions.h"
+#include "muster/metrics/kinds.h"
+
+namespace muster::metrics {
+namespace {
+
+class RegressionMetrics final : public Metrics {
+ public:
+  explicit RegressionMetrics(const engine::HeadSpec& head) : head_(head) {}
+
+  void Add(std::span<const float> logits, std::span<const float> labels,
+           std::span<const float> weights) override {
+    const auto width = static_cast<size_t>(head_.label_dimension);
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const double weight = weights.empty() ? 1.0 : weights[i / width];
+      const double prediction = engine::InverseLink(head_.loss, logits[i]);
+      const double error = prediction - labels[i];
+      sums_.weight += weight;
+      sums_.label += weight * labels[i];
+      sums_.prediction += weight * prediction;
+      sums_.absolute += weight * std::fabs(error);
+      sums_.squared += weight * error * error;
+    }
+  }
+
+  void AddLoss(double weighted_sum, int64_t rows) override { loss_.Add(weighted_sum, rows); }
+
+  absl::Status Merge(const Metrics& other) override {
+    MUSTER_ASSIGN_OR_RETURN(const RegressionMetrics* same, SameKind<RegressionMetrics>(other));
+    if (same->head_ != head_) return absl::InvalidArgumentError("merging metrics of another head");
+    loss_.Merge(same->loss_);
+    sums_.weight += same->sums_.weight;
+    sums_.label += same->sums_.label;
+    sums_.prediction += same->sums_.prediction;
+    sums_.absolute += same->sums_.absolute;
+    sums_.squared += same->sums_.squared;
+    return absl::OkStatus();
+  }
+
+  std::vector<NamedValue> Values() const override {
+    const double weight = sums_.weight;
+    const double squared = MeanOf(sums_.squared, weight);
+    return {
+        {"average_loss", MeanOf(loss_.sum() * head_.label_dimension, weight)},
+        {"label/mean", MeanOf(sums_.label, weight)},
+        {"mean_absolute_error", MeanOf(sums_.absolute, weight)},
+        {"mean_squared_error", squared},
+        {"prediction/mean", MeanOf(sums_.prediction, weight)},
+        {"root_mean_squared_error", std::sqrt(squared)},
+        {"loss", loss_.loss()},
+    };
+  }
+
+ private:
+  struct Sums {
+    double weight = 0, label = 0, prediction = 0, absolute = 0, squared = 0;
+  };
+
+  const engine::HeadSpec head_;
+  Sums sums_;
+  LossMeans loss_;
+};
+
+}  // namespace
+
+std::unique_ptr<Metrics> NewRegressionMetrics(const engine::HeadSpec& head) {
+  return std::make_unique<RegressionMetrics>(head);
+}
+
+}  // namespace muster::metrics

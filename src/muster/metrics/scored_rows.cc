@@ -1,0 +1,152 @@
+#include "muster/metrics/scored_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <compare>
+
+namespace muster::metrics {
+namespace {
+
+constexpr int kThresholds = 200;
+
+double Ratio(double numerator, double denominator) {
+  return denominator == 0 ? 0 : numerator / denominator;
+}
+
+// The weight of positives and negatives predicted over each of tf.keras.metrics.AUC's thresholds:
+// -1e-7, 1/199, ..., 198/199, 1 + 1e-7.
+class ThresholdCounts {
+ public:
+  // Keras: a probability belongs to bucket ceil(199 p) - 1, in float arithmetic.
+  void Add(float probability, bool positive, double weight) {
+    const float scaled = std::clamp(probability, 0.0f, 1.0f) * (kThresholds - 1);
+    const int bucket = std::max(0, static_cast<int>(std::ceil(scaled)) - 1);
+    (positive ? positives_ : negatives_)[bucket] += weight;
+  }
+
+  void Accumulate() {
+    for (int i = kThresholds - 2; i >= 0; --i) {
+      positives_[i] += positives_[i + 1];
+      negatives_[i] += negatives_[i + 1];
+    }
+  }
+
+  // Trapezoids under (false positive rate, recall).
+  double AreaUnderRoc() const {
+    double area = 0;
+    for (int i = 0; i + 1 < kThresholds; ++i) {
+      area += (negatives_[i] - negatives_[i + 1]) * (positives_[i] + positives_[i + 1]) / 2;
+    }
+    return area / (positives_[0] * negatives_[0]);
+  }
+
+  // Davis, Goadrich, "The Relationship Between Precision-Recall and ROC Curves" (ICML 2006):
+  // between two thresholds precision follows the true positives' slope, not a straight line.
+  double AreaUnderPrecisionRecall() const {
+    double area = 0;
+    for (int i = 0; i + 1 < kThresholds; ++i) {
+      const double above = positives_[i] + negatives_[i];
+      const double below = positives_[i + 1] + negatives_[i + 1];
+      const double slope = Ratio(positives_[i] - positives_[i + 1], above - below);
+      const double intercept = positives_[i + 1] - slope * below;
+      const double ratio = above > 0 && below > 0 ? above / below : 1;
+      area += slope * (positives_[i] - positives_[i + 1] + intercept * std::log(ratio));
+    }
+    return area / positives_[0];
+  }
+
+ private:
+  std::array<double, kThresholds> positives_{};
+  std::array<double, kThresholds> negatives_{};
+};
+
+}  // namespace
+
+void ScoredRows::Add(float probability, bool says_positive, float label, float weight) {
+  rows_.push_back({probability, label, weight});
+  const bool positive = label > 0.5f;
+  sums_.weight += weight;
+  sums_.positive += positive ? weight : 0;
+  sums_.predicted += says_positive ? weight : 0;
+  sums_.true_positive += positive && says_positive ? weight : 0;
+  sums_.right += positive == says_positive ? weight : 0;
+  sums_.probability += static_cast<double>(weight) * probability;
+  has_nan_ |= std::isnan(probability);
+}
+
+void ScoredRows::Merge(const ScoredRows& other) {
+  rows_.insert(rows_.end(), other.rows_.begin(), other.rows_.end());
+  sums_.weight += other.sums_.weight;
+  sums_.positive += other.sums_.positive;
+  sums_.predicted += other.sums_.predicted;
+  sums_.true_positive += other.sums_.true_positive;
+  sums_.right += other.sums_.right;
+  sums_.probability += other.sums_.probability;
+  has_nan_ |= other.has_nan_;
+}
+
+// Mann and Whitney's statistic: the share of (positive, negative) pairs in the right order, a tie
+// counting half.
+double ScoredRows::ExactAuc() const {
+  std::vector<Scored> sorted = rows_;
+  // A total order of all three, so that sums do not depend on how rows came or were merged.
+  std::sort(sorted.begin(), sorted.end(), [](const Scored& a, const Scored& b) {
+    const auto order = std::strong_order(a.probability, b.probability);
+    if (std::is_neq(order)) return std::is_lt(order);
+    if (a.label != b.label) return a.label < b.label;
+    return a.weight < b.weight;
+  });
+  double positives = 0, negatives = 0, pairs = 0;
+  for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
+    double tied_positives = 0, tied_negatives = 0;
+    for (end = begin; end < sorted.size() && sorted[end].probability == sorted[begin].probability;
+         ++end) {
+      (sorted[end].label > 0.5f ? tied_positives : tied_negatives) += sorted[end].weight;
+    }
+    pairs += tied_positives * (negatives + tied_negatives / 2);
+    positives += tied_positives;
+    negatives += tied_negatives;
+  }
+  return pairs / (positives * negatives);
+}
+
+ScoredRows::Areas ScoredRows::AreasUnderCurves() const {
+  if (has_nan_ || sums_.positive <= 0 || sums_.positive >= sums_.weight) return {kNaN, kNaN, kNaN};
+  ThresholdCounts counts;
+  for (const Scored& row : rows_) counts.Add(row.probability, row.label > 0.5f, row.weight);
+  counts.Accumulate();
+  return {ExactAuc(), counts.AreaUnderRoc(), counts.AreaUnderPrecisionRecall()};
+}
+
+ScoredRows::Decisions ScoredRows::Decided() const {
+  return {MeanOf(sums_.right, sums_.weight), Ratio(sums_.true_positive, sums_.predicted),
+          Ratio(sums_.true_positive, sums_.positive)};
+}
+
+ScoredRows::Decisions ScoredRows::DecidedAt(float threshold) const {
+  double predicted = 0, true_positive = 0, right = 0;
+  for (const Scored& row : rows_) {
+    const bool positive = row.label > 0.5f, says_positive = row.probability > threshold;
+    predicted += says_positive ? row.weight : 0;
+    true_positive += positive && says_positive ? row.weight : 0;
+    right += positive == says_positive ? row.weight : 0;
+  }
+  return {MeanOf(right, sums_.weight), Ratio(true_positive, predicted),
+          Ratio(true_positive, sums_.positive)};
+}
+
+std::vector<ScoredRows::Bucket> ScoredRows::Calibration(int buckets) const {
+  std::vector<Bucket> out(static_cast<size_t>(buckets));
+  for (const Scored& row : rows_) {
+    if (std::isnan(row.probability)) continue;
+    const auto place = static_cast<int>(row.probability * static_cast<float>(buckets));
+    Bucket& bucket = out[static_cast<size_t>(std::clamp(place, 0, buckets - 1))];
+    bucket.weight += row.weight;
+    bucket.label_sum += static_cast<double>(row.weight) * row.label;
+    bucket.prediction_sum += static_cast<double>(row.weight) * row.probability;
+  }
+  return out;
+}
+
+}  // namespace muster::metrics

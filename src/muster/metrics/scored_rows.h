@@ -1,0 +1,59 @@
+// ScoredRows: probabilities beside labels of 0 or 1, and what can be said of them. Internal to this
+// layer. Keeps 12 bytes a row, since the exact AUC needs all of them.
+#pragma once
+
+#include <vector>
+
+#include "muster/metrics/means.h"
+
+namespace muster::metrics {
+
+class ScoredRows {
+ public:
+  // `says_positive`: the class that the head decides for.
+  void Add(float probability, bool says_positive, float label, float weight);
+  void Merge(const ScoredRows& other);
+
+  double weight() const { return sums_.weight; }
+  double label_mean() const { return MeanOf(sums_.positive, sums_.weight); }
+  double prediction_mean() const { return MeanOf(sums_.probability, sums_.weight); }
+
+  // The exact area (ties averaged), TensorFlow's over 200 thresholds (trapezoidal), and under the
+  // precision-recall curve (200 thresholds, TensorFlow's careful interpolation). NaN with one class
+  // only or a prediction that is NaN.
+  struct Areas {
+    double exact, interpolated, precision_recall;
+  };
+  Areas AreasUnderCurves() const;
+
+  // Precision and recall of nothing are 0, as TensorFlow has them; the accuracy of nothing is NaN.
+  struct Decisions {
+    double accuracy, precision, recall;
+  };
+  Decisions Decided() const;
+  Decisions DecidedAt(float threshold) const;  // positive: probability > threshold
+
+  // Weighted sums over the rows with a probability in [i / buckets, (i + 1) / buckets), as in
+  // TensorFlow Model Analysis' calibration histogram over [0, 1]; but 1 is in the last bucket.
+  struct Bucket {
+    double weight = 0, label_sum = 0, prediction_sum = 0;
+  };
+  std::vector<Bucket> Calibration(int buckets) const;
+
+ private:
+  struct Scored {
+    float probability;
+    float label;
+    float weight;
+  };
+  struct Sums {
+    double weight = 0, positive = 0, predicted = 0, true_positive = 0, right = 0, probability = 0;
+  };
+  double ExactAuc() const;
+
+  std::vector<Scored> rows_;
+  Sums sums_;
+  bool has_nan_ = false;
+};
+
+}  // namespace muster::metrics
