@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bench import csv_to_tfrecord, startup, tfrecord_decode, train_pytorch, train_tensorflow
+from bench import checkpoint_save, csv_to_tfrecord, startup, tfrecord_decode, train_pytorch, train_tensorflow
 from bench.context import CannotRun, Context
 from bench.measure import CommandFailed
 
@@ -14,6 +14,7 @@ BENCHES = {
     "tfrecord": tfrecord_decode,
     "csv": csv_to_tfrecord,
     "startup": startup,
+    "checkpoint": checkpoint_save,
 }
 
 

@@ -1,68 +1,113 @@
 #include "muster/checkpoint/checkpoint.h"
 
-#include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 
 #include "muster/base/nearest.h"
+#include "muster/checkpoint/checkpoint_state.h"
 
 namespace muster::checkpoint {
 namespace {
 
-constexpr std::string_view kBasename = "model.ckpt-";
 constexpr std::string_view kGlobalStep = "global_step";
-
-// Whether all files of a checkpoint are there and its index is sound.
-absl::StatusOr<bool> IsWhole(io::FileSystem& files, const std::string& prefix) {
-  const absl::Status status = formats::BundleReader::Open(files, prefix).status();
-  if (absl::IsNotFound(status) || absl::IsDataLoss(status)) return false;
-  MUSTER_RETURN_IF_ERROR(status);
-  return true;
-}
-
-// N of "model.ckpt-N.index".
-std::optional<int64_t> StepOfIndex(std::string_view name) {
-  constexpr std::string_view kSuffix = ".index";
-  if (!name.starts_with(kBasename) || !name.ends_with(kSuffix)) return std::nullopt;
-  name.remove_prefix(kBasename.size());
-  name.remove_suffix(kSuffix.size());
-  int64_t step;
-  if (!absl::SimpleAtoi(ToAbsl(name), &step) || step < 0) return std::nullopt;
-  return step;
-}
 
 std::string Describe(formats::DataType type, std::span<const int64_t> shape) {
   return StrCat(formats::DataTypeName(type), " [", absl::StrJoin(shape, ", "), "]");
 }
 
+// All prefixes of checkpoints, the one to be taken first in front: that of the state file, then
+// from the highest step down.
+absl::StatusOr<std::vector<std::string>> NewestFirst(io::FileSystem& files,
+                                                     const std::string& folder) {
+  std::vector<std::string> prefixes;
+  const absl::StatusOr<CheckpointState> state = ReadState(files, folder);
+  if (!state.ok() && !absl::IsDataLoss(state.status())) return state.status();
+  if (state.ok() && !state->latest.empty()) prefixes.push_back(io::JoinPath(folder, state->latest));
+
+  const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
+  if (!names.ok() && !absl::IsNotFound(names.status())) return names.status();
+  if (!names.ok()) return prefixes;
+  std::map<int64_t, std::string, std::greater<>> by_step;
+  for (const std::string& name : *names) {
+    if (const std::optional<int64_t> step = StepOfIndex(name)) {
+      by_step[*step] = io::JoinPath(folder, name.substr(0, name.rfind('.')));
+    }
+  }
+  for (auto& [step, prefix] : by_step) {
+    if (prefixes.empty() || prefix != prefixes.front()) prefixes.push_back(std::move(prefix));
+  }
+  return prefixes;
+}
+
+// Calls `use` with one prefix after the other until it succeeds or fails with anything but
+// DATA_LOSS and NOT_FOUND. Returns the failures before the success.
+template <typename Use>
+absl::StatusOr<std::vector<std::string>> TryNewestFirst(io::FileSystem& files,
+                                                        const std::string& folder, Use&& use) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> prefixes, NewestFirst(files, folder));
+  std::vector<std::string> causes;
+  bool broken = false;  // other than by absence
+  for (const std::string& prefix : prefixes) {
+    const absl::Status status = use(prefix);
+    if (status.ok()) return causes;
+    if (!absl::IsDataLoss(status) && !absl::IsNotFound(status)) return status;
+    // What the state file names and is not there at all was removed by somebody.
+    if (absl::IsNotFound(status) && absl::IsNotFound(files.Stat(prefix + ".index").status())) {
+      continue;
+    }
+    broken = true;
+    causes.emplace_back(status.message());
+  }
+  if (!broken) {
+    return absl::NotFoundError(
+        StrCat("there is no checkpoint in ", folder, ": train a model into it first"));
+  }
+  return absl::DataLossError(StrCat(
+      "there is no whole checkpoint in ", folder,
+      "; put back a copy, or remove the folder to begin anew: ", absl::StrJoin(causes, "; ")));
+}
+
+absl::Status RestoreAll(io::FileSystem& files, const std::string& prefix,
+                        std::span<const Tensor> tensors, Restored* restored) {
+  MUSTER_ASSIGN_OR_RETURN(const auto bundle, formats::BundleReader::Open(files, prefix));
+  MUSTER_RETURN_IF_ERROR(Annotate(Restore(*bundle, tensors), prefix));
+  *restored = Restored();
+  restored->prefix = prefix;
+  MUSTER_ASSIGN_OR_RETURN(restored->step, GlobalStep(*bundle));
+  for (const auto& [name, info] : bundle->tensors()) {
+    if (info.type != formats::DataType::kString || !info.shape.empty()) continue;
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> values, bundle->ReadStrings(name));
+    restored->strings[name] = values.empty() ? "" : values.front();
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> Latest(io::FileSystem& files, const std::string& folder) {
-  const absl::StatusOr<CheckpointState> state = ReadState(files, folder);
-  if (!state.ok() && !absl::IsDataLoss(state.status())) return state.status();
-  if (state.ok() && !state->latest.empty()) {
-    std::string prefix = io::JoinPath(folder, state->latest);
-    MUSTER_ASSIGN_OR_RETURN(const bool whole, IsWhole(files, prefix));
-    if (whole) return prefix;
+  std::string prefix;
+  MUSTER_RETURN_IF_ERROR(TryNewestFirst(files, folder, [&](const std::string& candidate) {
+                           prefix = candidate;
+                           return formats::BundleReader::Open(files, candidate).status();
+                         }).status());
+  return prefix;
+}
+
+absl::StatusOr<Restored> RestoreLatest(io::FileSystem& files, const std::string& folder,
+                                       std::span<const Tensor> tensors) {
+  Restored restored;
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> causes,
+                          TryNewestFirst(files, folder, [&](const std::string& candidate) {
+                            return RestoreAll(files, candidate, tensors, &restored);
+                          }));
+  if (!causes.empty()) {
+    restored.note = StrCat("broken checkpoints were passed over for ", restored.prefix, ": ",
+                           absl::StrJoin(causes, "; "));
   }
-  const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
-  if (!names.ok() && !absl::IsNotFound(names.status())) return names.status();
-  std::map<int64_t, std::string, std::greater<>> prefixes;
-  if (names.ok()) {
-    for (const std::string& name : *names) {
-      if (const std::optional<int64_t> step = StepOfIndex(name)) {
-        prefixes[*step] = io::JoinPath(folder, name.substr(0, name.rfind('.')));
-      }
-    }
-  }
-  for (const auto& [step, prefix] : prefixes) {
-    MUSTER_ASSIGN_OR_RETURN(const bool whole, IsWhole(files, prefix));
-    if (whole) return prefix;
-  }
-  return absl::NotFoundError(StrCat("there is no ", prefixes.empty() ? "" : "whole ",
-                                    "checkpoint in ", folder, ": train a model into it first"));
+  return restored;
 }
 
 absl::Status Restore(const formats::BundleReader& bundle, std::span<const Tensor> tensors) {

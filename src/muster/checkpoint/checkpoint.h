@@ -1,9 +1,10 @@
 // Checkpoints: FOLDER/model.ckpt-STEP.{index,data-00000-of-00001} (TensorFlow bundles) and the text
-// file FOLDER/checkpoint that names the newest and those kept.
+// file FOLDER/checkpoint that names the newest and those kept. Here: finding and restoring them;
+// saver.h writes them. docs/formats/checkpoint.md.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,34 +23,23 @@ struct Tensor {
   std::span<char> bytes;  // elements, row-major
 };
 
+// tensorflow.CheckpointState. Names are relative to the folder, or absolute; times are seconds
+// since the Unix epoch.
 struct CheckpointState {
-  std::string latest;            // names relative to the folder, or absolute
-  std::vector<std::string> all;  // oldest first, latest last
+  std::string latest;
+  std::vector<std::string> all;    // oldest first, latest last
+  std::vector<double> timestamps;  // of `all`: when each was saved; empty: not known
+  double last_preserved = 0;       // see SaverOptions::keep_every_n_hours; 0: not known
+  friend bool operator==(const CheckpointState&, const CheckpointState&) = default;
 };
 
 // From FOLDER/checkpoint; empty when there is none. DATA_LOSS when it cannot be read as one.
 absl::StatusOr<CheckpointState> ReadState(io::FileSystem& files, const std::string& folder);
 
-// The prefix of the newest whole checkpoint: that of the state file, else the highest
-// model.ckpt-N with an index; NOT_FOUND when there is none.
+// The prefix of the newest checkpoint whose index is sound and whose data files are long enough:
+// that of the state file, else the highest such model.ckpt-N. NOT_FOUND when the folder has no
+// checkpoint, DATA_LOSS, with the cause, when all it has are broken.
 absl::StatusOr<std::string> Latest(io::FileSystem& files, const std::string& folder);
-
-class Saver {
- public:
-  // Keeps at most `keep` checkpoints (0: all).
-  Saver(io::FileSystem& files, std::string folder, int keep = 5);
-
-  // Writes model.ckpt-STEP with `tensors`, an int64 scalar "global_step", and `strings` (scalars of
-  // type string: the data position, the spec). Updates the state file, removes what is too old.
-  // Nothing half-written is ever found by Latest(). Returns the prefix.
-  absl::StatusOr<std::string> Save(int64_t step, std::span<const Tensor> tensors,
-                                   std::span<const std::pair<std::string, std::string>> strings);
-
- private:
-  io::FileSystem& files_;
-  std::string folder_;
-  int keep_;
-};
 
 // Fills the memory of `tensors` from the checkpoint at `prefix`.
 // Every difference is named in one FAILED_PRECONDITION ("checkpoint of another spec"): tensors
@@ -58,5 +48,18 @@ absl::Status Restore(const formats::BundleReader& bundle, std::span<const Tensor
 
 // The int64 scalar "global_step".
 absl::StatusOr<int64_t> GlobalStep(const formats::BundleReader& bundle);
+
+struct Restored {
+  std::string prefix;
+  int64_t step = 0;
+  std::map<std::string, std::string> strings;  // all string scalars
+  std::string note;  // why newer checkpoints were passed over; "" when this is the newest
+};
+
+// Fills `tensors` from the newest checkpoint all of whose checksums that this needs are right; one
+// that is broken, or vanishes meanwhile, is passed over for the next older, and `note` says so.
+// Errors as of Latest and Restore; the memory of `tensors` may then hold anything.
+absl::StatusOr<Restored> RestoreLatest(io::FileSystem& files, const std::string& folder,
+                                       std::span<const Tensor> tensors);
 
 }  // namespace muster::checkpoint

@@ -50,18 +50,75 @@ def test_tensorflow_finds_the_newest(model_dir):
     assert found == KEPT == sorted(p.stem for p in model_dir.glob("*.index"))
 
 
+def test_the_state_file_carries_times_as_tensorflows_manager_writes_them(model_dir, tmp_path):
+    import shutil
+
+    import tensorflow as tf
+
+    state = tf.train.get_checkpoint_state(str(model_dir))
+    times = list(state.all_model_checkpoint_timestamps)
+    assert len(times) == len(KEPT) and times == sorted(times)
+    assert time.time() - 3600 < state.last_preserved_timestamp <= times[0] <= times[-1] < time.time()
+    # A CheckpointManager takes the folder over, and ours what it leaves.
+    copy = tmp_path / "model"
+    shutil.copytree(model_dir, copy)
+    manager = tf.train.CheckpointManager(
+        tf.train.Checkpoint(v=tf.Variable(1.0)), str(copy), max_to_keep=3, checkpoint_name="model.ckpt"
+    )
+    assert [pathlib.Path(p).name for p in manager.checkpoints] == KEPT
+    manager.save(checkpoint_number=40)
+    assert [pathlib.Path(p).name for p in manager.checkpoints] == [*KEPT[1:], "model.ckpt-40"]
+
+
+def schedules() -> list[tuple[int, float, list[float], list[int]]]:
+    rows = []
+    for line in (pathlib.Path(__file__).parent / "testdata/kept.txt").read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        how, hours, kept = (part.split() for part in line.split("|"))
+        rows.append((int(how[0]), float(how[1]), list(map(float, hours)), list(map(int, kept))))
+    return rows
+
+
+@pytest.mark.parametrize("keep_max,every_n_hours,hours,kept", schedules())
+def test_tensorflows_saver_keeps_what_our_table_says(
+    tmp_path, monkeypatch, keep_max, every_n_hours, hours, kept
+):
+    """saver_test.cc holds ours against the same table."""
+    import tensorflow as tf
+
+    start = now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        variable = tf.compat.v1.get_variable("v", initializer=1.0)
+        session.run(variable.initializer)
+        saver = tf.compat.v1.train.Saver(
+            max_to_keep=keep_max, keep_checkpoint_every_n_hours=every_n_hours
+        )
+        for step, hour in enumerate(hours):
+            now = start + hour * 3600
+            saver.save(session, str(tmp_path / "model.ckpt"), global_step=step,
+                       write_meta_graph=False)  # fmt: skip
+    found = sorted(int(p.stem.split("-")[1]) for p in tmp_path.glob("*.index"))
+    assert found == kept
+
+
 def test_tensorflow_reads_every_tensor(model_dir, muster):
     import tensorflow as tf
 
     reader = tf.train.load_checkpoint(str(model_dir))
     shapes = reader.get_variable_to_shape_map()
     types = reader.get_variable_to_dtype_map()
-    inspected = {o["name"]: o for o in muster.json("inspect", model_dir)}
+    *inspected, verified = muster.json("inspect", model_dir, "--verify")
+    assert verified == {"event": "verified", "sound": len(shapes), "skipped": 0}
+    inspected = {o["name"]: o for o in inspected}
     assert set(inspected) == set(shapes)
     for name, shape in shapes.items():
         value = reader.get_tensor(name)  # TensorFlow checks the CRC
         assert inspected[name]["shape"] == list(shape), name
         assert inspected[name]["type"] == types[name].name, name
+        if types[name] != tf.string:
+            assert inspected[name]["bytes"] == np.prod(shape) * types[name].size, name
         if types[name] == tf.float32:
             assert np.isfinite(value).all(), name
     assert reader.get_tensor("global_step") == STEPS
@@ -141,6 +198,29 @@ def test_muster_reads_the_weights_that_tensorflow_saved(model_dir, muster, tmp_p
     assert rewrite()["prediction/mean"] == before["prediction/mean"]
     tensors["linear/linear_model/bias_weights"] += np.float32(100)
     assert rewrite()["prediction/mean"] > 0.999999
+
+
+def test_a_flipped_bit_is_told_and_the_older_checkpoint_taken(model_dir, muster, tmp_path):
+    import shutil
+
+    copy = tmp_path / "model"
+    shutil.copytree(model_dir, copy)
+    data = copy / f"{KEPT[-1]}.data-00000-of-00001"
+    broken = bytearray(data.read_bytes())
+    broken[2] ^= 1  # of the first weight; evaluation does not look at slots
+    data.write_bytes(broken)
+    message = muster.fail("inspect", copy, "--verify")
+    assert "1 of" in message and data.name in message and "checksum" in message
+    rows = ("--data", model_dir.parent / "rows.csv", "--model-dir", copy)
+    result = muster.call("evaluate", *rows, "--json")
+    assert result.returncode == 0, result.stderr
+    assert f'"global_step":{STEPS}' not in result.stdout  # of the weights one is broken
+    trained = muster.call("train", model_dir.parent / "spec.yaml", "--train",
+                          model_dir.parent / "rows.csv", "--model-dir", copy, "--steps", STEPS)
+    assert trained.returncode == 0, trained.stderr
+    assert f"passed over for {copy}/{KEPT[-2]}" in trained.stderr and data.name in trained.stderr
+    assert "resumed at 20" in trained.stdout
+    muster.run("inspect", copy, "--verify")  # trained again, it is whole
 
 
 def test_a_training_killed_at_any_moment_leaves_a_whole_checkpoint(muster, tmp_path):

@@ -2,8 +2,12 @@
 // (tensorflow/python/training/checkpoint_state.proto).
 #include "muster/checkpoint/checkpoint_state.h"
 
+#include <charconv>
+#include <cmath>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 
 #include "muster/checkpoint/checkpoint.h"
 
@@ -81,7 +85,32 @@ class TextFields {
   bool failed_ = false;
 };
 
+// False when `text` is no finite number.
+bool AddTime(const std::string& text, std::vector<double>* times) {
+  double time;
+  if (!absl::SimpleAtod(text, &time) || !std::isfinite(time)) return false;
+  times->push_back(time);
+  return true;
+}
+
+// The shortest text that reads back as this number.
+std::string TimeText(double time) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, time).ptr};
+}
+
 }  // namespace
+
+std::optional<int64_t> StepOfIndex(std::string_view name) {
+  constexpr std::string_view kBasename = "model.ckpt-";
+  constexpr std::string_view kSuffix = ".index";
+  if (!name.starts_with(kBasename) || !name.ends_with(kSuffix)) return std::nullopt;
+  name.remove_prefix(kBasename.size());
+  name.remove_suffix(kSuffix.size());
+  int64_t step;
+  if (!absl::SimpleAtoi(ToAbsl(name), &step) || step < 0) return std::nullopt;
+  return step;
+}
 
 std::string StatePath(const std::string& folder) { return io::JoinPath(folder, "checkpoint"); }
 
@@ -93,11 +122,17 @@ absl::StatusOr<CheckpointState> ReadState(io::FileSystem& files, const std::stri
   CheckpointState state;
   TextFields fields(*text);
   std::string name, value;
+  std::vector<double> preserved;
+  bool sound = true;
   while (fields.Next(&name, &value)) {
     if (name == "model_checkpoint_path") state.latest = value;
     if (name == "all_model_checkpoint_paths") state.all.push_back(value);
+    if (name == "all_model_checkpoint_timestamps") sound &= AddTime(value, &state.timestamps);
+    if (name == "last_preserved_timestamp") sound &= AddTime(value, &preserved);
   }
-  if (fields.failed() || state.latest.empty()) {
+  if (!preserved.empty()) state.last_preserved = preserved.back();
+  if (state.timestamps.size() != state.all.size()) state.timestamps.clear();
+  if (fields.failed() || !sound || state.latest.empty()) {
     return absl::DataLossError(StrCat(path, ": not a checkpoint state file (a text protobuf with ",
                                       "model_checkpoint_path)"));
   }
@@ -110,6 +145,12 @@ absl::Status WriteState(io::FileSystem& files, const std::string& folder,
       StrCat("model_checkpoint_path: \"", absl::CEscape(ToAbsl(state.latest)), "\"\n");
   for (const std::string& name : state.all) {
     text += StrCat("all_model_checkpoint_paths: \"", absl::CEscape(ToAbsl(name)), "\"\n");
+  }
+  for (const double time : state.timestamps) {
+    text += StrCat("all_model_checkpoint_timestamps: ", TimeText(time), "\n");
+  }
+  if (state.last_preserved != 0) {
+    text += StrCat("last_preserved_timestamp: ", TimeText(state.last_preserved), "\n");
   }
   return io::WriteFileAtomically(files, StatePath(folder), text);
 }

@@ -1,20 +1,24 @@
+#include "muster/checkpoint/saver.h"
+
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "absl/container/flat_hash_set.h"
 
-#include "muster/checkpoint/checkpoint.h"
 #include "muster/checkpoint/checkpoint_state.h"
 
 namespace muster::checkpoint {
 namespace {
 
 absl::Status WriteBundle(io::FileSystem& files, const std::string& prefix, int64_t step,
-                         std::span<const Tensor> tensors,
-                         std::span<const std::pair<std::string, std::string>> strings) {
+                         std::span<const Tensor> tensors, const Strings& strings,
+                         const formats::BundleWriter::ReadPiece& read) {
   MUSTER_ASSIGN_OR_RETURN(auto writer, formats::BundleWriter::Create(files, prefix));
   for (const Tensor& tensor : tensors) {
-    MUSTER_RETURN_IF_ERROR(writer->Add(tensor.name, tensor.type, tensor.shape,
-                                       {tensor.bytes.data(), tensor.bytes.size()}));
+    MUSTER_RETURN_IF_ERROR(read ? writer->AddPieces(tensor.name, tensor.type, tensor.shape, read)
+                                : writer->Add(tensor.name, tensor.type, tensor.shape,
+                                              {tensor.bytes.data(), tensor.bytes.size()}));
   }
   MUSTER_RETURN_IF_ERROR(writer->Add("global_step", formats::DataType::kInt64, {},
                                      {reinterpret_cast<const char*>(&step), sizeof step}));
@@ -22,15 +26,6 @@ absl::Status WriteBundle(io::FileSystem& files, const std::string& prefix, int64
     MUSTER_RETURN_IF_ERROR(writer->AddStrings(name, {}, {&value, 1}));
   }
   return writer->Finish();
-}
-
-// Those of `names` whose checkpoint still has an index.
-std::vector<std::string> Existing(io::FileSystem& files, const std::string& folder,
-                                  std::vector<std::string> names) {
-  std::erase_if(names, [&](const std::string& name) {
-    return absl::IsNotFound(files.Stat(io::JoinPath(folder, name) + ".index").status());
-  });
-  return names;
 }
 
 // Index first, so that what is left at any moment is a whole checkpoint or none. What cannot be
@@ -61,37 +56,87 @@ void RemoveLeftovers(io::FileSystem& files, const std::string& folder) {
   }
 }
 
+// Adds to `state` the checkpoints beyond its latest: those of a process that was killed before it
+// could name them.
+void AdoptUnnamed(io::FileSystem& files, const std::string& folder, double seconds,
+                  CheckpointState* state) {
+  const std::optional<int64_t> latest = StepOfIndex(state->latest + ".index");
+  const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
+  if (!latest || !names.ok()) return;
+  std::map<int64_t, std::string> beyond;
+  for (const std::string& name : *names) {
+    const std::optional<int64_t> step = StepOfIndex(name);
+    if (step && *step > *latest) beyond[*step] = name.substr(0, name.rfind('.'));
+  }
+  for (auto& [step, name] : beyond) {
+    if (std::find(state->all.begin(), state->all.end(), name) != state->all.end()) continue;
+    state->all.push_back(std::move(name));
+    state->timestamps.push_back(seconds);
+  }
+}
+
 }  // namespace
 
-Saver::Saver(io::FileSystem& files, std::string folder, int keep)
-    : files_(files), folder_(std::move(folder)), keep_(keep) {}
+Saver::Saver(io::FileSystem& files, std::string folder, SaverOptions options)
+    : files_(files), folder_(std::move(folder)), options_(options) {}
 
-absl::StatusOr<std::string> Saver::Save(
-    int64_t step, std::span<const Tensor> tensors,
-    std::span<const std::pair<std::string, std::string>> strings) {
+absl::StatusOr<std::string> Saver::Save(int64_t step, std::span<const Tensor> tensors,
+                                        const Strings& strings, double seconds,
+                                        const formats::BundleWriter::ReadPiece& read) {
   const std::string name = StrCat("model.ckpt-", step);
   std::string prefix = io::JoinPath(folder_, name);
   MUSTER_RETURN_IF_ERROR(files_.MakeFolders(folder_));
   RemoveLeftovers(files_, folder_);
+  const std::string saving = StrCat("saving ", prefix);
   MUSTER_RETURN_IF_ERROR(
-      Annotate(WriteBundle(files_, prefix, step, tensors, strings), StrCat("saving ", prefix)));
-
-  absl::StatusOr<CheckpointState> old = ReadState(files_, folder_);
-  if (!old.ok() && !absl::IsDataLoss(old.status())) return old.status();
-  CheckpointState state;
-  state.latest = name;
-  if (old.ok()) state.all = Existing(files_, folder_, std::move(old->all));
-  std::erase(state.all, name);
-  state.all.push_back(name);
-  const size_t excess =
-      keep_ > 0 ? state.all.size() - std::min<size_t>(state.all.size(), keep_) : 0;
-  const std::vector<std::string> expired(state.all.begin(), state.all.begin() + excess);
-  state.all.erase(state.all.begin(), state.all.begin() + excess);
-  MUSTER_RETURN_IF_ERROR(Annotate(WriteState(files_, folder_, state), StrCat("saving ", prefix)));
+      Annotate(WriteBundle(files_, prefix, step, tensors, strings, read), saving));
+  std::vector<std::string> expired;
+  MUSTER_ASSIGN_OR_RETURN(const CheckpointState state, NextState(name, seconds, &expired));
+  // Before the state file drops their names, so that a kill in between leaves none behind unnamed.
   for (const std::string& old_name : expired) {
     RemoveCheckpoint(files_, io::JoinPath(folder_, old_name));
   }
+  MUSTER_RETURN_IF_ERROR(Annotate(WriteState(files_, folder_, state), saving));
   return prefix;
+}
+
+absl::StatusOr<CheckpointState> Saver::NextState(const std::string& name, double seconds,
+                                                 std::vector<std::string>* expired) {
+  CheckpointState old;
+  if (absl::StatusOr<CheckpointState> read = ReadState(files_, folder_); read.ok()) {
+    old = *std::move(read);
+  } else if (!absl::IsDataLoss(read.status())) {
+    return read.status();
+  }
+  CheckpointState state;
+  state.latest = name;
+  // A clock that went back must not keep everything, nor nothing.
+  state.last_preserved = std::min(old.last_preserved, seconds);
+  if (old.last_preserved == 0) {
+    state.last_preserved = options_.start_seconds > 0 ? options_.start_seconds : seconds;
+  }
+  old.timestamps.resize(old.all.size(), state.last_preserved);
+  AdoptUnnamed(files_, folder_, seconds, &old);
+  for (size_t i = 0; i < old.all.size(); ++i) {
+    const std::string index = io::JoinPath(folder_, old.all[i]) + ".index";
+    if (old.all[i] == name || absl::IsNotFound(files_.Stat(index).status())) continue;
+    state.all.push_back(old.all[i]);
+    state.timestamps.push_back(std::min(old.timestamps[i], seconds));
+  }
+  state.all.push_back(name);
+  state.timestamps.push_back(seconds);
+  while (options_.keep_max > 0 && state.all.size() > static_cast<size_t>(options_.keep_max)) {
+    const double hours = options_.keep_every_n_hours * 3600;
+    const double saved = state.timestamps.front();
+    if (const double next = state.last_preserved + hours; saved > next) {
+      state.last_preserved = saved - next < hours ? next : saved;  // the latter after a pause
+    } else {
+      expired->push_back(state.all.front());
+    }
+    state.all.erase(state.all.begin());
+    state.timestamps.erase(state.timestamps.begin());
+  }
+  return state;
 }
 
 }  // namespace muster::checkpoint

@@ -28,6 +28,8 @@ absl::Status RunExport(const ExportFlags& flags) {
                                          static_cast<int64_t>(model->clock.WallSeconds())));
   MUSTER_RETURN_IF_ERROR(model->files->MakeFolders(io::Dirname(out)));
   MUSTER_RETURN_IF_ERROR(model->estimator->Export(out));
+  const std::string& note = model->estimator->restore_note();
+  if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
   if (flags.output.json) {
     const nlohmann::ordered_json object = {{"event", "exported"}, {"saved_model", out}};
     std::printf("%s\n", object.dump().c_str());

@@ -20,6 +20,7 @@ namespace {
 struct InspectFlags {
   std::string path;
   FeaturePrinterOptions features;
+  bool verify = false;
   bool json = false;
 };
 
@@ -28,34 +29,78 @@ struct TensorLine {
   std::string name;
   std::string type;
   std::vector<int64_t> shape;
+  uint64_t bytes = 0;
 };
 
 void PrintTensors(const std::vector<TensorLine>& lines, bool json) {
-  size_t width = 0;
-  for (const TensorLine& line : lines) width = std::max(width, line.name.size());
+  size_t width = 0, shape_width = 0;
   for (const TensorLine& line : lines) {
+    width = std::max(width, line.name.size());
+    shape_width = std::max(shape_width, absl::StrJoin(line.shape, ", ").size());
+  }
+  for (const TensorLine& line : lines) {
+    const std::string shape = absl::StrJoin(line.shape, ", ");
     if (json) {
       const nlohmann::ordered_json object = {
-          {"name", line.name}, {"type", line.type}, {"shape", line.shape}};
+          {"name", line.name}, {"type", line.type}, {"shape", line.shape}, {"bytes", line.bytes}};
       // A checkpoint's names may be any bytes.
       std::printf("%s\n",
                   object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     } else {
-      std::printf("%-*s  %-7s  [%s]\n", static_cast<int>(width), line.name.c_str(),
-                  line.type.c_str(), absl::StrJoin(line.shape, ", ").c_str());
+      std::printf("%-*s  %-7s  %-*s %12llu\n", static_cast<int>(width), line.name.c_str(),
+                  line.type.c_str(), static_cast<int>(shape_width) + 2,
+                  StrCat("[", shape, "]").c_str(), static_cast<unsigned long long>(line.bytes));
     }
   }
 }
 
-absl::Status InspectCheckpoint(io::FileSystem& files, const std::string& prefix, bool json) {
+// Checks every checksum; all that are wrong are named.
+absl::Status VerifyCheckpoint(const formats::BundleReader& bundle, const std::string& prefix,
+                              bool json) {
+  std::vector<std::string> broken;
+  size_t skipped = 0;
+  for (const auto& [name, info] : bundle.tensors()) {
+    const absl::Status status = bundle.Verify(name);
+    if (absl::IsUnimplemented(status)) {
+      ++skipped;
+    } else if (absl::IsDataLoss(status)) {
+      broken.emplace_back(status.message());
+    } else {
+      MUSTER_RETURN_IF_ERROR(status);
+    }
+  }
+  if (!broken.empty()) {
+    return absl::DataLossError(StrCat("checkpoint ", prefix, ": ", broken.size(), " of ",
+                                      bundle.tensors().size(),
+                                      " tensors are broken: ", absl::StrJoin(broken, "; ")));
+  }
+  const size_t sound = bundle.tensors().size() - skipped;
+  if (json) {
+    const nlohmann::ordered_json object = {
+        {"event", "verified"}, {"sound", sound}, {"skipped", skipped}};
+    std::printf("%s\n", object.dump().c_str());
+  } else {
+    std::printf("all checksums are right: %zu tensors%s\n", sound,
+                skipped > 0 ? StrCat(", ", skipped, " partitioned ones not checked").c_str() : "");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InspectCheckpoint(io::FileSystem& files, const std::string& prefix,
+                               const InspectFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto bundle, formats::BundleReader::Open(files, prefix));
   std::vector<TensorLine> lines;
+  uint64_t bytes = 0;
   for (const auto& [name, info] : bundle->tensors()) {
-    lines.push_back({name, formats::DataTypeName(info.type), info.shape});
+    lines.push_back({name, formats::DataTypeName(info.type), info.shape, info.bytes});
+    bytes += info.bytes;
   }
-  if (!json) std::printf("%s: %zu tensors\n", prefix.c_str(), lines.size());
-  PrintTensors(lines, json);
-  return absl::OkStatus();
+  if (!flags.json) {
+    std::printf("%s: %zu tensors, %llu bytes\n", prefix.c_str(), lines.size(),
+                static_cast<unsigned long long>(bytes));
+  }
+  PrintTensors(lines, flags.json);
+  return flags.verify ? VerifyCheckpoint(*bundle, prefix, flags.json) : absl::OkStatus();
 }
 
 absl::Status InspectSpec(const model::ModelSpec& spec, bool json) {
@@ -63,7 +108,8 @@ absl::Status InspectSpec(const model::ModelSpec& spec, bool json) {
   std::vector<TensorLine> lines;
   int64_t parameters = 0;
   for (const engine::VariableSpec& variable : model.engine->variables()) {
-    lines.push_back({variable.name, "float32", variable.shape});
+    lines.push_back({variable.name, "float32", variable.shape,
+                     static_cast<uint64_t>(variable.elements()) * sizeof(float)});
     if (variable.kind != engine::VariableKind::kState) parameters += variable.elements();
   }
   if (!json) {
@@ -86,13 +132,17 @@ absl::Status RunInspect(const InspectFlags& flags) {
   }
   if (folder) {
     MUSTER_ASSIGN_OR_RETURN(const std::string prefix, checkpoint::Latest(*files, flags.path));
-    return InspectCheckpoint(*files, prefix, flags.json);
+    return InspectCheckpoint(*files, prefix, flags);
   }
   if (files->Stat(flags.path + ".index").ok()) {
-    return InspectCheckpoint(*files, flags.path, flags.json);
+    return InspectCheckpoint(*files, flags.path, flags);
   }
   if (absl::EndsWith(flags.path, ".index")) {
-    return InspectCheckpoint(*files, flags.path.substr(0, flags.path.size() - 6), flags.json);
+    return InspectCheckpoint(*files, flags.path.substr(0, flags.path.size() - 6), flags);
+  }
+  if (flags.verify) {
+    return absl::InvalidArgumentError(
+        StrCat(flags.path, " is no checkpoint: --verify wants a model folder or a prefix"));
   }
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, spec_path));
   return InspectSpec(spec, flags.json);
@@ -108,6 +158,8 @@ void AddInspect(CLI::App& app) {
       "Examples:\n"
       "  muster inspect examples/titanic/titanic.yaml             # the variables it makes\n"
       "  muster inspect model                                     # what its checkpoint holds\n"
+      "  muster inspect model/model.ckpt-200 --verify             # and whether its bytes are "
+      "sound\n"
       "  muster inspect examples/titanic/titanic.yaml --features train.csv --limit 3");
   verb->add_option("path", flags->path, "SPEC.yaml, a model folder, or a checkpoint prefix")
       ->required()
@@ -117,6 +169,7 @@ void AddInspect(CLI::App& app) {
       ->type_name("GLOB");
   verb->add_option("--limit", flags->features.limit, "Rows of --features (default: all)")
       ->check(CLI::PositiveNumber);
+  verb->add_flag("--verify", flags->verify, "Check every checksum of a checkpoint");
   verb->add_flag("--json", flags->json, "An object a line");
   verb->callback([flags] {
     flags->features.json = flags->json;

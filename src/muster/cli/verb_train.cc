@@ -156,6 +156,10 @@ void AddTrain(CLI::App& app) {
   verb->add_option("--keep-checkpoints", flags->run.keep_checkpoint_max, "0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  verb->add_option("--keep-checkpoint-hours", flags->run.keep_checkpoint_every_n_hours,
+                   "Keep one checkpoint of every N hours for good")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   verb->add_option("--summary-steps", flags->run.save_summary_steps,
                    "TensorBoard events every N steps")
       ->check(CLI::PositiveNumber)

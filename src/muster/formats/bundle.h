@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,6 +51,10 @@ class BundleWriter {
   // `bytes` are the elements in row-major order, little-endian.
   virtual absl::Status Add(std::string_view name, DataType type, std::span<const int64_t> shape,
                            std::string_view bytes) = 0;
+  // The same of bytes that `read` hands out piece by piece: each call fills all of `piece`.
+  using ReadPiece = std::function<absl::Status(std::span<char> piece)>;
+  virtual absl::Status AddPieces(std::string_view name, DataType type,
+                                 std::span<const int64_t> shape, const ReadPiece& read) = 0;
   virtual absl::Status AddStrings(std::string_view name, std::span<const int64_t> shape,
                                   std::span<const std::string> values) = 0;
   virtual absl::Status Finish() = 0;
@@ -70,6 +75,8 @@ class BundleReader {
   // `*buffer` must have exactly the tensor's bytes.
   virtual absl::Status Read(std::string_view name, std::span<char> buffer) const = 0;
   virtual absl::StatusOr<std::vector<std::string>> ReadStrings(std::string_view name) const = 0;
+  // Reads a tensor of any type and checks its checksum, with little memory.
+  virtual absl::Status Verify(std::string_view name) const = 0;
 };
 
 }  // namespace muster::formats

@@ -9,6 +9,9 @@
 
 namespace muster::formats {
 
+// Tensors are read, checksummed and written in pieces of this size, which stay in a core's cache.
+constexpr size_t kBundlePieceBytes = size_t{256} << 10;
+
 std::string BundleIndexPath(const std::string& prefix);
 // PREFIX.data-00000-of-00001
 std::string BundleDataPath(const std::string& prefix, int shard, int shards);

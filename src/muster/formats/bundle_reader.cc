@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 
 #include "muster/base/crc32c.h"
@@ -37,8 +38,13 @@ class FileBundleReader : public BundleReader {
       return absl::InvalidArgumentError(StrCat(prefix_, ": tensor '", name, "' has ", entry->size,
                                                " bytes, the buffer ", buffer.size()));
     }
-    MUSTER_RETURN_IF_ERROR(ReadBytes(name, *entry, buffer));
-    return CheckCrc(name, *entry, Crc32c({buffer.data(), buffer.size()}));
+    uint32_t crc = 0;
+    for (size_t done = 0; done < buffer.size();) {
+      const size_t size = std::min(buffer.size() - done, kBundlePieceBytes);
+      MUSTER_RETURN_IF_ERROR(ReadPiece(name, *entry, done, buffer.subspan(done, size), &crc));
+      done += size;
+    }
+    return CheckCrc(name, *entry, crc);
   }
 
   absl::StatusOr<std::vector<std::string>> ReadStrings(std::string_view name) const override {
@@ -49,12 +55,25 @@ class FileBundleReader : public BundleReader {
     }
     if (entry->size == 0) return std::vector<std::string>();
     std::string bytes(entry->size, '\0');
-    MUSTER_RETURN_IF_ERROR(ReadBytes(name, *entry, bytes));
-    uint32_t crc = 0;
+    uint32_t crc = 0;  // of the file's bytes; that of a string tensor is another
+    MUSTER_RETURN_IF_ERROR(ReadPiece(name, *entry, 0, bytes, &crc));
     auto values = DecodeStrings(bytes, *ElementCount(entry->shape), &crc);
     if (!values.ok()) return Annotate(values.status(), Where(name, *entry));
     MUSTER_RETURN_IF_ERROR(CheckCrc(name, *entry, crc));
     return values;
+  }
+
+  absl::Status Verify(std::string_view name) const override {
+    MUSTER_ASSIGN_OR_RETURN(const BundleEntry* entry, Find(name));
+    if (entry->type == DataType::kString) return ReadStrings(name).status();
+    std::vector<char> piece;
+    uint32_t crc = 0;
+    const auto bytes = static_cast<uint64_t>(entry->size);
+    for (uint64_t done = 0; done < bytes; done += piece.size()) {
+      piece.resize(std::min<uint64_t>(bytes - done, kBundlePieceBytes));
+      MUSTER_RETURN_IF_ERROR(ReadPiece(name, *entry, done, piece, &crc));
+    }
+    return CheckCrc(name, *entry, crc);
   }
 
  private:
@@ -147,13 +166,18 @@ class FileBundleReader : public BundleReader {
     return &found->second;
   }
 
-  absl::Status ReadBytes(std::string_view name, const BundleEntry& entry,
-                         std::span<char> buffer) const {
-    MUSTER_ASSIGN_OR_RETURN(const size_t count, data_files_[entry.shard]->Read(
-                                                    entry.offset, buffer.size(), buffer.data()));
-    if (count == buffer.size()) return absl::OkStatus();
-    return absl::DataLossError(
-        StrCat(Where(name, entry), ": the file ends after ", count, " of ", entry.size, " bytes"));
+  // The bytes from `offset` in the tensor on, which extend *crc.
+  absl::Status ReadPiece(std::string_view name, const BundleEntry& entry, uint64_t offset,
+                         std::span<char> piece, uint32_t* crc) const {
+    MUSTER_ASSIGN_OR_RETURN(
+        const size_t count,
+        data_files_[entry.shard]->Read(entry.offset + offset, piece.size(), piece.data()));
+    if (count < piece.size()) {
+      return absl::DataLossError(StrCat(Where(name, entry), ": the file ends after ",
+                                        offset + count, " of ", entry.size, " bytes"));
+    }
+    *crc = ExtendCrc32c(*crc, {piece.data(), piece.size()});
+    return absl::OkStatus();
   }
 
   absl::Status CheckCrc(std::string_view name, const BundleEntry& entry, uint32_t crc) const {

@@ -209,6 +209,41 @@ TEST(BundleTest, ReadsSeveralDataFiles) {
   EXPECT_EQ(*ReadBytesOf(**reader, "b"), b_bytes);
 }
 
+TEST(BundleTest, PiecesMakeTheBytesOfOneAdd) {
+  const auto files = io::NewMemoryFileSystem();
+  std::string bytes((size_t{600} << 10) + 4, '\0');  // three pieces, the last one short
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 + i / 999);
+  const std::vector<int64_t> shape = {static_cast<int64_t>(bytes.size()) / 4};
+  auto whole = *BundleWriter::Create(*files, "whole");
+  ASSERT_TRUE(whole->Add("a", DataType::kFloat, shape, bytes).ok());
+  ASSERT_TRUE(whole->Finish().ok());
+  auto pieces = *BundleWriter::Create(*files, "pieces");
+  size_t done = 0;
+  const auto read = [&](std::span<char> piece) {
+    std::memcpy(piece.data(), bytes.data() + done, piece.size());
+    done += piece.size();
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(pieces->AddPieces("a", DataType::kFloat, shape, read).ok());
+  ASSERT_TRUE(pieces->Finish().ok());
+  EXPECT_EQ(done, bytes.size());
+  for (const char* suffix : {".index", ".data-00000-of-00001"}) {
+    EXPECT_EQ(*io::ReadFile(*files, StrCat("pieces", suffix)),
+              *io::ReadFile(*files, StrCat("whole", suffix)));
+  }
+  const auto reader = *BundleReader::Open(*files, "pieces");
+  EXPECT_EQ(*ReadBytesOf(*reader, "a"), bytes);
+  EXPECT_TRUE(reader->Verify("a").ok());
+}
+
+TEST(BundleTest, AFailingSourceOfPiecesFailsTheAdd) {
+  const auto files = io::NewMemoryFileSystem();
+  auto writer = *BundleWriter::Create(*files, "b");
+  const auto read = [](std::span<char>) { return absl::AbortedError("no more"); };
+  EXPECT_TRUE(absl::IsAborted(writer->AddPieces("a", DataType::kFloat, {{2}}, read)));
+  EXPECT_TRUE(absl::IsInvalidArgument(writer->AddPieces("s", DataType::kString, {{2}}, read)));
+}
+
 TEST(BundleTest, AMissingTensorIsNamedWithItsNeighbour) {
   const auto files = io::NewLocalFileSystem();
   const auto reader = *BundleReader::Open(*files, kTensorFlowPrefix);
@@ -238,6 +273,8 @@ TEST(BundleTest, FlippedBitsInTheDataAreFound) {
     const absl::Status status =
         i < 8 ? ReadBytesOf(**reader, "f").status() : (*reader)->ReadStrings("s").status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << i;
+    EXPECT_EQ((*reader)->Verify(i < 8 ? "f" : "s"), status) << i;
+    EXPECT_TRUE((*reader)->Verify(i < 8 ? "s" : "f").ok()) << i;
     EXPECT_THAT(status.ToString(),
                 HasSubstr(StrCat("b.data-00000-of-00001: tensor '", i < 8 ? "f" : "s", "' at byte ",
                                  i < 8 ? 0 : 8)));

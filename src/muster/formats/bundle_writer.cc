@@ -35,13 +35,30 @@ class FileBundleWriter : public BundleWriter {
 
   absl::Status Add(std::string_view name, DataType type, std::span<const int64_t> shape,
                    std::string_view bytes) override {
-    const std::optional<int64_t> count = ElementCount(shape);
-    if (!count || DataTypeBytes(type) == 0 ||
-        bytes.size() / DataTypeBytes(type) != static_cast<uint64_t>(*count) ||
-        bytes.size() % DataTypeBytes(type) != 0) {
-      return Refused(name, StrCat(bytes.size(), " bytes do not fit its type and shape"));
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t size, BytesOf(name, type, shape));
+    if (bytes.size() != size) return WrongSize(name, bytes.size());
+    MUSTER_ASSIGN_OR_RETURN(BundleEntry* const entry, NewEntry(name, type, shape, size));
+    uint32_t crc = 0;
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kBundlePieceBytes))) {
+      MUSTER_RETURN_IF_ERROR(AppendPiece(bytes.substr(0, kBundlePieceBytes), &crc));
     }
-    return Append(name, type, shape, bytes, Crc32c(bytes));
+    entry->masked_crc = MaskCrc(crc);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddPieces(std::string_view name, DataType type, std::span<const int64_t> shape,
+                         const ReadPiece& read) override {
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t size, BytesOf(name, type, shape));
+    MUSTER_ASSIGN_OR_RETURN(BundleEntry* const entry, NewEntry(name, type, shape, size));
+    uint32_t crc = 0;
+    for (uint64_t done = 0; done < size;) {
+      piece_.resize(std::min<uint64_t>(size - done, kBundlePieceBytes));
+      MUSTER_RETURN_IF_ERROR(read(piece_));
+      MUSTER_RETURN_IF_ERROR(AppendPiece({piece_.data(), piece_.size()}, &crc));
+      done += piece_.size();
+    }
+    entry->masked_crc = MaskCrc(crc);
+    return absl::OkStatus();
   }
 
   absl::Status AddStrings(std::string_view name, std::span<const int64_t> shape,
@@ -51,7 +68,10 @@ class FileBundleWriter : public BundleWriter {
       return Refused(name, StrCat(values.size(), " strings do not fit its shape"));
     }
     const EncodedStrings encoded = EncodeStrings(values);
-    return Append(name, DataType::kString, shape, encoded.bytes, encoded.crc);
+    MUSTER_ASSIGN_OR_RETURN(BundleEntry* const entry,
+                            NewEntry(name, DataType::kString, shape, encoded.bytes.size()));
+    entry->masked_crc = MaskCrc(encoded.crc);
+    return data_files_.front()->Append(encoded.bytes);
   }
 
   absl::Status Finish() override {
@@ -93,18 +113,40 @@ class FileBundleWriter : public BundleWriter {
         StrCat("writing checkpoint ", prefix_, ": tensor '", name, "': ", what));
   }
 
-  absl::Status Append(std::string_view name, DataType type, std::span<const int64_t> shape,
-                      std::string_view bytes, uint32_t crc) {
+  absl::Status WrongSize(std::string_view name, uint64_t bytes) const {
+    return Refused(name, StrCat(bytes, " bytes do not fit its type and shape"));
+  }
+
+  // Of a tensor of plain elements.
+  absl::StatusOr<uint64_t> BytesOf(std::string_view name, DataType type,
+                                   std::span<const int64_t> shape) const {
+    const std::optional<int64_t> count = ElementCount(shape);
+    const size_t width = DataTypeBytes(type);
+    if (!count || width == 0) return Refused(name, "its type or shape cannot be stored");
+    uint64_t bytes;
+    if (__builtin_mul_overflow(static_cast<uint64_t>(*count), width, &bytes)) {
+      return Refused(name, "its shape cannot be stored");
+    }
+    return bytes;
+  }
+
+  // Entered at the end of the data; its checksum is the caller's to set.
+  absl::StatusOr<BundleEntry*> NewEntry(std::string_view name, DataType type,
+                                        std::span<const int64_t> shape, uint64_t bytes) {
     if (name.empty() || name.front() == '\0') return Refused(name, "this name cannot be stored");
     const auto [entry, is_new] = entries_.try_emplace(std::string(name));
     if (!is_new) return Refused(name, "added twice");
     entry->second.type = type;
     entry->second.shape.assign(shape.begin(), shape.end());
     entry->second.offset = static_cast<int64_t>(offset_);
-    entry->second.size = static_cast<int64_t>(bytes.size());
-    entry->second.masked_crc = MaskCrc(crc);
-    offset_ += bytes.size();
-    return data_files_.front()->Append(bytes);
+    entry->second.size = static_cast<int64_t>(bytes);
+    offset_ += bytes;
+    return &entry->second;
+  }
+
+  absl::Status AppendPiece(std::string_view piece, uint32_t* crc) {
+    *crc = ExtendCrc32c(*crc, piece);
+    return data_files_.front()->Append(piece);
   }
 
   absl::Status WriteIndex() {
@@ -125,6 +167,7 @@ class FileBundleWriter : public BundleWriter {
   std::vector<std::unique_ptr<io::WritableFile>> data_files_;  // all tensors go to the first
   std::map<std::string, BundleEntry> entries_;
   uint64_t offset_ = 0;
+  std::vector<char> piece_;
   bool finished_ = false;
 };
 

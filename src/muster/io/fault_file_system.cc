@@ -1,6 +1,7 @@
 #include "muster/io/fault_file_system.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 namespace muster::io {
@@ -105,6 +106,11 @@ void FaultFileSystem::CrashAtChange(int64_t n) {
   crash_at_ = changes_ + n;
 }
 
+void FaultFileSystem::KillAtChange(int64_t n) {
+  const MutexLock lock(&mutex_);
+  kill_at_ = changes_ + n;
+}
+
 int64_t FaultFileSystem::count(FileOperation operation) const {
   const MutexLock lock(&mutex_);
   return counts_[static_cast<size_t>(operation)];
@@ -125,6 +131,7 @@ absl::Status FaultFileSystem::BeginLocked(FileOperation operation, const std::st
   const int64_t count = ++counts_[static_cast<size_t>(operation)];
   const bool crashed_before = changes_ >= crash_at_;
   if (Changes(operation)) ++changes_;
+  if (changes_ >= kill_at_) std::raise(SIGKILL);
   *torn = false;
   if (changes_ >= crash_at_) {
     *torn = !crashed_before;

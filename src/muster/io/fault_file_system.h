@@ -57,6 +57,10 @@ class FaultFileSystem : public FileSystem {
   // a write, half of its bytes arrive.
   void CrashAtChange(int64_t n);
 
+  // In place of the n-th operation from now on that changes something the process really dies, by
+  // SIGKILL: for a test's child process.
+  void KillAtChange(int64_t n);
+
   // Operations asked for so far, failed ones included.
   int64_t count(FileOperation operation) const;
   // Operations so far that change something (kCreate and below): the n of CrashAtChange.
@@ -96,6 +100,7 @@ class FaultFileSystem : public FileSystem {
   std::vector<Event> history_ ABSL_GUARDED_BY(mutex_);
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t crash_at_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<int64_t>::max();
+  int64_t kill_at_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<int64_t>::max();
   std::optional<uint64_t> disk_left_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "muster/checkpoint/checkpoint.h"
+#include "muster/checkpoint/async_saver.h"
 
 namespace muster::train {
 namespace {
@@ -21,23 +21,26 @@ class CheckpointSaver : public Hook {
         listeners_(std::move(listeners)) {}
 
   absl::Status Begin(Session& session) override {
-    saver_ = std::make_unique<checkpoint::Saver>(session.files, config_.model_dir,
-                                                 config_.keep_checkpoint_max);
+    saver_ = std::make_unique<checkpoint::AsyncSaver>(
+        session.files, session.clock, config_.model_dir,
+        checkpoint::SaverOptions{.keep_max = config_.keep_checkpoint_max,
+                                 .keep_every_n_hours = config_.keep_checkpoint_every_n_hours});
     for (const auto& listener : listeners_) MUSTER_RETURN_IF_ERROR(listener->Begin(session));
     return absl::OkStatus();
   }
 
   absl::Status AfterCreateSession(Session& session) override {
     last_save_nanos_ = session.clock.MonotonicNanos();
-    return Save(session);
+    return Save(session, /*in_background=*/listeners_.empty());
   }
 
   absl::Status AfterRun(Session& session, const StepValues&) override {
-    return IsTime(session) ? Save(session) : absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(Written(session, saver_->Check()));
+    return IsTime(session) ? Save(session, listeners_.empty()) : absl::OkStatus();
   }
 
   absl::Status End(Session& session) override {
-    MUSTER_RETURN_IF_ERROR(Save(session));
+    MUSTER_RETURN_IF_ERROR(Save(session, /*in_background=*/false));
     for (const auto& listener : listeners_) {
       MUSTER_RETURN_IF_ERROR(listener->End(session, session.step));
     }
@@ -49,23 +52,25 @@ class CheckpointSaver : public Hook {
     if (steps_ > 0 && session.step % steps_ == 0) return true;
     if (secs_ <= 0 || session.step % kStepsBetweenLooks != 0) return false;
     const int64_t nanos = session.clock.MonotonicNanos() - last_save_nanos_;
-    return static_cast<double>(nanos) * 1e-9 >= secs_;
+    // A disk that is slower than that must not hold up the training.
+    return static_cast<double>(nanos) * 1e-9 >= secs_ && !saver_->busy();
   }
 
-  absl::Status Save(Session& session) {
-    if (session.step == session.saved_step) return absl::OkStatus();
+  absl::Status Save(Session& session, bool in_background) {
+    if (session.step == session.saved_step) return Written(session, saver_->Wait());
     for (const auto& listener : listeners_) {
       MUSTER_RETURN_IF_ERROR(listener->BeforeSave(session, session.step));
     }
     {
       const TraceScope scope(session.trace, "save");
-      std::vector<std::pair<std::string, std::string>> strings;
+      checkpoint::Strings strings;
       if (session.position.has_value()) {
         strings.emplace_back(kPositionName, data::SerializePosition(*session.position));
       }
-      MUSTER_ASSIGN_OR_RETURN(
-          session.checkpoint,
-          saver_->Save(session.step, session.variables.Tensors(/*with_slots=*/true), strings));
+      const auto tensors = session.variables.Tensors(/*with_slots=*/true);
+      MUSTER_RETURN_IF_ERROR(Written(
+          session, in_background ? saver_->Start(session.step, tensors, std::move(strings))
+                                 : saver_->SaveNow(session.step, tensors, strings).status()));
     }
     session.saved_step = session.step;
     last_save_nanos_ = session.clock.MonotonicNanos();
@@ -76,11 +81,17 @@ class CheckpointSaver : public Hook {
     return absl::OkStatus();
   }
 
+  // Passes on how a save went, and tells the session of the newest that is on disk.
+  absl::Status Written(Session& session, const absl::Status& status) {
+    if (status.ok() && !saver_->prefix().empty()) session.checkpoint = saver_->prefix();
+    return status;
+  }
+
   const RunConfig& config_;
   const int64_t steps_;
   const double secs_;
   const std::vector<std::shared_ptr<CheckpointListener>> listeners_;
-  std::unique_ptr<checkpoint::Saver> saver_;
+  std::unique_ptr<checkpoint::AsyncSaver> saver_;
   int64_t last_save_nanos_ = 0;
 };
 
@@ -92,21 +103,16 @@ std::unique_ptr<Hook> NewCheckpointSaver(
 }
 
 absl::Status RestoreSession(Session& session) {
-  const auto prefix = checkpoint::Latest(session.files, session.config.model_dir);
-  if (absl::IsNotFound(prefix.status())) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(prefix.status());
-  MUSTER_ASSIGN_OR_RETURN(const auto bundle, formats::BundleReader::Open(session.files, *prefix));
-  MUSTER_RETURN_IF_ERROR(Annotate(checkpoint::Restore(*bundle, session.variables.Tensors(true)),
-                                  StrCat("resuming from ", *prefix)));
-  MUSTER_ASSIGN_OR_RETURN(session.step, checkpoint::GlobalStep(*bundle));
-  session.saved_step = session.step;
-  session.checkpoint = *prefix;
-  if (!bundle->tensors().contains(kPositionName)) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(const auto text, bundle->ReadStrings(kPositionName));
-  if (text.size() != 1) {
-    return absl::DataLossError(StrCat(*prefix, ": ", kPositionName, " is not one text"));
+  const auto tensors = session.variables.Tensors(/*with_slots=*/true);
+  auto restored = checkpoint::RestoreLatest(session.files, session.config.model_dir, tensors);
+  if (absl::IsNotFound(restored.status())) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(Annotate(restored.status(), "resuming"));
+  if (!restored->note.empty()) session.progress.Note(restored->note);
+  session.step = session.saved_step = restored->step;
+  session.checkpoint = restored->prefix;
+  if (const auto found = restored->strings.find(kPositionName); found != restored->strings.end()) {
+    MUSTER_ASSIGN_OR_RETURN(session.position, data::ParsePosition(found->second));
   }
-  MUSTER_ASSIGN_OR_RETURN(session.position, data::ParsePosition(text[0]));
   return absl::OkStatus();
 }
 

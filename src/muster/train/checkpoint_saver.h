@@ -11,6 +11,10 @@ namespace muster::train {
 // The name under which a checkpoint carries the data position.
 constexpr const char* kPositionName = "muster/position";
 
+// Saves in the background (checkpoint/async_saver.h); before listeners, which want the checkpoint
+// on disk, and at the end it waits for the disk. A failure in the background ends the training
+// after the next step. A save by steps waits for one still in flight, a save by time is put off.
+//
 // Saves at the start unless the newest checkpoint is of that step, every save_checkpoints_steps or
 // save_checkpoints_secs, and at the end if the step changed; then calls the listeners in order, of
 // which each that returns true asks to stop.
@@ -18,7 +22,7 @@ std::unique_ptr<Hook> NewCheckpointSaver(
     const RunConfig& config, std::vector<std::shared_ptr<CheckpointListener>> listeners);
 
 // Fills weights, slots and step of `session` from the newest checkpoint of its model_dir and notes
-// it as saved; OK and untouched when there is none.
+// it as saved; OK and untouched when there is none. Notes where it passed over broken ones.
 absl::Status RestoreSession(Session& session);
 
 }  // namespace muster::train

@@ -85,17 +85,18 @@ absl::StatusOr<int64_t> Estimator::LoadForInference() {
     MUSTER_ASSIGN_OR_RETURN(inference_,
                             Variables::Create(model_, config_.seed, /*with_slots=*/false));
   }
-  MUSTER_ASSIGN_OR_RETURN(const std::string prefix, checkpoint::Latest(files_, config_.model_dir));
-  MUSTER_ASSIGN_OR_RETURN(const auto bundle, formats::BundleReader::Open(files_, prefix));
-  MUSTER_RETURN_IF_ERROR(
-      Annotate(checkpoint::Restore(*bundle, inference_->Tensors(false)), prefix));
-  return checkpoint::GlobalStep(*bundle);
+  MUSTER_ASSIGN_OR_RETURN(
+      const checkpoint::Restored restored,
+      checkpoint::RestoreLatest(files_, config_.model_dir, inference_->Tensors(false)));
+  restore_note_ = restored.note;
+  return restored.step;
 }
 
 absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& progress) {
   MUSTER_RETURN_IF_ERROR(Validate(spec));
   EvalResult result;
   MUSTER_ASSIGN_OR_RETURN(result.step, LoadForInference());
+  if (!restore_note_.empty()) progress.Note(restore_note_);
   MUSTER_ASSIGN_OR_RETURN(
       const auto metrics,
       metrics::NewMetrics(model_.spec.head, spec.metrics.value_or(model_.spec.metrics),
@@ -133,6 +134,7 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
 absl::StatusOr<uint64_t> Estimator::Predict(const InputSpec& spec, const TakePredictions& take,
                                             Progress& progress) {
   MUSTER_RETURN_IF_ERROR(LoadForInference().status());
+  if (!restore_note_.empty()) progress.Note(restore_note_);
   MUSTER_ASSIGN_OR_RETURN(const auto input, Input::Open(files_, model_, spec));
   ProgressState state;
   state.verb = "predict";

@@ -61,6 +61,9 @@ class Estimator {
   const Clock& clock() const { return clock_; }
   // What Predict's predictions are made by.
   const engine::Predictor& predictor() const { return *predictor_; }
+  // Why the last Evaluate, Predict or Export passed over the newest checkpoint; "" when it did not.
+  // The first two note it themselves.
+  const std::string& restore_note() const { return restore_note_; }
 
  private:
   Estimator(io::FileSystem& files, const Clock& clock, const RunConfig& config)
@@ -76,6 +79,7 @@ class Estimator {
   model::Model model_;
   std::optional<engine::Predictor> predictor_;
   std::unique_ptr<Variables> inference_;
+  std::string restore_note_;
 };
 
 // The spec of a trained model.

@@ -1,0 +1,60 @@
+// AsyncSaver: saves without holding up the training. It takes a picture of the tensors
+// (frozen_tensors.h) and writes it on a thread of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "muster/base/clock.h"
+#include "muster/base/status.h"
+#include "muster/checkpoint/frozen_tensors.h"
+#include "muster/checkpoint/saver.h"
+
+namespace muster::checkpoint {
+
+// One owner thread. At most one save is in flight. The destructor waits for it and drops its
+// failure: call Wait() first.
+class AsyncSaver {
+ public:
+  // `files` and `clock` must outlive it. More bytes than `copied_bytes` are not copied but forked.
+  AsyncSaver(io::FileSystem& files, const Clock& clock, std::string folder, SaverOptions options,
+             uint64_t copied_bytes = FrozenTensors::kCopiedBytes);
+
+  // Starts to save what `tensors` hold now (as Saver::Save does); they may change when this
+  // returns. Waits for a save in flight; if that failed, its failure is returned and nothing
+  // started.
+  absl::Status Start(int64_t step, std::span<const Tensor> tensors, Strings strings);
+
+  // Waits for a save in flight, then saves on this thread, without a picture: for a training that
+  // has nothing else to do. Returns the prefix.
+  absl::StatusOr<std::string> SaveNow(int64_t step, std::span<const Tensor> tensors,
+                                      const Strings& strings);
+
+  // Whether a save is in flight: a Start() now would wait. One that has ended, well or not, is not.
+  bool busy() const { return writer_.joinable() && !done_.load(std::memory_order_acquire); }
+
+  // The failure of a save that has ended since the last call of anything here; cheap, for every
+  // step.
+  absl::Status Check() { return busy() ? absl::OkStatus() : Wait(); }
+
+  // Waits for a save in flight and returns its failure, once.
+  absl::Status Wait();
+
+  // Of the newest whole checkpoint that this has written; "" before there is one.
+  const std::string& prefix() const { return prefix_; }
+
+ private:
+  const Clock& clock_;
+  Saver saver_;
+  const uint64_t copied_bytes_;
+  std::string prefix_;
+  std::atomic<bool> done_{false};
+  absl::StatusOr<std::string> result_;  // the writer's until it is joined
+  std::jthread writer_;
+};
+
+}  // namespace muster::checkpoint

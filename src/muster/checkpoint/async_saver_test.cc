@@ -1,0 +1,131 @@
+#include "muster/checkpoint/async_saver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "muster/checkpoint/checkpoint_test_util.h"
+#include "muster/io/fault_file_system.h"
+#include "muster/io/memory_file_system.h"
+
+namespace muster::checkpoint {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Operations that make a file wait until the gate is open.
+class GatedFileSystem : public io::FaultFileSystem {
+ public:
+  using FaultFileSystem::FaultFileSystem;
+  absl::StatusOr<std::unique_ptr<io::WritableFile>> OpenForWrite(const std::string& path) override {
+    {
+      std::unique_lock lock(mutex_);
+      opened_.wait(lock, [&] { return open_; });
+    }
+    return FaultFileSystem::OpenForWrite(path);
+  }
+  void Open() {
+    {
+      const std::lock_guard lock(mutex_);
+      open_ = true;
+    }
+    opened_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  bool open_ = false;
+};
+
+// The tensors are copied, or frozen by a fork.
+class AsyncSaverTest : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  AsyncSaverTest() : memory_(io::NewMemoryFileSystem()), files_(*memory_) {}
+
+  AsyncSaver NewSaver(SaverOptions options = {}) {
+    return {files_, clock_, "m", options, GetParam()};
+  }
+  absl::Status Start(AsyncSaver& saver, int64_t step) {
+    weights_ = Weights(static_cast<float>(step));
+    return saver.Start(step, weights_.tensors(), {{"position", StrCat("at ", step)}});
+  }
+
+  std::unique_ptr<io::FileSystem> memory_;
+  GatedFileSystem files_;
+  FakeClock clock_;
+  Weights weights_;
+};
+
+TEST_P(AsyncSaverTest, WritesWhatTheTensorsHeldWhenItStarted) {
+  AsyncSaver saver = NewSaver();
+  EXPECT_FALSE(saver.busy());
+  ASSERT_TRUE(Start(saver, 5).ok());
+  EXPECT_TRUE(saver.busy());
+  EXPECT_TRUE(saver.Check().ok());
+  EXPECT_EQ(saver.prefix(), "");
+  weights_ = Weights(6);  // the training goes on
+  EXPECT_TRUE(absl::IsNotFound(LoadLatest(*memory_).status()));
+  files_.Open();
+  ASSERT_TRUE(saver.Wait().ok());
+  EXPECT_FALSE(saver.busy());
+  EXPECT_EQ(saver.prefix(), "m/model.ckpt-5");
+  const auto loaded = LoadLatest(*memory_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->value, 5);
+}
+
+TEST_P(AsyncSaverTest, ASecondSaveWaitsForTheFirst) {
+  files_.Open();
+  AsyncSaver saver = NewSaver();
+  for (int step = 1; step <= 30; ++step) ASSERT_TRUE(Start(saver, step).ok());
+  weights_ = Weights(31);
+  const auto prefix = saver.SaveNow(31, weights_.tensors(), {{"position", "at 31"}});
+  ASSERT_TRUE(prefix.ok()) << prefix.status();
+  EXPECT_EQ(*prefix, "m/model.ckpt-31");
+  EXPECT_EQ(LoadLatest(*memory_)->value, 31);
+  EXPECT_EQ(ReadState(*memory_, "m")->all.size(), 5u);
+}
+
+TEST_P(AsyncSaverTest, AFailureComesOnceWithItsCause) {
+  AsyncSaver saver = NewSaver();
+  files_.FailNth(io::FileOperation::kSync, 1, absl::ResourceExhaustedError("disk full"));
+  ASSERT_TRUE(Start(saver, 5).ok());
+  files_.Open();
+  absl::Status failure;
+  while (failure.ok()) failure = saver.Check();  // as a training asks after every step
+  EXPECT_TRUE(absl::IsResourceExhausted(failure)) << failure;
+  EXPECT_THAT(std::string(failure.message()),
+              ::testing::AllOf(HasSubstr("saving m/model.ckpt-5"), HasSubstr("disk full")));
+  EXPECT_TRUE(saver.Check().ok());
+  EXPECT_EQ(saver.prefix(), "");
+  ASSERT_TRUE(Start(saver, 6).ok());
+  ASSERT_TRUE(saver.Wait().ok());
+  EXPECT_EQ(LoadLatest(*memory_)->value, 6);
+}
+
+TEST_P(AsyncSaverTest, AFailureStopsTheNextStart) {
+  files_.Open();
+  AsyncSaver saver = NewSaver();
+  files_.FailNth(io::FileOperation::kRename, 1, absl::InternalError("made to fail"));
+  ASSERT_TRUE(Start(saver, 5).ok());
+  EXPECT_TRUE(absl::IsInternal(Start(saver, 6)));
+  EXPECT_TRUE(absl::IsNotFound(LoadLatest(*memory_).status()));
+}
+
+TEST_P(AsyncSaverTest, TheDestructorWaits) {
+  files_.Open();
+  {
+    AsyncSaver saver = NewSaver();
+    ASSERT_TRUE(Start(saver, 5).ok());
+  }
+  EXPECT_EQ(LoadLatest(*memory_)->value, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(CopiedAndForked, AsyncSaverTest,
+                         ::testing::Values(FrozenTensors::kCopiedBytes, uint64_t{0}));
+
+}  // namespace
+}  // namespace muster::checkpoint
