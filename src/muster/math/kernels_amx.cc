@@ -21,6 +21,7 @@ constexpr int64_t kTileStride = 64;     // bytes a row
 constexpr int kSquare = 2 * kTileRows;  // rows and columns of C in registers
 constexpr int kLongestK = 1024;         // of a block
 constexpr int kPackedRows = 256;        // rows of A packed at once
+constexpr int kCachedSteps = 16;        // tiles of k of a panel of B that stay in the L1 cache
 
 constexpr int Min(int a, int b) { return a < b ? a : b; }
 constexpr int RoundUp(int n, int unit) { return (n + unit - 1) / unit * unit; }
@@ -144,14 +145,22 @@ void Pack(const Operand& operand, int first, int lanes, int begin, int k, uint16
   }
 }
 
-// c[32][32] = two tile rows of A by two of B over `steps` tiles of k.
-__attribute__((noinline)) void MultiplySquare(const uint16_t* a, const uint16_t* b, int steps,
-                                              float* c) {
-  const int64_t next = int64_t{steps} * kTileElements;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+// c[32][32] = two tile rows of A by two of B over `steps` tiles of k, or += . The second rows lie
+// `next` elements behind the first.
+__attribute__((noinline)) void MultiplySquare(const uint16_t* a, const uint16_t* b, int64_t next,
+                                              int steps, bool accumulate, float* c) {
+  constexpr int64_t kRowBytes = kSquare * sizeof(float);
+  if (accumulate) {
+    _tile_loadd(0, c, kRowBytes);
+    _tile_loadd(1, c + kTileRows, kRowBytes);
+    _tile_loadd(2, c + kTileRows * kSquare, kRowBytes);
+    _tile_loadd(3, c + kTileRows * kSquare + kTileRows, kRowBytes);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
   for (int step = 0; step < steps; ++step, a += kTileElements, b += kTileElements) {
     _tile_loadd(4, a, kTileStride);
     _tile_loadd(6, b, kTileStride);
@@ -162,7 +171,6 @@ __attribute__((noinline)) void MultiplySquare(const uint16_t* a, const uint16_t*
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
-  constexpr int64_t kRowBytes = kSquare * sizeof(float);
   _tile_stored(0, c, kRowBytes);
   _tile_stored(1, c + kTileRows, kRowBytes);
   _tile_stored(2, c + kTileRows * kSquare, kRowBytes);
@@ -180,6 +188,16 @@ struct Target {
   const float* mask;
   int64_t ldmask;
 };
+
+// Before the square is computed: C and the mask lie far away.
+inline void Prefetch(const Target& to) {
+  for (int i = 0; i < to.rows; ++i) {
+    for (int j = 0; j < to.columns; j += 16) {
+      __builtin_prefetch(to.c + i * to.ldc + j, 1);
+      if (to.mask != nullptr) __builtin_prefetch(to.mask + i * to.ldmask + j);
+    }
+  }
+}
 
 void StoreSquare(const float* square, const Target& to) {
   for (int j = 0; j < to.columns; j += 16) {
@@ -203,54 +221,85 @@ void StoreSquare(const float* square, const Target& to) {
 
 // In floats.
 struct Workspace {
-  size_t b, a, square;
+  size_t b, a, squares;
   explicit Workspace(const GemmCall& call) {
     const auto k = static_cast<size_t>(RoundUp(Min(call.k, kLongestK), kTileK));
     b = k * static_cast<size_t>(RoundUp(call.n, kSquare)) / 2;
     a = k * static_cast<size_t>(RoundUp(Min(call.m, kPackedRows), kSquare)) / 2;
-    square = kSquare * kSquare;
+    squares = kPackedRows * kSquare;
   }
 };
 
 size_t GemmWorkspaceSize(const GemmCall& call) {
   const Workspace parts(call);
-  return parts.b + parts.a + parts.square;
+  return parts.b + parts.a + parts.squares;
+}
+
+// One block of k, one of rows of A: what is packed, and where its part of C is.
+struct PackedBlock {
+  const uint16_t* a;
+  const uint16_t* b;
+  int steps;  // tiles of k
+  int rows;
+  float* squares;  // of a panel of C
+};
+
+// 32 columns of C. k is taken in parts, so that a panel of B stays in the L1 cache.
+void MultiplyPanel(const PackedBlock& block, const Target& panel) {
+  const int64_t row = int64_t{block.steps} * kTileElements;
+  const int parts = (block.steps + kCachedSteps - 1) / kCachedSteps;
+  for (int part = 0, step = 0; part < parts; ++part) {
+    const int steps = (block.steps - step) / (parts - part);
+    const bool last = part + 1 == parts;
+    const int64_t at = int64_t{step} * kTileElements;
+    for (int i = 0; i < block.rows; i += kSquare) {
+      float* const square = block.squares + i * kSquare;
+      Target to = panel;
+      to.c += i * panel.ldc;
+      to.rows = Min(kSquare, block.rows - i);
+      if (to.mask != nullptr) to.mask += i * panel.ldmask;
+      if (last) Prefetch(to);
+      MultiplySquare(block.a + i / kTileRows * row + at, block.b + at, row, steps, part > 0,
+                     square);
+      if (last) StoreSquare(square, to);
+    }
+    step += steps;
+  }
 }
 
 void Gemm(const GemmCall& call, float* workspace) {
   const Workspace parts(call);
   uint16_t* const packed_b = reinterpret_cast<uint16_t*>(workspace);
   uint16_t* const packed_a = reinterpret_cast<uint16_t*>(workspace + parts.b);
-  float* const square = workspace + parts.b + parts.a;
   const Operand a{call.a, call.a_col == 1 ? call.a_row : call.a_col, call.a_col == 1, true};
   const Operand b{call.b, call.ldb, call.b_transposed, false};
   const TileConfig config;
   _tile_loadconfig(&config);
   for (int begin = 0; begin < call.k; begin += kLongestK) {
     const int k = Min(kLongestK, call.k - begin);
-    const int steps = (k + kTileK - 1) / kTileK;
-    const int64_t stripe = int64_t{2} * steps * kTileElements;  // 32 lanes
     const bool ends = begin + k == call.k;
+    PackedBlock block = {.a = packed_a,
+                         .b = packed_b,
+                         .steps = (k + kTileK - 1) / kTileK,
+                         .rows = 0,
+                         .squares = workspace + parts.b + parts.a};
     Pack(b, 0, call.n, begin, k, packed_b);
     for (int row = 0; row < call.m; row += kPackedRows) {
-      const int rows = Min(kPackedRows, call.m - row);
-      Pack(a, row, rows, begin, k, packed_a);
+      block.rows = Min(kPackedRows, call.m - row);
+      Pack(a, row, block.rows, begin, k, packed_a);
       for (int j = 0; j < call.n; j += kSquare) {
-        for (int i = 0; i < rows; i += kSquare) {
-          MultiplySquare(packed_a + i / kSquare * stripe, packed_b + j / kSquare * stripe, steps,
-                         square);
-          StoreSquare(square, {.c = call.c + (row + i) * call.ldc + j,
-                               .ldc = call.ldc,
-                               .rows = Min(kSquare, rows - i),
-                               .columns = Min(kSquare, call.n - j),
-                               .accumulate = call.accumulate || begin > 0,
-                               .bias = ends && call.bias != nullptr ? call.bias + j : nullptr,
-                               .relu = ends && call.relu,
-                               .mask = ends && call.mask != nullptr
-                                           ? call.mask + (row + i) * call.ldmask + j
-                                           : nullptr,
-                               .ldmask = call.ldmask});
-        }
+        block.b = packed_b + int64_t{j} / kTileRows * block.steps * kTileElements;
+        MultiplyPanel(
+            block,
+            {.c = call.c + row * call.ldc + j,
+             .ldc = call.ldc,
+             .rows = 0,
+             .columns = Min(kSquare, call.n - j),
+             .accumulate = call.accumulate || begin > 0,
+             .bias = ends && call.bias != nullptr ? call.bias + j : nullptr,
+             .relu = ends && call.relu,
+             .mask = ends && call.mask != nullptr ? call.mask + row * call.ldmask + j : nullptr,
+             .ldmask = call.ldmask});
       }
     }
   }

@@ -7,25 +7,9 @@ import pathlib
 
 import pytest
 
+from testbed.deep_model import deep_spec
+
 ROWS = 100_000
-BATCH = 512
-
-
-def deep_spec(hidden: str = "[1024, 512, 256]", train: str = "") -> str:
-    """13 numbers and 26 embeddings of 32 into three wide layers."""
-    numbers, words = range(1, 14), range(1, 27)
-    lines = ["inputs:", "  label: int"]
-    lines += [f"  I{i}: {{type: float, default: 0}}" for i in numbers]
-    lines += [f"  C{i}: {{type: string, default: none}}" for i in words]
-    lines += ["label: label", "columns:"]
-    lines += [f"  n{i}: {{numeric: I{i}, log1p: true, mean: 3.5, stddev: 1.2}}" for i in numbers]
-    lines += [f"  c{i}: {{hash: C{i}, buckets: 1000}}" for i in words]
-    lines += [f"  e{i}: {{embedding: c{i}, dimension: 32}}" for i in words]
-    columns = [f"n{i}" for i in numbers] + [f"e{i}" for i in words]
-    lines += ["model:", "  type: dnn", "  dnn:", f"    columns: [{', '.join(columns)}]",
-              f"    hidden_units: {hidden}", "    optimizer: {adagrad: {learning_rate: 0.02}}",
-              f"train: {{batch_size: {BATCH}{train}}}"]  # fmt: skip
-    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +18,7 @@ def place(muster, tmp_path_factory) -> pathlib.Path:
     for name, seed in (("train", 1), ("test", 2)):
         muster.run("sample", "clicks", "--rows", ROWS, "--seed", seed, "--out", folder / f"{name}.csv")
     (folder / "deep.yaml").write_text(deep_spec())
-    (folder / "small.yaml").write_text(deep_spec("[64]", ", precision: bf16"))
+    (folder / "small.yaml").write_text(deep_spec(hidden=(64,), precision="bf16"))
     return folder
 
 
