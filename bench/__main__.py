@@ -4,13 +4,26 @@ import argparse
 import sys
 from pathlib import Path
 
-from bench import checkpoint_save, csv_to_tfrecord, startup, tfrecord_decode, train_pytorch, train_tensorflow
+from bench import (
+    checkpoint_save,
+    csv_to_tfrecord,
+    deep,
+    predict,
+    startup,
+    tfrecord_decode,
+    threads,
+    train_pytorch,
+    train_tensorflow,
+)
 from bench.context import CannotRun, Context
 from bench.measure import CommandFailed
 
 BENCHES = {
     "train-tensorflow": train_tensorflow,
     "train-pytorch": train_pytorch,
+    "deep": deep,
+    "threads": threads,
+    "predict": predict,
     "tfrecord": tfrecord_decode,
     "csv": csv_to_tfrecord,
     "startup": startup,

@@ -90,4 +90,4 @@ def count(value: float) -> str:
 
 
 def times(value: float) -> str:
-    return f"{value:.1f}x"
+    return f"{value:.3g}x"
