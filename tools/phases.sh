@@ -38,11 +38,12 @@ run_ctest() {
     --output-on-failure --output-junit "$folder/ctest.xml" "$@"
 }
 
-# The tests against real TensorFlow, *_component_test.py, with the release binary.
+# The tests against real TensorFlow, *_component_test.py, and those of the Python package, with the
+# release binary. MUSTER_PYTHON_TOOLS is an interpreter with what builds and checks that package.
 run_component_tests() {
-  local python
-  python=$(python_venv component) || return 1
-  MUSTER_BINARY="$PWD/build/release/src/muster/muster" \
+  local python tools
+  python=$(python_venv component) && tools=$(python_venv python) || return 1
+  MUSTER_BINARY="$PWD/build/release/src/muster/muster" MUSTER_PYTHON_TOOLS="$tools" \
     PYTHONDONTWRITEBYTECODE=1 TF_CPP_MIN_LOG_LEVEL=3 \
     "$python" -m pytest --junit-xml "$RESULTS/component/pytest.xml"
 }

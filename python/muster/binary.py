@@ -1,0 +1,158 @@
+"""Finds the muster program, runs its verbs, and turns its failures into exceptions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence
+
+Event = Dict[str, Any]
+Write = Callable[[bytes], Any]
+Feed = Callable[[Write], None]
+
+logger = logging.getLogger("muster")
+
+_STOP_SECONDS = 30
+_PIPE_BYTES = 1 << 20
+_F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ has a name since Python 3.10 only
+
+
+class MusterError(RuntimeError):
+    """What the muster program said when it failed."""
+
+
+def find() -> str:
+    """The program: MUSTER_BINARY, else the one inside this package.
+
+    Raises MusterError where there is none.
+    """
+    named = os.environ.get("MUSTER_BINARY")
+    path = pathlib.Path(named) if named else pathlib.Path(__file__).parent / "bin" / "muster"
+    if path.is_file() and os.access(path, os.X_OK):
+        return str(path)
+    if named:
+        raise MusterError(f"MUSTER_BINARY names no program: {path}")
+    raise MusterError(
+        f"no muster program at {path}: install the package with 'pip install .' in Muster's "
+        "checkout, or name a built one: MUSTER_BINARY=.../build/release/src/muster/muster"
+    )
+
+
+def main() -> None:
+    """The command `muster` of the installed package."""
+    program = find()
+    os.execv(program, [program, *sys.argv[1:]])
+
+
+def run(arguments: Sequence[object], feed: Optional[Feed] = None) -> List[Event]:
+    """Runs a verb and returns what it printed with --json, an object a line.
+
+    `feed` writes the program's standard input; what it raises is raised again here, when the
+    program has been stopped. Progress goes to the logger "muster". Raises MusterError with the
+    program's message when it fails.
+    """
+    with _Running(arguments, feed) as running:
+        return [json.loads(line) for line in running.lines()]
+
+
+def stream(arguments: Sequence[object], feed: Optional[Feed] = None) -> Iterator[Event]:
+    """As `run`, but yields each object as it comes; closing the generator stops the program."""
+    with _Running(arguments, feed) as running:
+        for line in running.lines():
+            yield json.loads(line)
+
+
+class _Running:
+    """A running verb: a thread feeds it, a thread reads its progress, the caller its results."""
+
+    def __init__(self, arguments: Sequence[object], feed: Optional[Feed]) -> None:
+        command = [find(), *map(str, arguments)]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # an interrupt reaches it through us, once
+        )
+        self._feed = feed
+        self._feed_error: Optional[BaseException] = None
+        self._message: List[str] = []
+        self._threads = [threading.Thread(target=self._read_progress, daemon=True)]
+        if feed:
+            self._threads.append(threading.Thread(target=self._write_input, daemon=True))
+        for thread in self._threads:
+            thread.start()
+
+    def __enter__(self) -> _Running:
+        return self
+
+    def lines(self) -> Iterator[bytes]:
+        """The program's output; at its end raises what went wrong, here or there."""
+        yield from _required(self._process.stdout)
+        code = self._process.wait()
+        for thread in self._threads:
+            thread.join()
+        if self._feed_error is not None:
+            raise self._feed_error
+        if code != 0:
+            text = "\n".join(self._message) or f"muster ended with code {code}"
+            raise MusterError(text[len("muster: ") :] if text.startswith("muster: ") else text)
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        for pipe in (self._process.stdout, self._process.stderr):
+            _required(pipe).close()
+
+    def _write_input(self) -> None:
+        pipe = _required(self._process.stdin)
+        with contextlib.suppress(OSError, ImportError):
+            import fcntl
+
+            fcntl.fcntl(pipe.fileno(), _F_SETPIPE_SZ, _PIPE_BYTES)
+        try:
+            assert self._feed is not None
+            self._feed(pipe.write)
+        except BrokenPipeError:
+            pass  # it wants no more: its exit code says whether that is well
+        except BaseException as error:  # raised again in lines()
+            self._feed_error = error
+        with contextlib.suppress(BrokenPipeError):
+            pipe.close()
+
+    def _read_progress(self) -> None:
+        for raw in _required(self._process.stderr):
+            line = raw.decode(errors="replace").rstrip()
+            try:
+                event = json.loads(line)
+            except ValueError:
+                event = None
+            if isinstance(event, dict) and event.get("event") == "progress":
+                logger.info(_progress_text(event))
+            elif line:
+                self._message.append(line)
+
+
+def _required(pipe: Optional[IO[bytes]]) -> IO[bytes]:
+    assert pipe is not None
+    return pipe
+
+
+def _progress_text(event: Event) -> str:
+    text = f"{event.get('verb')}: step {event.get('step')}"
+    if event.get("total_steps"):
+        text += f" of {event['total_steps']}"
+    text += f", {event.get('examples_per_second', 0):.0f} examples/s"
+    return text + (f", loss {event['loss']}" if "loss" in event else "")

@@ -1,0 +1,141 @@
+"""One feature of a batch, however an input function gives it, as flat values and their rows.
+
+Takes lists, numpy arrays, pandas columns, tensors, sparse and ragged values; none of those
+libraries is imported.
+"""
+
+from __future__ import annotations
+
+import array
+import sys
+from typing import Any, Iterable, List, NamedTuple, Optional, Sequence
+
+INT, FLOAT, STRING = "int", "float", "string"
+
+_KINDS = {"b": INT, "i": INT, "u": INT, "f": FLOAT, "S": STRING, "U": STRING}
+
+
+class Cells(NamedTuple):
+    """`values`: a numpy array of numbers, or a list. `lengths`: values a row; None: one each."""
+
+    kind: str
+    rows: int
+    values: Any
+    lengths: Optional[List[int]] = None
+    padded: bool = False  # '' and -1 are no values, as in a dense tensor of several values a row
+
+
+def cells(value: Any, name: str) -> Cells:
+    """Raises ValueError, with `name`, for what is no column of a batch."""
+    if hasattr(value, "dense_shape") and hasattr(value, "indices"):
+        return _sparse(value, name)
+    if hasattr(value, "row_splits"):
+        splits = [int(x) for x in _plain(value.row_splits)]
+        lengths = [end - begin for begin, end in zip(splits, splits[1:])]
+        flat = _flat(_plain(value.values), name)
+        return Cells(flat.kind, len(lengths), flat.values, lengths)
+    value = _plain(value)
+    if hasattr(value, "dtype") and hasattr(value, "ndim"):
+        return _array(value, name)
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ValueError(f"feature '{name}': a batch has a list of values a feature, not {value!r}")
+    return _list(list(value), name)
+
+
+def _plain(value: Any) -> Any:
+    """An eager tensor or a pandas column as a numpy array."""
+    if hasattr(value, "to_numpy"):
+        return value.to_numpy()
+    if hasattr(value, "numpy") and callable(value.numpy):
+        return value.numpy()
+    return value
+
+
+def _array(value: Any, name: str) -> Cells:
+    if value.ndim == 0:
+        raise ValueError(f"feature '{name}' has rank 0: a batch has a value for each row")
+    rows = int(value.shape[0])
+    if value.ndim == 1 or value.size == rows:
+        flat = _flat(value.reshape(-1), name)
+        return Cells(flat.kind, rows, flat.values)
+    if value.ndim > 2:
+        raise ValueError(f"feature '{name}' has rank {value.ndim}: rows of values have rank 2")
+    flat = _flat(value.reshape(-1), name)
+    return Cells(flat.kind, rows, flat.values, [int(value.shape[1])] * rows, padded=True)
+
+
+def _sparse(value: Any, name: str) -> Cells:
+    rows = int(_plain(value.dense_shape)[0])
+    lengths = [0] * rows
+    for row in _plain(value.indices):
+        lengths[int(row[0])] += 1
+    flat = _flat(_plain(value.values), name)
+    return Cells(flat.kind, rows, flat.values, lengths)
+
+
+def _list(value: List[Any], name: str) -> Cells:
+    nested = [row for row in value if isinstance(row, (list, tuple)) or hasattr(row, "ndim")]
+    nested = [row for row in nested if not (hasattr(row, "ndim") and row.ndim == 0)]
+    if not nested:
+        return _flat(value, name)
+    if len(nested) != len(value):
+        raise ValueError(f"feature '{name}' mixes values with lists of values")
+    lengths = [len(row) for row in value]
+    flat = _flat([cell for row in value for cell in row], name)
+    if all(length == 1 for length in lengths):
+        return flat
+    return Cells(flat.kind, len(value), flat.values, lengths, padded=True)
+
+
+def _flat(value: Any, name: str) -> Cells:
+    if hasattr(value, "dtype"):
+        kind = _KINDS.get(value.dtype.kind)
+        if kind == STRING or value.dtype.kind == "O":
+            value = value.tolist()
+        elif kind is not None:
+            return Cells(kind, len(value), value)
+        else:
+            raise ValueError(f"feature '{name}' has values of type {value.dtype}")
+    return Cells(_kind_of(value, name), len(value), value)
+
+
+def _kind_of(values: Sequence[Any], name: str) -> str:
+    kinds = {type(value) for value in values}
+    if all(issubclass(kind, (str, bytes, type(None))) for kind in kinds):
+        return STRING  # also for no values at all
+    if all(issubclass(kind, int) or _numpy_kind(kind) == INT for kind in kinds):
+        return INT
+    if all(issubclass(kind, (int, float)) or _numpy_kind(kind) for kind in kinds):
+        return FLOAT
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise ValueError(f"feature '{name}' mixes values of the types {names}")
+
+
+def _numpy_kind(kind: type) -> Optional[str]:
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not issubclass(kind, numpy.generic):
+        return None
+    return _KINDS.get(numpy.dtype(kind).kind)
+
+
+def as_bytes(values: Sequence[Any]) -> List[bytes]:
+    """Strings as UTF-8; None is the empty string."""
+    return [
+        value if isinstance(value, bytes) else b"" if value is None else value.encode()
+        for value in values
+    ]
+
+
+def numbers(values: Any, kind: str, name: str) -> bytes:
+    """Little-endian int64 or float32. Raises ValueError for a fraction where an int is wanted."""
+    if hasattr(values, "astype"):
+        out = values.astype("<i8" if kind == INT else "<f4")
+        if kind == INT and not (out == values).all():
+            raise ValueError(f"feature '{name}': its floats are not whole numbers")
+        return bytes(out.tobytes())
+    if kind == FLOAT:
+        return array.array("f", [float(value) for value in values]).tobytes()
+    whole = [int(value) for value in values]
+    if any(a != b for a, b in zip(whole, values)):
+        raise ValueError(f"feature '{name}': its floats are not whole numbers")
+    return array.array("q", whole).tobytes()

@@ -1,0 +1,50 @@
+"""`tf.estimator` over the muster program: the same words, arguments and results.
+
+    from muster import estimator, feature_column
+
+docs/python.md says what is here, what differs, and what to use instead of what is not.
+"""
+
+from __future__ import annotations
+
+from muster.estimator import export, inputs, optimizers
+from muster.estimator.canned import (
+    BaselineClassifier,
+    BaselineRegressor,
+    DNNClassifier,
+    DNNLinearCombinedClassifier,
+    DNNLinearCombinedRegressor,
+    DNNRegressor,
+    LinearClassifier,
+    LinearRegressor,
+)
+from muster.estimator.core import Estimator
+from muster.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
+from muster.estimator.run_config import RunConfig
+from muster.estimator.spec import EvalSpec, ModeKeys, TrainSpec, WarmStartSettings
+from muster.estimator.training import train_and_evaluate
+
+__all__ = [
+    "BaselineClassifier",
+    "BaselineRegressor",
+    "BestExporter",
+    "DNNClassifier",
+    "DNNLinearCombinedClassifier",
+    "DNNLinearCombinedRegressor",
+    "DNNRegressor",
+    "Estimator",
+    "EvalSpec",
+    "Exporter",
+    "FinalExporter",
+    "LatestExporter",
+    "LinearClassifier",
+    "LinearRegressor",
+    "ModeKeys",
+    "RunConfig",
+    "TrainSpec",
+    "WarmStartSettings",
+    "export",
+    "inputs",
+    "optimizers",
+    "train_and_evaluate",
+]

@@ -1,0 +1,333 @@
+"""Estimator: train, evaluate, predict, export, each a run of the `muster` program."""
+
+from __future__ import annotations
+
+import collections
+import logging
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+import time
+from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+from muster import binary
+from muster.cells import STRING
+from muster.estimator import feeding
+from muster.estimator.export import check_features
+from muster.estimator.inputs import FilesInput
+from muster.estimator.model import CannedModel
+from muster.estimator.predictions import RowReader, by_batch
+from muster.estimator.run_config import RunConfig
+from muster.estimator.spec import ModeKeys, WarmStartSettings, check_no_hooks
+from muster.model_file import SampleInput
+
+logger = logging.getLogger("muster")
+
+_STREAM = "-"
+_ROW_KEY = "row"  # what `muster predict` calls the number of a row
+
+
+class Estimator:
+    """Base of the canned estimators. A program's own model_fn is C++ in Muster (docs/python.md).
+
+    MODEL_DIR holds checkpoints, events and exports in TensorFlow's formats. One thread at a time.
+    """
+
+    def __init__(
+        self,
+        model_fn: Any,
+        model_dir: Any = None,
+        config: Optional[RunConfig] = None,
+        params: Optional[Mapping[str, Any]] = None,
+        warm_start_from: Any = None,
+    ) -> None:
+        if not isinstance(model_fn, CannedModel):
+            raise ValueError(
+                "Estimator: a model_fn is TensorFlow code, which Muster does not run; use one of "
+                "the canned estimators, or write the model in C++ (docs/python.md)"
+            )
+        self._model = model_fn
+        self._config, self._model_dir = _configure(config, model_dir)
+        self._params = dict(params or {})
+        self._warm_start = _warm_start_settings(warm_start_from)
+        self._label = self._model.label_name()
+
+    @property
+    def model_dir(self) -> str:
+        return self._model_dir
+
+    @property
+    def config(self) -> RunConfig:
+        return self._config
+
+    @property
+    def params(self) -> Dict[str, Any]:
+        return dict(self._params)
+
+    def latest_checkpoint(self) -> Optional[str]:
+        """Prefix of the newest checkpoint, or None."""
+        state = pathlib.Path(self._model_dir, "checkpoint")
+        if not state.is_file():
+            return None
+        found = re.search(r'^model_checkpoint_path: "(.*)"', state.read_text(), re.MULTILINE)
+        return None if found is None else os.path.join(self._model_dir, found.group(1))
+
+    def get_variable_names(self) -> List[str]:
+        """Names of the variables of the newest checkpoint."""
+        self._check_trained()
+        events = binary.run(["inspect", self._model_dir, "--json"])
+        return sorted(event["name"] for event in events if "name" in event)
+
+    def train(
+        self,
+        input_fn: Any,
+        hooks: Any = None,
+        steps: Optional[int] = None,
+        max_steps: Optional[int] = None,
+        saving_listeners: Any = None,
+    ) -> Estimator:
+        """Trains until the input ends or for so many steps; a second call goes on."""
+        check_no_hooks(hooks, saving_listeners)
+        last_step = self._last_step(steps, max_steps)
+        if last_step is not None and last_step <= self._global_step():
+            logger.info("Skipping training since max_steps has already saved.")
+            return self
+        self._train(input_fn, last_step, [])
+        return self
+
+    def evaluate(
+        self,
+        input_fn: Any,
+        steps: Optional[int] = None,
+        hooks: Any = None,
+        checkpoint_path: Optional[str] = None,
+        name: Optional[str] = None,
+    ) -> Dict[str, Any]:
+        """The newest checkpoint's metrics by TensorFlow's names, and global_step."""
+        check_no_hooks(hooks)
+        if steps is not None and steps <= 0:
+            raise ValueError(f"Must specify steps > 0, given: {steps}")
+        self._check_trained(checkpoint_path)
+        flags: List[object] = ["--json", "--threads", self._config.threads]
+        if name is not None:
+            flags += ["--name", name]
+        returned = self._call(input_fn, ModeKeys.EVAL)
+        if isinstance(returned, FilesInput):
+            if steps is not None:
+                flags += ["--steps", steps]
+            data, feed = self._file_flags("--data", returned), None
+        else:
+            batches = feeding.open_batches(returned, ModeKeys.EVAL, steps is not None)
+            data, feed = ["--data", _STREAM], self._feed(batches, True, steps)
+        events = binary.run(["evaluate", "--model-dir", self._model_dir, *data, *flags], feed)
+        return metrics_of(events)
+
+    def predict(
+        self,
+        input_fn: Any,
+        predict_keys: Union[None, str, Sequence[str]] = None,
+        hooks: Any = None,
+        checkpoint_path: Optional[str] = None,
+        yield_single_examples: bool = True,
+    ) -> Iterator[Dict[str, Any]]:
+        """Yields a dict of arrays a row, or a batch without `yield_single_examples`."""
+        check_no_hooks(hooks)
+        self._check_trained(checkpoint_path)
+        reader = RowReader(predict_keys, self._model.head.classes())
+        sizes: Deque[int] = collections.deque()
+        returned = self._call(input_fn, ModeKeys.PREDICT)
+        flags: List[object] = ["--out", "-", "--json", "--quiet", "--threads", self._config.threads]
+        if isinstance(returned, FilesInput):
+            data, feed = self._file_flags("--data", returned), None
+        else:
+            batches = feeding.open_batches(returned, ModeKeys.PREDICT, bounded=False)
+            data, feed = ["--data", _STREAM], self._feed(batches, False, None, sizes)
+        command = ["predict", "--model-dir", self._model_dir, *data, *flags]
+        rows = (reader.single(row, _ROW_KEY) for row in binary.stream(command, feed))
+        if yield_single_examples:
+            yield from rows
+            return
+        counts = iter(sizes.popleft, None) if feed else _always(returned.batch_size)
+        for batch in by_batch(rows, counts):
+            yield reader.stacked(batch)
+
+    def export_saved_model(
+        self,
+        export_dir_base: Any,
+        serving_input_receiver_fn: Any,
+        assets_extra: Optional[Mapping[str, str]] = None,
+        as_text: bool = False,
+        checkpoint_path: Optional[str] = None,
+        experimental_mode: str = ModeKeys.PREDICT,
+    ) -> bytes:
+        """Writes EXPORT_DIR_BASE/<seconds since 1970> and returns its path, in bytes."""
+        check_features(serving_input_receiver_fn, self._model.serving_features())
+        if as_text:
+            raise ValueError("as_text: Muster writes saved_model.pb only")
+        if experimental_mode != ModeKeys.PREDICT:
+            raise ValueError(f"experimental_mode {experimental_mode}: only 'infer' is exported")
+        if self.latest_checkpoint() is None:
+            raise ValueError(f"Couldn't find trained model at {self._model_dir}.")
+        self._check_trained(checkpoint_path)
+        base = pathlib.Path(os.fspath(export_dir_base))
+        base.mkdir(parents=True, exist_ok=True)
+        path = _timestamped(base)
+        binary.run(["export", "--model-dir", self._model_dir, "--out", path, "--json"])
+        for name, source in (assets_extra or {}).items():
+            target = path / "assets.extra" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        return str(path).encode()
+
+    export_savedmodel = export_saved_model
+
+    def _train(
+        self, input_fn: Any, last_step: Optional[int], flags: Sequence[object]
+    ) -> List[binary.Event]:
+        """Trains up to `last_step` with more flags; returns the program's events."""
+        returned = self._call(input_fn, ModeKeys.TRAIN)
+        with tempfile.TemporaryDirectory(prefix="muster-") as name:
+            folder = pathlib.Path(name)
+            command: List[object] = ["train", folder / "model.yaml"]
+            if isinstance(returned, FilesInput):
+                self._label = returned.label
+                sample, feed = self._file_sample(returned), None
+                command += self._file_flags("--train", returned)
+                if returned.num_epochs is not None:
+                    command += ["--epochs", returned.num_epochs]
+                elif last_step is None:
+                    raise ValueError("num_epochs=None never ends: say steps or max_steps")
+                if not returned.shuffle:
+                    command.append("--no-shuffle")
+            else:
+                self._label = self._model.label_name()
+                limit = None if last_step is None else last_step - self._global_step()
+                batches = feeding.open_batches(returned, ModeKeys.TRAIN, limit is not None)
+                sample, feed = batches.sample(), self._feed(batches, True, limit)
+                command += ["--train", _STREAM]
+            self._model.write(folder, sample, self._label)
+            if last_step is not None:
+                command += ["--steps", last_step]
+            command += ["--model-dir", self._model_dir, "--fresh-data", "--json"]
+            command += [*self._config.train_flags(), *self._warm_start_flags(), *flags]
+            return binary.run(command, feed)
+
+    def _feed(
+        self,
+        batches: feeding.Batches,
+        with_labels: bool,
+        limit: Optional[int],
+        sizes: Optional[Deque[int]] = None,
+    ) -> binary.Feed:
+        columns = self._model.stream_columns(batches.sample(), with_weight=with_labels)
+        label = self._model.label_column(self._label) if with_labels else None
+
+        def feed(write: binary.Write) -> None:
+            feeding.write_batches(write, batches, columns, label, limit, sizes)
+
+        return feed
+
+    def _file_flags(self, flag: str, files: FilesInput) -> List[object]:
+        return [flag, *files.patterns, "--batch-size", files.batch_size]
+
+    def _file_sample(self, files: FilesInput) -> Dict[str, SampleInput]:
+        """What FilesInput says about each feature, in place of a first batch."""
+        sample = {}
+        for name, use in self._model.uses().items():
+            kind = files.types.get(name) or next(
+                iter(use.types), "float" if use.numeric else STRING
+            )
+            extra: Dict[str, Any] = {}
+            if name in files.missing:
+                extra["missing"] = files.missing[name]
+            if name in files.defaults:
+                extra["default"] = files.defaults[name]
+            sample[name] = SampleInput(kind, name in files.lists, extra)
+        return sample
+
+    def _warm_start_flags(self) -> List[object]:
+        if self._warm_start is None or self.latest_checkpoint() is not None:
+            return []
+        raise ValueError("warm_start_from: not there yet in this version of Muster")
+
+    def _call(self, input_fn: Any, mode: str) -> Any:
+        return feeding.call_input_fn(input_fn, mode, self._config, self._params)
+
+    def _last_step(self, steps: Optional[int], max_steps: Optional[int]) -> Optional[int]:
+        if steps is not None and max_steps is not None:
+            raise ValueError("Can not provide both steps and max_steps.")
+        if steps is not None and steps <= 0:
+            raise ValueError(f"Must specify steps > 0, given: {steps}")
+        if max_steps is not None and max_steps <= 0:
+            raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
+        return max_steps if steps is None else self._global_step() + steps
+
+    def _global_step(self) -> int:
+        """Of the newest checkpoint; 0 without one."""
+        latest = self.latest_checkpoint()
+        return int(latest.rsplit("-", 1)[1]) if latest else 0
+
+    def _check_trained(self, checkpoint_path: Optional[str] = None) -> None:
+        latest = self.latest_checkpoint()
+        if latest is None:
+            raise ValueError(f"Could not find trained model in model_dir: {self._model_dir}.")
+        if checkpoint_path not in (None, latest):
+            raise ValueError(
+                f"checkpoint_path {checkpoint_path}: Muster uses the newest checkpoint of a "
+                f"model_dir, {latest}; copy the other one to a model_dir of its own"
+            )
+
+
+def metrics_of(events: Sequence[binary.Event]) -> Dict[str, Any]:
+    """Of the last evaluation among the program's events; NaN for what it could not compute."""
+    found = [event for event in events if event.get("event") == "evaluated"][-1]
+    metrics = {
+        name: float("nan") if value is None else value
+        for name, value in found.items()
+        if name != "event"
+    }
+    metrics["global_step"] = int(metrics["global_step"])
+    return metrics
+
+
+def _configure(config: Optional[RunConfig], model_dir: Any) -> Tuple[RunConfig, str]:
+    if config is None:
+        config = RunConfig()
+    if not isinstance(config, RunConfig):
+        raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
+    given = None if model_dir is None else os.fspath(model_dir)
+    if given is not None and config.model_dir is not None and config.model_dir != given:
+        raise ValueError(
+            "`model_dir` are set both in constructor and `RunConfig`, but with different values. "
+            f"In constructor: '{given}', in `RunConfig`: '{config.model_dir}' "
+        )
+    folder = given or config.model_dir
+    if folder is None:
+        folder = tempfile.mkdtemp()
+        logger.warning("Using temporary folder as model directory: %s", folder)
+    return config.replace(model_dir=folder), folder
+
+
+def _warm_start_settings(given: Any) -> Optional[WarmStartSettings]:
+    if given is None or isinstance(given, WarmStartSettings):
+        return given
+    if isinstance(given, (str, os.PathLike)):
+        return WarmStartSettings(ckpt_to_initialize_from=os.fspath(given))
+    raise ValueError(
+        f"warm_start_from must be a string or a WarmStartSettings, instead got {type(given)}"
+    )
+
+
+def _timestamped(base: pathlib.Path) -> pathlib.Path:
+    """BASE/<10 digits> that is not there yet."""
+    stamp = int(time.time())
+    while (base / f"{stamp:010d}").exists():
+        stamp += 1
+    return base / f"{stamp:010d}"
+
+
+def _always(size: int) -> Iterator[int]:
+    while True:
+        yield size

@@ -1,0 +1,297 @@
+"""Estimators end to end, over the program that MUSTER_BINARY names; no TensorFlow."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from muster import MusterError, estimator, feature_column
+
+SEED = 5
+ROWS = 300
+BATCH = 32
+
+
+def make_rows() -> list:
+    draw = random.Random(SEED)
+    rows = []
+    for _ in range(ROWS):
+        age, job = draw.uniform(18, 80), draw.choice(["clerk", "cook", "smith", "other"])
+        rich = draw.random() < (0.8 if job == "smith" or age > 60 else 0.2)
+        rows.append({"age": round(age, 2), "job": job, "rich": int(rich)})
+    return rows
+
+
+DATA = make_rows()
+
+
+def batches(size: int = BATCH, epochs: int = 1):
+    for _ in range(epochs):
+        for start in range(0, ROWS, size):
+            part = DATA[start : start + size]
+            features = {name: [row[name] for row in part] for name in ("age", "job")}
+            yield features, [row["rich"] for row in part]
+
+
+def columns() -> tuple:
+    age = feature_column.numeric_column("age", normalizer_fn=lambda x: (x - 49) / 18)
+    bucket = feature_column.bucketized_column(feature_column.numeric_column("age"), [30, 60])
+    job = feature_column.categorical_column_with_vocabulary_list("job", ["clerk", "cook", "smith"])
+    cross = feature_column.crossed_column([bucket, "job"], 100)
+    return [bucket, job, cross], [age, feature_column.embedding_column(job, 4)]
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """Where temporary files go; nothing may be left there."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+def make(model_dir, **options) -> estimator.DNNLinearCombinedClassifier:
+    wide, deep = columns()
+    return estimator.DNNLinearCombinedClassifier(
+        model_dir=model_dir,
+        linear_feature_columns=wide,
+        linear_optimizer=estimator.optimizers.Ftrl(0.1),
+        dnn_feature_columns=deep,
+        dnn_optimizer=lambda: estimator.optimizers.Adagrad(0.05),
+        dnn_hidden_units=[16, 8],
+        **options,
+    )
+
+
+def test_train_evaluate_predict(tmp_path, temporary) -> None:
+    model = make(tmp_path / "model")
+    assert model.train(lambda: batches(epochs=60)) is model
+    metrics = model.evaluate(batches)
+    assert metrics["global_step"] == 60 * 10
+    assert metrics["accuracy"] > metrics["accuracy_baseline"] + 0.05 and metrics["auc"] > 0.7
+    rows = list(model.predict(batches))
+    assert len(rows) == ROWS
+    assert set(rows[0]) == {
+        "logits", "logistic", "probabilities", "class_ids", "classes", "all_class_ids",
+        "all_classes",
+    }  # fmt: skip
+    right = [row["class_ids"][0] == data["rich"] for row, data in zip(rows, DATA)]
+    assert np.mean(right) == pytest.approx(metrics["accuracy"], abs=1e-6)
+    assert rows[0]["probabilities"].dtype == np.float32
+    assert rows[0]["probabilities"].sum() == pytest.approx(1, abs=1e-6)
+    assert rows[0]["classes"].tolist() in ([b"0"], [b"1"])
+    assert rows[0]["all_classes"].tolist() == [b"0", b"1"]
+
+
+def test_every_form_of_input_trains_the_same_model(tmp_path, temporary) -> None:
+    path = tmp_path / "data.csv"
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, ["age", "job", "rich"])
+        writer.writeheader()
+        writer.writerows(DATA)
+    table = pd.DataFrame(DATA)
+    arrays = {name: table[name].to_numpy() for name in ("age", "job")}
+    inputs = estimator.inputs
+    forms = {
+        "lists": batches,
+        "arrays": lambda: (
+            ({k: np.array(v) for k, v in f.items()}, np.array(y)) for f, y in batches()
+        ),
+        "columns": lambda: (
+            ({k: np.array(v)[:, None] for k, v in f.items()}, np.array(y, bool)[:, None])
+            for f, y in batches()
+        ),
+        "numpy_input_fn": inputs.numpy_input_fn(
+            arrays, table["rich"].to_numpy(), BATCH, shuffle=False
+        ),
+        "pandas_input_fn": inputs.pandas_input_fn(
+            table[["age", "job"]], table["rich"], BATCH, shuffle=False
+        ),
+        "csv": lambda: inputs.csv(path, label="rich", batch_size=BATCH, shuffle=False),
+    }
+    losses = {}
+    for name, form in forms.items():
+        model = make(tmp_path / name).train(form)
+        losses[name] = model.evaluate(form)["average_loss"]
+        assert model.evaluate(form, steps=2)["average_loss"] != losses[name]
+    assert len(set(losses.values())) == 1, losses
+
+
+def test_steps_bound_an_endless_input(tmp_path, temporary) -> None:
+    model = make(tmp_path / "model")
+    endless = lambda: itertools.cycle(batches())  # noqa: E731
+    model.train(endless, steps=7)
+    model.train(endless, steps=5)
+    assert model.evaluate(endless, steps=3)["global_step"] == 12
+    model.train(endless, max_steps=20)
+    assert model.evaluate(batches)["global_step"] == 20
+    taken = []
+
+    def noticed():
+        for batch in batches():
+            taken.append(1)
+            yield batch
+
+    model.train(noticed, max_steps=20)
+    assert taken == [], "a model that has its steps reads no data"
+    first = list(itertools.islice(model.predict(endless), 100))
+    assert len(first) == 100
+
+
+def test_one_batch_is_every_batch(tmp_path, temporary) -> None:
+    model = make(tmp_path / "model")
+    one = lambda: next(batches())  # noqa: E731
+    with pytest.raises(ValueError, match="say steps or max_steps"):
+        model.train(one)
+    model.train(one, steps=4)
+    assert model.evaluate(one)["global_step"] == 4
+    assert len(list(model.predict(one))) == BATCH
+
+
+def test_batches_of_predictions(tmp_path, temporary) -> None:
+    model = make(tmp_path / "model").train(batches)
+    singles = list(model.predict(batches, predict_keys=["logits", "class_ids"]))
+    groups = list(model.predict(batches, ["logits"], yield_single_examples=False))
+    assert [group["logits"].shape for group in groups] == [(BATCH, 1)] * 9 + [(ROWS - 9 * BATCH, 1)]
+    assert set(singles[0]) == {"logits", "class_ids"}
+    np.testing.assert_array_equal(
+        np.concatenate([group["logits"] for group in groups]),
+        np.stack([row["logits"] for row in singles]),
+    )
+    with pytest.raises(ValueError, match="Expected to run at least one output"):
+        next(model.predict(batches, predict_keys="nothing"))
+
+
+def test_input_fn_is_told_mode_config_and_params(tmp_path, temporary) -> None:
+    told = []
+
+    def input_fn(mode, config, params):
+        told.append((mode, config.model_dir, params))
+        return batches()
+
+    folder = str(tmp_path / "model")
+    model = make(folder).train(input_fn)
+    model.evaluate(input_fn)
+    next(model.predict(input_fn))
+    assert told == [(mode, folder, {}) for mode in ("train", "eval", "infer")]
+
+
+def test_an_error_of_the_input_is_raised_and_no_step_saved(tmp_path, temporary) -> None:
+    class Broken(Exception):
+        pass
+
+    def broken():
+        yield from batches()
+        raise Broken("no more")
+
+    model = make(tmp_path / "model")
+    with pytest.raises(Broken, match="no more"):
+        model.train(broken)
+    assert model.latest_checkpoint() == str(tmp_path / "model/model.ckpt-0"), "as it began"
+    model.train(batches)
+    with pytest.raises(Broken):
+        model.evaluate(broken)
+    with pytest.raises(Broken):
+        list(model.predict(broken))
+
+
+def test_label_words(tmp_path, temporary) -> None:
+    def with_words():
+        for features, labels in batches():
+            yield features, ["rich" if label else "poor" for label in labels]
+
+    model = make(tmp_path / "words", label_vocabulary=["poor", "rich"]).train(with_words)
+    plain = make(tmp_path / "plain").train(batches)
+    assert model.evaluate(with_words) == plain.evaluate(batches)
+    assert next(model.predict(batches))["all_classes"].tolist() == [b"poor", b"rich"]
+    with pytest.raises(ValueError, match="labels with a label_vocabulary are strings"):
+        model.train(batches)
+    with pytest.raises(ValueError, match="label_vocabulary"):
+        plain.train(with_words)
+
+
+def test_an_export_is_a_saved_model(tmp_path, temporary) -> None:
+    model = make(tmp_path / "model").train(batches)
+    wide, deep = columns()
+    spec = feature_column.make_parse_example_spec(wide + deep)
+    receiver = estimator.export.build_parsing_serving_input_receiver_fn(spec)
+    paths = [model.export_saved_model(tmp_path / "out", receiver) for _ in range(2)]
+    assert paths[0] != paths[1]
+    for path in paths:
+        assert (tmp_path / "out" / path.decode() / "saved_model.pb").is_file()
+    short = estimator.export.build_raw_serving_input_receiver_fn({"age": None})
+    with pytest.raises(ValueError, match="Feature job is not in features"):
+        model.export_saved_model(tmp_path / "out", short)
+    with pytest.raises(ValueError, match="build_parsing_serving_input_receiver_fn"):
+        model.export_saved_model(tmp_path / "out", lambda: None)
+
+
+def test_train_and_evaluate(tmp_path, temporary) -> None:
+    model = make(tmp_path / "model")
+    wide, deep = columns()
+    spec = feature_column.make_parse_example_spec(wide + deep)
+    receiver = estimator.export.build_parsing_serving_input_receiver_fn(spec)
+    endless = lambda: itertools.cycle(batches())  # noqa: E731
+    metrics, exports = estimator.train_and_evaluate(
+        model,
+        estimator.TrainSpec(endless, max_steps=50),
+        estimator.EvalSpec(
+            batches, name="held_out", exporters=estimator.FinalExporter("final", receiver)
+        ),
+    )
+    assert metrics["global_step"] == 50
+    assert metrics == model.evaluate(batches)
+    assert len(exports) == 1 and exports[0].decode().startswith(
+        str(tmp_path / "model/export/final")
+    )
+    assert list((tmp_path / "model" / "eval_held_out").iterdir())
+
+
+def test_a_model_of_other_columns_is_refused_by_the_program(tmp_path, temporary) -> None:
+    make(tmp_path / "model").train(batches)
+    wide, _ = columns()
+    other = estimator.LinearClassifier(wide, model_dir=tmp_path / "model")
+    with pytest.raises(MusterError, match="holds a model of another spec"):
+        other.train(batches)
+
+
+def test_what_was_not_trained_cannot_be_used(tmp_path, temporary) -> None:
+    model = make(tmp_path / "model")
+    for use in (model.evaluate, lambda fn: next(model.predict(fn))):
+        with pytest.raises(ValueError, match="Could not find trained model in model_dir"):
+            use(batches)
+    receiver = estimator.export.build_raw_serving_input_receiver_fn({"age": 0, "job": 0})
+    with pytest.raises(ValueError, match="Couldn't find trained model"):
+        model.export_saved_model(tmp_path, receiver)
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (lambda f, y: (f, [label + 1 for label in y]), r"Labels must be in \[0, n_classes\)"),
+        (lambda f, y: (f, None), "You must provide a labels Tensor"),
+        (lambda f, y: (f, y[1:]), "rows, others have"),
+        (lambda f, y: ({"age": f["age"]}, y), "Feature job is not in features"),
+        (lambda f, y: ({**f, "age": f["job"]}, y), "'age'.*columns want float, the data is string"),
+        (lambda f, y: (f["age"], y), "features should be a dictionary"),
+    ],
+)
+def test_batches_that_do_not_fit(change, says, tmp_path, temporary) -> None:
+    with pytest.raises(ValueError, match=says):
+        make(tmp_path / "model").train(lambda: [change(f, y) for f, y in batches()])
+
+
+def test_a_missing_program_says_what_to_do(tmp_path, monkeypatch) -> None:
+    model = make(tmp_path / "model")
+    monkeypatch.delenv("MUSTER_BINARY")
+    with pytest.raises(MusterError, match="pip install .*MUSTER_BINARY"):
+        model.train(batches)
+    monkeypatch.setenv("MUSTER_BINARY", str(tmp_path / "nothing"))
+    with pytest.raises(MusterError, match="MUSTER_BINARY names no program"):
+        model.train(batches)

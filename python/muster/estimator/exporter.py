@@ -1,0 +1,75 @@
+"""Exporters: when train_and_evaluate writes a SavedModel, and how many stay."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from muster.estimator.export import check_receiver
+
+
+class Exporter:
+    """Base; `name` is the folder under MODEL_DIR/export."""
+
+    def __init__(
+        self,
+        name: str,
+        serving_input_receiver_fn: Any,
+        assets_extra: Any = None,
+        as_text: bool = False,
+        exports_to_keep: Optional[int] = None,
+    ) -> None:
+        if assets_extra or as_text:
+            raise ValueError(f"exporter '{name}': Muster has no assets_extra and no as_text")
+        if exports_to_keep is not None and exports_to_keep <= 0:
+            raise ValueError("`exports_to_keep`, if provided, must be a positive number. "
+                             f"Got {exports_to_keep}")  # fmt: skip
+        check_receiver(serving_input_receiver_fn)
+        self.name = name
+        self.serving_input_receiver_fn = serving_input_receiver_fn
+        self.exports_to_keep = exports_to_keep
+
+
+class FinalExporter(Exporter):
+    """Once, when training is over."""
+
+    def __init__(
+        self,
+        name: str,
+        serving_input_receiver_fn: Any,
+        assets_extra: Any = None,
+        as_text: bool = False,
+    ) -> None:
+        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
+
+
+class LatestExporter(Exporter):
+    """After every evaluation; the newest `exports_to_keep` stay."""
+
+    def __init__(
+        self,
+        name: str,
+        serving_input_receiver_fn: Any,
+        assets_extra: Any = None,
+        as_text: bool = False,
+        exports_to_keep: Optional[int] = 5,
+    ) -> None:
+        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, exports_to_keep)
+
+
+class BestExporter(Exporter):
+    """After an evaluation with a smaller loss than all before."""
+
+    def __init__(
+        self,
+        name: str = "best_exporter",
+        serving_input_receiver_fn: Any = None,
+        event_file_pattern: str = "eval/*.tfevents.*",
+        compare_fn: Any = None,
+        assets_extra: Any = None,
+        as_text: bool = False,
+        exports_to_keep: Optional[int] = 5,
+    ) -> None:
+        if compare_fn is not None:
+            raise ValueError("BestExporter: Muster compares the loss; compare_fn cannot be given")
+        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, exports_to_keep)
+        self.event_file_pattern = event_file_pattern

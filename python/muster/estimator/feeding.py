@@ -1,0 +1,167 @@
+"""From what an input function returns to what `muster` reads.
+
+An input function may return files (inputs.csv, inputs.records), a tf.data.Dataset, an iterable or
+a generator of batches, or one batch, which then is every batch. A batch is (features, labels), or
+features alone: a dict of a column of values a feature.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
+
+from muster.batch_stream import BatchWriter, StreamColumn
+from muster.binary import Write
+from muster.cells import cells
+from muster.estimator.inputs import FilesInput
+from muster.estimator.spec import ModeKeys, check_input_fn
+from muster.model_file import SampleInput
+
+Batch = Tuple[Dict[str, Any], Any]  # features, labels or None
+
+
+@dataclass
+class Batches:
+    """Batches still to come; `first` was taken from them to see what they look like."""
+
+    first: Batch
+    rest: Iterator[Batch]
+
+    def all(self) -> Iterator[Batch]:
+        return itertools.chain([self.first], self.rest)
+
+    def sample(self) -> Dict[str, SampleInput]:
+        features, _ = self.first
+        out = {}
+        for name, value in features.items():
+            given = cells(value, name)
+            out[name] = SampleInput(given.kind, given.lengths is not None)
+        return out
+
+
+def call_input_fn(input_fn: Any, mode: str, config: Any, params: Any = None) -> Any:
+    """Gives an input function those of mode, config and params that it names."""
+    check_input_fn(input_fn)
+    try:
+        names = inspect.signature(input_fn).parameters
+    except (TypeError, ValueError):
+        names = inspect.signature(lambda: None).parameters
+    offered = {"mode": mode, "config": config, "params": params}
+    return input_fn(**{name: value for name, value in offered.items() if name in names})
+
+
+def open_batches(returned: Any, mode: str, bounded: bool) -> Batches:
+    """`bounded`: only so many batches are wanted. Raises ValueError for what holds no batch."""
+    iterator = _iterate(returned, mode, bounded)
+    first = next(iterator, None)
+    if first is None:
+        raise ValueError("input_fn gave no batch: its data is empty")
+    return Batches(first, iterator)
+
+
+def _iterate(returned: Any, mode: str, bounded: bool) -> Iterator[Batch]:
+    if hasattr(returned, "as_numpy_iterator"):
+        returned = _dataset(returned)
+    elif _is_batch(returned):
+        if mode == ModeKeys.TRAIN and not bounded:
+            raise ValueError(
+                "input_fn returned one batch, which is every batch of the training: say steps or "
+                "max_steps, or return an iterable of batches"
+            )
+        once = mode != ModeKeys.TRAIN
+        returned = [returned] if once else itertools.repeat(returned)
+    elif not hasattr(returned, "__iter__") and not hasattr(returned, "__next__"):
+        raise ValueError(
+            "input_fn must return batches: a tf.data.Dataset, an iterable of (features, labels), "
+            f"one such tuple, or muster.estimator.inputs.csv(...); it returned {type(returned)}"
+        )
+    for batch in returned:
+        yield _split(batch, mode)
+
+
+def _dataset(dataset: Any) -> Iterator[Any]:
+    iterator: Iterator[Any] = dataset.as_numpy_iterator()
+    return iterator
+
+
+def _is_batch(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return True
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Mapping)
+
+
+def _split(batch: Any, mode: str) -> Batch:
+    features, labels = batch, None
+    if isinstance(batch, (tuple, list)):
+        if len(batch) != 2:
+            raise ValueError(
+                f"input_fn should return (features, labels) as a len 2 tuple. Got {len(batch)}"
+            )
+        features, labels = batch
+    if not isinstance(features, Mapping):
+        raise ValueError(
+            f"features should be a dictionary of `Tensor`s. Given type: {type(features)}"
+        )
+    if mode == ModeKeys.PREDICT:
+        return dict(features), None
+    if labels is None:
+        raise ValueError(
+            "You must provide a labels Tensor. Given: None. Suggested troubleshooting steps: "
+            "Check that your data contains your label feature. Check that your input_fn properly "
+            "parses and returns labels."
+        )
+    if isinstance(labels, Mapping):
+        raise ValueError("labels must be one column: heads of several labels are not there")
+    return dict(features), labels
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    column: StreamColumn
+    classes: int = 0  # labels are numbers from 0 on, below this; 0: any
+
+
+def write_batches(
+    write: Write,
+    batches: Batches,
+    columns: Sequence[StreamColumn],
+    label: Optional[LabelColumn],
+    limit: Optional[int] = None,
+    sizes: Optional[Any] = None,
+) -> None:
+    """Writes up to `limit` batches as a stream; `sizes.append` gets the rows of each."""
+    writer = BatchWriter(write, [*columns, label.column] if label else list(columns))
+    for features, labels in itertools.islice(batches.all(), limit):
+        if label is not None:
+            features[label.column.name] = _checked_labels(labels, label)
+        rows = writer.write(features)
+        if sizes is not None and rows:
+            sizes.append(rows)
+    writer.end()
+
+
+def _checked_labels(labels: Any, label: LabelColumn) -> Any:
+    given = cells(labels, "labels")
+    wants_text = label.column.type == "string"
+    if wants_text != (given.kind == "string"):
+        raise ValueError(
+            "labels with a label_vocabulary are strings"
+            if wants_text
+            else "labels are strings: say the words with label_vocabulary=[...]"
+        )
+    if label.classes and len(given.values) > 0:
+        values = given.values
+        low = values.min() if hasattr(values, "min") else min(values)
+        high = values.max() if hasattr(values, "max") else max(values)
+        if low < 0 or high >= label.classes:
+            raise ValueError(
+                f"Labels must be in [0, n_classes): there is {low if low < 0 else high}, "
+                f"n_classes is {label.classes}"
+            )
+    return labels
+
+
+def is_files(returned: Any) -> bool:
+    return isinstance(returned, FilesInput)

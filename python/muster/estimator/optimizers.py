@@ -1,0 +1,170 @@
+"""Optimizers: the arguments of `tf.keras.optimizers.legacy`'s classes of the same names.
+
+An estimator takes one of these, one of those, a function that returns one, or a name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Dict, Mapping, Optional, Union
+
+__all__ = ["Adagrad", "Adam", "Ftrl", "RMSprop", "SGD"]
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """Base: `learning_rate` is a number, or a model file's schedule (docs/spec.md) as a dict."""
+
+    learning_rate: Union[float, Mapping[str, Any]] = 0.001
+
+
+@dataclass(frozen=True)
+class Ftrl(Optimizer):
+    learning_rate_power: float = -0.5
+    initial_accumulator_value: float = 0.1
+    l1_regularization_strength: float = 0.0
+    l2_regularization_strength: float = 0.0
+    l2_shrinkage_regularization_strength: float = 0.0
+    beta: float = 0.0
+
+
+@dataclass(frozen=True)
+class Adagrad(Optimizer):
+    initial_accumulator_value: float = 0.1
+    epsilon: float = 1e-7
+
+
+@dataclass(frozen=True)
+class Adam(Optimizer):
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-7
+    amsgrad: bool = False
+
+
+@dataclass(frozen=True)
+class RMSprop(Optimizer):
+    rho: float = 0.9
+    momentum: float = 0.0
+    epsilon: float = 1e-7
+    centered: bool = False
+
+
+@dataclass(frozen=True)
+class SGD(Optimizer):
+    learning_rate: Union[float, Mapping[str, Any]] = 0.01
+    momentum: float = 0.0
+    nesterov: bool = False
+
+
+# Argument here and in Keras -> word of the model file.
+_WORDS = {
+    "learning_rate": "learning_rate",
+    "learning_rate_power": "learning_rate_power",
+    "initial_accumulator_value": "initial_accumulator",
+    "l1_regularization_strength": "l1",
+    "l2_regularization_strength": "l2",
+    "l2_shrinkage_regularization_strength": "l2_shrinkage",
+    "beta": "beta",
+    "beta_1": "beta1",
+    "beta_2": "beta2",
+    "epsilon": "epsilon",
+    "rho": "rho",
+    "momentum": "momentum",
+    "centered": "centered",
+    "nesterov": "nesterov",
+}
+_CLASSES = {
+    "ftrl": Ftrl,
+    "adagrad": Adagrad,
+    "adam": Adam,
+    "rmsprop": RMSprop,
+    "sgd": SGD,
+}
+# Arguments that say nothing, or must have the value that says nothing.
+_NEUTRAL: Dict[str, Any] = {
+    "name": None,
+    "is_legacy_optimizer": None,
+    "decay": 0.0,
+    "amsgrad": False,
+    "clipnorm": None,
+    "clipvalue": None,
+    "global_clipnorm": None,
+    "weight_decay": None,
+    "use_ema": False,
+    "jit_compile": None,
+    "ema_momentum": None,
+    "ema_overwrite_frequency": None,
+}
+_SILENT = ("name", "is_legacy_optimizer", "jit_compile", "ema_momentum", "ema_overwrite_frequency")
+
+
+def entry(given: Any, learning_rate: Optional[float]) -> Dict[str, Any]:
+    """The optimizer as the model file says it; a name takes `learning_rate`, or Keras's default.
+
+    Raises ValueError for what is no optimizer, or one that Muster does not have.
+    """
+    if isinstance(given, str):
+        kind = _CLASSES.get(given.lower())
+        if kind is None:
+            names = ", ".join(f"'{c.__name__}'" for c in _CLASSES.values())
+            raise ValueError(f"Unsupported optimizer name: {given}. Supported names are: {names}")
+        return entry(kind() if learning_rate is None else kind(learning_rate), None)
+    if not isinstance(given, Optimizer) and not hasattr(given, "get_config") and callable(given):
+        given = given()
+    if isinstance(given, Optimizer):
+        config = {f.name: getattr(given, f.name) for f in fields(given)}
+    elif hasattr(given, "get_config"):
+        config = dict(given.get_config())
+    else:
+        raise ValueError(
+            "The given object is not an Optimizer instance: a name, an optimizer of "
+            f"muster.estimator.optimizers or of Keras is wanted. Given: {given}"
+        )
+    word = type(given).__name__.lower()
+    if word not in _CLASSES:
+        raise ValueError(f"optimizer {type(given).__name__}: Muster has {sorted(_CLASSES)}")
+    return {word: _options(word, config)}
+
+
+def _options(word: str, config: Mapping[str, Any]) -> Dict[str, Any]:
+    known = {f.name for f in fields(_CLASSES[word])}
+    options: Dict[str, Any] = {}
+    for name, value in config.items():
+        if name in _NEUTRAL:
+            if name not in _SILENT and value not in (_NEUTRAL[name], None, False, 0):
+                raise ValueError(f"optimizer {word}: Muster does not know {name}={value}")
+        elif name in known and name in _WORDS:
+            options[_WORDS[name]] = _value(name, value)
+        else:
+            raise ValueError(f"optimizer {word}: Muster does not know its argument {name}")
+    return options
+
+
+def _value(name: str, value: Any) -> Any:
+    if isinstance(value, (bool, str)):
+        return value
+    if name == "learning_rate" and isinstance(value, Mapping):
+        return schedule(value) if "class_name" in value else dict(value)
+    return _shortest(float(value))
+
+
+def _shortest(value: float) -> float:
+    """Keras hands numbers out as float32: 0.05 comes back as 0.0500000007."""
+    import struct
+
+    single: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    if single == value:
+        for digits in range(1, 10):
+            short = float(f"{value:.{digits}g}")
+            if struct.unpack("<f", struct.pack("<f", short))[0] == single:
+                return short
+    return value
+
+
+def schedule(config: Mapping[str, Any]) -> Dict[str, Any]:
+    """A serialised tf.keras.optimizers.schedules object as the model file says it."""
+    raise ValueError(
+        f"learning rate schedule {config.get('class_name')}: say it as a model file does "
+        "(docs/spec.md), with muster.estimator.optimizers and learning_rate={...}"
+    )

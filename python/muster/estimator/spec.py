@@ -1,0 +1,162 @@
+"""TrainSpec, EvalSpec, ModeKeys, WarmStartSettings: plain data, checked as tf.estimator does."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Tuple
+
+from muster.estimator.exporter import Exporter
+
+InputFn = Callable[..., Any]
+
+
+class ModeKeys:
+    TRAIN = "train"
+    EVAL = "eval"
+    PREDICT = "infer"
+
+
+class _TrainSpec(NamedTuple):
+    input_fn: Any
+    max_steps: Optional[int] = None
+    hooks: Tuple[Any, ...] = ()
+    saving_listeners: Tuple[Any, ...] = ()
+
+
+class TrainSpec(_TrainSpec):
+    """What train_and_evaluate trains on; max_steps None: until the input ends."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        input_fn: Any,
+        max_steps: Optional[int] = None,
+        hooks: Any = None,
+        saving_listeners: Any = None,
+    ) -> TrainSpec:
+        check_input_fn(input_fn)
+        if max_steps is not None and max_steps <= 0:
+            raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
+        return super().__new__(
+            cls, input_fn, max_steps, tuple(hooks or ()), tuple(saving_listeners or ())
+        )
+
+
+class _EvalSpec(NamedTuple):
+    input_fn: Any
+    steps: Optional[int] = 100
+    name: Optional[str] = None
+    hooks: Tuple[Any, ...] = ()
+    exporters: Tuple[Exporter, ...] = ()
+    start_delay_secs: float = 120
+    throttle_secs: float = 600
+
+
+class EvalSpec(_EvalSpec):
+    """What train_and_evaluate evaluates on; steps None: all of the input."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        input_fn: Any,
+        steps: Optional[int] = 100,
+        name: Optional[str] = None,
+        hooks: Any = None,
+        exporters: Any = None,
+        start_delay_secs: float = 120,
+        throttle_secs: float = 600,
+    ) -> EvalSpec:
+        check_input_fn(input_fn)
+        if steps is not None and steps <= 0:
+            raise ValueError(f"Must specify steps > 0, given: {steps}")
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"`name` must be string, given: {name}")
+        if start_delay_secs < 0:
+            raise ValueError(f"Must specify start_delay_secs >= 0, given: {start_delay_secs}")
+        if throttle_secs < 0:
+            raise ValueError(f"Must specify throttle_secs >= 0, given: {throttle_secs}")
+        return super().__new__(
+            cls,
+            input_fn,
+            steps,
+            name,
+            tuple(hooks or ()),
+            _check_exporters(exporters),
+            start_delay_secs,
+            throttle_secs,
+        )
+
+
+class _WarmStartSettings(NamedTuple):
+    ckpt_to_initialize_from: str
+    vars_to_warm_start: Any = ".*"
+    var_name_to_vocab_info: Optional[Mapping[str, Any]] = None
+    var_name_to_prev_var_name: Optional[Mapping[str, str]] = None
+
+
+class WarmStartSettings(_WarmStartSettings):
+    """Weights to begin with, where the model's folder has no checkpoint yet."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        ckpt_to_initialize_from: str,
+        vars_to_warm_start: Any = ".*",
+        var_name_to_vocab_info: Optional[Mapping[str, Any]] = None,
+        var_name_to_prev_var_name: Optional[Mapping[str, str]] = None,
+    ) -> WarmStartSettings:
+        if not ckpt_to_initialize_from:
+            raise ValueError("`ckpt_to_initialize_from` MUST be set in WarmStartSettings")
+        return super().__new__(
+            cls,
+            ckpt_to_initialize_from,
+            vars_to_warm_start,
+            var_name_to_vocab_info,
+            var_name_to_prev_var_name,
+        )
+
+
+def check_input_fn(input_fn: Any) -> None:
+    if not callable(input_fn):
+        raise TypeError(f"`input_fn` must be callable, given: {input_fn}")
+
+
+def check_no_hooks(*given: Any) -> None:
+    """Hooks are code that runs in the trainer; ours is no Python process."""
+    if any(given):
+        raise ValueError(
+            "hooks and saving_listeners are Python code, and training runs in the muster program: "
+            "progress goes to the logger 'muster', events to TensorBoard files; hooks of your own "
+            "are written in C++ (docs/python.md)"
+        )
+
+
+def _check_exporters(given: Any) -> Tuple[Exporter, ...]:
+    if not given:
+        return ()
+    if isinstance(given, Exporter):
+        given = [given]
+    try:
+        exporters = tuple(given)
+    except TypeError:
+        raise TypeError(
+            "`exporters` must be an Exporter, an iterable of Exporter, or `None`, "
+            f"found {type(given)}."
+        ) from None
+    names = [getattr(exporter, "name", None) for exporter in exporters]
+    for exporter in exporters:
+        if not isinstance(exporter, Exporter):
+            raise TypeError(
+                "`exporters` must be an Exporter, an iterable of Exporter, or `None`, "
+                f"found {exporter}."
+            )
+        if not isinstance(exporter.name, str) or not exporter.name:
+            raise ValueError(f"An Exporter must have a string name. Given: {exporter.name!r}")
+    if len(set(names)) != len(names):
+        raise ValueError(
+            "`exporters` must have unique names. Such a name cannot be `None`. "
+            f"All exporter names: {names}"
+        )
+    return exporters
