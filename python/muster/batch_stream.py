@@ -15,11 +15,15 @@ _TYPES = {INT: 0, FLOAT: 1, STRING: 2}
 
 
 class StreamColumn(NamedTuple):
-    """A column of the stream: its name, "int", "float" or "string", and whether rows are lists."""
+    """A column of the stream: its name, "int", "float" or "string", and whether rows are lists.
+
+    `weighs`: the column whose values these belong to; padding of that one is left out here too.
+    """
 
     name: str
     type: str
     list: bool = False
+    weighs: str = ""
 
 
 class BatchWriter:
@@ -48,6 +52,8 @@ class BatchWriter:
                     f"feature '{column.name}' has {given.rows} rows, others have {rows}"
                 )
             rows = given.rows
+            if column.weighs and column.list:
+                given = _without_padding_of(batch[column.weighs], column.weighs, given)
             _append(given, column, parts)
         if rows > 0:
             payload = b"".join(parts)
@@ -86,6 +92,26 @@ def _append(given: Cells, column: StreamColumn, parts: List[bytes]) -> None:
         parts.append(b"".join(values))
     else:
         parts.append(cells_lib.numbers(values, column.type, column.name))
+
+
+def _without_padding_of(weighed: Any, name: str, weights: Cells) -> Cells:
+    """The weights of those values that are no padding."""
+    ids = cells_lib.cells(weighed, name)
+    if not ids.padded or not weights.padded or len(ids.values) != len(weights.values):
+        return weights
+    padding: Any = -1
+    values: Sequence[Any] = ids.values
+    if ids.kind == STRING:
+        padding, values = b"", cells_lib.as_bytes(values)
+    kept = iter([value != padding for value in values])
+    lengths, left = [], []
+    start = 0
+    for length in weights.lengths or ():
+        row = [w for w in weights.values[start : start + length] if next(kept)]
+        lengths.append(len(row))
+        left += row
+        start += length
+    return Cells(weights.kind, weights.rows, left, lengths)
 
 
 def _drop_padding(

@@ -58,6 +58,12 @@ def test_padding_of_several_values_is_left_out_but_not_of_sparse_ones() -> None:
     assert struct.pack("<I", 2) + struct.pack("<II", 1, 0) + b"a" in frame
 
 
+def test_weights_of_padding_are_left_out() -> None:
+    columns = [StreamColumn("x", "string", True), StreamColumn("w", "float", True, weighs="x")]
+    padded = {"x": np.array([["a", ""], ["", "b"]]), "w": np.array([[1.0, 2], [3, 4]])}
+    assert written(columns, padded) == written(columns, {"x": [["a"], ["b"]], "w": [[1.0], [4.0]]})
+
+
 @pytest.mark.parametrize(
     "column, batch, says",
     [

@@ -139,3 +139,15 @@ def numbers(values: Any, kind: str, name: str) -> bytes:
     if any(a != b for a, b in zip(whole, values)):
         raise ValueError(f"feature '{name}': its floats are not whole numbers")
     return array.array("q", whole).tobytes()
+
+
+def type_name(dtype: Any) -> str:
+    """ "int", "float" or "string" for a dtype of TensorFlow, numpy or Python, or its name."""
+    name = str(getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype)
+    if name.startswith(("int", "uint", "bool")):
+        return INT
+    if name.startswith(("float", "double", "half", "bfloat")):
+        return FLOAT
+    if name.startswith(("str", "bytes", "object")):
+        return STRING
+    raise ValueError(f"unknown dtype {dtype}")

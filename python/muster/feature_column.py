@@ -7,11 +7,37 @@ called), as TensorFlow does. What Muster cannot say raises ValueError too, and s
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from dataclasses import replace
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union
 
-from muster.cells import FLOAT, INT, STRING
+from muster.cells import FLOAT, INT, STRING, type_name
+from muster.column_checks import (
+    check_categorical,
+    check_embedding,
+    check_key,
+    check_numeric,
+    check_oov,
+    check_pooling,
+    check_sequence,
+    string_or_int,
+    unsupported,
+)
+from muster.columns import (
+    BucketizedColumn,
+    CategoricalColumn,
+    CrossedColumn,
+    EmbeddingColumn,
+    FeatureColumn,
+    HashedColumn,
+    IdentityColumn,
+    IndicatorColumn,
+    NumericColumn,
+    SequenceColumn,
+    SequenceNumericColumn,
+    VocabularyColumn,
+    WeightedColumn,
+    base,
+)
 from muster.normalizer import Normalizer, trace
 
 __all__ = [
@@ -25,176 +51,14 @@ __all__ = [
     "indicator_column",
     "make_parse_example_spec",
     "numeric_column",
+    "sequence_categorical_column_with_hash_bucket",
+    "sequence_categorical_column_with_identity",
+    "sequence_categorical_column_with_vocabulary_file",
+    "sequence_categorical_column_with_vocabulary_list",
+    "sequence_numeric_column",
+    "shared_embeddings",
+    "weighted_categorical_column",
 ]
-
-
-class FeatureColumn:
-    """Base of all columns. `name` is TensorFlow's, and part of the variables' names."""
-
-    @property
-    def name(self) -> str:
-        raise NotImplementedError
-
-    @property
-    def parents(self) -> Tuple[FeatureColumn, ...]:
-        """The columns this one is made from."""
-        return ()
-
-    @property
-    def parse_example_spec(self) -> Dict[str, Any]:
-        """The features of a tf.Example it reads."""
-        spec: Dict[str, Any] = {}
-        for parent in self.parents:
-            spec.update(parent.parse_example_spec)
-        return spec
-
-
-class CategoricalColumn(FeatureColumn):
-    """Gives ids."""
-
-
-@dataclass(frozen=True)
-class FixedLenFeature:
-    """tf.io.FixedLenFeature, where TensorFlow is not imported."""
-
-    shape: Tuple[int, ...]
-    dtype: str
-    default_value: Any = None
-
-
-@dataclass(frozen=True)
-class VarLenFeature:
-    """tf.io.VarLenFeature, where TensorFlow is not imported."""
-
-    dtype: str
-
-
-@dataclass(frozen=True)
-class NumericColumn(FeatureColumn):
-    key: str
-    shape: Tuple[int, ...] = (1,)
-    default_value: Optional[float] = None
-    normalizer: Normalizer = Normalizer()
-
-    @property
-    def name(self) -> str:
-        return self.key
-
-    @property
-    def parse_example_spec(self) -> Dict[str, Any]:
-        default = None if self.default_value is None else (self.default_value,)
-        return {self.key: _fixed(self.shape, default)}
-
-
-@dataclass(frozen=True)
-class BucketizedColumn(CategoricalColumn):
-    source_column: NumericColumn
-    boundaries: Tuple[float, ...]
-
-    @property
-    def name(self) -> str:
-        return f"{self.source_column.name}_bucketized"
-
-    @property
-    def parents(self) -> Tuple[FeatureColumn, ...]:
-        return (self.source_column,)
-
-
-@dataclass(frozen=True)
-class _KeyedColumn(CategoricalColumn):
-    """A categorical column of one feature; `dtype` is "int" or "string"."""
-
-    key: str
-    dtype: str
-
-    @property
-    def name(self) -> str:
-        return self.key
-
-    @property
-    def parse_example_spec(self) -> Dict[str, Any]:
-        return {self.key: _var_len(self.dtype)}
-
-
-@dataclass(frozen=True)
-class VocabularyColumn(_KeyedColumn):
-    """Words from a list, or `size` lines (None: all) of a file."""
-
-    words: Tuple[str, ...] = ()
-    file: Optional[str] = None
-    size: Optional[int] = None
-    num_oov_buckets: int = 0
-    default_value: int = -1
-
-
-@dataclass(frozen=True)
-class IdentityColumn(_KeyedColumn):
-    num_buckets: int = 0
-    default_value: Optional[int] = None
-
-
-@dataclass(frozen=True)
-class HashedColumn(_KeyedColumn):
-    hash_bucket_size: int = 0
-
-
-@dataclass(frozen=True)
-class CrossedColumn(CategoricalColumn):
-    keys: Tuple[Union[str, CategoricalColumn], ...]
-    hash_bucket_size: int
-    hash_key: Optional[int] = None
-
-    def leaves(self) -> List[Union[str, CategoricalColumn]]:
-        """The keys, with crosses among them taken apart."""
-        out: List[Union[str, CategoricalColumn]] = []
-        for key in self.keys:
-            out.extend(key.leaves() if isinstance(key, CrossedColumn) else [key])
-        return out
-
-    @property
-    def name(self) -> str:
-        names = [key if isinstance(key, str) else key.name for key in self.leaves()]
-        return "_X_".join(sorted(names))
-
-    @property
-    def parents(self) -> Tuple[FeatureColumn, ...]:
-        return tuple(key for key in self.leaves() if not isinstance(key, str))
-
-    @property
-    def parse_example_spec(self) -> Dict[str, Any]:
-        spec = super().parse_example_spec
-        for key in self.leaves():
-            if isinstance(key, str):
-                spec.setdefault(key, _var_len(STRING))
-        return spec
-
-
-@dataclass(frozen=True)
-class IndicatorColumn(FeatureColumn):
-    categorical_column: CategoricalColumn
-
-    @property
-    def name(self) -> str:
-        return f"{self.categorical_column.name}_indicator"
-
-    @property
-    def parents(self) -> Tuple[FeatureColumn, ...]:
-        return (self.categorical_column,)
-
-
-@dataclass(frozen=True)
-class EmbeddingColumn(FeatureColumn):
-    categorical_column: CategoricalColumn
-    dimension: int
-    combiner: str = "mean"
-
-    @property
-    def name(self) -> str:
-        return f"{self.categorical_column.name}_embedding"
-
-    @property
-    def parents(self) -> Tuple[FeatureColumn, ...]:
-        return (self.categorical_column,)
 
 
 def numeric_column(
@@ -206,25 +70,31 @@ def numeric_column(
 ) -> NumericColumn:
     """`normalizer_fn` may add, subtract, multiply and divide by numbers: `lambda x: (x - 3) / 2`,
     on its own or of `muster.normalizer.log1p(x)`."""
-    _check_key(key)
-    if type_name(dtype) not in (INT, FLOAT):
-        raise ValueError(f"dtype must be convertible to float. dtype: {dtype}, key: {key}")
-    if normalizer_fn is not None and not callable(normalizer_fn):
-        raise TypeError(f"normalizer_fn must be a callable. Given: {normalizer_fn}")
-    dimensions = (shape,) if isinstance(shape, int) else tuple(shape)
-    if any(size < 1 for size in dimensions):
-        raise ValueError(f"shape dimensions must be greater than 0. shape: {shape}, key: {key}")
-    if any(size != 1 for size in dimensions):
-        raise ValueError(
-            f"numeric_column '{key}' of shape {dimensions}: Muster's numeric columns have one "
-            "value a row; give each value a feature and a column of its own"
-        )
-    if isinstance(default_value, (list, tuple)) and len(default_value) == 1:
+    size = check_numeric(key, shape, dtype)
+    if isinstance(default_value, (list, tuple)) and len(set(default_value)) == 1:
         default_value = default_value[0]
     if default_value is not None and not isinstance(default_value, (int, float)):
-        raise TypeError(f"default_value must be compatible with dtype. key: {key}")
+        raise TypeError(f"default_value must be one number. key: {key}")
+    if default_value is not None and size > 1:
+        raise ValueError(f"numeric_column '{key}': only one value a row can have a default_value")
     default = None if default_value is None else float(default_value)
-    return NumericColumn(key, (1,), default, trace(normalizer_fn, key))
+    return NumericColumn(key, size, default, trace(normalizer_fn, key))
+
+
+def sequence_numeric_column(
+    key: str,
+    shape: Union[int, Sequence[int]] = (1,),
+    default_value: float = 0.0,
+    dtype: Any = "float32",
+    normalizer_fn: Optional[Callable[[Any], Any]] = None,
+    pooling: str = "mean",
+) -> SequenceNumericColumn:
+    """`pooling` is Muster's own: how the steps become one, "sum", "mean", "sqrtn", "max", "last"."""
+    size = check_numeric(key, shape, dtype)
+    if default_value != 0:
+        raise ValueError(f"sequence_numeric_column '{key}': default_value must be 0")
+    check_pooling(key, pooling)
+    return SequenceNumericColumn(key, size, trace(normalizer_fn, key), pooling)
 
 
 def bucketized_column(
@@ -254,7 +124,7 @@ def categorical_column_with_vocabulary_list(
     default_value: int = -1,
     num_oov_buckets: int = 0,
 ) -> VocabularyColumn:
-    _check_key(key)
+    check_key(key)
     words = list(vocabulary_list)
     if not words:
         raise ValueError(f"vocabulary_list {words} must be non-empty, column_name: {key}")
@@ -268,7 +138,7 @@ def categorical_column_with_vocabulary_list(
         raise ValueError(
             f"dtype {dtype} and vocabulary dtype {kind} do not match, column_name: {key}"
         )
-    _check_oov(key, num_oov_buckets, default_value != -1)
+    check_oov(key, num_oov_buckets, default_value != -1)
     text = [
         word.decode() if isinstance(word, bytes) else word if kind == STRING else str(int(word))
         for word in words
@@ -287,15 +157,15 @@ def categorical_column_with_vocabulary_file(
     num_oov_buckets: int = 0,
     file_format: Optional[str] = None,
 ) -> VocabularyColumn:
-    _check_key(key)
+    check_key(key)
     if not vocabulary_file:
         raise ValueError(f"Missing vocabulary_file in {key}.")
     if file_format not in (None, "text"):
         raise ValueError(f"vocabulary_file in {key}: Muster reads text, one word a line")
     if vocabulary_size is not None and vocabulary_size < 1:
         raise ValueError(f"Invalid vocabulary_size in {key}.")
-    _check_oov(key, num_oov_buckets, default_value is not None)
-    kind = _string_or_int(dtype, key)
+    check_oov(key, num_oov_buckets, default_value is not None)
+    kind = string_or_int(dtype, key)
     default = -1 if default_value is None else default_value
     file = str(vocabulary_file)
     return VocabularyColumn(key, kind, (), file, vocabulary_size, num_oov_buckets, default)
@@ -304,7 +174,7 @@ def categorical_column_with_vocabulary_file(
 def categorical_column_with_identity(
     key: str, num_buckets: int, default_value: Optional[int] = None
 ) -> IdentityColumn:
-    _check_key(key)
+    check_key(key)
     if num_buckets < 1:
         raise ValueError(f"num_buckets {num_buckets} < 1, column_name {key}")
     if default_value is not None and not 0 <= default_value < num_buckets:
@@ -317,14 +187,14 @@ def categorical_column_with_identity(
 def categorical_column_with_hash_bucket(
     key: str, hash_bucket_size: int, dtype: Any = "string"
 ) -> HashedColumn:
-    _check_key(key)
+    check_key(key)
     if hash_bucket_size is None:
         raise ValueError(f"hash_bucket_size must be set. key: {key}")
     if hash_bucket_size < 1:
         raise ValueError(
             f"hash_bucket_size must be at least 1. hash_bucket_size: {hash_bucket_size}, key: {key}"
         )
-    return HashedColumn(key, _string_or_int(dtype, key), hash_bucket_size)
+    return HashedColumn(key, string_or_int(dtype, key), hash_bucket_size)
 
 
 def crossed_column(
@@ -342,6 +212,8 @@ def crossed_column(
                 "Unsupported key type. All keys must be either string, or categorical column "
                 f"except HashedCategoricalColumn. Given: {key}"
             )
+        if isinstance(key, (WeightedColumn, SequenceColumn)):
+            raise ValueError(f"Unsupported key type: a cross takes no weights. Given: {key}")
         if isinstance(key, HashedColumn):
             raise ValueError(
                 "categorical_column_with_hash_bucket is not supported for crossing. Hashing "
@@ -352,8 +224,27 @@ def crossed_column(
 
 
 def indicator_column(categorical_column: CategoricalColumn) -> IndicatorColumn:
-    _check_categorical(categorical_column)
+    check_categorical(categorical_column)
+    if isinstance(categorical_column, SequenceColumn):
+        raise ValueError(
+            f"In indicator_column: {categorical_column.name}. categorical_column must not be of "
+            "type SequenceCategoricalColumn: use a non-sequence categorical_column_with_*"
+        )
     return IndicatorColumn(categorical_column)
+
+
+def weighted_categorical_column(
+    categorical_column: CategoricalColumn, weight_feature_key: str, dtype: Any = "float32"
+) -> WeightedColumn:
+    check_categorical(categorical_column)
+    if type_name(dtype) not in (INT, FLOAT):
+        raise ValueError(f"dtype {dtype} is not convertible to float.")
+    if isinstance(categorical_column, (WeightedColumn, CrossedColumn, SequenceColumn)):
+        raise ValueError(
+            f"weighted_categorical_column of {categorical_column.name}: Muster weighs vocabulary, "
+            "hash, identity and bucketized columns"
+        )
+    return WeightedColumn(categorical_column, weight_feature_key)
 
 
 def embedding_column(
@@ -366,28 +257,105 @@ def embedding_column(
     max_norm: Optional[float] = None,
     trainable: bool = True,
     use_safe_embedding_lookup: bool = True,
+    pooling: Optional[str] = None,
 ) -> EmbeddingColumn:
-    """Rows begin as a truncated normal with stddev 1/sqrt(dimension), as TensorFlow's do."""
+    """Rows begin as a truncated normal with stddev 1/sqrt(dimension), as TensorFlow's do.
+
+    `pooling` is Muster's own: how the steps of a sequence column become one.
+    """
     del use_safe_embedding_lookup  # rows without ids are zeros, always
-    if dimension is None or dimension < 1:
-        raise ValueError(f"Invalid dimension {dimension}.")
-    if (ckpt_to_load_from is None) != (tensor_name_in_ckpt is None):
-        raise ValueError(
-            "Must specify both `ckpt_to_load_from` and `tensor_name_in_ckpt` or none of them."
-        )
-    _check_categorical(categorical_column)
+    check_categorical(categorical_column)
     name = categorical_column.name
-    if combiner not in ("mean", "sum", "sqrtn"):
-        raise ValueError(f"embedding of '{name}': combiner '{combiner}' is not mean, sum or sqrtn")
-    if initializer is not None:
-        raise _unsupported(name, "initializer", "the default, or warm_start_from with weights")
-    if ckpt_to_load_from is not None:
-        raise _unsupported(name, "ckpt_to_load_from", "warm_start_from of the estimator")
-    if max_norm is not None:
-        raise _unsupported(name, "max_norm", "l2 of the optimizer")
+    check_embedding(name, dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt)
     if not trainable:
-        raise _unsupported(name, "trainable=False", "a trained embedding")
-    return EmbeddingColumn(categorical_column, dimension, combiner)
+        raise unsupported(name, "trainable=False", "a trained embedding")
+    check_sequence(categorical_column, pooling)
+    return EmbeddingColumn(categorical_column, dimension, combiner, max_norm, pooling)
+
+
+def shared_embeddings(
+    categorical_columns: Sequence[CategoricalColumn],
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Any = None,
+    shared_embedding_collection_name: Optional[str] = None,
+    ckpt_to_load_from: Optional[str] = None,
+    tensor_name_in_ckpt: Optional[str] = None,
+    max_norm: Optional[float] = None,
+    trainable: bool = True,
+    use_safe_embedding_lookup: bool = True,
+    pooling: Optional[str] = None,
+) -> List[EmbeddingColumn]:
+    """Embeddings of several columns in one table."""
+    columns = list(categorical_columns)
+    for column in columns:
+        check_categorical(column)
+        if type(base(column)) is not type(base(columns[0])):
+            raise ValueError(
+                "To use shared_embedding_column, all categorical_columns must have the same type, "
+                "or be weighted_categorical_column or sequence column of the same type. Given "
+                f"column: {columns[0]} does not match given column: {column}"
+            )
+    name = shared_embedding_collection_name or (
+        "_".join(sorted(column.name for column in columns)) + "_shared_embedding"
+    )
+    made = [
+        embedding_column(
+            column,
+            dimension,
+            combiner,
+            initializer,
+            ckpt_to_load_from,
+            tensor_name_in_ckpt,
+            max_norm,
+            trainable,
+            use_safe_embedding_lookup,
+            pooling,
+        )
+        for column in columns
+    ]
+    return [replace(column, shared=name) for column in made]
+
+
+def sequence_categorical_column_with_identity(
+    key: str, num_buckets: int, default_value: Optional[int] = None
+) -> SequenceColumn:
+    return SequenceColumn(categorical_column_with_identity(key, num_buckets, default_value))
+
+
+def sequence_categorical_column_with_hash_bucket(
+    key: str, hash_bucket_size: int, dtype: Any = "string"
+) -> SequenceColumn:
+    return SequenceColumn(categorical_column_with_hash_bucket(key, hash_bucket_size, dtype))
+
+
+def sequence_categorical_column_with_vocabulary_file(
+    key: str,
+    vocabulary_file: str,
+    vocabulary_size: Optional[int] = None,
+    num_oov_buckets: int = 0,
+    default_value: Optional[int] = None,
+    dtype: Any = "string",
+) -> SequenceColumn:
+    return SequenceColumn(
+        categorical_column_with_vocabulary_file(
+            key, vocabulary_file, vocabulary_size, dtype, default_value, num_oov_buckets
+        )
+    )
+
+
+def sequence_categorical_column_with_vocabulary_list(
+    key: str,
+    vocabulary_list: Iterable[Any],
+    dtype: Any = None,
+    default_value: int = -1,
+    num_oov_buckets: int = 0,
+) -> SequenceColumn:
+    return SequenceColumn(
+        categorical_column_with_vocabulary_list(
+            key, vocabulary_list, dtype, default_value, num_oov_buckets
+        )
+    )
 
 
 def make_parse_example_spec(feature_columns: Iterable[FeatureColumn]) -> Dict[str, Any]:
@@ -406,62 +374,3 @@ def make_parse_example_spec(feature_columns: Iterable[FeatureColumn]) -> Dict[st
                 )
             result[key] = value
     return result
-
-
-def type_name(dtype: Any) -> str:
-    """ "int", "float" or "string" for a dtype of TensorFlow, numpy or Python, or its name."""
-    name = str(getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype)
-    if name.startswith(("int", "uint", "bool")):
-        return INT
-    if name.startswith(("float", "double", "half", "bfloat")):
-        return FLOAT
-    if name.startswith(("str", "bytes", "object")):
-        return STRING
-    raise ValueError(f"unknown dtype {dtype}")
-
-
-def _string_or_int(dtype: Any, key: str) -> str:
-    kind = type_name(dtype)
-    if kind == FLOAT:
-        raise ValueError(f"column_name: {key} dtype must be string or integer. dtype: {dtype}.")
-    return kind
-
-
-def _check_key(key: Any) -> None:
-    if not isinstance(key, str):
-        raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")
-
-
-def _check_oov(key: str, num_oov_buckets: int, has_default: bool) -> None:
-    if num_oov_buckets and has_default:
-        raise ValueError(f"Can't specify both num_oov_buckets and default_value in {key}.")
-    if num_oov_buckets < 0:
-        raise ValueError(f"Invalid num_oov_buckets {num_oov_buckets} in {key}.")
-
-
-def _check_categorical(column: Any) -> None:
-    if not isinstance(column, CategoricalColumn):
-        raise ValueError(
-            f"Unsupported input type. Input must be a CategoricalColumn. Given: {column}"
-        )
-
-
-def _unsupported(name: str, argument: str, instead: str) -> ValueError:
-    return ValueError(f"embedding of '{name}': Muster has no {argument}; use {instead}")
-
-
-_EXAMPLE_TYPES = {INT: "int64", FLOAT: "float32", STRING: "string"}
-
-
-def _fixed(shape: Tuple[int, ...], default: Any) -> Any:
-    tf = sys.modules.get("tensorflow")
-    if tf is not None:
-        return tf.io.FixedLenFeature(shape, tf.float32, default)
-    return FixedLenFeature(shape, _EXAMPLE_TYPES[FLOAT], default)
-
-
-def _var_len(kind: str) -> Any:
-    tf = sys.modules.get("tensorflow")
-    if tf is not None:
-        return tf.io.VarLenFeature(tf.as_dtype(_EXAMPLE_TYPES[kind]))
-    return VarLenFeature(_EXAMPLE_TYPES[kind])

@@ -8,17 +8,18 @@ import pathlib
 import numpy as np
 import pytest
 
+from muster import columns
 from muster import feature_column as fc
 from muster.batch_stream import StreamColumn
 from muster.model_file import ModelFile, SampleInput, input_uses, stream_columns, walk
 from muster.normalizer import Normalizer, log1p
 
 
-def entries(folder: pathlib.Path, *columns: fc.FeatureColumn, inputs=("a", "b")) -> dict:
+def entries(folder: pathlib.Path, *given: columns.FeatureColumn, inputs=("a", "b")) -> dict:
     """The columns of the model file."""
     file = ModelFile(folder)
     file.add_inputs([StreamColumn(name, "string") for name in inputs], {}, {})
-    file.part(columns)
+    file.part(given)
     return json.loads(file.text("label", {}))["columns"]
 
 
@@ -56,13 +57,13 @@ def test_entries_of_the_model_file(tmp_path) -> None:
     words = fc.categorical_column_with_vocabulary_list("a", ["x", b"y"], num_oov_buckets=2)
     buckets = fc.bucketized_column(age, [1, 2.5])
     cross = fc.crossed_column([buckets, "a", words], 10, hash_key=7)
-    columns = [
+    made = [
         fc.embedding_column(words, 8, combiner="sum"),
         fc.indicator_column(cross),
         fc.categorical_column_with_identity("b", 5, default_value=0),
         fc.categorical_column_with_hash_bucket("b", 9),
     ]
-    assert entries(tmp_path, *columns) == {
+    assert entries(tmp_path, *made) == {
         "a": {"vocabulary": "a", "words": ["x", "y"], "oov_buckets": 2},
         "a_embedding": {"embedding": "a", "dimension": 8, "combiner": "sum"},
         "age_bucketized": {"bucketized": "age", "boundaries": [1, 2.5]},
@@ -76,6 +77,63 @@ def test_entries_of_the_model_file(tmp_path) -> None:
         "b": {"identity": "b", "buckets": 5, "default": 0},
         "b_2": {"hash": "b", "buckets": 9},
     }
+
+
+def test_entries_of_columns_of_several_values(tmp_path) -> None:
+    tags = fc.categorical_column_with_hash_bucket("tags", 9)
+    shown = fc.sequence_categorical_column_with_hash_bucket("shown", 9)
+    weighted = fc.weighted_categorical_column(tags, "weights")
+    numbers = fc.numeric_column("numbers", shape=3)
+    made = [
+        numbers,
+        fc.bucketized_column(numbers, [0]),
+        fc.embedding_column(weighted, 2, max_norm=1.5),
+        *fc.shared_embeddings([tags, weighted], 4, shared_embedding_collection_name="table"),
+        fc.embedding_column(shown, 2, pooling="last"),
+        fc.sequence_numeric_column("steps", normalizer_fn=lambda x: x / 2, pooling="max"),
+    ]
+    assert entries(tmp_path, *made) == {
+        "numbers": {"numeric": "numbers", "shape": 3},
+        "numbers_bucketized": {"bucketized": "numbers", "boundaries": [0], "shape": 3},
+        "tags": {"hash": "tags", "buckets": 9},
+        "tags_weighted_by_weights": {"weighted": "tags", "weights": "weights"},
+        "tags_weighted_by_weights_embedding": {
+            "embedding": "tags_weighted_by_weights",
+            "dimension": 2,
+            "combiner": "mean",
+            "max_norm": 1.5,
+        },
+        "tags_shared_embedding": {
+            "embedding": "tags",
+            "dimension": 4,
+            "combiner": "mean",
+            "shared": "table",
+        },
+        "tags_weighted_by_weights_shared_embedding": {
+            "embedding": "tags_weighted_by_weights",
+            "dimension": 4,
+            "combiner": "mean",
+            "shared": "table",
+        },
+        "shown": {"hash": "shown", "buckets": 9},
+        "shown_embedding": {"embedding": "shown", "dimension": 2, "pooling": "last"},
+        "steps": {"sequence_numeric": "steps", "pooling": "max", "stddev": 2},
+    }
+    sample = {
+        name: SampleInput(kind, list=True)
+        for name, kind in [
+            ("tags", "string"), ("weights", "float"), ("numbers", "float"), ("shown", "string"),
+            ("steps", "float"),
+        ]
+    }  # fmt: skip
+    assert {column.name: column.weighs for column in stream_columns(input_uses(made), sample)} == {
+        "numbers": "", "tags": "", "weights": "tags", "shown": "", "steps": "",
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="'numbers' has one value a row"):
+        stream_columns(input_uses(made), {**sample, "numbers": SampleInput("float")})
+    one = [fc.numeric_column("numbers")]
+    with pytest.raises(ValueError, match=r"say numeric_column's shape=\(N,\)"):
+        stream_columns(input_uses(one), sample)
 
 
 def test_vocabulary_files(tmp_path) -> None:
@@ -100,13 +158,13 @@ def test_long_vocabularies_go_into_files(tmp_path) -> None:
 
 
 def test_types_of_inputs() -> None:
-    columns = [
+    made = [
         fc.numeric_column("n"),
         fc.categorical_column_with_identity("i", 5),
         fc.crossed_column(["i", "s", "raw"], 10),
         fc.categorical_column_with_hash_bucket("s", 10),
     ]
-    uses = input_uses(columns)
+    uses = input_uses(made)
     sample = {
         "n": SampleInput("int"),
         "i": SampleInput("int"),
@@ -142,8 +200,8 @@ def test_an_input_cannot_be_of_two_types() -> None:
 
 def test_walk_gives_parents_first_and_each_once() -> None:
     words = fc.categorical_column_with_vocabulary_list("a", ["x"])
-    columns = [fc.indicator_column(words), fc.embedding_column(words, 2), words]
-    assert walk(columns) == [words, columns[0], columns[1]]
+    made = [fc.indicator_column(words), fc.embedding_column(words, 2), words]
+    assert walk(made) == [words, made[0], made[1]]
 
 
 def test_parse_spec_without_tensorflow(monkeypatch) -> None:
@@ -154,19 +212,30 @@ def test_parse_spec_without_tensorflow(monkeypatch) -> None:
         [fc.bucketized_column(fc.numeric_column("n", default_value=1), [0.0]), "s"], 5
     )
     assert fc.make_parse_example_spec([column]) == {
-        "n": fc.FixedLenFeature((1,), "float32", (1.0,)),
-        "s": fc.VarLenFeature("string"),
+        "n": columns.FixedLenFeature((1,), "float32", (1.0,)),
+        "s": columns.VarLenFeature("string"),
     }
 
 
 HASHED = fc.categorical_column_with_hash_bucket("h", 5)
 NUMBER = fc.numeric_column("n")
+WORDS = fc.categorical_column_with_vocabulary_list("v", ["x"])
+SEQUENCE = fc.sequence_categorical_column_with_hash_bucket("s", 5)
 
 
 @pytest.mark.parametrize(
     "make, says",
     [
-        (lambda: fc.numeric_column("a", shape=(3,)), "one value a row"),
+        (lambda: fc.numeric_column("a", shape=(3, 2)), "one dimension"),
+        (lambda: fc.numeric_column("a", shape=(0,)), "greater than 0"),
+        (lambda: fc.weighted_categorical_column(NUMBER, "w"), "must be a CategoricalColumn"),
+        (lambda: fc.embedding_column(SEQUENCE, 2), "must not be of type SequenceCategorical"),
+        (lambda: fc.embedding_column(SEQUENCE, 2, pooling="first"), "sum, mean, sqrtn, max, last"),
+        (lambda: fc.embedding_column(HASHED, 2, pooling="max"), "say combiner"),
+        (lambda: fc.indicator_column(SEQUENCE), "must not be of type SequenceCategorical"),
+        (lambda: fc.shared_embeddings([HASHED, WORDS], 2), "must have the same type"),
+        (lambda: fc.crossed_column(["a", fc.weighted_categorical_column(WORDS, "w")], 5),
+         "no weights"),
         (lambda: fc.numeric_column("a", dtype="string"), "convertible to float"),
         (lambda: fc.numeric_column(5), "key must be a string"),
         (lambda: fc.bucketized_column(HASHED, [1]), "generated with numeric_column"),

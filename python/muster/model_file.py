@@ -11,9 +11,10 @@ import pathlib
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
-from muster import feature_column as fc
+from muster import columns as fc
 from muster.batch_stream import StreamColumn
 from muster.cells import FLOAT, INT, STRING
+from muster.normalizer import Normalizer
 
 _LONG_VOCABULARY = 1000  # words; a model file has at most 1 MiB
 
@@ -26,6 +27,8 @@ class InputUse:
     numeric: bool = False
     raw: bool = False  # key of a cross
     default: Optional[float] = None
+    size: int = 1  # values a row that a numeric column wants; 0: a sequence, or weights
+    weighs: str = ""  # the feature whose values these are the weights of
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,16 @@ def input_uses(columns: Sequence[fc.FeatureColumn]) -> Dict[str, InputUse]:
         if isinstance(column, fc.NumericColumn):
             use = uses.setdefault(column.key, InputUse())
             use.numeric = True
+            use.size = max(use.size, column.size)
             if column.default_value is not None:
                 use.default = column.default_value
+        elif isinstance(column, fc.SequenceNumericColumn):
+            use = uses.setdefault(column.key, InputUse())
+            use.numeric, use.size = True, 0
+        elif isinstance(column, fc.WeightedColumn):
+            use = uses.setdefault(column.weight_feature_key, InputUse())
+            use.numeric, use.size = True, 0
+            use.weighs = _key_of(column)
         elif isinstance(column, (fc.VocabularyColumn, fc.IdentityColumn, fc.HashedColumn)):
             uses.setdefault(column.key, InputUse()).types.add(column.dtype)
         elif isinstance(column, fc.CrossedColumn):
@@ -94,8 +105,22 @@ def stream_columns(
             raise ValueError(f"feature '{name}' is a number to one column, a string to another")
         if (kind == STRING) != (given.type == STRING):
             raise ValueError(f"feature '{name}': its columns want {kind}, the data is {given.type}")
-        out.append(StreamColumn(name, kind, given.list))
+        if use.numeric and use.size == 1 and given.list:
+            raise ValueError(
+                f"feature '{name}' has several values a row: say numeric_column's shape=(N,)"
+            )
+        if use.size > 1 and not given.list:
+            raise ValueError(f"feature '{name}' has one value a row, its column's shape is "
+                             f"({use.size},)")  # fmt: skip
+        out.append(StreamColumn(name, kind, given.list, use.weighs))
     return out
+
+
+def _key_of(column: fc.WeightedColumn) -> str:
+    inner = fc.base(column)
+    if isinstance(inner, fc.BucketizedColumn):
+        return inner.source_column.key
+    return str(getattr(inner, "key", ""))
 
 
 class ModelFile:
@@ -147,11 +172,10 @@ class ModelFile:
     def _entry(self, column: fc.FeatureColumn) -> Dict[str, Any]:
         if isinstance(column, fc.NumericColumn):
             return _numeric(column)
+        if isinstance(column, fc.SequenceNumericColumn):
+            return _sequence_numeric(column)
         if isinstance(column, fc.BucketizedColumn):
-            return {
-                "bucketized": column.source_column.key,
-                "boundaries": list(column.boundaries),
-            }
+            return _bucketized(column)
         if isinstance(column, fc.VocabularyColumn):
             return self._vocabulary(column)
         if isinstance(column, fc.IdentityColumn):
@@ -165,12 +189,26 @@ class ModelFile:
             return self._cross(column)
         if isinstance(column, fc.IndicatorColumn):
             return {"indicator": self._add(column.categorical_column)}
+        if isinstance(column, fc.WeightedColumn):
+            name = self._add(column.categorical_column)
+            return {"weighted": name, "weights": column.weight_feature_key}
         assert isinstance(column, fc.EmbeddingColumn), column
-        return {
-            "embedding": self._add(column.categorical_column),
-            "dimension": column.dimension,
-            "combiner": column.combiner,
-        }
+        return self._embedding(column)
+
+    def _embedding(self, column: fc.EmbeddingColumn) -> Dict[str, Any]:
+        inner = column.categorical_column
+        if isinstance(inner, fc.SequenceColumn):
+            inner = inner.categorical_column
+        entry: Dict[str, Any] = {"embedding": self._add(inner), "dimension": column.dimension}
+        if column.pooling is None:
+            entry["combiner"] = column.combiner
+        else:
+            entry["pooling"] = column.pooling
+        if column.max_norm is not None:
+            entry["max_norm"] = column.max_norm
+        if column.shared is not None:
+            entry["shared"] = column.shared
+        return entry
 
     def _vocabulary(self, column: fc.VocabularyColumn) -> Dict[str, Any]:
         entry: Dict[str, Any] = {"vocabulary": column.key}
@@ -228,8 +266,30 @@ class ModelFile:
 
 
 def _numeric(column: fc.NumericColumn) -> Dict[str, Any]:
-    entry: Dict[str, Any] = {"numeric": column.key}
-    normalizer = column.normalizer
+    entry: Dict[str, Any] = {"numeric": column.key, **_scaled(column.normalizer)}
+    if column.size > 1:
+        entry["shape"] = column.size
+    return entry
+
+
+def _bucketized(column: fc.BucketizedColumn) -> Dict[str, Any]:
+    source = column.source_column
+    entry: Dict[str, Any] = {"bucketized": source.key, "boundaries": list(column.boundaries)}
+    if source.size > 1:
+        entry["shape"] = source.size
+    return entry
+
+
+def _sequence_numeric(column: fc.SequenceNumericColumn) -> Dict[str, Any]:
+    entry: Dict[str, Any] = {"sequence_numeric": column.key, "pooling": column.pooling}
+    entry.update(_scaled(column.normalizer))
+    if column.size > 1:
+        entry["shape"] = column.size
+    return entry
+
+
+def _scaled(normalizer: Normalizer) -> Dict[str, Any]:
+    entry: Dict[str, Any] = {}
     if normalizer.log1p_first:
         entry["log1p"] = True
     if normalizer.mean != 0:

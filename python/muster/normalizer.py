@@ -61,6 +61,8 @@ def trace(function: Optional[Callable[[Any], Any]], key: str) -> Normalizer:
     """Raises ValueError when the function is none that `muster` can compute."""
     if function is None:
         return Normalizer()
+    if not callable(function):
+        raise TypeError(f"normalizer_fn must be a callable. Given: {function}")
     try:
         result = function(Normalizer())
     except Exception as error:

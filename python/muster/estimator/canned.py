@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from muster import feature_column as fc
+from muster import columns as fc
 from muster.estimator import optimizers
 from muster.estimator.core import Estimator
 from muster.estimator.heads import binary_or_multi_class, regression
@@ -329,6 +329,8 @@ def _columns(given: Any, linear: bool) -> List[fc.FeatureColumn]:
                 f"{column} and {names[column.name]}."
             )
         names[column.name] = column
+        if linear and isinstance(column, fc.SequenceColumn):
+            raise ValueError(f"{column.name}: a linear model takes no sequence column")
         if linear and isinstance(column, fc.EmbeddingColumn):
             raise ValueError(
                 f"{column.name}: a linear model takes the categorical column itself, no embedding"

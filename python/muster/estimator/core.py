@@ -244,7 +244,8 @@ class Estimator:
                 extra["missing"] = files.missing[name]
             if name in files.defaults:
                 extra["default"] = files.defaults[name]
-            sample[name] = SampleInput(kind, name in files.lists, extra)
+            several = name in files.lists or use.size > 1
+            sample[name] = SampleInput(kind, several, extra)
         return sample
 
     def _warm_start_flags(self) -> List[object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
-from muster import feature_column as fc
+from muster import columns as fc
 from muster.estimator.model import Head
 from muster.normalizer import Normalizer
 

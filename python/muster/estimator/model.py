@@ -6,7 +6,7 @@ import pathlib
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from muster import feature_column as fc
+from muster import columns as fc
 from muster.batch_stream import StreamColumn
 from muster.cells import FLOAT, INT, STRING
 from muster.estimator.feeding import LabelColumn

@@ -6,7 +6,7 @@ import pathlib
 import shutil
 from typing import Any, Dict, List, Optional, Tuple
 
-from muster.estimator.core import Estimator, metrics_of
+from muster.estimator.core import Estimator
 from muster.estimator.exporter import Exporter
 from muster.estimator.spec import EvalSpec, TrainSpec, check_no_hooks
 
