@@ -20,16 +20,33 @@ from muster.estimator.canned import (
 )
 from muster.estimator.core import Estimator
 from muster.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
+from muster.estimator.heads import (
+    BinaryClassHead,
+    MultiClassHead,
+    MultiLabelHead,
+    PoissonRegressionHead,
+    RegressionHead,
+)
 from muster.estimator.run_config import RunConfig
 from muster.estimator.spec import EvalSpec, ModeKeys, TrainSpec, WarmStartSettings
 from muster.estimator.training import train_and_evaluate
+from muster.estimator.with_head import (
+    BaselineEstimator,
+    DNNEstimator,
+    DNNLinearCombinedEstimator,
+    LinearEstimator,
+)
 
 __all__ = [
     "BaselineClassifier",
+    "BaselineEstimator",
     "BaselineRegressor",
     "BestExporter",
+    "BinaryClassHead",
     "DNNClassifier",
+    "DNNEstimator",
     "DNNLinearCombinedClassifier",
+    "DNNLinearCombinedEstimator",
     "DNNLinearCombinedRegressor",
     "DNNRegressor",
     "Estimator",
@@ -38,8 +55,13 @@ __all__ = [
     "FinalExporter",
     "LatestExporter",
     "LinearClassifier",
+    "LinearEstimator",
     "LinearRegressor",
     "ModeKeys",
+    "MultiClassHead",
+    "MultiLabelHead",
+    "PoissonRegressionHead",
+    "RegressionHead",
     "RunConfig",
     "TrainSpec",
     "WarmStartSettings",

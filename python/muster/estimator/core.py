@@ -135,7 +135,7 @@ class Estimator:
         """Yields a dict of arrays a row, or a batch without `yield_single_examples`."""
         check_no_hooks(hooks)
         self._check_trained(checkpoint_path)
-        reader = RowReader(predict_keys, self._model.head.classes())
+        reader = RowReader(predict_keys, self._model.head)
         sizes: Deque[int] = collections.deque()
         returned = self._call(input_fn, ModeKeys.PREDICT)
         flags: List[object] = ["--out", "-", "--json", "--quiet", "--threads", self._config.threads]
@@ -191,6 +191,7 @@ class Estimator:
         with tempfile.TemporaryDirectory(prefix="muster-") as name:
             folder = pathlib.Path(name)
             command: List[object] = ["train", folder / "model.yaml"]
+            label_ids = False
             if isinstance(returned, FilesInput):
                 self._label = returned.label
                 sample, feed = self._file_sample(returned), None
@@ -206,8 +207,9 @@ class Estimator:
                 limit = None if last_step is None else last_step - self._global_step()
                 batches = feeding.open_batches(returned, ModeKeys.TRAIN, limit is not None)
                 sample, feed = batches.sample(), self._feed(batches, True, limit)
+                label_ids = self._model.head.multi_label and batches.labels_are_ids()
                 command += ["--train", _STREAM]
-            self._model.write(folder, sample, self._label)
+            self._model.write(folder, sample, self._label, label_ids)
             if last_step is not None:
                 command += ["--steps", last_step]
             command += ["--model-dir", self._model_dir, "--fresh-data", "--json"]

@@ -14,10 +14,12 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from muster.batch_stream import BatchWriter, StreamColumn
 from muster.binary import Write
-from muster.cells import cells
+from muster.cells import INT, cells
 from muster.estimator.inputs import FilesInput
 from muster.estimator.spec import ModeKeys, check_input_fn
 from muster.model_file import SampleInput
+
+_ROWS = StreamColumn("rows", INT)
 
 Batch = Tuple[Dict[str, Any], Any]  # features, labels or None
 
@@ -31,6 +33,11 @@ class Batches:
 
     def all(self) -> Iterator[Batch]:
         return itertools.chain([self.first], self.rest)
+
+    def labels_are_ids(self) -> bool:
+        """Whether the labels of a multi-label head are numbers of classes, not a 0 or 1 for each."""
+        given = cells(self.first[1], "labels")
+        return given.kind == INT and given.lengths is not None and not given.padded
 
     def sample(self) -> Dict[str, SampleInput]:
         features, _ = self.first
@@ -132,14 +139,21 @@ def write_batches(
     sizes: Optional[Any] = None,
 ) -> None:
     """Writes up to `limit` batches as a stream; `sizes.append` gets the rows of each."""
-    writer = BatchWriter(write, [*columns, label.column] if label else list(columns))
+    sent = [*columns, label.column] if label else list(columns)
+    writer = BatchWriter(write, sent or [_ROWS])
     for features, labels in itertools.islice(batches.all(), limit):
+        if not sent:  # a baseline's predictions: how many rows is all it needs to know
+            features = {_ROWS.name: [0] * _count(features)}
         if label is not None:
             features[label.column.name] = _checked_labels(labels, label)
         rows = writer.write(features)
         if sizes is not None and rows:
             sizes.append(rows)
     writer.end()
+
+
+def _count(features: Mapping[str, Any]) -> int:
+    return max((cells(value, name).rows for name, value in features.items()), default=0)
 
 
 def _checked_labels(labels: Any, label: LabelColumn) -> Any:

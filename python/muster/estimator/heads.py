@@ -1,35 +1,158 @@
-"""What a head's arguments mean in a model file."""
+"""Heads: what a model learns and predicts, as tf.estimator's classes of the same names say it."""
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from dataclasses import dataclass
+from typing import Any, List, Optional, Sequence, Tuple
 
 from muster import columns as fc
-from muster.estimator.model import Head
 from muster.normalizer import Normalizer
+
+_SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
+
+
+@dataclass(frozen=True)
+class Head:
+    """`kind`: the model file's words for it. Made by the functions below."""
+
+    kind: Any = "binary"
+    n_classes: int = 2  # 0: a regression
+    words: Optional[Sequence[str]] = None
+    weight: Optional[str] = None
+    multi_label: bool = False
+    label_dimension: int = 1
+    thresholds: Tuple[float, ...] = ()
+
+    @property
+    def regression(self) -> bool:
+        return self.n_classes == 0
+
+    def classes(self) -> Optional[List[str]]:
+        """Names of the classes; None for a regression."""
+        if self.regression:
+            return None
+        return list(self.words) if self.words else [str(i) for i in range(self.n_classes)]
+
+
+def BinaryClassHead(
+    weight_column: Any = None,
+    thresholds: Optional[Sequence[float]] = None,
+    label_vocabulary: Optional[Sequence[str]] = None,
+    loss_reduction: Any = _SUM_OVER_BATCH_SIZE,
+    loss_fn: Any = None,
+    name: Optional[str] = None,
+) -> Head:
+    _check(loss_reduction, loss_fn)
+    words = _words(label_vocabulary, 2)
+    return Head(
+        "binary", 2, words, _weight(weight_column), thresholds=_check_thresholds(thresholds)
+    )
+
+
+def MultiClassHead(
+    n_classes: int,
+    weight_column: Any = None,
+    label_vocabulary: Optional[Sequence[str]] = None,
+    loss_reduction: Any = _SUM_OVER_BATCH_SIZE,
+    loss_fn: Any = None,
+    name: Optional[str] = None,
+) -> Head:
+    _check(loss_reduction, loss_fn)
+    if n_classes is None or n_classes <= 2:
+        raise ValueError(f"n_classes must be > 2: {n_classes}.")
+    kind = {"multi_class": {"classes": n_classes}}
+    return Head(kind, n_classes, _words(label_vocabulary, n_classes), _weight(weight_column))
+
+
+def MultiLabelHead(
+    n_classes: int,
+    weight_column: Any = None,
+    thresholds: Optional[Sequence[float]] = None,
+    label_vocabulary: Optional[Sequence[str]] = None,
+    loss_reduction: Any = _SUM_OVER_BATCH_SIZE,
+    loss_fn: Any = None,
+    classes_for_class_based_metrics: Any = None,
+    name: Optional[str] = None,
+) -> Head:
+    """Labels: n_classes times 0 or 1, or a sparse or ragged column of words or class numbers."""
+    _check(loss_reduction, loss_fn)
+    if n_classes is None or n_classes < 2:
+        raise ValueError(
+            f"n_classes must be > 1 for multi-label classification. Given: {n_classes}"
+        )
+    if classes_for_class_based_metrics is not None:
+        raise ValueError("classes_for_class_based_metrics: say 'metrics' in a model file instead")
+    kind = {"multi_label": {"classes": n_classes}}
+    words = _words(label_vocabulary, n_classes)
+    checked = _check_thresholds(thresholds)
+    return Head(kind, n_classes, words, _weight(weight_column), True, thresholds=checked)
+
+
+def RegressionHead(
+    label_dimension: int = 1,
+    weight_column: Any = None,
+    loss_reduction: Any = _SUM_OVER_BATCH_SIZE,
+    loss_fn: Any = None,
+    inverse_link_fn: Any = None,
+    name: Optional[str] = None,
+) -> Head:
+    if inverse_link_fn is not None:
+        raise ValueError(
+            "inverse_link_fn: Muster predicts the mean itself; or PoissonRegressionHead"
+        )
+    _check(loss_reduction, loss_fn)
+    return _regression("mean_squared", label_dimension, weight_column)
+
+
+def PoissonRegressionHead(
+    label_dimension: int = 1,
+    weight_column: Any = None,
+    loss_reduction: Any = _SUM_OVER_BATCH_SIZE,
+    compute_full_loss: bool = True,
+    name: Optional[str] = None,
+) -> Head:
+    if not compute_full_loss:
+        raise ValueError("compute_full_loss=False: Muster's Poisson loss is the full one")
+    _check(loss_reduction, None)
+    return _regression("poisson", label_dimension, weight_column)
 
 
 def binary_or_multi_class(
-    n_classes: int, weight_column: Any, label_vocabulary: Optional[Sequence[str]]
+    n_classes: int,
+    weight_column: Any,
+    label_vocabulary: Optional[Sequence[str]],
+    loss_reduction: Any,
 ) -> Head:
+    """The head of a canned classifier."""
     if n_classes is None or n_classes < 2:
         raise ValueError(f"n_classes must be > 1 for classification: {n_classes}.")
-    words = _words(label_vocabulary, n_classes)
-    weight = _weight(weight_column)
     if n_classes == 2:
-        return Head("binary", 2, words, weight)
-    return Head({"multi_class": {"classes": n_classes}}, n_classes, words, weight)
+        return BinaryClassHead(weight_column, None, label_vocabulary, loss_reduction)
+    return MultiClassHead(n_classes, weight_column, label_vocabulary, loss_reduction)
 
 
-def regression(label_dimension: int, weight_column: Any) -> Head:
+def _regression(loss: str, label_dimension: int, weight_column: Any) -> Head:
     if label_dimension < 1:
         raise ValueError(f"Invalid label_dimension {label_dimension}.")
-    if label_dimension > 1:
+    kind = {"regression": {"loss": loss, "label_dimension": label_dimension}}
+    return Head(kind, 0, None, _weight(weight_column), label_dimension=label_dimension)
+
+
+def _check(loss_reduction: Any, loss_fn: Any) -> None:
+    if str(getattr(loss_reduction, "value", loss_reduction)) != _SUM_OVER_BATCH_SIZE:
         raise ValueError(
-            f"label_dimension {label_dimension}: Muster's regression learns one number; train a "
-            "model for each"
+            f"loss_reduction {loss_reduction}: Muster's loss is the mean over the batch, "
+            "'sum_over_batch_size'; scale the learning rate instead"
         )
-    return Head("regression", 0, None, _weight(weight_column))
+    if loss_fn is not None:
+        raise ValueError("loss_fn is TensorFlow code; a loss of your own is C++ (docs/python.md)")
+
+
+def _check_thresholds(given: Optional[Sequence[float]]) -> Tuple[float, ...]:
+    for threshold in given or ():
+        if not 0 < threshold < 1:
+            raise ValueError(f"thresholds not in (0, 1): {list(given or ())}.")
+    return tuple(given or ())
 
 
 def _words(given: Optional[Sequence[str]], n_classes: int) -> Optional[Sequence[str]]:

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import pathlib
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 from muster import columns as fc
 from muster.batch_stream import StreamColumn
 from muster.cells import FLOAT, INT, STRING
 from muster.estimator.feeding import LabelColumn
+from muster.estimator.heads import Head
 from muster.model_file import InputUse, ModelFile, SampleInput, input_uses, stream_columns
-
-
-@dataclass(frozen=True)
-class Head:
-    """`kind`: the model file's words for it. `n_classes` 0: regression."""
-
-    kind: Any = "binary"
-    n_classes: int = 2
-    words: Optional[Sequence[str]] = None
-    weight: Optional[str] = None
-
-    def classes(self) -> Optional[List[str]]:
-        """Names of the classes; None for a regression."""
-        if self.n_classes == 0:
-            return None
-        return list(self.words) if self.words else [str(i) for i in range(self.n_classes)]
 
 
 @dataclass(frozen=True)
@@ -57,11 +42,12 @@ class CannedModel:
         return name
 
     def label_column(self, name: str) -> LabelColumn:
-        if self.head.n_classes == 0:
-            return LabelColumn(StreamColumn(name, FLOAT))
-        if self.head.words is not None:
-            return LabelColumn(StreamColumn(name, STRING))
-        return LabelColumn(StreamColumn(name, INT), self.head.n_classes)
+        head = self.head
+        if head.regression:
+            return LabelColumn(StreamColumn(name, FLOAT, head.label_dimension > 1))
+        kind = INT if head.words is None else STRING
+        checked = 0 if head.multi_label or head.words is not None else head.n_classes
+        return LabelColumn(StreamColumn(name, kind, head.multi_label), checked)
 
     def stream_columns(
         self, sample: Mapping[str, SampleInput], with_weight: bool
@@ -73,14 +59,20 @@ class CannedModel:
         return stream_columns(uses, sample)
 
     def write(
-        self, folder: pathlib.Path, sample: Mapping[str, SampleInput], label: str
+        self,
+        folder: pathlib.Path,
+        sample: Mapping[str, SampleInput],
+        label: str,
+        label_ids: bool = False,
     ) -> pathlib.Path:
-        """Writes FOLDER/model.yaml for features that look like `sample`."""
+        """Writes FOLDER/model.yaml for features that look like `sample`.
+
+        `label_ids`: of a multi-label head, labels are the numbers of a row's classes.
+        """
         uses = self.uses()
         file = ModelFile(folder)
         columns = stream_columns(uses, sample)
-        label_entry = self.label_column(label).column
-        file.add_inputs([*columns, label_entry], uses, sample)
+        file.add_inputs([*columns, self.label_column(label).column], uses, sample)
         model: Dict[str, Any] = {"type": self.type, **self.other}
         if self.linear_columns:
             model["linear"] = {"columns": file.part(self.linear_columns), **self.linear}
@@ -88,13 +80,19 @@ class CannedModel:
             # TensorFlow's input layer concatenates by name.
             ordered = sorted(self.dnn_columns, key=lambda column: column.name)
             model["dnn"] = {"columns": file.part(ordered), **self.dnn}
-        words = self.head.words
-        labels = label if words is None else {"input": label, "words": list(words)}
-        text = file.text(labels, model, head=_head(self.head), weight=self.head.weight)
+        entry: Dict[str, Any] = {"input": label}
+        if self.head.words is not None:
+            entry["words"] = list(self.head.words)
+        if label_ids:
+            entry["ids"] = True
+        thresholds = list(self.head.thresholds)
+        text = file.text(
+            entry,
+            model,
+            head=self.head.kind,
+            weight=self.head.weight,
+            metrics={"thresholds": thresholds} if thresholds else None,
+        )
         path = folder / "model.yaml"
         path.write_text(text, encoding="utf-8")
         return path
-
-
-def _head(head: Head) -> Any:
-    return None if head.kind == "binary" else head.kind

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Union
+
+from muster.estimator.heads import Head
 
 _WHOLE = {"class_ids": "int64", "all_class_ids": "int32"}
 _WORDS = ("classes", "all_classes")
@@ -12,7 +14,7 @@ _WORDS = ("classes", "all_classes")
 class RowReader:
     """Turns the program's objects into predictions: numpy arrays where numpy is installed."""
 
-    def __init__(self, predict_keys: Optional[Sequence[str]], classes: Optional[List[str]]) -> None:
+    def __init__(self, predict_keys: Union[None, str, Sequence[str]], head: Head) -> None:
         self._keys = [predict_keys] if isinstance(predict_keys, str) else predict_keys
         self._numpy: Any = None
         if importlib.util.find_spec("numpy") is not None:
@@ -20,7 +22,10 @@ class RowReader:
 
             self._numpy = numpy
         self._constant: Dict[str, Any] = {}
-        if classes is not None:
+        classes = head.classes()
+        if head.multi_label:
+            self._constant = {"classes": self._array("classes", classes)}
+        elif classes is not None:
             self._constant = {
                 "all_class_ids": self._array("all_class_ids", list(range(len(classes)))),
                 "all_classes": self._array("all_classes", classes),
