@@ -51,10 +51,6 @@ CASES = {
         "number", lambda e, columns, **o: e.LinearRegressor(columns, weight_column="weight", **o)),
     "two numbers": (
         "pair", lambda e, columns, **o: e.LinearRegressor(columns, label_dimension=2, **o)),
-    "BaselineClassifier": (
-        "three", lambda e, columns, **o: e.BaselineClassifier(n_classes=3, **o)),
-    "BaselineRegressor": (
-        "number", lambda e, columns, **o: e.BaselineRegressor(**o)),
     "Poisson": (
         "count", lambda e, columns, **o: e.LinearEstimator(
             e.PoissonRegressionHead(), columns, **o)),

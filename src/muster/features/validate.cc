@@ -252,7 +252,6 @@ absl::Status CheckField(const Field& field) {
 }
 
 absl::Status CheckSchema(const formats::Schema& schema) {
-  if (schema.fields.empty()) return Invalid("the schema has no fields");
   absl::flat_hash_set<std::string> names;
   for (const Field& field : schema.fields) {
     MUSTER_RETURN_IF_ERROR(Annotate(CheckField(field), StrCat("field '", field.name, "'")));
@@ -317,6 +316,10 @@ absl::Status CheckWeight(const FeatureSpec& spec) {
 }  // namespace
 
 absl::Status Validate(const FeatureSpec& spec) {
+  // A baseline predicts from nothing at all.
+  if (spec.schema.fields.empty() && !(spec.columns.empty() && spec.label.input.empty())) {
+    return Invalid("the schema has no fields");
+  }
   MUSTER_RETURN_IF_ERROR(CheckSchema(spec.schema));
   absl::flat_hash_set<std::string> names;
   for (const ColumnSpec& column : spec.columns) {

@@ -64,6 +64,8 @@ ColumnSpec& Named(FeatureSpec& spec, std::string_view name) {
   return spec.columns[0];
 }
 
+TEST(Validate, ABaselinePredictsFromNothingAtAll) { EXPECT_TRUE(Validate(FeatureSpec()).ok()); }
+
 TEST(Column, CountsIds) {
   FeatureSpec spec = ValidSpec();
   Named(spec, "words").oov_buckets = 3;
