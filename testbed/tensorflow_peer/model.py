@@ -13,7 +13,8 @@ from typing import Callable, Iterator
 import numpy as np
 import tensorflow as tf
 
-from testbed.tensorflow_peer.spec import Spec, Table
+from testbed.tensorflow_peer import heads
+from testbed.tensorflow_peer.spec import Spec, Table, head_of
 
 fc = tf.feature_column
 
@@ -72,14 +73,28 @@ def feature_column(spec: Spec, name: str):
     )
 
 
-def optimizer(spec: Spec | str | None, fallback: str) -> tf.keras.optimizers.legacy.Optimizer:
-    kind, options = fallback, {}
+def default_optimizer(model: Spec, group: str) -> tuple[str, float]:
+    """What tf.estimator's canned model of this kind trains a part with."""
+    both = "linear" in model and "dnn" in model
+    if group == "baseline":
+        return "ftrl", 0.3
+    if group == "linear":
+        columns = len(model["linear"]["columns"]) if "linear" in model else 1
+        return "ftrl", min(0.005 if both else 0.2, 1 / math.sqrt(columns))
+    return "adagrad", 0.001 if both else 0.05
+
+
+def optimizer(
+    spec: Spec | str | None, fallback: tuple[str, float]
+) -> tf.keras.optimizers.legacy.Optimizer:
+    (kind, fallback_rate), options = fallback, {}
     if isinstance(spec, str):
         kind = spec
     elif spec:
         ((kind, options),) = spec.items()
     number = {key: float(value) for key, value in options.items()}
-    rate = number.get("learning_rate", 0.001 if kind == "adam" else 0.05)
+    own_rate = 0.001 if kind == "adam" else 0.05
+    rate = number.get("learning_rate", own_rate if spec else fallback_rate)
     legacy = tf.keras.optimizers.legacy
     if kind == "ftrl":
         return legacy.Ftrl(
@@ -97,13 +112,18 @@ def optimizer(spec: Spec | str | None, fallback: str) -> tf.keras.optimizers.leg
 
 
 class TwinModel(tf.keras.Model):
-    """Gives logits [batch]. `named` maps muster's variable names to (variable, group)."""
+    """Gives logits [batch, n]. `named` maps muster's variable names to (variable, group)."""
 
     def __init__(self, spec: Spec):
         super().__init__()
         self.spec = spec
         self.linear_spec = spec["model"].get("linear")
         self.dnn_spec = spec["model"].get("dnn")
+        self.head = heads.make(spec)
+        self.width = head_of(spec)["width"]
+        self.baseline_bias = None
+        if spec["model"]["type"] == "baseline":
+            self.baseline_bias = tf.Variable(tf.zeros([self.width]), name="baseline_bias")
         if self.linear_spec:
             self._build_linear()
         if self.dnn_spec:
@@ -116,14 +136,14 @@ class TwinModel(tf.keras.Model):
             column = feature_column(self.spec, name)
             if any(kind in self.spec["columns"][name] for kind in ("numeric", "indicator")):
                 self.linear_dense[name] = tf.keras.layers.Dense(
-                    1, use_bias=False
+                    self.width, use_bias=False
                 )
-            else:  # a weight an id: an embedding of one float, summed
+            else:  # a weight an id and logit: an embedding, summed
                 column = fc.embedding_column(
-                    column, 1, combiner="sum", initializer=tf.zeros_initializer()
+                    column, self.width, combiner="sum", initializer=tf.zeros_initializer()
                 )
             self.linear_inputs[name] = tf.keras.layers.DenseFeatures([column])
-        self.linear_bias = tf.Variable(0.0, name="linear_bias")
+        self.linear_bias = tf.Variable(tf.zeros([self.width]), name="linear_bias")
 
     def _build_dnn(self) -> None:
         dnn = self.dnn_spec
@@ -143,10 +163,13 @@ class TwinModel(tf.keras.Model):
             layers.BatchNormalization(momentum=0.999) if dnn.get("batch_norm") == "true" else None
             for _ in self.hidden
         ]
-        self.logits = layers.Dense(1, kernel_regularizer=regularizer)
+        self.logits = layers.Dense(self.width, kernel_regularizer=regularizer)
 
     def call(self, features: dict[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         total: tf.Tensor | float = 0.0
+        if self.baseline_bias is not None:
+            rows = tf.shape(next(iter(features.values())))[0]
+            total += tf.broadcast_to(self.baseline_bias, [rows, self.width])
         if self.dnn_spec:
             x = tf.concat([layer(features) for layer in self.dnn_inputs.values()], axis=1)
             if self.input_norm is not None:
@@ -155,16 +178,16 @@ class TwinModel(tf.keras.Model):
                 x = dense(x)
                 if norm is not None:
                     x = norm(x, training=training)
-            total += self.logits(x)[:, 0]
+            total += self.logits(x)
         if self.linear_spec:
             for name, layer in self.linear_inputs.items():
                 x = layer(features)
-                total += self.linear_dense[name](x)[:, 0] if name in self.linear_dense else x[:, 0]
+                total += self.linear_dense[name](x) if name in self.linear_dense else x
             total += self.linear_bias
         return total
 
     def named(self) -> dict[str, tuple[tf.Variable, str]]:
-        """muster's name -> (variable, "linear" | "dnn" | "state"); after the first call."""
+        """muster's name -> (variable, "linear" | "dnn" | "baseline" | "state"); after a first call."""
         out: dict[str, tuple[tf.Variable, str]] = {}
 
         def norm(layer: tf.keras.layers.BatchNormalization, name: str) -> None:
@@ -173,6 +196,8 @@ class TwinModel(tf.keras.Model):
             for part in ("moving_mean", "moving_variance"):
                 out[f"{name}/{part}"] = (getattr(layer, part), "state")
 
+        if self.baseline_bias is not None:
+            out["baseline/bias"] = (self.baseline_bias, "baseline")
         if self.linear_spec:
             for name, layer in self.linear_inputs.items():
                 variable = self.linear_dense[name].kernel if name in self.linear_dense else layer.weights[0]
@@ -209,20 +234,22 @@ def batches(
 
 
 def make_step(model: TwinModel) -> Callable[[dict[str, tf.Tensor], tf.Tensor], tf.Tensor]:
-    """One training step that returns the mean loss of its batch before the update."""
+    """One training step that returns the loss of its batch before the update."""
+    parts = {
+        "dnn": model.dnn_spec, "linear": model.linear_spec, "baseline": model.spec["model"],
+    }
     optimizers = {
-        "dnn": optimizer((model.dnn_spec or {}).get("optimizer"), "adagrad"),
-        "linear": optimizer((model.linear_spec or {}).get("optimizer"), "ftrl"),
+        group: optimizer((part or {}).get("optimizer"), default_optimizer(model.spec["model"], group))
+        for group, part in parts.items()
     }
 
     @tf.function(reduce_retracing=True)
     def step(features: dict[str, tf.Tensor], labels: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             logits = model(features, training=True)
-            loss = tf.reduce_mean(
-                tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits)
-            ) + tf.add_n(model.losses or [tf.constant(0.0)])
-        groups: dict[str, list[tf.Variable]] = {"dnn": [], "linear": []}
+            loss = model.head.loss(heads.labels_for(model.spec, labels), logits, features=features)
+            loss += tf.add_n(model.losses or [tf.constant(0.0)])
+        groups: dict[str, list[tf.Variable]] = {group: [] for group in parts}
         for variable, group in model.named().values():
             if group != "state":
                 groups[group].append(variable)
@@ -235,10 +262,28 @@ def make_step(model: TwinModel) -> Callable[[dict[str, tf.Tensor], tf.Tensor], t
     return step
 
 
-def predict(model: TwinModel, table: Table, size: int = 4096) -> np.ndarray:
+def logits_of(model: TwinModel, table: Table, size: int = 4096) -> np.ndarray:
     run = tf.function(lambda features: model(features), reduce_retracing=True)
-    logits = [run(features).numpy() for features, _ in batches(table, model.spec, size)]
-    return 1 / (1 + np.exp(-np.concatenate(logits).astype(np.float64)))
+    return np.concatenate([run(features).numpy() for features, _ in batches(table, model.spec, size)])
+
+
+def predict(model: TwinModel, table: Table, size: int = 4096) -> np.ndarray:
+    """Probabilities of a binary model."""
+    return 1 / (1 + np.exp(-logits_of(model, table, size)[:, 0].astype(np.float64)))
+
+
+def evaluate(model: TwinModel, table: Table, size: int) -> dict[str, float]:
+    """The metrics of tf.estimator's head, and "loss", the mean over batches."""
+    metrics = model.head.metrics()
+    losses = []
+    for features, labels in batches(table, model.spec, size):
+        labels = heads.labels_for(model.spec, labels)
+        logits = model(features)
+        losses.append(float(model.head.loss(labels, logits, features=features)))
+        model.head.update_metrics(metrics, features, logits, labels)
+    return {name: float(metric.result()) for name, metric in metrics.items()} | {
+        "loss": float(np.mean(losses))
+    }
 
 
 _SLOTS = {"ftrl": {"accumulator": None, "linear": 0.0}, "adagrad": {"accumulator": None},
@@ -252,12 +297,11 @@ def save_for_muster(model: TwinModel, model_dir: pathlib.Path) -> None:
     tensors: dict[str, np.ndarray] = {"global_step": np.int64(0)}
     for name, (variable, group) in model.named().items():
         value = variable.numpy()
-        value = value.reshape(1) if name.endswith("bias_weights") else value
         tensors[name] = value
         if group == "state":
             continue
-        part = model.linear_spec if group == "linear" else model.dnn_spec
-        given = part.get("optimizer", "ftrl" if group == "linear" else "adagrad")
+        part = {"linear": model.linear_spec, "dnn": model.dnn_spec}.get(group, model.spec["model"])
+        given = part.get("optimizer", default_optimizer(model.spec["model"], group)[0])
         kind, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
         for slot, start in _SLOTS[kind].items():
             fill = float(options.get("initial_accumulator", 0.1)) if start is None else start

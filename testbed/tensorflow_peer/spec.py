@@ -26,6 +26,39 @@ def load(path: str | pathlib.Path) -> Spec:
     return spec
 
 
+def head_of(spec: Spec) -> Spec:
+    """{kind, width: logits a row, loss: of a regression head}."""
+    given = spec.get("head", "binary")
+    kind, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
+    if isinstance(options, str):
+        options = {"loss" if kind == "regression" else "classes": options}
+    words = len(spec["label"].get("words", []))
+    width = {"binary": 1, "regression": int(options.get("label_dimension", 1))}.get(kind)
+    return {
+        "kind": kind,
+        "width": int(options.get("classes", words)) if width is None else width,
+        "loss": options.get("loss", "mean_squared"),
+    }
+
+
+def _label(spec: Spec, rows: list[dict[str, str]]) -> np.ndarray:
+    """[rows] floats, or [rows, n] for a head that learns several numbers."""
+    label = spec["label"]
+    field = spec["inputs"][label["input"]]
+    words = label.get("words", [])
+    cells = [row[label["input"]] for row in rows]
+    if field.get("list") != "true":
+        return np.array([words.index(c) if words else float(c) for c in cells], np.float32)
+    lists = [c.split(field.get("separator", "|")) if c else [] for c in cells]
+    if not words and label.get("ids") != "true":
+        return np.array(lists, np.float32)
+    out = np.zeros((len(rows), head_of(spec)["width"]), np.float32)
+    for i, values in enumerate(lists):
+        for value in values:
+            out[i, words.index(value) if words else int(value)] = 1
+    return out
+
+
 def _cell(text: str, field: Spec) -> Any:
     missing = field.get("missing", [])
     if text == "" or text in missing:
@@ -38,19 +71,15 @@ def _cell(text: str, field: Spec) -> Any:
 
 
 def read_csv(spec: Spec, path: str | pathlib.Path) -> Table:
-    """The spec's inputs as arrays; the label as floats under the key None."""
+    """The spec's inputs as arrays; the label as floats under the key ""."""
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    table: Table = {}
+    table: Table = {"": _label(spec, rows)}
     for name, field in spec["inputs"].items():
+        if name == spec["label"]["input"]:
+            continue
         values = [_cell(row[name], field) for row in rows]
         table[name] = np.array(values, dtype=_DTYPES[field["type"]])
-    label = spec["label"]
-    values = table[label["input"]]
-    if "words" in label:
-        words = [word.encode() for word in label["words"]]
-        values = np.array([words.index(value) for value in values])
-    table[""] = values.astype(np.float32)
     return table
 
 

@@ -53,4 +53,11 @@ absl::StatusOr<int64_t> ParseIntWord(std::string_view word) {
       StrCat("the word '", word, "' of an int vocabulary is not a decimal number of 64 bits"));
 }
 
+const formats::Field* FeatureSpec::AnyInput() const {
+  for (const formats::Field& field : schema.fields) {
+    if (field.name != label.input && field.name != weight && field.name != key) return &field;
+  }
+  return nullptr;
+}
+
 }  // namespace muster::features

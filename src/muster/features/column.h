@@ -70,8 +70,8 @@ struct LabelSpec {
     kSet,     // `width` numbers of 0 or 1: 1 at the places of the words (or, without words, at the
               // ids) that a list field holds
   };
-  std::string input;
-  std::vector<std::string> words;
+  std::string input = {};
+  std::vector<std::string> words = {};
   Form form = Form::kOne;
   int width = 1;  // numbers a row
   friend bool operator==(const LabelSpec&, const LabelSpec&) = default;
@@ -86,6 +86,8 @@ struct FeatureSpec {
   std::string key;     // a field that predictions are returned with; "" for none
 
   const ColumnSpec* Find(std::string_view name) const;
+  // The first field that is not the label, weight or key; null when there is none.
+  const formats::Field* AnyInput() const;
   friend bool operator==(const FeatureSpec&, const FeatureSpec&) = default;
 };
 

@@ -6,6 +6,7 @@
 #include "muster/formats/bundle.h"
 #include "muster/formats/graph_def.h"
 #include "muster/model/saved_model_features.h"
+#include "muster/model/saved_model_head.h"
 #include "muster/model/saved_model_inputs.h"
 #include "muster/model/saved_model_network.h"
 #include "muster/model/saved_model_variables.h"
@@ -15,66 +16,11 @@ namespace {
 
 using formats::DataType;
 using formats::GraphDefBuilder;
-using formats::IntAttr;
-using formats::Signature;
 using formats::SignatureTensor;
-using formats::TypeAttr;
 
 constexpr std::string_view kPredict = "tensorflow/serving/predict";
 constexpr std::string_view kClassify = "tensorflow/serving/classify";
 constexpr std::string_view kRegress = "tensorflow/serving/regress";
-
-// What the signatures give, tensors of the graph.
-struct Predictions {
-  std::string logits, logistic, probabilities, class_ids, classes, all_classes;
-
-  std::vector<SignatureTensor> ForPredict() const {
-    return {{"logits", logits, DataType::kFloat, {-1, 1}},
-            {"logistic", logistic, DataType::kFloat, {-1, 1}},
-            {"probabilities", probabilities, DataType::kFloat, {-1, 2}},
-            {"class_ids", class_ids, DataType::kInt64, {-1, 1}},
-            {"classes", classes, DataType::kString, {-1, 1}}};
-  }
-};
-
-// The binary head, as tf.estimator's BinaryClassHead: class 1 when the logit is above 0.
-Predictions AddHead(const ModelSpec& spec, const std::string& logits, const std::string& scope,
-                    GraphDefBuilder* graph) {
-  const std::string name = StrCat(scope, "head/predictions");
-  const auto floats = TypeAttr("T", DataType::kFloat);
-  const auto tdim = TypeAttr("Tdim", DataType::kInt32);
-  Predictions out;
-  out.logits = logits;
-  out.logistic = graph->Node(StrCat(name, "/logistic"), "Sigmoid", {logits}, {floats});
-  const std::string zeros =
-      graph->Node(StrCat(name, "/zeros_like"), "ZerosLike", {logits}, {floats});
-  const std::string last = graph->Int32(StrCat(name, "/axis"), -1);
-  const std::string two_class =
-      graph->Node(StrCat(name, "/two_class_logits"), "ConcatV2", {zeros, logits, last},
-                  {floats, TypeAttr("Tidx", DataType::kInt32), IntAttr("N", 2)});
-  out.probabilities = graph->Node(StrCat(name, "/probabilities"), "Softmax", {two_class}, {floats});
-  const std::string best = graph->Node(
-      StrCat(name, "/ArgMax"), "ArgMax", {two_class, last},
-      {floats, TypeAttr("Tidx", DataType::kInt32), TypeAttr("output_type", DataType::kInt64)});
-  out.class_ids = graph->Node(StrCat(name, "/class_ids"), "ExpandDims", {best, last},
-                              {TypeAttr("T", DataType::kInt64), tdim});
-
-  const std::vector<std::string>& words = spec.features.label.words;
-  const std::string names =
-      graph->Strings(StrCat(name, "/class_names"),
-                     words.empty() ? std::vector<std::string>{"0", "1"} : words, {2});
-  out.classes =
-      graph->Node(StrCat(name, "/classes"), "GatherV2",
-                  {names, out.class_ids, graph->Int32(StrCat(name, "/classes/axis"), 0)},
-                  {TypeAttr("Tparams", DataType::kString), TypeAttr("Tindices", DataType::kInt64),
-                   TypeAttr("Taxis", DataType::kInt32)});
-  const std::string shape = graph->Node(StrCat(name, "/Shape"), "Shape", {two_class},
-                                        {floats, TypeAttr("out_type", DataType::kInt32)});
-  out.all_classes =
-      graph->Node(StrCat(name, "/all_classes"), "BroadcastTo", {names, shape},
-                  {TypeAttr("T", DataType::kString), TypeAttr("Tidx", DataType::kInt32)});
-  return out;
-}
 
 // What is written besides the variables.
 struct Contents {
@@ -91,14 +37,19 @@ absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
   SavedModelTables tables(&graph);
   const auto predictions = [&](const GraphInputs& inputs, const std::string& scope) {
     SavedModelFeatures features(spec.features, inputs, &tables, scope, &graph);
-    return AddHead(spec, AddNetwork(spec, &features, &variable_nodes, scope, &graph), scope,
-                   &graph);
+    const std::string logits =
+        AddNetwork(spec, inputs.signature, &features, &variable_nodes, scope, &graph);
+    return AddHead(spec, logits, scope, &graph);
   };
   const std::vector<const formats::Field*> fields = FieldsOf(spec);
   const GraphInputs examples = AddExampleInputs(fields, &graph);
-  const GraphInputs raw = AddRawInputs(fields, &graph);
-  const Predictions of_examples = predictions(examples, "");
-  const Predictions of_raw = predictions(raw, "raw/");
+  // A baseline model reads no field and gets the number of rows from any that it is given.
+  std::vector<const formats::Field*> raw_fields = fields;
+  const formats::Field* const any = spec.features.AnyInput();
+  if (raw_fields.empty() && any != nullptr) raw_fields.push_back(any);
+  const GraphInputs raw = AddRawInputs(raw_fields, &graph);
+  const HeadOutputs of_examples = predictions(examples, "");
+  const HeadOutputs of_raw = raw.signature.empty() ? of_examples : predictions(raw, "raw/");
   MUSTER_RETURN_IF_ERROR(variable_nodes.status());
 
   formats::MetaGraph meta;
@@ -109,20 +60,19 @@ absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
   meta.init_op = graph.Node("init_all_tables", "NoOp", initializers);
 
   SignatureTensor serialized = examples.signature[0];
-  meta.signatures.push_back(
-      {"serving_default", std::string(kPredict), raw.signature, of_raw.ForPredict()});
-  meta.signatures.push_back(
-      {"predict", std::string(kPredict), {serialized}, of_examples.ForPredict()});
+  meta.signatures.push_back({"serving_default", std::string(kPredict),
+                             raw.signature.empty() ? examples.signature : raw.signature,
+                             of_raw.predict});
+  meta.signatures.push_back({"predict", std::string(kPredict), {serialized}, of_examples.predict});
   serialized.name = "inputs";
-  meta.signatures.push_back({"classification",
-                             std::string(kClassify),
-                             {serialized},
-                             {{"classes", of_examples.all_classes, DataType::kString, {-1, 2}},
-                              {"scores", of_examples.probabilities, DataType::kFloat, {-1, 2}}}});
-  meta.signatures.push_back({"regression",
-                             std::string(kRegress),
-                             {serialized},
-                             {{"outputs", of_examples.logistic, DataType::kFloat, {-1, 1}}}});
+  if (!of_examples.classes.empty()) {
+    meta.signatures.push_back(
+        {"classification", std::string(kClassify), {serialized}, of_examples.classes});
+  }
+  if (!of_examples.regress.empty()) {
+    meta.signatures.push_back(
+        {"regression", std::string(kRegress), {serialized}, of_examples.regress});
+  }
   for (const SavedModelTables::Asset& asset : tables.assets()) {
     meta.assets.push_back({asset.tensor, asset.filename});
   }
@@ -199,10 +149,6 @@ absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
         StrCat(context, ": it exists already; give another folder or remove it"));
   }
   if (!absl::IsNotFound(existing.status())) return Annotate(existing.status(), context);
-  if (spec.head.kind != engine::HeadKind::kBinary || spec.baseline) {
-    return absl::UnimplementedError(
-        StrCat(context, ": only binary linear, dnn and wide_deep models"));
-  }
   MUSTER_RETURN_IF_ERROR(Annotate(CheckWeights(variables, weights), context));
   const auto contents = MakeContents(spec, variables);
   MUSTER_RETURN_IF_ERROR(Annotate(contents.status(), context));

@@ -19,11 +19,14 @@ namespace muster::model {
 //   serving_default  an input a field that the model's columns read: values [batch] as after
 //                    defaults were filled in; lists [batch, n], padded with "" (strings) or -1
 //                    (ints), which therefore are no values in them; outputs as predict
-//   predict          input "examples": serialized tf.Examples [batch]; outputs "logits" [batch, 1],
-//                    "logistic" [batch, 1], "probabilities" [batch, 2], "class_ids" [batch, 1],
-//                    "classes" [batch, 1] (strings: the label's words, else "0" and "1")
-//   classification   input "inputs": tf.Examples; outputs "classes" [batch, 2], "scores" [batch, 2]
-//   regression       input "inputs": tf.Examples; output "outputs" [batch, 1]: the logistic
+//   predict          input "examples": serialized tf.Examples [batch]; outputs: the head's
+//                    (engine/predictions.h), all_class_ids as int32
+//   classification   input "inputs": tf.Examples; outputs "classes" (every class' name) and
+//                    "scores", [batch, classes]; not for a regression head
+//   regression       input "inputs": tf.Examples; output "outputs": the logistic [batch, 1] of a
+//                    binary head, the predictions of a regression head; not for others
+// A baseline model, which reads nothing, asks serving_default for the first input that is neither
+// label, weight nor key (without one: for "examples"), and does not parse its examples.
 // `spec` is valid (features::Validate), `weights` in the order of `variables`.
 absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
                               std::span<const engine::VariableSpec> variables,

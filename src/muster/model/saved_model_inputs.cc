@@ -145,6 +145,7 @@ GraphInputs AddExampleInputs(const std::vector<const Field*>& fields, GraphDefBu
       graph->Node("input_example_tensor", "Placeholder", {},
                   {TypeAttr("dtype", DataType::kString), ShapeAttr("shape", {-1})});
   inputs.signature.push_back({"examples", examples, DataType::kString, {-1}});
+  if (fields.empty()) return inputs;
 
   std::vector<const Field*> lists;
   std::vector<const Field*> scalars;

@@ -31,7 +31,8 @@ GraphInputs AddRawInputs(const std::vector<const formats::Field*>& fields,
                          formats::GraphDefBuilder* graph);
 
 // One placeholder "input_example_tensor", [batch] serialized tf.Examples, and ParseExampleV2: a
-// field without a default must be in each example, a list may be absent.
+// field without a default must be in each example, a list may be absent. Without fields nothing is
+// parsed.
 GraphInputs AddExampleInputs(const std::vector<const formats::Field*>& fields,
                              formats::GraphDefBuilder* graph);
 

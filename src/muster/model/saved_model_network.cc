@@ -21,7 +21,35 @@ class NetworkWriter {
  public:
   NetworkWriter(const ModelSpec& spec, SavedModelFeatures* features, SavedModelVariables* variables,
                 const std::string& scope, formats::GraphDefBuilder* graph)
-      : spec_(spec), features_(*features), variables_(*variables), scope_(scope), graph_(*graph) {}
+      : spec_(spec),
+        logits_(spec.head.logits_dimension()),
+        features_(*features),
+        variables_(*variables),
+        scope_(scope),
+        graph_(*graph) {}
+
+  // The bias in as many rows as `fed` has.
+  std::string Baseline(const formats::SignatureTensor& fed) {
+    const std::string name = StrCat(scope_, "baseline");
+    const auto shape_type = TypeAttr("Index", DataType::kInt32);
+    const std::vector<int32_t> zero = {0}, one = {1};
+    const std::vector<int32_t> units = {static_cast<int32_t>(logits_)};
+    const std::string shape =
+        graph_.Node(StrCat(name, "/Shape"), "Shape", {fed.tensor},
+                    {TypeAttr("T", fed.type), TypeAttr("out_type", DataType::kInt32)});
+    const std::string rows = graph_.Node(StrCat(name, "/rows"), "Slice",
+                                         {shape, graph_.Int32s(StrCat(name, "/begin"), zero, {1}),
+                                          graph_.Int32s(StrCat(name, "/size"), one, {1})},
+                                         {TypeAttr("T", DataType::kInt32), shape_type});
+    const std::string dims = graph_.Node(
+        StrCat(name, "/dims"), "ConcatV2",
+        {rows, graph_.Int32s(StrCat(name, "/units"), units, {1}),
+         graph_.Int32(StrCat(name, "/axis"), 0)},
+        {TypeAttr("T", DataType::kInt32), TypeAttr("Tidx", DataType::kInt32), IntAttr("N", 2)});
+    return graph_.Node(StrCat(name, "/logits"), "BroadcastTo",
+                       {variables_.Value("baseline/bias", {logits_}), dims},
+                       {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32)});
+  }
 
   std::string Linear() {
     const std::string scope = StrCat(scope_, "linear/linear_model");
@@ -31,10 +59,10 @@ class NetworkWriter {
       const std::string variable = StrCat("linear/linear_model/", name, "/weights");
       const std::string part = StrCat(scope, "/", name, "/weighted_sum");
       if (column.is_categorical()) {
-        const std::string table = variables_.Handle(variable, {column.num_ids(), 1});
+        const std::string table = variables_.Handle(variable, {column.num_ids(), logits_});
         parts.push_back(Combined(part, table, features_.Ids(column), Combiner::kSum));
       } else {
-        const std::string weights = variables_.Value(variable, {Width(column), 1});
+        const std::string weights = variables_.Value(variable, {Width(column), logits_});
         parts.push_back(Floats(part, "MatMul", {features_.Dense(column), weights}));
       }
     }
@@ -42,7 +70,7 @@ class NetworkWriter {
         StrCat(scope, "/weighted_sum_no_bias"), "AddN", parts,
         {TypeAttr("T", DataType::kFloat), IntAttr("N", static_cast<int64_t>(parts.size()))});
     return Floats(StrCat(scope, "/weighted_sum"), "BiasAdd",
-                  {sum, variables_.Value("linear/linear_model/bias_weights", {1})});
+                  {sum, variables_.Value("linear/linear_model/bias_weights", {logits_})});
   }
 
   std::string Dnn() {
@@ -56,7 +84,7 @@ class NetworkWriter {
       width = dnn.hidden_units[i];
       if (dnn.batch_norm) net = BatchNorm(StrCat(name, "/batchnorm_", i), net, width);
     }
-    return Dense("dnn/logits", net, width, 1);
+    return Dense("dnn/logits", net, width, logits_);
   }
 
   std::string Add(const std::string& a, const std::string& b) {
@@ -173,6 +201,7 @@ class NetworkWriter {
   }
 
   const ModelSpec& spec_;
+  const int64_t logits_;  // a row
   SavedModelFeatures& features_;
   SavedModelVariables& variables_;
   const std::string& scope_;
@@ -181,10 +210,11 @@ class NetworkWriter {
 
 }  // namespace
 
-std::string AddNetwork(const ModelSpec& spec, SavedModelFeatures* features,
-                       SavedModelVariables* variables, const std::string& scope,
-                       formats::GraphDefBuilder* graph) {
+std::string AddNetwork(const ModelSpec& spec, const std::vector<formats::SignatureTensor>& fed,
+                       SavedModelFeatures* features, SavedModelVariables* variables,
+                       const std::string& scope, formats::GraphDefBuilder* graph) {
   NetworkWriter network(spec, features, variables, scope, graph);
+  if (spec.baseline) return network.Baseline(fed[0]);
   if (!spec.dnn) return network.Linear();
   const std::string logits = network.Dnn();
   return spec.linear ? network.Add(logits, network.Linear()) : logits;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "muster/formats/graph_def.h"
 #include "muster/model/model_spec.h"
@@ -11,10 +12,11 @@
 
 namespace muster::model {
 
-// Returns the logits, [batch, 1]. A variable that is missing or has another shape than the spec
-// says is in variables->status().
-std::string AddNetwork(const ModelSpec& spec, SavedModelFeatures* features,
-                       SavedModelVariables* variables, const std::string& scope,
-                       formats::GraphDefBuilder* graph);
+// Returns the logits, [batch, head.logits_dimension()]. `fed` is what a caller gives: a baseline
+// model makes as many rows as the first of these has. A variable that is missing or has another
+// shape than the spec says is in variables->status().
+std::string AddNetwork(const ModelSpec& spec, const std::vector<formats::SignatureTensor>& fed,
+                       SavedModelFeatures* features, SavedModelVariables* variables,
+                       const std::string& scope, formats::GraphDefBuilder* graph);
 
 }  // namespace muster::model

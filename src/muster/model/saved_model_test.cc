@@ -97,8 +97,9 @@ TEST_F(SavedModelTest, SignaturesHaveTheirInputsAndOutputs) {
   const std::string graph = ExportedGraph();
   EXPECT_THAT(MapKeys(graph, kMetaSignature),
               UnorderedElementsAre("serving_default", "predict", "classification", "regression"));
-  const std::vector<std::string> predictions = {"logits", "logistic", "probabilities", "class_ids",
-                                                "classes"};
+  const std::vector<std::string> predictions = {"logits",     "logistic", "probabilities",
+                                                "class_ids",  "classes",  "all_class_ids",
+                                                "all_classes"};
   const std::string serving = MapEntry(graph, kMetaSignature, "serving_default");
   EXPECT_THAT(MapKeys(serving, 2), testing::UnorderedElementsAreArray(predictions));
   // Neither the label nor the key.
