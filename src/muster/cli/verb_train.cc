@@ -164,6 +164,10 @@ void AddTrain(CLI::App& app) {
                    "TensorBoard events every N steps")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  verb->add_option("--histogram-steps", flags->run.histogram_steps,
+                   "Histograms of weights and activations among them every N steps; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunTrain(*flags)); });
 }

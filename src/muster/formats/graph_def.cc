@@ -217,7 +217,7 @@ GraphAttr ShapesAttr(std::string_view name, std::span<const GraphShape> shapes) 
 
 std::string GraphDefBuilder::Node(std::string_view name, std::string_view op,
                                   std::span<const std::string> inputs,
-                                  std::initializer_list<GraphAttr> attrs) {
+                                  std::span<const GraphAttr> attrs) {
   std::string legal(name);
   for (size_t i = 0; i < legal.size(); ++i) {
     if (!IsNameByte(legal[i], i == 0)) legal[i] = i == 0 ? '.' : '_';

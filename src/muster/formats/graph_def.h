@@ -39,7 +39,11 @@ class GraphDefBuilder {
   // Returns the node's name: `name` with each byte that TensorFlow does not allow in a node's name
   // made '_', and "_1", "_2", ... behind it when it is taken.
   std::string Node(std::string_view name, std::string_view op, std::span<const std::string> inputs,
-                   std::initializer_list<GraphAttr> attrs = {});
+                   std::span<const GraphAttr> attrs = {});
+  std::string Node(std::string_view name, std::string_view op, std::span<const std::string> inputs,
+                   std::initializer_list<GraphAttr> attrs) {
+    return Node(name, op, inputs, std::span(attrs.begin(), attrs.size()));
+  }
   std::string Node(std::string_view name, std::string_view op,
                    std::initializer_list<std::string> inputs,
                    std::initializer_list<GraphAttr> attrs = {}) {

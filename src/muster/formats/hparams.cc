@@ -9,7 +9,7 @@ constexpr std::string_view kHparamsPlugin = "hparams";
 
 enum class PluginField : protozero::pbf_tag_type { kExperiment = 2, kStart = 3, kEnd = 4 };
 enum class ExperimentField : protozero::pbf_tag_type { kCreated = 3, kHparams = 4, kMetrics = 5 };
-enum class InfoField : protozero::pbf_tag_type { kName = 1, kType = 4 };
+enum class InfoField : protozero::pbf_tag_type { kName = 1, kType = 4, kDiffers = 7 };
 enum class MetricField : protozero::pbf_tag_type { kName = 1, kShownAs = 3 };
 enum class MetricNameField : protozero::pbf_tag_type { kGroup = 1, kTag = 2 };
 enum class StartField : protozero::pbf_tag_type { kHparams = 1, kSeconds = 5 };
@@ -40,6 +40,7 @@ void AddHparamExperiment(const HparamExperiment& experiment, Summary* summary) {
       protozero::pbf_builder<InfoField> info(message, ExperimentField::kHparams);
       info.add_string(InfoField::kName, setting.name);
       info.add_enum(InfoField::kType, static_cast<int>(setting.type));
+      if (setting.differs) info.add_bool(InfoField::kDiffers, true);
     }
     for (const HparamMetric& metric : experiment.metrics) {
       protozero::pbf_builder<MetricField> info(message, ExperimentField::kMetrics);

@@ -18,10 +18,12 @@ struct Hparam {
   HparamValue value;
 };
 
-// The page shows settings that the experiment names, with a column for each.
+// The page lists the settings that the experiment names, first those that differ between runs, and
+// shows the first five of them.
 struct HparamInfo {
   std::string name;
   enum class Type { kString = 1, kBool = 2, kNumber = 3 } type = Type::kNumber;
+  bool differs = false;
 };
 
 // The newest scalar `tag` of the run in the folder `group` below the session's own ("": its own).

@@ -30,7 +30,7 @@ def summaries() -> dict[str, bytes]:
         hparam_infos=[
             api_pb2.HParamInfo(name="activation", type=api_pb2.DATA_TYPE_STRING),
             api_pb2.HParamInfo(name="batch_norm", type=api_pb2.DATA_TYPE_BOOL),
-            api_pb2.HParamInfo(name="rate", type=api_pb2.DATA_TYPE_FLOAT64),
+            api_pb2.HParamInfo(name="rate", type=api_pb2.DATA_TYPE_FLOAT64, differs=True),
         ],
         metric_infos=[
             api_pb2.MetricInfo(

@@ -42,7 +42,7 @@ TEST(SummaryTest, EncodesAsTensorBoardDoes) {
          AddHparamExperiment({.created_seconds = 1.5,
                               .settings = {{"activation", HparamInfo::Type::kString},
                                            {"batch_norm", HparamInfo::Type::kBool},
-                                           {"rate", HparamInfo::Type::kNumber}},
+                                           {"rate", HparamInfo::Type::kNumber, true}},
                               .metrics = {{"eval", "auc", "AUC"}}},
                              s);
        }},

@@ -142,8 +142,10 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec,
   GraphBuilder graph;
   Node logits = -1;
   if (spec.baseline) {
-    logits = graph.Linear(
-        {.bias_name = "baseline/bias", .group = 0, .units = spec.head.logits_dimension()});
+    logits = graph.Linear({.bias_name = "baseline/bias",
+                           .group = 0,
+                           .name = "baseline",
+                           .units = spec.head.logits_dimension()});
     model.optimizer_specs.push_back(spec.baseline->optimizer);
   }
   if (spec.dnn) {

@@ -60,6 +60,7 @@ struct Session {
     stop_requested = true;
   }
   bool stop_requested = false;
+  bool interrupted = false;  // by a signal; the same command continues the training
   std::string stop_reason = {};
 };
 

@@ -12,6 +12,7 @@ absl::Status Validate(const RunConfig& config) {
             "save_checkpoints_steps and save_checkpoints_secs cannot be both set"));
   MUSTER_RETURN_IF_ERROR(
       check(config.save_summary_steps >= 0, "save_summary_steps should be >= 0"));
+  MUSTER_RETURN_IF_ERROR(check(config.histogram_steps >= 0, "histogram_steps should be >= 0"));
   MUSTER_RETURN_IF_ERROR(
       check(config.checkpoint_steps() >= 0, "save_checkpoints_steps should be >= 0"));
   MUSTER_RETURN_IF_ERROR(

@@ -27,6 +27,7 @@ struct RunConfig {
   int keep_checkpoint_max = 5;  // 0: all
   double keep_checkpoint_every_n_hours = 10000;
   int64_t save_summary_steps = 100;    // 0: no summaries
+  int64_t histogram_steps = 1000;      // of weights and activations; 0: none
   int64_t log_step_count_steps = 100;  // global_step/sec
   double session_creation_timeout_secs = 7200;
   bool nan_loss_is_failure = true;  // else such a loss ends the training without one

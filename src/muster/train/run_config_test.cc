@@ -53,6 +53,7 @@ TEST(RunConfigTest, EachErrorHasItsMessage) {
       {[](RunConfig* c) { c->save_checkpoints_steps = 1, c->save_checkpoints_secs = 1; },
        "save_checkpoints_steps and save_checkpoints_secs cannot be both set"},
       {[](RunConfig* c) { c->save_summary_steps = -1; }, "save_summary_steps should be >= 0"},
+      {[](RunConfig* c) { c->histogram_steps = -1; }, "histogram_steps should be >= 0"},
       {[](RunConfig* c) { c->save_checkpoints_steps = -1; },
        "save_checkpoints_steps should be >= 0"},
       {[](RunConfig* c) { c->save_checkpoints_secs = -1; }, "save_checkpoints_secs should be >= 0"},

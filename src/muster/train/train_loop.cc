@@ -6,7 +6,9 @@
 
 #include "muster/train/basic_hooks.h"
 #include "muster/train/checkpoint_saver.h"
-#include "muster/train/summary_hooks.h"
+#include "muster/train/run_summary.h"
+#include "muster/train/step_counter.h"
+#include "muster/train/summary_saver.h"
 
 namespace muster::train {
 namespace {
@@ -46,7 +48,8 @@ HookList TrainHooks(const TrainSpec& spec, const RunConfig& config) {
   HookList hooks;
   hooks.push_back(NewCheckpointSaver(config, spec.saving_listeners));
   hooks.push_back(NewStepCounter(config.log_step_count_steps));
-  hooks.push_back(NewSummarySaver(config.save_summary_steps));
+  if (config.save_summary_steps > 0) hooks.push_back(NewRunSummary(spec, config));
+  hooks.push_back(NewSummarySaver({config.save_summary_steps, config.histogram_steps}));
   hooks.insert(hooks.end(), spec.hooks.begin(), spec.hooks.end());
   if (spec.max_steps) hooks.push_back(NewStopAtStep(*spec.max_steps));
   hooks.push_back(NewNanTensor(config.nan_loss_is_failure));
@@ -64,7 +67,7 @@ absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   MUSTER_RETURN_IF_ERROR(Open());
   while (!session_.stop_requested) {
     if (stop.load(std::memory_order_relaxed)) {
-      result.interrupted = true;
+      result.interrupted = session_.interrupted = true;
       break;
     }
     MUSTER_ASSIGN_OR_RETURN(const bool more, RunStep());

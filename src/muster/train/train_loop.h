@@ -19,8 +19,8 @@ namespace muster::train {
 
 using HookList = std::vector<std::shared_ptr<Hook>>;
 
-// The hooks of a training in the Estimator's order: CheckpointSaver, StepCounter, SummarySaver, the
-// user's, StopAtStep, NanTensor. (LoggingTensor's place is taken by Progress.)
+// The hooks of a training in the Estimator's order: CheckpointSaver, StepCounter, RunSummary,
+// SummarySaver, the user's, StopAtStep, NanTensor. (LoggingTensor's place is taken by Progress.)
 HookList TrainHooks(const TrainSpec& spec, const RunConfig& config);
 
 // Runs one Estimator::Train. One owner thread.

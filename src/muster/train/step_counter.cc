@@ -1,8 +1,6 @@
-#include "muster/train/summary_hooks.h"
+#include "muster/train/step_counter.h"
 
 #include <algorithm>
-
-#include "muster/train/mean.h"
 
 namespace muster::train {
 namespace {
@@ -48,44 +46,8 @@ class StepCounter : public Hook {
   double rows_ = 0;
 };
 
-class SummarySaver : public Hook {
- public:
-  explicit SummarySaver(int64_t steps) : steps_(steps) {}
-
-  absl::Status AfterCreateSession(Session& session) override {
-    step_ = session.step;
-    return absl::OkStatus();
-  }
-
-  absl::Status AfterRun(Session& session, const StepValues& values) override {
-    loss_.Add(values.loss, values.rows);
-    return session.step % steps_ == 0 ? Write(session) : absl::OkStatus();
-  }
-
-  absl::Status End(Session& session) override { return Write(session); }
-
- private:
-  absl::Status Write(Session& session) {
-    if (session.step == step_) return absl::OkStatus();
-    MUSTER_RETURN_IF_ERROR(
-        session.events->WriteScalars(session.step, {{"loss", static_cast<float>(loss_.value())}}));
-    loss_ = Mean();
-    step_ = session.step;
-    return absl::OkStatus();
-  }
-
-  const int64_t steps_;
-  int64_t step_ = 0;
-  Mean loss_;
-};
-
 }  // namespace
 
 std::unique_ptr<Hook> NewStepCounter(int64_t steps) { return std::make_unique<StepCounter>(steps); }
-
-std::unique_ptr<Hook> NewSummarySaver(int64_t steps) {
-  if (steps <= 0) return std::make_unique<Hook>();
-  return std::make_unique<SummarySaver>(steps);
-}
 
 }  // namespace muster::train

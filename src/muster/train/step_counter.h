@@ -1,4 +1,4 @@
-// Hooks that write TensorBoard events of a training into MODEL_DIR.
+// StepCounter: how fast a training goes, for TensorBoard.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,5 @@ namespace muster::train {
 // `global_step/sec` and `examples/sec`, of the steps since the last time, every `steps` steps and
 // at the end.
 std::unique_ptr<Hook> NewStepCounter(int64_t steps);
-
-// `loss`, the mean over the examples since the last time, every `steps` steps and at the end;
-// steps 0: never.
-std::unique_ptr<Hook> NewSummarySaver(int64_t steps);
 
 }  // namespace muster::train

@@ -1,0 +1,19 @@
+// The model as TensorBoard's graph page shows it: fields of the data, columns, the engine's layers
+// with their variables, the head.
+#pragma once
+
+#include <string>
+
+#include "muster/model/model.h"
+
+namespace muster::model {
+
+// An encoded GraphDef that only names and connects; no TensorFlow op stands behind its nodes.
+//   inputs/FIELD     Placeholder
+//   columns/COLUMN   the column's word in a model file, with its settings as attributes
+//   LAYER            Engine::layers(), with its variables beside it under their names
+//   head/loss        reads the logits, the label and the weight; head/predictions reads the logits
+// Each has its shape (rows unknown) in _output_shapes.
+std::string LayerGraph(const Model& model);
+
+}  // namespace muster::model

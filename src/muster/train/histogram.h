@@ -1,0 +1,28 @@
+// Numbers as TensorBoard shows them: histograms, and the share of zeros.
+#pragma once
+
+#include <cstdint>
+
+#include "muster/formats/summary.h"
+
+namespace muster::train {
+
+// A matrix to look at: element (i, j) is values[i * ld + j].
+struct MatrixView {
+  const float* values = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t ld = 0;
+
+  // Every k-th row, so that no more than `max_elements` are left (one row at least).
+  MatrixView Sample(int64_t max_elements) const;
+};
+
+// 30 buckets of equal width between the least and the greatest number; one when they are the same.
+// Numbers that are not finite are left out: without any, count is 0.
+formats::Histogram HistogramOf(const MatrixView& matrix);
+
+// In [0, 1]; 0 for an empty matrix.
+double FractionOfZeros(const MatrixView& matrix);
+
+}  // namespace muster::train
