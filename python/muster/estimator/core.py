@@ -211,7 +211,7 @@ class Estimator:
                 command += ["--train", _STREAM]
             self._model.write(folder, sample, self._label, label_ids)
             if last_step is not None:
-                command += ["--steps", last_step]
+                command += ["--max-steps", last_step]
             command += ["--model-dir", self._model_dir, "--fresh-data", "--json"]
             command += [*self._config.train_flags(), *self._warm_start_flags(), *flags]
             return binary.run(command, feed)

@@ -36,7 +36,7 @@ def model_dir(muster, tmp_path_factory) -> pathlib.Path:
     (folder / "spec.yaml").write_text(SPEC)
     (folder / "rows.csv").write_text(ROWS)
     muster.run("train", folder / "spec.yaml", "--train", folder / "rows.csv",
-               "--model-dir", folder / "model", "--steps", STEPS, "--save-steps", 10,
+               "--model-dir", folder / "model", "--max-steps", STEPS, "--save-steps", 10,
                "--keep-checkpoints", len(KEPT), "--summary-steps", 10, "--quiet")
     return folder / "model"
 
@@ -230,7 +230,7 @@ def test_a_training_killed_at_any_moment_leaves_a_whole_checkpoint(muster, tmp_p
     (tmp_path / "rows.csv").write_text(ROWS)
     model = tmp_path / "model"
     command = [muster.binary, "train", "spec.yaml", "--train", "rows.csv", "--model-dir", "model",
-               "--steps", "1000000", "--save-steps", "1", "--keep-checkpoints", "2", "--quiet"]
+               "--max-steps", "1000000", "--save-steps", "1", "--keep-checkpoints", "2", "--quiet"]
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     moments = random.Random(seed)

@@ -1,19 +1,18 @@
 #include <unistd.h>
 
-#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
-#include <thread>
-
-#include "absl/strings/str_format.h"
 
 #include "CLI/CLI.hpp"
 #include "muster/cli/cli.h"
 #include "muster/cli/interrupt.h"
 #include "muster/cli/model_flags.h"
+#include "muster/cli/train_flags.h"
 #include "muster/io/local_file_system.h"
-#include "muster/train/estimator.h"
-#include "nlohmann/json.hpp"
+#include "muster/train/profiler.h"
+#include "muster/train/tf_config.h"
+#include "muster/train/train_and_evaluate.h"
 
 namespace muster::cli {
 namespace {
@@ -21,10 +20,12 @@ namespace {
 struct TrainFlags {
   std::string spec;
   DataFlags data;
-  DataFlags eval;
+  EvaluationFlags eval;
   train::RunConfig run;
   int64_t epochs = 0;
   int64_t steps = 0;
+  int64_t max_steps = 0;
+  int64_t profile_steps = 0;
   int64_t seed = -1;
   std::optional<engine::Precision> precision;
   bool no_shuffle = false;
@@ -39,81 +40,64 @@ train::TrainSpec TrainSpecOf(const TrainFlags& flags, const model::TrainDefaults
   spec.input.reader.shuffle = defaults.shuffle && !flags.no_shuffle;
   spec.input.reader.epochs = flags.epochs > 0 ? flags.epochs : defaults.epochs;
   // Steps alone mean: as many epochs as it takes.
-  if (flags.steps > 0 && flags.epochs == 0) spec.input.reader.epochs = 0;
+  const bool by_steps = flags.steps > 0 || flags.max_steps > 0;
+  if (by_steps && flags.epochs == 0) spec.input.reader.epochs = 0;
   spec.input.reader.seed = flags.run.seed;
   spec.input.reader.drop_remainder = flags.drop_remainder;
-  if (flags.steps > 0) spec.max_steps = flags.steps;
+  if (flags.steps > 0) spec.steps = flags.steps;
+  if (flags.max_steps > 0) spec.max_steps = flags.max_steps;
   spec.fresh_data = flags.fresh_data;
   return spec;
 }
 
-void PrintResult(const TrainFlags& flags, const train::TrainResult& result) {
-  const double rate = result.seconds > 0 ? result.examples / result.seconds : 0;
-  if (flags.output.json) {
-    nlohmann::ordered_json object = {{"event", "trained"},
-                                     {"first_step", result.first_step},
-                                     {"step", result.step},
-                                     {"examples", result.examples},
-                                     {"seconds", result.seconds},
-                                     {"examples_per_second", rate},
-                                     {"loss", result.loss},
-                                     {"bad_records", result.bad_records},
-                                     {"interrupted", result.interrupted},
-                                     {"checkpoint", result.checkpoint}};
-    std::printf("%s\n", object.dump().c_str());
-    return;
-  }
-  std::printf("%s at step %lld", result.interrupted ? "Stopped" : "Trained",
-              static_cast<long long>(result.step));
-  if (result.first_step > 0) {
-    std::printf(" (resumed at %lld)", static_cast<long long>(result.first_step));
-  }
-  std::printf(", %s examples in %s, %s examples/s, loss %.4f\n",
-              train::FormatCount(static_cast<double>(result.examples)).c_str(),
-              train::FormatDuration(result.seconds).c_str(), train::FormatCount(rate).c_str(),
-              result.loss);
-  if (result.bad_records > 0) {
-    std::printf("  left out   %llu bad records\n",
-                static_cast<unsigned long long>(result.bad_records));
-  }
-  std::printf("  checkpoint %s\n", result.checkpoint.c_str());
+absl::Status ReadTfConfig(train::RunConfig* run) {
+  const char* const tf_config = std::getenv("TF_CONFIG");
+  return tf_config == nullptr ? absl::OkStatus() : train::ApplyTfConfig(tf_config, run);
 }
 
-absl::Status Evaluate(const TrainFlags& flags, train::Estimator& estimator, const Clock& clock) {
+absl::StatusOr<train::TrainAndEvaluateResult> Run(const TrainFlags& flags,
+                                                  const train::TrainSpec& spec,
+                                                  train::Estimator& estimator, const Clock& clock) {
+  const InterruptScope interrupt;
   train::Progress progress(StyleOf(flags.output), STDERR_FILENO, clock);
-  train::EvalSpec spec;
-  spec.steps.reset();
-  spec.input = SequentialInput(flags.eval, kInferenceBatchSize);
-  MUSTER_ASSIGN_OR_RETURN(const train::EvalResult result, estimator.Evaluate(spec, progress));
-  if (!flags.output.json) {
-    std::printf("Evaluated %llu examples\n", static_cast<unsigned long long>(result.examples));
+  if (!flags.eval.data.patterns.empty()) {
+    std::optional<int64_t> reported;
+    MUSTER_ASSIGN_OR_RETURN(const train::EvalSpec eval, EvalSpecOf(flags.eval));
+    return train::TrainAndEvaluate(
+        estimator, spec, eval, progress, InterruptScope::requested(),
+        [&](const train::EvalResult& result, const std::vector<std::string>& exports) {
+          ReportEvaluation(flags.output, progress, result, exports, reported == result.step);
+          reported = result.step;
+        });
   }
-  PrintMetrics(flags.output, "evaluated", result.metrics);
-  return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(train::EvaluatesItself(estimator.config()).status());
+  train::TrainAndEvaluateResult result;
+  MUSTER_ASSIGN_OR_RETURN(result.training,
+                          estimator.Train(spec, progress, InterruptScope::requested()));
+  return result;
 }
 
 absl::Status RunTrain(TrainFlags& flags) {
   const auto files = io::NewLocalFileSystem();
   const SystemClock clock;
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, flags.spec));
-  flags.run.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : spec.train.seed;
-  flags.run.precision = flags.precision.value_or(spec.train.precision);
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, model::LoadModelSpec(*files, flags.spec));
+  flags.run.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : model.train.seed;
+  flags.run.precision = flags.precision.value_or(model.train.precision);
+  MUSTER_RETURN_IF_ERROR(ReadTfConfig(&flags.run));
+  train::TrainSpec spec = TrainSpecOf(flags, model.train);
+  MUSTER_ASSIGN_OR_RETURN(spec.hooks, EarlyStopsOf(flags.eval));
+  if (flags.profile_steps > 0) spec.hooks.push_back(train::NewProfiler(flags.profile_steps));
   MUSTER_ASSIGN_OR_RETURN(const auto estimator,
-                          train::Estimator::Create(*files, clock, spec, flags.run));
-  const InterruptScope interrupt;
-  train::TrainResult result;
-  {
-    train::Progress progress(StyleOf(flags.output), STDERR_FILENO, clock);
-    MUSTER_ASSIGN_OR_RETURN(result, estimator->Train(TrainSpecOf(flags, spec.train), progress,
-                                                     InterruptScope::requested()));
+                          train::Estimator::Create(*files, clock, model, flags.run));
+  MUSTER_ASSIGN_OR_RETURN(const train::TrainAndEvaluateResult result,
+                          Run(flags, spec, *estimator, clock));
+  PrintTrained(flags.output, result.training);
+  if (result.training.interrupted) {
+    return absl::CancelledError(StrCat("stopped by a signal at step ", result.training.step,
+                                       "; the same command continues"));
   }
-  PrintResult(flags, result);
-  if (result.interrupted) {
-    return absl::CancelledError(
-        StrCat("stopped by a signal at step ", result.step, "; the same command continues"));
-  }
-  if (flags.eval.patterns.empty()) return absl::OkStatus();
-  return Evaluate(flags, *estimator, clock);
+  if (result.evaluation) PrintEvaluated(flags.output, *result.evaluation, result.exports);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -125,19 +109,21 @@ void AddTrain(CLI::App& app) {
       "The same command continues an interrupted run exactly where its last checkpoint stands.\n"
       "Example:\n"
       "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' \\\n"
-      "      --eval 'data/test/part-*' --model-dir model");
+      "      --eval 'data/test/part-*' --eval-throttle-secs 60 --exporter best --model-dir model\n"
+      "TF_CONFIG, where it is set, says which task of a cluster this is.");
   verb->add_option("spec", flags->spec, "Model file (docs/spec.md)")->required()->type_name("SPEC");
   AddDataFlags(*verb, "--train", "Training data: files, globs, or - for batches", &flags->data);
-  verb->add_option("--eval", flags->eval.patterns, "Evaluate on these when training is done")
-      ->type_name("GLOB");
   verb->add_option("--model-dir", flags->run.model_dir, "Folder of checkpoints and events")
       ->required()
       ->type_name("DIR");
   verb->add_option("--epochs", flags->epochs, "Passes over the data (default: the spec's)")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--steps", flags->steps,
-                   "Stop at this global step; without --epochs the data repeats")
-      ->check(CLI::PositiveNumber);
+  auto* max_steps = verb->add_option("--max-steps", flags->max_steps,
+                                     "Stop at this global step; without --epochs the data repeats")
+                        ->check(CLI::PositiveNumber);
+  verb->add_option("--steps", flags->steps, "Take this many steps more; else as --max-steps")
+      ->check(CLI::PositiveNumber)
+      ->excludes(max_steps);
   verb->add_option("--seed", flags->seed, "Of weights, shuffle and dropout (default: the spec's)")
       ->check(CLI::NonNegativeNumber);
   AddThreadsFlag(*verb, &flags->run);
@@ -168,6 +154,10 @@ void AddTrain(CLI::App& app) {
                    "Histograms of weights and activations among them every N steps; 0: none")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  verb->add_option("--profile-steps", flags->profile_steps,
+                   "Write MODEL_DIR/timeline-STEP.json, for chrome://tracing, every N steps")
+      ->check(CLI::PositiveNumber);
+  AddEvaluationFlags(*verb, &flags->eval);
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunTrain(*flags)); });
 }

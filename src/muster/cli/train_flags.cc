@@ -1,0 +1,174 @@
+#include "muster/cli/train_flags.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+
+#include "CLI/CLI.hpp"
+#include "muster/base/nearest.h"
+#include "muster/train/early_stopping.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::cli {
+namespace {
+
+absl::StatusOr<std::unique_ptr<train::Exporter>> ExporterOf(const std::string& text, int keep) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ':');
+  const auto refuse = [&](const std::string& why) {
+    return absl::InvalidArgumentError(StrCat("--exporter '", text, "': ", why));
+  };
+  const std::vector<std::string> kinds = {"final", "latest", "best"};
+  const std::string& kind = parts[0];
+  if (kind != "best" && parts.size() > 1 && Nearest(kind, kinds) == kind) {
+    return refuse("only 'best' has options");
+  }
+  if (kind == "final") return train::NewFinalExporter();
+  if (kind == "latest") return train::NewLatestExporter("latest", keep);
+  if (kind != "best") {
+    return refuse(StrCat("unknown exporter '", kind, "'", DidYouMean(kind, kinds)));
+  }
+  train::BestExporterOptions options;
+  options.exports_to_keep = keep;
+  if (parts.size() > 1) {
+    const std::string& direction = parts.back();
+    if (parts.size() != 3 || parts[1].empty() || (direction != "higher" && direction != "lower")) {
+      return refuse("write best, best:METRIC:higher or best:METRIC:lower");
+    }
+    options.metric = parts[1];
+    options.higher_is_better = direction == "higher";
+  }
+  return train::NewBestExporter(options);
+}
+
+// "auc 0.8912, loss 0.3141": what a line has room for.
+std::string Summary(const train::EvalResult& result) {
+  std::string text;
+  for (const auto& [name, value] : result.metrics) {
+    if (name != "auc" && name != "accuracy" && name != "average_loss") continue;
+    text += absl::StrFormat("%s%s %.4f", text.empty() ? "" : ", ", name, value);
+  }
+  return text;
+}
+
+}  // namespace
+
+void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
+  auto* eval = verb.add_option("--eval", flags->data.patterns,
+                               "Evaluate on these: new checkpoints now and then, and the last one")
+                   ->type_name("GLOB");
+  verb.add_option("--eval-steps", flags->steps, "Batches of an evaluation at most (default: all)")
+      ->check(CLI::PositiveNumber)
+      ->needs(eval);
+  verb.add_option("--eval-throttle-secs", flags->throttle_secs,
+                  "Seconds between evaluations at least")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->needs(eval);
+  verb.add_option("--eval-start-delay-secs", flags->start_delay_secs,
+                  "Seconds before the first evaluation at least")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->needs(eval);
+  verb.add_option("--exporter", flags->exporters,
+                  "SavedModels in MODEL_DIR/export: final, latest (of each evaluation), best "
+                  "(smallest loss), best:METRIC:higher or best:METRIC:lower")
+      ->type_name("KIND")
+      ->needs(eval);
+  verb.add_option("--exports-to-keep", flags->exports_to_keep, "Of latest and best; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->needs(eval);
+  verb.add_option("--early-stop", flags->early_stops,
+                  "End the training by its evaluations: METRIC:no_increase:STEPS, "
+                  "METRIC:no_decrease:STEPS, METRIC:higher:VALUE or METRIC:lower:VALUE")
+      ->type_name("RULE");
+}
+
+absl::StatusOr<train::EvalSpec> EvalSpecOf(const EvaluationFlags& flags) {
+  train::EvalSpec spec;
+  spec.input = SequentialInput(flags.data, kInferenceBatchSize);
+  spec.steps.reset();
+  if (flags.steps > 0) spec.steps = flags.steps;
+  spec.throttle_secs = flags.throttle_secs;
+  spec.start_delay_secs = flags.start_delay_secs;
+  for (const std::string& text : flags.exporters) {
+    MUSTER_ASSIGN_OR_RETURN(auto exporter, ExporterOf(text, flags.exports_to_keep));
+    spec.exporters.push_back(std::move(exporter));
+  }
+  return spec;
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> EarlyStopsOf(
+    const EvaluationFlags& flags) {
+  std::vector<std::shared_ptr<train::Hook>> hooks;
+  for (const std::string& text : flags.early_stops) {
+    MUSTER_ASSIGN_OR_RETURN(train::EarlyStopping rule, train::ParseEarlyStopping(text));
+    hooks.push_back(train::NewEarlyStopping(std::move(rule)));
+  }
+  return hooks;
+}
+
+void PrintTrained(const OutputFlags& output, const train::TrainResult& result) {
+  const double rate = result.seconds > 0 ? result.examples / result.seconds : 0;
+  if (output.json) {
+    nlohmann::ordered_json object = {{"event", "trained"},
+                                     {"first_step", result.first_step},
+                                     {"step", result.step},
+                                     {"examples", result.examples},
+                                     {"seconds", result.seconds},
+                                     {"examples_per_second", rate},
+                                     {"loss", result.loss},
+                                     {"bad_records", result.bad_records},
+                                     {"interrupted", result.interrupted},
+                                     {"stop_reason", result.stop_reason},
+                                     {"checkpoint", result.checkpoint}};
+    std::printf("%s\n", object.dump().c_str());
+    return;
+  }
+  std::printf("%s at step %lld", result.interrupted ? "Stopped" : "Trained",
+              static_cast<long long>(result.step));
+  if (result.first_step > 0) {
+    std::printf(" (resumed at %lld)", static_cast<long long>(result.first_step));
+  }
+  std::printf(", %s examples in %s, %s examples/s, loss %.4f\n",
+              train::FormatCount(static_cast<double>(result.examples)).c_str(),
+              train::FormatDuration(result.seconds).c_str(), train::FormatCount(rate).c_str(),
+              result.loss);
+  if (!result.stop_reason.empty()) std::printf("  ended      %s\n", result.stop_reason.c_str());
+  if (result.bad_records > 0) {
+    std::printf("  left out   %llu bad records\n",
+                static_cast<unsigned long long>(result.bad_records));
+  }
+  std::printf("  checkpoint %s\n", result.checkpoint.c_str());
+}
+
+void ReportEvaluation(const OutputFlags& output, train::Progress& progress,
+                      const train::EvalResult& result, const std::vector<std::string>& exports,
+                      bool again) {
+  if (!output.json) {
+    if (!again) progress.Note(StrCat("Evaluated step ", result.step, ": ", Summary(result)));
+    for (const std::string& folder : exports) progress.Note(StrCat("Exported ", folder));
+    return;
+  }
+  if (!again) PrintMetrics(output, "evaluated", result.metrics);
+  for (const std::string& folder : exports) {
+    const nlohmann::ordered_json object = {
+        {"event", "exported"}, {"saved_model", folder}, {"step", result.step}};
+    std::printf("%s\n", object.dump().c_str());
+  }
+  std::fflush(stdout);
+}
+
+void PrintEvaluated(const OutputFlags& output, const train::EvalResult& result,
+                    const std::vector<std::string>& exports) {
+  if (output.json) return;
+  std::printf("Evaluated %llu examples\n", static_cast<unsigned long long>(result.examples));
+  PrintMetrics(output, "evaluated", result.metrics);
+  for (const std::string& folder : exports) std::printf("  exported   %s\n", folder.c_str());
+}
+
+}  // namespace muster::cli

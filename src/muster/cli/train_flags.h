@@ -1,0 +1,44 @@
+// What `muster train` does besides the steps: evaluations, exports, early stopping; and how it
+// tells its results.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "muster/base/status.h"
+#include "muster/cli/model_flags.h"
+#include "muster/train/specs.h"
+
+namespace muster::cli {
+
+struct EvaluationFlags {
+  DataFlags data;
+  int64_t steps = 0;
+  double throttle_secs = 600;
+  double start_delay_secs = 120;
+  std::vector<std::string> exporters;
+  int exports_to_keep = 5;
+  std::vector<std::string> early_stops;
+};
+
+void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags);
+
+// INVALID_ARGUMENT for an exporter or a stopping rule that is none.
+absl::StatusOr<train::EvalSpec> EvalSpecOf(const EvaluationFlags& flags);
+absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> EarlyStopsOf(
+    const EvaluationFlags& flags);
+
+void PrintTrained(const OutputFlags& output, const train::TrainResult& result);
+
+// An evaluation while the training goes on: an "evaluated" object, or a line among the progress;
+// `again`: it was reported, only its exports are new.
+void ReportEvaluation(const OutputFlags& output, train::Progress& progress,
+                      const train::EvalResult& result, const std::vector<std::string>& exports,
+                      bool again);
+// The last evaluation, as a table; nothing with --json, where it was reported.
+void PrintEvaluated(const OutputFlags& output, const train::EvalResult& result,
+                    const std::vector<std::string>& exports);
+
+}  // namespace muster::cli
