@@ -216,7 +216,7 @@ def test_a_flipped_bit_is_told_and_the_older_checkpoint_taken(model_dir, muster,
     assert result.returncode == 0, result.stderr
     assert f'"global_step":{STEPS}' not in result.stdout  # of the weights one is broken
     trained = muster.call("train", model_dir.parent / "spec.yaml", "--train",
-                          model_dir.parent / "rows.csv", "--model-dir", copy, "--steps", STEPS)
+                          model_dir.parent / "rows.csv", "--model-dir", copy, "--max-steps", STEPS)
     assert trained.returncode == 0, trained.stderr
     assert f"passed over for {copy}/{KEPT[-2]}" in trained.stderr and data.name in trained.stderr
     assert "resumed at 20" in trained.stdout

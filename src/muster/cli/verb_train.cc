@@ -26,6 +26,7 @@ struct TrainFlags {
   int64_t steps = 0;
   int64_t max_steps = 0;
   int64_t profile_steps = 0;
+  std::string warm_start;
   int64_t seed = -1;
   std::optional<engine::Precision> precision;
   bool no_shuffle = false;
@@ -89,6 +90,11 @@ absl::Status RunTrain(TrainFlags& flags) {
   if (flags.profile_steps > 0) spec.hooks.push_back(train::NewProfiler(flags.profile_steps));
   MUSTER_ASSIGN_OR_RETURN(const auto estimator,
                           train::Estimator::Create(*files, clock, model, flags.run));
+  if (!flags.warm_start.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(train::WarmStart start, train::ParseWarmStart(flags.warm_start));
+    MUSTER_ASSIGN_OR_RETURN(start.vocabularies, train::ChangedVocabularies(*files, start, model));
+    estimator->set_warm_start(std::move(start));
+  }
   MUSTER_ASSIGN_OR_RETURN(const train::TrainAndEvaluateResult result,
                           Run(flags, spec, *estimator, clock));
   PrintTrained(flags.output, result.training);
@@ -154,6 +160,11 @@ void AddTrain(CLI::App& app) {
                    "Histograms of weights and activations among them every N steps; 0: none")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  verb->add_option(
+          "--warm-start", flags->warm_start,
+          "Begin a new model with the weights of a checkpoint, model folder or SavedModel, "
+          "of all variables or those that begin with a match of a regular expression")
+      ->type_name("PATH[:PATTERN]");
   verb->add_option("--profile-steps", flags->profile_steps,
                    "Write MODEL_DIR/timeline-STEP.json, for chrome://tracing, every N steps")
       ->check(CLI::PositiveNumber);

@@ -69,6 +69,10 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
                   .events = &events,
                   .progress = progress};
   MUSTER_RETURN_IF_ERROR(RestoreSession(session));
+  if (warm_start_ && session.checkpoint.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const int count, ApplyWarmStart(files_, *warm_start_, *variables));
+    progress.Note(StrCat("Warm-started ", count, " variables from ", warm_start_->from));
+  }
   TrainSpec limited = spec;
   if (spec.steps) limited.max_steps = session.step + *spec.steps;
   if (limited.max_steps && session.step >= *limited.max_steps) {

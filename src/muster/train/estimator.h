@@ -24,6 +24,7 @@
 #include "muster/train/run_config.h"
 #include "muster/train/specs.h"
 #include "muster/train/variables.h"
+#include "muster/train/warm_start.h"
 
 namespace muster::train {
 
@@ -41,6 +42,9 @@ class Estimator {
   // MODEL_DIR holds a model of another spec.
   absl::StatusOr<TrainResult> Train(const TrainSpec& spec, Progress& progress,
                                     const std::atomic<bool>& stop);
+
+  // Where MODEL_DIR has no checkpoint yet, Train begins with these weights.
+  void set_warm_start(WarmStart settings) { warm_start_ = std::move(settings); }
 
   // Of the newest checkpoint.
   absl::StatusOr<EvalResult> Evaluate(const EvalSpec& spec, Progress& progress);
@@ -80,6 +84,7 @@ class Estimator {
   std::optional<engine::Predictor> predictor_;
   std::unique_ptr<Variables> inference_;
   std::string restore_note_;
+  std::optional<WarmStart> warm_start_;
 };
 
 // The spec of a trained model.
