@@ -60,7 +60,7 @@ TrainLoop::TrainLoop(Session& session, const TrainSpec& spec, HookList hooks)
     : session_(session),
       spec_(spec),
       hooks_(std::move(hooks)),
-      sink_(session.model, session.variables) {}
+      sink_(session.model, session.variables, session.config.threads) {}
 
 absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   TrainResult result;

@@ -1,6 +1,14 @@
 #include "muster/train/update.h"
 
+#include <vector>
+
 namespace muster::train {
+namespace {
+
+// Waking the other threads costs as much as updating so many floats.
+constexpr size_t kFewFloats = 32 * 1024;
+
+}  // namespace
 
 std::span<float> UpdateSink::Weights(int variable) const {
   const engine::VariableView& view = variables_.views()[variable];
@@ -11,16 +19,43 @@ const optim::Optimizer& UpdateSink::OptimizerOf(int variable) const {
   return *model_.optimizers[variables_.specs()[variable].group];
 }
 
+void UpdateSink::InParts(size_t n, size_t floats,
+                         const std::function<void(size_t, size_t)>& update) {
+  if (crew_.size() == 1 || n * floats < kFewFloats) return update(0, n);
+  const auto parts = static_cast<size_t>(crew_.size());
+  crew_.Run([&](int member) {
+    const auto part = static_cast<size_t>(member);
+    update(n * part / parts, n * (part + 1) / parts);
+  });
+}
+
 void UpdateSink::Dense(int variable, std::span<const float> gradient) {
-  OptimizerOf(variable).ApplyDense(Weights(variable), variables_.slots(variable), gradient, step_);
+  const optim::Optimizer& optimizer = OptimizerOf(variable);
+  const std::span<float> weights = Weights(variable);
+  const std::span<float* const> slots = variables_.slots(variable);
+  InParts(weights.size(), 1, [&](size_t first, size_t last) {
+    std::vector<float*> part(slots.begin(), slots.end());
+    for (float*& slot : part) slot += first;
+    const size_t n = last - first;
+    optimizer.ApplyDense(weights.subspan(first, n), part, gradient.subspan(first, n), step_);
+  });
 }
 
 void UpdateSink::Rows(int variable, std::span<const int32_t> rows,
                       std::span<const float> gradient) {
   const optim::Optimizer& optimizer = OptimizerOf(variable);
   if (rows.empty() && !optimizer.moves_untouched_rows()) return;
-  optimizer.ApplyRows(Weights(variable), variables_.views()[variable].cols,
-                      variables_.slots(variable), rows, gradient, step_);
+  const std::span<float> table = Weights(variable);
+  const int64_t cols = variables_.views()[variable].cols;
+  const std::span<float* const> slots = variables_.slots(variable);
+  if (optimizer.moves_untouched_rows()) {  // the whole table in one call
+    return optimizer.ApplyRows(table, cols, slots, rows, gradient, step_);
+  }
+  const auto width = static_cast<size_t>(cols);
+  InParts(rows.size(), width, [&](size_t first, size_t last) {
+    optimizer.ApplyRows(table, cols, slots, rows.subspan(first, last - first),
+                        gradient.subspan(first * width, (last - first) * width), step_);
+  });
 }
 
 // Keras: moving -= (moving - batch) * (1 - momentum).

@@ -2,19 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
+#include "muster/base/parallel.h"
 #include "muster/engine/engine.h"
 #include "muster/model/model.h"
 #include "muster/train/variables.h"
 
 namespace muster::train {
 
-// Applies the optimizer of a variable's group at once; moving statistics by their momentum. One
-// owner thread; `model` and `variables` must outlive it.
+// Applies the optimizer of a variable's group at once; moving statistics by their momentum. Large
+// variables are updated on `threads` threads, each a part of the elements or rows: the bytes do not
+// depend on how many. One owner thread; `model` and `variables` must outlive it.
 class UpdateSink : public engine::GradientSink {
  public:
-  UpdateSink(const model::Model& model, const Variables& variables)
-      : model_(model), variables_(variables) {}
+  UpdateSink(const model::Model& model, const Variables& variables, int threads = 1)
+      : model_(model), variables_(variables), crew_(threads) {}
 
   // Before each Engine::Step: the global step before it.
   void set_step(int64_t step) { step_ = step; }
@@ -26,9 +29,12 @@ class UpdateSink : public engine::GradientSink {
  private:
   std::span<float> Weights(int variable) const;
   const optim::Optimizer& OptimizerOf(int variable) const;
+  // Calls update(first, last) for parts of [0, n), n things of `floats` each.
+  void InParts(size_t n, size_t floats, const std::function<void(size_t, size_t)>& update);
 
   const model::Model& model_;
   const Variables& variables_;
+  ThreadCrew crew_;
   int64_t step_ = 0;
 };
 

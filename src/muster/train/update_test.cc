@@ -1,0 +1,73 @@
+#include "muster/train/update.h"
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/base/random.h"
+#include "muster/io/memory_file_system.h"
+
+namespace muster::train {
+namespace {
+
+// A table and a kernel that are large enough to be updated in parts, by two optimizers.
+constexpr std::string_view kLargeSpec = R"(
+inputs: {word: string, y: int}
+label: y
+columns:
+  w: {hash: word, buckets: 3000}
+  e: {embedding: w, dimension: 40}
+model:
+  type: dnn
+  dnn: {columns: [e], hidden_units: [1000], optimizer: OPTIMIZER}
+)";
+
+// Weights and slots after three updates on so many threads.
+std::vector<std::vector<float>> AfterUpdates(const std::string& optimizer, int threads) {
+  const auto files = io::NewMemoryFileSystem();
+  std::string yaml(kLargeSpec);
+  yaml.replace(yaml.find("OPTIMIZER"), 9, optimizer);
+  const model::ModelSpec spec = model::ParseModelSpec(*files, yaml, "m.yaml").value();
+  const model::Model model = model::BuildModel(spec).value();
+  const auto variables = Variables::Create(model, /*seed=*/1, /*with_slots=*/true).value();
+  UpdateSink sink(model, *variables, threads);
+  RandomStream random(20250106, RandomPurpose::kSampleData, 1);
+  for (int step = 0; step < 3; ++step) {
+    sink.set_step(step);
+    for (int v = 0; v < static_cast<int>(variables->specs().size()); ++v) {
+      const engine::VariableSpec& variable = variables->specs()[v];
+      std::vector<float> gradient(static_cast<size_t>(variable.elements()));
+      for (float& g : gradient) g = static_cast<float>(random.Normal());
+      if (variable.kind == engine::VariableKind::kDense) {
+        sink.Dense(v, gradient);
+        continue;
+      }
+      std::vector<int32_t> rows;
+      for (int row = step; row < 3000; row += 3) rows.push_back(row);
+      sink.Rows(v, rows, std::span(gradient).first(rows.size() * 40));
+    }
+  }
+  std::vector<std::vector<float>> values;
+  for (const checkpoint::Tensor& tensor : variables->Tensors(/*with_slots=*/true)) {
+    const auto* const data = reinterpret_cast<const float*>(tensor.bytes.data());
+    values.emplace_back(data, data + tensor.bytes.size() / sizeof(float));
+  }
+  return values;
+}
+
+TEST(UpdateSinkTest, BytesDoNotDependOnTheThreads) {
+  for (const char* optimizer : {"adagrad", "adam", "{adam: {lazy: true}}", "ftrl"}) {
+    const auto expected = AfterUpdates(optimizer, 1);
+    ASSERT_GE(expected.size(), 10u);
+    EXPECT_NE(expected.front().front(), expected.front().back());
+    for (const int threads : {2, 3}) {
+      EXPECT_EQ(AfterUpdates(optimizer, threads), expected) << optimizer << ", " << threads;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::train
