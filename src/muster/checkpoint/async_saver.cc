@@ -14,22 +14,21 @@ SaverOptions BeginningAt(SaverOptions options, double seconds) {
 }  // namespace
 
 AsyncSaver::AsyncSaver(io::FileSystem& files, const Clock& clock, std::string folder,
-                       SaverOptions options, uint64_t copied_bytes)
-    : clock_(clock),
-      saver_(files, std::move(folder), BeginningAt(options, clock.WallSeconds())),
-      copied_bytes_(copied_bytes) {}
+                       SaverOptions options)
+    : clock_(clock), saver_(files, std::move(folder), BeginningAt(options, clock.WallSeconds())) {}
 
 absl::Status AsyncSaver::Start(int64_t step, std::span<const Tensor> tensors, Strings strings) {
   MUSTER_RETURN_IF_ERROR(Wait());
-  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<FrozenTensors> frozen,
-                          FrozenTensors::Create(tensors, copied_bytes_));
+  frozen_.Freeze(tensors);
   done_ = false;
-  writer_ = std::jthread([this, step, seconds = clock_.WallSeconds(), frozen = std::move(frozen),
+  writer_ = std::jthread([this, step, seconds = clock_.WallSeconds(),
                           tensors = std::vector<Tensor>(tensors.begin(), tensors.end()),
-                          strings = std::move(strings)]() mutable {
-    result_ = saver_.Save(step, tensors, strings, seconds,
-                          [&](std::span<char> piece) { return frozen->Read(piece); });
-    frozen.reset();
+                          strings = std::move(strings)] {
+    result_ = saver_.Save(step, tensors, strings, seconds, [this](std::span<char> piece) {
+      frozen_.Read(piece);
+      return absl::OkStatus();
+    });
+    frozen_.Thaw();
     done_.store(true, std::memory_order_release);
   });
   return absl::OkStatus();

@@ -1,5 +1,5 @@
-// AsyncSaver: saves without holding up the training. It takes a picture of the tensors
-// (frozen_tensors.h) and writes it on a thread of its own.
+// AsyncSaver: saves without holding up the training: a thread of its own writes the tensors as they
+// were when the save started, while the training changes them (frozen_tensors.h).
 #pragma once
 
 #include <atomic>
@@ -20,17 +20,19 @@ namespace muster::checkpoint {
 // failure: call Wait() first.
 class AsyncSaver {
  public:
-  // `files` and `clock` must outlive it. More bytes than `copied_bytes` are not copied but forked.
-  AsyncSaver(io::FileSystem& files, const Clock& clock, std::string folder, SaverOptions options,
-             uint64_t copied_bytes = FrozenTensors::kCopiedBytes);
+  // `files` and `clock` must outlive it.
+  AsyncSaver(io::FileSystem& files, const Clock& clock, std::string folder, SaverOptions options);
 
-  // Starts to save what `tensors` hold now (as Saver::Save does); they may change when this
-  // returns. Waits for a save in flight; if that failed, its failure is returned and nothing
-  // started.
+  // To be told before the tensors change: frozen().BeforeAll and BeforeRows.
+  FrozenTensors& frozen() { return frozen_; }
+
+  // Starts to save what `tensors` hold now (as Saver::Save does). Their memory must stay until the
+  // save has ended, and frozen() be told of every change. Waits for a save in flight; if that
+  // failed, its failure is returned and nothing started.
   absl::Status Start(int64_t step, std::span<const Tensor> tensors, Strings strings);
 
-  // Waits for a save in flight, then saves on this thread, without a picture: for a training that
-  // has nothing else to do. Returns the prefix.
+  // Waits for a save in flight, then saves on this thread: for a training that has nothing else to
+  // do. Returns the prefix.
   absl::StatusOr<std::string> SaveNow(int64_t step, std::span<const Tensor> tensors,
                                       const Strings& strings);
 
@@ -50,7 +52,7 @@ class AsyncSaver {
  private:
   const Clock& clock_;
   Saver saver_;
-  const uint64_t copied_bytes_;
+  FrozenTensors frozen_;
   std::string prefix_;
   std::atomic<bool> done_{false};
   absl::StatusOr<std::string> result_;  // the writer's until it is joined

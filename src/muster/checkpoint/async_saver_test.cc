@@ -15,16 +15,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Operations that make a file wait until the gate is open.
+// Making a large file waits until the gate is open.
 class GatedFileSystem : public io::FaultFileSystem {
  public:
   using FaultFileSystem::FaultFileSystem;
-  absl::StatusOr<std::unique_ptr<io::WritableFile>> OpenForWrite(const std::string& path) override {
+  absl::StatusOr<std::unique_ptr<io::WritableFile>> OpenForLargeWrite(
+      const std::string& path) override {
     {
       std::unique_lock lock(mutex_);
       opened_.wait(lock, [&] { return open_; });
     }
-    return FaultFileSystem::OpenForWrite(path);
+    return FaultFileSystem::OpenForLargeWrite(path);
   }
   void Open() {
     {
@@ -40,16 +41,12 @@ class GatedFileSystem : public io::FaultFileSystem {
   bool open_ = false;
 };
 
-// The tensors are copied, or frozen by a fork.
-class AsyncSaverTest : public ::testing::TestWithParam<uint64_t> {
+class AsyncSaverTest : public ::testing::Test {
  protected:
   AsyncSaverTest() : memory_(io::NewMemoryFileSystem()), files_(*memory_) {}
 
-  AsyncSaver NewSaver(SaverOptions options = {}) {
-    return {files_, clock_, "m", options, GetParam()};
-  }
   absl::Status Start(AsyncSaver& saver, int64_t step) {
-    weights_ = Weights(static_cast<float>(step));
+    weights_.Change(saver.frozen(), static_cast<float>(step));
     return saver.Start(step, weights_.tensors(), {{"position", StrCat("at ", step)}});
   }
 
@@ -59,14 +56,14 @@ class AsyncSaverTest : public ::testing::TestWithParam<uint64_t> {
   Weights weights_;
 };
 
-TEST_P(AsyncSaverTest, WritesWhatTheTensorsHeldWhenItStarted) {
-  AsyncSaver saver = NewSaver();
+TEST_F(AsyncSaverTest, WritesWhatTheTensorsHeldWhenItStarted) {
+  AsyncSaver saver(files_, clock_, "m", {});
   EXPECT_FALSE(saver.busy());
   ASSERT_TRUE(Start(saver, 5).ok());
   EXPECT_TRUE(saver.busy());
   EXPECT_TRUE(saver.Check().ok());
   EXPECT_EQ(saver.prefix(), "");
-  weights_ = Weights(6);  // the training goes on
+  weights_.Change(saver.frozen(), 6);
   EXPECT_TRUE(absl::IsNotFound(LoadLatest(*memory_).status()));
   files_.Open();
   ASSERT_TRUE(saver.Wait().ok());
@@ -77,11 +74,11 @@ TEST_P(AsyncSaverTest, WritesWhatTheTensorsHeldWhenItStarted) {
   EXPECT_EQ(loaded->value, 5);
 }
 
-TEST_P(AsyncSaverTest, ASecondSaveWaitsForTheFirst) {
+TEST_F(AsyncSaverTest, ASecondSaveWaitsForTheFirst) {
   files_.Open();
-  AsyncSaver saver = NewSaver();
+  AsyncSaver saver(files_, clock_, "m", {});
   for (int step = 1; step <= 30; ++step) ASSERT_TRUE(Start(saver, step).ok());
-  weights_ = Weights(31);
+  weights_.Change(saver.frozen(), 31);
   const auto prefix = saver.SaveNow(31, weights_.tensors(), {{"position", "at 31"}});
   ASSERT_TRUE(prefix.ok()) << prefix.status();
   EXPECT_EQ(*prefix, "m/model.ckpt-31");
@@ -89,8 +86,8 @@ TEST_P(AsyncSaverTest, ASecondSaveWaitsForTheFirst) {
   EXPECT_EQ(ReadState(*memory_, "m")->all.size(), 5u);
 }
 
-TEST_P(AsyncSaverTest, AFailureComesOnceWithItsCause) {
-  AsyncSaver saver = NewSaver();
+TEST_F(AsyncSaverTest, AFailureComesOnceWithItsCause) {
+  AsyncSaver saver(files_, clock_, "m", {});
   files_.FailNth(io::FileOperation::kSync, 1, absl::ResourceExhaustedError("disk full"));
   ASSERT_TRUE(Start(saver, 5).ok());
   files_.Open();
@@ -106,26 +103,23 @@ TEST_P(AsyncSaverTest, AFailureComesOnceWithItsCause) {
   EXPECT_EQ(LoadLatest(*memory_)->value, 6);
 }
 
-TEST_P(AsyncSaverTest, AFailureStopsTheNextStart) {
+TEST_F(AsyncSaverTest, AFailureStopsTheNextStart) {
   files_.Open();
-  AsyncSaver saver = NewSaver();
+  AsyncSaver saver(files_, clock_, "m", {});
   files_.FailNth(io::FileOperation::kRename, 1, absl::InternalError("made to fail"));
   ASSERT_TRUE(Start(saver, 5).ok());
   EXPECT_TRUE(absl::IsInternal(Start(saver, 6)));
   EXPECT_TRUE(absl::IsNotFound(LoadLatest(*memory_).status()));
 }
 
-TEST_P(AsyncSaverTest, TheDestructorWaits) {
+TEST_F(AsyncSaverTest, TheDestructorWaits) {
   files_.Open();
   {
-    AsyncSaver saver = NewSaver();
+    AsyncSaver saver(files_, clock_, "m", {});
     ASSERT_TRUE(Start(saver, 5).ok());
   }
   EXPECT_EQ(LoadLatest(*memory_)->value, 5);
 }
-
-INSTANTIATE_TEST_SUITE_P(CopiedAndForked, AsyncSaverTest,
-                         ::testing::Values(FrozenTensors::kCopiedBytes, uint64_t{0}));
 
 }  // namespace
 }  // namespace muster::checkpoint

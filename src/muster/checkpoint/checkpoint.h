@@ -21,6 +21,7 @@ struct Tensor {
   formats::DataType type = formats::DataType::kFloat;
   std::vector<int64_t> shape;
   std::span<char> bytes;  // elements, row-major
+  int variable = -1;      // whose weights or slots these are (FrozenTensors); -1: nobody's
 };
 
 // tensorflow.CheckpointState. Names are relative to the folder, or absolute; times are seconds

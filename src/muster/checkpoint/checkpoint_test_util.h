@@ -1,11 +1,13 @@
 // What tests of this layer share: small tensors whose values tell which save they come from.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/checkpoint/frozen_tensors.h"
 #include "muster/checkpoint/saver.h"
 #include "muster/io/file_system.h"
 
@@ -17,8 +19,15 @@ inline constexpr double kNow = 1'700'000'000.5;
 struct Weights {
   explicit Weights(float value = 0) : kernel(300, value), bias(7, value) {}
   std::vector<Tensor> tensors() {
-    return {{"kernel", formats::DataType::kFloat, {100, 3}, Bytes(kernel)},
-            {"bias", formats::DataType::kFloat, {7}, Bytes(bias)}};
+    return {{"kernel", formats::DataType::kFloat, {100, 3}, Bytes(kernel), 0},
+            {"bias", formats::DataType::kFloat, {7}, Bytes(bias), 1}};
+  }
+  // As a training does.
+  void Change(FrozenTensors& frozen, float value) {
+    frozen.BeforeAll(0);
+    std::fill(kernel.begin(), kernel.end(), value);
+    frozen.BeforeAll(1);
+    std::fill(bias.begin(), bias.end(), value);
   }
   static std::span<char> Bytes(std::vector<float>& values) {
     return {reinterpret_cast<char*>(values.data()), values.size() * sizeof(float)};

@@ -1,130 +1,144 @@
 #include "muster/checkpoint/frozen_tensors.h"
 
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <cstring>
-#include <new>
-#include <vector>
 
 namespace muster::checkpoint {
 namespace {
 
-constexpr int kPipeBytes = 1 << 20;  // the most that Linux gives to everybody
+constexpr uint64_t kBlockBytes = 256;
+constexpr uint64_t kSmallestRow = 64;
+constexpr uint64_t kLargestRow = 4096;
+constexpr uint64_t kUnit = 64;  // places aside count in these; place 0 is none
+constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 
-class CopiedTensors : public FrozenTensors {
- public:
-  // Null when there is no memory.
-  static std::unique_ptr<FrozenTensors> Create(std::span<const Tensor> tensors, uint64_t bytes) {
-    std::unique_ptr<char[]> memory(new (std::nothrow) char[bytes]);
-    if (!memory) return nullptr;
-    char* end = memory.get();
-    for (const Tensor& tensor : tensors) {
-      if (!tensor.bytes.empty()) std::memcpy(end, tensor.bytes.data(), tensor.bytes.size());
-      end += tensor.bytes.size();
-    }
-    return std::unique_ptr<FrozenTensors>(new CopiedTensors(std::move(memory), bytes));
-  }
-
-  absl::Status Read(std::span<char> piece) override {
-    if (piece.size() > left_) return absl::InternalError("read beyond the copied tensors");
-    std::memcpy(piece.data(), next_, piece.size());
-    next_ += piece.size();
-    left_ -= piece.size();
-    return absl::OkStatus();
-  }
-
- private:
-  CopiedTensors(std::unique_ptr<char[]> memory, uint64_t bytes)
-      : memory_(std::move(memory)), next_(memory_.get()), left_(bytes) {}
-
-  const std::unique_ptr<char[]> memory_;
-  const char* next_;
-  uint64_t left_;
-};
-
-// The child's whole life. Other threads of the parent may have held any lock when it was made:
-// nothing here may take one, so system calls only.
-[[noreturn]] void SendAndExit(std::span<const Tensor> tensors, int from, int to) {
-  setpgid(0, 0);
-  close(from);
-  for (const Tensor& tensor : tensors) {
-    const char* next = tensor.bytes.data();
-    for (size_t left = tensor.bytes.size(); left > 0;) {
-      const ssize_t sent = write(to, next, left);
-      if (sent < 0 && errno == EINTR) continue;
-      if (sent <= 0) _exit(1);
-      next += sent;
-      left -= static_cast<size_t>(sent);
-    }
-  }
-  _exit(0);
+uint64_t RowBytes(const Tensor& tensor) {
+  if (tensor.shape.empty() || tensor.shape[0] <= 0) return tensor.bytes.size();
+  return tensor.bytes.size() / static_cast<uint64_t>(tensor.shape[0]);
 }
 
-class ForkedTensors : public FrozenTensors {
- public:
-  // Null when no child can be made.
-  static std::unique_ptr<FrozenTensors> Create(std::span<const Tensor> tensors) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return nullptr;
-    fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes);  // smaller is slower
-    const pid_t child = fork();
-    if (child == 0) SendAndExit(tensors, ends[0], ends[1]);
-    close(ends[1]);
-    if (child < 0) {
-      close(ends[0]);
-      return nullptr;
-    }
-    return std::unique_ptr<FrozenTensors>(new ForkedTensors(child, ends[0]));
-  }
-
-  // Without a reader the child's next write ends it.
-  ~ForkedTensors() override {
-    close(from_);
-    while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-
-  absl::Status Read(std::span<char> piece) override {
-    while (!piece.empty()) {
-      const ssize_t got = read(from_, piece.data(), piece.size());
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) {
-        const int error = errno;
-        return ErrnoStatus(error, "reading the frozen tensors");
-      }
-      if (got == 0) {
-        return absl::ResourceExhaustedError(
-            "the process that holds the frozen tensors was killed (out of memory?)");
-      }
-      piece = piece.subspan(static_cast<size_t>(got));
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  ForkedTensors(pid_t child, int from) : child_(child), from_(from) {}
-
-  const pid_t child_;
-  const int from_;
-};
+uint64_t BlockBytes(const Tensor& tensor) {
+  const uint64_t row = RowBytes(tensor);
+  return row >= kSmallestRow && row <= kLargestRow ? row : kBlockBytes;
+}
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FrozenTensors>> FrozenTensors::Create(
-    std::span<const Tensor> tensors, uint64_t copied_bytes) {
-  uint64_t bytes = 0;
-  for (const Tensor& tensor : tensors) bytes += tensor.bytes.size();
-  std::unique_ptr<FrozenTensors> frozen;
-  if (bytes > copied_bytes) frozen = ForkedTensors::Create(tensors);
-  if (!frozen) frozen = CopiedTensors::Create(tensors, bytes);
-  if (frozen) return frozen;
-  return absl::ResourceExhaustedError(
-      StrCat("no memory to save ", bytes, " bytes while the training goes on"));
+void FrozenTensors::Layout(std::span<const Tensor> tensors) {
+  parts_.resize(tensors.size());
+  parts_of_.clear();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Part& part = parts_[i];
+    part.tensor = tensors[i];
+    part.read = 0;
+    part.block_bytes = BlockBytes(tensors[i]);
+    part.kept.resize((tensors[i].bytes.size() + part.block_bytes - 1) / part.block_bytes);
+    const int variable = tensors[i].variable;
+    if (variable < 0) continue;
+    if (parts_of_.size() <= static_cast<size_t>(variable)) parts_of_.resize(variable + 1);
+    parts_of_[variable].push_back(i);
+  }
+}
+
+void FrozenTensors::Prepare(std::span<const Tensor> tensors) {
+  const MutexLock lock(&mutex_);
+  Layout(tensors);
+}
+
+void FrozenTensors::Freeze(std::span<const Tensor> tensors) {
+  const MutexLock lock(&mutex_);
+  Layout(tensors);
+  next_part_ = 0;
+  aside_bytes_ = kUnit;
+  frozen_.store(true, std::memory_order_release);
+}
+
+void FrozenTensors::Thaw() {
+  const MutexLock lock(&mutex_);
+  frozen_.store(false, std::memory_order_release);
+  for (Part& part : parts_) {
+    part.read = part.tensor.bytes.size();
+    if (aside_bytes_ > kUnit) std::fill(part.kept.begin(), part.kept.end(), 0);
+  }
+}
+
+char* FrozenTensors::PlaceOf(uint32_t place) {
+  const uint64_t offset = place * kUnit;
+  return aside_[offset / kChunkBytes].get() + offset % kChunkBytes;
+}
+
+// Keeps the blocks with the bytes from `begin` to `end`, but for those kept or read before.
+void FrozenTensors::Keep(Part& part, uint64_t begin, uint64_t end) {
+  const uint64_t size = part.tensor.bytes.size();
+  begin = std::max(begin, part.read);
+  end = std::min(end, size);
+  if (begin >= end) return;  // or a last block that is shorter would be kept, even behind a Thaw
+  for (uint64_t block = begin / part.block_bytes; block * part.block_bytes < end; ++block) {
+    if (part.kept[block] != 0) continue;
+    const uint64_t at = block * part.block_bytes;
+    const uint64_t bytes = std::min(part.block_bytes, size - at);
+    if (aside_bytes_ / kChunkBytes != (aside_bytes_ + bytes - 1) / kChunkBytes) {
+      aside_bytes_ = (aside_bytes_ / kChunkBytes + 1) * kChunkBytes;  // a block lies in one chunk
+    }
+    if (aside_bytes_ / kChunkBytes >= aside_.size()) {
+      aside_.emplace_back(new char[kChunkBytes]);
+    }
+    part.kept[block] = static_cast<uint32_t>(aside_bytes_ / kUnit);
+    std::memcpy(PlaceOf(part.kept[block]), part.tensor.bytes.data() + at, bytes);
+    aside_bytes_ += (bytes + kUnit - 1) / kUnit * kUnit;
+  }
+}
+
+void FrozenTensors::KeepAll(int variable) {
+  const MutexLock lock(&mutex_);
+  if (static_cast<size_t>(variable) >= parts_of_.size()) return;
+  for (const size_t i : parts_of_[variable]) Keep(parts_[i], 0, parts_[i].tensor.bytes.size());
+}
+
+void FrozenTensors::KeepRows(int variable, std::span<const int32_t> rows) {
+  const MutexLock lock(&mutex_);
+  if (static_cast<size_t>(variable) >= parts_of_.size()) return;
+  for (const size_t i : parts_of_[variable]) {
+    const uint64_t row_bytes = RowBytes(parts_[i].tensor);
+    for (const int32_t row : rows) {
+      Keep(parts_[i], static_cast<uint64_t>(row) * row_bytes,
+           (static_cast<uint64_t>(row) + 1) * row_bytes);
+    }
+  }
+}
+
+// The next bytes of this part: of one kept block, or of a run of blocks that stand as they were.
+size_t FrozenTensors::ReadSome(Part& part, std::span<char> piece) {
+  const uint64_t most = std::min<uint64_t>(piece.size(), part.tensor.bytes.size() - part.read);
+  uint64_t block = part.read / part.block_bytes;
+  if (part.kept[block] != 0) {
+    const uint64_t inside = part.read % part.block_bytes;
+    const uint64_t bytes = std::min(most, part.block_bytes - inside);
+    std::memcpy(piece.data(), PlaceOf(part.kept[block]) + inside, bytes);
+    return bytes;
+  }
+  const uint64_t begin = part.read;
+  while (block < part.kept.size() && part.kept[block] == 0 &&
+         block * part.block_bytes < begin + most) {
+    ++block;
+  }
+  const uint64_t bytes = std::min(most, block * part.block_bytes - begin);
+  std::memcpy(piece.data(), part.tensor.bytes.data() + begin, bytes);
+  return bytes;
+}
+
+void FrozenTensors::Read(std::span<char> piece) {
+  const MutexLock lock(&mutex_);
+  while (!piece.empty()) {
+    Part& part = parts_[next_part_];
+    if (part.read == part.tensor.bytes.size()) {
+      ++next_part_;
+      continue;
+    }
+    const size_t bytes = ReadSome(part, piece);
+    part.read += bytes;
+    piece = piece.subspan(bytes);
+  }
 }
 
 }  // namespace muster::checkpoint

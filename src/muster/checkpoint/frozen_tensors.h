@@ -1,36 +1,73 @@
-// FrozenTensors: the bytes that tensors have at one moment, to be read while their owner goes on
-// changing them.
+// FrozenTensors: the bytes that tensors have at one moment, for a thread that writes them to disk
+// while their owner goes on changing them. Nothing is copied when they are frozen: the owner says
+// what it is about to change, and of that, what the writer has not read yet is kept aside. A row of
+// a table is kept by itself, so that a step costs what it touches.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
-#include "muster/base/status.h"
+#include "absl/base/thread_annotations.h"
+
+#include "muster/base/mutex.h"
 #include "muster/checkpoint/checkpoint.h"
 
 namespace muster::checkpoint {
 
-// Little memory is copied at once. Much is frozen by fork(): the child is a picture of the process
-// that shares its pages until one is written to, and does nothing but send the tensors through a
-// pipe. That costs the caller the copying of page tables (a few milliseconds a GB where pages are
-// large, some 20 where they are small) and, as long as the child lives, the kernel's copy of each
-// page at its first change: the memory of what changes meanwhile, at most that of the tensors.
-// Where no child can be made (no memory for it, no more processes) all is copied instead.
-//
-// The child makes system calls only, holds no files but the pipe's, is in a group of its own, and
-// ends with the reader, however that ends. Construct and destroy on any thread; Read on one.
+// One owner thread, and between Freeze and Thaw one writer thread. Memory: 4 bytes a row (a block
+// of 256 bytes where rows are not 64 to 4096 bytes) and, from the first save on, what was kept in
+// the save that kept the most, which is at most the tensors' own.
 class FrozenTensors {
  public:
-  static constexpr uint64_t kCopiedBytes = uint64_t{64} << 20;
+  // Owner. Takes the memory that Freeze will need, so that the first one is as quick as the others.
+  void Prepare(std::span<const Tensor> tensors);
 
-  // Copies up to `copied_bytes` in all, forks for more. RESOURCE_EXHAUSTED when neither can be.
-  static absl::StatusOr<std::unique_ptr<FrozenTensors>> Create(
-      std::span<const Tensor> tensors, uint64_t copied_bytes = kCopiedBytes);
-  virtual ~FrozenTensors() = default;
+  // Owner, while thawed. From here on Read gives what the tensors hold now; their memory must stay
+  // until Thaw.
+  void Freeze(std::span<const Tensor> tensors);
 
-  // Fills all of `piece` with the next of the tensors' bytes, which lie in order and back to back.
-  virtual absl::Status Read(std::span<char> piece) = 0;
+  // Owner, before it changes all tensors of a variable (Tensor::variable), or these rows of them
+  // (rows: the first dimension; any order). Cheap while nothing is frozen.
+  void BeforeAll(int variable) {
+    if (frozen_.load(std::memory_order_acquire)) KeepAll(variable);
+  }
+  void BeforeRows(int variable, std::span<const int32_t> rows) {
+    if (frozen_.load(std::memory_order_acquire)) KeepRows(variable, rows);
+  }
+
+  // Writer. Fills `piece` with the next of the tensors' bytes, in order and back to back; there
+  // must be as many.
+  void Read(std::span<char> piece);
+
+  // Writer, when it has read all or gives up.
+  void Thaw();
+
+ private:
+  // A tensor in blocks of equal size; the last one may be shorter.
+  struct Part {
+    Tensor tensor;
+    uint64_t block_bytes = 0;
+    std::vector<uint32_t> kept;  // a block's place aside, or 0
+    uint64_t read = 0;           // bytes that the writer has
+  };
+
+  void Layout(std::span<const Tensor> tensors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepAll(int variable);
+  void KeepRows(int variable, std::span<const int32_t> rows);
+  void Keep(Part& part, uint64_t begin, uint64_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  char* PlaceOf(uint32_t place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t ReadSome(Part& part, std::span<char> piece) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::atomic<bool> frozen_{false};
+  Mutex mutex_;
+  std::vector<Part> parts_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::vector<size_t>> parts_of_ ABSL_GUARDED_BY(mutex_);   // of each variable
+  size_t next_part_ ABSL_GUARDED_BY(mutex_) = 0;                        // of the writer
+  std::vector<std::unique_ptr<char[]>> aside_ ABSL_GUARDED_BY(mutex_);  // chunks of kept blocks
+  uint64_t aside_bytes_ ABSL_GUARDED_BY(mutex_) = 0;                    // used, from the first on
 };
 
 }  // namespace muster::checkpoint

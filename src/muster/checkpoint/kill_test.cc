@@ -27,15 +27,14 @@ class KillTest : public ::testing::Test {
   }
   void TearDown() override { ASSERT_TRUE(files_->RemoveAll(folder_).ok()); }
 
-  // Saves `step` with that value, by fork when `step` is odd.
+  // Saves `step` with that value.
   absl::Status Save(io::FileSystem& files, int64_t step) const {
     const SystemClock clock;
-    AsyncSaver saver(files, clock, folder_, {.keep_max = 2},
-                     step % 2 == 1 ? 0 : FrozenTensors::kCopiedBytes);
     Weights weights(static_cast<float>(step));
+    AsyncSaver saver(files, clock, folder_, {.keep_max = 2});
     MUSTER_RETURN_IF_ERROR(
         saver.Start(step, weights.tensors(), {{"position", StrCat("at ", step)}}));
-    weights = Weights(-1);
+    weights.Change(saver.frozen(), -1);
     return saver.Wait();
   }
 

@@ -27,7 +27,7 @@ class FileBundleWriter : public BundleWriter {
 
   absl::Status Open() {
     for (int shard = 0; shard < shards_; ++shard) {
-      MUSTER_ASSIGN_OR_RETURN(auto file, files_.OpenForWrite(TemporaryData(shard)));
+      MUSTER_ASSIGN_OR_RETURN(auto file, files_.OpenForLargeWrite(TemporaryData(shard)));
       data_files_.push_back(std::move(file));
     }
     return absl::OkStatus();

@@ -189,6 +189,14 @@ absl::StatusOr<std::unique_ptr<WritableFile>> FaultFileSystem::OpenForWrite(
   return std::make_unique<WriteFile>(*this, std::move(file));
 }
 
+absl::StatusOr<std::unique_ptr<WritableFile>> FaultFileSystem::OpenForLargeWrite(
+    const std::string& path) {
+  MUSTER_RETURN_IF_ERROR(Begin(FileOperation::kCreate, path));
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, inner_.OpenForLargeWrite(path));
+  MUSTER_RETURN_IF_ERROR(Done(FileOperation::kCreate, path, absl::OkStatus()));
+  return std::make_unique<WriteFile>(*this, std::move(file));
+}
+
 absl::StatusOr<std::unique_ptr<WritableFile>> FaultFileSystem::OpenForAppend(
     const std::string& path) {
   MUSTER_RETURN_IF_ERROR(Begin(FileOperation::kCreate, path));

@@ -70,6 +70,7 @@ class FaultFileSystem : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenForRead(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForLargeWrite(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) override;
   absl::StatusOr<FileInfo> Stat(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;

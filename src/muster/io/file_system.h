@@ -55,6 +55,11 @@ class FileSystem {
       const std::string& path) = 0;
   // Creates or truncates; the folder must exist.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) = 0;
+  // The same for a large file that nobody reads soon: it is written in large blocks and, where the
+  // member can, past the memory in which the operating system keeps files.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForLargeWrite(const std::string& path) {
+    return OpenForWrite(path);
+  }
   // Creates, or continues at the end (event files).
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) = 0;
   virtual absl::StatusOr<FileInfo> Stat(const std::string& path) = 0;

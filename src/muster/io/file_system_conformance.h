@@ -86,6 +86,33 @@ TEST_P(FileSystemConformance, KeepsManySmallAndSomeLargeAppends) {
   EXPECT_EQ(Contents(Path("f")), expected);
 }
 
+TEST_P(FileSystemConformance, LargeFilesHaveEveryByteInItsPlace) {
+  std::string contents(size_t{9} << 20, '\0');
+  for (size_t i = 0; i < contents.size(); ++i) contents[i] = static_cast<char>(i * 31 + i / 4093);
+  const size_t block = size_t{4} << 20;
+  for (const size_t size : {size_t{0}, size_t{5}, block - 1, block, block + 4096, 2 * block + 77}) {
+    for (const size_t flushed_at : {size, size_t{1000}}) {
+      absl::StatusOr<std::unique_ptr<WritableFile>> file = files_->OpenForLargeWrite(Path("f"));
+      ASSERT_TRUE(file.ok()) << file.status();
+      std::string_view rest = std::string_view(contents).substr(0, size);
+      if (flushed_at < size) {
+        ASSERT_TRUE((*file)->Append(rest.substr(0, flushed_at)).ok());
+        ASSERT_TRUE((*file)->Flush().ok());
+        EXPECT_EQ(Contents(Path("f")), rest.substr(0, flushed_at));
+        rest.remove_prefix(flushed_at);
+      }
+      while (!rest.empty()) {
+        ASSERT_TRUE((*file)->Append(rest.substr(0, 300'007)).ok());
+        rest.remove_prefix(std::min<size_t>(rest.size(), 300'007));
+      }
+      ASSERT_TRUE((*file)->Sync().ok());
+      ASSERT_TRUE((*file)->Close().ok());
+      EXPECT_EQ((*file)->Close().code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_TRUE(Contents(Path("f")) == std::string_view(contents).substr(0, size)) << size;
+    }
+  }
+}
+
 TEST_P(FileSystemConformance, FlushMakesDataReadable) {
   absl::StatusOr<std::unique_ptr<WritableFile>> file = files_->OpenForWrite(Path("f"));
   ASSERT_TRUE(file.ok()) << file.status();

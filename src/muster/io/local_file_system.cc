@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -16,6 +18,8 @@ namespace muster::io {
 namespace {
 
 constexpr size_t kWriteBufferBytes = size_t{64} << 10;
+constexpr size_t kLargeBlockBytes = size_t{4} << 20;
+constexpr size_t kBlockAlignment = 4096;  // of memory and offsets past the page cache
 
 absl::Status LocalStatus(int error_number, std::string_view operation, std::string_view path) {
   const std::string what = StrCat(operation, " ", path);
@@ -153,13 +157,20 @@ class LocalWritableFile : public WritableFile {
 
   const std::string& path() const override { return path_; }
 
- private:
+  // Whether writes go past the page cache from here on (where the file system can).
+  void SetDirect(bool direct) {
+    const int flags = fcntl(fd_.get(), F_GETFL);
+    const int wanted = direct ? flags | O_DIRECT : flags & ~O_DIRECT;
+    direct_ = flags >= 0 && fcntl(fd_.get(), F_SETFL, wanted) == 0 && direct;
+  }
+
   absl::Status Usable() const {
     if (!failure_.ok()) return failure_;
     if (fd_.get() < 0) return absl::FailedPreconditionError(StrCat(path_, " is closed"));
     return absl::OkStatus();
   }
 
+ private:
   absl::Status Fail(int error, std::string_view operation) {
     failure_ = LocalStatus(error, operation, path_);
     return failure_;
@@ -176,6 +187,11 @@ class LocalWritableFile : public WritableFile {
       const ssize_t written = write(fd_.get(), bytes.data(), bytes.size());
       if (written < 0) {
         if (errno == EINTR) continue;
+        // Not this file system, or not behind a short write.
+        if (errno == EINVAL && direct_) {
+          SetDirect(false);
+          continue;
+        }
         return Fail(errno, "write");
       }
       bytes.remove_prefix(static_cast<size_t>(written));
@@ -186,7 +202,64 @@ class LocalWritableFile : public WritableFile {
   std::string path_;
   Descriptor fd_;
   std::string buffer_;
+  bool direct_ = false;
   absl::Status failure_;
+};
+
+// Gathers aligned blocks for O_DIRECT; what is left at a flush goes the usual way.
+class LocalLargeFile : public WritableFile {
+ public:
+  LocalLargeFile(std::string path, int fd)
+      : file_(std::move(path), fd),
+        block_(static_cast<char*>(std::aligned_alloc(kBlockAlignment, kLargeBlockBytes))) {
+    file_.SetDirect(true);
+  }
+
+  absl::Status Append(std::string_view bytes) override {
+    MUSTER_RETURN_IF_ERROR(file_.Usable());
+    while (!bytes.empty()) {
+      const size_t size = std::min(bytes.size(), kLargeBlockBytes - size_);
+      std::memcpy(block_.get() + size_, bytes.data(), size);
+      size_ += size;
+      bytes.remove_prefix(size);
+      if (size_ == kLargeBlockBytes) MUSTER_RETURN_IF_ERROR(WriteBlock());
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Flush() override {
+    MUSTER_RETURN_IF_ERROR(WriteRest());
+    return file_.Flush();
+  }
+  absl::Status Sync() override {
+    MUSTER_RETURN_IF_ERROR(WriteRest());
+    return file_.Sync();
+  }
+  absl::Status Close() override {
+    absl::Status status = WriteRest();
+    status.Update(file_.Close());
+    return status;
+  }
+  const std::string& path() const override { return file_.path(); }
+
+ private:
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+
+  absl::Status WriteBlock() {
+    const size_t size = std::exchange(size_, 0);
+    return file_.Append({block_.get(), size});
+  }
+  // Behind it nothing is aligned.
+  absl::Status WriteRest() {
+    if (size_ == 0) return absl::OkStatus();
+    file_.SetDirect(false);
+    return WriteBlock();
+  }
+
+  LocalWritableFile file_;
+  std::unique_ptr<char, Free> block_;
+  size_t size_ = 0;
 };
 
 class LocalFileSystem : public FileSystem {
@@ -208,6 +281,13 @@ class LocalFileSystem : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override {
     return OpenWritable(path, O_WRONLY | O_CREAT | O_TRUNC);
+  }
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForLargeWrite(
+      const std::string& path) override {
+    const int fd = OpenRetrying(path, O_WRONLY | O_CREAT | O_TRUNC);
+    if (fd < 0) return LocalStatus(errno, "open for writing", path);
+    return std::make_unique<LocalLargeFile>(path, fd);
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) override {

@@ -31,6 +31,17 @@ class CheckpointSaver : public Hook {
 
   absl::Status AfterCreateSession(Session& session) override {
     last_save_nanos_ = session.clock.MonotonicNanos();
+    saved_at_start_ = false;
+    if (!listeners_.empty()) return absl::OkStatus();
+    saver_->frozen().Prepare(session.variables.Tensors(/*with_slots=*/true));
+    session.variables.set_frozen(&saver_->frozen());
+    return absl::OkStatus();
+  }
+
+  // The save at the start comes here: until now other hooks may have changed weights (warm start).
+  absl::Status BeforeRun(Session& session) override {
+    if (saved_at_start_) return absl::OkStatus();
+    saved_at_start_ = true;
     return Save(session, /*in_background=*/listeners_.empty());
   }
 
@@ -44,6 +55,7 @@ class CheckpointSaver : public Hook {
     for (const auto& listener : listeners_) {
       MUSTER_RETURN_IF_ERROR(listener->End(session, session.step));
     }
+    session.variables.set_frozen(nullptr);
     return absl::OkStatus();
   }
 
@@ -92,6 +104,7 @@ class CheckpointSaver : public Hook {
   const double secs_;
   const std::vector<std::shared_ptr<CheckpointListener>> listeners_;
   std::unique_ptr<checkpoint::AsyncSaver> saver_;
+  bool saved_at_start_ = false;
   int64_t last_save_nanos_ = 0;
 };
 

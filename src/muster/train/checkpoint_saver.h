@@ -15,9 +15,11 @@ constexpr const char* kPositionName = "muster/position";
 // on disk, and at the end it waits for the disk. A failure in the background ends the training
 // after the next step. A save by steps waits for one still in flight, a save by time is put off.
 //
-// Saves at the start unless the newest checkpoint is of that step, every save_checkpoints_steps or
-// save_checkpoints_secs, and at the end if the step changed; then calls the listeners in order, of
-// which each that returns true asks to stop.
+// While it saves in the background, changes of weights must be announced (Variables::BeforeChange).
+//
+// Saves before the first step unless the newest checkpoint is of that step, every
+// save_checkpoints_steps or save_checkpoints_secs, and at the end if the step changed; then calls
+// the listeners in order, of which each that returns true asks to stop.
 std::unique_ptr<Hook> NewCheckpointSaver(
     const RunConfig& config, std::vector<std::shared_ptr<CheckpointListener>> listeners);
 

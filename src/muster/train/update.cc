@@ -30,6 +30,7 @@ void UpdateSink::InParts(size_t n, size_t floats,
 }
 
 void UpdateSink::Dense(int variable, std::span<const float> gradient) {
+  variables_.BeforeChange(variable);
   const optim::Optimizer& optimizer = OptimizerOf(variable);
   const std::span<float> weights = Weights(variable);
   const std::span<float* const> slots = variables_.slots(variable);
@@ -49,8 +50,10 @@ void UpdateSink::Rows(int variable, std::span<const int32_t> rows,
   const int64_t cols = variables_.views()[variable].cols;
   const std::span<float* const> slots = variables_.slots(variable);
   if (optimizer.moves_untouched_rows()) {  // the whole table in one call
+    variables_.BeforeChange(variable);
     return optimizer.ApplyRows(table, cols, slots, rows, gradient, step_);
   }
+  variables_.BeforeChange(variable, rows);
   const auto width = static_cast<size_t>(cols);
   InParts(rows.size(), width, [&](size_t first, size_t last) {
     optimizer.ApplyRows(table, cols, slots, rows.subspan(first, last - first),
@@ -60,6 +63,7 @@ void UpdateSink::Rows(int variable, std::span<const int32_t> rows,
 
 // Keras: moving -= (moving - batch) * (1 - momentum).
 void UpdateSink::Statistic(int variable, std::span<const float> value) {
+  variables_.BeforeChange(variable);
   const std::span<float> moving = Weights(variable);
   const auto decay = static_cast<float>(1.0 - variables_.specs()[variable].momentum);
   for (size_t i = 0; i < value.size(); ++i) moving[i] -= (moving[i] - value[i]) * decay;

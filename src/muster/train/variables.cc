@@ -77,21 +77,23 @@ absl::StatusOr<std::unique_ptr<Variables>> Variables::Create(const model::Model&
 
 std::vector<checkpoint::Tensor> Variables::Tensors(bool with_slots) const {
   std::vector<checkpoint::Tensor> tensors;
-  const auto add = [&](std::string name, const engine::VariableSpec& spec, float* data) {
+  const auto add = [&](std::string name, size_t variable, float* data) {
+    const engine::VariableSpec& spec = specs_[variable];
     tensors.push_back({std::move(name),
                        formats::DataType::kFloat,
                        spec.shape,
-                       {reinterpret_cast<char*>(data), spec.elements() * sizeof(float)}});
+                       {reinterpret_cast<char*>(data), spec.elements() * sizeof(float)},
+                       static_cast<int>(variable)});
   };
   for (size_t i = 0; i < specs_.size(); ++i) {
     const engine::VariableSpec& spec = specs_[i];
-    add(spec.name, spec, views_[i].data);
+    add(spec.name, i, views_[i].data);
     if (!with_slots || spec.kind == engine::VariableKind::kState) continue;
     const auto slots = model_.optimizers[spec.group]->slots();
     const std::string_view optimizer =
         optim::OptimizerName(model_.optimizer_specs[spec.group].kind);
     for (size_t k = 0; k < slots.size(); ++k) {
-      add(StrCat("training/", optimizer, "/", spec.name, "/", slots[k].name), spec, slots_[i][k]);
+      add(StrCat("training/", optimizer, "/", spec.name, "/", slots[k].name), i, slots_[i][k]);
     }
   }
   return tensors;

@@ -10,6 +10,7 @@
 
 #include "muster/base/status.h"
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/checkpoint/frozen_tensors.h"
 #include "muster/engine/engine.h"
 #include "muster/model/model.h"
 
@@ -30,6 +31,16 @@ class Variables {
   // Slots of one variable, in the order of its optimizer's slots(); empty for state.
   std::span<float* const> slots(int variable) const { return slots_[variable]; }
 
+  // To be called before weights or slots of a variable change: all of them, or these rows.
+  void BeforeChange(int variable) const {
+    if (frozen_ != nullptr) frozen_->BeforeAll(variable);
+  }
+  void BeforeChange(int variable, std::span<const int32_t> rows) const {
+    if (frozen_ != nullptr) frozen_->BeforeRows(variable, rows);
+  }
+  // Whom BeforeChange tells (a save at work); must live until the next call. Null: nobody.
+  void set_frozen(checkpoint::FrozenTensors* frozen) { frozen_ = frozen; }
+
   // Everything to save: weights under their names, slots under
   // training/<Optimizer>/<variable>/<slot>. Points into this object's memory.
   std::vector<checkpoint::Tensor> Tensors(bool with_slots) const;
@@ -49,6 +60,7 @@ class Variables {
   std::vector<Buffer> buffers_;
   std::vector<engine::VariableView> views_;
   std::vector<std::vector<float*>> slots_;
+  checkpoint::FrozenTensors* frozen_ = nullptr;
 };
 
 }  // namespace muster::train
