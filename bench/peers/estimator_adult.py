@@ -102,11 +102,33 @@ class SteadyState(tf.estimator.SessionRunHook):
         return time.process_time() - self.start
 
 
-def score(estimator, path):
-    """Rows a CPU second, from the first batch on: predict row by row (its default), in whole batches,
-    and evaluate."""
+ONE_THREAD = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+
+
+def new_estimator(model_dir, session):
+    """`session`: None for tf.estimator's own settings."""
+    wide, deep = columns()
+    legacy = tf.keras.optimizers.legacy
+    return tf.estimator.DNNLinearCombinedClassifier(
+        model_dir=model_dir,
+        linear_feature_columns=wide,
+        linear_optimizer=legacy.Ftrl(0.1, initial_accumulator_value=0.1),
+        dnn_feature_columns=deep,
+        dnn_optimizer=legacy.Adagrad(0.05, initial_accumulator_value=0.1),
+        dnn_hidden_units=[100, 75, 50, 25],
+        config=tf.estimator.RunConfig(
+            tf_random_seed=1, session_config=session, save_summary_steps=10**9,
+            log_step_count_steps=10**9, save_checkpoints_steps=10**9,
+        ),
+    )  # fmt: skip
+
+
+def score(model_dir, path):
+    """Rows a CPU second, from the first batch on: predict as it is by default, row by row; in whole
+    batches on one thread a pool; and evaluate, on one thread a pool."""
     rates = {}
     for single in (True, False):
+        estimator = new_estimator(model_dir, None if single else ONE_THREAD)
         found = iter(
             estimator.predict(lambda: evaluation_input(path), yield_single_examples=single)
         )
@@ -131,21 +153,7 @@ def main():
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--warm-steps", type=int, required=True)
     flags = parser.parse_args()
-    wide, deep = columns()
-    legacy = tf.keras.optimizers.legacy
-    session = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
-    estimator = tf.estimator.DNNLinearCombinedClassifier(
-        model_dir=flags.model_dir,
-        linear_feature_columns=wide,
-        linear_optimizer=legacy.Ftrl(0.1, initial_accumulator_value=0.1),
-        dnn_feature_columns=deep,
-        dnn_optimizer=legacy.Adagrad(0.05, initial_accumulator_value=0.1),
-        dnn_hidden_units=[100, 75, 50, 25],
-        config=tf.estimator.RunConfig(
-            tf_random_seed=1, session_config=session, save_summary_steps=10**9,
-            log_step_count_steps=10**9, save_checkpoints_steps=10**9,
-        ),
-    )  # fmt: skip
+    estimator = new_estimator(flags.model_dir, ONE_THREAD)
     steady = SteadyState(flags.warm_steps)
     estimator.train(
         lambda: training_input(flags.train, flags.batch_size), max_steps=flags.steps, hooks=[steady]
@@ -154,7 +162,7 @@ def main():
     examples = max(steady.step - flags.warm_steps, 0) * flags.batch_size
     result = {"rate": examples / steady.seconds()}
     if flags.score:
-        result |= score(estimator, flags.score)
+        result |= score(flags.model_dir, flags.score)
     if flags.test:
         metrics = estimator.evaluate(lambda: evaluation_input(flags.test))
         result |= {key: float(value) for key, value in metrics.items()}
