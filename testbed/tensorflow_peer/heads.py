@@ -9,6 +9,7 @@ from tensorflow_estimator.python.estimator.head.binary_class_head import BinaryC
 from tensorflow_estimator.python.estimator.head.multi_class_head import MultiClassHead
 from tensorflow_estimator.python.estimator.head.multi_label_head import MultiLabelHead
 from tensorflow_estimator.python.estimator.head.regression_head import (
+    LogisticRegressionHead,
     PoissonRegressionHead,
     RegressionHead,
 )
@@ -37,6 +38,8 @@ def make(spec: Spec) -> base_head.Head:
         return MultiLabelHead(head["width"], **weight, **words)
     if head["loss"] == "poisson":
         return PoissonRegressionHead(head["width"], **weight)
+    if head["loss"] == "logistic":
+        return LogisticRegressionHead(**weight)
     if head["loss"] == "log_normal":
         return RegressionHead(
             head["width"], loss_fn=log_normal_loss, inverse_link_fn=tf.math.exp, **weight

@@ -164,6 +164,20 @@ def test_bad_label(place):
     assert "bad.csv:3" in errors and "'y'" in errors and "0 or 1" in errors
 
 
+def test_label_that_is_no_class(place):
+    place.write("spec.yaml", SPEC + "head: {multi_class: 3}\n")
+    place.write("bad.csv", HEADER + "1,30,1.5,a,2\n2,30,1.5,a,3\n")
+    errors = place.fail(*train("bad.csv"))
+    assert "bad.csv:3" in errors and "'y'" in errors and "of 3 classes" in errors
+
+
+def test_negative_weight(place):
+    place.write("spec.yaml", SPEC + "weight: pay\n")
+    place.write("bad.csv", HEADER + "1,30,1.5,a,1\n2,30,-1.5,a,1\n")
+    errors = place.fail(*train("bad.csv"))
+    assert "bad.csv:3" in errors and "weight 'pay'" in errors and "-1.5" in errors
+
+
 def test_nan_loss_names_the_step(place):
     spec = SPEC.replace("hidden_units: [8]", "hidden_units: [8], optimizer: {adagrad: {learning_rate: 1e30}}")
     place.write("spec.yaml", spec)

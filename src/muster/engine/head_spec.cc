@@ -31,6 +31,9 @@ std::string_view Fault(const HeadSpec& spec, float label) {
   if (spec.loss == RegressionLoss::kLogNormal && label <= 0) {
     return "is not above 0, as the log_normal loss needs";
   }
+  if (spec.loss == RegressionLoss::kLogistic && (label < 0 || label > 1)) {
+    return "is not between 0 and 1, as the logistic loss needs";
+  }
   return "";
 }
 
@@ -74,9 +77,11 @@ std::string_view LossName(RegressionLoss loss) {
     case RegressionLoss::kPoisson:
       return "poisson";
     case RegressionLoss::kLogNormal:
+      return "log_normal";
+    case RegressionLoss::kLogistic:
       break;
   }
-  return "log_normal";
+  return "logistic";
 }
 
 absl::Status Validate(const HeadSpec& spec) {

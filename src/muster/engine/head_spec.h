@@ -20,7 +20,7 @@ enum class HeadKind {
   kRegression,  // a logit a number; a label is `label_dimension` numbers
 };
 
-enum class RegressionLoss { kMeanSquared, kPoisson, kLogNormal };
+enum class RegressionLoss { kMeanSquared, kPoisson, kLogNormal, kLogistic };
 
 struct HeadSpec {
   HeadKind kind = HeadKind::kBinary;
@@ -35,7 +35,8 @@ struct HeadSpec {
   friend bool operator==(const HeadSpec&, const HeadSpec&) = default;
 };
 
-// "binary", "multi_class", "multi_label", "regression"; "mean_squared", "poisson", "log_normal".
+// "binary", "multi_class", "multi_label", "regression"; "mean_squared", "poisson", "log_normal",
+// "logistic".
 std::string_view HeadName(HeadKind kind);
 std::string_view LossName(RegressionLoss loss);
 

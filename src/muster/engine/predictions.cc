@@ -131,7 +131,16 @@ int LargestLogit(std::span<const float> logits) {
 }
 
 float InverseLink(RegressionLoss loss, float logit) {
-  return loss == RegressionLoss::kMeanSquared ? logit : std::exp(logit);
+  switch (loss) {
+    case RegressionLoss::kMeanSquared:
+      return logit;
+    case RegressionLoss::kPoisson:
+    case RegressionLoss::kLogNormal:
+      return std::exp(logit);
+    case RegressionLoss::kLogistic:
+      break;
+  }
+  return Sigmoid(logit);
 }
 
 const PredictionTensor* Predictions::Find(std::string_view name) const {

@@ -5,8 +5,8 @@
 //   multi-class  logits n, probabilities n (softmax), class_ids 1 (the first largest logit),
 //                classes 1, all_class_ids n, all_classes n
 //   multi-label  logits n, probabilities n (sigmoids), classes n (every name, as TensorFlow has it)
-//   regression   predictions n: the logits, or exp(logits) for Poisson and log-normal, which give
-//                logits n too
+//   regression   predictions n: the logits; or, beside logits n, exp(logits) for Poisson and
+//                log-normal, the sigmoids for logistic
 #pragma once
 
 #include <cstdint>

@@ -65,6 +65,9 @@ TEST(PredictionsTest, MultiLabelAndRegression) {
   poisson.Predict(std::vector<float>{0, 1}, &out);
   EXPECT_THAT(Names(out), ElementsAre("predictions", "logits"));
   EXPECT_FLOAT_EQ(out.Find("predictions")->floats[1], std::exp(1.0f));
+  const Predictor logistic({.kind = HeadKind::kRegression, .loss = RegressionLoss::kLogistic}, {});
+  logistic.Predict(std::vector<float>{0, 1}, &out);
+  EXPECT_FLOAT_EQ(out.Find("predictions")->floats[1], Sigmoid(1));
 }
 
 TEST(PredictionsTest, NoRowsStillHaveNamesAndWidths) {

@@ -7,6 +7,7 @@ over all pairs. Lines: `case NAME`; `batch` before each batch; `row WEIGHT | LOG
 """
 
 import pathlib
+import runpy
 import sys
 
 import numpy as np
@@ -18,23 +19,14 @@ from tensorflow_estimator.python.estimator.head import (
     regression_head,
 )
 
+FOLDER = pathlib.Path(__file__).parent
+sys.path.append(str(FOLDER.parents[2]))
+
+from testbed.tensorflow_peer.heads import log_normal_loss  # noqa: E402
+
+exact_auc = runpy.run_path(str(FOLDER / "make_test_values.py"))["exact_auc"]
 THRESHOLDS = [0.3, 0.75]
 TOP_K = [1, 2, 3]
-
-
-def exact_auc(p: np.ndarray, y: np.ndarray, w: np.ndarray) -> float:
-    p, w = p.astype(np.float64), w.astype(np.float64)
-    above = (p[:, None] > p[None, :]) + 0.5 * (p[:, None] == p[None, :])
-    pairs = w[:, None] * w[None, :] * (y[:, None] > y[None, :])
-    return float((above * pairs).sum() / pairs.sum())
-
-
-def log_normal(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """tfp.glm.LogNormal's negative log probability."""
-    variance = np.float32(np.log(2))
-    distance = tf.math.log(labels) - (logits - variance / np.float32(2))
-    normal = np.float32(0.5 * np.log(2 * np.pi * variance)) + distance**2 / (2 * variance)
-    return tf.math.log(labels) + normal
 
 
 def heads() -> dict:
@@ -71,7 +63,7 @@ def heads() -> dict:
         "poisson": (regression_head.PoissonRegressionHead(1, **weight), 1, counts(1)),
         "log_normal": (
             regression_head.RegressionHead(
-                2, loss_fn=log_normal, inverse_link_fn=tf.math.exp, **weight
+                2, loss_fn=log_normal_loss, inverse_link_fn=tf.math.exp, **weight
             ),
             2,
             positives(2),
@@ -148,5 +140,5 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    committed = pathlib.Path(__file__).parent / "testdata" / "heads.txt"
+    committed = FOLDER / "testdata" / "heads.txt"
     pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else committed).write_text(text())

@@ -40,7 +40,8 @@ RegressionLoss ParseLoss(const YamlReader& node, const std::string& name) {
   if (name == "mean_squared") return RegressionLoss::kMeanSquared;
   if (name == "poisson") return RegressionLoss::kPoisson;
   if (name == "log_normal") return RegressionLoss::kLogNormal;
-  const std::vector<std::string> known = {"mean_squared", "poisson", "log_normal"};
+  if (name == "logistic") return RegressionLoss::kLogistic;
+  const std::vector<std::string> known = {"mean_squared", "poisson", "log_normal", "logistic"};
   if (node.ok()) node.Fail(StrCat("unknown loss '", name, "'", DidYouMean(name, known)));
   return RegressionLoss::kMeanSquared;
 }

@@ -64,7 +64,7 @@ class HeadWriter {
 
   HeadOutputs Regression() {
     const bool has_link = head_.loss != engine::RegressionLoss::kMeanSquared;
-    const std::string predictions = Floats("predictions", has_link ? "Exp" : "Identity", {logits_});
+    const std::string predictions = Floats("predictions", InverseLinkOp(), {logits_});
     const formats::GraphShape shape = {-1, head_.label_dimension};
     HeadOutputs out;
     out.predict = {{"predictions", predictions, DataType::kFloat, shape}};
@@ -74,6 +74,19 @@ class HeadWriter {
   }
 
  private:
+  // engine::InverseLink
+  std::string_view InverseLinkOp() const {
+    switch (head_.loss) {
+      case engine::RegressionLoss::kMeanSquared:
+        return "Identity";
+      case engine::RegressionLoss::kPoisson:
+      case engine::RegressionLoss::kLogNormal:
+        return "Exp";
+      case engine::RegressionLoss::kLogistic:
+        break;
+    }
+    return "Sigmoid";
+  }
   static formats::GraphAttr FloatType() { return TypeAttr("T", DataType::kFloat); }
   int64_t classes() const { return static_cast<int64_t>(class_names_.size()); }
 

@@ -76,6 +76,12 @@ HEADS = {
         "float",
         lambda rng, s: round(float(np.exp(s + rng.normal() / 2)), 5),
     ),
+    "logistic": (
+        {"regression": "logistic"},
+        "y",
+        "float",
+        lambda rng, s: round(float(1 / (1 + np.exp(-s - rng.normal()))), 4),
+    ),
 }
 
 CASES = [(head, "wide_deep", "w") for head in HEADS]

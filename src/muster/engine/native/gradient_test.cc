@@ -31,6 +31,7 @@ void GiveLabels(const HeadSpec& head, features::FeatureBatch* batch) {
       label = static_cast<float>(random.Below(static_cast<uint64_t>(head.classes)));
     } else if (head.is_regression()) {
       label = static_cast<float>(random.Below(40) + 1) / 8;
+      if (head.loss == RegressionLoss::kLogistic) label /= 5;
     }
     batch->labels.push_back(label);
   }
@@ -154,6 +155,7 @@ TEST(GradientTest, EveryHead) {
       {.kind = HeadKind::kRegression, .label_dimension = 3},
       {.kind = HeadKind::kRegression, .loss = RegressionLoss::kPoisson, .label_dimension = 2},
       {.kind = HeadKind::kRegression, .loss = RegressionLoss::kLogNormal, .label_dimension = 2},
+      {.kind = HeadKind::kRegression, .loss = RegressionLoss::kLogistic, .label_dimension = 2},
   };
   for (const HeadSpec& head : heads) {
     SCOPED_TRACE(StrCat(HeadName(head.kind), " ", LossName(head.loss), " ", head.label_dimension));

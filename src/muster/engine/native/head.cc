@@ -36,26 +36,49 @@ class HeadOfSpec : public Head {
   const HeadSpec spec_;
 };
 
-// Binary for one class, multi-label for more: the mean over classes.
-class SigmoidHead final : public HeadOfSpec {
+LossAndSlope SquaredError(float x, float label) {
+  return {(x - label) * (x - label), 2 * (x - label)};
+}
+
+LossAndSlope PoissonLoss(float x, float label) {
+  const float mean = std::exp(x);
+  float loss = mean - x * label;
+  if (label > 1) {
+    loss +=
+        label * std::log(label) - label + 0.5f * std::log(2 * std::numbers::pi_v<float> * label);
+  }
+  return {loss, mean - label};
+}
+
+LossAndSlope LogNormalLoss(float x, float label) {
+  constexpr float kVariance = std::numbers::ln2_v<float>;
+  const float log_label = std::log(label);
+  const float distance = log_label - x + kVariance / 2;
+  const float constant = 0.5f * std::log(2 * std::numbers::pi_v<float> * kVariance);
+  return {log_label + constant + distance * distance / (2 * kVariance), -distance / kVariance};
+}
+
+// A loss of each logit by itself, the mean over a row: all heads but multi-class.
+template <LossAndSlope (*kLoss)(float x, float label)>
+class MeanHead final : public HeadOfSpec {
  public:
-  explicit SigmoidHead(const HeadSpec& spec)
-      : HeadOfSpec(spec), classes_(static_cast<size_t>(spec.logits_dimension())) {}
+  explicit MeanHead(const HeadSpec& spec)
+      : HeadOfSpec(spec), width_(static_cast<size_t>(spec.logits_dimension())) {}
 
   void Loss(std::span<const float> logits, std::span<const float> labels,
             std::span<const float> weights, float scale, double* loss_sum,
             std::span<float> gradient) const override {
-    const float share = 1.0f / static_cast<float>(classes_);
+    const float share = 1.0f / static_cast<float>(width_);
     for (size_t i = 0; i < logits.size(); ++i) {
-      const float weight = (weights.empty() ? 1 : weights[i / classes_]) * share;
-      const LossAndSlope one = SigmoidCrossEntropy(logits[i], labels[i]);
+      const float weight = (weights.empty() ? 1 : weights[i / width_]) * share;
+      const LossAndSlope one = kLoss(logits[i], labels[i]);
       *loss_sum += static_cast<double>(weight) * one.loss;
       if (!gradient.empty()) gradient[i] = scale * weight * one.slope;
     }
   }
 
  private:
-  const size_t classes_;
+  const size_t width_;
 };
 
 class SoftmaxHead final : public HeadOfSpec {
@@ -88,60 +111,19 @@ class SoftmaxHead final : public HeadOfSpec {
   const size_t classes_;
 };
 
-LossAndSlope SquaredError(float x, float label) {
-  return {(x - label) * (x - label), 2 * (x - label)};
-}
-
-LossAndSlope PoissonLoss(float x, float label) {
-  const float mean = std::exp(x);
-  float loss = mean - x * label;
-  if (label > 1) {
-    loss +=
-        label * std::log(label) - label + 0.5f * std::log(2 * std::numbers::pi_v<float> * label);
+std::unique_ptr<Head> NewRegressionHead(const HeadSpec& spec) {
+  switch (spec.loss) {
+    case RegressionLoss::kMeanSquared:
+      return std::make_unique<MeanHead<SquaredError>>(spec);
+    case RegressionLoss::kPoisson:
+      return std::make_unique<MeanHead<PoissonLoss>>(spec);
+    case RegressionLoss::kLogNormal:
+      return std::make_unique<MeanHead<LogNormalLoss>>(spec);
+    case RegressionLoss::kLogistic:
+      break;
   }
-  return {loss, mean - label};
+  return std::make_unique<MeanHead<SigmoidCrossEntropy>>(spec);
 }
-
-LossAndSlope LogNormalLoss(float x, float label) {
-  constexpr float kVariance = std::numbers::ln2_v<float>;
-  const float log_label = std::log(label);
-  const float distance = log_label - x + kVariance / 2;
-  const float constant = 0.5f * std::log(2 * std::numbers::pi_v<float> * kVariance);
-  return {log_label + constant + distance * distance / (2 * kVariance), -distance / kVariance};
-}
-
-class RegressionHead final : public HeadOfSpec {
- public:
-  explicit RegressionHead(const HeadSpec& spec)
-      : HeadOfSpec(spec), dimension_(static_cast<size_t>(spec.label_dimension)) {}
-
-  void Loss(std::span<const float> logits, std::span<const float> labels,
-            std::span<const float> weights, float scale, double* loss_sum,
-            std::span<float> gradient) const override {
-    const float share = 1.0f / static_cast<float>(dimension_);
-    for (size_t i = 0; i < logits.size(); ++i) {
-      const float weight = (weights.empty() ? 1 : weights[i / dimension_]) * share;
-      const LossAndSlope one = Of(logits[i], labels[i]);
-      *loss_sum += static_cast<double>(weight) * one.loss;
-      if (!gradient.empty()) gradient[i] = scale * weight * one.slope;
-    }
-  }
-
- private:
-  LossAndSlope Of(float x, float label) const {
-    switch (spec_.loss) {
-      case RegressionLoss::kMeanSquared:
-        return SquaredError(x, label);
-      case RegressionLoss::kPoisson:
-        return PoissonLoss(x, label);
-      case RegressionLoss::kLogNormal:
-        break;
-    }
-    return LogNormalLoss(x, label);
-  }
-
-  const size_t dimension_;
-};
 
 }  // namespace
 
@@ -153,9 +135,9 @@ std::unique_ptr<Head> NewHead(const HeadSpec& spec) {
     case HeadKind::kMultiClass:
       return std::make_unique<SoftmaxHead>(spec);
     case HeadKind::kRegression:
-      return std::make_unique<RegressionHead>(spec);
+      return NewRegressionHead(spec);
   }
-  return std::make_unique<SigmoidHead>(spec);
+  return std::make_unique<MeanHead<SigmoidCrossEntropy>>(spec);
 }
 
 std::unique_ptr<Head> NewBinaryHead() { return NewHead({}); }

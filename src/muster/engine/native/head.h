@@ -13,6 +13,8 @@
 //     log_normal    log z + log(2 pi s) / 2 + (log z - x + s / 2)^2 / (2 s), s = log 2: minus the
 //                   log likelihood of LogNormal(x - s / 2, sqrt(s)), whose mean is the prediction
 //                   exp(x) (tfp.glm.LogNormal; tf.estimator has no such head)
+//     logistic      the binary loss, for labels between 0 and 1 (LogisticRegressionHead); the
+//                   prediction is the sigmoid of x
 // The loss of a batch is the sum of weight * loss over its rows, divided by their number, not by
 // the sum of weights: SUM_OVER_BATCH_SIZE of tf.estimator's V2 heads.
 #pragma once

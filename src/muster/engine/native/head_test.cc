@@ -133,6 +133,8 @@ TEST(RegressionHeadTest, LabelsThatALossCannotLearnFrom) {
   EXPECT_EQ(message(RegressionLoss::kPoisson, 0), "");
   EXPECT_THAT(message(RegressionLoss::kPoisson, -1), HasSubstr("is negative"));
   EXPECT_THAT(message(RegressionLoss::kLogNormal, 0), HasSubstr("is not above 0"));
+  EXPECT_EQ(message(RegressionLoss::kLogistic, 0.25f), "");
+  EXPECT_THAT(message(RegressionLoss::kLogistic, 1.25f), HasSubstr("is not between 0 and 1"));
 }
 
 TEST(MultiClassHeadTest, LabelsAreClasses) {
