@@ -13,64 +13,11 @@ from typing import Callable, Iterator
 import numpy as np
 import tensorflow as tf
 
-from testbed.tensorflow_peer import heads
+from testbed.tensorflow_peer import heads, lists
+from testbed.tensorflow_peer.columns import feature_column
 from testbed.tensorflow_peer.spec import Spec, Table, head_of
 
 fc = tf.feature_column
-
-_TYPES = {"int": tf.int64, "float": tf.float32, "string": tf.string}
-
-
-def _numeric(column: Spec) -> tf.Tensor:
-    mean = np.float32(column.get("mean", 0))
-    stddev = np.float32(column.get("stddev", 1))
-    log1p = column.get("log1p") == "true"
-    return fc.numeric_column(
-        column["numeric"],
-        normalizer_fn=lambda x: ((tf.math.log1p(x) if log1p else x) - mean) / stddev,
-    )
-
-
-def feature_column(spec: Spec, name: str):
-    """The tf.feature_column that the spec's column `name` stands for."""
-    column = spec["columns"][name]
-    if "numeric" in column:
-        return _numeric(column)
-    if "bucketized" in column:
-        boundaries = [float(x) for x in column["boundaries"]]
-        return fc.bucketized_column(fc.numeric_column(column["bucketized"]), boundaries)
-    if "vocabulary" in column:
-        words = column["words"]
-        if spec["inputs"][column["vocabulary"]]["type"] == "int":
-            words = [int(word) for word in words]
-        return fc.categorical_column_with_vocabulary_list(
-            column["vocabulary"],
-            words,
-            num_oov_buckets=int(column.get("oov_buckets", 0)),
-            default_value=int(column.get("default", -1)),
-        )
-    if "identity" in column:
-        default = int(column["default"]) if "default" in column else None
-        return fc.categorical_column_with_identity(
-            column["identity"], int(column["buckets"]), default
-        )
-    if "hash" in column:
-        dtype = _TYPES[spec["inputs"][column["hash"]]["type"]]
-        return fc.categorical_column_with_hash_bucket(
-            column["hash"], int(column["buckets"]), dtype=dtype
-        )
-    if "cross" in column:
-        keys = [key if key in spec["inputs"] else feature_column(spec, key) for key in column["cross"]]
-        return fc.crossed_column(keys, int(column["buckets"]))
-    if "indicator" in column:
-        return fc.indicator_column(feature_column(spec, column["indicator"]))
-    dimension = int(column["dimension"])
-    return fc.embedding_column(
-        feature_column(spec, column["embedding"]),
-        dimension,
-        combiner=column.get("combiner", "mean"),
-        initializer=tf.keras.initializers.TruncatedNormal(stddev=1 / math.sqrt(dimension)),
-    )
 
 
 def default_optimizer(model: Spec, group: str) -> tuple[str, float]:
@@ -133,11 +80,13 @@ class TwinModel(tf.keras.Model):
         self.linear_inputs: dict[str, tf.keras.layers.Layer] = {}
         self.linear_dense: dict[str, tf.keras.layers.Layer] = {}
         for name in self.linear_spec["columns"]:
+            if "sequence_numeric" in self.spec["columns"][name]:
+                self.linear_dense[name] = tf.keras.layers.Dense(self.width, use_bias=False)
+                self.linear_inputs[name] = lists.PooledSequence(self.spec, name)
+                continue
             column = feature_column(self.spec, name)
             if any(kind in self.spec["columns"][name] for kind in ("numeric", "indicator")):
-                self.linear_dense[name] = tf.keras.layers.Dense(
-                    self.width, use_bias=False
-                )
+                self.linear_dense[name] = tf.keras.layers.Dense(self.width, use_bias=False)
             else:  # a weight an id and logit: an embedding, summed
                 column = fc.embedding_column(
                     column, self.width, combiner="sum", initializer=tf.zeros_initializer()
@@ -148,9 +97,8 @@ class TwinModel(tf.keras.Model):
     def _build_dnn(self) -> None:
         dnn = self.dnn_spec
         layers = tf.keras.layers
-        self.dnn_inputs = {
-            name: layers.DenseFeatures([feature_column(self.spec, name)]) for name in dnn["columns"]
-        }
+        self.tables: dict[str, tf.Variable] = {}  # shared ones
+        self.dnn_inputs = {name: self._dnn_input(name) for name in dnn["columns"]}
         self.input_norm = layers.BatchNormalization() if dnn.get("input_batch_norm") == "true" else None
         regularizer = None
         if "l1" in dnn or "l2" in dnn:
@@ -164,6 +112,14 @@ class TwinModel(tf.keras.Model):
             for _ in self.hidden
         ]
         self.logits = layers.Dense(self.width, kernel_regularizer=regularizer)
+
+    def _dnn_input(self, name: str) -> tf.keras.layers.Layer:
+        column = self.spec["columns"][name]
+        if "shared" in column:
+            return lists.SharedEmbedding(self.spec, name, self.tables)
+        if "pooling" in column:
+            return lists.PooledSequence(self.spec, name)
+        return tf.keras.layers.DenseFeatures([feature_column(self.spec, name)])
 
     def call(self, features: dict[str, tf.Tensor], training: bool = False) -> tf.Tensor:
         total: tf.Tensor | float = 0.0
@@ -205,7 +161,10 @@ class TwinModel(tf.keras.Model):
             out["linear/linear_model/bias_weights"] = (self.linear_bias, "linear")
         if self.dnn_spec:
             for name, layer in self.dnn_inputs.items():
-                if layer.weights:
+                if "shared" in self.spec["columns"][name]:
+                    key = self.spec["columns"][name]["shared"]
+                    out[key] = (self.tables[key], "dnn")
+                elif layer.weights:
                     key = f"dnn/input_from_feature_columns/input_layer/{name}/embedding_weights"
                     out[key] = (layer.weights[0], "dnn")
             if self.input_norm is not None:
@@ -230,7 +189,8 @@ def batches(
     labels = table[""][order]
     for start in range(0, rows, size):
         part = slice(start, start + size)
-        yield {n: tf.constant(c[part]) for n, c in columns.items()}, tf.constant(labels[part])
+        features = {n: lists.to_tensor(spec, n, c[part]) for n, c in columns.items()}
+        yield features, tf.constant(labels[part])
 
 
 def make_step(model: TwinModel) -> Callable[[dict[str, tf.Tensor], tf.Tensor], tf.Tensor]:
@@ -293,15 +253,24 @@ _SLOT_FOLDER = {"ftrl": "Ftrl", "adagrad": "Adagrad", "adam": "Adam"}
 
 def save_for_muster(model: TwinModel, model_dir: pathlib.Path) -> None:
     """The model's weights and fresh optimizer slots as muster's checkpoint at step 0."""
+    values = {}
+    for name, (variable, group) in model.named().items():
+        values[name] = (variable.numpy(), group)
+    save_values(model.spec, values, model_dir)
+
+
+def save_values(
+    spec: Spec, values: dict[str, tuple[np.ndarray, str]], model_dir: pathlib.Path
+) -> None:
+    """Weights by muster's names, each with its group, and fresh slots as a checkpoint at step 0."""
     model_dir.mkdir(parents=True, exist_ok=True)
     tensors: dict[str, np.ndarray] = {"global_step": np.int64(0)}
-    for name, (variable, group) in model.named().items():
-        value = variable.numpy()
+    for name, (value, group) in values.items():
         tensors[name] = value
         if group == "state":
             continue
-        part = {"linear": model.linear_spec, "dnn": model.dnn_spec}.get(group, model.spec["model"])
-        given = part.get("optimizer", default_optimizer(model.spec["model"], group)[0])
+        part = spec["model"].get(group, spec["model"])
+        given = part.get("optimizer", default_optimizer(spec["model"], group)[0])
         kind, options = (given, {}) if isinstance(given, str) else next(iter(given.items()))
         for slot, start in _SLOTS[kind].items():
             fill = float(options.get("initial_accumulator", 0.1)) if start is None else start

@@ -60,6 +60,10 @@ def _label(spec: Spec, rows: list[dict[str, str]]) -> np.ndarray:
 
 
 def _cell(text: str, field: Spec) -> Any:
+    if field.get("list") == "true":
+        one = {**field, "list": "false"}
+        parts = text.split(field.get("separator", "|")) if text else []
+        return [_cell(part, one) for part in parts]
     missing = field.get("missing", [])
     if text == "" or text in missing:
         text = field.get("default", "" if field["type"] == "string" else None)
@@ -71,7 +75,7 @@ def _cell(text: str, field: Spec) -> Any:
 
 
 def read_csv(spec: Spec, path: str | pathlib.Path) -> Table:
-    """The spec's inputs as arrays; the label as floats under the key ""."""
+    """The spec's inputs as arrays, of lists for list inputs; the label as floats under the key ""."""
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     table: Table = {"": _label(spec, rows)}
@@ -79,7 +83,11 @@ def read_csv(spec: Spec, path: str | pathlib.Path) -> Table:
         if name == spec["label"]["input"]:
             continue
         values = [_cell(row[name], field) for row in rows]
-        table[name] = np.array(values, dtype=_DTYPES[field["type"]])
+        if field.get("list") == "true":
+            table[name] = np.empty(len(values), dtype=object)
+            table[name][:] = values
+        else:
+            table[name] = np.array(values, dtype=_DTYPES[field["type"]])
     return table
 
 

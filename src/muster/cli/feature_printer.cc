@@ -11,23 +11,33 @@
 namespace muster::cli {
 namespace {
 
+std::string Shortest(float value) {
+  char buffer[32];
+  return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+}
+
 std::string FloatsOf(const features::DenseColumn& column, int row) {
   std::string text;
   for (int i = 0; i < column.width; ++i) {
-    char buffer[32];
     const float value = column.values[static_cast<size_t>(row) * column.width + i];
-    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-    text += StrCat(i > 0 ? "," : "", std::string_view(buffer, end - buffer));
+    text += StrCat(i > 0 ? "," : "", Shortest(value));
   }
   return text;
 }
 
 std::string IdsOf(const features::IdList& list, int row) {
   std::string text;
-  const size_t begin = list.one_per_row() ? row : list.offsets[row];
-  const size_t end = list.one_per_row() ? row + 1 : list.offsets[row + 1];
-  for (size_t i = begin; i < end; ++i) {
+  for (size_t i = list.begin(row); i < list.end(row); ++i) {
     if (list.ids[i] >= 0) text += StrCat(text.empty() ? "" : ",", list.ids[i]);
+  }
+  return text;
+}
+
+// Of those ids.
+std::string WeightsOf(const features::IdList& list, int row) {
+  std::string text;
+  for (size_t i = list.begin(row); i < list.end(row); ++i) {
+    if (list.ids[i] >= 0) text += StrCat(text.empty() ? "" : ",", Shortest(list.weights[i]));
   }
   return text;
 }
@@ -46,7 +56,15 @@ std::string JsonRow(const features::FeatureRequest& request, const features::Fea
   for (size_t i = 0; i < request.categorical.size(); ++i) {
     text += JsonMember(request.categorical[i], IdsOf(batch.id_lists[i], row), i == 0);
   }
-  return text + "}}";
+  text += "}";
+  std::string weights;
+  for (size_t i = 0; i < request.categorical.size(); ++i) {
+    if (batch.id_lists[i].weights.empty()) continue;
+    weights +=
+        JsonMember(request.categorical[i], WeightsOf(batch.id_lists[i], row), weights.empty());
+  }
+  if (!weights.empty()) text += StrCat(",\"weights\":{", weights, "}");
+  return text + "}";
 }
 
 std::string TextRow(const features::FeatureRequest& request, const features::FeatureBatch& batch,
@@ -56,7 +74,11 @@ std::string TextRow(const features::FeatureRequest& request, const features::Fea
     text += StrCat("  ", request.dense[i], " = ", FloatsOf(batch.dense[i], row), "\n");
   }
   for (size_t i = 0; i < request.categorical.size(); ++i) {
-    text += StrCat("  ", request.categorical[i], " -> ", IdsOf(batch.id_lists[i], row), "\n");
+    text += StrCat("  ", request.categorical[i], " -> ", IdsOf(batch.id_lists[i], row));
+    if (!batch.id_lists[i].weights.empty()) {
+      text += StrCat(" with weights ", WeightsOf(batch.id_lists[i], row));
+    }
+    text += "\n";
   }
   return text;
 }

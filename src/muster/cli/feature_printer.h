@@ -17,9 +17,10 @@ struct FeaturePrinterOptions {
   bool json = false;
 };
 
-// Prints to stdout, for each row, every numeric and indicator column's floats and every categorical
-// column's ids. As JSON: {"dense":{column:[floats]},"ids":{column:[ids]}} a line, floats in their
-// shortest exact form.
+// Prints to stdout, for each row, the floats of every numeric, indicator and sequence column and
+// the ids of every categorical one, with their weights. As JSON a line: {"dense":{column:[floats]},
+// "ids":{column:[ids]},"weights":{column:[floats]}}, the last if a column is weighted; floats in
+// their shortest exact form.
 absl::Status PrintFeatures(io::FileSystem& files, const model::ModelSpec& spec,
                            const FeaturePrinterOptions& options);
 

@@ -7,13 +7,21 @@
 
 namespace muster::features {
 
-// Ids of one categorical column. Either one slot a row (offsets empty; -1: the row has no id) or
-// lists (ids of row r are [offsets[r], offsets[r+1])). They index the rows of whatever block of a
-// table the engine is given: locally the whole table, from a parameter server the touched rows.
+// Ids of one categorical column. Either one slot a row (offsets empty) or lists (ids of row r are
+// [offsets[r], offsets[r+1]), in the order of the row's values); -1: the value has no id. They
+// index the rows of whatever block of a table the engine is given: locally the whole table, from a
+// parameter server the touched rows.
 struct IdList {
-  std::vector<int32_t> ids;
-  std::vector<uint32_t> offsets;
+  std::vector<int32_t> ids = {};
+  std::vector<uint32_t> offsets = {};
+  std::vector<float> weights = {};  // of each id, finite; empty: all 1
+
   bool one_per_row() const { return offsets.empty(); }
+  size_t begin(int row) const {
+    return one_per_row() ? static_cast<size_t>(row) : offsets[static_cast<size_t>(row)];
+  }
+  size_t end(int row) const { return begin(row + 1); }
+  float weight(size_t i) const { return weights.empty() ? 1 : weights[i]; }
 };
 
 // rows x width, row-major.

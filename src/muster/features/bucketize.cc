@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <utility>
 
 #include "muster/features/ids.h"
 
@@ -15,12 +16,19 @@ constexpr size_t kMaxLinear = 32;
 float FlushDenormal(float value) { return std::fabs(value) < FLT_MIN ? 0.0F : value; }
 
 // TensorFlow's Bucketize kernel over the value cast to float: upper_bound, so that a value on a
-// boundary goes up and NaN, which is less than nothing, goes to the last bucket.
+// boundary goes up and NaN, which is less than nothing, goes to the last bucket. The ids of a
+// list's values follow on each other's, place by place.
 class BucketizedLookup final : public IdLookup {
  public:
   BucketizedLookup(const formats::Schema& schema, const ColumnSpec& column)
-      : IdLookup(schema, schema.Find(column.input)), boundaries_(column.boundaries) {
+      : IdLookup(schema, schema.Find(column.input)),
+        boundaries_(column.boundaries),
+        shape_(column.shape) {
     for (float& boundary : boundaries_) boundary = FlushDenormal(boundary);
+  }
+
+  absl::Status CheckRows(const formats::Columns& rows, int* bad_row) const override {
+    return CheckLengths(rows.column(field()), shape_, bad_row);
   }
 
   absl::Status Lookup(const formats::Columns& rows, const Scratch&, size_t first, int count,
@@ -38,6 +46,14 @@ class BucketizedLookup final : public IdLookup {
       Count(values, count, ids);
     } else {
       Search(values, count, ids);
+    }
+    if (shape_ > 1) {
+      const auto buckets = static_cast<int64_t>(boundaries_.size()) + 1;
+      size_t place = first % static_cast<size_t>(shape_);
+      for (int i = 0; i < count; ++i) {
+        ids[i] += static_cast<int64_t>(place) * buckets;
+        if (std::cmp_equal(++place, shape_)) place = 0;
+      }
     }
     return absl::OkStatus();
   }
@@ -59,6 +75,7 @@ class BucketizedLookup final : public IdLookup {
   }
 
   std::vector<float> boundaries_;
+  int shape_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,25 +14,34 @@
 namespace muster::features {
 
 enum class ColumnKind {
-  kNumeric,     // input -> one float: ((log1p ? log(1+x) : x) - mean) / stddev
-  kBucketized,  // input -> id: the number of boundaries <= x
-  kVocabulary,  // input -> id: its place in the list, an out-of-vocabulary bucket, or none
-  kIdentity,    // int input -> itself, in [0, buckets)
-  kHash,        // input -> Fingerprint64(printed value) mod buckets
-  kCross,       // fields and ids of columns -> FingerprintCat64 chain mod buckets
-  kIndicator,   // categorical column -> counts of its ids, buckets() floats
-  kEmbedding,   // categorical column -> combined rows of a trained table, `dimension` floats
+  kNumeric,          // input -> `shape` floats: ((log1p ? log(1+x) : x) - mean) / stddev
+  kBucketized,       // input -> id of each of its `shape` values: the number of boundaries <= x
+  kVocabulary,       // input -> id: its place in the list, an out-of-vocabulary bucket, or none
+  kIdentity,         // int input -> itself, in [0, buckets)
+  kHash,             // input -> Fingerprint64(printed value) mod buckets
+  kCross,            // fields and ids of columns -> FingerprintCat64 chain mod buckets
+  kWeighted,         // categorical column, number input -> its ids, each with a weight
+  kIndicator,        // categorical column -> counts (sums of weights) of its ids, a float an id
+  kEmbedding,        // categorical column -> combined rows of a trained table, `dimension` floats
+  kSequenceNumeric,  // list input -> steps of `shape` floats, as kNumeric, pooled
 };
 
 enum class Combiner { kSum, kMean, kSqrtN };
 
+// How the steps of a sequence become one: their sum, that over their number or its root, the
+// largest of each float, the last step. No steps: zeros.
+enum class Pooling { kNone, kSum, kMean, kSqrtN, kMax, kLast };
+
 struct ColumnSpec {
   std::string name;
   ColumnKind kind = ColumnKind::kNumeric;
-  // The schema field that is read; for kIndicator and kEmbedding the categorical column.
+  // The schema field that is read; for kWeighted, kIndicator and kEmbedding the categorical column.
   std::string input;
+  // kNumeric and kBucketized of a list: how many values every row has; the ids of value number i
+  // of a bucketized row begin at i * (boundaries + 1). kSequenceNumeric: values a step.
+  int shape = 1;
 
-  bool log1p = false;  // kNumeric
+  bool log1p = false;  // kNumeric, kSequenceNumeric
   double mean = 0;
   double stddev = 1;
 
@@ -52,13 +62,19 @@ struct ColumnSpec {
   std::vector<std::string> keys;
   uint64_t hash_key = 0xDECAFCAFFE;  // kCross; 0 also means this one
 
+  std::string weights;  // kWeighted: a number field with a value for each value of the column
+
   int dimension = 0;                    // kEmbedding
   Combiner combiner = Combiner::kMean;  // kEmbedding
+  // kEmbedding of a list: not kNone: every value is a step, a value without an id a step of zeros.
+  // kSequenceNumeric: not kNone.
+  Pooling pooling = Pooling::kNone;
+  std::string shared;  // kEmbedding: the table's name; columns of the same have one table
+  double max_norm =
+      0;  // kEmbedding: rows that are longer are read scaled down to it; 0: as they are
 
-  bool is_categorical() const;  // gives ids: bucketized to cross
+  bool is_categorical() const;  // gives ids: bucketized to weighted
   bool is_dense() const { return !is_categorical(); }
-  // Ids of a categorical column are in [0, num_ids()).
-  int64_t num_ids() const;
   friend bool operator==(const ColumnSpec&, const ColumnSpec&) = default;
 };
 
@@ -88,6 +104,16 @@ struct FeatureSpec {
   const ColumnSpec* Find(std::string_view name) const;
   // The first field that is not the label, weight or key; null when there is none.
   const formats::Field* AnyInput() const;
+  // Ids of a categorical column are in [0, NumIds()); a dense column, embeddings included, has
+  // Width() floats a row; a column with HasLists() reads a list. In a spec that is not valid these
+  // may be wrong.
+  int64_t NumIds(const ColumnSpec& column) const;
+  int Width(const ColumnSpec& column) const;
+  bool HasLists(const ColumnSpec& column) const;
+  // Adds the column `name` and all that it is made of to *used_columns, the fields that these read
+  // to *used_fields.
+  void CollectUses(const std::string& name, std::set<std::string>* used_columns,
+                   std::set<std::string>* used_fields) const;
   friend bool operator==(const FeatureSpec&, const FeatureSpec&) = default;
 };
 

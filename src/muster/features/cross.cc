@@ -34,6 +34,10 @@ class Key {
     return ids_ != nullptr ? ids_->needs_fingerprints() : type_ == formats::ValueType::kString;
   }
 
+  absl::Status CheckRows(const formats::Columns& rows, int* bad_row) const {
+    return ids_ == nullptr ? absl::OkStatus() : ids_->CheckRows(rows, bad_row);
+  }
+
   // The field's values [first, first + count) as they enter the chain; kMissing is only meant as
   // such when has_ids().
   absl::Status Values(const formats::Columns& rows, const Scratch& scratch, size_t first, int count,
@@ -75,6 +79,8 @@ class CrossTransform final : public IdTransform {
 
   absl::Status Apply(const formats::Columns& rows, Scratch* scratch, IdList* ids,
                      int* bad_row) const override {
+    ids->weights.clear();
+    for (const Key& key : keys_) MUSTER_RETURN_IF_ERROR(key.CheckRows(rows, bad_row));
     return has_lists_ ? Lists(rows, scratch, ids, bad_row) : Scalars(rows, *scratch, ids, bad_row);
   }
 

@@ -1,4 +1,5 @@
-// From values to floats: numeric and indicator columns, and labels. Internal to this layer.
+// From values to floats: numeric, indicator and sequence columns, and labels. Internal to this
+// layer.
 #pragma once
 
 #include <memory>
@@ -21,6 +22,26 @@ class DenseTransform {
 // `column` is a column of that kind of the valid `spec`.
 std::unique_ptr<DenseTransform> MakeNumeric(const FeatureSpec& spec, const ColumnSpec& column);
 std::unique_ptr<DenseTransform> MakeIndicator(const FeatureSpec& spec, const ColumnSpec& column);
+std::unique_ptr<DenseTransform> MakeSequence(const FeatureSpec& spec, const ColumnSpec& column);
+
+// The values of a number field, each scaled as its column says. Immutable.
+class Normalizer {
+ public:
+  Normalizer(const formats::Schema& schema, const ColumnSpec& column);
+  int field() const { return field_; }
+  // Replaces *values: those of all rows, one after the other. INVALID_ARGUMENT names the row of one
+  // that is or becomes not finite; *bad_row is it.
+  absl::Status Apply(const formats::Columns& rows, std::vector<float>* values, int* bad_row) const;
+
+ private:
+  absl::Status NotFinite(const formats::Column& input, size_t i, int row, float result) const;
+
+  int field_;
+  formats::ValueType type_;
+  bool log1p_;
+  float mean_;
+  float stddev_;
+};
 
 // Labels, as LabelSpec says, and weights.
 class LabelTransform {

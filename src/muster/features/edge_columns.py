@@ -19,6 +19,10 @@ FIELDS = [
     Field("ss", "string", list=True),
     Field("ii", "int", list=True),
     Field("tt", "string", list=True),
+    Field("xyz", "float", list=True, length=3),
+    Field("yz", "float", list=True, length=2),
+    Field("weights", "float", list=True),  # of ss
+    Field("counts", "int", list=True),  # of ii
 ]
 
 WORDS = ["Private", "State-gov", "café", "東京", " padded ", "?", "Private ", "a" * 80]
@@ -64,6 +68,16 @@ COLUMNS = [
         options={"keys": ["i", "ii", "words", "ss", "bucket"], "buckets": 2147483647},
     ),
     Column("cross_words_list", "cross", options={"keys": ["words_list", "ii"], "buckets": 5000}),
+    Column("bucket_list", "bucketized", "xyz", {"boundaries": BOUNDARIES, "shape": 3}),
+    Column("cross_bucket_list", "cross", options={"keys": ["bucket_list", "s"], "buckets": 5000}),
+]
+
+WEIGHTED = [
+    Column("weighted", "weighted", "words_list", {"weights": "weights"}),
+    Column("weighted_hash", "weighted", "hash_strings", {"weights": "weights"}),
+    Column("counted", "weighted", "int_words_list", {"weights": "counts"}),
+    Column("weighted_cross", "weighted", "cross_one_list", {"weights": "weights"}),
+    Column("cross_one_list", "cross", options={"keys": ["ss", "s"], "buckets": 5000}),
 ]
 
 NUMBERS = [
@@ -75,6 +89,13 @@ NUMBERS = [
     Column("words_one_hot", "indicator", "words"),
     Column("list_many_hot", "indicator", "words_list"),
     Column("bucket_one_hot", "indicator", "bucket"),
+    Column("pair", "numeric", "yz", {"mean": 2.5, "stddev": 1.25, "shape": 2}),
+    Column("bucket_many_hot", "indicator", "bucket_list"),
+]
+
+WEIGHTED_NUMBERS = [
+    Column("weighted_hot", "indicator", "weighted"),
+    Column("counted_hot", "indicator", "counted"),
 ]
 
 STRINGS: list[bytes] = [
@@ -155,7 +176,7 @@ def random_row(rng: random.Random) -> Row:
     def several(draw) -> list[Value]:
         return [draw(rng) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
 
-    return {
+    row = {
         "s": random_string(rng),
         "t": random_string(rng),
         "i": random_int(rng),
@@ -166,6 +187,18 @@ def random_row(rng: random.Random) -> Row:
         "ss": several(random_string),
         "ii": several(random_int),
         "tt": several(random_string),
+    }
+    return completed(row)
+
+
+def completed(row: Row) -> Row:
+    """With the lists that are made of the row's other values."""
+    return {
+        **row,
+        "xyz": [row["x"], row["y"], row["z"]],
+        "yz": [row["y"], row["z"]],
+        "weights": [(k - 1) / 4 for k in range(len(row["ss"]))],
+        "counts": [3 - 2 * k for k in range(len(row["ii"]))],
     }
 
 
@@ -178,4 +211,4 @@ def edge_rows(seed: int = 1) -> list[Row]:
     rows.extend({**random_row(rng), "ss": [value, b"", value]} for value in STRINGS)
     rows.extend({**random_row(rng), "ii": [value, -1]} for value in INTS + EXTREME_INTS)
     rows.append({**random_row(rng), "ss": [], "ii": [], "tt": []})
-    return rows
+    return [completed(row) for row in rows]

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 
 namespace muster::features {
 namespace {
 
-// A column over one field. Ids that are negative mean "none" from here on.
+// A column over one field. Ids that are negative mean "none" from here on, and are -1.
 class LookupTransform final : public IdTransform {
  public:
   explicit LookupTransform(std::unique_ptr<IdLookup> lookup) : lookup_(std::move(lookup)) {}
@@ -19,42 +20,25 @@ class LookupTransform final : public IdTransform {
 
   absl::Status Apply(const formats::Columns& rows, Scratch* scratch, IdList* ids,
                      int* bad_row) const override {
-    return lookup_->list() ? Lists(rows, *scratch, ids, bad_row)
-                           : Scalars(rows, *scratch, ids, bad_row);
+    MUSTER_RETURN_IF_ERROR(lookup_->CheckRows(rows, bad_row));
+    const formats::Column& column = rows.column(lookup_->field());
+    ids->weights.clear();
+    ids->offsets = column.offsets;  // empty for a scalar field
+    return Values(rows, *scratch, NumValues(column, lookup_->type()), ids, bad_row);
   }
 
  private:
-  absl::Status Scalars(const formats::Columns& rows, const Scratch& scratch, IdList* ids,
-                       int* bad_row) const {
-    ids->offsets.clear();
-    ids->ids.resize(rows.rows());
+  absl::Status Values(const formats::Columns& rows, const Scratch& scratch, size_t total,
+                      IdList* ids, int* bad_row) const {
+    ids->ids.resize(total);
     std::array<int64_t, kBlock> block;
-    for (int first = 0; first < rows.rows(); first += kBlock) {
-      const int count = std::min(kBlock, rows.rows() - first);
+    for (size_t first = 0; first < total; first += kBlock) {
+      const int count = static_cast<int>(std::min<size_t>(kBlock, total - first));
       MUSTER_RETURN_IF_ERROR(Block(rows, scratch, first, count, block.data(), bad_row));
       int32_t* const out = ids->ids.data() + first;
       for (int i = 0; i < count; ++i) {
         out[i] = static_cast<int32_t>(std::max<int64_t>(block[i], -1));
       }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Lists(const formats::Columns& rows, const Scratch& scratch, IdList* ids,
-                     int* bad_row) const {
-    const std::vector<uint32_t>& offsets = rows.column(lookup_->field()).offsets;
-    ids->ids.clear();
-    ids->offsets.assign(1, 0);
-    std::array<int64_t, kBlock> block;
-    for (int row = 0; row < rows.rows(); ++row) {
-      for (size_t first = offsets[row]; first < offsets[row + 1]; first += kBlock) {
-        const int count = static_cast<int>(std::min<size_t>(kBlock, offsets[row + 1] - first));
-        MUSTER_RETURN_IF_ERROR(Block(rows, scratch, first, count, block.data(), bad_row));
-        for (int i = 0; i < count; ++i) {
-          if (block[i] >= 0) ids->ids.push_back(static_cast<int32_t>(block[i]));
-        }
-      }
-      ids->offsets.push_back(static_cast<uint32_t>(ids->ids.size()));
     }
     return absl::OkStatus();
   }
@@ -90,7 +74,20 @@ std::unique_ptr<IdLookup> MakeLookup(const formats::Schema& schema, const Column
 
 std::unique_ptr<IdTransform> MakeIdTransform(const FeatureSpec& spec, const ColumnSpec& column) {
   if (column.kind == ColumnKind::kCross) return MakeCross(spec, column);
+  if (column.kind == ColumnKind::kWeighted) return MakeWeighted(spec, column);
   return std::make_unique<LookupTransform>(MakeLookup(spec.schema, column));
+}
+
+absl::Status CheckLengths(const formats::Column& column, int shape, int* bad_row) {
+  const std::vector<uint32_t>& offsets = column.offsets;
+  for (size_t row = 0; row + 1 < offsets.size(); ++row) {
+    const uint32_t length = offsets[row + 1] - offsets[row];
+    if (std::cmp_equal(length, shape)) continue;
+    *bad_row = static_cast<int>(row);
+    return absl::InvalidArgumentError(StrCat("row ", row, ": it has ", length, " values, not the ",
+                                             shape, " that 'shape' says; mend the row"));
+  }
+  return absl::OkStatus();
 }
 
 int RowOfValue(const formats::Column& column, size_t value) {

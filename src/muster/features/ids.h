@@ -20,7 +20,8 @@ struct Scratch {
   // By field of the schema: Fingerprint64 of every value (ints printed), of the fields that need
   // it.
   std::vector<std::vector<uint64_t>> fingerprints;
-  IdList ids;  // of an indicator's categorical column
+  IdList ids;                 // of an indicator's categorical column
+  std::vector<float> floats;  // of the steps of a sequence
   // Of a row of a cross with lists: the combinations of the keys so far and of the next one too,
   // and the values of that key.
   std::vector<uint64_t> chains;
@@ -46,6 +47,8 @@ class IdLookup {
   // In a list every value counts; in a scalar field '' and -1 are kMissing.
   bool list() const { return list_; }
   virtual bool needs_fingerprints() const { return false; }
+  // What is asked of rows as a whole: INVALID_ARGUMENT names the row, *bad_row is it.
+  virtual absl::Status CheckRows(const formats::Columns&, int*) const { return absl::OkStatus(); }
 
   // ids[i] for the field's value number first + i, i < count <= kBlock: an id, kMissing, or another
   // negative number for a value that has no id (-1, an identity's own value).
@@ -83,6 +86,10 @@ class IdTransform {
 // `column` is a categorical column of the valid `spec`.
 std::unique_ptr<IdTransform> MakeIdTransform(const FeatureSpec& spec, const ColumnSpec& column);
 std::unique_ptr<IdTransform> MakeCross(const FeatureSpec& spec, const ColumnSpec& column);
+std::unique_ptr<IdTransform> MakeWeighted(const FeatureSpec& spec, const ColumnSpec& column);
+
+// INVALID_ARGUMENT for the first row of a list that has not `shape` values.
+absl::Status CheckLengths(const formats::Column& column, int shape, int* bad_row);
 
 // The row that value number `value` of a field is in.
 int RowOfValue(const formats::Column& column, size_t value);

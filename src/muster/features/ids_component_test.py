@@ -98,7 +98,8 @@ def check_dense(
     columns: list[Column], fields: list[Field], rows: list[Row], got: list[dict[str, Any]]
 ) -> None:
     tensors = tf_columns.to_tensors(fields, rows)
-    by_name = {column.name: column for column in edge_columns.COLUMNS + columns}
+    known = edge_columns.COLUMNS + edge_columns.WEIGHTED + columns
+    by_name = {column.name: column for column in known}
     field_names = {field.name: field for field in fields}
     for column in columns:
         made = tf_columns.tf_column(column, by_name, field_names)
@@ -125,7 +126,9 @@ def inspected(
 ) -> list[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("ids")
     spec = folder / "spec.yaml"
-    spec.write_text(spec_text(edge_columns.FIELDS, edge_columns.COLUMNS + edge_columns.NUMBERS))
+    columns = edge_columns.COLUMNS + edge_columns.NUMBERS
+    columns += edge_columns.WEIGHTED + edge_columns.WEIGHTED_NUMBERS
+    spec.write_text(spec_text(edge_columns.FIELDS, columns))
     rng = random.Random(3)
     with tf.io.TFRecordWriter(str(folder / "rows.tfrecord")) as writer:
         for row in random_rows:
@@ -141,6 +144,20 @@ def test_ids_of_random_values_and_edges(
 
 def test_floats_of_random_values(random_rows: list[Row], inspected: list[dict[str, Any]]) -> None:
     check_dense(edge_columns.NUMBERS, edge_columns.FIELDS, random_rows, inspected)
+
+
+def test_weights_of_random_values(random_rows: list[Row], inspected: list[dict[str, Any]]) -> None:
+    columns = {column.name: column for column in edge_columns.COLUMNS + edge_columns.WEIGHTED}
+    fields = {field.name: field for field in edge_columns.FIELDS}
+    tensors = tf_columns.to_tensors(edge_columns.FIELDS, random_rows)
+    for column in edge_columns.WEIGHTED[:-1]:
+        made = tf_columns.tf_column(column, columns, fields)
+        for what, expected in (
+            ("ids", tf_columns.tf_ids(made, tensors, len(random_rows))),
+            ("weights", tf_columns.tf_weights(made, tensors, len(random_rows))),
+        ):
+            assert [row[what][column.name] for row in inspected] == expected, column.name
+    check_dense(edge_columns.WEIGHTED_NUMBERS, edge_columns.FIELDS, random_rows, inspected)
 
 
 @pytest.fixture(scope="module")

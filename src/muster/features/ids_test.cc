@@ -75,6 +75,7 @@ ColumnSpec ParseColumn(const std::vector<std::string>& words) {
     if (key == "buckets") column.buckets = ToInt(values[0]);
     if (key == "oov_buckets") column.oov_buckets = ToInt(values[0]);
     if (key == "default") column.default_id = ToInt(values[0]);
+    if (key == "shape") column.shape = static_cast<int>(ToInt(values[0]));
     if (key == "hash_key") column.hash_key = static_cast<uint64_t>(ToInt(values[0]));
     for (const std::string& value : values) {
       if (key == "words") column.words.push_back(Unescape(value));
@@ -120,11 +121,9 @@ void AppendRow(const formats::Schema& schema, const std::vector<std::string>& ro
 }
 
 std::string RowIds(const IdList& list, int row) {
-  const size_t begin = list.one_per_row() ? row : list.offsets[row];
-  const size_t end = list.one_per_row() ? row + 1 : list.offsets[row + 1];
   std::string text;
-  for (size_t i = begin; i < end; ++i) {
-    if (list.one_per_row() && list.ids[i] == -1) continue;
+  for (size_t i = list.begin(row); i < list.end(row); ++i) {
+    if (list.ids[i] == -1) continue;
     text += StrCat(text.empty() ? "" : ",", list.ids[i]);
   }
   return text.empty() ? "-" : text;

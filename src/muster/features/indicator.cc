@@ -4,12 +4,11 @@
 namespace muster::features {
 namespace {
 
-// TensorFlow's IndicatorColumn: one_hot of every id, summed.
+// TensorFlow's IndicatorColumn: one_hot of every id, or its weight there, summed.
 class IndicatorTransform final : public DenseTransform {
  public:
   IndicatorTransform(const FeatureSpec& spec, const ColumnSpec& column)
-      : ids_(MakeIdTransform(spec, *spec.Find(column.input))),
-        width_(static_cast<int>(spec.Find(column.input)->num_ids())) {}
+      : ids_(MakeIdTransform(spec, *spec.Find(column.input))), width_(spec.Width(column)) {}
 
   void MarkFingerprints(std::vector<bool>* fields) const override {
     ids_->MarkFingerprints(fields);
@@ -23,10 +22,9 @@ class IndicatorTransform final : public DenseTransform {
     dense->values.assign(static_cast<size_t>(rows.rows()) * width_, 0.0F);
     float* counts = dense->values.data();
     for (int row = 0; row < rows.rows(); ++row, counts += width_) {
-      const size_t begin = ids.one_per_row() ? row : ids.offsets[row];
-      const size_t end = ids.one_per_row() ? row + 1 : ids.offsets[row + 1];
-      for (size_t i = begin; i < end; ++i) {
-        if (ids.ids[i] >= 0) counts[ids.ids[i]] += 1;
+      const size_t end = ids.end(row);
+      for (size_t i = ids.begin(row); i < end; ++i) {
+        if (ids.ids[i] >= 0) counts[ids.ids[i]] += ids.weight(i);
       }
     }
     return absl::OkStatus();

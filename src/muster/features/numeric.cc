@@ -11,58 +11,64 @@ namespace {
 class NumericTransform final : public DenseTransform {
  public:
   NumericTransform(const FeatureSpec& spec, const ColumnSpec& column)
-      : field_(spec.schema.Find(column.input)),
-        type_(spec.schema.fields[field_].type),
-        log1p_(column.log1p),
-        mean_(static_cast<float>(column.mean)),
-        stddev_(static_cast<float>(column.stddev)) {}
+      : normalizer_(spec.schema, column), shape_(column.shape) {}
 
   void MarkFingerprints(std::vector<bool>*) const override {}
 
   absl::Status Apply(const formats::Columns& rows, Scratch*, DenseColumn* dense,
                      int* bad_row) const override {
-    const formats::Column& input = rows.column(field_);
-    dense->width = 1;
-    std::vector<float>& values = dense->values;
-    values.resize(rows.rows());
-    if (type_ == formats::ValueType::kInt) {
-      std::transform(input.ints.begin(), input.ints.end(), values.begin(),
-                     [](int64_t value) { return static_cast<float>(value); });
-    } else {
-      std::copy(input.floats.begin(), input.floats.end(), values.begin());
-    }
-    if (log1p_) {
-      for (float& value : values) value = value == 0 ? value : std::log1p(value);
-    }
-    if (mean_ != 0 || stddev_ != 1) {
-      for (float& value : values) value = (value - mean_) / stddev_;
-    }
-    const size_t bad = FirstNotFinite(values.data(), values.size());
-    if (bad == values.size()) return absl::OkStatus();
-    *bad_row = static_cast<int>(bad);
-    return NotFinite(input, *bad_row, values[bad]);
+    MUSTER_RETURN_IF_ERROR(CheckLengths(rows.column(normalizer_.field()), shape_, bad_row));
+    dense->width = shape_;
+    return normalizer_.Apply(rows, &dense->values, bad_row);
   }
 
  private:
-  absl::Status NotFinite(const formats::Column& input, int row, float result) const {
-    const float value =
-        type_ == formats::ValueType::kInt ? static_cast<float>(input.ints[row]) : input.floats[row];
-    const std::string became =
-        std::isfinite(value)
-            ? StrCat(log1p_ ? " becomes, with log1p, " : " becomes ", result, ", which")
-            : "";
-    return absl::InvalidArgumentError(StrCat("row ", row, ": the value ", value, became,
-                                             " is not finite; mend or leave out the row"));
-  }
-
-  int field_;
-  formats::ValueType type_;
-  bool log1p_;
-  float mean_;
-  float stddev_;
+  Normalizer normalizer_;
+  int shape_;
 };
 
 }  // namespace
+
+Normalizer::Normalizer(const formats::Schema& schema, const ColumnSpec& column)
+    : field_(schema.Find(column.input)),
+      type_(schema.fields[field_].type),
+      log1p_(column.log1p),
+      mean_(static_cast<float>(column.mean)),
+      stddev_(static_cast<float>(column.stddev)) {}
+
+absl::Status Normalizer::Apply(const formats::Columns& rows, std::vector<float>* values,
+                               int* bad_row) const {
+  const formats::Column& input = rows.column(field_);
+  values->resize(NumValues(input, type_));
+  if (type_ == formats::ValueType::kInt) {
+    std::transform(input.ints.begin(), input.ints.end(), values->begin(),
+                   [](int64_t value) { return static_cast<float>(value); });
+  } else {
+    std::copy(input.floats.begin(), input.floats.end(), values->begin());
+  }
+  if (log1p_) {
+    for (float& value : *values) value = value == 0 ? value : std::log1p(value);
+  }
+  if (mean_ != 0 || stddev_ != 1) {
+    for (float& value : *values) value = (value - mean_) / stddev_;
+  }
+  const size_t bad = FirstNotFinite(values->data(), values->size());
+  if (bad == values->size()) return absl::OkStatus();
+  *bad_row = RowOfValue(input, bad);
+  return NotFinite(input, bad, *bad_row, (*values)[bad]);
+}
+
+absl::Status Normalizer::NotFinite(const formats::Column& input, size_t i, int row,
+                                   float result) const {
+  const float value =
+      type_ == formats::ValueType::kInt ? static_cast<float>(input.ints[i]) : input.floats[i];
+  const std::string became =
+      std::isfinite(value)
+          ? StrCat(log1p_ ? " becomes, with log1p, " : " becomes ", result, ", which")
+          : "";
+  return absl::InvalidArgumentError(StrCat("row ", row, ": the value ", value, became,
+                                           " is not finite; mend or leave out the row"));
+}
 
 std::unique_ptr<DenseTransform> MakeNumeric(const FeatureSpec& spec, const ColumnSpec& column) {
   return std::make_unique<NumericTransform>(spec, column);

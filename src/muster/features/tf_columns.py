@@ -20,6 +20,7 @@ class Field:
     name: str
     type: str  # int, float, string
     list: bool = False
+    length: int = 0  # of a list whose rows all have as many values: a dense tensor
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def to_tensors(fields: list[Field], rows: list[Row]) -> dict[str, Any]:
     tensors: dict[str, Any] = {}
     for each in fields:
         dtype, _ = _DTYPES[each.type]
-        if not each.list:
+        if not each.list or each.length:
             tensors[each.name] = tf.constant([row[each.name] for row in rows], dtype)
             continue
         indices = [(r, i) for r, row in enumerate(rows) for i in range(len(row[each.name]))]
@@ -73,10 +74,13 @@ def tf_column(column: Column, columns: dict[str, Column], fields: dict[str, Fiel
         stddev = tf.constant(options.get("stddev", 1.0), tf.float32)
         log = tf.math.log1p if options.get("log1p") else tf.identity
         return fc.numeric_column(
-            column.input, normalizer_fn=lambda x: (log(tf.cast(x, tf.float32)) - mean) / stddev
+            column.input,
+            (options.get("shape", 1),),
+            normalizer_fn=lambda x: (log(tf.cast(x, tf.float32)) - mean) / stddev,
         )
     if column.kind == "bucketized":
-        return fc.bucketized_column(fc.numeric_column(column.input), options["boundaries"])
+        source = fc.numeric_column(column.input, (options.get("shape", 1),))
+        return fc.bucketized_column(source, options["boundaries"])
     if column.kind == "vocabulary":
         return fc.categorical_column_with_vocabulary_list(
             column.input,
@@ -97,6 +101,10 @@ def tf_column(column: Column, columns: dict[str, Column], fields: dict[str, Fiel
             for key in options["keys"]
         ]
         return fc.crossed_column(keys, options["buckets"], options.get("hash_key"))
+    if column.kind == "weighted":
+        dtype, _ = _DTYPES[fields[options["weights"]].type]
+        weighted = tf_column(columns[column.input], columns, fields)
+        return fc.weighted_categorical_column(weighted, options["weights"], dtype)
     if column.kind == "indicator":
         return fc.indicator_column(tf_column(columns[column.input], columns, fields))
     raise ValueError(f"unknown kind {column.kind}")
@@ -111,6 +119,18 @@ def tf_ids(made: Any, tensors: dict[str, Any], num_rows: int) -> list[list[int]]
         if value >= 0:
             ids[row].append(int(value))
     return ids
+
+
+def tf_weights(made: Any, tensors: dict[str, Any], num_rows: int) -> list[list[float]]:
+    """Of the ids of tf_ids."""
+    cache = feature_column_v2.FeatureTransformationCache(tensors)
+    ids, weights = made.get_sparse_tensors(cache, None)
+    np.testing.assert_array_equal(ids.indices, weights.indices)
+    rows: list[list[float]] = [[] for _ in range(num_rows)]
+    for (row, _), value, weight in zip(ids.indices.numpy(), ids.values.numpy(), weights.values.numpy()):
+        if value >= 0:
+            rows[row].append(float(weight))
+    return rows
 
 
 def tf_dense(made: Any, tensors: dict[str, Any]) -> np.ndarray:

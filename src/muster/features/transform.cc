@@ -82,6 +82,8 @@ class TransformOfSpec final : public FeatureTransform {
       transform = MakeNumeric(spec, *column);
     } else if (column->kind == ColumnKind::kIndicator) {
       transform = MakeIndicator(spec, *column);
+    } else if (column->kind == ColumnKind::kSequenceNumeric) {
+      transform = MakeSequence(spec, *column);
     } else {
       return absl::InvalidArgumentError(
           StrCat("column '", name, "' is neither numeric nor an indicator; ask for ",

@@ -13,8 +13,8 @@
 
 namespace muster::features {
 
-// What a model asks for: names of dense columns (numeric, indicator) and of categorical ones, each
-// once; the batch holds them in this order.
+// What a model asks for: names of dense columns (numeric, indicator, sequence) and of categorical
+// ones, each once; the batch holds them in this order.
 struct FeatureRequest {
   std::vector<std::string> dense;
   std::vector<std::string> categorical;

@@ -116,8 +116,8 @@ TEST_F(TransformTest, CountsIndicators) {
   EXPECT_THAT(batch_.dense[0].values, ElementsAre(0, 1, 0, 0, 0, 0));
   EXPECT_THAT(batch_.dense[1].values, ElementsAre(1, 2, 0, 0, 1, 0));
   EXPECT_FALSE(batch_.id_lists[0].one_per_row());
-  EXPECT_THAT(batch_.id_lists[0].ids, ElementsAre(1, 0, 1, 0));
-  EXPECT_THAT(batch_.id_lists[0].offsets, ElementsAre(0, 3, 3, 4));
+  EXPECT_THAT(batch_.id_lists[0].ids, ElementsAre(1, 0, 1, -1, 0));
+  EXPECT_THAT(batch_.id_lists[0].offsets, ElementsAre(0, 3, 3, 5));
 }
 
 TEST_F(TransformTest, EmptyBatch) {

@@ -31,10 +31,10 @@ ColumnSpec MakeColumn(std::string name, ColumnKind kind, std::string input) {
 // One valid column of every kind.
 FeatureSpec ValidSpec() {
   FeatureSpec spec;
-  spec.schema.fields = {MakeField("age", ValueType::kFloat), MakeField("city", ValueType::kString),
-                        MakeField("visits", ValueType::kInt),
-                        MakeField("tags", ValueType::kString, true),
-                        MakeField("label", ValueType::kInt)};
+  spec.schema.fields = {
+      MakeField("age", ValueType::kFloat),  MakeField("city", ValueType::kString),
+      MakeField("visits", ValueType::kInt), MakeField("tags", ValueType::kString, true),
+      MakeField("label", ValueType::kInt),  MakeField("scores", ValueType::kFloat, true)};
   ColumnSpec numeric = MakeColumn("number", ColumnKind::kNumeric, "age");
   ColumnSpec bucketized = MakeColumn("age_bucket", ColumnKind::kBucketized, "age");
   bucketized.boundaries = {1, 2};
@@ -50,7 +50,20 @@ FeatureSpec ValidSpec() {
   ColumnSpec indicator = MakeColumn("indicator", ColumnKind::kIndicator, "words");
   ColumnSpec embedding = MakeColumn("embedding", ColumnKind::kEmbedding, "hash");
   embedding.dimension = 4;
-  spec.columns = {numeric, bucketized, vocabulary, identity, hash, cross, indicator, embedding};
+  ColumnSpec weighted = MakeColumn("weighted", ColumnKind::kWeighted, "hash");
+  weighted.weights = "scores";
+  ColumnSpec shared = MakeColumn("shared", ColumnKind::kEmbedding, "weighted");
+  shared.dimension = 4;
+  shared.shared = "table";
+  ColumnSpec steps = MakeColumn("steps", ColumnKind::kEmbedding, "hash");
+  steps.dimension = 4;
+  steps.shared = "table";
+  steps.pooling = Pooling::kMax;
+  ColumnSpec sequence = MakeColumn("sequence", ColumnKind::kSequenceNumeric, "scores");
+  sequence.pooling = Pooling::kLast;
+  sequence.shape = 2;
+  spec.columns = {numeric,   bucketized, vocabulary, identity, hash,  cross,
+                  indicator, embedding,  weighted,   shared,   steps, sequence};
   spec.label.input = "label";
   spec.key = "city";
   return spec;
@@ -69,13 +82,42 @@ TEST(Validate, ABaselinePredictsFromNothingAtAll) { EXPECT_TRUE(Validate(Feature
 TEST(Column, CountsIds) {
   FeatureSpec spec = ValidSpec();
   Named(spec, "words").oov_buckets = 3;
-  EXPECT_EQ(Named(spec, "age_bucket").num_ids(), 3);
-  EXPECT_EQ(Named(spec, "words").num_ids(), 5);
-  EXPECT_EQ(Named(spec, "identity").num_ids(), 5);
-  EXPECT_EQ(Named(spec, "cross").num_ids(), 10);
+  EXPECT_EQ(spec.NumIds(Named(spec, "age_bucket")), 3);
+  EXPECT_EQ(spec.NumIds(Named(spec, "words")), 5);
+  EXPECT_EQ(spec.NumIds(Named(spec, "identity")), 5);
+  EXPECT_EQ(spec.NumIds(Named(spec, "cross")), 10);
+  EXPECT_EQ(spec.NumIds(Named(spec, "weighted")), 10);
   for (const ColumnSpec& column : spec.columns) {
-    EXPECT_EQ(column.is_categorical(), column.num_ids() > 0) << column.name;
+    EXPECT_TRUE(spec.NumIds(column) > 0 || column.is_dense()) << column.name;
   }
+}
+
+TEST(Column, KnowsWidthsAndLists) {
+  FeatureSpec spec = ValidSpec();
+  EXPECT_EQ(spec.Width(Named(spec, "number")), 1);
+  EXPECT_EQ(spec.Width(Named(spec, "indicator")), 2);
+  EXPECT_EQ(spec.Width(Named(spec, "embedding")), 4);
+  EXPECT_EQ(spec.Width(Named(spec, "sequence")), 2);
+  EXPECT_TRUE(spec.HasLists(Named(spec, "weighted")));
+  EXPECT_FALSE(spec.HasLists(Named(spec, "cross")));
+  Named(spec, "cross").keys.push_back("tags");
+  EXPECT_TRUE(spec.HasLists(Named(spec, "cross")));
+}
+
+TEST(Column, CollectsWhatItUses) {
+  FeatureSpec spec = ValidSpec();
+  std::set<std::string> columns, fields;
+  spec.CollectUses("shared", &columns, &fields);
+  EXPECT_THAT(columns, testing::ElementsAre("hash", "shared", "weighted"));
+  EXPECT_THAT(fields, testing::ElementsAre("scores", "tags"));
+  columns.clear(), fields.clear();
+  spec.CollectUses("cross", &columns, &fields);
+  EXPECT_THAT(columns, testing::ElementsAre("age_bucket", "cross", "words"));
+  EXPECT_THAT(fields, testing::ElementsAre("age", "city", "visits"));
+  // Columns of a wrong spec may go round in circles.
+  Named(spec, "weighted").input = "weighted";
+  spec.CollectUses("weighted", &columns, &fields);
+  EXPECT_EQ(spec.NumIds(Named(spec, "weighted")), 0);
 }
 
 TEST(Validate, TakesEveryKind) {
@@ -107,7 +149,56 @@ const Mistake kMistakes[] = {
     {"NumericMean", [](FeatureSpec& s) { Named(s, "number").mean = NAN; }, "mean is nan"},
     {"NumericStddev", [](FeatureSpec& s) { Named(s, "number").stddev = 0; }, "stddev is 0"},
     {"NumericStddevTiny", [](FeatureSpec& s) { Named(s, "number").stddev = 1e-60; }, "stddev is"},
-    {"BucketizedList", [](FeatureSpec& s) { s.schema.fields[0].list = true; }, "'age' is a list"},
+    {"ShapeOfAScalar", [](FeatureSpec& s) { Named(s, "number").shape = 2; },
+     "column 'number': shape is 2 and 'age' has one value a row"},
+    {"BucketizedShape",
+     [](FeatureSpec& s) {
+       s.schema.fields[0].list = true;
+       Named(s, "age_bucket").shape = 0;
+     },
+     "shape is 0"},
+    {"ShapesThatDiffer",
+     [](FeatureSpec& s) {
+       s.schema.fields[0].list = true;
+       Named(s, "number").shape = 2;
+     },
+     "column 'age_bucket': shape is 1, and 'number', which reads 'age' too, has 2"},
+    {"WeightedNotCategorical", [](FeatureSpec& s) { Named(s, "weighted").input = "number"; },
+     "column 'weighted': its input 'number' is not categorical"},
+    {"WeightedTwice", [](FeatureSpec& s) { Named(s, "weighted").input = "weighted"; },
+     "'weighted' is weighted already"},
+    {"UnknownWeights", [](FeatureSpec& s) { Named(s, "weighted").weights = "score"; },
+     "unknown input 'score' (did you mean 'scores'?)"},
+    {"WeightsThatAreStrings", [](FeatureSpec& s) { Named(s, "weighted").weights = "tags"; },
+     "weights are ints or floats; 'tags' is a string"},
+    {"OneWeightForAList", [](FeatureSpec& s) { Named(s, "weighted").weights = "age"; },
+     "'hash' has a list a row, its weights 'age' one value"},
+    {"WeightsForOneValue", [](FeatureSpec& s) { Named(s, "weighted").input = "words"; },
+     "'words' has one value a row, its weights 'scores' a list"},
+    {"CrossOfWeighted", [](FeatureSpec& s) { Named(s, "cross").keys[0] = "weighted"; },
+     "key 'weighted': is weighted, and a cross has no weights; give its column 'hash'"},
+    {"NegativeNorm", [](FeatureSpec& s) { Named(s, "embedding").max_norm = -1; }, "max_norm is -1"},
+    {"PoolingOfOneValue",
+     [](FeatureSpec& s) {
+       Named(s, "embedding").input = "words";
+       Named(s, "embedding").pooling = Pooling::kSum;
+     },
+     "a pooling is for sequences; 'words' has one id a row"},
+    {"PoolingOfWeights", [](FeatureSpec& s) { Named(s, "shared").pooling = Pooling::kSum; },
+     "'weighted' is weighted"},
+    {"PoolingAndCombiner", [](FeatureSpec& s) { Named(s, "steps").combiner = Combiner::kSum; },
+     "both a pooling and a combiner"},
+    {"SharedName", [](FeatureSpec& s) { Named(s, "shared").shared = "a/b"; },
+     "column 'shared': shared 'a/b' cannot be the name of a table"},
+    {"SharedDimension", [](FeatureSpec& s) { Named(s, "steps").dimension = 5; },
+     "column 'steps': shared 'table': its table is 10 x 5, max_norm 0; that of 'shared' is 10 x 4"},
+    {"SharedIds", [](FeatureSpec& s) { Named(s, "shared").input = "words"; },
+     "its table is 10 x 4, max_norm 0; that of 'shared' is 2 x 4"},
+    {"SequenceOfOneValue", [](FeatureSpec& s) { Named(s, "sequence").input = "age"; },
+     "a sequence needs a list; 'age' is none"},
+    {"SequenceWithoutPooling",
+     [](FeatureSpec& s) { Named(s, "sequence").pooling = Pooling::kNone; }, "needs its pooling"},
+    {"SequenceScale", [](FeatureSpec& s) { Named(s, "sequence").stddev = 0; }, "stddev is 0"},
     {"NoBoundaries", [](FeatureSpec& s) { Named(s, "age_bucket").boundaries.clear(); }, "empty"},
     {"FallingBoundaries",
      [](FeatureSpec& s) {

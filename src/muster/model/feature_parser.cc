@@ -12,6 +12,7 @@ namespace {
 
 using features::ColumnKind;
 using features::ColumnSpec;
+using features::Pooling;
 using formats::Field;
 using formats::ValueType;
 
@@ -105,12 +106,22 @@ class ColumnParser {
     ColumnSpec column;
     column.name = name;
     if (node.Has("numeric")) {
-      ParseNumeric(node, &column);
+      node.CheckKeys({"numeric", "shape", "log1p", "mean", "stddev"});
+      column.kind = ColumnKind::kNumeric;
+      column.input = node.At("numeric").AsString();
+      ParseScale(node, &column);
+    } else if (node.Has("sequence_numeric")) {
+      node.CheckKeys({"sequence_numeric", "pooling", "shape", "log1p", "mean", "stddev"});
+      column.kind = ColumnKind::kSequenceNumeric;
+      column.input = node.At("sequence_numeric").AsString();
+      column.pooling = ParsePooling(node.At("pooling"));
+      ParseScale(node, &column);
     } else if (node.Has("bucketized")) {
-      node.CheckKeys({"bucketized", "boundaries"});
+      node.CheckKeys({"bucketized", "boundaries", "shape"});
       column.kind = ColumnKind::kBucketized;
       column.input = node.At("bucketized").AsString();
       column.boundaries = node.At("boundaries").AsFloats();
+      column.shape = ParseShape(node);
     } else if (node.Has("vocabulary")) {
       ParseVocabulary(node, &column);
     } else if (node.Has("identity")) {
@@ -130,6 +141,11 @@ class ColumnParser {
       column.keys = node.At("cross").AsStrings();
       column.buckets = node.At("buckets").AsInt(1, kMaxTableRows);
       if (node.Has("hash_key")) column.hash_key = node.At("hash_key").AsSeed();
+    } else if (node.Has("weighted")) {
+      node.CheckKeys({"weighted", "weights"});
+      column.kind = ColumnKind::kWeighted;
+      column.input = node.At("weighted").AsString();
+      column.weights = node.At("weights").AsString();
     } else if (node.Has("indicator")) {
       node.CheckKeys({"indicator"});
       column.kind = ColumnKind::kIndicator;
@@ -144,8 +160,9 @@ class ColumnParser {
 
  private:
   static void FailKind(const YamlReader& node) {
-    const std::vector<std::string> kinds = {"numeric", "bucketized", "vocabulary", "identity",
-                                            "hash",    "cross",      "indicator",  "embedding"};
+    const std::vector<std::string> kinds = {
+        "numeric", "bucketized", "vocabulary", "identity",  "hash",
+        "cross",   "weighted",   "indicator",  "embedding", "sequence_numeric"};
     std::string near;
     node.ForEach([&](const std::string& key, const YamlReader&) {
       const std::string word = Nearest(key, kinds);
@@ -155,13 +172,25 @@ class ColumnParser {
     });
     node.Fail(!near.empty() ? near
                             : "needs its kind: numeric, bucketized, vocabulary, identity, hash, "
-                              "cross, indicator or embedding");
+                              "cross, weighted, indicator, embedding or sequence_numeric");
   }
 
-  static void ParseNumeric(const YamlReader& node, ColumnSpec* column) {
-    node.CheckKeys({"numeric", "log1p", "mean", "stddev"});
-    column->kind = ColumnKind::kNumeric;
-    column->input = node.At("numeric").AsString();
+  static int ParseShape(const YamlReader& node) {
+    return static_cast<int>(node.Int("shape", 1, 1, 65536));
+  }
+
+  static Pooling ParsePooling(const YamlReader& node) {
+    const std::vector<std::string> known = {"sum", "mean", "sqrtn", "max", "last"};
+    const std::string pooling = node.AsString();
+    for (size_t i = 0; i < known.size(); ++i) {
+      if (pooling == known[i]) return static_cast<Pooling>(i + 1);
+    }
+    if (node.ok()) node.Fail(StrCat("unknown pooling '", pooling, "'", DidYouMean(pooling, known)));
+    return Pooling::kNone;
+  }
+
+  static void ParseScale(const YamlReader& node, ColumnSpec* column) {
+    column->shape = ParseShape(node);
     column->log1p = node.Bool("log1p", false);
     column->mean = node.Number("mean", 0, -kLargest, kLargest);
     column->stddev = node.Number("stddev", 1, 1e-30, kLargest);
@@ -192,7 +221,7 @@ class ColumnParser {
   }
 
   static void ParseEmbedding(const YamlReader& node, ColumnSpec* column) {
-    node.CheckKeys({"embedding", "dimension", "combiner"});
+    node.CheckKeys({"embedding", "dimension", "combiner", "pooling", "shared", "max_norm"});
     column->kind = ColumnKind::kEmbedding;
     column->input = node.At("embedding").AsString();
     column->dimension = static_cast<int>(node.At("dimension").AsInt(1, 65536));
@@ -205,6 +234,12 @@ class ColumnParser {
       const std::vector<std::string> known = {"mean", "sum", "sqrtn"};
       node.Fail(StrCat("unknown combiner '", combiner, "'", DidYouMean(combiner, known)));
     }
+    if (node.ok() && node.Has("pooling")) {
+      if (node.Has("combiner")) node.Fail("'combiner' and 'pooling' exclude each other");
+      column->pooling = ParsePooling(node.At("pooling"));
+    }
+    column->shared = node.String("shared");
+    column->max_norm = node.Number("max_norm", 0, 1e-30, kLargest);
   }
 
   io::FileSystem& files_;

@@ -1,7 +1,6 @@
 #include "muster/model/model.h"
 
 #include <cmath>
-#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -48,11 +47,6 @@ class Request {
   std::map<std::string, int> categorical_;
 };
 
-int Width(const features::FeatureSpec& spec, const ColumnSpec& column) {
-  if (column.kind == ColumnKind::kNumeric) return 1;
-  return static_cast<int>(spec.Find(column.input)->num_ids());
-}
-
 Node BuildLinear(const ModelSpec& spec, int group, Request* request, GraphBuilder* graph) {
   engine::native::LinearOptions options;
   options.group = group;
@@ -62,35 +56,60 @@ Node BuildLinear(const ModelSpec& spec, int group, Request* request, GraphBuilde
     const ColumnSpec& column = *spec.features.Find(name);
     const std::string variable = StrCat("linear/linear_model/", name, "/weights");
     if (column.is_categorical()) {
-      options.tables.push_back({variable, request->Categorical(name), column.num_ids()});
+      options.tables.push_back(
+          {variable, request->Categorical(name), spec.features.NumIds(column)});
     } else {
-      options.dense.push_back({variable, request->Dense(name), Width(spec.features, column)});
+      options.dense.push_back({variable, request->Dense(name), spec.features.Width(column)});
     }
   }
   return graph->Linear(options);
 }
 
+// Of the layer that gives a column of the dnn part.
+std::string LayerFolder(const std::string& column) {
+  return StrCat("dnn/input_from_feature_columns/input_layer/", column);
+}
+
+engine::native::EmbeddingOptions OptionsOf(const ModelSpec& spec, const ColumnSpec& column,
+                                           int group, Request* request) {
+  return {.name = EmbeddingVariable(column),
+          .id_list = request->Categorical(column.input),
+          .rows = spec.features.NumIds(*spec.features.Find(column.input)),
+          .dimension = column.dimension,
+          .combiner = column.combiner,
+          .pooling = column.pooling,
+          .max_norm = column.max_norm,
+          .initializer = {Initializer::Kind::kTruncatedNormal,
+                          1.0 / std::sqrt(static_cast<double>(column.dimension))},
+          .group = group,
+          .layer = LayerFolder(column.name)};
+}
+
 Node BuildInputs(const ModelSpec& spec, int group, Request* request, GraphBuilder* graph) {
-  std::vector<Node> parts;
+  std::map<std::string, Node> nodes;  // by column
   for (const std::string& name : spec.dnn->columns) {
+    if (nodes.contains(name)) continue;
     const ColumnSpec& column = *spec.features.Find(name);
     if (column.kind != ColumnKind::kEmbedding) {
-      parts.push_back(graph->DenseInput(request->Dense(name), Width(spec.features, column),
-                                        "dnn/input_from_feature_columns/input_layer/" + name));
+      nodes[name] =
+          graph->DenseInput(request->Dense(name), spec.features.Width(column), LayerFolder(name));
       continue;
     }
-    engine::native::EmbeddingOptions options;
-    options.name =
-        StrCat("dnn/input_from_feature_columns/input_layer/", name, "/embedding_weights");
-    options.id_list = request->Categorical(column.input);
-    options.rows = spec.features.Find(column.input)->num_ids();
-    options.dimension = column.dimension;
-    options.combiner = column.combiner;
-    options.initializer = {Initializer::Kind::kTruncatedNormal,
-                           1.0 / std::sqrt(static_cast<double>(column.dimension))};
-    options.group = group;
-    parts.push_back(graph->EmbeddingBag(options));
+    // With the columns that share its table.
+    std::vector<std::string> users;
+    std::vector<engine::native::EmbeddingOptions> bags;
+    for (const std::string& other_name : spec.dnn->columns) {
+      const ColumnSpec& other = *spec.features.Find(other_name);
+      if (other.kind != ColumnKind::kEmbedding) continue;
+      if (EmbeddingVariable(other) != EmbeddingVariable(column)) continue;
+      users.push_back(other_name);
+      bags.push_back(OptionsOf(spec, other, group, request));
+    }
+    const std::vector<Node> outputs = graph->SharedEmbeddingBags(bags);
+    for (size_t i = 0; i < users.size(); ++i) nodes[users[i]] = outputs[i];
   }
+  std::vector<Node> parts;
+  for (const std::string& name : spec.dnn->columns) parts.push_back(nodes[name]);
   return parts.size() == 1 ? parts[0] : graph->Concat(parts);
 }
 
@@ -127,6 +146,11 @@ Node BuildDnn(const ModelSpec& spec, int group, Request* request, GraphBuilder* 
 }
 
 }  // namespace
+
+std::string EmbeddingVariable(const ColumnSpec& column) {
+  if (!column.shared.empty()) return column.shared;
+  return StrCat(LayerFolder(column.name), "/embedding_weights");
+}
 
 absl::StatusOr<Model> BuildModel(const ModelSpec& spec,
                                  const engine::native::EngineOptions& options) {
@@ -171,32 +195,9 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec,
 features::FeatureSpec UsedFeatures(const features::FeatureSpec& spec,
                                    const features::FeatureRequest& request, bool with_label,
                                    bool with_key) {
-  std::set<std::string> columns;
-  std::set<std::string> fields;
-  const std::function<void(const std::string&)> use = [&](const std::string& name) {
-    const ColumnSpec* column = spec.Find(name);
-    if (column == nullptr || !columns.insert(name).second) return;
-    switch (column->kind) {
-      case ColumnKind::kIndicator:
-      case ColumnKind::kEmbedding:
-        use(column->input);
-        break;
-      case ColumnKind::kCross:
-        for (const std::string& key : column->keys) {
-          // A key is a field, or else a bucketized column.
-          if (spec.schema.Find(key) >= 0) {
-            fields.insert(key);
-          } else {
-            use(key);
-          }
-        }
-        break;
-      default:
-        fields.insert(column->input);
-    }
-  };
-  for (const std::string& name : request.dense) use(name);
-  for (const std::string& name : request.categorical) use(name);
+  std::set<std::string> columns, fields;
+  for (const std::string& name : request.dense) spec.CollectUses(name, &columns, &fields);
+  for (const std::string& name : request.categorical) spec.CollectUses(name, &columns, &fields);
   features::FeatureSpec used;
   if (with_label) {
     used.label = spec.label;

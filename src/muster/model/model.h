@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -15,7 +16,7 @@ namespace muster::model {
 
 // Names of the variables are those of tf.estimator's DNNLinearCombinedClassifier:
 //   linear/linear_model/<column>/weights, linear/linear_model/bias_weights,
-//   dnn/input_from_feature_columns/input_layer/<embedding>/embedding_weights,
+//   dnn/input_from_feature_columns/input_layer/<embedding>/embedding_weights, or <shared>,
 //   dnn/hiddenlayer_<i>/{kernel,bias}, dnn/hiddenlayer_<i>/batchnorm_<i>/{gamma,...},
 //   dnn/input_batchnorm/{gamma,...}, dnn/logits/{kernel,bias}.
 // A linear or dnn model alone uses the same names; a baseline model has baseline/bias.
@@ -26,6 +27,9 @@ struct Model {
   std::vector<optim::OptimizerSpec> optimizer_specs;          // by VariableSpec::group
   std::vector<std::unique_ptr<optim::Optimizer>> optimizers;  // the same
 };
+
+// The variable of an embedding column: the same for all that share it.
+std::string EmbeddingVariable(const features::ColumnSpec& column);
 
 // INVALID_ARGUMENT for bf16 without a dnn part; FAILED_PRECONDITION for a precision that this
 // processor does not have.

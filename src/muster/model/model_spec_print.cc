@@ -85,6 +85,18 @@ void EmitVocabulary(YAML::Emitter& out, const ColumnSpec& column) {
   if (column.default_id >= 0) EmitNumber(out, "default", column.default_id);
 }
 
+void EmitScale(YAML::Emitter& out, const ColumnSpec& column) {
+  if (column.shape != 1) EmitNumber(out, "shape", column.shape);
+  EmitFlag(out, "log1p", column.log1p);
+  EmitNumber(out, "mean", column.mean);
+  EmitNumber(out, "stddev", column.stddev);
+}
+
+void EmitPooling(YAML::Emitter& out, features::Pooling pooling) {
+  static constexpr const char* kPoolings[] = {"none", "sum", "mean", "sqrtn", "max", "last"};
+  out << YAML::Key << "pooling" << YAML::Value << kPoolings[static_cast<int>(pooling)];
+}
+
 void EmitColumn(YAML::Emitter& out, const ColumnSpec& column) {
   static constexpr const char* kCombiners[] = {"sum", "mean", "sqrtn"};
   EmitKey(out, column.name);
@@ -92,15 +104,19 @@ void EmitColumn(YAML::Emitter& out, const ColumnSpec& column) {
   switch (column.kind) {
     case ColumnKind::kNumeric:
       EmitText(out, "numeric", column.input);
-      EmitFlag(out, "log1p", column.log1p);
-      EmitNumber(out, "mean", column.mean);
-      EmitNumber(out, "stddev", column.stddev);
+      EmitScale(out, column);
+      break;
+    case ColumnKind::kSequenceNumeric:
+      EmitText(out, "sequence_numeric", column.input);
+      EmitPooling(out, column.pooling);
+      EmitScale(out, column);
       break;
     case ColumnKind::kBucketized:
       EmitText(out, "bucketized", column.input);
       out << YAML::Key << "boundaries" << YAML::Value << YAML::Flow << YAML::BeginSeq;
       for (const float boundary : column.boundaries) out << Shortest(boundary);
       out << YAML::EndSeq;
+      if (column.shape != 1) EmitNumber(out, "shape", column.shape);
       break;
     case ColumnKind::kVocabulary:
       EmitVocabulary(out, column);
@@ -119,14 +135,24 @@ void EmitColumn(YAML::Emitter& out, const ColumnSpec& column) {
       EmitNumber(out, "buckets", column.buckets);
       EmitNumber(out, "hash_key", column.hash_key);
       break;
+    case ColumnKind::kWeighted:
+      EmitText(out, "weighted", column.input);
+      EmitText(out, "weights", column.weights);
+      break;
     case ColumnKind::kIndicator:
       EmitText(out, "indicator", column.input);
       break;
     case ColumnKind::kEmbedding:
       EmitText(out, "embedding", column.input);
       EmitNumber(out, "dimension", column.dimension);
-      out << YAML::Key << "combiner" << YAML::Value
-          << kCombiners[static_cast<int>(column.combiner)];
+      if (column.pooling != features::Pooling::kNone) {
+        EmitPooling(out, column.pooling);
+      } else {
+        out << YAML::Key << "combiner" << YAML::Value
+            << kCombiners[static_cast<int>(column.combiner)];
+      }
+      if (!column.shared.empty()) EmitText(out, "shared", column.shared);
+      if (column.max_norm != 0) EmitNumber(out, "max_norm", column.max_norm);
       break;
   }
   out << YAML::EndMap;

@@ -19,6 +19,7 @@ inputs:
   tags: {type: string, list: true, separator: ";"}
   user: int
   clicked: int
+  scores: {type: float, list: true}
 label: {input: clicked}
 key: user
 columns:
@@ -31,11 +32,17 @@ columns:
   both: {cross: [job, age_bucket], buckets: 1000, hash_key: 18446744073709551615}
   job_indicator: {indicator: job}
   tags_embedding: {embedding: tags, dimension: 8, combiner: sqrtn}
+  pair: {numeric: scores, shape: 2, mean: 1}
+  pair_bucket: {bucketized: scores, shape: 2, boundaries: [1]}
+  scored: {weighted: tags, weights: scores}
+  scored_shared: {embedding: scored, dimension: 4, combiner: sum, shared: topics, max_norm: 0.5}
+  tags_last: {embedding: tags, dimension: 4, pooling: last, shared: topics, max_norm: 0.5}
+  track: {sequence_numeric: scores, pooling: max, shape: 2, log1p: true, stddev: 2}
 model:
   type: wide_deep
   linear: {columns: [job, town, both, age], optimizer: {ftrl: {l1: 0.25, learning_rate: 0.1}}}
   dnn:
-    columns: [age, job_indicator, tags_embedding]
+    columns: [age, job_indicator, tags_embedding, pair, scored_shared, tags_last, track]
     hidden_units: [16, 8]
     activation: tanh
     dropout: 0.25
@@ -92,7 +99,7 @@ TEST_F(ModelSpecTest, ReadsEveryKey) {
   const auto spec = Parse(kWhole);
   ASSERT_TRUE(spec.ok()) << spec.status();
   const auto& fields = spec->features.schema.fields;
-  ASSERT_EQ(fields.size(), 6u);
+  ASSERT_EQ(fields.size(), 7u);
   EXPECT_EQ(fields[0].type, formats::ValueType::kFloat);
   EXPECT_EQ(std::get<float>(fields[0].default_value), 0.5f);
   EXPECT_THAT(fields[0].missing, testing::ElementsAre("?", "NA"));
@@ -108,6 +115,15 @@ TEST_F(ModelSpecTest, ReadsEveryKey) {
   EXPECT_EQ(town->default_id, 1);
   EXPECT_EQ(spec->features.Find("both")->hash_key, ~uint64_t{0});
   EXPECT_EQ(spec->features.Find("tags_embedding")->combiner, features::Combiner::kSqrtN);
+  EXPECT_EQ(spec->features.Find("pair")->shape, 2);
+  EXPECT_EQ(spec->features.Find("pair_bucket")->shape, 2);
+  EXPECT_EQ(spec->features.Find("scored")->kind, ColumnKind::kWeighted);
+  EXPECT_EQ(spec->features.Find("scored")->weights, "scores");
+  EXPECT_EQ(spec->features.Find("scored_shared")->shared, "topics");
+  EXPECT_EQ(spec->features.Find("scored_shared")->max_norm, 0.5);
+  EXPECT_EQ(spec->features.Find("tags_last")->pooling, features::Pooling::kLast);
+  EXPECT_EQ(spec->features.Find("track")->kind, ColumnKind::kSequenceNumeric);
+  EXPECT_EQ(spec->features.Find("track")->pooling, features::Pooling::kMax);
   EXPECT_EQ(spec->linear->optimizer.l1, 0.25);
   EXPECT_EQ(spec->dnn->optimizer.kind, optim::OptimizerSpec::Kind::kAdam);
   EXPECT_TRUE(spec->dnn->optimizer.lazy);
@@ -299,6 +315,24 @@ TEST_F(ModelSpecTest, Baseline) {
   ASSERT_TRUE(again.ok()) << again.status() << PrintModelSpec(*spec);
   EXPECT_EQ(*again, *spec);
   EXPECT_THAT(ErrorAfter("type: linear", "type: baseline"), HasSubstr("no 'linear' part"));
+}
+
+TEST_F(ModelSpecTest, RefusesColumnsThatCannotBe) {
+  EXPECT_THAT(ErrorAfter("numeric: x", "sequence_numeric: x"), HasSubstr("needs 'pooling'"));
+  EXPECT_THAT(ErrorAfter("numeric: x", "sequence_numeric: x, pooling: lost"),
+              HasSubstr("unknown pooling 'lost' (did you mean 'last'?)"));
+  EXPECT_THAT(ErrorAfter("numeric: x", "sequence_numeric: x, pooling: last"),
+              HasSubstr("column 'x': a sequence needs a list; 'x' is none"));
+  EXPECT_THAT(ErrorAfter("numeric: x", "embedding: x, dimension: 2, pooling: sum, combiner: sum"),
+              HasSubstr("'combiner' and 'pooling' exclude each other"));
+  EXPECT_THAT(ErrorAfter("numeric: x", "embedding: x, dimension: 2, max_norm: -1"),
+              HasSubstr("max_norm: -1 is not"));
+  EXPECT_THAT(ErrorAfter("numeric: x", "weighted: x"), HasSubstr("needs 'weights'"));
+  EXPECT_THAT(ErrorAfter("numeric: x", "weighted: x, weight: y"),
+              HasSubstr("unknown key 'weight' (did you mean 'weights'?)"));
+  EXPECT_THAT(ErrorAfter("numeric: x", "numeric: x, shape: 0"), HasSubstr("shape: 0 is not"));
+  EXPECT_THAT(ErrorAfter("numeric: x", "numeric: x, shape: 2"),
+              HasSubstr("shape is 2 and 'x' has one value a row"));
 }
 
 TEST_F(ModelSpecTest, RefusesHostileInput) {

@@ -41,12 +41,12 @@ absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
         AddNetwork(spec, inputs.signature, &features, &variable_nodes, scope, &graph);
     return AddHead(spec, logits, scope, &graph);
   };
-  const std::vector<const formats::Field*> fields = FieldsOf(spec);
+  const std::vector<UsedField> fields = FieldsOf(spec);
   const GraphInputs examples = AddExampleInputs(fields, &graph);
   // A baseline model reads no field and gets the number of rows from any that it is given.
-  std::vector<const formats::Field*> raw_fields = fields;
+  std::vector<UsedField> raw_fields = fields;
   const formats::Field* const any = spec.features.AnyInput();
-  if (raw_fields.empty() && any != nullptr) raw_fields.push_back(any);
+  if (raw_fields.empty() && any != nullptr) raw_fields.push_back({.field = any});
   const GraphInputs raw = AddRawInputs(raw_fields, &graph);
   const HeadOutputs of_examples = predictions(examples, "");
   const HeadOutputs of_raw = raw.signature.empty() ? of_examples : predictions(raw, "raw/");

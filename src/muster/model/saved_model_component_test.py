@@ -70,7 +70,7 @@ def raw_inputs(signature: Any, rows: list[Row]) -> dict[str, Any]:
         values = [row[name] for row in rows]
         if tensor.shape.rank == 2:
             longest = max(map(len, values))
-            padding = "" if tensor.dtype == tf.string else -1
+            padding = {tf.string: "", tf.int64: -1, tf.float32: np.nan}[tensor.dtype]
             values = [value + [padding] * (longest - len(value)) for value in values]
         feed[name] = tf.constant(values, dtype=tensor.dtype)
     return feed
@@ -91,12 +91,24 @@ def every_column_csv(path: pathlib.Path, count: int, rng: random.Random) -> None
         "zip-code": ["", "0", "99999", str(2**62), str(-(2**63))],
         "tags": ["", "red", "green|blue", "red|red|pink", "x|y|z|blue|red"],
         "codes": ["", "1", "2;3", "4;4;77;-2", "5;0"],
+        "share": ["", "0", "2.5", "-1"],
+        "pixels": ["0.5|1", "-3|7", "0|0"],
+        "levels": ["0|1|2", "3|2|1", "7|0|0"],
+        "track": ["", "1|2", "-1|4|3|2", "0|0|5|-5|2|2"],
     }
+    scores, counts = ["0", "-1.5", "0.25", "2", "1"], ["0", "3", "1", "2"]
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", *cells])
+        writer = csv.DictWriter(file, ["id", *cells, "tag (scores)", "code_counts"])
+        writer.writeheader()
         for i in range(count):
-            writer.writerow([f"row-{i}", *(rng.choice(choices) for choices in cells.values())])
+            row = {"id": f"row-{i}", **{name: rng.choice(cells[name]) for name in cells}}
+            for name, of, separator, choices in (
+                ("tag (scores)", "tags", "|", scores),
+                ("code_counts", "codes", ";", counts),
+            ):
+                values = row[of].split(separator) if row[of] else []
+                row[name] = "|".join(rng.choice(choices) for _ in values)
+            writer.writerow(row)
 
 
 @pytest.fixture(scope="module", params=["every_column", "titanic", "adult", "clicks"])

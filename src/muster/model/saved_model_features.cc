@@ -118,6 +118,11 @@ GraphIds SavedModelFeatures::Ids(const ColumnSpec& column) {
 
 GraphIds SavedModelFeatures::MakeIds(const ColumnSpec& column) {
   if (column.kind == ColumnKind::kCross) return Cross(column);
+  if (column.kind == ColumnKind::kWeighted) {
+    GraphIds weighted = Ids(*spec_.Find(column.input));
+    weighted.weights = Weights(column);
+    return weighted;
+  }
   const GraphInput& input = inputs_.by_field.at(column.input);
   GraphIds ids;
   ids.list = input.field->list;
@@ -152,8 +157,26 @@ std::string SavedModelFeatures::Bucketized(const ColumnSpec& column, const Graph
   const std::string bucket =
       graph_.Node(NameOf(column, "Bucketize"), "Bucketize", {AsFloat(column, input)},
                   {TypeAttr("T", DataType::kFloat), FloatsAttr("boundaries", column.boundaries)});
-  return graph_.Node(NameOf(column, "ids"), "Cast", {bucket},
-                     {TypeAttr("SrcT", DataType::kInt32), TypeAttr("DstT", DataType::kInt64)});
+  const std::string ids =
+      graph_.Node(NameOf(column, "ids"), "Cast", {bucket},
+                  {TypeAttr("SrcT", DataType::kInt32), TypeAttr("DstT", DataType::kInt64)});
+  if (column.shape == 1) return ids;
+  std::vector<int64_t> first;  // id of each place
+  for (int64_t i = 0; i < column.shape; ++i) {
+    first.push_back(i * (static_cast<int64_t>(column.boundaries.size()) + 1));
+  }
+  return graph_.Node(NameOf(column, "place_ids"), "AddV2",
+                     {ids, graph_.Int64s(NameOf(column, "first_ids"), first, {column.shape})},
+                     {TypeAttr("T", DataType::kInt64)});
+}
+
+// Zero where a list has no value.
+std::string SavedModelFeatures::Weights(const ColumnSpec& column) {
+  const GraphInput& input = inputs_.by_field.at(column.weights);
+  const std::string weights = AsFloat(column, input);
+  if (!input.field->list) return weights;
+  return Floats(NameOf(column, "weights"), "SelectV2",
+                {input.present, weights, graph_.Float(NameOf(column, "no_weight"), 0)});
 }
 
 std::string SavedModelFeatures::HashBucket(const std::string& name, const GraphInput& input,
@@ -277,7 +300,7 @@ GraphIds SavedModelFeatures::Cross(const ColumnSpec& column) {
     } else {
       const GraphIds ids = Ids(*spec_.Find(key));
       sparse = ToSparse(name, ids.crossed, ids.present, ids.list, type);
-      one_per_row &= ids.present.empty();
+      one_per_row &= ids.present.empty() && !ids.list;
     }
     indices.push_back(sparse.indices);
     values.push_back(sparse.values);
@@ -311,35 +334,51 @@ GraphIds SavedModelFeatures::Cross(const ColumnSpec& column) {
 std::string SavedModelFeatures::Dense(const ColumnSpec& column) {
   const auto known = dense_.find(column.name);
   if (known != dense_.end()) return known->second;
-  return dense_[column.name] =
-             column.kind == ColumnKind::kNumeric ? Numeric(column) : Indicator(column);
+  std::string& made = dense_[column.name];
+  if (column.kind == ColumnKind::kIndicator) return made = Indicator(column);
+  return made = column.kind == ColumnKind::kNumeric ? Numeric(column) : SequenceNumeric(column);
+}
+
+std::string SavedModelFeatures::Floats(const std::string& name, std::string_view op,
+                                       std::initializer_list<std::string> inputs) {
+  return graph_.Node(name, op, inputs, {TypeAttr("T", DataType::kFloat)});
+}
+
+std::string SavedModelFeatures::Scaled(const ColumnSpec& column, const GraphInput& input) {
+  std::string value = AsFloat(column, input);
+  const auto apply = [&](std::string_view op, float operand) {
+    value = Floats(NameOf(column, op), op,
+                   {value, graph_.Float(NameOf(column, StrCat(op, "/y")), operand)});
+  };
+  if (column.log1p) value = Floats(NameOf(column, "Log1p"), "Log1p", {value});
+  if (column.mean != 0) apply("Sub", static_cast<float>(column.mean));
+  if (column.stddev != 1) apply("RealDiv", static_cast<float>(column.stddev));
+  return value;
 }
 
 std::string SavedModelFeatures::Numeric(const ColumnSpec& column) {
-  std::string value = AsFloat(column, inputs_.by_field.at(column.input));
-  const auto apply = [&](std::string_view op, float operand) {
-    value = graph_.Node(NameOf(column, op), op,
-                        {value, graph_.Float(NameOf(column, StrCat(op, "/y")), operand)},
-                        {TypeAttr("T", DataType::kFloat)});
-  };
-  if (column.log1p) {
-    value =
-        graph_.Node(NameOf(column, "Log1p"), "Log1p", {value}, {TypeAttr("T", DataType::kFloat)});
-  }
-  if (column.mean != 0) apply("Sub", static_cast<float>(column.mean));
-  if (column.stddev != 1) apply("RealDiv", static_cast<float>(column.stddev));
+  const GraphInput& input = inputs_.by_field.at(column.input);
+  const std::string value = Scaled(column, input);
+  if (input.field->list) return value;
   return AsMatrix(NameOf(column, "matrix"), value, DataType::kFloat);
 }
 
 std::string SavedModelFeatures::Indicator(const ColumnSpec& column) {
   const ColumnSpec& categorical = *spec_.Find(column.input);
   const GraphIds ids = Ids(categorical);
-  const std::string counts = graph_.Node(
+  std::string counts = graph_.Node(
       NameOf(column, "one_hot"), "OneHot",
       {ids.tensor,
-       graph_.Int32(NameOf(column, "depth"), static_cast<int32_t>(categorical.num_ids())),
+       graph_.Int32(NameOf(column, "depth"), static_cast<int32_t>(spec_.NumIds(categorical))),
        graph_.Float(NameOf(column, "on"), 1), graph_.Float(NameOf(column, "off"), 0)},
       {TypeAttr("T", DataType::kFloat), TypeAttr("TI", DataType::kInt64), IntAttr("axis", -1)});
+  if (!ids.weights.empty()) {
+    const std::string weights =
+        graph_.Node(NameOf(column, "weights"), "ExpandDims",
+                    {ids.weights, graph_.Int32(NameOf(column, "weights/dim"), -1)},
+                    {TypeAttr("T", DataType::kFloat), TypeAttr("Tdim", DataType::kInt32)});
+    counts = Floats(NameOf(column, "weighted"), "Mul", {counts, weights});
+  }
   if (!ids.list) return counts;
   return graph_.Node(NameOf(column, "Sum"), "Sum",
                      {counts, graph_.Int32(NameOf(column, "Sum/axis"), 1)},

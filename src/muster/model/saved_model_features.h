@@ -44,6 +44,7 @@ class SavedModelTables {
 struct GraphIds {
   std::string tensor;
   bool list = false;
+  std::string weights;  // float, the same shape; "": all 1
   // For crosses: ids before those of absent values were made -1, and where values are ("": always).
   std::string crossed;
   std::string present;
@@ -58,13 +59,16 @@ class SavedModelFeatures {
       : spec_(spec), inputs_(inputs), tables_(*tables), scope_(std::move(scope)), graph_(*graph) {}
 
   GraphIds Ids(const features::ColumnSpec& column);
-  // A numeric or indicator column: [batch, width] floats.
+  // A numeric, indicator or sequence column: [batch, width] floats.
   std::string Dense(const features::ColumnSpec& column);
 
  private:
   // "<scope>columns/<column>/<part>"
   std::string NameOf(const features::ColumnSpec& column, std::string_view part) const;
 
+  // A node whose one type attribute is T = float.
+  std::string Floats(const std::string& name, std::string_view op,
+                     std::initializer_list<std::string> inputs);
   GraphIds MakeIds(const features::ColumnSpec& column);
   std::string Bucketized(const features::ColumnSpec& column, const GraphInput& input);
   std::string Vocabulary(const features::ColumnSpec& column, const GraphInput& input);
@@ -80,7 +84,10 @@ class SavedModelFeatures {
                   formats::DataType type);
   std::string AsMatrix(const std::string& name, const std::string& tensor, formats::DataType type);
   std::string Numeric(const features::ColumnSpec& column);
+  std::string SequenceNumeric(const features::ColumnSpec& column);
+  std::string Scaled(const features::ColumnSpec& column, const GraphInput& input);
   std::string Indicator(const features::ColumnSpec& column);
+  std::string Weights(const features::ColumnSpec& column);
   std::string AsFloat(const features::ColumnSpec& column, const GraphInput& input);
 
   const features::FeatureSpec& spec_;
@@ -91,5 +98,11 @@ class SavedModelFeatures {
   std::map<std::string, GraphIds> ids_;       // by column
   std::map<std::string, std::string> dense_;  // by column
 };
+
+// Steps of a sequence, [batch, n, width] floats, pooled to [batch, width]; `present`, [batch, n],
+// is where there is a step.
+std::string PooledSteps(const std::string& name, const std::string& steps,
+                        const std::string& present, features::Pooling pooling,
+                        formats::GraphDefBuilder* graph);
 
 }  // namespace muster::model

@@ -1,5 +1,6 @@
 #include "muster/model/saved_model_inputs.h"
 
+#include <limits>
 #include <set>
 
 namespace muster::model {
@@ -30,42 +31,40 @@ DataType TypeOf(const Field& field) {
   return DataType::kString;
 }
 
-void CollectFields(const features::FeatureSpec& spec, const ColumnSpec& column,
-                   std::set<std::string>* fields) {
-  const auto collect = [&](const std::string& name) {
-    if (const ColumnSpec* input = spec.Find(name)) CollectFields(spec, *input, fields);
-  };
-  switch (column.kind) {
-    case ColumnKind::kIndicator:
-    case ColumnKind::kEmbedding:
-      return collect(column.input);
-    case ColumnKind::kCross:
-      for (const std::string& key : column.keys) {
-        if (spec.schema.Find(key) >= 0) {
-          fields->insert(key);
-        } else {
-          collect(key);
-        }
-      }
-      return;
-    default:
-      fields->insert(column.input);
-  }
-}
-
-// What stands for "no value": "" or -1.
+// What stands for "no value": "", -1 or NaN.
 std::string Absent(const Field& field, const std::string& name, GraphDefBuilder* graph) {
   const std::vector<std::string> empty = {""};
-  return field.type == ValueType::kString ? graph->Strings(name, empty, {})
-                                          : graph->Int64(name, -1);
+  switch (field.type) {
+    case ValueType::kInt:
+      return graph->Int64(name, -1);
+    case ValueType::kFloat:
+      return graph->Float(name, std::numeric_limits<float>::quiet_NaN());
+    case ValueType::kString:
+      break;
+  }
+  return graph->Strings(name, empty, {});
 }
 
-GraphInput InputWithAbsent(const Field& field, const std::string& tensor, GraphDefBuilder* graph) {
+// Where `tensor` holds no "", -1 or NaN; a list of a fixed length has a value everywhere.
+GraphInput InputWithAbsent(const UsedField& used, const std::string& tensor,
+                           GraphDefBuilder* graph) {
+  const Field& field = *used.field;
   GraphInput input{&field, tensor, ""};
-  if (field.type == ValueType::kFloat) return input;
-  const std::string absent = Absent(field, StrCat(tensor, "/absent"), graph);
-  input.present = graph->Node(StrCat(tensor, "/present"), "NotEqual", {tensor, absent},
-                              {TypeAttr("T", TypeOf(field))});
+  if (field.type == ValueType::kFloat && !field.list) return input;
+  const std::string present = StrCat(tensor, "/present");
+  if (field.type == ValueType::kFloat) {
+    const std::string absent = graph->Node(StrCat(tensor, "/absent"), "IsNan", {tensor},
+                                           {TypeAttr("T", DataType::kFloat)});
+    input.present = graph->Node(present, "LogicalNot", {absent});
+  } else {
+    input.present =
+        graph->Node(present, "NotEqual", {tensor, Absent(field, StrCat(tensor, "/absent"), graph)},
+                    {TypeAttr("T", TypeOf(field))});
+  }
+  if (used.length > 0) {
+    input.present = graph->Node(StrCat(tensor, "/everywhere"), "OnesLike", {input.present},
+                                {TypeAttr("T", DataType::kBool)});
+  }
   return input;
 }
 
@@ -110,36 +109,44 @@ GraphInput ListFromSparse(const Field& field, const std::string& indices, const 
 
 }  // namespace
 
-std::vector<const Field*> FieldsOf(const ModelSpec& spec) {
-  std::set<std::string> names;
-  const auto collect = [&](const std::vector<std::string>& columns) {
-    for (const std::string& name : columns) {
-      CollectFields(spec.features, *spec.features.Find(name), &names);
-    }
+std::vector<UsedField> FieldsOf(const ModelSpec& spec) {
+  std::set<std::string> columns, names;
+  const auto collect = [&](const std::vector<std::string>& used) {
+    for (const std::string& name : used) spec.features.CollectUses(name, &columns, &names);
   };
   if (spec.linear) collect(spec.linear->columns);
   if (spec.dnn) collect(spec.dnn->columns);
-  std::vector<const Field*> fields;
+  std::vector<UsedField> fields;
   for (const Field& field : spec.features.schema.fields) {
-    if (names.contains(field.name)) fields.push_back(&field);
+    if (!names.contains(field.name)) continue;
+    UsedField& used = fields.emplace_back(UsedField{.field = &field});
+    for (const ColumnSpec& column : spec.features.columns) {
+      const bool fixed =
+          column.kind == ColumnKind::kNumeric || column.kind == ColumnKind::kBucketized;
+      if (fixed && field.list && column.input == field.name && columns.contains(column.name)) {
+        used.length = column.shape;
+      }
+    }
   }
   return fields;
 }
 
-GraphInputs AddRawInputs(const std::vector<const Field*>& fields, GraphDefBuilder* graph) {
+GraphInputs AddRawInputs(const std::vector<UsedField>& fields, GraphDefBuilder* graph) {
   GraphInputs inputs;
-  for (const Field* field : fields) {
-    const GraphShape shape = field->list ? GraphShape{-1, -1} : GraphShape{-1};
+  for (const UsedField& used : fields) {
+    const Field& field = *used.field;
+    GraphShape shape = {-1};
+    if (field.list) shape.push_back(used.length > 0 ? used.length : -1);
     const std::string tensor =
-        graph->Node(StrCat("inputs/", field->name), "Placeholder", {},
-                    {TypeAttr("dtype", TypeOf(*field)), ShapeAttr("shape", shape)});
-    inputs.by_field[field->name] = InputWithAbsent(*field, tensor, graph);
-    inputs.signature.push_back({field->name, tensor, TypeOf(*field), shape});
+        graph->Node(StrCat("inputs/", field.name), "Placeholder", {},
+                    {TypeAttr("dtype", TypeOf(field)), ShapeAttr("shape", shape)});
+    inputs.by_field[field.name] = InputWithAbsent(used, tensor, graph);
+    inputs.signature.push_back({field.name, tensor, TypeOf(field), shape});
   }
   return inputs;
 }
 
-GraphInputs AddExampleInputs(const std::vector<const Field*>& fields, GraphDefBuilder* graph) {
+GraphInputs AddExampleInputs(const std::vector<UsedField>& fields, GraphDefBuilder* graph) {
   GraphInputs inputs;
   const std::string examples =
       graph->Node("input_example_tensor", "Placeholder", {},
@@ -147,46 +154,56 @@ GraphInputs AddExampleInputs(const std::vector<const Field*>& fields, GraphDefBu
   inputs.signature.push_back({"examples", examples, DataType::kString, {-1}});
   if (fields.empty()) return inputs;
 
+  // Lists of a fixed length are dense as scalars are.
   std::vector<const Field*> lists;
-  std::vector<const Field*> scalars;
-  for (const Field* field : fields) (field->list ? lists : scalars).push_back(field);
-  std::vector<std::string> list_keys, scalar_keys, defaults;
-  std::vector<DataType> list_types, scalar_types;
+  std::vector<UsedField> dense;
+  for (const UsedField& used : fields) {
+    if (used.field->list && used.length == 0) {
+      lists.push_back(used.field);
+    } else {
+      dense.push_back(used);
+    }
+  }
+  std::vector<std::string> list_keys, dense_keys, defaults;
+  std::vector<DataType> list_types, dense_types;
+  std::vector<GraphShape> dense_shapes;
   for (const Field* field : lists) {
     list_keys.push_back(field->name);
     list_types.push_back(TypeOf(*field));
   }
-  for (const Field* field : scalars) {
-    scalar_keys.push_back(field->name);
-    scalar_types.push_back(TypeOf(*field));
-    defaults.push_back(DefaultOf(*field, StrCat("ParseExample/key_", field->name), graph));
+  for (const UsedField& used : dense) {
+    const Field& field = *used.field;
+    dense_keys.push_back(field.name);
+    dense_types.push_back(TypeOf(field));
+    dense_shapes.push_back(field.list ? GraphShape{used.length} : GraphShape{});
+    defaults.push_back(DefaultOf(field, StrCat("ParseExample/key_", field.name), graph));
   }
   const int64_t num_lists = static_cast<int64_t>(lists.size());
-  const int64_t num_scalars = static_cast<int64_t>(scalars.size());
+  const int64_t num_dense = static_cast<int64_t>(dense.size());
   std::vector<std::string> arguments = {
       examples, graph->Strings("ParseExample/names", {}, {0}),
       graph->Strings("ParseExample/sparse_keys", list_keys, {num_lists}),
-      graph->Strings("ParseExample/dense_keys", scalar_keys, {num_scalars}),
+      graph->Strings("ParseExample/dense_keys", dense_keys, {num_dense}),
       graph->Strings("ParseExample/ragged_keys", {}, {0})};
   arguments.insert(arguments.end(), defaults.begin(), defaults.end());
   const std::string parsed =
       graph->Node("ParseExample/ParseExampleV2", "ParseExampleV2", arguments,
-                  {TypesAttr("Tdense", scalar_types), IntAttr("num_sparse", num_lists),
+                  {TypesAttr("Tdense", dense_types), IntAttr("num_sparse", num_lists),
                    TypesAttr("sparse_types", list_types), TypesAttr("ragged_value_types", {}),
-                   TypesAttr("ragged_split_types", {}),
-                   ShapesAttr("dense_shapes", std::vector<GraphShape>(scalars.size()))});
+                   TypesAttr("ragged_split_types", {}), ShapesAttr("dense_shapes", dense_shapes)});
 
-  // Outputs: indices of all lists, values of all lists, shapes of all lists, scalars.
+  // Outputs: indices of all lists, values of all lists, shapes of all lists, dense ones.
   const auto output = [&](int64_t i) { return StrCat(parsed, ":", i); };
   for (int64_t i = 0; i < num_lists; ++i) {
     inputs.by_field[lists[i]->name] = ListFromSparse(*lists[i], output(i), output(num_lists + i),
                                                      output(2 * num_lists + i), graph);
   }
-  for (int64_t i = 0; i < num_scalars; ++i) {
+  for (int64_t i = 0; i < num_dense; ++i) {
+    const std::string& name = dense[i].field->name;
     const std::string tensor =
-        graph->Node(StrCat("ParseExample/scalars/", scalars[i]->name), "Identity",
-                    {output(3 * num_lists + i)}, {TypeAttr("T", scalar_types[i])});
-    inputs.by_field[scalars[i]->name] = InputWithAbsent(*scalars[i], tensor, graph);
+        graph->Node(StrCat("ParseExample/scalars/", name), "Identity", {output(3 * num_lists + i)},
+                    {TypeAttr("T", dense_types[i])});
+    inputs.by_field[name] = InputWithAbsent(dense[i], tensor, graph);
   }
   return inputs;
 }

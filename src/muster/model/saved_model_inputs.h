@@ -15,7 +15,13 @@ struct GraphInput {
   const formats::Field* field = nullptr;
   std::string tensor;   // int64, float or string; [batch], or for a list [batch, n], padded
   std::string present;  // bool, the same shape: a scalar is not "" or -1, a list has a value here;
-                        // "" for floats
+                        // "" for floats that are no lists
+};
+
+// A field of a model; `length` > 0: a list of so many values in every row.
+struct UsedField {
+  const formats::Field* field = nullptr;
+  int length = 0;
 };
 
 struct GraphInputs {
@@ -24,16 +30,15 @@ struct GraphInputs {
 };
 
 // Fields that the columns of the linear and dnn parts read, in the schema's order.
-std::vector<const formats::Field*> FieldsOf(const ModelSpec& spec);
+std::vector<UsedField> FieldsOf(const ModelSpec& spec);
 
-// One placeholder "inputs/<field>" a field: scalars [batch], lists [batch, n] padded with "" or -1.
-GraphInputs AddRawInputs(const std::vector<const formats::Field*>& fields,
-                         formats::GraphDefBuilder* graph);
+// One placeholder "inputs/<field>" a field: scalars [batch], lists [batch, n] padded with "", -1 or
+// NaN, or [batch, length].
+GraphInputs AddRawInputs(const std::vector<UsedField>& fields, formats::GraphDefBuilder* graph);
 
 // One placeholder "input_example_tensor", [batch] serialized tf.Examples, and ParseExampleV2: a
-// field without a default must be in each example, a list may be absent. Without fields nothing is
-// parsed.
-GraphInputs AddExampleInputs(const std::vector<const formats::Field*>& fields,
-                             formats::GraphDefBuilder* graph);
+// field without a default must be in each example, a list of any length may be absent. Without
+// fields nothing is parsed.
+GraphInputs AddExampleInputs(const std::vector<UsedField>& fields, formats::GraphDefBuilder* graph);
 
 }  // namespace muster::model

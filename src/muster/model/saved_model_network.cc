@@ -1,7 +1,8 @@
 #include "muster/model/saved_model_network.h"
 
-#include <cmath>
 #include <vector>
+
+#include "muster/model/model.h"
 
 namespace muster::model {
 namespace {
@@ -59,10 +60,13 @@ class NetworkWriter {
       const std::string variable = StrCat("linear/linear_model/", name, "/weights");
       const std::string part = StrCat(scope, "/", name, "/weighted_sum");
       if (column.is_categorical()) {
-        const std::string table = variables_.Handle(variable, {column.num_ids(), logits_});
-        parts.push_back(Combined(part, table, features_.Ids(column), Combiner::kSum));
+        const std::string table =
+            variables_.Handle(variable, {spec_.features.NumIds(column), logits_});
+        const GraphIds ids = features_.Ids(column);
+        parts.push_back(Combined(part, Gathered(part, table, ids), ids, Combiner::kSum));
       } else {
-        const std::string weights = variables_.Value(variable, {Width(column), logits_});
+        const std::string weights =
+            variables_.Value(variable, {spec_.features.Width(column), logits_});
         parts.push_back(Floats(part, "MatMul", {features_.Dense(column), weights}));
       }
     }
@@ -98,27 +102,17 @@ class NetworkWriter {
     return graph_.Node(name, op, inputs, {TypeAttr("T", DataType::kFloat)});
   }
 
-  int64_t Width(const ColumnSpec& column) const {
-    if (column.kind == ColumnKind::kNumeric) return 1;
-    if (column.kind == ColumnKind::kEmbedding) return column.dimension;
-    return spec_.features.Find(column.input)->num_ids();
-  }
-
   std::string InputLayer(int64_t* width) {
     const std::string scope = "dnn/input_from_feature_columns/input_layer";
     std::vector<std::string> parts;
     for (const std::string& name : spec_.dnn->columns) {
       const ColumnSpec& column = *spec_.features.Find(name);
-      *width += Width(column);
+      *width += spec_.features.Width(column);
       if (column.kind != ColumnKind::kEmbedding) {
         parts.push_back(features_.Dense(column));
         continue;
       }
-      const ColumnSpec& categorical = *spec_.features.Find(column.input);
-      const std::string table = variables_.Handle(StrCat(scope, "/", name, "/embedding_weights"),
-                                                  {categorical.num_ids(), column.dimension});
-      parts.push_back(Combined(StrCat(scope_, scope, "/", name, "/embedding_lookup"), table,
-                               features_.Ids(categorical), column.combiner));
+      parts.push_back(Embedding(StrCat(scope_, scope, "/", name, "/embedding_lookup"), column));
     }
     if (parts.size() == 1) return parts[0];
     const int64_t count = static_cast<int64_t>(parts.size());
@@ -129,33 +123,94 @@ class NetworkWriter {
         {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32), IntAttr("N", count)});
   }
 
-  // Rows of `table` by ids, combined over the ids of a row; zeros for a row without ids:
-  // tf.nn.safe_embedding_lookup_sparse. [batch, columns]
-  std::string Combined(const std::string& name, const std::string& table, const GraphIds& ids,
-                       Combiner combiner) {
+  std::string Embedding(const std::string& name, const ColumnSpec& column) {
+    const ColumnSpec& categorical = *spec_.features.Find(column.input);
+    const std::string table = variables_.Handle(
+        EmbeddingVariable(column), {spec_.features.NumIds(categorical), column.dimension});
+    const GraphIds ids = features_.Ids(categorical);
+    const Rows rows = Gathered(name, table, ids, column.max_norm);
+    if (column.pooling == features::Pooling::kNone) {
+      return Combined(name, rows, ids, column.combiner);
+    }
+    const std::string steps = ids.present.empty() ? rows.has_id : ids.present;
+    return PooledSteps(StrCat(name, "/pooled"), rows.values, steps, column.pooling, &graph_);
+  }
+
+  // Rows of a table by ids, [batch, columns] or of lists [batch, n, columns]; zeros where there is
+  // no id. `mask` is `has_id` with a last dimension of 1.
+  struct Rows {
+    std::string values, has_id, mask;
+  };
+
+  Rows Gathered(const std::string& name, const std::string& table, const GraphIds& ids,
+                double max_norm = 0) {
     const auto ints = [&](std::string_view op, int64_t operand) {
       const std::string node = StrCat(name, "/", op);
       return graph_.Node(node, op, {ids.tensor, graph_.Int64(StrCat(node, "/y"), operand)},
                          {TypeAttr("T", DataType::kInt64)});
     };
-    const std::string rows =
+    std::string values =
         graph_.Node(StrCat(name, "/rows"), "ResourceGather", {table, ints("Maximum", 0)},
                     {TypeAttr("dtype", DataType::kFloat), TypeAttr("Tindices", DataType::kInt64)});
-    const std::string has_id =
-        graph_.Node(StrCat(name, "/has_id"), "ExpandDims",
-                    {ints("GreaterEqual", 0), graph_.Int32(StrCat(name, "/has_id/dim"), -1)},
-                    {TypeAttr("T", DataType::kBool), TypeAttr("Tdim", DataType::kInt32)});
-    const std::string masked = Floats(StrCat(name, "/masked"), "SelectV2",
-                                      {has_id, rows, graph_.Float(StrCat(name, "/zero"), 0)});
-    if (!ids.list) return masked;
-    const std::string sum = SumOfList(StrCat(name, "/Sum"), masked);
-    if (combiner == Combiner::kSum) return sum;
-    const std::string ones =
-        graph_.Node(StrCat(name, "/ones"), "Cast", {has_id},
-                    {TypeAttr("SrcT", DataType::kBool), TypeAttr("DstT", DataType::kFloat)});
-    std::string divisor = SumOfList(StrCat(name, "/count"), ones);
+    if (max_norm > 0) values = Clipped(StrCat(name, "/clip_by_norm"), values, max_norm);
+    Rows rows;
+    rows.has_id = ints("GreaterEqual", 0);
+    rows.mask = Expanded(StrCat(name, "/has_id"), rows.has_id, DataType::kBool);
+    rows.values = Floats(StrCat(name, "/masked"), "SelectV2",
+                         {rows.mask, values, graph_.Float(StrCat(name, "/zero"), 0)});
+    return rows;
+  }
+
+  // A last dimension of 1.
+  std::string Expanded(const std::string& name, const std::string& tensor, DataType type) {
+    return graph_.Node(name, "ExpandDims", {tensor, graph_.Int32(StrCat(name, "/dim"), -1)},
+                       {TypeAttr("T", type), TypeAttr("Tdim", DataType::kInt32)});
+  }
+
+  // tf.clip_by_norm over the last dimension.
+  std::string Clipped(const std::string& name, const std::string& rows, double max_norm) {
+    const std::string limit = graph_.Float(StrCat(name, "/max_norm"), static_cast<float>(max_norm));
+    const std::string squares =
+        graph_.Node(StrCat(name, "/Sum"), "Sum",
+                    {Floats(StrCat(name, "/Square"), "Square", {rows}),
+                     graph_.Int32(StrCat(name, "/axis"), -1)},
+                    {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32),
+                     BoolAttr("keep_dims", true)});
+    const std::string norm = Floats(StrCat(name, "/Sqrt"), "Sqrt", {squares});
+    return Floats(StrCat(name, "/truediv"), "RealDiv",
+                  {Floats(StrCat(name, "/mul"), "Mul", {rows, limit}),
+                   Floats(StrCat(name, "/Maximum"), "Maximum", {norm, limit})});
+  }
+
+  // Rows combined over the ids of a row, zeros for a row without ids:
+  // tf.nn.safe_embedding_lookup_sparse. [batch, columns]
+  std::string Combined(const std::string& name, const Rows& rows, const GraphIds& ids,
+                       Combiner combiner) {
+    if (!ids.list && ids.weights.empty()) return rows.values;
+    std::string values = rows.values;
+    std::string factor;  // of each id, 0 where there is none; [batch, 1] or [batch, n, 1]
+    const std::string zero = graph_.Float(StrCat(name, "/no_weight"), 0);
+    if (ids.weights.empty()) {
+      factor = graph_.Node(StrCat(name, "/ones"), "Cast", {rows.mask},
+                           {TypeAttr("SrcT", DataType::kBool), TypeAttr("DstT", DataType::kFloat)});
+    } else {
+      factor = Floats(
+          StrCat(name, "/weights"), "SelectV2",
+          {rows.mask, Expanded(StrCat(name, "/all_weights"), ids.weights, DataType::kFloat), zero});
+      if (combiner != Combiner::kSum) {
+        factor = Floats(StrCat(name, "/positive"), "Maximum", {factor, zero});
+      }
+      values = Floats(StrCat(name, "/weighted"), "Mul", {values, factor});
+    }
+    const auto sum = [&](std::string_view part, const std::string& of) {
+      return ids.list ? SumOfList(StrCat(name, "/", part), of) : of;
+    };
+    const std::string total = sum("Sum", values);
+    if (combiner == Combiner::kSum) return total;
+    if (combiner == Combiner::kSqrtN) factor = Floats(StrCat(name, "/Square"), "Square", {factor});
+    std::string divisor = sum("count", factor);
     if (combiner == Combiner::kSqrtN) divisor = Floats(StrCat(name, "/Sqrt"), "Sqrt", {divisor});
-    return Floats(StrCat(name, "/DivNoNan"), "DivNoNan", {sum, divisor});
+    return Floats(StrCat(name, "/DivNoNan"), "DivNoNan", {total, divisor});
   }
 
   // [batch, n, columns] to [batch, columns].

@@ -105,7 +105,8 @@ TEST_F(SavedModelTest, SignaturesHaveTheirInputsAndOutputs) {
   // Neither the label nor the key.
   EXPECT_THAT(MapKeys(serving, 1),
               UnorderedElementsAre("age", "income (€)", "visits", "city", "device", "plan", "day",
-                                   "month", "zip-code", "tags", "codes"));
+                                   "month", "zip-code", "tags", "codes", "tag (scores)",
+                                   "code_counts", "share", "pixels", "levels", "track"));
   const std::string predict = MapEntry(graph, kMetaSignature, "predict");
   EXPECT_THAT(MapKeys(predict, 1), ElementsAre("examples"));
   EXPECT_THAT(MapKeys(predict, 2), testing::UnorderedElementsAreArray(predictions));

@@ -1,5 +1,7 @@
-// EmbeddingBag: for each row the sum, mean or sum / sqrt(count) of the table's rows of its ids;
-// zeros for a row without ids (TensorFlow's safe_embedding_lookup_sparse).
+// EmbeddingBag: for each row the table's rows of its ids, combined (TensorFlow's
+// safe_embedding_lookup_sparse) or, as steps of a sequence, pooled. With weights w of the ids
+//   sum: sum of w e    mean: that / sum of w    sqrtn: that / sqrt(sum of w^2)
+// where mean and sqrtn leave out ids whose weight is not above 0. Zeros for a row without ids.
 #include <cmath>
 
 #include "muster/engine/native/layer.h"
@@ -9,105 +11,241 @@
 namespace muster::engine::native {
 namespace {
 
+using features::Combiner;
+using features::IdList;
+using features::Pooling;
+
+struct Bag {
+  size_t id_list = 0;
+  Combiner combiner = Combiner::kMean;
+  Pooling pooling = Pooling::kNone;
+  const Tensor* output = nullptr;
+
+  // What entry `i` of a row that ends at `end` is multiplied with, before the row's Scale(). For
+  // all but Pooling::kMax.
+  float Weight(const IdList& list, size_t i, size_t end) const {
+    if (list.ids[i] < 0) return 0;
+    if (pooling == Pooling::kLast) return i + 1 == end ? 1 : 0;
+    if (pooling != Pooling::kNone) return 1;
+    const float weight = list.weight(i);
+    return combiner == Combiner::kSum || weight > 0 ? weight : 0;
+  }
+
+  float Scale(const IdList& list, int row) const {
+    const size_t begin = list.begin(row), end = list.end(row);
+    const bool mean = pooling == Pooling::kMean;
+    if (mean || pooling == Pooling::kSqrtN) {
+      const auto steps = static_cast<float>(end - begin);
+      return begin == end ? 0 : 1.0f / (mean ? steps : std::sqrt(steps));
+    }
+    if (pooling != Pooling::kNone || combiner == Combiner::kSum) return 1;
+    float total = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const float weight = Weight(list, i, end);
+      total += combiner == Combiner::kMean ? weight : weight * weight;
+    }
+    if (total == 0) return 0;
+    return 1.0f / (combiner == Combiner::kMean ? total : std::sqrt(total));
+  }
+};
+
 class EmbeddingLayer final : public Layer {
  public:
-  EmbeddingLayer(const EmbeddingOptions& options, int variable, int ordinal, const Tensor* output)
-      : id_list_(static_cast<size_t>(options.id_list)),
-        dimension_(static_cast<size_t>(options.dimension)),
-        combiner_(options.combiner),
+  EmbeddingLayer(const std::vector<EmbeddingOptions>& bags, int variable, int ordinal,
+                 const std::vector<const Tensor*>& outputs)
+      : dimension_(static_cast<size_t>(bags.front().dimension)),
+        max_norm_(static_cast<float>(bags.front().max_norm)),
         variable_(variable),
         ordinal_(ordinal),
-        output_(output) {}
+        zeros_(dimension_),
+        shares_(dimension_) {
+    for (size_t i = 0; i < bags.size(); ++i) {
+      bags_.push_back({.id_list = static_cast<size_t>(bags[i].id_list),
+                       .combiner = bags[i].combiner,
+                       .pooling = bags[i].pooling,
+                       .output = outputs[i]});
+    }
+  }
 
   void Forward(const Step& step, Worker& worker) override {
-    const features::IdList& list = step.batch->id_lists[id_list_];
     const float* const table = step.weights[static_cast<size_t>(variable_)].data;
-    if (list.one_per_row()) {
-      math::GatherRows(table, dimension_, list.ids.data() + worker.begin,
-                       static_cast<size_t>(worker.rows()), output_->value(worker.begin),
-                       output_->ld());
-      return;
-    }
-    for (int row = worker.begin; row < worker.end; ++row) {
-      float* const sum = output_->value(row);
-      math::Fill(sum, dimension_, 0);
-      int count = 0;
-      for (const int32_t id : IdsOf(list, row)) {
-        if (id < 0) continue;
-        math::AddTo(table + static_cast<size_t>(id) * dimension_, sum, dimension_);
-        ++count;
+    for (const Bag& bag : bags_) {
+      const IdList& list = step.batch->id_lists[bag.id_list];
+      if (IsPlain(list)) {
+        math::GatherRows(table, dimension_, list.ids.data() + worker.begin,
+                         static_cast<size_t>(worker.rows()), bag.output->value(worker.begin),
+                         bag.output->ld());
+        continue;
       }
-      if (count > 1) math::Scale(CombinerScale(count), sum, dimension_);
+      for (int row = worker.begin; row < worker.end; ++row) {
+        if (bag.pooling == Pooling::kMax) {
+          TakeLargest(table, bag, list, row, worker);
+        } else {
+          Sum(table, bag, list, row, worker);
+        }
+      }
     }
   }
 
   void Backward(const Step&, Worker&) override {}
 
   // One worker sums the gradient of the whole table, over the rows of all: the order of the sums
-  // is that of the batch. Layers take turns.
+  // is that of the batch, bag by bag. Layers take turns.
   void Reduce(const Step& step, Worker& worker) override {
     if (ordinal_ % worker.count != worker.index) return;
-    const features::IdList& list = step.batch->id_lists[id_list_];
-    const DistinctRows& distinct = step.distinct[id_list_];
-    const size_t elements = distinct.rows.size() * dimension_;
+    distinct_ = FindDistinct(step, worker);
+    const size_t elements = distinct_->rows.size() * dimension_;
     gradient_ = memory_.Reserve(elements);
     math::Fill(gradient_, elements, 0);
-    const int32_t* const positions = distinct.positions.data();
-    if (list.one_per_row()) {
-      math::ScatterAddRows(output_->gradient(0), output_->ld(), dimension_, positions,
-                           list.ids.size(), gradient_);
-      return;
+    const float* const table = step.weights[static_cast<size_t>(variable_)].data;
+    const int32_t* positions = distinct_->positions.data();
+    for (const Bag& bag : bags_) {
+      const IdList& list = step.batch->id_lists[bag.id_list];
+      if (IsPlain(list)) {
+        math::ScatterAddRows(bag.output->gradient(0), bag.output->ld(), dimension_, positions,
+                             list.ids.size(), gradient_);
+      } else {
+        for (int row = 0; row < step.batch->rows; ++row) {
+          if (bag.pooling == Pooling::kMax) {
+            GiveToLargest(table, bag, list, row, positions, worker);
+          } else {
+            Spread(bag, list, row, positions);
+          }
+        }
+      }
+      positions += list.ids.size();
     }
-    for (int row = 0; row < step.batch->rows; ++row) {
-      int count = 0;
-      for (const int32_t id : IdsOf(list, row)) count += id >= 0;
-      if (count == 0) continue;
-      const float scale = CombinerScale(count);
-      const size_t end = list.offsets[static_cast<size_t>(row) + 1];
-      for (size_t i = list.offsets[static_cast<size_t>(row)]; i < end; ++i) {
-        if (positions[i] < 0) continue;
-        math::Axpy(scale, output_->gradient(row),
-                   gradient_ + static_cast<size_t>(positions[i]) * dimension_, dimension_);
+    if (max_norm_ > 0) ThroughClipping(table);
+  }
+
+  void Emit(const Step&, GradientSink& sink) override {
+    sink.Rows(variable_, distinct_->rows, {gradient_, distinct_->rows.size() * dimension_});
+  }
+
+ private:
+  // At most one id a row, whose row of the table is taken as it is.
+  bool IsPlain(const IdList& list) const {
+    return list.one_per_row() && list.weights.empty() && max_norm_ == 0;
+  }
+
+  // The table's row, scaled down to the largest norm if there is one: in the worker's memory then.
+  const float* Row(const float* table, int32_t id, Worker& worker) const {
+    if (id < 0) return zeros_.data();
+    const float* const row = table + static_cast<size_t>(id) * dimension_;
+    if (max_norm_ == 0) return row;
+    const auto norm = static_cast<float>(std::sqrt(math::SumOfSquares(row, dimension_)));
+    if (!(norm > max_norm_)) return row;
+    float* const clipped = worker.workspace.Reserve(dimension_);
+    for (size_t j = 0; j < dimension_; ++j) clipped[j] = row[j] * max_norm_ / norm;
+    return clipped;
+  }
+
+  void Sum(const float* table, const Bag& bag, const IdList& list, int row, Worker& worker) const {
+    float* const sum = bag.output->value(row);
+    math::Fill(sum, dimension_, 0);
+    const size_t end = list.end(row);
+    for (size_t i = list.begin(row); i < end; ++i) {
+      const float weight = bag.Weight(list, i, end);
+      if (weight == 0) continue;
+      const float* const from = Row(table, list.ids[i], worker);
+      if (weight == 1) {
+        math::AddTo(from, sum, dimension_);
+      } else {
+        math::Axpy(weight, from, sum, dimension_);
+      }
+    }
+    const float scale = bag.Scale(list, row);
+    if (scale != 1) math::Scale(scale, sum, dimension_);
+  }
+
+  void Spread(const Bag& bag, const IdList& list, int row, const int32_t* positions) {
+    const float scale = bag.Scale(list, row);
+    const size_t end = list.end(row);
+    for (size_t i = list.begin(row); i < end; ++i) {
+      const float weight = bag.Weight(list, i, end);
+      if (weight == 0) continue;
+      math::Axpy(weight * scale, bag.output->gradient(row),
+                 gradient_ + static_cast<size_t>(positions[i]) * dimension_, dimension_);
+    }
+  }
+
+  void TakeLargest(const float* table, const Bag& bag, const IdList& list, int row,
+                   Worker& worker) const {
+    float* const largest = bag.output->value(row);
+    const size_t begin = list.begin(row), end = list.end(row);
+    math::Fill(largest, dimension_, 0);
+    for (size_t i = begin; i < end; ++i) {
+      const float* const from = Row(table, list.ids[i], worker);
+      for (size_t j = 0; j < dimension_; ++j) {
+        largest[j] = i == begin || from[j] > largest[j] ? from[j] : largest[j];
       }
     }
   }
 
-  void Emit(const Step& step, GradientSink& sink) override {
-    const DistinctRows& distinct = step.distinct[id_list_];
-    sink.Rows(variable_, distinct.rows, {gradient_, distinct.rows.size() * dimension_});
-  }
-
- private:
-  static std::span<const int32_t> IdsOf(const features::IdList& list, int row) {
-    const auto at = static_cast<size_t>(row);
-    return std::span(list.ids).subspan(list.offsets[at], list.offsets[at + 1] - list.offsets[at]);
-  }
-
-  float CombinerScale(int count) const {
-    switch (combiner_) {
-      case features::Combiner::kSum:
-        return 1;
-      case features::Combiner::kMean:
-        return 1.0f / static_cast<float>(count);
-      case features::Combiner::kSqrtN:
-        return 1.0f / std::sqrt(static_cast<float>(count));
+  // Steps that are equal share the gradient, as tf.reduce_max's do.
+  void GiveToLargest(const float* table, const Bag& bag, const IdList& list, int row,
+                     const int32_t* positions, Worker& worker) {
+    const float* const largest = bag.output->value(row);
+    const size_t begin = list.begin(row), end = list.end(row);
+    math::Fill(shares_.data(), dimension_, 0);
+    for (size_t i = begin; i < end; ++i) {
+      const float* const from = Row(table, list.ids[i], worker);
+      for (size_t j = 0; j < dimension_; ++j) shares_[j] += from[j] == largest[j];
     }
-    return 1;
+    for (size_t j = 0; j < dimension_; ++j) shares_[j] = bag.output->gradient(row)[j] / shares_[j];
+    for (size_t i = begin; i < end; ++i) {
+      if (positions[i] < 0) continue;
+      const float* const from = Row(table, list.ids[i], worker);
+      float* const to = gradient_ + static_cast<size_t>(positions[i]) * dimension_;
+      for (size_t j = 0; j < dimension_; ++j) to[j] += from[j] == largest[j] ? shares_[j] : 0;
+    }
   }
 
-  size_t id_list_, dimension_;
-  features::Combiner combiner_;
+  // From the gradient of rows as they were read to that of the rows x themselves:
+  // (g - x (x.g) / |x|^2) max_norm / |x| where |x| is above max_norm.
+  void ThroughClipping(const float* table) {
+    for (size_t i = 0; i < distinct_->rows.size(); ++i) {
+      const float* const row = table + static_cast<size_t>(distinct_->rows[i]) * dimension_;
+      const double squares = math::SumOfSquares(row, dimension_);
+      const auto norm = static_cast<float>(std::sqrt(squares));
+      if (!(norm > max_norm_)) continue;
+      float* const gradient = gradient_ + i * dimension_;
+      const float along = math::Dot(row, gradient, dimension_) / static_cast<float>(squares);
+      math::Axpy(-along, row, gradient, dimension_);
+      math::Scale(max_norm_ / norm, gradient, dimension_);
+    }
+  }
+
+  // The positions of several bags follow on each other.
+  const DistinctRows* FindDistinct(const Step& step, Worker& worker) {
+    if (bags_.size() == 1) return &step.distinct[bags_.front().id_list];
+    ids_.clear();
+    for (const Bag& bag : bags_) {
+      const std::vector<int32_t>& ids = step.batch->id_lists[bag.id_list].ids;
+      ids_.insert(ids_.end(), ids.begin(), ids.end());
+    }
+    worker.finder.Find(ids_, step.weights[static_cast<size_t>(variable_)].rows, &all_distinct_);
+    return &all_distinct_;
+  }
+
+  size_t dimension_;
+  float max_norm_;
   int variable_, ordinal_;
-  const Tensor* output_;
+  std::vector<Bag> bags_;
+  const DistinctRows* distinct_ = nullptr;
   float* gradient_ = nullptr;
   math::AlignedBuffer memory_;
+  std::vector<int32_t> ids_;   // of all bags, when there are several
+  DistinctRows all_distinct_;  // of these
+  std::vector<float> zeros_;   // a step without an id
+  std::vector<float> shares_;  // of the steps that are largest
 };
 
 }  // namespace
 
-std::unique_ptr<Layer> NewEmbeddingLayer(const EmbeddingOptions& options, int variable, int ordinal,
-                                         const Tensor* output) {
-  return std::make_unique<EmbeddingLayer>(options, variable, ordinal, output);
+std::unique_ptr<Layer> NewEmbeddingLayer(const std::vector<EmbeddingOptions>& bags, int variable,
+                                         int ordinal, const std::vector<const Tensor*>& outputs) {
+  return std::make_unique<EmbeddingLayer>(bags, variable, ordinal, outputs);
 }
 
 }  // namespace muster::engine::native

@@ -29,6 +29,7 @@ class NativeEngine final : public Engine {
     int list = 0;
     int smallest = 0;  // a variable
     int64_t bound = 0;
+    bool distinct = false;  // its distinct rows are read
   };
 
   absl::Status CheckWeights(std::span<const VariableView> weights) const;
@@ -81,6 +82,9 @@ NativeEngine::NativeEngine(NativeGraph graph, std::unique_ptr<Head> head,
   for (const int list : lists) {
     use_of_list_[static_cast<size_t>(list)] = used_lists_.size();
     used_lists_.push_back({.list = list});
+  }
+  for (const auto& use : graph_.table_uses) {
+    used_lists_[use_of_list_[static_cast<size_t>(use.id_list)]].distinct |= use.distinct;
   }
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].index = static_cast<int>(i);
@@ -138,6 +142,11 @@ absl::Status NativeEngine::CheckIds(const ListUse& use, const features::FeatureB
     return absl::InvalidArgumentError(StrCat("id list ", use.list, " of table ", table, ": its ",
                                              list.ids.size(), " ids and ", list.offsets.size(),
                                              " offsets do not fit ", batch.rows, " rows"));
+  }
+  if (!list.weights.empty() && list.weights.size() != list.ids.size()) {
+    return absl::InvalidArgumentError(StrCat("id list ", use.list, " of table ", table, ": ",
+                                             list.weights.size(), " weights for ", list.ids.size(),
+                                             " ids"));
   }
   if (const int64_t bad = FindBadId(list.ids, use.bound); bad >= 0) {
     return absl::InvalidArgumentError(
@@ -233,6 +242,7 @@ StepResult NativeEngine::Result() const {
 
 void NativeEngine::FindDistinctRows(Worker& worker) {
   for (size_t i = static_cast<size_t>(worker.index); i < used_lists_.size(); i += workers_.size()) {
+    if (!used_lists_[i].distinct) continue;
     const auto list = static_cast<size_t>(used_lists_[i].list);
     worker.finder.Find(step_.batch->id_lists[list].ids, used_lists_[i].bound, &distinct_[list]);
   }

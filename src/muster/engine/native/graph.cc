@@ -92,17 +92,21 @@ struct GraphBuilder::State {
     return static_cast<int>(graph.variables.size()) - 1;
   }
 
-  int NewTable(const std::string& name, int id_list, int64_t rows, int dimension,
-               Initializer initializer, int group) {
+  int NewTable(const std::string& name, int64_t rows, int dimension, Initializer initializer,
+               int group) {
     if (rows < 1 || rows > INT32_MAX) {
       Fail(StrCat(name, ": ", rows, " rows; a table has 1 to ", INT32_MAX));
     }
     if (dimension < 1) Fail(StrCat(name, ": dimension ", dimension, " is less than 1"));
-    if (id_list < 0) Fail(StrCat(name, ": id list ", id_list, " is negative"));
-    const int variable =
-        NewVariable(name, VariableKind::kTable, {rows, dimension}, initializer, group);
-    graph.table_uses.push_back({variable, id_list});
-    return variable;
+    return NewVariable(name, VariableKind::kTable, {rows, dimension}, initializer, group);
+  }
+
+  void UseTable(int variable, int id_list, bool distinct) {
+    if (id_list < 0) {
+      Fail(StrCat(graph.variables[static_cast<size_t>(variable)].name, ": id list ", id_list,
+                  " is negative"));
+    }
+    graph.table_uses.push_back({variable, id_list, distinct});
   }
 
   bool UseDense(int dense, int width, const std::string& reader) {
@@ -131,17 +135,33 @@ Node GraphBuilder::DenseInput(int dense, int width, const std::string& name) {
 }
 
 Node GraphBuilder::EmbeddingBag(const EmbeddingOptions& options) {
-  const int variable = state_->NewTable(options.name, options.id_list, options.rows,
-                                        options.dimension, options.initializer, options.group);
-  if (options.dimension < 1) return -1;
-  Tensor* const output = state_->NewTensor(options.dimension, true, options.name);
+  return SharedEmbeddingBags({options}).front();
+}
+
+std::vector<Node> GraphBuilder::SharedEmbeddingBags(const std::vector<EmbeddingOptions>& bags) {
+  if (bags.empty()) {
+    state_->Fail("SharedEmbeddingBags: no bags");
+    return {};
+  }
+  const EmbeddingOptions& table = bags.front();
+  const int variable =
+      state_->NewTable(table.name, table.rows, table.dimension, table.initializer, table.group);
+  if (!(table.max_norm >= 0)) state_->Fail(StrCat(table.name, ": max_norm is negative"));
+  std::vector<Node> nodes;
+  std::vector<const Tensor*> outputs;
+  for (const EmbeddingOptions& bag : bags) {
+    if (bag.name != table.name || bag.rows != table.rows || bag.dimension != table.dimension ||
+        bag.max_norm != table.max_norm || bag.group != table.group) {
+      state_->Fail(StrCat(table.name, ": bags that share it give it different shapes"));
+    }
+    // A table of several bags finds the distinct rows of them all.
+    state_->UseTable(variable, bag.id_list, /*distinct=*/bags.size() == 1);
+    outputs.push_back(state_->NewTensor(std::max(table.dimension, 1), true, table.name));
+    nodes.push_back(state_->LastNode(InfoOfBag(bag, variable)));
+  }
   auto& layers = state_->graph.layers;
-  layers.push_back(NewEmbeddingLayer(options, variable, static_cast<int>(layers.size()), output));
-  return state_->LastNode({.name = NameInFolderOf(options.name, "EmbeddingBag"),
-                           .op = "EmbeddingBag",
-                           .id_lists = {options.id_list},
-                           .variables = {variable},
-                           .attributes = {{"combiner", NameOf(options.combiner)}}});
+  layers.push_back(NewEmbeddingLayer(bags, variable, static_cast<int>(layers.size()), outputs));
+  return nodes;
 }
 
 Node GraphBuilder::Concat(const std::vector<Node>& parts) {
@@ -225,8 +245,9 @@ Node GraphBuilder::Linear(const LinearOptions& options) {
   LayerInfo info{.name = LayerName(options.name, "Linear"), .op = "Linear"};
   for (const auto& table : options.tables) {
     info.id_lists.push_back(table.id_list);
-    variables.tables.push_back(
-        state_->NewTable(table.name, table.id_list, table.rows, options.units, {}, options.group));
+    const int variable = state_->NewTable(table.name, table.rows, options.units, {}, options.group);
+    state_->UseTable(variable, table.id_list, /*distinct=*/true);
+    variables.tables.push_back(variable);
   }
   for (const auto& dense : options.dense) {
     state_->UseDense(dense.dense, dense.width, dense.name);

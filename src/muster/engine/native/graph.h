@@ -41,17 +41,22 @@ struct DenseOptions {
 };
 
 struct EmbeddingOptions {
-  std::string name;  // the variable [rows, dimension]
-  int id_list = 0;   // of FeatureBatch::id_lists
+  std::string name = {};  // the variable [rows, dimension]
+  int id_list = 0;        // of FeatureBatch::id_lists
   int64_t rows = 0;
   int dimension = 0;
   features::Combiner combiner = features::Combiner::kMean;
+  // Not kNone: each entry of a row's list is a step, one without an id a step of zeros, and the
+  // steps are pooled; the combiner and weights of ids play no part.
+  features::Pooling pooling = features::Pooling::kNone;
+  double max_norm = 0;  // rows whose L2 norm is above it are read scaled down to it; 0: as they are
   Initializer initializer{};
   int group = 0;
+  std::string layer = {};  // the folder of the layer's name; "": that of `name`
 };
 
-// sum over tables of their rows' weights + dense columns * weights + bias: TensorFlow's
-// LinearModel.
+// sum over tables of their rows' weights, each times the weight of its id, + bias + dense columns *
+// weights: TensorFlow's LinearModel.
 struct LinearOptions {
   struct Table {
     std::string name;  // the variable [rows, units]
@@ -96,6 +101,9 @@ class GraphBuilder {
   // Of FeatureBatch::dense; `name` is the layer's.
   Node DenseInput(int dense, int width, const std::string& name = "DenseInput");
   Node EmbeddingBag(const EmbeddingOptions& options);
+  // Several bags over one table: their options differ in id list, combiner, pooling and layer only.
+  // The gradient is that of all of them.
+  std::vector<Node> SharedEmbeddingBags(const std::vector<EmbeddingOptions>& bags);
   Node Concat(const std::vector<Node>& parts);
   Node Dense(Node input, const DenseOptions& options);
   Node Linear(const LinearOptions& options);  // rows x units

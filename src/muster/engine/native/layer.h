@@ -117,8 +117,9 @@ void ApplyActivationGradient(Activation activation, const float* values, int64_t
 std::unique_ptr<Layer> NewDenseInputLayer(int dense, const Tensor* output);
 std::unique_ptr<Layer> NewDenseLayer(const Tensor* input, const Tensor* output,
                                      const DenseOptions& options, int kernel, int bias);
-std::unique_ptr<Layer> NewEmbeddingLayer(const EmbeddingOptions& options, int variable, int ordinal,
-                                         const Tensor* output);
+// All `bags` read the table `variable`; each has its output.
+std::unique_ptr<Layer> NewEmbeddingLayer(const std::vector<EmbeddingOptions>& bags, int variable,
+                                         int ordinal, const std::vector<const Tensor*>& outputs);
 struct LinearVariables {
   std::vector<int> tables, dense;
   int bias = -1;

@@ -40,6 +40,17 @@ std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Nod
   return LayerName(folder, op);
 }
 
+LayerInfo InfoOfBag(const EmbeddingOptions& bag, int variable) {
+  const bool pools = bag.pooling != features::Pooling::kNone;
+  return {.name = bag.layer.empty() ? NameInFolderOf(bag.name, "EmbeddingBag")
+                                    : LayerName(bag.layer, "EmbeddingBag"),
+          .op = "EmbeddingBag",
+          .id_lists = {bag.id_list},
+          .variables = {variable},
+          .attributes = {{pools ? "pooling" : "combiner",
+                          pools ? NameOf(bag.pooling) : NameOf(bag.combiner)}}};
+}
+
 std::string NameOf(Activation activation) {
   switch (activation) {
     case Activation::kNone:
@@ -62,6 +73,24 @@ std::string NameOf(features::Combiner combiner) {
       return "mean";
     case features::Combiner::kSqrtN:
       return "sqrtn";
+  }
+  return "";
+}
+
+std::string NameOf(features::Pooling pooling) {
+  switch (pooling) {
+    case features::Pooling::kNone:
+      return "none";
+    case features::Pooling::kSum:
+      return "sum";
+    case features::Pooling::kMean:
+      return "mean";
+    case features::Pooling::kSqrtN:
+      return "sqrtn";
+    case features::Pooling::kMax:
+      return "max";
+    case features::Pooling::kLast:
+      return "last";
   }
   return "";
 }

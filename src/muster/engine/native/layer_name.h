@@ -19,7 +19,11 @@ std::string NameBeside(const std::vector<LayerInfo>& infos, Node node, const std
 std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Node>& parts,
                       const std::string& op);
 
+// What EmbeddingBag and SharedEmbeddingBags add; `variable` is the table.
+LayerInfo InfoOfBag(const EmbeddingOptions& bag, int variable);
+
 std::string NameOf(Activation activation);        // "relu"
 std::string NameOf(features::Combiner combiner);  // "mean"
+std::string NameOf(features::Pooling pooling);    // "last"
 
 }  // namespace muster::engine::native

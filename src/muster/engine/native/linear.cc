@@ -1,4 +1,5 @@
-// Linear: y = sum of the tables' rows of a row's ids + dense columns * weights + bias.
+// Linear: y = sum of the tables' rows of a row's ids, each times the weight of its id, + dense
+// columns * weights + bias.
 #include <algorithm>
 
 #include "muster/engine/native/layer.h"
@@ -141,29 +142,23 @@ class LinearLayer final : public Layer {
     for (size_t row = 0; row < rows; ++row) std::copy_n(bias, units_, sums + row * units_);
   }
 
-  // sums[row] += the rows of the table that the row's ids name
+  // sums[row] += the rows of the table that the row's ids name, times their weights
   void AddTable(const Step& step, size_t t, const Worker& worker) const {
     const features::IdList& list = IdsOf(step, t);
     const float* const table = Weights(step, variables_.tables[t]);
-    if (list.one_per_row() && units_ == 1) {
+    if (list.one_per_row() && list.weights.empty() && units_ == 1) {
       math::GatherAdd(table, list.ids.data() + worker.begin, static_cast<size_t>(worker.rows()),
                       Sums(worker.begin));
       return;
     }
     for (int row = worker.begin; row < worker.end; ++row) {
-      const auto [begin, end] = Entries(list, row);
-      for (size_t i = begin; i < end; ++i) {
+      const size_t end = list.end(row);
+      for (size_t i = list.begin(row); i < end; ++i) {
         if (list.ids[i] < 0) continue;
-        math::AddTo(table + static_cast<size_t>(list.ids[i]) * units_, Sums(row), units_);
+        math::Axpy(list.weight(i), table + static_cast<size_t>(list.ids[i]) * units_, Sums(row),
+                   units_);
       }
     }
-  }
-
-  // The row's ids are list.ids[first, second).
-  static std::pair<size_t, size_t> Entries(const features::IdList& list, int row) {
-    const auto at = static_cast<size_t>(row);
-    if (list.one_per_row()) return {at, at + 1};
-    return {list.offsets[at], list.offsets[at + 1]};
   }
 
   void SumTable(const Step& step, size_t table) {
@@ -173,17 +168,17 @@ class LinearLayer final : public Layer {
     table_gradients_[table] = gradient;
     math::Fill(gradient, distinct.rows.size() * units_, 0);
     const int32_t* const positions = distinct.positions.data();
-    if (list.one_per_row()) {
+    if (list.one_per_row() && list.weights.empty()) {
       math::ScatterAddRows(output_->gradient(0), output_->ld(), units_, positions, list.ids.size(),
                            gradient);
       return;
     }
     for (int row = 0; row < step.batch->rows; ++row) {
-      const auto [begin, end] = Entries(list, row);
-      for (size_t i = begin; i < end; ++i) {
+      const size_t end = list.end(row);
+      for (size_t i = list.begin(row); i < end; ++i) {
         if (positions[i] < 0) continue;
-        math::AddTo(output_->gradient(row), gradient + static_cast<size_t>(positions[i]) * units_,
-                    units_);
+        math::Axpy(list.weight(i), output_->gradient(row),
+                   gradient + static_cast<size_t>(positions[i]) * units_, units_);
       }
     }
   }

@@ -14,6 +14,7 @@ struct NativeGraph {
   struct TableUse {
     int variable = 0;
     int id_list = 0;
+    bool distinct = true;  // it reads Step::distinct of the list
   };
   struct DenseUse {
     int dense = 0;

@@ -1,0 +1,23 @@
+// The parts of Validate (column.h). Internal to this layer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/features/column.h"
+
+namespace muster::features {
+
+template <typename... Arguments>
+absl::Status Invalid(const Arguments&... arguments) {
+  return absl::InvalidArgumentError(StrCat(arguments...));
+}
+
+// Every column by itself and what columns have in common: their names, shared tables, the lengths
+// of lists. The schema is valid.
+absl::Status CheckColumns(const FeatureSpec& spec);
+
+// The words of a vocabulary over a field of `type`.
+absl::Status CheckWords(formats::ValueType type, const std::vector<std::string>& words);
+
+}  // namespace muster::features
