@@ -16,6 +16,9 @@ formats::HparamInfo::Type TypeOf(const formats::HparamValue& value) {
   return std::holds_alternative<double>(value) ? Type::kNumber : Type::kString;
 }
 
+// False for a model of a user's function, of which a spec says only the data.
+bool IsFromFile(const model::ModelSpec& spec) { return spec.baseline || spec.linear || spec.dnn; }
+
 // What people compare first. A page of many runs takes the experiment of one of them, so it names
 // these also where this model has no such setting.
 constexpr std::string_view kKeySettings[] = {"dnn/hidden_units",
@@ -67,7 +70,9 @@ class RunSummary : public Hook {
     const double now = session.clock.WallSeconds();
     const std::vector<formats::Hparam> settings = settings_(session.model.spec);
     formats::Summary summary;
-    summary.AddText("spec", formats::CodeBlock(model::PrintModelSpec(session.model.spec)));
+    if (IsFromFile(session.model.spec)) {
+      summary.AddText("spec", formats::CodeBlock(model::PrintModelSpec(session.model.spec)));
+    }
     MUSTER_ASSIGN_OR_RETURN(const formats::HparamExperiment experiment,
                             Experiment(session.model.spec, settings, now));
     AddHparamExperiment(experiment, &summary);
@@ -93,7 +98,8 @@ class RunSummary : public Hook {
 
 std::vector<formats::Hparam> RunSettings(const model::ModelSpec& model, const TrainSpec& spec,
                                          const RunConfig& config) {
-  std::vector<formats::Hparam> settings = model::Settings(model);
+  std::vector<formats::Hparam> settings;
+  if (IsFromFile(model)) settings = model::Settings(model);
   const auto set = [&](const std::string& name, formats::HparamValue value) {
     const auto found = std::find_if(settings.begin(), settings.end(),
                                     [&](const auto& hparam) { return hparam.name == name; });

@@ -15,9 +15,9 @@ namespace muster::train {
 // end at the end, unless a signal stopped the training: it is then still to be continued.
 std::unique_ptr<Hook> NewRunSummary(const TrainSpec& spec, const RunConfig& config);
 
-// model::Settings with what this run was given instead of the spec's training defaults:
-// train/{batch_size,epochs,shuffle} of files, train/{seed,threads}, train/{max_steps,steps} where
-// there are such.
+// model::Settings (none for a model of a user's function) with what this run was given instead of
+// the spec's training defaults: train/{batch_size,epochs,shuffle} of files, train/{seed,threads},
+// train/{max_steps,steps} where there are such.
 std::vector<formats::Hparam> RunSettings(const model::ModelSpec& model, const TrainSpec& spec,
                                          const RunConfig& config);
 

@@ -151,6 +151,12 @@ TEST_F(SummarySaverTest, SettingsAreThoseOfTheRun) {
   EXPECT_EQ(settings.at("train/seed"), formats::HparamValue(11.0));
   EXPECT_EQ(settings.at("train/threads"), formats::HparamValue(2.0));
   EXPECT_EQ(settings.at("dnn/dropout"), formats::HparamValue(0.2));
+
+  // Of a model that is no file's, only the run's own.
+  settings.clear();
+  for (const auto& [name, value] : RunSettings({}, training, config)) settings[name] = value;
+  EXPECT_THAT(settings, Not(Contains(Key("type"))));
+  EXPECT_EQ(settings.at("train/batch_size"), formats::HparamValue(99.0));
 }
 
 }  // namespace
