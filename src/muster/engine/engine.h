@@ -123,7 +123,7 @@ class Engine {
   // For people to look at; an engine need not have them. The layers, each after those it reads, the
   // last gives the logits:
   virtual std::span<const LayerInfo> layers() const { return {}; }
-  // and what the layers that the model watches gave in the last Step or Predict, until the next.
+  // and what the layers that the model watches gave in the last Step, whatever was predicted since.
   virtual std::vector<Activations> activations() const { return {}; }
 };
 

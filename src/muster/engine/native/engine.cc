@@ -40,6 +40,7 @@ class NativeEngine final : public Engine {
 
   void Prepare(std::span<const VariableView> weights, const features::FeatureBatch& batch,
                bool training);
+  void KeepActivations();
   void RunForward(Worker& worker);
   void TakeLoss(Worker& worker, bool with_gradient);
   void Train(Worker& worker);
@@ -56,7 +57,10 @@ class NativeEngine final : public Engine {
   std::vector<Worker> workers_;
   std::vector<DistinctRows> distinct_;  // by id list
   native::Step step_;
-  int rows_ = 0;  // of the last batch
+  // Of the last Step: its rows, and what watched nodes gave once a Predict has taken their memory.
+  int rows_ = 0;
+  bool in_place_ = false;
+  std::vector<std::vector<float>> kept_;
   double scale_ = 1;
   GradientSink* sink_ = nullptr;
   const std::function<void(int)> train_, predict_;
@@ -192,7 +196,8 @@ void NativeEngine::Prepare(std::span<const VariableView> weights,
   step_.training = training;
   step_.bf16 = (training ? options_.training : options_.inference) == Precision::kBfloat16;
   step_.distinct = distinct_;
-  rows_ = batch.rows;
+  in_place_ = training;
+  if (training) rows_ = batch.rows;
   for (const auto& storage : graph_.storages) {
     const auto floats = static_cast<size_t>(batch.rows) * static_cast<size_t>(storage->ld);
     storage->values = storage->value_memory.Reserve(floats);
@@ -312,6 +317,7 @@ absl::Status NativeEngine::Predict(std::span<const VariableView> weights,
   FindSmallestTables(weights);
   MUSTER_RETURN_IF_ERROR(CheckBatch(batch));
   if (!batch.labels.empty()) MUSTER_RETURN_IF_ERROR(CheckLabels(batch));
+  if (in_place_) KeepActivations();
   Prepare(weights, batch, false);
   crew_.Run(predict_);
   const float* const logits = graph_.logits->value(0);
@@ -324,10 +330,26 @@ absl::Status NativeEngine::Predict(std::span<const VariableView> weights,
 std::vector<Activations> NativeEngine::activations() const {
   std::vector<Activations> all;
   if (rows_ == 0) return all;
-  for (const auto& [name, tensor] : graph_.watched) {
-    all.push_back({name, tensor->value(0), rows_, tensor->width, tensor->ld()});
+  for (size_t i = 0; i < graph_.watched.size(); ++i) {
+    const auto& [name, tensor] = graph_.watched[i];
+    if (in_place_) {
+      all.push_back({name, tensor->value(0), rows_, tensor->width, tensor->ld()});
+    } else {
+      all.push_back({name, kept_[i].data(), rows_, tensor->width, tensor->width});
+    }
   }
   return all;
+}
+
+void NativeEngine::KeepActivations() {
+  kept_.resize(graph_.watched.size());
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    const Tensor& tensor = *graph_.watched[i].tensor;
+    kept_[i].clear();
+    for (int row = 0; row < rows_; ++row) {
+      kept_[i].insert(kept_[i].end(), tensor.value(row), tensor.value(row) + tensor.width);
+    }
+  }
 }
 
 }  // namespace

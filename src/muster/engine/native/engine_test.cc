@@ -291,6 +291,22 @@ TEST(NativeEngineTest, WatchedNodesCanBeSeenAfterAStep) {
     EXPECT_EQ(seen[1].name, "d");
     EXPECT_THAT(row(seen[1], 0), ElementsAre(43.5f));
     EXPECT_THAT(row(seen[1], 1), ElementsAre(76.5f));
+
+    // An evaluation between two steps is not what was trained on.
+    features::FeatureBatch other = batch;
+    other.rows = 3;
+    other.dense = {{1, {0, 0, 0}}, {1, {0, 0, 0}}};
+    other.labels = {0, 0, 0};
+    Forward out;
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(engine->Predict(weights.views(), other, &out).ok());
+      const auto kept = engine->activations();
+      ASSERT_EQ(kept[0].rows, 2);
+      EXPECT_THAT(row(kept[0], 1), ElementsAre(42, 34, 0));
+      EXPECT_THAT(row(kept[1], 0), ElementsAre(43.5f));
+    }
+    ASSERT_TRUE(engine->Step(weights.views(), other, {}, sink).ok());
+    EXPECT_EQ(engine->activations()[0].rows, 3);
   }
 }
 
