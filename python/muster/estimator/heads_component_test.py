@@ -51,6 +51,10 @@ CASES = {
         "number", lambda e, columns, **o: e.LinearRegressor(columns, weight_column="weight", **o)),
     "two numbers": (
         "pair", lambda e, columns, **o: e.LinearRegressor(columns, label_dimension=2, **o)),
+    "BaselineClassifier": (
+        "three", lambda e, columns, **o: e.BaselineClassifier(n_classes=3, **o)),
+    "BaselineRegressor": (
+        "number", lambda e, columns, **o: e.BaselineRegressor(**o)),
     "Poisson": (
         "count", lambda e, columns, **o: e.LinearEstimator(
             e.PoissonRegressionHead(), columns, **o)),
@@ -68,20 +72,27 @@ def columns_of(api) -> list:
     return [api.numeric_column("x"), job]
 
 
-def dataset(label: str):
+def dataset(label: str, size: int = BATCH):
     import tensorflow as tf
 
     features = {name: DATA[name] for name in ("x", "job", "weight")}
-    return tf.data.Dataset.from_tensor_slices((features, DATA[label])).batch(BATCH)
+    return tf.data.Dataset.from_tensor_slices((features, DATA[label])).batch(size)
 
 
 def feed(case: str, name: str, label: str, repeat: bool):
-    """An input function. TensorFlow's Baseline* run no dataset that is made in graph mode."""
+    """An input function.
+
+    TensorFlow's Baseline* run no dataset that is made in graph mode, and take a batch from an
+    iterator before the first step: all rows are one batch for them.
+    """
     import tensorflow as tf
 
+    baseline = case.startswith("Baseline")
+
     def input_fn():
-        data = dataset(label).repeat() if repeat else dataset(label)
-        if name == "theirs" and case.startswith("Baseline"):
+        data = dataset(label, ROWS if baseline else BATCH)
+        data = data.repeat() if repeat else data
+        if name == "theirs" and baseline:
             return tf.compat.v1.data.make_one_shot_iterator(data).get_next()
         return data
 
