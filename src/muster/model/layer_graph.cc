@@ -25,8 +25,8 @@ std::string Shown(const YAML::Node& value) {
 
 // Columns of the other kinds read columns.
 bool ReadsFields(const std::string& kind) {
-  static constexpr std::string_view kKinds[] = {"numeric",  "bucketized", "vocabulary",
-                                                "identity", "hash",       "cross"};
+  static constexpr std::string_view kKinds[] = {
+      "numeric", "bucketized", "vocabulary", "identity", "hash", "cross", "sequence_numeric"};
   return std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
 }
 
@@ -76,6 +76,7 @@ class LayerGraphBuilder {
     if (found != column_nodes_.end()) return found->second;
     const YAML::Node column = columns_[name];
     if (!column.IsDefined() || column.size() == 0) return "";
+    column_nodes_[name] = "";  // it does not read itself: that name is the field's
     // The first key says what it is and what it reads.
     const std::string kind = column.begin()->first.Scalar();
     std::vector<std::string> inputs;

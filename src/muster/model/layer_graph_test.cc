@@ -133,6 +133,24 @@ head: {multi_class: {classes: 3}}
   EXPECT_THAT(nodes.at("head/loss").inputs, ElementsAre("baseline/Linear", "inputs/y", "inputs/w"));
 }
 
+TEST(LayerGraphTest, ColumnsMayHaveTheNamesOfTheirFields) {
+  const auto model = BuildModel(Parse(R"(
+inputs: {y: int, x: {type: float, list: true}, w: {type: float, list: true}, c: {type: string, list: true}}
+label: y
+columns:
+  x: {sequence_numeric: x, pooling: mean}
+  c: {hash: c, buckets: 10}
+  heavy: {weighted: c, weights: w}
+  both: {indicator: heavy}
+model: {type: dnn, dnn: {columns: [x, both], hidden_units: [2]}}
+)"));
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto nodes = NodesOf(LayerGraph(*model));
+  EXPECT_THAT(nodes.at("columns/x").inputs, ElementsAre("inputs/x"));
+  EXPECT_THAT(nodes.at("columns/heavy").inputs, ElementsAre("columns/c", "inputs/w"));
+  EXPECT_THAT(nodes.at("columns/both").inputs, ElementsAre("columns/heavy"));
+}
+
 TEST(SettingsTest, ArePathsAndValuesOfTheSpec) {
   std::map<std::string, formats::HparamValue> settings;
   for (const auto& [name, value] : Settings(Parse(kWideAndDeep))) settings[name] = value;
