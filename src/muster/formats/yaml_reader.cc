@@ -52,19 +52,33 @@ bool ParseWhole(std::string_view text, Number* value) {
 
 }  // namespace
 
-absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::string& name) {
-  auto document = std::make_shared<Document>();
-  document->name = name;
+absl::StatusOr<std::vector<YamlReader>> YamlReader::ParseAll(std::string_view text,
+                                                             const std::string& name) {
   if (NestsTooDeep(text)) {
     return absl::InvalidArgumentError(StrCat(name, ": nests deeper than ", kMaxDepth, " levels"));
   }
   try {
-    const YAML::Node root = YAML::Load(std::string(text));
-    return YamlReader(std::move(document), root, "");
+    std::vector<YamlReader> documents;
+    for (const YAML::Node& root : YAML::LoadAll(std::string(text))) {
+      auto document = std::make_shared<Document>();
+      document->name = name;
+      documents.push_back(YamlReader(std::move(document), root, ""));
+    }
+    if (documents.empty()) return absl::InvalidArgumentError(StrCat(name, ": is empty"));
+    return documents;
   } catch (const YAML::Exception& error) {
     return absl::InvalidArgumentError(
         StrCat(name, ":", error.mark.line + 1, ": not YAML: ", error.msg));
   }
+}
+
+absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::string& name) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<YamlReader> documents, ParseAll(text, name));
+  if (documents.size() > 1) {
+    return absl::InvalidArgumentError(
+        StrCat(name, ": holds ", documents.size(), " YAML documents, must hold one"));
+  }
+  return documents.front();
 }
 
 void YamlReader::Fail(std::string_view message) const {
@@ -109,6 +123,19 @@ YamlReader YamlReader::At(std::string_view key) const {
   if (!ok()) return YamlReader(document_, YAML::Node(), path_);
   return YamlReader(document_, node_[std::string(key)],
                     path_.empty() ? std::string(key) : StrCat(path_, ".", key));
+}
+
+std::vector<YamlReader> YamlReader::Items() const {
+  std::vector<YamlReader> items;
+  if (!ok()) return items;
+  if (!node_.IsSequence()) {
+    Fail("must be a list");
+    return items;
+  }
+  for (const auto& item : node_) {
+    items.push_back(YamlReader(document_, item, StrCat(path_, "[", items.size(), "]")));
+  }
+  return items;
 }
 
 std::string YamlReader::Scalar(std::string_view expected) const {

@@ -24,6 +24,10 @@ class YamlReader {
   // INVALID_ARGUMENT "NAME:LINE: ..." when `text` is not YAML or nests deeper than 32.
   static absl::StatusOr<YamlReader> Parse(std::string_view text, const std::string& name);
 
+  // Each document of a stream ("---" between them); at least one.
+  static absl::StatusOr<std::vector<YamlReader>> ParseAll(std::string_view text,
+                                                          const std::string& name);
+
   const absl::Status& status() const { return document_->status; }
   bool ok() const { return status().ok(); }
   // Records "NAME:LINE: PATH: message" as the document's error unless there is one.
@@ -32,12 +36,15 @@ class YamlReader {
   bool IsMap() const { return node_.IsMap(); }
   bool IsScalar() const { return node_.IsScalar(); }
   const std::string& path() const { return path_; }
+  const YAML::Node& node() const { return node_; }
 
   // The node must be a map with keys from `known` only.
   void CheckKeys(std::initializer_list<std::string_view> known) const;
   bool Has(std::string_view key) const;
   // The child; a missing one is an error at this node.
   YamlReader At(std::string_view key) const;
+  // The items of a list, in order; none (and an error) when it is none.
+  std::vector<YamlReader> Items() const;
   // Calls `visit` for each entry of a map, in the document's order; keys are distinct.
   void ForEach(const std::function<void(const std::string& key, const YamlReader&)>& visit) const;
 

@@ -1,0 +1,108 @@
+// JobStatus: how far a job is, as Reconcile left it: plain data that a journal keeps. Conditions,
+// their types and reasons are TFJob v1's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/job/job_spec.h"
+
+namespace muster::job {
+
+enum class TaskPhase {
+  kWaiting,   // to be started, not before TaskStatus::not_before
+  kStarting,  // Start was given, not seen running yet
+  kRunning,
+  kStopping,  // Stop was given
+  kSucceeded,
+  kFailed,
+  kStopped,  // ended because we said so
+};
+std::string_view PhaseName(TaskPhase phase);
+
+// How an incarnation ended.
+struct TaskEnd {
+  int exit_code = -1;  // -1: not known
+  int signal = 0;
+  bool out_of_memory = false;
+  bool lost = false;        // its machine or agent is gone
+  std::string detail = {};  // "no sign of life for 10m", "cannot start: ..."
+  double at = 0;            // the job's clock
+
+  bool succeeded() const { return exit_code == 0 && signal == 0 && !lost && detail.empty(); }
+  std::string Describe() const;  // "exit code 3", "killed by SIGKILL (out of memory)", ...
+  friend bool operator==(const TaskEnd&, const TaskEnd&) = default;
+};
+
+struct TaskStatus {
+  TaskPhase phase = TaskPhase::kWaiting;
+  int64_t incarnation = 0;     // of the last Start; 0: none yet. Unique and growing in a job.
+  double not_before = 0;       // kWaiting: the job's clock
+  bool restart_after = false;  // kStopping: to be started again
+  bool gang = false;           // waits until the whole gang has ended
+  std::string stop_reason;     // kStopping and kStopped
+  int restarts = 0;            // by us
+  int restarts_in_place = 0;   // by the launcher, of this incarnation
+  std::vector<double> recent_restarts;  // by us, within the budget's window
+  std::optional<TaskEnd> last_end;
+  friend bool operator==(const TaskStatus&, const TaskStatus&) = default;
+
+  bool live() const {
+    return phase == TaskPhase::kStarting || phase == TaskPhase::kRunning ||
+           phase == TaskPhase::kStopping;
+  }
+};
+
+struct Condition {
+  std::string type;  // Created, Running, Restarting, Succeeded, Failed, Suspended
+  bool is_true = true;
+  std::string reason, message;
+  double last_update = 0, last_transition = 0;  // wall seconds
+  friend bool operator==(const Condition&, const Condition&) = default;
+};
+
+struct Failure {
+  TaskId task;
+  int64_t incarnation = 0;
+  TaskEnd end;
+  bool follow_up = false;  // another task had failed shortly before
+  friend bool operator==(const Failure&, const Failure&) = default;
+};
+
+enum class JobPhase { kActive, kSuspended, kFinishing, kSucceeded, kFailing, kFailed };
+std::string_view PhaseName(JobPhase phase);
+
+struct JobStatus {
+  JobPhase phase = JobPhase::kActive;
+  std::map<TaskId, TaskStatus> tasks;
+  std::vector<Condition> conditions;
+  std::vector<Failure> failures;  // the last 20, oldest first
+  std::string failure_message;    // why the job failed
+  int64_t next_incarnation = 1;
+  std::vector<double> recent_restarts;  // of the whole job
+  bool gang_restart = false;            // all are being stopped to be started again
+  bool delete_sent = false;
+
+  // The job's own clock, in seconds since it was first seen. It never goes back and does not jump
+  // with the machine's wall clock.
+  double clock = 0;
+  double last_monotonic = 0, last_wall = 0;
+  std::string clock_id;     // where last_monotonic counts: another id, another origin
+  double active_since = 0;  // the start, or the last resume
+  double ended_at = 0;      // success or failure was decided
+
+  double start_time = 0, completion_time = 0;  // wall seconds, for people; 0: not yet
+
+  bool ended() const { return phase == JobPhase::kSucceeded || phase == JobPhase::kFailed; }
+  const Condition* FindCondition(std::string_view type) const;
+  friend bool operator==(const JobStatus&, const JobStatus&) = default;
+};
+
+// TFJob's status object: conditions, replicaStatuses, startTime, completionTime.
+Json StatusJson(const JobSpec& spec, const JobStatus& status);
+
+}  // namespace muster::job

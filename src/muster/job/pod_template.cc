@@ -1,0 +1,238 @@
+#include "muster/job/pod_template.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace muster::job {
+namespace {
+
+const Json kNothing;
+
+const Json& Child(const Json& json, const char* key) {
+  return json.is_object() && json.contains(key) ? json[key] : kNothing;
+}
+
+std::string Text(const Json& json, const char* key) {
+  const Json& child = Child(json, key);
+  return child.is_string() ? child.get<std::string>() : std::string();
+}
+
+absl::Status WrongType(std::string_view field, std::string_view expected) {
+  return absl::InvalidArgumentError(StrCat("template: ", field, " must be ", expected));
+}
+
+absl::StatusOr<const Json*> FindContainer(const Json& pod_template) {
+  const Json& containers = Child(Child(pod_template, "spec"), "containers");
+  if (!containers.is_array() || containers.empty()) {
+    return absl::InvalidArgumentError("template.spec.containers: there is no container");
+  }
+  for (const Json& container : containers) {
+    if (Text(container, "name") == "tensorflow") return &container;
+  }
+  if (containers.size() == 1) return &containers[0];
+  return absl::InvalidArgumentError(
+      "template.spec.containers: several, and none is named 'tensorflow', which is the one to run");
+}
+
+absl::Status AppendTexts(const Json& container, const char* key, std::vector<std::string>* out) {
+  const Json& list = Child(container, key);
+  if (list.is_null()) return absl::OkStatus();
+  if (!list.is_array()) return WrongType(key, "a list of texts");
+  for (const Json& item : list) {
+    if (!item.is_string()) {
+      return WrongType(key, StrCat("a list of texts; ", item.dump(), " needs quotes"));
+    }
+    out->push_back(item.get<std::string>());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadEnv(const Json& container, Process* process) {
+  const Json& list = Child(container, "env");
+  if (list.is_null()) return absl::OkStatus();
+  if (!list.is_array()) return WrongType("env", "a list");
+  for (const Json& item : list) {
+    const std::string name = Text(item, "name");
+    if (name.empty()) return WrongType("env", "a list of entries with a name");
+    if (!Child(item, "valueFrom").is_null()) {
+      return absl::InvalidArgumentError(StrCat(
+          "template: env ", name,
+          ": valueFrom names a Kubernetes object, which is not here; give a value, or set it "
+          "with --env ",
+          name, "=VALUE"));
+    }
+    if (name.find('=') != std::string::npos) return WrongType("env", "named without '='");
+    const Json& value = Child(item, "value");
+    if (!value.is_null() && !value.is_string()) {
+      return WrongType(StrCat("env ", name), StrCat("a text; ", value.dump(), " needs quotes"));
+    }
+    process->env.emplace_back(name, value.is_null() ? "" : value.get<std::string>());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadLimits(const Json& container, Process* process) {
+  const Json& limits = Child(Child(container, "resources"), "limits");
+  const auto read = [&](const char* key, double* value) -> absl::Status {
+    const Json& limit = Child(limits, key);
+    if (limit.is_null()) return absl::OkStatus();
+    auto quantity = ParseQuantity(limit.is_string() ? limit.get<std::string>() : limit.dump());
+    MUSTER_RETURN_IF_ERROR(Annotate(quantity.status(), StrCat("template: resources.limits.", key)));
+    *value = *quantity;
+    return absl::OkStatus();
+  };
+  double memory = 0, gpus = 0;
+  MUSTER_RETURN_IF_ERROR(read("cpu", &process->cpus));
+  MUSTER_RETURN_IF_ERROR(read("memory", &memory));
+  MUSTER_RETURN_IF_ERROR(read("nvidia.com/gpu", &gpus));
+  if (gpus != std::floor(gpus) || gpus > 1024) {
+    return absl::InvalidArgumentError("template: resources.limits.nvidia.com/gpu: no whole number");
+  }
+  process->memory_bytes = static_cast<int64_t>(std::min(memory, 9e18));
+  process->gpus = static_cast<int>(gpus);
+  return absl::OkStatus();
+}
+
+absl::Status ReadVolumes(const Json& pod, const Json& container, Process* process) {
+  for (const Json& mount : Child(container, "volumeMounts")) {
+    VolumeMount out{.volume = Text(mount, "name"), .mount_path = Text(mount, "mountPath")};
+    out.read_only = Child(mount, "readOnly") == true;
+    bool found = false;
+    for (const Json& volume : Child(pod, "volumes")) {
+      if (Text(volume, "name") != out.volume) continue;
+      found = true;
+      out.claim = Text(Child(volume, "persistentVolumeClaim"), "claimName");
+      out.host_path = Text(Child(volume, "hostPath"), "path");
+    }
+    if (!found) {
+      return absl::InvalidArgumentError(StrCat("template: volumeMounts: there is no volume '",
+                                               out.volume, "' in template.spec.volumes"));
+    }
+    process->volumes.push_back(std::move(out));
+  }
+  return absl::OkStatus();
+}
+
+void ReadPort(const Json& container, Process* process) {
+  for (const Json& port : Child(container, "ports")) {
+    const Json& number = Child(port, "containerPort");
+    if (Text(port, "name") != "tfjob-port" || !number.is_number_integer()) continue;
+    const auto value = number.get<int64_t>();
+    if (value > 0 && value < 65536) process->port = static_cast<int>(value);
+  }
+}
+
+// $(NAME) from `env`, $$ is $; an unknown name stays as it is.
+std::string Expand(const std::string& text,
+                   const std::vector<std::pair<std::string, std::string>>& env) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$' || i + 1 == text.size()) {
+      out += text[i];
+    } else if (text[i + 1] == '$') {
+      out += '$';
+      ++i;
+    } else if (const size_t end = text.find(')', i);
+               text[i + 1] == '(' && end != std::string::npos) {
+      const std::string name = text.substr(i + 2, end - i - 2);
+      const auto found = std::find_if(env.rbegin(), env.rend(),
+                                      [&](const auto& entry) { return entry.first == name; });
+      out += found == env.rend() ? text.substr(i, end - i + 1) : found->second;
+      i = end;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<Process> ProcessOf(const Json& pod_template) {
+  MUSTER_ASSIGN_OR_RETURN(const Json* container, FindContainer(pod_template));
+  Process process;
+  MUSTER_RETURN_IF_ERROR(AppendTexts(*container, "command", &process.command));
+  if (process.command.empty()) {
+    return absl::InvalidArgumentError(
+        "template: the container has no 'command'; an image's own entry point cannot be run here");
+  }
+  MUSTER_RETURN_IF_ERROR(AppendTexts(*container, "args", &process.command));
+  MUSTER_RETURN_IF_ERROR(ReadEnv(*container, &process));
+  for (std::string& word : process.command) word = Expand(word, process.env);
+  MUSTER_RETURN_IF_ERROR(ReadLimits(*container, &process));
+  MUSTER_RETURN_IF_ERROR(ReadVolumes(Child(pod_template, "spec"), *container, &process));
+  ReadPort(*container, &process);
+  process.working_directory = Text(*container, "workingDir");
+  process.image = Text(*container, "image");
+  return process;
+}
+
+std::vector<std::string> UnusedFields(const Json& pod_template) {
+  std::vector<std::string> fields;
+  const Json& pod = Child(pod_template, "spec");
+  for (const char* key :
+       {"nodeSelector", "affinity", "tolerations", "serviceAccountName", "imagePullSecrets",
+        "securityContext", "initContainers", "schedulerName", "priorityClassName", "hostNetwork"}) {
+    if (!Child(pod, key).is_null()) fields.emplace_back(key);
+  }
+  const Json& containers = Child(pod, "containers");
+  if (containers.is_array() && containers.size() > 1) fields.emplace_back("sidecar containers");
+  for (const Json& container : containers) {
+    for (const char* key : {"image", "livenessProbe", "readinessProbe", "envFrom", "lifecycle"}) {
+      if (!Child(container, key).is_null() &&
+          std::find(fields.begin(), fields.end(), key) == fields.end()) {
+        fields.emplace_back(key);
+      }
+    }
+  }
+  return fields;
+}
+
+Json TemplateFor(const std::vector<std::string>& command) {
+  // Kubernetes would replace $(NAME) in a word and read $$ as $.
+  Json words = Json::array();
+  for (const std::string& word : command) {
+    std::string escaped;
+    for (const char c : word) escaped += c == '$' ? std::string("$$") : std::string(1, c);
+    words.push_back(escaped);
+  }
+  return {{"spec", {{"containers", Json::array({{{"name", "tensorflow"}, {"command", words}}})}}}};
+}
+
+void SetTaskPort(int port, Json* pod_template) {
+  Json& containers = (*pod_template)["spec"]["containers"];
+  if (!containers.is_array()) return;
+  for (Json& container : containers) {
+    if (Text(container, "name") != "tensorflow" && containers.size() > 1) continue;
+    container["ports"].push_back({{"name", "tfjob-port"}, {"containerPort", port}});
+  }
+}
+
+absl::StatusOr<double> ParseQuantity(std::string_view text) {
+  double value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto bad = [&] {
+    return absl::InvalidArgumentError(StrCat("'", text, "' is no quantity such as 500m or 2Gi"));
+  };
+  if (parsed.ec != std::errc() || !(value >= 0) || !std::isfinite(value)) return bad();
+  const std::string_view unit = text.substr(static_cast<size_t>(parsed.ptr - text.data()));
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},
+                                                            {"m", 1e-3},
+                                                            {"k", 1e3},
+                                                            {"M", 1e6},
+                                                            {"G", 1e9},
+                                                            {"T", 1e12},
+                                                            {"P", 1e15},
+                                                            {"Ki", 1024.0},
+                                                            {"Mi", 1048576.0},
+                                                            {"Gi", 1073741824.0},
+                                                            {"Ti", 1099511627776.0}};
+  for (const auto& [name, factor] : kUnits) {
+    if (unit == name) return value * factor;
+  }
+  return bad();
+}
+
+}  // namespace muster::job

@@ -1,0 +1,225 @@
+// What was observed of tasks, and what is done about those that ended.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "muster/job/reconciler.h"
+
+namespace muster::job {
+namespace {
+
+constexpr size_t kMaxFailures = 20;
+constexpr double kFollowUpSeconds =
+    120;  // survivors of a lost peer fail up to 31 s later (measured)
+
+bool Contains(const std::vector<int>& values, int value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+bool Fits(const FailureRule& rule, TaskId id, const TaskEnd& end) {
+  if (rule.type && *rule.type != id.type) return false;
+  if (rule.exit_codes.empty() && rule.signals.empty()) return true;
+  return (end.exit_code >= 0 && Contains(rule.exit_codes, end.exit_code)) ||
+         (end.signal != 0 && Contains(rule.signals, end.signal));
+}
+
+// TFJob: exit codes from 128 on, which shells and container runtimes give for signals, and ends
+// without a code.
+bool IsRetryable(const TaskEnd& end) {
+  return end.signal != 0 || end.exit_code >= 128 || end.exit_code < 0;
+}
+
+}  // namespace
+
+void Reconciler::TakeIn(const Observed& observed) {
+  using Phase = TaskObservation::Phase;
+  for (const TaskObservation& seen : observed.tasks) {
+    const auto found = status().tasks.find(seen.id);
+    if (found == status().tasks.end()) continue;
+    TaskStatus& task = found->second;
+    // An older incarnation had been seen ended before this one was started.
+    if (seen.incarnation != task.incarnation || !task.live()) continue;
+    task.restarts_in_place = std::max(task.restarts_in_place, seen.restarts_in_place);
+    if (seen.phase == Phase::kEnded) {
+      TakeEnd(seen.id, task, seen.end);
+    } else if (seen.phase == Phase::kGone) {
+      TakeEnd(seen.id, task, {.lost = true});
+    } else if (seen.phase == Phase::kRunning) {
+      if (task.phase == TaskPhase::kStarting) task.phase = TaskPhase::kRunning;
+      TakeIdle(seen.id, task, seen.idle_seconds);
+    }
+  }
+}
+
+void Reconciler::TakeIdle(TaskId id, TaskStatus& task, double idle_seconds) {
+  if (!spec_.progress_timeout_seconds || id.type == TaskType::kPs) return;
+  if (task.phase != TaskPhase::kRunning || status().phase != JobPhase::kActive) return;
+  if (idle_seconds < *spec_.progress_timeout_seconds) return;
+  Stop(task, StrCat("no sign of life for ", PrintDuration(std::floor(idle_seconds))));
+  task.last_end = TaskEnd{.detail = task.stop_reason, .at = clock()};
+  RecordFailure(id, task, *task.last_end);
+  const FailureRule::Action action = DecideFailure(id, *task.last_end);
+  const std::string why = StrCat(TaskName(id), ": ", task.stop_reason);
+  if (action == FailureRule::Action::kFailJob) return Fail(StrCat(why, "."));
+  if (action == FailureRule::Action::kRestartGang) return RestartGang(id, why);
+  if (action == FailureRule::Action::kRestartTask) RestartTask(task, why);
+}
+
+void Reconciler::TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
+  TaskEnd end = reported;
+  end.at = clock();
+  if (task.phase == TaskPhase::kStopping) {
+    // It ended because of us, however that looks; a task that succeeded before the Stop reached it
+    // has succeeded.
+    const bool done = end.succeeded() && !task.restart_after && !task.gang;
+    const bool was_hanging = task.last_end && task.last_end->detail == task.stop_reason;
+    if (!was_hanging) task.last_end = end;
+    task.phase = task.restart_after ? TaskPhase::kWaiting
+                 : done             ? TaskPhase::kSucceeded
+                                    : TaskPhase::kStopped;
+    task.restart_after = false;
+    return;
+  }
+  task.last_end = end;
+  const bool active = status().phase == JobPhase::kActive;
+  const bool decided_well =
+      status().phase == JobPhase::kFinishing || status().phase == JobPhase::kSucceeded;
+  const RestartPolicy policy = PolicyOf(id.type);
+  if (end.succeeded() && policy != RestartPolicy::kAlways) {
+    task.phase = TaskPhase::kSucceeded;
+    return;
+  }
+  task.phase = end.succeeded() ? TaskPhase::kSucceeded : TaskPhase::kFailed;
+  if (!end.succeeded() && !decided_well) RecordFailure(id, task, end);
+  if (!active) return;  // what ends after the job has been decided decides nothing
+  const std::string why = StrCat(TaskName(id), ": ", end.Describe());
+  if (end.succeeded()) return RestartTask(task, why);
+  switch (DecideFailure(id, end)) {
+    case FailureRule::Action::kRestartTask:
+      return RestartTask(task, why);
+    case FailureRule::Action::kRestartGang:
+      return RestartGang(id, why);
+    case FailureRule::Action::kFailJob:
+      return Fail(StrCat(why, " (restart policy ", RestartPolicyName(policy), ")."));
+    case FailureRule::Action::kIgnore:
+      return;
+  }
+}
+
+void Reconciler::RecordFailure(TaskId id, const TaskStatus& task, const TaskEnd& end) {
+  auto& failures = status().failures;
+  const bool follow_up = !failures.empty() && failures.back().task != id &&
+                         end.at - failures.back().end.at <= kFollowUpSeconds;
+  failures.push_back({id, task.incarnation, end, follow_up});
+  if (failures.size() > kMaxFailures) failures.erase(failures.begin());
+}
+
+FailureRule::Action Reconciler::DecideFailure(TaskId id, const TaskEnd& end) const {
+  using Decision = FailureRule::Action;
+  const bool is_leader = spec_.leader() == id.type;
+  const bool alone = id.type == TaskType::kEvaluator;  // no part of the gang
+  const Decision restart = spec_.restart_scope == RestartScope::kGang && !alone
+                               ? Decision::kRestartGang
+                               : Decision::kRestartTask;
+  for (const FailureRule& rule : spec_.failure_policy) {
+    if (!Fits(rule, id, end)) continue;
+    // A job whose leader's failure were ignored could never end.
+    if (rule.action == Decision::kIgnore && is_leader) return Decision::kFailJob;
+    return rule.action;
+  }
+  const bool dynamic = spec_.dynamic_workers && id.type == TaskType::kWorker;
+  const Decision give_up = dynamic ? Decision::kIgnore : Decision::kFailJob;
+  switch (PolicyOf(id.type)) {
+    case RestartPolicy::kAlways:
+    case RestartPolicy::kOnFailure:
+      return restart;
+    case RestartPolicy::kExitCode:
+      return IsRetryable(end) ? restart : give_up;
+    case RestartPolicy::kNever:
+      return give_up;
+  }
+  return give_up;
+}
+
+double Reconciler::Backoff(size_t restarts_before) const {
+  const RestartBudget& budget = spec_.restart_budget;
+  const double factor = std::ldexp(1.0, static_cast<int>(std::min<size_t>(restarts_before, 40)));
+  return std::min(budget.max_backoff_seconds, budget.backoff_seconds * factor);
+}
+
+// False, and the job fails, when the budget is spent.
+bool Reconciler::SpendRestart(const std::string& who, std::vector<double>* recent, int limit) {
+  const double since = clock() - spec_.restart_budget.window_seconds;
+  std::erase_if(*recent, [since](double at) { return at <= since; });
+  if (std::cmp_greater_equal(recent->size(), limit)) {
+    Fail(StrCat(who, ", and its budget of ", limit, " restarts in ",
+                PrintDuration(spec_.restart_budget.window_seconds), " is spent."));
+    return false;
+  }
+  recent->push_back(clock());
+  return true;
+}
+
+void Reconciler::RestartTask(TaskStatus& task, const std::string& why) {
+  const size_t before = task.recent_restarts.size();
+  if (!SpendRestart(why, &task.recent_restarts, spec_.restart_budget.per_task) ||
+      !SpendRestart(StrCat("job: ", why), &status().recent_restarts,
+                    spec_.restart_budget.per_job)) {
+    return;
+  }
+  ++task.restarts;
+  task.not_before = clock() + Backoff(before);
+  if (task.live()) {
+    Stop(task, task.stop_reason, /*restart_after=*/true);
+  } else {
+    task.phase = TaskPhase::kWaiting;
+  }
+  RemoveCondition("Running");
+  SetCondition("Restarting", true, "TFJobRestarting",
+               StrCat("TFJob ", spec_.name, " is restarting because of ", why, "."));
+}
+
+// All but the evaluator end and are started again together.
+void Reconciler::RestartGang(TaskId id, const std::string& why) {
+  if (status().gang_restart) return;  // this failure is one of the same restart
+  TaskStatus& culprit = status().tasks.at(id);
+  const size_t before = status().recent_restarts.size();
+  if (!SpendRestart(why, &culprit.recent_restarts, spec_.restart_budget.per_task) ||
+      !SpendRestart(StrCat("job: ", why), &status().recent_restarts,
+                    spec_.restart_budget.per_job)) {
+    return;
+  }
+  ++culprit.restarts;
+  status().gang_restart = true;
+  for (auto& [other, task] : status().tasks) {
+    if (other.type == TaskType::kEvaluator) continue;
+    task.gang = true;
+    task.not_before = clock() + Backoff(before);
+    if (task.live()) {
+      Stop(task, StrCat("all start again because of ", why), /*restart_after=*/true);
+    } else {
+      task.phase = TaskPhase::kWaiting;
+    }
+  }
+  RemoveCondition("Running");
+  SetCondition("Restarting", true, "TFJobRestarting",
+               StrCat("TFJob ", spec_.name, " is restarting as a whole because of ", why, "."));
+}
+
+// TFJob: the sum of restarts of tasks that may be restarted; a limit of 0 allows none.
+void Reconciler::CheckBackoffLimit() {
+  if (status().phase != JobPhase::kActive || !spec_.backoff_limit) return;
+  int sum = 0;
+  for (const auto& [id, task] : status().tasks) {
+    if (PolicyOf(id.type) == RestartPolicy::kNever) continue;
+    sum += task.restarts + task.restarts_in_place;
+  }
+  if (sum >= std::max(1, *spec_.backoff_limit)) {
+    FailAndStop(StrCat("TFJob ", spec_.name,
+                       " has failed because it has reached the specified backoff "
+                       "limit: ",
+                       sum, " restarts, backoffLimit ", *spec_.backoff_limit, "."));
+  }
+}
+
+}  // namespace muster::job

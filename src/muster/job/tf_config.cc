@@ -1,0 +1,167 @@
+#include "muster/job/tf_config.h"
+
+#include <optional>
+#include <utility>
+
+#include "muster/base/nearest.h"
+
+namespace muster::job {
+namespace {
+
+std::vector<std::string> Hosts(const Cluster& cluster, TaskType type) {
+  std::vector<std::string> hosts;
+  for (const auto& [id, address] : cluster) {
+    if (id.type == type) hosts.push_back(address);
+  }
+  return hosts;
+}
+
+absl::Status CheckIndices(const Cluster& cluster, TaskId task) {
+  std::map<TaskType, int> next;
+  for (const auto& [id, address] : cluster) {
+    if (const int expected = next[id.type]++; id.index != expected) {
+      return absl::InvalidArgumentError(StrCat("the cluster has ", TaskName(id), " but no ",
+                                               TaskName({id.type, expected}),
+                                               ": indices must be 0, 1, 2, ... without a gap"));
+    }
+  }
+  if (!cluster.contains(task)) {
+    return absl::InvalidArgumentError(StrCat(TaskName(task), " is not in the cluster"));
+  }
+  return absl::OkStatus();
+}
+
+Json SparseCluster(const Cluster& cluster, TaskId task) {
+  Json json = Json::object();
+  if (task.type == TaskType::kWorker) {
+    json["worker"] = {{StrCat(task.index), cluster.at(task)}};
+    json["ps"] = Hosts(cluster, TaskType::kPs);
+  } else {
+    json[std::string(TypeName(task.type))] = {cluster.at(task)};
+  }
+  return json;
+}
+
+// The replacement of {name} or {name:separator}, or none.
+std::optional<std::string> Replacement(std::string_view name, const Cluster& cluster, TaskId task) {
+  if (name == "type") return std::string(TypeName(task.type));
+  if (name == "index") return StrCat(task.index);
+  if (name == "port") {
+    const auto own = cluster.find(task);
+    if (own == cluster.end()) return std::nullopt;
+    return own->second.substr(own->second.rfind(':') + 1);
+  }
+  std::string_view separator = ",";
+  if (const size_t colon = name.find(':'); colon != std::string_view::npos) {
+    separator = name.substr(colon + 1);
+    name = name.substr(0, colon);
+  }
+  for (const TaskType type : kTaskTypes) {
+    if (name != StrCat(TypeName(type), "_hosts")) continue;
+    std::string joined;
+    for (const std::string& host : Hosts(cluster, type)) {
+      joined += joined.empty() ? host : StrCat(separator, host);
+    }
+    return joined;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> TfConfig(const JobSpec& spec, const Cluster& cluster, TaskId task,
+                                     const TfConfigOptions& options) {
+  MUSTER_RETURN_IF_ERROR(CheckIndices(cluster, task));
+  if (cluster.size() == 1) return std::string();
+  const auto name = [&](TaskType type) {
+    return std::string(
+        TypeName(type == TaskType::kMaster && options.master_as_chief ? TaskType::kChief : type));
+  };
+  Json json = Json::object();
+  if (spec.dynamic_workers) {
+    json["cluster"] = SparseCluster(cluster, task);
+  } else {
+    for (const TaskType type : kTaskTypes) {
+      if (type == TaskType::kEvaluator && task.type != type && !options.evaluator_in_cluster) {
+        continue;
+      }
+      std::vector<std::string> hosts = Hosts(cluster, type);
+      if (!hosts.empty()) json["cluster"][name(type)] = std::move(hosts);
+    }
+  }
+  json["task"] = {{"type", name(task.type)}, {"index", task.index}};
+  if (!spec.dynamic_workers) json["environment"] = "cloud";
+  return json.dump();
+}
+
+std::string ExpandArgument(std::string_view argument, const Cluster& cluster, TaskId task) {
+  std::string out;
+  while (!argument.empty()) {
+    const size_t open = argument.find('{');
+    const size_t close = open == std::string_view::npos ? open : argument.find('}', open);
+    if (close == std::string_view::npos) break;
+    const auto replacement =
+        Replacement(argument.substr(open + 1, close - open - 1), cluster, task);
+    out += argument.substr(0, open);
+    if (replacement) {
+      out += *replacement;
+      argument.remove_prefix(close + 1);
+    } else {
+      out += '{';
+      argument.remove_prefix(open + 1);
+    }
+  }
+  return out += argument;
+}
+
+absl::StatusOr<Expect> ParseExpect(std::string_view name) {
+  if (name.empty()) return Expect::kAny;
+  if (name == "estimator") return Expect::kEstimator;
+  if (name == "mwms") return Expect::kMultiWorkerMirrored;
+  if (name == "psv2") return Expect::kParameterServer;
+  const std::vector<std::string> known = {"estimator", "mwms", "psv2"};
+  return absl::InvalidArgumentError(
+      StrCat("unknown kind of program '", name, "'", DidYouMean(name, known)));
+}
+
+absl::Status CheckCluster(const JobSpec& spec, Expect expect) {
+  MUSTER_RETURN_IF_ERROR(Validate(spec, StrCat("job ", spec.name)));
+  const int ps = spec.count(TaskType::kPs), workers = spec.count(TaskType::kWorker);
+  const int evaluators = spec.count(TaskType::kEvaluator);
+  const auto fail = [&](std::string_view message) {
+    return absl::InvalidArgumentError(StrCat("job ", spec.name, ": ", message));
+  };
+  if (expect != Expect::kAny && evaluators > 1) {
+    return fail("TensorFlow programs have one evaluator at most");
+  }
+  switch (expect) {
+    case Expect::kAny:
+      break;
+    case Expect::kEstimator:
+      if (spec.total() - evaluators > 1 && !spec.leader()) {
+        return fail("an Estimator program on several tasks needs a chief: add --chief");
+      }
+      if (ps == 0 && workers > 0) {
+        return fail(
+            "an Estimator's chief and workers share their weights through a ps: add --ps 1");
+      }
+      break;
+    case Expect::kMultiWorkerMirrored:
+      if (ps > 0) return fail("MultiWorkerMirroredStrategy has no ps: leave --ps out");
+      if (spec.count(TaskType::kMaster) > 0) {
+        return fail("MultiWorkerMirroredStrategy knows no master: make it the chief");
+      }
+      break;
+    case Expect::kParameterServer:
+      if (spec.count(TaskType::kChief) == 0) {
+        return fail("ParameterServerStrategy is coordinated by a chief: add --chief");
+      }
+      if (ps == 0 || workers == 0) {
+        return fail("ParameterServerStrategy needs at least one ps and one worker");
+      }
+      break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster::job

@@ -1,0 +1,114 @@
+#include "muster/job/tf_config.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster::job {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr TaskId kSecondWorker{TaskType::kWorker, 1}, kEvaluator{TaskType::kEvaluator, 0};
+
+JobSpec ReplicasOf(const std::vector<std::pair<TaskType, int>>& replicas) {
+  JobSpec spec;
+  spec.name = "job";
+  for (const auto& [type, count] : replicas) spec.replicas[type].replicas = count;
+  return spec;
+}
+
+Cluster ClusterOf(const JobSpec& spec) {
+  Cluster cluster;
+  int port = 5000;
+  for (const auto& [type, replica] : spec.replicas) {
+    for (int i = 0; i < replica.replicas; ++i) cluster[{type, i}] = StrCat("h:", port++);
+  }
+  return cluster;
+}
+
+TEST(TfConfig, NamesTheClusterAndTheTask) {
+  const JobSpec spec = ReplicasOf({{TaskType::kChief, 1},
+                                   {TaskType::kWorker, 2},
+                                   {TaskType::kPs, 1},
+                                   {TaskType::kEvaluator, 1}});
+  const Cluster cluster = ClusterOf(spec);
+  EXPECT_EQ(TfConfig(spec, cluster, kSecondWorker).value(),
+            R"({"cluster":{"chief":["h:5000"],"ps":["h:5002"],"worker":["h:5003","h:5004"]},)"
+            R"("task":{"type":"worker","index":1},"environment":"cloud"})");
+  EXPECT_THAT(TfConfig(spec, cluster, kEvaluator).value(), HasSubstr(R"("evaluator":["h:5001"])"));
+  EXPECT_THAT(TfConfig(spec, cluster, kSecondWorker, {.evaluator_in_cluster = true}).value(),
+              HasSubstr(R"("evaluator":["h:5001"])"));
+}
+
+TEST(TfConfig, AMasterStaysOneUnlessAskedFor) {
+  const JobSpec spec = ReplicasOf({{TaskType::kMaster, 1}, {TaskType::kWorker, 2}});
+  const Cluster cluster = ClusterOf(spec);
+  EXPECT_THAT(TfConfig(spec, cluster, {TaskType::kMaster, 0}).value(),
+              HasSubstr(R"("task":{"type":"master","index":0})"));
+  const std::string chief =
+      TfConfig(spec, cluster, {TaskType::kMaster, 0}, {.master_as_chief = true}).value();
+  EXPECT_THAT(chief, HasSubstr(R"("task":{"type":"chief","index":0})"));
+  EXPECT_THAT(chief, HasSubstr(R"("chief":["h:5000"])"));
+}
+
+TEST(TfConfig, SparseForDynamicWorkersAndNoneForOneTask) {
+  JobSpec spec = ReplicasOf({{TaskType::kWorker, 2}, {TaskType::kPs, 1}});
+  spec.dynamic_workers = true;
+  EXPECT_EQ(
+      TfConfig(spec, ClusterOf(spec), kSecondWorker).value(),
+      R"({"cluster":{"worker":{"1":"h:5002"},"ps":["h:5000"]},"task":{"type":"worker","index":1}})");
+  const JobSpec one = ReplicasOf({{TaskType::kWorker, 1}});
+  EXPECT_EQ(TfConfig(one, ClusterOf(one), {TaskType::kWorker, 0}).value(), "");
+}
+
+TEST(TfConfig, GapsAndStrangersAreErrors) {
+  const JobSpec spec = ReplicasOf({{TaskType::kWorker, 2}});
+  const Cluster gap = {{{TaskType::kWorker, 0}, "a:1"}, {{TaskType::kWorker, 2}, "b:1"}};
+  EXPECT_THAT(TfConfig(spec, gap, {TaskType::kWorker, 0}).status().message(),
+              HasSubstr("worker-2 but no worker-1"));
+  EXPECT_THAT(TfConfig(spec, ClusterOf(spec), kEvaluator).status().message(),
+              HasSubstr("evaluator-0 is not in the cluster"));
+}
+
+TEST(Arguments, TemplatesBecomeHostsAndPlaces) {
+  const JobSpec spec = ReplicasOf({{TaskType::kPs, 2}, {TaskType::kWorker, 2}});
+  const Cluster cluster = ClusterOf(spec);
+  const auto expand = [&](std::string_view text) {
+    return ExpandArgument(text, cluster, kSecondWorker);
+  };
+  EXPECT_EQ(expand("--ps_hosts={ps_hosts:,}"), "--ps_hosts=h:5000,h:5001");
+  EXPECT_EQ(expand("{worker_hosts:;}"), "h:5002;h:5003");
+  EXPECT_EQ(expand("{worker_hosts}|{chief_hosts}|"), "h:5002,h:5003||");
+  EXPECT_EQ(expand("{type}-{index} on {port}"), "worker-1 on 5003");
+  EXPECT_EQ(expand(R"({"json": {"a": 1}} { {index)"), R"({"json": {"a": 1}} { {index)");
+}
+
+TEST(CheckCluster, EachKindOfProgramHasItsRules) {
+  const auto message = [](const std::vector<std::pair<TaskType, int>>& replicas, Expect expect) {
+    return std::string(ToStd(CheckCluster(ReplicasOf(replicas), expect).message()));
+  };
+  EXPECT_THAT(message({{TaskType::kChief, 2}}, Expect::kAny), HasSubstr("one chief at most"));
+  EXPECT_THAT(message({{TaskType::kChief, 1}, {TaskType::kMaster, 1}}, Expect::kAny),
+              HasSubstr("two names of one task"));
+  EXPECT_THAT(message({{TaskType::kMaster, 1}, {TaskType::kEvaluator, 1}}, Expect::kAny),
+              HasSubstr("refuses an Evaluator"));
+  EXPECT_THAT(message({{TaskType::kPs, 1}}, Expect::kAny),
+              HasSubstr("neither a Chief nor a Worker"));
+  EXPECT_THAT(message({{TaskType::kWorker, 2}}, Expect::kEstimator), HasSubstr("--chief"));
+  EXPECT_THAT(message({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, Expect::kEstimator),
+              HasSubstr("--ps 1"));
+  EXPECT_THAT(message({{TaskType::kWorker, 2}, {TaskType::kPs, 1}}, Expect::kMultiWorkerMirrored),
+              HasSubstr("has no ps"));
+  EXPECT_THAT(message({{TaskType::kWorker, 2}, {TaskType::kPs, 1}}, Expect::kParameterServer),
+              HasSubstr("coordinated by a chief"));
+  EXPECT_EQ(message({{TaskType::kChief, 1},
+                     {TaskType::kWorker, 2},
+                     {TaskType::kPs, 1},
+                     {TaskType::kEvaluator, 1}},
+                    Expect::kEstimator),
+            "");
+  EXPECT_EQ(message({{TaskType::kWorker, 2}}, Expect::kMultiWorkerMirrored), "");
+}
+
+}  // namespace
+}  // namespace muster::job
