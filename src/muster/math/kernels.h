@@ -1,5 +1,6 @@
 // Kernels: the inner loops of training, compiled once for each instruction set from the same
-// source (vector_kernels.inc, gemm_kernels.inc) and chosen at run time by what the processor has.
+// source (vector_kernels.inc, update_kernels.inc, gemm_kernels.inc) and chosen at run time by what
+// the processor has.
 //
 // vector.h and gemm.h are the functions to call; this is their table. Two instruction sets give
 // the same numbers up to the order and fusing of multiply-adds in sums; the update rules give the
@@ -31,6 +32,19 @@ struct AdamRule {
   float epsilon = 0;
 };
 
+struct MomentumRule {
+  float learning_rate = 0;
+  float momentum = 0;
+  bool nesterov = false;
+};
+
+struct RmsPropRule {
+  float learning_rate = 0;
+  float rho = 0;
+  float momentum = 0;
+  float epsilon = 0;
+};
+
 struct GemmCall;  // gemm.h
 
 struct Kernels {
@@ -40,6 +54,7 @@ struct Kernels {
   void (*axpy)(float alpha, const float* x, float* y, size_t n);
   void (*add_to)(const float* x, float* y, size_t n);
   void (*scale)(float alpha, float* x, size_t n);
+  void (*clamp)(float limit, float* x, size_t n);
   float (*dot)(const float* x, const float* y, size_t n);
   double (*sum_of_squares)(const float* x, size_t n);
   double (*sum_of_magnitudes)(const float* x, size_t n);
@@ -53,6 +68,18 @@ struct Kernels {
                     const float* g, const FtrlRule& rule);
   void (*adam_rows)(float* w, float* m, float* v, size_t cols, const int32_t* rows, size_t count,
                     const float* g, const AdamRule& rule);
+  void (*adam_decay)(float* w, float* m, float* v, size_t n, const AdamRule& rule);
+  void (*adam_sparse_rows)(float* w, float* m, float* v, size_t cols, const int32_t* rows,
+                           size_t count, const float* g, const AdamRule& rule);
+  void (*sgd_rows)(float* w, size_t cols, const int32_t* rows, size_t count, const float* g,
+                   float learning_rate);
+  void (*momentum)(float* w, float* mom, const float* g, size_t n, const MomentumRule& rule);
+  void (*momentum_rows)(float* w, float* mom, size_t cols, const int32_t* rows, size_t count,
+                        const float* g, const MomentumRule& rule);
+  void (*rms_prop)(float* w, float* ms, float* mom, float* mg, const float* g, size_t n,
+                   const RmsPropRule& rule);
+  void (*rms_prop_rows)(float* w, float* ms, float* mom, float* mg, size_t cols,
+                        const int32_t* rows, size_t count, const float* g, const RmsPropRule& rule);
 
   void (*gather_rows)(const float* table, size_t cols, const int32_t* indices, size_t n, float* out,
                       int64_t ld);

@@ -23,6 +23,8 @@ inline void Axpy(float alpha, const float* x, float* y, size_t n) {
 inline void AddTo(const float* x, float* y, size_t n) { ActiveKernels().add_to(x, y, n); }
 // x *= alpha
 inline void Scale(float alpha, float* x, size_t n) { ActiveKernels().scale(alpha, x, n); }
+// x = max(-limit, min(limit, x)); not a number stays so.
+inline void Clamp(float limit, float* x, size_t n) { ActiveKernels().clamp(limit, x, n); }
 // Sums in one fixed order for each instruction set.
 inline float Dot(const float* x, const float* y, size_t n) { return ActiveKernels().dot(x, y, n); }
 inline double SumOfSquares(const float* x, size_t n) {
@@ -56,6 +58,25 @@ inline void AdamUpdate(float* w, float* m, float* v, const float* g, size_t n,
   ActiveKernels().adam(w, m, v, g, n, rule);
 }
 
+// ApplyKerasMomentum: mom = momentum mom - lr g; w += nesterov ? momentum mom - lr g : mom.
+inline void MomentumUpdate(float* w, float* mom, const float* g, size_t n,
+                           const MomentumRule& rule) {
+  ActiveKernels().momentum(w, mom, g, n, rule);
+}
+// Keras 2's RMSprop. ms = rho ms + (1 - rho) g^2; with `mg`: mg = rho mg + (1 - rho) g and
+// d = ms - mg^2, else d = ms. Without `mom`: w -= lr g / (sqrt(d) + epsilon); with it
+// (ApplyRMSProp, ApplyCenteredRMSProp): mom = momentum mom + lr g / sqrt(d + epsilon), w -= mom.
+// `mom` and `mg` may be null.
+inline void RmsPropUpdate(float* w, float* ms, float* mom, float* mg, const float* g, size_t n,
+                          const RmsPropRule& rule) {
+  ActiveKernels().rms_prop(w, ms, mom, mg, g, n, rule);
+}
+// Keras 2's Adam of a table. AdamDecay: elements whose gradient is 0. AdamSparseUpdateRows: rows
+// that have one: m = beta1 m + (1 - beta1) g, v likewise; w -= rate m / (sqrt(v) + epsilon).
+inline void AdamDecay(float* w, float* m, float* v, size_t n, const AdamRule& rule) {
+  ActiveKernels().adam_decay(w, m, v, n, rule);
+}
+
 // The same for the rows `rows` (distinct, `count` of them) of tables with `cols` columns; `g` is
 // count x cols.
 inline void AdagradUpdateRows(float* w, float* acc, size_t cols, const int32_t* rows, size_t count,
@@ -69,6 +90,24 @@ inline void FtrlUpdateRows(float* w, float* z, float* acc, size_t cols, const in
 inline void AdamUpdateRows(float* w, float* m, float* v, size_t cols, const int32_t* rows,
                            size_t count, const float* g, const AdamRule& rule) {
   ActiveKernels().adam_rows(w, m, v, cols, rows, count, g, rule);
+}
+inline void AdamSparseUpdateRows(float* w, float* m, float* v, size_t cols, const int32_t* rows,
+                                 size_t count, const float* g, const AdamRule& rule) {
+  ActiveKernels().adam_sparse_rows(w, m, v, cols, rows, count, g, rule);
+}
+// w -= lr g.
+inline void SgdUpdateRows(float* w, size_t cols, const int32_t* rows, size_t count, const float* g,
+                          float learning_rate) {
+  ActiveKernels().sgd_rows(w, cols, rows, count, g, learning_rate);
+}
+inline void MomentumUpdateRows(float* w, float* mom, size_t cols, const int32_t* rows, size_t count,
+                               const float* g, const MomentumRule& rule) {
+  ActiveKernels().momentum_rows(w, mom, cols, rows, count, g, rule);
+}
+inline void RmsPropUpdateRows(float* w, float* ms, float* mom, float* mg, size_t cols,
+                              const int32_t* rows, size_t count, const float* g,
+                              const RmsPropRule& rule) {
+  ActiveKernels().rms_prop_rows(w, ms, mom, mg, cols, rows, count, g, rule);
 }
 
 }  // namespace muster::math

@@ -55,6 +55,9 @@ TEST_P(VectorTest, ElementwiseLoops) {
     EXPECT_EQ(scaled_sum[i], y[i] + 0.5f * x[i]);
     EXPECT_EQ(scaled[i], -3 * x[i]);
   }
+  auto clamped = x;
+  GetParam()->clamp(0.5f, clamped.data(), 37);
+  for (size_t i = 0; i < 37; ++i) EXPECT_EQ(clamped[i], std::fmax(-0.5f, std::fmin(0.5f, x[i])));
   GetParam()->fill(scaled.data(), 37, 2.5f);
   EXPECT_THAT(scaled, Each(2.5f));
 }
@@ -128,6 +131,32 @@ TEST_P(VectorTest, AdamFollowsItsRule) {
   for (size_t i = 0; i < n; ++i) EXPECT_NEAR(w[i], w_true[i], 5e-6);
 }
 
+// What is left to do for a row without a gradient is Adam with a gradient of 0.
+TEST_P(VectorTest, AdamOfATableFollowsItsRule) {
+  const size_t n = 21;
+  const AdamRule rule{0.01f, 0.9f, 0.999f, 1e-7f};
+  const std::vector<float> zeros(n, 0);
+  const auto w = Random(n), m = Random(n), g = Random(n);
+  const std::vector<float> v(n, 0.3f);
+  const int32_t row = 0;
+  for (const bool has_gradient : {false, true}) {
+    auto w1 = w, m1 = m, v1 = v, w2 = w, m2 = m, v2 = v;
+    if (has_gradient) {
+      GetParam()->adam_sparse_rows(w1.data(), m1.data(), v1.data(), n, &row, 1, g.data(), rule);
+    } else {
+      GetParam()->adam_decay(w1.data(), m1.data(), v1.data(), n, rule);
+    }
+    GetParam()->adam(w2.data(), m2.data(), v2.data(), has_gradient ? g.data() : zeros.data(), n,
+                     rule);
+    for (size_t i = 0; i < n; ++i) {
+      EXPECT_NEAR(w1[i], w2[i], 1e-6);
+      EXPECT_NEAR(m1[i], m2[i], 1e-6);
+      EXPECT_NEAR(v1[i], v2[i], 1e-6);
+      EXPECT_NE(w1[i], w[i]);
+    }
+  }
+}
+
 // Rows move as the dense rule says, others stay; any number of columns.
 TEST_P(VectorTest, RowsMoveAsDenseOnes) {
   for (const size_t cols : {1, 3, 8, 16, 20}) {
@@ -139,28 +168,44 @@ TEST_P(VectorTest, RowsMoveAsDenseOnes) {
     const AdagradRule adagrad{0.05f, 1e-7f};
     const FtrlRule ftrl{0.2f, 0.01f, 0.1f, 0};
     const AdamRule adam{0.01f, 0.9f, 0.999f, 1e-7f};
+    const MomentumRule momentum{0.05f, 0.9f, true};
+    const RmsPropRule rms_prop{0.05f, 0.9f, 0.5f, 1e-3f};
     struct Slots {
-      std::vector<float> w, a, b;
+      std::vector<float> w, a, b, c;
     };
-    Slots by_rows[3] = {{w, slot, slot}, {w, slot, slot}, {w, slot, slot}};
-    Slots by_row[3] = {{w, slot, slot}, {w, slot, slot}, {w, slot, slot}};
+    constexpr int kRules = 6;
+    const Slots begin = {w, slot, slot, slot};
+    Slots by_rows[kRules] = {begin, begin, begin, begin, begin, begin};
+    Slots by_row[kRules] = {begin, begin, begin, begin, begin, begin};
     const Kernels& k = *GetParam();
-    auto& [ada, ftr, adm] = by_rows;
+    auto& [ada, ftr, adm, mom, rms, sgd] = by_rows;
     k.adagrad_rows(ada.w.data(), ada.a.data(), cols, rows.data(), count, g.data(), adagrad);
     k.ftrl_rows(ftr.w.data(), ftr.a.data(), ftr.b.data(), cols, rows.data(), count, g.data(), ftrl);
     k.adam_rows(adm.w.data(), adm.a.data(), adm.b.data(), cols, rows.data(), count, g.data(), adam);
+    k.momentum_rows(mom.w.data(), mom.a.data(), cols, rows.data(), count, g.data(), momentum);
+    k.rms_prop_rows(rms.w.data(), rms.a.data(), rms.b.data(), rms.c.data(), cols, rows.data(),
+                    count, g.data(), rms_prop);
+    k.sgd_rows(sgd.w.data(), cols, rows.data(), count, g.data(), 0.1f);
     for (size_t i = 0; i < count; ++i) {
       const size_t at = static_cast<size_t>(rows[i]) * cols;
       const float* row_gradient = g.data() + i * cols;
-      auto& [a, f, m] = by_row;
+      auto& [a, f, m, o, r, s] = by_row;
       k.adagrad(&a.w[at], &a.a[at], row_gradient, cols, adagrad);
       k.ftrl(&f.w[at], &f.a[at], &f.b[at], row_gradient, cols, ftrl);
       k.adam(&m.w[at], &m.a[at], &m.b[at], row_gradient, cols, adam);
+      k.momentum(&o.w[at], &o.a[at], row_gradient, cols, momentum);
+      k.rms_prop(&r.w[at], &r.a[at], &r.b[at], &r.c[at], row_gradient, cols, rms_prop);
+      k.axpy(-0.1f, row_gradient, &s.w[at], cols);
     }
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < kRules; ++i) {
+      if (i == 4) {  // whose dense form rounds differently
+        for (size_t j = 0; j < w.size(); ++j) EXPECT_NEAR(rms.w[j], by_row[i].w[j], 1e-5);
+        continue;
+      }
       EXPECT_EQ(by_rows[i].w, by_row[i].w) << cols << " columns, rule " << i;
       EXPECT_EQ(by_rows[i].a, by_row[i].a) << cols << " columns, rule " << i;
       EXPECT_EQ(by_rows[i].b, by_row[i].b) << cols << " columns, rule " << i;
+      EXPECT_EQ(by_rows[i].c, by_row[i].c) << cols << " columns, rule " << i;
       EXPECT_NE(by_rows[i].w, w);
     }
   }
@@ -203,7 +248,9 @@ TEST_P(VectorTest, RulesGiveTheSameBitsOnEveryInstructionSet) {
   for (size_t offset = 0; offset < 4; ++offset) {
     const size_t n = 50;
     const auto w = Random(n + offset), g = Random(n + offset, 0.1);
-    std::vector<float> mine[3] = {w, w, w}, theirs[3] = {w, w, w};
+    constexpr int kRules = 8;
+    std::vector<float> mine[kRules], theirs[kRules];
+    for (int i = 0; i < kRules; ++i) mine[i] = theirs[i] = w;
     std::vector<float> a(n + offset, 0.1f), b(n + offset, 0.2f);
     auto run = [&](const Kernels& k, std::vector<float>* to, std::vector<float> s,
                    std::vector<float> t) {
@@ -213,10 +260,18 @@ TEST_P(VectorTest, RulesGiveTheSameBitsOnEveryInstructionSet) {
              {0.2f, 0.1f, 0.1f, 0});
       k.adam(to[2].data() + offset, t.data() + offset, s.data() + offset, gradient, n,
              {0.01f, 0.9f, 0.999f, 1e-7f});
+      k.momentum(to[3].data() + offset, t.data() + offset, gradient, n, {0.1f, 0.9f, true});
+      float* const ms = s.data() + offset;
+      float* const mom = t.data() + offset;
+      const RmsPropRule rms_prop{0.1f, 0.9f, 0.5f, 1e-3f};
+      k.rms_prop(to[4].data() + offset, ms, nullptr, nullptr, gradient, n, rms_prop);
+      k.rms_prop(to[5].data() + offset, ms, nullptr, mom, gradient, n, rms_prop);
+      k.rms_prop(to[6].data() + offset, ms, mom, nullptr, gradient, n, rms_prop);
+      k.adam_decay(to[7].data() + offset, mom, ms, n, {0.01f, 0.9f, 0.999f, 1e-7f});
     };
     run(*GetParam(), mine, a, b);
     run(baseline, theirs, a, b);
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < kRules; ++i) {
       for (size_t j = 0; j < n + offset; ++j) {
         EXPECT_EQ(std::bit_cast<uint32_t>(mine[i][j]), std::bit_cast<uint32_t>(theirs[i][j]));
       }

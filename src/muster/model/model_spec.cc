@@ -8,6 +8,7 @@
 #include "muster/formats/yaml_reader.h"
 #include "muster/model/feature_parser.h"
 #include "muster/model/head_parser.h"
+#include "muster/model/optimizer_parser.h"
 
 namespace muster::model {
 namespace {
@@ -16,59 +17,6 @@ using features::ColumnSpec;
 
 constexpr uint64_t kMaxSpecBytes = uint64_t{1} << 20;
 constexpr double kHuge = 1e30;
-
-optim::OptimizerSpec ParseOptimizer(const YamlReader& node) {
-  using Kind = optim::OptimizerSpec::Kind;
-  optim::OptimizerSpec spec;
-  const std::vector<std::string> kinds = {"ftrl", "adagrad", "adam"};
-  std::string kind;
-  YamlReader options = node;
-  if (node.IsScalar()) {
-    kind = node.AsString();
-  } else {
-    node.ForEach([&](const std::string& key, const YamlReader& child) {
-      if (!kind.empty()) return node.Fail("has one entry: the optimizer");
-      kind = key;
-      options = child;
-    });
-  }
-  const bool has_options = options.IsMap() && !node.IsScalar();
-  const auto number = [&](std::string_view key, double fallback, double low, double high) {
-    return has_options ? options.Number(key, fallback, low, high) : fallback;
-  };
-  if (kind == "ftrl") {
-    if (has_options) {
-      options.CheckKeys({"learning_rate", "initial_accumulator", "l1", "l2", "l2_shrinkage",
-                         "learning_rate_power", "beta"});
-    }
-    spec.kind = Kind::kFtrl;
-    spec.learning_rate = number("learning_rate", 0.05, 1e-30, kHuge);
-    spec.l1 = number("l1", 0, 0, kHuge);
-    spec.l2 = number("l2", 0, 0, kHuge);
-    spec.l2_shrinkage = number("l2_shrinkage", 0, 0, kHuge);
-    spec.learning_rate_power = number("learning_rate_power", -0.5, -kHuge, 0);
-    spec.beta = number("beta", 0, 0, kHuge);
-  } else if (kind == "adagrad") {
-    if (has_options) options.CheckKeys({"learning_rate", "initial_accumulator", "epsilon"});
-    spec.kind = Kind::kAdagrad;
-    spec.learning_rate = number("learning_rate", 0.05, 1e-30, kHuge);
-    spec.epsilon = number("epsilon", 1e-7, 0, kHuge);
-  } else if (kind == "adam") {
-    if (has_options) options.CheckKeys({"learning_rate", "beta1", "beta2", "epsilon", "lazy"});
-    spec.kind = Kind::kAdam;
-    spec.learning_rate = number("learning_rate", 0.001, 1e-30, kHuge);
-    spec.beta1 = number("beta1", 0.9, 0, 1);
-    spec.beta2 = number("beta2", 0.999, 0, 1);
-    spec.epsilon = number("epsilon", 1e-7, 0, kHuge);
-    spec.lazy = has_options && options.Bool("lazy", false);
-  } else if (node.ok()) {
-    node.Fail(StrCat("unknown optimizer '", kind, "'", DidYouMean(kind, kinds)));
-  }
-  if (spec.kind != Kind::kAdam) {
-    spec.initial_accumulator = number("initial_accumulator", 0.1, 0, kHuge);
-  }
-  return spec;
-}
 
 // The optimizers of tf.estimator's canned models (V2), which a part without one gets.
 optim::OptimizerSpec DefaultFtrl(double learning_rate) {
@@ -126,7 +74,7 @@ DnnSpec ParseDnn(const YamlReader& node, bool with_linear) {
 }
 
 void ParseModel(const YamlReader& node, ModelSpec* spec) {
-  node.CheckKeys({"type", "linear", "dnn", "optimizer"});
+  node.CheckKeys({"type", "linear", "dnn", "optimizer", "clip_gradients"});
   const std::vector<std::string> types = {"baseline", "linear", "dnn", "wide_deep"};
   const YamlReader type_node = node.At("type");
   const std::string type = type_node.AsString();
@@ -150,6 +98,7 @@ void ParseModel(const YamlReader& node, ModelSpec* spec) {
   if (is_baseline) spec->baseline = ParseBaseline(node);
   if (wants_linear) spec->linear = ParseLinear(node.At("linear"), wants_dnn);
   if (wants_dnn) spec->dnn = ParseDnn(node.At("dnn"), wants_linear);
+  if (node.Has("clip_gradients")) spec->clip_gradients = ParseClip(node.At("clip_gradients"));
 }
 
 void ParseTrain(const YamlReader& node, TrainDefaults* train) {

@@ -14,6 +14,7 @@
 #include "muster/features/column.h"
 #include "muster/io/file_system.h"
 #include "muster/metrics/metrics.h"
+#include "muster/optim/clip.h"
 #include "muster/optim/optimizer.h"
 
 namespace muster::model {
@@ -59,6 +60,7 @@ struct ModelSpec {
   std::optional<BaselineSpec> baseline;  // baseline, alone
   std::optional<LinearSpec> linear;      // linear and wide_deep
   std::optional<DnnSpec> dnn;            // dnn and wide_deep
+  optim::ClipSpec clip_gradients;
   engine::HeadSpec head;
   metrics::MetricsSpec metrics;  // of evaluation
   TrainDefaults train;

@@ -39,6 +39,14 @@ void EmitNumber(YAML::Emitter& out, const char* key, Number value) {
   out << YAML::Key << key << YAML::Value << Shortest(value);
 }
 
+template <typename Number>
+void EmitNumbers(YAML::Emitter& out, const char* key, const std::vector<Number>& numbers) {
+  if (numbers.empty()) return;
+  out << YAML::Key << key << YAML::Value << YAML::Flow << YAML::BeginSeq;
+  for (const Number number : numbers) out << Shortest(number);
+  out << YAML::EndSeq;
+}
+
 void EmitFlag(YAML::Emitter& out, const char* key, bool value) {
   if (value) out << YAML::Key << key << YAML::Value << "true";
 }
@@ -158,32 +166,101 @@ void EmitColumn(YAML::Emitter& out, const ColumnSpec& column) {
   out << YAML::EndMap;
 }
 
+void BeginFlowMap(YAML::Emitter& out, std::string_view key) {
+  out << YAML::Key << std::string(key) << YAML::Value << YAML::Flow << YAML::BeginMap;
+}
+
+void EmitSchedule(YAML::Emitter& out, double initial, const optim::ScheduleSpec& schedule) {
+  using Kind = optim::ScheduleSpec::Kind;
+  BeginFlowMap(out, optim::ScheduleName(schedule.kind));
+  if (schedule.kind == Kind::kPiecewise) {
+    EmitNumbers(out, "boundaries", schedule.boundaries);
+    EmitNumbers(out, "values", std::vector<float>(schedule.values.begin(), schedule.values.end()));
+    out << YAML::EndMap;
+    return;
+  }
+  EmitNumber(out, "initial", initial);
+  EmitNumber(out, "decay_steps", schedule.decay_steps);
+  switch (schedule.kind) {
+    case Kind::kExponential:
+    case Kind::kInverseTime:
+      EmitNumber(out, "decay_rate", schedule.decay_rate);
+      EmitFlag(out, "staircase", schedule.staircase);
+      break;
+    case Kind::kPolynomial:
+      EmitNumber(out, "end", schedule.end);
+      EmitNumber(out, "power", schedule.power);
+      EmitFlag(out, "cycle", schedule.cycle);
+      break;
+    case Kind::kCosineRestarts:
+      EmitNumber(out, "t_mul", schedule.t_mul);
+      EmitNumber(out, "m_mul", schedule.m_mul);
+      EmitNumber(out, "alpha", schedule.alpha);
+      break;
+    default:
+      EmitNumber(out, "alpha", schedule.alpha);
+  }
+  out << YAML::EndMap;
+}
+
+void EmitRate(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
+  const optim::ScheduleSpec& schedule = spec.schedule;
+  if (schedule == optim::ScheduleSpec()) {
+    return EmitNumber(out, "learning_rate", spec.learning_rate);
+  }
+  BeginFlowMap(out, "learning_rate");
+  if (schedule.kind == optim::ScheduleSpec::Kind::kConstant) {
+    EmitNumber(out, "constant", spec.learning_rate);
+  } else {
+    EmitSchedule(out, spec.learning_rate, schedule);
+  }
+  if (schedule.warm_up_steps > 0) {
+    EmitNumber(out, "warm_up_steps", schedule.warm_up_steps);
+    EmitNumber(out, "warm_up_from", schedule.warm_up_from);
+  }
+  out << YAML::EndMap;
+}
+
 void EmitOptimizer(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
   using Kind = optim::OptimizerSpec::Kind;
-  out << YAML::Key << "optimizer" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  BeginFlowMap(out, "optimizer");
   switch (spec.kind) {
     case Kind::kFtrl:
-      out << YAML::Key << "ftrl" << YAML::Value << YAML::Flow << YAML::BeginMap;
+      BeginFlowMap(out, "ftrl");
       EmitNumber(out, "l1", spec.l1);
       EmitNumber(out, "l2", spec.l2);
       EmitNumber(out, "l2_shrinkage", spec.l2_shrinkage);
       EmitNumber(out, "learning_rate_power", spec.learning_rate_power);
       EmitNumber(out, "beta", spec.beta);
+      EmitNumber(out, "initial_accumulator", spec.initial_accumulator);
       break;
     case Kind::kAdagrad:
-      out << YAML::Key << "adagrad" << YAML::Value << YAML::Flow << YAML::BeginMap;
+      BeginFlowMap(out, "adagrad");
       EmitNumber(out, "epsilon", spec.epsilon);
+      EmitNumber(out, "initial_accumulator", spec.initial_accumulator);
       break;
     case Kind::kAdam:
-      out << YAML::Key << "adam" << YAML::Value << YAML::Flow << YAML::BeginMap;
+      BeginFlowMap(out, "adam");
       EmitNumber(out, "beta1", spec.beta1);
       EmitNumber(out, "beta2", spec.beta2);
       EmitNumber(out, "epsilon", spec.epsilon);
       EmitFlag(out, "lazy", spec.lazy);
       break;
+    case Kind::kRmsProp:
+      BeginFlowMap(out, "rmsprop");
+      EmitNumber(out, "rho", spec.rho);
+      EmitNumber(out, "momentum", spec.momentum);
+      EmitNumber(out, "epsilon", spec.epsilon);
+      EmitFlag(out, "centered", spec.centered);
+      EmitFlag(out, "lazy", spec.lazy);
+      break;
+    case Kind::kSgd:
+      BeginFlowMap(out, "sgd");
+      EmitNumber(out, "momentum", spec.momentum);
+      EmitFlag(out, "nesterov", spec.nesterov);
+      break;
   }
-  EmitNumber(out, "learning_rate", spec.learning_rate);
-  if (spec.kind != Kind::kAdam) EmitNumber(out, "initial_accumulator", spec.initial_accumulator);
+  EmitRate(out, spec);
   out << YAML::EndMap << YAML::EndMap;
 }
 
@@ -215,6 +292,12 @@ void EmitModel(YAML::Emitter& out, const ModelSpec& spec) {
     out << YAML::EndMap;
   }
   if (spec.dnn) EmitDnn(out, *spec.dnn);
+  if (spec.clip_gradients.kind != optim::ClipSpec::Kind::kNone) {
+    BeginFlowMap(out, "clip_gradients");
+    EmitNumber(out, std::string(optim::ClipName(spec.clip_gradients.kind)).c_str(),
+               spec.clip_gradients.limit);
+    out << YAML::EndMap;
+  }
   out << YAML::EndMap;
 }
 
@@ -243,14 +326,6 @@ void EmitHead(YAML::Emitter& out, const engine::HeadSpec& head) {
     EmitNumber(out, "classes", head.classes);
   }
   out << YAML::EndMap << YAML::EndMap;
-}
-
-template <typename Number>
-void EmitNumbers(YAML::Emitter& out, const char* key, const std::vector<Number>& numbers) {
-  if (numbers.empty()) return;
-  out << YAML::Key << key << YAML::Value << YAML::Flow << YAML::BeginSeq;
-  for (const Number number : numbers) out << Shortest(number);
-  out << YAML::EndSeq;
 }
 
 void EmitMetrics(YAML::Emitter& out, const metrics::MetricsSpec& metrics) {

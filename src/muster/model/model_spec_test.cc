@@ -183,8 +183,8 @@ TEST_F(ModelSpecTest, RefusesWhatCannotBe) {
               HasSubstr("'optimizer' goes into the 'linear' or 'dnn' part"));
   EXPECT_THAT(ErrorAfter("label: y", "label: y: z"), HasSubstr("not YAML"));
   EXPECT_THAT(ErrorAfter("inputs:", "- a"), HasSubstr("not YAML"));
-  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: {}}"),
-              HasSubstr("unknown optimizer 'sgd' (known: ftrl, adagrad, adam)"));
+  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgdd: {}}"),
+              HasSubstr("unknown optimizer 'sgdd' (did you mean 'sgd'?)"));
 }
 
 // kSmall with a head and another label, as it is read and as it is after printing.
@@ -333,6 +333,77 @@ TEST_F(ModelSpecTest, RefusesColumnsThatCannotBe) {
   EXPECT_THAT(ErrorAfter("numeric: x", "numeric: x, shape: 0"), HasSubstr("shape: 0 is not"));
   EXPECT_THAT(ErrorAfter("numeric: x", "numeric: x, shape: 2"),
               HasSubstr("shape is 2 and 'x' has one value a row"));
+}
+
+// Each prints back to what it was parsed from.
+TEST_F(ModelSpecTest, ReadsOptimizersSchedulesAndClipping) {
+  const char* const models[] = {
+      "optimizer: sgd",
+      "optimizer: {sgd: {learning_rate: 0.5, momentum: 0.9, nesterov: true}}",
+      "optimizer: {rmsprop: {rho: 0.8, momentum: 0.5, epsilon: 0.001, centered: true}}",
+      "optimizer: {rmsprop: {lazy: true}}",
+      "optimizer: {adam: {learning_rate: {exponential: {initial: 0.1, decay_steps: 1000, "
+      "decay_rate: 0.96, staircase: true}}}}",
+      "optimizer: {adam: {learning_rate: {inverse_time: {initial: 0.1, decay_steps: 10, "
+      "decay_rate: 0.5}}}}",
+      "optimizer: {adam: {learning_rate: {polynomial: {initial: 0.1, decay_steps: 10, end: 0.01, "
+      "power: 0.5, cycle: true}}}}",
+      "optimizer: {adagrad: {learning_rate: {cosine: {initial: 0.1, decay_steps: 10}, "
+      "warm_up_steps: 5, warm_up_from: 0.01}}}",
+      "optimizer: {adagrad: {learning_rate: {cosine_restarts: {initial: 0.1, decay_steps: 10, "
+      "t_mul: 3, m_mul: 0.5, alpha: 0.1}}}}",
+      "optimizer: {sgd: {learning_rate: {piecewise: {boundaries: [10, 200], "
+      "values: [0.1, 0.01, 0.001]}}}}",
+      "optimizer: {sgd: {learning_rate: {constant: 0.1, warm_up_steps: 100}}}",
+  };
+  std::vector<ModelSpec> specs;
+  for (const char* const optimizer : models) {
+    for (const char* const clip :
+         {"", "  clip_gradients: {value: 0.5}\n", "  clip_gradients: {norm: 1}\n",
+          "  clip_gradients: {global_norm: 5}\n"}) {
+      const std::string yaml =
+          StrCat(kSmall.substr(0, kSmall.find("[x]}")), "[x], ", optimizer, "}\n", clip);
+      const auto spec = Parse(yaml);
+      ASSERT_TRUE(spec.ok()) << spec.status() << "\n" << yaml;
+      const auto again = Parse(PrintModelSpec(*spec));
+      ASSERT_TRUE(again.ok()) << again.status() << "\n" << PrintModelSpec(*spec);
+      EXPECT_EQ(*spec, *again) << PrintModelSpec(*spec);
+      for (const ModelSpec& other : specs) EXPECT_NE(DescribeDifference(*spec, other), "") << yaml;
+      specs.push_back(*spec);
+    }
+  }
+  const optim::OptimizerSpec& warm = specs[28].linear->optimizer;
+  EXPECT_EQ(warm.schedule.kind, optim::ScheduleSpec::Kind::kCosine);
+  EXPECT_EQ(warm.learning_rate, 0.1);
+  EXPECT_EQ(warm.schedule.warm_up_steps, 5);
+}
+
+TEST_F(ModelSpecTest, RefusesWrongRatesAndClipping) {
+  const auto error = [&](std::string_view rate) {
+    return ErrorAfter("columns: [x]",
+                      StrCat("columns: [x], optimizer: {ftrl: {learning_rate: ", rate, "}}"));
+  };
+  EXPECT_THAT(error("0"), HasSubstr("learning_rate: 0 is not"));
+  EXPECT_THAT(error("{cosin: {}}"), HasSubstr("did you mean 'cosine'?"));
+  EXPECT_THAT(error("{warm_up_steps: 5}"), HasSubstr("has one schedule"));
+  EXPECT_THAT(error("{constant: 1, cosine: {initial: 1, decay_steps: 5}}"),
+              HasSubstr("has one schedule"));
+  EXPECT_THAT(error("{constant: 1, warm_up_from: 0.1}"), HasSubstr("needs 'warm_up_steps'"));
+  EXPECT_THAT(error("{cosine: {initial: 1}}"), HasSubstr("decay_steps"));
+  EXPECT_THAT(error("{cosine: {initial: 1, decay_steps: 5}}"), HasSubstr("reaches 0"));
+  EXPECT_THAT(error("{exponential: {initial: 1, decay_steps: 5, decay_rate: 1, power: 2}}"),
+              HasSubstr("unknown key 'power'"));
+  EXPECT_THAT(error("{piecewise: {boundaries: [5], values: [1]}}"), HasSubstr("one value more"));
+  EXPECT_THAT(error("{piecewise: {boundaries: [5, 1], values: [1, 1, 1]}}"),
+              HasSubstr("must ascend"));
+  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: {nesterov: true}}"),
+              HasSubstr("momentum over 0"));
+  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: 3}"),
+              HasSubstr("optimizer"));
+  EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  clip_gradients: {value: 1, norm: 1}"),
+              HasSubstr("has one of"));
+  EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  clip_gradients: {norm: 0}"),
+              HasSubstr("norm: 0 is not"));
 }
 
 TEST_F(ModelSpecTest, RefusesHostileInput) {

@@ -8,26 +8,29 @@ namespace {
 class Adagrad : public Optimizer {
  public:
   explicit Adagrad(const OptimizerSpec& spec)
-      : slots_{{"accumulator", static_cast<float>(spec.initial_accumulator)}},
-        rule_{static_cast<float>(spec.learning_rate), static_cast<float>(spec.epsilon)} {}
+      : spec_(spec), slots_{{"accumulator", static_cast<float>(spec.initial_accumulator)}} {}
 
   std::span<const SlotSpec> slots() const override { return slots_; }
   bool moves_untouched_rows() const override { return false; }
 
   void ApplyDense(std::span<float> weights, std::span<float* const> slots,
-                  std::span<const float> gradient, int64_t) const override {
-    math::AdagradUpdate(weights.data(), slots[0], gradient.data(), gradient.size(), rule_);
+                  std::span<const float> gradient, int64_t step) const override {
+    math::AdagradUpdate(weights.data(), slots[0], gradient.data(), gradient.size(), RuleAt(step));
   }
   void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                  std::span<const int32_t> rows, std::span<const float> gradient,
-                 int64_t) const override {
+                 int64_t step) const override {
     math::AdagradUpdateRows(table.data(), slots[0], static_cast<size_t>(cols), rows.data(),
-                            rows.size(), gradient.data(), rule_);
+                            rows.size(), gradient.data(), RuleAt(step));
   }
 
  private:
+  math::AdagradRule RuleAt(int64_t step) const {
+    return {RateAt(spec_, step), static_cast<float>(spec_.epsilon)};
+  }
+
+  const OptimizerSpec spec_;
   const std::vector<SlotSpec> slots_;
-  const math::AdagradRule rule_;
 };
 
 }  // namespace

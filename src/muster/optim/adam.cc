@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/math/vector.h"
+#include "muster/optim/touched_rows.h"
 
 namespace muster::optim {
 namespace {
@@ -10,8 +11,8 @@ namespace {
 class Adam : public Optimizer {
  public:
   explicit Adam(const OptimizerSpec& spec)
-      : slots_{{"m", 0}, {"v", 0}},
-        learning_rate_(static_cast<float>(spec.learning_rate)),
+      : spec_(spec),
+        slots_{{"m", 0}, {"v", 0}},
         beta1_(static_cast<float>(spec.beta1)),
         beta2_(static_cast<float>(spec.beta2)),
         epsilon_(static_cast<float>(spec.epsilon)),
@@ -35,14 +36,14 @@ class Adam : public Optimizer {
                            rows.size(), gradient.data(), rule);
       return;
     }
-    math::Scale(beta1_, slots[0], table.size());
-    math::Scale(beta2_, slots[1], table.size());
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const int64_t at = rows[i] * cols;
-      AddMoments(slots[0] + at, slots[1] + at, gradient.data() + i * cols,
-                 static_cast<size_t>(cols));
-    }
-    MoveAll(table, slots[0], slots[1], rule);
+    const auto table_rows = static_cast<int64_t>(table.size()) / cols;
+    ForEachUntouchedRun(table_rows, rows, [&](int64_t begin, int64_t count) {
+      const int64_t at = begin * cols;
+      math::AdamDecay(table.data() + at, slots[0] + at, slots[1] + at,
+                      static_cast<size_t>(count * cols), rule);
+    });
+    math::AdamSparseUpdateRows(table.data(), slots[0], slots[1], static_cast<size_t>(cols),
+                               rows.data(), rows.size(), gradient.data(), rule);
   }
 
  private:
@@ -51,28 +52,13 @@ class Adam : public Optimizer {
     const auto t = static_cast<float>(step + 1);
     math::AdamRule rule{0, beta1_, beta2_, epsilon_};
     rule.rate =
-        learning_rate_ * std::sqrt(1.0f - std::pow(beta2_, t)) / (1.0f - std::pow(beta1_, t));
+        RateAt(spec_, step) * std::sqrt(1.0f - std::pow(beta2_, t)) / (1.0f - std::pow(beta1_, t));
     return rule;
   }
 
-  void AddMoments(float* m, float* v, const float* g, size_t n) const {
-    for (size_t i = 0; i < n; ++i) {
-      m[i] += g[i] * (1.0f - beta1_);
-      v[i] += g[i] * g[i] * (1.0f - beta2_);
-    }
-  }
-
-  static void MoveAll(std::span<float> weights, const float* __restrict m,
-                      const float* __restrict v, const math::AdamRule& rule) {
-    float* __restrict w = weights.data();
-    const float rate = rule.rate, epsilon = rule.epsilon;
-    for (size_t i = 0; i < weights.size(); ++i) {
-      w[i] -= rate * m[i] / (std::sqrt(v[i]) + epsilon);
-    }
-  }
-
+  const OptimizerSpec spec_;
   const std::vector<SlotSpec> slots_;
-  const float learning_rate_, beta1_, beta2_, epsilon_;
+  const float beta1_, beta2_, epsilon_;
   const bool lazy_;
 };
 

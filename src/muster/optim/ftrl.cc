@@ -7,9 +7,9 @@
 namespace muster::optim {
 namespace {
 
-math::FtrlRule MakeFtrlRule(const OptimizerSpec& spec) {
+math::FtrlRule FtrlRuleAt(const OptimizerSpec& spec, int64_t step) {
   math::FtrlRule rule;
-  rule.learning_rate = static_cast<float>(spec.learning_rate);
+  rule.learning_rate = RateAt(spec, step);
   rule.l1 = static_cast<float>(spec.l1);
   // In float arithmetic, as Keras adds beta.
   rule.l2 =
@@ -22,15 +22,15 @@ math::FtrlRule MakeFtrlRule(const OptimizerSpec& spec) {
 class FtrlBase : public Optimizer {
  public:
   explicit FtrlBase(const OptimizerSpec& spec)
-      : slots_{{"accumulator", static_cast<float>(spec.initial_accumulator)}, {"linear", 0}},
-        rule_(MakeFtrlRule(spec)) {}
+      : spec_(spec),
+        slots_{{"accumulator", static_cast<float>(spec.initial_accumulator)}, {"linear", 0}} {}
 
   std::span<const SlotSpec> slots() const override { return slots_; }
   bool moves_untouched_rows() const override { return false; }
 
  protected:
+  const OptimizerSpec spec_;
   const std::vector<SlotSpec> slots_;
-  const math::FtrlRule rule_;
 };
 
 // learning_rate_power -0.5: square roots.
@@ -39,14 +39,15 @@ class FtrlRoot : public FtrlBase {
   using FtrlBase::FtrlBase;
 
   void ApplyDense(std::span<float> weights, std::span<float* const> slots,
-                  std::span<const float> gradient, int64_t) const override {
-    math::FtrlUpdate(weights.data(), slots[1], slots[0], gradient.data(), gradient.size(), rule_);
+                  std::span<const float> gradient, int64_t step) const override {
+    math::FtrlUpdate(weights.data(), slots[1], slots[0], gradient.data(), gradient.size(),
+                     FtrlRuleAt(spec_, step));
   }
   void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                  std::span<const int32_t> rows, std::span<const float> gradient,
-                 int64_t) const override {
+                 int64_t step) const override {
     math::FtrlUpdateRows(table.data(), slots[1], slots[0], static_cast<size_t>(cols), rows.data(),
-                         rows.size(), gradient.data(), rule_);
+                         rows.size(), gradient.data(), FtrlRuleAt(spec_, step));
   }
 };
 
@@ -56,29 +57,36 @@ class FtrlAnyPower : public FtrlBase {
       : FtrlBase(spec), exponent_(-static_cast<float>(spec.learning_rate_power)) {}
 
   void ApplyDense(std::span<float> weights, std::span<float* const> slots,
-                  std::span<const float> gradient, int64_t) const override {
-    Update(weights.data(), slots[0], slots[1], gradient.data(), gradient.size());
+                  std::span<const float> gradient, int64_t step) const override {
+    Update<false>(weights.data(), slots[0], slots[1], gradient.data(), gradient.size(),
+                  FtrlRuleAt(spec_, step));
   }
   void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                  std::span<const int32_t> rows, std::span<const float> gradient,
-                 int64_t) const override {
+                 int64_t step) const override {
+    const math::FtrlRule rule = FtrlRuleAt(spec_, step);
+    const auto update = cols == 1 ? &FtrlAnyPower::Update<true> : &FtrlAnyPower::Update<false>;
     for (size_t i = 0; i < rows.size(); ++i) {
       const int64_t at = rows[i] * cols;
-      Update(table.data() + at, slots[0] + at, slots[1] + at, gradient.data() + i * cols,
-             static_cast<size_t>(cols));
+      (this->*update)(table.data() + at, slots[0] + at, slots[1] + at, gradient.data() + i * cols,
+                      static_cast<size_t>(cols), rule);
     }
   }
 
  private:
-  void Update(float* w, float* acc, float* z, const float* g, size_t n) const {
+  // SparseApplyFtrl of one column adds to `z` in another order.
+  template <bool kOneColumn>
+  void Update(float* w, float* acc, float* z, const float* g, size_t n,
+              const math::FtrlRule& rule) const {
     for (size_t i = 0; i < n; ++i) {
       const float new_acc = acc[i] + g[i] * g[i];
       const float power = std::pow(new_acc, exponent_);
-      z[i] += g[i] + 2.0f * rule_.l2_shrinkage * w[i] -
-              (power - std::pow(acc[i], exponent_)) / rule_.learning_rate * w[i];
-      const float shrunk = std::copysign(rule_.l1, z[i]) - z[i];
-      w[i] = std::fabs(z[i]) > rule_.l1 ? shrunk / (power / rule_.learning_rate + 2.0f * rule_.l2)
-                                        : 0.0f;
+      const float shrunk_g = g[i] + 2.0f * rule.l2_shrinkage * w[i];
+      const float sigma = (power - std::pow(acc[i], exponent_)) / rule.learning_rate * w[i];
+      z[i] = kOneColumn ? z[i] + shrunk_g - sigma : z[i] + (shrunk_g - sigma);
+      const float shrunk = std::copysign(rule.l1, z[i]) - z[i];
+      w[i] =
+          std::fabs(z[i]) > rule.l1 ? shrunk / (power / rule.learning_rate + 2.0f * rule.l2) : 0.0f;
       acc[i] = new_acc;
     }
   }

@@ -1,13 +1,12 @@
-"""Writes testdata/updates.txt: weights and slots after steps of TensorFlow's real optimizers.
+"""Writes testdata/: what TensorFlow's real optimizers and learning rate schedules compute.
 
-Run with tensorflow-cpu 2.15: python make_test_vectors.py [FILE]. Initial weights, gradients and ids
+updates.txt: weights and slots after steps; schedules.txt: rates at steps. Run with tensorflow-cpu 2.15: python make_test_vectors.py. Initial weights, gradients and ids
 come from the formula of `Numbers`, which optimizer_vectors_test.cc repeats; ids of a step repeat, and
 Keras sums their gradients first. Lines: `spec NAME FIELD=VALUE ...`, then for each shape of it
-`case ROWS COLS` (ROWS 0: a dense variable of COLS elements), then `STEP ARRAY VALUE ...`.
+`case ROWS COLS` (ROWS 0: a dense variable of COLS elements), then `STEP ARRAY VALUE ...`. In schedules.txt a `spec` line is followed by `STEP RATE` lines.
 """
 
 import pathlib
-import sys
 
 import numpy as np
 import tensorflow as tf
@@ -27,7 +26,46 @@ SPECS = {
     "adagrad": {"kind": "Adagrad", "learning_rate": 0.05},
     "adagrad_epsilon": {"kind": "Adagrad", "learning_rate": 0.3, "initial_accumulator": 0.0, "epsilon": 0.01},
     "adam": {"kind": "Adam", "learning_rate": 0.01},
+    "rmsprop": {"kind": "RMSprop", "learning_rate": 0.01},
+    "rmsprop_momentum": {"kind": "RMSprop", "learning_rate": 0.01, "momentum": 0.7},
+    "rmsprop_centered": {"kind": "RMSprop", "learning_rate": 0.01, "rho": 0.8, "centered": 1, "epsilon": 1e-3},
+    "rmsprop_centered_momentum": {"kind": "RMSprop", "learning_rate": 0.01, "centered": 1, "momentum": 0.5,
+                                  "epsilon": 1e-3},
+    "sgd": {"kind": "SGD", "learning_rate": 0.1},
+    "sgd_momentum": {"kind": "SGD", "learning_rate": 0.05, "momentum": 0.9},
+    "sgd_nesterov": {"kind": "SGD", "learning_rate": 0.05, "momentum": 0.8, "nesterov": 1},
+    "ftrl_schedule": {"kind": "Ftrl", "learning_rate": 0.2, "beta": 0.3, "schedule": "exponential",
+                      "decay_steps": 30, "decay_rate": 0.5},
+    "adagrad_schedule": {"kind": "Adagrad", "learning_rate": 0.2, "schedule": "polynomial", "decay_steps": 80,
+                         "end": 0.01, "power": 2},
+    "adam_schedule": {"kind": "Adam", "learning_rate": 0.05, "schedule": "cosine", "decay_steps": 70, "alpha": 0.1,
+                      "warm_up_steps": 20},
     "adam_betas": {"kind": "Adam", "learning_rate": 0.1, "beta1": 0.5, "beta2": 0.9, "epsilon": 1e-3},
+}
+
+# No step where a period of cosine_restarts begins: there float logarithms decide.
+SCHEDULE_STEPS = (0, 1, 2, 9, 10, 11, 33, 99, 100, 101, 150, 199, 201, 299, 301, 450, 1000, 1234, 100000)
+SCHEDULES = {
+    "exponential": {"learning_rate": 0.1, "schedule": "exponential", "decay_steps": 100, "decay_rate": 0.96},
+    "exponential_staircase": {"learning_rate": 0.1, "schedule": "exponential", "decay_steps": 100,
+                              "decay_rate": 0.96, "staircase": 1},
+    "inverse_time": {"learning_rate": 0.3, "schedule": "inverse_time", "decay_steps": 10, "decay_rate": 0.5},
+    "inverse_time_staircase": {"learning_rate": 0.3, "schedule": "inverse_time", "decay_steps": 10,
+                               "decay_rate": 0.5, "staircase": 1},
+    "polynomial": {"learning_rate": 0.1, "schedule": "polynomial", "decay_steps": 200},
+    "polynomial_root": {"learning_rate": 0.1, "schedule": "polynomial", "decay_steps": 1000, "end": 0.01, "power": 0.5},
+    "polynomial_cycle": {"learning_rate": 0.1, "schedule": "polynomial", "decay_steps": 150, "end": 0.02, "power": 2,
+                         "cycle": 1},
+    "cosine": {"learning_rate": 0.1, "schedule": "cosine", "decay_steps": 300},
+    "cosine_warm_up": {"learning_rate": 0.1, "schedule": "cosine", "decay_steps": 300, "alpha": 0.05,
+                       "warm_up_steps": 100, "warm_up_from": 0.01},
+    "cosine_restarts": {"learning_rate": 0.1, "schedule": "cosine_restarts", "decay_steps": 60},
+    "cosine_restarts_even": {"learning_rate": 0.1, "schedule": "cosine_restarts", "decay_steps": 60, "t_mul": 1,
+                             "m_mul": 0.9, "alpha": 0.1},
+    "cosine_restarts_slow": {"learning_rate": 0.1, "schedule": "cosine_restarts", "decay_steps": 60, "t_mul": 1.5,
+                             "m_mul": 0.8},
+    "piecewise": {"learning_rate": 0.5, "schedule": "piecewise", "boundaries": (10, 100, 300),
+                  "values": (0.5, 0.2, 0.1, 0.05)},
 }
 
 
@@ -50,9 +88,34 @@ class Numbers:
         return np.int32([self.next() % rows for _ in range(IDS_A_STEP)])
 
 
+def make_schedule(spec: dict) -> tf.keras.optimizers.schedules.LearningRateSchedule:
+    rate = spec["learning_rate"]
+    schedules = tf.keras.optimizers.schedules
+    steps = spec.get("decay_steps")
+    match spec["schedule"]:
+        case "exponential":
+            return schedules.ExponentialDecay(rate, steps, spec["decay_rate"], bool(spec.get("staircase")))
+        case "inverse_time":
+            return schedules.InverseTimeDecay(rate, steps, spec["decay_rate"], bool(spec.get("staircase")))
+        case "polynomial":
+            return schedules.PolynomialDecay(rate, steps, spec.get("end", 0.0001), spec.get("power", 1.0),
+                                             bool(spec.get("cycle")))
+        case "cosine" if "warm_up_steps" in spec:
+            return schedules.CosineDecay(spec.get("warm_up_from", 0.0), steps, spec.get("alpha", 0.0),
+                                         warmup_target=rate, warmup_steps=spec["warm_up_steps"])
+        case "cosine":
+            return schedules.CosineDecay(rate, steps, spec.get("alpha", 0.0))
+        case "cosine_restarts":
+            return schedules.CosineDecayRestarts(rate, steps, spec.get("t_mul", 2.0), spec.get("m_mul", 1.0),
+                                                 spec.get("alpha", 0.0))
+        case "piecewise":
+            return schedules.PiecewiseConstantDecay(list(spec["boundaries"]), list(spec["values"]))
+    raise ValueError(spec["schedule"])
+
+
 def make_optimizer(spec: dict) -> tf.keras.optimizers.legacy.Optimizer:
     keras = tf.keras.optimizers.legacy
-    rate = spec["learning_rate"]
+    rate = make_schedule(spec) if "schedule" in spec else spec["learning_rate"]
     if spec["kind"] == "Ftrl":
         return keras.Ftrl(
             rate, learning_rate_power=spec.get("learning_rate_power", -0.5),
@@ -64,11 +127,20 @@ def make_optimizer(spec: dict) -> tf.keras.optimizers.legacy.Optimizer:
     if spec["kind"] == "Adagrad":
         return keras.Adagrad(rate, initial_accumulator_value=spec.get("initial_accumulator", 0.1),
                              epsilon=spec.get("epsilon", 1e-7))
+    if spec["kind"] == "RMSprop":
+        return keras.RMSprop(rate, rho=spec.get("rho", 0.9), momentum=spec.get("momentum", 0.0),
+                             epsilon=spec.get("epsilon", 1e-7), centered=bool(spec.get("centered")))
+    if spec["kind"] == "SGD":
+        return keras.SGD(rate, momentum=spec.get("momentum", 0.0), nesterov=bool(spec.get("nesterov")))
     return keras.Adam(rate, beta_1=spec.get("beta1", 0.9), beta_2=spec.get("beta2", 0.999),
                       epsilon=spec.get("epsilon", 1e-7))
 
 
-SLOTS = {"Ftrl": ("accumulator", "linear"), "Adagrad": ("accumulator",), "Adam": ("m", "v")}
+def slots_of(spec: dict) -> tuple[str, ...]:
+    momentum = ("momentum",) if spec.get("momentum") else ()
+    mean = ("mg",) if spec.get("centered") else ()
+    return {"Ftrl": ("accumulator", "linear"), "Adagrad": ("accumulator",), "Adam": ("m", "v"),
+            "RMSprop": ("rms", *momentum, *mean), "SGD": momentum}[spec["kind"]]
 
 
 def run(spec: dict, rows: int, cols: int) -> list[str]:
@@ -85,23 +157,40 @@ def run(spec: dict, rows: int, cols: int) -> list[str]:
         optimizer.apply_gradients([(gradient, variable)])
         if step in SNAPSHOTS:
             arrays = {"weights": variable}
-            arrays |= {name: optimizer.get_slot(variable, name) for name in SLOTS[spec["kind"]]}
+            arrays |= {name: optimizer.get_slot(variable, name) for name in slots_of(spec)}
             for name, array in arrays.items():
                 values = " ".join(f"{x:.9g}" for x in array.numpy().ravel())
                 lines.append(f"{step} {name} {values}")
     return lines
 
 
-def text() -> str:
+def spec_line(name: str, spec: dict) -> str:
+    def word(value: object) -> str:
+        return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"spec {name} " + " ".join(f"{key}={word(value)}" for key, value in spec.items())
+
+
+def updates() -> str:
     lines = []
     for name, spec in SPECS.items():
-        lines.append(f"spec {name} " + " ".join(f"{key}={value}" for key, value in spec.items()))
+        lines.append(spec_line(name, spec))
         for rows, cols in SHAPES:
             lines.append(f"case {rows} {cols}")
             lines += run(spec, rows, cols)
     return "\n".join(lines) + "\n"
 
 
+def schedules() -> str:
+    lines = []
+    for name, spec in SCHEDULES.items():
+        lines.append(spec_line(name, spec))
+        schedule = make_schedule(spec)
+        lines += [f"{step} {float(schedule(tf.constant(step, tf.int64))):.9g}" for step in SCHEDULE_STEPS]
+    return "\n".join(lines) + "\n"
+
+
+FILES = {"updates.txt": updates, "schedules.txt": schedules}
+
 if __name__ == "__main__":
-    committed = pathlib.Path(__file__).parent / "testdata" / "updates.txt"
-    pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else committed).write_text(text())
+    for file_name, make in FILES.items():
+        (pathlib.Path(__file__).parent / "testdata" / file_name).write_text(make())

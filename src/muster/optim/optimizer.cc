@@ -5,6 +5,8 @@
 #include "muster/optim/adagrad.h"
 #include "muster/optim/adam.h"
 #include "muster/optim/ftrl.h"
+#include "muster/optim/rms_prop.h"
+#include "muster/optim/sgd.h"
 
 namespace muster::optim {
 namespace {
@@ -25,6 +27,11 @@ absl::Status CheckFtrl(const OptimizerSpec& spec) {
   MUSTER_RETURN_IF_ERROR(check("l2", spec.l2));
   MUSTER_RETURN_IF_ERROR(check("l2_shrinkage", spec.l2_shrinkage));
   MUSTER_RETURN_IF_ERROR(check("beta", spec.beta));
+  if (ReachesZero(spec.learning_rate, spec.schedule)) {
+    return absl::InvalidArgumentError(
+        StrCat("Ftrl divides by the learning rate, and this ", ScheduleName(spec.schedule.kind),
+               " schedule reaches 0: give alpha, end or warm_up_from a value over 0"));
+  }
   return Check(std::isfinite(spec.learning_rate_power) && spec.learning_rate_power <= 0, spec.kind,
                "learning_rate_power", spec.learning_rate_power, "0 or less");
 }
@@ -48,6 +55,27 @@ absl::Status CheckAdam(const OptimizerSpec& spec) {
                "over 0");
 }
 
+absl::Status CheckMomentum(const OptimizerSpec& spec) {
+  return Check(spec.momentum >= 0 && spec.momentum <= 1, spec.kind, "momentum", spec.momentum,
+               "from 0 to 1");
+}
+
+absl::Status CheckRmsProp(const OptimizerSpec& spec) {
+  MUSTER_RETURN_IF_ERROR(CheckMomentum(spec));
+  MUSTER_RETURN_IF_ERROR(
+      Check(spec.rho >= 0 && spec.rho < 1, spec.kind, "rho", spec.rho, "at least 0 and under 1"));
+  return Check(std::isfinite(spec.epsilon) && spec.epsilon > 0, spec.kind, "epsilon", spec.epsilon,
+               "over 0");
+}
+
+absl::Status CheckSgd(const OptimizerSpec& spec) {
+  MUSTER_RETURN_IF_ERROR(CheckMomentum(spec));
+  if (spec.nesterov && spec.momentum == 0) {
+    return absl::InvalidArgumentError("SGD: nesterov is a kind of momentum: give momentum over 0");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string_view OptimizerName(OptimizerSpec::Kind kind) {
@@ -58,6 +86,10 @@ std::string_view OptimizerName(OptimizerSpec::Kind kind) {
       return "Adagrad";
     case OptimizerSpec::Kind::kAdam:
       return "Adam";
+    case OptimizerSpec::Kind::kRmsProp:
+      return "RMSprop";
+    case OptimizerSpec::Kind::kSgd:
+      return "SGD";
   }
   return "";
 }
@@ -65,6 +97,7 @@ std::string_view OptimizerName(OptimizerSpec::Kind kind) {
 absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spec) {
   MUSTER_RETURN_IF_ERROR(Check(std::isfinite(spec.learning_rate) && spec.learning_rate > 0,
                                spec.kind, "learning_rate", spec.learning_rate, "over 0"));
+  MUSTER_RETURN_IF_ERROR(Annotate(CheckSchedule(spec.schedule), OptimizerName(spec.kind)));
   switch (spec.kind) {
     case OptimizerSpec::Kind::kFtrl:
       MUSTER_RETURN_IF_ERROR(CheckFtrl(spec));
@@ -75,6 +108,12 @@ absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spe
     case OptimizerSpec::Kind::kAdam:
       MUSTER_RETURN_IF_ERROR(CheckAdam(spec));
       return NewAdam(spec);
+    case OptimizerSpec::Kind::kRmsProp:
+      MUSTER_RETURN_IF_ERROR(CheckRmsProp(spec));
+      return NewRmsProp(spec);
+    case OptimizerSpec::Kind::kSgd:
+      MUSTER_RETURN_IF_ERROR(CheckSgd(spec));
+      return NewSgd(spec);
   }
   return absl::InvalidArgumentError(StrCat("unknown optimizer ", static_cast<int>(spec.kind)));
 }

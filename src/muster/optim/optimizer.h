@@ -1,11 +1,17 @@
 // Optimizers in TensorFlow's rules: gradient to weights, with slots that the trainer owns.
 //
-//   ftrl     ApplyFtrl / SparseApplyFtrl (tensorflow/core/kernels/training_ops.cc), any power
+// The optimizers followed are Keras 2's of TensorFlow 2.15 (tf.keras.optimizers.legacy), and the
+// kernels that they call (tensorflow/core/kernels/training_ops.cc):
+//   ftrl     ApplyFtrl / SparseApplyFtrl, any power
 //   adagrad  ApplyAdagradV2: acc += g^2; w -= lr * g / (sqrt(acc) + epsilon)
-//   adam     Keras 2 Adam: bias-corrected rate, w -= lr_t * m / (sqrt(v) + epsilon)
-// For tables: ftrl and adagrad move touched rows only, which is what TensorFlow does. adam is
-// dense-equivalent (moments decay and move every row at every step, as Keras does), or `lazy`
-// (touched rows only).
+//   adam     ApplyAdam: bias-corrected rate, w -= lr_t * m / (sqrt(v) + epsilon)
+//   rmsprop  plain and centered, with and without momentum
+//   sgd      plain, with momentum, Nesterov's
+// Gradients of one row are summed first, as Keras's _resource_apply_sparse_duplicate_indices does.
+// For tables: ftrl, adagrad, sgd and rmsprop with momentum touch the step's rows only, which is
+// what TensorFlow does. adam is dense-equivalent (moments decay and move every row at every step,
+// as Keras does), rmsprop without momentum lets every row's slots decay; both can be `lazy` instead
+// (the step's rows only).
 #pragma once
 
 #include <cstdint>
@@ -15,31 +21,43 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/optim/schedule.h"
 
 namespace muster::optim {
 
 struct OptimizerSpec {
-  enum class Kind { kFtrl, kAdagrad, kAdam } kind = Kind::kAdagrad;
-  double learning_rate = 0.05;
+  enum class Kind { kFtrl, kAdagrad, kAdam, kRmsProp, kSgd } kind = Kind::kAdagrad;
+  double learning_rate = 0.05;  // of the schedule's begin
+  ScheduleSpec schedule;
   double initial_accumulator = 0.1;   // ftrl, adagrad
-  double epsilon = 1e-7;              // adagrad, adam
+  double epsilon = 1e-7;              // adagrad, adam, rmsprop
   double l1 = 0, l2 = 0;              // ftrl
   double l2_shrinkage = 0;            // ftrl
   double learning_rate_power = -0.5;  // ftrl
   double beta = 0;                    // ftrl: added to 2 * l2 as TensorFlow's `beta / lr`
   double beta1 = 0.9, beta2 = 0.999;  // adam
-  bool lazy = false;                  // adam
+  double rho = 0.9;                   // rmsprop
+  double momentum = 0;                // rmsprop, sgd
+  bool centered = false;              // rmsprop
+  bool nesterov = false;              // sgd with momentum
+  bool lazy = false;                  // adam, rmsprop
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
-std::string_view OptimizerName(OptimizerSpec::Kind kind);  // "Ftrl", "Adagrad", "Adam"
+std::string_view OptimizerName(OptimizerSpec::Kind kind);  // "Ftrl", "RMSprop", ...: Keras's class
+
+// The learning rate of update `step`, counted from 0.
+inline float RateAt(const OptimizerSpec& spec, int64_t step) {
+  return LearningRateAt(spec.learning_rate, spec.schedule, step);
+}
 
 struct SlotSpec {
-  std::string name;  // "accumulator", "linear", "m", "v": the checkpoint has
+  std::string name;  // "accumulator", "m", ...: the checkpoint has
                      // training/<OptimizerName>/<variable>/<name>
   float initial_value = 0;
 };
 
-// Stateless; thread-safe for distinct memory. `step` counts updates from 0 (adam's correction).
+// Stateless; thread-safe for distinct memory. `step` counts updates from 0 (schedules, adam's
+// correction).
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -51,8 +69,8 @@ class Optimizer {
   virtual void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                          std::span<const int32_t> rows, std::span<const float> gradient,
                          int64_t step) const = 0;
-  // True: a table moves at every step also when no row is touched (dense-equivalent adam), so that
-  // the trainer must call ApplyRows even with no rows.
+  // True: a table or its slots move at every step also when no row is touched (adam and rmsprop
+  // that are not lazy), so that the trainer must call ApplyRows even with no rows.
   virtual bool moves_untouched_rows() const = 0;
 };
 

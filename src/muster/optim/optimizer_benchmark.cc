@@ -25,11 +25,12 @@ std::vector<int32_t> DistinctRows(RandomStream& random, int64_t count) {
   return rows;
 }
 
-void UpdateTable(benchmark::State& state, Kind kind, double power, int64_t cols, int64_t ids) {
+void UpdateTable(benchmark::State& state, Kind kind, double power, int64_t cols, int64_t ids,
+                 bool lazy = true) {
   OptimizerSpec spec;
   spec.kind = kind;
   spec.learning_rate_power = power;
-  spec.lazy = true;
+  spec.lazy = lazy;
   const auto optimizer = *NewOptimizer(spec);
   std::vector<float> table(kTableRows * cols, 0.1f);
   std::vector<std::vector<float>> slots;
@@ -60,6 +61,11 @@ BENCHMARK_CAPTURE(UpdateTable, ftrl_power_12_ids, Kind::kFtrl, -0.7, 1, 12);
 BENCHMARK_CAPTURE(UpdateTable, adagrad_8_embeddings_of_8, Kind::kAdagrad, -0.5, 8, 8);
 BENCHMARK_CAPTURE(UpdateTable, adagrad_8_embeddings_of_16, Kind::kAdagrad, -0.5, 16, 8);
 BENCHMARK_CAPTURE(UpdateTable, lazy_adam_8_embeddings_of_8, Kind::kAdam, -0.5, 8, 8);
+BENCHMARK_CAPTURE(UpdateTable, lazy_rmsprop_8_embeddings_of_8, Kind::kRmsProp, -0.5, 8, 8);
+BENCHMARK_CAPTURE(UpdateTable, sgd_8_embeddings_of_8, Kind::kSgd, -0.5, 8, 8);
+// These walk the whole table.
+BENCHMARK_CAPTURE(UpdateTable, adam_8_embeddings_of_8, Kind::kAdam, -0.5, 8, 8, false);
+BENCHMARK_CAPTURE(UpdateTable, rmsprop_8_embeddings_of_8, Kind::kRmsProp, -0.5, 8, 8, false);
 
 }  // namespace
 }  // namespace muster::optim

@@ -38,6 +38,10 @@ TEST(NewOptimizerTest, ChecksEveryRange) {
       {Kind::kAdam, &OptimizerSpec::beta1, 1, "beta1"},
       {Kind::kAdam, &OptimizerSpec::beta2, -0.1, "beta2"},
       {Kind::kAdam, &OptimizerSpec::epsilon, 0, "epsilon"},
+      {Kind::kRmsProp, &OptimizerSpec::rho, 1, "rho"},
+      {Kind::kRmsProp, &OptimizerSpec::epsilon, 0, "epsilon"},
+      {Kind::kRmsProp, &OptimizerSpec::momentum, nan, "momentum"},
+      {Kind::kSgd, &OptimizerSpec::momentum, 1.5, "momentum"},
   };
   for (const Wrong& wrong : wrongs) {
     OptimizerSpec spec = SpecOf(wrong.kind);
@@ -48,6 +52,23 @@ TEST(NewOptimizerTest, ChecksEveryRange) {
     EXPECT_NE(ToStd(status.message()).find(StrCat(wrong.name, " is ")), std::string::npos)
         << status;
   }
+}
+
+TEST(NewOptimizerTest, RefusesWhatCannotBe) {
+  OptimizerSpec nesterov = SpecOf(Kind::kSgd);
+  nesterov.nesterov = true;
+  EXPECT_NE(ToStd(NewOptimizer(nesterov).status().message()).find("momentum over 0"),
+            std::string::npos);
+  OptimizerSpec decayed = SpecOf(Kind::kFtrl);
+  decayed.schedule.kind = ScheduleSpec::Kind::kCosine;
+  decayed.schedule.decay_steps = 10;
+  EXPECT_NE(ToStd(NewOptimizer(decayed).status().message()).find("reaches 0"), std::string::npos);
+  decayed.schedule.alpha = 0.1;
+  EXPECT_TRUE(NewOptimizer(decayed).ok());
+  decayed.schedule.warm_up_steps = 5;
+  EXPECT_FALSE(NewOptimizer(decayed).ok());
+  decayed.kind = Kind::kAdam;
+  EXPECT_TRUE(NewOptimizer(decayed).ok());
 }
 
 TEST(OptimizerTest, SlotsHaveTheirInitialValues) {
@@ -63,6 +84,15 @@ TEST(OptimizerTest, SlotsHaveTheirInitialValues) {
   ASSERT_EQ(adam->slots().size(), 2u);
   EXPECT_EQ(adam->slots()[0].name, "m");
   EXPECT_EQ(adam->slots()[1].name, "v");
+  OptimizerSpec rms = SpecOf(Kind::kRmsProp);
+  rms.momentum = 0.5;
+  rms.centered = true;
+  const auto rms_prop = *NewOptimizer(rms);
+  ASSERT_EQ(rms_prop->slots().size(), 3u);
+  EXPECT_EQ(rms_prop->slots()[0].name, "rms");
+  EXPECT_EQ(rms_prop->slots()[1].name, "momentum");
+  EXPECT_EQ(rms_prop->slots()[2].name, "mg");
+  EXPECT_TRUE((*NewOptimizer(SpecOf(Kind::kSgd)))->slots().empty());
 }
 
 // The weights of a table after `steps` updates of `rows`.
@@ -86,8 +116,11 @@ TEST(OptimizerTest, OnlyDenseEquivalentAdamMovesUntouchedRows) {
   lazy.lazy = true;
   OptimizerSpec any_power = SpecOf(Kind::kFtrl);
   any_power.learning_rate_power = -0.7;
-  const OptimizerSpec specs[] = {SpecOf(Kind::kFtrl), any_power, SpecOf(Kind::kAdagrad), lazy,
-                                 SpecOf(Kind::kAdam)};
+  OptimizerSpec momentum = SpecOf(Kind::kSgd);
+  momentum.momentum = 0.5;
+  const OptimizerSpec specs[] = {
+      SpecOf(Kind::kFtrl), any_power, SpecOf(Kind::kAdagrad), lazy,
+      SpecOf(Kind::kSgd),  momentum,  SpecOf(Kind::kRmsProp), SpecOf(Kind::kAdam)};
   const int32_t touched[] = {3, 1};
   for (const OptimizerSpec& spec : specs) {
     const auto optimizer = *NewOptimizer(spec);
@@ -100,7 +133,8 @@ TEST(OptimizerTest, OnlyDenseEquivalentAdamMovesUntouchedRows) {
         EXPECT_EQ(after[i] != 1.0f, is_touched) << OptimizerName(spec.kind) << " " << i;
       }
     }
-    EXPECT_EQ(optimizer->moves_untouched_rows(), spec == SpecOf(Kind::kAdam));
+    EXPECT_EQ(optimizer->moves_untouched_rows(),
+              spec == SpecOf(Kind::kAdam) || spec == SpecOf(Kind::kRmsProp));
   }
 }
 
@@ -125,6 +159,25 @@ TEST(OptimizerTest, DenseEquivalentAdamIsDenseAdam) {
   }
   for (int i = 0; i < 6; ++i) EXPECT_NEAR(table[i], dense[i], 2e-6) << i;
   EXPECT_GT(std::fabs(table[2] - 1.0f), 0.1f);
+}
+
+// Every row's mean of squares decays, or, lazy, those of the step's rows.
+TEST(OptimizerTest, LazyRmsPropLeavesOtherRowsSlots) {
+  for (const bool lazy : {false, true}) {
+    OptimizerSpec spec = SpecOf(Kind::kRmsProp);
+    spec.lazy = lazy;
+    const auto optimizer = *NewOptimizer(spec);
+    std::vector<float> table(200, 1.0f), rms(200, 0.5f);
+    float* const slots[] = {rms.data()};
+    const std::vector<int32_t> rows = {65, 0, 99};
+    optimizer->ApplyRows(table, 2, slots, rows, std::vector<float>(6, 0.1f), 0);
+    for (int row = 0; row < 100; ++row) {
+      const bool is_touched = row == 0 || row == 65 || row == 99;
+      const float expected = is_touched ? 0.9f * 0.5f + 0.1f * 0.01f : lazy ? 0.5f : 0.9f * 0.5f;
+      EXPECT_NEAR(rms[2 * row], expected, 1e-7) << row;
+      EXPECT_EQ(table[2 * row] != 1.0f, is_touched) << row;
+    }
+  }
 }
 
 }  // namespace

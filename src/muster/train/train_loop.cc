@@ -60,7 +60,10 @@ TrainLoop::TrainLoop(Session& session, const TrainSpec& spec, HookList hooks)
     : session_(session),
       spec_(spec),
       hooks_(std::move(hooks)),
-      sink_(session.model, session.variables, session.config.threads) {}
+      sink_(session.model, session.variables, session.config.threads) {
+  const optim::ClipSpec& clip = session.model.spec.clip_gradients;
+  if (clip.kind != optim::ClipSpec::Kind::kNone) clip_.emplace(clip, sink_);
+}
 
 absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   TrainResult result;
@@ -118,8 +121,9 @@ absl::StatusOr<bool> TrainLoop::RunStep() {
 
 absl::StatusOr<StepValues> TrainLoop::Step(const InputBatch& batch) {
   sink_.set_step(session_.step);
-  TracedSink traced(sink_, session_.trace);
   engine::GradientSink* sink = &sink_;
+  if (clip_) sink = &*clip_;
+  TracedSink traced(*sink, session_.trace);
   if (session_.trace != nullptr) sink = &traced;
   const TraceScope scope(session_.trace, "forward-backward");
   MUSTER_ASSIGN_OR_RETURN(
@@ -127,6 +131,7 @@ absl::StatusOr<StepValues> TrainLoop::Step(const InputBatch& batch) {
       session_.model.engine->Step(
           session_.variables.views(), batch.features,
           {.seed = session_.config.seed, .step = session_.step, .replica = 0}, *sink));
+  if (clip_) clip_->Finish();
   if (std::isfinite(step.loss)) ++session_.step;
   if (has_positions_) session_.position = batch.position;
   bad_records_ = batch.position.bad_records;

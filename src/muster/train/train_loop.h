@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/train/clip_sink.h"
 #include "muster/train/estimator.h"
 #include "muster/train/hook.h"
 #include "muster/train/input.h"
@@ -43,6 +45,7 @@ class TrainLoop {
   const TrainSpec& spec_;
   const HookList hooks_;
   UpdateSink sink_;
+  std::optional<ClipSink> clip_;
   std::unique_ptr<BatchSource> input_;
   bool has_positions_ = false;
   uint64_t bad_records_ = 0;

@@ -1,0 +1,26 @@
+// Clipping of gradients, as tf.clip_by_value, clip_by_norm and clip_by_global_norm.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace muster::optim {
+
+struct ClipSpec {
+  enum class Kind {
+    kNone,
+    kValue,      // each element to [-limit, limit]
+    kNorm,       // each variable's gradient g to g * limit / max(|g|, limit)
+    kGlobalNorm  // all gradients by limit / max(norm over all of them, limit)
+  } kind = Kind::kNone;
+  double limit = 0;  // over 0
+  friend bool operator==(const ClipSpec&, const ClipSpec&) = default;
+};
+
+// "value", "norm", "global_norm": the words of a model file; "" for none.
+inline std::string_view ClipName(ClipSpec::Kind kind) {
+  constexpr std::string_view kNames[] = {"", "value", "norm", "global_norm"};
+  return kNames[static_cast<int>(kind)];
+}
+
+}  // namespace muster::optim

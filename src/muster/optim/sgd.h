@@ -1,0 +1,15 @@
+// Stochastic gradient descent, with momentum (Polyak 1964) or Nesterov's (Sutskever et al., ICML
+// 2013), by Keras 2's SGD: TensorFlow's ApplyGradientDescent and ApplyKerasMomentum. Tables:
+// touched rows only, as SparseApplyKerasMomentum. Slot, with momentum: "momentum".
+#pragma once
+
+#include <memory>
+
+#include "muster/optim/optimizer.h"
+
+namespace muster::optim {
+
+// `spec` is in its range.
+std::unique_ptr<Optimizer> NewSgd(const OptimizerSpec& spec);
+
+}  // namespace muster::optim

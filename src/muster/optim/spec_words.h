@@ -1,0 +1,86 @@
+// For tests: the `spec` lines that make_test_vectors.py writes.
+#pragma once
+
+#include <map>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "muster/optim/optimizer.h"
+
+namespace muster::optim {
+
+// The numbers of `word`, that commas part.
+template <typename Number>
+std::vector<Number> ParseNumbers(const std::string& word) {
+  std::vector<Number> numbers;
+  std::istringstream stream(word);
+  for (std::string one; std::getline(stream, one, ',');) {
+    numbers.push_back(static_cast<Number>(std::stod(one)));
+  }
+  return numbers;
+}
+
+// Reads FIELD=VALUE words to the end. Throws for a field that is none.
+inline OptimizerSpec ParseSpecWords(std::istringstream& words) {
+  using Kind = OptimizerSpec::Kind;
+  const std::map<std::string, double OptimizerSpec::*> fields = {
+      {"learning_rate", &OptimizerSpec::learning_rate},
+      {"initial_accumulator", &OptimizerSpec::initial_accumulator},
+      {"epsilon", &OptimizerSpec::epsilon},
+      {"l1", &OptimizerSpec::l1},
+      {"l2", &OptimizerSpec::l2},
+      {"l2_shrinkage", &OptimizerSpec::l2_shrinkage},
+      {"learning_rate_power", &OptimizerSpec::learning_rate_power},
+      {"beta", &OptimizerSpec::beta},
+      {"beta1", &OptimizerSpec::beta1},
+      {"beta2", &OptimizerSpec::beta2},
+      {"rho", &OptimizerSpec::rho},
+      {"momentum", &OptimizerSpec::momentum},
+  };
+  const std::map<std::string, double ScheduleSpec::*> schedule_fields = {
+      {"decay_steps", &ScheduleSpec::decay_steps},
+      {"decay_rate", &ScheduleSpec::decay_rate},
+      {"end", &ScheduleSpec::end},
+      {"power", &ScheduleSpec::power},
+      {"alpha", &ScheduleSpec::alpha},
+      {"t_mul", &ScheduleSpec::t_mul},
+      {"m_mul", &ScheduleSpec::m_mul},
+      {"warm_up_from", &ScheduleSpec::warm_up_from},
+  };
+  OptimizerSpec spec;
+  ScheduleSpec& schedule = spec.schedule;
+  const std::map<std::string, bool*> flags = {{"centered", &spec.centered},
+                                              {"nesterov", &spec.nesterov},
+                                              {"staircase", &schedule.staircase},
+                                              {"cycle", &schedule.cycle}};
+  std::string word;
+  while (words >> word) {
+    const std::string key = word.substr(0, word.find('='));
+    const std::string value = word.substr(word.find('=') + 1);
+    if (key == "kind") {
+      while (OptimizerName(spec.kind) != value) {
+        spec.kind = static_cast<Kind>((static_cast<int>(spec.kind) + 1) % 5);
+      }
+    } else if (key == "schedule") {
+      while (ScheduleName(schedule.kind) != value) {
+        schedule.kind = static_cast<ScheduleSpec::Kind>(static_cast<int>(schedule.kind) + 1);
+      }
+    } else if (key == "boundaries") {
+      schedule.boundaries = ParseNumbers<int64_t>(value);
+    } else if (key == "values") {
+      schedule.values = ParseNumbers<double>(value);
+    } else if (key == "warm_up_steps") {
+      schedule.warm_up_steps = std::stoll(value);
+    } else if (flags.contains(key)) {
+      *flags.at(key) = value == "1";
+    } else if (schedule_fields.contains(key)) {
+      schedule.*schedule_fields.at(key) = std::stod(value);
+    } else {
+      spec.*fields.at(key) = std::stod(value);
+    }
+  }
+  return spec;
+}
+
+}  // namespace muster::optim

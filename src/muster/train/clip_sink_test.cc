@@ -1,0 +1,125 @@
+// The numbers are those that clip_component_test.py computes with Keras.
+#include "muster/train/clip_sink.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "muster/base/strings.h"
+
+namespace muster::train {
+namespace {
+
+using Kind = optim::ClipSpec::Kind;
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::Pointwise;
+
+// Notes what comes, in order.
+class NotingSink : public engine::GradientSink {
+ public:
+  struct Note {
+    std::string what;
+    std::vector<float> values;
+  };
+  void Dense(int variable, std::span<const float> gradient) override {
+    notes.push_back({StrCat("dense ", variable), {gradient.begin(), gradient.end()}});
+  }
+  void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override {
+    std::string what = StrCat("rows ", variable);
+    for (const int32_t row : rows) what += StrCat(" ", row);
+    notes.push_back({what, {gradient.begin(), gradient.end()}});
+  }
+  void Statistic(int variable, std::span<const float> value) override {
+    notes.push_back({StrCat("statistic ", variable), {value.begin(), value.end()}});
+  }
+  std::vector<Note> notes;
+};
+
+const std::vector<float> kDense = {3, -4, 0.5f};
+const std::vector<int32_t> kRows = {2, 5};
+const std::vector<float> kRowGradients = {1, -2, 2, 4};
+
+void GiveAll(ClipSink& sink) {
+  sink.Dense(0, kDense);
+  sink.Statistic(2, kDense);
+  sink.Rows(1, kRows, kRowGradients);
+}
+
+TEST(ClipSinkTest, ClipsByValueAndNormAtOnce) {
+  const struct {
+    Kind kind;
+    double limit;
+    std::vector<float> dense, rows;
+  } cases[] = {
+      {Kind::kValue, 1, {1, -1, 0.5f}, {1, -1, 1, 1}},
+      {Kind::kNorm, 2.5, {1.49255574f, -1.9900744f, 0.2487593f}, {0.5f, -1, 1, 2}},
+      {Kind::kNorm, 100, kDense, kRowGradients},
+  };
+  for (const auto& one : cases) {
+    NotingSink noting;
+    ClipSink sink({one.kind, one.limit}, noting);
+    for (int step = 0; step < 2; ++step) {
+      noting.notes.clear();
+      GiveAll(sink);
+      ASSERT_EQ(noting.notes.size(), 3u);
+      sink.Finish();
+      ASSERT_EQ(noting.notes.size(), 3u);
+      EXPECT_EQ(noting.notes[0].what, "dense 0");
+      EXPECT_THAT(noting.notes[0].values, Pointwise(FloatNear(1e-6f), one.dense));
+      EXPECT_EQ(noting.notes[1].what, "statistic 2");
+      EXPECT_EQ(noting.notes[1].values, kDense);
+      EXPECT_EQ(noting.notes[2].what, "rows 1 2 5");
+      EXPECT_THAT(noting.notes[2].values, Pointwise(FloatNear(1e-6f), one.rows));
+    }
+  }
+}
+
+TEST(ClipSinkTest, ClipsByGlobalNormWhenAllAreThere) {
+  NotingSink noting;
+  ClipSink sink({Kind::kGlobalNorm, 3}, noting);
+  for (int step = 0; step < 2; ++step) {
+    noting.notes.clear();
+    GiveAll(sink);
+    ASSERT_EQ(noting.notes.size(), 1u);
+    EXPECT_EQ(noting.notes[0].what, "statistic 2");
+    sink.Finish();
+    ASSERT_EQ(noting.notes.size(), 3u);
+    EXPECT_EQ(noting.notes[1].what, "dense 0");
+    EXPECT_THAT(noting.notes[1].values,
+                Pointwise(FloatNear(1e-6f), {1.2696217f, -1.692829f, 0.21160363f}));
+    EXPECT_EQ(noting.notes[2].what, "rows 1 2 5");
+    EXPECT_THAT(noting.notes[2].values,
+                Pointwise(FloatNear(1e-6f), {0.42320725f, -0.8464145f, 0.8464145f, 1.692829f}));
+  }
+}
+
+TEST(ClipSinkTest, LeavesSmallAndEmptyGradients) {
+  NotingSink noting;
+  ClipSink sink({Kind::kGlobalNorm, 7.1}, noting);
+  GiveAll(sink);
+  sink.Rows(3, {}, {});
+  sink.Finish();
+  ASSERT_EQ(noting.notes.size(), 4u);
+  EXPECT_EQ(noting.notes[1].values, kDense);
+  EXPECT_EQ(noting.notes[2].values, kRowGradients);
+  EXPECT_EQ(noting.notes[3].what, "rows 3");
+  EXPECT_THAT(noting.notes[3].values, ElementsAre());
+}
+
+// So that the step that follows finds it.
+TEST(ClipSinkTest, PassesOnWhatIsNotANumber) {
+  const std::vector<float> bad = {1, std::numeric_limits<float>::quiet_NaN()};
+  for (const Kind kind : {Kind::kValue, Kind::kNorm, Kind::kGlobalNorm}) {
+    NotingSink noting;
+    ClipSink sink({kind, 0.5}, noting);
+    sink.Dense(0, bad);
+    sink.Finish();
+    ASSERT_EQ(noting.notes.size(), 1u);
+    EXPECT_TRUE(std::isnan(noting.notes[0].values[1]));
+  }
+}
+
+}  // namespace
+}  // namespace muster::train
