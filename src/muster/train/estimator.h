@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "muster/metrics/metrics.h"
 #include "muster/model/model.h"
 #include "muster/train/input.h"
+#include "muster/train/model_fn.h"
 #include "muster/train/progress.h"
 #include "muster/train/run_config.h"
 #include "muster/train/specs.h"
@@ -35,6 +37,14 @@ class Estimator {
   static absl::StatusOr<std::unique_ptr<Estimator>> Create(io::FileSystem& files,
                                                            const Clock& clock,
                                                            const model::ModelSpec& spec,
+                                                           const RunConfig& config);
+
+  // Of a user's model function. `features` are the rows' fields, columns and label; they are not
+  // written into model_dir, and 'muster' cannot read such a folder without the program.
+  static absl::StatusOr<std::unique_ptr<Estimator>> Create(io::FileSystem& files,
+                                                           const Clock& clock,
+                                                           const features::FeatureSpec& features,
+                                                           ModelFn model_fn,
                                                            const RunConfig& config);
 
   // Trains from the newest checkpoint, or from initial weights, until the data or the steps end, or
@@ -55,11 +65,16 @@ class Estimator {
       std::function<absl::Status(const InputBatch& batch, const engine::Predictions& predictions)>;
   absl::StatusOr<uint64_t> Predict(const InputSpec& input, const TakePredictions& take,
                                    Progress& progress);
+  // From `input_fn` where there is one.
+  absl::StatusOr<uint64_t> Predict(const InputSpec& input, const InputFn& input_fn,
+                                   const TakePredictions& take, Progress& progress);
 
-  // The newest checkpoint as a SavedModel in FOLDER.
+  // The newest checkpoint as a SavedModel in FOLDER. UNIMPLEMENTED for a model function without
+  // export_model.
   absl::Status Export(const std::string& folder);
 
-  const model::Model& model() const { return model_; }
+  // That of prediction, where a model function makes one for each mode.
+  const model::Model& model() const { return modes_.at(ModeKeys::kPredict)->model; }
   const RunConfig& config() const { return config_; }
   io::FileSystem& files() const { return files_; }
   const Clock& clock() const { return clock_; }
@@ -75,14 +90,18 @@ class Estimator {
 
   absl::Status PrepareFolder();
   // Weights of the newest checkpoint, and its step.
-  absl::StatusOr<int64_t> LoadForInference();
+  absl::StatusOr<int64_t> LoadForInference(ModeModel* mode);
+  absl::StatusOr<ModeModel*> ModelFor(ModeKeys mode);
 
   io::FileSystem& files_;
   const Clock& clock_;
   const RunConfig config_;
-  model::Model model_;
+  ModelFn model_fn_;  // empty: the model of a ModelSpec
+  features::FeatureSpec features_;
+  std::map<ModeKeys, std::unique_ptr<ModeModel>> modes_;
   std::optional<engine::Predictor> predictor_;
   std::unique_ptr<Variables> inference_;
+  const ModeModel* inference_mode_ = nullptr;  // whose variables they are
   std::string restore_note_;
   std::optional<WarmStart> warm_start_;
 };

@@ -14,7 +14,7 @@
 namespace muster::train {
 
 struct RunConfig {
-  std::string model_dir;
+  std::string model_dir = {};
   uint64_t seed = 1;  // tf_random_seed
   int threads = 1;
   // bf16 needs AMX: Estimator::Create fails without it.
@@ -22,8 +22,8 @@ struct RunConfig {
   engine::Precision inference_precision = engine::Precision::kFloat32;  // of evaluate and predict
   // Checkpoints by steps or by time, not both; save_checkpoints_secs is 600 when neither is given.
   // 0 of the one that is given: at the start and the end only.
-  std::optional<int64_t> save_checkpoints_steps;
-  std::optional<double> save_checkpoints_secs;
+  std::optional<int64_t> save_checkpoints_steps = {};
+  std::optional<double> save_checkpoints_secs = {};
   int keep_checkpoint_max = 5;  // 0: all
   double keep_checkpoint_every_n_hours = 10000;
   int64_t save_summary_steps = 100;    // 0: no summaries
@@ -33,16 +33,16 @@ struct RunConfig {
   bool nan_loss_is_failure = true;  // else such a loss ends the training without one
 
   // The place in a cluster, as TF_CONFIG says it. What stands here: one process by itself.
-  std::map<std::string, std::vector<std::string>> cluster;  // job -> its tasks' addresses
+  std::map<std::string, std::vector<std::string>> cluster = {};  // job -> its tasks' addresses
   std::string task_type = "worker";
   int task_id = 0;
   bool is_chief = true;
-  std::string master;  // "grpc://HOST:PORT"; "" for one process
-  std::string evaluation_master;
+  std::string master = {};  // "grpc://HOST:PORT"; "" for one process
+  std::string evaluation_master = {};
   int num_ps_replicas = 0;
   int num_worker_replicas = 1;                  // workers and the chief
   std::optional<int> global_id_in_cluster = 0;  // the evaluator has none
-  std::string service;                          // TF_CONFIG's "service", a JSON object; "" for none
+  std::string service = {};                     // TF_CONFIG's "service", a JSON object; "" for none
 
   int64_t checkpoint_steps() const { return save_checkpoints_steps.value_or(0); }
   double checkpoint_secs() const {

@@ -44,15 +44,17 @@ class TracedSink : public engine::GradientSink {
 
 }  // namespace
 
-HookList TrainHooks(const TrainSpec& spec, const RunConfig& config) {
+HookList TrainHooks(const TrainSpec& spec, const RunConfig& config, const EstimatorSpec& custom) {
   HookList hooks;
   hooks.push_back(NewCheckpointSaver(config, spec.saving_listeners));
+  hooks.insert(hooks.end(), custom.training_chief_hooks.begin(), custom.training_chief_hooks.end());
   hooks.push_back(NewStepCounter(config.log_step_count_steps));
   if (config.save_summary_steps > 0) hooks.push_back(NewRunSummary(spec, config));
   hooks.push_back(NewSummarySaver({config.save_summary_steps, config.histogram_steps}));
   hooks.insert(hooks.end(), spec.hooks.begin(), spec.hooks.end());
   if (spec.max_steps) hooks.push_back(NewStopAtStep(*spec.max_steps));
   hooks.push_back(NewNanTensor(config.nan_loss_is_failure));
+  hooks.insert(hooks.end(), custom.training_hooks.begin(), custom.training_hooks.end());
   return hooks;
 }
 

@@ -21,9 +21,10 @@ namespace muster::train {
 
 using HookList = std::vector<std::shared_ptr<Hook>>;
 
-// The hooks of a training in the Estimator's order: CheckpointSaver, StepCounter, RunSummary,
-// SummarySaver, the user's, StopAtStep, NanTensor. (LoggingTensor's place is taken by Progress.)
-HookList TrainHooks(const TrainSpec& spec, const RunConfig& config);
+// The hooks of a training in the Estimator's order: CheckpointSaver, the model's
+// training_chief_hooks, StepCounter, SummarySaver, the user's, StopAtStep, NanTensor, the model's
+// training_hooks. (LoggingTensor's place is taken by Progress.)
+HookList TrainHooks(const TrainSpec& spec, const RunConfig& config, const EstimatorSpec& custom);
 
 // Runs one Estimator::Train. One owner thread.
 class TrainLoop {

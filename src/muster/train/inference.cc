@@ -1,0 +1,184 @@
+// Estimator: what is done with a trained model.
+#include <algorithm>
+#include <utility>
+
+#include "muster/checkpoint/checkpoint.h"
+#include "muster/formats/event.h"
+#include "muster/model/saved_model.h"
+#include "muster/train/estimator.h"
+
+namespace muster::train {
+namespace {
+
+absl::Status WriteEvalEvents(io::FileSystem& files, const Clock& clock, const std::string& folder,
+                             int64_t step, const std::vector<metrics::NamedValue>& metrics) {
+  MUSTER_RETURN_IF_ERROR(files.MakeFolders(folder));
+  formats::EventWriter events(files, folder, clock);
+  std::vector<formats::Scalar> scalars;
+  for (const auto& [name, value] : metrics) {
+    if (name != "global_step") scalars.emplace_back(name, static_cast<float>(value));
+  }
+  MUSTER_RETURN_IF_ERROR(events.WriteScalars(step, scalars));
+  return events.Close();
+}
+
+// The head's metrics and those of a model function, over the same batches.
+class EvaluationMetrics {
+ public:
+  static absl::StatusOr<EvaluationMetrics> Create(const ModeModel& mode, const EvalSpec& spec) {
+    const model::ModelSpec& model = mode.model.spec;
+    EvaluationMetrics metrics;
+    MUSTER_ASSIGN_OR_RETURN(metrics.head_,
+                            metrics::NewMetrics(model.head, spec.metrics.value_or(model.metrics),
+                                                model.features.label.words));
+    for (const auto& [name, make] : mode.custom.eval_metrics) {
+      metrics.custom_.emplace_back(name, make());
+    }
+    return metrics;
+  }
+
+  void Add(const engine::Forward& forward, const features::FeatureBatch& batch) {
+    head_->Add(forward.logits, batch.labels, batch.weights);
+    head_->AddLoss(forward.loss_sum, batch.rows);
+    for (auto& [name, metric] : custom_) metric->Add(forward.logits, batch.labels, batch.weights);
+  }
+
+  // "loss" last; a user's metric takes the place of the head's of the same name.
+  std::vector<metrics::NamedValue> Values() const {
+    std::vector<metrics::NamedValue> values = head_->Values();
+    for (const auto& [name, metric] : custom_) {
+      std::erase_if(values,
+                    [&, custom = name](const auto& value) { return value.first == custom; });
+      values.insert(values.end() - 1, {name, metric->Value()});
+    }
+    return values;
+  }
+
+ private:
+  std::unique_ptr<metrics::Metrics> head_;
+  std::vector<std::pair<std::string, std::unique_ptr<EvalMetric>>> custom_;
+};
+
+}  // namespace
+
+absl::StatusOr<int64_t> Estimator::LoadForInference(ModeModel* mode) {
+  // One mode's weights at a time: with a model function each mode has its own variables.
+  if (inference_mode_ != mode) inference_.reset();
+  inference_mode_ = mode;
+  if (!inference_) {
+    MUSTER_ASSIGN_OR_RETURN(inference_,
+                            Variables::Create(mode->model, config_.seed, /*with_slots=*/false));
+  }
+  MUSTER_ASSIGN_OR_RETURN(
+      const checkpoint::Restored restored,
+      checkpoint::RestoreLatest(files_, config_.model_dir, inference_->Tensors(false)));
+  restore_note_ = restored.note;
+  return restored.step;
+}
+
+absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& progress) {
+  MUSTER_RETURN_IF_ERROR(Validate(spec));
+  MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kEval));
+  EvalResult result;
+  MUSTER_ASSIGN_OR_RETURN(result.step, LoadForInference(mode));
+  if (!restore_note_.empty()) progress.Note(restore_note_);
+  MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics, EvaluationMetrics::Create(*mode, spec));
+  std::vector<std::shared_ptr<Hook>> hooks = spec.hooks;
+  hooks.insert(hooks.end(), mode->custom.evaluation_hooks.begin(),
+               mode->custom.evaluation_hooks.end());
+  Session session{.mode = ModeKeys::kEval,
+                  .files = files_,
+                  .clock = clock_,
+                  .config = config_,
+                  .model = mode->model,
+                  .variables = *inference_,
+                  .events = nullptr,
+                  .progress = progress,
+                  .first_step = result.step,
+                  .step = result.step};
+  for (const auto& hook : hooks) MUSTER_RETURN_IF_ERROR(hook->Begin(session));
+  MUSTER_ASSIGN_OR_RETURN(const auto input,
+                          OpenInput(files_, mode->model, spec.input, spec.input_fn));
+  for (const auto& hook : hooks) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session));
+  ProgressState state;
+  state.verb = "evaluate";
+  state.total_steps = input->steps();
+  if (spec.steps) {
+    state.total_steps =
+        state.total_steps > 0 ? std::min(state.total_steps, *spec.steps) : *spec.steps;
+  }
+  engine::Forward forward;
+  while (!session.stop_requested && (!spec.steps || state.step < *spec.steps)) {
+    for (const auto& hook : hooks) MUSTER_RETURN_IF_ERROR(hook->BeforeRun(session));
+    MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
+    if (batch == nullptr) break;
+    const features::FeatureBatch& features = batch->features;
+    MUSTER_RETURN_IF_ERROR(mode->model.engine->Predict(inference_->views(), features, &forward));
+    metrics.Add(forward, features);
+    state.examples += static_cast<uint64_t>(features.rows);
+    ++state.step;
+    progress.Update(state);
+    const double loss = features.rows > 0 ? forward.loss_sum / features.rows : 0;
+    for (const auto& hook : hooks) {
+      MUSTER_RETURN_IF_ERROR(hook->AfterRun(session, {loss, loss, features.rows, batch->epoch}));
+    }
+  }
+  for (const auto& hook : hooks) MUSTER_RETURN_IF_ERROR(hook->End(session));
+  if (state.examples == 0) return absl::InvalidArgumentError("evaluate: the data has no rows");
+  progress.Update(state, /*last=*/true);
+  result.examples = state.examples;
+  result.seconds = progress.seconds();
+  result.metrics = metrics.Values();
+  result.metrics.emplace_back("global_step", static_cast<double>(result.step));
+  const std::string folder = EvalFolder(config_.model_dir, spec.name);
+  MUSTER_RETURN_IF_ERROR(WriteEvalEvents(files_, clock_, folder, result.step, result.metrics));
+  return result;
+}
+
+absl::StatusOr<uint64_t> Estimator::Predict(const InputSpec& spec, const TakePredictions& take,
+                                            Progress& progress) {
+  return Predict(spec, {}, take, progress);
+}
+
+absl::StatusOr<uint64_t> Estimator::Predict(const InputSpec& spec, const InputFn& input_fn,
+                                            const TakePredictions& take, Progress& progress) {
+  MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kPredict));
+  MUSTER_RETURN_IF_ERROR(LoadForInference(mode).status());
+  if (!restore_note_.empty()) progress.Note(restore_note_);
+  MUSTER_ASSIGN_OR_RETURN(const auto input, OpenInput(files_, mode->model, spec, input_fn));
+  ProgressState state;
+  state.verb = "predict";
+  state.total_steps = input->steps();
+  engine::Forward forward;
+  engine::Predictions predictions;
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
+    if (batch == nullptr) break;
+    MUSTER_RETURN_IF_ERROR(
+        mode->model.engine->Predict(inference_->views(), batch->features, &forward));
+    predictor_->Predict(forward.logits, &predictions);
+    MUSTER_RETURN_IF_ERROR(take(*batch, predictions));
+    state.examples += static_cast<uint64_t>(batch->features.rows);
+    ++state.step;
+    progress.Update(state);
+  }
+  progress.Update(state, /*last=*/true);
+  return state.examples;
+}
+
+absl::Status Estimator::Export(const std::string& folder) {
+  MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kPredict));
+  if (model_fn_ && !mode->custom.export_model) {
+    return absl::UnimplementedError(
+        "exporting: only EstimatorSpec::export_model of the model function can say what the graph "
+        "of a custom model is in TensorFlow");
+  }
+  MUSTER_RETURN_IF_ERROR(LoadForInference(mode).status());
+  if (model_fn_) {
+    return mode->custom.export_model(files_, inference_->specs(), inference_->views(), folder);
+  }
+  return model::ExportSavedModel(files_, mode->model.spec, inference_->specs(), inference_->views(),
+                                 folder);
+}
+
+}  // namespace muster::train
