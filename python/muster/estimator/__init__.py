@@ -7,7 +7,7 @@ docs/python.md says what is here, what differs, and what to use instead of what 
 
 from __future__ import annotations
 
-from muster.estimator import export, inputs, optimizers
+from muster.estimator import experimental, export, inputs, optimizers
 from muster.estimator.canned import (
     BaselineClassifier,
     BaselineRegressor,
@@ -65,6 +65,7 @@ __all__ = [
     "RunConfig",
     "TrainSpec",
     "WarmStartSettings",
+    "experimental",
     "export",
     "inputs",
     "optimizers",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import json
 import logging
 import os
 import pathlib
@@ -10,22 +11,36 @@ import re
 import shutil
 import tempfile
 import time
-from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from muster import binary
 from muster.cells import STRING
 from muster.estimator import feeding
+from muster.estimator.experimental import early_stop_flags
 from muster.estimator.export import check_features
 from muster.estimator.inputs import FilesInput
 from muster.estimator.model import CannedModel
 from muster.estimator.predictions import RowReader, by_batch
 from muster.estimator.run_config import RunConfig
-from muster.estimator.spec import ModeKeys, WarmStartSettings, check_no_hooks
+from muster.estimator.spec import ModeKeys, WarmStartSettings, check_no_listeners
 from muster.model_file import SampleInput
 
 logger = logging.getLogger("muster")
 
 _STREAM = "-"
+_LABEL = re.compile(r'^label: \{input: ("(?:[^"\\]|\\.)*")', re.MULTILINE)  # of model.yaml
 _ROW_KEY = "row"  # what `muster predict` calls the number of a row
 
 
@@ -52,7 +67,6 @@ class Estimator:
         self._config, self._model_dir = _configure(config, model_dir)
         self._params = dict(params or {})
         self._warm_start = _warm_start_settings(warm_start_from)
-        self._label = self._model.label_name()
 
     @property
     def model_dir(self) -> str:
@@ -65,6 +79,10 @@ class Estimator:
     @property
     def params(self) -> Dict[str, Any]:
         return dict(self._params)
+
+    def serving_features(self) -> List[str]:
+        """The features that predictions are made from."""
+        return self._model.serving_features()
 
     def latest_checkpoint(self) -> Optional[str]:
         """Prefix of the newest checkpoint, or None."""
@@ -89,12 +107,13 @@ class Estimator:
         saving_listeners: Any = None,
     ) -> Estimator:
         """Trains until the input ends or for so many steps; a second call goes on."""
-        check_no_hooks(hooks, saving_listeners)
+        check_no_listeners(saving_listeners)
+        flags = early_stop_flags(hooks)
         last_step = self._last_step(steps, max_steps)
         if last_step is not None and last_step <= self._global_step():
             logger.info("Skipping training since max_steps has already saved.")
             return self
-        self._train(input_fn, last_step, [])
+        self._train(input_fn, last_step, lambda folder, label: flags)
         return self
 
     def evaluate(
@@ -106,7 +125,7 @@ class Estimator:
         name: Optional[str] = None,
     ) -> Dict[str, Any]:
         """The newest checkpoint's metrics by TensorFlow's names, and global_step."""
-        check_no_hooks(hooks)
+        check_no_listeners(hooks)
         if steps is not None and steps <= 0:
             raise ValueError(f"Must specify steps > 0, given: {steps}")
         self._check_trained(checkpoint_path)
@@ -117,10 +136,11 @@ class Estimator:
         if isinstance(returned, FilesInput):
             if steps is not None:
                 flags += ["--steps", steps]
+            _check_label(returned, self._label())
             data, feed = self._file_flags("--data", returned), None
         else:
             batches = feeding.open_batches(returned, ModeKeys.EVAL, steps is not None)
-            data, feed = ["--data", _STREAM], self._feed(batches, True, steps)
+            data, feed = ["--data", _STREAM], self._feed(batches, self._label(), steps)
         events = binary.run(["evaluate", "--model-dir", self._model_dir, *data, *flags], feed)
         return metrics_of(events)
 
@@ -133,7 +153,7 @@ class Estimator:
         yield_single_examples: bool = True,
     ) -> Iterator[Dict[str, Any]]:
         """Yields a dict of arrays a row, or a batch without `yield_single_examples`."""
-        check_no_hooks(hooks)
+        check_no_listeners(hooks)
         self._check_trained(checkpoint_path)
         reader = RowReader(predict_keys, self._model.head)
         sizes: Deque[int] = collections.deque()
@@ -143,7 +163,7 @@ class Estimator:
             data, feed = self._file_flags("--data", returned), None
         else:
             batches = feeding.open_batches(returned, ModeKeys.PREDICT, bounded=False)
-            data, feed = ["--data", _STREAM], self._feed(batches, False, None, sizes)
+            data, feed = ["--data", _STREAM], self._feed(batches, None, None, sizes)
         command = ["predict", "--model-dir", self._model_dir, *data, *flags]
         rows = (reader.single(row, _ROW_KEY) for row in binary.stream(command, feed))
         if yield_single_examples:
@@ -184,50 +204,75 @@ class Estimator:
     export_savedmodel = export_saved_model
 
     def _train(
-        self, input_fn: Any, last_step: Optional[int], flags: Sequence[object]
+        self,
+        input_fn: Any,
+        last_step: Optional[int],
+        more_flags: Callable[[pathlib.Path, str], List[object]],
     ) -> List[binary.Event]:
-        """Trains up to `last_step` with more flags; returns the program's events."""
+        """Trains up to `last_step` and returns the program's events.
+
+        `more_flags` is given a temporary folder that lives as long as the program runs, and the
+        name of the label.
+        """
         returned = self._call(input_fn, ModeKeys.TRAIN)
         with tempfile.TemporaryDirectory(prefix="muster-") as name:
             folder = pathlib.Path(name)
             command: List[object] = ["train", folder / "model.yaml"]
             label_ids = False
             if isinstance(returned, FilesInput):
-                self._label = returned.label
+                label = returned.label
                 sample, feed = self._file_sample(returned), None
-                command += self._file_flags("--train", returned)
-                if returned.num_epochs is not None:
-                    command += ["--epochs", returned.num_epochs]
-                elif last_step is None:
-                    raise ValueError("num_epochs=None never ends: say steps or max_steps")
-                if not returned.shuffle:
-                    command.append("--no-shuffle")
+                command += self._training_files(returned, last_step)
             else:
-                self._label = self._model.label_name()
-                limit = None if last_step is None else last_step - self._global_step()
+                label = self._label()
+                limit = None if last_step is None else max(0, last_step - self._global_step())
                 batches = feeding.open_batches(returned, ModeKeys.TRAIN, limit is not None)
-                sample, feed = batches.sample(), self._feed(batches, True, limit)
+                sample, feed = batches.sample(), self._feed(batches, label, limit)
                 label_ids = self._model.head.multi_label and batches.labels_are_ids()
                 command += ["--train", _STREAM]
-            self._model.write(folder, sample, self._label, label_ids)
+            self._model.write(folder, sample, label, label_ids)
             if last_step is not None:
                 command += ["--max-steps", last_step]
             command += ["--model-dir", self._model_dir, "--fresh-data", "--json"]
-            command += [*self._config.train_flags(), *self._warm_start_flags(), *flags]
+            command += [*self._config.train_flags(), *self._warm_start_flags()]
+            command += more_flags(folder, label)
             return binary.run(command, feed)
+
+    def _training_files(self, files: FilesInput, last_step: Optional[int]) -> List[object]:
+        flags = self._file_flags("--train", files)
+        if files.num_epochs is not None:
+            flags += ["--epochs", files.num_epochs]
+        elif last_step is None:
+            raise ValueError("num_epochs=None never ends: say steps or max_steps")
+        return flags if files.shuffle else [*flags, "--no-shuffle"]
+
+    def _evaluation_data(
+        self, input_fn: Any, steps: Optional[int], folder: pathlib.Path, label: str
+    ) -> List[object]:
+        """Flags for evaluations during a training; batches are kept in a file of FOLDER."""
+        returned = self._call(input_fn, ModeKeys.EVAL)
+        flags: List[object] = [] if steps is None else ["--eval-steps", steps]
+        if isinstance(returned, FilesInput):
+            _check_label(returned, label)
+            return [*flags, "--eval", *returned.patterns]
+        batches = feeding.open_batches(returned, ModeKeys.EVAL, steps is not None)
+        path = folder / "evaluation.batches"
+        with open(path, "wb") as file:
+            self._feed(batches, label, steps)(file.write)
+        return [*flags, "--eval", path]
 
     def _feed(
         self,
         batches: feeding.Batches,
-        with_labels: bool,
+        label: Optional[str],
         limit: Optional[int],
         sizes: Optional[Deque[int]] = None,
     ) -> binary.Feed:
-        columns = self._model.stream_columns(batches.sample(), with_weight=with_labels)
-        label = self._model.label_column(self._label) if with_labels else None
+        columns = self._model.stream_columns(batches.sample(), with_weight=label is not None)
+        labels = None if label is None else self._model.label_column(label)
 
         def feed(write: binary.Write) -> None:
-            feeding.write_batches(write, batches, columns, label, limit, sizes)
+            feeding.write_batches(write, batches, columns, labels, limit, sizes)
 
         return feed
 
@@ -253,7 +298,16 @@ class Estimator:
     def _warm_start_flags(self) -> List[object]:
         if self._warm_start is None or self.latest_checkpoint() is not None:
             return []
-        raise ValueError("warm_start_from: not there yet in this version of Muster")
+        return ["--warm-start", self._warm_start.flag()]
+
+    def _label(self) -> str:
+        """Name of the label: the trained model's, where there is one."""
+        path = pathlib.Path(self._model_dir, "model.yaml")
+        if path.is_file():
+            found = _LABEL.search(path.read_text(encoding="utf-8"))
+            if found is not None:
+                return str(json.loads(found.group(1)))
+        return self._model.label_name()
 
     def _call(self, input_fn: Any, mode: str) -> Any:
         return feeding.call_input_fn(input_fn, mode, self._config, self._params)
@@ -293,6 +347,11 @@ def metrics_of(events: Sequence[binary.Event]) -> Dict[str, Any]:
     }
     metrics["global_step"] = int(metrics["global_step"])
     return metrics
+
+
+def _check_label(files: FilesInput, label: str) -> None:
+    if files.label != label:
+        raise ValueError(f"label '{files.label}' of the files: the model learns '{label}'")
 
 
 def _configure(config: Optional[RunConfig], model_dir: Any) -> Tuple[RunConfig, str]:

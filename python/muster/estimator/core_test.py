@@ -38,6 +38,14 @@ def batches(size: int = BATCH, epochs: int = 1):
             yield features, [row["rich"] for row in part]
 
 
+def write_csv(path):
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, ["age", "job", "rich"])
+        writer.writeheader()
+        writer.writerows(DATA)
+    return path
+
+
 def columns() -> tuple:
     age = feature_column.numeric_column("age", normalizer_fn=lambda x: (x - 49) / 18)
     bucket = feature_column.bucketized_column(feature_column.numeric_column("age"), [30, 60])
@@ -90,11 +98,7 @@ def test_train_evaluate_predict(tmp_path, temporary) -> None:
 
 
 def test_every_form_of_input_trains_the_same_model(tmp_path, temporary) -> None:
-    path = tmp_path / "data.csv"
-    with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, ["age", "job", "rich"])
-        writer.writeheader()
-        writer.writerows(DATA)
+    path = write_csv(tmp_path / "data.csv")
     table = pd.DataFrame(DATA)
     arrays = {name: table[name].to_numpy() for name in ("age", "job")}
     inputs = estimator.inputs
@@ -232,25 +236,99 @@ def test_an_export_is_a_saved_model(tmp_path, temporary) -> None:
         model.export_saved_model(tmp_path / "out", lambda: None)
 
 
-def test_train_and_evaluate(tmp_path, temporary) -> None:
-    model = make(tmp_path / "model")
+def make_receiver():
     wide, deep = columns()
     spec = feature_column.make_parse_example_spec(wide + deep)
-    receiver = estimator.export.build_parsing_serving_input_receiver_fn(spec)
-    endless = lambda: itertools.cycle(batches())  # noqa: E731
+    return estimator.export.build_parsing_serving_input_receiver_fn(spec)
+
+
+@pytest.mark.parametrize("form", ["batches", "files"])
+def test_train_and_evaluate(form, tmp_path, temporary) -> None:
+    folder = tmp_path / "model"
+    config = estimator.RunConfig(save_checkpoints_steps=10, keep_checkpoint_max=None)
+    model = make(folder, config=config)
+    receiver = make_receiver()
+    train, held_out = (lambda: itertools.cycle(batches())), batches
+    if form == "files":
+        path = write_csv(tmp_path / "data.csv")
+        read = lambda epochs: estimator.inputs.csv(  # noqa: E731
+            path, label="rich", batch_size=BATCH, shuffle=False, num_epochs=epochs
+        )
+        train, held_out = (lambda: read(None)), (lambda: read(1))
     metrics, exports = estimator.train_and_evaluate(
         model,
-        estimator.TrainSpec(endless, max_steps=50),
+        estimator.TrainSpec(train, max_steps=50),
         estimator.EvalSpec(
-            batches, name="held_out", exporters=estimator.FinalExporter("final", receiver)
+            held_out,
+            steps=None,
+            name="held_out",
+            start_delay_secs=0,
+            throttle_secs=0,
+            exporters=[
+                estimator.FinalExporter("last", receiver),
+                estimator.LatestExporter("all", receiver, exports_to_keep=3),
+            ],
         ),
     )
     assert metrics["global_step"] == 50
-    assert metrics == model.evaluate(batches)
-    assert len(exports) == 1 and exports[0].decode().startswith(
-        str(tmp_path / "model/export/final")
+    again = model.evaluate(held_out)
+    del metrics["loss"], again["loss"]  # a mean over batches, whose sizes differ
+    assert metrics == {name: pytest.approx(value, rel=1e-6) for name, value in again.items()}
+    for name, exported, kept in zip(("last", "all"), exports, (1, 3)):
+        assert exported is not None and exported.decode().startswith(str(folder / "export" / name))
+        assert len(list((folder / "export" / name).iterdir())) == kept
+    assert list((folder / "eval_held_out").iterdir())
+
+    metrics, exports = estimator.train_and_evaluate(
+        model,
+        estimator.TrainSpec(train, max_steps=50),
+        estimator.EvalSpec(held_out, exporters=estimator.BestExporter("best", receiver)),
     )
-    assert list((tmp_path / "model" / "eval_held_out").iterdir())
+    assert metrics["global_step"] == 50 and len(exports) == 1
+
+
+def test_early_stopping(tmp_path, temporary) -> None:
+    config = estimator.RunConfig(save_checkpoints_steps=5)
+    model = make(tmp_path / "model", config=config)
+    stop = estimator.experimental.stop_if_lower_hook(model, "loss", 100.0)
+    metrics, _ = estimator.train_and_evaluate(
+        model,
+        estimator.TrainSpec(lambda: itertools.cycle(batches()), max_steps=500, hooks=[stop]),
+        estimator.EvalSpec(batches, start_delay_secs=0, throttle_secs=0),
+    )
+    assert metrics["global_step"] < 100
+    with pytest.raises(ValueError, match="hooks are Python code"):
+        model.train(batches, hooks=[object()])
+
+
+def test_warm_start(tmp_path, temporary) -> None:
+    first = make(tmp_path / "first").train(lambda: batches(epochs=5))
+    start = str(tmp_path / "first")
+    second = make(tmp_path / "second", warm_start_from=start).train(lambda: batches(), steps=1)
+    third = make(tmp_path / "third").train(batches, steps=1)
+    losses = [model.evaluate(batches)["average_loss"] for model in (first, second, third)]
+    assert abs(losses[1] - losses[0]) < abs(losses[2] - losses[0])
+    part = estimator.WarmStartSettings(start, vars_to_warm_start=["linear/", "dnn/logits"])
+    make(tmp_path / "part", warm_start_from=part).train(batches, steps=1)
+    with pytest.raises(ValueError, match="Muster finds changed vocabularies by itself"):
+        settings = estimator.WarmStartSettings(start, var_name_to_vocab_info={"x": 1})
+        make(tmp_path / "bad", warm_start_from=settings).train(batches, steps=1)
+
+
+def test_a_model_trained_on_files_takes_batches_and_the_other_way_round(
+    tmp_path, temporary
+) -> None:
+    path = write_csv(tmp_path / "data.csv")
+    read = lambda: estimator.inputs.csv(path, label="rich")  # noqa: E731
+    make(tmp_path / "files").train(read)
+    again = make(tmp_path / "files")
+    results = again.evaluate(batches), again.evaluate(read)
+    assert results[0]["average_loss"] == results[1]["average_loss"]
+    again.train(batches, steps=3)
+    assert "dnn/logits/kernel" in again.get_variable_names()
+    batch_model = make(tmp_path / "batches").train(batches)
+    with pytest.raises(ValueError, match="label 'rich' of the files: the model learns 'label'"):
+        batch_model.evaluate(read)
 
 
 def test_a_model_of_other_columns_is_refused_by_the_program(tmp_path, temporary) -> None:

@@ -8,7 +8,9 @@ from muster.estimator.export import check_receiver
 
 
 class Exporter:
-    """Base; `name` is the folder under MODEL_DIR/export."""
+    """Base; `name` is the folder under MODEL_DIR/export, `kind` the word of `muster train`."""
+
+    kind = ""
 
     def __init__(
         self,
@@ -32,6 +34,8 @@ class Exporter:
 class FinalExporter(Exporter):
     """Once, when training is over."""
 
+    kind = "final"
+
     def __init__(
         self,
         name: str,
@@ -44,6 +48,8 @@ class FinalExporter(Exporter):
 
 class LatestExporter(Exporter):
     """After every evaluation; the newest `exports_to_keep` stay."""
+
+    kind = "latest"
 
     def __init__(
         self,
@@ -58,6 +64,8 @@ class LatestExporter(Exporter):
 
 class BestExporter(Exporter):
     """After an evaluation with a smaller loss than all before."""
+
+    kind = "best"
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ An estimator takes one of these, one of those, a function that returns one, or a
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Dict, Mapping, Optional, Union
+from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 __all__ = ["Adagrad", "Adam", "Ftrl", "RMSprop", "SGD"]
 
@@ -26,12 +26,18 @@ class Ftrl(Optimizer):
     l2_regularization_strength: float = 0.0
     l2_shrinkage_regularization_strength: float = 0.0
     beta: float = 0.0
+    clipnorm: Optional[float] = None
+    clipvalue: Optional[float] = None
+    global_clipnorm: Optional[float] = None
 
 
 @dataclass(frozen=True)
 class Adagrad(Optimizer):
     initial_accumulator_value: float = 0.1
     epsilon: float = 1e-7
+    clipnorm: Optional[float] = None
+    clipvalue: Optional[float] = None
+    global_clipnorm: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,9 @@ class Adam(Optimizer):
     beta_2: float = 0.999
     epsilon: float = 1e-7
     amsgrad: bool = False
+    clipnorm: Optional[float] = None
+    clipvalue: Optional[float] = None
+    global_clipnorm: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,9 @@ class RMSprop(Optimizer):
     momentum: float = 0.0
     epsilon: float = 1e-7
     centered: bool = False
+    clipnorm: Optional[float] = None
+    clipvalue: Optional[float] = None
+    global_clipnorm: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +67,9 @@ class SGD(Optimizer):
     learning_rate: Union[float, Mapping[str, Any]] = 0.01
     momentum: float = 0.0
     nesterov: bool = False
+    clipnorm: Optional[float] = None
+    clipvalue: Optional[float] = None
+    global_clipnorm: Optional[float] = None
 
 
 # Argument here and in Keras -> word of the model file.
@@ -87,15 +102,13 @@ _NEUTRAL: Dict[str, Any] = {
     "is_legacy_optimizer": None,
     "decay": 0.0,
     "amsgrad": False,
-    "clipnorm": None,
-    "clipvalue": None,
-    "global_clipnorm": None,
     "weight_decay": None,
     "use_ema": False,
     "jit_compile": None,
     "ema_momentum": None,
     "ema_overwrite_frequency": None,
 }
+_CLIPPING = {"clipvalue": "value", "clipnorm": "norm", "global_clipnorm": "global_norm"}
 _SILENT = ("name", "is_legacy_optimizer", "jit_compile", "ema_momentum", "ema_overwrite_frequency")
 
 
@@ -110,27 +123,59 @@ def entry(given: Any, learning_rate: Optional[float]) -> Dict[str, Any]:
             names = ", ".join(f"'{c.__name__}'" for c in _CLASSES.values())
             raise ValueError(f"Unsupported optimizer name: {given}. Supported names are: {names}")
         return entry(kind() if learning_rate is None else kind(learning_rate), None)
+    word, config = _config(given)
+    if word not in _CLASSES:
+        raise ValueError(f"optimizer {word}: Muster has {', '.join(sorted(_CLASSES))}")
+    return {word: _options(word, config)}
+
+
+def clipping(*given: Any) -> Optional[Dict[str, float]]:
+    """How the model's gradients are clipped, as the model file says it; None: not at all.
+
+    Raises ValueError when the optimizers of its parts do not agree.
+    """
+    found = []
+    for optimizer in given:
+        config = {} if isinstance(optimizer, str) else _config(optimizer)[1]
+        clips = {
+            word: float(config[name])
+            for name, word in _CLIPPING.items()
+            if config.get(name) is not None
+        }
+        if len(clips) > 1:
+            raise ValueError(
+                f"an optimizer clips by one of clipnorm, clipvalue, global_clipnorm: {clips}"
+            )
+        found.append(clips)
+    if any(clips != found[0] for clips in found) or ("global_norm" in found[0] and len(found) > 1):
+        raise ValueError(
+            "Muster clips the gradients of the whole model: give both optimizers the same clipnorm "
+            "or clipvalue"
+        )
+    return found[0] or None
+
+
+def _config(given: Any) -> Tuple[str, Dict[str, Any]]:
+    """The optimizer's name and arguments."""
     if not isinstance(given, Optimizer) and not hasattr(given, "get_config") and callable(given):
         given = given()
+    name = type(given).__name__.lower()
     if isinstance(given, Optimizer):
-        config = {f.name: getattr(given, f.name) for f in fields(given)}
-    elif hasattr(given, "get_config"):
-        config = dict(given.get_config())
-    else:
-        raise ValueError(
-            "The given object is not an Optimizer instance: a name, an optimizer of "
-            f"muster.estimator.optimizers or of Keras is wanted. Given: {given}"
-        )
-    word = type(given).__name__.lower()
-    if word not in _CLASSES:
-        raise ValueError(f"optimizer {type(given).__name__}: Muster has {sorted(_CLASSES)}")
-    return {word: _options(word, config)}
+        return name, {f.name: getattr(given, f.name) for f in fields(given)}
+    if hasattr(given, "get_config"):
+        return name, dict(given.get_config())
+    raise ValueError(
+        "The given object is not an Optimizer instance: a name, an optimizer of "
+        f"muster.estimator.optimizers or of Keras is wanted. Given: {given}"
+    )
 
 
 def _options(word: str, config: Mapping[str, Any]) -> Dict[str, Any]:
     known = {f.name for f in fields(_CLASSES[word])}
     options: Dict[str, Any] = {}
     for name, value in config.items():
+        if name in _CLIPPING:
+            continue
         if name in _NEUTRAL:
             if name not in _SILENT and value not in (_NEUTRAL[name], None, False, 0):
                 raise ValueError(f"optimizer {word}: Muster does not know {name}={value}")
@@ -162,9 +207,63 @@ def _shortest(value: float) -> float:
     return value
 
 
-def schedule(config: Mapping[str, Any]) -> Dict[str, Any]:
+# Keras's schedule -> the model file's, and its arguments.
+_SCHEDULES: Dict[str, Tuple[str, Dict[str, str]]] = {
+    "ExponentialDecay": (
+        "exponential",
+        {
+            "initial_learning_rate": "initial",
+            "decay_steps": "decay_steps",
+            "decay_rate": "decay_rate",
+            "staircase": "staircase",
+        },
+    ),
+    "InverseTimeDecay": (
+        "inverse_time",
+        {
+            "initial_learning_rate": "initial",
+            "decay_steps": "decay_steps",
+            "decay_rate": "decay_rate",
+            "staircase": "staircase",
+        },
+    ),
+    "PolynomialDecay": (
+        "polynomial",
+        {
+            "initial_learning_rate": "initial",
+            "decay_steps": "decay_steps",
+            "end_learning_rate": "end",
+            "power": "power",
+            "cycle": "cycle",
+        },
+    ),
+    "CosineDecay": (
+        "cosine",
+        {"initial_learning_rate": "initial", "decay_steps": "decay_steps", "alpha": "alpha"},
+    ),
+    "CosineDecayRestarts": (
+        "cosine_restarts",
+        {
+            "initial_learning_rate": "initial",
+            "first_decay_steps": "decay_steps",
+            "t_mul": "t_mul",
+            "m_mul": "m_mul",
+            "alpha": "alpha",
+        },
+    ),
+    "PiecewiseConstantDecay": ("piecewise", {"boundaries": "boundaries", "values": "values"}),
+}
+
+
+def schedule(serialized: Mapping[str, Any]) -> Dict[str, Any]:
     """A serialised tf.keras.optimizers.schedules object as the model file says it."""
-    raise ValueError(
-        f"learning rate schedule {config.get('class_name')}: say it as a model file does "
-        "(docs/spec.md), with muster.estimator.optimizers and learning_rate={...}"
-    )
+    name = serialized["class_name"]
+    config = serialized["config"]
+    if name not in _SCHEDULES or config.get("warmup_target") is not None:
+        raise ValueError(
+            f"learning rate schedule {name}: Muster has {', '.join(_SCHEDULES)}; warm_up_steps are "
+            "said as a model file does (docs/spec.md), with muster.estimator.optimizers and "
+            "learning_rate={...}"
+        )
+    word, arguments = _SCHEDULES[name]
+    return {word: {ours: config[theirs] for theirs, ours in arguments.items() if theirs in config}}

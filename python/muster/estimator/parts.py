@@ -29,7 +29,8 @@ def linear_model(
         optimizer = optimizers.Ftrl(min(_LINEAR_RATE, 1 / math.sqrt(len(columns))))
     _check_combiner(combiner)
     linear = {"optimizer": optimizers.entry(optimizer, _LINEAR_RATE)}
-    return CannedModel("linear", head, linear_columns=columns, linear=linear)
+    other = _clipping(optimizer)
+    return CannedModel("linear", head, linear_columns=columns, linear=linear, other=other)
 
 
 def combined_model(
@@ -70,12 +71,19 @@ def combined_model(
             batch_norm,
         )
     kind = "wide_deep" if linear and dnn else "linear" if linear else "dnn"
-    return CannedModel(kind, head, linear_columns, linear, dnn_columns, dnn)
+    used = [linear_optimizer] if linear else []
+    used += [dnn_optimizer] if dnn else []
+    return CannedModel(kind, head, linear_columns, linear, dnn_columns, dnn, _clipping(*used))
 
 
 def baseline_model(head: Head, optimizer: Any) -> CannedModel:
-    other = {"optimizer": optimizers.entry(optimizer, _BASELINE_RATE)}
+    other = {"optimizer": optimizers.entry(optimizer, _BASELINE_RATE), **_clipping(optimizer)}
     return CannedModel("baseline", head, other=other)
+
+
+def _clipping(*given: Any) -> Dict[str, Any]:
+    clip = optimizers.clipping(*given)
+    return {} if clip is None else {"clip_gradients": clip}
 
 
 def dnn_model(
@@ -89,7 +97,7 @@ def dnn_model(
 ) -> CannedModel:
     columns = check_columns(feature_columns, linear=False)
     dnn = dnn_part(hidden_units, optimizer, _DNN_RATE, activation_fn, dropout, batch_norm)
-    return CannedModel("dnn", head, dnn_columns=columns, dnn=dnn)
+    return CannedModel("dnn", head, dnn_columns=columns, dnn=dnn, other=_clipping(optimizer))
 
 
 def dnn_part(

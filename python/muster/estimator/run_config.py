@@ -123,6 +123,7 @@ class RunConfig:
         else:
             flags += ["--save-secs", str(self.save_checkpoints_secs or 0)]
         flags += ["--keep-checkpoints", str(self.keep_checkpoint_max or 0)]
+        flags += ["--keep-checkpoint-hours", str(self.keep_checkpoint_every_n_hours)]
         flags += ["--summary-steps", str(self.save_summary_steps or 10**12)]
         return flags
 

@@ -117,19 +117,40 @@ class WarmStartSettings(_WarmStartSettings):
             var_name_to_prev_var_name,
         )
 
+    def flag(self) -> str:
+        """As `muster train --warm-start` has it. Raises ValueError for what that cannot say."""
+        if self.var_name_to_vocab_info:
+            raise ValueError(
+                "var_name_to_vocab_info: Muster finds changed vocabularies by itself, where "
+                "ckpt_to_initialize_from is a model's folder; leave it out"
+            )
+        if self.var_name_to_prev_var_name:
+            raise ValueError(
+                "var_name_to_prev_var_name: from Python, variables keep their names; other names "
+                "can be given in C++ (train/warm_start.h)"
+            )
+        patterns = self.vars_to_warm_start
+        if patterns is None:
+            raise ValueError("vars_to_warm_start=None would warm-start nothing of a Muster model")
+        if isinstance(patterns, str):
+            patterns = [patterns]
+        if list(patterns) == [".*"]:
+            return self.ckpt_to_initialize_from
+        joined = "|".join(f"({pattern})" for pattern in patterns)
+        return f"{self.ckpt_to_initialize_from}:{joined}"
+
 
 def check_input_fn(input_fn: Any) -> None:
     if not callable(input_fn):
         raise TypeError(f"`input_fn` must be callable, given: {input_fn}")
 
 
-def check_no_hooks(*given: Any) -> None:
-    """Hooks are code that runs in the trainer; ours is no Python process."""
+def check_no_listeners(*given: Any) -> None:
+    """Hooks of an evaluation and listeners are code that runs in TensorFlow's process."""
     if any(given):
         raise ValueError(
-            "hooks and saving_listeners are Python code, and training runs in the muster program: "
-            "progress goes to the logger 'muster', events to TensorBoard files; hooks of your own "
-            "are written in C++ (docs/python.md)"
+            "saving_listeners and hooks of evaluations are Python code, and the muster program does "
+            "the work: read its events and checkpoints instead (docs/python.md)"
         )
 
 

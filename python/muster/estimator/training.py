@@ -1,20 +1,27 @@
-"""train_and_evaluate: training with evaluations and exports, in one process."""
+"""train_and_evaluate: a training with evaluations and exports of its checkpoints."""
 
 from __future__ import annotations
 
+import os
 import pathlib
-import shutil
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from muster.estimator.core import Estimator
+from muster.binary import Event
+from muster.estimator.core import Estimator, metrics_of
+from muster.estimator.experimental import early_stop_flags
+from muster.estimator.export import check_features
 from muster.estimator.exporter import Exporter
-from muster.estimator.spec import EvalSpec, TrainSpec, check_no_hooks
+from muster.estimator.spec import EvalSpec, TrainSpec, check_no_listeners
 
 
 def train_and_evaluate(
     estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec
-) -> Tuple[Optional[Dict[str, Any]], List[Optional[bytes]]]:
-    """Trains, then evaluates and exports; returns the metrics and the paths of the exports."""
+) -> Tuple[Dict[str, Any], List[Optional[bytes]]]:
+    """Trains; evaluates new checkpoints now and then, and the last one; exports.
+
+    Returns the last evaluation's metrics, and for each exporter the path of what it exported then,
+    or None. The evaluation's batches are read once and kept in a temporary file.
+    """
     if not isinstance(estimator, Estimator):
         raise TypeError(
             f"`estimator` must have type `muster.estimator.Estimator`, given {type(estimator)}"
@@ -23,20 +30,50 @@ def train_and_evaluate(
         raise TypeError(f"`train_spec` must have type TrainSpec, given {type(train_spec)}")
     if not isinstance(eval_spec, EvalSpec):
         raise TypeError(f"`eval_spec` must have type EvalSpec, given {type(eval_spec)}")
-    check_no_hooks(train_spec.hooks, train_spec.saving_listeners, eval_spec.hooks)
-    estimator.train(train_spec.input_fn, max_steps=train_spec.max_steps)
-    metrics = estimator.evaluate(eval_spec.input_fn, eval_spec.steps, name=eval_spec.name)
-    exports: List[Optional[bytes]] = [
-        _export(estimator, exporter) for exporter in eval_spec.exporters
+    check_no_listeners(train_spec.saving_listeners, eval_spec.hooks)
+    stops = early_stop_flags(train_spec.hooks)
+    for exporter in eval_spec.exporters:
+        check_features(exporter.serving_input_receiver_fn, estimator.serving_features())
+
+    def evaluation(folder: pathlib.Path, label: str) -> List[object]:
+        data = estimator._evaluation_data(eval_spec.input_fn, eval_spec.steps, folder, label)
+        return [*data, *_flags(eval_spec), *stops]
+
+    events = estimator._train(train_spec.input_fn, train_spec.max_steps, evaluation)
+    metrics = metrics_of(events)
+    return metrics, [
+        _exported(events, estimator.model_dir, exporter.name, metrics["global_step"])
+        for exporter in eval_spec.exporters
     ]
-    return metrics, exports
 
 
-def _export(estimator: Estimator, exporter: Exporter) -> bytes:
-    folder = pathlib.Path(estimator.model_dir, "export", exporter.name)
-    path = estimator.export_saved_model(folder, exporter.serving_input_receiver_fn)
-    if exporter.exports_to_keep is not None:
-        stamped = sorted(child for child in folder.iterdir() if child.name.isdigit())
-        for old in stamped[: -exporter.exports_to_keep]:
-            shutil.rmtree(old)
-    return path
+def _flags(spec: EvalSpec) -> List[object]:
+    flags: List[object] = ["--eval-throttle-secs", spec.throttle_secs]
+    flags += ["--eval-start-delay-secs", spec.start_delay_secs]
+    if spec.name is not None:
+        flags += ["--eval-name", spec.name]
+    for exporter in spec.exporters:
+        flags += ["--exporter", f"{exporter.name}={exporter.kind}"]
+    kept = _kept(spec.exporters)
+    return flags if kept is None else [*flags, "--exports-to-keep", kept]
+
+
+def _kept(exporters: Sequence[Exporter]) -> Optional[int]:
+    """How many exports stay: one number for all exporters that keep several."""
+    numbers = {exporter.exports_to_keep or 0 for exporter in exporters if exporter.kind != "final"}
+    if len(numbers) > 1:
+        raise ValueError(
+            f"exports_to_keep: exporters of one run keep the same number, not {numbers}"
+        )
+    return next(iter(numbers), None)
+
+
+def _exported(events: Sequence[Event], model_dir: str, name: str, step: int) -> Optional[bytes]:
+    """What the exporter made of the checkpoint at `step`."""
+    folder = os.path.join(model_dir, "export", name)
+    for event in reversed(events):
+        if event.get("event") != "exported" or event.get("step") != step:
+            continue
+        if os.path.dirname(event["saved_model"]) == folder:
+            return str(event["saved_model"]).encode()
+    return None

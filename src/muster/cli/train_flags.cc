@@ -17,7 +17,11 @@ namespace muster::cli {
 namespace {
 
 absl::StatusOr<std::unique_ptr<train::Exporter>> ExporterOf(const std::string& text, int keep) {
-  const std::vector<std::string> parts = absl::StrSplit(text, ':');
+  const size_t equals = text.find('=');
+  const bool named = equals != std::string::npos;
+  const std::string name = named ? text.substr(0, equals) : "";
+  const std::vector<std::string> parts =
+      absl::StrSplit(named ? text.substr(equals + 1) : text, ':');
   const auto refuse = [&](const std::string& why) {
     return absl::InvalidArgumentError(StrCat("--exporter '", text, "': ", why));
   };
@@ -26,12 +30,14 @@ absl::StatusOr<std::unique_ptr<train::Exporter>> ExporterOf(const std::string& t
   if (kind != "best" && parts.size() > 1 && Nearest(kind, kinds) == kind) {
     return refuse("only 'best' has options");
   }
-  if (kind == "final") return train::NewFinalExporter();
-  if (kind == "latest") return train::NewLatestExporter("latest", keep);
+  if (named && name.empty()) return refuse("its name is empty");
+  if (kind == "final") return train::NewFinalExporter(named ? name : kind);
+  if (kind == "latest") return train::NewLatestExporter(named ? name : kind, keep);
   if (kind != "best") {
     return refuse(StrCat("unknown exporter '", kind, "'", DidYouMean(kind, kinds)));
   }
   train::BestExporterOptions options;
+  if (named) options.name = name;
   options.exports_to_keep = keep;
   if (parts.size() > 1) {
     const std::string& direction = parts.back();
@@ -63,6 +69,8 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
   verb.add_option("--eval-steps", flags->steps, "Batches of an evaluation at most (default: all)")
       ->check(CLI::PositiveNumber)
       ->needs(eval);
+  verb.add_option("--eval-name", flags->name, "Events go to eval_NAME instead of eval")
+      ->needs(eval);
   verb.add_option("--eval-throttle-secs", flags->throttle_secs,
                   "Seconds between evaluations at least")
       ->check(CLI::NonNegativeNumber)
@@ -75,7 +83,8 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
       ->needs(eval);
   verb.add_option("--exporter", flags->exporters,
                   "SavedModels in MODEL_DIR/export: final, latest (of each evaluation), best "
-                  "(smallest loss), best:METRIC:higher or best:METRIC:lower")
+                  "(smallest loss), best:METRIC:higher or best:METRIC:lower; in another folder "
+                  "with NAME= in front")
       ->type_name("KIND")
       ->needs(eval);
   verb.add_option("--exports-to-keep", flags->exports_to_keep, "Of latest and best; 0: all")
@@ -93,6 +102,7 @@ absl::StatusOr<train::EvalSpec> EvalSpecOf(const EvaluationFlags& flags) {
   spec.input = SequentialInput(flags.data, kInferenceBatchSize);
   spec.steps.reset();
   if (flags.steps > 0) spec.steps = flags.steps;
+  spec.name = flags.name;
   spec.throttle_secs = flags.throttle_secs;
   spec.start_delay_secs = flags.start_delay_secs;
   for (const std::string& text : flags.exporters) {

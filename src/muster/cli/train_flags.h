@@ -16,6 +16,7 @@ namespace muster::cli {
 struct EvaluationFlags {
   DataFlags data;
   int64_t steps = 0;
+  std::string name;
   double throttle_secs = 600;
   double start_delay_secs = 120;
   std::vector<std::string> exporters;

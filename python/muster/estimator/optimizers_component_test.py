@@ -1,0 +1,61 @@
+"""Keras's own optimizers and schedules become the model file's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.estimator import optimizers
+
+
+def make(name: str, *arguments, **options):
+    import tensorflow as tf
+
+    return getattr(tf.keras.optimizers.legacy, name)(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("Ftrl", {"learning_rate": 0.05, "l1_regularization_strength": 0.001}),
+        ("Adagrad", {"learning_rate": 0.05}),
+        ("Adam", {"learning_rate": 0.003, "beta_1": 0.8}),
+        ("RMSprop", {"rho": 0.8, "centered": True}),
+        ("SGD", {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True}),
+    ],
+)
+def test_keras_and_our_classes_say_the_same(name, options) -> None:
+    ours = getattr(optimizers, name)(**options)
+    assert optimizers.entry(make(name, **options), None) == optimizers.entry(ours, None)
+
+
+def test_clipping_of_keras() -> None:
+    assert optimizers.clipping(make("Adam", clipnorm=2.0)) == {"norm": 2}
+
+
+@pytest.mark.parametrize(
+    "name, options, entry",
+    [
+        ("ExponentialDecay", (0.1, 100, 0.9, True),
+         {"exponential": {"initial": 0.1, "decay_steps": 100, "decay_rate": 0.9,
+                          "staircase": True}}),
+        ("InverseTimeDecay", (0.1, 100, 0.9),
+         {"inverse_time": {"initial": 0.1, "decay_steps": 100, "decay_rate": 0.9,
+                           "staircase": False}}),
+        ("PolynomialDecay", (0.1, 100, 0.01, 2.0, True),
+         {"polynomial": {"initial": 0.1, "decay_steps": 100, "end": 0.01, "power": 2,
+                         "cycle": True}}),
+        ("CosineDecay", (0.1, 100, 0.2),
+         {"cosine": {"initial": 0.1, "decay_steps": 100, "alpha": 0.2}}),
+        ("CosineDecayRestarts", (0.1, 100, 3.0, 0.5, 0.2),
+         {"cosine_restarts": {"initial": 0.1, "decay_steps": 100, "t_mul": 3, "m_mul": 0.5,
+                              "alpha": 0.2}}),
+        ("PiecewiseConstantDecay", ([10, 20], [1.0, 0.5, 0.1]),
+         {"piecewise": {"boundaries": [10, 20], "values": [1.0, 0.5, 0.1]}}),
+    ],
+)  # fmt: skip
+def test_schedules(name, options, entry) -> None:
+    import tensorflow as tf
+
+    rate = getattr(tf.keras.optimizers.schedules, name)(*options)
+    found = optimizers.entry(make("Adam", learning_rate=rate), None)
+    assert found["adam"]["learning_rate"] == entry
