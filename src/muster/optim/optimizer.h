@@ -28,7 +28,7 @@ namespace muster::optim {
 struct OptimizerSpec {
   enum class Kind { kFtrl, kAdagrad, kAdam, kRmsProp, kSgd } kind = Kind::kAdagrad;
   double learning_rate = 0.05;  // of the schedule's begin
-  ScheduleSpec schedule;
+  ScheduleSpec schedule = {};
   double initial_accumulator = 0.1;   // ftrl, adagrad
   double epsilon = 1e-7;              // adagrad, adam, rmsprop
   double l1 = 0, l2 = 0;              // ftrl

@@ -120,9 +120,11 @@ double LargestError(std::span<const float> ours, std::span<const float> theirs, 
 // reciprocal root, and its pow() is another for short rows than for long ones: there the error is
 // taken of the array's largest.
 double FloorOf(const OptimizerSpec& spec) {
-  using Kind = OptimizerSpec::Kind;
   const bool is_pow = spec.learning_rate_power != -0.5 && spec.learning_rate_power != 0;
-  return is_pow || spec.kind == Kind::kSgd || spec.kind == Kind::kRmsProp ? 1 : 0.1;
+  return is_pow || spec.kind == OptimizerSpec::Kind::kSgd ||
+                 spec.kind == OptimizerSpec::Kind::kRmsProp
+             ? 1
+             : 0.1;
 }
 
 TEST(OptimizerVectorsTest, AgreesWithTensorFlowsKernels) {

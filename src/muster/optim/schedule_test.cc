@@ -12,7 +12,7 @@
 namespace muster::optim {
 namespace {
 
-using Kind = ScheduleSpec::Kind;
+using ScheduleKind = ScheduleSpec::Kind;
 
 // Against tf.keras.optimizers.schedules, which make_test_vectors.py ran.
 TEST(ScheduleTest, AgreesWithTensorFlow) {
@@ -47,7 +47,7 @@ TEST(ScheduleTest, WarmsUpInFrontOfAnySchedule) {
   EXPECT_FLOAT_EQ(LearningRateAt(0.5, spec, 1), 0.2f);
   EXPECT_FLOAT_EQ(LearningRateAt(0.5, spec, 4), 0.5f);
   EXPECT_FLOAT_EQ(LearningRateAt(0.5, spec, 1000), 0.5f);
-  spec.kind = Kind::kExponential;
+  spec.kind = ScheduleKind::kExponential;
   spec.decay_steps = 10;
   spec.decay_rate = 0.5;
   EXPECT_FLOAT_EQ(LearningRateAt(0.5, spec, 2), 0.3f);
@@ -57,7 +57,7 @@ TEST(ScheduleTest, WarmsUpInFrontOfAnySchedule) {
 // A period begins at its own step, to the step, with the whole rate.
 TEST(ScheduleTest, RestartsAtTheStepWhereAPeriodEnds) {
   ScheduleSpec spec;
-  spec.kind = Kind::kCosineRestarts;
+  spec.kind = ScheduleKind::kCosineRestarts;
   for (const double t_mul : {1.0, 2.0, 3.0}) {
     spec.t_mul = t_mul;
     spec.decay_steps = 50;
@@ -73,21 +73,22 @@ TEST(ScheduleTest, RestartsAtTheStepWhereAPeriodEnds) {
 
 TEST(ScheduleTest, ChecksEveryRange) {
   struct Wrong {
-    Kind kind;
+    ScheduleKind kind;
     double ScheduleSpec::*field;
     double value;
     const char* name;
   };
   const Wrong wrongs[] = {
-      {Kind::kConstant, &ScheduleSpec::warm_up_from, -1, "warm_up_from"},
-      {Kind::kExponential, &ScheduleSpec::decay_steps, 0, "decay_steps"},
-      {Kind::kExponential, &ScheduleSpec::decay_rate, 0, "decay_rate"},
-      {Kind::kInverseTime, &ScheduleSpec::decay_rate, -0.5, "decay_rate"},
-      {Kind::kPolynomial, &ScheduleSpec::end, std::numeric_limits<double>::quiet_NaN(), "end"},
-      {Kind::kPolynomial, &ScheduleSpec::power, -1, "power"},
-      {Kind::kCosine, &ScheduleSpec::alpha, 1.5, "alpha"},
-      {Kind::kCosineRestarts, &ScheduleSpec::t_mul, 0.5, "t_mul"},
-      {Kind::kCosineRestarts, &ScheduleSpec::m_mul, -1, "m_mul"},
+      {ScheduleKind::kConstant, &ScheduleSpec::warm_up_from, -1, "warm_up_from"},
+      {ScheduleKind::kExponential, &ScheduleSpec::decay_steps, 0, "decay_steps"},
+      {ScheduleKind::kExponential, &ScheduleSpec::decay_rate, 0, "decay_rate"},
+      {ScheduleKind::kInverseTime, &ScheduleSpec::decay_rate, -0.5, "decay_rate"},
+      {ScheduleKind::kPolynomial, &ScheduleSpec::end, std::numeric_limits<double>::quiet_NaN(),
+       "end"},
+      {ScheduleKind::kPolynomial, &ScheduleSpec::power, -1, "power"},
+      {ScheduleKind::kCosine, &ScheduleSpec::alpha, 1.5, "alpha"},
+      {ScheduleKind::kCosineRestarts, &ScheduleSpec::t_mul, 0.5, "t_mul"},
+      {ScheduleKind::kCosineRestarts, &ScheduleSpec::m_mul, -1, "m_mul"},
   };
   for (const Wrong& wrong : wrongs) {
     ScheduleSpec spec;
@@ -102,7 +103,7 @@ TEST(ScheduleTest, ChecksEveryRange) {
         << status;
   }
   ScheduleSpec piecewise;
-  piecewise.kind = Kind::kPiecewise;
+  piecewise.kind = ScheduleKind::kPiecewise;
   piecewise.boundaries = {10, 20};
   piecewise.values = {1, 2};
   EXPECT_FALSE(CheckSchedule(piecewise).ok());

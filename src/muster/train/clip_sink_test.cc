@@ -11,7 +11,7 @@
 namespace muster::train {
 namespace {
 
-using Kind = optim::ClipSpec::Kind;
+using ClipKind = optim::ClipSpec::Kind;
 using testing::ElementsAre;
 using testing::FloatNear;
 using testing::Pointwise;
@@ -49,13 +49,13 @@ void GiveAll(ClipSink& sink) {
 
 TEST(ClipSinkTest, ClipsByValueAndNormAtOnce) {
   const struct {
-    Kind kind;
+    ClipKind kind;
     double limit;
     std::vector<float> dense, rows;
   } cases[] = {
-      {Kind::kValue, 1, {1, -1, 0.5f}, {1, -1, 1, 1}},
-      {Kind::kNorm, 2.5, {1.49255574f, -1.9900744f, 0.2487593f}, {0.5f, -1, 1, 2}},
-      {Kind::kNorm, 100, kDense, kRowGradients},
+      {ClipKind::kValue, 1, {1, -1, 0.5f}, {1, -1, 1, 1}},
+      {ClipKind::kNorm, 2.5, {1.49255574f, -1.9900744f, 0.2487593f}, {0.5f, -1, 1, 2}},
+      {ClipKind::kNorm, 100, kDense, kRowGradients},
   };
   for (const auto& one : cases) {
     NotingSink noting;
@@ -78,7 +78,7 @@ TEST(ClipSinkTest, ClipsByValueAndNormAtOnce) {
 
 TEST(ClipSinkTest, ClipsByGlobalNormWhenAllAreThere) {
   NotingSink noting;
-  ClipSink sink({Kind::kGlobalNorm, 3}, noting);
+  ClipSink sink({ClipKind::kGlobalNorm, 3}, noting);
   for (int step = 0; step < 2; ++step) {
     noting.notes.clear();
     GiveAll(sink);
@@ -97,7 +97,7 @@ TEST(ClipSinkTest, ClipsByGlobalNormWhenAllAreThere) {
 
 TEST(ClipSinkTest, LeavesSmallAndEmptyGradients) {
   NotingSink noting;
-  ClipSink sink({Kind::kGlobalNorm, 7.1}, noting);
+  ClipSink sink({ClipKind::kGlobalNorm, 7.1}, noting);
   GiveAll(sink);
   sink.Rows(3, {}, {});
   sink.Finish();
@@ -111,7 +111,7 @@ TEST(ClipSinkTest, LeavesSmallAndEmptyGradients) {
 // So that the step that follows finds it.
 TEST(ClipSinkTest, PassesOnWhatIsNotANumber) {
   const std::vector<float> bad = {1, std::numeric_limits<float>::quiet_NaN()};
-  for (const Kind kind : {Kind::kValue, Kind::kNorm, Kind::kGlobalNorm}) {
+  for (const ClipKind kind : {ClipKind::kValue, ClipKind::kNorm, ClipKind::kGlobalNorm}) {
     NotingSink noting;
     ClipSink sink({kind, 0.5}, noting);
     sink.Dense(0, bad);
