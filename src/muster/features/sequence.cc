@@ -53,7 +53,8 @@ class SequenceTransform final : public DenseTransform {
         pooled[i] = pooling_ == Pooling::kMax ? std::max(pooled[i], value) : pooled[i] + value;
       }
     }
-    const auto steps = static_cast<float>(values.size() / shape_);
+    const size_t count = values.size() / shape_;
+    const auto steps = static_cast<float>(count);
     for (size_t i = 0; i < shape_; ++i) {
       if (pooling_ == Pooling::kMean) pooled[i] /= steps;
       if (pooling_ == Pooling::kSqrtN) pooled[i] /= std::sqrt(steps);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace muster::formats {
 namespace {
 
 constexpr int kMaxDepth = 32;
+constexpr size_t kMaxDocuments = 100;
 
 // Nesting by brackets and by indentation, before yaml-cpp recurses into it.
 bool NestsTooDeep(std::string_view text) {
@@ -43,6 +45,36 @@ bool NestsTooDeep(std::string_view text) {
   return false;
 }
 
+// The documents of a stream that hold more than comments and directives, each behind as many empty
+// lines as came before it, so that line numbers stay; one more than allowed at the most.
+// (YAML::LoadAll goes on for ever on a stray bracket.)
+std::vector<std::string> SplitDocuments(std::string_view text) {
+  std::vector<std::string> documents;
+  std::string part;
+  size_t line_number = 0;
+  bool has_content = false;
+  const auto end_part = [&] {
+    if (has_content) documents.push_back(std::move(part));
+    part.assign(line_number, '\n');
+    has_content = false;
+  };
+  while (!text.empty() && documents.size() <= kMaxDocuments) {
+    const size_t length = std::min(text.find('\n'), text.size() - 1) + 1;
+    const std::string_view line = text.substr(0, length);
+    text.remove_prefix(length);
+    if (line.starts_with("---") && (line.size() == 3 || std::strchr(" \t\r\n", line[3])))
+      end_part();
+    const size_t first = line.find_first_not_of(" \t\r\n");
+    const bool is_marker =
+        line.starts_with("---") && line.find_first_not_of("- \t\r\n") == line.npos;
+    has_content |= first != line.npos && line[first] != '#' && line[0] != '%' && !is_marker;
+    part += line;
+    ++line_number;
+  }
+  end_part();
+  return documents;
+}
+
 template <typename Number>
 bool ParseWhole(std::string_view text, Number* value) {
   const char* end = text.data() + text.size();
@@ -54,31 +86,32 @@ bool ParseWhole(std::string_view text, Number* value) {
 
 absl::StatusOr<std::vector<YamlReader>> YamlReader::ParseAll(std::string_view text,
                                                              const std::string& name) {
+  std::vector<YamlReader> documents;
+  for (const std::string& part : SplitDocuments(text)) {
+    MUSTER_ASSIGN_OR_RETURN(YamlReader document, Parse(part, name));
+    documents.push_back(std::move(document));
+  }
+  if (documents.empty()) return absl::InvalidArgumentError(StrCat(name, ": is empty"));
+  if (documents.size() > kMaxDocuments) {
+    return absl::InvalidArgumentError(
+        StrCat(name, ": holds more than ", kMaxDocuments, " YAML documents"));
+  }
+  return documents;
+}
+
+absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::string& name) {
+  auto document = std::make_shared<Document>();
+  document->name = name;
   if (NestsTooDeep(text)) {
     return absl::InvalidArgumentError(StrCat(name, ": nests deeper than ", kMaxDepth, " levels"));
   }
   try {
-    std::vector<YamlReader> documents;
-    for (const YAML::Node& root : YAML::LoadAll(std::string(text))) {
-      auto document = std::make_shared<Document>();
-      document->name = name;
-      documents.push_back(YamlReader(std::move(document), root, ""));
-    }
-    if (documents.empty()) return absl::InvalidArgumentError(StrCat(name, ": is empty"));
-    return documents;
+    const YAML::Node root = YAML::Load(std::string(text));
+    return YamlReader(std::move(document), root, "");
   } catch (const YAML::Exception& error) {
     return absl::InvalidArgumentError(
         StrCat(name, ":", error.mark.line + 1, ": not YAML: ", error.msg));
   }
-}
-
-absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::string& name) {
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<YamlReader> documents, ParseAll(text, name));
-  if (documents.size() > 1) {
-    return absl::InvalidArgumentError(
-        StrCat(name, ": holds ", documents.size(), " YAML documents, must hold one"));
-  }
-  return documents.front();
 }
 
 void YamlReader::Fail(std::string_view message) const {

@@ -125,6 +125,11 @@ TEST(Manifest, OtherDocumentsBesideTheTfJobAreNamed) {
       StrCat("kind: PersistentVolumeClaim\nmetadata: {name: nas}\n---\n", kTfJob), "all.yaml");
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   EXPECT_THAT(manifest->notes, ElementsAre(HasSubstr("PersistentVolumeClaim")));
+  EXPECT_THAT(ParseManifest(StrCat("kind: Service\n---\n", kTfJob, "---\nkind: [\n"), "all.yaml")
+                  .status()
+                  .message(),
+              HasSubstr("all.yaml:42: not YAML"));
+  EXPECT_FALSE(ParseManifest("a: 1\n---\n}\n", "stray").ok());
 }
 
 TEST(Manifest, ErrorsNameLineFieldAndTheNearestWord) {

@@ -23,7 +23,6 @@ std::vector<Number> ParseNumbers(const std::string& word) {
 
 // Reads FIELD=VALUE words to the end. Throws for a field that is none.
 inline OptimizerSpec ParseSpecWords(std::istringstream& words) {
-  using Kind = OptimizerSpec::Kind;
   const std::map<std::string, double OptimizerSpec::*> fields = {
       {"learning_rate", &OptimizerSpec::learning_rate},
       {"initial_accumulator", &OptimizerSpec::initial_accumulator},
@@ -60,7 +59,7 @@ inline OptimizerSpec ParseSpecWords(std::istringstream& words) {
     const std::string value = word.substr(word.find('=') + 1);
     if (key == "kind") {
       while (OptimizerName(spec.kind) != value) {
-        spec.kind = static_cast<Kind>((static_cast<int>(spec.kind) + 1) % 5);
+        spec.kind = static_cast<OptimizerSpec::Kind>((static_cast<int>(spec.kind) + 1) % 5);
       }
     } else if (key == "schedule") {
       while (ScheduleName(schedule.kind) != value) {

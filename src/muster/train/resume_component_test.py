@@ -61,6 +61,8 @@ CHAINS = [
     Chain(4, "{adam: {learning_rate: 0.01}}"),
     Chain(1, "{adam: {learning_rate: 0.01, lazy: true}}"),
     Chain(3, "{adam: {learning_rate: 0.01, lazy: true}}"),
+    Chain(2, "{rmsprop: {learning_rate: 0.01, momentum: 0.9}}"),
+    Chain(2, "{sgd: {learning_rate: {exponential: {initial: 0.05, decay_steps: 20, decay_rate: 0.9}}, momentum: 0.9, nesterov: true}}"),
 ]
 
 

@@ -35,7 +35,7 @@ void AddLearningRates(const Session& session, formats::Summary* summary) {
     if (!seen.insert(spec.group).second) continue;
     const auto& optimizer = session.model.optimizer_specs[static_cast<size_t>(spec.group)];
     summary->AddScalar(StrCat(PartOf(spec.name), "/learning_rate"),
-                       static_cast<float>(optimizer.learning_rate));
+                       optim::RateAt(optimizer, session.step - 1));
   }
 }
 
