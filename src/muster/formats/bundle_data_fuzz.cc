@@ -69,8 +69,9 @@ std::string Repaired(std::string data, uint64_t count) {
   std::string_view rest = data;
   std::vector<std::string> values;
   uint64_t length = 0, total = 0;
-  while (values.size() < count && TakeVarint(&rest, &length) && (total += length) <= data.size()) {
+  while (values.size() < count && TakeVarint(&rest, &length) && length <= data.size() - total) {
     values.emplace_back(length, ' ');
+    total += length;
   }
   if (values.size() < count || rest.size() < 4) return data;
   // Where the lengths end in what a writer makes of them, their checksum begins.

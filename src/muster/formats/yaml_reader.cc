@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "muster/base/nearest.h"
+#include "muster/base/utf8.h"
 
 namespace muster::formats {
 namespace {
@@ -84,6 +85,13 @@ bool ParseWhole(std::string_view text, Number* value) {
 
 }  // namespace
 
+YamlReader& YamlReader::operator=(const YamlReader& other) {
+  document_ = other.document_;
+  node_.reset(other.node_);
+  path_ = other.path_;
+  return *this;
+}
+
 absl::StatusOr<std::vector<YamlReader>> YamlReader::ParseAll(std::string_view text,
                                                              const std::string& name) {
   std::vector<YamlReader> documents;
@@ -102,6 +110,10 @@ absl::StatusOr<std::vector<YamlReader>> YamlReader::ParseAll(std::string_view te
 absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::string& name) {
   auto document = std::make_shared<Document>();
   document->name = name;
+  // yaml-cpp takes other bytes for UTF-16 or replaces them.
+  if (!IsUtf8(text) || text.find('\0') != text.npos) {
+    return absl::InvalidArgumentError(StrCat(name, ": is not UTF-8 text"));
+  }
   if (NestsTooDeep(text)) {
     return absl::InvalidArgumentError(StrCat(name, ": nests deeper than ", kMaxDepth, " levels"));
   }

@@ -21,7 +21,11 @@ namespace muster::formats {
 // One node and where it stands. Copies share the document's error.
 class YamlReader {
  public:
-  // INVALID_ARGUMENT "NAME:LINE: ..." when `text` is not YAML or nests deeper than 32.
+  YamlReader(const YamlReader&) = default;
+  // Not YAML::Node's assignment, which overwrites the node in the document.
+  YamlReader& operator=(const YamlReader& other);
+
+  // INVALID_ARGUMENT "NAME:LINE: ..." when `text` is not YAML in UTF-8, or nests deeper than 32.
   static absl::StatusOr<YamlReader> Parse(std::string_view text, const std::string& name);
 
   // Each document of a stream ("---" between them); at least one.

@@ -111,15 +111,6 @@ void ParseSpec(const YamlReader& node, JobSpec* spec) {
   }
 }
 
-bool IsUtf8(std::string_view text) {
-  try {
-    (void)Json(text).dump();
-    return true;
-  } catch (const Json::type_error&) {
-    return false;
-  }
-}
-
 absl::StatusOr<Manifest> ParseTfJob(const YamlReader& root, const std::string& name) {
   Manifest manifest;
   root.CheckKeys({"apiVersion", "kind", "metadata", "spec", "status"});
@@ -180,7 +171,6 @@ absl::StatusOr<Manifest> ParseManifest(std::string_view text, const std::string&
     return absl::InvalidArgumentError(
         StrCat(name, ": ", text.size(), " bytes; a manifest has at most ", kMaxManifestBytes));
   }
-  if (!IsUtf8(text)) return absl::InvalidArgumentError(StrCat(name, ": is not UTF-8 text"));
   MUSTER_ASSIGN_OR_RETURN(const std::vector<YamlReader> documents,
                           YamlReader::ParseAll(text, name));
   const YamlReader* job = nullptr;

@@ -1,0 +1,74 @@
+#include "muster/formats/yaml_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::formats {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::string_view_literals;
+
+std::string Message(const absl::Status& status) { return std::string(ToStd(status.message())); }
+
+TEST(YamlReaderTest, AssignmentLeavesTheDocumentAlone) {
+  const auto root = YamlReader::Parse("a: {x: 1}\nb: {y: 2}\n", "f.yaml");
+  ASSERT_TRUE(root.ok());
+  YamlReader found = *root;
+  root->ForEach([&](const std::string&, const YamlReader& child) { found = child; });
+  EXPECT_EQ(found.Int("y", 0, 0, 9), 2);
+  EXPECT_EQ(found.path(), "b");
+  EXPECT_EQ(root->At("a").Int("x", 0, 0, 9), 1);
+  EXPECT_TRUE(root->ok());
+}
+
+TEST(YamlReaderTest, OnlyUtf8IsRead) {
+  for (const std::string_view text : {"a: \xa5"sv,
+                                      "\xff\xfe"
+                                      "a\0:\0"sv,
+                                      "a: b\0c"sv, "\0a"sv}) {
+    const auto root = YamlReader::Parse(text, "f.yaml");
+    ASSERT_FALSE(root.ok());
+    EXPECT_EQ(Message(root.status()), "f.yaml: is not UTF-8 text");
+  }
+  const auto root = YamlReader::Parse("a: gr\xc3\xbc\xc3\x9f\x65", "f.yaml");
+  ASSERT_TRUE(root.ok());
+  EXPECT_EQ(root->String("a"), "gr\xc3\xbc\xc3\x9f\x65");
+}
+
+TEST(YamlReaderTest, TheFirstErrorSticksAndNamesItsPlace) {
+  const auto root = YamlReader::Parse("a:\n  b: 12\n  c: [1, x]\n", "f.yaml");
+  ASSERT_TRUE(root.ok());
+  EXPECT_EQ(root->At("a").Int("b", 0, 0, 10), 0);
+  EXPECT_TRUE(root->At("a").At("c").AsFloats().empty());
+  EXPECT_EQ(Message(root->status()), "f.yaml:2: a.b: 12 is not between 0 and 10");
+}
+
+TEST(YamlReaderTest, KeysAreKnownAndGivenOnce) {
+  const auto unknown = YamlReader::Parse("columms: 1\n", "f.yaml");
+  ASSERT_TRUE(unknown.ok());
+  unknown->CheckKeys({"columns", "inputs"});
+  EXPECT_EQ(Message(unknown->status()),
+            "f.yaml:1: unknown key 'columms' (did you mean 'columns'?)");
+  const auto twice = YamlReader::Parse("a: 1\na: 2\n", "f.yaml");
+  ASSERT_TRUE(twice.ok());
+  twice->CheckKeys({"a"});
+  EXPECT_THAT(Message(twice->status()), HasSubstr("a: is given twice"));
+}
+
+TEST(YamlReaderTest, DepthHasALimit) {
+  const auto deep = YamlReader::Parse(std::string(33, '['), "f.yaml");
+  EXPECT_EQ(Message(deep.status()), "f.yaml: nests deeper than 32 levels");
+}
+
+TEST(YamlReaderTest, AStreamKeepsItsLineNumbers) {
+  const auto documents = YamlReader::ParseAll("# first\n---\na: 1\n---\n\nb: x\n", "f.yaml");
+  ASSERT_TRUE(documents.ok());
+  ASSERT_EQ(documents->size(), 2);
+  EXPECT_EQ((*documents)[0].Int("a", 0, 0, 9), 1);
+  EXPECT_EQ((*documents)[1].Int("b", 0, 0, 9), 0);
+  EXPECT_EQ(Message((*documents)[1].status()), "f.yaml:6: b: 'x' is not a whole number");
+}
+
+}  // namespace
+}  // namespace muster::formats
