@@ -9,6 +9,8 @@ namespace {
 
 constexpr int kMaxJsonValues = 100'000;
 constexpr int kMaxJsonDepth = 64;
+// YAML 1.2, 7.4.2: a key that is not marked by '?' has at most 1024 characters, quotes included.
+constexpr size_t kMaxPrintedKey = 1024;
 
 template <typename Number>
 bool IsWhole(std::string_view text, Number* value) {
@@ -55,6 +57,9 @@ class Converter {
         for (const auto& entry : node) {
           if (!entry.first.IsScalar()) return Fail("has a key that is not a word");
           const std::string& key = entry.first.Scalar();
+          if (OrderedJson(key).dump().size() > kMaxPrintedKey) {
+            return Fail(StrCat("has a key of ", key.size(), " bytes, which YAML cannot print"));
+          }
           if (map.contains(key)) return Fail(StrCat("has the key '", key, "' twice"));
           map[key] = Convert(entry.second, depth + 1);
         }

@@ -12,8 +12,9 @@ namespace muster::formats {
 using OrderedJson = nlohmann::ordered_json;
 
 // The node as Kubernetes reads it: plain scalars by YAML 1.2's core schema (null, true, 12, 1.5),
-// quoted ones as text, keys as text, in the document's order. What cannot be JSON, or expands to
-// more than 100,000 values (aliases), goes to reader.Fail() and gives null.
+// quoted ones as text, keys as text, in the document's order. What cannot be JSON, expands to more
+// than 100,000 values (aliases), or has a key over 1,024 characters goes to reader.Fail() and gives
+// null.
 OrderedJson YamlToJson(const YamlReader& reader);
 
 // Block-style YAML that YamlToJson(parse) gives back as `value`. Texts are quoted where plain ones

@@ -61,5 +61,13 @@ TEST(YamlJson, AliasesThatExpandWithoutEndAreRefused) {
   EXPECT_THAT(JsonFromYaml("{a: 1, a: 2}").status().message(), testing::HasSubstr("'a' twice"));
 }
 
+TEST(YamlJson, KeysThatYamlCannotPrintAreRefused) {
+  EXPECT_TRUE(JsonFromYaml(StrCat(std::string(1022, 'k'), ": 1")).ok());
+  EXPECT_THAT(JsonFromYaml(StrCat("? ", std::string(1023, 'k'), "\n: 1")).status().message(),
+              testing::HasSubstr("a key of 1023 bytes"));
+  // A bell prints as six characters.
+  EXPECT_FALSE(JsonFromYaml(StrCat("'", std::string(200, '\a'), "': 1")).ok());
+}
+
 }  // namespace
 }  // namespace muster::formats

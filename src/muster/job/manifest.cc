@@ -10,6 +10,7 @@
 #include "muster/formats/yaml_reader.h"
 #include "muster/job/annotations.h"
 #include "muster/job/manifest_legacy.h"
+#include "muster/job/pod_template.h"
 
 namespace muster::job {
 namespace {
@@ -70,7 +71,7 @@ ReplicaSpec ParseReplica(const YamlReader& node) {
   if (node.Has("restartPolicy")) {
     replica.restart_policy = ParseRestartPolicy(node.At("restartPolicy"));
   }
-  replica.pod_template = YamlToJson(node.At("template"));
+  replica.pod_template = ReadPodTemplate(node.At("template"));
   return replica;
 }
 

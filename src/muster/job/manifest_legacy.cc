@@ -36,7 +36,7 @@ void ParseLegacyReplica(const YamlReader& node, Manifest* manifest) {
   ReplicaSpec replica;
   replica.replicas = static_cast<int>(node.Int("replicas", 1, 0, 100'000));
   if (node.Has("template")) {
-    replica.pod_template = formats::YamlToJson(node.At("template"));
+    replica.pod_template = ReadPodTemplate(node.At("template"));
     replica.restart_policy = TakeRestartPolicy(node, &replica.pod_template);
   } else if (*type != TaskType::kPs) {
     return node.Fail("needs 'template'");

@@ -149,6 +149,11 @@ TEST(Manifest, ErrorsNameLineFieldAndTheNearestWord) {
   EXPECT_THAT(Error(kLegacy, "replicas: 1\n", "replicas: 2\n"), HasSubstr("one master at most"));
   EXPECT_THAT(Error(kLegacy, "replicaName: MASTER", "replicaName: PS"),
               HasSubstr("cannot be its chief"));
+  const std::string text_template =
+      "apiVersion: kubeflow.org/v1alpha1\nkind: TFJob\nmetadata: {name: old}\n"
+      "spec: {replicaSpecs: [{tfPort: 3333, template: text}]}";
+  EXPECT_THAT(ParseManifest(text_template, "a").status().message(),
+              HasSubstr("must be a pod template: a map with 'spec'"));
 }
 
 TEST(Manifest, HostileFilesAreRefusedBeforeTheyCost) {

@@ -201,12 +201,20 @@ Json TemplateFor(const std::vector<std::string>& command) {
   return {{"spec", {{"containers", Json::array({{{"name", "tensorflow"}, {"command", words}}})}}}};
 }
 
+Json ReadPodTemplate(const formats::YamlReader& node) {
+  if (node.ok() && !node.IsMap()) node.Fail("must be a pod template: a map with 'spec'");
+  return formats::YamlToJson(node);
+}
+
 void SetTaskPort(int port, Json* pod_template) {
+  if (!Child(Child(*pod_template, "spec"), "containers").is_array()) return;
   Json& containers = (*pod_template)["spec"]["containers"];
-  if (!containers.is_array()) return;
   for (Json& container : containers) {
+    if (!container.is_object()) continue;
     if (Text(container, "name") != "tensorflow" && containers.size() > 1) continue;
-    container["ports"].push_back({{"name", "tfjob-port"}, {"containerPort", port}});
+    Json& ports = container["ports"];
+    if (ports.is_null()) ports = Json::array();
+    if (ports.is_array()) ports.push_back({{"name", "tfjob-port"}, {"containerPort", port}});
   }
 }
 

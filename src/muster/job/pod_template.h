@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/formats/yaml_reader.h"
+#include "muster/formats/yaml_reader.h"
 #include "muster/job/job_spec.h"
 
 namespace muster::job {
@@ -45,6 +47,12 @@ std::vector<std::string> UnusedFields(const Json& pod_template);
 
 // A template of one container that runs `command`.
 Json TemplateFor(const std::vector<std::string>& command);
+
+// A manifest's `template`, kept as it is; one that is no map goes to node.Fail().
+Json ReadPodTemplate(const formats::YamlReader& node);
+
+// Gives the container named tensorflow, or the only one, TFJob's "tfjob-port"; a template of
+// another form stays as it is.
 void SetTaskPort(int port, Json* pod_template);
 
 // "500m" CPUs, "1.5Gi", "2e9" bytes: Kubernetes' quantities.
