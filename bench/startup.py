@@ -69,7 +69,7 @@ def measure(context: Context, name: str) -> Report:
         done = run([context.muster, "train", context.root / "examples/clicks/clicks.yaml", "--train",
                     f"{folder}/part-*", "--model-dir", model_dir, "--epochs", "1", "--batch-size",
                     "512", "--save-secs", "0", "--quiet", "--json"])  # fmt: skip
-        model_mib = sum(f.stat().st_size for f in model_dir.glob("*.data-*")) / 2**20
+        model_mib = max(f.stat().st_size for f in model_dir.glob("*.data-*")) / 2**20
         peaks.append(done.max_rss_mib - model_mib)
         rates.append(done.events()["examples"] / done.cpu_seconds)
         print(f"  round {number + 1}/{context.rounds}: {done.max_rss_mib:.0f} MiB", flush=True)

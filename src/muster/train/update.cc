@@ -1,6 +1,6 @@
 #include "muster/train/update.h"
 
-#include <vector>
+#include "absl/container/inlined_vector.h"
 
 namespace muster::train {
 namespace {
@@ -19,8 +19,7 @@ const optim::Optimizer& UpdateSink::OptimizerOf(int variable) const {
   return *model_.optimizers[variables_.specs()[variable].group];
 }
 
-void UpdateSink::InParts(size_t n, size_t floats,
-                         const std::function<void(size_t, size_t)>& update) {
+void UpdateSink::InParts(size_t n, size_t floats, absl::FunctionRef<void(size_t, size_t)> update) {
   if (crew_.size() == 1 || n * floats < kFewFloats) return update(0, n);
   const auto parts = static_cast<size_t>(crew_.size());
   crew_.Run([&](int member) {
@@ -35,7 +34,7 @@ void UpdateSink::Dense(int variable, std::span<const float> gradient) {
   const std::span<float> weights = Weights(variable);
   const std::span<float* const> slots = variables_.slots(variable);
   InParts(weights.size(), 1, [&](size_t first, size_t last) {
-    std::vector<float*> part(slots.begin(), slots.end());
+    absl::InlinedVector<float*, 4> part(slots.begin(), slots.end());
     for (float*& slot : part) slot += first;
     const size_t n = last - first;
     optimizer.ApplyDense(weights.subspan(first, n), part, gradient.subspan(first, n), step_);

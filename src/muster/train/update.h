@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+
+#include "absl/functional/function_ref.h"
 
 #include "muster/base/parallel.h"
 #include "muster/engine/engine.h"
@@ -30,7 +31,7 @@ class UpdateSink : public engine::GradientSink {
   std::span<float> Weights(int variable) const;
   const optim::Optimizer& OptimizerOf(int variable) const;
   // Calls update(first, last) for parts of [0, n), n things of `floats` each.
-  void InParts(size_t n, size_t floats, const std::function<void(size_t, size_t)>& update);
+  void InParts(size_t n, size_t floats, absl::FunctionRef<void(size_t, size_t)> update);
 
   const model::Model& model_;
   const Variables& variables_;
