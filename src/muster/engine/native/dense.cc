@@ -1,11 +1,16 @@
 // Dense: y = f(x W + b).
 //   dx = (dy f'(y)) W'     dW = x' (dy f'(y)) + regularisation     db = column sums of dy f'(y)
+#include <algorithm>
+
 #include "muster/engine/native/layer.h"
 #include "muster/math/gemm.h"
 #include "muster/math/vector.h"
 
 namespace muster::engine::native {
 namespace {
+
+constexpr int kLargeWidth = 128;  // of an output whose product pays for being cut
+constexpr int kPartUnit = 64;     // rows of dW: whole tiles of the kernels
 
 class DenseLayer final : public Layer {
  public:
@@ -21,9 +26,10 @@ class DenseLayer final : public Layer {
         kernel_gradient_(int64_t{input->width} * output->width),
         bias_gradient_(output->width) {}
 
-  void Reserve(int, int workers, bool training) override {
+  void Reserve(int rows, int workers, bool training) override {
     if (!training) return;
-    kernel_gradient_.Reserve(workers);
+    in_parts_ = TakesParts(rows, workers);
+    kernel_gradient_.Reserve(in_parts_ ? 1 : workers);
     bias_gradient_.Reserve(workers);
   }
 
@@ -62,18 +68,10 @@ class DenseLayer final : public Layer {
                               output_->width, dy, ld);
     }
     if (input_->needs_gradient()) GiveInputGradient(step, worker, dy);
-    math::Gemm({.m = input_->width,
-                .n = output_->width,
-                .k = worker.rows(),
-                .a = input_->value(worker.begin),
-                .a_row = 1,
-                .a_col = input_->ld(),
-                .b = dy,
-                .ldb = ld,
-                .c = kernel_gradient_.share(worker.index),
-                .ldc = output_->width,
-                .bf16 = step.bf16},
-               worker.workspace);
+    if (!in_parts_) {
+      MultiplyToKernelGradient(step, worker, {worker.begin, worker.end}, {0, input_->width},
+                               kernel_gradient_.share(worker.index));
+    }
     if (bias_ >= 0) {
       math::ColumnSums(dy, worker.rows(), output_->width, ld, false,
                        bias_gradient_.share(worker.index));
@@ -81,7 +79,12 @@ class DenseLayer final : public Layer {
   }
 
   void Reduce(const Step& step, Worker& worker) override {
-    kernel_gradient_.Reduce(worker);
+    if (in_parts_) {
+      MultiplyToKernelGradient(step, worker, {0, step.batch->rows}, PartOf(worker),
+                               kernel_gradient_.share(0));
+    } else {
+      kernel_gradient_.Reduce(worker);
+    }
     if (bias_ >= 0) bias_gradient_.Reduce(worker);
     if (l1_ != 0 || l2_ != 0) AddRegularization(step, worker);
   }
@@ -92,6 +95,44 @@ class DenseLayer final : public Layer {
   }
 
  private:
+  struct Range {
+    int begin, end;
+  };
+
+  // Whether each worker computes some rows of dW over all rows of the batch, and not all of dW over
+  // its own rows, which then has to be summed: that is worth it where dW is large beside the
+  // output's gradient, which each worker then reads whole.
+  bool TakesParts(int rows, int workers) const {
+    return workers > 1 && output_->width >= kLargeWidth && input_->width >= kPartUnit * workers &&
+           rows <= 4 * input_->width;
+  }
+
+  // The rows of dW that the worker computes.
+  Range PartOf(const Worker& worker) const {
+    const int units = (input_->width + kPartUnit - 1) / kPartUnit;
+    const auto row = [&](int64_t unit) {
+      return std::min(static_cast<int>(unit) * kPartUnit, input_->width);
+    };
+    return {row(worker.first_of(units)), row(worker.last_of(units))};
+  }
+
+  // to[columns] = x[rows][columns]' dy[rows]
+  void MultiplyToKernelGradient(const Step& step, Worker& worker, Range rows, Range columns,
+                                float* to) const {
+    math::Gemm({.m = columns.end - columns.begin,
+                .n = output_->width,
+                .k = rows.end - rows.begin,
+                .a = input_->value(rows.begin) + columns.begin,
+                .a_row = 1,
+                .a_col = input_->ld(),
+                .b = output_->gradient(rows.begin),
+                .ldb = output_->ld(),
+                .c = to + int64_t{columns.begin} * output_->width,
+                .ldc = output_->width,
+                .bf16 = step.bf16},
+               worker.workspace);
+  }
+
   // For the columns of the input that need it.
   void GiveInputGradient(const Step& step, Worker& worker, const float* dy) {
     const int first = input_->gradient_begin;
@@ -113,13 +154,17 @@ class DenseLayer final : public Layer {
         worker.workspace);
   }
 
+  // To what the worker has put together.
   void AddRegularization(const Step& step, const Worker& worker) {
-    const int64_t n = int64_t{input_->width} * output_->width;
+    const int64_t width = output_->width, n = input_->width * width;
+    const Range part = PartOf(worker);
+    const int64_t first = in_parts_ ? part.begin * width : worker.first_of(n);
+    const int64_t last = in_parts_ ? part.end * width : worker.last_of(n);
     const float* const kernel = step.weights[static_cast<size_t>(kernel_)].data;
     const auto l1 = static_cast<float>(l1_ * step.regularization_share);
     const auto l2 = static_cast<float>(2 * l2_ * step.regularization_share);
     float* const gradient = kernel_gradient_.share(0);
-    for (int64_t i = worker.first_of(n); i < worker.last_of(n); ++i) {
+    for (int64_t i = first; i < last; ++i) {
       const float w = kernel[i];
       const float sign = static_cast<float>(w > 0) - static_cast<float>(w < 0);
       gradient[i] += l1 * sign + l2 * w;
@@ -131,6 +176,7 @@ class DenseLayer final : public Layer {
   Activation activation_;
   double l1_, l2_;
   int kernel_, bias_;
+  bool in_parts_ = false;  // TakesParts
   GradientShares kernel_gradient_, bias_gradient_;
 };
 

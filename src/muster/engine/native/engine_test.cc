@@ -51,6 +51,45 @@ TEST(NativeEngineTest, ThreadsAgree) {
   }
 }
 
+// Workers that compute parts of a large kernel's gradient, each over all rows, give the bytes of
+// one thread; from 4 workers on they are too many for its 200 rows and sum their own rows' shares.
+TEST(NativeEngineTest, PartsOfLargeKernels) {
+  const auto build = [](int threads) {
+    GraphBuilder graph;
+    Node x = graph.DenseInput(0, 200);
+    x = graph.Dense(x, {.name = "a", .units = 130, .activation = Activation::kTanh, .l2 = 0.1});
+    x = graph.Dense(x, {.name = "b", .units = 140, .activation = Activation::kRelu, .l1 = 0.1});
+    const Node logits = graph.Dense(x, {.name = "logits", .units = 1});
+    return std::move(graph).Finish(logits, NewBinaryHead(), {.threads = threads}).value();
+  };
+  const auto one = build(1);
+  TestWeights weights(*one, 0.1);
+  for (const int rows : {23, 900, 2}) {
+    const auto batch = RandomBatch({.rows = rows, .dense_widths = {200}});
+    RecordingSink expected(*one);
+    const auto loss = one->Step(weights.views(), batch, {}, expected);
+    ASSERT_TRUE(loss.ok()) << loss.status();
+    for (const int threads : {2, 3, 4}) {
+      SCOPED_TRACE(StrCat(rows, " rows, ", threads, " threads"));
+      const auto engine = build(threads);
+      RecordingSink sink(*engine);
+      const auto result = engine->Step(weights.views(), batch, {}, sink);
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_NEAR(result->loss, loss->loss, 1e-6);
+      if (threads < 4 && rows < 900) {
+        EXPECT_EQ(sink.dense["a/kernel"], expected.dense["a/kernel"]);
+      }
+      for (const auto& [name, values] : sink.dense) {
+        const std::vector<float>& truth = expected.dense[name];
+        ASSERT_EQ(values.size(), truth.size());
+        for (size_t i = 0; i < values.size(); ++i) {
+          ASSERT_NEAR(values[i], truth[i], 1e-5) << name << " " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(NativeEngineTest, MoreThreadsThanRows) {
   const auto one = NewWideAndDeep(1), many = NewWideAndDeep(4);
   const auto batch = RandomBatch(WideAndDeepShape(2));
