@@ -33,6 +33,11 @@ class RandomStream {
   // Goes to the n-th 32-bit number of the stream.
   void Seek(uint64_t n);
 
+  // What the numbers are a function of beside their places: 32-bit number n is word n % 4 of
+  // Philox4x32({low and high half of n / 4, words()}, key()). For those who compute many at once.
+  std::array<uint32_t, 2> key() const { return key_; }
+  std::array<uint32_t, 2> words() const { return {base_[2], base_[3]}; }
+
   uint32_t Next32();
   uint64_t Next64();
   // Uniform in [0, bound), without bias (Lemire's method). bound > 0.

@@ -1,10 +1,10 @@
 // Kernels: the inner loops of training, compiled once for each instruction set from the same
-// source (vector_kernels.inc, update_kernels.inc, gemm_kernels.inc) and chosen at run time by what
-// the processor has.
+// source (vector_kernels.inc, update_kernels.inc, gemm_kernels.inc, ...) and chosen at run time by
+// what the processor has.
 //
-// vector.h and gemm.h are the functions to call; this is their table. Two instruction sets give
-// the same numbers up to the order and fusing of multiply-adds in sums; the update rules give the
-// same bits.
+// vector.h, rows.h, layers.h and gemm.h are the functions to call; this is their table. Two
+// instruction sets give the same numbers up to the order and fusing of multiply-adds in sums; the
+// update rules and layers.h give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +43,27 @@ struct RmsPropRule {
   float rho = 0;
   float momentum = 0;
   float epsilon = 0;
+};
+
+// A stream of base/random.h: what its numbers are a function of, beside their places.
+struct RandomPlace {
+  uint32_t key[2] = {};
+  uint32_t stream[2] = {};
+};
+
+// rows x cols, row i at data + i * ld.
+struct MatrixView {
+  const float* data = nullptr;
+  int64_t ld = 0;
+  int rows = 0, cols = 0;
+};
+
+// By column: xhat = (x - mean) scale, y = xhat gamma + beta.
+struct Normalization {
+  const float* mean = nullptr;
+  const float* scale = nullptr;
+  const float* gamma = nullptr;
+  const float* beta = nullptr;
 };
 
 struct GemmCall;  // gemm.h
@@ -90,6 +111,20 @@ struct Kernels {
   size_t (*gemm_workspace)(const GemmCall& call);  // floats
   void (*gemm)(const GemmCall& call, float* workspace);
   void (*column_sums)(const float* x, int rows, int cols, int64_t ld, bool accumulate, float* sums);
+
+  void (*dropout_factors)(const RandomPlace& random, uint64_t first, size_t n,
+                          uint32_t dropped_below, float kept, float* factors);
+  void (*multiply)(const float* x, const float* by, float* y, size_t n);
+  void (*multiply_add_to)(const float* x, const float* by, float* y, size_t n);
+  void (*add_columns)(const MatrixView& x, double* sums);
+  void (*add_squared_distances)(const MatrixView& x, const double* centre, double* sums);
+  void (*normalize)(const MatrixView& x, const Normalization& by, float* y, int64_t ldy);
+  void (*add_normalization_sums)(const MatrixView& x, const float* dy, int64_t lddy,
+                                 const Normalization& by, double* dy_sums, double* dy_xhat_sums);
+  void (*normalization_gradient)(const MatrixView& x, const float* dy, int64_t lddy,
+                                 const Normalization& by, const double* dy_mean,
+                                 const double* dy_xhat_mean, bool accumulate, float* dx,
+                                 int64_t lddx);
 };
 
 // What this processor can run, best first; never empty. The environment variable

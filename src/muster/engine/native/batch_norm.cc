@@ -9,43 +9,48 @@
 #include <cmath>
 
 #include "muster/engine/native/layer.h"
+#include "muster/math/layers.h"
 
 namespace muster::engine::native {
 namespace {
 
-// Per column sums of doubles that workers take apart and read together: shares, then totals. Every
-// worker adds the shares up for itself, in the same order.
+// Per column sums of doubles that workers take apart and read together: shares, then totals and
+// means. Every worker adds the shares up for itself, in the same order.
 class SharedSums {
  public:
   void Reserve(int workers, int width) {
     width_ = static_cast<size_t>(width);
-    shares_.resize(static_cast<size_t>(workers) * width_);
-    totals_.resize(shares_.size());
+    for (std::vector<double>* all : {&shares_, &totals_, &means_}) {
+      all->resize(static_cast<size_t>(workers) * width_);
+    }
   }
   // The worker's own, set to 0.
   std::span<double> Clear(const Worker& worker) {
-    const auto share = std::span(shares_).subspan(At(worker.index), width_);
+    const std::span<double> share = PartOf(worker, shares_);
     std::fill(share.begin(), share.end(), 0.0);
     return share;
   }
-  // Waits for all workers' shares; each must call it.
-  std::span<const double> Total(const Worker& worker) {
+  // The total over all workers' shares by `rows`. Waits for them; each must call it.
+  std::span<const double> Mean(const Worker& worker, double rows) {
     worker.crew->Barrier();
-    const auto total = std::span(totals_).subspan(At(worker.index), width_);
+    const std::span<double> total = PartOf(worker, totals_), mean = PartOf(worker, means_);
     std::fill(total.begin(), total.end(), 0.0);
     for (int other = 0; other < worker.count; ++other) {
-      const double* const share = shares_.data() + At(other);
+      const double* const share = shares_.data() + static_cast<size_t>(other) * width_;
       for (size_t j = 0; j < width_; ++j) total[j] += share[j];
     }
-    return total;
+    for (size_t j = 0; j < width_; ++j) mean[j] = total[j] / rows;
+    return mean;
   }
   std::span<const double> total() const { return std::span(totals_).first(width_); }
 
  private:
-  size_t At(int worker) const { return static_cast<size_t>(worker) * width_; }
+  std::span<double> PartOf(const Worker& worker, std::vector<double>& all) const {
+    return std::span(all).subspan(static_cast<size_t>(worker.index) * width_, width_);
+  }
 
   size_t width_ = 0;
-  std::vector<double> shares_, totals_;
+  std::vector<double> shares_, totals_, means_;
 };
 
 class BatchNormLayer final : public Layer {
@@ -82,47 +87,23 @@ class BatchNormLayer final : public Layer {
     for (size_t j = 0; j < width; ++j) {
       scale[j] = static_cast<float>(1 / std::sqrt(double{variance[j]} + epsilon_));
     }
-    const float* const gamma = Weights(step, variables_.gamma);
-    const float* const beta = Weights(step, variables_.beta);
-    for (int row = worker.begin; row < worker.end; ++row) {
-      const float* const x = input_->value(row);
-      float* const y = output_->value(row);
-      for (size_t j = 0; j < width; ++j) y[j] = (x[j] - mean[j]) * scale[j] * gamma[j] + beta[j];
-    }
+    math::Normalize(Rows(worker), Columns(step, worker), output_->value(worker.begin),
+                    output_->ld());
   }
 
   void Backward(const Step& step, Worker& worker) override {
-    const auto width = static_cast<size_t>(input_->width);
-    const size_t at = static_cast<size_t>(worker.index) * width;
-    const float* const mean = mean_.data() + at;
-    const float* const scale = scale_.data() + at;
+    const math::Normalization columns = Columns(step, worker);
+    const float* const dy = output_->gradient(worker.begin);
     const std::span<double> dy_share = dy_.Clear(worker), dy_xhat_share = dy_xhat_.Clear(worker);
-    for (int row = worker.begin; row < worker.end; ++row) {
-      const float* const x = input_->value(row);
-      const float* const dy = output_->gradient(row);
-      for (size_t j = 0; j < width; ++j) {
-        dy_share[j] += dy[j];
-        dy_xhat_share[j] += double{dy[j]} * ((x[j] - mean[j]) * scale[j]);
-      }
-    }
-    const std::span<const double> dy_sum = dy_.Total(worker);
-    const std::span<const double> dy_xhat_sum = dy_xhat_.Total(worker);
-    if (!input_->needs_gradient()) return;
-    const float* const gamma = Weights(step, variables_.gamma);
+    math::AddNormalizationSums(Rows(worker), dy, output_->ld(), columns, dy_share.data(),
+                               dy_xhat_share.data());
     const double rows = step.batch->rows;
-    const bool sums = input_->storage->sums_gradients();
-    for (int row = worker.begin; row < worker.end; ++row) {
-      const float* const x = input_->value(row);
-      const float* const dy = output_->gradient(row);
-      float* const dx = input_->gradient(row);
-      for (size_t j = 0; j < width; ++j) {
-        const float xhat = (x[j] - mean[j]) * scale[j];
-        const auto centred =
-            static_cast<float>(dy[j] - dy_sum[j] / rows - xhat * (dy_xhat_sum[j] / rows));
-        const float value = gamma[j] * scale[j] * centred;
-        dx[j] = sums ? dx[j] + value : value;
-      }
-    }
+    const std::span<const double> dy_mean = dy_.Mean(worker, rows);
+    const std::span<const double> dy_xhat_mean = dy_xhat_.Mean(worker, rows);
+    if (!input_->needs_gradient()) return;
+    math::NormalizationGradient(Rows(worker), dy, output_->ld(), columns, dy_mean.data(),
+                                dy_xhat_mean.data(), input_->storage->sums_gradients(),
+                                input_->gradient(worker.begin), input_->ld());
   }
 
   void Emit(const Step&, GradientSink& sink) override {
@@ -138,28 +119,29 @@ class BatchNormLayer final : public Layer {
     return step.weights[static_cast<size_t>(variable)].data;
   }
 
+  math::MatrixView Rows(const Worker& worker) const {
+    return {input_->value(worker.begin), input_->ld(), worker.rows(), input_->width};
+  }
+  // After the statistics are taken.
+  math::Normalization Columns(const Step& step, const Worker& worker) const {
+    const size_t at = static_cast<size_t>(worker.index) * static_cast<size_t>(input_->width);
+    return {.mean = mean_.data() + at,
+            .scale = scale_.data() + at,
+            .gamma = Weights(step, variables_.gamma),
+            .beta = Weights(step, variables_.beta)};
+  }
+
   // Mean first, then the mean of squared differences.
   void TakeStatistics(const Step& step, Worker& worker, std::span<float> mean,
                       std::span<float> variance) {
-    const std::span<double> x_share = x_.Clear(worker);
-    for (int row = worker.begin; row < worker.end; ++row) {
-      const float* const x = input_->value(row);
-      for (size_t j = 0; j < x_share.size(); ++j) x_share[j] += x[j];
-    }
-    const std::span<const double> x_sum = x_.Total(worker);
-    const std::span<double> squares_share = x_squares_.Clear(worker);
+    math::AddColumns(Rows(worker), x_.Clear(worker).data());
     const double rows = step.batch->rows;
-    for (int row = worker.begin; row < worker.end; ++row) {
-      const float* const x = input_->value(row);
-      for (size_t j = 0; j < x_sum.size(); ++j) {
-        const double difference = x[j] - x_sum[j] / rows;
-        squares_share[j] += difference * difference;
-      }
-    }
-    const std::span<const double> squares_sum = x_squares_.Total(worker);
+    const std::span<const double> x_mean = x_.Mean(worker, rows);
+    math::AddSquaredDistances(Rows(worker), x_mean.data(), x_squares_.Clear(worker).data());
+    const std::span<const double> square_mean = x_squares_.Mean(worker, rows);
     for (size_t j = 0; j < mean.size(); ++j) {
-      mean[j] = static_cast<float>(x_sum[j] / rows);
-      variance[j] = static_cast<float>(squares_sum[j] / rows);
+      mean[j] = static_cast<float>(x_mean[j]);
+      variance[j] = static_cast<float>(square_mean[j]);
     }
   }
 

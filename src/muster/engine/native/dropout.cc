@@ -6,6 +6,7 @@
 
 #include "muster/base/random.h"
 #include "muster/engine/native/layer.h"
+#include "muster/math/layers.h"
 
 namespace muster::engine::native {
 namespace {
@@ -29,35 +30,28 @@ class DropoutLayer final : public Layer {
       }
       return;
     }
-    RandomStream random(step.context.seed, RandomPurpose::kDropout,
-                        static_cast<uint64_t>(step.context.step),
-                        step.context.replica << 12 | ordinal_);
-    random.Seek(static_cast<uint64_t>(worker.begin) * static_cast<uint64_t>(width));
-    const auto dropped_below = static_cast<uint64_t>(rate_ * 0x1p32);
-    // Looked up, not branched on: nobody can predict it.
-    const float factors[2] = {0, static_cast<float>(1 / (1 - rate_))};
-    float* factor = Factors(worker.begin);
-    for (int row = worker.begin; row < worker.end; ++row, factor += width) {
-      const float* const x = input_->value(row);
-      float* const y = output_->value(row);
-      for (int j = 0; j < width; ++j) {
-        factor[j] = factors[random.Next32() >= dropped_below];
-        y[j] = x[j] * factor[j];
-      }
+    const RandomStream random(step.context.seed, RandomPurpose::kDropout,
+                              static_cast<uint64_t>(step.context.step),
+                              step.context.replica << 12 | ordinal_);
+    const math::RandomPlace place{{random.key()[0], random.key()[1]},
+                                  {random.words()[0], random.words()[1]}};
+    const auto row_length = static_cast<size_t>(width);
+    const auto first = static_cast<size_t>(worker.begin) * row_length;
+    math::DropoutFactors(place, first, static_cast<size_t>(worker.rows()) * row_length,
+                         static_cast<uint32_t>(rate_ * 0x1p32), static_cast<float>(1 / (1 - rate_)),
+                         Factors(worker.begin));
+    for (int row = worker.begin; row < worker.end; ++row) {
+      math::Multiply(input_->value(row), Factors(row), output_->value(row), row_length);
     }
   }
 
   void Backward(const Step&, Worker& worker) override {
     if (!input_->needs_gradient()) return;
-    const int width = input_->width;
+    const auto width = static_cast<size_t>(input_->width);
     const bool sums = input_->storage->sums_gradients();
-    const float* factor = Factors(worker.begin);
-    for (int row = worker.begin; row < worker.end; ++row, factor += width) {
-      const float* const dy = output_->gradient(row);
-      float* const dx = input_->gradient(row);
-      for (int j = 0; j < width; ++j) {
-        dx[j] = sums ? dx[j] + dy[j] * factor[j] : dy[j] * factor[j];
-      }
+    for (int row = worker.begin; row < worker.end; ++row) {
+      (sums ? math::MultiplyAddTo : math::Multiply)(output_->gradient(row), Factors(row),
+                                                    input_->gradient(row), width);
     }
   }
 
