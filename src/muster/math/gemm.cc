@@ -6,6 +6,11 @@ namespace {
 // Where rounding, packing and setting up tiles cost less than they gain: measured.
 bool Bf16Pays(const GemmCall& call) { return call.m >= 64 && call.n >= 64 && call.k >= 64; }
 
+// Null: in floats.
+const TileKernels* TilesFor(const GemmCall& call) {
+  return call.bf16 && Bf16Pays(call) ? ActiveTileKernels() : nullptr;
+}
+
 }  // namespace
 
 bool SupportsBf16() { return ActiveTileKernels() != nullptr; }
@@ -15,8 +20,17 @@ void Gemm(const Kernels& kernels, const GemmCall& call, AlignedBuffer& workspace
   kernels.gemm(call, workspace.Reserve(kernels.gemm_workspace(call)));
 }
 
+size_t PackedFloats(const GemmCall& call) {
+  const TileKernels* const tiles = TilesFor(call);
+  return tiles == nullptr ? 0 : tiles->packed_b_floats(call);
+}
+
+void PackForGemm(const GemmCall& call, int part, int parts, float* to) {
+  ActiveTileKernels()->pack_b(call, part, parts, to);
+}
+
 void Gemm(const GemmCall& call, AlignedBuffer& workspace) {
-  const TileKernels* const tiles = call.bf16 && Bf16Pays(call) ? ActiveTileKernels() : nullptr;
+  const TileKernels* const tiles = TilesFor(call);
   if (tiles != nullptr) {
     tiles->gemm(call, workspace.Reserve(tiles->gemm_workspace(call)));
   } else {

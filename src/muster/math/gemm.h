@@ -35,6 +35,9 @@ struct GemmCall {
   // faster, which depends on m, n and k only. Needs SupportsBf16(); a_row or a_col must be 1.
   // Numbers below 2^-126 count as 0.
   bool bf16 = false;
+  // What PackForGemm made of the same b, n and k, whole; null: Gemm packs for itself. Both give
+  // the same bits.
+  const void* packed_b = nullptr;
 };
 
 // Whether this machine has the instructions: AMX with bfloat16.
@@ -43,7 +46,14 @@ bool SupportsBf16();
 // `workspace` holds packed blocks: one for each thread, it grows to the largest call.
 void Gemm(const GemmCall& call, AlignedBuffer& workspace);
 
-// The same with given kernels, for tests.
+// For several calls with one B, also on several threads: how much memory the packed B takes, or 0
+// where Gemm would not use it. Looks at m, n, k and bf16 only.
+size_t PackedFloats(const GemmCall& call);
+// Packs part `part` of `parts` of call.b; all parts together are the whole. `to` has 64-byte
+// alignment and room for PackedFloats, which is not 0.
+void PackForGemm(const GemmCall& call, int part, int parts, float* to);
+
+// Gemm with given kernels, for tests.
 void Gemm(const Kernels& kernels, const GemmCall& call, AlignedBuffer& workspace);
 
 }  // namespace muster::math

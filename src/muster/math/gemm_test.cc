@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -182,6 +183,46 @@ TEST(Gemm, RoundsOnlyWhereItPays) {
     EXPECT_NEAR(c.front(), factor * factor * static_cast<float>(n), 1e-3);
     EXPECT_EQ(c.front(), c.back());
   }
+}
+
+// A B that several threads packed, a part each, and that serves products of different rows.
+TEST(Gemm, PackedBGivesTheSameBits) {
+  if (!SupportsBf16()) GTEST_SKIP() << "this processor has no AMX with bfloat16";
+  AlignedBuffer workspace, packed_memory;
+  RandomStream random(20250102, RandomPurpose::kSampleData, 9);
+  for (const bool transposed : {false, true}) {
+    for (const auto& [n, k] : {std::pair{64, 64}, {100, 65}, {845, 130}, {70, 2100}}) {
+      std::vector<float> a(static_cast<size_t>(90) * k), b(static_cast<size_t>(n) * k);
+      for (auto* const x : {&a, &b}) {
+        for (float& v : *x) v = static_cast<float>(random.Normal());
+      }
+      std::vector<float> expected(static_cast<size_t>(90) * n), c(expected.size());
+      GemmCall call{.m = 90,
+                    .n = n,
+                    .k = k,
+                    .a = a.data(),
+                    .a_row = k,
+                    .b = b.data(),
+                    .ldb = transposed ? k : n,
+                    .b_transposed = transposed,
+                    .c = expected.data(),
+                    .ldc = n,
+                    .bf16 = true};
+      Gemm(call, workspace);
+      call.c = c.data();
+      for (const int parts : {1, 2, 5, 40}) {
+        float* const packed = packed_memory.Reserve(PackedFloats(call));
+        std::fill_n(packed, PackedFloats(call), 0.0f);
+        for (int part = 0; part < parts; ++part) PackForGemm(call, part, parts, packed);
+        call.packed_b = packed;
+        Gemm(call, workspace);
+        EXPECT_EQ(c, expected) << n << " x " << k << " in " << parts;
+        call.packed_b = nullptr;
+      }
+    }
+  }
+  EXPECT_EQ(PackedFloats({.m = 8, .n = 512, .k = 512, .bf16 = true}), 0U) << "stays in float";
+  EXPECT_EQ(PackedFloats({.m = 512, .n = 512, .k = 512}), 0U);
 }
 
 // The same row of A gives the same bits wherever it stands and however many rows there are.

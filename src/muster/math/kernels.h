@@ -142,6 +142,8 @@ struct TileKernels {
   const char* name;                                // "amx"
   size_t (*gemm_workspace)(const GemmCall& call);  // floats
   void (*gemm)(const GemmCall& call, float* workspace);
+  size_t (*packed_b_floats)(const GemmCall& call);
+  void (*pack_b)(const GemmCall& call, int part, int parts, float* to);
 };
 
 // Null where the processor or the kernel has no tiles, or MUSTER_INSTRUCTIONS does not name them.

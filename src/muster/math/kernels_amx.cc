@@ -224,7 +224,7 @@ struct Workspace {
   size_t b, a, squares;
   explicit Workspace(const GemmCall& call) {
     const auto k = static_cast<size_t>(RoundUp(Min(call.k, kLongestK), kTileK));
-    b = k * static_cast<size_t>(RoundUp(call.n, kSquare)) / 2;
+    b = call.packed_b != nullptr ? 0 : k * static_cast<size_t>(RoundUp(call.n, kSquare)) / 2;
     a = k * static_cast<size_t>(RoundUp(Min(call.m, kPackedRows), kSquare)) / 2;
     squares = kPackedRows * kSquare;
   }
@@ -233,6 +233,27 @@ struct Workspace {
 size_t GemmWorkspaceSize(const GemmCall& call) {
   const Workspace parts(call);
   return parts.b + parts.a + parts.squares;
+}
+
+Operand OperandB(const GemmCall& call) { return {call.b, call.ldb, call.b_transposed, false}; }
+
+// A packed B: its blocks of k one behind the other, each of all columns.
+size_t PackedBSize(const GemmCall& call) {
+  return static_cast<size_t>(RoundUp(call.k, kTileK)) *
+         static_cast<size_t>(RoundUp(call.n, kSquare)) / 2;
+}
+
+void PackPartOfB(const GemmCall& call, int part, int parts, float* to) {
+  const int squares = RoundUp(call.n, kSquare) / kSquare;
+  const int first = squares * part / parts * kSquare;
+  const int columns = Min(squares * (part + 1) / parts * kSquare, call.n) - first;
+  if (columns <= 0) return;
+  const int64_t width = RoundUp(call.n, kSquare);
+  for (int begin = 0; begin < call.k; begin += kLongestK) {
+    const int k = Min(kLongestK, call.k - begin);
+    uint16_t* const block = reinterpret_cast<uint16_t*>(to) + begin * width;
+    Pack(OperandB(call), first, columns, begin, k, block + int64_t{first} * RoundUp(k, kTileK));
+  }
 }
 
 // One block of k, one of rows of A: what is packed, and where its part of C is.
@@ -272,23 +293,28 @@ void Gemm(const GemmCall& call, float* workspace) {
   uint16_t* const packed_b = reinterpret_cast<uint16_t*>(workspace);
   uint16_t* const packed_a = reinterpret_cast<uint16_t*>(workspace + parts.b);
   const Operand a{call.a, call.a_col == 1 ? call.a_row : call.a_col, call.a_col == 1, true};
-  const Operand b{call.b, call.ldb, call.b_transposed, false};
   const TileConfig config;
   _tile_loadconfig(&config);
   for (int begin = 0; begin < call.k; begin += kLongestK) {
     const int k = Min(kLongestK, call.k - begin);
     const bool ends = begin + k == call.k;
     PackedBlock block = {.a = packed_a,
-                         .b = packed_b,
+                         .b = nullptr,
                          .steps = (k + kTileK - 1) / kTileK,
                          .rows = 0,
                          .squares = workspace + parts.b + parts.a};
-    Pack(b, 0, call.n, begin, k, packed_b);
+    const uint16_t* block_of_b = packed_b;
+    if (call.packed_b != nullptr) {
+      block_of_b =
+          static_cast<const uint16_t*>(call.packed_b) + int64_t{begin} * RoundUp(call.n, kSquare);
+    } else {
+      Pack(OperandB(call), 0, call.n, begin, k, packed_b);
+    }
     for (int row = 0; row < call.m; row += kPackedRows) {
       block.rows = Min(kPackedRows, call.m - row);
       Pack(a, row, block.rows, begin, k, packed_a);
       for (int j = 0; j < call.n; j += kSquare) {
-        block.b = packed_b + int64_t{j} / kTileRows * block.steps * kTileElements;
+        block.b = block_of_b + int64_t{j} / kTileRows * block.steps * kTileElements;
         MultiplyPanel(
             block,
             {.c = call.c + row * call.ldc + j,
@@ -310,7 +336,12 @@ void Gemm(const GemmCall& call, float* workspace) {
 
 const TileKernels& AmxKernels() {
   static constexpr TileKernels kTable = {
-      .name = "amx", .gemm_workspace = GemmWorkspaceSize, .gemm = Gemm};
+      .name = "amx",
+      .gemm_workspace = GemmWorkspaceSize,
+      .gemm = Gemm,
+      .packed_b_floats = PackedBSize,
+      .pack_b = PackPartOfB,
+  };
   return kTable;
 }
 

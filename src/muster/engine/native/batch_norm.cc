@@ -59,7 +59,7 @@ class BatchNormLayer final : public Layer {
                  BatchNormVariables variables)
       : input_(input), output_(output), epsilon_(options.epsilon), variables_(variables) {}
 
-  void Reserve(int, int workers, bool) override {
+  void Reserve(const Step&, int workers) override {
     const auto width = static_cast<size_t>(input_->width);
     if (mean_.size() < width * static_cast<size_t>(workers)) {
       mean_.resize(width * static_cast<size_t>(workers));

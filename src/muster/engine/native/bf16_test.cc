@@ -76,6 +76,27 @@ TEST_F(Bf16Test, SameBytesForTheSameThreads) {
   }
 }
 
+// Workers read kernels that they packed together; a worker of few rows does not round.
+TEST_F(Bf16Test, LogitsOfSeveralThreadsAreThoseOfOne) {
+  const auto one = NewDeep({.inference = Precision::kBfloat16});
+  const TestWeights weights(*one, 0.1);
+  const auto batch = Batch();
+  Forward expected;
+  ASSERT_TRUE(one->Predict(weights.views(), batch, &expected).ok());
+  for (const int threads : {2, 3, 4}) {
+    const auto engine = NewDeep({.threads = threads, .inference = Precision::kBfloat16});
+    Forward forward;
+    for (int run = 0; run < 2; ++run) {
+      ASSERT_TRUE(engine->Predict(weights.views(), batch, &forward).ok());
+      if (threads < 4) {
+        EXPECT_EQ(forward.logits, expected.logits) << threads;
+      } else {
+        EXPECT_NE(forward.logits, expected.logits) << threads;
+      }
+    }
+  }
+}
+
 TEST_F(Bf16Test, InferenceIsInFloatsUnlessAsked) {
   const auto exact = NewDeep({}), trained = NewDeep({.training = Precision::kBfloat16});
   const auto asked = NewDeep({.inference = Precision::kBfloat16});

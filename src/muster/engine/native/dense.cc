@@ -12,6 +12,25 @@ namespace {
 constexpr int kLargeWidth = 128;  // of an output whose product pays for being cut
 constexpr int kPartUnit = 64;     // rows of dW: whole tiles of the kernels
 
+// The kernel as all workers' products read it.
+class PackedKernel {
+ public:
+  // For products of at least call.m rows; an empty call needs none.
+  void Reserve(const math::GemmCall& call) {
+    const size_t floats = math::PackedFloats(call);
+    data_ = floats == 0 ? nullptr : memory_.Reserve(floats);
+  }
+  // The worker's part.
+  void Pack(const math::GemmCall& call, const Worker& worker) {
+    math::PackForGemm(call, worker.index, worker.count, data_);
+  }
+  const float* data() const { return data_; }  // null: it is not packed
+
+ private:
+  float* data_ = nullptr;
+  math::AlignedBuffer memory_;
+};
+
 class DenseLayer final : public Layer {
  public:
   DenseLayer(const Tensor* input, const Tensor* output, const DenseOptions& options, int kernel,
@@ -26,30 +45,29 @@ class DenseLayer final : public Layer {
         kernel_gradient_(int64_t{input->width} * output->width),
         bias_gradient_(output->width) {}
 
-  void Reserve(int rows, int workers, bool training) override {
-    if (!training) return;
+  void Reserve(const Step& step, int workers) override {
+    const int rows = step.batch->rows;
+    const bool packs = workers > 1;
+    const int fewest = rows / workers;  // of a worker
+    packed_output_.Reserve(packs ? OutputProduct(step, 0, fewest) : math::GemmCall());
+    packed_input_.Reserve(packs && step.training && input_->needs_gradient()
+                              ? InputProduct(step, 0, fewest)
+                              : math::GemmCall());
+    if (!step.training) return;
     in_parts_ = TakesParts(rows, workers);
     kernel_gradient_.Reserve(in_parts_ ? 1 : workers);
     bias_gradient_.Reserve(workers);
   }
 
+  void Pack(const Step& step, Worker& worker) override {
+    if (packed_output_.data() != nullptr) packed_output_.Pack(OutputProduct(step, 0, 0), worker);
+    if (packed_input_.data() != nullptr) packed_input_.Pack(InputProduct(step, 0, 0), worker);
+  }
+
   void Forward(const Step& step, Worker& worker) override {
-    const float* const kernel = step.weights[static_cast<size_t>(kernel_)].data;
-    const bool relu = activation_ == Activation::kRelu;
-    math::Gemm({.m = worker.rows(),
-                .n = output_->width,
-                .k = input_->width,
-                .a = input_->value(worker.begin),
-                .a_row = input_->ld(),
-                .b = kernel,
-                .ldb = output_->width,
-                .c = output_->value(worker.begin),
-                .ldc = output_->ld(),
-                .bias = bias_ < 0 ? nullptr : step.weights[static_cast<size_t>(bias_)].data,
-                .relu = relu,
-                .bf16 = step.bf16},
-               worker.workspace);
-    if (!relu) {
+    const float* const kernel = Kernel(step);
+    math::Gemm(OutputProduct(step, worker.begin, worker.rows()), worker.workspace);
+    if (activation_ != Activation::kRelu) {
       ApplyActivation(activation_, output_->value(worker.begin), output_->ld(), worker.rows(),
                       output_->width);
     }
@@ -67,7 +85,9 @@ class DenseLayer final : public Layer {
       ApplyActivationGradient(activation_, output_->value(worker.begin), ld, worker.rows(),
                               output_->width, dy, ld);
     }
-    if (input_->needs_gradient()) GiveInputGradient(step, worker, dy);
+    if (input_->needs_gradient()) {
+      math::Gemm(InputProduct(step, worker.begin, worker.rows()), worker.workspace);
+    }
     if (!in_parts_) {
       MultiplyToKernelGradient(step, worker, {worker.begin, worker.end}, {0, input_->width},
                                kernel_gradient_.share(worker.index));
@@ -133,25 +153,45 @@ class DenseLayer final : public Layer {
                worker.workspace);
   }
 
-  // For the columns of the input that need it.
-  void GiveInputGradient(const Step& step, Worker& worker, const float* dy) {
+  const float* Kernel(const Step& step) const {
+    return step.weights[static_cast<size_t>(kernel_)].data;
+  }
+
+  // y = f(x W + b), but for an f other than relu.
+  math::GemmCall OutputProduct(const Step& step, int begin, int rows) const {
+    return {.m = rows,
+            .n = output_->width,
+            .k = input_->width,
+            .a = input_->value(begin),
+            .a_row = input_->ld(),
+            .b = Kernel(step),
+            .ldb = output_->width,
+            .c = output_->value(begin),
+            .ldc = output_->ld(),
+            .bias = bias_ < 0 ? nullptr : step.weights[static_cast<size_t>(bias_)].data,
+            .relu = activation_ == Activation::kRelu,
+            .bf16 = step.bf16,
+            .packed_b = packed_output_.data()};
+  }
+
+  // dx = dy W', for the columns of the input that need it.
+  math::GemmCall InputProduct(const Step& step, int begin, int rows) const {
     const int first = input_->gradient_begin;
-    math::Gemm(
-        {.m = worker.rows(),
-         .n = input_->gradient_end - first,
-         .k = output_->width,
-         .a = dy,
-         .a_row = output_->ld(),
-         .b = step.weights[static_cast<size_t>(kernel_)].data + int64_t{first} * output_->width,
-         .ldb = output_->width,
-         .b_transposed = true,
-         .c = input_->gradient(worker.begin) + first,
-         .ldc = input_->ld(),
-         .accumulate = input_->storage->sums_gradients(),
-         .mask = input_->reader_masks ? input_->value(worker.begin) + first : nullptr,
-         .ldmask = input_->ld(),
-         .bf16 = step.bf16},
-        worker.workspace);
+    return {.m = rows,
+            .n = input_->gradient_end - first,
+            .k = output_->width,
+            .a = output_->gradient(begin),
+            .a_row = output_->ld(),
+            .b = Kernel(step) + int64_t{first} * output_->width,
+            .ldb = output_->width,
+            .b_transposed = true,
+            .c = input_->gradient(begin) + first,
+            .ldc = input_->ld(),
+            .accumulate = input_->storage->sums_gradients(),
+            .mask = input_->reader_masks ? input_->value(begin) + first : nullptr,
+            .ldmask = input_->ld(),
+            .bf16 = step.bf16,
+            .packed_b = packed_input_.data()};
   }
 
   // To what the worker has put together.
@@ -160,7 +200,7 @@ class DenseLayer final : public Layer {
     const Range part = PartOf(worker);
     const int64_t first = in_parts_ ? part.begin * width : worker.first_of(n);
     const int64_t last = in_parts_ ? part.end * width : worker.last_of(n);
-    const float* const kernel = step.weights[static_cast<size_t>(kernel_)].data;
+    const float* const kernel = Kernel(step);
     const auto l1 = static_cast<float>(l1_ * step.regularization_share);
     const auto l2 = static_cast<float>(2 * l2_ * step.regularization_share);
     float* const gradient = kernel_gradient_.share(0);
@@ -177,6 +217,7 @@ class DenseLayer final : public Layer {
   double l1_, l2_;
   int kernel_, bias_;
   bool in_parts_ = false;  // TakesParts
+  PackedKernel packed_output_, packed_input_;
   GradientShares kernel_gradient_, bias_gradient_;
 };
 

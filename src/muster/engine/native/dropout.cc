@@ -16,9 +16,10 @@ class DropoutLayer final : public Layer {
   DropoutLayer(const Tensor* input, const Tensor* output, double rate, int ordinal)
       : input_(input), output_(output), rate_(rate), ordinal_(static_cast<uint32_t>(ordinal)) {}
 
-  void Reserve(int rows, int, bool training) override {
-    if (!training) return;
-    factors_ = memory_.Reserve(static_cast<size_t>(rows) * static_cast<size_t>(input_->width));
+  void Reserve(const Step& step, int) override {
+    if (!step.training) return;
+    factors_ =
+        memory_.Reserve(static_cast<size_t>(step.batch->rows) * static_cast<size_t>(input_->width));
   }
 
   void Forward(const Step& step, Worker& worker) override {

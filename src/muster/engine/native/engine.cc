@@ -204,7 +204,7 @@ void NativeEngine::Prepare(std::span<const VariableView> weights,
     if (training) storage->gradients = storage->gradient_memory.Reserve(floats);
   }
   const auto count = static_cast<int>(workers_.size());
-  for (const auto& layer : graph_.layers) layer->Reserve(batch.rows, count, training);
+  for (const auto& layer : graph_.layers) layer->Reserve(step_, count);
   for (Worker& worker : workers_) {
     worker.begin = static_cast<int>(worker.first_of(batch.rows));
     worker.end = static_cast<int>(worker.last_of(batch.rows));
@@ -214,6 +214,10 @@ void NativeEngine::Prepare(std::span<const VariableView> weights,
 }
 
 void NativeEngine::RunForward(Worker& worker) {
+  if (worker.count > 1 && step_.bf16) {
+    for (const auto& layer : graph_.layers) layer->Pack(step_, worker);
+    crew_.Barrier();
+  }
   for (const auto& layer : graph_.layers) layer->Forward(step_, worker);
 }
 

@@ -4,7 +4,8 @@
 
 namespace muster::engine::native {
 
-void Layer::Reserve(int, int, bool) {}
+void Layer::Reserve(const Step&, int) {}
+void Layer::Pack(const Step&, Worker&) {}
 void Layer::Reduce(const Step&, Worker&) {}
 void Layer::Emit(const Step&, GradientSink&) {}
 

@@ -1,10 +1,11 @@
 // Layer: one operation of a native graph, forward and backward, on a run of the batch's rows.
 //
-// A step runs on a crew of workers; each has its own rows [begin, end) of the same matrices. For
-// every layer in order Forward, then in reverse order Backward (which leaves each worker's share of
-// a dense gradient), then after all workers Reduce (each worker sums a part of the shares, in the
-// order of the workers) and at last, on the calling thread, Emit. A layer reads its variables in
-// Forward, Backward and Reduce only.
+// A step runs on a crew of workers; each has its own rows [begin, end) of the same matrices. A crew
+// of several first lets every layer Pack. For every layer in order Forward, then in reverse order
+// Backward (which may leave each worker's share of a dense gradient), then after all workers Reduce
+// (each worker makes a part of the gradient: the sum of the shares, in the order of the workers, or
+// from the rows of all) and at last, on the calling thread, Emit. A layer reads its variables in
+// Pack, Forward, Backward and Reduce only.
 #pragma once
 
 #include <cstdint>
@@ -83,8 +84,11 @@ struct Worker {
 class Layer {
  public:
   virtual ~Layer() = default;
-  // Before a step, on the calling thread: memory for this many rows and workers.
-  virtual void Reserve(int rows, int workers, bool training);
+  // Before a step, on the calling thread: memory for its rows and this many workers.
+  virtual void Reserve(const Step& step, int workers);
+  // A part of what all workers will read, with several of them in bfloat16. They wait for each
+  // other behind it.
+  virtual void Pack(const Step& step, Worker& worker);
   virtual void Forward(const Step& step, Worker& worker) = 0;
   virtual void Backward(const Step& step, Worker& worker) = 0;
   virtual void Reduce(const Step& step, Worker& worker);

@@ -25,10 +25,10 @@ class LinearLayer final : public Layer {
     }
   }
 
-  void Reserve(int rows, int workers, bool training) override {
+  void Reserve(const Step& step, int workers) override {
     // Sums are taken in a vector of their own; the output may be a column of a wider matrix.
-    sums_ = sum_memory_.Reserve(static_cast<size_t>(rows) * units_);
-    if (!training) return;
+    sums_ = sum_memory_.Reserve(static_cast<size_t>(step.batch->rows) * units_);
+    if (!step.training) return;
     bias_gradient_.Reserve(workers);
     for (GradientShares& gradient : dense_gradients_) gradient.Reserve(workers);
   }
