@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "muster/base/same_bytes.h"
 #include "muster/features/fingerprint.h"
 #include "muster/features/ids.h"
 #include "muster/features/remainder.h"
@@ -77,13 +78,13 @@ class StringVocabulary final : public IdLookup {
         ids[i] = kMissing;
         continue;
       }
-      const int32_t id =
-          table_
-              .Find(fingerprints[i],
-                    [&](const Slot& slot) {
-                      return slot.fingerprint == fingerprints[i] && words_[slot.id] == values[i];
-                    })
-              .id;
+      const int32_t id = table_
+                             .Find(fingerprints[i],
+                                   [&](const Slot& slot) {
+                                     return slot.fingerprint == fingerprints[i] &&
+                                            SameBytes(words_[slot.id], values[i]);
+                                   })
+                             .id;
       if (id >= 0) {
         ids[i] = id;
       } else {

@@ -1,5 +1,6 @@
 #include "muster/formats/csv.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -177,8 +178,9 @@ absl::Status SplitCsvRow(std::string_view row, CsvOptions options,
 }
 
 void AppendCsvCell(std::string_view cell, char delimiter, std::string* line) {
-  const char special[] = {'"', '\n', '\r', delimiter};
-  if (cell.find_first_of(std::string_view(special, sizeof special)) == std::string_view::npos) {
+  const bool special = std::ranges::any_of(
+      cell, [&](char c) { return c == delimiter || c == '"' || c == '\n' || c == '\r'; });
+  if (!special) {
     line->append(cell);
     return;
   }

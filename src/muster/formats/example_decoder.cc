@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/escaping.h"
 
+#include "muster/base/same_bytes.h"
 #include "muster/formats/example.h"
 #include "muster/formats/example_wire.h"
 
@@ -66,11 +67,8 @@ class EntryPrefix {
     if (entry_size >= 0x80 || entry_size > end - entry - 2 || entry_size <= prefix_size) {
       return false;
     }
-    if (prefix_size > sizeof word &&
-        std::memcmp(entry + 2 + sizeof word, bytes_.data() + sizeof word,
-                    prefix_size - sizeof word) != 0) {
+    if (prefix_size > sizeof word && !SameBytes(entry + 2, bytes_.data(), prefix_size))
       return false;
-    }
     const char* size = entry + 2 + prefix_size;
     if (static_cast<uint8_t>(*size) != entry_size - prefix_size - 1) return false;
     *value = {size + 1, entry_size - prefix_size - 1};

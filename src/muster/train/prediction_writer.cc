@@ -20,10 +20,18 @@ namespace {
 
 constexpr size_t kFlushBytes = 64 << 10;
 
-std::string Shortest(float value) {
+// The shortest digits that read back as the same value.
+template <typename Number>
+void AppendNumber(Number value, std::string* text) {
   char buffer[32];
-  const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
-  return std::string(buffer, result.ptr);
+  text->append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+}
+
+// Behind a comma, in one piece: most of a line of CSV.
+template <typename Number>
+void AppendNumberCell(Number value, std::string* text) {
+  char buffer[32] = {','};
+  text->append(buffer, std::to_chars(buffer + 1, buffer + sizeof buffer, value).ptr);
 }
 
 // A file under a temporary name, or standard output.
@@ -86,7 +94,10 @@ absl::Status ForEachRow(std::span<const std::string> keys, const engine::Predict
                         int64_t first_row, Take&& take) {
   std::string number;
   for (int row = 0; row < predictions.rows; ++row) {
-    if (keys.empty()) number = StrCat(first_row + row);
+    if (keys.empty()) {
+      number.clear();
+      AppendNumber(first_row + row, &number);
+    }
     MUSTER_RETURN_IF_ERROR(take(row, keys.empty() ? number : keys[static_cast<size_t>(row)]));
   }
   return absl::OkStatus();
@@ -158,11 +169,17 @@ class TextWriter : public PredictionWriter {
     for (const size_t place : places_) {
       const engine::PredictionTensor& tensor = predictions.tensors[place];
       for (size_t i = tensor.begin(row), end = i + tensor.width; i < end; ++i) {
-        text_ += ',';
-        if (tensor.type == formats::ValueType::kString) {
-          formats::AppendCsvCell(tensor.strings[i], ',', &text_);
-        } else {
-          text_ += Number(tensor, i);
+        switch (tensor.type) {
+          case formats::ValueType::kInt:
+            AppendNumberCell(tensor.ints[i], &text_);
+            break;
+          case formats::ValueType::kFloat:
+            AppendNumberCell(tensor.floats[i], &text_);
+            break;
+          case formats::ValueType::kString:
+            text_ += ',';
+            formats::AppendCsvCell(tensor.strings[i], ',', &text_);
+            break;
         }
       }
     }
@@ -176,17 +193,21 @@ class TextWriter : public PredictionWriter {
       text_ += StrCat(",\"", tensor.name, "\":[");
       for (size_t i = tensor.begin(row), end = i + tensor.width; i < end; ++i) {
         if (i > tensor.begin(row)) text_ += ',';
-        text_ += tensor.type == formats::ValueType::kString ? Quoted(tensor.strings[i])
-                                                            : Number(tensor, i);
+        switch (tensor.type) {
+          case formats::ValueType::kInt:
+            AppendNumber(tensor.ints[i], &text_);
+            break;
+          case formats::ValueType::kFloat:
+            AppendNumber(tensor.floats[i], &text_);
+            break;
+          case formats::ValueType::kString:
+            text_ += Quoted(tensor.strings[i]);
+            break;
+        }
       }
       text_ += ']';
     }
     text_ += "}\n";
-  }
-
-  static std::string Number(const engine::PredictionTensor& tensor, size_t i) {
-    return tensor.type == formats::ValueType::kInt ? StrCat(tensor.ints[i])
-                                                   : Shortest(tensor.floats[i]);
   }
 
   absl::Status Flush() {
