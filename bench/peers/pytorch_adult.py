@@ -1,13 +1,11 @@
 """The model of examples/adult/adult.yaml in PyTorch, from memory, on one thread."""
 
-import argparse
 import csv
-import json
 import math
-import time
 import zlib
 
 import torch
+from pytorch_common import adagrad, batches_of, flags_of, relu_layers, shuffled, train
 
 VOCABULARIES = {
     "workclass": "Federal-gov Local-gov Never-worked Private Self-emp-inc Self-emp-not-inc "
@@ -61,8 +59,7 @@ def load(path):
     # One table for all columns: each column's ids behind the ones before; row 0 is for missing ids.
     first = torch.cumsum(torch.tensor([1, *WIDE_SIZES[:-1]]), 0)
     ids = torch.where(ids < 0, 0, ids + first)
-    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(1))
-    return numbers[order], ids[order], labels[order]
+    return shuffled(numbers, ids, labels)
 
 
 class WideDeep(torch.nn.Module):
@@ -75,14 +72,7 @@ class WideDeep(torch.nn.Module):
         torch.nn.init.trunc_normal_(self.embedding.weight, std=1 / math.sqrt(8))
         with torch.no_grad():
             self.embedding.weight[0].zero_()
-        sizes = [5 + 8 * len(DEEP_SIZES), 100, 75, 50, 25, 1]
-        layers = []
-        for inputs, outputs in zip(sizes, sizes[1:]):
-            dense = torch.nn.Linear(inputs, outputs)
-            torch.nn.init.xavier_uniform_(dense.weight)
-            torch.nn.init.zeros_(dense.bias)
-            layers += [dense, torch.nn.ReLU()]
-        self.deep = torch.nn.Sequential(*layers[:-1])
+        self.deep = relu_layers([5 + 8 * len(DEEP_SIZES), 100, 75, 50, 25, 1])
 
     def forward(self, numbers, ids, labels):
         embedded = self.embedding(ids[:, : len(DEEP_SIZES)]).flatten(1)
@@ -91,41 +81,14 @@ class WideDeep(torch.nn.Module):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--train", required=True)
-    parser.add_argument("--batch-size", type=int, required=True)
-    parser.add_argument("--epochs", type=int, required=True)
-    parser.add_argument("--mode", choices=["eager", "compiled"], required=True)
-    flags = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
-    batches = list(zip(*(part.split(flags.batch_size) for part in load(flags.train))))
+    flags = flags_of(["eager", "compiled"])
+    batches = batches_of(load(flags.train), flags.batch_size)
     model = WideDeep()
     wide = [*model.wide.parameters(), model.wide_bias]
     deep = [*model.embedding.parameters(), *model.deep.parameters()]
-    optimizer = torch.optim.Adagrad(
-        [{"params": wide, "lr": 0.1}, {"params": deep, "lr": 0.05}],
-        initial_accumulator_value=0.1, eps=1e-7, fused=True,
-    )  # fmt: skip
+    optimizer = adagrad([{"params": wide, "lr": 0.1}, {"params": deep, "lr": 0.05}])
     loss_of = torch.compile(model, dynamic=False) if flags.mode == "compiled" else model
-
-    def epoch():
-        total = 0.0
-        for batch in batches:
-            optimizer.zero_grad(set_to_none=True)
-            loss = loss_of(*batch)
-            loss.backward()
-            optimizer.step()
-            total += loss.item() * len(batch[2])
-        return total / sum(len(batch[2]) for batch in batches)
-
-    epoch()  # warm: caches, and the compiler
-    start = time.process_time()
-    for _ in range(flags.epochs - 1):
-        loss = epoch()
-    seconds = time.process_time() - start
-    examples = (flags.epochs - 1) * sum(len(batch[2]) for batch in batches)
-    print(json.dumps({"rate": examples / seconds, "loss": loss}))
+    train(batches, flags.epochs, optimizer, loss_of)
 
 
 main()

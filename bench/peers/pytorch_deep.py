@@ -1,13 +1,11 @@
 """The model of testbed/deep_model.py in PyTorch, from memory, on one thread."""
 
-import argparse
 import csv
-import json
 import math
-import time
 import zlib
 
 import torch
+from pytorch_common import adagrad, batches_of, flags_of, relu_layers, shuffled, train
 
 NUMBERS = [f"I{i}" for i in range(1, 14)]
 WORDS = [f"C{i}" for i in range(1, 27)]
@@ -30,8 +28,7 @@ def load(path):
         ]
     )  # fmt: skip
     labels = torch.tensor([float(row["label"]) for row in rows])
-    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(1))
-    return numbers[order], ids[order], labels[order]
+    return shuffled(numbers, ids, labels)
 
 
 class Deep(torch.nn.Module):
@@ -39,33 +36,16 @@ class Deep(torch.nn.Module):
         super().__init__()
         self.embedding = torch.nn.Embedding(len(WORDS) * TABLE_ROWS, DIMENSION)
         torch.nn.init.trunc_normal_(self.embedding.weight, std=1 / math.sqrt(DIMENSION))
-        sizes = [len(NUMBERS) + len(WORDS) * DIMENSION, *HIDDEN, 1]
-        layers = []
-        for inputs, outputs in zip(sizes, sizes[1:]):
-            dense = torch.nn.Linear(inputs, outputs)
-            torch.nn.init.xavier_uniform_(dense.weight)
-            torch.nn.init.zeros_(dense.bias)
-            layers += [dense, torch.nn.ReLU()]
-        self.layers = torch.nn.Sequential(*layers[:-1])
+        self.layers = relu_layers([len(NUMBERS) + len(WORDS) * DIMENSION, *HIDDEN, 1])
 
     def forward(self, numbers, ids):
         return self.layers(torch.cat([numbers, self.embedding(ids).flatten(1)], 1)).squeeze(1)
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--train", required=True)
-    parser.add_argument("--batch-size", type=int, required=True)
-    parser.add_argument("--epochs", type=int, required=True)
-    parser.add_argument("--mode", choices=["eager", "autocast"], required=True)
-    flags = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
-    batches = list(zip(*(part.split(flags.batch_size) for part in load(flags.train))))
+    flags = flags_of(["eager", "autocast"])
+    batches = batches_of(load(flags.train), flags.batch_size)
     model = Deep()
-    optimizer = torch.optim.Adagrad(
-        model.parameters(), lr=LEARNING_RATE, initial_accumulator_value=0.1, eps=1e-7, fused=True
-    )
 
     def forward(numbers, ids):
         if flags.mode == "eager":
@@ -73,24 +53,11 @@ def main():
         with torch.autocast("cpu", dtype=torch.bfloat16):
             return model(numbers, ids)
 
-    def epoch():
-        total = 0.0
-        for numbers, ids, labels in batches:
-            optimizer.zero_grad(set_to_none=True)
-            logits = forward(numbers, ids).float()
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
-            loss.backward()
-            optimizer.step()
-            total += loss.item() * len(labels)
-        return total / sum(len(batch[2]) for batch in batches)
+    def loss_of(numbers, ids, labels):
+        logits = forward(numbers, ids).float()
+        return torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
 
-    epoch()  # warms caches
-    start = time.process_time()
-    for _ in range(flags.epochs - 1):
-        loss = epoch()
-    seconds = time.process_time() - start
-    examples = (flags.epochs - 1) * sum(len(batch[2]) for batch in batches)
-    print(json.dumps({"rate": examples / seconds, "loss": loss}))
+    train(batches, flags.epochs, adagrad(model.parameters(), lr=LEARNING_RATE), loss_of)
 
 
 main()

@@ -68,9 +68,8 @@ class DNNClassifier(Estimator):
         batch_norm: bool = False,
     ) -> None:
         head = binary_or_multi_class(n_classes, weight_column, label_vocabulary, loss_reduction)
-        model = dnn_model(
-            head, hidden_units, feature_columns, optimizer, activation_fn, dropout, batch_norm
-        )
+        network = (hidden_units, activation_fn, dropout, batch_norm)
+        model = dnn_model(head, feature_columns, optimizer, network)
         super().__init__(model, model_dir, config, warm_start_from=warm_start_from)
 
 
@@ -91,9 +90,8 @@ class DNNRegressor(Estimator):
         batch_norm: bool = False,
     ) -> None:
         head = RegressionHead(label_dimension, weight_column, loss_reduction)
-        model = dnn_model(
-            head, hidden_units, feature_columns, optimizer, activation_fn, dropout, batch_norm
-        )
+        network = (hidden_units, activation_fn, dropout, batch_norm)
+        model = dnn_model(head, feature_columns, optimizer, network)
         super().__init__(model, model_dir, config, warm_start_from=warm_start_from)
 
 
@@ -118,18 +116,9 @@ class DNNLinearCombinedClassifier(Estimator):
         linear_sparse_combiner: str = "sum",
     ) -> None:
         head = binary_or_multi_class(n_classes, weight_column, label_vocabulary, loss_reduction)
-        model = combined_model(
-            head,
-            linear_feature_columns,
-            linear_optimizer,
-            dnn_feature_columns,
-            dnn_optimizer,
-            dnn_hidden_units,
-            dnn_activation_fn,
-            dnn_dropout,
-            batch_norm,
-            linear_sparse_combiner,
-        )
+        linear = (linear_feature_columns, linear_optimizer, linear_sparse_combiner)
+        network = (dnn_hidden_units, dnn_activation_fn, dnn_dropout, batch_norm)
+        model = combined_model(head, linear, dnn_feature_columns, dnn_optimizer, network)
         super().__init__(model, model_dir, config, warm_start_from=warm_start_from)
 
 
@@ -153,18 +142,9 @@ class DNNLinearCombinedRegressor(Estimator):
         linear_sparse_combiner: str = "sum",
     ) -> None:
         head = RegressionHead(label_dimension, weight_column, loss_reduction)
-        model = combined_model(
-            head,
-            linear_feature_columns,
-            linear_optimizer,
-            dnn_feature_columns,
-            dnn_optimizer,
-            dnn_hidden_units,
-            dnn_activation_fn,
-            dnn_dropout,
-            batch_norm,
-            linear_sparse_combiner,
-        )
+        linear = (linear_feature_columns, linear_optimizer, linear_sparse_combiner)
+        network = (dnn_hidden_units, dnn_activation_fn, dnn_dropout, batch_norm)
+        model = combined_model(head, linear, dnn_feature_columns, dnn_optimizer, network)
         super().__init__(model, model_dir, config, warm_start_from=warm_start_from)
 
 

@@ -19,57 +19,76 @@ class Optimizer:
 
 
 @dataclass(frozen=True)
-class Ftrl(Optimizer):
+class _Clipping:
+    """What stands behind an optimizer's own arguments."""
+
+    clipnorm: Optional[float] = None
+    clipvalue: Optional[float] = None
+    global_clipnorm: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class _Ftrl(Optimizer):
     learning_rate_power: float = -0.5
     initial_accumulator_value: float = 0.1
     l1_regularization_strength: float = 0.0
     l2_regularization_strength: float = 0.0
     l2_shrinkage_regularization_strength: float = 0.0
     beta: float = 0.0
-    clipnorm: Optional[float] = None
-    clipvalue: Optional[float] = None
-    global_clipnorm: Optional[float] = None
 
 
 @dataclass(frozen=True)
-class Adagrad(Optimizer):
+class Ftrl(_Clipping, _Ftrl):
+    pass
+
+
+@dataclass(frozen=True)
+class _Adagrad(Optimizer):
     initial_accumulator_value: float = 0.1
     epsilon: float = 1e-7
-    clipnorm: Optional[float] = None
-    clipvalue: Optional[float] = None
-    global_clipnorm: Optional[float] = None
 
 
 @dataclass(frozen=True)
-class Adam(Optimizer):
+class Adagrad(_Clipping, _Adagrad):
+    pass
+
+
+@dataclass(frozen=True)
+class _Adam(Optimizer):
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-7
     amsgrad: bool = False
-    clipnorm: Optional[float] = None
-    clipvalue: Optional[float] = None
-    global_clipnorm: Optional[float] = None
 
 
 @dataclass(frozen=True)
-class RMSprop(Optimizer):
+class Adam(_Clipping, _Adam):
+    pass
+
+
+@dataclass(frozen=True)
+class _RMSprop(Optimizer):
     rho: float = 0.9
     momentum: float = 0.0
     epsilon: float = 1e-7
     centered: bool = False
-    clipnorm: Optional[float] = None
-    clipvalue: Optional[float] = None
-    global_clipnorm: Optional[float] = None
 
 
 @dataclass(frozen=True)
-class SGD(Optimizer):
+class RMSprop(_Clipping, _RMSprop):
+    pass
+
+
+@dataclass(frozen=True)
+class _SGD(Optimizer):
     learning_rate: Union[float, Mapping[str, Any]] = 0.01
     momentum: float = 0.0
     nesterov: bool = False
-    clipnorm: Optional[float] = None
-    clipvalue: Optional[float] = None
-    global_clipnorm: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class SGD(_Clipping, _SGD):
+    pass
 
 
 # Argument here and in Keras -> word of the model file.

@@ -4,7 +4,7 @@ and default learning rates."""
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from muster import columns as fc
 from muster.estimator import optimizers
@@ -17,6 +17,9 @@ _DNN_RATE = None
 _COMBINED_LINEAR_RATE = 0.005
 _COMBINED_DNN_RATE = 0.001
 _BASELINE_RATE = 0.3
+
+# Of a DNN: hidden_units, activation_fn, dropout, batch_norm.
+Network = Tuple[Optional[Sequence[int]], Any, Optional[float], bool]
 
 _ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid", "linear": "linear"}
 
@@ -35,16 +38,13 @@ def linear_model(
 
 def combined_model(
     head: Head,
-    linear_feature_columns: Optional[Sequence[fc.FeatureColumn]],
-    linear_optimizer: Any,
+    linear_arguments: Tuple[Optional[Sequence[fc.FeatureColumn]], Any, str],
     dnn_feature_columns: Optional[Sequence[fc.FeatureColumn]],
     dnn_optimizer: Any,
-    dnn_hidden_units: Optional[Sequence[int]],
-    dnn_activation_fn: Any,
-    dnn_dropout: Optional[float],
-    batch_norm: bool,
-    linear_sparse_combiner: str,
+    network: Network,
 ) -> CannedModel:
+    """`linear_arguments`: the linear part's columns, optimizer and sparse_combiner."""
+    linear_feature_columns, linear_optimizer, combiner = linear_arguments
     if not linear_feature_columns and not dnn_feature_columns:
         raise ValueError("Either linear_feature_columns or dnn_feature_columns must be defined.")
     linear: Mapping[str, Any] = {}
@@ -54,22 +54,15 @@ def combined_model(
     if linear_feature_columns:
         linear_columns = check_columns(linear_feature_columns, linear=True)
         rate = min(_COMBINED_LINEAR_RATE, 1 / math.sqrt(len(linear_columns)))
-        _check_combiner(linear_sparse_combiner)
+        _check_combiner(combiner)
         linear = {"optimizer": optimizers.entry(linear_optimizer, rate)}
     if dnn_feature_columns:
-        if not dnn_hidden_units:
+        if not network[0]:
             raise ValueError(
                 "dnn_hidden_units must be defined when dnn_feature_columns is specified."
             )
         dnn_columns = check_columns(dnn_feature_columns, linear=False)
-        dnn = dnn_part(
-            dnn_hidden_units,
-            dnn_optimizer,
-            _COMBINED_DNN_RATE,
-            dnn_activation_fn,
-            dnn_dropout,
-            batch_norm,
-        )
+        dnn = _dnn_part(network, dnn_optimizer, _COMBINED_DNN_RATE)
     kind = "wide_deep" if linear and dnn else "linear" if linear else "dnn"
     used = [linear_optimizer] if linear else []
     used += [dnn_optimizer] if dnn else []
@@ -87,30 +80,18 @@ def _clipping(*given: Any) -> Dict[str, Any]:
 
 
 def dnn_model(
-    head: Head,
-    hidden_units: Sequence[int],
-    feature_columns: Sequence[fc.FeatureColumn],
-    optimizer: Any,
-    activation_fn: Any,
-    dropout: Optional[float],
-    batch_norm: bool,
+    head: Head, feature_columns: Sequence[fc.FeatureColumn], optimizer: Any, network: Network
 ) -> CannedModel:
     columns = check_columns(feature_columns, linear=False)
-    dnn = dnn_part(hidden_units, optimizer, _DNN_RATE, activation_fn, dropout, batch_norm)
+    dnn = _dnn_part(network, optimizer, _DNN_RATE)
     return CannedModel("dnn", head, dnn_columns=columns, dnn=dnn, other=_clipping(optimizer))
 
 
-def dnn_part(
-    hidden_units: Sequence[int],
-    optimizer: Any,
-    learning_rate: Optional[float],
-    activation_fn: Any,
-    dropout: Optional[float],
-    batch_norm: bool,
-) -> Dict[str, Any]:
-    units = [int(size) for size in hidden_units]
+def _dnn_part(network: Network, optimizer: Any, learning_rate: Optional[float]) -> Dict[str, Any]:
+    hidden_units, activation_fn, dropout, batch_norm = network
+    units = [int(size) for size in hidden_units or ()]
     if any(size < 1 for size in units):
-        raise ValueError(f"hidden_units must be positive: {list(hidden_units)}")
+        raise ValueError(f"hidden_units must be positive: {units}")
     part: Dict[str, Any] = {"hidden_units": units, "activation": _activation(activation_fn)}
     if dropout is not None:
         if not 0 <= dropout < 1:

@@ -40,15 +40,8 @@ class DNNEstimator(Estimator):
         warm_start_from: Any = None,
         batch_norm: bool = False,
     ) -> None:
-        model = dnn_model(
-            _checked(head),
-            hidden_units,
-            feature_columns,
-            optimizer,
-            activation_fn,
-            dropout,
-            batch_norm,
-        )
+        network = (hidden_units, activation_fn, dropout, batch_norm)
+        model = dnn_model(_checked(head), feature_columns, optimizer, network)
         super().__init__(model, model_dir, config, warm_start_from=warm_start_from)
 
 
@@ -68,18 +61,9 @@ class DNNLinearCombinedEstimator(Estimator):
         batch_norm: bool = False,
         linear_sparse_combiner: str = "sum",
     ) -> None:
-        model = combined_model(
-            _checked(head),
-            linear_feature_columns,
-            linear_optimizer,
-            dnn_feature_columns,
-            dnn_optimizer,
-            dnn_hidden_units,
-            dnn_activation_fn,
-            dnn_dropout,
-            batch_norm,
-            linear_sparse_combiner,
-        )
+        linear = (linear_feature_columns, linear_optimizer, linear_sparse_combiner)
+        network = (dnn_hidden_units, dnn_activation_fn, dnn_dropout, batch_norm)
+        model = combined_model(_checked(head), linear, dnn_feature_columns, dnn_optimizer, network)
         super().__init__(model, model_dir, config)
 
 

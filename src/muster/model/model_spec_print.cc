@@ -1,61 +1,17 @@
 #include <yaml-cpp/yaml.h>
 
-#include <charconv>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 
 #include "muster/model/model_spec.h"
+#include "muster/model/optimizer_printer.h"
+#include "muster/model/spec_emitter.h"
 
 namespace muster::model {
 namespace {
 
 using features::ColumnKind;
 using features::ColumnSpec;
-
-// The shortest text that reads back to the same number.
-template <typename Number>
-std::string Shortest(Number value) {
-  char buffer[32];
-  const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
-  return std::string(buffer, result.ptr);
-}
-
-void EmitText(YAML::Emitter& out, const std::string& text) { out << YAML::DoubleQuoted << text; }
-
-void EmitKey(YAML::Emitter& out, const std::string& key) {
-  out << YAML::Key;
-  EmitText(out, key);
-  out << YAML::Value;
-}
-
-void EmitText(YAML::Emitter& out, const std::string& key, const std::string& text) {
-  out << YAML::Key << key << YAML::Value;
-  EmitText(out, text);
-}
-
-template <typename Number>
-void EmitNumber(YAML::Emitter& out, const char* key, Number value) {
-  out << YAML::Key << key << YAML::Value << Shortest(value);
-}
-
-template <typename Number>
-void EmitNumbers(YAML::Emitter& out, const char* key, const std::vector<Number>& numbers) {
-  if (numbers.empty()) return;
-  out << YAML::Key << key << YAML::Value << YAML::Flow << YAML::BeginSeq;
-  for (const Number number : numbers) out << Shortest(number);
-  out << YAML::EndSeq;
-}
-
-void EmitFlag(YAML::Emitter& out, const char* key, bool value) {
-  if (value) out << YAML::Key << key << YAML::Value << "true";
-}
-
-void EmitTexts(YAML::Emitter& out, const char* key, const std::vector<std::string>& texts) {
-  out << YAML::Key << key << YAML::Value << YAML::Flow << YAML::BeginSeq;
-  for (const std::string& text : texts) EmitText(out, text);
-  out << YAML::EndSeq;
-}
 
 void EmitInput(YAML::Emitter& out, const formats::Field& field) {
   EmitKey(out, field.name);
@@ -166,104 +122,6 @@ void EmitColumn(YAML::Emitter& out, const ColumnSpec& column) {
   out << YAML::EndMap;
 }
 
-void BeginFlowMap(YAML::Emitter& out, std::string_view key) {
-  out << YAML::Key << std::string(key) << YAML::Value << YAML::Flow << YAML::BeginMap;
-}
-
-void EmitSchedule(YAML::Emitter& out, double initial, const optim::ScheduleSpec& schedule) {
-  using Kind = optim::ScheduleSpec::Kind;
-  BeginFlowMap(out, optim::ScheduleName(schedule.kind));
-  if (schedule.kind == Kind::kPiecewise) {
-    EmitNumbers(out, "boundaries", schedule.boundaries);
-    EmitNumbers(out, "values", std::vector<float>(schedule.values.begin(), schedule.values.end()));
-    out << YAML::EndMap;
-    return;
-  }
-  EmitNumber(out, "initial", initial);
-  EmitNumber(out, "decay_steps", schedule.decay_steps);
-  switch (schedule.kind) {
-    case Kind::kExponential:
-    case Kind::kInverseTime:
-      EmitNumber(out, "decay_rate", schedule.decay_rate);
-      EmitFlag(out, "staircase", schedule.staircase);
-      break;
-    case Kind::kPolynomial:
-      EmitNumber(out, "end", schedule.end);
-      EmitNumber(out, "power", schedule.power);
-      EmitFlag(out, "cycle", schedule.cycle);
-      break;
-    case Kind::kCosineRestarts:
-      EmitNumber(out, "t_mul", schedule.t_mul);
-      EmitNumber(out, "m_mul", schedule.m_mul);
-      EmitNumber(out, "alpha", schedule.alpha);
-      break;
-    default:
-      EmitNumber(out, "alpha", schedule.alpha);
-  }
-  out << YAML::EndMap;
-}
-
-void EmitRate(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
-  const optim::ScheduleSpec& schedule = spec.schedule;
-  if (schedule == optim::ScheduleSpec()) {
-    return EmitNumber(out, "learning_rate", spec.learning_rate);
-  }
-  BeginFlowMap(out, "learning_rate");
-  if (schedule.kind == optim::ScheduleSpec::Kind::kConstant) {
-    EmitNumber(out, "constant", spec.learning_rate);
-  } else {
-    EmitSchedule(out, spec.learning_rate, schedule);
-  }
-  if (schedule.warm_up_steps > 0) {
-    EmitNumber(out, "warm_up_steps", schedule.warm_up_steps);
-    EmitNumber(out, "warm_up_from", schedule.warm_up_from);
-  }
-  out << YAML::EndMap;
-}
-
-void EmitOptimizer(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
-  using Kind = optim::OptimizerSpec::Kind;
-  BeginFlowMap(out, "optimizer");
-  switch (spec.kind) {
-    case Kind::kFtrl:
-      BeginFlowMap(out, "ftrl");
-      EmitNumber(out, "l1", spec.l1);
-      EmitNumber(out, "l2", spec.l2);
-      EmitNumber(out, "l2_shrinkage", spec.l2_shrinkage);
-      EmitNumber(out, "learning_rate_power", spec.learning_rate_power);
-      EmitNumber(out, "beta", spec.beta);
-      EmitNumber(out, "initial_accumulator", spec.initial_accumulator);
-      break;
-    case Kind::kAdagrad:
-      BeginFlowMap(out, "adagrad");
-      EmitNumber(out, "epsilon", spec.epsilon);
-      EmitNumber(out, "initial_accumulator", spec.initial_accumulator);
-      break;
-    case Kind::kAdam:
-      BeginFlowMap(out, "adam");
-      EmitNumber(out, "beta1", spec.beta1);
-      EmitNumber(out, "beta2", spec.beta2);
-      EmitNumber(out, "epsilon", spec.epsilon);
-      EmitFlag(out, "lazy", spec.lazy);
-      break;
-    case Kind::kRmsProp:
-      BeginFlowMap(out, "rmsprop");
-      EmitNumber(out, "rho", spec.rho);
-      EmitNumber(out, "momentum", spec.momentum);
-      EmitNumber(out, "epsilon", spec.epsilon);
-      EmitFlag(out, "centered", spec.centered);
-      EmitFlag(out, "lazy", spec.lazy);
-      break;
-    case Kind::kSgd:
-      BeginFlowMap(out, "sgd");
-      EmitNumber(out, "momentum", spec.momentum);
-      EmitFlag(out, "nesterov", spec.nesterov);
-      break;
-  }
-  EmitRate(out, spec);
-  out << YAML::EndMap << YAML::EndMap;
-}
-
 void EmitDnn(YAML::Emitter& out, const DnnSpec& dnn) {
   out << YAML::Key << "dnn" << YAML::Value << YAML::BeginMap;
   EmitTexts(out, "columns", dnn.columns);
@@ -292,12 +150,7 @@ void EmitModel(YAML::Emitter& out, const ModelSpec& spec) {
     out << YAML::EndMap;
   }
   if (spec.dnn) EmitDnn(out, *spec.dnn);
-  if (spec.clip_gradients.kind != optim::ClipSpec::Kind::kNone) {
-    BeginFlowMap(out, "clip_gradients");
-    EmitNumber(out, std::string(optim::ClipName(spec.clip_gradients.kind)).c_str(),
-               spec.clip_gradients.limit);
-    out << YAML::EndMap;
-  }
+  EmitClip(out, spec.clip_gradients);
   out << YAML::EndMap;
 }
 

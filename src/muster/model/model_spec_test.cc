@@ -1,9 +1,4 @@
-#include "muster/model/model_spec.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "muster/io/memory_file_system.h"
+#include "muster/model/model_spec_test_util.h"
 
 namespace muster::model {
 namespace {
@@ -52,48 +47,6 @@ model:
     optimizer: {adam: {lazy: true, beta2: 0.99}}
 train: {batch_size: 40, epochs: 10, seed: 18446744073709551615, shuffle: false, precision: bf16}
 )";
-
-// The smallest file that is right; tests change one thing in it.
-constexpr std::string_view kSmall = R"(inputs:
-  x: float
-  y: int
-label: y
-columns:
-  x: {numeric: x}
-model:
-  type: linear
-  linear: {columns: [x]}
-)";
-
-class ModelSpecTest : public testing::Test {
- protected:
-  ModelSpecTest() : files_(io::NewMemoryFileSystem()) {
-    EXPECT_TRUE(files_->MakeFolders("specs").ok());
-    EXPECT_TRUE(io::WriteFileAtomically(*files_, "specs/towns.txt", "rome\r\nparis\nbonn").ok());
-  }
-
-  absl::StatusOr<ModelSpec> Parse(std::string_view yaml) {
-    return ParseModelSpec(*files_, yaml, "specs/m.yaml");
-  }
-
-  // The message for kSmall with its first `from` replaced.
-  std::string ErrorAfter(std::string_view from, std::string_view to) {
-    std::string yaml(kSmall);
-    const size_t place = yaml.find(from);
-    EXPECT_NE(place, std::string::npos) << from;
-    yaml.replace(place, from.size(), to);
-    const auto spec = Parse(yaml);
-    EXPECT_FALSE(spec.ok()) << yaml;
-    EXPECT_TRUE(absl::IsInvalidArgument(spec.status())) << spec.status();
-    return std::string(spec.status().message());
-  }
-
-  using LabelForm = features::LabelSpec::Form;
-  void ExpectHead(std::string_view label, std::string_view rest, const engine::HeadSpec& head,
-                  LabelForm form, int width);
-
-  std::unique_ptr<io::FileSystem> files_;
-};
 
 TEST_F(ModelSpecTest, ReadsEveryKey) {
   const auto spec = Parse(kWhole);
@@ -146,7 +99,7 @@ TEST_F(ModelSpecTest, PrintsBackToItself) {
 }
 
 TEST_F(ModelSpecTest, DescribesTheFirstDifference) {
-  const auto a = Parse(kSmall);
+  const auto a = Parse(kSmallSpec);
   ASSERT_TRUE(a.ok()) << a.status();
   ModelSpec b = *a;
   b.train.epochs = 7;
@@ -187,136 +140,6 @@ TEST_F(ModelSpecTest, RefusesWhatCannotBe) {
               HasSubstr("unknown optimizer 'sgdd' (did you mean 'sgd'?)"));
 }
 
-// kSmall with a head and another label, as it is read and as it is after printing.
-void ModelSpecTest::ExpectHead(std::string_view label, std::string_view rest,
-                               const engine::HeadSpec& head, LabelForm form, int width) {
-  SCOPED_TRACE(rest);
-  std::string yaml(kSmall);
-  yaml.replace(yaml.find("  y: int\nlabel: y\n"), 18, label);
-  auto spec = Parse(StrCat(yaml, rest));
-  ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_EQ(spec->head, head);
-  EXPECT_EQ(spec->features.label.form, form);
-  EXPECT_EQ(spec->features.label.width, width);
-  auto again = Parse(PrintModelSpec(*spec));
-  ASSERT_TRUE(again.ok()) << again.status() << PrintModelSpec(*spec);
-  EXPECT_EQ(*again, *spec) << PrintModelSpec(*spec);
-}
-
-TEST_F(ModelSpecTest, Heads) {
-  using engine::HeadKind;
-  using engine::RegressionLoss;
-  const std::string_view one = "  y: int\nlabel: y\n";
-  const std::string_view words = "  y: string\nlabel: {input: y, words: [a, b, c]}\n";
-  const std::string_view list = "  y: {type: float, list: true}\nlabel: y\n";
-  const std::string_view set =
-      "  y: {type: string, list: true}\nlabel: {input: y, words: [a, b, c]}\n";
-  const std::string_view ids = "  y: {type: int, list: true}\nlabel: {input: y, ids: true}\n";
-  ExpectHead(one, "", {}, LabelForm::kOne, 1);
-  ExpectHead(one, "head: binary\n", {}, LabelForm::kOne, 1);
-  const engine::HeadSpec three{.kind = HeadKind::kMultiClass, .classes = 3};
-  ExpectHead(one, "head: {multi_class: {classes: 3}}\n", three, LabelForm::kOne, 1);
-  ExpectHead(one, "head: {multi_class: 3}\n", three, LabelForm::kOne, 1);
-  ExpectHead(words, "head: multi_class\n", three, LabelForm::kOne, 1);
-  const engine::HeadSpec labels{.kind = HeadKind::kMultiLabel, .classes = 3};
-  ExpectHead(list, "head: {multi_label: {classes: 3}}\n", labels, LabelForm::kVector, 3);
-  ExpectHead(set, "head: multi_label\n", labels, LabelForm::kSet, 3);
-  ExpectHead(ids, "head: {multi_label: 3}\n", labels, LabelForm::kSet, 3);
-  const engine::HeadSpec regression{.kind = HeadKind::kRegression};
-  ExpectHead(one, "head: regression\n", regression, LabelForm::kOne, 1);
-  ExpectHead(list, "head: regression\n", regression, LabelForm::kVector, 1);
-  ExpectHead(one, "head: {regression: poisson}\n",
-             {.kind = HeadKind::kRegression, .loss = RegressionLoss::kPoisson}, LabelForm::kOne, 1);
-  ExpectHead(
-      list, "head: {regression: {loss: log_normal, label_dimension: 2}}\n",
-      {.kind = HeadKind::kRegression, .loss = RegressionLoss::kLogNormal, .label_dimension = 2},
-      LabelForm::kVector, 2);
-}
-
-TEST_F(ModelSpecTest, RefusesHeadsThatCannotBe) {
-  const auto with_head = [&](const std::string& head) {
-    return ErrorAfter("model:", StrCat("head: ", head, "\nmodel:"));
-  };
-  EXPECT_THAT(with_head("binry"), HasSubstr("unknown head 'binry' (did you mean 'binary'?)"));
-  EXPECT_THAT(with_head("{binary: 3}"), HasSubstr("has no options"));
-  EXPECT_THAT(with_head("{}"), HasSubstr("has one entry"));
-  EXPECT_THAT(with_head("multi_class"), HasSubstr("needs its number of classes"));
-  EXPECT_THAT(with_head("{multi_class: 2}"), HasSubstr("it must be 3 to"));
-  EXPECT_THAT(with_head("{multi_class: {clases: 3}}"), HasSubstr("did you mean 'classes'?"));
-  EXPECT_THAT(with_head("{multi_label: 3}"), HasSubstr("needs to be a list"));
-  EXPECT_THAT(with_head("{regression: mean_square}"), HasSubstr("did you mean 'mean_squared'?"));
-  EXPECT_THAT(with_head("{regression: {label_dimension: 2}}"), HasSubstr("needs to be a list"));
-  EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [1, 2]}\nhead: regression"),
-              HasSubstr("learns numbers, not words"));
-  EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, words: [1, 2, 3]}\nhead: {multi_class: 4}"),
-              HasSubstr("wants 4 words, this has 3"));
-  EXPECT_THAT(ErrorAfter("label: y", "label: {input: y, ids: true}"),
-              HasSubstr("'ids' is for 'head: multi_label'"));
-  EXPECT_THAT(ErrorAfter("label: y", "label: y\nweight: z"),
-              HasSubstr("weight 'z': unknown input"));
-}
-
-TEST_F(ModelSpecTest, WeightAndMetrics) {
-  std::string yaml(kSmall);
-  yaml += "weight: x\nmetrics: {thresholds: [0.3, 0.75], calibration_buckets: 10}\n";
-  auto spec = Parse(yaml);
-  ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_EQ(spec->features.weight, "x");
-  EXPECT_THAT(spec->metrics.thresholds, testing::ElementsAre(0.3, 0.75));
-  EXPECT_EQ(spec->metrics.calibration_buckets, 10);
-  auto again = Parse(PrintModelSpec(*spec));
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(*again, *spec);
-  again->metrics = {};
-  EXPECT_EQ(DescribeDifference(*spec, *again), "");
-  again->features.weight = "";
-  EXPECT_THAT(DescribeDifference(*spec, *again), HasSubstr("weight"));
-
-  const auto with_metrics = [&](const std::string& metrics) {
-    return ErrorAfter("model:", StrCat("metrics: ", metrics, "\nmodel:"));
-  };
-  EXPECT_THAT(with_metrics("{top_k: [2]}"), HasSubstr("top_k: a binary head has none"));
-  EXPECT_THAT(with_metrics("{per_class: true}"),
-              HasSubstr("it is for multi_class and multi_label"));
-  EXPECT_THAT(with_metrics("{thresholds: [1]}"), HasSubstr("1 is not between 0 and 1"));
-  EXPECT_THAT(with_metrics("{thresholds: [a]}"), HasSubstr("'a' is not a number"));
-  EXPECT_THAT(with_metrics("{treshold: [0.5]}"), HasSubstr("did you mean 'thresholds'?"));
-  EXPECT_THAT(with_metrics("{top_k: [9]}\nhead: {multi_class: 3}"),
-              HasSubstr("9 is not 1 to the number of classes, 3"));
-}
-
-TEST_F(ModelSpecTest, PartsWithoutAnOptimizerHaveTfEstimators) {
-  const auto linear = Parse(kSmall);
-  ASSERT_TRUE(linear.ok()) << linear.status();
-  EXPECT_EQ(linear->linear->optimizer.kind, optim::OptimizerSpec::Kind::kFtrl);
-  EXPECT_EQ(linear->linear->optimizer.learning_rate, 0.2);  // min(0.2, 1 / sqrt(1))
-  std::string wide_deep(kSmall);
-  wide_deep.replace(wide_deep.find("type: linear"), 12, "type: wide_deep");
-  wide_deep += "  dnn: {columns: [x], hidden_units: [2]}\n";
-  const auto both = Parse(wide_deep);
-  ASSERT_TRUE(both.ok()) << both.status();
-  EXPECT_EQ(both->linear->optimizer.learning_rate, 0.005);
-  EXPECT_EQ(both->dnn->optimizer.kind, optim::OptimizerSpec::Kind::kAdagrad);
-  EXPECT_EQ(both->dnn->optimizer.learning_rate, 0.001);
-  auto again = Parse(PrintModelSpec(*both));
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(*again, *both);
-}
-
-TEST_F(ModelSpecTest, Baseline) {
-  std::string yaml(kSmall);
-  yaml.resize(yaml.find("columns:"));
-  const auto spec = Parse(StrCat(yaml, "model: {type: baseline}\n"));
-  ASSERT_TRUE(spec.ok()) << spec.status();
-  ASSERT_TRUE(spec->baseline.has_value());
-  EXPECT_EQ(spec->baseline->optimizer.learning_rate, 0.3);
-  EXPECT_FALSE(spec->linear.has_value());
-  auto again = Parse(PrintModelSpec(*spec));
-  ASSERT_TRUE(again.ok()) << again.status() << PrintModelSpec(*spec);
-  EXPECT_EQ(*again, *spec);
-  EXPECT_THAT(ErrorAfter("type: linear", "type: baseline"), HasSubstr("no 'linear' part"));
-}
-
 TEST_F(ModelSpecTest, RefusesColumnsThatCannotBe) {
   EXPECT_THAT(ErrorAfter("numeric: x", "sequence_numeric: x"), HasSubstr("needs 'pooling'"));
   EXPECT_THAT(ErrorAfter("numeric: x", "sequence_numeric: x, pooling: lost"),
@@ -333,77 +156,6 @@ TEST_F(ModelSpecTest, RefusesColumnsThatCannotBe) {
   EXPECT_THAT(ErrorAfter("numeric: x", "numeric: x, shape: 0"), HasSubstr("shape: 0 is not"));
   EXPECT_THAT(ErrorAfter("numeric: x", "numeric: x, shape: 2"),
               HasSubstr("shape is 2 and 'x' has one value a row"));
-}
-
-// Each prints back to what it was parsed from.
-TEST_F(ModelSpecTest, ReadsOptimizersSchedulesAndClipping) {
-  const char* const models[] = {
-      "optimizer: sgd",
-      "optimizer: {sgd: {learning_rate: 0.5, momentum: 0.9, nesterov: true}}",
-      "optimizer: {rmsprop: {rho: 0.8, momentum: 0.5, epsilon: 0.001, centered: true}}",
-      "optimizer: {rmsprop: {lazy: true}}",
-      "optimizer: {adam: {learning_rate: {exponential: {initial: 0.1, decay_steps: 1000, "
-      "decay_rate: 0.96, staircase: true}}}}",
-      "optimizer: {adam: {learning_rate: {inverse_time: {initial: 0.1, decay_steps: 10, "
-      "decay_rate: 0.5}}}}",
-      "optimizer: {adam: {learning_rate: {polynomial: {initial: 0.1, decay_steps: 10, end: 0.01, "
-      "power: 0.5, cycle: true}}}}",
-      "optimizer: {adagrad: {learning_rate: {cosine: {initial: 0.1, decay_steps: 10}, "
-      "warm_up_steps: 5, warm_up_from: 0.01}}}",
-      "optimizer: {adagrad: {learning_rate: {cosine_restarts: {initial: 0.1, decay_steps: 10, "
-      "t_mul: 3, m_mul: 0.5, alpha: 0.1}}}}",
-      "optimizer: {sgd: {learning_rate: {piecewise: {boundaries: [10, 200], "
-      "values: [0.1, 0.01, 0.001]}}}}",
-      "optimizer: {sgd: {learning_rate: {constant: 0.1, warm_up_steps: 100}}}",
-  };
-  std::vector<ModelSpec> specs;
-  for (const char* const optimizer : models) {
-    for (const char* const clip :
-         {"", "  clip_gradients: {value: 0.5}\n", "  clip_gradients: {norm: 1}\n",
-          "  clip_gradients: {global_norm: 5}\n"}) {
-      const std::string yaml =
-          StrCat(kSmall.substr(0, kSmall.find("[x]}")), "[x], ", optimizer, "}\n", clip);
-      const auto spec = Parse(yaml);
-      ASSERT_TRUE(spec.ok()) << spec.status() << "\n" << yaml;
-      const auto again = Parse(PrintModelSpec(*spec));
-      ASSERT_TRUE(again.ok()) << again.status() << "\n" << PrintModelSpec(*spec);
-      EXPECT_EQ(*spec, *again) << PrintModelSpec(*spec);
-      for (const ModelSpec& other : specs) EXPECT_NE(DescribeDifference(*spec, other), "") << yaml;
-      specs.push_back(*spec);
-    }
-  }
-  const optim::OptimizerSpec& warm = specs[28].linear->optimizer;
-  EXPECT_EQ(warm.schedule.kind, optim::ScheduleSpec::Kind::kCosine);
-  EXPECT_EQ(warm.learning_rate, 0.1);
-  EXPECT_EQ(warm.schedule.warm_up_steps, 5);
-}
-
-TEST_F(ModelSpecTest, RefusesWrongRatesAndClipping) {
-  const auto error = [&](std::string_view rate) {
-    return ErrorAfter("columns: [x]",
-                      StrCat("columns: [x], optimizer: {ftrl: {learning_rate: ", rate, "}}"));
-  };
-  EXPECT_THAT(error("0"), HasSubstr("learning_rate: 0 is not"));
-  EXPECT_THAT(error("{cosin: {}}"), HasSubstr("did you mean 'cosine'?"));
-  EXPECT_THAT(error("{warm_up_steps: 5}"), HasSubstr("has one schedule"));
-  EXPECT_THAT(error("{constant: 1, cosine: {initial: 1, decay_steps: 5}}"),
-              HasSubstr("has one schedule"));
-  EXPECT_THAT(error("{constant: 1, warm_up_from: 0.1}"), HasSubstr("needs 'warm_up_steps'"));
-  EXPECT_THAT(error("{cosine: {initial: 1}}"), HasSubstr("decay_steps"));
-  EXPECT_THAT(error("{cosine: {initial: 1, decay_steps: 5}}"), HasSubstr("reaches 0"));
-  EXPECT_THAT(error("{exponential: {initial: 1, decay_steps: 5, decay_rate: 1, power: 2}}"),
-              HasSubstr("unknown key 'power'"));
-  EXPECT_THAT(error("{piecewise: {boundaries: [5], values: [1]}}"), HasSubstr("one value more"));
-  EXPECT_THAT(error("{piecewise: {boundaries: [5, 1], values: [1, 1, 1]}}"),
-              HasSubstr("must ascend"));
-  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: {nesterov: true}}"),
-              HasSubstr("momentum over 0"));
-  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: 3}"),
-              HasSubstr("optimizer"));
-  EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  clip_gradients: {value: 1, norm: 1}"),
-              HasSubstr("has one of"));
-  EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  clip_gradients: {norm: 0}"),
-              HasSubstr("norm: 0 is not"));
 }
 
 TEST_F(ModelSpecTest, RefusesHostileInput) {
