@@ -1,5 +1,6 @@
 #include "muster/train/checkpoint_saver.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -30,9 +31,9 @@ class CheckpointSaver : public Hook {
   }
 
   absl::Status AfterCreateSession(Session& session) override {
+    MUSTER_RETURN_IF_ERROR(FinishSave(session));
     last_save_nanos_ = session.clock.MonotonicNanos();
     saved_at_start_ = false;
-    if (!listeners_.empty()) return absl::OkStatus();
     saver_->frozen().Prepare(session.variables.Tensors(/*with_slots=*/true));
     session.variables.set_frozen(&saver_->frozen());
     return absl::OkStatus();
@@ -42,12 +43,12 @@ class CheckpointSaver : public Hook {
   absl::Status BeforeRun(Session& session) override {
     if (saved_at_start_) return absl::OkStatus();
     saved_at_start_ = true;
-    return Save(session, /*in_background=*/listeners_.empty());
+    return Save(session, /*in_background=*/true);
   }
 
   absl::Status AfterRun(Session& session, const StepValues&) override {
-    MUSTER_RETURN_IF_ERROR(Written(session, saver_->Check()));
-    return IsTime(session) ? Save(session, listeners_.empty()) : absl::OkStatus();
+    if (!saver_->busy()) MUSTER_RETURN_IF_ERROR(FinishSave(session));
+    return IsTime(session) ? Save(session, /*in_background=*/true) : absl::OkStatus();
   }
 
   absl::Status End(Session& session) override {
@@ -69,9 +70,13 @@ class CheckpointSaver : public Hook {
   }
 
   absl::Status Save(Session& session, bool in_background) {
-    if (session.step == session.saved_step) return Written(session, saver_->Wait());
+    MUSTER_RETURN_IF_ERROR(FinishSave(session));
+    if (session.step == session.saved_step) return absl::OkStatus();
     for (const auto& listener : listeners_) {
       MUSTER_RETURN_IF_ERROR(listener->BeforeSave(session, session.step));
+    }
+    for (const auto& listener : listeners_) {
+      if (listener->WaitsForSave(session, session.step)) in_background = false;
     }
     {
       const TraceScope scope(session.trace, "save");
@@ -84,10 +89,18 @@ class CheckpointSaver : public Hook {
           session, in_background ? saver_->Start(session.step, tensors, std::move(strings))
                                  : saver_->SaveNow(session.step, tensors, strings).status()));
     }
-    session.saved_step = session.step;
+    untold_step_ = session.saved_step = session.step;
     last_save_nanos_ = session.clock.MonotonicNanos();
+    return in_background ? absl::OkStatus() : FinishSave(session);
+  }
+
+  // Waits for a save in flight, and tells the listeners of the last save if they do not know yet.
+  absl::Status FinishSave(Session& session) {
+    MUSTER_RETURN_IF_ERROR(Written(session, saver_->Wait()));
+    if (!untold_step_) return absl::OkStatus();
+    const int64_t step = *std::exchange(untold_step_, std::nullopt);
     for (const auto& listener : listeners_) {
-      MUSTER_ASSIGN_OR_RETURN(const bool stop, listener->AfterSave(session, session.step));
+      MUSTER_ASSIGN_OR_RETURN(const bool stop, listener->AfterSave(session, step));
       if (stop) session.RequestStop("");
     }
     return absl::OkStatus();
@@ -105,6 +118,7 @@ class CheckpointSaver : public Hook {
   const std::vector<std::shared_ptr<CheckpointListener>> listeners_;
   std::unique_ptr<checkpoint::AsyncSaver> saver_;
   bool saved_at_start_ = false;
+  std::optional<int64_t> untold_step_;  // of a save that the listeners have not heard the end of
   int64_t last_save_nanos_ = 0;
 };
 

@@ -11,15 +11,16 @@ namespace muster::train {
 // The name under which a checkpoint carries the data position.
 constexpr const char* kPositionName = "muster/position";
 
-// Saves in the background (checkpoint/async_saver.h); before listeners, which want the checkpoint
-// on disk, and at the end it waits for the disk. A failure in the background ends the training
+// Saves in the background (checkpoint/async_saver.h) and goes on, unless a listener wants to wait
+// for that save; at the end it waits for the disk. A failure in the background ends the training
 // after the next step. A save by steps waits for one still in flight, a save by time is put off.
 //
 // While it saves in the background, changes of weights must be announced (Variables::BeforeChange).
+// A second AfterCreateSession waits for the save in flight.
 //
 // Saves before the first step unless the newest checkpoint is of that step, every
-// save_checkpoints_steps or save_checkpoints_secs, and at the end if the step changed; then calls
-// the listeners in order, of which each that returns true asks to stop.
+// save_checkpoints_steps or save_checkpoints_secs, and at the end if the step changed; calls the
+// listeners in order, of which each that returns true asks to stop.
 std::unique_ptr<Hook> NewCheckpointSaver(
     const RunConfig& config, std::vector<std::shared_ptr<CheckpointListener>> listeners);
 

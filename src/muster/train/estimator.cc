@@ -48,32 +48,33 @@ absl::StatusOr<ModeModel*> Estimator::ModelFor(ModeKeys mode) {
   return made.get();
 }
 
-absl::Status Estimator::PrepareFolder() {
+absl::Status Estimator::CheckFolder() const {
   const std::string path = io::JoinPath(config_.model_dir, "model.yaml");
+  if (!files_.Stat(path).ok()) return absl::OkStatus();
   if (model_fn_) {
-    if (files_.Stat(path).ok()) {
-      return absl::FailedPreconditionError(StrCat(
-          "model folder ", config_.model_dir, " holds a model of a model file (model.yaml), ",
-          "not of a model function; give another model_dir, or remove that folder"));
-    }
-    return Annotate(files_.MakeFolders(config_.model_dir), "making model_dir");
-  }
-  if (files_.Stat(path).ok()) {
-    MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec there, model::LoadModelSpec(files_, path));
-    const std::string difference = model::DescribeDifference(there, model().spec);
-    if (difference.empty()) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        StrCat("model folder ", config_.model_dir, " holds a model of another spec: ", difference,
-               "; give another --model-dir, or remove that folder"));
+        StrCat("model folder ", config_.model_dir, " holds a model of a model file (model.yaml), ",
+               "not of a model function; give another model_dir, or remove that folder"));
   }
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec there, model::LoadModelSpec(files_, path));
+  const std::string difference = model::DescribeDifference(there, model().spec);
+  if (difference.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(StrCat("model folder ", config_.model_dir,
+                                              " holds a model of another spec: ", difference,
+                                              "; give another --model-dir, or remove that folder"));
+}
+
+absl::Status Estimator::MakeFolder() const {
   MUSTER_RETURN_IF_ERROR(Annotate(files_.MakeFolders(config_.model_dir), "making --model-dir"));
+  const bool is_there = files_.Stat(io::JoinPath(config_.model_dir, "model.yaml")).ok();
+  if (model_fn_ || is_there) return absl::OkStatus();
   return model::SaveModelSpec(files_, model().spec, config_.model_dir);
 }
 
 absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& progress,
                                              const std::atomic<bool>& stop) {
   MUSTER_RETURN_IF_ERROR(Validate(spec));
-  MUSTER_RETURN_IF_ERROR(PrepareFolder());
+  MUSTER_RETURN_IF_ERROR(CheckFolder());
   MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kTrain));
   MUSTER_ASSIGN_OR_RETURN(const auto variables,
                           Variables::Create(mode->model, config_.seed, /*with_slots=*/true));
@@ -91,6 +92,7 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
     MUSTER_ASSIGN_OR_RETURN(const int count, ApplyWarmStart(files_, *warm_start_, *variables));
     progress.Note(StrCat("Warm-started ", count, " variables from ", warm_start_->from));
   }
+  MUSTER_RETURN_IF_ERROR(MakeFolder());
   TrainSpec limited = spec;
   if (spec.steps) limited.max_steps = session.step + *spec.steps;
   if (limited.max_steps && session.step >= *limited.max_steps) {

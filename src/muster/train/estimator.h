@@ -53,7 +53,8 @@ class Estimator {
   absl::StatusOr<TrainResult> Train(const TrainSpec& spec, Progress& progress,
                                     const std::atomic<bool>& stop);
 
-  // Where MODEL_DIR has no checkpoint yet, Train begins with these weights.
+  // Where MODEL_DIR has no checkpoint yet, Train begins with these weights. When that fails, a new
+  // MODEL_DIR is not made.
   void set_warm_start(WarmStart settings) { warm_start_ = std::move(settings); }
 
   // Of the newest checkpoint.
@@ -88,7 +89,10 @@ class Estimator {
   Estimator(io::FileSystem& files, const Clock& clock, const RunConfig& config)
       : files_(files), clock_(clock), config_(config) {}
 
-  absl::Status PrepareFolder();
+  // FAILED_PRECONDITION when model_dir holds another model; makes nothing.
+  absl::Status CheckFolder() const;
+  // Makes model_dir with its model.yaml, unless they are there.
+  absl::Status MakeFolder() const;
   // Weights of the newest checkpoint, and its step.
   absl::StatusOr<int64_t> LoadForInference(ModeModel* mode);
   absl::StatusOr<ModeModel*> ModelFor(ModeKeys mode);

@@ -86,13 +86,18 @@ class Hook {
 };
 
 // What happens around the checkpoints of a training (tf.estimator's CheckpointSaverListener).
-// Called by the CheckpointSaver, in its thread; `step` is the checkpoint's.
+// Called by the CheckpointSaver, on the thread of the loop; `step` is the checkpoint's. For each
+// checkpoint BeforeSave, then AfterSave, before the next one's BeforeSave.
 class CheckpointListener {
  public:
   virtual ~CheckpointListener() = default;
   virtual absl::Status Begin(Session&) { return absl::OkStatus(); }
   virtual absl::Status BeforeSave(Session&, int64_t /*step*/) { return absl::OkStatus(); }
-  // The checkpoint is on disk. True: stop training.
+  // Asked when the save begins. True: the training waits for the disk, so that AfterSave comes
+  // before the next step, as in tf.estimator. False: it comes behind the first step that ends after
+  // the save did, and session.step and the weights have moved on.
+  virtual bool WaitsForSave(Session&, int64_t /*step*/) { return false; }
+  // The checkpoint is on disk, and the newest there. True: stop training.
   virtual absl::StatusOr<bool> AfterSave(Session&, int64_t /*step*/) { return false; }
   // After the last checkpoint.
   virtual absl::Status End(Session&, int64_t /*step*/) { return absl::OkStatus(); }

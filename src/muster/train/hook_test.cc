@@ -125,7 +125,9 @@ TEST_F(HookTest, ListenersSeeEachCheckpointAndCanStop) {
     absl::Status BeforeSave(Session&, int64_t step) override {
       return Note(StrCat("before ", step));
     }
+    bool WaitsForSave(Session&, int64_t) override { return true; }
     absl::StatusOr<bool> AfterSave(Session& session, int64_t step) override {
+      EXPECT_EQ(session.step, step);
       EXPECT_TRUE(session.files.Stat(session.checkpoint + ".index").ok());
       Note(StrCat("after ", step)).IgnoreError();
       return step == 10;

@@ -17,13 +17,14 @@ class EvaluationListener : public CheckpointListener {
     return BeginExporters(session.files, session.clock);
   }
 
+  // Decides here, at the checkpoint's own time, so that stopping by evaluations ends a training at
+  // the same step each time. Most saves have no evaluation behind them, and hold nothing up.
+  bool WaitsForSave(Session& session, int64_t step) override {
+    return is_due_ = IsDue(session, step);
+  }
+
   absl::StatusOr<bool> AfterSave(Session& session, int64_t step) override {
-    // The checkpoint of the start is not trained, or was evaluated by the run that made it; the
-    // last one has its turn in End.
-    if (step == session.first_step || stop_) return false;
-    const int64_t now = session.clock.MonotonicNanos();
-    if (Seconds(now - start_nanos_) < spec_.start_delay_secs) return false;
-    if (last_step_ && Seconds(now - last_nanos_) < spec_.throttle_secs) return false;
+    if (!std::exchange(is_due_, false)) return false;
     MUSTER_RETURN_IF_ERROR(
         Evaluate(session.files, session.clock, session.progress, step, /*is_final=*/false));
     ++session.evaluations;
@@ -54,6 +55,15 @@ class EvaluationListener : public CheckpointListener {
   std::vector<std::string> exports;
 
  private:
+  // The checkpoint of the start is not trained, or was evaluated by the run that made it; the last
+  // one has its turn in End.
+  bool IsDue(const Session& session, int64_t step) const {
+    if (step == session.first_step || stop_) return false;
+    const int64_t now = session.clock.MonotonicNanos();
+    if (Seconds(now - start_nanos_) < spec_.start_delay_secs) return false;
+    return !last_step_ || Seconds(now - last_nanos_) >= spec_.throttle_secs;
+  }
+
   static double Seconds(int64_t nanos) { return static_cast<double>(nanos) * 1e-9; }
 
   ExportContext Context(io::FileSystem& files, const Clock& clock) {
@@ -98,6 +108,7 @@ class EvaluationListener : public CheckpointListener {
   const EvalSpec& spec_;
   const ReportEvaluation& report_;
   const std::atomic<bool>& stop_;
+  bool is_due_ = false;  // the checkpoint that is being saved
   int64_t start_nanos_ = 0;
   int64_t last_nanos_ = 0;
   std::optional<int64_t> last_step_;

@@ -1,6 +1,7 @@
 #include "muster/train/warm_start.h"
 
 #include <algorithm>
+#include <optional>
 #include <regex>
 #include <unordered_map>
 #include <utility>
@@ -192,6 +193,51 @@ absl::Status StartVariable(const WarmStart& settings, const Source& source,
   return absl::OkStatus();
 }
 
+// The vocabulary whose words the ids of a column stand for, or null.
+const features::ColumnSpec* VocabularyOf(const features::FeatureSpec& features,
+                                         const std::string& name) {
+  const features::ColumnSpec* column = features.Find(name);
+  while (column != nullptr && (column->kind == features::ColumnKind::kWeighted ||
+                               column->kind == features::ColumnKind::kIndicator)) {
+    column = features.Find(column->input);
+  }
+  const bool found = column != nullptr && column->kind == features::ColumnKind::kVocabulary;
+  return found ? column : nullptr;
+}
+
+// How a column's words moved: none did where both are empty. Nothing of a column that is new.
+std::optional<VocabInfo> WordsThenAndNow(const features::FeatureSpec& old,
+                                         const features::FeatureSpec& spec,
+                                         const std::string& column) {
+  if (old.Find(column) == nullptr) return std::nullopt;
+  const features::ColumnSpec* then = VocabularyOf(old, column);
+  const features::ColumnSpec* now = VocabularyOf(spec, column);
+  if (then == nullptr || now == nullptr) return VocabInfo();
+  if (now->words == then->words && now->oov_buckets == then->oov_buckets) return VocabInfo();
+  return VocabInfo{.new_words = now->words,
+                   .old_words = then->words,
+                   .oov_buckets = now->oov_buckets,
+                   .keep_initial = true};
+}
+
+// Variable -> the categorical or indicator columns whose ids are its rows.
+std::map<std::string, std::vector<std::string>> TableUsers(const model::ModelSpec& spec) {
+  std::map<std::string, std::vector<std::string>> users;
+  if (spec.linear) {
+    for (const std::string& column : spec.linear->columns) {
+      users[StrCat("linear/linear_model/", column, "/weights")].push_back(column);
+    }
+  }
+  if (spec.dnn) {
+    for (const std::string& name : spec.dnn->columns) {
+      const features::ColumnSpec* column = spec.features.Find(name);
+      if (column == nullptr || column->kind != features::ColumnKind::kEmbedding) continue;
+      users[model::EmbeddingVariable(*column)].push_back(column->input);
+    }
+  }
+  return users;
+}
+
 }  // namespace
 
 absl::StatusOr<WarmStart> ParseWarmStart(std::string_view text) {
@@ -236,37 +282,21 @@ absl::StatusOr<std::map<std::string, VocabInfo>> ChangedVocabularies(io::FileSys
   if (!files.Stat(path).ok()) return changed;
   MUSTER_ASSIGN_OR_RETURN(const NamePatterns patterns, NamePatterns::Compile(settings.patterns));
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec old, model::LoadModelSpec(files, path));
-  const auto info_of = [&](const std::string& column, VocabInfo* info) {
-    const features::ColumnSpec* now = spec.features.Find(column);
-    const features::ColumnSpec* then = old.features.Find(column);
-    if (now == nullptr || then == nullptr || now->kind != features::ColumnKind::kVocabulary ||
-        then->kind != features::ColumnKind::kVocabulary) {
-      return false;
+  for (const auto& [variable, columns] : TableUsers(spec)) {
+    if (!patterns.Match(variable)) continue;
+    std::optional<VocabInfo> found;
+    for (const std::string& column : columns) {
+      const auto info = WordsThenAndNow(old.features, spec.features, column);
+      if (info && found && *info != *found) {
+        return absl::FailedPreconditionError(StrCat(
+            "warm start: the columns of the table '", variable, "' (", absl::StrJoin(columns, ", "),
+            ") share it, and their vocabularies changed in ",
+            "different ways; give them the same words, or leave the table out by a pattern"));
+      }
+      if (info) found = info;
     }
-    if (now->words == then->words && now->oov_buckets == then->oov_buckets) return false;
-    *info = {.new_words = now->words,
-             .old_words = then->words,
-             .oov_buckets = now->oov_buckets,
-             .keep_initial = true};
-    return true;
-  };
-  VocabInfo info;
-  if (spec.linear) {
-    for (const std::string& column : spec.linear->columns) {
-      if (info_of(column, &info))
-        changed[StrCat("linear/linear_model/", column, "/weights")] = info;
-    }
+    if (found && *found != VocabInfo()) changed[variable] = *found;
   }
-  if (spec.dnn) {
-    for (const std::string& name : spec.dnn->columns) {
-      const features::ColumnSpec* column = spec.features.Find(name);
-      if (column == nullptr || column->kind != features::ColumnKind::kEmbedding) continue;
-      if (!info_of(column->input, &info)) continue;
-      changed[StrCat("dnn/input_from_feature_columns/input_layer/", name, "/embedding_weights")] =
-          info;
-    }
-  }
-  std::erase_if(changed, [&](const auto& entry) { return !patterns.Match(entry.first); });
   return changed;
 }
 

@@ -51,9 +51,10 @@ absl::StatusOr<WarmStart> ParseWarmStart(std::string_view text);
 absl::StatusOr<int> ApplyWarmStart(io::FileSystem& files, const WarmStart& settings,
                                    const Variables& variables);
 
-// Where settings.from is a model folder of ours: the tables (linear weights and embeddings) that
-// the patterns take, over columns whose words differ between its model.yaml and `spec`, with
-// keep_initial. Empty otherwise.
+// Where settings.from is a model folder of ours: the tables (linear weights and embeddings, shared
+// ones too) that the patterns take, over columns whose words differ between its model.yaml and
+// `spec`, with keep_initial. Empty otherwise. FAILED_PRECONDITION for a shared table whose columns'
+// words changed in different ways.
 absl::StatusOr<std::map<std::string, VocabInfo>> ChangedVocabularies(io::FileSystem& files,
                                                                      const WarmStart& settings,
                                                                      const model::ModelSpec& spec);

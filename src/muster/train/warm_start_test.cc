@@ -20,9 +20,11 @@ class WarmStartTest : public TrainingTest {
     Progress progress(ProgressStyle::kNone, 2, clock_);
     return estimator->Train(Training(), progress, now_).status();
   }
+  // Of a start that fails, which leaves nothing behind.
   std::string Message(const WarmStart& warm_start, std::string_view yaml = kTestSpec) {
-    EXPECT_TRUE(files_->RemoveAll("new").ok());
-    return std::string(Begin(warm_start, yaml).message());
+    std::string message(Begin(warm_start, yaml).message());
+    EXPECT_TRUE(absl::IsNotFound(files_->Stat("new").status())) << message;
+    return message;
   }
 
   std::vector<float> Floats(const std::string& folder, const std::string& name) {
@@ -139,6 +141,71 @@ TEST_F(WarmStartTest, ChangedVocabulariesAreFoundInAModelFolder) {
   EXPECT_EQ(Floats("new", kColor), (std::vector<float>{old[2], old[0]}));
   EXPECT_TRUE(ChangedVocabularies(*files_, {.from = "nowhere"}, *spec)->empty());
   EXPECT_TRUE(ChangedVocabularies(*files_, {.from = "old", .patterns = {"dnn"}}, *spec)->empty());
+}
+
+constexpr std::string_view kSharedSpec = R"(
+inputs: {id: int, x: float, color: string, tones: {type: string, list: true},
+         parts: {type: float, list: true}, y: int}
+label: y
+columns:
+  color: {vocabulary: color, words: [red, green, blue]}
+  tones: {vocabulary: tones, words: [red, green, blue]}
+  mixed: {weighted: tones, weights: parts}
+  color_e: {embedding: color, dimension: 2, shared: colors}
+  mixed_e: {embedding: mixed, dimension: 2, shared: colors}
+  has: {indicator: color}
+model:
+  type: wide_deep
+  linear: {columns: [mixed, has]}
+  dnn: {columns: [color_e, mixed_e], hidden_units: [2]}
+)";
+
+TEST_F(WarmStartTest, ATableThatColumnsShareFollowsTheirWords) {
+  Write("shared.csv", "id,x,color,tones,parts,y\n1,0,red,red|blue,1|2,1\n2,0,blue,green,3,0\n");
+  ASSERT_TRUE(Train("old", Training("shared.csv"), kSharedSpec).ok());
+  std::string yaml(kSharedSpec);
+  for (const char* column : {"color: {voc", "tones: {voc"}) {
+    yaml.replace(yaml.find("[red, green, blue]", yaml.find(column)), 18,
+                 "[blue, white, red, gray]");
+  }
+  const auto spec = model::ParseModelSpec(*files_, yaml, "spec.yaml");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const auto changed = ChangedVocabularies(*files_, {.from = "old"}, *spec);
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_THAT(*changed, testing::ElementsAre(testing::Key("colors"),
+                                             testing::Key("linear/linear_model/has/weights"),
+                                             testing::Key("linear/linear_model/mixed/weights")));
+  const auto estimator = NewEstimator(yaml, "new");
+  estimator->set_warm_start({.from = "old", .vocabularies = *changed});
+  Progress progress(ProgressStyle::kNone, 2, clock_);
+  const auto begun = estimator->Train(Training("shared.csv"), progress, now_);
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  for (const char* name :
+       {"colors", "linear/linear_model/has/weights", "linear/linear_model/mixed/weights"}) {
+    const auto old = Floats("old", name), now = Floats("new", name);
+    const size_t cols = old.size() / 3;
+    ASSERT_EQ(now.size(), 4 * cols) << name;
+    for (size_t i = 0; i < cols; ++i) {
+      EXPECT_EQ(now[i], old[2 * cols + i]) << name;  // blue
+      EXPECT_EQ(now[2 * cols + i], old[i]) << name;  // red
+    }
+  }
+}
+
+TEST_F(WarmStartTest, ASharedTableWhoseColumnsWentDifferentWaysIsRefused) {
+  ASSERT_TRUE(files_->MakeFolders("old").ok());
+  const auto old = model::ParseModelSpec(*files_, kSharedSpec, "spec.yaml");
+  ASSERT_TRUE(old.ok()) << old.status();
+  ASSERT_TRUE(model::SaveModelSpec(*files_, *old, "old").ok());
+  std::string yaml(kSharedSpec);
+  yaml.replace(yaml.find("[red, green, blue]"), 18, "[blue, green, red]");
+  const auto spec = model::ParseModelSpec(*files_, yaml, "spec.yaml");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const auto changed = ChangedVocabularies(*files_, {.from = "old"}, *spec);
+  EXPECT_TRUE(absl::IsFailedPrecondition(changed.status())) << changed.status();
+  EXPECT_THAT(std::string(changed.status().message()),
+              HasSubstr("table 'colors' (color, mixed) share it"));
+  EXPECT_TRUE(ChangedVocabularies(*files_, {.from = "old", .patterns = {"linear"}}, *spec).ok());
 }
 
 TEST_F(WarmStartTest, PreviousNames) {
