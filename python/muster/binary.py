@@ -139,8 +139,11 @@ class _Running:
                 event = json.loads(line)
             except ValueError:
                 event = None
-            if isinstance(event, dict) and event.get("event") == "progress":
+            kind = event.get("event") if isinstance(event, dict) else None
+            if kind == "progress":
                 logger.info(_progress_text(event))
+            elif kind == "note":
+                logger.info(event["text"])
             elif line:
                 self._message.append(line)
 

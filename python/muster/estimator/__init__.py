@@ -22,10 +22,21 @@ from muster.estimator.core import Estimator
 from muster.estimator.exporter import BestExporter, Exporter, FinalExporter, LatestExporter
 from muster.estimator.heads import (
     BinaryClassHead,
+    LogisticRegressionHead,
     MultiClassHead,
     MultiLabelHead,
     PoissonRegressionHead,
     RegressionHead,
+)
+from muster.estimator.hooks import (
+    CheckpointSaverHook,
+    LoggingTensorHook,
+    NanTensorHook,
+    ProfilerHook,
+    SessionRunHook,
+    StepCounterHook,
+    StopAtStepHook,
+    SummarySaverHook,
 )
 from muster.estimator.run_config import RunConfig
 from muster.estimator.spec import EvalSpec, ModeKeys, TrainSpec, WarmStartSettings
@@ -43,6 +54,7 @@ __all__ = [
     "BaselineRegressor",
     "BestExporter",
     "BinaryClassHead",
+    "CheckpointSaverHook",
     "DNNClassifier",
     "DNNEstimator",
     "DNNLinearCombinedClassifier",
@@ -57,12 +69,20 @@ __all__ = [
     "LinearClassifier",
     "LinearEstimator",
     "LinearRegressor",
+    "LoggingTensorHook",
+    "LogisticRegressionHead",
     "ModeKeys",
     "MultiClassHead",
     "MultiLabelHead",
+    "NanTensorHook",
     "PoissonRegressionHead",
+    "ProfilerHook",
     "RegressionHead",
     "RunConfig",
+    "SessionRunHook",
+    "StepCounterHook",
+    "StopAtStepHook",
+    "SummarySaverHook",
     "TrainSpec",
     "WarmStartSettings",
     "experimental",

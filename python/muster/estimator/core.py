@@ -28,13 +28,13 @@ from typing import (
 from muster import binary
 from muster.cells import STRING
 from muster.estimator import feeding
-from muster.estimator.experimental import early_stop_flags
 from muster.estimator.export import check_features
+from muster.estimator.hooks import Asked, ask
 from muster.estimator.inputs import FilesInput
 from muster.estimator.model import CannedModel
 from muster.estimator.predictions import RowReader, by_batch
 from muster.estimator.run_config import RunConfig
-from muster.estimator.spec import ModeKeys, WarmStartSettings, check_no_listeners
+from muster.estimator.spec import ModeKeys, check_no_listeners, warm_start_settings
 from muster.model_file import SampleInput
 
 logger = logging.getLogger("muster")
@@ -66,7 +66,7 @@ class Estimator:
         self._model = model_fn
         self._config, self._model_dir = _configure(config, model_dir)
         self._params = dict(params or {})
-        self._warm_start = _warm_start_settings(warm_start_from)
+        self._warm_start = warm_start_settings(warm_start_from)
 
     @property
     def model_dir(self) -> str:
@@ -108,12 +108,12 @@ class Estimator:
     ) -> Estimator:
         """Trains until the input ends or for so many steps; a second call goes on."""
         check_no_listeners(saving_listeners)
-        flags = early_stop_flags(hooks)
-        last_step = self._last_step(steps, max_steps)
+        asked = ask(hooks, self._model_dir, self._global_step())
+        last_step = asked.stop_at(self._last_step(steps, max_steps))
         if last_step is not None and last_step <= self._global_step():
             logger.info("Skipping training since max_steps has already saved.")
             return self
-        self._train(input_fn, last_step, lambda folder, label: flags)
+        self._train(input_fn, last_step, asked, lambda folder, label: [])
         return self
 
     def evaluate(
@@ -124,12 +124,12 @@ class Estimator:
         checkpoint_path: Optional[str] = None,
         name: Optional[str] = None,
     ) -> Dict[str, Any]:
-        """The newest checkpoint's metrics by TensorFlow's names, and global_step."""
+        """A checkpoint's metrics (the newest's) by TensorFlow's names, and global_step."""
         check_no_listeners(hooks)
         if steps is not None and steps <= 0:
             raise ValueError(f"Must specify steps > 0, given: {steps}")
-        self._check_trained(checkpoint_path)
-        flags: List[object] = ["--json", "--threads", self._config.threads]
+        flags = self._check_trained(checkpoint_path)
+        flags += ["--json", "--threads", self._config.threads]
         if name is not None:
             flags += ["--name", name]
         returned = self._call(input_fn, ModeKeys.EVAL)
@@ -154,11 +154,11 @@ class Estimator:
     ) -> Iterator[Dict[str, Any]]:
         """Yields a dict of arrays a row, or a batch without `yield_single_examples`."""
         check_no_listeners(hooks)
-        self._check_trained(checkpoint_path)
+        flags = self._check_trained(checkpoint_path)
         reader = RowReader(predict_keys, self._model.head)
         sizes: Deque[int] = collections.deque()
         returned = self._call(input_fn, ModeKeys.PREDICT)
-        flags: List[object] = ["--out", "-", "--json", "--quiet", "--threads", self._config.threads]
+        flags += ["--out", "-", "--json", "--quiet", "--threads", self._config.threads]
         if isinstance(returned, FilesInput):
             data, feed = self._file_flags("--data", returned), None
         else:
@@ -188,13 +188,13 @@ class Estimator:
             raise ValueError("as_text: Muster writes saved_model.pb only")
         if experimental_mode != ModeKeys.PREDICT:
             raise ValueError(f"experimental_mode {experimental_mode}: only 'infer' is exported")
-        if self.latest_checkpoint() is None:
+        if checkpoint_path is None and self.latest_checkpoint() is None:
             raise ValueError(f"Couldn't find trained model at {self._model_dir}.")
-        self._check_trained(checkpoint_path)
+        flags = self._check_trained(checkpoint_path)
         base = pathlib.Path(os.fspath(export_dir_base))
         base.mkdir(parents=True, exist_ok=True)
         path = _timestamped(base)
-        binary.run(["export", "--model-dir", self._model_dir, "--out", path, "--json"])
+        binary.run(["export", "--model-dir", self._model_dir, "--out", path, "--json", *flags])
         for name, source in (assets_extra or {}).items():
             target = path / "assets.extra" / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -207,9 +207,10 @@ class Estimator:
         self,
         input_fn: Any,
         last_step: Optional[int],
+        asked: Asked,
         more_flags: Callable[[pathlib.Path, str], List[object]],
     ) -> List[binary.Event]:
-        """Trains up to `last_step` and returns the program's events.
+        """Trains up to `last_step`, as hooks `asked`, and returns the program's events.
 
         `more_flags` is given a temporary folder that lives as long as the program runs, and the
         name of the label.
@@ -234,8 +235,8 @@ class Estimator:
             if last_step is not None:
                 command += ["--max-steps", last_step]
             command += ["--model-dir", self._model_dir, "--fresh-data", "--json"]
-            command += [*self._config.train_flags(), *self._warm_start_flags()]
-            command += more_flags(folder, label)
+            command += self._config.replace(**asked.config).train_flags()
+            command += [*self._warm_start_flags(), *asked.flags, *more_flags(folder, label)]
             return binary.run(command, feed)
 
     def _training_files(self, files: FilesInput, last_step: Optional[int]) -> List[object]:
@@ -326,15 +327,21 @@ class Estimator:
         latest = self.latest_checkpoint()
         return int(latest.rsplit("-", 1)[1]) if latest else 0
 
-    def _check_trained(self, checkpoint_path: Optional[str] = None) -> None:
-        latest = self.latest_checkpoint()
-        if latest is None:
-            raise ValueError(f"Could not find trained model in model_dir: {self._model_dir}.")
-        if checkpoint_path not in (None, latest):
+    def _check_trained(self, checkpoint_path: Any = None) -> List[object]:
+        """Flags of the checkpoint to use: those of none are the newest's."""
+        if checkpoint_path is None:
+            if self.latest_checkpoint() is None:
+                raise ValueError(f"Could not find trained model in model_dir: {self._model_dir}.")
+            return []
+        prefix = os.fspath(checkpoint_path)
+        if not pathlib.Path(f"{prefix}.index").is_file():
+            raise ValueError(f"checkpoint_path {prefix}: there is no {prefix}.index")
+        if not pathlib.Path(self._model_dir, "model.yaml").is_file():
             raise ValueError(
-                f"checkpoint_path {checkpoint_path}: Muster uses the newest checkpoint of a "
-                f"model_dir, {latest}; copy the other one to a model_dir of its own"
+                f"checkpoint_path {prefix}: the model_dir {self._model_dir} has no model.yaml, which "
+                "says what that checkpoint's weights are; give the model_dir that it was trained in"
             )
+        return ["--checkpoint", prefix]
 
 
 def metrics_of(events: Sequence[binary.Event]) -> Dict[str, Any]:
@@ -370,16 +377,6 @@ def _configure(config: Optional[RunConfig], model_dir: Any) -> Tuple[RunConfig, 
         folder = tempfile.mkdtemp()
         logger.warning("Using temporary folder as model directory: %s", folder)
     return config.replace(model_dir=folder), folder
-
-
-def _warm_start_settings(given: Any) -> Optional[WarmStartSettings]:
-    if given is None or isinstance(given, WarmStartSettings):
-        return given
-    if isinstance(given, (str, os.PathLike)):
-        return WarmStartSettings(ckpt_to_initialize_from=os.fspath(given))
-    raise ValueError(
-        f"warm_start_from must be a string or a WarmStartSettings, instead got {type(given)}"
-    )
 
 
 def _timestamped(base: pathlib.Path) -> pathlib.Path:

@@ -236,6 +236,28 @@ def test_an_export_is_a_saved_model(tmp_path, temporary) -> None:
         model.export_saved_model(tmp_path / "out", lambda: None)
 
 
+def test_a_checkpoint_that_is_named(tmp_path, temporary) -> None:
+    model = make(tmp_path / "model").train(batches, steps=5)
+    early = model.latest_checkpoint()
+    at_5, rows = model.evaluate(batches), list(model.predict(batches, ["logits"]))
+    model.train(batches, steps=5)
+    assert model.evaluate(batches)["global_step"] == 10
+    assert model.evaluate(batches, checkpoint_path=early) == at_5
+    again = list(model.predict(batches, ["logits"], checkpoint_path=early))
+    assert [row["logits"] for row in again] == [row["logits"] for row in rows]
+    receiver = make_receiver()
+    exported = set()
+    for path in (None, early):
+        folder = model.export_saved_model(tmp_path / "out", receiver, checkpoint_path=path)
+        data = tmp_path / "out" / folder.decode() / "variables/variables.data-00000-of-00001"
+        exported.add(data.read_bytes())
+    assert len(exported) == 2, "the weights of two checkpoints"
+    with pytest.raises(ValueError, match="there is no .*model.ckpt-6.index"):
+        model.evaluate(batches, checkpoint_path=str(tmp_path / "model/model.ckpt-6"))
+    with pytest.raises(ValueError, match="has no model.yaml.*that it was trained in"):
+        make(tmp_path / "other").evaluate(batches, checkpoint_path=early)
+
+
 def make_receiver():
     wide, deep = columns()
     spec = feature_column.make_parse_example_spec(wide + deep)
@@ -297,7 +319,7 @@ def test_early_stopping(tmp_path, temporary) -> None:
         estimator.EvalSpec(batches, start_delay_secs=0, throttle_secs=0),
     )
     assert metrics["global_step"] < 100
-    with pytest.raises(ValueError, match="hooks are Python code"):
+    with pytest.raises(ValueError, match="hooks of your own are Python code"):
         model.train(batches, hooks=[object()])
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import Any, Iterable, List, Optional
+from typing import Any, Optional
 
 __all__ = [
     "stop_if_higher_hook",
@@ -29,8 +30,8 @@ def stop_if_no_increase_hook(
     run_every_secs: Optional[float] = 60,
     run_every_steps: Optional[int] = None,
 ) -> EarlyStop:
-    _check(estimator, eval_dir, min_steps)
-    return EarlyStop(f"{metric_name}:no_increase:{max_steps_without_increase}")
+    rule = f"{metric_name}:no_increase:{max_steps_without_increase}"
+    return _early_stop(rule, eval_dir, min_steps)
 
 
 def stop_if_no_decrease_hook(
@@ -42,11 +43,12 @@ def stop_if_no_decrease_hook(
     run_every_secs: Optional[float] = 60,
     run_every_steps: Optional[int] = None,
 ) -> EarlyStop:
-    _check(estimator, eval_dir, min_steps)
-    return EarlyStop(f"{metric_name}:no_decrease:{max_steps_without_decrease}")
+    rule = f"{metric_name}:no_decrease:{max_steps_without_decrease}"
+    return _early_stop(rule, eval_dir, min_steps)
 
 
-def stop_if_higher_hook(
+def _stop_if_beyond(
+    direction: str,
     estimator: Any,
     metric_name: str,
     threshold: float,
@@ -55,40 +57,14 @@ def stop_if_higher_hook(
     run_every_secs: Optional[float] = 60,
     run_every_steps: Optional[int] = None,
 ) -> EarlyStop:
-    _check(estimator, eval_dir, min_steps)
-    return EarlyStop(f"{metric_name}:higher:{threshold}")
+    return _early_stop(f"{metric_name}:{direction}:{threshold}", eval_dir, min_steps)
 
 
-def stop_if_lower_hook(
-    estimator: Any,
-    metric_name: str,
-    threshold: float,
-    eval_dir: Optional[str] = None,
-    min_steps: int = 0,
-    run_every_secs: Optional[float] = 60,
-    run_every_steps: Optional[int] = None,
-) -> EarlyStop:
-    _check(estimator, eval_dir, min_steps)
-    return EarlyStop(f"{metric_name}:lower:{threshold}")
+stop_if_higher_hook = functools.partial(_stop_if_beyond, "higher")
+stop_if_lower_hook = functools.partial(_stop_if_beyond, "lower")
 
 
-def early_stop_flags(hooks: Optional[Iterable[Any]]) -> List[object]:
-    """Flags of the hooks; ValueError for one that is Python code to run in the trainer."""
-    flags: List[object] = []
-    for hook in hooks or ():
-        if not isinstance(hook, EarlyStop):
-            raise ValueError(
-                "hooks are Python code, and training runs in the muster program: progress goes to "
-                "the logger 'muster', events to TensorBoard files; early stopping is in "
-                "muster.estimator.experimental; hooks of your own are written in C++ "
-                "(docs/python.md)"
-            )
-        flags += ["--early-stop", hook.rule]
-    return flags
-
-
-def _check(estimator: Any, eval_dir: Optional[str], min_steps: int) -> None:
+def _early_stop(rule: str, eval_dir: Optional[str], min_steps: int) -> EarlyStop:
     if eval_dir is not None:
         raise ValueError("eval_dir: Muster looks at the evaluations of the model's own folder")
-    if min_steps:
-        raise ValueError("min_steps: Muster's early stopping has none; say more steps to wait for")
+    return EarlyStop(f"{rule}:min_steps={min_steps}" if min_steps else rule)

@@ -117,6 +117,16 @@ def PoissonRegressionHead(
     return _regression("poisson", label_dimension, weight_column)
 
 
+def LogisticRegressionHead(
+    weight_column: Any = None,
+    loss_reduction: Any = _SUM_OVER_BATCH_SIZE,
+    name: Optional[str] = None,
+) -> Head:
+    """Labels are probabilities, from 0 to 1; predicts the probability."""
+    _check(loss_reduction, None)
+    return _regression("logistic", 1, weight_column)
+
+
 def binary_or_multi_class(
     n_classes: int,
     weight_column: Any,

@@ -30,6 +30,7 @@ def make_data() -> dict:
         "number": score.astype(np.float32),
         "pair": np.stack([score, 2 * x], axis=1).astype(np.float32),
         "count": draw.poisson(np.exp(0.3 * score)).astype(np.float32),
+        "share": (1 / (1 + np.exp(-score))).astype(np.float32),
         "labels": np.stack([score > 0, x > 0, x < -1], axis=1).astype(np.int64),
     }
 
@@ -58,6 +59,9 @@ CASES = {
     "Poisson": (
         "count", lambda e, columns, **o: e.LinearEstimator(
             e.PoissonRegressionHead(), columns, **o)),
+    "logistic": (
+        "share", lambda e, columns, **o: e.LinearEstimator(
+            e.LogisticRegressionHead(weight_column="weight"), columns, **o)),
     "several labels": (
         "labels", lambda e, columns, **o: e.LinearEstimator(
             e.MultiLabelHead(3, thresholds=[0.3]), columns, **o)),

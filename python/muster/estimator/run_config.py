@@ -14,8 +14,8 @@ _DEFAULT = object()
 class RunConfig:
     """tf.estimator.RunConfig; `threads` (of one step) is Muster's own.
 
-    Accepted without effect: session_config, log_step_count_steps, protocol,
-    experimental_max_worker_delay_secs, session_creation_timeout_secs, checkpoint_save_graph_def.
+    Accepted without effect: session_config, protocol, session_creation_timeout_secs,
+    experimental_max_worker_delay_secs, checkpoint_save_graph_def.
     Raises ValueError as TensorFlow does, and for what needs several processes.
     """
 
@@ -125,6 +125,7 @@ class RunConfig:
         flags += ["--keep-checkpoints", str(self.keep_checkpoint_max or 0)]
         flags += ["--keep-checkpoint-hours", str(self.keep_checkpoint_every_n_hours)]
         flags += ["--summary-steps", str(self.save_summary_steps or 10**12)]
+        flags += ["--rate-steps", str(self.log_step_count_steps or 10**12)]
         return flags
 
     def _check(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Tuple
 
 from muster.estimator.exporter import Exporter
@@ -138,6 +139,16 @@ class WarmStartSettings(_WarmStartSettings):
             return self.ckpt_to_initialize_from
         joined = "|".join(f"({pattern})" for pattern in patterns)
         return f"{self.ckpt_to_initialize_from}:{joined}"
+
+
+def warm_start_settings(given: Any) -> Optional[WarmStartSettings]:
+    if given is None or isinstance(given, WarmStartSettings):
+        return given
+    if isinstance(given, (str, os.PathLike)):
+        return WarmStartSettings(ckpt_to_initialize_from=os.fspath(given))
+    raise ValueError(
+        f"warm_start_from must be a string or a WarmStartSettings, instead got {type(given)}"
+    )
 
 
 def check_input_fn(input_fn: Any) -> None:

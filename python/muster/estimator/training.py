@@ -8,9 +8,9 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from muster.binary import Event
 from muster.estimator.core import Estimator, metrics_of
-from muster.estimator.experimental import early_stop_flags
 from muster.estimator.export import check_features
 from muster.estimator.exporter import Exporter
+from muster.estimator.hooks import ask
 from muster.estimator.spec import EvalSpec, TrainSpec, check_no_listeners
 
 
@@ -31,15 +31,16 @@ def train_and_evaluate(
     if not isinstance(eval_spec, EvalSpec):
         raise TypeError(f"`eval_spec` must have type EvalSpec, given {type(eval_spec)}")
     check_no_listeners(train_spec.saving_listeners, eval_spec.hooks)
-    stops = early_stop_flags(train_spec.hooks)
+    asked = ask(train_spec.hooks, estimator.model_dir, estimator._global_step())
     for exporter in eval_spec.exporters:
         check_features(exporter.serving_input_receiver_fn, estimator.serving_features())
 
     def evaluation(folder: pathlib.Path, label: str) -> List[object]:
         data = estimator._evaluation_data(eval_spec.input_fn, eval_spec.steps, folder, label)
-        return [*data, *_flags(eval_spec), *stops]
+        return [*data, *_flags(eval_spec)]
 
-    events = estimator._train(train_spec.input_fn, train_spec.max_steps, evaluation)
+    last_step = asked.stop_at(train_spec.max_steps)
+    events = estimator._train(train_spec.input_fn, last_step, asked, evaluation)
     metrics = metrics_of(events)
     return metrics, [
         _exported(events, estimator.model_dir, exporter.name, metrics["global_step"])

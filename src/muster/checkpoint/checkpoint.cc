@@ -110,6 +110,20 @@ absl::StatusOr<Restored> RestoreLatest(io::FileSystem& files, const std::string&
   return restored;
 }
 
+absl::StatusOr<Restored> RestorePrefix(io::FileSystem& files, const std::string& prefix,
+                                       std::span<const Tensor> tensors) {
+  constexpr std::string_view kIndex = ".index";
+  const std::string name =
+      prefix.substr(0, prefix.size() - (prefix.ends_with(kIndex) ? kIndex.size() : 0));
+  if (absl::IsNotFound(files.Stat(StrCat(name, kIndex)).status())) {
+    return absl::NotFoundError(StrCat("there is no checkpoint ", name, " (no ", name, kIndex,
+                                      "); give the prefix of one, such as DIR/model.ckpt-100"));
+  }
+  Restored restored;
+  MUSTER_RETURN_IF_ERROR(RestoreAll(files, name, tensors, &restored));
+  return restored;
+}
+
 absl::Status Restore(const formats::BundleReader& bundle, std::span<const Tensor> tensors) {
   std::vector<std::string> names;
   for (const auto& [name, info] : bundle.tensors()) names.push_back(name);

@@ -63,4 +63,9 @@ struct Restored {
 absl::StatusOr<Restored> RestoreLatest(io::FileSystem& files, const std::string& folder,
                                        std::span<const Tensor> tensors);
 
+// The same from the checkpoint at `prefix` ("DIR/model.ckpt-N"; with ".index" behind it as well).
+// NOT_FOUND when there is none, DATA_LOSS when it is broken.
+absl::StatusOr<Restored> RestorePrefix(io::FileSystem& files, const std::string& prefix,
+                                       std::span<const Tensor> tensors);
+
 }  // namespace muster::checkpoint

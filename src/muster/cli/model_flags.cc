@@ -30,10 +30,13 @@ train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size)
   return spec;
 }
 
-void AddTrainedModelFlags(CLI::App& verb, train::RunConfig* run) {
-  verb.add_option("--model-dir", run->model_dir, "Folder of a trained model")
+void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags) {
+  verb.add_option("--model-dir", flags->run.model_dir, "Folder of a trained model")
       ->required()
       ->type_name("DIR");
+  verb.add_option("--checkpoint", flags->checkpoint,
+                  "Its weights, such as DIR/model.ckpt-100 (default: the newest of --model-dir)")
+      ->type_name("PREFIX");
 }
 
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run) {
@@ -54,13 +57,14 @@ void AddPrecisionFlag(CLI::App& verb, const std::string& help,
       ->type_name("fp32|bf16");
 }
 
-absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const train::RunConfig& run) {
+absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const TrainedModelFlags& flags) {
   auto model = std::make_unique<TrainedModel>();
   model->files = io::NewLocalFileSystem();
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
-                          train::LoadModelDir(*model->files, run.model_dir));
+                          train::LoadModelDir(*model->files, flags.run.model_dir));
   MUSTER_ASSIGN_OR_RETURN(model->estimator,
-                          train::Estimator::Create(*model->files, model->clock, spec, run));
+                          train::Estimator::Create(*model->files, model->clock, spec, flags.run));
+  model->estimator->set_checkpoint(flags.checkpoint);
   return model;
 }
 

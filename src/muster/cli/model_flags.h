@@ -29,8 +29,12 @@ constexpr int kInferenceBatchSize = 1024;  // where nothing is trained
 // Data read once, in order.
 train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size);
 
-// Flags of a verb that uses a trained model.
-void AddTrainedModelFlags(CLI::App& verb, train::RunConfig* run);
+// A trained model, and which of its checkpoints; "": the newest.
+struct TrainedModelFlags {
+  train::RunConfig run;
+  std::string checkpoint;
+};
+void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags);
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run);
 // --precision fp32 or bf16; `take` is called when it is given.
 void AddPrecisionFlag(CLI::App& verb, const std::string& help,
@@ -42,7 +46,7 @@ struct TrainedModel {
   SystemClock clock;
   std::unique_ptr<train::Estimator> estimator;
 };
-absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const train::RunConfig& run);
+absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const TrainedModelFlags& flags);
 
 struct OutputFlags {
   bool json = false;

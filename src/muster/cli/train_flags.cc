@@ -11,6 +11,7 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/nearest.h"
 #include "muster/train/early_stopping.h"
+#include "muster/train/profiler.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -62,6 +63,36 @@ std::string Summary(const train::EvalResult& result) {
 
 }  // namespace
 
+void AddLoggingFlags(CLI::App& verb, LoggingFlags* flags, train::RunConfig* run) {
+  verb.add_option("--summary-steps", run->save_summary_steps, "TensorBoard events every N steps")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb.add_option("--histogram-steps", run->histogram_steps,
+                  "Histograms of weights and activations among them every N steps; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb.add_option("--rate-steps", run->log_step_count_steps,
+                  "Steps and examples a second among them every N steps")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb.add_option("--log-steps", flags->lines.steps, "A line with the loss every N steps")
+      ->check(CLI::PositiveNumber);
+  verb.add_option("--log-secs", flags->lines.secs, "A line with the loss every N seconds")
+      ->check(CLI::PositiveNumber);
+  verb.add_flag("--log-at-end", flags->lines.at_end, "A line with the loss at the end");
+  verb.add_option("--profile-steps", flags->profile_steps,
+                  "Write MODEL_DIR/timeline-STEP.json, for chrome://tracing, every N steps")
+      ->check(CLI::PositiveNumber);
+}
+
+void AddLoggingHooks(const LoggingFlags& flags, std::vector<std::shared_ptr<train::Hook>>* hooks) {
+  const train::LoggingTensorOptions& lines = flags.lines;
+  if (lines.steps > 0 || lines.secs > 0 || lines.at_end) {
+    hooks->push_back(train::NewLoggingTensor(lines));
+  }
+  if (flags.profile_steps > 0) hooks->push_back(train::NewProfiler(flags.profile_steps));
+}
+
 void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
   auto* eval = verb.add_option("--eval", flags->data.patterns,
                                "Evaluate on these: new checkpoints now and then, and the last one")
@@ -93,7 +124,8 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
       ->needs(eval);
   verb.add_option("--early-stop", flags->early_stops,
                   "End the training by its evaluations: METRIC:no_increase:STEPS, "
-                  "METRIC:no_decrease:STEPS, METRIC:higher:VALUE or METRIC:lower:VALUE")
+                  "METRIC:no_decrease:STEPS, METRIC:higher:VALUE or METRIC:lower:VALUE; with "
+                  ":min_steps=STEPS behind it not by evaluations before that step")
       ->type_name("RULE");
 }
 

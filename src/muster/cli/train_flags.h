@@ -1,14 +1,17 @@
-// What `muster train` does besides the steps: evaluations, exports, early stopping; and how it
-// tells its results.
+// What `muster train` does besides the steps: lines and events, evaluations, exports, early
+// stopping; and how it tells its results.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "CLI/App.hpp"
 #include "muster/base/status.h"
 #include "muster/cli/model_flags.h"
+#include "muster/train/basic_hooks.h"
+#include "muster/train/run_config.h"
 #include "muster/train/specs.h"
 
 namespace muster::cli {
@@ -23,6 +26,15 @@ struct EvaluationFlags {
   int exports_to_keep = 5;
   std::vector<std::string> early_stops;
 };
+
+// What a training tells of itself.
+struct LoggingFlags {
+  train::LoggingTensorOptions lines;
+  int64_t profile_steps = 0;
+};
+// Also what `run` says of summaries and rates.
+void AddLoggingFlags(CLI::App& verb, LoggingFlags* flags, train::RunConfig* run);
+void AddLoggingHooks(const LoggingFlags& flags, std::vector<std::shared_ptr<train::Hook>>* hooks);
 
 void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags);
 

@@ -12,14 +12,14 @@ namespace muster::cli {
 namespace {
 
 struct EvaluateFlags {
-  train::RunConfig run;
+  TrainedModelFlags trained;
   DataFlags data;
   train::EvalSpec eval = {.steps = std::nullopt};
   OutputFlags output;
 };
 
 absl::Status RunEvaluate(const EvaluateFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.run));
+  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
   train::EvalSpec eval = flags.eval;
   eval.input = SequentialInput(flags.data, kInferenceBatchSize);
   train::EvalResult result;
@@ -43,14 +43,15 @@ void AddEvaluate(CLI::App& app) {
   verb->footer(
       "Example:\n"
       "  muster evaluate --model-dir model --data 'data/test/part-*'");
-  AddTrainedModelFlags(*verb, &flags->run);
+  AddTrainedModelFlags(*verb, &flags->trained);
   AddDataFlags(*verb, "--data", "CSV, TFRecord or JSON lines: files, globs, or -", &flags->data);
   verb->add_option("--steps", flags->eval.steps, "Batches at most (default: all)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--name", flags->eval.name, "Events go to eval_NAME instead of eval");
-  AddThreadsFlag(*verb, &flags->run);
-  AddPrecisionFlag(*verb, "bf16: large layers in bfloat16, on AMX (default: fp32)",
-                   [flags](engine::Precision given) { flags->run.inference_precision = given; });
+  AddThreadsFlag(*verb, &flags->trained.run);
+  AddPrecisionFlag(
+      *verb, "bf16: large layers in bfloat16, on AMX (default: fp32)",
+      [flags](engine::Precision given) { flags->trained.run.inference_precision = given; });
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunEvaluate(*flags)); });
 }

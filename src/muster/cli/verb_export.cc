@@ -13,17 +13,17 @@ namespace muster::cli {
 namespace {
 
 struct ExportFlags {
-  train::RunConfig run;
+  TrainedModelFlags trained;
   std::string out;
   OutputFlags output;
 };
 
 absl::Status RunExport(const ExportFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.run));
+  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
   const std::string out =
       !flags.out.empty()
           ? flags.out
-          : io::JoinPath(flags.run.model_dir,
+          : io::JoinPath(flags.trained.run.model_dir,
                          absl::StrFormat("export/final/%010d",
                                          static_cast<int64_t>(model->clock.WallSeconds())));
   MUSTER_RETURN_IF_ERROR(model->files->MakeFolders(io::Dirname(out)));
@@ -47,7 +47,7 @@ void AddExport(CLI::App& app) {
   verb->footer(
       "Example:\n"
       "  muster export --model-dir model --out saved_model");
-  AddTrainedModelFlags(*verb, &flags->run);
+  AddTrainedModelFlags(*verb, &flags->trained);
   verb->add_option("--out", flags->out,
                    "Folder to make (default: MODEL_DIR/export/final/<seconds since 1970>)")
       ->type_name("DIR");

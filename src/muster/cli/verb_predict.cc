@@ -15,7 +15,7 @@ namespace muster::cli {
 namespace {
 
 struct PredictFlags {
-  train::RunConfig run;
+  TrainedModelFlags trained;
   DataFlags data;
   std::string out;
   std::string format;
@@ -44,7 +44,7 @@ absl::StatusOr<train::PredictionWriter::Options> WriterOptions(
 }
 
 absl::Status RunPredict(const PredictFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.run));
+  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
   MUSTER_ASSIGN_OR_RETURN(const auto options,
                           WriterOptions(flags, model->estimator->model().spec.features));
   MUSTER_ASSIGN_OR_RETURN(
@@ -85,16 +85,17 @@ void AddPredict(CLI::App& app) {
       "Labels are not needed. Rows come out in their order, with the spec's key or their number.\n"
       "Example:\n"
       "  muster predict --model-dir model --data test.csv --out predictions.csv");
-  AddTrainedModelFlags(*verb, &flags->run);
+  AddTrainedModelFlags(*verb, &flags->trained);
   AddDataFlags(*verb, "--data", "CSV, TFRecord or JSON lines: files, globs, or -", &flags->data);
   verb->add_option("--out", flags->out, "FILE.csv, FILE.jsonl, FILE.tfrecord, or - for stdout")
       ->required()
       ->type_name("FILE");
   verb->add_option("--format", flags->format, "When the name does not tell")
       ->check(CLI::IsMember({"csv", "jsonl", "tfrecord"}));
-  AddThreadsFlag(*verb, &flags->run);
-  AddPrecisionFlag(*verb, "bf16: large layers in bfloat16, on AMX (default: fp32)",
-                   [flags](engine::Precision given) { flags->run.inference_precision = given; });
+  AddThreadsFlag(*verb, &flags->trained.run);
+  AddPrecisionFlag(
+      *verb, "bf16: large layers in bfloat16, on AMX (default: fp32)",
+      [flags](engine::Precision given) { flags->trained.run.inference_precision = given; });
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunPredict(*flags)); });
 }

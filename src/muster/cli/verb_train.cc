@@ -10,7 +10,6 @@
 #include "muster/cli/model_flags.h"
 #include "muster/cli/train_flags.h"
 #include "muster/io/local_file_system.h"
-#include "muster/train/profiler.h"
 #include "muster/train/tf_config.h"
 #include "muster/train/train_and_evaluate.h"
 
@@ -25,7 +24,7 @@ struct TrainFlags {
   int64_t epochs = 0;
   int64_t steps = 0;
   int64_t max_steps = 0;
-  int64_t profile_steps = 0;
+  LoggingFlags logging;
   std::string warm_start;
   int64_t seed = -1;
   std::optional<engine::Precision> precision;
@@ -87,7 +86,7 @@ absl::Status RunTrain(TrainFlags& flags) {
   MUSTER_RETURN_IF_ERROR(ReadTfConfig(&flags.run));
   train::TrainSpec spec = TrainSpecOf(flags, model.train);
   MUSTER_ASSIGN_OR_RETURN(spec.hooks, EarlyStopsOf(flags.eval));
-  if (flags.profile_steps > 0) spec.hooks.push_back(train::NewProfiler(flags.profile_steps));
+  AddLoggingHooks(flags.logging, &spec.hooks);
   MUSTER_ASSIGN_OR_RETURN(const auto estimator,
                           train::Estimator::Create(*files, clock, model, flags.run));
   if (!flags.warm_start.empty()) {
@@ -152,22 +151,14 @@ void AddTrain(CLI::App& app) {
                    "Keep one checkpoint of every N hours for good")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  verb->add_option("--summary-steps", flags->run.save_summary_steps,
-                   "TensorBoard events every N steps")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  verb->add_option("--histogram-steps", flags->run.histogram_steps,
-                   "Histograms of weights and activations among them every N steps; 0: none")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  verb->add_flag("--stop-on-nan{false}", flags->run.nan_loss_is_failure,
+                 "A loss that is not finite ends the training without a failure");
   verb->add_option(
           "--warm-start", flags->warm_start,
           "Begin a new model with the weights of a checkpoint, model folder or SavedModel, "
           "of all variables or those that begin with a match of a regular expression")
       ->type_name("PATH[:PATTERN]");
-  verb->add_option("--profile-steps", flags->profile_steps,
-                   "Write MODEL_DIR/timeline-STEP.json, for chrome://tracing, every N steps")
-      ->check(CLI::PositiveNumber);
+  AddLoggingFlags(*verb, &flags->logging, &flags->run);
   AddEvaluationFlags(*verb, &flags->eval);
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunTrain(*flags)); });

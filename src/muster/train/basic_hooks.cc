@@ -42,7 +42,7 @@ class NanTensor : public Hook {
 
 class LoggingTensor : public Hook {
  public:
-  LoggingTensor(int64_t steps, bool at_end) : steps_(steps), at_end_(at_end) {}
+  explicit LoggingTensor(const LoggingTensorOptions& options) : options_(options) {}
 
   absl::Status AfterCreateSession(Session& session) override {
     Restart(session);
@@ -50,11 +50,12 @@ class LoggingTensor : public Hook {
   }
   absl::Status AfterRun(Session& session, const StepValues& values) override {
     loss_.Add(values.loss, values.rows);
-    if (session.step % steps_ == 0) Log(session);
+    const bool by_steps = options_.steps > 0 && session.step % options_.steps == 0;
+    if (by_steps || (options_.secs > 0 && SecondsSince(session) >= options_.secs)) Log(session);
     return absl::OkStatus();
   }
   absl::Status End(Session& session) override {
-    if (at_end_) Log(session);
+    if (options_.at_end) Log(session);
     return absl::OkStatus();
   }
 
@@ -65,16 +66,18 @@ class LoggingTensor : public Hook {
     loss_ = Mean();
   }
 
+  double SecondsSince(const Session& session) const {
+    return static_cast<double>(session.clock.MonotonicNanos() - nanos_) * 1e-9;
+  }
+
   void Log(Session& session) {
     if (session.step == step_) return;
-    const double seconds = static_cast<double>(session.clock.MonotonicNanos() - nanos_) * 1e-9;
-    session.progress.Note(
-        absl::StrFormat("step %d: loss = %.6g (%.3f s)", session.step, loss_.value(), seconds));
+    session.progress.Note(absl::StrFormat("step %d: loss = %.6g (%.3f s)", session.step,
+                                          loss_.value(), SecondsSince(session)));
     Restart(session);
   }
 
-  const int64_t steps_;
-  const bool at_end_;
+  const LoggingTensorOptions options_;
   int64_t step_ = 0;
   int64_t nanos_ = 0;
   Mean loss_;
@@ -125,8 +128,8 @@ std::unique_ptr<Hook> NewStopAtStep(int64_t last_step) {
   return std::make_unique<StopAtStep>(last_step);
 }
 std::unique_ptr<Hook> NewNanTensor(bool fail) { return std::make_unique<NanTensor>(fail); }
-std::unique_ptr<Hook> NewLoggingTensor(int64_t steps, bool at_end) {
-  return std::make_unique<LoggingTensor>(steps, at_end);
+std::unique_ptr<Hook> NewLoggingTensor(const LoggingTensorOptions& options) {
+  return std::make_unique<LoggingTensor>(options);
 }
 std::unique_ptr<Hook> NewGlobalStepWaiter(GlobalStepWaiterOptions options) {
   return std::make_unique<GlobalStepWaiter>(std::move(options));

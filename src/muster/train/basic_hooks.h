@@ -17,9 +17,13 @@ std::unique_ptr<Hook> NewStopAtStep(int64_t last_step);
 // "loss is NaN at step N: ..." or, with `fail` false, asks to stop with that text as the reason.
 std::unique_ptr<Hook> NewNanTensor(bool fail = true);
 
-// Notes "step N: loss = L" (the mean since the last line) and the seconds it took, every `steps`
-// steps and, with `at_end`, at the end.
-std::unique_ptr<Hook> NewLoggingTensor(int64_t steps, bool at_end = false);
+// Notes "step N: loss = L" (the mean since the last line) and the seconds it took.
+struct LoggingTensorOptions {
+  int64_t steps = 0;  // every so many steps; 0: not by steps
+  double secs = 0;    // behind the first step that ends so long after the last line; 0: not by time
+  bool at_end = false;  // at the end too
+};
+std::unique_ptr<Hook> NewLoggingTensor(const LoggingTensorOptions& options);
 
 // Before the first step, waits until the global step that `read_step` gives has reached
 // `wait_until`: a worker that is to start late. Calls `pause` between looks; asks to stop when

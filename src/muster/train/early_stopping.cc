@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 #include "muster/base/nearest.h"
@@ -97,16 +98,24 @@ absl::StatusOr<EarlyStopping> ParseEarlyStopping(const std::string& text) {
     return absl::InvalidArgumentError(
         StrCat("early stopping '", text, "': ", why,
                "; write METRIC:no_increase:STEPS, METRIC:no_decrease:STEPS, ",
-               "METRIC:higher:VALUE or METRIC:lower:VALUE"));
+               "METRIC:higher:VALUE or METRIC:lower:VALUE, and :min_steps=STEPS behind it"));
   };
-  // A metric's name may hold ':'; the last two parts are what is meant.
+  EarlyStopping spec;
   std::vector<std::string> parts = absl::StrSplit(text, ':');
+  if (constexpr std::string_view kMinSteps = "min_steps="; parts.back().starts_with(kMinSteps)) {
+    const std::string steps = parts.back().substr(kMinSteps.size());
+    if (!absl::SimpleAtoi(steps, &spec.min_steps) || spec.min_steps < 0) {
+      return refuse(StrCat("'", steps, "' is no number of steps"));
+    }
+    parts.pop_back();
+  }
+  // A metric's name may hold ':'; the last two parts are what is meant.
   if (parts.size() < 3) return refuse("has three parts");
   const std::string value = parts.back();
   parts.pop_back();
   const std::string word = parts.back();
-  EarlyStopping spec;
-  spec.metric = text.substr(0, text.size() - value.size() - word.size() - 2);
+  parts.pop_back();
+  spec.metric = absl::StrJoin(parts, ":");
   if (spec.metric.empty()) return refuse("names no metric");
   const std::vector<std::string> words = {"no_increase", "no_decrease", "higher", "lower"};
   if (word == words[0]) {

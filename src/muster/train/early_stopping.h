@@ -35,7 +35,7 @@ absl::StatusOr<std::optional<std::string>> WhyStop(const EarlyStopping& spec,
                                                    const std::map<int64_t, Metrics>& evaluations);
 
 // "METRIC:no_increase:STEPS", "METRIC:no_decrease:STEPS", "METRIC:higher:THRESHOLD",
-// "METRIC:lower:THRESHOLD".
+// "METRIC:lower:THRESHOLD", each with ":min_steps=STEPS" behind it or without.
 absl::StatusOr<EarlyStopping> ParseEarlyStopping(const std::string& text);
 
 std::unique_ptr<Hook> NewEarlyStopping(EarlyStopping spec);

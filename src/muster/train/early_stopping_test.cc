@@ -62,6 +62,10 @@ TEST(ParseEarlyStoppingTest, TakesTheFourKinds) {
   EXPECT_EQ(ParseEarlyStopping("loss:no_decrease:5")->kind, Kind::kNoDecrease);
   EXPECT_EQ(ParseEarlyStopping("label/mean:higher:0.5")->threshold, 0.5);
   EXPECT_EQ(ParseEarlyStopping("a:b:lower:-1")->metric, "a:b");
+  const auto late = ParseEarlyStopping("a:b:lower:-1:min_steps=30");
+  ASSERT_TRUE(late.ok()) << late.status();
+  EXPECT_EQ(*late, (EarlyStopping{
+                       .kind = Kind::kLower, .metric = "a:b", .threshold = -1, .min_steps = 30}));
 }
 
 TEST(ParseEarlyStoppingTest, RefusesOtherText) {
@@ -73,7 +77,9 @@ TEST(ParseEarlyStoppingTest, RefusesOtherText) {
                {"auc:hihger:1", "unknown direction 'hihger' (did you mean 'higher'?)"},
                {"auc:no_increase:0", "'0' is no number of steps above 0"},
                {"auc:no_increase:1.5", "'1.5' is no number of steps"},
-               {"auc:lower:x", "'x' is no number"}};
+               {"auc:lower:x", "'x' is no number"},
+               {"auc:lower:1:min_steps=x", "'x' is no number of steps"},
+               {"min_steps=1", "has three parts"}};
   for (const auto& test : cases) {
     const auto spec = ParseEarlyStopping(test.text);
     EXPECT_TRUE(absl::IsInvalidArgument(spec.status())) << test.text;

@@ -16,6 +16,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/base/status.h"
+#include "muster/checkpoint/checkpoint.h"
 #include "muster/engine/predictions.h"
 #include "muster/io/file_system.h"
 #include "muster/metrics/metrics.h"
@@ -57,7 +58,10 @@ class Estimator {
   // MODEL_DIR is not made.
   void set_warm_start(WarmStart settings) { warm_start_ = std::move(settings); }
 
-  // Of the newest checkpoint.
+  // Evaluate, Predict and Export take this checkpoint's weights ("DIR/model.ckpt-N"); "": the
+  // newest's of MODEL_DIR.
+  void set_checkpoint(std::string prefix) { checkpoint_ = std::move(prefix); }
+
   absl::StatusOr<EvalResult> Evaluate(const EvalSpec& spec, Progress& progress);
 
   // Calls `take` for each batch in the order of the data with what the model's head predicts,
@@ -70,7 +74,7 @@ class Estimator {
   absl::StatusOr<uint64_t> Predict(const InputSpec& input, const InputFn& input_fn,
                                    const TakePredictions& take, Progress& progress);
 
-  // The newest checkpoint as a SavedModel in FOLDER. UNIMPLEMENTED for a model function without
+  // A SavedModel in FOLDER. UNIMPLEMENTED for a model function without
   // export_model.
   absl::Status Export(const std::string& folder);
 
@@ -93,8 +97,8 @@ class Estimator {
   absl::Status CheckFolder() const;
   // Makes model_dir with its model.yaml, unless they are there.
   absl::Status MakeFolder() const;
-  // Weights of the newest checkpoint, and its step.
-  absl::StatusOr<int64_t> LoadForInference(ModeModel* mode);
+  // Weights of checkpoint_, or of the newest.
+  absl::StatusOr<checkpoint::Restored> LoadForInference(ModeModel* mode);
   absl::StatusOr<ModeModel*> ModelFor(ModeKeys mode);
 
   io::FileSystem& files_;
@@ -106,6 +110,7 @@ class Estimator {
   std::optional<engine::Predictor> predictor_;
   std::unique_ptr<Variables> inference_;
   const ModeModel* inference_mode_ = nullptr;  // whose variables they are
+  std::string checkpoint_;
   std::string restore_note_;
   std::optional<WarmStart> warm_start_;
 };

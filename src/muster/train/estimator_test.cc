@@ -171,6 +171,36 @@ TEST_F(EstimatorTest, PredictsTheSameFromJsonLines) {
   EXPECT_EQ(logits["rows.csv"], logits["rows.jsonl"]);
 }
 
+TEST_F(EstimatorTest, EvaluatesPredictsAndExportsACheckpointThatIsNamed) {
+  TrainSpec spec = Training();
+  spec.max_steps = 10;
+  ASSERT_TRUE(Train("model", spec).ok());
+  const auto early = NewEstimator(kTestSpec, "model");
+  Progress progress(ProgressStyle::kNone, 2, clock_);
+  const auto at_10 = early->Evaluate(Evaluation(), progress);
+  ASSERT_TRUE(at_10.ok()) << at_10.status();
+  ASSERT_TRUE(early->Export("early").ok());
+  ASSERT_TRUE(Train("model", Training()).ok());
+
+  const auto estimator = NewEstimator(kTestSpec, "model");
+  EXPECT_EQ(estimator->Evaluate(Evaluation(), progress)->step, 57);
+  for (const char* prefix : {"model/model.ckpt-10", "model/model.ckpt-10.index"}) {
+    estimator->set_checkpoint(prefix);
+    const auto again = estimator->Evaluate(Evaluation(), progress);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->step, 10);
+    EXPECT_EQ(again->checkpoint, "model/model.ckpt-10");
+    EXPECT_EQ(again->metrics, at_10->metrics);
+  }
+  ASSERT_TRUE(estimator->Export("again").ok());
+  const std::string data = "/variables/variables.data-00000-of-00001";
+  EXPECT_EQ(*io::ReadFile(*files_, "again" + data), *io::ReadFile(*files_, "early" + data));
+  estimator->set_checkpoint("model/model.ckpt-11");
+  const absl::Status missing = estimator->Evaluate(Evaluation(), progress).status();
+  EXPECT_TRUE(absl::IsNotFound(missing)) << missing;
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("no checkpoint model/model.ckpt-11"));
+}
+
 TEST_F(EstimatorTest, WithoutAModelSaysWhatToDo) {
   const auto spec = LoadModelDir(*files_, "nowhere");
   EXPECT_THAT(std::string(spec.status().message()), HasSubstr("muster train"));

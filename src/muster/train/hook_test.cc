@@ -1,6 +1,10 @@
 #include "muster/train/hook.h"
 
+#include <unistd.h>
+
 #include <cmath>
+
+#include "absl/strings/str_split.h"
 
 #include "muster/train/basic_hooks.h"
 #include "muster/train/training_test_support.h"
@@ -37,6 +41,19 @@ class Recorder : public Hook {
 
   const std::string name_;
   std::vector<std::string>* const calls_;
+};
+
+// Lets a second go by behind each step.
+class Ticker : public Hook {
+ public:
+  explicit Ticker(FakeClock* clock) : clock_(clock) {}
+  absl::Status AfterRun(Session&, const StepValues&) override {
+    clock_->Advance(1);
+    return absl::OkStatus();
+  }
+
+ private:
+  FakeClock* const clock_;
 };
 
 class HookTest : public TrainingTest {
@@ -165,6 +182,30 @@ TEST_F(HookTest, NanTensorCanStopInsteadAndTheWeightsAreThoseBefore) {
   ASSERT_TRUE(stopped.ok()) << stopped.status();
   EXPECT_THAT(stopped->stop_reason, HasSubstr(StrCat("at step ", stopped->step + 1)));
   EXPECT_THAT(stopped->checkpoint, HasSubstr(StrCat("model.ckpt-", stopped->step)));
+}
+
+TEST_F(HookTest, LoggingTensorNotesTheLossByStepsByTimeAndAtTheEnd) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  {
+    Progress progress(ProgressStyle::kLog, ends[1], clock_);
+    TrainSpec spec = Training();
+    spec.max_steps = 11;
+    spec.hooks = {NewLoggingTensor({.steps = 5}), NewLoggingTensor({.secs = 2, .at_end = true}),
+                  std::make_shared<Ticker>(&clock_)};
+    ASSERT_TRUE(NewEstimator(kTestSpec, "model")->Train(spec, progress, never_).ok());
+  }
+  close(ends[1]);
+  std::string text(4096, '\0');
+  text.resize(static_cast<size_t>(read(ends[0], text.data(), text.size())));
+  close(ends[0]);
+  std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  std::erase_if(lines, [](const std::string& line) { return !line.starts_with("step "); });
+  for (std::string& line : lines) line.erase(line.find(':'), line.find('(') - line.find(':'));
+  // A second of the clock goes by behind each step.
+  EXPECT_THAT(
+      lines, ElementsAre("step 3(2.000 s)", "step 5(4.000 s)", "step 5(2.000 s)", "step 7(2.000 s)",
+                         "step 9(2.000 s)", "step 10(5.000 s)", "step 11(2.000 s)"));
 }
 
 TEST_F(HookTest, GlobalStepWaiterWaitsUntilTheStepOrItsLimit) {

@@ -61,7 +61,7 @@ class EvaluationMetrics {
 
 }  // namespace
 
-absl::StatusOr<int64_t> Estimator::LoadForInference(ModeModel* mode) {
+absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode) {
   // One mode's weights at a time: with a model function each mode has its own variables.
   if (inference_mode_ != mode) inference_.reset();
   inference_mode_ = mode;
@@ -69,18 +69,21 @@ absl::StatusOr<int64_t> Estimator::LoadForInference(ModeModel* mode) {
     MUSTER_ASSIGN_OR_RETURN(inference_,
                             Variables::Create(mode->model, config_.seed, /*with_slots=*/false));
   }
-  MUSTER_ASSIGN_OR_RETURN(
-      const checkpoint::Restored restored,
-      checkpoint::RestoreLatest(files_, config_.model_dir, inference_->Tensors(false)));
-  restore_note_ = restored.note;
-  return restored.step;
+  const std::vector<checkpoint::Tensor> tensors = inference_->Tensors(/*with_slots=*/false);
+  auto restored = checkpoint_.empty()
+                      ? checkpoint::RestoreLatest(files_, config_.model_dir, tensors)
+                      : checkpoint::RestorePrefix(files_, checkpoint_, tensors);
+  restore_note_ = restored.ok() ? restored->note : "";
+  return restored;
 }
 
 absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& progress) {
   MUSTER_RETURN_IF_ERROR(Validate(spec));
   MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kEval));
   EvalResult result;
-  MUSTER_ASSIGN_OR_RETURN(result.step, LoadForInference(mode));
+  MUSTER_ASSIGN_OR_RETURN(const checkpoint::Restored restored, LoadForInference(mode));
+  result.step = restored.step;
+  result.checkpoint = restored.prefix;
   if (!restore_note_.empty()) progress.Note(restore_note_);
   MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics, EvaluationMetrics::Create(*mode, spec));
   std::vector<std::shared_ptr<Hook>> hooks = spec.hooks;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 
 #include "muster/base/strings.h"
+#include "nlohmann/json.hpp"
 
 namespace muster::train {
 namespace {
@@ -79,7 +80,12 @@ void Progress::Update(const ProgressState& state, bool last) {
 }
 
 void Progress::Note(const std::string& text) {
-  if (style_ == ProgressStyle::kJson || style_ == ProgressStyle::kNone) return;
+  if (style_ == ProgressStyle::kNone) return;
+  if (style_ == ProgressStyle::kJson) {
+    const nlohmann::ordered_json object = {{"event", "note"}, {"text", text}};
+    return Write(StrCat(
+        object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), "\n"));
+  }
   Write(StrCat(line_open_ ? "\r\x1b[K" : "", text, "\n"));
   line_open_ = false;
 }

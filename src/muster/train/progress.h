@@ -36,7 +36,8 @@ class Progress {
 
   // Cheap; prints when it is time, always when `last`.
   void Update(const ProgressState& state, bool last = false);
-  // A line of its own, whatever the style (dropped by kJson and kNone).
+  // A line of its own, whatever the rate of the others; of kJson an object whose event is "note"
+  // and whose text this is. Dropped by kNone.
   void Note(const std::string& text);
   double seconds() const;  // since construction, without what Exclude() took out
   // Another one, in the same style, for work of another kind in between (an evaluation within a

@@ -84,11 +84,12 @@ TEST_F(ProgressTest, JsonIsAnObjectALine) {
   Progress progress(ProgressStyle::kJson, ends_[1], clock_);
   clock_.Advance(10);
   progress.Update(HalfWay());
-  progress.Note("not for programs");
+  progress.Note("from \"a\xff\"");
   EXPECT_EQ(Printed(),
             "{\"event\":\"progress\",\"verb\":\"train\",\"step\":500,\"total_steps\":1000,"
             "\"epoch\":1,\"examples\":20000,\"examples_per_second\":2000.0,\"seconds\":10.000,"
-            "\"loss\":0.25}\n");
+            "\"loss\":0.25}\n"
+            "{\"event\":\"note\",\"text\":\"from \\\"a\xef\xbf\xbd\\\"\"}\n");
 }
 
 }  // namespace

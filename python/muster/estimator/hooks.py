@@ -1,0 +1,275 @@
+"""tf.estimator's hooks, as what the muster program is asked to do: it has the same ones of its own.
+
+Hooks of TensorFlow itself (tf.estimator.*Hook, tf.compat.v1.train.*Hook) are taken as well. A hook
+with code of its own raises ValueError: that code cannot run inside the program.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, List, Optional
+
+from muster.estimator.experimental import EarlyStop
+
+_ADVICE = (
+    "hooks of your own are Python code, and training runs in the muster program: its progress goes "
+    "to the logger 'muster', its events to TensorBoard files, early stopping is in "
+    "muster.estimator.experimental; for work between steps call train(steps=N) in a loop; hooks "
+    "inside the program are written in C++ (docs/estimator.md)"
+)
+
+
+@dataclass
+class Asked:
+    """What the hooks of one training ask for, together."""
+
+    config: Dict[str, Any] = field(default_factory=dict)  # in place of RunConfig's values
+    flags: List[object] = field(default_factory=list)  # of `muster train`
+    last_step: Optional[int] = None  # the first to be reached
+
+    def stop_at(self, step: Optional[int]) -> Optional[int]:
+        """The earlier of `step` and what a hook wants."""
+        steps = [s for s in (step, self.last_step) if s is not None]
+        return min(steps) if steps else None
+
+
+class SessionRunHook:
+    """Base of hooks. One of a program's own is refused when it is given to an estimator."""
+
+    def ask(self, asked: Asked, model_dir: str, step: int) -> None:
+        """Adds to `asked`; `step` is the global step at which the training begins."""
+        raise ValueError(f"{type(self).__name__}: {_ADVICE}")
+
+
+class StopAtStepHook(SessionRunHook):
+    def __init__(self, num_steps: Optional[int] = None, last_step: Optional[int] = None) -> None:
+        if num_steps is None and last_step is None:
+            raise ValueError("One of num_steps or last_step must be specified.")
+        if num_steps is not None and last_step is not None:
+            raise ValueError("Only one of num_steps or last_step can be specified.")
+        self._num_steps, self._last_step = num_steps, last_step
+
+    def ask(self, asked: Asked, model_dir: str, step: int) -> None:
+        last = self._last_step if self._num_steps is None else step + self._num_steps
+        asked.last_step = asked.stop_at(last)
+
+
+class LoggingTensorHook(SessionRunHook):
+    """Logs the loss to the logger "muster"; the program knows no other tensor by name."""
+
+    def __init__(
+        self,
+        tensors: Any,
+        every_n_iter: Optional[int] = None,
+        every_n_secs: Optional[float] = None,
+        at_end: bool = False,
+        formatter: Any = None,
+    ) -> None:
+        intervals = [every_n_iter, every_n_secs].count(None)
+        if intervals == 0 or (intervals == 2 and not at_end):
+            raise ValueError(
+                "either at_end and/or exactly one of every_n_iter and every_n_secs must be "
+                "provided."
+            )
+        if every_n_iter is not None and every_n_iter <= 0:
+            raise ValueError(f"invalid every_n_iter={every_n_iter}.")
+        if formatter is not None:
+            raise ValueError(
+                "LoggingTensorHook: formatter is Python code, and the muster program writes the "
+                "lines; give the logger 'muster' a logging.Formatter"
+            )
+        for tag in tensors:
+            _check_tensor(tag, tensors[tag] if isinstance(tensors, dict) else tag)
+        self._steps, self._secs, self._at_end = every_n_iter, every_n_secs, at_end
+
+    def ask(self, asked: Asked, model_dir: str, step: int) -> None:
+        if self._steps is not None:
+            asked.flags += ["--log-steps", self._steps]
+        if self._secs is not None:
+            asked.flags += ["--log-secs", self._secs]
+        if self._at_end:
+            asked.flags += ["--log-at-end"]
+
+
+class NanTensorHook(SessionRunHook):
+    """The program has it always; with `fail_on_nan_loss` false it ends without an error."""
+
+    def __init__(self, loss_tensor: Any = None, fail_on_nan_loss: bool = True) -> None:
+        self._fail = fail_on_nan_loss
+
+    def ask(self, asked: Asked, model_dir: str, step: int) -> None:
+        if not self._fail and "--stop-on-nan" not in asked.flags:
+            asked.flags += ["--stop-on-nan"]
+
+
+class CheckpointSaverHook(SessionRunHook):
+    """Says when checkpoints are saved, in place of RunConfig."""
+
+    def __init__(
+        self,
+        checkpoint_dir: Any,
+        save_secs: Optional[float] = None,
+        save_steps: Optional[int] = None,
+        saver: Any = None,
+        checkpoint_basename: str = "model.ckpt",
+        scaffold: Any = None,
+        listeners: Any = None,
+        save_graph_def: bool = True,
+    ) -> None:
+        if saver is not None and scaffold is not None:
+            raise ValueError("You cannot provide both saver and scaffold.")
+        _check_interval("CheckpointSaverHook", save_secs, save_steps)
+        if listeners:
+            raise ValueError(
+                "CheckpointSaverHook: listeners are Python code, and the muster program saves: "
+                "read its checkpoints, or call train(steps=N) in a loop and work between the calls"
+            )
+        if checkpoint_basename != "model.ckpt":
+            raise ValueError("CheckpointSaverHook: Muster's checkpoints are named model.ckpt-STEP")
+        self._folder, self._secs, self._steps = checkpoint_dir, save_secs, save_steps
+
+    def ask(self, asked: Asked, model_dir: str, step: int) -> None:
+        _check_folder("CheckpointSaverHook", "checkpoint_dir", self._folder, model_dir)
+        asked.config["save_checkpoints_steps"] = self._steps
+        asked.config["save_checkpoints_secs"] = self._secs
+
+
+class StepCounterHook(SessionRunHook):
+    def __init__(
+        self,
+        every_n_steps: Optional[int] = 100,
+        every_n_secs: Optional[float] = None,
+        output_dir: Any = None,
+        summary_writer: Any = None,
+    ) -> None:
+        if (every_n_steps is None) == (every_n_secs is None):
+            raise ValueError("exactly one of every_n_steps and every_n_secs should be provided.")
+        _by_steps("StepCounterHook", "every_n_steps", every_n_steps)
+        self._steps, self._folder = every_n_steps, output_dir
+
+    def ask(self, asked: Asked, model_dir: str, step: int) -> None:
+        _check_folder("StepCounterHook", "output_dir", self._folder, model_dir)
+        asked.config["log_step_count_steps"] = self._steps
+
+
+class SummarySaverHook(SessionRunHook):
+    """Says when the program writes its summaries; of `summary_op` nothing is evaluated."""
+
+    def __init__(
+        self,
+        save_steps: Optional[int] = None,
+        save_secs: Optional[float] = None,
+        output_dir: Any = None,
+        summary_writer: Any = None,
+        scaffold: Any = None,
+        summary_op: Any = None,
+    ) -> None:
+        if (scaffold is None) == (summary_op is None):
+            raise ValueError("Exactly one of scaffold or summary_op must be provided.")
+        _check_interval("SummarySaverHook", save_secs, save_steps)
+        _by_steps("SummarySaverHook", "save_steps", save_steps)
+        self._steps, self._folder = save_steps, output_dir
+
+    def ask(self, asked: Asked, model_dir: str, step: int) -> None:
+        _check_folder("SummarySaverHook", "output_dir", self._folder, model_dir)
+        asked.config["save_summary_steps"] = self._steps
+
+
+class ProfilerHook(SessionRunHook):
+    """The timelines lie in the model's folder, whatever `output_dir` says."""
+
+    def __init__(
+        self,
+        save_steps: Optional[int] = None,
+        save_secs: Optional[float] = None,
+        output_dir: Any = "",
+        show_dataflow: bool = True,
+        show_memory: bool = False,
+    ) -> None:
+        _check_interval("ProfilerHook", save_secs, save_steps)
+        _by_steps("ProfilerHook", "save_steps", save_steps)
+        self._steps = save_steps
+
+    def ask(self, asked: Asked, model_dir: str, step: int) -> None:
+        asked.flags += ["--profile-steps", self._steps]
+
+
+def ask(hooks: Optional[Iterable[Any]], model_dir: str, step: int) -> Asked:
+    """What `hooks` ask of a training that begins at `step`; ValueError for what cannot be done."""
+    asked = Asked()
+    for hook in hooks or ():
+        if isinstance(hook, EarlyStop):
+            asked.flags += ["--early-stop", hook.rule]
+            continue
+        if not isinstance(hook, SessionRunHook):
+            hook = _from_tensorflow(hook)
+        hook.ask(asked, model_dir, step)
+    return asked
+
+
+def _from_tensorflow(hook: Any) -> SessionRunHook:
+    """A hook of TensorFlow's as ours. What it was made with lies in its private attributes."""
+    if not type(hook).__module__.startswith(("tensorflow.", "tensorflow_estimator.")):
+        raise ValueError(f"{type(hook).__name__}: {_ADVICE}")
+
+    def of(name: str, default: Any = None) -> Any:
+        return getattr(hook, f"_{name}", default)
+
+    def interval(timer: Any) -> Dict[str, Any]:
+        found = (getattr(timer, f"_every_{unit}", None) for unit in ("steps", "secs"))
+        return dict(zip(("steps", "secs"), found))
+
+    kind = type(hook).__name__
+    every = interval(of("timer"))
+    if kind == "StopAtStepHook":
+        return StopAtStepHook(of("num_steps"), None if of("num_steps") else of("last_step"))
+    if kind == "NanTensorHook":
+        return NanTensorHook(fail_on_nan_loss=of("fail_on_nan_loss", True))
+    if kind == "LoggingTensorHook":
+        return LoggingTensorHook(
+            of("tensors", ()), every["steps"], every["secs"], of("log_at_end"), of("formatter")
+        )
+    if kind == "CheckpointSaverHook":
+        return CheckpointSaverHook(
+            of("checkpoint_dir"), every["secs"], every["steps"], listeners=of("listeners")
+        )
+    if kind == "StepCounterHook":
+        return StepCounterHook(every["steps"], every["secs"], of("output_dir"))
+    if kind == "SummarySaverHook":
+        return SummarySaverHook(every["steps"], every["secs"], of("output_dir"), summary_op=True)
+    if kind == "ProfilerHook":
+        return ProfilerHook(every["steps"], every["secs"])
+    raise ValueError(f"{kind}: the muster program has no such hook; {_ADVICE}")
+
+
+def _check_tensor(tag: Any, tensor: Any) -> None:
+    """The loss and the step are what a line has, whatever a graph of TensorFlow's calls them."""
+    name = str(getattr(tensor, "name", tensor))
+    if not any(word in text for word in ("loss", "global_step") for text in (str(tag), name)):
+        raise ValueError(
+            "LoggingTensorHook: the muster program knows the loss and the global_step, not "
+            f"'{name}'; what else it has goes to TensorBoard files"
+        )
+
+
+def _check_interval(hook: str, secs: Optional[float], steps: Optional[int]) -> None:
+    if secs is None and steps is None:
+        raise ValueError(f"{hook}: Either save_steps or save_secs should be provided")
+    if secs is not None and steps is not None:
+        raise ValueError(f"{hook}: Can not provide both save_steps and save_secs")
+
+
+def _by_steps(hook: str, name: str, steps: Optional[int]) -> None:
+    if steps is None:
+        raise ValueError(f"{hook}: Muster counts steps here, not seconds: give {name}=N")
+    if steps <= 0:
+        raise ValueError(f"{hook}: {name} should be > 0, given: {steps}")
+
+
+def _check_folder(hook: str, name: str, given: Any, model_dir: str) -> None:
+    if given is None or os.path.abspath(os.fspath(given)) == os.path.abspath(model_dir):
+        return
+    raise ValueError(
+        f"{hook}: {name} '{given}': Muster writes into the model_dir, '{model_dir}'; leave it out"
+    )
