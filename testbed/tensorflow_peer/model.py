@@ -142,6 +142,19 @@ class TwinModel(tf.keras.Model):
             total += self.linear_bias
         return total
 
+    def table_loss(self) -> tf.Tensor:
+        """What Keras's embeddings_regularizer adds for each table of the dnn part."""
+        dnn = self.dnn_spec or {}
+        regularizer = tf.keras.regularizers.L1L2(
+            float(dnn.get("embedding_l1", 0)), float(dnn.get("embedding_l2", 0))
+        )
+        tables = [
+            variable
+            for name, (variable, group) in self.named().items()
+            if group == "dnn" and not name.startswith(("dnn/hidden", "dnn/logits", "dnn/input_batch"))
+        ]
+        return tf.add_n([tf.constant(0.0), *map(regularizer, tables)])
+
     def named(self) -> dict[str, tuple[tf.Variable, str]]:
         """muster's name -> (variable, "linear" | "dnn" | "baseline" | "state"); after a first call."""
         out: dict[str, tuple[tf.Variable, str]] = {}
@@ -208,7 +221,7 @@ def make_step(model: TwinModel) -> Callable[[dict[str, tf.Tensor], tf.Tensor], t
         with tf.GradientTape() as tape:
             logits = model(features, training=True)
             loss = model.head.loss(heads.labels_for(model.spec, labels), logits, features=features)
-            loss += tf.add_n(model.losses or [tf.constant(0.0)])
+            loss += tf.add_n(model.losses or [tf.constant(0.0)]) + model.table_loss()
         groups: dict[str, list[tf.Variable]] = {group: [] for group in parts}
         for variable, group in model.named().values():
             if group != "state":

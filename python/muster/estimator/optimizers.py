@@ -1,4 +1,4 @@
-"""Optimizers: the arguments of `tf.keras.optimizers.legacy`'s classes of the same names.
+"""Optimizers: the arguments of Keras's classes of the same names.
 
 An estimator takes one of these, one of those, a function that returns one, or a name.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
-__all__ = ["Adagrad", "Adam", "Ftrl", "RMSprop", "SGD"]
+__all__ = ["Adagrad", "Adam", "AdamW", "Ftrl", "RMSprop", "SGD"]
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,10 @@ class Optimizer:
 
 
 @dataclass(frozen=True)
-class _Clipping:
+class _Common:
     """What stands behind an optimizer's own arguments."""
 
+    weight_decay: Optional[float] = None
     clipnorm: Optional[float] = None
     clipvalue: Optional[float] = None
     global_clipnorm: Optional[float] = None
@@ -38,7 +39,7 @@ class _Ftrl(Optimizer):
 
 
 @dataclass(frozen=True)
-class Ftrl(_Clipping, _Ftrl):
+class Ftrl(_Common, _Ftrl):
     pass
 
 
@@ -49,7 +50,7 @@ class _Adagrad(Optimizer):
 
 
 @dataclass(frozen=True)
-class Adagrad(_Clipping, _Adagrad):
+class Adagrad(_Common, _Adagrad):
     pass
 
 
@@ -62,8 +63,15 @@ class _Adam(Optimizer):
 
 
 @dataclass(frozen=True)
-class Adam(_Clipping, _Adam):
+class Adam(_Common, _Adam):
     pass
+
+
+@dataclass(frozen=True)
+class AdamW(Adam):
+    """Adam whose weights decay by weight_decay times the learning rate before each update."""
+
+    weight_decay: Optional[float] = 0.004
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,7 @@ class _RMSprop(Optimizer):
 
 
 @dataclass(frozen=True)
-class RMSprop(_Clipping, _RMSprop):
+class RMSprop(_Common, _RMSprop):
     pass
 
 
@@ -87,7 +95,7 @@ class _SGD(Optimizer):
 
 
 @dataclass(frozen=True)
-class SGD(_Clipping, _SGD):
+class SGD(_Common, _SGD):
     pass
 
 
@@ -107,21 +115,23 @@ _WORDS = {
     "momentum": "momentum",
     "centered": "centered",
     "nesterov": "nesterov",
+    "weight_decay": "weight_decay",
 }
 _CLASSES = {
     "ftrl": Ftrl,
     "adagrad": Adagrad,
     "adam": Adam,
+    "adamw": AdamW,
     "rmsprop": RMSprop,
     "sgd": SGD,
 }
+_KINDS = {"adamw": "adam"}  # class -> the model file's word, where that is another
 # Arguments that say nothing, or must have the value that says nothing.
 _NEUTRAL: Dict[str, Any] = {
     "name": None,
     "is_legacy_optimizer": None,
     "decay": 0.0,
     "amsgrad": False,
-    "weight_decay": None,
     "use_ema": False,
     "jit_compile": None,
     "ema_momentum": None,
@@ -145,7 +155,9 @@ def entry(given: Any, learning_rate: Optional[float]) -> Dict[str, Any]:
     word, config = _config(given)
     if word not in _CLASSES:
         raise ValueError(f"optimizer {word}: Muster has {', '.join(sorted(_CLASSES))}")
-    return {word: _options(word, config)}
+    if getattr(given, "_exclude_from_weight_decay_names", None):
+        raise ValueError(f"optimizer {word}: Muster's weight_decay is that of a whole part's weights")
+    return {_KINDS.get(word, word): _options(word, config)}
 
 
 def clipping(*given: Any) -> Optional[Dict[str, float]]:
@@ -193,8 +205,10 @@ def _options(word: str, config: Mapping[str, Any]) -> Dict[str, Any]:
     known = {f.name for f in fields(_CLASSES[word])}
     options: Dict[str, Any] = {}
     for name, value in config.items():
-        if name in _CLIPPING:
+        if name in _CLIPPING or (name == "weight_decay" and not value):
             continue
+        if word == "ftrl" and name == "weight_decay":
+            raise ValueError("optimizer ftrl: no weight_decay; say l2_regularization_strength")
         if name in _NEUTRAL:
             if name not in _SILENT and value not in (_NEUTRAL[name], None, False, 0):
                 raise ValueError(f"optimizer {word}: Muster does not know {name}={value}")

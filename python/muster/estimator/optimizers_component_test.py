@@ -28,6 +28,21 @@ def test_keras_and_our_classes_say_the_same(name, options) -> None:
     assert optimizers.entry(make(name, **options), None) == optimizers.entry(ours, None)
 
 
+def test_weight_decay_of_keras() -> None:
+    import tensorflow as tf
+
+    keras = tf.keras.optimizers
+    for name in ("AdamW", "SGD", "Adagrad", "RMSprop"):
+        theirs = getattr(keras, name)(0.01, weight_decay=0.05)
+        (options,) = optimizers.entry(theirs, None).values()
+        assert options["weight_decay"] == 0.05, name
+    assert "adam" in optimizers.entry(keras.AdamW(0.01), None)
+    partly = keras.AdamW(0.01)
+    partly.exclude_from_weight_decay(var_names=["bias"])
+    with pytest.raises(ValueError, match="whole part's weights"):
+        optimizers.entry(partly, None)
+
+
 def test_clipping_of_keras() -> None:
     assert optimizers.clipping(make("Adam", clipnorm=2.0)) == {"norm": 2}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.estimator import optimizers
-from muster.estimator.optimizers import SGD, Adagrad, Adam, Ftrl, RMSprop
+from muster.estimator.optimizers import SGD, Adagrad, Adam, AdamW, Ftrl, RMSprop
 
 
 def test_names_take_the_models_learning_rate_or_kerass() -> None:
@@ -32,6 +32,10 @@ def test_names_take_the_models_learning_rate_or_kerass() -> None:
                                               "epsilon": 1e-7, "centered": True}}),
         (SGD({"constant": 0.1}, 0.9, True), {"sgd": {"learning_rate": {"constant": 0.1},
                                                      "momentum": 0.9, "nesterov": True}}),
+        (AdamW(0.01), {"adam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999,
+                                "epsilon": 1e-7, "weight_decay": 0.004}}),
+        (SGD(0.1, weight_decay=0.5), {"sgd": {"learning_rate": 0.1, "momentum": 0,
+                                              "nesterov": False, "weight_decay": 0.5}}),
     ],
 )  # fmt: skip
 def test_entries(given, entry) -> None:
@@ -41,6 +45,8 @@ def test_entries(given, entry) -> None:
 def test_what_muster_does_not_have() -> None:
     with pytest.raises(ValueError, match="does not know amsgrad"):
         optimizers.entry(Adam(amsgrad=True), None)
+    with pytest.raises(ValueError, match="say l2_regularization_strength"):
+        optimizers.entry(Ftrl(weight_decay=0.1), None)
     with pytest.raises(ValueError, match="not an Optimizer instance"):
         optimizers.entry(5, None)
 

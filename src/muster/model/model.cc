@@ -79,6 +79,8 @@ engine::native::EmbeddingOptions OptionsOf(const ModelSpec& spec, const ColumnSp
           .combiner = column.combiner,
           .pooling = column.pooling,
           .max_norm = column.max_norm,
+          .l1 = spec.dnn->embedding_l1,
+          .l2 = spec.dnn->embedding_l2,
           .initializer = {Initializer::Kind::kTruncatedNormal,
                           1.0 / std::sqrt(static_cast<double>(column.dimension))},
           .group = group,

@@ -45,7 +45,7 @@ LinearSpec ParseLinear(const YamlReader& node, bool with_dnn) {
 
 DnnSpec ParseDnn(const YamlReader& node, bool with_linear) {
   node.CheckKeys({"columns", "hidden_units", "activation", "dropout", "batch_norm",
-                  "input_batch_norm", "l1", "l2", "optimizer"});
+                  "input_batch_norm", "l1", "l2", "embedding_l1", "embedding_l2", "optimizer"});
   DnnSpec dnn;
   dnn.optimizer.learning_rate = with_linear ? 0.001 : 0.05;  // Adagrad
   dnn.columns = node.At("columns").AsStrings();
@@ -69,6 +69,8 @@ DnnSpec ParseDnn(const YamlReader& node, bool with_linear) {
   dnn.input_batch_norm = node.Bool("input_batch_norm", false);
   dnn.l1 = node.Number("l1", 0, 0, kHuge);
   dnn.l2 = node.Number("l2", 0, 0, kHuge);
+  dnn.embedding_l1 = node.Number("embedding_l1", 0, 0, kHuge);
+  dnn.embedding_l2 = node.Number("embedding_l2", 0, 0, kHuge);
   if (node.Has("optimizer")) dnn.optimizer = ParseOptimizer(node.At("optimizer"));
   return dnn;
 }

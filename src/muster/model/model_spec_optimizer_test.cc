@@ -29,6 +29,9 @@ TEST_F(ModelSpecOptimizerTest, ReadsOptimizersSchedulesAndClipping) {
       "optimizer: {sgd: {learning_rate: 0.5, momentum: 0.9, nesterov: true}}",
       "optimizer: {rmsprop: {rho: 0.8, momentum: 0.5, epsilon: 0.001, centered: true}}",
       "optimizer: {rmsprop: {lazy: true}}",
+      "optimizer: {adam: {weight_decay: 0.004}}",
+      "optimizer: {sgd: {weight_decay: 0.01, lazy: true}}",
+      "optimizer: {adagrad: {weight_decay: 0.01}}",
       "optimizer: {adam: {learning_rate: {exponential: {initial: 0.1, decay_steps: 1000, "
       "decay_rate: 0.96, staircase: true}}}}",
       "optimizer: {adam: {learning_rate: {inverse_time: {initial: 0.1, decay_steps: 10, "
@@ -57,7 +60,7 @@ TEST_F(ModelSpecOptimizerTest, ReadsOptimizersSchedulesAndClipping) {
       specs.push_back(*spec);
     }
   }
-  const optim::OptimizerSpec& warm = specs[28].linear->optimizer;
+  const optim::OptimizerSpec& warm = specs[40].linear->optimizer;
   EXPECT_EQ(warm.schedule.kind, optim::ScheduleSpec::Kind::kCosine);
   EXPECT_EQ(warm.learning_rate, 0.1);
   EXPECT_EQ(warm.schedule.warm_up_steps, 5);
@@ -83,6 +86,10 @@ TEST_F(ModelSpecOptimizerTest, RefusesWrongRatesAndClipping) {
               HasSubstr("must ascend"));
   EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: {nesterov: true}}"),
               HasSubstr("momentum over 0"));
+  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {ftrl: {weight_decay: 1}}"),
+              HasSubstr("unknown key 'weight_decay'"));
+  EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: {weight_decay: -1}}"),
+              HasSubstr("weight_decay: -1 is not"));
   EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgd: 3}"),
               HasSubstr("optimizer"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  clip_gradients: {value: 1, norm: 1}"),

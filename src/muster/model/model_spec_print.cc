@@ -132,6 +132,8 @@ void EmitDnn(YAML::Emitter& out, const DnnSpec& dnn) {
   EmitFlag(out, "input_batch_norm", dnn.input_batch_norm);
   EmitNumber(out, "l1", dnn.l1);
   EmitNumber(out, "l2", dnn.l2);
+  if (dnn.embedding_l1 != 0) EmitNumber(out, "embedding_l1", dnn.embedding_l1);
+  if (dnn.embedding_l2 != 0) EmitNumber(out, "embedding_l2", dnn.embedding_l2);
   EmitOptimizer(out, dnn.optimizer);
   out << YAML::EndMap;
 }

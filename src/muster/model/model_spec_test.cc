@@ -44,6 +44,8 @@ model:
     batch_norm: true
     input_batch_norm: true
     l2: 0.001
+    embedding_l1: 0.002
+    embedding_l2: 0.003
     optimizer: {adam: {lazy: true, beta2: 0.99}}
 train: {batch_size: 40, epochs: 10, seed: 18446744073709551615, shuffle: false, precision: bf16}
 )";
@@ -81,6 +83,9 @@ TEST_F(ModelSpecTest, ReadsEveryKey) {
   EXPECT_EQ(spec->dnn->optimizer.kind, optim::OptimizerSpec::Kind::kAdam);
   EXPECT_TRUE(spec->dnn->optimizer.lazy);
   EXPECT_EQ(spec->dnn->dropout, 0.25);
+  EXPECT_EQ(spec->dnn->l2, 0.001);
+  EXPECT_EQ(spec->dnn->embedding_l1, 0.002);
+  EXPECT_EQ(spec->dnn->embedding_l2, 0.003);
   EXPECT_EQ(spec->train.seed, ~uint64_t{0});
   EXPECT_FALSE(spec->train.shuffle);
   EXPECT_EQ(spec->train.precision, engine::Precision::kBfloat16);

@@ -121,30 +121,33 @@ void ParseOptions(const YamlReader& node, optim::OptimizerSpec* spec) {
       ParseFtrl(node, spec);
       break;
     case Kind::kAdagrad:
-      node.CheckKeys({"learning_rate", "initial_accumulator", "epsilon"});
+      node.CheckKeys({"learning_rate", "initial_accumulator", "epsilon", "weight_decay", "lazy"});
       spec->initial_accumulator = node.Number("initial_accumulator", 0.1, 0, kHugest);
       spec->epsilon = node.Number("epsilon", 1e-7, 0, kHugest);
       break;
     case Kind::kAdam:
-      node.CheckKeys({"learning_rate", "beta1", "beta2", "epsilon", "lazy"});
+      node.CheckKeys({"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "lazy"});
       spec->beta1 = node.Number("beta1", 0.9, 0, 1);
       spec->beta2 = node.Number("beta2", 0.999, 0, 1);
       spec->epsilon = node.Number("epsilon", 1e-7, 0, kHugest);
-      spec->lazy = node.Bool("lazy", false);
       break;
     case Kind::kRmsProp:
-      node.CheckKeys({"learning_rate", "rho", "momentum", "epsilon", "centered", "lazy"});
+      node.CheckKeys(
+          {"learning_rate", "rho", "momentum", "epsilon", "centered", "weight_decay", "lazy"});
       spec->rho = node.Number("rho", 0.9, 0, 1);
       spec->momentum = node.Number("momentum", 0, 0, 1);
       spec->epsilon = node.Number("epsilon", 1e-7, 0, kHugest);
       spec->centered = node.Bool("centered", false);
-      spec->lazy = node.Bool("lazy", false);
       break;
     case Kind::kSgd:
-      node.CheckKeys({"learning_rate", "momentum", "nesterov"});
+      node.CheckKeys({"learning_rate", "momentum", "nesterov", "weight_decay", "lazy"});
       spec->momentum = node.Number("momentum", 0, 0, 1);
       spec->nesterov = node.Bool("nesterov", false);
       break;
+  }
+  if (spec->kind != Kind::kFtrl) {
+    spec->weight_decay = node.Number("weight_decay", 0, 0, kHugest);
+    spec->lazy = node.Bool("lazy", false);
   }
   if (node.Has("learning_rate")) ParseRate(node.At("learning_rate"), spec);
   if (!node.ok()) return;

@@ -84,7 +84,6 @@ void EmitOptimizer(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
       EmitNumber(out, "beta1", spec.beta1);
       EmitNumber(out, "beta2", spec.beta2);
       EmitNumber(out, "epsilon", spec.epsilon);
-      EmitFlag(out, "lazy", spec.lazy);
       break;
     case Kind::kRmsProp:
       BeginFlowMap(out, "rmsprop");
@@ -92,7 +91,6 @@ void EmitOptimizer(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
       EmitNumber(out, "momentum", spec.momentum);
       EmitNumber(out, "epsilon", spec.epsilon);
       EmitFlag(out, "centered", spec.centered);
-      EmitFlag(out, "lazy", spec.lazy);
       break;
     case Kind::kSgd:
       BeginFlowMap(out, "sgd");
@@ -100,6 +98,8 @@ void EmitOptimizer(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
       EmitFlag(out, "nesterov", spec.nesterov);
       break;
   }
+  if (spec.weight_decay != 0) EmitNumber(out, "weight_decay", spec.weight_decay);
+  EmitFlag(out, "lazy", spec.lazy);
   EmitRate(out, spec);
   out << YAML::EndMap << YAML::EndMap;
 }

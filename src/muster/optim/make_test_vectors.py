@@ -40,6 +40,13 @@ SPECS = {
                          "end": 0.01, "power": 2},
     "adam_schedule": {"kind": "Adam", "learning_rate": 0.05, "schedule": "cosine", "decay_steps": 70, "alpha": 0.1,
                       "warm_up_steps": 20},
+    "adam_weight_decay": {"kind": "Adam", "learning_rate": 0.01, "weight_decay": 0.2},
+    "adam_weight_decay_schedule": {"kind": "Adam", "learning_rate": 0.05, "weight_decay": 0.3,
+                                   "schedule": "polynomial", "decay_steps": 80, "end": 0.01, "power": 2},
+    "adagrad_weight_decay": {"kind": "Adagrad", "learning_rate": 0.05, "weight_decay": 0.1},
+    "rmsprop_weight_decay": {"kind": "RMSprop", "learning_rate": 0.01, "weight_decay": 0.1},
+    "sgd_weight_decay": {"kind": "SGD", "learning_rate": 0.1, "weight_decay": 0.05},
+    "sgd_momentum_weight_decay": {"kind": "SGD", "learning_rate": 0.05, "momentum": 0.9, "weight_decay": 0.1},
     "adam_betas": {"kind": "Adam", "learning_rate": 0.1, "beta1": 0.5, "beta2": 0.9, "epsilon": 1e-3},
 }
 
@@ -136,6 +143,21 @@ def make_optimizer(spec: dict) -> tf.keras.optimizers.legacy.Optimizer:
                       epsilon=spec.get("epsilon", 1e-7))
 
 
+def make_decay(spec: dict, variable: tf.Variable) -> tf.keras.optimizers.Optimizer:
+    """The optimizer of Keras since TensorFlow 2.11 whose weight decay is taken, and nothing else."""
+    rate = make_schedule(spec) if "schedule" in spec else spec["learning_rate"]
+    optimizer = tf.keras.optimizers.SGD(rate, weight_decay=spec.get("weight_decay"), jit_compile=False)
+    optimizer.build([variable])
+    return optimizer
+
+
+def decay(optimizer: tf.keras.optimizers.Optimizer, variable: tf.Variable) -> None:
+    """As its apply_gradients does before an update."""
+    optimizer._compute_current_learning_rate()
+    optimizer._apply_weight_decay([variable])
+    optimizer.iterations.assign_add(1)
+
+
 def slots_of(spec: dict) -> tuple[str, ...]:
     momentum = ("momentum",) if spec.get("momentum") else ()
     mean = ("mg",) if spec.get("centered") else ()
@@ -147,6 +169,7 @@ def run(spec: dict, rows: int, cols: int) -> list[str]:
     numbers = Numbers()
     optimizer = make_optimizer(spec)
     variable = tf.Variable(numbers.floats(rows, cols) if rows else numbers.floats(cols))
+    decaying = make_decay(spec, variable)
     lines = []
     for step in range(1, STEPS + 1):
         if rows:
@@ -154,6 +177,7 @@ def run(spec: dict, rows: int, cols: int) -> list[str]:
             gradient = tf.IndexedSlices(numbers.floats(IDS_A_STEP, cols), ids, (rows, cols))
         else:
             gradient = tf.constant(numbers.floats(cols))
+        decay(decaying, variable)
         optimizer.apply_gradients([(gradient, variable)])
         if step in SNAPSHOTS:
             arrays = {"weights": variable}

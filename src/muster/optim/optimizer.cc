@@ -1,12 +1,14 @@
 #include "muster/optim/optimizer.h"
 
 #include <cmath>
+#include <utility>
 
 #include "muster/optim/adagrad.h"
 #include "muster/optim/adam.h"
 #include "muster/optim/ftrl.h"
 #include "muster/optim/rms_prop.h"
 #include "muster/optim/sgd.h"
+#include "muster/optim/weight_decay.h"
 
 namespace muster::optim {
 namespace {
@@ -94,7 +96,9 @@ std::string_view OptimizerName(OptimizerSpec::Kind kind) {
   return "";
 }
 
-absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spec) {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Optimizer>> NewRule(const OptimizerSpec& spec) {
   MUSTER_RETURN_IF_ERROR(Check(std::isfinite(spec.learning_rate) && spec.learning_rate > 0,
                                spec.kind, "learning_rate", spec.learning_rate, "over 0"));
   MUSTER_RETURN_IF_ERROR(Annotate(CheckSchedule(spec.schedule), OptimizerName(spec.kind)));
@@ -116,6 +120,20 @@ absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spe
       return NewSgd(spec);
   }
   return absl::InvalidArgumentError(StrCat("unknown optimizer ", static_cast<int>(spec.kind)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spec) {
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, NewRule(spec));
+  MUSTER_RETURN_IF_ERROR(Check(std::isfinite(spec.weight_decay) && spec.weight_decay >= 0,
+                               spec.kind, "weight_decay", spec.weight_decay, "0 or more"));
+  if (spec.weight_decay == 0) return rule;
+  if (spec.kind == OptimizerSpec::Kind::kFtrl) {
+    return absl::InvalidArgumentError(
+        "Ftrl: weight_decay would be undone, as its weights are made anew from its slots; give l2");
+  }
+  return NewWeightDecay(spec, std::move(rule));
 }
 
 }  // namespace muster::optim

@@ -11,7 +11,7 @@
 // For tables: ftrl, adagrad, sgd and rmsprop with momentum touch the step's rows only, which is
 // what TensorFlow does. adam is dense-equivalent (moments decay and move every row at every step,
 // as Keras does), rmsprop without momentum lets every row's slots decay; both can be `lazy` instead
-// (the step's rows only).
+// (the step's rows only). Each but ftrl can have decoupled weight decay (weight_decay.h).
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,8 @@ struct OptimizerSpec {
   double momentum = 0;                // rmsprop, sgd
   bool centered = false;              // rmsprop
   bool nesterov = false;              // sgd with momentum
-  bool lazy = false;                  // adam, rmsprop
+  double weight_decay = 0;            // all but ftrl
+  bool lazy = false;                  // adam, rmsprop, weight_decay
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
 std::string_view OptimizerName(OptimizerSpec::Kind kind);  // "Ftrl", "RMSprop", ...: Keras's class
@@ -69,8 +70,8 @@ class Optimizer {
   virtual void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                          std::span<const int32_t> rows, std::span<const float> gradient,
                          int64_t step) const = 0;
-  // True: a table or its slots move at every step also when no row is touched (adam and rmsprop
-  // that are not lazy), so that the trainer must call ApplyRows even with no rows.
+  // True: a table or its slots move at every step also when no row is touched (adam, rmsprop and
+  // weight decay that are not lazy), so that the trainer must call ApplyRows even with no rows.
   virtual bool moves_untouched_rows() const = 0;
 };
 

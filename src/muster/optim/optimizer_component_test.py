@@ -9,6 +9,25 @@ import pytest
 FOLDER = pathlib.Path(__file__).parent
 
 
+def test_decay_before_the_update_is_keras_adamw() -> None:
+    """The parts that make_test_vectors.py puts together, beside the real one."""
+    import tensorflow as tf
+
+    make = runpy.run_path(str(FOLDER / "make_test_vectors.py"))
+    spec = {"kind": "Adam", "learning_rate": 0.01, "weight_decay": 0.2}
+    start = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+    ours, theirs = tf.Variable(start), tf.Variable(start)
+    decaying, adam = make["make_decay"](spec, ours), make["make_optimizer"](spec)
+    adamw = tf.keras.optimizers.AdamW(0.01, weight_decay=0.2, jit_compile=False)
+    for step in range(30):
+        values = tf.constant(np.sin(np.arange(6, dtype=np.float32) + step).reshape(2, 3))
+        ids = tf.constant([step % 4, (step + 1) % 4])
+        make["decay"](decaying, ours)
+        for optimizer, variable in ((adam, ours), (adamw, theirs)):
+            optimizer.apply_gradients([(tf.IndexedSlices(values, ids, (4, 3)), variable)])
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["updates.txt", "schedules.txt"])
 def test_committed_vectors_are_tensorflows(name: str) -> None:
     now = runpy.run_path(str(FOLDER / "make_test_vectors.py"))["FILES"][name]().splitlines()

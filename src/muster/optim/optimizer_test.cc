@@ -42,6 +42,7 @@ TEST(NewOptimizerTest, ChecksEveryRange) {
       {Kind::kRmsProp, &OptimizerSpec::epsilon, 0, "epsilon"},
       {Kind::kRmsProp, &OptimizerSpec::momentum, nan, "momentum"},
       {Kind::kSgd, &OptimizerSpec::momentum, 1.5, "momentum"},
+      {Kind::kAdagrad, &OptimizerSpec::weight_decay, -0.1, "weight_decay"},
   };
   for (const Wrong& wrong : wrongs) {
     OptimizerSpec spec = SpecOf(wrong.kind);
@@ -54,7 +55,26 @@ TEST(NewOptimizerTest, ChecksEveryRange) {
   }
 }
 
+TEST(WeightDecayTest, ALazyTableDecaysTheRowsOfTheStep) {
+  OptimizerSpec spec = SpecOf(Kind::kSgd);
+  spec.learning_rate = 0.5;
+  spec.weight_decay = 0.5;
+  for (const bool lazy : {false, true}) {
+    spec.lazy = lazy;
+    const auto optimizer = NewOptimizer(spec);
+    ASSERT_TRUE(optimizer.ok()) << optimizer.status();
+    EXPECT_EQ((*optimizer)->moves_untouched_rows(), !lazy);
+    std::vector<float> table = {8, 8, 8, 8};
+    (*optimizer)->ApplyRows(table, 2, {}, std::vector<int32_t>{1}, std::vector<float>{0, 2}, 0);
+    // 8 - 8 * 0.5 * 0.5 = 6, and one of them 0.5 * 2 less.
+    EXPECT_EQ(table, (std::vector<float>{lazy ? 8.f : 6.f, lazy ? 8.f : 6.f, 6, 5}));
+  }
+}
+
 TEST(NewOptimizerTest, RefusesWhatCannotBe) {
+  OptimizerSpec ftrl = SpecOf(Kind::kFtrl);
+  ftrl.weight_decay = 0.1;
+  EXPECT_NE(ToStd(NewOptimizer(ftrl).status().message()).find("give l2"), std::string::npos);
   OptimizerSpec nesterov = SpecOf(Kind::kSgd);
   nesterov.nesterov = true;
   EXPECT_NE(ToStd(NewOptimizer(nesterov).status().message()).find("momentum over 0"),

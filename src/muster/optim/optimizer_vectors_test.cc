@@ -129,7 +129,7 @@ double FloorOf(const OptimizerSpec& spec) {
 
 TEST(OptimizerVectorsTest, AgreesWithTensorFlowsKernels) {
   const std::vector<VectorCase> cases = CommittedVectors();
-  ASSERT_EQ(cases.size(), 57u);
+  ASSERT_EQ(cases.size(), 75u);
   for (const VectorCase& one : cases) {
     const auto optimizer = NewOptimizer(one.spec);
     ASSERT_TRUE(optimizer.ok()) << one.name << ": " << optimizer.status();

@@ -36,6 +36,7 @@ inline OptimizerSpec ParseSpecWords(std::istringstream& words) {
       {"beta2", &OptimizerSpec::beta2},
       {"rho", &OptimizerSpec::rho},
       {"momentum", &OptimizerSpec::momentum},
+      {"weight_decay", &OptimizerSpec::weight_decay},
   };
   const std::map<std::string, double ScheduleSpec::*> schedule_fields = {
       {"decay_steps", &ScheduleSpec::decay_steps},

@@ -162,7 +162,7 @@ def write_rows(path: pathlib.Path, rng: random.Random) -> None:
             writer.writerow(["|".join(values) for values in lists] + [city, share, label])
 
 
-def write_spec(path: pathlib.Path, case: Case, adagrad: dict[str, float]) -> None:
+def write_spec(path: pathlib.Path, case: Case, adagrad: dict[str, float], **of_dnn: float) -> None:
     columns, linear, dnn = case
     spec = {
         "inputs": INPUTS,
@@ -176,6 +176,7 @@ def write_spec(path: pathlib.Path, case: Case, adagrad: dict[str, float]) -> Non
                 "hidden_units": [8],
                 "activation": "tanh",
                 "optimizer": {"adagrad": adagrad},
+                **of_dnn,
             },
         },
     }
@@ -201,13 +202,22 @@ def assert_close(folder: pathlib.Path, expected: dict[str, np.ndarray]) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("case", CASES)
 def test_in_step_with_keras(case, threads, rows, muster, tmp_path) -> None:
+    check_in_step(case, threads, rows, muster, tmp_path)
+
+
+@pytest.mark.parametrize("case", ["shared", "max_norm"])
+def test_regularised_tables_in_step_with_keras(case, rows, muster, tmp_path) -> None:
+    check_in_step(case, 2, rows, muster, tmp_path, embedding_l1=0.003, embedding_l2=0.01)
+
+
+def check_in_step(case, threads, rows, muster, tmp_path, **of_dnn) -> None:
     import tensorflow as tf
 
     from testbed.tensorflow_peer import model as twin
     from testbed.tensorflow_peer import spec as peer_spec
 
     spec_path, model_dir = tmp_path / "spec.yaml", tmp_path / "model"
-    write_spec(spec_path, CASES[case], {"learning_rate": 0.05})
+    write_spec(spec_path, CASES[case], {"learning_rate": 0.05}, **of_dnn)
     spec = peer_spec.load(spec_path)
     table = peer_spec.read_csv(spec, rows)
     tf.keras.utils.set_random_seed(7)

@@ -59,7 +59,9 @@ std::vector<std::vector<float>> AfterUpdates(const std::string& optimizer, int t
 }
 
 TEST(UpdateSinkTest, BytesDoNotDependOnTheThreads) {
-  for (const char* optimizer : {"adagrad", "adam", "{adam: {lazy: true}}", "ftrl"}) {
+  for (const char* optimizer : {"adagrad", "adam", "{adam: {lazy: true}}", "ftrl",
+                                "{sgd: {weight_decay: 0.1, momentum: 0.9}}",
+                                "{adagrad: {weight_decay: 0.1, lazy: true}}"}) {
     const auto expected = AfterUpdates(optimizer, 1);
     ASSERT_GE(expected.size(), 10u);
     EXPECT_NE(expected.front().front(), expected.front().back());

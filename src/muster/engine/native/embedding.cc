@@ -55,6 +55,8 @@ class EmbeddingLayer final : public Layer {
                  const std::vector<const Tensor*>& outputs)
       : dimension_(static_cast<size_t>(bags.front().dimension)),
         max_norm_(static_cast<float>(bags.front().max_norm)),
+        l1_(bags.front().l1),
+        l2_(bags.front().l2),
         variable_(variable),
         ordinal_(ordinal),
         zeros_(dimension_),
@@ -84,6 +86,11 @@ class EmbeddingLayer final : public Layer {
           Sum(table, bag, list, row, worker);
         }
       }
+    }
+    if (is_regularized() && step.training && worker.index == 0) {
+      const size_t n = TableSize(step);
+      if (l1_ != 0) worker.regularization += l1_ * math::SumOfMagnitudes(table, n);
+      if (l2_ != 0) worker.regularization += l2_ * math::SumOfSquares(table, n);
     }
   }
 
@@ -116,13 +123,38 @@ class EmbeddingLayer final : public Layer {
       positions += list.ids.size();
     }
     if (max_norm_ > 0) ThroughClipping(table);
+    if (is_regularized()) AddRegularization(step);
   }
 
-  void Emit(const Step&, GradientSink& sink) override {
+  void Emit(const Step& step, GradientSink& sink) override {
+    if (is_regularized()) return sink.Dense(variable_, {of_all_rows_, TableSize(step)});
     sink.Rows(variable_, distinct_->rows, {gradient_, distinct_->rows.size() * dimension_});
   }
 
  private:
+  bool is_regularized() const { return l1_ != 0 || l2_ != 0; }
+
+  size_t TableSize(const Step& step) const {
+    return static_cast<size_t>(step.weights[static_cast<size_t>(variable_)].rows) * dimension_;
+  }
+
+  // The gradient of every row: what the step's rows have, and the regularisation's.
+  void AddRegularization(const Step& step) {
+    const size_t n = TableSize(step);
+    const float* const table = step.weights[static_cast<size_t>(variable_)].data;
+    const auto l1 = static_cast<float>(l1_ * step.regularization_share);
+    const auto l2 = static_cast<float>(2 * l2_ * step.regularization_share);
+    of_all_rows_ = all_memory_.Reserve(n);
+    for (size_t i = 0; i < n; ++i) {
+      const float w = table[i];
+      of_all_rows_[i] = l1 * (static_cast<float>(w > 0) - static_cast<float>(w < 0)) + l2 * w;
+    }
+    for (size_t i = 0; i < distinct_->rows.size(); ++i) {
+      const size_t at = static_cast<size_t>(distinct_->rows[i]) * dimension_;
+      math::AddTo(gradient_ + i * dimension_, of_all_rows_ + at, dimension_);
+    }
+  }
+
   // At most one id a row, whose row of the table is taken as it is.
   bool IsPlain(const IdList& list) const {
     return list.one_per_row() && list.weights.empty() && max_norm_ == 0;
@@ -230,11 +262,13 @@ class EmbeddingLayer final : public Layer {
 
   size_t dimension_;
   float max_norm_;
+  double l1_, l2_;
   int variable_, ordinal_;
   std::vector<Bag> bags_;
   const DistinctRows* distinct_ = nullptr;
   float* gradient_ = nullptr;
-  math::AlignedBuffer memory_;
+  float* of_all_rows_ = nullptr;  // where there is regularisation
+  math::AlignedBuffer memory_, all_memory_;
   std::vector<int32_t> ids_;   // of all bags, when there are several
   DistinctRows all_distinct_;  // of these
   std::vector<float> zeros_;   // a step without an id

@@ -70,6 +70,29 @@ TEST(GradientTest, Regularization) {
   CheckGradients(*engine, RandomBatch({.rows = 9, .dense_widths = {3}}));
 }
 
+TEST(GradientTest, RegularizationOfTables) {
+  for (const double max_norm : {0.0, 0.5}) {
+    GraphBuilder graph;
+    const Node bag = graph.EmbeddingBag({.name = "e",
+                                         .id_list = 0,
+                                         .rows = 7,
+                                         .dimension = 3,
+                                         .max_norm = max_norm,
+                                         .l1 = 0.1,
+                                         .l2 = 0.2,
+                                         .initializer = kNormal});
+    const auto engine = Finished(std::move(graph), Logits(graph, bag));
+    const auto batch = RandomBatch({.rows = 4, .list_lists = 1});
+    CheckGradients(*engine, batch);
+    // Rows that the batch does not name have a gradient too.
+    TestWeights weights(*engine);
+    RecordingSink sink(*engine);
+    ASSERT_TRUE(engine->Step(weights.views(), batch, {}, sink).ok());
+    EXPECT_FALSE(sink.rows.contains("e"));
+    EXPECT_EQ(std::count(sink.dense["e"].begin(), sink.dense["e"].end(), 0.0f), 0);
+  }
+}
+
 TEST(GradientTest, EmbeddingWithEachCombiner) {
   for (const auto combiner :
        {features::Combiner::kSum, features::Combiner::kMean, features::Combiner::kSqrtN}) {

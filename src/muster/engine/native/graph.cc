@@ -151,7 +151,8 @@ std::vector<Node> GraphBuilder::SharedEmbeddingBags(const std::vector<EmbeddingO
   std::vector<const Tensor*> outputs;
   for (const EmbeddingOptions& bag : bags) {
     if (bag.name != table.name || bag.rows != table.rows || bag.dimension != table.dimension ||
-        bag.max_norm != table.max_norm || bag.group != table.group) {
+        bag.max_norm != table.max_norm || bag.l1 != table.l1 || bag.l2 != table.l2 ||
+        bag.group != table.group) {
       state_->Fail(StrCat(table.name, ": bags that share it give it different shapes"));
     }
     // A table of several bags finds the distinct rows of them all.

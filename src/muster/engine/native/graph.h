@@ -50,6 +50,9 @@ struct EmbeddingOptions {
   // steps are pooled; the combiner and weights of ids play no part.
   features::Pooling pooling = features::Pooling::kNone;
   double max_norm = 0;  // rows whose L2 norm is above it are read scaled down to it; 0: as they are
+  // Adds l1 * sum|w| + l2 * sum w^2 over the whole table to the loss (Keras's
+  // embeddings_regularizer). The gradient is then that of every row, given as Dense.
+  double l1 = 0, l2 = 0;
   Initializer initializer{};
   int group = 0;
   std::string layer = {};  // the folder of the layer's name; "": that of `name`

@@ -1,0 +1,57 @@
+#include "muster/optim/weight_decay.h"
+
+#include <utility>
+
+#include "muster/math/vector.h"
+
+namespace muster::optim {
+namespace {
+
+class WeightDecay : public Optimizer {
+ public:
+  WeightDecay(const OptimizerSpec& spec, std::unique_ptr<Optimizer> inner)
+      : spec_(spec), inner_(std::move(inner)) {}
+
+  std::span<const SlotSpec> slots() const override { return inner_->slots(); }
+  bool moves_untouched_rows() const override {
+    return !spec_.lazy || inner_->moves_untouched_rows();
+  }
+
+  void ApplyDense(std::span<float> weights, std::span<float* const> slots,
+                  std::span<const float> gradient, int64_t step) const override {
+    Decay(weights.data(), weights.size(), step);
+    inner_->ApplyDense(weights, slots, gradient, step);
+  }
+
+  void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
+                 std::span<const int32_t> rows, std::span<const float> gradient,
+                 int64_t step) const override {
+    if (spec_.lazy) {
+      for (const int32_t row : rows) {
+        Decay(table.data() + row * cols, static_cast<size_t>(cols), step);
+      }
+    } else {
+      Decay(table.data(), table.size(), step);
+    }
+    inner_->ApplyRows(table, cols, slots, rows, gradient, step);
+  }
+
+ private:
+  // Not as a factor 1 - weight_decay * rate, which float would round to few digits of the decay.
+  void Decay(float* weights, size_t n, int64_t step) const {
+    const float share = static_cast<float>(spec_.weight_decay) * RateAt(spec_, step);
+    math::Axpy(-share, weights, weights, n);
+  }
+
+  const OptimizerSpec spec_;
+  const std::unique_ptr<Optimizer> inner_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> NewWeightDecay(const OptimizerSpec& spec,
+                                          std::unique_ptr<Optimizer> inner) {
+  return std::make_unique<WeightDecay>(spec, std::move(inner));
+}
+
+}  // namespace muster::optim

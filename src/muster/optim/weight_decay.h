@@ -1,0 +1,20 @@
+// Decoupled weight decay (Loshchilov, Hutter, ICLR 2019) by the rule of Keras's optimizers since
+// TensorFlow 2.11 (AdamW, and `weight_decay` of the others): before each update
+// w -= w * weight_decay * rate, with the schedule's rate of the step. The gradient is that of the
+// weights before.
+//
+// Keras decays every row of a table at every step. So does this, which reads and writes the whole
+// table a step; a `lazy` optimizer's decays the rows that a step touches, when it does.
+#pragma once
+
+#include <memory>
+
+#include "muster/optim/optimizer.h"
+
+namespace muster::optim {
+
+// `inner` with the decay of `spec` in front of each update.
+std::unique_ptr<Optimizer> NewWeightDecay(const OptimizerSpec& spec,
+                                          std::unique_ptr<Optimizer> inner);
+
+}  // namespace muster::optim
