@@ -1,0 +1,97 @@
+// A program's output on its way into a log file.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/base/mutex.h"
+#include "muster/base/status.h"
+#include "muster/process/descriptor.h"
+#include "muster/process/log_file.h"
+
+namespace muster::process {
+
+// The last lines of a stream, in bounded memory. A line rewritten by carriage returns, as progress
+// bars do, counts as its last text. One owner thread.
+class LineTail {
+ public:
+  // Of a longer line its first bytes are kept.
+  static constexpr size_t kMaxLineBytes = 2000;
+
+  explicit LineTail(size_t max_lines) : max_lines_(max_lines) {}
+  void Append(std::string_view bytes);
+  // Oldest first, without newlines, otherwise bytes as they came (not always UTF-8); a last line
+  // that is not finished yet is among them.
+  std::vector<std::string> Lines() const;
+
+ private:
+  void AppendToLine(std::string_view piece);
+  void FinishLine();
+
+  size_t max_lines_;
+  std::deque<std::string> lines_;
+  std::string partial_;
+  bool returned_ = false;  // the last byte of the open line was a carriage return
+};
+
+struct OutputLogOptions {
+  LogFileOptions file = {};
+  size_t tail_lines = 50;
+};
+
+// Reads the pipe that a program's stdout and stderr lead into, on a thread of its own, and writes
+// what comes into a log file, byte for byte and as soon as it comes. The program never waits for
+// the disk to have room: see LogFile. Thread-safe, but for Finish and the destructor.
+class OutputLog {
+ public:
+  // Opens the file and makes the pipe. `clock` outlives the log.
+  static absl::StatusOr<std::unique_ptr<OutputLog>> Open(const OutputLogOptions& options,
+                                                         const Clock* clock);
+  // As Finish, without waiting for more than is in the pipe already.
+  ~OutputLog();
+  OutputLog(const OutputLog&) = delete;
+  OutputLog& operator=(const OutputLog&) = delete;
+
+  // For ChildSpec::stdout_fd and stderr_fd; -1 after Finish or CloseWriter.
+  int writer_fd() const { return writer_.get(); }
+  // Once the last program has been started: the log then ends with the programs' own ends of the
+  // pipe. Without it Finish does this.
+  void CloseWriter() { writer_.Reset(); }
+
+  // After the end of the program: takes what is still in the pipe, waiting at most so long for the
+  // end of it (a process that escaped may hold it open), and closes the file. An error when output
+  // was lost: how much and why. More calls return the same.
+  absl::Status Finish(double timeout_seconds);
+
+  // Clock's MonotonicNanos when output last came; at first, when the log was opened.
+  int64_t last_output_nanos() const { return last_output_nanos_; }
+  int64_t bytes() const { return bytes_; }            // that came
+  int64_t dropped_bytes() const { return dropped_; }  // of those, lost for ever
+  std::vector<std::string> Tail() const;
+
+ private:
+  OutputLog(std::unique_ptr<LogFile> file, const OutputLogOptions& options, const Clock* clock);
+  void Pump(const std::stop_token& stop);
+  void Take(std::string_view bytes);
+
+  const Clock* clock_;
+  std::unique_ptr<LogFile> file_;  // the pump's, until it is joined
+  std::atomic<int64_t> last_output_nanos_, bytes_ = 0, dropped_ = 0;
+  mutable Mutex mutex_;
+  LineTail tail_ ABSL_GUARDED_BY(mutex_);
+  Descriptor reader_, writer_;
+  Descriptor stop_event_, done_event_;  // eventfd: the pump is to stop; the output has ended
+  bool finished_ = false;
+  absl::Status result_;
+  std::jthread thread_;
+};
+
+}  // namespace muster::process
