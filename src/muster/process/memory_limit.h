@@ -1,0 +1,55 @@
+// A limit on the memory of a task's processes together, where cgroups allow it, and whether it was
+// what ended the task. Source: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst of
+// Linux.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "muster/base/status.h"
+#include "muster/process/descriptor.h"
+
+namespace muster::process {
+
+// Where cgroups are found; tests name folders of their own.
+struct CgroupPlaces {
+  std::string root = "/sys/fs/cgroup";
+  std::string membership = "/proc/self/cgroup";
+};
+
+// A cgroup with a memory limit, made below this process's cgroup or, where processes stand in the
+// way (systemd's scopes), beside it or further up; version 2, else version 1. When the limit is
+// reached the kernel ends the whole group (version 2) or its largest process (version 1) with
+// SIGKILL. One owner thread.
+class MemoryLimit {
+ public:
+  // `name` becomes part of a folder's name: letters, digits, - and _. FAILED_PRECONDITION when
+  // limits cannot be enforced here; the message says why, and the caller goes on without.
+  static absl::StatusOr<std::unique_ptr<MemoryLimit>> Create(const std::string& name, int64_t bytes,
+                                                             const CgroupPlaces& places = {});
+  // As Close, without saying what failed.
+  ~MemoryLimit();
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+
+  // For ChildSpec::cgroup_procs_fd.
+  int procs_fd() const { return procs_.get(); }
+  const std::string& folder() const { return folder_; }
+
+  // How many processes of the group the kernel has ended for want of memory. Still tells after
+  // they are gone, until Close.
+  absl::StatusOr<int64_t> OutOfMemoryKills() const;
+
+  // Removes the group. FAILED_PRECONDITION while processes are in it.
+  absl::Status Close();
+
+ private:
+  MemoryLimit(std::string folder, std::string events, Descriptor procs);
+
+  std::string folder_;
+  std::string events_;  // the file that counts
+  Descriptor procs_;
+};
+
+}  // namespace muster::process
