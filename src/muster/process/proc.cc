@@ -126,6 +126,17 @@ std::optional<ProcessStat> ReadStat(pid_t pid) {
   return text ? ParseStat(*text) : std::nullopt;
 }
 
+std::vector<ProcessStat> ReadThreads(pid_t pid) {
+  std::vector<ProcessStat> threads;
+  const std::string tasks = StrCat("/proc/", pid, "/task");
+  for (pid_t thread : NumberedEntries(tasks)) {
+    const auto text = ReadSmallFile(StrCat(tasks, "/", thread, "/stat"));
+    if (!text) continue;
+    if (auto stat = ParseStat(*text)) threads.push_back(*std::move(stat));
+  }
+  return threads;
+}
+
 std::map<pid_t, ProcessStat> ReadAllStats() {
   std::map<pid_t, ProcessStat> all;
   for (pid_t pid : NumberedEntries("/proc")) {

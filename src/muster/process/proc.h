@@ -35,6 +35,9 @@ std::optional<ProcessStat> ParseStat(std::string_view text);
 // None: there is no such process (any more).
 std::optional<ProcessStat> ReadStat(pid_t pid);
 
+// The threads of a process; `pid` of each is the thread's. Empty: the process is gone.
+std::vector<ProcessStat> ReadThreads(pid_t pid);
+
 // Every process of this pid namespace.
 std::map<pid_t, ProcessStat> ReadAllStats();
 
