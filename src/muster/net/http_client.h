@@ -1,0 +1,63 @@
+// The control plane's client (libcurl): one JSON request, one answer, one deadline.
+//
+// Retrying is the caller's business: UNAVAILABLE says that no answer came (nobody listens, the
+// connection broke), so that a request which may safely be repeated can be; DEADLINE_EXCEEDED that
+// time ran out; all else is the server's answer, with the code and message that its handler gave.
+// A message names the method and the URL, never the token.
+//
+// Goes to the URL's host and nowhere else: no proxy from the environment, no redirects.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "muster/base/status.h"
+#include "muster/net/http_message.h"
+#include "muster/net/tls.h"
+#include "muster/net/token.h"
+
+namespace muster::net {
+
+struct HttpClientOptions {
+  std::string url = {};  // "http://127.0.0.1:4242", "https://host:4242"
+  std::optional<Token> token = {};
+  std::optional<ClientTls> tls = {};  // wanted for https
+  double connect_seconds = 5;         // a part of each request's time
+  size_t max_answer_bytes = size_t{64} << 20;
+};
+
+// Keeps its connection between requests. One owner thread, Cancel() excepted.
+class HttpClient {
+ public:
+  // Makes no connection. FAILED_PRECONDITION for https without an authority, and for a token that
+  // would go over http to another machine; INVALID_ARGUMENT for what is no http or https URL.
+  static absl::StatusOr<std::unique_ptr<HttpClient>> Create(HttpClientOptions options);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  // `target` is a path with its query ("/v1/jobs?wait=5"; EscapeForTarget for parts of it).
+  // `seconds` bounds the whole call. A null `body` sends none; an empty answer is null.
+  absl::StatusOr<Json> Get(std::string_view target, double seconds);
+  absl::StatusOr<Json> Post(std::string_view target, const Json& body, double seconds);
+  absl::StatusOr<Json> Call(std::string_view method, std::string_view target, const Json& body,
+                            double seconds);
+  // The same, but the answer is taken as it is: logs, files.
+  absl::StatusOr<std::string> GetText(std::string_view target, double seconds);
+
+  // Ends the call in progress, and every later one, with CANCELLED at once. Any thread.
+  void Cancel();
+
+ private:
+  struct State;
+  explicit HttpClient(std::unique_ptr<State> state);
+  absl::StatusOr<std::string> Exchange(std::string_view method, std::string_view target,
+                                       const Json& body, double seconds);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace muster::net

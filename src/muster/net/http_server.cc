@@ -1,0 +1,96 @@
+#include "muster/net/http_server.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <system_error>
+#include <utility>
+
+#include "muster/net/http_server_state.h"
+#include "muster/net/listen.h"
+#include "muster/net/tls_context.h"
+
+namespace muster::net {
+namespace {
+
+absl::Status CheckExposure(const HttpServerOptions& options) {
+  MUSTER_ASSIGN_OR_RETURN(const internal::NumericAddress address,
+                          internal::ParseAddress(options.address));
+  if (address.is_loopback || (options.token && options.tls)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      StrCat("listen on ", internal::HostPort(options.address, options.port),
+             ": other machines reach this address, so it needs a token and TLS; missing: ",
+             options.token ? "" : "the token", !options.token && !options.tls ? " and " : "",
+             options.tls ? "" : "a certificate with its key (muster certs makes them)",
+             "; or listen on 127.0.0.1"));
+}
+
+// Signals go to the threads that expect them.
+std::thread StartWithoutSignals(std::function<void()> body) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(body));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+HttpServer::HttpServer(std::unique_ptr<internal::ServerState> state) : state_(std::move(state)) {}
+
+HttpServer::~HttpServer() { Stop(); }
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions options,
+                                                              std::vector<HttpRoute> routes) {
+  MUSTER_RETURN_IF_ERROR(CheckExposure(options));
+  std::vector<HttpRouter::Pattern> patterns;
+  std::vector<HttpHandler> handlers;
+  for (HttpRoute& route : routes) {
+    patterns.push_back({.method = std::move(route.method), .path = std::move(route.path)});
+    handlers.push_back(std::move(route.handler));
+  }
+  MUSTER_ASSIGN_OR_RETURN(HttpRouter router, HttpRouter::Create(patterns));
+  std::unique_ptr<boost::asio::ssl::context> tls;
+  if (options.tls) {
+    MUSTER_ASSIGN_OR_RETURN(tls, internal::MakeServerContext(*options.tls));
+  }
+  try {  // Asio throws when descriptors or threads run out
+    auto state = std::make_unique<internal::ServerState>(std::move(options), std::move(router),
+                                                         std::move(handlers), std::move(tls));
+    MUSTER_RETURN_IF_ERROR(state->Listen());
+    state->thread = StartWithoutSignals([raw = state.get()] { raw->Run(); });
+    return std::unique_ptr<HttpServer>(new HttpServer(std::move(state)));
+  } catch (const std::exception& error) {
+    return absl::ResourceExhaustedError(StrCat("start an HTTP server: ", error.what()));
+  }
+}
+
+void HttpServer::Stop() {
+  if (!state_->thread.joinable()) return;
+  Post([state = state_.get()] { state->BeginStop(); });
+  state_->thread.join();
+  state_->gate->Close();
+}
+
+uint16_t HttpServer::port() const { return state_->port; }
+
+std::string HttpServer::url() const {
+  return StrCat(state_->options.tls ? "https://" : "http://",
+                internal::HostPort(state_->options.address, state_->port));
+}
+
+void HttpServer::Post(std::function<void()> work) { state_->gate->Post(std::move(work)); }
+
+HttpCounters HttpServer::counters() const {
+  return {.accepted = state_->accepted,
+          .requests = state_->requests,
+          .wrong_tokens = state_->wrong_tokens,
+          .evicted = state_->evicted,
+          .timed_out = state_->timed_out,
+          .open_strangers = state_->open_strangers,
+          .open_others = state_->open_others};
+}
+
+}  // namespace muster::net

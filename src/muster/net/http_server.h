@@ -1,0 +1,112 @@
+// The control plane's HTTP/1.1 server: handlers by method and path, JSON bodies, answers that may
+// come later (long polls), a token, TLS.
+//
+// Threads: one io thread, made by Start, on which every handler runs and everything in a connection
+// happens; so a handler must not block, and handlers need no lock among themselves. Post() brings
+// other work onto that thread. HttpReply may be used from any thread.
+//
+// A stranger costs no state: limits and the token are checked from the header, before a body is
+// read or memory taken for it; see http_limits.h and docs/security.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/net/http_limits.h"
+#include "muster/net/http_message.h"
+#include "muster/net/tls.h"
+#include "muster/net/token.h"
+
+namespace muster::net {
+
+namespace internal {
+class ReplyState;
+struct ServerState;
+}  // namespace internal
+
+// A handler's way to answer, now or later. Copies answer the same request; the first answer counts,
+// later ones are dropped. When the last copy goes without an answer, the server answers 500.
+// Any thread; harmless after the server stopped.
+class HttpReply {
+ public:
+  explicit HttpReply(std::shared_ptr<internal::ReplyState> state) : state_(std::move(state)) {}
+
+  void Send(HttpResponse response) const;
+  void SendJson(const Json& body) const { Send(JsonResponse(body)); }
+  void SendError(const absl::Status& status) const { Send(ErrorResponse(status)); }
+
+  // A long poll's end: what is sent when nothing else was for so long. The last call counts; never
+  // later than HttpLimits::answer_seconds after the request.
+  void AnswerAfter(double seconds, HttpResponse response) const;
+
+  // True once an answer is of no use: one was sent, or the peer went away.
+  bool over() const;
+
+ private:
+  std::shared_ptr<internal::ReplyState> state_;
+};
+
+// Runs on the io thread. What it throws is answered: 400 for a JSON exception (the body has another
+// shape than the handler took for granted), 500 for others.
+using HttpHandler = std::function<void(const HttpRequest& request, HttpReply reply)>;
+
+struct HttpRoute {
+  std::string method = {};
+  std::string path = {};  // "/v1/jobs/{job}", see http_router.h
+  HttpHandler handler = {};
+};
+
+struct HttpServerOptions {
+  std::string address = "127.0.0.1";  // a number, no name
+  uint16_t port = 0;                  // 0: the system chooses
+  std::optional<Token> token = {};    // every request must show it
+  std::optional<ServerTls> tls = {};
+  HttpLimits limits = {};
+};
+
+// Since the start; for a status page and tests.
+struct HttpCounters {
+  uint64_t accepted = 0;        // connections
+  uint64_t requests = 0;        // given to a handler
+  uint64_t wrong_tokens = 0;    // or none at all
+  uint64_t evicted = 0;         // strangers closed for newer ones
+  uint64_t timed_out = 0;       // closed at a deadline
+  uint64_t open_strangers = 0;  // now
+  uint64_t open_others = 0;     // now
+};
+
+class HttpServer {
+ public:
+  // Listens when it returns. FAILED_PRECONDITION for an address beyond loopback without token and
+  // TLS; ALREADY_EXISTS for a port that is taken; INVALID_ARGUMENT for what is no address, for
+  // routes that clash, for a certificate that does not fit.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpServerOptions options,
+                                                           std::vector<HttpRoute> routes);
+  ~HttpServer();  // stops
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // Takes no more connections, answers what is open with 503, waits up to a second until that is
+  // written, closes, and joins the io thread; then no handler runs any more. From any thread but
+  // the io thread; a second call does nothing.
+  void Stop();
+
+  uint16_t port() const;
+  std::string url() const;  // "https://127.0.0.1:4242"
+
+  // Runs `work` on the io thread, in the order of the calls; dropped after Stop.
+  void Post(std::function<void()> work);
+
+  HttpCounters counters() const;  // any thread
+
+ private:
+  explicit HttpServer(std::unique_ptr<internal::ServerState> state);
+  std::unique_ptr<internal::ServerState> state_;
+};
+
+}  // namespace muster::net

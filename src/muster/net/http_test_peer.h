@@ -1,0 +1,113 @@
+// For tests: a server and clients of it, and a raw peer that sends what no client would.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "muster/net/http_client.h"
+#include "muster/net/http_server.h"
+
+namespace muster::net {
+
+constexpr double kTestSeconds = 60;  // more than anything here takes
+
+inline std::unique_ptr<HttpServer> StartServer(std::vector<HttpRoute> routes,
+                                               HttpServerOptions options = {}) {
+  absl::StatusOr<std::unique_ptr<HttpServer>> server =
+      HttpServer::Start(std::move(options), std::move(routes));
+  EXPECT_TRUE(server.ok()) << server.status();
+  return server.ok() ? *std::move(server) : nullptr;
+}
+
+inline std::unique_ptr<HttpClient> ClientOf(const HttpServer& server,
+                                            HttpClientOptions options = {}) {
+  if (options.url.empty()) options.url = server.url();
+  absl::StatusOr<std::unique_ptr<HttpClient>> client = HttpClient::Create(std::move(options));
+  EXPECT_TRUE(client.ok()) << client.status();
+  return client.ok() ? *std::move(client) : nullptr;
+}
+
+// Waits for what another thread will make true; false when it does not.
+inline bool WaitFor(const std::function<bool()>& condition) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(kTestSeconds);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    poll(nullptr, 0, 1);
+  }
+  return true;
+}
+
+// A TCP connection to a port of this machine. Reads end at kTestSeconds.
+class RawPeer {
+ public:
+  explicit RawPeer(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  RawPeer(RawPeer&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), connected_(other.connected_) {}
+  RawPeer& operator=(RawPeer&&) = delete;
+  ~RawPeer() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  bool connected() const { return connected_; }
+
+  // False when the server closed the connection.
+  bool Send(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent < 0) return false;
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+
+  bool ReadableWithin(int milliseconds) const {
+    pollfd waiting = {.fd = fd_, .events = POLLIN, .revents = 0};
+    return poll(&waiting, 1, milliseconds) > 0;
+  }
+
+  bool ClosedWithin(int milliseconds) const {
+    if (!ReadableWithin(milliseconds)) return false;
+    char byte;
+    return recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+  }
+
+  // All until `end` is there, the server closes, or the time is over.
+  std::string ReadUntil(std::string_view end) const {
+    std::string text;
+    char buffer[4096];
+    pollfd waiting = {.fd = fd_, .events = POLLIN, .revents = 0};
+    while ((end.empty() || text.find(end) == std::string::npos) &&
+           poll(&waiting, 1, static_cast<int>(kTestSeconds * 1000)) > 0) {
+      const ssize_t got = recv(fd_, buffer, sizeof buffer, 0);
+      if (got <= 0) break;
+      text.append(buffer, static_cast<size_t>(got));
+    }
+    return text;
+  }
+  std::string ReadToEnd() const { return ReadUntil(""); }
+
+ private:
+  int fd_;
+  bool connected_ = false;
+};
+
+}  // namespace muster::net

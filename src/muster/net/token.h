@@ -1,0 +1,45 @@
+// The secret that a job's own programs show each other: 32 random bytes, written as 64 hex digits.
+//
+// It travels in a 0600 file or an inherited descriptor, and in `Authorization: Bearer`; never in
+// arguments, environment, logs or a journal. No message of this layer contains one or a part of
+// one, and a Token does not print.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "muster/base/status.h"
+
+namespace muster::net {
+
+// A value; copies are wiped when they go. Const calls from any thread.
+class Token {
+ public:
+  // From the operating system's random numbers.
+  static absl::StatusOr<Token> Make();
+  // 64 hex digits; white space around them is allowed. `where` is for messages, which say how long
+  // the text was but not what it was.
+  static absl::StatusOr<Token> Parse(std::string_view text, std::string_view where);
+
+  Token(const Token&) = default;
+  Token& operator=(const Token&) = default;
+  ~Token();
+
+  // Takes the same time wherever `presented` differs.
+  bool Matches(std::string_view presented) const;
+  // For the header and the file; keep it nowhere else.
+  const std::string& Reveal() const { return hex_; }
+
+ private:
+  explicit Token(std::string hex) : hex_(std::move(hex)) {}
+  std::string hex_;
+};
+
+// A new token in a new file of mode 0600; replaces an older one.
+absl::StatusOr<Token> MakeTokenFile(const std::string& path);
+// Refuses a file that others may read (secret_file.h).
+absl::StatusOr<Token> ReadTokenFile(const std::string& path);
+// Reads to the end and closes it.
+absl::StatusOr<Token> ReadTokenDescriptor(int descriptor);
+
+}  // namespace muster::net
