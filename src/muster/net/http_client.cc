@@ -15,8 +15,18 @@
 #include "absl/strings/match.h"
 
 namespace muster::net {
+
+namespace internal {
+struct UrlParts {
+  std::string scheme = {};
+  std::string host = {};
+  std::string base = {};  // without a slash at its end
+};
+}  // namespace internal
+
 namespace {
 
+using internal::UrlParts;
 using SteadyClock = std::chrono::steady_clock;
 
 // libcurl leaves SIGPIPE to its user, and OpenSSL writes without MSG_NOSIGNAL: while this lives the
@@ -66,15 +76,15 @@ curl_socket_t OpenSocket(void*, curlsocktype, curl_sockaddr* address) {
   return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
+// At least one, for 0 is libcurl's "for ever"; at most a day.
+long Milliseconds(double seconds) {
+  constexpr double kDay = 86'400'000;
+  return seconds > 0 ? static_cast<long>(std::clamp(seconds * 1000, 1.0, kDay)) : 1;
+}
+
 curl_blob BlobOf(const std::string& text) {
   return {.data = const_cast<char*>(text.data()), .len = text.size(), .flags = CURL_BLOB_COPY};
 }
-
-struct UrlParts {
-  std::string scheme = {};
-  std::string host = {};
-  std::string base = {};  // without a slash at its end
-};
 
 std::string PartOf(CURLU* url, CURLUPart part) {
   char* text = nullptr;
@@ -163,7 +173,7 @@ struct HttpClient::State {
   CURLcode Perform(SteadyClock::time_point deadline);
 
   HttpClientOptions options;
-  UrlParts url;
+  internal::UrlParts url;
   CURL* easy = nullptr;
   CURLM* multi = nullptr;
   std::atomic<bool> cancelled = false;
@@ -196,8 +206,7 @@ void HttpClient::State::SetUp() {
   curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, OpenSocket);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, TakeBytes);
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error);
-  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                   static_cast<long>(options.connect_seconds * 1000));
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(options.connect_seconds));
   if (options.token) {
     curl_easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
     curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, options.token->Reveal().c_str());
@@ -267,8 +276,8 @@ absl::StatusOr<std::string> HttpClient::Exchange(std::string_view method, std::s
   const std::string what = StrCat(method, " ", url);
   const std::string sent =
       body.is_null() ? "" : body.dump(-1, ' ', false, Json::error_handler_t::replace);
-  const auto deadline =
-      SteadyClock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  const long milliseconds = Milliseconds(seconds);
+  const auto deadline = SteadyClock::now() + std::chrono::milliseconds(milliseconds);
   const NoSigpipe quiet;
   curl_slist* headers = curl_slist_append(nullptr, "Content-Type: application/json");
   headers = curl_slist_append(headers, "Expect:");
@@ -279,7 +288,7 @@ absl::StatusOr<std::string> HttpClient::Exchange(std::string_view method, std::s
   state_->SetRequest(method, url, sent);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, &answer);
-  curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, std::max(1L, static_cast<long>(seconds * 1000)));
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, milliseconds);
   curl_multi_add_handle(state_->multi, easy);
   const CURLcode code = state_->Perform(deadline);
   curl_multi_remove_handle(state_->multi, easy);

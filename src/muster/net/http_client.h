@@ -5,6 +5,10 @@
 // time ran out; all else is the server's answer, with the code and message that its handler gave.
 // A message names the method and the URL, never the token.
 //
+// One exception: when a connection kept from an earlier request breaks before a byte of an answer
+// came, libcurl sends the request once more on a new one. The server may have acted on the first:
+// requests that change something must bear being repeated (name a task's incarnation, an epoch).
+//
 // Goes to the URL's host and nowhere else: no proxy from the environment, no redirects.
 #pragma once
 

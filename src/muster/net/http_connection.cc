@@ -54,7 +54,9 @@ void HttpConnection::Close() {
 
 void HttpConnection::Stop() {
   if (waiting_) {
-    if (const auto reply = reply_.lock()) reply->Abandon();
+    const auto reply = reply_.lock();
+    if (!reply || reply->over()) return;  // its answer is on the way
+    reply->Abandon();
     Answer(number_, ErrorResponse(absl::UnavailableError("the server is stopping")));
   } else if (!writing_) {
     Close();
@@ -133,7 +135,9 @@ bool HttpConnection::JudgeHeader() {
     }
   }
   if (plan_->refusal) {
-    const bool keep_alive = !plan_->is_stranger && !reader_->has_body() && reader_->keep_alive();
+    // HEAD's answers have no body, and ours has one: what follows it would be misread.
+    const bool keep_alive = !plan_->is_stranger && !reader_->has_body() && reader_->keep_alive() &&
+                            reader_->method() != "HEAD";
     Write(*plan_->refusal, keep_alive);
     return false;
   }
@@ -184,7 +188,7 @@ void HttpConnection::Answer(uint64_t number, const HttpResponse& response) {
 void HttpConnection::AnswerAfter(uint64_t number, double seconds, HttpResponse response) {
   if (closed_ || !waiting_ || number != number_) return;
   const std::chrono::duration<double> left = answer_by_ - std::chrono::steady_clock::now();
-  Arm(std::clamp(seconds, 0.0, std::max(0.0, left.count())),
+  Arm(seconds > 0 ? std::min(seconds, std::max(0.0, left.count())) : 0,
       [this, number, response = std::move(response)] {
         if (const auto reply = reply_.lock()) reply->Abandon();
         Answer(number, response);

@@ -1,6 +1,7 @@
 // What strangers and slow or greedy peers get from an HttpServer.
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -111,6 +112,8 @@ TEST(HttpLimitsTest, BadBodiesAndRequestsSayWhatIsWrong) {
     return AnswerTo(*server,
                     StrCat("GET ", text, " HTTP/1.1\r\n", kHost, "Connection: close\r\n\r\n"));
   };
+  EXPECT_THAT(AnswerTo(*server, StrCat("HEAD /x HTTP/1.1\r\n", kHost, "\r\n")),
+              HasSubstr("Connection: close"));
   EXPECT_THAT(target("x"), HasSubstr("must be a path that starts with /"));
   EXPECT_THAT(target("/%4"), HasSubstr("% without two hex digits"));
   EXPECT_THAT(target("/%00"), HasSubstr("a control character"));

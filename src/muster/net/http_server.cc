@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions 
 
 void HttpServer::Stop() {
   if (!state_->thread.joinable()) return;
-  Post([state = state_.get()] { state->BeginStop(); });
+  state_->gate->Post([state = state_.get()] { state->BeginStop(); });
   state_->thread.join();
   state_->gate->Close();
 }
@@ -81,7 +81,11 @@ std::string HttpServer::url() const {
                 internal::HostPort(state_->options.address, state_->port));
 }
 
-void HttpServer::Post(std::function<void()> work) { state_->gate->Post(std::move(work)); }
+void HttpServer::Post(std::function<void()> work) {
+  state_->gate->Post([state = state_.get(), work = std::move(work)] {
+    if (!state->stopping()) work();
+  });
+}
 
 HttpCounters HttpServer::counters() const {
   return {.accepted = state_->accepted,

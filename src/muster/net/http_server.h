@@ -5,6 +5,9 @@
 // happens; so a handler must not block, and handlers need no lock among themselves. Post() brings
 // other work onto that thread. HttpReply may be used from any thread.
 //
+// What grows (logs) is served in pieces: a GET with an offset, a long poll at its end. The reader
+// goes on where it was after any break, and a slow one costs no memory here.
+//
 // A stranger costs no state: limits and the token are checked from the header, before a body is
 // read or memory taken for it; see http_limits.h and docs/security.md.
 #pragma once
@@ -99,7 +102,7 @@ class HttpServer {
   uint16_t port() const;
   std::string url() const;  // "https://127.0.0.1:4242"
 
-  // Runs `work` on the io thread, in the order of the calls; dropped after Stop.
+  // Runs `work` on the io thread, in the order of the calls; dropped once Stop began.
   void Post(std::function<void()> work);
 
   HttpCounters counters() const;  // any thread

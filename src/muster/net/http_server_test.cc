@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -196,6 +197,32 @@ TEST(HttpServerTest, PostRunsInOrderBesideHandlersAndNotAfterStop) {
   server->Post([&order] { order.push_back(-1); });
   ASSERT_EQ(order.size(), 100u);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(order[i], i);
+}
+
+TEST(HttpServerTest, StopLetsAnswersGoThatWereGiven) {
+  for (int round = 0; round < 20; ++round) {
+    std::unique_ptr<HttpServer> server;
+    std::atomic<bool> answered = false;
+    server = StartServer({{"GET", "/x", [&](const HttpRequest&, const HttpReply& reply) {
+                             reply.SendJson(7);
+                             answered = true;
+                           }}});
+    absl::StatusOr<Json> answer;
+    std::thread asking([&, url = server->url()] {
+      answer = HttpClient::Create({.url = url}).value()->Get("/x", kTestSeconds);
+    });
+    EXPECT_TRUE(WaitFor([&] { return answered.load(); }));
+    server->Stop();
+    asking.join();
+    EXPECT_TRUE(answer.ok()) << answer.status();
+  }
+}
+
+TEST(HttpServerTest, WorkThatPostsItselfDoesNotHoldStop) {
+  const auto server = StartServer({});
+  std::function<void()> again = [&] { server->Post(again); };
+  server->Post(again);
+  server->Stop();
 }
 
 TEST(HttpServerTest, StartErrorsSayWhatToDo) {
