@@ -1,6 +1,7 @@
 #include "muster/cli/cli.h"
 
 #include <cstdio>
+#include <string_view>
 
 #include "CLI/CLI.hpp"
 #include "muster/base/strings.h"
@@ -11,6 +12,22 @@ namespace muster::cli {
 void FailUnlessOk(const absl::Status& status) {
   if (!status.ok()) throw VerbFailed{status};
 }
+
+namespace {
+
+// Cuts what stands behind the first "--" of `muster run` off the arguments: another program's.
+std::vector<std::string> TakeCommand(int* argc, char** argv) {
+  if (*argc < 2 || std::string_view(argv[1]) != "run") return {};
+  for (int i = 2; i < *argc; ++i) {
+    if (std::string_view(argv[i]) != "--") continue;
+    std::vector<std::string> command(argv + i + 1, argv + *argc);
+    *argc = i;
+    return command;
+  }
+  return {};
+}
+
+}  // namespace
 
 int Main(int argc, char** argv) {
   CLI::App app("Muster: distributed training where the data lives", "muster");
@@ -29,6 +46,11 @@ int Main(int argc, char** argv) {
   AddPredict(app);
   AddExport(app);
   AddInspect(app);
+  AddRun(app, TakeCommand(&argc, argv));
+  AddJobVerbs(app);
+  AddResume(app);
+  AddAgent(app);
+  AddCoordinator(app);
   if (const char* const unknown = math::UnknownInstructions(); unknown != nullptr) {
     std::fprintf(stderr,
                  "muster: MUSTER_INSTRUCTIONS=%s names no instruction set (known: baseline, avx2, "

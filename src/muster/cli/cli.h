@@ -2,6 +2,9 @@
 // Exit codes: 0 done, 1 failed, 2 wrong use.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 
 #include "CLI/App.hpp"
@@ -19,6 +22,12 @@ void AddExport(CLI::App& app);
 void AddInspect(CLI::App& app);
 void AddRecords(CLI::App& app);
 void AddSample(CLI::App& app);
+// `command`: what stood behind "--".
+void AddRun(CLI::App& app, const std::vector<std::string>& command);
+void AddResume(CLI::App& app);
+void AddJobVerbs(CLI::App& app);
+void AddAgent(CLI::App& app);
+void AddCoordinator(CLI::App& app);
 
 struct VerbFailed {
   absl::Status status;

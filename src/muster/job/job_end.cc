@@ -37,6 +37,17 @@ void Reconciler::FailAndStop(const std::string& message) {
   }
 }
 
+// A job that has been decided stays so; what it still does ends at once.
+void Reconciler::CheckCancelled(const Observed& observed) {
+  if (observed.cancelled.empty() || status().ended()) return;
+  if (status().phase == JobPhase::kSuspended) status().phase = JobPhase::kActive;
+  Fail(observed.cancelled);
+  for (auto& [id, task] : status().tasks) {
+    task.restart_after = false;
+    if (task.live() && task.phase != TaskPhase::kStopping) Stop(task, observed.cancelled);
+  }
+}
+
 void Reconciler::CheckDeadline() {
   if (status().phase != JobPhase::kActive || !spec_.active_deadline_seconds) return;
   const auto deadline = static_cast<double>(*spec_.active_deadline_seconds);

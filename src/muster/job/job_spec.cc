@@ -68,6 +68,23 @@ std::optional<TaskType> ParseTaskType(std::string_view name) {
 
 std::string TaskName(TaskId id) { return StrCat(TypeName(id.type), "-", id.index); }
 
+std::optional<TaskId> ParseTaskName(std::string_view name) {
+  const size_t dash = name.rfind('-');
+  TaskId id;
+  if (dash != std::string_view::npos) {
+    const std::string_view digits = name.substr(dash + 1);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), id.index);
+    if (error != std::errc() || end != digits.data() + digits.size() || id.index < 0) {
+      return std::nullopt;
+    }
+  }
+  const auto type = ParseTaskType(name.substr(0, dash));
+  if (!type) return std::nullopt;
+  id.type = *type;
+  return id;
+}
+
 std::string_view RestartPolicyName(RestartPolicy policy) {
   switch (policy) {
     case RestartPolicy::kAlways:

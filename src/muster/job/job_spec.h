@@ -35,6 +35,8 @@ struct TaskId {
   }
 };
 std::string TaskName(TaskId id);  // "worker-1"
+// "worker-1", or "chief" for "chief-0"; none for what is no task's name.
+std::optional<TaskId> ParseTaskName(std::string_view name);
 
 // When a task that ended is started again. kExitCode: for codes >= 128 and for deaths by signal;
 // another failure fails the job.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "muster/formats/yaml_json.h"
+
 namespace muster::job {
 namespace {
 

@@ -8,7 +8,6 @@
 
 #include "muster/base/status.h"
 #include "muster/formats/yaml_reader.h"
-#include "muster/formats/yaml_reader.h"
 #include "muster/job/job_spec.h"
 
 namespace muster::job {

@@ -220,6 +220,7 @@ Reconciled Reconciler::Run(const Observed& observed) && {
   MatchTasks();
   TakeIn(observed);
   ForgetTasks();
+  CheckCancelled(observed);
   CheckDeadline();
   CheckBackoffLimit();
   CheckSuccess();

@@ -39,6 +39,7 @@ struct TaskObservation {
 
 struct Observed {
   std::vector<TaskObservation> tasks;
+  std::string cancelled = {};  // somebody asked to stop the job: why, and by whom
 };
 
 struct Now {

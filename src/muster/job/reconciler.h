@@ -58,6 +58,7 @@ class Reconciler {
   void Fail(const std::string& message);
   // Fails the job and stops every task, whatever cleanPodPolicy says.
   void FailAndStop(const std::string& message);
+  void CheckCancelled(const Observed& observed);
   void CheckDeadline();
   void CheckSuccess();
   void Succeed(const std::string& message);

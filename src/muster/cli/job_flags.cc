@@ -1,0 +1,231 @@
+#include "muster/cli/job_flags.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+#include "CLI/CLI.hpp"
+#include "muster/io/local_file_system.h"
+#include "muster/job/manifest.h"
+#include "muster/job/pod_template.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr double kFinishSeconds = 60;
+constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 20;
+constexpr size_t kMaxStem = 24;
+
+std::string CurrentFolder() {
+  const std::unique_ptr<char, void (*)(void*)> folder(getcwd(nullptr, 0), std::free);
+  return folder == nullptr ? "" : folder.get();
+}
+
+// "train" of "python train.py": the last of the first two words that has a letter, as a label.
+std::string StemOf(const std::vector<std::string>& command) {
+  std::string stem;
+  for (size_t i = 0; i < std::min<size_t>(2, command.size()); ++i) {
+    if (command[i].empty() || command[i][0] == '-') break;
+    std::string word;
+    for (const char c : io::Basename(command[i])) {
+      if (c == '.') break;
+      const bool keeps = std::isalnum(static_cast<unsigned char>(c)) != 0;
+      word += keeps ? static_cast<char>(std::tolower(static_cast<unsigned char>(c))) : '-';
+    }
+    while (!word.empty() && std::isalpha(static_cast<unsigned char>(word[0])) == 0)
+      word.erase(0, 1);
+    if (!word.empty()) stem = word.substr(0, kMaxStem);
+  }
+  return stem.empty() ? "job" : stem;
+}
+
+// Unlike those of other starts at the same time.
+std::string NameFor(const std::vector<std::string>& command) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const int64_t millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  return absl::StrFormat("%s-%05x%x", StemOf(command), (millis / 1000) % 0x100000, getpid() % 4096);
+}
+
+absl::StatusOr<job::RestartPolicy> ParsePolicy(const std::string& name) {
+  using job::RestartPolicy;
+  for (const auto policy : {RestartPolicy::kAlways, RestartPolicy::kOnFailure,
+                            RestartPolicy::kNever, RestartPolicy::kExitCode}) {
+    if (job::RestartPolicyName(policy) == name) return policy;
+  }
+  return absl::InvalidArgumentError(
+      StrCat("--restart-policy ", name, " is none (known: Always, OnFailure, Never, ExitCode)"));
+}
+
+absl::StatusOr<job::Manifest> FromFile(const JobFlags& flags) {
+  if (flags.chief || flags.evaluator || flags.workers >= 0 || flags.ps > 0) {
+    return absl::InvalidArgumentError(
+        "a job file says how many chief, workers, ps and evaluators there are: leave these flags "
+        "out, or give a command behind -- instead of the file");
+  }
+  const auto files = io::NewLocalFileSystem();
+  MUSTER_ASSIGN_OR_RETURN(const std::string text,
+                          io::ReadFile(*files, flags.file, kMaxManifestBytes));
+  MUSTER_ASSIGN_OR_RETURN(job::Manifest manifest, job::ParseManifest(text, flags.file));
+  if (!flags.name.empty()) manifest.spec.name = flags.name;
+  return manifest;
+}
+
+absl::StatusOr<job::JobSpec> FromCommand(const JobFlags& flags) {
+  if (flags.command.empty()) {
+    return absl::InvalidArgumentError(
+        "there is nothing to run: give a job file, or roles and a command, as in muster run "
+        "--workers 2 -- python train.py");
+  }
+  job::JobSpec spec;
+  spec.name = flags.name.empty() ? NameFor(flags.command) : flags.name;
+  MUSTER_ASSIGN_OR_RETURN(const job::RestartPolicy policy, ParsePolicy(flags.restart_policy));
+  const auto add = [&](job::TaskType type, int count) {
+    if (count > 0) spec.replicas[type] = {count, policy, job::TemplateFor(flags.command)};
+  };
+  add(job::TaskType::kChief, flags.chief ? 1 : 0);
+  add(job::TaskType::kWorker, flags.workers >= 0 ? flags.workers : flags.chief ? 0 : 1);
+  add(job::TaskType::kPs, flags.ps);
+  add(job::TaskType::kEvaluator, flags.evaluator ? 1 : 0);
+  spec.restart_budget.per_task = flags.restarts;
+  const bool gang = flags.restart_scope.empty() ? flags.ps == 0 : flags.restart_scope == "gang";
+  spec.restart_scope = gang ? job::RestartScope::kGang : job::RestartScope::kTask;
+  return spec;
+}
+
+absl::Status SetTimeouts(const JobFlags& flags, job::JobSpec* spec) {
+  if (!flags.progress_timeout.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(spec->progress_timeout_seconds,
+                            job::ParseDuration(flags.progress_timeout));
+  }
+  if (!flags.finish_timeout.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(spec->finish_timeout_seconds, job::ParseDuration(flags.finish_timeout));
+  }
+  if (!spec->finish_timeout_seconds) spec->finish_timeout_seconds = kFinishSeconds;
+  return absl::OkStatus();
+}
+
+bool IsProgram(const std::string& path) {
+  const auto files = io::NewLocalFileSystem();
+  const auto info = files->Stat(path);
+  return info.ok() && !info->is_folder && access(path.c_str(), X_OK) == 0;
+}
+
+bool IsInPath(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  const std::string folders = path == nullptr ? "" : path;
+  for (size_t at = 0; at <= folders.size();) {
+    const size_t end = std::min(folders.find(':', at), folders.size());
+    if (IsProgram(io::JoinPath(folders.substr(at, end - at), name))) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+// Programs and working folders, so that a slip of the pen costs no restarts.
+absl::Status CheckPrograms(const JobRequest& request) {
+  const auto files = io::NewLocalFileSystem();
+  for (const auto& [type, replica] : request.spec.replicas) {
+    const std::string_view who = job::TypeFieldName(type);
+    auto process = job::ProcessOf(replica.pod_template);
+    if (!process.ok()) return Annotate(process.status(), who);
+    const std::string folder = process->working_directory.empty()
+                                   ? request.options.working_directory
+                                   : process->working_directory;
+    const auto info = files->Stat(folder);
+    if (!info.ok() || !info->is_folder) {
+      return absl::InvalidArgumentError(
+          StrCat(who, ": the working directory ", folder, " is no folder of this machine"));
+    }
+    const std::string& program = process->command[0];
+    const bool is_path = program.find('/') != std::string::npos;
+    if (is_path ? IsProgram(io::JoinPath(folder, program)) : IsInPath(program)) continue;
+    return absl::InvalidArgumentError(
+        StrCat(who, ": there is no program '", program, "' ",
+               is_path ? StrCat("that may be run, seen from ", folder) : "in the PATH"));
+  }
+  return absl::OkStatus();
+}
+
+// What the file asks for and one machine does not give, each thing once.
+void AddNotes(JobRequest* request) {
+  std::set<std::string> unused;
+  for (const auto& [type, replica] : request->spec.replicas) {
+    for (const std::string& field : job::UnusedFields(replica.pod_template)) unused.insert(field);
+  }
+  if (unused.empty()) return;
+  request->notes.push_back(StrCat("not used on this machine: ", absl::StrJoin(unused, ", ")));
+}
+
+}  // namespace
+
+void AddJobFlags(CLI::App& verb, JobFlags* flags) {
+  verb.add_option("job", flags->file, "A TFJob file (YAML); or a command behind --");
+  verb.add_flag("--chief", flags->chief, "One task is the chief");
+  verb.add_option("--workers", flags->workers, "Workers (default: 1, none beside a chief)")
+      ->check(CLI::Range(0, 10000));
+  verb.add_option("--ps", flags->ps, "Parameter servers")->check(CLI::Range(0, 10000));
+  verb.add_flag("--evaluator", flags->evaluator, "One task is the evaluator");
+  verb.add_option("--name", flags->name, "The job's (default: made from the command)");
+  verb.add_option("--restart-policy", flags->restart_policy,
+                  "Always, OnFailure, Never, ExitCode (default: OnFailure)");
+  verb.add_option("--restarts", flags->restarts, "Of a task within an hour (default: 3)")
+      ->check(CLI::Range(0, 1000));
+  verb.add_option("--restart-scope", flags->restart_scope,
+                  "What starts again: task or gang (default: gang without ps, task with)")
+      ->check(CLI::IsMember({"task", "gang"}));
+  verb.add_option("--expect", flags->expect,
+                  "Check the cluster for a kind of program: estimator, mwms, psv2");
+  verb.add_option("--progress-timeout", flags->progress_timeout,
+                  "A task without output for so long counts as failed (10m)");
+  verb.add_option("--finish-timeout", flags->finish_timeout,
+                  "For the other tasks to end after success (default: 60s)");
+  verb.add_option("--lease", flags->lease_seconds,
+                  "Seconds of silence after which an agent is given up, or ends (default: 10)")
+      ->check(CLI::Range(0.5, 3600.0));
+  verb.add_option("--grace", flags->grace_seconds, "Seconds from SIGTERM to SIGKILL (default: 10)")
+      ->check(CLI::Range(0.0, 3600.0));
+  verb.add_option("--rendezvous-timeout", flags->rendezvous_seconds,
+                  "Seconds for all tasks to be there (default: 60)")
+      ->check(CLI::Range(1.0, 86400.0));
+  verb.add_flag("--evaluator-in-cluster", flags->evaluator_in_cluster,
+                "As TFJob: everyone's TF_CONFIG lists the evaluator");
+  verb.add_flag("--master-as-chief", flags->master_as_chief, "TF_CONFIG calls the master chief");
+}
+
+absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
+  JobRequest request;
+  if (!flags.file.empty() && !flags.command.empty()) {
+    return absl::InvalidArgumentError(
+        StrCat("both a job file (", flags.file, ") and a command behind -- are given"));
+  }
+  if (!flags.file.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(job::Manifest manifest, FromFile(flags));
+    request.spec = std::move(manifest.spec);
+    request.notes = std::move(manifest.notes);
+  } else {
+    MUSTER_ASSIGN_OR_RETURN(request.spec, FromCommand(flags));
+  }
+  MUSTER_RETURN_IF_ERROR(SetTimeouts(flags, &request.spec));
+  MUSTER_RETURN_IF_ERROR(job::Validate(request.spec, flags.file.empty() ? "job" : flags.file));
+  MUSTER_ASSIGN_OR_RETURN(const job::Expect expect, job::ParseExpect(flags.expect));
+  MUSTER_RETURN_IF_ERROR(job::CheckCluster(request.spec, expect));
+  request.options = {.lease_seconds = flags.lease_seconds,
+                     .rendezvous_seconds = flags.rendezvous_seconds,
+                     .grace_seconds = flags.grace_seconds,
+                     .tf_config = {.evaluator_in_cluster = flags.evaluator_in_cluster,
+                                   .master_as_chief = flags.master_as_chief},
+                     .working_directory = CurrentFolder()};
+  MUSTER_RETURN_IF_ERROR(CheckPrograms(request));
+  AddNotes(&request);
+  return request;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,128 @@
+#include "muster/cli/job_printer.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+
+#include "muster/job/job_spec.h"
+#include "muster/train/progress.h"
+
+namespace muster::cli {
+namespace {
+
+using control::Fields;
+using control::Json;
+using Row = std::vector<std::string>;
+
+std::string Megabytes(int64_t bytes) {
+  return bytes > 0 ? absl::StrFormat("%.0f MB", static_cast<double>(bytes) * 1e-6) : "";
+}
+
+Row TaskRow(const Json& task) {
+  Fields fields(task, "task");
+  const int64_t restarts = fields.Int("restarts", 0, 0, 1 << 30);
+  const bool measured = fields.Has("cpu_seconds");
+  std::string about = fields.Text("stop_reason");
+  if (about.empty() && fields.Has("last_end")) {
+    Fields end(fields.Object("last_end"), "end");
+    about = StrCat(fields.Text("phase") == "running" ? "before: " : "", end.Text("text"));
+  } else if (about.empty()) {
+    about = fields.Text("said");
+  }
+  return {fields.Text("task"),
+          fields.Text("phase"),
+          restarts > 0 ? StrCat(restarts) : "",
+          fields.Text("address"),
+          measured ? train::FormatDuration(fields.Number("cpu_seconds", 0)) : "",
+          Megabytes(fields.Int("pss_bytes", 0, 0, int64_t{1} << 60)),
+          measured ? train::FormatDuration(fields.Number("idle_seconds", 0)) : "",
+          about};
+}
+
+std::string Aligned(const std::vector<Row>& rows) {
+  std::vector<size_t> widths(rows[0].size(), 0);
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (widths[i] == 0) continue;
+      std::string cell = row[i];
+      cell.resize(widths[i] + 2, ' ');
+      line += cell;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string WhoAndHow(const Json& failure) {
+  Fields fields(failure, "failure");
+  return StrCat(fields.Text("task"), ": ", fields.Text("text"));
+}
+
+double SecondsOf(const Json& failure) { return Fields(failure, "failure").Number("seconds", 0); }
+
+// The failure that ended the job: the last one that followed from no other.
+size_t CauseOf(const Json& failures) {
+  size_t cause = 0;
+  for (size_t i = 0; i < failures.size(); ++i) {
+    if (!Fields(failures[i], "failure").Bool("follow_up", false)) cause = i;
+  }
+  return cause;
+}
+
+}  // namespace
+
+std::string JobLine(const Json& job) {
+  Fields fields(job, "job");
+  std::string line = StrCat("job ", fields.Text("name"), " ", fields.Text("phase"));
+  const double took = fields.Number("completion_time", 0) - fields.Number("start_time", 0);
+  if (took >= 0 && fields.Number("completion_time", 0) > 0) {
+    line += StrCat(" in ", train::FormatDuration(took));
+  }
+  if (!fields.Text("message").empty()) line += StrCat(": ", fields.Text("message"));
+  if (!fields.Text("coordinator").empty()) line += StrCat(" (", fields.Text("coordinator"), ")");
+  return line;
+}
+
+std::string JobTable(const Json& job) {
+  std::vector<Row> rows = {{"TASK", "STATE", "RESTARTS", "ADDRESS", "CPU", "MEMORY", "SILENT", ""}};
+  Fields fields(job, "job");
+  for (const Json& task : fields.List("tasks")) rows.push_back(TaskRow(task));
+  for (size_t column = 2; column < rows[0].size(); ++column) {  // without a heading when empty
+    const bool any = std::any_of(rows.begin() + 1, rows.end(),
+                                 [&](const Row& row) { return !row[column].empty(); });
+    if (!any) rows[0][column].clear();
+  }
+  return StrCat(JobLine(job), "\n", Aligned(rows));
+}
+
+std::string FailureText(const Json& job) {
+  Fields fields(job, "job");
+  const Json& failures = fields.List("failures");
+  if (failures.empty() || fields.Text("message").empty()) return "";
+  const size_t first = CauseOf(failures);
+  const Json& cause = failures[first];
+  Fields about(cause, "failure");
+  std::string text = StrCat("first ", WhoAndHow(cause), ", ",
+                            train::FormatDuration(SecondsOf(cause)), " after the job's start\n");
+  const std::vector<std::string> lines = about.Texts("last_lines");
+  if (!lines.empty())
+    text += StrCat("its last lines (muster logs ", fields.Text("name"), " ", about.Text("task"),
+                   " shows all):\n");
+  for (const std::string& line : lines) text += StrCat("  | ", line, "\n");
+  for (size_t i = first + 1; i < failures.size(); ++i) {
+    text +=
+        StrCat("followed by ", WhoAndHow(failures[i]), ", ",
+               absl::StrFormat("%.1f", SecondsOf(failures[i]) - SecondsOf(cause)), " s later\n");
+  }
+  if (first > 0)
+    text += StrCat("before that ", first, " failures, after which tasks started again\n");
+  return text;
+}
+
+}  // namespace muster::cli

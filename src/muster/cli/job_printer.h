@@ -1,0 +1,21 @@
+// What control::DescribeJob() says, as text for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/control/json.h"
+
+namespace muster::cli {
+
+// A table of the tasks with a line about the job above it.
+std::string JobTable(const control::Json& job);
+
+// Why a job failed: the first task that failed and how, its last lines, what followed from it.
+// "" for a job that has not failed.
+std::string FailureText(const control::Json& job);
+
+// "job x succeeded in 12s", "job x failed: ...".
+std::string JobLine(const control::Json& job);
+
+}  // namespace muster::cli

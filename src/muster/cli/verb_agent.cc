@@ -1,0 +1,41 @@
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "muster/cli/cli.h"
+#include "muster/control/agent.h"
+
+namespace muster::cli {
+namespace {
+
+struct AgentFlags {
+  control::AgentOptions options;
+  std::string task;
+};
+
+absl::Status RunAgentVerb(const AgentFlags& flags) {
+  control::AgentOptions options = flags.options;
+  const auto task = job::ParseTaskName(flags.task);
+  if (!task) return absl::InvalidArgumentError(StrCat("--task ", flags.task, " names none"));
+  options.id.task = *task;
+  return control::RunAgent(options);
+}
+
+}  // namespace
+
+// Started by launchers, not by people: it is not listed.
+void AddAgent(CLI::App& app) {
+  const auto flags = std::make_shared<AgentFlags>();
+  CLI::App* verb = app.add_subcommand("agent", "Takes care of one task (started by muster run)");
+  verb->group("");
+  verb->add_option("--folder", flags->options.folder.path, "The job's folder")->required();
+  verb->add_option("--task", flags->task, "Such as worker-0")->required();
+  verb->add_option("--incarnation", flags->options.id.incarnation)->required();
+  verb->add_option("--coordinator", flags->options.coordinator_url, "Its URL")->required();
+  verb->add_option("--port", flags->options.port, "The task's port, if it can be had");
+  verb->add_flag("--port-required", flags->options.port_required, "It fails without that port");
+  verb->add_option("--cpus", flags->options.cpus, "Cores of the task, as 0,1,5")->delimiter(',');
+  verb->add_option("--gpus", flags->options.gpus, "CUDA_VISIBLE_DEVICES of the task");
+  verb->callback([flags] { FailUnlessOk(RunAgentVerb(*flags)); });
+}
+
+}  // namespace muster::cli

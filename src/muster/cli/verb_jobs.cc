@@ -1,0 +1,171 @@
+// The verbs about jobs that were started: status, list, logs, stop, spec.
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "muster/base/nearest.h"
+#include "muster/cli/cli.h"
+#include "muster/cli/interrupt.h"
+#include "muster/cli/job_client.h"
+#include "muster/cli/job_printer.h"
+#include "muster/cli/log_follower.h"
+
+namespace muster::cli {
+namespace {
+
+using control::Fields;
+using control::Json;
+
+constexpr int kPollMillis = 1000;
+
+struct JobVerbFlags {
+  std::string job, task;
+  bool json = false, follow = false, no_wait = false;
+};
+
+void PrintJson(const Json& json) { std::printf("%s\n", control::Print(json).c_str()); }
+
+bool HasEnded(const Json& job) {
+  const std::string phase = Fields(job, "job").Text("phase");
+  return phase == "succeeded" || phase == "failed";
+}
+
+absl::Status ShowStatus(const JobVerbFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
+  MUSTER_ASSIGN_OR_RETURN(const Json job, DescribeJobOf(folder));
+  if (flags.json) {
+    PrintJson(job);
+  } else {
+    std::printf("%s%s", JobTable(job).c_str(), FailureText(job).c_str());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ListAll(const JobVerbFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
+  for (const std::string& name : control::ListJobs(jobs)) {
+    const auto folder = FindJob(name);
+    if (!folder.ok()) continue;
+    const auto job = DescribeJobOf(*folder);
+    if (!job.ok()) {
+      std::fprintf(stderr, "muster: %s\n", std::string(ToStd(job.status().message())).c_str());
+    } else if (flags.json) {
+      PrintJson(*job);
+    } else {
+      std::printf("%s\n", JobLine(*job).c_str());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<job::TaskId>> TasksOf(const JobVerbFlags& flags, const Json& job) {
+  std::vector<job::TaskId> tasks;
+  std::vector<std::string> names;
+  const auto wanted = job::ParseTaskName(flags.task);
+  Fields fields(job, "job");
+  for (const Json& task : fields.List("tasks")) {
+    names.push_back(Fields(task, "task").Text("task"));
+    const auto id = job::ParseTaskName(names.back());
+    if (id && (flags.task.empty() || id == wanted)) tasks.push_back(*id);
+  }
+  if (!tasks.empty()) return tasks;
+  return absl::NotFoundError(
+      StrCat("the job ", flags.job, " has no task ", flags.task, DidYouMean(flags.task, names)));
+}
+
+absl::Status ShowLogs(const JobVerbFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
+  MUSTER_ASSIGN_OR_RETURN(Json job, DescribeJobOf(folder));
+  MUSTER_ASSIGN_OR_RETURN(auto tasks, TasksOf(flags, job));
+  const InterruptScope interrupt;
+  const bool color = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  LogFollower logs(folder, {.tasks = tasks, .prefix = tasks.size() > 1, .color = color}, stdout);
+  const auto goes_on = [&] { return !HasEnded(job) && !Fields(job, "job").Has("coordinator"); };
+  while (flags.follow && goes_on() && !InterruptScope::requested()) {
+    logs.Print();
+    pollfd change{.fd = logs.change_fd(), .events = POLLIN, .revents = 0};
+    const bool quiet = poll(&change, 1, kPollMillis) == 0;
+    logs.ClearChange();
+    if (!quiet) continue;
+    MUSTER_ASSIGN_OR_RETURN(job, DescribeJobOf(folder));
+  }
+  logs.Print(/*last=*/true);
+  return absl::OkStatus();
+}
+
+absl::Status StopJob(const JobVerbFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
+  MUSTER_ASSIGN_OR_RETURN(Json job, DescribeJobOf(folder));
+  if (HasEnded(job)) {
+    std::fprintf(stderr, "muster: %s\n", JobLine(job).c_str());
+    return absl::OkStatus();
+  }
+  MUSTER_RETURN_IF_ERROR(
+      AskCoordinator(folder, "POST", "/v1/stop", {{"why", "stopped by muster stop"}}).status());
+  const InterruptScope interrupt;
+  while (!flags.no_wait && !HasEnded(job) && !InterruptScope::requested()) {
+    poll(nullptr, 0, kPollMillis / 5);  // the coordinator ends with the job: nothing to wait on
+    MUSTER_ASSIGN_OR_RETURN(job, DescribeJobOf(folder));
+  }
+  return absl::OkStatus();
+}
+
+// {"cluster": {"ps": ["host:port"], ...}}: what a client of a standing cluster needs.
+absl::Status ShowSpec(const JobVerbFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
+  MUSTER_ASSIGN_OR_RETURN(const Json job, DescribeJobOf(folder));
+  Json cluster = Json::object();
+  Fields fields(job, "job");
+  for (const Json& task : fields.List("tasks")) {
+    Fields about(task, "task");
+    const auto id = job::ParseTaskName(about.Text("task"));
+    if (!id || id->type == job::TaskType::kEvaluator) continue;
+    if (about.Text("address").empty()) {
+      return absl::FailedPreconditionError(
+          StrCat(about.Text("task"), " has no address yet: ask again when it runs"));
+    }
+    cluster[std::string(job::TypeName(id->type))].push_back(about.Text("address"));
+  }
+  PrintJson({{"cluster", cluster}});
+  return absl::OkStatus();
+}
+
+CLI::App* AddVerb(CLI::App& app, const char* name, const char* about, const char* example,
+                  absl::Status (*run)(const JobVerbFlags&),
+                  const std::shared_ptr<JobVerbFlags>& flags) {
+  CLI::App* const verb = app.add_subcommand(name, about);
+  verb->footer(StrCat("Example:\n  ", example));
+  verb->callback([flags, run] { FailUnlessOk(run(*flags)); });
+  return verb;
+}
+
+}  // namespace
+
+void AddJobVerbs(CLI::App& app) {
+  const auto flags = std::make_shared<JobVerbFlags>();
+  const auto with_job = [&](CLI::App* verb) {
+    verb->add_option("job", flags->job, "Its name, as muster list shows it")->required();
+    return verb;
+  };
+  with_job(AddVerb(app, "status", "How a job and its tasks are", "muster status train-5f3a1",
+                   ShowStatus, flags))
+      ->add_flag("--json", flags->json, "One JSON object");
+  AddVerb(app, "list", "The jobs of this machine", "muster list", ListAll, flags)
+      ->add_flag("--json", flags->json, "A JSON object a line");
+  CLI::App* const logs = with_job(AddVerb(app, "logs", "What a job's tasks wrote",
+                                          "muster logs -f train-5f3a1 worker-0", ShowLogs, flags));
+  logs->add_option("task", flags->task, "Only this one (default: all, with names in front)");
+  logs->add_flag("-f,--follow", flags->follow, "Go on until the job has ended");
+  with_job(AddVerb(app, "stop", "Ends a job: SIGTERM, then SIGKILL", "muster stop train-5f3a1",
+                   StopJob, flags))
+      ->add_flag("--no-wait", flags->no_wait, "Do not wait until it has ended");
+  with_job(AddVerb(app, "spec", "A job's cluster as JSON, for a client that connects to it",
+                   "muster spec train-5f3a1", ShowSpec, flags));
+}
+
+}  // namespace muster::cli

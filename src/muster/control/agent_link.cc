@@ -1,0 +1,103 @@
+#include "muster/control/agent_link.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace muster::control {
+namespace {
+
+constexpr double kUrgentSeconds = 2;
+constexpr std::chrono::milliseconds kRetryPause{100};
+constexpr char kPath[] = "/v1/agent";
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+AgentLink::AgentLink(std::unique_ptr<net::HttpClient> poll_client,
+                     std::unique_ptr<net::HttpClient> urgent_client, AgentReport report,
+                     double lease_seconds)
+    : news_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      report_(std::move(report)),
+      lease_seconds_(lease_seconds),
+      heard_at_(Now()),
+      poll_client_(std::move(poll_client)),
+      urgent_client_(std::move(urgent_client)) {}
+
+AgentLink::~AgentLink() {
+  loop_.request_stop();
+  poll_client_->Cancel();
+}
+
+void AgentLink::Tell(const AgentReport& report, bool urgent) {
+  {
+    const std::lock_guard lock(mutex_);
+    report_ = report;
+  }
+  if (urgent) Exchange(*urgent_client_, /*poll=*/false, kUrgentSeconds);
+  if (!loop_.joinable()) {
+    loop_ = std::jthread([this](const std::stop_token& stop) { Loop(stop); });
+  }
+}
+
+AgentOrders AgentLink::orders() {
+  const std::lock_guard lock(mutex_);
+  return orders_;
+}
+
+double AgentLink::silent_seconds() {
+  const std::lock_guard lock(mutex_);
+  return Now() - heard_at_;
+}
+
+double AgentLink::lease_seconds() {
+  const std::lock_guard lock(mutex_);
+  return lease_seconds_;
+}
+
+void AgentLink::ClearNews() const {
+  uint64_t count = 0;
+  (void)!read(news_fd_.get(), &count, sizeof count);
+}
+
+// One report and its answer. `poll`: the answer may come late, when there are other orders than
+// those already here.
+bool AgentLink::Exchange(net::HttpClient& client, bool poll, double timeout_seconds) {
+  AgentReport report;
+  {
+    const std::lock_guard lock(mutex_);
+    report = report_;
+    report.sequence = ++sequence_;
+    report.seen = poll ? orders_.version : 0;
+  }
+  // Texts that are no UTF-8 are made so on the way.
+  const auto answer = client.Post(kPath, net::Json::parse(Print(ToJson(report))), timeout_seconds);
+  if (!answer.ok()) return false;
+  auto orders = OrdersFromJson(Json(*answer));
+  if (!orders.ok()) return false;
+  const std::lock_guard lock(mutex_);
+  heard_at_ = Now();
+  lease_seconds_ = orders->lease_seconds;
+  // Answers of the two clients may cross.
+  if (orders->version <= orders_.version) return true;
+  orders_ = *std::move(orders);
+  const uint64_t one = 1;
+  (void)!write(news_fd_.get(), &one, sizeof one);  // full is readable too
+  return true;
+}
+
+void AgentLink::Loop(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    if (Exchange(*poll_client_, /*poll=*/true, lease_seconds())) continue;
+    std::unique_lock lock(mutex_);
+    pause_.wait_for(lock, stop, kRetryPause, [] { return false; });
+  }
+}
+
+}  // namespace muster::control

@@ -1,0 +1,335 @@
+#include "muster/control/coordinator.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "muster/control/status_json.h"
+#include "muster/job/manifest.h"
+
+namespace muster::control {
+namespace {
+
+using Phase = job::TaskObservation::Phase;
+
+constexpr int64_t kFormat = 1;
+constexpr int64_t kVersionsPerGeneration = int64_t{1} << 32;
+// Beyond a lease: for an agent that has ended its task by itself to say so.
+constexpr double kLeaseMargin = 1;
+
+bool OnlyTimePassed(const job::JobStatus& before, const job::JobStatus& after) {
+  job::JobStatus same = after;
+  same.clock = before.clock;
+  same.last_monotonic = before.last_monotonic;
+  same.last_wall = before.last_wall;
+  return same == before && after.clock_id == before.clock_id;
+}
+
+Json OptionsJson(const CoordinatorOptions& options) {
+  return {{"lease_seconds", options.lease_seconds},
+          {"rendezvous_seconds", options.rendezvous_seconds},
+          {"grace_seconds", options.grace_seconds},
+          {"evaluator_in_cluster", options.tf_config.evaluator_in_cluster},
+          {"master_as_chief", options.tf_config.master_as_chief},
+          {"working_directory", options.working_directory}};
+}
+
+CoordinatorOptions OptionsOf(Fields& state) {
+  Fields fields(state.Object("options"), "journal: options");
+  CoordinatorOptions options;
+  options.lease_seconds = fields.Number("lease_seconds", options.lease_seconds);
+  options.rendezvous_seconds = fields.Number("rendezvous_seconds", options.rendezvous_seconds);
+  options.grace_seconds = fields.Number("grace_seconds", options.grace_seconds);
+  options.tf_config.evaluator_in_cluster = fields.Bool("evaluator_in_cluster", false);
+  options.tf_config.master_as_chief = fields.Bool("master_as_chief", false);
+  options.working_directory = fields.Text("working_directory");
+  state.Take(fields.status());
+  return options;
+}
+
+}  // namespace
+
+std::string IncarnationName(job::TaskId task, int64_t incarnation) {
+  return StrCat(job::TaskName(task), ".", incarnation);
+}
+
+absl::StatusOr<job::JobSpec> SpecOfState(const Json& state) {
+  Fields fields(state, "journal");
+  const std::string manifest = fields.Text("manifest");
+  if (fields.Int("format", 0, 0, kFormat) != kFormat) {
+    fields.Fail("is empty or of another version of muster");
+  }
+  MUSTER_RETURN_IF_ERROR(fields.status());
+  MUSTER_ASSIGN_OR_RETURN(job::Manifest read, job::ParseManifest(manifest, "journal: manifest"));
+  return std::move(read.spec);
+}
+
+absl::Status Coordinator::ReadTemplates() {
+  for (const auto& [type, replica] : spec_.replicas) {
+    auto process = job::ProcessOf(replica.pod_template);
+    if (!process.ok()) return Annotate(process.status(), job::TypeFieldName(type));
+    processes_[type] = *std::move(process);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::New(const job::JobSpec& spec,
+                                                              const CoordinatorOptions& options,
+                                                              const Environment& environment) {
+  std::unique_ptr<Coordinator> coordinator(new Coordinator(spec, options, environment));
+  MUSTER_RETURN_IF_ERROR(coordinator->ReadTemplates());
+  return coordinator;
+}
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Resume(const Environment& environment) {
+  const Json& state = environment.journal->state();
+  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, SpecOfState(state));
+  Fields fields(state, "journal");
+  MUSTER_ASSIGN_OR_RETURN(auto coordinator, New(spec, OptionsOf(fields), environment));
+  MUSTER_ASSIGN_OR_RETURN(coordinator->status_,
+                          StatusFromJson(fields.Object("status"), "journal: status"));
+  for (const auto& [name, address] : fields.Object("addresses").items()) {
+    const auto task = job::ParseTaskName(name);
+    if (task && address.is_string()) coordinator->addresses_[*task] = address.get<std::string>();
+  }
+  Fields lines(fields.Object("last_lines"), "journal: last_lines");
+  for (const auto& [name, value] : fields.Object("last_lines").items()) {
+    coordinator->last_lines_[name] = lines.Texts(name.c_str());
+  }
+  for (const auto& [name, note] : fields.Object("notes").items()) {
+    if (note.is_string()) coordinator->notes_[name] = note.get<std::string>();
+  }
+  coordinator->generation_ = fields.Int("generation", 0, 0, 1 << 30) + 1;
+  fields.Take(lines.status());
+  MUSTER_RETURN_IF_ERROR(fields.status());
+  for (const auto& [id, task] : coordinator->status_.tasks) {
+    if (!task.live() || task.phase == job::TaskPhase::kStarting) continue;
+    Agent& agent = coordinator->AgentOf(id, task.incarnation);
+    agent.adopted = true;
+    agent.last_heard = coordinator->now();
+  }
+  return coordinator;
+}
+
+Coordinator::Agent& Coordinator::AgentOf(job::TaskId task, int64_t incarnation) {
+  const auto [agent, is_new] = agents_.try_emplace({task, incarnation});
+  if (is_new) agent->second.version = generation_ * kVersionsPerGeneration + 1;
+  return agent->second;
+}
+
+Json Coordinator::State(const job::JobStatus& status) const {
+  Json state = {{"format", kFormat},
+                {"manifest", job::PrintManifest(spec_)},
+                {"options", OptionsJson(options_)},
+                {"status", ToJson(status)},
+                {"addresses", Json::object()},
+                {"last_lines", Json::object()},
+                {"generation", generation_},
+                {"notes", Json::object()}};
+  for (const auto& [task, address] : addresses_) {
+    state["addresses"][job::TaskName(task)] = address;
+  }
+  for (const auto& [name, lines] : last_lines_) state["last_lines"][name] = lines;
+  for (const auto& [name, note] : notes_) state["notes"][name] = note;
+  return state;
+}
+
+absl::Status Coordinator::WriteDown(const job::JobStatus& status) {
+  return environment_.journal->Append(State(status));
+}
+
+job::TaskObservation Coordinator::Merge(const job::TaskObservation& seen) const {
+  job::TaskObservation merged = seen;
+  const auto found = agents_.find({seen.id, seen.incarnation});
+  if (found == agents_.end() || !found->second.report) return merged;
+  const Agent& agent = found->second;
+  if (agent.report->end) {
+    merged.phase = Phase::kEnded;
+    merged.end = *agent.report->end;
+  } else if (seen.phase == Phase::kStarting && !agent.killed &&
+             agent.report->state == AgentReport::State::kRunning) {
+    merged.phase = Phase::kRunning;
+    merged.idle_seconds = agent.report->idle_seconds + (now() - agent.last_heard);
+  }
+  return merged;
+}
+
+// What the launcher sees of agents, with what they say of themselves.
+job::Observed Coordinator::Observe() {
+  job::Observed observed;
+  observed.cancelled = cancelled_;
+  for (const job::TaskObservation& seen : environment_.launcher->Observe()) {
+    job::TaskObservation merged = Merge(seen);
+    const auto agent = agents_.find({seen.id, seen.incarnation});
+    const bool is_lost =
+        merged.phase == Phase::kGone || (merged.phase == Phase::kEnded && merged.end.lost);
+    if (is_lost && agent != agents_.end() && !agent->second.given_up.empty()) {
+      merged.phase = Phase::kEnded;
+      merged.end = {.lost = true, .detail = agent->second.given_up};
+    }
+    observed.tasks.push_back(std::move(merged));
+  }
+  return observed;
+}
+
+absl::StatusOr<double> Coordinator::Pass() {
+  const job::Observed observed = Observe();
+  const job::Now time{.wall = environment_.clock->WallSeconds(),
+                      .monotonic = now(),
+                      .clock_id = environment_.clock_id};
+  job::Reconciled decided = job::Reconcile(spec_, status_, observed, time);
+  const bool is_new = !OnlyTimePassed(status_, decided.status);
+  if (is_new) KeepLastLines(decided.status);
+  if (is_new) MUSTER_RETURN_IF_ERROR(WriteDown(decided.status));
+  status_ = std::move(decided.status);
+  waiting_for_ = std::move(decided.waiting_for);
+  TakeEnds();
+  Act(decided.actions);
+  GiveStarts();
+  ForgetAgents();
+  return std::max(0.0, std::min({decided.wake_after, CheckLeases(), CheckRendezvous()}));
+}
+
+void Coordinator::KeepLastLines(const job::JobStatus& status) {
+  std::map<std::string, std::vector<std::string>> kept;
+  for (const job::Failure& failure : status.failures) {
+    const std::string name = IncarnationName(failure.task, failure.incarnation);
+    const auto agent = agents_.find({failure.task, failure.incarnation});
+    if (agent != agents_.end() && agent->second.report && agent->second.report->end) {
+      kept[name] = agent->second.report->last_lines;
+    } else if (const auto known = last_lines_.find(name); known != last_lines_.end()) {
+      kept[name] = known->second;
+    }
+  }
+  last_lines_ = std::move(kept);
+}
+
+// Ends that are written down now: their agents may go.
+void Coordinator::TakeEnds() {
+  for (auto& [key, agent] : agents_) {
+    if (!agent.report || !agent.report->end || agent.end_taken) continue;
+    const auto task = status_.tasks.find(key.first);
+    const bool is_live = task != status_.tasks.end() && task->second.incarnation == key.second &&
+                         task->second.live();
+    if (is_live) continue;
+    agent.end_taken = true;
+    ++agent.version;
+  }
+}
+
+void Coordinator::Act(const std::vector<job::Action>& actions) {
+  for (const job::Action& action : actions) {
+    if (action.kind == job::Action::Kind::kStart) {
+      StartTask(action);
+    } else if (action.kind == job::Action::Kind::kStop) {
+      StopTask(action);
+    }
+  }
+}
+
+void Coordinator::StartTask(const job::Action& action) {
+  Agent& agent = AgentOf(action.id, action.incarnation);
+  if (!agent.asked_at) agent.asked_at = now();
+  StartRequest request{.task = action.id, .incarnation = action.incarnation};
+  if (const auto address = addresses_.find(action.id); address != addresses_.end()) {
+    request.port = std::atoi(address->second.substr(address->second.rfind(':') + 1).c_str());
+    for (const auto& [key, other] : agents_) {
+      request.port_required |= key.first != action.id && other.report &&
+                               other.report->state == AgentReport::State::kRunning;
+    }
+  }
+  environment_.launcher->Start(request);
+}
+
+// In good order where there is an agent that will do it, else at once.
+void Coordinator::StopTask(const job::Action& action) {
+  const Key key{action.id, action.incarnation};
+  Agent& agent = AgentOf(action.id, action.incarnation);
+  if (!agent.stop_at) {
+    agent.stop_at = now();
+    agent.stop_reason = action.reason;
+    ++agent.version;
+  }
+  const double patience = options_.grace_seconds + options_.lease_seconds + kLeaseMargin;
+  // One that was adopted and not asked by this coordinator may yet report.
+  const double waited = now() - *agent.stop_at;
+  const bool obeys = agent.report ? !agent.report->end && waited < patience
+                                  : !agent.asked_at && waited < options_.lease_seconds;
+  if (!obeys) Kill(key, agent, "");
+}
+
+void Coordinator::Kill(const Key& key, Agent& agent, const std::string& why) {
+  if (!agent.killed) agent.given_up = why;
+  agent.killed = true;
+  environment_.launcher->Kill(key.first, key.second);
+}
+
+// Those of earlier incarnations, once their agents know.
+void Coordinator::ForgetAgents() {
+  std::erase_if(agents_, [this](const auto& entry) {
+    const auto task = status_.tasks.find(entry.first.first);
+    return (task == status_.tasks.end() || task->second.incarnation > entry.first.second) &&
+           (entry.second.end_taken || entry.second.killed || !entry.second.report);
+  });
+}
+
+// Seconds until the next lease may run out.
+double Coordinator::CheckLeases() {
+  double next = std::numeric_limits<double>::infinity();
+  for (auto& [key, agent] : agents_) {
+    const bool is_leased = agent.report ? !agent.report->end : agent.adopted;
+    if (!is_leased || agent.killed) continue;
+    const double left = agent.last_heard + options_.lease_seconds + kLeaseMargin - now();
+    if (left > 0) {
+      next = std::min(next, left);
+    } else {
+      Kill(key, agent,
+           StrCat("its agent was silent for ", job::PrintDuration(options_.lease_seconds)));
+      next = 0.1;
+    }
+  }
+  return next;
+}
+
+bool Coordinator::Take(const AgentReport& report) {
+  const auto task = status_.tasks.find(report.task);
+  if (task == status_.tasks.end() || task->second.incarnation != report.incarnation) return false;
+  Agent& agent = AgentOf(report.task, report.incarnation);
+  agent.last_heard = now();
+  if (agent.report && agent.report->sequence > report.sequence) return false;
+  const bool is_news = !agent.report || agent.report->state != report.state ||
+                       agent.report->address != report.address;
+  agent.report = report;
+  TakeAddress(report);
+  return is_news;
+}
+
+AgentOrders Coordinator::OrdersFor(job::TaskId task, int64_t incarnation) const {
+  AgentOrders orders{.grace_seconds = options_.grace_seconds,
+                     .lease_seconds = options_.lease_seconds};
+  const auto found = agents_.find({task, incarnation});
+  const auto status = status_.tasks.find(task);
+  const bool is_current =
+      status != status_.tasks.end() && status->second.incarnation == incarnation;
+  if (found == agents_.end() || !is_current) {
+    orders.stop = orders.end_taken = true;
+    orders.stop_reason = "another one has taken its place";
+    orders.grace_seconds = 0;
+    orders.version = std::numeric_limits<int64_t>::max();
+    return orders;
+  }
+  const Agent& agent = found->second;
+  orders.version = agent.version;
+  orders.start = agent.start;
+  orders.stop = agent.stop_at.has_value();
+  orders.stop_reason = agent.stop_reason;
+  orders.end_taken = agent.end_taken;
+  return orders;
+}
+
+bool Coordinator::finished() const {
+  return status_.ended() && std::none_of(status_.tasks.begin(), status_.tasks.end(),
+                                         [](const auto& entry) { return entry.second.live(); });
+}
+
+}  // namespace muster::control

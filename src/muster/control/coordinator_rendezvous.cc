@@ -1,0 +1,114 @@
+// Rendezvous: who is where, and what each task is started with once that is known.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+
+#include "muster/control/coordinator.h"
+
+namespace muster::control {
+
+void Coordinator::TakeAddress(const AgentReport& report) {
+  if (!report.address.empty()) addresses_[report.task] = report.address;
+}
+
+// A task that is being started is where it says that it is; one that runs, ended, or waits for its
+// turn is, or will be, where it was.
+bool Coordinator::IsMissing(job::TaskId id) const {
+  if (!addresses_.contains(id)) return true;
+  const job::TaskStatus& task = status_.tasks.at(id);
+  if (task.phase != job::TaskPhase::kStarting) return false;
+  const auto agent = agents_.find({id, task.incarnation});
+  return agent == agents_.end() || !agent->second.report || agent->second.report->address.empty();
+}
+
+std::vector<job::TaskId> Coordinator::MissingFor(job::TaskId task) const {
+  std::vector<job::TaskId> missing;
+  for (const auto& [id, status] : status_.tasks) {
+    if (id.index >= spec_.count(id.type)) continue;
+    const bool is_needed = id == task || (id.type != job::TaskType::kEvaluator ||
+                                          options_.tf_config.evaluator_in_cluster);
+    const bool is_seen = !spec_.dynamic_workers || id == task || id.type == job::TaskType::kPs;
+    if (is_needed && is_seen && IsMissing(id)) missing.push_back(id);
+  }
+  return missing;
+}
+
+// "worker-1, ps-0 did not report within 60s; of those that wait: worker-0: ...".
+std::string Coordinator::DescribeMeeting(const std::vector<job::TaskId>& missing) const {
+  std::vector<std::string> names, waiting;
+  for (const job::TaskId id : missing) names.push_back(job::TaskName(id));
+  for (const auto& [key, agent] : agents_) {
+    if (!agent.report || agent.report->state != AgentReport::State::kWaiting) continue;
+    waiting.push_back(StrCat(job::TaskName(key.first), " at ", agent.report->address, " says '",
+                             agent.report->said, "'"));
+  }
+  std::string text = StrCat("rendezvous: ", absl::StrJoin(names, ", "), " did not report within ",
+                            job::PrintDuration(options_.rendezvous_seconds));
+  if (!waiting.empty()) text += StrCat("; of those that wait, ", absl::StrJoin(waiting, ", "));
+  return text;
+}
+
+void Coordinator::GiveStarts() {
+  for (auto& [key, agent] : agents_) {
+    if (agent.start || agent.killed || agent.stop_at || !agent.report) continue;
+    if (agent.report->state != AgentReport::State::kWaiting || !MissingFor(key.first).empty()) {
+      continue;
+    }
+    auto order = StartOrderFor(key.first, key.second);
+    if (!order.ok()) {
+      Kill(key, agent, StrCat("cannot start: ", ToStd(order.status().message())));
+      continue;
+    }
+    agent.start = *std::move(order);
+    ++agent.version;
+  }
+}
+
+absl::StatusOr<StartOrder> Coordinator::StartOrderFor(job::TaskId task, int64_t incarnation) const {
+  job::Cluster cluster;
+  for (const auto& [id, address] : addresses_) {
+    if (id.index >= spec_.count(id.type)) continue;
+    const bool is_seen = id.type != job::TaskType::kEvaluator || id == task || !IsMissing(id);
+    if (is_seen) cluster[id] = address;
+  }
+  const job::Process& process = processes_.at(task.type);
+  StartOrder order;
+  for (const std::string& argument : process.command) {
+    order.command.push_back(job::ExpandArgument(argument, cluster, task));
+  }
+  order.env = process.env;
+  order.env.emplace_back("MUSTER_JOB", spec_.name);
+  order.env.emplace_back("MUSTER_TASK", job::TaskName(task));
+  order.env.emplace_back("MUSTER_INCARNATION", StrCat(incarnation));
+  MUSTER_ASSIGN_OR_RETURN(const std::string tf_config,
+                          job::TfConfig(spec_, cluster, task, options_.tf_config));
+  if (!tf_config.empty()) order.env.emplace_back("TF_CONFIG", tf_config);
+  order.working_directory =
+      process.working_directory.empty() ? options_.working_directory : process.working_directory;
+  order.memory_bytes = process.memory_bytes;
+  return order;
+}
+
+// Those for whom the others wait too long are given up, with a message that names them all.
+double Coordinator::CheckRendezvous() {
+  double next = std::numeric_limits<double>::infinity();
+  for (auto& [key, agent] : agents_) {
+    const auto task = status_.tasks.find(key.first);
+    const bool awaited = task != status_.tasks.end() && task->second.incarnation == key.second &&
+                         task->second.phase == job::TaskPhase::kStarting && !agent.report &&
+                         !agent.killed && agent.asked_at.has_value();
+    if (!awaited) continue;
+    const double left = *agent.asked_at + options_.rendezvous_seconds - now();
+    if (left > 0) {
+      next = std::min(next, left);
+    } else {
+      Kill(key, agent, DescribeMeeting(MissingFor(key.first)));
+      next = 0.1;
+    }
+  }
+  return next;
+}
+
+}  // namespace muster::control

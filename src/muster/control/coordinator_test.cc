@@ -1,0 +1,341 @@
+#include "muster/control/coordinator.h"
+
+#include <functional>
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/control/status_json.h"
+#include "muster/io/fault_file_system.h"
+#include "muster/io/memory_file_system.h"
+
+namespace muster::control {
+namespace {
+
+using job::TaskId;
+using job::TaskPhase;
+using job::TaskType;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr TaskId kWorker0{TaskType::kWorker, 0};
+constexpr TaskId kWorker1{TaskType::kWorker, 1};
+constexpr char kPath[] = "job/journal";
+
+// Agents as the launcher sees them; the test plays what they say.
+class FakeLauncher : public Launcher {
+ public:
+  struct Process {
+    bool alive = true;
+    std::optional<job::TaskEnd> written;
+  };
+
+  void Start(const StartRequest& request) override {
+    if (before_act) before_act();
+    requests.push_back(request);
+    if (!lose_starts) processes.try_emplace({request.task, request.incarnation});
+  }
+  void Kill(TaskId task, int64_t incarnation) override {
+    if (before_act) before_act();
+    kills.push_back(IncarnationName(task, incarnation));
+    processes[{task, incarnation}].alive = false;
+  }
+  std::vector<job::TaskObservation> Observe() override {
+    using Phase = job::TaskObservation::Phase;
+    std::vector<job::TaskObservation> seen;
+    for (const auto& [key, process] : processes) {
+      job::TaskObservation each{.id = key.first, .incarnation = key.second};
+      each.phase = process.alive     ? Phase::kStarting
+                   : process.written ? Phase::kEnded
+                                     : Phase::kGone;
+      if (process.written) each.end = *process.written;
+      seen.push_back(each);
+    }
+    return seen;
+  }
+
+  std::map<std::pair<TaskId, int64_t>, Process> processes;
+  std::vector<StartRequest> requests;
+  std::vector<std::string> kills;
+  bool lose_starts = false;
+  std::function<void()> before_act;
+};
+
+job::JobSpec Workers(int count) {
+  job::JobSpec spec;
+  spec.name = "j";
+  spec.replicas[TaskType::kWorker] = {count, job::RestartPolicy::kOnFailure,
+                                      job::TemplateFor({"program", "--index", "{index}"})};
+  spec.finish_timeout_seconds = 60;
+  return spec;
+}
+
+class CoordinatorTest : public ::testing::Test {
+ protected:
+  CoordinatorTest() { EXPECT_TRUE(files_->MakeFolders("job").ok()); }
+
+  Coordinator::Environment Environment() {
+    journal_ = *Journal::Open(*files_, kPath);
+    return {journal_.get(), &launcher_, &clock_, "boot"};
+  }
+  void Begin(const job::JobSpec& spec) {
+    coordinator_ = *Coordinator::New(spec, options_, Environment());
+    Pass();
+  }
+  // What a kill -9 and a new coordinator come to.
+  void Restart() {
+    coordinator_.reset();
+    auto resumed = Coordinator::Resume(Environment());
+    ASSERT_TRUE(resumed.ok()) << resumed.status();
+    coordinator_ = *std::move(resumed);
+  }
+  double Pass() {
+    const auto wake = coordinator_->Pass();
+    EXPECT_TRUE(wake.ok()) << wake.status();
+    return wake.value_or(-1);
+  }
+  void Advance(double seconds) {
+    clock_.Advance(seconds);
+    Pass();
+  }
+  AgentReport Report(TaskId task, AgentReport::State state) {
+    const int64_t incarnation = coordinator_->status().tasks.at(task).incarnation;
+    AgentReport report{.task = task, .incarnation = incarnation, .sequence = ++sequence_};
+    report.state = state;
+    report.address = StrCat("127.0.0.1:", 9000 + task.index);
+    report.said = "waits";
+    return report;
+  }
+  AgentOrders Say(const AgentReport& report) {
+    coordinator_->Take(report);
+    Pass();
+    return coordinator_->OrdersFor(report.task, report.incarnation);
+  }
+  AgentOrders Say(TaskId task, AgentReport::State state) { return Say(Report(task, state)); }
+  AgentOrders SayEnded(TaskId task, const job::TaskEnd& end) {
+    AgentReport report = Report(task, AgentReport::State::kEnded);
+    report.end = end;
+    report.last_lines = {"last words"};
+    return Say(report);
+  }
+  void RunBoth() {
+    for (const TaskId task : {kWorker0, kWorker1}) Say(task, AgentReport::State::kWaiting);
+    for (const TaskId task : {kWorker0, kWorker1}) Say(task, AgentReport::State::kRunning);
+  }
+  TaskPhase PhaseOf(TaskId task) { return coordinator_->status().tasks.at(task).phase; }
+
+  CoordinatorOptions options_;
+  FakeClock clock_;
+  FakeLauncher launcher_;
+  std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<Coordinator> coordinator_;
+  int64_t sequence_ = 0;
+};
+
+TEST_F(CoordinatorTest, NobodyStartsBeforeAllHaveReported) {
+  Begin(Workers(2));
+  EXPECT_EQ(launcher_.requests.size(), 2);
+  EXPECT_FALSE(Say(kWorker0, AgentReport::State::kWaiting).start.has_value());
+  const AgentOrders second = Say(kWorker1, AgentReport::State::kWaiting);
+  ASSERT_TRUE(second.start.has_value());
+  EXPECT_THAT(second.start->command, ElementsAre("program", "--index", "1"));
+  const auto& [name, tf_config] = second.start->env.back();
+  EXPECT_EQ(name, "TF_CONFIG");
+  EXPECT_EQ(tf_config,
+            "{\"cluster\":{\"worker\":[\"127.0.0.1:9000\",\"127.0.0.1:9001\"]},"
+            "\"task\":{\"type\":\"worker\",\"index\":1},\"environment\":\"cloud\"}");
+  EXPECT_TRUE(coordinator_->OrdersFor(kWorker0, 1).start.has_value());
+}
+
+TEST_F(CoordinatorTest, AJobOfItsWorkersEndsWell) {
+  Begin(Workers(2));
+  RunBoth();
+  EXPECT_EQ(PhaseOf(kWorker1), TaskPhase::kRunning);
+  EXPECT_TRUE(SayEnded(kWorker1, {.exit_code = 0}).end_taken);
+  EXPECT_TRUE(SayEnded(kWorker0, {.exit_code = 0}).end_taken);
+  EXPECT_TRUE(coordinator_->finished());
+  EXPECT_EQ(coordinator_->status().phase, job::JobPhase::kSucceeded);
+}
+
+TEST_F(CoordinatorTest, WhatIsDoneWasWrittenDownBefore) {
+  launcher_.before_act = [this] {
+    const auto read = ReadJournal(*files_, kPath);
+    ASSERT_TRUE(read.ok()) << read.status();
+    const auto status = StatusFromJson(read->state["status"], "journal");
+    ASSERT_TRUE(status.ok());
+    EXPECT_EQ(status->tasks.at(kWorker0).phase, TaskPhase::kStarting);
+  };
+  Begin(Workers(1));
+  EXPECT_EQ(launcher_.requests.size(), 1);
+}
+
+TEST_F(CoordinatorTest, AFullDiskStartsNothingUntilThereIsRoom) {
+  ASSERT_TRUE(files_->RemoveAll("job").ok());
+  coordinator_ = *Coordinator::New(Workers(1), options_, Environment());
+  EXPECT_FALSE(coordinator_->Pass().ok());
+  EXPECT_TRUE(launcher_.requests.empty());
+  ASSERT_TRUE(files_->MakeFolders("job").ok());
+  Pass();
+  EXPECT_EQ(launcher_.requests.size(), 1);
+}
+
+TEST_F(CoordinatorTest, AFailedTaskStartsAgainOnItsPort) {
+  Begin(Workers(2));
+  RunBoth();
+  SayEnded(kWorker1, {.signal = 9});
+  Advance(2);
+  const StartRequest& again = launcher_.requests.back();
+  EXPECT_EQ(again.task, kWorker1);
+  EXPECT_EQ(again.incarnation, 3);
+  EXPECT_EQ(again.port, 9001);
+  EXPECT_TRUE(again.port_required);
+  EXPECT_TRUE(Say(kWorker1, AgentReport::State::kWaiting).start.has_value());
+  EXPECT_EQ(coordinator_->Describe()["failures"][0]["last_lines"][0], "last words");
+}
+
+TEST_F(CoordinatorTest, AfterAGangsEndNobodyStartsBeforeAllHaveReportedAgain) {
+  job::JobSpec spec = Workers(2);
+  spec.restart_scope = job::RestartScope::kGang;
+  Begin(spec);
+  RunBoth();
+  SayEnded(kWorker1, {.signal = 9});
+  EXPECT_TRUE(coordinator_->OrdersFor(kWorker0, 1).stop);
+  SayEnded(kWorker0, {.signal = 15});
+  Advance(2);
+  EXPECT_FALSE(launcher_.requests.back().port_required);
+  EXPECT_FALSE(Say(kWorker0, AgentReport::State::kWaiting).start.has_value());
+  EXPECT_TRUE(Say(kWorker1, AgentReport::State::kWaiting).start.has_value());
+}
+
+TEST_F(CoordinatorTest, ASilentAgentIsKilledAndItsTaskStartsAgain) {
+  Begin(Workers(2));
+  RunBoth();
+  clock_.Advance(8);
+  Say(kWorker0, AgentReport::State::kRunning);
+  Advance(4);
+  EXPECT_THAT(launcher_.kills, ElementsAre("worker-1.2"));
+  Pass();
+  const auto& failure = coordinator_->status().failures.at(0);
+  EXPECT_EQ(failure.task, kWorker1);
+  EXPECT_THAT(failure.end.Describe(), HasSubstr("its agent was silent for 10s"));
+  EXPECT_EQ(PhaseOf(kWorker0), TaskPhase::kRunning);
+}
+
+TEST_F(CoordinatorTest, TheRendezvousDeadlineNamesWhoIsMissingAndWhatTheOthersSaid) {
+  job::JobSpec spec = Workers(2);
+  spec.restart_budget.per_task = 0;
+  Begin(spec);
+  Say(kWorker0, AgentReport::State::kWaiting);
+  for (int i = 0; i < 10; ++i) {
+    clock_.Advance(6.1);
+    Say(kWorker0, AgentReport::State::kWaiting);
+  }
+  Pass();
+  EXPECT_EQ(coordinator_->status().phase, job::JobPhase::kFailing);
+  EXPECT_THAT(coordinator_->status().failure_message,
+              HasSubstr("rendezvous: worker-1 did not report within 1m; of those that wait, "
+                        "worker-0 at 127.0.0.1:9000 says 'waits'"));
+}
+
+TEST_F(CoordinatorTest, ARestartedCoordinatorGoesOnWithWhatRuns) {
+  Begin(Workers(2));
+  RunBoth();
+  Restart();
+  Pass();
+  EXPECT_TRUE(launcher_.kills.empty());
+  EXPECT_EQ(launcher_.processes.size(), 2);
+  EXPECT_FALSE(Say(kWorker0, AgentReport::State::kRunning).stop);
+  SayEnded(kWorker0, {.exit_code = 0});
+  SayEnded(kWorker1, {.exit_code = 0});
+  EXPECT_EQ(coordinator_->status().phase, job::JobPhase::kSucceeded);
+}
+
+TEST_F(CoordinatorTest, AnAdoptedAgentThatNeverReportsIsKilled) {
+  Begin(Workers(2));
+  RunBoth();
+  Restart();
+  Say(kWorker0, AgentReport::State::kRunning);
+  Advance(8);
+  Say(kWorker0, AgentReport::State::kRunning);
+  Advance(4);
+  EXPECT_THAT(launcher_.kills, ElementsAre("worker-1.2"));
+}
+
+TEST_F(CoordinatorTest, OrdersOfALaterCoordinatorAreNewerThanThoseOfAnEarlierOne) {
+  Begin(Workers(1));
+  Say(kWorker0, AgentReport::State::kWaiting);
+  const int64_t seen = Say(kWorker0, AgentReport::State::kRunning).version;
+  ASSERT_TRUE(coordinator_->Write().ok());
+  for (int i = 0; i < 2; ++i) {
+    Restart();
+    ASSERT_TRUE(coordinator_->Write().ok());
+  }
+  EXPECT_GT(Say(kWorker0, AgentReport::State::kRunning).version, seen);
+}
+
+TEST_F(CoordinatorTest, AnEndInWritingIsFoundByARestartedCoordinator) {
+  Begin(Workers(2));
+  RunBoth();
+  launcher_.processes[{kWorker0, 1}] = {.alive = false, .written = job::TaskEnd{.exit_code = 0}};
+  launcher_.processes[{kWorker1, 2}] = {.alive = false, .written = job::TaskEnd{.exit_code = 0}};
+  Restart();
+  Pass();
+  EXPECT_EQ(coordinator_->status().phase, job::JobPhase::kSucceeded);
+}
+
+TEST_F(CoordinatorTest, AnEarlierIncarnationIsToldToGo) {
+  Begin(Workers(1));
+  const AgentReport old = Report(kWorker0, AgentReport::State::kRunning);
+  launcher_.processes[{kWorker0, 1}].alive = false;
+  Pass();
+  Advance(2);
+  EXPECT_EQ(coordinator_->status().tasks.at(kWorker0).incarnation, 2);
+  const AgentOrders orders = Say(old);
+  EXPECT_TRUE(orders.stop);
+  EXPECT_EQ(orders.grace_seconds, 0);
+  EXPECT_FALSE(Report(kWorker0, AgentReport::State::kWaiting).end.has_value());
+}
+
+TEST_F(CoordinatorTest, CancelStopsInGoodOrder) {
+  Begin(Workers(2));
+  RunBoth();
+  coordinator_->Cancel("stopped by muster stop");
+  Pass();
+  for (const TaskId task : {kWorker0, kWorker1}) {
+    EXPECT_TRUE(
+        coordinator_->OrdersFor(task, coordinator_->status().tasks.at(task).incarnation).stop);
+  }
+  EXPECT_TRUE(launcher_.kills.empty());
+  SayEnded(kWorker0, {.signal = 15});
+  SayEnded(kWorker1, {.signal = 15});
+  EXPECT_TRUE(coordinator_->finished());
+  EXPECT_EQ(coordinator_->status().failure_message, "stopped by muster stop");
+  EXPECT_TRUE(coordinator_->status().failures.empty());
+}
+
+TEST_F(CoordinatorTest, AnAgentThatDoesNotObeyIsKilled) {
+  Begin(Workers(1));
+  Say(kWorker0, AgentReport::State::kWaiting);
+  Say(kWorker0, AgentReport::State::kRunning);
+  coordinator_->Cancel("enough");
+  Pass();
+  for (int i = 0; i < 4; ++i) {
+    clock_.Advance(9);
+    Say(kWorker0, AgentReport::State::kRunning);
+  }
+  EXPECT_THAT(launcher_.kills, ::testing::Contains("worker-0.1"));
+  EXPECT_TRUE(coordinator_->finished());
+}
+
+TEST_F(CoordinatorTest, AReportThatComesLateChangesNothing) {
+  Begin(Workers(2));
+  const AgentReport early = Report(kWorker0, AgentReport::State::kWaiting);
+  RunBoth();
+  Say(early);
+  EXPECT_EQ(PhaseOf(kWorker0), TaskPhase::kRunning);
+  EXPECT_EQ(coordinator_->Describe()["tasks"][0]["phase"], "running");
+}
+
+}  // namespace
+}  // namespace muster::control

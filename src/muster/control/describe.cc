@@ -1,0 +1,82 @@
+// A job in words and numbers, for `muster status`.
+#include <utility>
+
+#include "muster/control/coordinator.h"
+#include "muster/control/status_json.h"
+
+namespace muster::control {
+namespace {
+
+Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
+  Json json = {{"task", job::TaskName(id)},
+               {"phase", PhaseName(task.phase)},
+               {"incarnation", task.incarnation},
+               {"restarts", task.restarts}};
+  if (!task.stop_reason.empty() && task.phase != job::TaskPhase::kRunning) {
+    json["stop_reason"] = task.stop_reason;
+  }
+  if (task.last_end) {
+    json["last_end"] = ToJson(*task.last_end);
+    json["last_end"]["text"] = task.last_end->Describe();
+  }
+  return json;
+}
+
+Json FailureJson(const job::JobStatus& status, const job::Failure& failure, const Json& lines) {
+  Json json = {{"task", job::TaskName(failure.task)}, {"incarnation", failure.incarnation},
+               {"text", failure.end.Describe()},      {"end", ToJson(failure.end)},
+               {"seconds", failure.end.at},           {"follow_up", failure.follow_up}};
+  const auto task = status.tasks.find(failure.task);
+  if (task != status.tasks.end()) {
+    json["restarted"] = task->second.incarnation > failure.incarnation;
+  }
+  const auto found = lines.find(IncarnationName(failure.task, failure.incarnation));
+  if (found != lines.end()) json["last_lines"] = *found;
+  return json;
+}
+
+}  // namespace
+
+Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const Json& state) {
+  Fields fields(state, "state");
+  const Json& addresses = fields.Object("addresses");
+  Json json = {{"name", spec.name},
+               {"phase", PhaseName(status.phase)},
+               {"message", status.failure_message},
+               {"start_time", status.start_time},
+               {"completion_time", status.completion_time},
+               {"tasks", Json::array()},
+               {"failures", Json::array()},
+               {"tfjob", job::StatusJson(spec, status)}};
+  for (const auto& [id, task] : status.tasks) {
+    json["tasks"].push_back(TaskJson(id, task));
+    const auto address = addresses.find(job::TaskName(id));
+    if (address != addresses.end()) json["tasks"].back()["address"] = *address;
+  }
+  for (const job::Failure& failure : status.failures) {
+    json["failures"].push_back(FailureJson(status, failure, fields.Object("last_lines")));
+  }
+  return json;
+}
+
+// What only a live coordinator knows is added.
+Json Coordinator::Describe() const {
+  Json json = DescribeJob(spec_, status_, State(status_));
+  json["waiting_for"] = waiting_for_;
+  for (Json& entry : json["tasks"]) {
+    const auto id = job::ParseTaskName(entry["task"].get<std::string>());
+    const auto agent = agents_.find({*id, entry["incarnation"].get<int64_t>()});
+    if (agent == agents_.end() || !agent->second.report) continue;
+    const AgentReport& report = *agent->second.report;
+    entry["said"] = report.said;
+    entry["agent_pid"] = report.pid;
+    entry["pid"] = report.child_pid;
+    entry["cpu_seconds"] = report.cpu_seconds;
+    entry["pss_bytes"] = report.pss_bytes;
+    entry["idle_seconds"] = report.idle_seconds + (now() - agent->second.last_heard);
+    entry["heard_seconds"] = now() - agent->second.last_heard;
+  }
+  return json;
+}
+
+}  // namespace muster::control

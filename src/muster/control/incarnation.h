@@ -1,0 +1,64 @@
+// The mark of one incarnation of a task on its machine: a file in the job's folder that its agent
+// holds locked while it lives, so that whoever looks knows for certain whether it does, also after
+// a kill -9 and a restart of everything else. A mark is never removed: what has one is never
+// started again.
+//
+// Files "agents/worker-0.3" (the lock; holds the agent's pid) and "agents/worker-0.3.end" (how the
+// task ended, as JSON). On a file system of one machine.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/job/job_spec.h"
+#include "muster/job/job_status.h"
+
+namespace muster::control {
+
+struct IncarnationId {
+  job::TaskId task = {};
+  int64_t incarnation = 0;
+  friend bool operator==(const IncarnationId&, const IncarnationId&) = default;
+  friend bool operator<(const IncarnationId& a, const IncarnationId& b) {
+    return a.task == b.task ? a.incarnation < b.incarnation : a.task < b.task;
+  }
+};
+
+// Holds the mark until it, or the process, ends.
+class IncarnationClaim {
+ public:
+  // None: there is a mark already, this agent must not run.
+  static absl::StatusOr<std::optional<IncarnationClaim>> Take(const std::string& folder,
+                                                              const IncarnationId& id);
+  ~IncarnationClaim();
+  IncarnationClaim(IncarnationClaim&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  IncarnationClaim& operator=(IncarnationClaim&&) = delete;
+
+ private:
+  explicit IncarnationClaim(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+struct IncarnationMark {
+  enum class State { kNone, kHeld, kEnded } state = State::kNone;
+  int pid = 0;  // kHeld: of the agent
+};
+absl::StatusOr<IncarnationMark> LookAtIncarnation(const std::string& folder,
+                                                  const IncarnationId& id);
+// A mark that nobody holds, unless there is one: the incarnation will never run.
+absl::Status ForbidIncarnation(const std::string& folder, const IncarnationId& id);
+// Those with a mark.
+absl::StatusOr<std::vector<IncarnationId>> ListIncarnations(const std::string& folder);
+
+absl::Status WriteEnd(const std::string& folder, const IncarnationId& id, const job::TaskEnd& end);
+// NOT_FOUND: the agent wrote none.
+absl::StatusOr<job::TaskEnd> ReadEnd(const std::string& folder, const IncarnationId& id);
+
+// Every process of an incarnation has this variable in its environment, so that what it leaves is
+// found: MUSTER_MARK=/jobs/j:worker-0.3.
+constexpr char kMarkVariable[] = "MUSTER_MARK";
+std::string MarkOf(const std::string& folder, const IncarnationId& id);
+
+}  // namespace muster::control

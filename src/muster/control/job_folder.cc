@@ -1,0 +1,140 @@
+#include "muster/control/job_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+
+#include "muster/base/nearest.h"
+#include "muster/io/local_file_system.h"
+
+namespace muster::control {
+namespace {
+
+constexpr mode_t kPrivateFolder = 0700, kPrivateFile = 0600;
+constexpr std::string_view kPrevious = ".previous";
+
+std::string FromEnvironment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+absl::Status MakePrivate(const std::string& path) {
+  if (mkdir(path.c_str(), kPrivateFolder) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, StrCat("cannot make the folder ", path));
+}
+
+absl::Status CheckName(const std::string& name) {
+  const bool is_path = name.find('/') != std::string::npos || name.empty() || name[0] == '.';
+  if (!is_path) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("'", name, "' can be no job's name: a name has letters, digits and '-'"));
+}
+
+}  // namespace
+
+std::string JobFolder::agent_log(job::TaskId task) const {
+  return StrCat(path, "/agents/", job::TaskName(task), ".log");
+}
+
+std::string JobFolder::task_log(job::TaskId task) const {
+  return StrCat(path, "/logs/", job::TaskName(task), ".log");
+}
+
+absl::StatusOr<std::string> JobsFolder() {
+  if (const auto home = FromEnvironment("MUSTER_HOME"); !home.empty()) return home + "/jobs";
+  if (const auto xdg = FromEnvironment("XDG_STATE_HOME"); !xdg.empty()) {
+    return xdg + "/muster/jobs";
+  }
+  const auto home = FromEnvironment("HOME");
+  if (home.empty()) {
+    return absl::FailedPreconditionError(
+        "there is no place for jobs: set MUSTER_HOME to a folder of yours");
+  }
+  return home + "/.local/state/muster/jobs";
+}
+
+absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::string& name) {
+  MUSTER_RETURN_IF_ERROR(CheckName(name));
+  const auto files = io::NewLocalFileSystem();
+  MUSTER_RETURN_IF_ERROR(files->MakeFolders(jobs));
+  char* const real = realpath(jobs.c_str(), nullptr);
+  if (real == nullptr) return ErrnoStatus(errno, StrCat("cannot find ", jobs));
+  const JobFolder folder{StrCat(real, "/", name)};
+  std::free(real);  // NOLINT: realpath's contract
+  if (files->Stat(folder.path).ok()) {
+    if (const auto pid = LivingCoordinator(folder)) {
+      return absl::AlreadyExistsError(
+          StrCat("a job ", name, " runs already (pid ", *pid, "): muster stop ", name));
+    }
+    const std::string previous = StrCat(folder.path, kPrevious);
+    MUSTER_RETURN_IF_ERROR(files->RemoveAll(previous));
+    MUSTER_RETURN_IF_ERROR(files->Rename(folder.path, previous));
+  }
+  MUSTER_RETURN_IF_ERROR(MakePrivate(folder.path));
+  MUSTER_RETURN_IF_ERROR(MakePrivate(folder.path + "/agents"));
+  MUSTER_RETURN_IF_ERROR(MakePrivate(folder.path + "/logs"));
+  return folder;
+}
+
+absl::StatusOr<JobFolder> FindJobFolder(const std::string& jobs, const std::string& name) {
+  MUSTER_RETURN_IF_ERROR(CheckName(name));
+  const auto files = io::NewLocalFileSystem();
+  const JobFolder folder{io::JoinPath(jobs, name)};
+  if (files->Stat(folder.journal()).ok()) return folder;
+  const std::vector<std::string> known = ListJobs(jobs);
+  return absl::NotFoundError(StrCat("there is no job ", name, " in ", jobs,
+                                    known.empty() ? " (it is empty)" : DidYouMean(name, known)));
+}
+
+std::vector<std::string> ListJobs(const std::string& jobs) {
+  const auto files = io::NewLocalFileSystem();
+  std::vector<std::string> found;
+  for (const std::string& name : files->List(jobs).value_or(std::vector<std::string>())) {
+    const JobFolder folder{io::JoinPath(jobs, name)};
+    if (!absl::EndsWith(name, ToAbsl(kPrevious)) && files->Stat(folder.journal()).ok()) {
+      found.push_back(name);
+    }
+  }
+  return found;
+}
+
+absl::StatusOr<JobLock> JobLock::Take(const JobFolder& folder) {
+  const std::string path = folder.lock();
+  JobLock lock(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, kPrivateFile));
+  if (lock.fd_ < 0) return ErrnoStatus(errno, StrCat("cannot open ", path));
+  if (flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
+    return absl::AlreadyExistsError(StrCat(path, ": another coordinator of this job lives"));
+  }
+  const std::string pid = StrCat(getpid(), "\n");
+  if (ftruncate(lock.fd_, 0) != 0 ||
+      pwrite(lock.fd_, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    return ErrnoStatus(errno, StrCat("cannot write ", path));
+  }
+  return lock;
+}
+
+JobLock::~JobLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+std::optional<int> LivingCoordinator(const JobFolder& folder) {
+  const int fd = open(folder.lock().c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::optional<int> pid;
+  if (flock(fd, LOCK_SH | LOCK_NB) != 0) {
+    char text[16] = {};
+    pid = pread(fd, text, sizeof text - 1, 0) > 0 ? std::atoi(text) : 0;
+  }
+  close(fd);
+  return pid;
+}
+
+}  // namespace muster::control

@@ -1,0 +1,57 @@
+// Journal: what a coordinator knows, on disk before it acts on it.
+//
+// A file of lines, each "CHECKSUM JSON": eight hexadecimal digits, the CRC-32C of the JSON, a
+// space, an object on one line. The state is the first object with every later one merged into it
+// (RFC 7396). docs/formats/journal.md describes it.
+//
+// A last line without its end, or with zeros where blocks never reached the disk, is what a crash
+// leaves of an Append() that did not return: it is dropped. Whatever else does not check is damage:
+// DATA_LOSS, with the line.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "muster/base/status.h"
+#include "muster/control/json.h"
+#include "muster/io/file_system.h"
+
+namespace muster::control {
+
+struct JournalState {
+  Json state = Json::object();
+  int64_t lines = 0;
+  bool torn = false;  // a last line was dropped
+};
+
+// `name` is the file in messages.
+absl::StatusOr<JournalState> ParseJournal(std::string_view bytes, const std::string& name);
+absl::StatusOr<JournalState> ReadJournal(io::FileSystem& files, const std::string& path);
+
+// The one writer of a journal (its owner holds the job's lock). One owner thread.
+class Journal {
+ public:
+  // The file is read where it exists, and written anew as one line: torn ends go, length too.
+  static absl::StatusOr<std::unique_ptr<Journal>> Open(io::FileSystem& files, std::string path);
+  ~Journal();
+
+  const Json& state() const { return state_; }
+
+  // Makes `state` durable; one equal to state() writes nothing. After an error state() is the old
+  // one, and the next call writes the file anew. No member may be null.
+  absl::Status Append(const Json& state);
+
+ private:
+  Journal(io::FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
+  absl::Status Rewrite(const Json& state);
+  absl::Status AppendLine(const std::string& line);
+
+  io::FileSystem& files_;
+  const std::string path_;
+  Json state_ = Json::object();
+  std::unique_ptr<io::WritableFile> file_;  // null: to be written anew
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace muster::control

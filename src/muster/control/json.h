@@ -1,0 +1,54 @@
+// JSON that comes from a file or a peer: depth and types are checked before anything is done.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/job/job_spec.h"
+
+namespace muster::control {
+
+using job::Json;
+
+// INVALID_ARGUMENT "WHERE: ..." for what is no JSON object in UTF-8, or nests deeper than 32.
+absl::StatusOr<Json> ParseObject(std::string_view text, std::string_view where);
+
+// One line of JSON; bytes that are not UTF-8 become the replacement character.
+std::string Print(const Json& json);
+
+// The members of an object, by type. An absent or null one is the fallback; one of another type or
+// out of range is the status, INVALID_ARGUMENT "WHERE: "member" must be ...", the first one found.
+// One owner thread; the object must live as long.
+class Fields {
+ public:
+  Fields(const Json& object, std::string where);
+
+  std::string Text(const char* name, std::string fallback = "");
+  int64_t Int(const char* name, int64_t fallback, int64_t low, int64_t high);
+  double Number(const char* name, double fallback);  // finite
+  bool Bool(const char* name, bool fallback);
+  std::vector<std::string> Texts(const char* name);
+  const Json& Object(const char* name);  // absent: empty
+  const Json& List(const char* name);    // absent: empty
+  bool Has(const char* name) const;
+
+  void Fail(std::string_view message);
+  void Take(const absl::Status& status);  // a part's; the first error stays
+  const absl::Status& status() const { return status_; }
+  const std::string& where() const { return where_; }
+
+ private:
+  const Json* Find(const char* name) const;
+  const Json& object_;
+  const std::string where_;
+  absl::Status status_;
+};
+
+// What Json::merge_patch (RFC 7396) makes `to` of `from`; an empty object when they are equal. No
+// member of either is null.
+Json MergePatch(const Json& from, const Json& to);
+
+}  // namespace muster::control

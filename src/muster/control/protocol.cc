@@ -1,0 +1,130 @@
+#include "muster/control/protocol.h"
+
+#include <limits>
+
+#include "muster/control/status_json.h"
+
+namespace muster::control {
+namespace {
+
+using State = AgentReport::State;
+
+constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
+constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
+constexpr size_t kMaxLines = 200;
+
+constexpr std::pair<State, const char*> kStates[] = {
+    {State::kWaiting, "waiting"}, {State::kRunning, "running"}, {State::kEnded, "ended"}};
+
+const char* StateName(State state) {
+  for (const auto& [each, name] : kStates) {
+    if (each == state) return name;
+  }
+  return "";
+}
+
+State ParseState(Fields& fields) {
+  const std::string text = fields.Text("state");
+  for (const auto& [state, name] : kStates) {
+    if (text == name) return state;
+  }
+  fields.Fail(StrCat("\"state\" '", text, "' is none"));
+  return State::kWaiting;
+}
+
+Json StartJson(const StartOrder& start) {
+  Json env = Json::array();
+  for (const auto& [name, value] : start.env) env.push_back({{"name", name}, {"value", value}});
+  return {{"command", start.command},
+          {"env", std::move(env)},
+          {"working_directory", start.working_directory},
+          {"memory_bytes", start.memory_bytes}};
+}
+
+StartOrder StartFromJson(Fields& orders) {
+  Fields fields(orders.Object("start"), "orders: start");
+  StartOrder start;
+  start.command = fields.Texts("command");
+  for (const Json& json : fields.List("env")) {
+    Fields entry(json, "orders: start: env");
+    start.env.emplace_back(entry.Text("name"), entry.Text("value"));
+    fields.Take(entry.status());
+  }
+  start.working_directory = fields.Text("working_directory");
+  start.memory_bytes = fields.Int("memory_bytes", 0, 0, kMaxInt64);
+  if (start.command.empty()) fields.Fail("\"command\" is empty");
+  orders.Take(fields.status());
+  return start;
+}
+
+}  // namespace
+
+Json ToJson(const AgentReport& report) {
+  Json json = {{"task", job::TaskName(report.task)},  {"incarnation", report.incarnation},
+               {"sequence", report.sequence},         {"state", StateName(report.state)},
+               {"address", report.address},           {"pid", report.pid},
+               {"child_pid", report.child_pid},       {"said", report.said},
+               {"idle_seconds", report.idle_seconds}, {"cpu_seconds", report.cpu_seconds},
+               {"pss_bytes", report.pss_bytes},       {"seen", report.seen}};
+  if (report.end) json["end"] = ToJson(*report.end);
+  if (!report.last_lines.empty()) json["last_lines"] = report.last_lines;
+  return json;
+}
+
+absl::StatusOr<AgentReport> ReportFromJson(const Json& json) {
+  Fields fields(json, "report");
+  AgentReport report;
+  const auto task = job::ParseTaskName(fields.Text("task"));
+  if (!task) fields.Fail("\"task\" names none");
+  report.task = task.value_or(job::TaskId{});
+  report.incarnation = fields.Int("incarnation", 0, 1, kMaxInt64);
+  report.sequence = fields.Int("sequence", 0, 0, kMaxInt64);
+  report.state = ParseState(fields);
+  report.address = fields.Text("address");
+  report.pid = static_cast<int>(fields.Int("pid", 0, 0, kMaxInt));
+  report.child_pid = static_cast<int>(fields.Int("child_pid", 0, 0, kMaxInt));
+  report.said = fields.Text("said");
+  report.idle_seconds = fields.Number("idle_seconds", 0);
+  report.cpu_seconds = fields.Number("cpu_seconds", 0);
+  report.pss_bytes = fields.Int("pss_bytes", 0, 0, kMaxInt64);
+  report.seen = fields.Int("seen", 0, 0, kMaxInt64);
+  report.last_lines = fields.Texts("last_lines");
+  if (report.last_lines.size() > kMaxLines) fields.Fail("\"last_lines\" are too many");
+  if (fields.Has("end")) {
+    auto end = EndFromJson(fields.Object("end"), "report: end");
+    fields.Take(end.status());
+    if (end.ok()) report.end = *std::move(end);
+  }
+  if ((report.state == State::kEnded) != report.end.has_value()) {
+    fields.Fail("\"end\" and \"state\" do not fit");
+  }
+  MUSTER_RETURN_IF_ERROR(fields.status());
+  return report;
+}
+
+Json ToJson(const AgentOrders& orders) {
+  Json json = {{"version", orders.version},
+               {"stop", orders.stop},
+               {"stop_reason", orders.stop_reason},
+               {"grace_seconds", orders.grace_seconds},
+               {"lease_seconds", orders.lease_seconds},
+               {"end_taken", orders.end_taken}};
+  if (orders.start) json["start"] = StartJson(*orders.start);
+  return json;
+}
+
+absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json) {
+  Fields fields(json, "orders");
+  AgentOrders orders;
+  orders.version = fields.Int("version", 0, 0, kMaxInt64);
+  orders.stop = fields.Bool("stop", false);
+  orders.stop_reason = fields.Text("stop_reason");
+  orders.grace_seconds = fields.Number("grace_seconds", 0);
+  orders.lease_seconds = fields.Number("lease_seconds", 0);
+  orders.end_taken = fields.Bool("end_taken", false);
+  if (fields.Has("start")) orders.start = StartFromJson(fields);
+  MUSTER_RETURN_IF_ERROR(fields.status());
+  return orders;
+}
+
+}  // namespace muster::control

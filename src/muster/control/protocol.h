@@ -1,0 +1,62 @@
+// What an agent and the coordinator say to each other: JSON over HTTP, POST /v1/agent. The agent
+// always says all it knows, the coordinator always all it wants, so that a message lost or repeated
+// does no harm.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/control/json.h"
+#include "muster/job/job_status.h"
+
+namespace muster::control {
+
+struct AgentReport {
+  enum class State { kWaiting, kRunning, kEnded };
+  job::TaskId task = {};
+  int64_t incarnation = 0;
+  int64_t sequence = 0;  // grows with each report; an older one is not taken
+  State state = State::kWaiting;
+  std::string address = {};  // "host:port" of its task
+  int pid = 0;               // of the agent
+  int child_pid = 0;         // 0: none
+  std::string said = {};     // what it does, for people
+  double idle_seconds = 0;   // kRunning: since the last output
+  double cpu_seconds = 0;    // of the task and all it started
+  int64_t pss_bytes = 0;
+  std::optional<job::TaskEnd> end = {};      // kEnded
+  std::vector<std::string> last_lines = {};  // kEnded: of its output
+  int64_t seen = 0;                          // the orders it has
+  friend bool operator==(const AgentReport&, const AgentReport&) = default;
+};
+
+// How the task's process is started.
+struct StartOrder {
+  std::vector<std::string> command = {};
+  std::vector<std::pair<std::string, std::string>> env = {};  // added to the agent's own, in order
+  std::string working_directory = {};                         // "": the agent's own
+  int64_t memory_bytes = 0;                                   // 0: no limit
+  friend bool operator==(const StartOrder&, const StartOrder&) = default;
+};
+
+struct AgentOrders {
+  int64_t version = 0;  // changes with what follows
+  std::optional<StartOrder> start = {};
+  bool stop = false;             // SIGTERM, then SIGKILL
+  std::string stop_reason = {};  // for its log
+  double grace_seconds = 0;
+  double lease_seconds = 0;  // silence of the coordinator for so long ends the task
+  bool end_taken = false;    // its end is written down: the agent may go
+  friend bool operator==(const AgentOrders&, const AgentOrders&) = default;
+};
+
+Json ToJson(const AgentReport& report);
+Json ToJson(const AgentOrders& orders);
+// INVALID_ARGUMENT.
+absl::StatusOr<AgentReport> ReportFromJson(const Json& json);
+absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json);
+
+}  // namespace muster::control

@@ -1,0 +1,167 @@
+#include "muster/control/service.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "muster/net/token.h"
+
+namespace muster::control {
+namespace {
+
+constexpr double kRetrySeconds = 1;    // after a Pass that failed
+constexpr double kMaxHoldSeconds = 1;  // so that what agents say stays fresh
+
+Json Ordered(const net::Json& json) { return Json(json); }
+
+std::chrono::duration<double> Seconds(double seconds) {
+  return std::chrono::duration<double>(std::min(seconds, 3600.0));
+}
+
+absl::Status NotYet() {
+  return absl::UnavailableError("the job's coordinator is starting: ask again");
+}
+
+net::HttpResponse Answer(const Json& json) {
+  net::HttpResponse response;
+  response.body = Print(json);
+  return response;
+}
+
+}  // namespace
+
+Service::Service() : change_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+absl::StatusOr<std::unique_ptr<Service>> Service::Listen(const JobFolder& folder, int port) {
+  std::unique_ptr<Service> service(new Service);
+  net::HttpServerOptions options;
+  options.port = static_cast<uint16_t>(port);
+  MUSTER_ASSIGN_OR_RETURN(options.token, net::ReadTokenFile(folder.token()));
+  MUSTER_ASSIGN_OR_RETURN(service->server_,
+                          net::HttpServer::Start(std::move(options), service->Routes()));
+  return service;
+}
+
+Service::~Service() { Stop(); }
+
+void Service::Stop() {
+  loop_.request_stop();
+  work_.notify_all();
+  if (loop_.joinable()) loop_.join();
+  if (server_ != nullptr) server_->Stop();
+}
+
+std::vector<net::HttpRoute> Service::Routes() {
+  return {
+      {"POST", "/v1/agent",
+       [this](const net::HttpRequest& request, net::HttpReply reply) {
+         TakeReport(request, std::move(reply));
+       }},
+      {"GET", "/v1/status",
+       [this](const net::HttpRequest&, const net::HttpReply& reply) {
+         const std::lock_guard lock(mutex_);
+         if (coordinator_ == nullptr) return reply.SendError(NotYet());
+         reply.Send(Answer(coordinator_->Describe()));
+       }},
+      {"POST", "/v1/stop", [this](const net::HttpRequest& request, const net::HttpReply& reply) {
+         const Json body = Ordered(request.body);
+         Fields fields(body, "stop");
+         const std::string why = fields.Text("why", "somebody asked to stop it");
+         if (!fields.status().ok()) return reply.SendError(fields.status());
+         Cancel(why);
+         reply.Send(Answer(Json::object()));
+       }}};
+}
+
+void Service::TakeReport(const net::HttpRequest& request, net::HttpReply reply) {
+  const auto report = ReportFromJson(Ordered(request.body));
+  if (!report.ok()) return reply.SendError(report.status());
+  const std::lock_guard lock(mutex_);
+  if (coordinator_ == nullptr) return reply.SendError(NotYet());
+  if (coordinator_->Take(*report)) {
+    dirty_ = true;
+    work_.notify_all();
+  }
+  const AgentOrders orders = coordinator_->OrdersFor(report->task, report->incarnation);
+  if (orders.version != report->seen) return reply.Send(Answer(ToJson(orders)));
+  reply.AnswerAfter(std::min(kMaxHoldSeconds, orders.lease_seconds / 4), Answer(ToJson(orders)));
+  waiters_.push_back({report->task, report->incarnation, report->seen, std::move(reply)});
+}
+
+void Service::Run(std::unique_ptr<Coordinator> coordinator) {
+  {
+    const std::lock_guard lock(mutex_);
+    coordinator_ = std::move(coordinator);
+  }
+  loop_ = std::jthread([this](const std::stop_token& stop) { Loop(stop); });
+}
+
+void Service::Wake() {
+  const std::lock_guard lock(mutex_);
+  dirty_ = true;
+  work_.notify_all();
+}
+
+void Service::Cancel(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (coordinator_ != nullptr) coordinator_->Cancel(why);
+  dirty_ = true;
+  work_.notify_all();
+}
+
+void Service::AnswerWaiters() {
+  std::erase_if(waiters_, [this](const Waiter& waiter) {
+    if (waiter.reply.over()) return true;
+    const AgentOrders orders = coordinator_->OrdersFor(waiter.task, waiter.incarnation);
+    if (orders.version == waiter.seen) return false;
+    waiter.reply.Send(Answer(ToJson(orders)));
+    return true;
+  });
+}
+
+// One pass, with the mutex held; the seconds until the next.
+double Service::PassOnce() {
+  dirty_ = false;
+  const auto wake_after = coordinator_->Pass();
+  if (!wake_after.ok()) {
+    const std::string complaint(ToStd(wake_after.status().message()));
+    if (complaint != complaint_) std::fprintf(stderr, "muster: %s\n", complaint.c_str());
+    complaint_ = complaint;
+    return kRetrySeconds;
+  }
+  complaint_.clear();
+  finished_ = coordinator_->finished();
+  AnswerWaiters();
+  const uint64_t one = 1;
+  (void)!write(change_fd_.get(), &one, sizeof one);  // full is readable too
+  return *wake_after;
+}
+
+void Service::Loop(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    const double wake_after = PassOnce();
+    work_.wait_for(lock, stop, Seconds(wake_after), [this] { return dirty_; });
+  }
+}
+
+void Service::ClearChange() const {
+  uint64_t count = 0;
+  (void)!read(change_fd_.get(), &count, sizeof count);
+}
+
+bool Service::finished() {
+  const std::lock_guard lock(mutex_);
+  return finished_;
+}
+
+Json Service::Describe() {
+  const std::lock_guard lock(mutex_);
+  return coordinator_ == nullptr ? Json::object() : coordinator_->Describe();
+}
+
+}  // namespace muster::control

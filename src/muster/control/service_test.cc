@@ -1,0 +1,165 @@
+// The coordinator's threads and HTTP, with real agents' links over loopback and a launcher that
+// starts nothing.
+#include "muster/control/service.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/control/agent_link.h"
+#include "muster/io/local_file_system.h"
+#include "muster/net/token.h"
+
+namespace muster::control {
+namespace {
+
+using ::testing::HasSubstr;
+using State = AgentReport::State;
+
+constexpr int kDeadlineMillis = 30'000;
+
+// Every agent that was asked for lives.
+class IdleLauncher : public Launcher {
+ public:
+  void Start(const StartRequest& request) override {
+    seen_[{request.task, request.incarnation}] = job::TaskObservation::Phase::kStarting;
+  }
+  void Kill(job::TaskId task, int64_t incarnation) override {
+    seen_[{task, incarnation}] = job::TaskObservation::Phase::kGone;
+  }
+  std::vector<job::TaskObservation> Observe() override {
+    std::vector<job::TaskObservation> all;
+    for (const auto& [key, phase] : seen_) {
+      all.push_back({.id = key.first, .incarnation = key.second, .phase = phase});
+    }
+    return all;
+  }
+
+ private:
+  std::map<std::pair<job::TaskId, int64_t>, job::TaskObservation::Phase> seen_;
+};
+
+class ServiceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "/service-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_.path = name;
+    ASSERT_TRUE(net::MakeTokenFile(folder_.token()).ok());
+    journal_ = *Journal::Open(*files_, folder_.journal());
+    auto service = Service::Listen(folder_, 0);
+    ASSERT_TRUE(service.ok()) << service.status();
+    service_ = *std::move(service);
+  }
+  void TearDown() override {
+    service_.reset();
+    EXPECT_TRUE(files_->RemoveAll(folder_.path).ok());
+  }
+
+  void Run(int workers) {
+    job::JobSpec spec;
+    spec.name = "j";
+    spec.replicas[job::TaskType::kWorker] = {workers, job::RestartPolicy::kNever,
+                                             job::TemplateFor({"program"})};
+    spec.finish_timeout_seconds = 60;
+    service_->Run(*Coordinator::New(spec, {}, {journal_.get(), &launcher_, &clock_, "boot"}));
+  }
+  std::unique_ptr<net::HttpClient> Client() {
+    net::HttpClientOptions options;
+    options.url = service_->url();
+    options.token = *net::ReadTokenFile(folder_.token());
+    return *net::HttpClient::Create(options);
+  }
+  static AgentReport ReportOf(int index, State state) {
+    AgentReport report{.task = {job::TaskType::kWorker, index}, .incarnation = index + 1};
+    report.state = state;
+    report.address = StrCat("127.0.0.1:", 9000 + index);
+    return report;
+  }
+  std::unique_ptr<AgentLink> Link(int index) {
+    return std::make_unique<AgentLink>(Client(), Client(), ReportOf(index, State::kWaiting), 10);
+  }
+  // Waits for news until `done` holds.
+  template <typename Done>
+  static bool WaitFor(AgentLink& link, Done done) {
+    while (!done(link.orders())) {
+      pollfd news{.fd = link.news_fd(), .events = POLLIN, .revents = 0};
+      if (poll(&news, 1, kDeadlineMillis) <= 0) return false;
+      link.ClearNews();
+    }
+    return true;
+  }
+  bool WaitUntilFinished() {
+    while (!service_->finished()) {
+      pollfd change{.fd = service_->change_fd(), .events = POLLIN, .revents = 0};
+      if (poll(&change, 1, kDeadlineMillis) <= 0) return false;
+      service_->ClearChange();
+    }
+    return true;
+  }
+
+  JobFolder folder_;
+  const SystemClock clock_;
+  const std::unique_ptr<io::FileSystem> files_ = io::NewLocalFileSystem();
+  IdleLauncher launcher_;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<Service> service_;
+};
+
+TEST_F(ServiceTest, AgentsMeetRunAndEnd) {
+  Run(3);
+  std::vector<std::unique_ptr<AgentLink>> links;
+  for (int i = 0; i < 3; ++i) {
+    links.push_back(Link(i));
+    links[i]->Tell(ReportOf(i, State::kWaiting), /*urgent=*/true);
+  }
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(WaitFor(*links[i], [](const auto& orders) { return orders.start.has_value(); }));
+    EXPECT_THAT(links[i]->orders().start->env.back().second, HasSubstr(StrCat("\"index\":", i)));
+    links[i]->Tell(ReportOf(i, State::kRunning), /*urgent=*/true);
+  }
+  for (int i = 0; i < 3; ++i) {
+    AgentReport ended = ReportOf(i, State::kEnded);
+    ended.end = job::TaskEnd{.exit_code = 0};
+    links[i]->Tell(ended, /*urgent=*/true);
+    EXPECT_TRUE(WaitFor(*links[i], [](const auto& orders) { return orders.end_taken; }));
+  }
+  EXPECT_TRUE(WaitUntilFinished());
+  EXPECT_EQ(service_->Describe()["phase"], "succeeded");
+}
+
+TEST_F(ServiceTest, AStopReachesAnAgentThatWaits) {
+  Run(1);
+  const auto link = Link(0);
+  link->Tell(ReportOf(0, State::kWaiting), /*urgent=*/true);
+  ASSERT_TRUE(WaitFor(*link, [](const auto& orders) { return orders.start.has_value(); }));
+  link->Tell(ReportOf(0, State::kRunning), /*urgent=*/true);
+  ASSERT_TRUE(Client()->Post("/v1/stop", {{"why", "enough"}}, 10).ok());
+  EXPECT_TRUE(WaitFor(*link, [](const auto& orders) { return orders.stop; }));
+  EXPECT_EQ(link->orders().stop_reason, "enough");
+}
+
+TEST_F(ServiceTest, StrangersAndNonsenseAreRefused) {
+  Run(1);
+  net::HttpClientOptions options;
+  options.url = service_->url();
+  const auto stranger = *net::HttpClient::Create(options);
+  EXPECT_FALSE(stranger->Get("/v1/status", 10).ok());
+  for (const net::Json& body :
+       {net::Json::object(), net::Json::array(), net::Json{{"task", "worker-0"}},
+        net::Json{{"task", "worker-0"}, {"incarnation", -1}, {"state", "waiting"}}}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(Client()->Post("/v1/agent", body, 10).status()))
+        << body.dump();
+  }
+  const auto status = Client()->Get("/v1/status", 10);
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ((*status)["name"], "j");
+}
+
+TEST_F(ServiceTest, BeforeItRunsItSaysSo) {
+  EXPECT_TRUE(absl::IsUnavailable(Client()->Get("/v1/status", 10).status()));
+}
+
+}  // namespace
+}  // namespace muster::control

@@ -1,0 +1,18 @@
+// JobStatus as JSON and back: what a journal keeps.
+#pragma once
+
+#include "muster/base/status.h"
+#include "muster/control/json.h"
+#include "muster/job/job_status.h"
+
+namespace muster::control {
+
+// No member is null, so that patches of it can be kept. Parses back to an equal status.
+Json ToJson(const job::JobStatus& status);
+Json ToJson(const job::TaskEnd& end);
+
+// INVALID_ARGUMENT "WHERE: ..." for what ToJson() would not have written.
+absl::StatusOr<job::JobStatus> StatusFromJson(const Json& json, const std::string& where);
+absl::StatusOr<job::TaskEnd> EndFromJson(const Json& json, const std::string& where);
+
+}  // namespace muster::control

@@ -1,0 +1,76 @@
+#include "muster/launch/local/local_job.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "muster/net/token.h"
+#include "muster/process/proc.h"
+
+namespace muster::launch::local {
+namespace {
+
+constexpr char kUrlNote[] = "url";
+
+// The monotonic clock counts from there.
+std::string BootId() {
+  return process::ReadSmallFile("/proc/sys/kernel/random/boot_id").value_or("unknown");
+}
+
+// Of the last coordinator, which agents that live still talk to; 0: none.
+int LastPort(const control::Json& state) {
+  control::Fields fields(state, "journal");
+  control::Fields notes(fields.Object("notes"), "journal: notes");
+  const std::string url = notes.Text(kUrlNote);
+  const size_t colon = url.rfind(':');
+  return colon == std::string::npos ? 0 : std::atoi(url.c_str() + colon + 1);
+}
+
+}  // namespace
+
+absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job::JobSpec& spec,
+                                             const control::CoordinatorOptions& options) {
+  MUSTER_RETURN_IF_ERROR(control::Coordinator::New(spec, options, {}).status());
+  MUSTER_RETURN_IF_ERROR(PlaceTasks(spec).status());
+  MUSTER_ASSIGN_OR_RETURN(auto folder, control::MakeJobFolder(jobs, spec.name));
+  MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.token()).status());
+  const auto files = io::NewLocalFileSystem();
+  MUSTER_ASSIGN_OR_RETURN(const auto journal, control::Journal::Open(*files, folder.journal()));
+  MUSTER_ASSIGN_OR_RETURN(const auto coordinator,
+                          control::Coordinator::New(spec, options, {.journal = journal.get()}));
+  MUSTER_RETURN_IF_ERROR(coordinator->Write());
+  return folder;
+}
+
+absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder& folder,
+                                                        const std::string& program) {
+  MUSTER_ASSIGN_OR_RETURN(auto lock, control::JobLock::Take(folder));
+  std::unique_ptr<LocalJob> job(new LocalJob(std::move(lock)));
+  MUSTER_ASSIGN_OR_RETURN(job->journal_, control::Journal::Open(*job->files_, folder.journal()));
+  MUSTER_ASSIGN_OR_RETURN(job->service_,
+                          control::Service::Listen(folder, LastPort(job->journal_->state())));
+  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(job->journal_->state()));
+  MUSTER_ASSIGN_OR_RETURN(auto placements, PlaceTasks(spec));
+  MUSTER_ASSIGN_OR_RETURN(
+      job->launcher_,
+      LocalLauncher::Create({.folder = folder,
+                             .program = program,
+                             .coordinator_url = job->service_->url(),
+                             .placements = std::move(placements),
+                             .on_change = [service = job->service_.get()] { service->Wake(); }}));
+  MUSTER_ASSIGN_OR_RETURN(auto coordinator,
+                          control::Coordinator::Resume({.journal = job->journal_.get(),
+                                                        .launcher = job->launcher_.get(),
+                                                        .clock = &job->clock_,
+                                                        .clock_id = BootId()}));
+  coordinator->SetNote(kUrlNote, job->service_->url());
+  MUSTER_RETURN_IF_ERROR(coordinator->Write());
+  job->service_->Run(std::move(coordinator));
+  return job;
+}
+
+LocalJob::~LocalJob() {
+  if (service_ != nullptr) service_->Stop();  // its loop uses the launcher
+  launcher_.reset();                          // whose thread wakes the service
+}
+
+}  // namespace muster::launch::local
