@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr TaskId kWorker0{TaskType::kWorker, 0};
 constexpr TaskId kWorker1{TaskType::kWorker, 1};
-constexpr char kPath[] = "job/journal";
+constexpr char kJournalPath[] = "job/journal";
 
 // Agents as the launcher sees them; the test plays what they say.
 class FakeLauncher : public Launcher {
@@ -75,7 +75,7 @@ class CoordinatorTest : public ::testing::Test {
   CoordinatorTest() { EXPECT_TRUE(files_->MakeFolders("job").ok()); }
 
   Coordinator::Environment Environment() {
-    journal_ = *Journal::Open(*files_, kPath);
+    journal_ = *Journal::Open(*files_, kJournalPath);
     return {journal_.get(), &launcher_, &clock_, "boot"};
   }
   void Begin(const job::JobSpec& spec) {
@@ -160,7 +160,7 @@ TEST_F(CoordinatorTest, AJobOfItsWorkersEndsWell) {
 
 TEST_F(CoordinatorTest, WhatIsDoneWasWrittenDownBefore) {
   launcher_.before_act = [this] {
-    const auto read = ReadJournal(*files_, kPath);
+    const auto read = ReadJournal(*files_, kJournalPath);
     ASSERT_TRUE(read.ok()) << read.status();
     const auto status = StatusFromJson(read->state["status"], "journal");
     ASSERT_TRUE(status.ok());

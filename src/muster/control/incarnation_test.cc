@@ -11,7 +11,7 @@
 namespace muster::control {
 namespace {
 
-using State = IncarnationMark::State;
+using MarkState = IncarnationMark::State;
 
 constexpr IncarnationId kId{{job::TaskType::kWorker, 1}, 7};
 
@@ -28,15 +28,15 @@ class IncarnationTest : public ::testing::Test {
 };
 
 TEST_F(IncarnationTest, IsHeldWhileItsAgentLives) {
-  EXPECT_EQ(LookAtIncarnation(folder_, kId)->state, State::kNone);
+  EXPECT_EQ(LookAtIncarnation(folder_, kId)->state, MarkState::kNone);
   {
     const auto claim = IncarnationClaim::Take(folder_, kId);
     ASSERT_TRUE(claim.ok() && claim->has_value()) << claim.status();
-    EXPECT_EQ(LookAtIncarnation(folder_, kId)->state, State::kHeld);
+    EXPECT_EQ(LookAtIncarnation(folder_, kId)->state, MarkState::kHeld);
     EXPECT_EQ(LookAtIncarnation(folder_, kId)->pid, getpid());
     EXPECT_FALSE(IncarnationClaim::Take(folder_, kId)->has_value());
   }
-  EXPECT_EQ(LookAtIncarnation(folder_, kId)->state, State::kEnded);
+  EXPECT_EQ(LookAtIncarnation(folder_, kId)->state, MarkState::kEnded);
   EXPECT_FALSE(IncarnationClaim::Take(folder_, kId)->has_value());
 }
 
@@ -55,7 +55,7 @@ TEST_F(IncarnationTest, AKilledAgentHoldsNothing) {
   EXPECT_EQ(LookAtIncarnation(folder_, kId)->pid, agent);
   kill(agent, SIGKILL);
   waitpid(agent, nullptr, 0);
-  EXPECT_EQ(LookAtIncarnation(folder_, kId)->state, State::kEnded);
+  EXPECT_EQ(LookAtIncarnation(folder_, kId)->state, MarkState::kEnded);
   close(ready[0]);
   close(ready[1]);
 }
@@ -64,7 +64,7 @@ TEST_F(IncarnationTest, WhatIsForbiddenIsNeverTaken) {
   ASSERT_TRUE(ForbidIncarnation(folder_, kId).ok());
   ASSERT_TRUE(ForbidIncarnation(folder_, kId).ok());
   EXPECT_FALSE(IncarnationClaim::Take(folder_, kId)->has_value());
-  EXPECT_EQ(LookAtIncarnation(folder_, kId)->state, State::kEnded);
+  EXPECT_EQ(LookAtIncarnation(folder_, kId)->state, MarkState::kEnded);
 }
 
 TEST_F(IncarnationTest, TheListHasMarksAlone) {

@@ -15,7 +15,7 @@ namespace muster::control {
 namespace {
 
 using ::testing::HasSubstr;
-using State = AgentReport::State;
+using AgentState = AgentReport::State;
 
 constexpr int kDeadlineMillis = 30'000;
 
@@ -71,14 +71,15 @@ class ServiceTest : public ::testing::Test {
     options.token = *net::ReadTokenFile(folder_.token());
     return *net::HttpClient::Create(options);
   }
-  static AgentReport ReportOf(int index, State state) {
+  static AgentReport ReportOf(int index, AgentState state) {
     AgentReport report{.task = {job::TaskType::kWorker, index}, .incarnation = index + 1};
     report.state = state;
     report.address = StrCat("127.0.0.1:", 9000 + index);
     return report;
   }
   std::unique_ptr<AgentLink> Link(int index) {
-    return std::make_unique<AgentLink>(Client(), Client(), ReportOf(index, State::kWaiting), 10);
+    return std::make_unique<AgentLink>(Client(), Client(), ReportOf(index, AgentState::kWaiting),
+                                       10);
   }
   // Waits for news until `done` holds.
   template <typename Done>
@@ -112,15 +113,15 @@ TEST_F(ServiceTest, AgentsMeetRunAndEnd) {
   std::vector<std::unique_ptr<AgentLink>> links;
   for (int i = 0; i < 3; ++i) {
     links.push_back(Link(i));
-    links[i]->Tell(ReportOf(i, State::kWaiting), /*urgent=*/true);
+    links[i]->Tell(ReportOf(i, AgentState::kWaiting), /*urgent=*/true);
   }
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(WaitFor(*links[i], [](const auto& orders) { return orders.start.has_value(); }));
     EXPECT_THAT(links[i]->orders().start->env.back().second, HasSubstr(StrCat("\"index\":", i)));
-    links[i]->Tell(ReportOf(i, State::kRunning), /*urgent=*/true);
+    links[i]->Tell(ReportOf(i, AgentState::kRunning), /*urgent=*/true);
   }
   for (int i = 0; i < 3; ++i) {
-    AgentReport ended = ReportOf(i, State::kEnded);
+    AgentReport ended = ReportOf(i, AgentState::kEnded);
     ended.end = job::TaskEnd{.exit_code = 0};
     links[i]->Tell(ended, /*urgent=*/true);
     EXPECT_TRUE(WaitFor(*links[i], [](const auto& orders) { return orders.end_taken; }));
@@ -132,9 +133,9 @@ TEST_F(ServiceTest, AgentsMeetRunAndEnd) {
 TEST_F(ServiceTest, AStopReachesAnAgentThatWaits) {
   Run(1);
   const auto link = Link(0);
-  link->Tell(ReportOf(0, State::kWaiting), /*urgent=*/true);
+  link->Tell(ReportOf(0, AgentState::kWaiting), /*urgent=*/true);
   ASSERT_TRUE(WaitFor(*link, [](const auto& orders) { return orders.start.has_value(); }));
-  link->Tell(ReportOf(0, State::kRunning), /*urgent=*/true);
+  link->Tell(ReportOf(0, AgentState::kRunning), /*urgent=*/true);
   ASSERT_TRUE(Client()->Post("/v1/stop", {{"why", "enough"}}, 10).ok());
   EXPECT_TRUE(WaitFor(*link, [](const auto& orders) { return orders.stop; }));
   EXPECT_EQ(link->orders().stop_reason, "enough");

@@ -41,6 +41,8 @@ TEST_F(ProcessTreeTest, OneAtATime) {
 TEST_F(ProcessTreeTest, StopsByTermWhenThatIsEnough) {
   auto child = Start("trap 'exit 4' TERM; echo ready; while :; do sleep 1000 & wait; done");
   pipe_.ReadLine();
+  // A shell between fork and wait would not see the signal.
+  ASSERT_TRUE(Eventually([&] { return tree_->Running().size() == 2; }));
   const auto report = tree_->Stop({.grace_seconds = kTestSeconds});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_GE(report->told, 1);
