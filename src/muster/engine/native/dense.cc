@@ -124,7 +124,7 @@ class DenseLayer final : public Layer {
   // output's gradient, which each worker then reads whole.
   bool TakesParts(int rows, int workers) const {
     return workers > 1 && output_->width >= kLargeWidth && input_->width >= kPartUnit * workers &&
-           rows <= 4 * input_->width;
+           rows <= 2 * input_->width;
   }
 
   // The rows of dW that the worker computes.
