@@ -2,12 +2,12 @@
 
 #include <curl/curl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <ctime>
 #include <utility>
 
@@ -168,9 +168,9 @@ struct HttpClient::State {
   }
 
   void SetUp();
-  void SetUpTls();
-  void SetRequest(std::string_view method, const std::string& url, const std::string& body);
-  CURLcode Perform(SteadyClock::time_point deadline);
+  void SetUpTls() const;
+  void SetRequest(std::string_view method, const std::string& url, const std::string& body) const;
+  CURLcode Perform(SteadyClock::time_point deadline) const;
 
   HttpClientOptions options;
   internal::UrlParts url;
@@ -180,7 +180,7 @@ struct HttpClient::State {
   char error[CURL_ERROR_SIZE] = {};
 };
 
-void HttpClient::State::SetUpTls() {
+void HttpClient::State::SetUpTls() const {
   curl_easy_setopt(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_3);
   // The system's authorities are as foreign to a job as any other.
   curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
@@ -215,7 +215,7 @@ void HttpClient::State::SetUp() {
 }
 
 void HttpClient::State::SetRequest(std::string_view method, const std::string& target,
-                                   const std::string& body) {
+                                   const std::string& body) const {
   curl_easy_setopt(easy, CURLOPT_URL, target.c_str());
   if (body.empty()) {
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, nullptr);
@@ -227,7 +227,7 @@ void HttpClient::State::SetRequest(std::string_view method, const std::string& t
   curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, std::string(method).c_str());
 }
 
-CURLcode HttpClient::State::Perform(SteadyClock::time_point deadline) {
+CURLcode HttpClient::State::Perform(SteadyClock::time_point deadline) const {
   for (;;) {
     if (cancelled) return CURLE_ABORTED_BY_CALLBACK;
     int running = 0;

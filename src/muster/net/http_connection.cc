@@ -118,10 +118,6 @@ void HttpConnection::Parse() {
     if (reader_->expects_continue() && !reader_->done() && buffer_.empty()) return SendContinue();
   }
   if (reader_->done()) return Dispatch();
-  if (buffer_.size() >= host_->limits().header_bytes) {
-    return Refuse(
-        ErrorResponse(absl::InvalidArgumentError("request body: a chunk's head is too long"), 400));
-  }
   ReadMore();
 }
 

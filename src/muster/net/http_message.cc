@@ -67,6 +67,8 @@ std::string_view ReasonOf(int http_status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 411:
+      return "Length Required";
     case 413:
       return "Content Too Large";
     case 415:

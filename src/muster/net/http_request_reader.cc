@@ -51,6 +51,7 @@ size_t HttpRequestReader::Put(std::string_view bytes) {
         parser_->put(boost::asio::buffer(bytes.data() + taken, bytes.size() - taken), error);
     taken += now;
     if (!header_done()) CountHeader(now, bytes.size() - taken);
+    if (header_done() && !body_accepted_) CheckEncoding();
     if (error == http::error::need_more) break;
     if (error && !fault_) fault_ = FaultOf(error, limits_);
     if (now == 0) break;
@@ -64,6 +65,11 @@ void HttpRequestReader::CountHeader(size_t taken, size_t waiting) {
   if (header_taken_ + waiting > limits_.header_bytes) {
     fault_ = FaultOf(http::error::header_limit, limits_);
   }
+}
+
+void HttpRequestReader::CheckEncoding() {
+  if (parser_->get().count(http::field::transfer_encoding) == 0) return;
+  fault_ = {411, "request body: send it whole, with Content-Length and no Transfer-Encoding"};
 }
 
 bool HttpRequestReader::header_done() const { return parser_->is_header_done(); }
@@ -84,9 +90,7 @@ std::string_view HttpRequestReader::Field(std::string_view name) const {
   return FromBoost(first->value());
 }
 
-bool HttpRequestReader::has_body() const {
-  return parser_->chunked() || parser_->content_length().value_or(0) > 0;
-}
+bool HttpRequestReader::has_body() const { return parser_->content_length().value_or(0) > 0; }
 
 bool HttpRequestReader::keep_alive() const { return parser_->keep_alive(); }
 

@@ -1,6 +1,9 @@
 // Bytes from a peer become a request's method, target, header fields and body: an incremental
 // HTTP/1.1 parser (Boost.Beast's) under our limits. No sockets here, so that a fuzzer reaches it.
 //
+// Bodies have a Content-Length; chunked ones are refused with 411. No client of a control plane
+// needs them, and this Beast's parser of them has assertions that a peer can reach.
+//
 // It stops behind the header until AcceptBody(), so that a server looks at who asks, and for what,
 // before it takes memory for a body.
 #pragma once
@@ -52,6 +55,7 @@ class HttpRequestReader {
  private:
   struct Parser;
   void CountHeader(size_t taken, size_t waiting);
+  void CheckEncoding();
 
   std::unique_ptr<Parser> parser_;
   HttpLimits limits_;

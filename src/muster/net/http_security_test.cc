@@ -177,6 +177,15 @@ TEST_F(TlsTest, PlainAndTlsDoNotMeet) {
       absl::IsUnavailable(ClientOf(*plain_server, secret)->Get("/x", kTestSeconds).status()));
 }
 
+TEST_F(TlsTest, ASilentHandshakeEndsAtItsDeadline) {
+  HttpServerOptions options = Options();
+  options.limits.header_seconds = 0.1;
+  const auto server = StartServer({Ok()}, options);
+  const RawPeer silent(server->port());
+  EXPECT_EQ(silent.ReadToEnd(), "");
+  EXPECT_TRUE(WaitFor([&] { return server->counters().timed_out == 1; }));
+}
+
 TEST_F(TlsTest, BeyondLoopbackBothAreWanted) {
   for (const char* address : {"0.0.0.0", "::", "192.0.2.1"}) {
     HttpServerOptions options;

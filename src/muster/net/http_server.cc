@@ -1,8 +1,8 @@
 #include "muster/net/http_server.h"
 
 #include <pthread.h>
-#include <signal.h>
 
+#include <csignal>
 #include <system_error>
 #include <utility>
 
