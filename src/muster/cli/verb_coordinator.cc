@@ -15,7 +15,7 @@
 namespace muster::cli {
 namespace {
 
-constexpr int kPollMillis = 1000;
+constexpr int kCoordinatorMillis = 1000;
 
 struct CoordinatorFlags {
   control::JobFolder folder;
@@ -38,7 +38,7 @@ absl::Status RunCoordinator(const CoordinatorFlags& flags) {
   bool cancelled = false;
   while (!service.finished()) {
     pollfd change{.fd = service.change_fd(), .events = POLLIN, .revents = 0};
-    poll(&change, 1, kPollMillis);
+    poll(&change, 1, kCoordinatorMillis);
     service.ClearChange();
     if (InterruptScope::requested() && !cancelled) {
       cancelled = true;

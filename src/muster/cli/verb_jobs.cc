@@ -21,7 +21,7 @@ namespace {
 using control::Fields;
 using control::Json;
 
-constexpr int kPollMillis = 1000;
+constexpr int kLookMillis = 1000;  // for what changes without notice
 
 struct JobVerbFlags {
   std::string job, task;
@@ -89,7 +89,7 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
   while (flags.follow && goes_on() && !InterruptScope::requested()) {
     logs.Print();
     pollfd change{.fd = logs.change_fd(), .events = POLLIN, .revents = 0};
-    const bool quiet = poll(&change, 1, kPollMillis) == 0;
+    const bool quiet = poll(&change, 1, kLookMillis) == 0;
     logs.ClearChange();
     if (!quiet) continue;
     MUSTER_ASSIGN_OR_RETURN(job, DescribeJobOf(folder));
@@ -109,7 +109,7 @@ absl::Status StopJob(const JobVerbFlags& flags) {
       AskCoordinator(folder, "POST", "/v1/stop", {{"why", "stopped by muster stop"}}).status());
   const InterruptScope interrupt;
   while (!flags.no_wait && !HasEnded(job) && !InterruptScope::requested()) {
-    poll(nullptr, 0, kPollMillis / 5);  // the coordinator ends with the job: nothing to wait on
+    poll(nullptr, 0, kLookMillis / 5);  // the coordinator ends with the job: nothing to wait on
     MUSTER_ASSIGN_OR_RETURN(job, DescribeJobOf(folder));
   }
   return absl::OkStatus();

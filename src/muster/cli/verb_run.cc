@@ -23,7 +23,7 @@ namespace {
 using control::Fields;
 using control::Json;
 
-constexpr int kPollMillis = 1000;  // signals and changes end a wait; this is for what they miss
+constexpr int kFollowMillis = 1000;  // signals and changes end a wait; this is for what they miss
 
 struct RunFlags {
   JobFlags job;
@@ -66,7 +66,7 @@ absl::Status Follow(const control::JobFolder& folder, const job::JobSpec& spec,
   while (!service.finished()) {
     pollfd waits[] = {{.fd = service.change_fd(), .events = POLLIN, .revents = 0},
                       {.fd = logs.change_fd(), .events = POLLIN, .revents = 0}};
-    poll(waits, 2, kPollMillis);
+    poll(waits, 2, kFollowMillis);
     if (InterruptScope::requested() && !cancelled) {
       cancelled = true;
       Say("stopping; a second Ctrl-C leaves at once, the tasks then end within the lease");

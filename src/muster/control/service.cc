@@ -81,7 +81,8 @@ void Service::TakeReport(const net::HttpRequest& request, net::HttpReply reply) 
   const auto report = ReportFromJson(Ordered(request.body));
   if (!report.ok()) return reply.SendError(report.status());
   const std::lock_guard lock(mutex_);
-  if (coordinator_ == nullptr) return reply.SendError(NotYet());
+  // Before the first pass every task is unknown, which must not look as if it had been replaced.
+  if (coordinator_ == nullptr || !passed_) return reply.SendError(NotYet());
   if (coordinator_->Take(*report)) {
     dirty_ = true;
     work_.notify_all();
@@ -134,6 +135,7 @@ double Service::PassOnce() {
     return kRetrySeconds;
   }
   complaint_.clear();
+  passed_ = true;
   finished_ = coordinator_->finished();
   AnswerWaiters();
   const uint64_t one = 1;

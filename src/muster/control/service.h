@@ -71,6 +71,7 @@ class Service {
   std::unique_ptr<Coordinator> coordinator_;  // and all below: under mutex_
   std::vector<Waiter> waiters_;
   bool dirty_ = true;
+  bool passed_ = false;  // once at least
   bool finished_ = false;
   std::string complaint_;  // the last error, said once
 

@@ -53,6 +53,11 @@ void LocalLauncher::Wake() {
   (void)!write(wake_.get(), &one, sizeof one);  // full is awake too
 }
 
+void LocalLauncher::TellNews() {
+  news_ = true;
+  Wake();
+}
+
 std::vector<std::string> LocalLauncher::CommandFor(const control::StartRequest& request) const {
   std::vector<std::string> command = {options_.program, "agent",
                                       "--folder",       options_.folder.path,
@@ -99,8 +104,7 @@ void LocalLauncher::Start(const control::StartRequest& request) {
     agent.ended = true;
     agent.end = job::TaskEnd{.detail = StrCat("cannot start: ", ToStd(status.message()))};
     (void)control::ForbidIncarnation(options_.folder.path, id);
-    options_.on_change();
-    return;
+    return TellNews();
   }
   {
     const MutexLock lock(&mutex_);
@@ -120,7 +124,7 @@ void LocalLauncher::Kill(job::TaskId task, int64_t incarnation) {
              mark.ok() && mark->state == IncarnationMark::State::kHeld && mark->pid > 0) {
     kill(mark->pid, SIGKILL);
   }
-  options_.on_change();
+  TellNews();
 }
 
 // An agent that has ended left its task's end in writing, or its task was killed with it and what
@@ -206,7 +210,7 @@ void LocalLauncher::Watch(const std::stop_token& stop) {
     if (poll(polled.data(), polled.size(), -1) <= 0) continue;
     uint64_t count = 0;
     (void)!read(wake_.get(), &count, sizeof count);
-    bool any_ended = false;
+    bool any_ended = news_.exchange(false);
     {
       const MutexLock lock(&mutex_);
       for (size_t i = 1; i < polled.size(); ++i) {

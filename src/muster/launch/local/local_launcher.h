@@ -1,6 +1,7 @@
 // Agents as processes of this machine: `muster agent`, each in a session of its own.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,7 +32,8 @@ struct LocalLauncherOptions {
   std::string program = {};          // the muster binary
   std::string coordinator_url = {};  // for the agents
   std::map<job::TaskId, Placement> placements = {};
-  // Called, from a thread of the launcher's, when an agent has ended: Observe() has news.
+  // Called when Observe() has news, always from a thread of the launcher's and never within a call
+  // of its owner's, who may hold locks that this takes.
   std::function<void()> on_change = {};
 };
 
@@ -63,10 +65,12 @@ class LocalLauncher : public control::Launcher {
   void Forget();
   void Watch(const std::stop_token& stop);
   void Wake();
+  void TellNews();
 
   const LocalLauncherOptions options_;
   std::map<control::IncarnationId, Agent> agents_;
-  process::Descriptor wake_;  // an eventfd: the watched set has changed
+  process::Descriptor wake_;  // an eventfd: the watched set has changed, or there is news
+  std::atomic<bool> news_ = false;
   Mutex mutex_;
   std::vector<process::Descriptor> watched_ ABSL_GUARDED_BY(mutex_);  // pidfds
   std::jthread watcher_;

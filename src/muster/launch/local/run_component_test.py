@@ -45,7 +45,8 @@ class Jobs:
         return json.loads(self.ok("status", job, "--json"))
 
     def task(self, job: str, name: str) -> dict[str, Any]:
-        return next(t for t in self.status(job)["tasks"] if t["task"] == name)
+        tasks = self.status(job)["tasks"]  # none before the coordinator's first look
+        return next((t for t in tasks if t["task"] == name), {})
 
     def detach(self, *arguments: object) -> str:
         return self.ok("run", "--detach", *arguments).strip()
@@ -65,7 +66,7 @@ class Jobs:
     def running(self, job: str, name: str, incarnation: int = 1) -> dict[str, Any]:
         def look() -> dict[str, Any] | None:
             task = self.task(job, name)
-            runs = task["phase"] == "running" and task["incarnation"] >= incarnation
+            runs = task.get("phase") == "running" and task["incarnation"] >= incarnation
             return task if runs and task.get("pid") else None
 
         return self.wait(look, f"for {name} to run")
@@ -203,6 +204,25 @@ def test_a_killed_agent_takes_its_task_along_and_both_start_again(jobs: Jobs) ->
     assert after["address"] == before["address"]
     jobs.ok("stop", job)
     jobs.wait_nothing_runs()
+
+
+def test_an_agent_that_hangs_is_given_up_after_a_lease(jobs: Jobs) -> None:
+    job = jobs.detach("--workers", 1, "--ps", 1, "--lease", 1, "--", "sleep", 1000)
+    before = jobs.running(job, "worker-0")
+    os.kill(before["agent_pid"], signal.SIGSTOP)
+    jobs.running(job, "worker-0", before["incarnation"] + 1)
+    assert before["pid"] not in jobs.processes()
+    failure = jobs.status(job)["failures"][0]
+    assert "its agent was silent for 1s" in failure["text"]
+    jobs.ok("stop", job)
+    jobs.wait_nothing_runs()
+
+
+def test_a_job_that_is_stopped_while_it_starts_ends(jobs: Jobs) -> None:
+    for _ in range(5):
+        job = jobs.detach("--name", "j", "--workers", 3, "--", "sleep", 1000)
+        jobs.ok("stop", job)
+        jobs.wait_nothing_runs()
 
 
 def test_a_killed_coordinator_is_replaced_and_its_tasks_go_on(jobs: Jobs) -> None:

@@ -13,13 +13,13 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy()
 index = strategy.cluster_resolver.task_id
 with strategy.scope():
     weights = tf.Variable(tf.zeros([8, 1]))
-    done = tf.Variable(0, dtype=tf.int64)
+done = tf.Variable(0, dtype=tf.int64)  # each worker's own
 checkpoint = tf.train.Checkpoint(weights=weights, done=done)
 # Every worker writes, since all take part in reading the variables; the chief's is the one to keep.
 manager = tf.train.CheckpointManager(checkpoint, os.path.join(folder, str(index)), max_to_keep=2)
 if manager.latest_checkpoint:
     checkpoint.restore(manager.latest_checkpoint)
-print("begins at", int(done), flush=True)
+print("begins at", int(done.numpy()), flush=True)
 
 
 def dataset(context):
@@ -47,13 +47,13 @@ def step(iterator):
     return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
 
 
-while int(done) < steps:
+while int(done.numpy()) < steps:
     loss = step(batches)
     done.assign_add(1)
-    if int(done) % 10 == 0:
+    if int(done.numpy()) % 10 == 0:
         manager.save()
-        print("step", int(done), flush=True)
-        if int(done) == 20 and not os.path.exists(os.path.join(folder, f"go-{index}")):
+        print("step", int(done.numpy()), flush=True)
+        if int(done.numpy()) == 20 and not os.path.exists(os.path.join(folder, f"go-{index}")):
             with open(os.path.join(folder, f"waits-{index}"), "w"):
                 pass
             while not os.path.exists(os.path.join(folder, "go")):
