@@ -15,6 +15,7 @@
 #include "muster/control/agent_link.h"
 #include "muster/net/token.h"
 #include "muster/process/deadline.h"
+#include "muster/process/memory_limit.h"
 #include "muster/process/output_log.h"
 #include "muster/process/ports.h"
 #include "muster/process/process_tree.h"
@@ -55,6 +56,7 @@ class Agent {
   job::TaskEnd RunTask();
   std::optional<StartOrder> WaitForStart();
   absl::Status StartChild(const StartOrder& order);
+  void LimitMemory(int64_t bytes);
   job::TaskEnd WatchChild();
   std::optional<job::TaskEnd> LookAtChild(double seconds);
   job::TaskEnd StopChild(double grace_seconds);
@@ -71,6 +73,7 @@ class Agent {
   std::unique_ptr<process::ProcessTree> tree_;
   const SystemClock clock_;
   std::unique_ptr<process::OutputLog> log_;
+  std::unique_ptr<process::MemoryLimit> memory_;  // null: not limited
   std::unique_ptr<process::Child> child_;
   int looks_ = 0;
 };
@@ -129,6 +132,17 @@ std::optional<StartOrder> Agent::WaitForStart() {
   }
 }
 
+// Where the machine gives no such limit the task runs without, and the agent's log says why.
+void Agent::LimitMemory(int64_t bytes) {
+  auto limit = process::MemoryLimit::Create(
+      StrCat(job::TaskName(options_.id.task), "-", options_.id.incarnation, "-", getpid()), bytes);
+  if (limit.ok()) {
+    memory_ = *std::move(limit);
+  } else {
+    Complain(limit.status());
+  }
+}
+
 absl::Status Agent::StartChild(const StartOrder& order) {
   process::OutputLogOptions log;
   log.file.path = options_.folder.task_log(options_.id.task);
@@ -151,6 +165,8 @@ absl::Status Agent::StartChild(const StartOrder& order) {
   spec.working_directory = order.working_directory;
   spec.stdout_fd = spec.stderr_fd = log_->writer_fd();
   spec.cpus = options_.cpus;
+  if (order.memory_bytes > 0) LimitMemory(order.memory_bytes);
+  if (memory_ != nullptr) spec.cgroup_procs_fd = memory_->procs_fd();
   if (options_.gpus)
     process::SetEnvironment("CUDA_VISIBLE_DEVICES", *options_.gpus, &spec.environment);
   MUSTER_ASSIGN_OR_RETURN(child_, tree_->Start(spec));
@@ -250,7 +266,9 @@ void Agent::Finish(const job::TaskEnd& end) {
 
 absl::Status Agent::Run() {
   MUSTER_RETURN_IF_ERROR(Prepare());
-  Finish(RunTask());
+  job::TaskEnd end = RunTask();
+  if (memory_ != nullptr) end.out_of_memory = memory_->OutOfMemoryKills().value_or(0) > 0;
+  Finish(end);
   return absl::OkStatus();
 }
 
