@@ -98,7 +98,8 @@ class CheckpointSaver : public Hook {
   absl::Status FinishSave(Session& session) {
     MUSTER_RETURN_IF_ERROR(Written(session, saver_->Wait()));
     if (!untold_step_) return absl::OkStatus();
-    const int64_t step = *std::exchange(untold_step_, std::nullopt);
+    const int64_t step = *untold_step_;
+    untold_step_.reset();
     for (const auto& listener : listeners_) {
       MUSTER_ASSIGN_OR_RETURN(const bool stop, listener->AfterSave(session, step));
       if (stop) session.RequestStop("");
