@@ -120,6 +120,13 @@ absl::StatusOr<ExitInfo> Child::Wait(double timeout_seconds) {
   return exit_;
 }
 
+void Child::LetGo() {
+  if (reaped_) return;
+  reaped_ = true;
+  wait_error_ = absl::FailedPreconditionError(
+      StrCat("wait for process ", pid_, ": it was let go: how it ends is not known here"));
+}
+
 absl::Status Child::Signal(int signal_number) const {
   if (SendPidfd(pidfd_.get(), signal_number) == 0) return absl::OkStatus();
   const int error = errno;

@@ -129,6 +129,10 @@ class Child {
   // has waited for it (SIGCHLD ignored, waitpid(-1)): how it ended is lost then.
   absl::StatusOr<ExitInfo> Wait(double timeout_seconds);
 
+  // The program runs on and is nobody's: for a starter that is about to end. Neither Wait nor the
+  // destructor does anything from now on; Wait says FAILED_PRECONDITION.
+  void LetGo();
+
   // To the program alone. OK when it has ended.
   absl::Status Signal(int signal_number) const;
   // To the group that it leads (Group::kStarters: to the program alone). OK when it has ended.

@@ -213,13 +213,46 @@ TEST(ChildTest, ADestroyedChildIsKilledAndReaped) {
   EXPECT_TRUE(Eventually([&] { return IsGone(grandchild); })) << "its group was not killed";
 }
 
+TEST(ChildTest, RunsOnWhenItIsLetGo) {
+  TestPipe in, out;
+  ChildSpec spec = Shell("read line; echo got $line");
+  spec.stdin_fd = in.reading.get();
+  spec.stdout_fd = out.writing.get();
+  auto child = Child::Start(spec);
+  ASSERT_TRUE(child.ok()) << child.status();
+  const pid_t pid = (*child)->pid();
+  (*child)->LetGo();
+  EXPECT_EQ((*child)->Wait(0).status().code(), absl::StatusCode::kFailedPrecondition);
+  child->reset();
+  ASSERT_EQ(write(in.writing.get(), "it\n", 3), 3);
+  EXPECT_EQ(out.ReadLine(), "got it");
+  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+}
+
 TEST(ChildTest, DiesWithTheThreadThatStartedIt) {
   std::unique_ptr<Child> child;
-  std::thread starter([&] { child = Child::Start(Shell("sleep 1000")).value(); });
+  std::thread starter([&] { child = Child::Start(Shell("exec sleep 1000")).value(); });
   starter.join();
   const auto exit = child->Wait(kTestSeconds);
   ASSERT_TRUE(exit.ok()) << exit.status();
   EXPECT_EQ(exit->signal, SIGKILL);
+}
+
+TEST(ChildTest, DiesWithItsStarterKilledByKillMinusNine) {
+  TestPipe pipe;
+  // A starter of its own. Nothing else of this process runs now, so it may do more than exec.
+  const pid_t starter = fork();
+  if (starter == 0) {
+    auto child = Child::Start(Shell("exec sleep 1000"));
+    dprintf(pipe.writing.get(), "%d\n", child.ok() ? (*child)->pid() : -1);
+    while (true) pause();
+  }
+  const pid_t child = std::stoi(pipe.ReadLine());
+  ASSERT_GT(child, 0);
+  ASSERT_FALSE(IsGone(child));
+  ASSERT_EQ(kill(starter, SIGKILL), 0);
+  ASSERT_EQ(waitpid(starter, nullptr, 0), starter);
+  EXPECT_TRUE(Eventually([&] { return IsGone(child); }));
 }
 
 TEST(ChildTest, OutlivesTheThreadWithoutADeathSignal) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <csignal>
 
@@ -39,10 +40,10 @@ TEST_F(ProcessTreeTest, OneAtATime) {
 }
 
 TEST_F(ProcessTreeTest, StopsByTermWhenThatIsEnough) {
-  auto child = Start("trap 'exit 4' TERM; echo ready; while :; do sleep 1000 & wait; done");
-  pipe_.ReadLine();
-  // A shell between fork and wait would not see the signal.
-  ASSERT_TRUE(Eventually([&] { return tree_->Running().size() == 2; }));
+  auto child = Start("trap 'exit 4' TERM; sleep 1000 & echo $!; wait");
+  const pid_t sleeper = ReadPid();
+  // Before its exec it is a shell that would take the signal to its trap, and lose it.
+  ASSERT_TRUE(Eventually([&] { return CommandLine(sleeper) == "sleep 1000"; }));
   const auto report = tree_->Stop({.grace_seconds = kTestSeconds});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_GE(report->told, 1);
@@ -161,6 +162,25 @@ TEST_F(ProcessTreeTest, MarkedProcessesAreFoundWhereverTheyAre) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->told, 3);
   EXPECT_TRUE(IsGone((*child)->pid()) && IsGone(unmarked) && IsGone(elsewhere));
+}
+
+TEST_F(ProcessTreeTest, WhatAKilledStarterLeftIsFoundByItsMark) {
+  const std::string mark = StrCat("MUSTER_TEST_TASK=", getpid(), "/killed");
+  const pid_t starter = fork();
+  if (starter == 0) {
+    ChildSpec spec = Shell("trap '' HUP; sleep 1000 & echo $!; wait");
+    spec.stdout_fd = pipe_.writing.get();
+    spec.environment.push_back(mark);
+    const auto child = Child::Start(spec);
+    while (true) pause();
+  }
+  const pid_t left = ReadPid();
+  ASSERT_EQ(kill(starter, SIGKILL), 0);
+  ASSERT_EQ(waitpid(starter, nullptr, 0), starter);
+  EXPECT_FALSE(IsGone(left)) << "the death signal reaches the program alone";
+  const auto report = EndMarked(mark, {.grace_seconds = kTestSeconds});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(Eventually([&] { return IsGone(left); }));
 }
 
 }  // namespace
