@@ -39,11 +39,14 @@ run_ctest() {
 }
 
 # The tests against real TensorFlow, *_component_test.py, and those of the Python package, with the
-# release binary. MUSTER_PYTHON_TOOLS is an interpreter with what builds and checks that package.
+# release binary. MUSTER_PYTHON_TOOLS is an interpreter with what builds and checks that package,
+# MUSTER_PYTHON_TENSORFLOW one with the TensorFlow of today, for programs that `muster run` starts.
 run_component_tests() {
-  local python tools
-  python=$(python_venv component) && tools=$(python_venv python) || return 1
+  local python tools tensorflow
+  python=$(python_venv component) && tools=$(python_venv python) &&
+    tensorflow=$(python_venv tensorflow) || return 1
   MUSTER_BINARY="$PWD/build/release/src/muster/muster" MUSTER_PYTHON_TOOLS="$tools" \
+    MUSTER_PYTHON_TENSORFLOW="$tensorflow" \
     PYTHONDONTWRITEBYTECODE=1 TF_CPP_MIN_LOG_LEVEL=3 \
     "$python" -m pytest --junit-xml "$RESULTS/component/pytest.xml"
 }

@@ -1,0 +1,29 @@
+"""Fixtures of the tests of `muster run`; what a test leaves running is killed behind it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.jobs import Jobs
+from testbed.tensorflow_jobs import TensorFlowJobs
+
+
+@pytest.fixture
+def jobs(muster, tmp_path: pathlib.Path) -> Iterator[Jobs]:
+    jobs = Jobs(muster.binary, tmp_path)
+    yield jobs
+    for pid in jobs.processes():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+@pytest.fixture
+def tensorflow_jobs(jobs: Jobs) -> TensorFlowJobs:
+    return TensorFlowJobs(jobs)

@@ -1,0 +1,93 @@
+"""`muster run` and its jobs, as tests of real processes use them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import time
+from typing import Any, Callable
+
+DEADLINE = 60.0  # for what is waited for; nothing here asserts a time
+
+
+class Jobs:
+    """Runs muster with a home of its own, and knows what it started."""
+
+    def __init__(self, binary: str, folder: pathlib.Path):
+        self.binary = binary
+        self.folder = folder
+        self.home = folder / "home"
+        self.environment = {**os.environ, "MUSTER_HOME": str(self.home)}
+
+    def call(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.binary, *map(str, arguments)], env=self.environment, cwd=self.folder,
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [self.binary, *map(str, arguments)], env=self.environment, cwd=self.folder,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+
+    def ok(self, *arguments: object) -> str:
+        result = self.call(*arguments)
+        assert result.returncode == 0, result.stderr + self.logs()
+        return result.stdout
+
+    def status(self, job: str) -> dict[str, Any]:
+        return json.loads(self.ok("status", job, "--json"))
+
+    def task(self, job: str, name: str) -> dict[str, Any]:
+        tasks = self.status(job)["tasks"]  # none before the coordinator's first look
+        return next((t for t in tasks if t["task"] == name), {})
+
+    def detach(self, *arguments: object) -> str:
+        return self.ok("run", "--detach", *arguments).strip()
+
+    def wait(self, what: Callable[[], Any], why: str = "") -> Any:
+        deadline = time.monotonic() + DEADLINE
+        while time.monotonic() < deadline:
+            result = what()
+            if result:
+                return result
+            time.sleep(0.05)
+        raise AssertionError(f"waited in vain {why}\n{self.logs()}")
+
+    def wait_phase(self, job: str, phase: str) -> None:
+        self.wait(lambda: self.status(job)["phase"] == phase, f"for {job} to be {phase}")
+
+    def running(self, job: str, name: str, incarnation: int = 1) -> dict[str, Any]:
+        def look() -> dict[str, Any] | None:
+            task = self.task(job, name)
+            runs = task.get("phase") == "running" and task["incarnation"] >= incarnation
+            return task if runs and task.get("pid") else None
+
+        return self.wait(look, f"for {name} to run")
+
+    def processes(self) -> list[int]:
+        """Of every job under this home: agents, tasks, what these started."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                environment = (entry / "environ").read_bytes()
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue
+            if str(self.home).encode() in environment and state != "Z":
+                found.append(int(entry.name))
+        return found
+
+    def wait_nothing_runs(self) -> None:
+        self.wait(lambda: not self.processes(), f"for {self.processes()} to end")
+
+    def logs(self) -> str:
+        texts = []
+        for path in sorted(self.home.rglob("*.log")):
+            texts.append(f"--- {path}\n{path.read_text(errors='replace')[-3000:]}")
+        return "\n".join(texts)

@@ -1,0 +1,58 @@
+"""Softmax regression on digits, as TFJob's first samples had it: MASTER, WORKER and PS read their
+place from TF_CONFIG, and make the servers themselves. The digits are made up."""
+
+import argparse
+import json
+import os
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+PIXELS, DIGITS, BATCH = 28 * 28, 10, 64
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--log_dir", required=True)
+parser.add_argument("--max_steps", type=int, default=60)
+flags = parser.parse_args()
+
+tf.disable_v2_behavior()
+config = json.loads(os.environ["TF_CONFIG"])
+kind, index = config["task"]["type"], config["task"]["index"]
+cluster = tf.train.ClusterSpec(config["cluster"])
+server = tf.train.Server(cluster, kind, index)
+if kind == "ps":
+    server.join()
+
+
+def digits(seed):
+    """A batch of images, each its digit's own pattern under noise, and what they show."""
+    random = np.random.default_rng(seed)
+    shown = random.integers(0, DIGITS, BATCH)
+    patterns = np.random.default_rng(0).random((DIGITS, PIXELS))
+    return 0.5 * (patterns[shown] + random.random((BATCH, PIXELS))), shown
+
+
+place = f"/job:{kind}/task:{index}"
+with tf.device(tf.train.replica_device_setter(worker_device=place, cluster=cluster)):
+    images = tf.placeholder(tf.float32, [None, PIXELS])
+    labels = tf.placeholder(tf.int64, [None])
+    logits = images @ tf.get_variable("weights", [PIXELS, DIGITS], initializer=tf.zeros_initializer)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    accuracy = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), labels), tf.float32))
+    step = tf.train.get_or_create_global_step()
+    train = tf.train.AdagradOptimizer(0.05).minimize(loss, step)
+
+taken, right = 0, 0.0
+with tf.train.MonitoredTrainingSession(
+    master=server.target,
+    is_chief=kind == "master",
+    checkpoint_dir=flags.log_dir,
+    config=tf.ConfigProto(device_filters=["/job:ps", place]),
+    max_wait_secs=120,
+    hooks=[tf.train.StopAtStepHook(last_step=flags.max_steps)],
+) as session:
+    while not session.should_stop():
+        batch, shown = digits([index, taken])
+        right, _ = session.run([accuracy, train], {images: batch, labels: shown})
+        taken += 1
+print(f"{kind} {index} is done after {taken} of the steps, accuracy {right:.2f}", flush=True)
