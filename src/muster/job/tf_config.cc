@@ -72,7 +72,7 @@ std::optional<std::string> Replacement(std::string_view name, const Cluster& clu
 absl::StatusOr<std::string> TfConfig(const JobSpec& spec, const Cluster& cluster, TaskId task,
                                      const TfConfigOptions& options) {
   MUSTER_RETURN_IF_ERROR(CheckIndices(cluster, task));
-  if (cluster.size() == 1) return std::string();
+  if (spec.total() == 1) return std::string();
   const auto name = [&](TaskType type) {
     return std::string(
         TypeName(type == TaskType::kMaster && options.master_as_chief ? TaskType::kChief : type));

@@ -23,8 +23,8 @@ struct TfConfigOptions {
 
 // {"cluster": {...}, "task": {"type": "worker", "index": 0}, "environment": "cloud"}; "" for a job
 // of one task, which is not distributed. With `spec.dynamic_workers` TFJob's sparse form: a worker
-// sees itself and all ps, a ps itself. INVALID_ARGUMENT when indices of a type are not 0, 1, 2, ...
-// or `task` is not in the cluster.
+// sees itself and all ps, a ps itself. `cluster` may lack an evaluator whose address is not known
+// yet. INVALID_ARGUMENT when indices of a type are not 0, 1, 2, ... or `task` is not in it.
 absl::StatusOr<std::string> TfConfig(const JobSpec& spec, const Cluster& cluster, TaskId task,
                                      const TfConfigOptions& options = {});
 

@@ -40,6 +40,13 @@ TEST(TfConfig, NamesTheClusterAndTheTask) {
               HasSubstr(R"("evaluator":["h:5001"])"));
 }
 
+TEST(TfConfig, AChiefNeedNotKnowItsEvaluatorToBeDistributed) {
+  const JobSpec spec = ReplicasOf({{TaskType::kChief, 1}, {TaskType::kEvaluator, 1}});
+  EXPECT_EQ(TfConfig(spec, {{{TaskType::kChief, 0}, "h:1"}}, {TaskType::kChief, 0}).value(),
+            R"({"cluster":{"chief":["h:1"]},"task":{"type":"chief","index":0},)"
+            R"("environment":"cloud"})");
+}
+
 TEST(TfConfig, AMasterStaysOneUnlessAskedFor) {
   const JobSpec spec = ReplicasOf({{TaskType::kMaster, 1}, {TaskType::kWorker, 2}});
   const Cluster cluster = ClusterOf(spec);
