@@ -24,7 +24,7 @@ std::string PrefixFor(job::TaskId task, size_t width, size_t place, bool color) 
 
 }  // namespace
 
-LogFollower::LogFollower(control::JobFolder folder, Options options, std::FILE* out)
+LogFollower::LogFollower(control::JobFolder folder, const Options& options, std::FILE* out)
     : folder_(std::move(folder)), out_(out), notify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
   inotify_add_watch(notify_.get(), (folder_.path + "/logs").c_str(),
                     IN_CREATE | IN_MODIFY | IN_MOVED_TO);

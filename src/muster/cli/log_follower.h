@@ -19,7 +19,7 @@ class LogFollower {
     bool prefix = true;  // "worker-0 | "
     bool color = false;
   };
-  LogFollower(control::JobFolder folder, Options options, std::FILE* out);
+  LogFollower(control::JobFolder folder, const Options& options, std::FILE* out);
 
   // Prints what is new. `last`: also a line without its end.
   void Print(bool last = false);

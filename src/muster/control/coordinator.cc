@@ -258,7 +258,7 @@ void Coordinator::StopTask(const job::Action& action) {
   if (!obeys) Kill(key, agent, "");
 }
 
-void Coordinator::Kill(const Key& key, Agent& agent, const std::string& why) {
+void Coordinator::Kill(const Key& key, Agent& agent, const std::string& why) const {
   if (!agent.killed) agent.given_up = why;
   agent.killed = true;
   environment_.launcher->Kill(key.first, key.second);

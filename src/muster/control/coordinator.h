@@ -107,7 +107,7 @@ class Coordinator {
   void KeepLastLines(const job::JobStatus& status);
   void TakeEnds();
   double CheckLeases();
-  void Kill(const Key& key, Agent& agent, const std::string& why);
+  void Kill(const Key& key, Agent& agent, const std::string& why) const;
 
   // coordinator_rendezvous.cc
   void TakeAddress(const AgentReport& report);

@@ -101,7 +101,7 @@ class ServiceTest : public ::testing::Test {
   }
 
   JobFolder folder_;
-  const SystemClock clock_;
+  const SystemClock clock_{};
   const std::unique_ptr<io::FileSystem> files_ = io::NewLocalFileSystem();
   IdleLauncher launcher_;
   std::unique_ptr<Journal> journal_;

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
+#include <csignal>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
