@@ -12,7 +12,10 @@ Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
                {"phase", PhaseName(task.phase)},
                {"incarnation", task.incarnation},
                {"restarts", task.restarts}};
-  if (!task.stop_reason.empty() && task.phase != job::TaskPhase::kRunning) {
+  // Of one that was started again and ended by itself, its last incarnation's.
+  const bool ended_by_itself =
+      task.phase == job::TaskPhase::kSucceeded || task.phase == job::TaskPhase::kFailed;
+  if (!task.stop_reason.empty() && task.phase != job::TaskPhase::kRunning && !ended_by_itself) {
     json["stop_reason"] = task.stop_reason;
   }
   if (task.last_end) {

@@ -98,6 +98,17 @@ def test_without_ps_a_killed_task_starts_the_gang_again(jobs: Jobs) -> None:
     jobs.wait_nothing_runs()
 
 
+def test_what_succeeds_after_a_gang_restart_shows_no_old_reason(jobs: Jobs) -> None:
+    program = (
+        'test "$MUSTER_INCARNATION" -gt 2 || { test "$MUSTER_TASK" = worker-1 && exit 3; sleep 1000; }'
+    )
+    jobs.ok("run", "--name", "j", "--workers", 2, "--", "sh", "-c", program)
+    status = jobs.status("j")
+    assert status["phase"] == "succeeded"
+    assert [task["restarts"] for task in status["tasks"]] == [1, 1]
+    assert all("stop_reason" not in task for task in status["tasks"])
+
+
 def test_a_killed_agent_takes_its_task_along_and_both_start_again(jobs: Jobs) -> None:
     job = jobs.detach("--workers", 1, "--ps", 1, "--", "sh", "-c", "setsid sleep 1000 & sleep 1000")
     before = jobs.running(job, "worker-0")
