@@ -78,6 +78,7 @@ absl::StatusOr<AgentReport> ReportFromJson(const Json& json) {
   if (!task) fields.Fail("\"task\" names none");
   report.task = task.value_or(job::TaskId{});
   report.incarnation = fields.Int("incarnation", 0, 1, kMaxInt64);
+  if (report.incarnation == 0) fields.Fail("\"incarnation\" is missing");
   report.sequence = fields.Int("sequence", 0, 0, kMaxInt64);
   report.state = ParseState(fields);
   report.address = fields.Text("address");

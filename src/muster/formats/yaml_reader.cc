@@ -86,6 +86,7 @@ bool ParseWhole(std::string_view text, Number* value) {
 }  // namespace
 
 YamlReader& YamlReader::operator=(const YamlReader& other) {
+  if (this == &other) return *this;
   document_ = other.document_;
   node_.reset(other.node_);
   path_ = other.path_;
