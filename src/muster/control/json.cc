@@ -1,38 +1,16 @@
 #include "muster/control/json.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "muster/base/json_depth.h"
 #include "muster/base/utf8.h"
 
 namespace muster::control {
 namespace {
 
 constexpr int kMaxDepth = 32;  // the library prints and merges recursively
-
-// Of brackets outside strings.
-int DepthOf(std::string_view json) {
-  int depth = 0, deepest = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    if (in_string) {
-      if (json[i] == '\\') {
-        ++i;
-      } else if (json[i] == '"') {
-        in_string = false;
-      }
-    } else if (json[i] == '"') {
-      in_string = true;
-    } else if (json[i] == '[' || json[i] == '{') {
-      deepest = std::max(deepest, ++depth);
-    } else if (json[i] == ']' || json[i] == '}') {
-      --depth;
-    }
-  }
-  return deepest;
-}
 
 const Json kEmptyObject = Json::object();
 const Json kEmptyList = Json::array();
@@ -44,7 +22,8 @@ absl::StatusOr<Json> ParseObject(std::string_view text, std::string_view where) 
     return absl::InvalidArgumentError(StrCat(where, ": ", why));
   };
   if (!IsUtf8(text)) return refuse("is not text in UTF-8");
-  if (DepthOf(text) > kMaxDepth) return refuse(StrCat("nests deeper than ", kMaxDepth));
+  if (FindDeeperJson(text, kMaxDepth) != text.npos)
+    return refuse(StrCat("nests deeper than ", kMaxDepth));
   Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return refuse("is not JSON");
   if (!json.is_object()) return refuse("is not a JSON object");

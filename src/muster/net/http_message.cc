@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 
+#include "muster/base/json_depth.h"
 #include "muster/base/utf8.h"
 
 namespace muster::net {
@@ -137,28 +138,6 @@ absl::Status ParseQuery(std::string_view text, std::map<std::string, std::string
   return absl::OkStatus();
 }
 
-absl::Status CheckDepth(std::string_view text, std::string_view what) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxJsonDepth) {
-        return absl::InvalidArgumentError(
-            StrCat(what, ": byte ", i, ": more than ", kMaxJsonDepth, " levels of lists and maps"));
-      }
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::string SerializeResponse(const HttpResponse& response, bool keep_alive) {
@@ -244,7 +223,10 @@ std::string EscapeForTarget(std::string_view text) {
 }
 
 absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view what) {
-  MUSTER_RETURN_IF_ERROR(CheckDepth(text, what));
+  if (const size_t at = FindDeeperJson(text, kMaxJsonDepth); at != text.npos) {
+    return absl::InvalidArgumentError(
+        StrCat(what, ": byte ", at, ": more than ", kMaxJsonDepth, " levels of lists and maps"));
+  }
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {

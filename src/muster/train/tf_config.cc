@@ -1,6 +1,5 @@
 #include "muster/train/tf_config.h"
 
-#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -8,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 
+#include "muster/base/json_depth.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::train {
@@ -18,32 +18,10 @@ using Cluster = std::map<std::string, std::vector<std::string>>;
 
 constexpr size_t kMaxTfConfigBytes = size_t{1} << 24;
 constexpr int kMaxTasks = 1 << 20;
-constexpr int kMaxDepth = 32;
+constexpr int kMaxDepth = 32;  // the JSON library goes down recursively where it prints
 
 absl::Status Refuse(std::string_view why) {
   return absl::InvalidArgumentError(StrCat("TF_CONFIG: ", why));
-}
-
-// Of brackets outside strings; the JSON library goes down recursively where it prints.
-int Depth(std::string_view json) {
-  int depth = 0, deepest = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    if (in_string) {
-      if (json[i] == '\\') {
-        ++i;
-      } else if (json[i] == '"') {
-        in_string = false;
-      }
-    } else if (json[i] == '"') {
-      in_string = true;
-    } else if (json[i] == '[' || json[i] == '{') {
-      deepest = std::max(deepest, ++depth);
-    } else if (json[i] == ']' || json[i] == '}') {
-      --depth;
-    }
-  }
-  return deepest;
 }
 
 std::string Describe(const Cluster& cluster) {
@@ -253,7 +231,7 @@ absl::Status SetModelDir(const Json& json, RunConfig* config) {
 absl::Status ApplyTfConfig(std::string_view json, RunConfig* config) {
   if (json.empty()) return absl::OkStatus();
   if (json.size() > kMaxTfConfigBytes) return Refuse("longer than 16 MiB");
-  if (Depth(json) > kMaxDepth) return Refuse("nested too deeply");
+  if (FindDeeperJson(json, kMaxDepth) != json.npos) return Refuse("nested too deeply");
   const Json root = Json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded()) return Refuse("not JSON");
   if (!root.is_object()) return Refuse("must be a JSON object with \"cluster\" and \"task\"");
