@@ -110,8 +110,10 @@ TEST_F(ProcessTreeTest, AForkingCrowdEnds) {
 }
 
 TEST_F(ProcessTreeTest, ZombiesBelowALivingParentDoNotHoldStopUp) {
-  // exec keeps the child that the shell never waited for: a zombie of sleep's.
-  auto child = Start("sh -c 'exit 0' & echo $!; exec sleep 1000");
+  // exec keeps the child that the shell never waited for: a zombie of sleep's. It ends only then,
+  // or the shell might still wait for it.
+  auto child = Start(
+      "sh -c 'while ! grep -q sleep /proc/$PPID/comm; do :; done' & echo $!; exec sleep 1000");
   const pid_t zombie = ReadPid();
   ASSERT_TRUE(Eventually([&] {
     const auto stat = ReadStat(zombie);
