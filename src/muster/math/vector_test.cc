@@ -82,6 +82,27 @@ TEST_P(VectorTest, AdagradFollowsItsRule) {
   }
 }
 
+// One step from accumulators of every size, some in a block with others that are far from them.
+TEST_P(VectorTest, AdagradStepsAreRightFromAnyAccumulator) {
+  const std::vector<float> sizes = {0, 1e-42f, 1e-37f, 1e-12f, 1e-6f, 0.1f,
+                                    1, 3,      1e6f,   1e36f,  3e38f};
+  const size_t n = 700;
+  const auto g = Random(n, 0.3);
+  for (const float epsilon : {0.0f, 1e-7f, 1e-3f, 2.0f}) {
+    for (size_t mixed = 0; mixed <= sizes.size(); ++mixed) {
+      std::vector<float> w(n, 0), acc(n);
+      for (size_t i = 0; i < n; ++i) acc[i] = mixed < sizes.size() ? sizes[mixed] : sizes[i % 11];
+      const auto before = acc;
+      GetParam()->adagrad(w.data(), acc.data(), g.data(), n, {0.05f, epsilon});
+      for (size_t i = 0; i < n; ++i) {
+        const double sum = before[i] + double{g[i]} * g[i];
+        const double step = -0.05 * g[i] / (std::sqrt(sum) + epsilon);
+        EXPECT_NEAR(w[i], step, 1e-6 * std::abs(step)) << before[i] << ", epsilon " << epsilon;
+      }
+    }
+  }
+}
+
 TEST_P(VectorTest, FtrlFollowsItsRule) {
   const size_t n = 21;
   const FtrlRule rule{.learning_rate = 0.2f, .l1 = 0.3f, .l2 = 0.1f, .l2_shrinkage = 0.05f};
