@@ -37,6 +37,9 @@ def wheel(tools, repository, tmp_path_factory) -> pathlib.Path:
     run(
         tools, "-m", "pip", "wheel", repository, "--no-build-isolation", "--no-deps", "--no-index",
         "--disable-pip-version-check", "--wheel-dir", folder,
+        # The name by which CMake calls the compiler elsewhere: ccache knows what the release build
+        # compiled.
+        env={**os.environ, "CXX": "c++"},
     )  # fmt: skip
     (path,) = folder.iterdir()
     return path

@@ -5,6 +5,8 @@
 export MUSTER_CACHE="${MUSTER_CACHE:-${HOME:-/tmp}/.cache/muster}"
 export CCACHE_DIR="${CCACHE_DIR:-$MUSTER_CACHE/ccache}"
 export CCACHE_MAXSIZE="${CCACHE_MAXSIZE:-2G}"
+# What one build folder compiled is found by the others: paths count from the repository's root.
+export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR=1
 mkdir -p "$MUSTER_CACHE"
 
 # One compile job for each core, but no more than memory holds at 1.5 GiB a job.

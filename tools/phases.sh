@@ -48,7 +48,8 @@ run_component_tests() {
   MUSTER_BINARY="$PWD/build/release/src/muster/muster" MUSTER_PYTHON_TOOLS="$tools" \
     MUSTER_PYTHON_TENSORFLOW="$tensorflow" \
     PYTHONDONTWRITEBYTECODE=1 TF_CPP_MIN_LOG_LEVEL=3 \
-    "$python" -m pytest --junit-xml "$RESULTS/component/pytest.xml"
+    "$python" -m pytest --numprocesses "$JOBS" --dist loadfile \
+    --junit-xml "$RESULTS/component/pytest.xml"
 }
 
 # run_fuzz SECONDS: replays each target's corpus, then fuzzes it for so long.
