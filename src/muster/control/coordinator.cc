@@ -230,13 +230,16 @@ void Coordinator::Act(const std::vector<job::Action>& actions) {
 void Coordinator::StartTask(const job::Action& action) {
   Agent& agent = AgentOf(action.id, action.incarnation);
   if (!agent.asked_at) agent.asked_at = now();
+  if (agent.report) return;  // it is there
   StartRequest request{.task = action.id, .incarnation = action.incarnation};
   if (const auto address = addresses_.find(action.id); address != addresses_.end()) {
     request.port = std::atoi(address->second.substr(address->second.rfind(':') + 1).c_str());
-    for (const auto& [key, other] : agents_) {
-      request.port_required |= key.first != action.id && other.report &&
-                               other.report->state == AgentReport::State::kRunning;
-    }
+    request.port_required =
+        std::any_of(agents_.begin(), agents_.end(), [&action](const auto& entry) {
+          const auto& report = entry.second.report;
+          return entry.first.first != action.id && report &&
+                 report->state == AgentReport::State::kRunning;
+        });
   }
   environment_.launcher->Start(request);
 }
@@ -304,22 +307,32 @@ bool Coordinator::Take(const AgentReport& report) {
   return is_news;
 }
 
-AgentOrders Coordinator::OrdersFor(job::TaskId task, int64_t incarnation) const {
-  AgentOrders orders{.grace_seconds = options_.grace_seconds,
-                     .lease_seconds = options_.lease_seconds};
+// Null: another incarnation has taken its place, or it is none of this job.
+const Coordinator::Agent* Coordinator::CurrentAgent(job::TaskId task, int64_t incarnation) const {
   const auto found = agents_.find({task, incarnation});
   const auto status = status_.tasks.find(task);
   const bool is_current =
       status != status_.tasks.end() && status->second.incarnation == incarnation;
-  if (found == agents_.end() || !is_current) {
+  return found != agents_.end() && is_current ? &found->second : nullptr;
+}
+
+int64_t Coordinator::OrdersVersion(job::TaskId task, int64_t incarnation) const {
+  const Agent* const agent = CurrentAgent(task, incarnation);
+  return agent != nullptr ? agent->version : std::numeric_limits<int64_t>::max();
+}
+
+AgentOrders Coordinator::OrdersFor(job::TaskId task, int64_t incarnation) const {
+  AgentOrders orders{.version = OrdersVersion(task, incarnation),
+                     .grace_seconds = options_.grace_seconds,
+                     .lease_seconds = options_.lease_seconds};
+  const Agent* const current = CurrentAgent(task, incarnation);
+  if (current == nullptr) {
     orders.stop = orders.end_taken = true;
     orders.stop_reason = "another one has taken its place";
     orders.grace_seconds = 0;
-    orders.version = std::numeric_limits<int64_t>::max();
     return orders;
   }
-  const Agent& agent = found->second;
-  orders.version = agent.version;
+  const Agent& agent = *current;
   orders.start = agent.start;
   orders.stop = agent.stop_at.has_value();
   orders.stop_reason = agent.stop_reason;

@@ -57,6 +57,8 @@ class Coordinator {
   // What an agent says; what it is to do is OrdersFor(). True: a Pass should follow at once.
   bool Take(const AgentReport& report);
   AgentOrders OrdersFor(job::TaskId task, int64_t incarnation) const;
+  // Theirs, without making them.
+  int64_t OrdersVersion(job::TaskId task, int64_t incarnation) const;
 
   // Ends the job: `why` is its reason ("stopped by muster stop").
   void Cancel(const std::string& why) { cancelled_ = why; }
@@ -64,6 +66,7 @@ class Coordinator {
   // Nothing is left to do: the job has ended and no task runs.
   bool finished() const;
   const job::JobSpec& spec() const { return spec_; }
+  const CoordinatorOptions& options() const { return options_; }
   const job::JobStatus& status() const { return status_; }
   // A member of the journal's state that belongs to others (the service's address).
   void SetNote(const char* name, const std::string& value) { notes_[name] = value; }
@@ -102,6 +105,7 @@ class Coordinator {
   Json State(const job::JobStatus& status) const;
   void Act(const std::vector<job::Action>& actions);
   void StartTask(const job::Action& action);
+  const Agent* CurrentAgent(job::TaskId task, int64_t incarnation) const;
   void StopTask(const job::Action& action);
   void ForgetAgents();
   void KeepLastLines(const job::JobStatus& status);
@@ -112,8 +116,9 @@ class Coordinator {
   // coordinator_rendezvous.cc
   void TakeAddress(const AgentReport& report);
   bool IsMissing(job::TaskId id) const;
-  // Who is missing for `task`; the cluster's table is whole when nobody is.
-  std::vector<job::TaskId> MissingFor(job::TaskId task) const;
+  std::vector<job::TaskId> Missing() const;
+  // Whether `task` starts only when it is known where `other` is.
+  bool Needs(job::TaskId task, job::TaskId other) const;
   std::string DescribeMeeting(const std::vector<job::TaskId>& missing) const;
   void GiveStarts();
   absl::StatusOr<StartOrder> StartOrderFor(job::TaskId task, int64_t incarnation) const;

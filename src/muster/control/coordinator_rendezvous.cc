@@ -1,6 +1,7 @@
 // Rendezvous: who is where, and what each task is started with once that is known.
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -23,16 +24,18 @@ bool Coordinator::IsMissing(job::TaskId id) const {
   return agent == agents_.end() || !agent->second.report || agent->second.report->address.empty();
 }
 
-std::vector<job::TaskId> Coordinator::MissingFor(job::TaskId task) const {
+std::vector<job::TaskId> Coordinator::Missing() const {
   std::vector<job::TaskId> missing;
   for (const auto& [id, status] : status_.tasks) {
-    if (id.index >= spec_.count(id.type)) continue;
-    const bool is_needed = id == task || (id.type != job::TaskType::kEvaluator ||
-                                          options_.tf_config.evaluator_in_cluster);
-    const bool is_seen = !spec_.dynamic_workers || id == task || id.type == job::TaskType::kPs;
-    if (is_needed && is_seen && IsMissing(id)) missing.push_back(id);
+    if (id.index < spec_.count(id.type) && IsMissing(id)) missing.push_back(id);
   }
   return missing;
+}
+
+bool Coordinator::Needs(job::TaskId task, job::TaskId other) const {
+  if (task == other) return true;
+  if (other.type == job::TaskType::kEvaluator) return options_.tf_config.evaluator_in_cluster;
+  return !spec_.dynamic_workers || other.type == job::TaskType::kPs;
 }
 
 // "worker-1, ps-0 did not report within 60s; of those that wait: worker-0: ...".
@@ -51,11 +54,15 @@ std::string Coordinator::DescribeMeeting(const std::vector<job::TaskId>& missing
 }
 
 void Coordinator::GiveStarts() {
+  std::optional<std::vector<job::TaskId>> missing;  // looked for once, and only if one waits
   for (auto& [key, agent] : agents_) {
     if (agent.start || agent.killed || agent.stop_at || !agent.report) continue;
-    if (agent.report->state != AgentReport::State::kWaiting || !MissingFor(key.first).empty()) {
-      continue;
-    }
+    if (agent.report->state != AgentReport::State::kWaiting) continue;
+    if (!missing) missing = Missing();
+    const bool waits_on =
+        std::any_of(missing->begin(), missing->end(),
+                    [this, task = key.first](job::TaskId id) { return Needs(task, id); });
+    if (waits_on) continue;
     auto order = StartOrderFor(key.first, key.second);
     if (!order.ok()) {
       Kill(key, agent, StrCat("cannot start: ", ToStd(order.status().message())));
@@ -104,7 +111,9 @@ double Coordinator::CheckRendezvous() {
     if (left > 0) {
       next = std::min(next, left);
     } else {
-      Kill(key, agent, DescribeMeeting(MissingFor(key.first)));
+      std::vector<job::TaskId> missing = Missing();
+      std::erase_if(missing, [this, task = key.first](job::TaskId id) { return !Needs(task, id); });
+      Kill(key, agent, DescribeMeeting(missing));
       next = 0.1;
     }
   }

@@ -148,6 +148,50 @@ TEST_F(CoordinatorTest, NobodyStartsBeforeAllHaveReported) {
   EXPECT_TRUE(coordinator_->OrdersFor(kWorker0, 1).start.has_value());
 }
 
+TEST_F(CoordinatorTest, AnAgentThatReportedIsNotAskedForAgain) {
+  Begin(Workers(2));
+  Say(kWorker0, AgentReport::State::kWaiting);
+  launcher_.requests.clear();
+  Pass();
+  ASSERT_EQ(launcher_.requests.size(), 1);  // it may have been lost
+  EXPECT_EQ(launcher_.requests[0].task, kWorker1);
+}
+
+TEST_F(CoordinatorTest, WorkersOfADynamicJobDoNotWaitForEachOther) {
+  job::JobSpec spec = Workers(2);
+  spec.dynamic_workers = true;
+  spec.replicas[TaskType::kPs] = {1, job::RestartPolicy::kOnFailure, job::TemplateFor({"program"})};
+  Begin(spec);
+  EXPECT_FALSE(Say(kWorker0, AgentReport::State::kWaiting).start.has_value());
+  Say({TaskType::kPs, 0}, AgentReport::State::kWaiting);
+  EXPECT_TRUE(Say(kWorker0, AgentReport::State::kWaiting).start.has_value());
+}
+
+TEST_F(CoordinatorTest, AnEvaluatorIsNotWaitedForUnlessItIsOfTheCluster) {
+  for (const bool in_cluster : {false, true}) {
+    options_.tf_config.evaluator_in_cluster = in_cluster;
+    job::JobSpec spec = Workers(1);
+    spec.replicas[TaskType::kEvaluator] = {1, job::RestartPolicy::kOnFailure,
+                                           job::TemplateFor({"program"})};
+    launcher_.processes.clear();
+    ASSERT_TRUE(files_->RemoveAll("job").ok());
+    ASSERT_TRUE(files_->MakeFolders("job").ok());
+    Begin(spec);
+    EXPECT_NE(Say(kWorker0, AgentReport::State::kWaiting).start.has_value(), in_cluster);
+  }
+}
+
+TEST_F(CoordinatorTest, TheVersionOfOrdersIsKnownWithoutThem) {
+  Begin(Workers(2));
+  RunBoth();
+  coordinator_->Cancel("enough");
+  Pass();
+  for (const int64_t incarnation : {1, 7}) {
+    EXPECT_EQ(coordinator_->OrdersVersion(kWorker0, incarnation),
+              coordinator_->OrdersFor(kWorker0, incarnation).version);
+  }
+}
+
 TEST_F(CoordinatorTest, AJobOfItsWorkersEndsWell) {
   Begin(Workers(2));
   RunBoth();

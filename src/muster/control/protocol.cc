@@ -114,6 +114,10 @@ Json ToJson(const AgentOrders& orders) {
   return json;
 }
 
+Json NothingNew(int64_t version, double lease_seconds) {
+  return {{"version", version}, {"lease_seconds", lease_seconds}};
+}
+
 absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json) {
   Fields fields(json, "orders");
   AgentOrders orders;

@@ -1,6 +1,7 @@
 // What an agent and the coordinator say to each other: JSON over HTTP, POST /v1/agent. The agent
 // always says all it knows, the coordinator always all it wants, so that a message lost or repeated
-// does no harm.
+// does no harm. Only orders that the agent says it has seen are not said again: those of a large
+// cluster are long.
 #pragma once
 
 #include <optional>
@@ -55,6 +56,8 @@ struct AgentOrders {
 
 Json ToJson(const AgentReport& report);
 Json ToJson(const AgentOrders& orders);
+// The answer to an agent that has seen the orders of this version: it is heard, and nothing is new.
+Json NothingNew(int64_t version, double lease_seconds);
 // INVALID_ARGUMENT.
 absl::StatusOr<AgentReport> ReportFromJson(const Json& json);
 absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json);

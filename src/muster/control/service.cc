@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <utility>
 
 #include "muster/net/token.h"
@@ -13,13 +14,23 @@
 namespace muster::control {
 namespace {
 
-constexpr double kRetrySeconds = 1;    // after a Pass that failed
+constexpr double kRetrySeconds = 1;  // after a Pass that failed
+// After a pass agents get as much time as it computed, so that what a thousand of them have to say
+// is taken together and not with a pass for each.
+constexpr double kMaxRestSeconds = 0.1;
 constexpr double kMaxHoldSeconds = 1;  // so that what agents say stays fresh
 
 Json Ordered(const net::Json& json) { return Json(json); }
 
 std::chrono::duration<double> Seconds(double seconds) {
   return std::chrono::duration<double>(std::min(seconds, 3600.0));
+}
+
+// Of this thread; waiting for a disk does not count.
+double ThreadCpuSeconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 absl::Status NotYet() {
@@ -87,10 +98,14 @@ void Service::TakeReport(const net::HttpRequest& request, net::HttpReply reply) 
     dirty_ = true;
     work_.notify_all();
   }
-  const AgentOrders orders = coordinator_->OrdersFor(report->task, report->incarnation);
-  if (orders.version != report->seen) return reply.Send(Answer(ToJson(orders)));
-  reply.AnswerAfter(std::min(kMaxHoldSeconds, orders.lease_seconds / 4), Answer(ToJson(orders)));
-  waiters_.push_back({report->task, report->incarnation, report->seen, std::move(reply)});
+  const IncarnationId id{report->task, report->incarnation};
+  const int64_t version = coordinator_->OrdersVersion(id.task, id.incarnation);
+  if (version != report->seen) {
+    return reply.Send(Answer(ToJson(coordinator_->OrdersFor(id.task, id.incarnation))));
+  }
+  const double lease = coordinator_->options().lease_seconds;
+  reply.AnswerAfter(std::min(kMaxHoldSeconds, lease / 4), Answer(NothingNew(version, lease)));
+  waiters_.insert_or_assign(id, Waiter{report->seen, std::move(reply)});
 }
 
 void Service::Run(std::unique_ptr<Coordinator> coordinator) {
@@ -115,11 +130,11 @@ void Service::Cancel(const std::string& why) {
 }
 
 void Service::AnswerWaiters() {
-  std::erase_if(waiters_, [this](const Waiter& waiter) {
+  std::erase_if(waiters_, [this](const auto& entry) {
+    const auto& [id, waiter] = entry;
     if (waiter.reply.over()) return true;
-    const AgentOrders orders = coordinator_->OrdersFor(waiter.task, waiter.incarnation);
-    if (orders.version == waiter.seen) return false;
-    waiter.reply.Send(Answer(ToJson(orders)));
+    if (coordinator_->OrdersVersion(id.task, id.incarnation) == waiter.seen) return false;
+    waiter.reply.Send(Answer(ToJson(coordinator_->OrdersFor(id.task, id.incarnation))));
     return true;
   });
 }
@@ -146,7 +161,10 @@ double Service::PassOnce() {
 void Service::Loop(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
+    const double begin = ThreadCpuSeconds();
     const double wake_after = PassOnce();
+    const double rest = std::min(ThreadCpuSeconds() - begin, kMaxRestSeconds);
+    work_.wait_for(lock, stop, Seconds(rest), [] { return false; });
     work_.wait_for(lock, stop, Seconds(wake_after), [this] { return dirty_; });
   }
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 
 #include "muster/base/mutex.h"
 #include "muster/control/coordinator.h"
+#include "muster/control/incarnation.h"
 #include "muster/control/job_folder.h"
 #include "muster/net/http_server.h"
 #include "muster/process/descriptor.h"
@@ -52,8 +54,6 @@ class Service {
 
  private:
   struct Waiter {
-    job::TaskId task = {};
-    int64_t incarnation = 0;
     int64_t seen = 0;
     net::HttpReply reply;
   };
@@ -69,7 +69,7 @@ class Service {
   std::mutex mutex_;               // with a condition variable, which wants this one
   std::condition_variable_any work_;
   std::unique_ptr<Coordinator> coordinator_;  // and all below: under mutex_
-  std::vector<Waiter> waiters_;
+  std::map<IncarnationId, Waiter> waiters_;   // an agent has one at a time: its last counts
   bool dirty_ = true;
   bool passed_ = false;  // once at least
   bool finished_ = false;

@@ -106,6 +106,7 @@ class ServiceTest : public ::testing::Test {
   IdleLauncher launcher_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<Service> service_;
+  int64_t sequence_ = 0;
 };
 
 TEST_F(ServiceTest, AgentsMeetRunAndEnd) {
@@ -128,6 +129,25 @@ TEST_F(ServiceTest, AgentsMeetRunAndEnd) {
   }
   EXPECT_TRUE(WaitUntilFinished());
   EXPECT_EQ(service_->Describe()["phase"], "succeeded");
+}
+
+TEST_F(ServiceTest, OrdersThatWereSeenAreNotSaidAgain) {
+  Run(1);
+  pollfd first_pass{.fd = service_->change_fd(), .events = POLLIN, .revents = 0};
+  ASSERT_GT(poll(&first_pass, 1, kDeadlineMillis), 0);
+  const auto client = Client();
+  const auto say = [&](int64_t seen) {
+    AgentReport report = ReportOf(0, AgentState::kWaiting);
+    report.sequence = ++sequence_;
+    report.seen = seen;
+    return client->Post("/v1/agent", net::Json::parse(Print(ToJson(report))), 10).value();
+  };
+  net::Json orders = say(0);
+  while (!orders.contains("start")) orders = say(orders["version"].get<int64_t>());
+  const int64_t version = orders["version"].get<int64_t>();
+  EXPECT_EQ(say(version), (net::Json{{"version", version}, {"lease_seconds", 10.0}}));
+  EXPECT_EQ(say(version - 1), orders);
+  EXPECT_EQ(say(0), orders);
 }
 
 TEST_F(ServiceTest, AStopReachesAnAgentThatWaits) {
