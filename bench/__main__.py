@@ -6,8 +6,10 @@ from pathlib import Path
 
 from bench import (
     checkpoint_save,
+    coordinator_load,
     csv_to_tfrecord,
     deep,
+    jobs,
     predict,
     startup,
     tfrecord_decode,
@@ -27,6 +29,8 @@ BENCHES = {
     "tfrecord": tfrecord_decode,
     "csv": csv_to_tfrecord,
     "startup": startup,
+    "jobs": jobs,
+    "coordinator": coordinator_load,
     "checkpoint": checkpoint_save,
 }
 

@@ -16,24 +16,28 @@ class Row:
     what: str
     ours: Series
     peer: Series | None = None
-    goal: float | None = None  # ours / peer at least this; without a peer: ours at most this
+    goal: float | None = None  # the ratio at least this; without a peer: ours at most this
     form: Callable[[float], str] = count
+    less_is_better: bool = False  # the ratio is peer / ours, else ours / peer; in all rows alike
 
     def cells(self) -> list[str]:
         ours = self.ours.text(self.form)
         if self.peer is None:
             goal = f"at most {self.form(self.goal)}" if self.goal else ""
             return [self.what, ours, "", "", goal, self.verdict()]
-        ratio = self.ours.over(self.peer).text(times)
+        ratio = self.ratio(self.peer).text(times)
         goal = f"{self.goal:g}x" if self.goal else ""
         return [self.what, ours, self.peer.text(self.form), ratio, goal, self.verdict()]
+
+    def ratio(self, peer: Series) -> Series:
+        return peer.over(self.ours) if self.less_is_better else self.ours.over(peer)
 
     def verdict(self) -> str:
         if self.goal is None:
             return ""
         if self.peer is None:
             return "met" if self.ours.median <= self.goal else "MISSED"
-        return "met" if self.ours.over(self.peer).median >= self.goal else "MISSED"
+        return "met" if self.ratio(self.peer).median >= self.goal else "MISSED"
 
 
 @dataclass
@@ -47,7 +51,8 @@ class Report:
     same: list[str] = field(default_factory=list)  # what shows that both computed the same thing
 
     def markdown(self, rounds: int) -> str:
-        head = ["", f"Muster, {self.unit}", self.peer, "Muster / peer", "goal", ""]
+        ratio = "peer / Muster" if any(row.less_is_better for row in self.rows) else "Muster / peer"
+        head = ["", f"Muster, {self.unit}", self.peer, ratio, "goal", ""]
         table = [head, ["---"] * len(head), *(row.cells() for row in self.rows)]
         how = f"Median (range) of {rounds} rounds"
         if self.peer:
