@@ -3,6 +3,7 @@
 // runs until its input ends.
 //
 // usage: coordinator_alone FOLDER WORKERS
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -65,6 +66,9 @@ absl::Status Run(const std::string& jobs, int workers) {
           SpecOf(workers), {},
           {.journal = journal.get(), .launcher = &launcher, .clock = &clock, .clock_id = "here"}));
   service->Run(std::move(coordinator));
+  // Before its first pass it answers nobody.
+  pollfd first_pass{.fd = service->change_fd(), .events = POLLIN, .revents = 0};
+  poll(&first_pass, 1, -1);
   std::printf("{\"url\": \"%s\", \"token_file\": \"%s\"}\n", service->url().c_str(),
               folder.token().c_str());
   std::fflush(stdout);
