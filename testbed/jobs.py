@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import time
 from typing import Any, Callable
@@ -67,6 +68,18 @@ class Jobs:
             return task if runs and task.get("pid") else None
 
         return self.wait(look, f"for {name} to run")
+
+    def kill_holder(self, job: str, lock: str) -> int:
+        """kill -9 of the process that holds a file of the job's folder; its pid."""
+        pid = int((self.home / "jobs" / job / lock).read_text())
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def kill_coordinator(self, job: str) -> int:
+        return self.kill_holder(job, "lock")
+
+    def kill_supervisor(self, job: str) -> int:
+        return self.kill_holder(job, "supervisor")
 
     def processes(self) -> list[int]:
         """Of every job under this home: agents, tasks, what these started."""

@@ -1,5 +1,7 @@
 #include "muster/cli/job_client.h"
 
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <climits>
@@ -9,6 +11,8 @@
 #include "muster/io/local_file_system.h"
 #include "muster/net/http_client.h"
 #include "muster/net/token.h"
+#include "muster/process/deadline.h"
+#include "muster/process/descriptor.h"
 
 namespace muster::cli {
 namespace {
@@ -17,12 +21,19 @@ using control::Fields;
 using control::Json;
 
 constexpr double kAskSeconds = 10;
+constexpr double kPatienceSeconds = 20;  // longer than a supervisor's longest pause
+constexpr int kAskAgainMillis = 50;
 
 absl::StatusOr<Json> StateOf(const control::JobFolder& folder) {
   const auto files = io::NewLocalFileSystem();
   MUSTER_ASSIGN_OR_RETURN(control::JournalState journal,
                           control::ReadJournal(*files, folder.journal()));
   return std::move(journal.state);
+}
+
+std::string Advice(const control::JobFolder& folder) {
+  return StrCat("muster resume ", io::Basename(folder.path),
+                " goes on with it; without, its tasks have ended after the lease");
 }
 
 absl::StatusOr<Json> DescribeJournal(const control::JobFolder& folder) {
@@ -34,10 +45,10 @@ absl::StatusOr<Json> DescribeJournal(const control::JobFolder& folder) {
       control::StatusFromJson(fields.Object("status"), folder.journal() + ": status"));
   Json job = control::DescribeJob(spec, status, state);
   if (!status.ended()) {
-    job["coordinator"] =
-        control::LivingCoordinator(folder)
-            ? "its coordinator does not answer"
-            : StrCat("its coordinator does not run: muster resume ", spec.name, " goes on with it");
+    job["coordinator"] = control::LivingCoordinator(folder) ? "its coordinator does not answer"
+                         : control::LivingSupervisor(folder)
+                             ? "its coordinator is being started again"
+                             : StrCat("its coordinator does not run: ", Advice(folder));
   }
   return job;
 }
@@ -52,8 +63,8 @@ absl::StatusOr<control::JobFolder> FindJob(const std::string& name) {
 absl::StatusOr<Json> AskCoordinator(const control::JobFolder& folder, const std::string& method,
                                     const std::string& path, const Json& body) {
   if (!control::LivingCoordinator(folder)) {
-    return absl::FailedPreconditionError(
-        StrCat("the job ", io::Basename(folder.path), " has no coordinator that runs"));
+    return absl::FailedPreconditionError(StrCat("the job ", io::Basename(folder.path),
+                                                " has no coordinator that runs: ", Advice(folder)));
   }
   MUSTER_ASSIGN_OR_RETURN(const Json state, StateOf(folder));
   Fields fields(state, folder.journal());
@@ -65,6 +76,37 @@ absl::StatusOr<Json> AskCoordinator(const control::JobFolder& folder, const std:
   MUSTER_ASSIGN_OR_RETURN(const net::Json answer,
                           client->Call(method, path, net::Json(body), kAskSeconds));
   return Json(answer);
+}
+
+bool IsCaredFor(const control::JobFolder& folder) {
+  return control::LivingCoordinator(folder) || control::LivingSupervisor(folder);
+}
+
+absl::StatusOr<Json> AskPatiently(const control::JobFolder& folder, const std::string& method,
+                                  const std::string& path, const Json& body) {
+  const auto deadline = process::Deadline::After(kPatienceSeconds);
+  while (true) {
+    auto answer = AskCoordinator(folder, method, path, body);
+    const bool may_come = absl::IsUnavailable(answer.status()) ||
+                          (absl::IsFailedPrecondition(answer.status()) && IsCaredFor(folder));
+    if (!may_come || deadline.expired()) return answer;
+    poll(nullptr, 0, kAskAgainMillis);  // nothing announces that it listens
+  }
+}
+
+bool WaitForEnd(const control::JobFolder& folder, double seconds) {
+  const auto deadline = process::Deadline::After(seconds);
+  while (true) {
+    auto pid = control::LivingCoordinator(folder);
+    if (!pid) pid = control::LivingSupervisor(folder);
+    if (!pid) return true;
+    const process::Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, *pid, 0)));
+    pollfd end{.fd = process.get(), .events = POLLIN, .revents = 0};
+    // One that ended a moment ago, or has just begun and not said its pid.
+    if (!process.valid()) poll(nullptr, 0, 1);
+    if (process.valid() && poll(&end, 1, deadline.PollMillis()) < 0) return false;
+    if (deadline.expired()) return false;
+  }
 }
 
 absl::StatusOr<Json> DescribeJobOf(const control::JobFolder& folder) {

@@ -11,14 +11,27 @@ namespace muster::cli {
 // The job of that name under $MUSTER_HOME.
 absl::StatusOr<control::JobFolder> FindJob(const std::string& name);
 
-// control::DescribeJob(); where no coordinator lives and the job has not ended, "coordinator" says
-// what to do.
+// control::DescribeJob(); where no coordinator answers and the job has not ended, "coordinator" says
+// why and what to do.
 absl::StatusOr<control::Json> DescribeJobOf(const control::JobFolder& folder);
+
+// Whether a coordinator lives, or is about to be started again.
+bool IsCaredFor(const control::JobFolder& folder);
 
 // One request to the living coordinator; FAILED_PRECONDITION when there is none.
 absl::StatusOr<control::Json> AskCoordinator(const control::JobFolder& folder,
                                              const std::string& method, const std::string& path,
                                              const control::Json& body);
+
+// The same for a request that must arrive: while the coordinator is being started (again), it is
+// asked until it answers, for some seconds at most.
+absl::StatusOr<control::Json> AskPatiently(const control::JobFolder& folder,
+                                           const std::string& method, const std::string& path,
+                                           const control::Json& body);
+
+// Waits until the processes that run the job (coordinator, supervisor) have ended, or for so many
+// seconds, or for a signal. True: they have.
+bool WaitForEnd(const control::JobFolder& folder, double seconds);
 
 // The muster binary that runs.
 absl::StatusOr<std::string> OwnProgram();

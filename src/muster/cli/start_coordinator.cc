@@ -7,7 +7,6 @@
 #include <string>
 
 #include "muster/cli/job_client.h"
-#include "muster/process/child.h"
 
 namespace muster::cli {
 namespace {
@@ -25,9 +24,9 @@ std::string ReadAll(int fd) {
   return text;
 }
 
-}  // namespace
-
-absl::Status StartCoordinator(const control::JobFolder& folder) {
+// `muster VERB FOLDER`, which answers when the job runs.
+absl::StatusOr<std::unique_ptr<process::Child>> StartVerb(const control::JobFolder& folder,
+                                                          const std::string& verb) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   const std::string log_path = folder.coordinator_log();
   const process::Descriptor log(
@@ -38,7 +37,7 @@ absl::Status StartCoordinator(const control::JobFolder& folder) {
   const process::Descriptor reader(ready[0]);
   process::Descriptor writer(ready[1]);
   process::ChildSpec spec;
-  spec.argv = {program, "coordinator", folder.path, "--ready-fd", StrCat(kReadyFd)};
+  spec.argv = {program, verb, folder.path, "--ready-fd", StrCat(kReadyFd)};
   spec.environment = process::CurrentEnvironment();
   spec.stdout_fd = spec.stderr_fd = log.get();
   spec.inherited = {{writer.get(), kReadyFd}};
@@ -46,12 +45,21 @@ absl::Status StartCoordinator(const control::JobFolder& folder) {
   MUSTER_ASSIGN_OR_RETURN(auto child, process::Child::Start(spec));
   writer.Reset();
   const std::string answer = ReadAll(reader.get());
-  if (answer == "ok") {
-    (void)child.release();  // NOLINT: it outlives this process, which is about to end
-    return absl::OkStatus();
-  }
+  if (answer == "ok") return child;
   return absl::AbortedError(answer.empty() ? StrCat("the coordinator ended: see ", log_path)
                                            : answer);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<process::Child>> StartCoordinator(const control::JobFolder& folder) {
+  return StartVerb(folder, "coordinator");
+}
+
+absl::Status StartSupervised(const control::JobFolder& folder) {
+  MUSTER_ASSIGN_OR_RETURN(const auto supervisor, StartVerb(folder, "supervise"));
+  supervisor->LetGo();
+  return absl::OkStatus();
 }
 
 }  // namespace muster::cli

@@ -1,6 +1,9 @@
 #include <poll.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -11,6 +14,7 @@
 #include "muster/cli/job_client.h"
 #include "muster/cli/start_coordinator.h"
 #include "muster/launch/local/local_job.h"
+#include "muster/process/keep_alive.h"
 
 namespace muster::cli {
 namespace {
@@ -22,8 +26,9 @@ struct CoordinatorFlags {
   int ready_fd = -1;
 };
 
-void TellStarter(int fd, const std::string& text) {
+void TellStarter(int fd, const absl::Status& status) {
   if (fd < 0) return;
+  const std::string text = status.ok() ? "ok" : std::string(ToStd(status.message()));
   (void)!write(fd, text.data(), text.size());  // a starter that is gone needs no answer
   close(fd);
 }
@@ -32,7 +37,7 @@ absl::Status RunCoordinator(const CoordinatorFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   const InterruptScope interrupt;
   const auto job = launch::local::LocalJob::Run(flags.folder, program);
-  TellStarter(flags.ready_fd, job.ok() ? "ok" : std::string(ToStd(job.status().message())));
+  TellStarter(flags.ready_fd, job.status());
   MUSTER_RETURN_IF_ERROR(job.status());
   control::Service& service = (*job)->service();
   bool cancelled = false;
@@ -48,30 +53,69 @@ absl::Status RunCoordinator(const CoordinatorFlags& flags) {
   return absl::OkStatus();
 }
 
+// SIGTERM and SIGINT, which from now on end nothing by themselves.
+absl::StatusOr<process::Descriptor> TakeStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  process::Descriptor taken(signalfd(-1, &signals, SFD_CLOEXEC));
+  if (!taken.valid()) return ErrnoStatus(errno, "cannot make a signalfd");
+  return taken;
+}
+
+absl::Status Supervise(const CoordinatorFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const auto stop, TakeStopSignals());
+  MUSTER_ASSIGN_OR_RETURN(const auto lock, control::JobLock::Take(flags.folder.supervisor_lock()));
+  auto coordinator = StartCoordinator(flags.folder);
+  TellStarter(flags.ready_fd, coordinator.status());
+  MUSTER_RETURN_IF_ERROR(coordinator.status());
+  const auto say = [](const std::string& text) {
+    std::fprintf(stderr, "muster: the coordinator died: %s\n", text.c_str());
+  };
+  const absl::Status ended =
+      process::KeepAlive(*std::move(coordinator), [&] { return StartCoordinator(flags.folder); },
+                         SystemClock(), {.stop_fd = stop.get(), .say = say});
+  return Annotate(ended, "the coordinator has ended");
+}
+
 absl::Status ResumeJob(const std::string& name) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(name));
   if (const auto pid = control::LivingCoordinator(folder)) {
     return absl::FailedPreconditionError(
         StrCat("the job ", name, " runs: its coordinator is process ", *pid));
   }
-  return StartCoordinator(folder);
+  if (const auto pid = control::LivingSupervisor(folder)) {
+    return absl::FailedPreconditionError(
+        StrCat("the job ", name, " runs: process ", *pid, " is starting its coordinator again"));
+  }
+  return StartSupervised(folder);
+}
+
+void AddJobProcess(CLI::App& app, const char* name, const char* about,
+                   absl::Status (*run)(const CoordinatorFlags&)) {
+  const auto flags = std::make_shared<CoordinatorFlags>();
+  CLI::App* verb = app.add_subcommand(name, about);
+  verb->group("");
+  verb->add_option("folder", flags->folder.path, "The job's")->required();
+  verb->add_option("--ready-fd", flags->ready_fd, "Told when it runs");
+  verb->callback([flags, run] { FailUnlessOk(run(*flags)); });
 }
 
 }  // namespace
 
-// Started by `run --detach` and `resume`: it is not listed.
+// Started by `run --detach` and `resume`: they are not listed.
 void AddCoordinator(CLI::App& app) {
-  const auto flags = std::make_shared<CoordinatorFlags>();
-  CLI::App* verb = app.add_subcommand("coordinator", "Runs a job (started by muster run --detach)");
-  verb->group("");
-  verb->add_option("folder", flags->folder.path, "The job's")->required();
-  verb->add_option("--ready-fd", flags->ready_fd, "Told when it runs");
-  verb->callback([flags] { FailUnlessOk(RunCoordinator(*flags)); });
+  AddJobProcess(app, "coordinator", "Runs a job (started by muster supervise)", RunCoordinator);
+  AddJobProcess(app, "supervise", "Runs a job's coordinator (started by muster run --detach)",
+                Supervise);
 }
 
 void AddResume(CLI::App& app) {
   const auto name = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand("resume", "Goes on with a job whose coordinator has died");
+  CLI::App* verb =
+      app.add_subcommand("resume", "Goes on with a job that has no coordinator any more");
   verb->footer("Example:\n  muster resume train-5f3a1");
   verb->add_option("job", *name, "Its name, as muster list shows it")->required();
   verb->callback([name] { FailUnlessOk(ResumeJob(*name)); });

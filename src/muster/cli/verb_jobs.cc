@@ -21,7 +21,7 @@ namespace {
 using control::Fields;
 using control::Json;
 
-constexpr int kLookMillis = 1000;  // for what changes without notice
+constexpr double kLookSeconds = 1;  // for what changes without notice
 
 struct JobVerbFlags {
   std::string job, task;
@@ -85,11 +85,11 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
   const InterruptScope interrupt;
   const bool color = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   LogFollower logs(folder, {.tasks = tasks, .prefix = tasks.size() > 1, .color = color}, stdout);
-  const auto goes_on = [&] { return !HasEnded(job) && !Fields(job, "job").Has("coordinator"); };
+  const auto goes_on = [&] { return !HasEnded(job) && IsCaredFor(folder); };
   while (flags.follow && goes_on() && !InterruptScope::requested()) {
     logs.Print();
     pollfd change{.fd = logs.change_fd(), .events = POLLIN, .revents = 0};
-    const bool quiet = poll(&change, 1, kLookMillis) == 0;
+    const bool quiet = poll(&change, 1, static_cast<int>(kLookSeconds * 1000)) == 0;
     logs.ClearChange();
     if (!quiet) continue;
     MUSTER_ASSIGN_OR_RETURN(job, DescribeJobOf(folder));
@@ -100,17 +100,16 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
 
 absl::Status StopJob(const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
-  MUSTER_ASSIGN_OR_RETURN(Json job, DescribeJobOf(folder));
+  MUSTER_ASSIGN_OR_RETURN(const Json job, DescribeJobOf(folder));
   if (HasEnded(job)) {
     std::fprintf(stderr, "muster: %s\n", JobLine(job).c_str());
     return absl::OkStatus();
   }
   MUSTER_RETURN_IF_ERROR(
-      AskCoordinator(folder, "POST", "/v1/stop", {{"why", "stopped by muster stop"}}).status());
+      AskPatiently(folder, "POST", "/v1/stop", {{"why", "stopped by muster stop"}}).status());
   const InterruptScope interrupt;
-  while (!flags.no_wait && !HasEnded(job) && !InterruptScope::requested()) {
-    poll(nullptr, 0, kLookMillis / 5);  // the coordinator ends with the job: nothing to wait on
-    MUSTER_ASSIGN_OR_RETURN(job, DescribeJobOf(folder));
+  while (!flags.no_wait && !InterruptScope::requested()) {
+    if (WaitForEnd(folder, kLookSeconds)) break;  // a signal may come just before it waits
   }
   return absl::OkStatus();
 }

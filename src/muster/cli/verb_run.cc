@@ -114,7 +114,7 @@ absl::Status RunJob(const RunFlags& flags) {
     Say(StrCat("job ", request->spec.name, " in ", folder.path));
     return RunHere(folder, request->spec);
   }
-  MUSTER_RETURN_IF_ERROR(StartCoordinator(folder));
+  MUSTER_RETURN_IF_ERROR(StartSupervised(folder));
   std::printf("%s\n", request->spec.name.c_str());
   return absl::OkStatus();
 }

@@ -1,7 +1,6 @@
 #include "muster/control/job_folder.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,6 +37,26 @@ absl::Status CheckName(const std::string& name) {
       StrCat("'", name, "' can be no job's name: a name has letters, digits and '-'"));
 }
 
+struct flock WholeFile() {
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return whole;
+}
+
+std::optional<int> HolderOf(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  struct flock whole = WholeFile();
+  std::optional<int> pid;
+  if (fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK) {
+    char text[16] = {};
+    pid = pread(fd, text, sizeof text - 1, 0) > 0 ? std::atoi(text) : 0;
+  }
+  close(fd);
+  return pid;
+}
+
 }  // namespace
 
 std::string JobFolder::agent_log(job::TaskId task) const {
@@ -70,7 +89,8 @@ absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::stri
   const JobFolder folder{StrCat(real, "/", name)};
   std::free(real);  // NOLINT: realpath's contract
   if (files->Stat(folder.path).ok()) {
-    if (const auto pid = LivingCoordinator(folder)) {
+    const auto coordinator = LivingCoordinator(folder);
+    if (const auto pid = coordinator ? coordinator : LivingSupervisor(folder)) {
       return absl::AlreadyExistsError(
           StrCat("a job ", name, " runs already (pid ", *pid, "): muster stop ", name));
     }
@@ -106,12 +126,15 @@ std::vector<std::string> ListJobs(const std::string& jobs) {
   return found;
 }
 
-absl::StatusOr<JobLock> JobLock::Take(const JobFolder& folder) {
-  const std::string path = folder.lock();
+// Open file description locks: who looks takes none, so that no holder is ever in the way of
+// another one by being looked at.
+absl::StatusOr<JobLock> JobLock::Take(const std::string& path) {
   JobLock lock(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, kPrivateFile));
   if (lock.fd_ < 0) return ErrnoStatus(errno, StrCat("cannot open ", path));
-  if (flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
-    return absl::AlreadyExistsError(StrCat(path, ": another coordinator of this job lives"));
+  struct flock whole = WholeFile();
+  if (fcntl(lock.fd_, F_OFD_SETLK, &whole) != 0) {
+    if (errno != EAGAIN && errno != EACCES) return ErrnoStatus(errno, StrCat("cannot lock ", path));
+    return absl::AlreadyExistsError(StrCat(path, ": another process that lives holds it"));
   }
   const std::string pid = StrCat(getpid(), "\n");
   if (ftruncate(lock.fd_, 0) != 0 ||
@@ -125,16 +148,10 @@ JobLock::~JobLock() {
   if (fd_ >= 0) close(fd_);
 }
 
-std::optional<int> LivingCoordinator(const JobFolder& folder) {
-  const int fd = open(folder.lock().c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  std::optional<int> pid;
-  if (flock(fd, LOCK_SH | LOCK_NB) != 0) {
-    char text[16] = {};
-    pid = pread(fd, text, sizeof text - 1, 0) > 0 ? std::atoi(text) : 0;
-  }
-  close(fd);
-  return pid;
+std::optional<int> LivingCoordinator(const JobFolder& folder) { return HolderOf(folder.lock()); }
+
+std::optional<int> LivingSupervisor(const JobFolder& folder) {
+  return HolderOf(folder.supervisor_lock());
 }
 
 }  // namespace muster::control

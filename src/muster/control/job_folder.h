@@ -2,6 +2,7 @@
 //
 //   journal          what the coordinator knows (journal.h)
 //   lock             held by the coordinator while it lives
+//   supervisor       held by what starts the coordinator again when it dies, where there is such
 //   token            the job's secret, 0600
 //   coordinator.log  what the coordinator says when it has no terminal
 //   agents/          marks of incarnations (incarnation.h), agents' own logs
@@ -21,6 +22,7 @@ struct JobFolder {
   std::string path = {};
   std::string journal() const { return path + "/journal"; }
   std::string lock() const { return path + "/lock"; }
+  std::string supervisor_lock() const { return path + "/supervisor"; }
   std::string token() const { return path + "/token"; }
   std::string coordinator_log() const { return path + "/coordinator.log"; }
   std::string agent_log(job::TaskId task) const;
@@ -31,18 +33,18 @@ struct JobFolder {
 // FAILED_PRECONDITION when none of the three is set.
 absl::StatusOr<std::string> JobsFolder();
 
-// A new folder for the job. ALREADY_EXISTS when a job of that name runs; one that has ended gives
-// way, as NAME.previous.
+// A new folder for the job. ALREADY_EXISTS when a job of that name runs, or its coordinator is
+// about to be started again; one that has ended gives way, as NAME.previous.
 absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::string& name);
 // NOT_FOUND with the names that there are; INVALID_ARGUMENT for what can be no job's name.
 absl::StatusOr<JobFolder> FindJobFolder(const std::string& jobs, const std::string& name);
 std::vector<std::string> ListJobs(const std::string& jobs);
 
-// Held by the one coordinator of a job.
+// A file that one process holds while it lives; it holds that process's pid.
 class JobLock {
  public:
   // ALREADY_EXISTS when another process holds it.
-  static absl::StatusOr<JobLock> Take(const JobFolder& folder);
+  static absl::StatusOr<JobLock> Take(const std::string& path);
   ~JobLock();
   JobLock(JobLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   JobLock& operator=(JobLock&&) = delete;
@@ -52,7 +54,9 @@ class JobLock {
   int fd_;
 };
 
-// The pid of the coordinator that lives, if one does.
+// The pid of the coordinator that lives, if one does; of the supervisor. 0: it lives, its pid is
+// not known yet. To look disturbs nobody.
 std::optional<int> LivingCoordinator(const JobFolder& folder);
+std::optional<int> LivingSupervisor(const JobFolder& folder);
 
 }  // namespace muster::control

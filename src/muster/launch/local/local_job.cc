@@ -43,7 +43,7 @@ absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job:
 
 absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder& folder,
                                                         const std::string& program) {
-  MUSTER_ASSIGN_OR_RETURN(auto lock, control::JobLock::Take(folder));
+  MUSTER_ASSIGN_OR_RETURN(auto lock, control::JobLock::Take(folder.lock()));
   std::unique_ptr<LocalJob> job(new LocalJob(std::move(lock)));
   MUSTER_ASSIGN_OR_RETURN(job->journal_, control::Journal::Open(*job->files_, folder.journal()));
   MUSTER_ASSIGN_OR_RETURN(job->service_,

@@ -142,12 +142,59 @@ def test_a_job_that_is_stopped_while_it_starts_ends(jobs: Jobs) -> None:
         jobs.wait_nothing_runs()
 
 
-def test_a_killed_coordinator_is_replaced_and_its_tasks_go_on(jobs: Jobs) -> None:
+def test_a_killed_coordinator_is_started_again_and_its_tasks_go_on(jobs: Jobs) -> None:
+    program = "while [ ! -e go ]; do sleep 0.05; done"
+    job = jobs.detach("--workers", 2, "--", "sh", "-c", program)
+    before = [jobs.running(job, f"worker-{i}") for i in range(2)]
+    lock = jobs.home / "jobs" / job / "lock"
+    for _ in range(2):
+        killed = jobs.kill_coordinator(job)
+        jobs.wait(lambda: lock.read_text().strip() not in ("", str(killed)))
+        after = [jobs.running(job, f"worker-{i}") for i in range(2)]
+        assert [t["pid"] for t in after] == [t["pid"] for t in before]
+        assert [t["restarts"] for t in after] == [0, 0]
+    (jobs.folder / "go").touch()
+    jobs.wait_phase(job, "succeeded")
+    jobs.wait_nothing_runs()
+
+
+def test_a_job_can_be_stopped_while_its_coordinator_is_being_started_again(jobs: Jobs) -> None:
+    job = jobs.detach("--workers", 1, "--", "sleep", 1000)
+    jobs.running(job, "worker-0")
+    jobs.kill_coordinator(job)
+    jobs.ok("stop", job)
+    assert jobs.status(job)["message"] == "stopped by muster stop"
+    assert jobs.processes() == []  # it has waited for coordinator and supervisor too
+
+
+def test_a_killed_supervisor_is_not_missed(jobs: Jobs) -> None:
+    job = jobs.detach("--workers", 1, "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
+    jobs.running(job, "worker-0")
+    jobs.kill_supervisor(job)
+    (jobs.folder / "go").touch()
+    jobs.wait_phase(job, "succeeded")
+    jobs.wait_nothing_runs()
+
+
+def test_sigterm_for_the_supervisor_ends_the_job(jobs: Jobs) -> None:
+    job = jobs.detach("--workers", 1, "--", "sleep", 1000)
+    jobs.running(job, "worker-0")
+    os.kill(int((jobs.home / "jobs" / job / "supervisor").read_text()), signal.SIGTERM)
+    jobs.wait_phase(job, "failed")
+    assert jobs.status(job)["message"] == "its coordinator was told to end"
+    jobs.wait_nothing_runs()
+
+
+def test_with_both_killed_a_job_is_resumed_by_hand(jobs: Jobs) -> None:
     job = jobs.detach("--workers", 2, "--lease", 30, "--", "sleep", 1000)
     before = [jobs.running(job, f"worker-{i}") for i in range(2)]
-    os.kill(int((jobs.home / "jobs" / job / "lock").read_text()), signal.SIGKILL)
+    jobs.kill_supervisor(job)
+    jobs.kill_coordinator(job)
     jobs.wait(lambda: "muster resume" in jobs.status(job).get("coordinator", ""))
+    stop = jobs.call("stop", job)
+    assert stop.returncode == 1 and f"muster resume {job}" in stop.stderr
     jobs.ok("resume", job)
+    assert "its coordinator is process" in jobs.call("resume", job).stderr
     after = [jobs.running(job, f"worker-{i}") for i in range(2)]
     assert [t["pid"] for t in after] == [t["pid"] for t in before]
     jobs.ok("stop", job)
@@ -159,12 +206,22 @@ def test_what_ended_while_nobody_looked_is_known_to_the_next_coordinator(jobs: J
     program = "while [ ! -e go ]; do sleep 0.05; done; exit 0"
     job = jobs.detach("--workers", 2, "--lease", 2, "--", "sh", "-c", program)
     pids = [jobs.running(job, f"worker-{i}")["pid"] for i in range(2)]
-    os.kill(int((jobs.home / "jobs" / job / "lock").read_text()), signal.SIGKILL)
+    jobs.kill_supervisor(job)
+    jobs.kill_coordinator(job)
     (jobs.folder / "go").touch()
     jobs.wait(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids))
     jobs.wait_nothing_runs()
     jobs.ok("resume", job)
     jobs.wait_phase(job, "succeeded")
+
+
+def test_with_both_killed_everything_ends_after_a_lease(jobs: Jobs) -> None:
+    job = jobs.detach("--workers", 2, "--lease", 1, "--", "sleep", 1000)
+    for i in range(2):
+        jobs.running(job, f"worker-{i}")
+    jobs.kill_supervisor(job)
+    jobs.kill_coordinator(job)
+    jobs.wait_nothing_runs()
 
 
 def test_without_coordinator_everything_ends_after_a_lease(jobs: Jobs) -> None:
