@@ -11,8 +11,8 @@ namespace muster::cli {
 // The job of that name under $MUSTER_HOME.
 absl::StatusOr<control::JobFolder> FindJob(const std::string& name);
 
-// control::DescribeJob(); where no coordinator answers and the job has not ended, "coordinator" says
-// why and what to do.
+// control::DescribeJob(); where no coordinator answers and the job has not ended, its member
+// "coordinator" says why and what to do.
 absl::StatusOr<control::Json> DescribeJobOf(const control::JobFolder& folder);
 
 // Whether a coordinator lives, or is about to be started again.

@@ -184,7 +184,12 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option("--expect", flags->expect,
                   "Check the cluster for a kind of program: estimator, mwms, psv2");
   verb.add_option("--progress-timeout", flags->progress_timeout,
-                  "A task without output for so long counts as failed (10m)");
+                  "A task without a sign of life (output, a change in --model-dir, another step in "
+                  "its MUSTER_STEP_FILE) for so long counts as failed (10m)");
+  verb.add_option(
+          "--model-dir", flags->model_dir,
+          "Where the program keeps its model: for --progress-timeout and muster tensorboard")
+      ->type_name("FOLDER");
   verb.add_option("--finish-timeout", flags->finish_timeout,
                   "For the other tasks to end after success (default: 60s)");
   verb.add_option("--lease", flags->lease_seconds,
@@ -214,6 +219,11 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
     MUSTER_ASSIGN_OR_RETURN(request.spec, FromCommand(flags));
   }
   MUSTER_RETURN_IF_ERROR(SetTimeouts(flags, &request.spec));
+  if (!flags.model_dir.empty()) {
+    const bool is_remote = flags.model_dir.find("://") != std::string::npos;
+    request.spec.model_dir =
+        is_remote ? flags.model_dir : io::JoinPath(CurrentFolder(), flags.model_dir);
+  }
   MUSTER_RETURN_IF_ERROR(job::Validate(request.spec, flags.file.empty() ? "job" : flags.file));
   MUSTER_ASSIGN_OR_RETURN(const job::Expect expect, job::ParseExpect(flags.expect));
   MUSTER_RETURN_IF_ERROR(job::CheckCluster(request.spec, expect));

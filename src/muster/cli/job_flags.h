@@ -19,6 +19,7 @@ struct JobFlags {
   int restarts = 3;
   std::string restart_scope;  // "": gang without ps, task with
   std::string expect;
+  std::string model_dir;
   std::string progress_timeout, finish_timeout;  // "": as the file says; else 60s for the latter
   double lease_seconds = 10, grace_seconds = 10, rendezvous_seconds = 60;
   bool evaluator_in_cluster = false, master_as_chief = false;

@@ -1,6 +1,8 @@
 #include "muster/cli/job_printer.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 
 #include "absl/strings/str_format.h"
 
@@ -36,6 +38,7 @@ Row TaskRow(const Json& task) {
           measured ? train::FormatDuration(fields.Number("cpu_seconds", 0)) : "",
           Megabytes(fields.Int("pss_bytes", 0, 0, int64_t{1} << 60)),
           measured ? train::FormatDuration(fields.Number("idle_seconds", 0)) : "",
+          fields.Has("step") ? StrCat(fields.Int("step", 0, 0, INT64_MAX)) : "",
           about};
 }
 
@@ -90,7 +93,8 @@ std::string JobLine(const Json& job) {
 }
 
 std::string JobTable(const Json& job) {
-  std::vector<Row> rows = {{"TASK", "STATE", "RESTARTS", "ADDRESS", "CPU", "MEMORY", "SILENT", ""}};
+  std::vector<Row> rows = {
+      {"TASK", "STATE", "RESTARTS", "ADDRESS", "CPU", "MEMORY", "SILENT", "STEP", ""}};
   Fields fields(job, "job");
   for (const Json& task : fields.List("tasks")) rows.push_back(TaskRow(task));
   for (size_t column = 2; column < rows[0].size(); ++column) {  // without a heading when empty
@@ -122,6 +126,23 @@ std::string FailureText(const Json& job) {
   }
   if (first > 0)
     text += StrCat("before that ", first, " failures, after which tasks started again\n");
+  return text;
+}
+
+std::string HangText(const Json& job) {
+  Fields fields(job, "job");
+  std::map<std::string, const Json*> hangs;
+  for (const Json& failure : fields.List("failures")) {
+    Fields about(failure, "failure");
+    if (about.Has("diagnosis")) hangs[about.Text("task")] = &failure;
+  }
+  std::string text;
+  for (const auto& [task, failure] : hangs) {
+    text += StrCat(WhoAndHow(*failure), "; what it did then:\n");
+    for (const std::string& line : Fields(*failure, "failure").Texts("diagnosis")) {
+      text += StrCat("  | ", line, "\n");
+    }
+  }
   return text;
 }
 

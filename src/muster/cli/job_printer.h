@@ -15,6 +15,9 @@ std::string JobTable(const control::Json& job);
 // "" for a job that has not failed.
 std::string FailureText(const control::Json& job);
 
+// Of each task that was stopped for want of a sign of life, the last time: what it did then.
+std::string HangText(const control::Json& job);
+
 // "job x succeeded in 12s", "job x failed: ...".
 std::string JobLine(const control::Json& job);
 

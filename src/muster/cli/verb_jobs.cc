@@ -41,7 +41,7 @@ absl::Status ShowStatus(const JobVerbFlags& flags) {
   if (flags.json) {
     PrintJson(job);
   } else {
-    std::printf("%s%s", JobTable(job).c_str(), FailureText(job).c_str());
+    std::printf("%s%s%s", JobTable(job).c_str(), FailureText(job).c_str(), HangText(job).c_str());
   }
   return absl::OkStatus();
 }

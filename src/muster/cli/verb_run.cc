@@ -89,7 +89,7 @@ absl::Status ResultOf(const Json& job) {
     Say(JobLine(job));
     return absl::OkStatus();
   }
-  std::fputs(FailureText(job).c_str(), stderr);
+  std::fputs(StrCat(FailureText(job), HangText(job)).c_str(), stderr);
   return absl::AbortedError(JobLine(job));
 }
 

@@ -11,10 +11,15 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_split.h"
+
 #include "muster/base/clock.h"
 #include "muster/control/agent_link.h"
+#include "muster/control/progress.h"
+#include "muster/io/file_system.h"
 #include "muster/net/token.h"
 #include "muster/process/deadline.h"
+#include "muster/process/diagnosis.h"
 #include "muster/process/memory_limit.h"
 #include "muster/process/output_log.h"
 #include "muster/process/ports.h"
@@ -30,6 +35,13 @@ constexpr int kLooksPerPss = 10;         // Pss walks page tables
 constexpr double kLostGraceSeconds = 3;  // nobody waits for a task without coordinator
 constexpr double kLogSeconds = 2;        // for the rest of the output, after the task's end
 constexpr size_t kLastLines = 20;
+constexpr double kMaxModelLookSeconds = 30;
+// A look at a task that hangs: CPU use over so long, then py-spy; within the coordinator's
+// patience.
+constexpr double kSampleSeconds = 1;
+constexpr double kPySpySeconds = 3;
+constexpr int kMaxProcesses = 6;
+constexpr size_t kMaxDiagnosisLines = 150;
 
 void Complain(const absl::Status& status) {
   std::fprintf(stderr, "muster agent: %s\n", std::string(ToStd(status.message())).c_str());
@@ -61,7 +73,11 @@ class Agent {
   std::optional<job::TaskEnd> LookAtChild(double seconds);
   job::TaskEnd StopChild(double grace_seconds);
   void Say(State state, const std::string& said, bool urgent);
+  std::vector<std::string> EnvironmentFor(const StartOrder& order) const;
+  void WatchProgress(const StartOrder& order);
   void Measure();
+  void Diagnose();
+  void LogDiagnosis();
   void Finish(const job::TaskEnd& end);
   bool lost() { return link_->silent_seconds() > link_->lease_seconds(); }
   std::string LostText();
@@ -73,6 +89,7 @@ class Agent {
   std::unique_ptr<process::ProcessTree> tree_;
   const SystemClock clock_;
   std::unique_ptr<process::OutputLog> log_;
+  std::optional<Progress> progress_;              // once it is started
   std::unique_ptr<process::MemoryLimit> memory_;  // null: not limited
   std::unique_ptr<process::Child> child_;
   int looks_ = 0;
@@ -143,6 +160,32 @@ void Agent::LimitMemory(int64_t bytes) {
   }
 }
 
+std::vector<std::string> Agent::EnvironmentFor(const StartOrder& order) const {
+  std::vector<std::string> environment = process::CurrentEnvironment();
+  std::erase_if(environment,
+                [](const std::string& entry) { return entry.rfind("TF_CONFIG=", 0) == 0; });
+  // Output that is looked at while the program runs; Python keeps it back otherwise.
+  if (!process::FindEnvironment("PYTHONUNBUFFERED", environment)) {
+    process::SetEnvironment("PYTHONUNBUFFERED", "1", &environment);
+  }
+  for (const auto& [name, value] : order.env) process::SetEnvironment(name, value, &environment);
+  const std::string& folder = options_.folder.path;
+  process::SetEnvironment(kMarkVariable, MarkOf(folder, options_.id), &environment);
+  process::SetEnvironment("MUSTER_STEP_FILE", StepPath(folder, options_.id), &environment);
+  if (options_.gpus) process::SetEnvironment("CUDA_VISIBLE_DEVICES", *options_.gpus, &environment);
+  return environment;
+}
+
+// From here on the time without a sign of life counts.
+void Agent::WatchProgress(const StartOrder& order) {
+  ProgressOptions progress{.step_file = StepPath(options_.folder.path, options_.id)};
+  if (order.progress_seconds > 0 && !order.model_dir.empty()) {
+    progress.model_dir = io::JoinPath(order.working_directory, order.model_dir);
+    progress.look_seconds = std::clamp(order.progress_seconds / 10, 1.0, kMaxModelLookSeconds);
+  }
+  progress_.emplace(std::move(progress), clock_.MonotonicNanos());
+}
+
 absl::Status Agent::StartChild(const StartOrder& order) {
   process::OutputLogOptions log;
   log.file.path = options_.folder.task_log(options_.id.task);
@@ -150,25 +193,13 @@ absl::Status Agent::StartChild(const StartOrder& order) {
   MUSTER_ASSIGN_OR_RETURN(log_, process::OutputLog::Open(log, &clock_));
   process::ChildSpec spec;
   spec.argv = order.command;
-  spec.environment = process::CurrentEnvironment();
-  std::erase_if(spec.environment,
-                [](const std::string& entry) { return entry.rfind("TF_CONFIG=", 0) == 0; });
-  // Output that is looked at while the program runs; Python keeps it back otherwise.
-  if (!process::FindEnvironment("PYTHONUNBUFFERED", spec.environment)) {
-    process::SetEnvironment("PYTHONUNBUFFERED", "1", &spec.environment);
-  }
-  for (const auto& [name, value] : order.env) {
-    process::SetEnvironment(name, value, &spec.environment);
-  }
-  process::SetEnvironment(kMarkVariable, MarkOf(options_.folder.path, options_.id),
-                          &spec.environment);
+  spec.environment = EnvironmentFor(order);
   spec.working_directory = order.working_directory;
   spec.stdout_fd = spec.stderr_fd = log_->writer_fd();
   spec.cpus = options_.cpus;
   if (order.memory_bytes > 0) LimitMemory(order.memory_bytes);
   if (memory_ != nullptr) spec.cgroup_procs_fd = memory_->procs_fd();
-  if (options_.gpus)
-    process::SetEnvironment("CUDA_VISIBLE_DEVICES", *options_.gpus, &spec.environment);
+  WatchProgress(order);
   MUSTER_ASSIGN_OR_RETURN(child_, tree_->Start(spec));
   log_->CloseWriter();
   report_.child_pid = child_->pid();
@@ -180,8 +211,37 @@ void Agent::Measure() {
   const process::TreeUsage usage = tree_->Usage(with_pss);
   report_.cpu_seconds = usage.cpu_seconds;
   if (with_pss) report_.pss_bytes = usage.pss_bytes;
-  report_.idle_seconds =
-      static_cast<double>(clock_.MonotonicNanos() - log_->last_output_nanos()) * 1e-9;
+  progress_->Look(clock_.MonotonicNanos(), log_->last_output_nanos());
+  report_.idle_seconds = progress_->idle_seconds();
+  report_.step = progress_->step();
+}
+
+// What the task is doing, before it is ended for want of a sign of life.
+void Agent::Diagnose() {
+  if (!report_.diagnosis.empty()) return;
+  Say(State::kRunning, "gave no sign of life: it is being looked at", /*urgent=*/false);
+  const process::CpuSample before = process::SampleCpu(*tree_, clock_);
+  const int end = child_->pidfd();
+  process::PollReadable(&end, 1, process::Deadline::After(kSampleSeconds));
+  const process::Diagnosis found =
+      process::Diagnose(tree_.get(), before, clock_,
+                        {.py_spy_timeout_seconds = kPySpySeconds, .max_processes = kMaxProcesses});
+  report_.diagnosis = absl::StrSplit(process::PrintDiagnosis(found), '\n', absl::SkipEmpty());
+  if (report_.diagnosis.size() > kMaxDiagnosisLines) {
+    report_.diagnosis.resize(kMaxDiagnosisLines - 1);
+    report_.diagnosis.emplace_back("(and more)");
+  }
+}
+
+// Behind the task's own output.
+void Agent::LogDiagnosis() {
+  if (report_.diagnosis.empty()) return;
+  auto log = process::LogFile::Open({.path = options_.folder.task_log(options_.id.task)});
+  if (!log.ok()) return Complain(log.status());
+  std::string text = "[muster: it gave no sign of life and was stopped; what it did before:]\n";
+  for (const std::string& line : report_.diagnosis) text += StrCat("[muster: ", line, "]\n");
+  (*log)->Append(text);
+  if (const absl::Status written = (*log)->Close(); !written.ok()) Complain(written);
 }
 
 // Its end, if that comes within so many seconds or before there is news.
@@ -213,6 +273,7 @@ job::TaskEnd Agent::WatchChild() {
     tree_->ReapOrphans();
     const AgentOrders orders = link_->orders();
     if (orders.stop) {
+      if (orders.diagnose) Diagnose();
       Say(State::kRunning, StrCat("stops: ", orders.stop_reason), /*urgent=*/false);
       return StopChild(orders.grace_seconds);
     }
@@ -249,6 +310,7 @@ void Agent::Finish(const job::TaskEnd& end) {
   if (log_ != nullptr) {
     if (const absl::Status whole = log_->Finish(kLogSeconds); !whole.ok()) Complain(whole);
     report_.last_lines = log_->Tail();
+    LogDiagnosis();
   }
   port_.reset();
   if (const absl::Status written = WriteEnd(options_.folder.path, options_.id, end);

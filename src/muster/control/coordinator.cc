@@ -16,6 +16,8 @@ constexpr int64_t kFormat = 1;
 constexpr int64_t kVersionsPerGeneration = int64_t{1} << 32;
 // Beyond a lease: for an agent that has ended its task by itself to say so.
 constexpr double kLeaseMargin = 1;
+// For an agent to look at a task that hangs.
+constexpr double kDiagnosisSeconds = 30;
 
 bool OnlyTimePassed(const job::JobStatus& before, const job::JobStatus& after) {
   job::JobStatus same = after;
@@ -45,6 +47,16 @@ CoordinatorOptions OptionsOf(Fields& state) {
   options.working_directory = fields.Text("working_directory");
   state.Take(fields.status());
   return options;
+}
+
+std::map<std::string, std::vector<std::string>> TextsOf(Fields& state, const char* member) {
+  Fields fields(state.Object(member), StrCat("journal: ", member));
+  std::map<std::string, std::vector<std::string>> texts;
+  for (const auto& [name, value] : state.Object(member).items()) {
+    texts[name] = fields.Texts(name.c_str());
+  }
+  state.Take(fields.status());
+  return texts;
 }
 
 }  // namespace
@@ -92,15 +104,12 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Resume(const Environme
     const auto task = job::ParseTaskName(name);
     if (task && address.is_string()) coordinator->addresses_[*task] = address.get<std::string>();
   }
-  Fields lines(fields.Object("last_lines"), "journal: last_lines");
-  for (const auto& [name, value] : fields.Object("last_lines").items()) {
-    coordinator->last_lines_[name] = lines.Texts(name.c_str());
-  }
+  coordinator->last_lines_ = TextsOf(fields, "last_lines");
+  coordinator->diagnoses_ = TextsOf(fields, "diagnoses");
   for (const auto& [name, note] : fields.Object("notes").items()) {
     if (note.is_string()) coordinator->notes_[name] = note.get<std::string>();
   }
   coordinator->generation_ = fields.Int("generation", 0, 0, 1 << 30) + 1;
-  fields.Take(lines.status());
   MUSTER_RETURN_IF_ERROR(fields.status());
   for (const auto& [id, task] : coordinator->status_.tasks) {
     if (!task.live() || task.phase == job::TaskPhase::kStarting) continue;
@@ -123,13 +132,13 @@ Json Coordinator::State(const job::JobStatus& status) const {
                 {"options", OptionsJson(options_)},
                 {"status", ToJson(status)},
                 {"addresses", Json::object()},
-                {"last_lines", Json::object()},
+                {"last_lines", last_lines_},
+                {"diagnoses", diagnoses_},
                 {"generation", generation_},
                 {"notes", Json::object()}};
   for (const auto& [task, address] : addresses_) {
     state["addresses"][job::TaskName(task)] = address;
   }
-  for (const auto& [name, lines] : last_lines_) state["last_lines"][name] = lines;
   for (const auto& [name, note] : notes_) state["notes"][name] = note;
   return state;
 }
@@ -179,7 +188,7 @@ absl::StatusOr<double> Coordinator::Pass() {
                       .clock_id = environment_.clock_id};
   job::Reconciled decided = job::Reconcile(spec_, status_, observed, time);
   const bool is_new = !OnlyTimePassed(status_, decided.status);
-  if (is_new) KeepLastLines(decided.status);
+  if (is_new) KeepLastWords(decided.status);
   if (is_new) MUSTER_RETURN_IF_ERROR(WriteDown(decided.status));
   status_ = std::move(decided.status);
   waiting_for_ = std::move(decided.waiting_for);
@@ -190,18 +199,24 @@ absl::StatusOr<double> Coordinator::Pass() {
   return std::max(0.0, std::min({decided.wake_after, CheckLeases(), CheckRendezvous()}));
 }
 
-void Coordinator::KeepLastLines(const job::JobStatus& status) {
-  std::map<std::string, std::vector<std::string>> kept;
+void Coordinator::KeepLastWords(const job::JobStatus& status) {
+  Texts lines, diagnoses;
   for (const job::Failure& failure : status.failures) {
     const std::string name = IncarnationName(failure.task, failure.incarnation);
     const auto agent = agents_.find({failure.task, failure.incarnation});
     if (agent != agents_.end() && agent->second.report && agent->second.report->end) {
-      kept[name] = agent->second.report->last_lines;
-    } else if (const auto known = last_lines_.find(name); known != last_lines_.end()) {
-      kept[name] = known->second;
+      lines[name] = agent->second.report->last_lines;
+      diagnoses[name] = agent->second.report->diagnosis;
+    } else {
+      if (const auto known = last_lines_.find(name); known != last_lines_.end())
+        lines.insert(*known);
+      if (const auto known = diagnoses_.find(name); known != diagnoses_.end())
+        diagnoses.insert(*known);
     }
   }
-  last_lines_ = std::move(kept);
+  std::erase_if(diagnoses, [](const auto& entry) { return entry.second.empty(); });
+  last_lines_ = std::move(lines);
+  diagnoses_ = std::move(diagnoses);
 }
 
 // Ends that are written down now: their agents may go.
@@ -251,9 +266,11 @@ void Coordinator::StopTask(const job::Action& action) {
   if (!agent.stop_at) {
     agent.stop_at = now();
     agent.stop_reason = action.reason;
+    agent.diagnose = action.hanging;
     ++agent.version;
   }
-  const double patience = options_.grace_seconds + options_.lease_seconds + kLeaseMargin;
+  const double patience = options_.grace_seconds + options_.lease_seconds + kLeaseMargin +
+                          (agent.diagnose ? kDiagnosisSeconds : 0);
   // One that was adopted and not asked by this coordinator may yet report.
   const double waited = now() - *agent.stop_at;
   const bool obeys = agent.report ? !agent.report->end && waited < patience
@@ -336,6 +353,7 @@ AgentOrders Coordinator::OrdersFor(job::TaskId task, int64_t incarnation) const 
   orders.start = agent.start;
   orders.stop = agent.stop_at.has_value();
   orders.stop_reason = agent.stop_reason;
+  orders.diagnose = agent.diagnose;
   orders.end_taken = agent.end_taken;
   return orders;
 }

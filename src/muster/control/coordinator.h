@@ -83,6 +83,7 @@ class Coordinator {
     std::optional<double> asked_at;  // its first Start
     std::optional<double> stop_at;   // its first Stop
     std::string stop_reason;
+    bool diagnose = false;
     std::string given_up;  // why it was killed: what ends it is told by this
     bool killed = false;
     bool end_taken = false;
@@ -108,7 +109,7 @@ class Coordinator {
   const Agent* CurrentAgent(job::TaskId task, int64_t incarnation) const;
   void StopTask(const job::Action& action);
   void ForgetAgents();
-  void KeepLastLines(const job::JobStatus& status);
+  void KeepLastWords(const job::JobStatus& status);
   void TakeEnds();
   double CheckLeases();
   void Kill(const Key& key, Agent& agent, const std::string& why) const;
@@ -130,8 +131,9 @@ class Coordinator {
   std::map<job::TaskType, job::Process> processes_;
   job::JobStatus status_;
   std::map<Key, Agent> agents_;
-  job::Cluster addresses_;                                      // the last of each task
-  std::map<std::string, std::vector<std::string>> last_lines_;  // of failures, by "worker-0.3"
+  job::Cluster addresses_;  // the last of each task
+  using Texts = std::map<std::string, std::vector<std::string>>;
+  Texts last_lines_, diagnoses_;  // of failures, by "worker-0.3"
   std::map<std::string, std::string> notes_;
   // Counts coordinators of this job, so that versions of orders grow from one to the next.
   int64_t generation_ = 0;

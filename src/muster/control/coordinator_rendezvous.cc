@@ -95,6 +95,8 @@ absl::StatusOr<StartOrder> Coordinator::StartOrderFor(job::TaskId task, int64_t 
   order.working_directory =
       process.working_directory.empty() ? options_.working_directory : process.working_directory;
   order.memory_bytes = process.memory_bytes;
+  order.model_dir = spec_.model_dir;
+  order.progress_seconds = spec_.progress_timeout_seconds.value_or(0);
   return order;
 }
 

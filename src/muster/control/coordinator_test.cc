@@ -372,6 +372,38 @@ TEST_F(CoordinatorTest, AnAgentThatDoesNotObeyIsKilled) {
   EXPECT_TRUE(coordinator_->finished());
 }
 
+TEST_F(CoordinatorTest, WhatAHangingTaskDidIsAskedForAndKept) {
+  job::JobSpec spec = Workers(2);
+  spec.progress_timeout_seconds = 5;
+  spec.model_dir = "/model";
+  Begin(spec);
+  RunBoth();
+  EXPECT_EQ(coordinator_->OrdersFor(kWorker1, 2).start->model_dir, "/model");
+  EXPECT_EQ(coordinator_->OrdersFor(kWorker1, 2).start->progress_seconds, 5);
+  AgentReport report = Report(kWorker1, AgentReport::State::kRunning);
+  report.step = 12;
+  report.idle_seconds = 6;
+  const AgentOrders orders = Say(report);
+  EXPECT_TRUE(orders.stop);
+  EXPECT_TRUE(orders.diagnose);
+  EXPECT_EQ(coordinator_->Describe()["tasks"][1]["step"], 12);
+  for (int i = 0; i < 5; ++i) {  // the look takes its time
+    clock_.Advance(8);
+    for (const TaskId task : {kWorker0, kWorker1}) Say(task, AgentReport::State::kRunning);
+  }
+  EXPECT_TRUE(launcher_.kills.empty());
+  report = Report(kWorker1, AgentReport::State::kEnded);
+  report.end = job::TaskEnd{.signal = 15};
+  report.diagnosis = {"it waits"};
+  Say(report);
+  Advance(2);
+  Restart();
+  Pass();
+  const Json failure = coordinator_->Describe()["failures"][0];
+  EXPECT_EQ(failure["text"], "no sign of life for 6s");
+  EXPECT_EQ(failure["diagnosis"][0], "it waits");
+}
+
 TEST_F(CoordinatorTest, AReportThatComesLateChangesNothing) {
   Begin(Workers(2));
   const AgentReport early = Report(kWorker0, AgentReport::State::kWaiting);

@@ -25,7 +25,8 @@ Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
   return json;
 }
 
-Json FailureJson(const job::JobStatus& status, const job::Failure& failure, const Json& lines) {
+Json FailureJson(const job::JobStatus& status, const job::Failure& failure, const Json& lines,
+                 const Json& diagnoses) {
   Json json = {{"task", job::TaskName(failure.task)}, {"incarnation", failure.incarnation},
                {"text", failure.end.Describe()},      {"end", ToJson(failure.end)},
                {"seconds", failure.end.at},           {"follow_up", failure.follow_up}};
@@ -33,8 +34,11 @@ Json FailureJson(const job::JobStatus& status, const job::Failure& failure, cons
   if (task != status.tasks.end()) {
     json["restarted"] = task->second.incarnation > failure.incarnation;
   }
-  const auto found = lines.find(IncarnationName(failure.task, failure.incarnation));
-  if (found != lines.end()) json["last_lines"] = *found;
+  const std::string name = IncarnationName(failure.task, failure.incarnation);
+  if (const auto found = lines.find(name); found != lines.end()) json["last_lines"] = *found;
+  if (const auto found = diagnoses.find(name); found != diagnoses.end()) {
+    json["diagnosis"] = *found;
+  }
   return json;
 }
 
@@ -46,6 +50,7 @@ Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const J
   Json json = {{"name", spec.name},
                {"phase", PhaseName(status.phase)},
                {"message", status.failure_message},
+               {"model_dir", spec.model_dir},
                {"start_time", status.start_time},
                {"completion_time", status.completion_time},
                {"tasks", Json::array()},
@@ -57,7 +62,8 @@ Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const J
     if (address != addresses.end()) json["tasks"].back()["address"] = *address;
   }
   for (const job::Failure& failure : status.failures) {
-    json["failures"].push_back(FailureJson(status, failure, fields.Object("last_lines")));
+    json["failures"].push_back(
+        FailureJson(status, failure, fields.Object("last_lines"), fields.Object("diagnoses")));
   }
   return json;
 }
@@ -76,6 +82,7 @@ Json Coordinator::Describe() const {
     entry["pid"] = report.child_pid;
     entry["cpu_seconds"] = report.cpu_seconds;
     entry["pss_bytes"] = report.pss_bytes;
+    if (report.step) entry["step"] = *report.step;
     entry["idle_seconds"] = report.idle_seconds + (now() - agent->second.last_heard);
     entry["heard_seconds"] = now() - agent->second.last_heard;
   }

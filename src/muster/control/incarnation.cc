@@ -127,6 +127,10 @@ absl::StatusOr<job::TaskEnd> ReadEnd(const std::string& folder, const Incarnatio
   return EndFromJson(json, path);
 }
 
+std::string StepPath(const std::string& folder, const IncarnationId& id) {
+  return StrCat(MarkPath(folder, id), ".step");
+}
+
 std::string MarkOf(const std::string& folder, const IncarnationId& id) {
   return StrCat(folder, ":", IncarnationName(id.task, id.incarnation));
 }

@@ -3,8 +3,9 @@
 // a kill -9 and a restart of everything else. A mark is never removed: what has one is never
 // started again.
 //
-// Files "agents/worker-0.3" (the lock; holds the agent's pid) and "agents/worker-0.3.end" (how the
-// task ended, as JSON). On a file system of one machine.
+// Files "agents/worker-0.3" (the lock; holds the agent's pid), "agents/worker-0.3.end" (how the
+// task ended, as JSON) and "agents/worker-0.3.step" (its step's number, if the task writes it). On
+// a file system of one machine.
 #pragma once
 
 #include <optional>
@@ -55,6 +56,9 @@ absl::StatusOr<std::vector<IncarnationId>> ListIncarnations(const std::string& f
 absl::Status WriteEnd(const std::string& folder, const IncarnationId& id, const job::TaskEnd& end);
 // NOT_FOUND: the agent wrote none.
 absl::StatusOr<job::TaskEnd> ReadEnd(const std::string& folder, const IncarnationId& id);
+
+// Where a task may write its step's number: MUSTER_STEP_FILE.
+std::string StepPath(const std::string& folder, const IncarnationId& id);
 
 // Every process of an incarnation has this variable in its environment, so that what it leaves is
 // found: MUSTER_MARK=/jobs/j:worker-0.3.

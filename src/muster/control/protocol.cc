@@ -38,7 +38,9 @@ Json StartJson(const StartOrder& start) {
   return {{"command", start.command},
           {"env", std::move(env)},
           {"working_directory", start.working_directory},
-          {"memory_bytes", start.memory_bytes}};
+          {"memory_bytes", start.memory_bytes},
+          {"model_dir", start.model_dir},
+          {"progress_seconds", start.progress_seconds}};
 }
 
 StartOrder StartFromJson(Fields& orders) {
@@ -52,6 +54,8 @@ StartOrder StartFromJson(Fields& orders) {
   }
   start.working_directory = fields.Text("working_directory");
   start.memory_bytes = fields.Int("memory_bytes", 0, 0, kMaxInt64);
+  start.model_dir = fields.Text("model_dir");
+  start.progress_seconds = fields.Number("progress_seconds", 0);
   if (start.command.empty()) fields.Fail("\"command\" is empty");
   orders.Take(fields.status());
   return start;
@@ -67,7 +71,9 @@ Json ToJson(const AgentReport& report) {
                {"idle_seconds", report.idle_seconds}, {"cpu_seconds", report.cpu_seconds},
                {"pss_bytes", report.pss_bytes},       {"seen", report.seen}};
   if (report.end) json["end"] = ToJson(*report.end);
+  if (report.step) json["step"] = *report.step;
   if (!report.last_lines.empty()) json["last_lines"] = report.last_lines;
+  if (!report.diagnosis.empty()) json["diagnosis"] = report.diagnosis;
   return json;
 }
 
@@ -91,6 +97,9 @@ absl::StatusOr<AgentReport> ReportFromJson(const Json& json) {
   report.seen = fields.Int("seen", 0, 0, kMaxInt64);
   report.last_lines = fields.Texts("last_lines");
   if (report.last_lines.size() > kMaxLines) fields.Fail("\"last_lines\" are too many");
+  report.diagnosis = fields.Texts("diagnosis");
+  if (report.diagnosis.size() > kMaxLines) fields.Fail("\"diagnosis\" has too many lines");
+  if (fields.Has("step")) report.step = fields.Int("step", 0, 0, kMaxInt64);
   if (fields.Has("end")) {
     auto end = EndFromJson(fields.Object("end"), "report: end");
     fields.Take(end.status());
@@ -107,6 +116,7 @@ Json ToJson(const AgentOrders& orders) {
   Json json = {{"version", orders.version},
                {"stop", orders.stop},
                {"stop_reason", orders.stop_reason},
+               {"diagnose", orders.diagnose},
                {"grace_seconds", orders.grace_seconds},
                {"lease_seconds", orders.lease_seconds},
                {"end_taken", orders.end_taken}};
@@ -124,6 +134,7 @@ absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json) {
   orders.version = fields.Int("version", 0, 0, kMaxInt64);
   orders.stop = fields.Bool("stop", false);
   orders.stop_reason = fields.Text("stop_reason");
+  orders.diagnose = fields.Bool("diagnose", false);
   orders.grace_seconds = fields.Number("grace_seconds", 0);
   orders.lease_seconds = fields.Number("lease_seconds", 0);
   orders.end_taken = fields.Bool("end_taken", false);

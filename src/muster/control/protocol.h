@@ -25,12 +25,15 @@ struct AgentReport {
   int pid = 0;               // of the agent
   int child_pid = 0;         // 0: none
   std::string said = {};     // what it does, for people
-  double idle_seconds = 0;   // kRunning: since the last output
+  double idle_seconds = 0;   // kRunning: since the last sign of life
   double cpu_seconds = 0;    // of the task and all it started
   int64_t pss_bytes = 0;
+  std::optional<int64_t> step = {};          // that the task has written to its step file
   std::optional<job::TaskEnd> end = {};      // kEnded
   std::vector<std::string> last_lines = {};  // kEnded: of its output
-  int64_t seen = 0;                          // the orders it has
+  // What it did when it was stopped for want of a sign of life, a line each.
+  std::vector<std::string> diagnosis = {};
+  int64_t seen = 0;  // the orders it has
   friend bool operator==(const AgentReport&, const AgentReport&) = default;
 };
 
@@ -40,6 +43,8 @@ struct StartOrder {
   std::vector<std::pair<std::string, std::string>> env = {};  // added to the agent's own, in order
   std::string working_directory = {};                         // "": the agent's own
   int64_t memory_bytes = 0;                                   // 0: no limit
+  std::string model_dir = {};   // changes in it are signs of life; "": not looked at
+  double progress_seconds = 0;  // how long may pass without one; 0: for ever
   friend bool operator==(const StartOrder&, const StartOrder&) = default;
 };
 
@@ -48,6 +53,7 @@ struct AgentOrders {
   std::optional<StartOrder> start = {};
   bool stop = false;             // SIGTERM, then SIGKILL
   std::string stop_reason = {};  // for its log
+  bool diagnose = false;         // before it stops the task it says what that does
   double grace_seconds = 0;
   double lease_seconds = 0;  // silence of the coordinator for so long ends the task
   bool end_taken = false;    // its end is written down: the agent may go

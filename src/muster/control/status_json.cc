@@ -39,6 +39,7 @@ Json TaskJson(const job::TaskStatus& task) {
                {"restart_after", task.restart_after},
                {"gang", task.gang},
                {"stop_reason", task.stop_reason},
+               {"hanging", task.hanging},
                {"restarts", task.restarts},
                {"restarts_in_place", task.restarts_in_place},
                {"recent_restarts", task.recent_restarts}};
@@ -55,6 +56,7 @@ absl::StatusOr<job::TaskStatus> TaskFromJson(const Json& json, const std::string
   task.restart_after = fields.Bool("restart_after", false);
   task.gang = fields.Bool("gang", false);
   task.stop_reason = fields.Text("stop_reason");
+  task.hanging = fields.Bool("hanging", false);
   task.restarts = static_cast<int>(fields.Int("restarts", 0, 0, kMaxCount));
   task.restarts_in_place = static_cast<int>(fields.Int("restarts_in_place", 0, 0, kMaxCount));
   task.recent_restarts = ParseTimes(fields, "recent_restarts");

@@ -122,6 +122,8 @@ constexpr Annotation kAnnotations[] = {
                            JobSpec* spec) { spec->progress_timeout_seconds = Duration(reader); }},
     {"finishTimeout", [](const YamlReader& reader,
                          JobSpec* spec) { spec->finish_timeout_seconds = Duration(reader); }},
+    {"modelDir",
+     [](const YamlReader& reader, JobSpec* spec) { spec->model_dir = reader.AsString(); }},
     {"workers", ParseWorkerRange},
     {"files",
      [](const YamlReader& reader, JobSpec* spec) {
@@ -179,6 +181,7 @@ void PrintAnnotations(const JobSpec& spec, Json* annotations) {
   if (spec.finish_timeout_seconds) {
     add("finishTimeout", PrintDuration(*spec.finish_timeout_seconds));
   }
+  if (!spec.model_dir.empty()) add("modelDir", spec.model_dir);
   if (spec.min_workers) add("workers", StrCat(*spec.min_workers, "-", *spec.max_workers));
   if (!spec.files.empty()) add("files", Json(spec.files).dump());
   if (!spec.archives.empty()) add("archives", Json(spec.archives).dump());

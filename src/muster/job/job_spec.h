@@ -99,6 +99,7 @@ struct JobSpec {
   std::optional<double> progress_timeout_seconds;  // without a sign of life: counts as failed
   std::optional<double> finish_timeout_seconds;    // for the others, after success
   std::optional<int> min_workers, max_workers;
+  std::string model_dir;                     // changes in it are signs of life; "": none is known
   std::vector<std::string> files, archives;  // staged into each task's working directory
   bool legacy_labels = false;                // v1alpha1: tasks are labelled runtime_id and job_type
 

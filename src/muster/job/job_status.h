@@ -45,6 +45,7 @@ struct TaskStatus {
   bool restart_after = false;  // kStopping: to be started again
   bool gang = false;           // waits until the whole gang has ended
   std::string stop_reason;     // kStopping and kStopped
+  bool hanging = false;        // it is stopped, or was, for want of a sign of life
   int restarts = 0;            // by us
   int restarts_in_place = 0;   // by the launcher, of this incarnation
   std::vector<double> recent_restarts;  // by us, within the budget's window

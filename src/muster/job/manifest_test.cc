@@ -106,6 +106,16 @@ TEST(Manifest, PrintsBackToAnEqualSpec) {
   }
 }
 
+TEST(Manifest, AModelFolderIsAnAnnotation) {
+  std::string text = kTfJob;
+  const std::string other = "muster/progressTimeout: 10m";
+  text.replace(text.find(other), other.size(), "muster/modelDir: /models/mnist");
+  const auto manifest = ParseManifest(text, "job.yaml");
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->spec.model_dir, "/models/mnist");
+  EXPECT_EQ(ParseManifest(PrintManifest(manifest->spec), "printed.yaml")->spec, manifest->spec);
+}
+
 TEST(Manifest, ReadsV1Alpha1) {
   const auto manifest = ParseManifest(kLegacy, "old.yaml");
   ASSERT_TRUE(manifest.ok()) << manifest.status();

@@ -105,6 +105,7 @@ void Reconciler::StartWaiting() {
     task.phase = TaskPhase::kStarting;
     task.incarnation = s.next_incarnation++;
     task.restarts_in_place = 0;
+    task.hanging = false;
   }
 }
 
@@ -115,7 +116,8 @@ void Reconciler::GiveActions(const Observed& observed) {
     if (task.phase == TaskPhase::kStarting) {
       actions.push_back({Action::Kind::kStart, id, task.incarnation, ""});
     } else if (task.phase == TaskPhase::kStopping) {
-      actions.push_back({Action::Kind::kStop, id, task.incarnation, task.stop_reason});
+      actions.push_back(
+          {Action::Kind::kStop, id, task.incarnation, task.stop_reason, task.hanging});
     }
   }
   // What runs and should not: of a task that was forgotten, or ended by our books.

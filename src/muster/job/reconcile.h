@@ -54,6 +54,7 @@ struct Action {
   TaskId id = {};
   int64_t incarnation = 0;
   std::string reason = {};  // kStop: for logs
+  bool hanging = false;     // kStop: what it hangs in is worth a look before
   friend bool operator==(const Action&, const Action&) = default;
 };
 

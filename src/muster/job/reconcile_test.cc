@@ -302,9 +302,29 @@ TEST(Reconcile, AHangingTaskIsStoppedAndNamed) {
   bench.Pass(1);
   EXPECT_EQ(bench.phase(kPs0), TaskPhase::kRunning);  // parameter servers have nothing to say
   EXPECT_THAT(bench.Actions(), ElementsAre("stop chief-0 #1"));
+  EXPECT_TRUE(bench.result.actions[0].hanging);
   bench.Obey();
   EXPECT_THAT(bench.Actions(), ElementsAre("start chief-0 #3"));
+  EXPECT_FALSE(bench.result.status.tasks.at(kChief0).hanging);
   EXPECT_THAT(bench.result.status.failures.at(0).end.Describe(),
+              HasSubstr("no sign of life for 31s"));
+}
+
+TEST(Reconcile, ATaskThatHungIsToldFromTheGangThatIsStoppedWithIt) {
+  JobSpec spec = SpecOf({{TaskType::kWorker, 2}});
+  spec.progress_timeout_seconds = 30;
+  spec.restart_scope = RestartScope::kGang;
+  Bench bench(spec);
+  bench.Obey();
+  bench.See(kWorker0, Phase::kRunning, {});
+  bench.See(kWorker1, Phase::kRunning, {});
+  bench.seen.tasks.back().idle_seconds = 31;
+  bench.Pass(1);
+  EXPECT_THAT(bench.Actions(), ElementsAre("stop worker-0 #1", "stop worker-1 #2"));
+  EXPECT_FALSE(bench.result.actions[0].hanging);
+  EXPECT_TRUE(bench.result.actions[1].hanging);
+  bench.Obey();
+  EXPECT_THAT(bench.result.status.tasks.at(kWorker1).last_end->Describe(),
               HasSubstr("no sign of life for 31s"));
 }
 

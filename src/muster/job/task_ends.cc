@@ -56,6 +56,7 @@ void Reconciler::TakeIdle(TaskId id, TaskStatus& task, double idle_seconds) {
   if (task.phase != TaskPhase::kRunning || status().phase != JobPhase::kActive) return;
   if (idle_seconds < *spec_.progress_timeout_seconds) return;
   Stop(task, StrCat("no sign of life for ", PrintDuration(std::floor(idle_seconds))));
+  task.hanging = true;
   task.last_end = TaskEnd{.detail = task.stop_reason, .at = clock()};
   RecordFailure(id, task, *task.last_end);
   const FailureRule::Action action = DecideFailure(id, *task.last_end);
@@ -72,8 +73,7 @@ void Reconciler::TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
     // It ended because of us, however that looks; a task that succeeded before the Stop reached it
     // has succeeded.
     const bool done = end.succeeded() && !task.restart_after && !task.gang;
-    const bool was_hanging = task.last_end && task.last_end->detail == task.stop_reason;
-    if (!was_hanging) task.last_end = end;
+    if (!task.hanging) task.last_end = end;
     task.phase = task.restart_after ? TaskPhase::kWaiting
                  : done             ? TaskPhase::kSucceeded
                                     : TaskPhase::kStopped;

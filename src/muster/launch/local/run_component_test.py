@@ -292,16 +292,6 @@ spec:
     assert "job mnist succeeded" in jobs.ok("list")
 
 
-def test_a_task_without_output_counts_as_failed(jobs: Jobs) -> None:
-    result = jobs.call(
-        "run", "--name", "j", "--workers", 1, "--progress-timeout", "1s", "--restarts", 0,
-        "--grace", 1, "--", "sh", "-c", "echo hello; sleep 1000",
-    )  # fmt: skip
-    assert result.returncode == 1
-    assert "worker-0: no sign of life for" in result.stderr
-    jobs.wait_nothing_runs()
-
-
 def test_a_program_that_cannot_start_is_named(jobs: Jobs) -> None:
     program = jobs.folder / "program"
     program.write_text("#!/no/such/interpreter\n")

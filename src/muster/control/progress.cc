@@ -1,0 +1,76 @@
+#include "muster/control/progress.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <functional>
+#include <utility>
+
+#include "muster/base/strings.h"
+#include "muster/process/proc.h"
+
+namespace muster::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxStepBytes = 64;
+constexpr int kMaxEntries = 20000;  // of a model folder; changes beyond them are not seen
+
+// Of names, sizes and times; 0 for a folder that is not there.
+uint64_t StateOf(const std::string& folder) {
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied,
+                                         error);
+  uint64_t state = 0;
+  for (int n = 0; !error && entry != fs::recursive_directory_iterator() && n < kMaxEntries; ++n) {
+    const std::string path = entry->path().string();
+    struct stat info {};
+    if (lstat(path.c_str(), &info) == 0) {  // a sum: the order of entries does not count
+      state += std::hash<std::string>()(
+          StrCat(path, ":", info.st_size, ":", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec));
+    }
+    entry.increment(error);
+  }
+  return state;
+}
+
+}  // namespace
+
+Progress::Progress(ProgressOptions options, int64_t now_nanos)
+    : options_(std::move(options)),
+      looked_at_(now_nanos),
+      alive_at_(now_nanos),
+      model_looked_at_(now_nanos) {
+  if (!options_.model_dir.empty()) model_state_ = StateOf(options_.model_dir);
+}
+
+void Progress::LookAtStep() {
+  const auto text = process::ReadSmallFile(options_.step_file, kMaxStepBytes);
+  if (!text || *text == step_text_) return;
+  step_text_ = *text;
+  alive_at_ = looked_at_;
+  int64_t step = 0;
+  const auto parsed = std::from_chars(text->data(), text->data() + text->size(), step);
+  if (parsed.ec == std::errc() && step >= 0) step_ = step;
+}
+
+void Progress::LookAtModel() {
+  const double passed = static_cast<double>(looked_at_ - model_looked_at_) * 1e-9;
+  if (options_.model_dir.empty() || passed < options_.look_seconds) return;
+  model_looked_at_ = looked_at_;
+  const uint64_t state = StateOf(options_.model_dir);
+  if (state != model_state_) alive_at_ = looked_at_;
+  model_state_ = state;
+}
+
+void Progress::Look(int64_t now_nanos, int64_t last_output_nanos) {
+  looked_at_ = now_nanos;
+  LookAtStep();
+  LookAtModel();
+  alive_at_ = std::max(alive_at_, std::min(last_output_nanos, now_nanos));
+}
+
+}  // namespace muster::control

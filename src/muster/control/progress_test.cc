@@ -1,0 +1,110 @@
+#include "muster/control/progress.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "gtest/gtest.h"
+
+namespace muster::control {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+class ProgressTest : public ::testing::Test {
+ protected:
+  ProgressTest() {
+    std::string path = ::testing::TempDir() + "/muster_progress_XXXXXX";
+    folder_ = mkdtemp(path.data());
+  }
+  ~ProgressTest() override { std::filesystem::remove_all(folder_); }
+
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ + "/" + name) << text;
+  }
+  ProgressOptions Options() const {
+    return {.step_file = folder_ + "/step", .model_dir = folder_ + "/model"};
+  }
+
+  std::string folder_;
+};
+
+TEST_F(ProgressTest, WithoutASignOfLifeTheTimeSinceTheStartCounts) {
+  Progress progress(Options(), 100 * kSecond);
+  progress.Look(130 * kSecond, 100 * kSecond);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 30);
+  EXPECT_FALSE(progress.step().has_value());
+}
+
+TEST_F(ProgressTest, OutputIsASignOfLife) {
+  Progress progress(Options(), 0);
+  progress.Look(30 * kSecond, 20 * kSecond);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 10);
+}
+
+TEST_F(ProgressTest, AnotherStepIsASignOfLifeTheSameOneIsNot) {
+  Progress progress(Options(), 0);
+  Write("step", "7\n");
+  progress.Look(30 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
+  EXPECT_EQ(progress.step(), 7);
+  Write("step", "7\n");
+  progress.Look(50 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 20);
+  Write("step", "8");
+  progress.Look(60 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
+  EXPECT_EQ(progress.step(), 8);
+}
+
+TEST_F(ProgressTest, AnyTextOfAStepFileWillDo) {
+  Progress progress(Options(), 0);
+  Write("step", "epoch 3");
+  progress.Look(30 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
+  EXPECT_FALSE(progress.step().has_value());
+}
+
+TEST_F(ProgressTest, ChangesInTheModelFolderAreSignsOfLife) {
+  std::filesystem::create_directories(folder_ + "/model/eval");
+  Write("model/old", "text");
+  Progress progress(Options(), 0);
+  progress.Look(10 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 10) << "what was there before counts";
+  Write("model/eval/events", "a");  // a new file
+  progress.Look(20 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
+  Write("model/eval/events", "ab");  // one that grows
+  progress.Look(30 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
+  progress.Look(40 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 10);
+  std::filesystem::remove(folder_ + "/model/old");
+  progress.Look(50 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
+}
+
+TEST_F(ProgressTest, AModelFolderMayComeLaterOrNever) {
+  Progress progress(Options(), 0);
+  progress.Look(10 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 10);
+  std::filesystem::create_directories(folder_ + "/model");
+  Write("model/checkpoint", "x");
+  progress.Look(20 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
+}
+
+TEST_F(ProgressTest, TheModelFolderIsNotLookedAtMoreOftenThanAsked) {
+  ProgressOptions options = Options();
+  options.look_seconds = 60;
+  Progress progress(options, 0);
+  std::filesystem::create_directories(folder_ + "/model");
+  Write("model/checkpoint", "x");
+  progress.Look(59 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 59);
+  progress.Look(60 * kSecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
+}
+
+}  // namespace
+}  // namespace muster::control
