@@ -65,11 +65,6 @@ absl::StatusOr<job::RestartPolicy> ParsePolicy(const std::string& name) {
 }
 
 absl::StatusOr<job::Manifest> FromFile(const JobFlags& flags) {
-  if (flags.chief || flags.evaluator || flags.workers >= 0 || flags.ps > 0) {
-    return absl::InvalidArgumentError(
-        "a job file says how many chief, workers, ps and evaluators there are: leave these flags "
-        "out, or give a command behind -- instead of the file");
-  }
   const auto files = io::NewLocalFileSystem();
   MUSTER_ASSIGN_OR_RETURN(const std::string text,
                           io::ReadFile(*files, flags.file, kMaxManifestBytes));
@@ -79,11 +74,6 @@ absl::StatusOr<job::Manifest> FromFile(const JobFlags& flags) {
 }
 
 absl::StatusOr<job::JobSpec> FromCommand(const JobFlags& flags) {
-  if (flags.command.empty()) {
-    return absl::InvalidArgumentError(
-        "there is nothing to run: give a job file, or roles and a command, as in muster run "
-        "--workers 2 -- python train.py");
-  }
   job::JobSpec spec;
   spec.name = flags.name.empty() ? NameFor(flags.command) : flags.name;
   MUSTER_ASSIGN_OR_RETURN(const job::RestartPolicy policy, ParsePolicy(flags.restart_policy));
@@ -108,7 +98,13 @@ absl::Status SetTimeouts(const JobFlags& flags, job::JobSpec* spec) {
   if (!flags.finish_timeout.empty()) {
     MUSTER_ASSIGN_OR_RETURN(spec->finish_timeout_seconds, job::ParseDuration(flags.finish_timeout));
   }
-  if (!spec->finish_timeout_seconds) spec->finish_timeout_seconds = kFinishSeconds;
+  if (!spec->finish_timeout_seconds) {
+    // Workers of a ParameterServerStrategy serve for ever; an evaluator beside them may have work.
+    const bool serves = job::ParseExpect(flags.expect).value_or(job::Expect::kAny) ==
+                            job::Expect::kParameterServer &&
+                        spec->count(job::TaskType::kEvaluator) == 0;
+    spec->finish_timeout_seconds = serves ? 0 : kFinishSeconds;
+  }
   return absl::OkStatus();
 }
 
@@ -182,7 +178,8 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
                   "What starts again: task or gang (default: gang without ps, task with)")
       ->check(CLI::IsMember({"task", "gang"}));
   verb.add_option("--expect", flags->expect,
-                  "Check the cluster for a kind of program: estimator, mwms, psv2");
+                  "Check the cluster for a kind of program: estimator, mwms, psv2 (whose workers "
+                  "serve for ever: without an evaluator --finish-timeout is 0s then)");
   verb.add_option("--progress-timeout", flags->progress_timeout,
                   "A task without a sign of life (output, a change in --model-dir, another step in "
                   "its MUSTER_STEP_FILE) for so long counts as failed (10m)");
@@ -205,12 +202,30 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_flag("--master-as-chief", flags->master_as_chief, "TF_CONFIG calls the master chief");
 }
 
-absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
-  JobRequest request;
+absl::Status CheckJobFlags(const JobFlags& flags) {
+  if (flags.file.empty() && flags.command.empty()) {
+    return absl::InvalidArgumentError(
+        "there is nothing to run: give a job file, or roles and a command, as in muster run "
+        "--workers 2 -- python train.py");
+  }
   if (!flags.file.empty() && !flags.command.empty()) {
     return absl::InvalidArgumentError(
         StrCat("both a job file (", flags.file, ") and a command behind -- are given"));
   }
+  const bool names_roles = flags.chief || flags.evaluator || flags.workers >= 0 || flags.ps > 0;
+  if (!flags.file.empty() && names_roles) {
+    return absl::InvalidArgumentError(
+        "a job file says how many chief, workers, ps and evaluators there are: leave these flags "
+        "out, or give a command behind -- instead of the file");
+  }
+  MUSTER_RETURN_IF_ERROR(ParsePolicy(flags.restart_policy).status());
+  MUSTER_RETURN_IF_ERROR(job::ParseExpect(flags.expect).status());
+  job::JobSpec ignored;
+  return SetTimeouts(flags, &ignored);
+}
+
+absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
+  JobRequest request;
   if (!flags.file.empty()) {
     MUSTER_ASSIGN_OR_RETURN(job::Manifest manifest, FromFile(flags));
     request.spec = std::move(manifest.spec);
@@ -219,11 +234,10 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
     MUSTER_ASSIGN_OR_RETURN(request.spec, FromCommand(flags));
   }
   MUSTER_RETURN_IF_ERROR(SetTimeouts(flags, &request.spec));
-  if (!flags.model_dir.empty()) {
-    const bool is_remote = flags.model_dir.find("://") != std::string::npos;
-    request.spec.model_dir =
-        is_remote ? flags.model_dir : io::JoinPath(CurrentFolder(), flags.model_dir);
-  }
+  std::string& model_dir = request.spec.model_dir;
+  if (!flags.model_dir.empty()) model_dir = flags.model_dir;
+  const bool is_local = !model_dir.empty() && model_dir.find("://") == std::string::npos;
+  if (is_local) model_dir = io::JoinPath(CurrentFolder(), model_dir);
   MUSTER_RETURN_IF_ERROR(job::Validate(request.spec, flags.file.empty() ? "job" : flags.file));
   MUSTER_ASSIGN_OR_RETURN(const job::Expect expect, job::ParseExpect(flags.expect));
   MUSTER_RETURN_IF_ERROR(job::CheckCluster(request.spec, expect));

@@ -33,6 +33,9 @@ struct JobRequest {
   std::vector<std::string> notes;  // for the user: what the file says and is not used here
 };
 
+// What is wrong with the flags by themselves, before any file is read: wrong use.
+absl::Status CheckJobFlags(const JobFlags& flags);
+
 // All that can be known to be wrong before anything starts is an error: INVALID_ARGUMENT.
 absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags);
 

@@ -101,8 +101,9 @@ absl::Status RunHere(const control::JobFolder& folder, const job::JobSpec& spec)
 }
 
 absl::Status RunJob(const RunFlags& flags) {
-  auto request = RequestOf(flags.job);
-  if (absl::IsInvalidArgument(request.status()) && flags.job.file.empty()) {
+  const absl::Status use = CheckJobFlags(flags.job);
+  auto request = use.ok() ? RequestOf(flags.job) : use;
+  if (!use.ok() || (absl::IsInvalidArgument(request.status()) && flags.job.file.empty())) {
     throw CLI::ValidationError("run", std::string(ToStd(request.status().message())));
   }
   MUSTER_RETURN_IF_ERROR(request.status());

@@ -92,6 +92,7 @@ class Agent {
   std::optional<Progress> progress_;              // once it is started
   std::unique_ptr<process::MemoryLimit> memory_;  // null: not limited
   std::unique_ptr<process::Child> child_;
+  std::string py_spy_ = "py-spy";
   int looks_ = 0;
 };
 
@@ -180,7 +181,7 @@ std::vector<std::string> Agent::EnvironmentFor(const StartOrder& order) const {
 void Agent::WatchProgress(const StartOrder& order) {
   ProgressOptions progress{.step_file = StepPath(options_.folder.path, options_.id)};
   if (order.progress_seconds > 0 && !order.model_dir.empty()) {
-    progress.model_dir = io::JoinPath(order.working_directory, order.model_dir);
+    progress.model_dir = order.model_dir;
     progress.look_seconds = std::clamp(order.progress_seconds / 10, 1.0, kMaxModelLookSeconds);
   }
   progress_.emplace(std::move(progress), clock_.MonotonicNanos());
@@ -200,6 +201,9 @@ absl::Status Agent::StartChild(const StartOrder& order) {
   if (order.memory_bytes > 0) LimitMemory(order.memory_bytes);
   if (memory_ != nullptr) spec.cgroup_procs_fd = memory_->procs_fd();
   WatchProgress(order);
+  // Of the Python that the program runs in.
+  const std::string py_spy = io::JoinPath(io::Dirname(order.command[0]), "py-spy");
+  if (order.command[0][0] == '/' && access(py_spy.c_str(), X_OK) == 0) py_spy_ = py_spy;
   MUSTER_ASSIGN_OR_RETURN(child_, tree_->Start(spec));
   log_->CloseWriter();
   report_.child_pid = child_->pid();
@@ -223,9 +227,9 @@ void Agent::Diagnose() {
   const process::CpuSample before = process::SampleCpu(*tree_, clock_);
   const int end = child_->pidfd();
   process::PollReadable(&end, 1, process::Deadline::After(kSampleSeconds));
-  const process::Diagnosis found =
-      process::Diagnose(tree_.get(), before, clock_,
-                        {.py_spy_timeout_seconds = kPySpySeconds, .max_processes = kMaxProcesses});
+  const process::Diagnosis found = process::Diagnose(
+      tree_.get(), before, clock_,
+      {.py_spy = py_spy_, .py_spy_timeout_seconds = kPySpySeconds, .max_processes = kMaxProcesses});
   report_.diagnosis = absl::StrSplit(process::PrintDiagnosis(found), '\n', absl::SkipEmpty());
   if (report_.diagnosis.size() > kMaxDiagnosisLines) {
     report_.diagnosis.resize(kMaxDiagnosisLines - 1);

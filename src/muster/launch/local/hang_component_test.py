@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from testbed.jobs import Jobs
@@ -27,15 +29,20 @@ def test_what_a_hanging_task_did_is_shown(jobs: Jobs, program: str, seen: str) -
     jobs.wait_nothing_runs()
 
 
-def test_where_py_spy_is_installed_the_python_stack_is_shown(jobs: Jobs) -> None:
+@pytest.mark.parametrize("place", ["in the PATH", "beside the program"])
+def test_where_py_spy_is_installed_the_python_stack_is_shown(jobs: Jobs, place: str) -> None:
     py_spy = jobs.folder / "bin" / "py-spy"
     py_spy.parent.mkdir()
+    python = py_spy.parent / "python3"
+    python.symlink_to(shutil.which("python3"))
     py_spy.write_text('#!/bin/sh\necho "the stack, by $1 $2"\n')
     py_spy.chmod(0o755)
-    jobs.environment["PATH"] = f"{py_spy.parent}:{jobs.environment['PATH']}"
+    if place == "in the PATH":
+        jobs.environment["PATH"] = f"{py_spy.parent}:{jobs.environment['PATH']}"
+        python = "python3"
     program = "import signal; signal.pause()"
     result = jobs.call(
-        "run", "--name", "j", "--workers", 1, *HANG, "--", "python3", "-S", "-c", program
+        "run", "--name", "j", "--workers", 1, *HANG, "--", python, "-S", "-c", program
     )
     assert result.returncode == 1
     assert "  |   | the stack, by dump --nonblocking" in result.stderr

@@ -91,7 +91,7 @@ def test_multi_worker_mirrored_loop(tensorflow_jobs: TensorFlowJobs) -> None:
 def test_cluster_coordinator(tensorflow_jobs: TensorFlowJobs) -> None:
     run = tensorflow_jobs
     job = run.start(
-        "--chief", "--workers", 2, "--ps", 1, "--expect", "psv2", "--finish-timeout", "0s",
+        "--chief", "--workers", 2, "--ps", 1, "--expect", "psv2",
         *run.command(run.current, "coordinator.py"),
     )  # fmt: skip
     tasks = run.wait_success(job)

@@ -267,6 +267,17 @@ def test_ps_and_evaluator_are_ended_after_success(jobs: Jobs) -> None:
     jobs.wait_nothing_runs()
 
 
+def test_workers_that_serve_for_ever_are_not_waited_for(jobs: Jobs) -> None:
+    program = 'test "$MUSTER_TASK" = chief-0 || sleep 1000'
+    jobs.ok(
+        "run", "--name", "j", "--chief", "--workers", 1, "--ps", 1, "--expect", "psv2", "--",
+        "sh", "-c", program,
+    )  # fmt: skip
+    stopped = {t["task"]: t.get("stop_reason", "") for t in jobs.status("j")["tasks"]}
+    assert "still ran 0s after the job had succeeded" in stopped["worker-0"]
+    jobs.wait_nothing_runs()
+
+
 def test_a_tfjob_runs_here(jobs: Jobs) -> None:
     (jobs.folder / "job.yaml").write_text("""
 apiVersion: kubeflow.org/v1
@@ -334,7 +345,9 @@ def test_spec_is_what_a_client_of_the_cluster_needs(jobs: Jobs) -> None:
         (["run", "--name", "a/b", "--", "true"], 2, "a/b"),
         (["run", "--restart-policy", "Sometimes", "--", "true"], 2, "Sometimes is none"),
         (["run", "missing.yaml"], 1, "missing.yaml"),
-        (["run", "--workers", "2", "bad.yaml"], 1, "leave these flags out"),
+        (["run", "--workers", "2", "bad.yaml"], 2, "leave these flags out"),
+        (["run", "bad.yaml", "--", "true"], 2, "both a job file"),
+        (["run", "bad.yaml", "--progress-timeout", "soon"], 2, "soon"),
         (["run", "bad.yaml"], 1, "bad.yaml"),
         (["status", "nobody"], 1, "there is no job nobody"),
         (["status", "a/b"], 1, "can be no job's name"),
