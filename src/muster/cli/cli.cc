@@ -15,9 +15,10 @@ void FailUnlessOk(const absl::Status& status) {
 
 namespace {
 
-// Cuts what stands behind the first "--" of `muster run` off the arguments: another program's.
+// Cuts what stands behind the first "--" of these verbs off the arguments: another program's.
 std::vector<std::string> TakeCommand(int* argc, char** argv) {
-  if (*argc < 2 || std::string_view(argv[1]) != "run") return {};
+  const std::string_view verb = *argc < 2 ? "" : argv[1];
+  if (verb != "run" && verb != "tensorboard") return {};
   for (int i = 2; i < *argc; ++i) {
     if (std::string_view(argv[i]) != "--") continue;
     std::vector<std::string> command(argv + i + 1, argv + *argc);
@@ -46,9 +47,11 @@ int Main(int argc, char** argv) {
   AddPredict(app);
   AddExport(app);
   AddInspect(app);
-  AddRun(app, TakeCommand(&argc, argv));
+  const std::vector<std::string> command = TakeCommand(&argc, argv);
+  AddRun(app, command);
   AddJobVerbs(app);
   AddResume(app);
+  AddTensorBoard(app, command);
   AddAgent(app);
   AddCoordinator(app);
   if (const char* const unknown = math::UnknownInstructions(); unknown != nullptr) {

@@ -25,6 +25,7 @@ void AddSample(CLI::App& app);
 // `command`: what stood behind "--".
 void AddRun(CLI::App& app, const std::vector<std::string>& command);
 void AddResume(CLI::App& app);
+void AddTensorBoard(CLI::App& app, const std::vector<std::string>& arguments);
 void AddJobVerbs(CLI::App& app);
 void AddAgent(CLI::App& app);
 void AddCoordinator(CLI::App& app);

@@ -24,13 +24,6 @@ constexpr double kAskSeconds = 10;
 constexpr double kPatienceSeconds = 20;  // longer than a supervisor's longest pause
 constexpr int kAskAgainMillis = 50;
 
-absl::StatusOr<Json> StateOf(const control::JobFolder& folder) {
-  const auto files = io::NewLocalFileSystem();
-  MUSTER_ASSIGN_OR_RETURN(control::JournalState journal,
-                          control::ReadJournal(*files, folder.journal()));
-  return std::move(journal.state);
-}
-
 std::string Advice(const control::JobFolder& folder) {
   return StrCat("muster resume ", io::Basename(folder.path),
                 " goes on with it; without, its tasks have ended after the lease");
@@ -76,6 +69,18 @@ absl::StatusOr<Json> AskCoordinator(const control::JobFolder& folder, const std:
   MUSTER_ASSIGN_OR_RETURN(const net::Json answer,
                           client->Call(method, path, net::Json(body), kAskSeconds));
   return Json(answer);
+}
+
+absl::StatusOr<Json> StateOf(const control::JobFolder& folder) {
+  const auto files = io::NewLocalFileSystem();
+  MUSTER_ASSIGN_OR_RETURN(control::JournalState journal,
+                          control::ReadJournal(*files, folder.journal()));
+  return std::move(journal.state);
+}
+
+bool HasEnded(const Json& job) {
+  const std::string phase = Fields(job, "job").Text("phase");
+  return phase == "succeeded" || phase == "failed";
 }
 
 bool IsCaredFor(const control::JobFolder& folder) {

@@ -15,6 +15,12 @@ absl::StatusOr<control::JobFolder> FindJob(const std::string& name);
 // "coordinator" says why and what to do.
 absl::StatusOr<control::Json> DescribeJobOf(const control::JobFolder& folder);
 
+// What its journal says.
+absl::StatusOr<control::Json> StateOf(const control::JobFolder& folder);
+
+// It has succeeded or failed.
+bool HasEnded(const control::Json& job);
+
 // Whether a coordinator lives, or is about to be started again.
 bool IsCaredFor(const control::JobFolder& folder);
 

@@ -20,17 +20,21 @@ std::string Megabytes(int64_t bytes) {
   return bytes > 0 ? absl::StrFormat("%.0f MB", static_cast<double>(bytes) * 1e-6) : "";
 }
 
+// Why it is stopped, else how it ended (before), else "".
+std::string EndText(const Json& task) {
+  Fields fields(task, "task");
+  const std::string reason = fields.Text("stop_reason");
+  if (!reason.empty() || !fields.Has("last_end")) return reason;
+  Fields end(fields.Object("last_end"), "end");
+  return StrCat(fields.Text("phase") == "running" ? "before: " : "", end.Text("text"));
+}
+
 Row TaskRow(const Json& task) {
   Fields fields(task, "task");
   const int64_t restarts = fields.Int("restarts", 0, 0, 1 << 30);
   const bool measured = fields.Has("cpu_seconds");
-  std::string about = fields.Text("stop_reason");
-  if (about.empty() && fields.Has("last_end")) {
-    Fields end(fields.Object("last_end"), "end");
-    about = StrCat(fields.Text("phase") == "running" ? "before: " : "", end.Text("text"));
-  } else if (about.empty()) {
-    about = fields.Text("said");
-  }
+  std::string about = EndText(task);
+  if (about.empty()) about = fields.Text("said");
   return {fields.Text("task"),
           fields.Text("phase"),
           restarts > 0 ? StrCat(restarts) : "",
@@ -103,6 +107,19 @@ std::string JobTable(const Json& job) {
     if (!any) rows[0][column].clear();
   }
   return StrCat(JobLine(job), "\n", Aligned(rows));
+}
+
+std::map<std::string, std::string> StateLines(const Json& job) {
+  std::map<std::string, std::string> lines = {{"", JobLine(job)}};
+  Fields fields(job, "job");
+  for (const Json& task : fields.List("tasks")) {
+    Fields about(task, "task");
+    const std::string name = about.Text("task"), end = EndText(task);
+    const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
+    lines[name] = StrCat(name, ".", incarnation, " ", about.Text("phase"),
+                         end.empty() ? "" : StrCat(": ", end));
+  }
+  return lines;
 }
 
 std::string FailureText(const Json& job) {

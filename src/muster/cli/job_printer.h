@@ -1,6 +1,7 @@
 // What control::DescribeJob() says, as text for people.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@ namespace muster::cli {
 
 // A table of the tasks with a line about the job above it.
 std::string JobTable(const control::Json& job);
+
+// A line about the job, by "", and one about each task, by its name; they change only when
+// something happens.
+std::map<std::string, std::string> StateLines(const control::Json& job);
 
 // Why a job failed: the first task that failed and how, its last lines, what followed from it.
 // "" for a job that has not failed.

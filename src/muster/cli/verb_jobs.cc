@@ -14,6 +14,7 @@
 #include "muster/cli/job_client.h"
 #include "muster/cli/job_printer.h"
 #include "muster/cli/log_follower.h"
+#include "muster/cli/status_watcher.h"
 
 namespace muster::cli {
 namespace {
@@ -25,18 +26,14 @@ constexpr double kLookSeconds = 1;  // for what changes without notice
 
 struct JobVerbFlags {
   std::string job, task;
-  bool json = false, follow = false, no_wait = false;
+  bool json = false, watch = false, follow = false, no_wait = false;
 };
 
 void PrintJson(const Json& json) { std::printf("%s\n", control::Print(json).c_str()); }
 
-bool HasEnded(const Json& job) {
-  const std::string phase = Fields(job, "job").Text("phase");
-  return phase == "succeeded" || phase == "failed";
-}
-
 absl::Status ShowStatus(const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
+  if (flags.watch) return WatchStatus(folder);
   MUSTER_ASSIGN_OR_RETURN(const Json job, DescribeJobOf(folder));
   if (flags.json) {
     PrintJson(job);
@@ -151,9 +148,12 @@ void AddJobVerbs(CLI::App& app) {
     verb->add_option("job", flags->job, "Its name, as muster list shows it")->required();
     return verb;
   };
-  with_job(AddVerb(app, "status", "How a job and its tasks are", "muster status train-5f3a1",
-                   ShowStatus, flags))
-      ->add_flag("--json", flags->json, "One JSON object");
+  CLI::App* const status =
+      with_job(AddVerb(app, "status", "How a job and its tasks are",
+                       "muster status train-5f3a1 --watch", ShowStatus, flags));
+  CLI::Option* const json = status->add_flag("--json", flags->json, "One JSON object");
+  status->add_flag("--watch", flags->watch, "Until the job has ended: the table, or what changes")
+      ->excludes(json);
   AddVerb(app, "list", "The jobs of this machine", "muster list", ListAll, flags)
       ->add_flag("--json", flags->json, "A JSON object a line");
   CLI::App* const logs = with_job(AddVerb(app, "logs", "What a job's tasks wrote",
