@@ -69,17 +69,20 @@ class Jobs:
 
         return self.wait(look, f"for {name} to run")
 
-    def kill_holder(self, job: str, lock: str) -> int:
-        """kill -9 of the process that holds a file of the job's folder; its pid."""
-        pid = int((self.home / "jobs" / job / lock).read_text())
+    def coordinator(self, job: str) -> int:
+        return int((self.home / "jobs" / job / "lock").read_text())
+
+    def supervisor(self, job: str) -> int:
+        return int((self.home / "jobs" / job / "supervisor").read_text())
+
+    def kill_coordinator(self, job: str) -> int:
+        """Its pid."""
+        pid = self.coordinator(job)
         os.kill(pid, signal.SIGKILL)
         return pid
 
-    def kill_coordinator(self, job: str) -> int:
-        return self.kill_holder(job, "lock")
-
-    def kill_supervisor(self, job: str) -> int:
-        return self.kill_holder(job, "supervisor")
+    def kill_supervisor(self, job: str) -> None:
+        os.kill(self.supervisor(job), signal.SIGKILL)
 
     def processes(self) -> list[int]:
         """Of every job under this home: agents, tasks, what these started."""

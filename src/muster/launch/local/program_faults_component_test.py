@@ -1,8 +1,11 @@
-"""kill -9 of a task of a real TensorFlow program, in a step of its training that the test holds."""
+"""kill -9 of a task of a real TensorFlow program, or of what of Muster's takes care of it, in a step
+of its training that the test holds."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 
 from testbed.tensorflow_jobs import DEADLINE, TensorFlowJobs, ended_by_itself
 
@@ -48,6 +51,34 @@ def test_a_killed_estimator_worker_and_ps_restart_alone(tensorflow_jobs: TensorF
     assert tasks["ps-0"]["restarts"] == 1
     assert "Restoring parameters from" in run.log(job, "chief-0")  # into the new ps
     assert "model.ckpt-6" in (run.model / "checkpoint").read_text()
+
+
+def test_with_agent_and_coordinator_killed_mirrored_workers_go_on(
+    tensorflow_jobs: TensorFlowJobs,
+) -> None:
+    run = tensorflow_jobs
+    job = run.start(
+        "--workers", 2, "--expect", "mwms",
+        *run.command(
+            run.current, "mirrored_loop.py", "--model-dir", run.model, *run.gate_flags(step=12)
+        ),
+    )  # fmt: skip
+    names = [f"worker-{index}" for index in range(2)]
+    run.wait_at_gate(job, "worker-1")  # the other one may be waiting for it in its step
+    os.kill(run.jobs.running(job, "worker-1")["agent_pid"], signal.SIGKILL)
+    first = run.jobs.kill_coordinator(job)  # before it has done much about that
+    run.wait_at_gate(job, "worker-1", count=2)
+    before = [run.jobs.running(job, name)["pid"] for name in names]
+    second = run.jobs.kill_coordinator(job)
+    run.wait(lambda: run.jobs.coordinator(job) not in (first, second), "for a third coordinator")
+    assert [run.jobs.running(job, name)["pid"] for name in names] == before
+    run.open_gate()
+    tasks = run.wait_success(job)
+    assert tasks["worker-1"]["restarts"] == 1
+    for index, name in enumerate(names):
+        log = run.log(job, name)
+        assert re.findall(r"begins at step (\d+)", log) == ["0", "10"]
+        assert f"worker {index} is done at step 30" in log
 
 
 def test_a_killed_chief_that_may_not_restart_fails_the_job(tensorflow_jobs: TensorFlowJobs) -> None:

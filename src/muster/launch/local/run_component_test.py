@@ -179,7 +179,7 @@ def test_a_killed_supervisor_is_not_missed(jobs: Jobs) -> None:
 def test_sigterm_for_the_supervisor_ends_the_job(jobs: Jobs) -> None:
     job = jobs.detach("--workers", 1, "--", "sleep", 1000)
     jobs.running(job, "worker-0")
-    os.kill(int((jobs.home / "jobs" / job / "supervisor").read_text()), signal.SIGTERM)
+    os.kill(jobs.supervisor(job), signal.SIGTERM)
     jobs.wait_phase(job, "failed")
     assert jobs.status(job)["message"] == "its coordinator was told to end"
     jobs.wait_nothing_runs()
