@@ -83,6 +83,10 @@ absl::Status Supervise(const CoordinatorFlags& flags) {
 absl::Status ResumeJob(const std::string& name) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(name));
   if (const auto pid = control::LivingCoordinator(folder)) {
+    MUSTER_ASSIGN_OR_RETURN(const control::Json job, DescribeJobOf(folder));
+    if (control::Fields(job, "job").Text("phase") == "suspended") {
+      return AskPatiently(folder, "POST", "/v1/suspend", {{"suspend", false}}).status();
+    }
     return absl::FailedPreconditionError(
         StrCat("the job ", name, " runs: its coordinator is process ", *pid));
   }
@@ -114,8 +118,8 @@ void AddCoordinator(CLI::App& app) {
 
 void AddResume(CLI::App& app) {
   const auto name = std::make_shared<std::string>();
-  CLI::App* verb =
-      app.add_subcommand("resume", "Goes on with a job that has no coordinator any more");
+  CLI::App* verb = app.add_subcommand(
+      "resume", "Goes on with a job that is suspended, or has no coordinator any more");
   verb->footer("Example:\n  muster resume train-5f3a1");
   verb->add_option("job", *name, "Its name, as muster list shows it")->required();
   verb->callback([name] { FailUnlessOk(ResumeJob(*name)); });

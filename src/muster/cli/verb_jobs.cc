@@ -1,4 +1,4 @@
-// The verbs about jobs that were started: status, list, logs, stop, spec.
+// The verbs about jobs that were started: status, list, logs, stop, suspend, spec.
 #include <poll.h>
 #include <unistd.h>
 
@@ -111,6 +111,11 @@ absl::Status StopJob(const JobVerbFlags& flags) {
   return absl::OkStatus();
 }
 
+absl::Status SuspendJob(const JobVerbFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
+  return AskPatiently(folder, "POST", "/v1/suspend", {{"suspend", true}}).status();
+}
+
 // {"cluster": {"ps": ["host:port"], ...}}: what a client of a standing cluster needs.
 absl::Status ShowSpec(const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
@@ -163,6 +168,8 @@ void AddJobVerbs(CLI::App& app) {
   with_job(AddVerb(app, "stop", "Ends a job: SIGTERM, then SIGKILL", "muster stop train-5f3a1",
                    StopJob, flags))
       ->add_flag("--no-wait", flags->no_wait, "Do not wait until it has ended");
+  with_job(AddVerb(app, "suspend", "Ends a job's tasks until muster resume starts them again",
+                   "muster suspend train-5f3a1", SuspendJob, flags));
   with_job(AddVerb(app, "spec", "A job's cluster as JSON, for a client that connects to it",
                    "muster spec train-5f3a1", ShowSpec, flags));
 }

@@ -199,6 +199,18 @@ absl::StatusOr<double> Coordinator::Pass() {
   return std::max(0.0, std::min({decided.wake_after, CheckLeases(), CheckRendezvous()}));
 }
 
+absl::Status Coordinator::SetSuspended(bool suspended) {
+  if (status_.phase != job::JobPhase::kActive && status_.phase != job::JobPhase::kSuspended) {
+    return absl::FailedPreconditionError(StrCat("the job ", spec_.name, " is ",
+                                                job::PhaseName(status_.phase),
+                                                ": it can be neither suspended nor resumed"));
+  }
+  const bool before = std::exchange(spec_.suspend, suspended);
+  const absl::Status written = WriteDown(status_);
+  if (!written.ok()) spec_.suspend = before;
+  return written;
+}
+
 void Coordinator::KeepLastWords(const job::JobStatus& status) {
   Texts lines, diagnoses;
   for (const job::Failure& failure : status.failures) {

@@ -63,6 +63,11 @@ class Coordinator {
   // Ends the job: `why` is its reason ("stopped by muster stop").
   void Cancel(const std::string& why) { cancelled_ = why; }
 
+  // Suspended: all tasks end, and wait to be started again when it is not any more.
+  // FAILED_PRECONDITION for a job that is ending; errors of the journal, after which nothing has
+  // changed.
+  absl::Status SetSuspended(bool suspended);
+
   // Nothing is left to do: the job has ended and no task runs.
   bool finished() const;
   const job::JobSpec& spec() const { return spec_; }
@@ -125,7 +130,7 @@ class Coordinator {
   absl::StatusOr<StartOrder> StartOrderFor(job::TaskId task, int64_t incarnation) const;
   double CheckRendezvous();
 
-  const job::JobSpec spec_;
+  job::JobSpec spec_;
   const CoordinatorOptions options_;
   const Environment environment_;
   std::map<job::TaskType, job::Process> processes_;

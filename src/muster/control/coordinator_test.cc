@@ -372,6 +372,27 @@ TEST_F(CoordinatorTest, AnAgentThatDoesNotObeyIsKilled) {
   EXPECT_TRUE(coordinator_->finished());
 }
 
+TEST_F(CoordinatorTest, ASuspendedJobStaysSoUntilItIsResumed) {
+  Begin(Workers(1));
+  Say(kWorker0, AgentReport::State::kWaiting);
+  Say(kWorker0, AgentReport::State::kRunning);
+  ASSERT_TRUE(coordinator_->SetSuspended(true).ok());
+  Restart();  // at once: it is written down
+  Pass();
+  EXPECT_TRUE(Say(kWorker0, AgentReport::State::kRunning).stop);
+  SayEnded(kWorker0, {.signal = 15});
+  Advance(100);
+  EXPECT_EQ(coordinator_->status().phase, job::JobPhase::kSuspended);
+  EXPECT_EQ(launcher_.processes.size(), 1);
+  ASSERT_TRUE(coordinator_->SetSuspended(false).ok());
+  Pass();
+  EXPECT_EQ(launcher_.processes.size(), 2);
+  EXPECT_EQ(coordinator_->status().tasks.at(kWorker0).restarts, 0);
+  coordinator_->Cancel("enough");
+  Pass();
+  EXPECT_TRUE(absl::IsFailedPrecondition(coordinator_->SetSuspended(true)));
+}
+
 TEST_F(CoordinatorTest, WhatAHangingTaskDidIsAskedForAndKept) {
   job::JobSpec spec = Workers(2);
   spec.progress_timeout_seconds = 5;

@@ -78,6 +78,10 @@ std::vector<net::HttpRoute> Service::Routes() {
          if (coordinator_ == nullptr) return reply.SendError(NotYet());
          reply.Send(Answer(coordinator_->Describe()));
        }},
+      {"POST", "/v1/suspend",
+       [this](const net::HttpRequest& request, const net::HttpReply& reply) {
+         TakeSuspend(request, reply);
+       }},
       {"POST", "/v1/stop", [this](const net::HttpRequest& request, const net::HttpReply& reply) {
          const Json body = Ordered(request.body);
          Fields fields(body, "stop");
@@ -86,6 +90,21 @@ std::vector<net::HttpRoute> Service::Routes() {
          Cancel(why);
          reply.Send(Answer(Json::object()));
        }}};
+}
+
+void Service::TakeSuspend(const net::HttpRequest& request, const net::HttpReply& reply) {
+  const Json body = Ordered(request.body);
+  Fields fields(body, "suspend");
+  const bool suspend = fields.Bool("suspend", true);
+  if (!fields.status().ok()) return reply.SendError(fields.status());
+  const std::lock_guard lock(mutex_);
+  if (coordinator_ == nullptr) return reply.SendError(NotYet());
+  if (const absl::Status set = coordinator_->SetSuspended(suspend); !set.ok()) {
+    return reply.SendError(set);
+  }
+  dirty_ = true;
+  work_.notify_all();
+  reply.Send(Answer(Json::object()));
 }
 
 void Service::TakeReport(const net::HttpRequest& request, net::HttpReply reply) {

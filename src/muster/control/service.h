@@ -4,6 +4,7 @@
 //                    agent has seen, else when they do or after a part of the lease
 //   GET  /v1/status  Coordinator::Describe()
 //   POST /v1/stop    {"why": "..."}: the job ends
+//   POST /v1/suspend {"suspend": true}: its tasks end; false: they start again
 //
 // Every request shows the job's token.
 #pragma once
@@ -60,6 +61,7 @@ class Service {
 
   Service();
   std::vector<net::HttpRoute> Routes();
+  void TakeSuspend(const net::HttpRequest& request, const net::HttpReply& reply);
   void TakeReport(const net::HttpRequest& request, net::HttpReply reply);
   void Loop(const std::stop_token& stop);
   double PassOnce();

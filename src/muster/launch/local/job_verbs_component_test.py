@@ -71,6 +71,44 @@ def test_watch_ends_when_nobody_runs_the_job(jobs: Jobs) -> None:
     jobs.wait_nothing_runs()
 
 
+def test_a_job_is_suspended_and_resumed(jobs: Jobs) -> None:
+    job = jobs.detach("--workers", 1, "--ps", 1, *WAITS)
+    before = jobs.running(job, "worker-0")
+    jobs.running(job, "ps-0")
+    jobs.ok("suspend", job)
+    jobs.wait(lambda: jobs.status(job)["waiting_for"] == "being resumed")
+    assert not pathlib.Path(f"/proc/{before['pid']}").exists()
+    killed = jobs.kill_coordinator(job)  # who comes after it knows
+    jobs.wait(lambda: jobs.coordinator(job) != killed)
+    jobs.wait(lambda: jobs.status(job).get("waiting_for") == "being resumed")
+    assert jobs.status(job)["phase"] == "suspended"
+    jobs.ok("resume", job)
+    after = jobs.running(job, "worker-0", before["incarnation"] + 1)
+    assert after["restarts"] == 0
+    (jobs.folder / "go").touch()
+    jobs.wait_phase(job, "succeeded")
+    result = jobs.call("suspend", job)
+    assert result.returncode == 1, result.stderr
+    jobs.wait_nothing_runs()
+
+
+def test_a_tfjob_may_begin_suspended(jobs: Jobs) -> None:
+    (jobs.folder / "job.yaml").write_text("""
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: j}
+spec:
+  runPolicy: {suspend: true}
+  tfReplicaSpecs:
+    Worker:
+      template: {spec: {containers: [{name: tensorflow, command: ["true"]}]}}
+""")
+    job = jobs.detach("job.yaml")
+    jobs.wait(lambda: jobs.status(job)["phase"] == "suspended")
+    jobs.ok("resume", job)
+    jobs.wait_phase(job, "succeeded")
+
+
 def fake_python(jobs: Jobs, has_tensorboard: bool) -> pathlib.Path:
     python = jobs.folder / "python-of-job"
     python.write_text(
