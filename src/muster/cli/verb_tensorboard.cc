@@ -17,7 +17,7 @@
 namespace muster::cli {
 namespace {
 
-constexpr double kLookSeconds = 60;  // for a Python on a slow disk to say what it has
+constexpr double kPythonSeconds = 60;  // for a Python on a slow disk to say what it has
 constexpr int kNoTensorBoard = 3;
 constexpr char kLook[] =
     "import importlib.util as u; raise SystemExit(0 if u.find_spec('tensorboard') else 3)";
@@ -51,7 +51,7 @@ absl::Status CheckTensorBoard(const std::string& python) {
   constexpr std::string_view kAdvice = "name a Python that has TensorBoard with --python";
   const auto child = process::Child::Start(spec);
   if (!child.ok()) return Annotate(child.status(), kAdvice);
-  MUSTER_ASSIGN_OR_RETURN(const process::ExitInfo exit, (*child)->Wait(kLookSeconds));
+  MUSTER_ASSIGN_OR_RETURN(const process::ExitInfo exit, (*child)->Wait(kPythonSeconds));
   if (exit.ok()) return absl::OkStatus();
   if (exit.code != kNoTensorBoard) {
     return absl::FailedPreconditionError(

@@ -9,7 +9,7 @@
 namespace muster::control {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kNanosASecond = 1'000'000'000;
 
 class ProgressTest : public ::testing::Test {
  protected:
@@ -30,29 +30,29 @@ class ProgressTest : public ::testing::Test {
 };
 
 TEST_F(ProgressTest, WithoutASignOfLifeTheTimeSinceTheStartCounts) {
-  Progress progress(Options(), 100 * kSecond);
-  progress.Look(130 * kSecond, 100 * kSecond);
+  Progress progress(Options(), 100 * kNanosASecond);
+  progress.Look(130 * kNanosASecond, 100 * kNanosASecond);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 30);
   EXPECT_FALSE(progress.step().has_value());
 }
 
 TEST_F(ProgressTest, OutputIsASignOfLife) {
   Progress progress(Options(), 0);
-  progress.Look(30 * kSecond, 20 * kSecond);
+  progress.Look(30 * kNanosASecond, 20 * kNanosASecond);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 10);
 }
 
 TEST_F(ProgressTest, AnotherStepIsASignOfLifeTheSameOneIsNot) {
   Progress progress(Options(), 0);
   Write("step", "7\n");
-  progress.Look(30 * kSecond, 0);
+  progress.Look(30 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
   EXPECT_EQ(progress.step(), 7);
   Write("step", "7\n");
-  progress.Look(50 * kSecond, 0);
+  progress.Look(50 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 20);
   Write("step", "8");
-  progress.Look(60 * kSecond, 0);
+  progress.Look(60 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
   EXPECT_EQ(progress.step(), 8);
 }
@@ -60,7 +60,7 @@ TEST_F(ProgressTest, AnotherStepIsASignOfLifeTheSameOneIsNot) {
 TEST_F(ProgressTest, AnyTextOfAStepFileWillDo) {
   Progress progress(Options(), 0);
   Write("step", "epoch 3");
-  progress.Look(30 * kSecond, 0);
+  progress.Look(30 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
   EXPECT_FALSE(progress.step().has_value());
 }
@@ -69,28 +69,28 @@ TEST_F(ProgressTest, ChangesInTheModelFolderAreSignsOfLife) {
   std::filesystem::create_directories(folder_ + "/model/eval");
   Write("model/old", "text");
   Progress progress(Options(), 0);
-  progress.Look(10 * kSecond, 0);
+  progress.Look(10 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 10) << "what was there before counts";
   Write("model/eval/events", "a");  // a new file
-  progress.Look(20 * kSecond, 0);
+  progress.Look(20 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
   Write("model/eval/events", "ab");  // one that grows
-  progress.Look(30 * kSecond, 0);
+  progress.Look(30 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
-  progress.Look(40 * kSecond, 0);
+  progress.Look(40 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 10);
   std::filesystem::remove(folder_ + "/model/old");
-  progress.Look(50 * kSecond, 0);
+  progress.Look(50 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
 }
 
 TEST_F(ProgressTest, AModelFolderMayComeLaterOrNever) {
   Progress progress(Options(), 0);
-  progress.Look(10 * kSecond, 0);
+  progress.Look(10 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 10);
   std::filesystem::create_directories(folder_ + "/model");
   Write("model/checkpoint", "x");
-  progress.Look(20 * kSecond, 0);
+  progress.Look(20 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
 }
 
@@ -100,9 +100,9 @@ TEST_F(ProgressTest, TheModelFolderIsNotLookedAtMoreOftenThanAsked) {
   Progress progress(options, 0);
   std::filesystem::create_directories(folder_ + "/model");
   Write("model/checkpoint", "x");
-  progress.Look(59 * kSecond, 0);
+  progress.Look(59 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 59);
-  progress.Look(60 * kSecond, 0);
+  progress.Look(60 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
 }
 

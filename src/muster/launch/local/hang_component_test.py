@@ -1,51 +1,63 @@
-"""Tasks that give no sign of life under `muster run --progress-timeout`, and those that do."""
+"""Tasks that give no sign of life under `muster run --progress-timeout`, and those that do.
+
+Each test runs its jobs side by side, since all of them wait for time to pass.
+"""
 
 from __future__ import annotations
 
+import os
+import pathlib
 import shutil
+import subprocess
 
-import pytest
-
-from testbed.jobs import Jobs
-
-HANG = ("--progress-timeout", "1s", "--restarts", 0, "--grace", 1)
+from testbed.jobs import DEADLINE, Jobs
 
 
-@pytest.mark.parametrize(
-    "program, seen",
-    [("echo hello; sleep 1000", "waiting"), ("echo hello; while :; do :; done", "running")],
-    ids=["waits", "computes"],
-)
-def test_what_a_hanging_task_did_is_shown(jobs: Jobs, program: str, seen: str) -> None:
-    result = jobs.call("run", "--name", "j", "--workers", 1, *HANG, "--", "sh", "-c", program)
-    assert result.returncode == 1
-    assert "first worker-0: no sign of life for" in result.stderr
-    assert "what it did then:" in result.stderr
-    status = jobs.ok("status", "j")
-    diagnosis = status.partition("what it did then:\n")[2]
-    assert f"(sh -c {program})" in diagnosis
-    assert f"(sh) {seen}, " in diagnosis or f"(sleep) {seen}, " in diagnosis
-    assert "what it did before:]\n" in jobs.ok("logs", "j", "worker-0")
+def start(jobs: Jobs, name: str, *arguments: object) -> subprocess.Popen[str]:
+    return jobs.start("run", "--name", name, "--restarts", 0, "--grace", 1, *arguments)
+
+
+def start_hanging(jobs: Jobs, name: str, *command: object) -> subprocess.Popen[str]:
+    return start(jobs, name, "--workers", 1, "--progress-timeout", "1s", "--", *command)
+
+
+def errors_of_failed(run: subprocess.Popen[str]) -> str:
+    _, errors = run.communicate(timeout=DEADLINE)
+    assert run.returncode == 1, errors
+    return errors
+
+
+def test_what_a_hanging_task_did_is_shown(jobs: Jobs) -> None:
+    programs = {
+        "waits": ("echo hello; sleep 1000", "(sleep) waiting, "),
+        "computes": ("echo hello; while :; do :; done", "(sh) running, "),
+    }
+    runs = {name: start_hanging(jobs, name, "sh", "-c", programs[name][0]) for name in programs}
+    for name, (program, seen) in programs.items():
+        errors = errors_of_failed(runs[name])
+        assert "first worker-0: no sign of life for" in errors
+        assert "what it did then:" in errors
+        diagnosis = jobs.ok("status", name).partition("what it did then:\n")[2]
+        assert f"(sh -c {program})" in diagnosis
+        assert seen in diagnosis
+        assert "what it did before:]\n" in jobs.ok("logs", name, "worker-0")
     jobs.wait_nothing_runs()
 
 
-@pytest.mark.parametrize("place", ["in the PATH", "beside the program"])
-def test_where_py_spy_is_installed_the_python_stack_is_shown(jobs: Jobs, place: str) -> None:
+def test_where_py_spy_is_installed_the_python_stack_is_shown(jobs: Jobs) -> None:
     py_spy = jobs.folder / "bin" / "py-spy"
     py_spy.parent.mkdir()
-    python = py_spy.parent / "python3"
-    python.symlink_to(shutil.which("python3"))
     py_spy.write_text('#!/bin/sh\necho "the stack, by $1 $2"\n')
     py_spy.chmod(0o755)
-    if place == "in the PATH":
-        jobs.environment["PATH"] = f"{py_spy.parent}:{jobs.environment['PATH']}"
-        python = "python3"
-    program = "import signal; signal.pause()"
-    result = jobs.call(
-        "run", "--name", "j", "--workers", 1, *HANG, "--", python, "-S", "-c", program
-    )
-    assert result.returncode == 1
-    assert "  |   | the stack, by dump --nonblocking" in result.stderr
+    python = pathlib.Path(shutil.which("python3") or "")
+    beside = py_spy.parent / "python3"
+    beside.symlink_to(python)
+    hangs = ("-S", "-c", "import signal; signal.pause()")
+    runs = [start_hanging(jobs, "beside-the-program", beside, *hangs)]
+    jobs.environment["PATH"] = f"{py_spy.parent}{os.pathsep}{jobs.environment['PATH']}"
+    runs.append(start_hanging(jobs, "in-the-path", python, *hangs))
+    for run in runs:
+        assert "  |   | the stack, by dump --nonblocking" in errors_of_failed(run)
     jobs.wait_nothing_runs()
 
 
@@ -53,7 +65,7 @@ def test_a_task_that_hung_and_starts_again_still_shows_what_it_did(jobs: Jobs) -
     program = '[ "$MUSTER_INCARNATION" -gt 2 ] || [ "$MUSTER_TASK" = worker-1 ] || sleep 1000'
     job = jobs.detach(
         "--workers", 2, "--progress-timeout", "1s", "--grace", 1, "--", "sh", "-c", program
-    )  # fmt: skip
+    )
     jobs.wait_phase(job, "succeeded")
     status = jobs.ok("status", job)
     assert "worker-0: no sign of life for" in status
@@ -61,31 +73,24 @@ def test_a_task_that_hung_and_starts_again_still_shows_what_it_did(jobs: Jobs) -
     jobs.wait_nothing_runs()
 
 
-@pytest.mark.parametrize(
-    "sign",
-    [
-        # A change in the model folder is a sign of the whole job: it has a run of its own.
-        "case $MUSTER_TASK in worker-0) echo $i;; *) echo $i > $MUSTER_STEP_FILE;; esac",
-        "mkdir -p model/eval; echo $i >> model/eval/events",
-    ],
-    ids=["output and step", "model folder"],
-)
-def test_signs_of_life(jobs: Jobs, sign: str) -> None:
-    program = f"for i in $(seq 40); do {sign}; sleep 0.1; done"
-    result = jobs.call(
-        "run", "--name", "j", "--workers", 2, "--progress-timeout", "3s", "--restarts", 0,
-        "--model-dir", "model", "--", "sh", "-c", program,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-
-
-def test_parameter_servers_may_be_silent(jobs: Jobs) -> None:
-    program = '[ "$MUSTER_TASK" = ps-0 ] && sleep 1000; seq 30 | while read i; do echo $i; sleep 0.1; done'
-    result = jobs.call(
-        "run", "--name", "j", "--workers", 1, "--ps", 1, "--progress-timeout", "1s",
-        "--restarts", 0, "--grace", 1, "--", "sh", "-c", program,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
+def test_a_task_with_signs_of_life_goes_on(jobs: Jobs) -> None:
+    signs = {
+        "output": "echo alive",
+        "step": "echo $i > $MUSTER_STEP_FILE",
+        "model": "mkdir -p model/eval; echo $i >> model/eval/events",
+        "ps": "[ $MUSTER_TASK = worker-0 ] && echo alive",  # its ps says nothing
+    }
+    runs = {}
+    for name, sign in signs.items():
+        roles = ("--ps", 1) if name == "ps" else ()
+        folder = ("--model-dir", "model") if name == "model" else ()
+        runs[name] = start(
+            jobs, name, "--workers", 1, *roles, *folder, "--progress-timeout", "3s",
+            "--", "sh", "-c", f"for i in $(seq 40); do {sign}; sleep 0.1; done",
+        )  # fmt: skip
+    for name, run in runs.items():
+        _, errors = run.communicate(timeout=DEADLINE)
+        assert run.returncode == 0, f"{name}: {errors}"
     jobs.wait_nothing_runs()
 
 
