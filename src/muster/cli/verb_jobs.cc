@@ -95,6 +95,10 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
   return absl::OkStatus();
 }
 
+absl::Status AskToStop(const control::JobFolder& folder) {
+  return AskPatiently(folder, "POST", "/v1/stop", {{"why", "stopped by muster stop"}}).status();
+}
+
 absl::Status StopJob(const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
   MUSTER_ASSIGN_OR_RETURN(const Json job, DescribeJobOf(folder));
@@ -102,13 +106,20 @@ absl::Status StopJob(const JobVerbFlags& flags) {
     std::fprintf(stderr, "muster: %s\n", JobLine(job).c_str());
     return absl::OkStatus();
   }
-  MUSTER_RETURN_IF_ERROR(
-      AskPatiently(folder, "POST", "/v1/stop", {{"why", "stopped by muster stop"}}).status());
+  MUSTER_RETURN_IF_ERROR(AskToStop(folder));
+  if (flags.no_wait) return absl::OkStatus();
   const InterruptScope interrupt;
-  while (!flags.no_wait && !InterruptScope::requested()) {
-    if (WaitForEnd(folder, kLookSeconds)) break;  // a signal may come just before it waits
+  auto asked = control::LivingCoordinator(folder);
+  while (!WaitForEnd(folder, kLookSeconds)) {  // a signal may come just before it waits
+    if (InterruptScope::requested()) return absl::OkStatus();
+    if (control::LivingCoordinator(folder) == asked) continue;
+    // Another one, which may not know; none that answers is seen below.
+    AskToStop(folder).IgnoreError();
+    asked = control::LivingCoordinator(folder);
   }
-  return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const Json ended, DescribeJobOf(folder));
+  if (HasEnded(ended)) return absl::OkStatus();
+  return absl::AbortedError(JobLine(ended));
 }
 
 absl::Status SuspendJob(const JobVerbFlags& flags) {

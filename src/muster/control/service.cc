@@ -83,13 +83,21 @@ std::vector<net::HttpRoute> Service::Routes() {
          TakeSuspend(request, reply);
        }},
       {"POST", "/v1/stop", [this](const net::HttpRequest& request, const net::HttpReply& reply) {
-         const Json body = Ordered(request.body);
-         Fields fields(body, "stop");
-         const std::string why = fields.Text("why", "somebody asked to stop it");
-         if (!fields.status().ok()) return reply.SendError(fields.status());
-         Cancel(why);
-         reply.Send(Answer(Json::object()));
+         TakeStop(request, reply);
        }}};
+}
+
+void Service::TakeStop(const net::HttpRequest& request, const net::HttpReply& reply) {
+  const Json body = Ordered(request.body);
+  Fields fields(body, "stop");
+  const std::string why = fields.Text("why", "somebody asked to stop it");
+  if (!fields.status().ok()) return reply.SendError(fields.status());
+  const std::lock_guard lock(mutex_);
+  if (coordinator_ == nullptr) return reply.SendError(NotYet());
+  coordinator_->Cancel(why);
+  dirty_ = true;
+  work_.notify_all();
+  reply.Send(Answer(Json::object()));
 }
 
 void Service::TakeSuspend(const net::HttpRequest& request, const net::HttpReply& reply) {

@@ -45,7 +45,7 @@ class Service {
 
   // Something may have changed. Any thread.
   void Wake();
-  void Cancel(const std::string& why);
+  void Cancel(const std::string& why);  // after Run()
 
   // Readable after each pass, until ClearChange().
   int change_fd() const { return change_fd_.get(); }
@@ -61,6 +61,7 @@ class Service {
 
   Service();
   std::vector<net::HttpRoute> Routes();
+  void TakeStop(const net::HttpRequest& request, const net::HttpReply& reply);
   void TakeSuspend(const net::HttpRequest& request, const net::HttpReply& reply);
   void TakeReport(const net::HttpRequest& request, net::HttpReply reply);
   void Loop(const std::stop_token& stop);

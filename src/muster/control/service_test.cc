@@ -179,7 +179,12 @@ TEST_F(ServiceTest, StrangersAndNonsenseAreRefused) {
 }
 
 TEST_F(ServiceTest, BeforeItRunsItSaysSo) {
-  EXPECT_TRUE(absl::IsUnavailable(Client()->Get("/v1/status", 10).status()));
+  const auto client = Client();
+  EXPECT_TRUE(absl::IsUnavailable(client->Get("/v1/status", 10).status()));
+  // What it said yes to would be forgotten.
+  for (const char* const path : {"/v1/stop", "/v1/suspend"}) {
+    EXPECT_TRUE(absl::IsUnavailable(client->Post(path, net::Json::object(), 10).status())) << path;
+  }
 }
 
 }  // namespace
