@@ -16,6 +16,7 @@
 #include "muster/io/local_file_system.h"
 #include "muster/job/manifest.h"
 #include "muster/job/pod_template.h"
+#include "muster/job/tf_config.h"
 
 namespace muster::cli {
 namespace {
@@ -150,6 +151,19 @@ absl::Status CheckPrograms(const JobRequest& request) {
   return absl::OkStatus();
 }
 
+// That of the first template whose environment has a TF_CONFIG with one.
+std::string ModelDirOfTemplates(const job::JobSpec& spec) {
+  for (const auto& [type, replica] : spec.replicas) {
+    const auto process = job::ProcessOf(replica.pod_template);
+    if (!process.ok()) continue;  // said when the programs are checked
+    for (const auto& [name, value] : process->env) {
+      std::string found = name == "TF_CONFIG" ? job::ModelDirOf(value) : "";
+      if (!found.empty()) return found;
+    }
+  }
+  return "";
+}
+
 // What the file asks for and one machine does not give, each thing once.
 void AddNotes(JobRequest* request) {
   std::set<std::string> unused;
@@ -236,6 +250,7 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
   MUSTER_RETURN_IF_ERROR(SetTimeouts(flags, &request.spec));
   std::string& model_dir = request.spec.model_dir;
   if (!flags.model_dir.empty()) model_dir = flags.model_dir;
+  if (model_dir.empty()) model_dir = ModelDirOfTemplates(request.spec);
   const bool is_local = !model_dir.empty() && model_dir.find("://") == std::string::npos;
   if (is_local) model_dir = io::JoinPath(CurrentFolder(), model_dir);
   MUSTER_RETURN_IF_ERROR(job::Validate(request.spec, flags.file.empty() ? "job" : flags.file));

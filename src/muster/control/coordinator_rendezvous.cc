@@ -89,8 +89,12 @@ absl::StatusOr<StartOrder> Coordinator::StartOrderFor(job::TaskId task, int64_t 
   order.env.emplace_back("MUSTER_JOB", spec_.name);
   order.env.emplace_back("MUSTER_TASK", job::TaskName(task));
   order.env.emplace_back("MUSTER_INCARNATION", StrCat(incarnation));
+  job::TfConfigOptions tf_options = options_.tf_config;
+  for (const auto& [name, value] : process.env) {
+    if (name == "TF_CONFIG") tf_options.model_dir = job::ModelDirOf(value);
+  }
   MUSTER_ASSIGN_OR_RETURN(const std::string tf_config,
-                          job::TfConfig(spec_, cluster, task, options_.tf_config));
+                          job::TfConfig(spec_, cluster, task, tf_options));
   if (!tf_config.empty()) order.env.emplace_back("TF_CONFIG", tf_config);
   order.working_directory =
       process.working_directory.empty() ? options_.working_directory : process.working_directory;

@@ -3,10 +3,13 @@
 #include <optional>
 #include <utility>
 
+#include "muster/base/json_depth.h"
 #include "muster/base/nearest.h"
 
 namespace muster::job {
 namespace {
+
+constexpr int kMaxTfConfigDepth = 32;
 
 std::vector<std::string> Hosts(const Cluster& cluster, TaskType type) {
   std::vector<std::string> hosts;
@@ -69,6 +72,13 @@ std::optional<std::string> Replacement(std::string_view name, const Cluster& clu
 
 }  // namespace
 
+std::string ModelDirOf(std::string_view tf_config) {
+  if (FindDeeperJson(tf_config, kMaxTfConfigDepth) != std::string_view::npos) return "";
+  const Json json = Json::parse(tf_config, nullptr, /*allow_exceptions=*/false);
+  const auto found = json.is_object() ? json.find("model_dir") : json.end();
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 absl::StatusOr<std::string> TfConfig(const JobSpec& spec, const Cluster& cluster, TaskId task,
                                      const TfConfigOptions& options) {
   MUSTER_RETURN_IF_ERROR(CheckIndices(cluster, task));
@@ -91,6 +101,7 @@ absl::StatusOr<std::string> TfConfig(const JobSpec& spec, const Cluster& cluster
   }
   json["task"] = {{"type", name(task.type)}, {"index", task.index}};
   if (!spec.dynamic_workers) json["environment"] = "cloud";
+  if (!options.model_dir.empty()) json["model_dir"] = options.model_dir;
   return json.dump();
 }
 

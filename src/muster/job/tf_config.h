@@ -19,7 +19,11 @@ struct TfConfigOptions {
   // ParameterServerStrategy then wait (tensorflow#46169). Left out, only the evaluator sees itself.
   bool evaluator_in_cluster = false;
   bool master_as_chief = false;  // for programs that know no master
+  std::string model_dir = {};    // for tf.estimator's RunConfig; "": not in it
 };
+
+// The "model_dir" of a TF_CONFIG; "" when it has none, or is none.
+std::string ModelDirOf(std::string_view tf_config);
 
 // {"cluster": {...}, "task": {"type": "worker", "index": 0}, "environment": "cloud"}; "" for a job
 // of one task, which is not distributed. With `spec.dynamic_workers` TFJob's sparse form: a worker

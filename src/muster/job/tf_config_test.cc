@@ -40,6 +40,17 @@ TEST(TfConfig, NamesTheClusterAndTheTask) {
               HasSubstr(R"("evaluator":["h:5001"])"));
 }
 
+TEST(TfConfig, KeepsTheModelFolderOfATemplatesOwn) {
+  EXPECT_EQ(ModelDirOf(R"({"model_dir": "/m", "task": {}})"), "/m");
+  for (const char* const none : {"", "{}", "[]", "{", R"({"model_dir": 7})", "\xff"}) {
+    EXPECT_EQ(ModelDirOf(none), "") << none;
+  }
+  EXPECT_EQ(ModelDirOf(std::string(100000, '[')), "");
+  const JobSpec spec = ReplicasOf({{TaskType::kWorker, 2}});
+  EXPECT_THAT(TfConfig(spec, ClusterOf(spec), kSecondWorker, {.model_dir = "/m"}).value(),
+              HasSubstr(R"("model_dir":"/m")"));
+}
+
 TEST(TfConfig, AChiefNeedNotKnowItsEvaluatorToBeDistributed) {
   const JobSpec spec = ReplicasOf({{TaskType::kChief, 1}, {TaskType::kEvaluator, 1}});
   EXPECT_EQ(TfConfig(spec, {{{TaskType::kChief, 0}, "h:1"}}, {TaskType::kChief, 0}).value(),

@@ -127,6 +127,26 @@ def test_tensorboard_starts_with_the_jobs_python_on_its_model_folder(jobs: Jobs)
     assert started == f"started: -m tensorboard.main --logdir {model} --port 7007\n"
 
 
+def test_the_model_folder_of_a_templates_tf_config_is_known(jobs: Jobs) -> None:
+    (jobs.folder / "job.yaml").write_text("""
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: j}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers:
+          - name: tensorflow
+            command: [sh, -c, "echo $TF_CONFIG"]
+            env: [{name: TF_CONFIG, value: '{"model_dir": "/models/a"}'}]
+""")
+    assert '"model_dir":"/models/a"' in jobs.ok("run", "job.yaml")
+    assert jobs.status("j")["model_dir"] == "/models/a"
+
+
 def test_a_missing_tensorboard_is_said_with_what_to_install(jobs: Jobs) -> None:
     python = fake_python(jobs, has_tensorboard=False)
     jobs.ok("run", "--name", "j", "--model-dir", "m", "--", python, "train.py")
