@@ -1,137 +1,15 @@
 #include "muster/control/coordinator.h"
 
-#include <functional>
-#include <random>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/control/status_json.h"
-#include "muster/io/fault_file_system.h"
-#include "muster/io/memory_file_system.h"
+#include "muster/control/test_coordinator.h"
 
 namespace muster::control {
 namespace {
 
-using job::TaskId;
-using job::TaskPhase;
-using job::TaskType;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr TaskId kWorker0{TaskType::kWorker, 0};
-constexpr TaskId kWorker1{TaskType::kWorker, 1};
-constexpr char kJournalPath[] = "job/journal";
-
-// Agents as the launcher sees them; the test plays what they say.
-class FakeLauncher : public Launcher {
- public:
-  struct Process {
-    bool alive = true;
-    std::optional<job::TaskEnd> written;
-  };
-
-  void Start(const StartRequest& request) override {
-    if (before_act) before_act();
-    requests.push_back(request);
-    if (!lose_starts) processes.try_emplace({request.task, request.incarnation});
-  }
-  void Kill(TaskId task, int64_t incarnation) override {
-    if (before_act) before_act();
-    kills.push_back(IncarnationName(task, incarnation));
-    processes[{task, incarnation}].alive = false;
-  }
-  std::vector<job::TaskObservation> Observe() override {
-    using Phase = job::TaskObservation::Phase;
-    std::vector<job::TaskObservation> seen;
-    for (const auto& [key, process] : processes) {
-      job::TaskObservation each{.id = key.first, .incarnation = key.second};
-      each.phase = process.alive     ? Phase::kStarting
-                   : process.written ? Phase::kEnded
-                                     : Phase::kGone;
-      if (process.written) each.end = *process.written;
-      seen.push_back(each);
-    }
-    return seen;
-  }
-
-  std::map<std::pair<TaskId, int64_t>, Process> processes;
-  std::vector<StartRequest> requests;
-  std::vector<std::string> kills;
-  bool lose_starts = false;
-  std::function<void()> before_act;
-};
-
-job::JobSpec Workers(int count) {
-  job::JobSpec spec;
-  spec.name = "j";
-  spec.replicas[TaskType::kWorker] = {count, job::RestartPolicy::kOnFailure,
-                                      job::TemplateFor({"program", "--index", "{index}"})};
-  spec.finish_timeout_seconds = 60;
-  return spec;
-}
-
-class CoordinatorTest : public ::testing::Test {
- protected:
-  CoordinatorTest() { EXPECT_TRUE(files_->MakeFolders("job").ok()); }
-
-  Coordinator::Environment Environment() {
-    journal_ = *Journal::Open(*files_, kJournalPath);
-    return {journal_.get(), &launcher_, &clock_, "boot"};
-  }
-  void Begin(const job::JobSpec& spec) {
-    coordinator_ = *Coordinator::New(spec, options_, Environment());
-    Pass();
-  }
-  // What a kill -9 and a new coordinator come to.
-  void Restart() {
-    coordinator_.reset();
-    auto resumed = Coordinator::Resume(Environment());
-    ASSERT_TRUE(resumed.ok()) << resumed.status();
-    coordinator_ = *std::move(resumed);
-  }
-  double Pass() {
-    const auto wake = coordinator_->Pass();
-    EXPECT_TRUE(wake.ok()) << wake.status();
-    return wake.value_or(-1);
-  }
-  void Advance(double seconds) {
-    clock_.Advance(seconds);
-    Pass();
-  }
-  AgentReport Report(TaskId task, AgentReport::State state) {
-    const int64_t incarnation = coordinator_->status().tasks.at(task).incarnation;
-    AgentReport report{.task = task, .incarnation = incarnation, .sequence = ++sequence_};
-    report.state = state;
-    report.address = StrCat("127.0.0.1:", 9000 + task.index);
-    report.said = "waits";
-    return report;
-  }
-  AgentOrders Say(const AgentReport& report) {
-    coordinator_->Take(report);
-    Pass();
-    return coordinator_->OrdersFor(report.task, report.incarnation);
-  }
-  AgentOrders Say(TaskId task, AgentReport::State state) { return Say(Report(task, state)); }
-  AgentOrders SayEnded(TaskId task, const job::TaskEnd& end) {
-    AgentReport report = Report(task, AgentReport::State::kEnded);
-    report.end = end;
-    report.last_lines = {"last words"};
-    return Say(report);
-  }
-  void RunBoth() {
-    for (const TaskId task : {kWorker0, kWorker1}) Say(task, AgentReport::State::kWaiting);
-    for (const TaskId task : {kWorker0, kWorker1}) Say(task, AgentReport::State::kRunning);
-  }
-  TaskPhase PhaseOf(TaskId task) { return coordinator_->status().tasks.at(task).phase; }
-
-  CoordinatorOptions options_;
-  FakeClock clock_;
-  FakeLauncher launcher_;
-  std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
-  std::unique_ptr<Journal> journal_;
-  std::unique_ptr<Coordinator> coordinator_;
-  int64_t sequence_ = 0;
-};
 
 TEST_F(CoordinatorTest, NobodyStartsBeforeAllHaveReported) {
   Begin(Workers(2));
@@ -339,90 +217,6 @@ TEST_F(CoordinatorTest, AnEarlierIncarnationIsToldToGo) {
   EXPECT_TRUE(orders.stop);
   EXPECT_EQ(orders.grace_seconds, 0);
   EXPECT_FALSE(Report(kWorker0, AgentReport::State::kWaiting).end.has_value());
-}
-
-TEST_F(CoordinatorTest, CancelStopsInGoodOrder) {
-  Begin(Workers(2));
-  RunBoth();
-  coordinator_->Cancel("stopped by muster stop");
-  Pass();
-  for (const TaskId task : {kWorker0, kWorker1}) {
-    EXPECT_TRUE(
-        coordinator_->OrdersFor(task, coordinator_->status().tasks.at(task).incarnation).stop);
-  }
-  EXPECT_TRUE(launcher_.kills.empty());
-  SayEnded(kWorker0, {.signal = 15});
-  SayEnded(kWorker1, {.signal = 15});
-  EXPECT_TRUE(coordinator_->finished());
-  EXPECT_EQ(coordinator_->status().failure_message, "stopped by muster stop");
-  EXPECT_TRUE(coordinator_->status().failures.empty());
-}
-
-TEST_F(CoordinatorTest, AnAgentThatDoesNotObeyIsKilled) {
-  Begin(Workers(1));
-  Say(kWorker0, AgentReport::State::kWaiting);
-  Say(kWorker0, AgentReport::State::kRunning);
-  coordinator_->Cancel("enough");
-  Pass();
-  for (int i = 0; i < 4; ++i) {
-    clock_.Advance(9);
-    Say(kWorker0, AgentReport::State::kRunning);
-  }
-  EXPECT_THAT(launcher_.kills, ::testing::Contains("worker-0.1"));
-  EXPECT_TRUE(coordinator_->finished());
-}
-
-TEST_F(CoordinatorTest, ASuspendedJobStaysSoUntilItIsResumed) {
-  Begin(Workers(1));
-  Say(kWorker0, AgentReport::State::kWaiting);
-  Say(kWorker0, AgentReport::State::kRunning);
-  ASSERT_TRUE(coordinator_->SetSuspended(true).ok());
-  Restart();  // at once: it is written down
-  Pass();
-  EXPECT_TRUE(Say(kWorker0, AgentReport::State::kRunning).stop);
-  SayEnded(kWorker0, {.signal = 15});
-  Advance(100);
-  EXPECT_EQ(coordinator_->status().phase, job::JobPhase::kSuspended);
-  EXPECT_EQ(launcher_.processes.size(), 1);
-  ASSERT_TRUE(coordinator_->SetSuspended(false).ok());
-  Pass();
-  EXPECT_EQ(launcher_.processes.size(), 2);
-  EXPECT_EQ(coordinator_->status().tasks.at(kWorker0).restarts, 0);
-  coordinator_->Cancel("enough");
-  Pass();
-  EXPECT_TRUE(absl::IsFailedPrecondition(coordinator_->SetSuspended(true)));
-}
-
-TEST_F(CoordinatorTest, WhatAHangingTaskDidIsAskedForAndKept) {
-  job::JobSpec spec = Workers(2);
-  spec.progress_timeout_seconds = 5;
-  spec.model_dir = "/model";
-  Begin(spec);
-  RunBoth();
-  EXPECT_EQ(coordinator_->OrdersFor(kWorker1, 2).start->model_dir, "/model");
-  EXPECT_EQ(coordinator_->OrdersFor(kWorker1, 2).start->progress_seconds, 5);
-  AgentReport report = Report(kWorker1, AgentReport::State::kRunning);
-  report.step = 12;
-  report.idle_seconds = 6;
-  const AgentOrders orders = Say(report);
-  EXPECT_TRUE(orders.stop);
-  EXPECT_TRUE(orders.diagnose);
-  EXPECT_EQ(coordinator_->Describe()["tasks"][1]["step"], 12);
-  for (int i = 0; i < 5; ++i) {  // the look takes its time
-    clock_.Advance(8);
-    for (const TaskId task : {kWorker0, kWorker1}) Say(task, AgentReport::State::kRunning);
-  }
-  EXPECT_TRUE(launcher_.kills.empty());
-  report = Report(kWorker1, AgentReport::State::kEnded);
-  report.end = job::TaskEnd{.signal = 15};
-  report.diagnosis = {"it waits"};
-  Say(report);
-  Advance(2);
-  Restart();
-  Pass();
-  const Json failure = coordinator_->Describe()["failures"][0];
-  EXPECT_EQ(failure["text"], "no sign of life for 6s");
-  EXPECT_EQ(failure["diagnosis"][0], "it waits");
 }
 
 TEST_F(CoordinatorTest, AReportThatComesLateChangesNothing) {

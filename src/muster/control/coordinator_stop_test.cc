@@ -1,0 +1,94 @@
+// Jobs whose tasks are stopped: by their user, for a while, because they hang.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/control/test_coordinator.h"
+
+namespace muster::control {
+namespace {
+
+TEST_F(CoordinatorTest, CancelStopsInGoodOrder) {
+  Begin(Workers(2));
+  RunBoth();
+  coordinator_->Cancel("stopped by muster stop");
+  Pass();
+  for (const TaskId task : {kWorker0, kWorker1}) {
+    EXPECT_TRUE(
+        coordinator_->OrdersFor(task, coordinator_->status().tasks.at(task).incarnation).stop);
+  }
+  EXPECT_TRUE(launcher_.kills.empty());
+  SayEnded(kWorker0, {.signal = 15});
+  SayEnded(kWorker1, {.signal = 15});
+  EXPECT_TRUE(coordinator_->finished());
+  EXPECT_EQ(coordinator_->status().failure_message, "stopped by muster stop");
+  EXPECT_TRUE(coordinator_->status().failures.empty());
+}
+
+TEST_F(CoordinatorTest, AnAgentThatDoesNotObeyIsKilled) {
+  Begin(Workers(1));
+  Say(kWorker0, AgentReport::State::kWaiting);
+  Say(kWorker0, AgentReport::State::kRunning);
+  coordinator_->Cancel("enough");
+  Pass();
+  for (int i = 0; i < 4; ++i) {
+    clock_.Advance(9);
+    Say(kWorker0, AgentReport::State::kRunning);
+  }
+  EXPECT_THAT(launcher_.kills, ::testing::Contains("worker-0.1"));
+  EXPECT_TRUE(coordinator_->finished());
+}
+
+TEST_F(CoordinatorTest, ASuspendedJobStaysSoUntilItIsResumed) {
+  Begin(Workers(1));
+  Say(kWorker0, AgentReport::State::kWaiting);
+  Say(kWorker0, AgentReport::State::kRunning);
+  ASSERT_TRUE(coordinator_->SetSuspended(true).ok());
+  Restart();  // at once: it is written down
+  Pass();
+  EXPECT_TRUE(Say(kWorker0, AgentReport::State::kRunning).stop);
+  SayEnded(kWorker0, {.signal = 15});
+  Advance(100);
+  EXPECT_EQ(coordinator_->status().phase, job::JobPhase::kSuspended);
+  EXPECT_EQ(launcher_.processes.size(), 1);
+  ASSERT_TRUE(coordinator_->SetSuspended(false).ok());
+  Pass();
+  EXPECT_EQ(launcher_.processes.size(), 2);
+  EXPECT_EQ(coordinator_->status().tasks.at(kWorker0).restarts, 0);
+  coordinator_->Cancel("enough");
+  Pass();
+  EXPECT_TRUE(absl::IsFailedPrecondition(coordinator_->SetSuspended(true)));
+}
+
+TEST_F(CoordinatorTest, WhatAHangingTaskDidIsAskedForAndKept) {
+  job::JobSpec spec = Workers(2);
+  spec.progress_timeout_seconds = 5;
+  spec.model_dir = "/model";
+  Begin(spec);
+  RunBoth();
+  EXPECT_EQ(coordinator_->OrdersFor(kWorker1, 2).start->model_dir, "/model");
+  EXPECT_EQ(coordinator_->OrdersFor(kWorker1, 2).start->progress_seconds, 5);
+  AgentReport report = Report(kWorker1, AgentReport::State::kRunning);
+  report.step = 12;
+  report.idle_seconds = 6;
+  const AgentOrders orders = Say(report);
+  EXPECT_TRUE(orders.stop);
+  EXPECT_TRUE(orders.diagnose);
+  EXPECT_EQ(coordinator_->Describe()["tasks"][1]["step"], 12);
+  for (int i = 0; i < 5; ++i) {  // the look takes its time
+    clock_.Advance(8);
+    for (const TaskId task : {kWorker0, kWorker1}) Say(task, AgentReport::State::kRunning);
+  }
+  EXPECT_TRUE(launcher_.kills.empty());
+  report = Report(kWorker1, AgentReport::State::kEnded);
+  report.end = job::TaskEnd{.signal = 15};
+  report.diagnosis = {"it waits"};
+  Say(report);
+  Advance(2);
+  Restart();
+  Pass();
+  const Json failure = coordinator_->Describe()["failures"][0];
+  EXPECT_EQ(failure["text"], "no sign of life for 6s");
+  EXPECT_EQ(failure["diagnosis"][0], "it waits");
+}
+
+}  // namespace
+}  // namespace muster::control
