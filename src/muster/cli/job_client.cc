@@ -25,7 +25,9 @@ absl::StatusOr<Json> StateOf(const control::JobFolder& folder) {
   return std::move(journal.state);
 }
 
-absl::StatusOr<Json> DescribeJournal(const control::JobFolder& folder) {
+// `silence`: why the coordinator did not answer.
+absl::StatusOr<Json> DescribeJournal(const control::JobFolder& folder,
+                                     const absl::Status& silence) {
   MUSTER_ASSIGN_OR_RETURN(const Json state, StateOf(folder));
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
   Fields fields(state, folder.journal());
@@ -36,7 +38,7 @@ absl::StatusOr<Json> DescribeJournal(const control::JobFolder& folder) {
   if (!status.ended()) {
     job["coordinator"] =
         control::LivingCoordinator(folder)
-            ? "its coordinator does not answer"
+            ? StrCat("its coordinator does not answer: ", ToStd(silence.message()))
             : StrCat("its coordinator does not run: muster resume ", spec.name, " goes on with it");
   }
   return job;
@@ -69,7 +71,11 @@ absl::StatusOr<Json> AskCoordinator(const control::JobFolder& folder, const std:
 
 absl::StatusOr<Json> DescribeJobOf(const control::JobFolder& folder) {
   auto living = AskCoordinator(folder, "GET", "/v1/status", Json());
-  return living.ok() ? living : DescribeJournal(folder);
+  return living.ok() ? living : DescribeJournal(folder, living.status());
+}
+
+std::string JobNameError(const std::string& name) {
+  return std::string(ToStd(control::CheckJobName(name).message()));
 }
 
 absl::StatusOr<std::string> OwnProgram() {

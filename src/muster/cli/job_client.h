@@ -20,6 +20,9 @@ absl::StatusOr<control::Json> AskCoordinator(const control::JobFolder& folder,
                                              const std::string& method, const std::string& path,
                                              const control::Json& body);
 
+// For flags and arguments that name a job: a path is wrong use.
+std::string JobNameError(const std::string& name);  // "": it may be one
+
 // The muster binary that runs.
 absl::StatusOr<std::string> OwnProgram();
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/job_client.h"
 #include "muster/io/local_file_system.h"
 #include "muster/job/manifest.h"
 #include "muster/job/pod_template.h"
@@ -173,7 +174,8 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
       ->check(CLI::Range(0, 10000));
   verb.add_option("--ps", flags->ps, "Parameter servers")->check(CLI::Range(0, 10000));
   verb.add_flag("--evaluator", flags->evaluator, "One task is the evaluator");
-  verb.add_option("--name", flags->name, "The job's (default: made from the command)");
+  verb.add_option("--name", flags->name, "The job's (default: made from the command)")
+      ->check(JobNameError);
   verb.add_option("--restart-policy", flags->restart_policy,
                   "Always, OnFailure, Never, ExitCode (default: OnFailure)");
   verb.add_option("--restarts", flags->restarts, "Of a task within an hour (default: 3)")

@@ -149,7 +149,9 @@ CLI::App* AddVerb(CLI::App& app, const char* name, const char* about, const char
 void AddJobVerbs(CLI::App& app) {
   const auto flags = std::make_shared<JobVerbFlags>();
   const auto with_job = [&](CLI::App* verb) {
-    verb->add_option("job", flags->job, "Its name, as muster list shows it")->required();
+    verb->add_option("job", flags->job, "Its name, as muster list shows it")
+        ->required()
+        ->check(JobNameError);
     return verb;
   };
   with_job(AddVerb(app, "status", "How a job and its tasks are", "muster status train-5f3a1",

@@ -30,6 +30,7 @@ constexpr int kLooksPerPss = 10;         // Pss walks page tables
 constexpr double kLostGraceSeconds = 3;  // nobody waits for a task without coordinator
 constexpr double kLogSeconds = 2;        // for the rest of the output, after the task's end
 constexpr size_t kLastLines = 20;
+constexpr int64_t kJournalBytes = 16 << 20;  // of the disk, which output leaves to the journal
 
 void Complain(const absl::Status& status) {
   std::fprintf(stderr, "muster agent: %s\n", std::string(ToStd(status.message())).c_str());
@@ -146,6 +147,7 @@ void Agent::LimitMemory(int64_t bytes) {
 absl::Status Agent::StartChild(const StartOrder& order) {
   process::OutputLogOptions log;
   log.file.path = options_.folder.task_log(options_.id.task);
+  log.file.spared_bytes = kJournalBytes;
   log.tail_lines = kLastLines;
   MUSTER_ASSIGN_OR_RETURN(log_, process::OutputLog::Open(log, &clock_));
   process::ChildSpec spec;

@@ -180,7 +180,12 @@ absl::StatusOr<double> Coordinator::Pass() {
   job::Reconciled decided = job::Reconcile(spec_, status_, observed, time);
   const bool is_new = !OnlyTimePassed(status_, decided.status);
   if (is_new) KeepLastLines(decided.status);
-  if (is_new) MUSTER_RETURN_IF_ERROR(WriteDown(decided.status));
+  if (is_new) {
+    if (const absl::Status written = WriteDown(decided.status); !written.ok()) {
+      if (!cancelled_.empty()) StopTasks(decided.actions);
+      return written;
+    }
+  }
   status_ = std::move(decided.status);
   waiting_for_ = std::move(decided.waiting_for);
   TakeEnds();
@@ -214,6 +219,14 @@ void Coordinator::TakeEnds() {
     if (is_live) continue;
     agent.end_taken = true;
     ++agent.version;
+  }
+}
+
+// Ends what somebody asked to end although the disk is full: that needs no memory, since a
+// coordinator that does not know of it finds the tasks ended.
+void Coordinator::StopTasks(const std::vector<job::Action>& actions) {
+  for (const job::Action& action : actions) {
+    if (action.kind == job::Action::Kind::kStop) StopTask(action);
   }
 }
 

@@ -72,10 +72,10 @@ job::JobSpec Workers(int count) {
 
 class CoordinatorTest : public ::testing::Test {
  protected:
-  CoordinatorTest() { EXPECT_TRUE(files_->MakeFolders("job").ok()); }
+  CoordinatorTest() { EXPECT_TRUE(files_.MakeFolders("job").ok()); }
 
   Coordinator::Environment Environment() {
-    journal_ = *Journal::Open(*files_, kJournalPath);
+    journal_ = *Journal::Open(files_, kJournalPath);
     return {journal_.get(), &launcher_, &clock_, "boot"};
   }
   void Begin(const job::JobSpec& spec) {
@@ -122,12 +122,16 @@ class CoordinatorTest : public ::testing::Test {
     for (const TaskId task : {kWorker0, kWorker1}) Say(task, AgentReport::State::kWaiting);
     for (const TaskId task : {kWorker0, kWorker1}) Say(task, AgentReport::State::kRunning);
   }
+  AgentOrders OrdersFor(TaskId task) {
+    return coordinator_->OrdersFor(task, coordinator_->status().tasks.at(task).incarnation);
+  }
   TaskPhase PhaseOf(TaskId task) { return coordinator_->status().tasks.at(task).phase; }
 
   CoordinatorOptions options_;
   FakeClock clock_;
   FakeLauncher launcher_;
-  std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
+  const std::unique_ptr<io::FileSystem> memory_ = io::NewMemoryFileSystem();
+  io::FaultFileSystem files_{*memory_};
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<Coordinator> coordinator_;
   int64_t sequence_ = 0;
@@ -174,8 +178,8 @@ TEST_F(CoordinatorTest, AnEvaluatorIsNotWaitedForUnlessItIsOfTheCluster) {
     spec.replicas[TaskType::kEvaluator] = {1, job::RestartPolicy::kOnFailure,
                                            job::TemplateFor({"program"})};
     launcher_.processes.clear();
-    ASSERT_TRUE(files_->RemoveAll("job").ok());
-    ASSERT_TRUE(files_->MakeFolders("job").ok());
+    ASSERT_TRUE(files_.RemoveAll("job").ok());
+    ASSERT_TRUE(files_.MakeFolders("job").ok());
     Begin(spec);
     EXPECT_NE(Say(kWorker0, AgentReport::State::kWaiting).start.has_value(), in_cluster);
   }
@@ -204,7 +208,7 @@ TEST_F(CoordinatorTest, AJobOfItsWorkersEndsWell) {
 
 TEST_F(CoordinatorTest, WhatIsDoneWasWrittenDownBefore) {
   launcher_.before_act = [this] {
-    const auto read = ReadJournal(*files_, kJournalPath);
+    const auto read = ReadJournal(files_, kJournalPath);
     ASSERT_TRUE(read.ok()) << read.status();
     const auto status = StatusFromJson(read->state["status"], "journal");
     ASSERT_TRUE(status.ok());
@@ -215,11 +219,11 @@ TEST_F(CoordinatorTest, WhatIsDoneWasWrittenDownBefore) {
 }
 
 TEST_F(CoordinatorTest, AFullDiskStartsNothingUntilThereIsRoom) {
-  ASSERT_TRUE(files_->RemoveAll("job").ok());
+  ASSERT_TRUE(files_.RemoveAll("job").ok());
   coordinator_ = *Coordinator::New(Workers(1), options_, Environment());
   EXPECT_FALSE(coordinator_->Pass().ok());
   EXPECT_TRUE(launcher_.requests.empty());
-  ASSERT_TRUE(files_->MakeFolders("job").ok());
+  ASSERT_TRUE(files_.MakeFolders("job").ok());
   Pass();
   EXPECT_EQ(launcher_.requests.size(), 1);
 }
@@ -346,16 +350,50 @@ TEST_F(CoordinatorTest, CancelStopsInGoodOrder) {
   RunBoth();
   coordinator_->Cancel("stopped by muster stop");
   Pass();
-  for (const TaskId task : {kWorker0, kWorker1}) {
-    EXPECT_TRUE(
-        coordinator_->OrdersFor(task, coordinator_->status().tasks.at(task).incarnation).stop);
-  }
+  for (const TaskId task : {kWorker0, kWorker1}) EXPECT_TRUE(OrdersFor(task).stop);
   EXPECT_TRUE(launcher_.kills.empty());
   SayEnded(kWorker0, {.signal = 15});
   SayEnded(kWorker1, {.signal = 15});
   EXPECT_TRUE(coordinator_->finished());
   EXPECT_EQ(coordinator_->status().failure_message, "stopped by muster stop");
   EXPECT_TRUE(coordinator_->status().failures.empty());
+}
+
+TEST_F(CoordinatorTest, AFullDiskStopsNoStop) {
+  Begin(Workers(2));
+  RunBoth();
+  files_.FillDiskAfter(0);
+  coordinator_->Cancel("stopped by muster stop");
+  const auto pass = coordinator_->Pass();
+  EXPECT_EQ(pass.status().code(), absl::StatusCode::kResourceExhausted) << pass.status();
+  for (const TaskId task : {kWorker0, kWorker1}) EXPECT_TRUE(OrdersFor(task).stop);
+  for (const TaskId task : {kWorker0, kWorker1}) {
+    AgentReport report = Report(task, AgentReport::State::kEnded);
+    report.end = job::TaskEnd{.signal = 15};
+    coordinator_->Take(report);
+  }
+  EXPECT_FALSE(coordinator_->Pass().ok());
+  EXPECT_FALSE(coordinator_->finished()) << "nothing of it is written down";
+  files_.FillDiskAfter(1 << 20);
+  Pass();
+  EXPECT_TRUE(coordinator_->finished());
+  EXPECT_EQ(coordinator_->status().failure_message, "stopped by muster stop");
+}
+
+TEST_F(CoordinatorTest, AFullDiskStartsAndStopsNothingByItself) {
+  Begin(Workers(2));
+  RunBoth();
+  files_.FillDiskAfter(0);
+  AgentReport report = Report(kWorker0, AgentReport::State::kEnded);
+  report.end = job::TaskEnd{.exit_code = 1};
+  coordinator_->Take(report);
+  EXPECT_FALSE(coordinator_->Pass().ok());
+  EXPECT_EQ(launcher_.processes.size(), 2);
+  EXPECT_FALSE(OrdersFor(kWorker1).stop);
+  files_.FillDiskAfter(1 << 20);
+  Pass();
+  Advance(10);
+  EXPECT_EQ(launcher_.processes.size(), 3) << "one start more, once it can be remembered";
 }
 
 TEST_F(CoordinatorTest, AnAgentThatDoesNotObeyIsKilled) {

@@ -31,6 +31,9 @@ struct JobFolder {
 // FAILED_PRECONDITION when none of the three is set.
 absl::StatusOr<std::string> JobsFolder();
 
+// INVALID_ARGUMENT for what can be no job's name, such as a path.
+absl::Status CheckJobName(const std::string& name);
+
 // A new folder for the job. ALREADY_EXISTS when a job of that name runs; one that has ended gives
 // way, as NAME.previous.
 absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::string& name);

@@ -25,6 +25,15 @@ int LastPort(const control::Json& state) {
   return colon == std::string::npos ? 0 : std::atoi(url.c_str() + colon + 1);
 }
 
+// On that port again, or where another program has taken it meanwhile on any: agents that live then
+// end after the lease, and their tasks start again by policy.
+absl::StatusOr<std::unique_ptr<control::Service>> Listen(const control::JobFolder& folder,
+                                                         int port) {
+  auto service = control::Service::Listen(folder, port);
+  if (port == 0 || !absl::IsAlreadyExists(service.status())) return service;
+  return control::Service::Listen(folder, 0);
+}
+
 }  // namespace
 
 absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job::JobSpec& spec,
@@ -46,8 +55,7 @@ absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder
   MUSTER_ASSIGN_OR_RETURN(auto lock, control::JobLock::Take(folder));
   std::unique_ptr<LocalJob> job(new LocalJob(std::move(lock)));
   MUSTER_ASSIGN_OR_RETURN(job->journal_, control::Journal::Open(*job->files_, folder.journal()));
-  MUSTER_ASSIGN_OR_RETURN(job->service_,
-                          control::Service::Listen(folder, LastPort(job->journal_->state())));
+  MUSTER_ASSIGN_OR_RETURN(job->service_, Listen(folder, LastPort(job->journal_->state())));
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(job->journal_->state()));
   MUSTER_ASSIGN_OR_RETURN(auto placements, PlaceTasks(spec));
   MUSTER_ASSIGN_OR_RETURN(

@@ -290,7 +290,7 @@ def test_spec_is_what_a_client_of_the_cluster_needs(jobs: Jobs) -> None:
         (["run", "--workers", "2", "bad.yaml"], 1, "leave these flags out"),
         (["run", "bad.yaml"], 1, "bad.yaml"),
         (["status", "nobody"], 1, "there is no job nobody"),
-        (["status", "a/b"], 1, "can be no job's name"),
+        (["status", "a/b"], 2, "can be no job's name"),
         (["logs", "nobody"], 1, "there is no job nobody"),
         (["stop"], 2, "job"),
     ],
