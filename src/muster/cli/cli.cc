@@ -49,6 +49,7 @@ int Main(int argc, char** argv) {
   AddRun(app, TakeCommand(&argc, argv));
   AddJobVerbs(app);
   AddResume(app);
+  AddCerts(app);
   AddAgent(app);
   AddCoordinator(app);
   if (const char* const unknown = math::UnknownInstructions(); unknown != nullptr) {

@@ -26,6 +26,7 @@ void AddSample(CLI::App& app);
 void AddRun(CLI::App& app, const std::vector<std::string>& command);
 void AddResume(CLI::App& app);
 void AddJobVerbs(CLI::App& app);
+void AddCerts(CLI::App& app);
 void AddAgent(CLI::App& app);
 void AddCoordinator(CLI::App& app);
 

@@ -5,10 +5,10 @@
 #include <climits>
 
 #include "muster/control/coordinator.h"
+#include "muster/control/job_access.h"
 #include "muster/control/status_json.h"
 #include "muster/io/local_file_system.h"
 #include "muster/net/http_client.h"
-#include "muster/net/token.h"
 
 namespace muster::cli {
 namespace {
@@ -60,9 +60,8 @@ absl::StatusOr<Json> AskCoordinator(const control::JobFolder& folder, const std:
   MUSTER_ASSIGN_OR_RETURN(const Json state, StateOf(folder));
   Fields fields(state, folder.journal());
   Fields notes(fields.Object("notes"), "notes");
-  net::HttpClientOptions options;
-  options.url = notes.Text("url");
-  MUSTER_ASSIGN_OR_RETURN(options.token, net::ReadTokenFile(folder.token()));
+  MUSTER_ASSIGN_OR_RETURN(net::HttpClientOptions options,
+                          control::ClientOptions(folder, notes.Text("url")));
   MUSTER_ASSIGN_OR_RETURN(const auto client, net::HttpClient::Create(std::move(options)));
   MUSTER_ASSIGN_OR_RETURN(const net::Json answer,
                           client->Call(method, path, net::Json(body), kAskSeconds));

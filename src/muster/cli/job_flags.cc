@@ -200,6 +200,19 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_flag("--evaluator-in-cluster", flags->evaluator_in_cluster,
                 "As TFJob: everyone's TF_CONFIG lists the evaluator");
   verb.add_flag("--master-as-chief", flags->master_as_chief, "TF_CONFIG calls the master chief");
+  verb.add_option("--listen", flags->listen,
+                  "ADDRESS or ADDRESS:PORT of the coordinator (default: 127.0.0.1)");
+  verb.add_option("--certs", flags->certificates,
+                  "A folder of muster certs: the coordinator speaks TLS; wanted beyond loopback")
+      ->check(CLI::ExistingDirectory);
+}
+
+absl::StatusOr<launch::local::JobAccess> AccessOf(const JobFlags& flags) {
+  launch::local::JobAccess access;
+  access.certificates = flags.certificates;
+  const bool tls = !access.certificates.empty();
+  MUSTER_ASSIGN_OR_RETURN(access.listen, control::ParseListenPlace(flags.listen, tls));
+  return access;
 }
 
 absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "CLI/App.hpp"
-#include "muster/control/coordinator.h"
+#include "muster/launch/local/local_job.h"
 
 namespace muster::cli {
 
@@ -22,6 +22,8 @@ struct JobFlags {
   std::string progress_timeout, finish_timeout;  // "": as the file says; else 60s for the latter
   double lease_seconds = 10, grace_seconds = 10, rendezvous_seconds = 60;
   bool evaluator_in_cluster = false, master_as_chief = false;
+  std::string listen = "127.0.0.1";
+  std::string certificates;  // a folder; "": no TLS
 };
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags);
@@ -34,5 +36,8 @@ struct JobRequest {
 
 // All that can be known to be wrong before anything starts is an error: INVALID_ARGUMENT.
 absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags);
+
+// Where its coordinator is to listen: INVALID_ARGUMENT for a place without what it wants.
+absl::StatusOr<launch::local::JobAccess> AccessOf(const JobFlags& flags);
 
 }  // namespace muster::cli

@@ -31,6 +31,7 @@ void AddAgent(CLI::App& app) {
   verb->add_option("--task", flags->task, "Such as worker-0")->required();
   verb->add_option("--incarnation", flags->options.id.incarnation)->required();
   verb->add_option("--coordinator", flags->options.coordinator_url, "Its URL")->required();
+  verb->add_option("--lease", flags->options.lease_seconds, "Until the coordinator says another");
   verb->add_option("--port", flags->options.port, "The task's port, if it can be had");
   verb->add_flag("--port-required", flags->options.port_required, "It fails without that port");
   verb->add_option("--cpus", flags->options.cpus, "Cores of the task, as 0,1,5")->delimiter(',');

@@ -101,6 +101,10 @@ absl::Status RunHere(const control::JobFolder& folder, const job::JobSpec& spec)
 }
 
 absl::Status RunJob(const RunFlags& flags) {
+  const auto access = AccessOf(flags.job);
+  if (!access.ok()) {
+    throw CLI::ValidationError("--listen", std::string(ToStd(access.status().message())));
+  }
   auto request = RequestOf(flags.job);
   if (absl::IsInvalidArgument(request.status()) && flags.job.file.empty()) {
     throw CLI::ValidationError("run", std::string(ToStd(request.status().message())));
@@ -109,7 +113,7 @@ absl::Status RunJob(const RunFlags& flags) {
   for (const std::string& note : request->notes) Say(note);
   MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
   MUSTER_ASSIGN_OR_RETURN(const auto folder,
-                          launch::local::CreateJob(jobs, request->spec, request->options));
+                          launch::local::CreateJob(jobs, request->spec, request->options, *access));
   if (!flags.detach) {
     Say(StrCat("job ", request->spec.name, " in ", folder.path));
     return RunHere(folder, request->spec);

@@ -13,7 +13,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/control/agent_link.h"
-#include "muster/net/token.h"
+#include "muster/control/job_access.h"
 #include "muster/process/deadline.h"
 #include "muster/process/memory_limit.h"
 #include "muster/process/output_log.h"
@@ -80,10 +80,8 @@ class Agent {
 };
 
 absl::Status Agent::Prepare() {
-  MUSTER_ASSIGN_OR_RETURN(const net::Token token, net::ReadTokenFile(options_.folder.token()));
-  net::HttpClientOptions http;
-  http.url = options_.coordinator_url;
-  http.token = token;
+  MUSTER_ASSIGN_OR_RETURN(const net::HttpClientOptions http,
+                          ClientOptions(options_.folder, options_.coordinator_url));
   MUSTER_ASSIGN_OR_RETURN(auto poll_client, net::HttpClient::Create(http));
   MUSTER_ASSIGN_OR_RETURN(auto urgent_client, net::HttpClient::Create(http));
   link_ = std::make_unique<AgentLink>(std::move(poll_client), std::move(urgent_client), report_,
@@ -118,7 +116,9 @@ void Agent::Say(State state, const std::string& said, bool urgent) {
 }
 
 std::string Agent::LostText() {
-  return StrCat("the coordinator was silent for ", job::PrintDuration(link_->lease_seconds()));
+  const std::string why = link_->last_error();
+  return StrCat("the coordinator was silent for ", job::PrintDuration(link_->lease_seconds()),
+                why.empty() ? "" : StrCat(": ", why));
 }
 
 // None: it was told to stop, or lost its coordinator, before it was told to start.

@@ -244,7 +244,9 @@ void Coordinator::StartTask(const job::Action& action) {
   Agent& agent = AgentOf(action.id, action.incarnation);
   if (!agent.asked_at) agent.asked_at = now();
   if (agent.report) return;  // it is there
-  StartRequest request{.task = action.id, .incarnation = action.incarnation};
+  StartRequest request{.task = action.id,
+                       .incarnation = action.incarnation,
+                       .lease_seconds = options_.lease_seconds};
   if (const auto address = addresses_.find(action.id); address != addresses_.end()) {
     request.port = std::atoi(address->second.substr(address->second.rfind(':') + 1).c_str());
     request.port_required =

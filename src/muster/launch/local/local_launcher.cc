@@ -63,7 +63,8 @@ std::vector<std::string> LocalLauncher::CommandFor(const control::StartRequest& 
                                       "--folder",       options_.folder.path,
                                       "--task",         job::TaskName(request.task),
                                       "--incarnation",  StrCat(request.incarnation),
-                                      "--coordinator",  options_.coordinator_url};
+                                      "--coordinator",  options_.coordinator_url,
+                                      "--lease",        StrCat(request.lease_seconds)};
   if (request.port > 0) {
     command.insert(command.end(), {"--port", StrCat(request.port)});
     if (request.port_required) command.emplace_back("--port-required");
