@@ -17,6 +17,7 @@
 #include "muster/io/local_file_system.h"
 #include "muster/job/manifest.h"
 #include "muster/job/pod_template.h"
+#include "muster/launch/local/staging.h"
 
 namespace muster::cli {
 namespace {
@@ -130,27 +131,47 @@ bool IsInPath(const std::string& name) {
   return false;
 }
 
-// Programs and working folders, so that a slip of the pen costs no restarts.
-absl::Status CheckPrograms(const JobRequest& request) {
-  const auto files = io::NewLocalFileSystem();
-  for (const auto& [type, replica] : request.spec.replicas) {
-    const std::string_view who = job::TypeFieldName(type);
-    auto process = job::ProcessOf(replica.pod_template);
-    if (!process.ok()) return Annotate(process.status(), who);
-    const std::string folder = process->working_directory.empty()
-                                   ? request.options.working_directory
-                                   : process->working_directory;
-    const auto info = files->Stat(folder);
-    if (!info.ok() || !info->is_folder) {
-      return absl::InvalidArgumentError(
-          StrCat(who, ": the working directory ", folder, " is no folder of this machine"));
-    }
-    const std::string& program = process->command[0];
-    const bool is_path = program.find('/') != std::string::npos;
-    if (is_path ? IsProgram(io::JoinPath(folder, program)) : IsInPath(program)) continue;
+// Whether `program`, a path, will be one that may be run by a task. What comes out of an archive is
+// not known before it is unpacked.
+bool IsTaskProgram(const std::string& program, const std::string& folder,
+                   const std::vector<launch::local::StagedItem>& staged) {
+  if (staged.empty() || program.starts_with('/')) return IsProgram(io::JoinPath(folder, program));
+  const std::string path = program.starts_with("./") ? program.substr(2) : program;
+  return std::any_of(staged.begin(), staged.end(), [&](const launch::local::StagedItem& item) {
+    return item.is_archive ? path.starts_with(item.name + "/")
+                           : path == item.name && IsProgram(item.source);
+  });
+}
+
+// The working folder, too, so that a slip of the pen costs no restarts.
+absl::Status CheckProgram(const job::Process& process, const JobRequest& request,
+                          const std::vector<launch::local::StagedItem>& staged) {
+  const std::string folder = process.working_directory.empty() ? request.options.working_directory
+                                                               : process.working_directory;
+  const auto info = io::NewLocalFileSystem()->Stat(folder);
+  if (!info.ok() || !info->is_folder) {
     return absl::InvalidArgumentError(
-        StrCat(who, ": there is no program '", program, "' ",
-               is_path ? StrCat("that may be run, seen from ", folder) : "in the PATH"));
+        StrCat("the working directory ", folder, " is no folder of this machine"));
+  }
+  const std::string& program = process.command[0];
+  if (program.find('/') == std::string::npos) {
+    if (IsInPath(program)) return absl::OkStatus();
+    return absl::InvalidArgumentError(StrCat("there is no program '", program, "' in the PATH"));
+  }
+  if (IsTaskProgram(program, folder, staged)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("there is no program '", program, "' that may be run, ",
+             staged.empty() ? StrCat("seen from ", folder) : "among what is staged"));
+}
+
+absl::Status CheckPrograms(const JobRequest& request) {
+  MUSTER_ASSIGN_OR_RETURN(const auto staged, launch::local::PlanStaging(
+                                                 request.spec, request.options.working_directory));
+  for (const auto& [type, replica] : request.spec.replicas) {
+    const auto process = job::ProcessOf(replica.pod_template);
+    const absl::Status status =
+        process.ok() ? CheckProgram(*process, request, staged) : process.status();
+    if (!status.ok()) return Annotate(status, job::TypeFieldName(type));
   }
   return absl::OkStatus();
 }
@@ -200,6 +221,13 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_flag("--evaluator-in-cluster", flags->evaluator_in_cluster,
                 "As TFJob: everyone's TF_CONFIG lists the evaluator");
   verb.add_flag("--master-as-chief", flags->master_as_chief, "TF_CONFIG calls the master chief");
+  verb.add_option("--file", flags->files,
+                  "PATH or PATH#NAME: a file that each task gets in a working folder of its own; "
+                  "may be repeated")
+      ->allow_extra_args(false);
+  verb.add_option("--archive", flags->archives,
+                  "The same for a .zip or .tar(.gz), unpacked into a folder NAME")
+      ->allow_extra_args(false);
   verb.add_option("--listen", flags->listen,
                   "ADDRESS or ADDRESS:PORT of the coordinator (default: 127.0.0.1)");
   verb.add_option("--certs", flags->certificates,
@@ -228,6 +256,11 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
   } else {
     MUSTER_ASSIGN_OR_RETURN(request.spec, FromCommand(flags));
   }
+  const auto append = [](const std::vector<std::string>& more, std::vector<std::string>* to) {
+    to->insert(to->end(), more.begin(), more.end());
+  };
+  append(flags.files, &request.spec.files);
+  append(flags.archives, &request.spec.archives);
   MUSTER_RETURN_IF_ERROR(SetTimeouts(flags, &request.spec));
   MUSTER_RETURN_IF_ERROR(job::Validate(request.spec, flags.file.empty() ? "job" : flags.file));
   MUSTER_ASSIGN_OR_RETURN(const job::Expect expect, job::ParseExpect(flags.expect));

@@ -75,7 +75,8 @@ void AddCerts(CLI::App& app) {
   verb->add_option("--out", flags->out, "A folder for them, made when missing")->required();
   verb->add_option("--host", flags->hosts,
                    "A name or address by which the coordinator is reached, beside this machine's "
-                   "loopback; may be repeated");
+                   "loopback; may be repeated")
+      ->allow_extra_args(false);
   verb->add_option("--days", flags->days, "They are valid for (default: 365)")
       ->check(CLI::Range(1, 3650));
   verb->add_option("--name", flags->name, "For people who look at them (default: muster)");

@@ -31,7 +31,8 @@ Json OptionsJson(const CoordinatorOptions& options) {
           {"grace_seconds", options.grace_seconds},
           {"evaluator_in_cluster", options.tf_config.evaluator_in_cluster},
           {"master_as_chief", options.tf_config.master_as_chief},
-          {"working_directory", options.working_directory}};
+          {"working_directory", options.working_directory},
+          {"task_folders", options.task_folders}};
 }
 
 CoordinatorOptions OptionsOf(Fields& state) {
@@ -43,6 +44,7 @@ CoordinatorOptions OptionsOf(Fields& state) {
   options.tf_config.evaluator_in_cluster = fields.Bool("evaluator_in_cluster", false);
   options.tf_config.master_as_chief = fields.Bool("master_as_chief", false);
   options.working_directory = fields.Text("working_directory");
+  options.task_folders = fields.Text("task_folders");
   state.Take(fields.status());
   return options;
 }

@@ -28,6 +28,7 @@ struct CoordinatorOptions {
   double grace_seconds = 10;       // from SIGTERM to SIGKILL
   job::TfConfigOptions tf_config = {};
   std::string working_directory = {};  // of tasks whose template names none
+  std::string task_folders = {};       // where each task has its own, by its name; "": nowhere
 };
 
 class Coordinator {

@@ -94,6 +94,9 @@ absl::StatusOr<StartOrder> Coordinator::StartOrderFor(job::TaskId task, int64_t 
   if (!tf_config.empty()) order.env.emplace_back("TF_CONFIG", tf_config);
   order.working_directory =
       process.working_directory.empty() ? options_.working_directory : process.working_directory;
+  if (!options_.task_folders.empty()) {
+    order.working_directory = StrCat(options_.task_folders, "/", job::TaskName(task));
+  }
   order.memory_bytes = process.memory_bytes;
   return order;
 }

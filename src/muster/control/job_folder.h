@@ -6,6 +6,9 @@
 //   coordinator.log  what the coordinator says when it has no terminal
 //   agents/          marks of incarnations (incarnation.h), agents' own logs
 //   logs/            NAME.log: what a task wrote, all its incarnations
+//   ca.pem, server.pem, server-key.pem   with TLS: job_access.h
+//   staged/          files and archives of the job; work/NAME: each task's own folder, where it has
+//                    them (launch/local/staging.h)
 #pragma once
 
 #include <optional>
@@ -23,6 +26,8 @@ struct JobFolder {
   std::string lock() const { return path + "/lock"; }
   std::string token() const { return path + "/token"; }
   std::string coordinator_log() const { return path + "/coordinator.log"; }
+  std::string staged() const { return path + "/staged"; }
+  std::string work() const { return path + "/work"; }
   std::string agent_log(job::TaskId task) const;
   std::string task_log(job::TaskId task) const;
 };

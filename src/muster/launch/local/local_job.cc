@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "muster/launch/local/staging.h"
 #include "muster/net/token.h"
 #include "muster/process/proc.h"
 
@@ -47,21 +48,18 @@ absl::StatusOr<std::unique_ptr<control::Service>> Listen(const control::JobFolde
   return control::Service::Listen(folder, place);
 }
 
-}  // namespace
-
-absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job::JobSpec& spec,
-                                             const control::CoordinatorOptions& options,
-                                             const JobAccess& access) {
+// The journal comes last: with it the folder is a job.
+absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
+                  control::CoordinatorOptions options, const JobAccess& access,
+                  const std::vector<StagedItem>& staged) {
   const bool tls = access.listen.tls;
-  if (tls) {
-    MUSTER_RETURN_IF_ERROR(control::CheckCertificates(access.certificates, access.listen));
-  }
-  MUSTER_RETURN_IF_ERROR(control::Coordinator::New(spec, options, {}).status());
-  MUSTER_RETURN_IF_ERROR(PlaceTasks(spec).status());
-  MUSTER_ASSIGN_OR_RETURN(auto folder, control::MakeJobFolder(jobs, spec.name));
   MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.token()).status());
   if (tls) {
     MUSTER_RETURN_IF_ERROR(control::TakeCertificates(access.certificates, access.listen, folder));
+  }
+  if (!staged.empty()) {
+    MUSTER_RETURN_IF_ERROR(Stage(staged, spec, folder));
+    options.task_folders = folder.work();
   }
   const auto files = io::NewLocalFileSystem();
   MUSTER_ASSIGN_OR_RETURN(const auto journal, control::Journal::Open(*files, folder.journal()));
@@ -69,7 +67,25 @@ absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job:
                           control::Coordinator::New(spec, options, {.journal = journal.get()}));
   coordinator->SetNote(kListenNote, control::PrintListenPlace(access.listen));
   coordinator->SetNote(kTlsNote, tls ? "yes" : "no");
-  MUSTER_RETURN_IF_ERROR(coordinator->Write());
+  return coordinator->Write();
+}
+
+}  // namespace
+
+absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job::JobSpec& spec,
+                                             const control::CoordinatorOptions& options,
+                                             const JobAccess& access) {
+  MUSTER_RETURN_IF_ERROR(control::Coordinator::New(spec, options, {}).status());
+  MUSTER_RETURN_IF_ERROR(PlaceTasks(spec).status());
+  MUSTER_ASSIGN_OR_RETURN(const auto staged, PlanStaging(spec, options.working_directory));
+  if (access.listen.tls) {
+    MUSTER_RETURN_IF_ERROR(control::CheckCertificates(access.certificates, access.listen));
+  }
+  MUSTER_ASSIGN_OR_RETURN(auto folder, control::MakeJobFolder(jobs, spec.name));
+  if (const absl::Status filled = Fill(folder, spec, options, access, staged); !filled.ok()) {
+    (void)io::NewLocalFileSystem()->RemoveAll(folder.path);  // the first error counts
+    return filled;
+  }
   return folder;
 }
 

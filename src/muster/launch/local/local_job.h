@@ -18,8 +18,9 @@ struct JobAccess {
   std::string certificates = {};  // the folder of `muster certs`; wanted for TLS
 };
 
-// A new job's folder, token, certificates and first journal entry under `jobs`; nothing runs yet.
-// Errors as MakeJobFolder(), Coordinator::New() and TakeCertificates().
+// A new job's folder, token, certificates, files and first journal entry under `jobs`; nothing runs
+// yet. Errors as MakeJobFolder(), Coordinator::New(), TakeCertificates(), PlanStaging(), Stage();
+// after one there is no folder.
 absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job::JobSpec& spec,
                                              const control::CoordinatorOptions& options,
                                              const JobAccess& access = {});
