@@ -17,6 +17,7 @@
 #include "muster/io/local_file_system.h"
 #include "muster/job/manifest.h"
 #include "muster/job/pod_template.h"
+#include "muster/job/volumes.h"
 #include "muster/launch/local/staging.h"
 
 namespace muster::cli {
@@ -131,6 +132,24 @@ bool IsInPath(const std::string& name) {
   return false;
 }
 
+// Wrong use: a flag that is not NAME=PATH, names no volume, or a path that is not there.
+absl::Status MapVolumesOf(const JobFlags& flags, JobRequest* request) {
+  const auto fail = [](const absl::Status& status) {
+    throw CLI::ValidationError("--volume", std::string(ToStd(status.message())));
+  };
+  auto places = job::ParseVolumes(flags.volumes);
+  if (!places.ok()) fail(places.status());
+  const auto files = io::NewLocalFileSystem();
+  const auto exists = [&](const std::string& path) { return files->Stat(path).ok(); };
+  for (auto& [name, path] : *places) {
+    path = io::JoinPath(request->options.working_directory, path);
+    if (!exists(path)) fail(absl::NotFoundError(StrCat(name, ": there is no ", path)));
+  }
+  const absl::Status status = job::MapVolumes(*places, exists, &request->spec, &request->notes);
+  if (absl::IsNotFound(status)) fail(status);
+  return status;
+}
+
 // Whether `program`, a path, will be one that may be run by a task. What comes out of an archive is
 // not known before it is unpacked.
 bool IsTaskProgram(const std::string& program, const std::string& folder,
@@ -221,6 +240,9 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_flag("--evaluator-in-cluster", flags->evaluator_in_cluster,
                 "As TFJob: everyone's TF_CONFIG lists the evaluator");
   verb.add_flag("--master-as-chief", flags->master_as_chief, "TF_CONFIG calls the master chief");
+  verb.add_option("--volume", flags->volumes,
+                  "NAME=PATH: where this machine has a volume of a TFJob's pods; may be repeated")
+      ->allow_extra_args(false);
   verb.add_option("--file", flags->files,
                   "PATH or PATH#NAME: a file that each task gets in a working folder of its own; "
                   "may be repeated")
@@ -271,6 +293,7 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
                      .tf_config = {.evaluator_in_cluster = flags.evaluator_in_cluster,
                                    .master_as_chief = flags.master_as_chief},
                      .working_directory = CurrentFolder()};
+  MUSTER_RETURN_IF_ERROR(MapVolumesOf(flags, &request));
   MUSTER_RETURN_IF_ERROR(CheckPrograms(request));
   AddNotes(&request);
   return request;

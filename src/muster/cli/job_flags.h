@@ -22,6 +22,7 @@ struct JobFlags {
   std::string progress_timeout, finish_timeout;  // "": as the file says; else 60s for the latter
   double lease_seconds = 10, grace_seconds = 10, rendezvous_seconds = 60;
   bool evaluator_in_cluster = false, master_as_chief = false;
+  std::vector<std::string> volumes;          // NAME=PATH
   std::vector<std::string> files, archives;  // to stage, beside those of the job file
   std::string listen = "127.0.0.1";
   std::string certificates;  // a folder; "": no TLS

@@ -171,6 +171,11 @@ absl::StatusOr<Process> ProcessOf(const Json& pod_template) {
   return process;
 }
 
+Json* ContainerOf(Json* pod_template) {
+  const auto container = FindContainer(*pod_template);
+  return container.ok() ? const_cast<Json*>(*container) : nullptr;  // NOLINT: it is not const
+}
+
 std::vector<std::string> UnusedFields(const Json& pod_template) {
   std::vector<std::string> fields;
   const Json& pod = Child(pod_template, "spec");

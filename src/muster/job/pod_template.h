@@ -41,6 +41,9 @@ struct Process {
 // does.
 absl::StatusOr<Process> ProcessOf(const Json& pod_template);
 
+// The container that ProcessOf() reads; null when there is none.
+Json* ContainerOf(Json* pod_template);
+
 // What the template asks for that one machine does not give: "image", "nodeSelector", ....
 std::vector<std::string> UnusedFields(const Json& pod_template);
 
