@@ -150,6 +150,15 @@ absl::Status MapVolumesOf(const JobFlags& flags, JobRequest* request) {
   return status;
 }
 
+void SetEnvOf(const JobFlags& flags, job::JobSpec* spec) {
+  for (const std::string& text : flags.env) {
+    const size_t equals = text.find('=');
+    for (auto& [type, replica] : spec->replicas) {
+      job::SetEnv(text.substr(0, equals), text.substr(equals + 1), &replica.pod_template);
+    }
+  }
+}
+
 // Whether `program`, a path, will be one that may be run by a task. What comes out of an archive is
 // not known before it is unpacked.
 bool IsTaskProgram(const std::string& program, const std::string& folder,
@@ -205,6 +214,34 @@ void AddNotes(JobRequest* request) {
   request->notes.push_back(StrCat("not used on this machine: ", absl::StrJoin(unused, ", ")));
 }
 
+// What the tasks find on this machine, and where the coordinator is.
+void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
+  verb.add_option("--env", flags->env,
+                  "NAME=VALUE: of each task's environment, instead of the template's; may be "
+                  "repeated. The journal keeps it: no place for a password")
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        const size_t equals = text.find('=');
+        const bool is_setting = equals != std::string::npos && equals > 0;
+        return is_setting ? std::string() : StrCat("'", text, "' is not NAME=VALUE");
+      });
+  verb.add_option("--volume", flags->volumes,
+                  "NAME=PATH: where this machine has a volume of a TFJob's pods; may be repeated")
+      ->allow_extra_args(false);
+  verb.add_option("--file", flags->files,
+                  "PATH or PATH#NAME: a file that each task gets in a working folder of its own; "
+                  "may be repeated")
+      ->allow_extra_args(false);
+  verb.add_option("--archive", flags->archives,
+                  "The same for a .zip or .tar(.gz), unpacked into a folder NAME")
+      ->allow_extra_args(false);
+  verb.add_option("--listen", flags->listen,
+                  "ADDRESS or ADDRESS:PORT of the coordinator (default: 127.0.0.1)");
+  verb.add_option("--certs", flags->certificates,
+                  "A folder of muster certs: the coordinator speaks TLS; wanted beyond loopback")
+      ->check(CLI::ExistingDirectory);
+}
+
 }  // namespace
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags) {
@@ -240,21 +277,7 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_flag("--evaluator-in-cluster", flags->evaluator_in_cluster,
                 "As TFJob: everyone's TF_CONFIG lists the evaluator");
   verb.add_flag("--master-as-chief", flags->master_as_chief, "TF_CONFIG calls the master chief");
-  verb.add_option("--volume", flags->volumes,
-                  "NAME=PATH: where this machine has a volume of a TFJob's pods; may be repeated")
-      ->allow_extra_args(false);
-  verb.add_option("--file", flags->files,
-                  "PATH or PATH#NAME: a file that each task gets in a working folder of its own; "
-                  "may be repeated")
-      ->allow_extra_args(false);
-  verb.add_option("--archive", flags->archives,
-                  "The same for a .zip or .tar(.gz), unpacked into a folder NAME")
-      ->allow_extra_args(false);
-  verb.add_option("--listen", flags->listen,
-                  "ADDRESS or ADDRESS:PORT of the coordinator (default: 127.0.0.1)");
-  verb.add_option("--certs", flags->certificates,
-                  "A folder of muster certs: the coordinator speaks TLS; wanted beyond loopback")
-      ->check(CLI::ExistingDirectory);
+  AddPlaceFlags(verb, flags);
 }
 
 absl::StatusOr<launch::local::JobAccess> AccessOf(const JobFlags& flags) {
@@ -293,6 +316,7 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
                      .tf_config = {.evaluator_in_cluster = flags.evaluator_in_cluster,
                                    .master_as_chief = flags.master_as_chief},
                      .working_directory = CurrentFolder()};
+  SetEnvOf(flags, &request.spec);
   MUSTER_RETURN_IF_ERROR(MapVolumesOf(flags, &request));
   MUSTER_RETURN_IF_ERROR(CheckPrograms(request));
   AddNotes(&request);

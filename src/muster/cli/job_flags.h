@@ -23,6 +23,7 @@ struct JobFlags {
   double lease_seconds = 10, grace_seconds = 10, rendezvous_seconds = 60;
   bool evaluator_in_cluster = false, master_as_chief = false;
   std::vector<std::string> volumes;          // NAME=PATH
+  std::vector<std::string> env;              // NAME=VALUE
   std::vector<std::string> files, archives;  // to stage, beside those of the job file
   std::string listen = "127.0.0.1";
   std::string certificates;  // a folder; "": no TLS

@@ -80,7 +80,13 @@ void AddCerts(CLI::App& app) {
   verb->add_option("--days", flags->days, "They are valid for (default: 365)")
       ->check(CLI::Range(1, 3650));
   verb->add_option("--name", flags->name, "For people who look at them (default: muster)");
-  verb->callback([flags] { FailUnlessOk(MakeCertificates(*flags)); });
+  verb->callback([flags] {
+    const absl::Status status = MakeCertificates(*flags);
+    if (absl::IsInvalidArgument(status)) {
+      throw CLI::ValidationError("certs", std::string(ToStd(status.message())));
+    }
+    FailUnlessOk(status);
+  });
 }
 
 }  // namespace muster::cli

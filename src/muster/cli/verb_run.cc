@@ -136,6 +136,7 @@ void AddRun(CLI::App& app, const std::vector<std::string>& command) {
       "  muster run --chief --workers 2 --ps 1 --evaluator -- python main.py --steps 1000\n"
       "  muster run --ps 1 --workers 2 -- python old.py --ps_hosts={ps_hosts} "
       "--worker_hosts={worker_hosts} --job_name={type} --task_index={index}\n"
+      "  muster run job.yaml --volume data=/home/me/data --env KEY=value\n"
       "  muster run job.yaml --detach");
   AddJobFlags(*verb, &flags->job);
   verb->add_flag("--detach", flags->detach,

@@ -135,8 +135,7 @@ std::optional<StartOrder> Agent::WaitForStart() {
 
 // Where the machine gives no such limit the task runs without, and the agent's log says why.
 void Agent::LimitMemory(int64_t bytes) {
-  auto limit = process::MemoryLimit::Create(
-      StrCat(job::TaskName(options_.id.task), "-", options_.id.incarnation, "-", getpid()), bytes);
+  auto limit = process::MemoryLimit::Create(MemoryGroupOf(options_.id), bytes);
   if (limit.ok()) {
     memory_ = *std::move(limit);
   } else {
@@ -270,6 +269,7 @@ absl::Status Agent::Run() {
   MUSTER_RETURN_IF_ERROR(Prepare());
   job::TaskEnd end = RunTask();
   if (memory_ != nullptr) end.out_of_memory = memory_->OutOfMemoryKills().value_or(0) > 0;
+  memory_.reset();  // before the end is told: nobody waits for this process afterwards
   Finish(end);
   return absl::OkStatus();
 }

@@ -60,5 +60,7 @@ absl::StatusOr<job::TaskEnd> ReadEnd(const std::string& folder, const Incarnatio
 // found: MUSTER_MARK=/jobs/j:worker-0.3.
 constexpr char kMarkVariable[] = "MUSTER_MARK";
 std::string MarkOf(const std::string& folder, const IncarnationId& id);
+// Of the process::MemoryLimit that its agent makes: "worker-0-3".
+std::string MemoryGroupOf(const IncarnationId& id);
 
 }  // namespace muster::control

@@ -69,6 +69,21 @@ TEST(MemoryLimitTest, GoesUpWhereProcessesStandInTheWay) {
   EXPECT_EQ((*limit)->folder(), cgroups.File("user/app/" + Name("ps-1")));
 }
 
+TEST(MemoryLimitTest, RemovesWhatAnotherProcessLeft) {
+  FakeCgroups cgroups("0::/user/app\n");
+  cgroups.Add(".", "memory", "memory");
+  cgroups.Add("user/app", "memory", "memory");
+  const std::string left = cgroups.File("user/muster-worker-0-1-71");
+  std::filesystem::create_directories(left);
+  for (const auto& [name, creator] : std::vector<std::pair<std::string, int>>{
+           {"worker-0-2", 71}, {"worker-0-1", 72}, {"..", 71}}) {
+    MemoryLimit::RemoveLeft(name, creator, cgroups.places);
+    EXPECT_TRUE(std::filesystem::exists(left)) << name << " of " << creator;
+  }
+  MemoryLimit::RemoveLeft("worker-0-1", 71, cgroups.places);
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
 TEST(MemoryLimitTest, CountsOutOfMemoryKills) {
   FakeCgroups cgroups("0::/\n");
   cgroups.Add(".", "memory", "memory");

@@ -235,6 +235,30 @@ spec:
     assert "job mnist succeeded" in jobs.ok("list")
 
 
+def test_a_variable_of_a_kubernetes_object_can_be_given(jobs: Jobs) -> None:
+    (jobs.folder / "job.yaml").write_text("""
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: j}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+          - name: tensorflow
+            command: [sh, -c, "echo $KEY $(KEY)"]
+            env: [{name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}]
+""")
+    result = jobs.call("run", "job.yaml")
+    assert result.returncode == 1 and "--env KEY=VALUE" in result.stderr
+    assert jobs.ok("run", "job.yaml", "--env", "KEY=a=b") == "a=b a=b\n"
+    assert jobs.ok("run", "--env", "X=1", "--env", "X=2", "--", "sh", "-c", "echo $X") == "2\n"
+    for bad in ("KEY", "=x"):
+        result = jobs.call("run", "--env", bad, "--", "true")
+        assert result.returncode == 2 and "NAME=VALUE" in result.stderr
+
+
 def test_a_task_without_output_counts_as_failed(jobs: Jobs) -> None:
     result = jobs.call(
         "run", "--name", "j", "--workers", 1, "--progress-timeout", "1s", "--restarts", 0,
