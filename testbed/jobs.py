@@ -58,9 +58,13 @@ class Jobs:
     def detach(self, *arguments: object) -> str:
         return self.ok("run", "--detach", *arguments).strip()
 
-    def kill_coordinator(self, job: str) -> None:
-        os.kill(int((self.home / "jobs" / job / "lock").read_text()), signal.SIGKILL)
-        self.wait(lambda: "coordinator" in self.status(job), "for the coordinator to be gone")
+    def forsake(self, job: str) -> None:
+        """kill -9 of its coordinator, and of what would start that again, if there is such."""
+        for name in ("supervisor", "lock"):
+            path = self.home / "jobs" / job / name
+            if path.exists():
+                os.kill(int(path.read_text()), signal.SIGKILL)
+        self.wait(lambda: "muster resume" in self.status(job).get("coordinator", ""))
 
     def wait(self, what: Callable[[], Any], why: str = "") -> Any:
         deadline = time.monotonic() + DEADLINE

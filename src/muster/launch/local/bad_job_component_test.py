@@ -124,7 +124,7 @@ def test_a_coordinator_whose_port_was_taken_goes_on_at_another(jobs: Jobs) -> No
     first = jobs.running(job, "worker-0")
     agent = pathlib.Path(f"/proc/{first['agent_pid']}/cmdline").read_bytes().decode().split("\0")
     url = agent[agent.index("--coordinator") + 1]
-    jobs.kill_coordinator(job)
+    jobs.forsake(job)
     with listen_at(url.removeprefix("http://")):
         jobs.ok("resume", job)
         jobs.running(job, "worker-0", first["incarnation"] + 1)
@@ -150,7 +150,7 @@ def test_a_token_that_cannot_be_used_is_named(jobs: Jobs, damage: str) -> None:
     if damage == "others may read it":
         assert "chmod 600" in result.stderr
     assert str(token) in jobs.status(job)["coordinator"]
-    jobs.kill_coordinator(job)
+    jobs.forsake(job)
     result = jobs.call("resume", job)
     assert result.returncode == 1 and str(token) in result.stderr
     jobs.wait_nothing_runs()  # after the lease
@@ -158,7 +158,7 @@ def test_a_token_that_cannot_be_used_is_named(jobs: Jobs, damage: str) -> None:
 
 @pytest.fixture
 def small_disk(jobs: Jobs) -> Iterator[pathlib.Path]:
-    """The home of the jobs on a file system of 4 MiB, where this machine lets the test mount one."""
+    """The home of the jobs on a file system of 4 MiB, where the test may mount one."""
     jobs.home.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "muster-test", str(jobs.home)]
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:

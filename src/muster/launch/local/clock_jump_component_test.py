@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -96,7 +97,7 @@ class Clock:
     def seen(self, job: str) -> float:
         """Seconds by which the coordinator's last look at its clock was ahead of this test's."""
         journal = (self.jobs.home / "jobs" / job / "journal").read_text()
-        return float(journal.rpartition('"last_wall":')[2].split(",")[0].split("}")[0]) - time.time()
+        return float(re.findall(r'"last_wall":([0-9.e+]+)', journal)[-1]) - time.time()
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR], ids=["an hour ahead", "an hour back"])
@@ -110,7 +111,7 @@ def test_a_jump_of_the_wall_clock_ends_and_restarts_nothing(jobs: Jobs, jump: in
     after = jobs.running(job, "worker-0", before[0]["incarnation"] + 1)
     assert after["restarts"] == 1
     assert abs(clock.seen(job) - jump) < HOUR / 2
-    jobs.kill_coordinator(job)
+    jobs.forsake(job)
     jobs.ok("resume", job)
     tasks = [jobs.running(job, f"worker-{i}") for i in range(2)]
     assert [task["pid"] for task in tasks] == [after["pid"], before[1]["pid"]]
@@ -128,7 +129,7 @@ def test_a_coordinator_in_whose_world_more_time_has_passed(jobs: Jobs) -> None:
     program = "while [ ! -e go ]; do sleep 0.05; done"
     job = jobs.detach("--workers", 2, "--lease", 60, "--", "sh", "-c", program)
     before = [jobs.running(job, f"worker-{i}") for i in range(2)]
-    jobs.kill_coordinator(job)
+    jobs.forsake(job)
     jobs.ok("resume", job, wrapper=ahead)
     after = [jobs.running(job, f"worker-{i}") for i in range(2)]
     assert [task["pid"] for task in after] == [task["pid"] for task in before]

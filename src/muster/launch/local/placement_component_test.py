@@ -22,7 +22,7 @@ def replica(
     container = {
         "name": "tensorflow",
         "command": ["python3", "-c", program],
-        "resources": {"limits": {key.replace("gpu", "nvidia.com/gpu"): limits[key] for key in limits}},
+        "resources": {"limits": {k.replace("gpu", "nvidia.com/gpu"): v for k, v in limits.items()}},
     }
     return {"replicas": count, "restartPolicy": policy,
             "template": {"spec": {"containers": [container]}}}  # fmt: skip
@@ -49,7 +49,7 @@ def said(jobs: Jobs) -> dict[str, list[str]]:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core cannot be dealt out")
 def test_tasks_with_a_limit_have_cores_of_their_own_also_after_a_restart(jobs: Jobs) -> None:
     # What a task starts stays on its cores; the first incarnation of worker-1 fails.
-    child = "subprocess.run([sys.executable, '-c', 'import os; print(sorted(os.sched_getaffinity(0)))'])"
+    child = f"subprocess.run([sys.executable, '-c', {CORES!r}])"
     failing = "sys.exit(os.environ['MUSTER_TASK'] == 'worker-1' and not os.path.exists('x')"
     program = f"{CORES}; sys.stdout.flush(); {child}; {failing} and open('x', 'w') is not None)"
     name = write_job(jobs, Worker=replica(program, 2, "OnFailure", cpu="1"))

@@ -104,7 +104,7 @@ def test_a_job_runs_over_tls(jobs: Jobs) -> None:
         plain = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
         plain.request("GET", "/v1/status")
         plain.getresponse()
-    jobs.kill_coordinator(job)  # one that takes over listens in the same way
+    jobs.forsake(job)  # one that takes over listens in the same way
     jobs.ok("resume", job)
     after = [jobs.running(job, f"worker-{i}") for i in range(2)]
     assert [task["pid"] for task in after] == [task["pid"] for task in before]
