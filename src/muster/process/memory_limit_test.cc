@@ -140,7 +140,7 @@ TEST(MemoryLimitTest, AnotherDeathIsNotOutOfMemory) {
   auto limit = MemoryLimit::Create("test", 64 * kMebibyte);
   if (absl::IsFailedPrecondition(limit.status())) GTEST_SKIP() << limit.status();
   ASSERT_TRUE(limit.ok()) << limit.status();
-  ChildSpec spec = Shell("sleep 1000");
+  ChildSpec spec = Shell("exec sleep 1000");
   spec.cgroup_procs_fd = (*limit)->procs_fd();
   auto child = Child::Start(spec);
   ASSERT_TRUE(child.ok()) << child.status();
