@@ -8,7 +8,9 @@ import pathlib
 import signal
 import subprocess
 import time
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
+
+from testbed.measure import run_measured
 
 DEADLINE = 60.0  # for what is waited for; nothing here asserts a time
 
@@ -22,11 +24,18 @@ class Jobs:
         self.home = folder / "home"
         self.environment = {**os.environ, "MUSTER_HOME": str(self.home)}
 
-    def call(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+    def call(
+        self, *arguments: object, wrapper: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self.binary, *map(str, arguments)], env=self.environment, cwd=self.folder,
+            [*wrapper, self.binary, *map(str, arguments)], env=self.environment, cwd=self.folder,
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
+
+    def measured(self, *arguments: object) -> tuple[int, str, int]:
+        """Exit code, stderr, peak memory in bytes."""
+        command = [self.binary, *map(str, arguments)]
+        return run_measured(command, env=self.environment, cwd=self.folder)
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -34,8 +43,8 @@ class Jobs:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
 
-    def ok(self, *arguments: object) -> str:
-        result = self.call(*arguments)
+    def ok(self, *arguments: object, wrapper: Sequence[str] = ()) -> str:
+        result = self.call(*arguments, wrapper=wrapper)
         assert result.returncode == 0, result.stderr + self.logs()
         return result.stdout
 
@@ -48,6 +57,14 @@ class Jobs:
 
     def detach(self, *arguments: object) -> str:
         return self.ok("run", "--detach", *arguments).strip()
+
+    def forsake(self, job: str) -> None:
+        """kill -9 of its coordinator, and of what would start that again, if there is such."""
+        for name in ("supervisor", "lock"):
+            path = self.home / "jobs" / job / name
+            if path.exists():
+                os.kill(int(path.read_text()), signal.SIGKILL)
+        self.wait(lambda: "muster resume" in self.status(job).get("coordinator", ""))
 
     def wait(self, what: Callable[[], Any], why: str = "") -> Any:
         deadline = time.monotonic() + DEADLINE

@@ -8,7 +8,7 @@ BUILD_PACKAGES=(
 )
 TEST_PACKAGES=(
   git libgtest-dev libgmock-dev
-  python3 python3-venv
+  python3 python3-venv unzip
   clang-format-14
 )
 CI_PACKAGES=(

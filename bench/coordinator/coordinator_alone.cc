@@ -57,7 +57,7 @@ absl::Status Run(const std::string& jobs, int workers) {
   MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.token()).status());
   const auto files = io::NewLocalFileSystem();
   MUSTER_ASSIGN_OR_RETURN(const auto journal, Journal::Open(*files, folder.journal()));
-  MUSTER_ASSIGN_OR_RETURN(const auto service, Service::Listen(folder, 0));
+  MUSTER_ASSIGN_OR_RETURN(const auto service, Service::Listen(folder, {}));
   const SystemClock clock;
   ElsewhereLauncher launcher;
   MUSTER_ASSIGN_OR_RETURN(

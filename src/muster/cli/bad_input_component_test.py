@@ -6,19 +6,11 @@ import os
 import pathlib
 import struct
 import subprocess
-import sys
-import tempfile
 
 import pytest
 
-# Runs its arguments and prints exit code and peak KiB. A process of its own: a child's peak begins
-# with the memory of the process that forked it, here one that has TensorFlow loaded.
-MEASURE = """
-import os, subprocess, sys
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
-_, status, usage = os.wait4(process.pid, 0)
-print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)
-"""
+from testbed.measure import run_measured
+
 MEMORY_LIMIT = 64 << 20
 
 SPEC = """
@@ -55,14 +47,7 @@ class Workplace:
 
     def run(self, *arguments: str) -> tuple[int, str, int]:
         """Exit code, stderr, peak memory in bytes."""
-        with tempfile.TemporaryFile() as errors:
-            measured = subprocess.run(
-                [sys.executable, "-S", "-c", MEASURE, self.binary, *arguments],
-                cwd=self.folder, stdout=subprocess.PIPE, stderr=errors, text=True, check=True,
-            )  # fmt: skip
-            code, peak_kib = map(int, measured.stdout.split())
-            errors.seek(0)
-            return code, errors.read().decode(), peak_kib * 1024
+        return run_measured([self.binary, *arguments], cwd=self.folder)
 
     def files(self) -> set[str]:
         return {str(p.relative_to(self.folder)) for p in self.folder.rglob("*") if p.is_file()}

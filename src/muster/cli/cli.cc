@@ -52,6 +52,7 @@ int Main(int argc, char** argv) {
   AddJobVerbs(app);
   AddResume(app);
   AddTensorBoard(app, command);
+  AddCerts(app);
   AddAgent(app);
   AddCoordinator(app);
   if (const char* const unknown = math::UnknownInstructions(); unknown != nullptr) {

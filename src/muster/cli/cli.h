@@ -27,6 +27,7 @@ void AddRun(CLI::App& app, const std::vector<std::string>& command);
 void AddResume(CLI::App& app);
 void AddTensorBoard(CLI::App& app, const std::vector<std::string>& arguments);
 void AddJobVerbs(CLI::App& app);
+void AddCerts(CLI::App& app);
 void AddAgent(CLI::App& app);
 void AddCoordinator(CLI::App& app);
 

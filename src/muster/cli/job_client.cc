@@ -7,10 +7,10 @@
 #include <climits>
 
 #include "muster/control/coordinator.h"
+#include "muster/control/job_access.h"
 #include "muster/control/status_json.h"
 #include "muster/io/local_file_system.h"
 #include "muster/net/http_client.h"
-#include "muster/net/token.h"
 #include "muster/process/deadline.h"
 #include "muster/process/descriptor.h"
 
@@ -29,7 +29,9 @@ std::string Advice(const control::JobFolder& folder) {
                 " goes on with it; without, its tasks have ended after the lease");
 }
 
-absl::StatusOr<Json> DescribeJournal(const control::JobFolder& folder) {
+// `silence`: why the coordinator did not answer.
+absl::StatusOr<Json> DescribeJournal(const control::JobFolder& folder,
+                                     const absl::Status& silence) {
   MUSTER_ASSIGN_OR_RETURN(const Json state, StateOf(folder));
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
   Fields fields(state, folder.journal());
@@ -38,7 +40,8 @@ absl::StatusOr<Json> DescribeJournal(const control::JobFolder& folder) {
       control::StatusFromJson(fields.Object("status"), folder.journal() + ": status"));
   Json job = control::DescribeJob(spec, status, state);
   if (!status.ended()) {
-    job["coordinator"] = control::LivingCoordinator(folder) ? "its coordinator does not answer"
+    job["coordinator"] = control::LivingCoordinator(folder)
+                             ? StrCat("its coordinator does not answer: ", ToStd(silence.message()))
                          : control::LivingSupervisor(folder)
                              ? "its coordinator is being started again"
                              : StrCat("its coordinator does not run: ", Advice(folder));
@@ -62,9 +65,8 @@ absl::StatusOr<Json> AskCoordinator(const control::JobFolder& folder, const std:
   MUSTER_ASSIGN_OR_RETURN(const Json state, StateOf(folder));
   Fields fields(state, folder.journal());
   Fields notes(fields.Object("notes"), "notes");
-  net::HttpClientOptions options;
-  options.url = notes.Text("url");
-  MUSTER_ASSIGN_OR_RETURN(options.token, net::ReadTokenFile(folder.token()));
+  MUSTER_ASSIGN_OR_RETURN(net::HttpClientOptions options,
+                          control::ClientOptions(folder, notes.Text("url")));
   MUSTER_ASSIGN_OR_RETURN(const auto client, net::HttpClient::Create(std::move(options)));
   MUSTER_ASSIGN_OR_RETURN(const net::Json answer,
                           client->Call(method, path, net::Json(body), kAskSeconds));
@@ -116,7 +118,11 @@ bool WaitForEnd(const control::JobFolder& folder, double seconds) {
 
 absl::StatusOr<Json> DescribeJobOf(const control::JobFolder& folder) {
   auto living = AskCoordinator(folder, "GET", "/v1/status", Json());
-  return living.ok() ? living : DescribeJournal(folder);
+  return living.ok() ? living : DescribeJournal(folder, living.status());
+}
+
+std::string JobNameError(const std::string& name) {
+  return std::string(ToStd(control::CheckJobName(name).message()));
 }
 
 absl::StatusOr<std::string> OwnProgram() {

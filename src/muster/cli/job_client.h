@@ -39,6 +39,9 @@ absl::StatusOr<control::Json> AskPatiently(const control::JobFolder& folder,
 // seconds, or for a signal. True: they have.
 bool WaitForEnd(const control::JobFolder& folder, double seconds);
 
+// For flags and arguments that name a job: a path is wrong use.
+std::string JobNameError(const std::string& name);  // "": it may be one
+
 // The muster binary that runs.
 absl::StatusOr<std::string> OwnProgram();
 

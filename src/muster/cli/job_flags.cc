@@ -13,10 +13,13 @@
 #include "absl/strings/str_join.h"
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/job_client.h"
 #include "muster/io/local_file_system.h"
 #include "muster/job/manifest.h"
 #include "muster/job/pod_template.h"
 #include "muster/job/tf_config.h"
+#include "muster/job/volumes.h"
+#include "muster/launch/local/staging.h"
 
 namespace muster::cli {
 namespace {
@@ -126,27 +129,74 @@ bool IsInPath(const std::string& name) {
   return false;
 }
 
-// Programs and working folders, so that a slip of the pen costs no restarts.
-absl::Status CheckPrograms(const JobRequest& request) {
+// Wrong use: a flag that is not NAME=PATH, names no volume, or a path that is not there.
+absl::Status MapVolumesOf(const JobFlags& flags, JobRequest* request) {
+  const auto fail = [](const absl::Status& status) {
+    throw CLI::ValidationError("--volume", std::string(ToStd(status.message())));
+  };
+  auto places = job::ParseVolumes(flags.volumes);
+  if (!places.ok()) fail(places.status());
   const auto files = io::NewLocalFileSystem();
-  for (const auto& [type, replica] : request.spec.replicas) {
-    const std::string_view who = job::TypeFieldName(type);
-    auto process = job::ProcessOf(replica.pod_template);
-    if (!process.ok()) return Annotate(process.status(), who);
-    const std::string folder = process->working_directory.empty()
-                                   ? request.options.working_directory
-                                   : process->working_directory;
-    const auto info = files->Stat(folder);
-    if (!info.ok() || !info->is_folder) {
-      return absl::InvalidArgumentError(
-          StrCat(who, ": the working directory ", folder, " is no folder of this machine"));
+  const auto exists = [&](const std::string& path) { return files->Stat(path).ok(); };
+  for (auto& [name, path] : *places) {
+    path = io::JoinPath(request->options.working_directory, path);
+    if (!exists(path)) fail(absl::NotFoundError(StrCat(name, ": there is no ", path)));
+  }
+  const absl::Status status = job::MapVolumes(*places, exists, &request->spec, &request->notes);
+  if (absl::IsNotFound(status)) fail(status);
+  return status;
+}
+
+void SetEnvOf(const JobFlags& flags, job::JobSpec* spec) {
+  for (const std::string& text : flags.env) {
+    const size_t equals = text.find('=');
+    for (auto& [type, replica] : spec->replicas) {
+      job::SetEnv(text.substr(0, equals), text.substr(equals + 1), &replica.pod_template);
     }
-    const std::string& program = process->command[0];
-    const bool is_path = program.find('/') != std::string::npos;
-    if (is_path ? IsProgram(io::JoinPath(folder, program)) : IsInPath(program)) continue;
+  }
+}
+
+// Whether `program`, a path, will be one that may be run by a task. What comes out of an archive is
+// not known before it is unpacked.
+bool IsTaskProgram(const std::string& program, const std::string& folder,
+                   const std::vector<launch::local::StagedItem>& staged) {
+  if (staged.empty() || program.starts_with('/')) return IsProgram(io::JoinPath(folder, program));
+  const std::string path = program.starts_with("./") ? program.substr(2) : program;
+  return std::any_of(staged.begin(), staged.end(), [&](const launch::local::StagedItem& item) {
+    return item.is_archive ? path.starts_with(item.name + "/")
+                           : path == item.name && IsProgram(item.source);
+  });
+}
+
+// The working folder, too, so that a slip of the pen costs no restarts.
+absl::Status CheckProgram(const job::Process& process, const JobRequest& request,
+                          const std::vector<launch::local::StagedItem>& staged) {
+  const std::string folder = process.working_directory.empty() ? request.options.working_directory
+                                                               : process.working_directory;
+  const auto info = io::NewLocalFileSystem()->Stat(folder);
+  if (!info.ok() || !info->is_folder) {
     return absl::InvalidArgumentError(
-        StrCat(who, ": there is no program '", program, "' ",
-               is_path ? StrCat("that may be run, seen from ", folder) : "in the PATH"));
+        StrCat("the working directory ", folder, " is no folder of this machine"));
+  }
+  const std::string& program = process.command[0];
+  if (program.find('/') == std::string::npos) {
+    if (IsInPath(program)) return absl::OkStatus();
+    return absl::InvalidArgumentError(StrCat("there is no program '", program, "' in the PATH"));
+  }
+  if (IsTaskProgram(program, folder, staged)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("there is no program '", program, "' that may be run, ",
+             staged.empty() ? StrCat("seen from ", folder) : "among what is staged"));
+}
+
+absl::Status CheckPrograms(const JobRequest& request) {
+  MUSTER_ASSIGN_OR_RETURN(const auto staged, launch::local::PlanStaging(
+                                                 request.spec, request.options.working_directory));
+  for (const auto& [type, replica] : request.spec.replicas) {
+    const auto process = job::ProcessOf(replica.pod_template);
+    const absl::Status status =
+        process.ok() ? CheckProgram(*process, request, staged) : process.status();
+    if (!status.ok()) return Annotate(status, job::TypeFieldName(type));
   }
   return absl::OkStatus();
 }
@@ -174,6 +224,34 @@ void AddNotes(JobRequest* request) {
   request->notes.push_back(StrCat("not used on this machine: ", absl::StrJoin(unused, ", ")));
 }
 
+// What the tasks find on this machine, and where the coordinator is.
+void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
+  verb.add_option("--env", flags->env,
+                  "NAME=VALUE: of each task's environment, instead of the template's; may be "
+                  "repeated. The journal keeps it: no place for a password")
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        const size_t equals = text.find('=');
+        const bool is_setting = equals != std::string::npos && equals > 0;
+        return is_setting ? std::string() : StrCat("'", text, "' is not NAME=VALUE");
+      });
+  verb.add_option("--volume", flags->volumes,
+                  "NAME=PATH: where this machine has a volume of a TFJob's pods; may be repeated")
+      ->allow_extra_args(false);
+  verb.add_option("--file", flags->files,
+                  "PATH or PATH#NAME: a file that each task gets in a working folder of its own; "
+                  "may be repeated")
+      ->allow_extra_args(false);
+  verb.add_option("--archive", flags->archives,
+                  "The same for a .zip or .tar(.gz), unpacked into a folder NAME")
+      ->allow_extra_args(false);
+  verb.add_option("--listen", flags->listen,
+                  "ADDRESS or ADDRESS:PORT of the coordinator (default: 127.0.0.1)");
+  verb.add_option("--certs", flags->certificates,
+                  "A folder of muster certs: the coordinator speaks TLS; wanted beyond loopback")
+      ->check(CLI::ExistingDirectory);
+}
+
 }  // namespace
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags) {
@@ -183,7 +261,8 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
       ->check(CLI::Range(0, 10000));
   verb.add_option("--ps", flags->ps, "Parameter servers")->check(CLI::Range(0, 10000));
   verb.add_flag("--evaluator", flags->evaluator, "One task is the evaluator");
-  verb.add_option("--name", flags->name, "The job's (default: made from the command)");
+  verb.add_option("--name", flags->name, "The job's (default: made from the command)")
+      ->check(JobNameError);
   verb.add_option("--restart-policy", flags->restart_policy,
                   "Always, OnFailure, Never, ExitCode (default: OnFailure)");
   verb.add_option("--restarts", flags->restarts, "Of a task within an hour (default: 3)")
@@ -214,6 +293,15 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_flag("--evaluator-in-cluster", flags->evaluator_in_cluster,
                 "As TFJob: everyone's TF_CONFIG lists the evaluator");
   verb.add_flag("--master-as-chief", flags->master_as_chief, "TF_CONFIG calls the master chief");
+  AddPlaceFlags(verb, flags);
+}
+
+absl::StatusOr<launch::local::JobAccess> AccessOf(const JobFlags& flags) {
+  launch::local::JobAccess access;
+  access.certificates = flags.certificates;
+  const bool tls = !access.certificates.empty();
+  MUSTER_ASSIGN_OR_RETURN(access.listen, control::ParseListenPlace(flags.listen, tls));
+  return access;
 }
 
 absl::Status CheckJobFlags(const JobFlags& flags) {
@@ -247,6 +335,11 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
   } else {
     MUSTER_ASSIGN_OR_RETURN(request.spec, FromCommand(flags));
   }
+  const auto append = [](const std::vector<std::string>& more, std::vector<std::string>* to) {
+    to->insert(to->end(), more.begin(), more.end());
+  };
+  append(flags.files, &request.spec.files);
+  append(flags.archives, &request.spec.archives);
   MUSTER_RETURN_IF_ERROR(SetTimeouts(flags, &request.spec));
   std::string& model_dir = request.spec.model_dir;
   if (!flags.model_dir.empty()) model_dir = flags.model_dir;
@@ -262,6 +355,8 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
                      .tf_config = {.evaluator_in_cluster = flags.evaluator_in_cluster,
                                    .master_as_chief = flags.master_as_chief},
                      .working_directory = CurrentFolder()};
+  SetEnvOf(flags, &request.spec);
+  MUSTER_RETURN_IF_ERROR(MapVolumesOf(flags, &request));
   MUSTER_RETURN_IF_ERROR(CheckPrograms(request));
   AddNotes(&request);
   return request;

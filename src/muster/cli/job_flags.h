@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "CLI/App.hpp"
-#include "muster/control/coordinator.h"
+#include "muster/launch/local/local_job.h"
 
 namespace muster::cli {
 
@@ -23,6 +23,11 @@ struct JobFlags {
   std::string progress_timeout, finish_timeout;  // "": as the file says; else 60s for the latter
   double lease_seconds = 10, grace_seconds = 10, rendezvous_seconds = 60;
   bool evaluator_in_cluster = false, master_as_chief = false;
+  std::vector<std::string> volumes;          // NAME=PATH
+  std::vector<std::string> env;              // NAME=VALUE
+  std::vector<std::string> files, archives;  // to stage, beside those of the job file
+  std::string listen = "127.0.0.1";
+  std::string certificates;  // a folder; "": no TLS
 };
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags);
@@ -38,5 +43,8 @@ absl::Status CheckJobFlags(const JobFlags& flags);
 
 // All that can be known to be wrong before anything starts is an error: INVALID_ARGUMENT.
 absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags);
+
+// Where its coordinator is to listen: INVALID_ARGUMENT for a place without what it wants.
+absl::StatusOr<launch::local::JobAccess> AccessOf(const JobFlags& flags);
 
 }  // namespace muster::cli

@@ -10,6 +10,7 @@ namespace {
 struct AgentFlags {
   control::AgentOptions options;
   std::string task;
+  bool no_gpus = false;
 };
 
 absl::Status RunAgentVerb(const AgentFlags& flags) {
@@ -17,6 +18,7 @@ absl::Status RunAgentVerb(const AgentFlags& flags) {
   const auto task = job::ParseTaskName(flags.task);
   if (!task) return absl::InvalidArgumentError(StrCat("--task ", flags.task, " names none"));
   options.id.task = *task;
+  if (flags.no_gpus) options.gpus = "";
   return control::RunAgent(options);
 }
 
@@ -31,10 +33,12 @@ void AddAgent(CLI::App& app) {
   verb->add_option("--task", flags->task, "Such as worker-0")->required();
   verb->add_option("--incarnation", flags->options.id.incarnation)->required();
   verb->add_option("--coordinator", flags->options.coordinator_url, "Its URL")->required();
+  verb->add_option("--lease", flags->options.lease_seconds, "Until the coordinator says another");
   verb->add_option("--port", flags->options.port, "The task's port, if it can be had");
   verb->add_flag("--port-required", flags->options.port_required, "It fails without that port");
   verb->add_option("--cpus", flags->options.cpus, "Cores of the task, as 0,1,5")->delimiter(',');
   verb->add_option("--gpus", flags->options.gpus, "CUDA_VISIBLE_DEVICES of the task");
+  verb->add_flag("--no-gpus", flags->no_gpus, "The task sees none");
   verb->callback([flags] { FailUnlessOk(RunAgentVerb(*flags)); });
 }
 

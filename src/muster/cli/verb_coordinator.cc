@@ -121,7 +121,9 @@ void AddResume(CLI::App& app) {
   CLI::App* verb = app.add_subcommand(
       "resume", "Goes on with a job that is suspended, or has no coordinator any more");
   verb->footer("Example:\n  muster resume train-5f3a1");
-  verb->add_option("job", *name, "Its name, as muster list shows it")->required();
+  verb->add_option("job", *name, "Its name, as muster list shows it")
+      ->required()
+      ->check(JobNameError);
   verb->callback([name] { FailUnlessOk(ResumeJob(*name)); });
 }
 

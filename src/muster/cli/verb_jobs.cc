@@ -161,7 +161,9 @@ CLI::App* AddVerb(CLI::App& app, const char* name, const char* about, const char
 void AddJobVerbs(CLI::App& app) {
   const auto flags = std::make_shared<JobVerbFlags>();
   const auto with_job = [&](CLI::App* verb) {
-    verb->add_option("job", flags->job, "Its name, as muster list shows it")->required();
+    verb->add_option("job", flags->job, "Its name, as muster list shows it")
+        ->required()
+        ->check(JobNameError);
     return verb;
   };
   CLI::App* const status =

@@ -101,6 +101,10 @@ absl::Status RunHere(const control::JobFolder& folder, const job::JobSpec& spec)
 }
 
 absl::Status RunJob(const RunFlags& flags) {
+  const auto access = AccessOf(flags.job);
+  if (!access.ok()) {
+    throw CLI::ValidationError("--listen", std::string(ToStd(access.status().message())));
+  }
   const absl::Status use = CheckJobFlags(flags.job);
   auto request = use.ok() ? RequestOf(flags.job) : use;
   if (!use.ok() || (absl::IsInvalidArgument(request.status()) && flags.job.file.empty())) {
@@ -110,7 +114,7 @@ absl::Status RunJob(const RunFlags& flags) {
   for (const std::string& note : request->notes) Say(note);
   MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
   MUSTER_ASSIGN_OR_RETURN(const auto folder,
-                          launch::local::CreateJob(jobs, request->spec, request->options));
+                          launch::local::CreateJob(jobs, request->spec, request->options, *access));
   if (!flags.detach) {
     Say(StrCat("job ", request->spec.name, " in ", folder.path));
     return RunHere(folder, request->spec);
@@ -133,6 +137,7 @@ void AddRun(CLI::App& app, const std::vector<std::string>& command) {
       "  muster run --chief --workers 2 --ps 1 --evaluator -- python main.py --steps 1000\n"
       "  muster run --ps 1 --workers 2 -- python old.py --ps_hosts={ps_hosts} "
       "--worker_hosts={worker_hosts} --job_name={type} --task_index={index}\n"
+      "  muster run job.yaml --volume data=/home/me/data --env KEY=value\n"
       "  muster run job.yaml --detach");
   AddJobFlags(*verb, &flags->job);
   verb->add_flag("--detach", flags->detach,

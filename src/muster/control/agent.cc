@@ -15,9 +15,9 @@
 
 #include "muster/base/clock.h"
 #include "muster/control/agent_link.h"
+#include "muster/control/job_access.h"
 #include "muster/control/progress.h"
 #include "muster/io/file_system.h"
-#include "muster/net/token.h"
 #include "muster/process/deadline.h"
 #include "muster/process/diagnosis.h"
 #include "muster/process/memory_limit.h"
@@ -35,6 +35,7 @@ constexpr int kLooksPerPss = 10;         // Pss walks page tables
 constexpr double kLostGraceSeconds = 3;  // nobody waits for a task without coordinator
 constexpr double kLogSeconds = 2;        // for the rest of the output, after the task's end
 constexpr size_t kLastLines = 20;
+constexpr int64_t kJournalBytes = 16 << 20;  // of the disk, which output leaves to the journal
 constexpr double kMaxModelLookSeconds = 30;
 // A look at a task that hangs: CPU use over so long, then py-spy; within the coordinator's
 // patience.
@@ -97,10 +98,8 @@ class Agent {
 };
 
 absl::Status Agent::Prepare() {
-  MUSTER_ASSIGN_OR_RETURN(const net::Token token, net::ReadTokenFile(options_.folder.token()));
-  net::HttpClientOptions http;
-  http.url = options_.coordinator_url;
-  http.token = token;
+  MUSTER_ASSIGN_OR_RETURN(const net::HttpClientOptions http,
+                          ClientOptions(options_.folder, options_.coordinator_url));
   MUSTER_ASSIGN_OR_RETURN(auto poll_client, net::HttpClient::Create(http));
   MUSTER_ASSIGN_OR_RETURN(auto urgent_client, net::HttpClient::Create(http));
   link_ = std::make_unique<AgentLink>(std::move(poll_client), std::move(urgent_client), report_,
@@ -135,7 +134,9 @@ void Agent::Say(State state, const std::string& said, bool urgent) {
 }
 
 std::string Agent::LostText() {
-  return StrCat("the coordinator was silent for ", job::PrintDuration(link_->lease_seconds()));
+  const std::string why = link_->last_error();
+  return StrCat("the coordinator was silent for ", job::PrintDuration(link_->lease_seconds()),
+                why.empty() ? "" : StrCat(": ", why));
 }
 
 // None: it was told to stop, or lost its coordinator, before it was told to start.
@@ -152,8 +153,7 @@ std::optional<StartOrder> Agent::WaitForStart() {
 
 // Where the machine gives no such limit the task runs without, and the agent's log says why.
 void Agent::LimitMemory(int64_t bytes) {
-  auto limit = process::MemoryLimit::Create(
-      StrCat(job::TaskName(options_.id.task), "-", options_.id.incarnation, "-", getpid()), bytes);
+  auto limit = process::MemoryLimit::Create(MemoryGroupOf(options_.id), bytes);
   if (limit.ok()) {
     memory_ = *std::move(limit);
   } else {
@@ -190,6 +190,7 @@ void Agent::WatchProgress(const StartOrder& order) {
 absl::Status Agent::StartChild(const StartOrder& order) {
   process::OutputLogOptions log;
   log.file.path = options_.folder.task_log(options_.id.task);
+  log.file.spared_bytes = kJournalBytes;
   log.tail_lines = kLastLines;
   MUSTER_ASSIGN_OR_RETURN(log_, process::OutputLog::Open(log, &clock_));
   process::ChildSpec spec;
@@ -334,6 +335,7 @@ absl::Status Agent::Run() {
   MUSTER_RETURN_IF_ERROR(Prepare());
   job::TaskEnd end = RunTask();
   if (memory_ != nullptr) end.out_of_memory = memory_->OutOfMemoryKills().value_or(0) > 0;
+  memory_.reset();  // before the end is told: nobody waits for this process afterwards
   Finish(end);
   return absl::OkStatus();
 }

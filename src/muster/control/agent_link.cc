@@ -61,6 +61,11 @@ double AgentLink::lease_seconds() {
   return lease_seconds_;
 }
 
+std::string AgentLink::last_error() {
+  const std::lock_guard lock(mutex_);
+  return last_error_;
+}
+
 void AgentLink::ClearNews() const {
   uint64_t count = 0;
   (void)!read(news_fd_.get(), &count, sizeof count);
@@ -78,10 +83,13 @@ bool AgentLink::Exchange(net::HttpClient& client, bool poll, double timeout_seco
   }
   // Texts that are no UTF-8 are made so on the way.
   const auto answer = client.Post(kPath, net::Json::parse(Print(ToJson(report))), timeout_seconds);
-  if (!answer.ok()) return false;
-  auto orders = OrdersFromJson(Json(*answer));
-  if (!orders.ok()) return false;
+  auto orders = answer.ok() ? OrdersFromJson(Json(*answer)) : answer.status();
   const std::lock_guard lock(mutex_);
+  if (!orders.ok()) {
+    last_error_ = ToStd(orders.status().message());
+    return false;
+  }
+  last_error_.clear();
   heard_at_ = Now();
   lease_seconds_ = orders->lease_seconds;
   // Answers of the two clients may cross.

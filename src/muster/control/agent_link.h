@@ -33,6 +33,8 @@ class AgentLink {
   // Since the coordinator was heard.
   double silent_seconds();
   double lease_seconds();
+  // Why the last report was not answered; "": it was.
+  std::string last_error();
   // Readable when orders() has news, until ClearNews().
   int news_fd() const { return news_fd_.get(); }
   void ClearNews() const;
@@ -49,6 +51,7 @@ class AgentLink {
   int64_t sequence_ = 0;
   double lease_seconds_;
   double heard_at_;
+  std::string last_error_;
 
   const std::unique_ptr<net::HttpClient> poll_client_;    // of the thread
   const std::unique_ptr<net::HttpClient> urgent_client_;  // of the owner

@@ -33,7 +33,8 @@ Json OptionsJson(const CoordinatorOptions& options) {
           {"grace_seconds", options.grace_seconds},
           {"evaluator_in_cluster", options.tf_config.evaluator_in_cluster},
           {"master_as_chief", options.tf_config.master_as_chief},
-          {"working_directory", options.working_directory}};
+          {"working_directory", options.working_directory},
+          {"task_folders", options.task_folders}};
 }
 
 CoordinatorOptions OptionsOf(Fields& state) {
@@ -45,6 +46,7 @@ CoordinatorOptions OptionsOf(Fields& state) {
   options.tf_config.evaluator_in_cluster = fields.Bool("evaluator_in_cluster", false);
   options.tf_config.master_as_chief = fields.Bool("master_as_chief", false);
   options.working_directory = fields.Text("working_directory");
+  options.task_folders = fields.Text("task_folders");
   state.Take(fields.status());
   return options;
 }
@@ -189,7 +191,12 @@ absl::StatusOr<double> Coordinator::Pass() {
   job::Reconciled decided = job::Reconcile(spec_, status_, observed, time);
   const bool is_new = !OnlyTimePassed(status_, decided.status);
   if (is_new) KeepLastWords(decided.status);
-  if (is_new) MUSTER_RETURN_IF_ERROR(WriteDown(decided.status));
+  if (is_new) {
+    if (const absl::Status written = WriteDown(decided.status); !written.ok()) {
+      if (!cancelled_.empty()) StopTasks(decided.actions);
+      return written;
+    }
+  }
   status_ = std::move(decided.status);
   waiting_for_ = std::move(decided.waiting_for);
   TakeEnds();
@@ -244,6 +251,14 @@ void Coordinator::TakeEnds() {
   }
 }
 
+// Ends what somebody asked to end although the disk is full: that needs no memory, since a
+// coordinator that does not know of it finds the tasks ended.
+void Coordinator::StopTasks(const std::vector<job::Action>& actions) {
+  for (const job::Action& action : actions) {
+    if (action.kind == job::Action::Kind::kStop) StopTask(action);
+  }
+}
+
 void Coordinator::Act(const std::vector<job::Action>& actions) {
   for (const job::Action& action : actions) {
     if (action.kind == job::Action::Kind::kStart) {
@@ -258,7 +273,9 @@ void Coordinator::StartTask(const job::Action& action) {
   Agent& agent = AgentOf(action.id, action.incarnation);
   if (!agent.asked_at) agent.asked_at = now();
   if (agent.report) return;  // it is there
-  StartRequest request{.task = action.id, .incarnation = action.incarnation};
+  StartRequest request{.task = action.id,
+                       .incarnation = action.incarnation,
+                       .lease_seconds = options_.lease_seconds};
   if (const auto address = addresses_.find(action.id); address != addresses_.end()) {
     request.port = std::atoi(address->second.substr(address->second.rfind(':') + 1).c_str());
     request.port_required =

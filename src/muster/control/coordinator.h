@@ -28,6 +28,7 @@ struct CoordinatorOptions {
   double grace_seconds = 10;       // from SIGTERM to SIGKILL
   job::TfConfigOptions tf_config = {};
   std::string working_directory = {};  // of tasks whose template names none
+  std::string task_folders = {};       // where each task has its own, by its name; "": nowhere
 };
 
 class Coordinator {
@@ -51,7 +52,8 @@ class Coordinator {
   absl::Status Write() { return WriteDown(status_); }
 
   // Observes, decides, writes down, acts. Returns the seconds after which it must be called again,
-  // whatever happens. After an error (the journal cannot be written) nothing was done: call again.
+  // whatever happens. After an error (the journal cannot be written) nothing was done, but that the
+  // tasks of a cancelled job were told to stop: call again.
   absl::StatusOr<double> Pass();
 
   // What an agent says; what it is to do is OrdersFor(). True: a Pass should follow at once.
@@ -113,6 +115,7 @@ class Coordinator {
   void StartTask(const job::Action& action);
   const Agent* CurrentAgent(job::TaskId task, int64_t incarnation) const;
   void StopTask(const job::Action& action);
+  void StopTasks(const std::vector<job::Action>& actions);
   void ForgetAgents();
   void KeepLastWords(const job::JobStatus& status);
   void TakeEnds();

@@ -98,6 +98,9 @@ absl::StatusOr<StartOrder> Coordinator::StartOrderFor(job::TaskId task, int64_t 
   if (!tf_config.empty()) order.env.emplace_back("TF_CONFIG", tf_config);
   order.working_directory =
       process.working_directory.empty() ? options_.working_directory : process.working_directory;
+  if (!options_.task_folders.empty()) {
+    order.working_directory = StrCat(options_.task_folders, "/", job::TaskName(task));
+  }
   order.memory_bytes = process.memory_bytes;
   order.model_dir = spec_.model_dir;
   order.progress_seconds = spec_.progress_timeout_seconds.value_or(0);

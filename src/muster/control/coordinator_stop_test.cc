@@ -11,16 +11,50 @@ TEST_F(CoordinatorTest, CancelStopsInGoodOrder) {
   RunBoth();
   coordinator_->Cancel("stopped by muster stop");
   Pass();
-  for (const TaskId task : {kWorker0, kWorker1}) {
-    EXPECT_TRUE(
-        coordinator_->OrdersFor(task, coordinator_->status().tasks.at(task).incarnation).stop);
-  }
+  for (const TaskId task : {kWorker0, kWorker1}) EXPECT_TRUE(OrdersFor(task).stop);
   EXPECT_TRUE(launcher_.kills.empty());
   SayEnded(kWorker0, {.signal = 15});
   SayEnded(kWorker1, {.signal = 15});
   EXPECT_TRUE(coordinator_->finished());
   EXPECT_EQ(coordinator_->status().failure_message, "stopped by muster stop");
   EXPECT_TRUE(coordinator_->status().failures.empty());
+}
+
+TEST_F(CoordinatorTest, AFullDiskStopsNoStop) {
+  Begin(Workers(2));
+  RunBoth();
+  files_.FillDiskAfter(0);
+  coordinator_->Cancel("stopped by muster stop");
+  const auto pass = coordinator_->Pass();
+  EXPECT_EQ(pass.status().code(), absl::StatusCode::kResourceExhausted) << pass.status();
+  for (const TaskId task : {kWorker0, kWorker1}) EXPECT_TRUE(OrdersFor(task).stop);
+  for (const TaskId task : {kWorker0, kWorker1}) {
+    AgentReport report = Report(task, AgentReport::State::kEnded);
+    report.end = job::TaskEnd{.signal = 15};
+    coordinator_->Take(report);
+  }
+  EXPECT_FALSE(coordinator_->Pass().ok());
+  EXPECT_FALSE(coordinator_->finished()) << "nothing of it is written down";
+  files_.FillDiskAfter(1 << 20);
+  Pass();
+  EXPECT_TRUE(coordinator_->finished());
+  EXPECT_EQ(coordinator_->status().failure_message, "stopped by muster stop");
+}
+
+TEST_F(CoordinatorTest, AFullDiskStartsAndStopsNothingByItself) {
+  Begin(Workers(2));
+  RunBoth();
+  files_.FillDiskAfter(0);
+  AgentReport report = Report(kWorker0, AgentReport::State::kEnded);
+  report.end = job::TaskEnd{.exit_code = 1};
+  coordinator_->Take(report);
+  EXPECT_FALSE(coordinator_->Pass().ok());
+  EXPECT_EQ(launcher_.processes.size(), 2);
+  EXPECT_FALSE(OrdersFor(kWorker1).stop);
+  files_.FillDiskAfter(1 << 20);
+  Pass();
+  Advance(10);
+  EXPECT_EQ(launcher_.processes.size(), 3) << "one start more, once it can be remembered";
 }
 
 TEST_F(CoordinatorTest, AnAgentThatDoesNotObeyIsKilled) {

@@ -52,8 +52,8 @@ TEST_F(CoordinatorTest, AnEvaluatorIsNotWaitedForUnlessItIsOfTheCluster) {
     spec.replicas[TaskType::kEvaluator] = {1, job::RestartPolicy::kOnFailure,
                                            job::TemplateFor({"program"})};
     launcher_.processes.clear();
-    ASSERT_TRUE(files_->RemoveAll("job").ok());
-    ASSERT_TRUE(files_->MakeFolders("job").ok());
+    ASSERT_TRUE(files_.RemoveAll("job").ok());
+    ASSERT_TRUE(files_.MakeFolders("job").ok());
     Begin(spec);
     EXPECT_NE(Say(kWorker0, AgentReport::State::kWaiting).start.has_value(), in_cluster);
   }
@@ -82,7 +82,7 @@ TEST_F(CoordinatorTest, AJobOfItsWorkersEndsWell) {
 
 TEST_F(CoordinatorTest, WhatIsDoneWasWrittenDownBefore) {
   launcher_.before_act = [this] {
-    const auto read = ReadJournal(*files_, kJournalPath);
+    const auto read = ReadJournal(files_, kJournalPath);
     ASSERT_TRUE(read.ok()) << read.status();
     const auto status = StatusFromJson(read->state["status"], "journal");
     ASSERT_TRUE(status.ok());
@@ -93,11 +93,11 @@ TEST_F(CoordinatorTest, WhatIsDoneWasWrittenDownBefore) {
 }
 
 TEST_F(CoordinatorTest, AFullDiskStartsNothingUntilThereIsRoom) {
-  ASSERT_TRUE(files_->RemoveAll("job").ok());
+  ASSERT_TRUE(files_.RemoveAll("job").ok());
   coordinator_ = *Coordinator::New(Workers(1), options_, Environment());
   EXPECT_FALSE(coordinator_->Pass().ok());
   EXPECT_TRUE(launcher_.requests.empty());
-  ASSERT_TRUE(files_->MakeFolders("job").ok());
+  ASSERT_TRUE(files_.MakeFolders("job").ok());
   Pass();
   EXPECT_EQ(launcher_.requests.size(), 1);
 }

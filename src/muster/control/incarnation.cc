@@ -135,4 +135,8 @@ std::string MarkOf(const std::string& folder, const IncarnationId& id) {
   return StrCat(folder, ":", IncarnationName(id.task, id.incarnation));
 }
 
+std::string MemoryGroupOf(const IncarnationId& id) {
+  return StrCat(job::TaskName(id.task), "-", id.incarnation);
+}
+
 }  // namespace muster::control

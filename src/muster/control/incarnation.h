@@ -64,5 +64,7 @@ std::string StepPath(const std::string& folder, const IncarnationId& id);
 // found: MUSTER_MARK=/jobs/j:worker-0.3.
 constexpr char kMarkVariable[] = "MUSTER_MARK";
 std::string MarkOf(const std::string& folder, const IncarnationId& id);
+// Of the process::MemoryLimit that its agent makes: "worker-0-3".
+std::string MemoryGroupOf(const IncarnationId& id);
 
 }  // namespace muster::control

@@ -30,13 +30,6 @@ absl::Status MakePrivate(const std::string& path) {
   return ErrnoStatus(errno, StrCat("cannot make the folder ", path));
 }
 
-absl::Status CheckName(const std::string& name) {
-  const bool is_path = name.find('/') != std::string::npos || name.empty() || name[0] == '.';
-  if (!is_path) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("'", name, "' can be no job's name: a name has letters, digits and '-'"));
-}
-
 struct flock WholeFile() {
   struct flock whole {};
   whole.l_type = F_WRLCK;
@@ -58,6 +51,13 @@ std::optional<int> HolderOf(const std::string& path) {
 }
 
 }  // namespace
+
+absl::Status CheckJobName(const std::string& name) {
+  const bool is_path = name.find('/') != std::string::npos || name.empty() || name[0] == '.';
+  if (!is_path) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("'", name, "' can be no job's name: a name has letters, digits and '-'"));
+}
 
 std::string JobFolder::agent_log(job::TaskId task) const {
   return StrCat(path, "/agents/", job::TaskName(task), ".log");
@@ -81,7 +81,7 @@ absl::StatusOr<std::string> JobsFolder() {
 }
 
 absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::string& name) {
-  MUSTER_RETURN_IF_ERROR(CheckName(name));
+  MUSTER_RETURN_IF_ERROR(CheckJobName(name));
   const auto files = io::NewLocalFileSystem();
   MUSTER_RETURN_IF_ERROR(files->MakeFolders(jobs));
   char* const real = realpath(jobs.c_str(), nullptr);
@@ -105,7 +105,7 @@ absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::stri
 }
 
 absl::StatusOr<JobFolder> FindJobFolder(const std::string& jobs, const std::string& name) {
-  MUSTER_RETURN_IF_ERROR(CheckName(name));
+  MUSTER_RETURN_IF_ERROR(CheckJobName(name));
   const auto files = io::NewLocalFileSystem();
   const JobFolder folder{io::JoinPath(jobs, name)};
   if (files->Stat(folder.journal()).ok()) return folder;

@@ -7,6 +7,9 @@
 //   coordinator.log  what the coordinator says when it has no terminal
 //   agents/          marks of incarnations (incarnation.h), agents' own logs
 //   logs/            NAME.log: what a task wrote, all its incarnations
+//   ca.pem, server.pem, server-key.pem   with TLS: job_access.h
+//   staged/          files and archives of the job; work/NAME: each task's own folder, where it has
+//                    them (launch/local/staging.h)
 #pragma once
 
 #include <optional>
@@ -25,6 +28,8 @@ struct JobFolder {
   std::string supervisor_lock() const { return path + "/supervisor"; }
   std::string token() const { return path + "/token"; }
   std::string coordinator_log() const { return path + "/coordinator.log"; }
+  std::string staged() const { return path + "/staged"; }
+  std::string work() const { return path + "/work"; }
   std::string agent_log(job::TaskId task) const;
   std::string task_log(job::TaskId task) const;
 };
@@ -32,6 +37,9 @@ struct JobFolder {
 // $MUSTER_HOME/jobs, else $XDG_STATE_HOME/muster/jobs, else ~/.local/state/muster/jobs.
 // FAILED_PRECONDITION when none of the three is set.
 absl::StatusOr<std::string> JobsFolder();
+
+// INVALID_ARGUMENT for what can be no job's name, such as a path.
+absl::Status CheckJobName(const std::string& name);
 
 // A new folder for the job. ALREADY_EXISTS when a job of that name runs, or its coordinator is
 // about to be started again; one that has ended gives way, as NAME.previous.

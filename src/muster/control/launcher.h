@@ -16,6 +16,7 @@ struct StartRequest {
   int64_t incarnation = 0;
   int port = 0;                // of the task's last incarnation; 0: any
   bool port_required = false;  // others know the task by it
+  double lease_seconds = 10;   // without a word of the coordinator
 };
 
 // One owner thread. Every call is idempotent by (task, incarnation), also across a restart of the

@@ -9,8 +9,6 @@
 #include <ctime>
 #include <utility>
 
-#include "muster/net/token.h"
-
 namespace muster::control {
 namespace {
 
@@ -45,13 +43,13 @@ net::HttpResponse Answer(const Json& json) {
 
 }  // namespace
 
-Service::Service() : change_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+Service::Service(ListenPlace place)
+    : place_(std::move(place)), change_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-absl::StatusOr<std::unique_ptr<Service>> Service::Listen(const JobFolder& folder, int port) {
-  std::unique_ptr<Service> service(new Service);
-  net::HttpServerOptions options;
-  options.port = static_cast<uint16_t>(port);
-  MUSTER_ASSIGN_OR_RETURN(options.token, net::ReadTokenFile(folder.token()));
+absl::StatusOr<std::unique_ptr<Service>> Service::Listen(const JobFolder& folder,
+                                                         const ListenPlace& place) {
+  std::unique_ptr<Service> service(new Service(place));
+  MUSTER_ASSIGN_OR_RETURN(net::HttpServerOptions options, ServerOptions(folder, place));
   MUSTER_ASSIGN_OR_RETURN(service->server_,
                           net::HttpServer::Start(std::move(options), service->Routes()));
   return service;

@@ -20,6 +20,7 @@
 #include "muster/base/mutex.h"
 #include "muster/control/coordinator.h"
 #include "muster/control/incarnation.h"
+#include "muster/control/job_access.h"
 #include "muster/control/job_folder.h"
 #include "muster/net/http_server.h"
 #include "muster/process/descriptor.h"
@@ -28,13 +29,15 @@ namespace muster::control {
 
 class Service {
  public:
-  // `port`: 0 for any.
-  static absl::StatusOr<std::unique_ptr<Service>> Listen(const JobFolder& folder, int port);
+  // Errors as net::HttpServer::Start, and of the job's token and certificates.
+  static absl::StatusOr<std::unique_ptr<Service>> Listen(const JobFolder& folder,
+                                                         const ListenPlace& place);
   ~Service();  // stops
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  std::string url() const { return server_->url(); }
+  // For programs of this machine.
+  std::string url() const { return LocalUrl(place_, port()); }
   int port() const { return server_->port(); }
 
   // Begins to run the coordinator, once. Before, requests are answered UNAVAILABLE.
@@ -59,7 +62,7 @@ class Service {
     net::HttpReply reply;
   };
 
-  Service();
+  explicit Service(ListenPlace place);
   std::vector<net::HttpRoute> Routes();
   void TakeStop(const net::HttpRequest& request, const net::HttpReply& reply);
   void TakeSuspend(const net::HttpRequest& request, const net::HttpReply& reply);
@@ -68,6 +71,7 @@ class Service {
   double PassOnce();
   void AnswerWaiters();
 
+  const ListenPlace place_;
   process::Descriptor change_fd_;  // an eventfd
   std::mutex mutex_;               // with a condition variable, which wants this one
   std::condition_variable_any work_;

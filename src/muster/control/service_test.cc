@@ -48,7 +48,7 @@ class ServiceTest : public ::testing::Test {
     folder_.path = name;
     ASSERT_TRUE(net::MakeTokenFile(folder_.token()).ok());
     journal_ = *Journal::Open(*files_, folder_.journal());
-    auto service = Service::Listen(folder_, 0);
+    auto service = Service::Listen(folder_, {});
     ASSERT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);
   }

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "muster/base/clock.h"
 #include "muster/control/coordinator.h"
+#include "muster/io/fault_file_system.h"
 #include "muster/io/memory_file_system.h"
 #include "muster/job/pod_template.h"
 
@@ -76,10 +77,10 @@ inline job::JobSpec Workers(int count) {
 
 class CoordinatorTest : public ::testing::Test {
  protected:
-  CoordinatorTest() { EXPECT_TRUE(files_->MakeFolders("job").ok()); }
+  CoordinatorTest() { EXPECT_TRUE(files_.MakeFolders("job").ok()); }
 
   Coordinator::Environment Environment() {
-    journal_ = *Journal::Open(*files_, kJournalPath);
+    journal_ = *Journal::Open(files_, kJournalPath);
     return {journal_.get(), &launcher_, &clock_, "boot"};
   }
   void Begin(const job::JobSpec& spec) {
@@ -126,12 +127,16 @@ class CoordinatorTest : public ::testing::Test {
     for (const TaskId task : {kWorker0, kWorker1}) Say(task, AgentReport::State::kWaiting);
     for (const TaskId task : {kWorker0, kWorker1}) Say(task, AgentReport::State::kRunning);
   }
+  AgentOrders OrdersFor(TaskId task) {
+    return coordinator_->OrdersFor(task, coordinator_->status().tasks.at(task).incarnation);
+  }
   TaskPhase PhaseOf(TaskId task) { return coordinator_->status().tasks.at(task).phase; }
 
   CoordinatorOptions options_;
   FakeClock clock_;
   FakeLauncher launcher_;
-  std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
+  const std::unique_ptr<io::FileSystem> memory_ = io::NewMemoryFileSystem();
+  io::FaultFileSystem files_{*memory_};
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<Coordinator> coordinator_;
   int64_t sequence_ = 0;

@@ -40,7 +40,8 @@ class Converter {
 
   OrderedJson Convert(const YAML::Node& node, int depth) {
     if (!reader_.ok()) return nullptr;
-    if (++values_ > kMaxJsonValues) return Fail("expands to more than 100000 values");
+    if (++values_ > kMaxJsonValues)
+      return Fail("has more than 100000 values with its aliases expanded");
     if (depth > kMaxJsonDepth) return Fail("nests deeper than 64 levels");
     switch (node.Type()) {
       case YAML::NodeType::Scalar:

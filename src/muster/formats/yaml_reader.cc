@@ -144,19 +144,24 @@ void YamlReader::ForEach(
     if (!entry.first.IsScalar()) return Fail("has a key that is not a word");
     const std::string& key = entry.first.Scalar();
     const YamlReader child(document_, entry.second, path_.empty() ? key : StrCat(path_, ".", key));
-    if (!seen.insert(key).second) return child.Fail("is given twice");
+    if (!seen.insert(key).second) {
+      return YamlReader(document_, entry.first, child.path_).Fail("is given twice");
+    }
     visit(key, child);
     if (!ok()) return;
   }
 }
 
 void YamlReader::CheckKeys(std::initializer_list<std::string_view> known) const {
-  ForEach([&](const std::string& key, const YamlReader& child) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) return;
+  ForEach([](const std::string&, const YamlReader&) {});
+  if (!ok()) return;
+  for (const auto& entry : node_) {
+    const std::string& key = entry.first.Scalar();
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::vector<std::string> words(known.begin(), known.end());
-    const YamlReader here(document_, child.node_, path_);
+    const YamlReader here(document_, entry.first, path_);  // its value may begin on a later line
     here.Fail(StrCat("unknown key '", key, "'", DidYouMean(key, words)));
-  });
+  }
 }
 
 bool YamlReader::Has(std::string_view key) const {

@@ -50,6 +50,10 @@ TEST(YamlReaderTest, KeysAreKnownAndGivenOnce) {
   unknown->CheckKeys({"columns", "inputs"});
   EXPECT_EQ(Message(unknown->status()),
             "f.yaml:1: unknown key 'columms' (did you mean 'columns'?)");
+  const auto map = YamlReader::Parse("inputs: 1\ncolumms:\n  a: 1\n", "f.yaml");
+  ASSERT_TRUE(map.ok());
+  map->CheckKeys({"columns", "inputs"});
+  EXPECT_THAT(Message(map->status()), HasSubstr("f.yaml:2: ")) << "the key's line";
   const auto twice = YamlReader::Parse("a: 1\na: 2\n", "f.yaml");
   ASSERT_TRUE(twice.ok());
   twice->CheckKeys({"a"});

@@ -171,6 +171,22 @@ absl::StatusOr<Process> ProcessOf(const Json& pod_template) {
   return process;
 }
 
+Json* ContainerOf(Json* pod_template) {
+  const auto container = FindContainer(*pod_template);
+  return container.ok() ? const_cast<Json*>(*container) : nullptr;  // NOLINT: it is not const
+}
+
+void SetEnv(const std::string& name, const std::string& value, Json* pod_template) {
+  Json* const container = ContainerOf(pod_template);
+  if (container == nullptr) return;
+  Json env = Json::array();
+  for (const Json& entry : Child(*container, "env")) {
+    if (Text(entry, "name") != name) env.push_back(entry);
+  }
+  env.push_back({{"name", name}, {"value", value}});
+  (*container)["env"] = std::move(env);
+}
+
 std::vector<std::string> UnusedFields(const Json& pod_template) {
   std::vector<std::string> fields;
   const Json& pod = Child(pod_template, "spec");

@@ -41,6 +41,12 @@ struct Process {
 // does.
 absl::StatusOr<Process> ProcessOf(const Json& pod_template);
 
+// Gives that container an environment variable, in place of one of that name.
+void SetEnv(const std::string& name, const std::string& value, Json* pod_template);
+
+// The container that ProcessOf() reads; null when there is none.
+Json* ContainerOf(Json* pod_template);
+
 // What the template asks for that one machine does not give: "image", "nodeSelector", ....
 std::vector<std::string> UnusedFields(const Json& pod_template);
 

@@ -48,4 +48,13 @@ absl::StatusOr<Credentials> ReadCredentials(const std::string& folder, const std
 absl::Status MakeJobCertificates(const std::string& folder, const std::string& job,
                                  const std::vector<std::string>& hosts, int days);
 
+// Whether clients that believe `authority` (PEM) alone would believe that a server with this
+// certificate is at `host`, now. FAILED_PRECONDITION says why not: another authority, another host,
+// no longer valid, no server's; or that one of the two is no PEM certificate.
+absl::Status CheckServerCertificate(const std::string& authority, const std::string& certificate,
+                                    const std::string& host);
+
+// The same of the key that goes with it: FAILED_PRECONDITION.
+absl::Status CheckKey(const Credentials& credentials);
+
 }  // namespace muster::net

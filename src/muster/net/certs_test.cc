@@ -110,5 +110,29 @@ TEST(CertsTest, FilesAreForTheirOwnerOnly) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(CertsCheckTest, SaysWhyClientsWouldNotBelieveAServer) {
+  const auto authority = MakeAuthority("job", 30);
+  const auto other = MakeAuthority("job", 30);
+  const auto server =
+      MakeCertificate(*authority, {.name = "job", .hosts = {"10.1.2.3", "::1", "chief.example"}});
+  const auto client = MakeCertificate(*authority, {.name = "job", .use = CertificateUse::kClient});
+  ASSERT_TRUE(server.ok() && client.ok());
+  const auto check = [&](const Credentials& root, const Credentials& leaf, const char* host) {
+    return CheckServerCertificate(root.certificate, leaf.certificate, host);
+  };
+  for (const char* const host : {"10.1.2.3", "::1", "chief.example"}) {
+    EXPECT_TRUE(check(*authority, *server, host).ok()) << check(*authority, *server, host);
+  }
+  EXPECT_THAT(check(*authority, *server, "10.1.2.4").message(),
+              testing::AllOf(HasSubstr("10.1.2.4"), HasSubstr("mismatch")));
+  EXPECT_FALSE(check(*authority, *server, "example").ok());
+  EXPECT_FALSE(check(*other, *server, "10.1.2.3").ok());
+  EXPECT_FALSE(check(*authority, *client, "10.1.2.3").ok());
+  EXPECT_FALSE(check(*authority, {.certificate = "no PEM"}, "::1").ok());
+  EXPECT_TRUE(CheckKey(*server).ok());
+  EXPECT_FALSE(CheckKey({server->certificate, client->key}).ok());
+  EXPECT_FALSE(CheckKey({server->certificate, "no PEM"}).ok());
+}
+
 }  // namespace
 }  // namespace muster::net

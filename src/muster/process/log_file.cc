@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 
 namespace muster::process {
 namespace {
+
+constexpr int64_t kSparedPart = 20;  // of the disk, at most
 
 absl::StatusOr<Descriptor> OpenForAppending(const std::string& path, int64_t* size) {
   Descriptor file(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
@@ -71,7 +74,23 @@ std::string_view LogFile::TakePiece(std::string_view* bytes) const {
   return piece;
 }
 
+// A disk that does not say is not asked.
+bool LogFile::HasRoom(size_t bytes) const {
+  struct statvfs disk;
+  if (options_.spared_bytes <= 0 || fstatvfs(file_.get(), &disk) != 0 || disk.f_blocks == 0) {
+    return true;
+  }
+  const auto block = static_cast<int64_t>(disk.f_frsize);
+  const int64_t total = static_cast<int64_t>(disk.f_blocks) * block;
+  const int64_t left = static_cast<int64_t>(disk.f_bavail) * block - static_cast<int64_t>(bytes);
+  return left >= std::min(options_.spared_bytes, total / kSparedPart);
+}
+
 bool LogFile::Write(std::string_view bytes, size_t* written) {
+  if (!HasRoom(bytes.size())) {
+    error_number_ = ENOSPC;
+    return false;
+  }
   while (*written < bytes.size()) {
     const ssize_t got = write(file_.get(), bytes.data() + *written, bytes.size() - *written);
     if (got < 0 && errno == EINTR) continue;

@@ -17,10 +17,14 @@ struct LogFileOptions {
   // FILE.1, that FILE.2, and so on; the oldest beyond `kept_files` is removed. 0: never.
   int64_t max_bytes = int64_t{100} << 20;
   int kept_files = 3;
+  // Room on the disk that output leaves to others, such as a journal beside it; never more than a
+  // twentieth of the disk.
+  int64_t spared_bytes = 0;
 };
 
-// Appends bytes. When a write fails (the disk is full) what could not be written is dropped and
-// counted; every Append tries again, and what the first that succeeds writes begins with a line
+// Appends bytes. When a write fails (the disk is full, or as good as: spared_bytes) what could not
+// be written is dropped and counted; every Append tries again, and what the first that succeeds
+// writes begins with a line
 // "[muster: N bytes of output lost here: CAUSE]". One owner thread.
 class LogFile {
  public:
@@ -38,6 +42,7 @@ class LogFile {
  private:
   LogFile(const LogFileOptions& options, Descriptor file, int64_t size);
   std::string_view TakePiece(std::string_view* bytes) const;
+  bool HasRoom(size_t bytes) const;
   bool Write(std::string_view bytes, size_t* written);
   bool WriteNotice();
   bool MustRotate() const;

@@ -1,6 +1,7 @@
 #include "muster/process/memory_limit.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@
 
 namespace muster::process {
 namespace {
+
+constexpr int kRemoveTries = 500;  // a millisecond apart
 
 // The files of one version of cgroups.
 struct Version {
@@ -113,6 +116,31 @@ Descriptor MakeGroup(const Version& version, const std::string& parent, const st
   return procs;
 }
 
+// Where a group may be made: this process's own folder and those above it, the nearest first.
+std::vector<std::string> ParentsOf(const Hierarchy& hierarchy) {
+  std::vector<std::string> parents;
+  std::string parent = hierarchy.own;
+  while (parent.size() > 1 && parent.back() == '/') parent.pop_back();
+  for (; parent.size() >= hierarchy.root.size(); parent.resize(parent.rfind('/'))) {
+    parents.push_back(parent);
+  }
+  return parents;
+}
+
+std::string GroupFolder(const std::string& parent, const std::string& name, int creator) {
+  return StrCat(parent, "/muster-", name, "-", creator);
+}
+
+// A process that was killed is in its group for a moment after it has gone from sight.
+bool RemoveSoon(const std::string& folder) {
+  for (int i = 0; i < kRemoveTries; ++i) {
+    if (rmdir(folder.c_str()) == 0) return true;
+    if (errno != EBUSY) return false;
+    poll(nullptr, 0, 1);  // nothing announces it
+  }
+  return false;
+}
+
 bool IsPlainName(const std::string& name) {
   return !name.empty() && name.size() <= 100 &&
          std::all_of(name.begin(), name.end(),
@@ -132,22 +160,27 @@ absl::StatusOr<std::unique_ptr<MemoryLimit>> MemoryLimit::Create(const std::stri
   const std::string context = "memory limits are not enforced here";
   auto hierarchy = FindHierarchy(places);
   if (!hierarchy.ok()) return Annotate(hierarchy.status(), context);
-  std::string parent = hierarchy->own;
-  while (parent.size() > 1 && parent.back() == '/') parent.pop_back();
-  while (parent.size() >= hierarchy->root.size()) {
-    const std::string folder = StrCat(parent, "/muster-", name, "-", getpid());
+  for (const std::string& parent : ParentsOf(*hierarchy)) {
+    const std::string folder = GroupFolder(parent, name, getpid());
     Descriptor procs = MakeGroup(*hierarchy->version, parent, folder, bytes);
     if (procs.valid()) {
       // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
       return std::unique_ptr<MemoryLimit>(new MemoryLimit(
           folder, StrCat(folder, "/", hierarchy->version->events), std::move(procs)));
     }
-    parent.resize(parent.rfind('/'));
   }
   return absl::FailedPreconditionError(
       StrCat(context, ": this user may make no cgroup with a memory controller in ", hierarchy->own,
              " or above: have the cgroup delegated (systemd-run --user --scope -p Delegate=yes) or "
              "run as root"));
+}
+
+void MemoryLimit::RemoveLeft(const std::string& name, int creator, const CgroupPlaces& places) {
+  const auto hierarchy = FindHierarchy(places);
+  if (!hierarchy.ok() || !IsPlainName(name)) return;
+  for (const std::string& parent : ParentsOf(*hierarchy)) {
+    if (RemoveSoon(GroupFolder(parent, name, creator))) return;
+  }
 }
 
 MemoryLimit::MemoryLimit(std::string folder, std::string events, Descriptor procs)

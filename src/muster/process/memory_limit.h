@@ -33,6 +33,10 @@ class MemoryLimit {
   MemoryLimit(const MemoryLimit&) = delete;
   MemoryLimit& operator=(const MemoryLimit&) = delete;
 
+  // Removes the group that process `creator`, which was killed, made by that name and left; its
+  // processes have been ended. Does nothing where there is none; waits for half a second at most.
+  static void RemoveLeft(const std::string& name, int creator, const CgroupPlaces& places = {});
+
   // For ChildSpec::cgroup_procs_fd.
   int procs_fd() const { return procs_.get(); }
   const std::string& folder() const { return folder_; }

@@ -69,6 +69,21 @@ TEST(MemoryLimitTest, GoesUpWhereProcessesStandInTheWay) {
   EXPECT_EQ((*limit)->folder(), cgroups.File("user/app/" + Name("ps-1")));
 }
 
+TEST(MemoryLimitTest, RemovesWhatAnotherProcessLeft) {
+  FakeCgroups cgroups("0::/user/app\n");
+  cgroups.Add(".", "memory", "memory");
+  cgroups.Add("user/app", "memory", "memory");
+  const std::string left = cgroups.File("user/muster-worker-0-1-71");
+  std::filesystem::create_directories(left);
+  for (const auto& [name, creator] : std::vector<std::pair<std::string, int>>{
+           {"worker-0-2", 71}, {"worker-0-1", 72}, {"..", 71}}) {
+    MemoryLimit::RemoveLeft(name, creator, cgroups.places);
+    EXPECT_TRUE(std::filesystem::exists(left)) << name << " of " << creator;
+  }
+  MemoryLimit::RemoveLeft("worker-0-1", 71, cgroups.places);
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
 TEST(MemoryLimitTest, CountsOutOfMemoryKills) {
   FakeCgroups cgroups("0::/\n");
   cgroups.Add(".", "memory", "memory");
@@ -125,7 +140,7 @@ TEST(MemoryLimitTest, AnotherDeathIsNotOutOfMemory) {
   auto limit = MemoryLimit::Create("test", 64 * kMebibyte);
   if (absl::IsFailedPrecondition(limit.status())) GTEST_SKIP() << limit.status();
   ASSERT_TRUE(limit.ok()) << limit.status();
-  ChildSpec spec = Shell("sleep 1000");
+  ChildSpec spec = Shell("exec sleep 1000");
   spec.cgroup_procs_fd = (*limit)->procs_fd();
   auto child = Child::Start(spec);
   ASSERT_TRUE(child.ok()) << child.status();

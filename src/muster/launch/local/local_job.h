@@ -13,10 +13,17 @@
 
 namespace muster::launch::local {
 
-// A new job's folder, token and first journal entry under `jobs`; nothing runs yet. Errors as
-// MakeJobFolder() and Coordinator::New().
+struct JobAccess {
+  control::ListenPlace listen = {};
+  std::string certificates = {};  // the folder of `muster certs`; wanted for TLS
+};
+
+// A new job's folder, token, certificates, files and first journal entry under `jobs`; nothing runs
+// yet. Errors as MakeJobFolder(), Coordinator::New(), TakeCertificates(), PlanStaging(), Stage();
+// after one there is no folder.
 absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job::JobSpec& spec,
-                                             const control::CoordinatorOptions& options);
+                                             const control::CoordinatorOptions& options,
+                                             const JobAccess& access = {});
 
 // The coordinator of a job in this process, with its threads. At most one a job on this machine.
 class LocalJob {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/control/coordinator.h"
+#include "muster/process/memory_limit.h"
 #include "muster/process/process_tree.h"
 
 namespace muster::launch::local {
@@ -63,7 +64,8 @@ std::vector<std::string> LocalLauncher::CommandFor(const control::StartRequest& 
                                       "--folder",       options_.folder.path,
                                       "--task",         job::TaskName(request.task),
                                       "--incarnation",  StrCat(request.incarnation),
-                                      "--coordinator",  options_.coordinator_url};
+                                      "--coordinator",  options_.coordinator_url,
+                                      "--lease",        StrCat(request.lease_seconds)};
   if (request.port > 0) {
     command.insert(command.end(), {"--port", StrCat(request.port)});
     if (request.port_required) command.emplace_back("--port-required");
@@ -73,7 +75,9 @@ std::vector<std::string> LocalLauncher::CommandFor(const control::StartRequest& 
   if (const auto& cpus = place->second.cpus; !cpus.empty()) {
     command.insert(command.end(), {"--cpus", absl::StrJoin(cpus, ",")});
   }
-  if (const auto& gpus = place->second.gpus) command.push_back(StrCat("--gpus=", *gpus));
+  if (const auto& gpus = place->second.gpus) {
+    command.push_back(gpus->empty() ? "--no-gpus" : StrCat("--gpus=", *gpus));
+  }
   return command;
 }
 
@@ -89,6 +93,7 @@ absl::Status LocalLauncher::Spawn(const control::StartRequest& request, Agent* a
   spec.group = process::ChildSpec::Group::kOwnSession;
   spec.parent_death_signal = 0;  // agents outlive a coordinator for a lease
   MUSTER_ASSIGN_OR_RETURN(agent->child, process::Child::Start(spec));
+  agent->pid = agent->child->pid();
   return absl::OkStatus();
 }
 
@@ -138,6 +143,7 @@ void LocalLauncher::TakeEnd(const IncarnationId& id, Agent& agent, const std::st
   } else {
     (void)process::EndMarked(StrCat(control::kMarkVariable, "=", control::MarkOf(folder, id)),
                              {.grace_seconds = 0});
+    if (agent.pid > 0) process::MemoryLimit::RemoveLeft(control::MemoryGroupOf(id), agent.pid);
     if (!how.empty()) {
       agent.end =
           job::TaskEnd{.lost = true,
@@ -167,6 +173,7 @@ void LocalLauncher::LookAt(const IncarnationId& id, Agent& agent) {
   if (!mark.ok()) return;  // not known, so not ended
   if (mark->state == IncarnationMark::State::kEnded) return TakeEnd(id, agent, "");
   if (mark->state == IncarnationMark::State::kHeld && !agent.adopted.valid()) {
+    agent.pid = mark->pid;
     agent.adopted = OpenPid(mark->pid);
     const MutexLock lock(&mutex_);
     if (agent.adopted.valid()) watched_.push_back(Duplicate(agent.adopted.get()));

@@ -53,6 +53,7 @@ class LocalLauncher : public control::Launcher {
   struct Agent {
     std::unique_ptr<process::Child> child;  // null: of an earlier coordinator
     process::Descriptor adopted;            // its pidfd
+    int pid = 0;                            // of either
     std::optional<job::TaskEnd> end;        // with `ended`: none means gone
     bool ended = false;
   };

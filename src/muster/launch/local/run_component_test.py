@@ -303,6 +303,30 @@ spec:
     assert "job mnist succeeded" in jobs.ok("list")
 
 
+def test_a_variable_of_a_kubernetes_object_can_be_given(jobs: Jobs) -> None:
+    (jobs.folder / "job.yaml").write_text("""
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: j}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+          - name: tensorflow
+            command: [sh, -c, "echo $KEY $(KEY)"]
+            env: [{name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}]
+""")
+    result = jobs.call("run", "job.yaml")
+    assert result.returncode == 1 and "--env KEY=VALUE" in result.stderr
+    assert jobs.ok("run", "job.yaml", "--env", "KEY=a=b") == "a=b a=b\n"
+    assert jobs.ok("run", "--env", "X=1", "--env", "X=2", "--", "sh", "-c", "echo $X") == "2\n"
+    for bad in ("KEY", "=x"):
+        result = jobs.call("run", "--env", bad, "--", "true")
+        assert result.returncode == 2 and "NAME=VALUE" in result.stderr
+
+
 def test_a_program_that_cannot_start_is_named(jobs: Jobs) -> None:
     program = jobs.folder / "program"
     program.write_text("#!/no/such/interpreter\n")
@@ -350,7 +374,7 @@ def test_spec_is_what_a_client_of_the_cluster_needs(jobs: Jobs) -> None:
         (["run", "bad.yaml", "--progress-timeout", "soon"], 2, "soon"),
         (["run", "bad.yaml"], 1, "bad.yaml"),
         (["status", "nobody"], 1, "there is no job nobody"),
-        (["status", "a/b"], 1, "can be no job's name"),
+        (["status", "a/b"], 2, "can be no job's name"),
         (["logs", "nobody"], 1, "there is no job nobody"),
         (["stop"], 2, "job"),
     ],

@@ -1,0 +1,218 @@
+#include "muster/job/volumes.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+
+#include "muster/base/nearest.h"
+#include "muster/job/pod_template.h"
+
+namespace muster::job {
+namespace {
+
+using Paths = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::string_view kFileScheme = "file://";
+
+bool IsPathCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+         std::string_view("/._-~+@%").find(c) != std::string_view::npos ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
+bool BeginsPath(std::string_view text, size_t at) {
+  return at == 0 || !IsPathCharacter(text[at - 1]) || text.substr(0, at).ends_with(kFileScheme);
+}
+
+bool IsWholePart(std::string_view text, size_t end) {
+  return end == text.size() || text[end] == '/' || !IsPathCharacter(text[end]);
+}
+
+std::string WithoutSlash(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+std::string TextOf(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// "persistentVolumeClaim", "emptyDir": the member that is not the name.
+std::string KindOfVolume(const Json& volume) {
+  for (const auto& [key, value] : volume.items()) {
+    if (key != "name") return key;
+  }
+  return "of no kind";
+}
+
+void ReplaceIn(Json& text, const Paths& paths) {
+  if (text.is_string()) text = ReplacePaths(text.get<std::string>(), paths);
+}
+
+class Mapper {
+ public:
+  Mapper(const std::map<std::string, std::string>& places,
+         const std::function<bool(const std::string&)>& exists)
+      : places_(places), exists_(exists) {}
+
+  absl::Status Map(Json* pod_template);
+  absl::Status CheckNames() const;
+  std::vector<std::string> TakeNotes() { return {notes_.begin(), notes_.end()}; }
+
+ private:
+  absl::Status MapMount(Json& mount, Json& volume, Paths* paths);
+  std::string PlaceOf(const Json& volume, const std::string& mount_path);
+  absl::Status Nowhere(const Json& volume, const std::string& mount_path);
+
+  const std::map<std::string, std::string>& places_;
+  const std::function<bool(const std::string&)>& exists_;
+  std::set<std::string> known_, notes_;  // names of volumes and claims; lines, once for all tasks
+};
+
+// "" when it is nowhere; the mount path itself when that is there.
+std::string Mapper::PlaceOf(const Json& volume, const std::string& mount_path) {
+  const std::string name = TextOf(volume, "name");
+  const std::string claim =
+      TextOf(volume.value("persistentVolumeClaim", Json::object()), "claimName");
+  known_.insert(name);
+  if (!claim.empty()) known_.insert(claim);
+  for (const std::string& each : {name, claim}) {
+    if (const auto place = places_.find(each); place != places_.end()) return place->second;
+  }
+  const std::string host_path = TextOf(volume.value("hostPath", Json::object()), "path");
+  if (!host_path.empty() && exists_(host_path)) return WithoutSlash(host_path);
+  return exists_(mount_path) ? mount_path : "";
+}
+
+absl::Status Mapper::Nowhere(const Json& volume, const std::string& mount_path) {
+  const std::string name = TextOf(volume, "name");
+  const std::string kind = KindOfVolume(volume);
+  const std::string what = StrCat("volume '", name, "' (", kind, "), mounted at ", mount_path);
+  if (kind == "persistentVolumeClaim" || kind == "hostPath") {
+    return absl::FailedPreconditionError(StrCat(
+        "template: ", what, ", is not on this machine: say where with --volume ", name, "=PATH"));
+  }
+  notes_.insert(
+      StrCat(what, ", is not made on this machine; --volume ", name, "=PATH gives it one"));
+  return absl::OkStatus();
+}
+
+absl::Status Mapper::MapMount(Json& mount, Json& volume, Paths* paths) {
+  const std::string from = WithoutSlash(TextOf(mount, "mountPath"));
+  if (!from.starts_with('/') || from == "/") {
+    return absl::InvalidArgumentError(StrCat("template: volumeMounts: mountPath '", from,
+                                             "' must be an absolute path other than /"));
+  }
+  const std::string place = PlaceOf(volume, from);
+  if (place.empty()) return Nowhere(volume, from);
+  const std::string part = TextOf(mount, "subPath");
+  const std::string to = place == from || part.empty() ? place : StrCat(place, "/", part);
+  if (!exists_(to)) return absl::FailedPreconditionError(StrCat("there is no ", to));
+  if (to == from) return absl::OkStatus();
+  const std::string name = TextOf(volume, "name");
+  notes_.insert(StrCat("volume '", name, "': ", from, " is ", to));
+  paths->emplace_back(from, to);
+  mount["mountPath"] = to;
+  mount.erase("subPath");
+  volume = {{"name", name}, {"hostPath", {{"path", place}}}};
+  return absl::OkStatus();
+}
+
+absl::Status Mapper::Map(Json* pod_template) {
+  Json* const container = ContainerOf(pod_template);
+  if (container == nullptr || !container->contains("volumeMounts")) return absl::OkStatus();
+  // So that each mount names a volume that there is.
+  MUSTER_RETURN_IF_ERROR(ProcessOf(*pod_template).status());
+  Json& volumes = (*pod_template)["spec"]["volumes"];
+  const Json given = volumes;  // two mounts of one volume are mapped alike
+  Paths paths;
+  for (Json& mount : (*container)["volumeMounts"]) {
+    if (!mount.is_object() || !given.is_array()) {
+      return absl::InvalidArgumentError("template: volumeMounts and volumes must be lists of maps");
+    }
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (!given[i].is_object() || TextOf(given[i], "name") != TextOf(mount, "name")) continue;
+      Json volume = given[i];
+      MUSTER_RETURN_IF_ERROR(MapMount(mount, volume, &paths));
+      volumes[i] = std::move(volume);
+      break;
+    }
+  }
+  for (const char* const key : {"command", "args"}) {
+    if (!container->contains(key)) continue;
+    for (Json& word : (*container)[key]) ReplaceIn(word, paths);
+  }
+  if (container->contains("workingDir")) ReplaceIn((*container)["workingDir"], paths);
+  if (!container->contains("env")) return absl::OkStatus();
+  for (Json& entry : (*container)["env"]) {
+    if (entry.contains("value")) ReplaceIn(entry["value"], paths);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Mapper::CheckNames() const {
+  const std::vector<std::string> known(known_.begin(), known_.end());
+  for (const auto& [name, path] : places_) {
+    if (known_.contains(name)) continue;
+    return absl::NotFoundError(
+        StrCat("no container mounts a volume '", name, "'", DidYouMean(name, known)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, std::string>> ParseVolumes(
+    const std::vector<std::string>& texts) {
+  std::map<std::string, std::string> places;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+      return absl::InvalidArgumentError(StrCat("'", text, "' is not NAME=PATH"));
+    }
+    const std::string name = text.substr(0, equals);
+    if (!places.emplace(name, WithoutSlash(text.substr(equals + 1))).second) {
+      return absl::InvalidArgumentError(StrCat("'", name, "' is given twice"));
+    }
+  }
+  return places;
+}
+
+std::string ReplacePaths(std::string_view text, const Paths& paths) {
+  Paths longest_first = paths;
+  std::sort(longest_first.begin(), longest_first.end(),
+            [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const auto fits = [&](const auto& path) {
+      return text.substr(at).starts_with(path.first) && IsWholePart(text, at + path.first.size());
+    };
+    const auto found = BeginsPath(text, at)
+                           ? std::find_if(longest_first.begin(), longest_first.end(), fits)
+                           : longest_first.end();
+    if (found == longest_first.end()) {
+      out += text[at++];
+    } else {
+      out += found->second;
+      at += found->first.size();
+    }
+  }
+  return out;
+}
+
+absl::Status MapVolumes(const std::map<std::string, std::string>& places,
+                        const std::function<bool(const std::string& path)>& exists, JobSpec* spec,
+                        std::vector<std::string>* notes) {
+  Mapper mapper(places, exists);
+  for (auto& [type, replica] : spec->replicas) {
+    MUSTER_RETURN_IF_ERROR(Annotate(mapper.Map(&replica.pod_template), TypeFieldName(type)));
+  }
+  MUSTER_RETURN_IF_ERROR(mapper.CheckNames());
+  for (std::string& note : mapper.TakeNotes()) notes->push_back(std::move(note));
+  return absl::OkStatus();
+}
+
+}  // namespace muster::job
