@@ -87,10 +87,14 @@ class Jobs:
         return self.wait(look, f"for {name} to run")
 
     def coordinator(self, job: str) -> int:
-        return int((self.home / "jobs" / job / "lock").read_text())
+        return self._holder(job, "lock")
 
     def supervisor(self, job: str) -> int:
-        return int((self.home / "jobs" / job / "supervisor").read_text())
+        return self._holder(job, "supervisor")
+
+    def _holder(self, job: str, name: str) -> int:
+        path = self.home / "jobs" / job / name  # empty for a moment when it is taken
+        return int(self.wait(lambda: path.read_text().strip(), f"for a pid in {path}"))
 
     def kill_coordinator(self, job: str) -> int:
         """Its pid."""
