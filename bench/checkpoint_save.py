@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.context import CannotRun, Context
 from bench.measure import Series, run
-from bench.report import Report, Row
+from bench.report import Report, Row, in_unit
 
 BUCKETS = 150_000  # 26 tables of 32 floats, weights and Adagrad's accumulators: 1 GB
 BLOCKED_MS = 100.0
@@ -23,12 +23,8 @@ second of rest lies between two writes. `AsyncSaver` writes past the page cache.
 """
 
 
-def milliseconds(value: float) -> str:
-    return f"{value:.1f} ms"
-
-
-def seconds(value: float) -> str:
-    return f"{value:.2f} s"
+milliseconds = in_unit("ms", 1)
+seconds = in_unit("s", 2)
 
 
 def ratio(value: float) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from bench.context import CannotRun, Context
 from bench.measure import Series, run
-from bench.report import Report, Row
+from bench.report import Report, Row, in_unit
 from bench.simulated_agents import Agents
 
 AGENTS = 1000
@@ -38,20 +38,10 @@ threads, over {WATCH:.0f} seconds. Decisions: one call of `Reconcile` for a job 
 """
 
 
-def percent(value: float) -> str:
-    return f"{value:.1f} %"
-
-
-def milliseconds(value: float) -> str:
-    return f"{value:.3f} ms"
-
-
-def whole_milliseconds(value: float) -> str:
-    return f"{value:.0f} ms"
-
-
-def mebibytes(value: float) -> str:
-    return f"{value:.0f} MiB"
+percent = in_unit("%", 1)
+milliseconds = in_unit("ms", 3)
+whole_milliseconds = in_unit("ms")
+mebibytes = in_unit("MiB")
 
 
 def plain(value: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.context import CannotRun, Context
 from bench.job_children import Children, Started
 from bench.measure import Series, interleave, run
-from bench.report import Report, Row
+from bench.report import Report, Row, in_unit
 
 FEW, MANY, WATCHED = 4, 200, 20
 ROUNDS_OF_FEW = 21
@@ -24,12 +24,8 @@ processes map counts by its share.
 """
 
 
-def milliseconds(value: float) -> str:
-    return f"{value:.0f} ms"
-
-
-def mebibytes(value: float) -> str:
-    return f"{value:.1f} MiB"
+milliseconds = in_unit("ms")
+mebibytes = in_unit("MiB", 1)
 
 
 def peer_command(context: Context, children: Children) -> list[str | Path]:

@@ -11,6 +11,11 @@ from pathlib import Path
 from bench.measure import Series, count, times
 
 
+def in_unit(unit: str, digits: int = 0) -> Callable[[float], str]:
+    """A form of figures for Row."""
+    return lambda value: f"{value:.{digits}f} {unit}"
+
+
 @dataclass
 class Row:
     what: str

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.context import Context
 from bench.measure import Series, run
-from bench.report import Report, Row
+from bench.report import Report, Row, in_unit
 
 ROUNDS_OF_START = 21
 FIRST_STEP_MS = 50.0
@@ -20,12 +20,8 @@ of 2 GB in 8 files, less the model itself (weights and optimizer slots, as large
 """
 
 
-def milliseconds(value: float) -> str:
-    return f"{value:.1f} ms"
-
-
-def mebibytes(value: float) -> str:
-    return f"{value:.0f} MiB"
+milliseconds = in_unit("ms", 1)
+mebibytes = in_unit("MiB")
 
 
 def start_times(context: Context) -> Series:
