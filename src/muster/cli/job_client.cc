@@ -1,7 +1,6 @@
 #include "muster/cli/job_client.h"
 
 #include <poll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <climits>
@@ -13,6 +12,7 @@
 #include "muster/net/http_client.h"
 #include "muster/process/deadline.h"
 #include "muster/process/descriptor.h"
+#include "muster/process/pidfd.h"
 
 namespace muster::cli {
 namespace {
@@ -107,7 +107,7 @@ bool WaitForEnd(const control::JobFolder& folder, double seconds) {
     auto pid = control::LivingCoordinator(folder);
     if (!pid) pid = control::LivingSupervisor(folder);
     if (!pid) return true;
-    const process::Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, *pid, 0)));
+    const process::Descriptor process(process::OpenPidfd(*pid));
     pollfd end{.fd = process.get(), .events = POLLIN, .revents = 0};
     // One that ended a moment ago, or has just begun and not said its pid.
     if (!process.valid()) poll(nullptr, 0, 1);

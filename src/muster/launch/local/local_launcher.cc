@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "muster/control/coordinator.h"
 #include "muster/process/memory_limit.h"
+#include "muster/process/pidfd.h"
 #include "muster/process/process_tree.h"
 
 namespace muster::launch::local {
@@ -24,9 +24,7 @@ using control::IncarnationId;
 using control::IncarnationMark;
 using Phase = job::TaskObservation::Phase;
 
-process::Descriptor OpenPid(int pid) {
-  return process::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-}
+process::Descriptor OpenPid(int pid) { return process::Descriptor(process::OpenPidfd(pid)); }
 
 process::Descriptor Duplicate(int fd) { return process::Descriptor(fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 

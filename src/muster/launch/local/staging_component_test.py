@@ -22,6 +22,10 @@ def tar(path: pathlib.Path, members: dict[str, str]) -> None:
             archive.addfile(info, io.BytesIO(text.encode()))
 
 
+def task_folder(jobs: Jobs, task: str) -> pathlib.Path:
+    return jobs.home / "jobs" / "j" / "work" / task
+
+
 def test_each_task_finds_what_was_staged_in_a_folder_of_its_own(jobs: Jobs) -> None:
     (jobs.folder / "code").mkdir()
     (jobs.folder / "code/main.py").write_text(
@@ -44,7 +48,7 @@ def test_each_task_finds_what_was_staged_in_a_folder_of_its_own(jobs: Jobs) -> N
     names = ["helper.py", "main.py", "other.txt", "pack", "words"]
     for i in range(2):
         assert f"worker-{i} | helper data deep zipped {names}" in output
-        assert (jobs.home / f"jobs/j/work/worker-{i}/mine").exists()
+        assert (task_folder(jobs, f"worker-{i}") / "mine").exists()
     staged = jobs.home / "jobs/j/staged"
     assert {p.stat().st_mode & 0o077 for p in staged.iterdir()} == {0}
     assert not (jobs.folder / "mine").exists()
@@ -67,7 +71,7 @@ spec:
     job = jobs.detach("job.yaml")
     task = jobs.running(job, "worker-0")
     program.write_text("#!/bin/sh\necho second\n")
-    mine = jobs.home / "jobs/j/work/worker-0"
+    mine = task_folder(jobs, "worker-0")
     jobs.wait((mine / "1").exists)
     os.kill(task["pid"], signal.SIGKILL)
     jobs.running(job, "worker-0", 2)
