@@ -20,6 +20,8 @@ namespace muster::process {
 namespace {
 
 constexpr int kMaxSnapshots = 5;
+constexpr int kMaxExecLooks = 100;
+constexpr int kExecLookMicros = 200;
 
 // Fields of stat behind the name, counted from the state (field 3 of proc(5)).
 enum StatField : size_t {
@@ -58,6 +60,28 @@ bool IsComplete(const std::map<pid_t, ProcessStat>& all) {
     const pid_t parent = entry.second.parent;
     return parent == 0 || all.contains(parent);
   });
+}
+
+// Kernel threads and zombies have none.
+bool RunsAProgram(pid_t pid) {
+  char first;
+  return readlink(StrCat("/proc/", pid, "/exe").c_str(), &first, 1) > 0;
+}
+
+// What the process was given; empty if it cannot be seen. In the midst of an exec the environment,
+// and for longer the command line, reads as empty: then looks again.
+std::string ReadEnvironment(pid_t pid) {
+  const std::string folder = StrCat("/proc/", pid);
+  for (int look = 0, empty = 0; look < kMaxExecLooks; ++look) {
+    const auto environment = ReadSmallFile(folder + "/environ", size_t{4} << 20);
+    if (!environment || !environment->empty()) return environment.value_or("");
+    if (!RunsAProgram(pid)) return "";
+    // Twice, for the first may have been of the program before.
+    const auto command = ReadSmallFile(folder + "/cmdline", 1);
+    if (command && !command->empty() && ++empty == 2) return "";
+    usleep(kExecLookMicros);
+  }
+  return "";
 }
 
 std::vector<ProcessStat> Below(const std::vector<pid_t>& roots,
@@ -215,9 +239,8 @@ std::vector<ProcessStat> FindMarked(std::string_view entry) {
   const std::string wanted = StrCat(std::string_view("\0", 1), entry, std::string_view("\0", 1));
   for (pid_t pid : NumberedEntries("/proc")) {
     if (pid == getpid()) continue;
-    const auto environment = ReadSmallFile(StrCat("/proc/", pid, "/environ"), size_t{4} << 20);
-    if (!environment) continue;
-    if (StrCat(std::string_view("\0", 1), *environment).find(wanted) == std::string::npos) continue;
+    const std::string environment = StrCat(std::string_view("\0", 1), ReadEnvironment(pid));
+    if (environment.find(wanted) == std::string::npos) continue;
     if (auto stat = ReadStat(pid); stat && !stat->ended()) found.push_back(*std::move(stat));
   }
   return found;

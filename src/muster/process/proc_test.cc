@@ -71,5 +71,17 @@ TEST(ProcTest, BothWaysFindTheSameDescendants) {
   EXPECT_THAT(pids(Descendants({root, found.front()})), testing::UnorderedElementsAreArray(found));
 }
 
+TEST(ProcTest, AMarkedProcessIsFoundInTheMidstOfAnExec) {
+  // Between its old program and its new one a process shows an empty environment.
+  const std::string mark = StrCat("MUSTER_TEST_TASK=", getpid(), "/exec");
+  TestFolder folder;
+  const std::string script = folder.Write("again", "#!/bin/sh\nexec \"$0\"\n", true);
+  ChildSpec spec = {.argv = {script}, .environment = CurrentEnvironment()};
+  spec.environment.push_back(mark);
+  const auto child = Child::Start(spec);
+  ASSERT_TRUE(child.ok()) << child.status();
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(FindMarked(mark).size(), 1U) << "look " << i;
+}
+
 }  // namespace
 }  // namespace muster::process
