@@ -17,8 +17,8 @@
 namespace muster::cli {
 namespace {
 
-using control::Fields;
-using control::Json;
+using formats::Json;
+using formats::JsonFields;
 
 constexpr double kAskSeconds = 10;
 constexpr double kPatienceSeconds = 20;  // longer than a supervisor's longest pause
@@ -34,7 +34,7 @@ absl::StatusOr<Json> DescribeJournal(const control::JobFolder& folder,
                                      const absl::Status& silence) {
   MUSTER_ASSIGN_OR_RETURN(const Json state, StateOf(folder));
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
-  Fields fields(state, folder.journal());
+  JsonFields fields(state, folder.journal());
   MUSTER_ASSIGN_OR_RETURN(
       const job::JobStatus status,
       control::StatusFromJson(fields.Object("status"), folder.journal() + ": status"));
@@ -63,8 +63,8 @@ absl::StatusOr<Json> AskCoordinator(const control::JobFolder& folder, const std:
                                                 " has no coordinator that runs: ", Advice(folder)));
   }
   MUSTER_ASSIGN_OR_RETURN(const Json state, StateOf(folder));
-  Fields fields(state, folder.journal());
-  Fields notes(fields.Object("notes"), "notes");
+  JsonFields fields(state, folder.journal());
+  JsonFields notes(fields.Object("notes"), "notes");
   MUSTER_ASSIGN_OR_RETURN(net::HttpClientOptions options,
                           control::ClientOptions(folder, notes.Text("url")));
   MUSTER_ASSIGN_OR_RETURN(const auto client, net::HttpClient::Create(std::move(options)));
@@ -81,7 +81,7 @@ absl::StatusOr<Json> StateOf(const control::JobFolder& folder) {
 }
 
 bool HasEnded(const Json& job) {
-  const std::string phase = Fields(job, "job").Text("phase");
+  const std::string phase = JsonFields(job, "job").Text("phase");
   return phase == "succeeded" || phase == "failed";
 }
 

@@ -12,8 +12,8 @@
 namespace muster::cli {
 namespace {
 
-using control::Fields;
-using control::Json;
+using formats::Json;
+using formats::JsonFields;
 using Row = std::vector<std::string>;
 
 std::string Megabytes(int64_t bytes) {
@@ -22,15 +22,15 @@ std::string Megabytes(int64_t bytes) {
 
 // Why it is stopped, else how it ended (before), else "".
 std::string EndText(const Json& task) {
-  Fields fields(task, "task");
+  JsonFields fields(task, "task");
   const std::string reason = fields.Text("stop_reason");
   if (!reason.empty() || !fields.Has("last_end")) return reason;
-  Fields end(fields.Object("last_end"), "end");
+  JsonFields end(fields.Object("last_end"), "end");
   return StrCat(fields.Text("phase") == "running" ? "before: " : "", end.Text("text"));
 }
 
 Row TaskRow(const Json& task) {
-  Fields fields(task, "task");
+  JsonFields fields(task, "task");
   const int64_t restarts = fields.Int("restarts", 0, 0, 1 << 30);
   const bool measured = fields.Has("cpu_seconds");
   std::string about = EndText(task);
@@ -67,17 +67,19 @@ std::string Aligned(const std::vector<Row>& rows) {
 }
 
 std::string WhoAndHow(const Json& failure) {
-  Fields fields(failure, "failure");
+  JsonFields fields(failure, "failure");
   return StrCat(fields.Text("task"), ": ", fields.Text("text"));
 }
 
-double SecondsOf(const Json& failure) { return Fields(failure, "failure").Number("seconds", 0); }
+double SecondsOf(const Json& failure) {
+  return JsonFields(failure, "failure").Number("seconds", 0);
+}
 
 // The failure that ended the job: the last one that followed from no other.
 size_t CauseOf(const Json& failures) {
   size_t cause = 0;
   for (size_t i = 0; i < failures.size(); ++i) {
-    if (!Fields(failures[i], "failure").Bool("follow_up", false)) cause = i;
+    if (!JsonFields(failures[i], "failure").Bool("follow_up", false)) cause = i;
   }
   return cause;
 }
@@ -85,7 +87,7 @@ size_t CauseOf(const Json& failures) {
 }  // namespace
 
 std::string JobLine(const Json& job) {
-  Fields fields(job, "job");
+  JsonFields fields(job, "job");
   std::string line = StrCat("job ", fields.Text("name"), " ", fields.Text("phase"));
   const double took = fields.Number("completion_time", 0) - fields.Number("start_time", 0);
   if (took >= 0 && fields.Number("completion_time", 0) > 0) {
@@ -99,7 +101,7 @@ std::string JobLine(const Json& job) {
 std::string JobTable(const Json& job) {
   std::vector<Row> rows = {
       {"TASK", "STATE", "RESTARTS", "ADDRESS", "CPU", "MEMORY", "SILENT", "STEP", ""}};
-  Fields fields(job, "job");
+  JsonFields fields(job, "job");
   for (const Json& task : fields.List("tasks")) rows.push_back(TaskRow(task));
   for (size_t column = 2; column < rows[0].size(); ++column) {  // without a heading when empty
     const bool any = std::any_of(rows.begin() + 1, rows.end(),
@@ -111,9 +113,9 @@ std::string JobTable(const Json& job) {
 
 std::map<std::string, std::string> StateLines(const Json& job) {
   std::map<std::string, std::string> lines = {{"", JobLine(job)}};
-  Fields fields(job, "job");
+  JsonFields fields(job, "job");
   for (const Json& task : fields.List("tasks")) {
-    Fields about(task, "task");
+    JsonFields about(task, "task");
     const std::string name = about.Text("task"), end = EndText(task);
     const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
     lines[name] = StrCat(name, ".", incarnation, " ", about.Text("phase"),
@@ -123,12 +125,12 @@ std::map<std::string, std::string> StateLines(const Json& job) {
 }
 
 std::string FailureText(const Json& job) {
-  Fields fields(job, "job");
+  JsonFields fields(job, "job");
   const Json& failures = fields.List("failures");
   if (failures.empty() || fields.Text("message").empty()) return "";
   const size_t first = CauseOf(failures);
   const Json& cause = failures[first];
-  Fields about(cause, "failure");
+  JsonFields about(cause, "failure");
   std::string text = StrCat("first ", WhoAndHow(cause), ", ",
                             train::FormatDuration(SecondsOf(cause)), " after the job's start\n");
   const std::vector<std::string> lines = about.Texts("last_lines");
@@ -147,16 +149,16 @@ std::string FailureText(const Json& job) {
 }
 
 std::string HangText(const Json& job) {
-  Fields fields(job, "job");
+  JsonFields fields(job, "job");
   std::map<std::string, const Json*> hangs;
   for (const Json& failure : fields.List("failures")) {
-    Fields about(failure, "failure");
+    JsonFields about(failure, "failure");
     if (about.Has("diagnosis")) hangs[about.Text("task")] = &failure;
   }
   std::string text;
   for (const auto& [task, failure] : hangs) {
     text += StrCat(WhoAndHow(*failure), "; what it did then:\n");
-    for (const std::string& line : Fields(*failure, "failure").Texts("diagnosis")) {
+    for (const std::string& line : JsonFields(*failure, "failure").Texts("diagnosis")) {
       text += StrCat("  | ", line, "\n");
     }
   }

@@ -13,7 +13,7 @@
 namespace muster::cli {
 namespace {
 
-using control::Json;
+using formats::Json;
 
 constexpr double kRedrawSeconds = 1;
 constexpr char kHomeAndClear[] = "\033[H\033[2J";

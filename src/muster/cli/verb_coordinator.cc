@@ -83,8 +83,8 @@ absl::Status Supervise(const CoordinatorFlags& flags) {
 absl::Status ResumeJob(const std::string& name) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(name));
   if (const auto pid = control::LivingCoordinator(folder)) {
-    MUSTER_ASSIGN_OR_RETURN(const control::Json job, DescribeJobOf(folder));
-    if (control::Fields(job, "job").Text("phase") == "suspended") {
+    MUSTER_ASSIGN_OR_RETURN(const formats::Json job, DescribeJobOf(folder));
+    if (formats::JsonFields(job, "job").Text("phase") == "suspended") {
       return AskPatiently(folder, "POST", "/v1/suspend", {{"suspend", false}}).status();
     }
     return absl::FailedPreconditionError(

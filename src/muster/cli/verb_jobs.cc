@@ -19,8 +19,8 @@
 namespace muster::cli {
 namespace {
 
-using control::Fields;
-using control::Json;
+using formats::Json;
+using formats::JsonFields;
 
 constexpr double kLookSeconds = 1;  // for what changes without notice
 
@@ -29,7 +29,7 @@ struct JobVerbFlags {
   bool json = false, watch = false, follow = false, no_wait = false;
 };
 
-void PrintJson(const Json& json) { std::printf("%s\n", control::Print(json).c_str()); }
+void PrintJson(const Json& json) { std::printf("%s\n", formats::PrintJson(json).c_str()); }
 
 absl::Status ShowStatus(const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
@@ -64,9 +64,9 @@ absl::StatusOr<std::vector<job::TaskId>> TasksOf(const JobVerbFlags& flags, cons
   std::vector<job::TaskId> tasks;
   std::vector<std::string> names;
   const auto wanted = job::ParseTaskName(flags.task);
-  Fields fields(job, "job");
+  JsonFields fields(job, "job");
   for (const Json& task : fields.List("tasks")) {
-    names.push_back(Fields(task, "task").Text("task"));
+    names.push_back(JsonFields(task, "task").Text("task"));
     const auto id = job::ParseTaskName(names.back());
     if (id && (flags.task.empty() || id == wanted)) tasks.push_back(*id);
   }
@@ -132,9 +132,9 @@ absl::Status ShowSpec(const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
   MUSTER_ASSIGN_OR_RETURN(const Json job, DescribeJobOf(folder));
   Json cluster = Json::object();
-  Fields fields(job, "job");
+  JsonFields fields(job, "job");
   for (const Json& task : fields.List("tasks")) {
-    Fields about(task, "task");
+    JsonFields about(task, "task");
     const auto id = job::ParseTaskName(about.Text("task"));
     if (!id || id->type == job::TaskType::kEvaluator) continue;
     if (about.Text("address").empty()) {

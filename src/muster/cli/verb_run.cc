@@ -20,8 +20,8 @@
 namespace muster::cli {
 namespace {
 
-using control::Fields;
-using control::Json;
+using formats::Json;
+using formats::JsonFields;
 
 constexpr int kFollowMillis = 1000;  // signals and changes end a wait; this is for what they miss
 
@@ -38,9 +38,9 @@ void Say(const std::string& text) { std::fprintf(stderr, "muster: %s\n", text.c_
 class FailureTeller {
  public:
   void Tell(const Json& job) {
-    Fields fields(job, "job");
+    JsonFields fields(job, "job");
     for (const Json& failure : fields.List("failures")) {
-      Fields about(failure, "failure");
+      JsonFields about(failure, "failure");
       const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
       if (!told_.insert(incarnation).second) continue;
       Say(StrCat(about.Text("task"), " failed: ", about.Text("text"),
@@ -84,7 +84,7 @@ absl::Status Follow(const control::JobFolder& folder, const job::JobSpec& spec,
 }
 
 absl::Status ResultOf(const Json& job) {
-  Fields fields(job, "job");
+  JsonFields fields(job, "job");
   if (fields.Text("phase") == "succeeded") {
     Say(JobLine(job));
     return absl::OkStatus();

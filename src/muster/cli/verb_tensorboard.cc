@@ -28,10 +28,10 @@ struct TensorBoardFlags {
 };
 
 // The interpreter of the job's first task whose command is one, else the one in the PATH.
-absl::StatusOr<std::string> PythonOf(const control::Json& state) {
+absl::StatusOr<std::string> PythonOf(const formats::Json& state) {
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
-  control::Fields fields(state, "journal");
-  control::Fields options(fields.Object("options"), "journal: options");
+  formats::JsonFields fields(state, "journal");
+  formats::JsonFields options(fields.Object("options"), "journal: options");
   for (const auto& [type, replica] : spec.replicas) {
     MUSTER_ASSIGN_OR_RETURN(const job::Process process, job::ProcessOf(replica.pod_template));
     const std::string& program = process.command[0];
@@ -72,7 +72,7 @@ absl::Status Become(const std::vector<std::string>& command) {
 
 absl::Status RunTensorBoard(const TensorBoardFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
-  MUSTER_ASSIGN_OR_RETURN(const control::Json state, StateOf(folder));
+  MUSTER_ASSIGN_OR_RETURN(const formats::Json state, StateOf(folder));
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
   const std::string& model_dir = flags.model_dir.empty() ? spec.model_dir : flags.model_dir;
   if (model_dir.empty()) {

@@ -10,6 +10,8 @@
 namespace muster::control {
 namespace {
 
+using formats::PrintJson;
+
 constexpr double kUrgentSeconds = 2;
 constexpr std::chrono::milliseconds kRetryPause{100};
 constexpr char kPath[] = "/v1/agent";
@@ -82,7 +84,8 @@ bool AgentLink::Exchange(net::HttpClient& client, bool poll, double timeout_seco
     report.seen = poll ? orders_.version : 0;
   }
   // Texts that are no UTF-8 are made so on the way.
-  const auto answer = client.Post(kPath, net::Json::parse(Print(ToJson(report))), timeout_seconds);
+  const auto answer =
+      client.Post(kPath, net::Json::parse(PrintJson(ToJson(report))), timeout_seconds);
   auto orders = answer.ok() ? OrdersFromJson(Json(*answer)) : answer.status();
   const std::lock_guard lock(mutex_);
   if (!orders.ok()) {

@@ -10,6 +10,8 @@
 namespace muster::control {
 namespace {
 
+using formats::JsonFields;
+
 using Phase = job::TaskObservation::Phase;
 
 constexpr int64_t kFormat = 1;
@@ -37,8 +39,8 @@ Json OptionsJson(const CoordinatorOptions& options) {
           {"task_folders", options.task_folders}};
 }
 
-CoordinatorOptions OptionsOf(Fields& state) {
-  Fields fields(state.Object("options"), "journal: options");
+CoordinatorOptions OptionsOf(JsonFields& state) {
+  JsonFields fields(state.Object("options"), "journal: options");
   CoordinatorOptions options;
   options.lease_seconds = fields.Number("lease_seconds", options.lease_seconds);
   options.rendezvous_seconds = fields.Number("rendezvous_seconds", options.rendezvous_seconds);
@@ -51,8 +53,8 @@ CoordinatorOptions OptionsOf(Fields& state) {
   return options;
 }
 
-std::map<std::string, std::vector<std::string>> TextsOf(Fields& state, const char* member) {
-  Fields fields(state.Object(member), StrCat("journal: ", member));
+std::map<std::string, std::vector<std::string>> TextsOf(JsonFields& state, const char* member) {
+  JsonFields fields(state.Object(member), StrCat("journal: ", member));
   std::map<std::string, std::vector<std::string>> texts;
   for (const auto& [name, value] : state.Object(member).items()) {
     texts[name] = fields.Texts(name.c_str());
@@ -68,7 +70,7 @@ std::string IncarnationName(job::TaskId task, int64_t incarnation) {
 }
 
 absl::StatusOr<job::JobSpec> SpecOfState(const Json& state) {
-  Fields fields(state, "journal");
+  JsonFields fields(state, "journal");
   const std::string manifest = fields.Text("manifest");
   if (fields.Int("format", 0, 0, kFormat) != kFormat) {
     fields.Fail("is empty or of another version of muster");
@@ -98,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::New(const job::JobSpec
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Resume(const Environment& environment) {
   const Json& state = environment.journal->state();
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, SpecOfState(state));
-  Fields fields(state, "journal");
+  JsonFields fields(state, "journal");
   MUSTER_ASSIGN_OR_RETURN(auto coordinator, New(spec, OptionsOf(fields), environment));
   MUSTER_ASSIGN_OR_RETURN(coordinator->status_,
                           StatusFromJson(fields.Object("status"), "journal: status"));

@@ -7,6 +7,8 @@
 namespace muster::control {
 namespace {
 
+using formats::JsonFields;
+
 Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
   Json json = {{"task", job::TaskName(id)},
                {"phase", PhaseName(task.phase)},
@@ -45,7 +47,7 @@ Json FailureJson(const job::JobStatus& status, const job::Failure& failure, cons
 }  // namespace
 
 Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const Json& state) {
-  Fields fields(state, "state");
+  JsonFields fields(state, "state");
   const Json& addresses = fields.Object("addresses");
   Json json = {{"name", spec.name},
                {"phase", PhaseName(status.phase)},

@@ -16,6 +16,9 @@
 namespace muster::control {
 namespace {
 
+using formats::ParseJsonObject;
+using formats::PrintJson;
+
 constexpr mode_t kPrivate = 0600;
 
 std::string FolderOf(const std::string& folder) { return io::JoinPath(folder, "agents"); }
@@ -116,14 +119,14 @@ absl::StatusOr<std::vector<IncarnationId>> ListIncarnations(const std::string& f
 
 absl::Status WriteEnd(const std::string& folder, const IncarnationId& id, const job::TaskEnd& end) {
   const auto files = io::NewLocalFileSystem();
-  return io::WriteFileAtomically(*files, EndPath(folder, id), Print(ToJson(end)));
+  return io::WriteFileAtomically(*files, EndPath(folder, id), PrintJson(ToJson(end)));
 }
 
 absl::StatusOr<job::TaskEnd> ReadEnd(const std::string& folder, const IncarnationId& id) {
   const std::string path = EndPath(folder, id);
   const auto files = io::NewLocalFileSystem();
   MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(*files, path, 1 << 20));
-  MUSTER_ASSIGN_OR_RETURN(const Json json, ParseObject(text, path));
+  MUSTER_ASSIGN_OR_RETURN(const Json json, ParseJsonObject(text, path));
   return EndFromJson(json, path);
 }
 

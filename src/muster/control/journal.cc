@@ -10,12 +10,16 @@
 namespace muster::control {
 namespace {
 
+using formats::MergePatch;
+using formats::ParseJsonObject;
+using formats::PrintJson;
+
 constexpr size_t kChecksumDigits = 8;
 constexpr uint64_t kMaxBytes = uint64_t{256} << 20;
 constexpr uint64_t kRewriteBytes = uint64_t{4} << 20;  // longer than this it is written anew
 
 std::string Line(const Json& entry) {
-  const std::string text = Print(entry);
+  const std::string text = PrintJson(entry);
   return absl::StrFormat("%08x %s\n", Crc32c(text), text);
 }
 
@@ -30,7 +34,7 @@ absl::StatusOr<Json> ParseLine(std::string_view line) {
   if (std::from_chars(line.data(), end, checksum, 16).ptr != end) return damaged("has no checksum");
   const std::string_view text = line.substr(kChecksumDigits + 1);
   if (Crc32c(text) != checksum) return damaged("does not fit its checksum");
-  auto entry = ParseObject(text, "entry");
+  auto entry = ParseJsonObject(text, "entry");
   if (!entry.ok()) return damaged(ToStd(entry.status().message()));
   return entry;
 }

@@ -14,10 +14,12 @@
 #include <string_view>
 
 #include "muster/base/status.h"
-#include "muster/control/json.h"
+#include "muster/formats/json_fields.h"
 #include "muster/io/file_system.h"
 
 namespace muster::control {
+
+using formats::Json;
 
 struct JournalState {
   Json state = Json::object();

@@ -9,6 +9,9 @@
 namespace muster::control {
 namespace {
 
+using formats::MergePatch;
+using formats::ParseJsonObject;
+
 using ::testing::HasSubstr;
 
 constexpr char kPath[] = "job/journal";
@@ -148,11 +151,11 @@ TEST(MergePatchTest, MakesOneOfTheOther) {
 }
 
 TEST(ParseObjectTest, HostileTextIsRefused) {
-  EXPECT_FALSE(ParseObject(std::string(100000, '['), "x").ok());
-  EXPECT_FALSE(ParseObject("{\"a\": \"\xff\"}", "x").ok());
-  EXPECT_FALSE(ParseObject("[1]", "x").ok());
-  EXPECT_FALSE(ParseObject("{\"a\":", "x").ok());
-  EXPECT_TRUE(ParseObject("{\"a\": 1}", "x").ok());
+  EXPECT_FALSE(ParseJsonObject(std::string(100000, '['), "x").ok());
+  EXPECT_FALSE(ParseJsonObject("{\"a\": \"\xff\"}", "x").ok());
+  EXPECT_FALSE(ParseJsonObject("[1]", "x").ok());
+  EXPECT_FALSE(ParseJsonObject("{\"a\":", "x").ok());
+  EXPECT_TRUE(ParseJsonObject("{\"a\": 1}", "x").ok());
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 namespace muster::control {
 namespace {
 
+using formats::JsonFields;
+
 using State = AgentReport::State;
 
 constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
@@ -23,7 +25,7 @@ const char* StateName(State state) {
   return "";
 }
 
-State ParseState(Fields& fields) {
+State ParseState(JsonFields& fields) {
   const std::string text = fields.Text("state");
   for (const auto& [state, name] : kStates) {
     if (text == name) return state;
@@ -43,12 +45,12 @@ Json StartJson(const StartOrder& start) {
           {"progress_seconds", start.progress_seconds}};
 }
 
-StartOrder StartFromJson(Fields& orders) {
-  Fields fields(orders.Object("start"), "orders: start");
+StartOrder StartFromJson(JsonFields& orders) {
+  JsonFields fields(orders.Object("start"), "orders: start");
   StartOrder start;
   start.command = fields.Texts("command");
   for (const Json& json : fields.List("env")) {
-    Fields entry(json, "orders: start: env");
+    JsonFields entry(json, "orders: start: env");
     start.env.emplace_back(entry.Text("name"), entry.Text("value"));
     fields.Take(entry.status());
   }
@@ -78,7 +80,7 @@ Json ToJson(const AgentReport& report) {
 }
 
 absl::StatusOr<AgentReport> ReportFromJson(const Json& json) {
-  Fields fields(json, "report");
+  JsonFields fields(json, "report");
   AgentReport report;
   const auto task = job::ParseTaskName(fields.Text("task"));
   if (!task) fields.Fail("\"task\" names none");
@@ -129,7 +131,7 @@ Json NothingNew(int64_t version, double lease_seconds) {
 }
 
 absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json) {
-  Fields fields(json, "orders");
+  JsonFields fields(json, "orders");
   AgentOrders orders;
   orders.version = fields.Int("version", 0, 0, kMaxInt64);
   orders.stop = fields.Bool("stop", false);

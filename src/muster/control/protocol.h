@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "muster/base/status.h"
-#include "muster/control/json.h"
+#include "muster/formats/json_fields.h"
 #include "muster/job/job_status.h"
 
 namespace muster::control {
+
+using formats::Json;
 
 struct AgentReport {
   enum class State { kWaiting, kRunning, kEnded };

@@ -12,6 +12,9 @@
 namespace muster::control {
 namespace {
 
+using formats::JsonFields;
+using formats::PrintJson;
+
 constexpr double kRetrySeconds = 1;  // after a Pass that failed
 // After a pass agents get as much time as it computed, so that what a thousand of them have to say
 // is taken together and not with a pass for each.
@@ -37,7 +40,7 @@ absl::Status NotYet() {
 
 net::HttpResponse Answer(const Json& json) {
   net::HttpResponse response;
-  response.body = Print(json);
+  response.body = PrintJson(json);
   return response;
 }
 
@@ -87,7 +90,7 @@ std::vector<net::HttpRoute> Service::Routes() {
 
 void Service::TakeStop(const net::HttpRequest& request, const net::HttpReply& reply) {
   const Json body = Ordered(request.body);
-  Fields fields(body, "stop");
+  JsonFields fields(body, "stop");
   const std::string why = fields.Text("why", "somebody asked to stop it");
   if (!fields.status().ok()) return reply.SendError(fields.status());
   const std::lock_guard lock(mutex_);
@@ -100,7 +103,7 @@ void Service::TakeStop(const net::HttpRequest& request, const net::HttpReply& re
 
 void Service::TakeSuspend(const net::HttpRequest& request, const net::HttpReply& reply) {
   const Json body = Ordered(request.body);
-  Fields fields(body, "suspend");
+  JsonFields fields(body, "suspend");
   const bool suspend = fields.Bool("suspend", true);
   if (!fields.status().ok()) return reply.SendError(fields.status());
   const std::lock_guard lock(mutex_);

@@ -14,6 +14,8 @@
 namespace muster::control {
 namespace {
 
+using formats::PrintJson;
+
 using ::testing::HasSubstr;
 using AgentState = AgentReport::State;
 
@@ -140,7 +142,7 @@ TEST_F(ServiceTest, OrdersThatWereSeenAreNotSaidAgain) {
     AgentReport report = ReportOf(0, AgentState::kWaiting);
     report.sequence = ++sequence_;
     report.seen = seen;
-    return client->Post("/v1/agent", net::Json::parse(Print(ToJson(report))), 10).value();
+    return client->Post("/v1/agent", net::Json::parse(PrintJson(ToJson(report))), 10).value();
   };
   net::Json orders = say(0);
   while (!orders.contains("start")) orders = say(orders["version"].get<int64_t>());

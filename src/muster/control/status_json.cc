@@ -6,12 +6,14 @@
 namespace muster::control {
 namespace {
 
+using formats::JsonFields;
+
 constexpr int64_t kMaxCount = std::numeric_limits<int>::max();
 constexpr int64_t kMaxIncarnation = std::numeric_limits<int64_t>::max() / 2;
 
 // The phase of that name. The phases' values are 0, 1, 2, ... up to `last`.
 template <typename Phase>
-Phase ParsePhase(Fields& fields, Phase last) {
+Phase ParsePhase(JsonFields& fields, Phase last) {
   const std::string name = fields.Text("phase");
   for (int value = 0; value <= static_cast<int>(last); ++value) {
     if (PhaseName(static_cast<Phase>(value)) == name) return static_cast<Phase>(value);
@@ -20,7 +22,7 @@ Phase ParsePhase(Fields& fields, Phase last) {
   return last;
 }
 
-std::vector<double> ParseTimes(Fields& fields, const char* name) {
+std::vector<double> ParseTimes(JsonFields& fields, const char* name) {
   std::vector<double> times;
   for (const Json& each : fields.List(name)) {
     if (!each.is_number()) {
@@ -48,7 +50,7 @@ Json TaskJson(const job::TaskStatus& task) {
 }
 
 absl::StatusOr<job::TaskStatus> TaskFromJson(const Json& json, const std::string& where) {
-  Fields fields(json, where);
+  JsonFields fields(json, where);
   job::TaskStatus task;
   task.phase = ParsePhase(fields, job::TaskPhase::kStopped);
   task.incarnation = fields.Int("incarnation", 0, 0, kMaxIncarnation);
@@ -79,7 +81,7 @@ Json ConditionJson(const job::Condition& condition) {
 }
 
 absl::StatusOr<job::Condition> ConditionFromJson(const Json& json, const std::string& where) {
-  Fields fields(json, where);
+  JsonFields fields(json, where);
   job::Condition condition{
       fields.Text("type"),    fields.Bool("status", true),     fields.Text("reason"),
       fields.Text("message"), fields.Number("last_update", 0), fields.Number("last_transition", 0)};
@@ -95,7 +97,7 @@ Json FailureJson(const job::Failure& failure) {
 }
 
 absl::StatusOr<job::Failure> FailureFromJson(const Json& json, const std::string& where) {
-  Fields fields(json, where);
+  JsonFields fields(json, where);
   job::Failure failure;
   const auto task = job::ParseTaskName(fields.Text("task"));
   if (!task) fields.Fail("\"task\" is none");
@@ -109,7 +111,7 @@ absl::StatusOr<job::Failure> FailureFromJson(const Json& json, const std::string
   return failure;
 }
 
-void ParseTasks(Fields& fields, job::JobStatus* status) {
+void ParseTasks(JsonFields& fields, job::JobStatus* status) {
   for (const auto& [name, json] : fields.Object("tasks").items()) {
     const auto id = job::ParseTaskName(name);
     auto task = TaskFromJson(json, StrCat(fields.where(), ": ", name));
@@ -119,7 +121,7 @@ void ParseTasks(Fields& fields, job::JobStatus* status) {
   }
 }
 
-void ParseLists(Fields& fields, job::JobStatus* status) {
+void ParseLists(JsonFields& fields, job::JobStatus* status) {
   for (const Json& json : fields.List("conditions")) {
     auto condition = ConditionFromJson(json, StrCat(fields.where(), ": conditions"));
     if (!condition.ok()) return fields.Take(condition.status());
@@ -141,7 +143,7 @@ Json ToJson(const job::TaskEnd& end) {
 }
 
 absl::StatusOr<job::TaskEnd> EndFromJson(const Json& json, const std::string& where) {
-  Fields fields(json, where);
+  JsonFields fields(json, where);
   job::TaskEnd end;
   end.exit_code = static_cast<int>(fields.Int("exit_code", -1, -1, 255));
   end.signal = static_cast<int>(fields.Int("signal", 0, 0, 128));
@@ -178,7 +180,7 @@ Json ToJson(const job::JobStatus& status) {
 }
 
 absl::StatusOr<job::JobStatus> StatusFromJson(const Json& json, const std::string& where) {
-  Fields fields(json, where);
+  JsonFields fields(json, where);
   job::JobStatus status;
   status.phase = ParsePhase(fields, job::JobPhase::kFailed);
   ParseTasks(fields, &status);

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "muster/base/status.h"
-#include "muster/control/json.h"
+#include "muster/formats/json_fields.h"
 #include "muster/job/job_status.h"
 
 namespace muster::control {
+
+using formats::Json;
 
 // No member is null, so that patches of it can be kept. Parses back to an equal status.
 Json ToJson(const job::JobStatus& status);

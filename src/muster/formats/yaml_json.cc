@@ -19,7 +19,7 @@ bool IsWhole(std::string_view text, Number* value) {
 }
 
 // A plain scalar by the core schema.
-OrderedJson PlainScalar(const std::string& text) {
+Json PlainScalar(const std::string& text) {
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     return nullptr;
   }
@@ -38,7 +38,7 @@ class Converter {
  public:
   explicit Converter(const YamlReader& reader) : reader_(reader) {}
 
-  OrderedJson Convert(const YAML::Node& node, int depth) {
+  Json Convert(const YAML::Node& node, int depth) {
     if (!reader_.ok()) return nullptr;
     if (++values_ > kMaxJsonValues)
       return Fail("has more than 100000 values with its aliases expanded");
@@ -46,19 +46,19 @@ class Converter {
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
         return node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str"
-                   ? OrderedJson(node.Scalar())
+                   ? Json(node.Scalar())
                    : PlainScalar(node.Scalar());
       case YAML::NodeType::Sequence: {
-        OrderedJson list = OrderedJson::array();
+        Json list = Json::array();
         for (const auto& item : node) list.push_back(Convert(item, depth + 1));
         return list;
       }
       case YAML::NodeType::Map: {
-        OrderedJson map = OrderedJson::object();
+        Json map = Json::object();
         for (const auto& entry : node) {
           if (!entry.first.IsScalar()) return Fail("has a key that is not a word");
           const std::string& key = entry.first.Scalar();
-          if (OrderedJson(key).dump().size() > kMaxPrintedKey) {
+          if (Json(key).dump().size() > kMaxPrintedKey) {
             return Fail(StrCat("has a key of ", key.size(), " bytes, which YAML cannot print"));
           }
           if (map.contains(key)) return Fail(StrCat("has the key '", key, "' twice"));
@@ -72,7 +72,7 @@ class Converter {
   }
 
  private:
-  OrderedJson Fail(const std::string& message) {
+  Json Fail(const std::string& message) {
     reader_.Fail(message);
     return nullptr;
   }
@@ -96,19 +96,18 @@ bool NeedsQuotes(const std::string& text) {
   return text.find(": ") != std::string::npos || text.find(" #") != std::string::npos;
 }
 
-std::string ScalarText(const OrderedJson& value) {
+std::string ScalarText(const Json& value) {
   if (!value.is_string()) return value.dump();
   const auto& text = value.get_ref<const std::string&>();
   // A JSON text is a double-quoted YAML scalar; bytes that are no UTF-8 become the replacement
   // character.
-  return NeedsQuotes(text) ? value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)
-                           : text;
+  return NeedsQuotes(text) ? value.dump(-1, ' ', false, Json::error_handler_t::replace) : text;
 }
 
-void Print(const OrderedJson& value, int indent, std::string* out);
+void Print(const Json& value, int indent, std::string* out);
 
 // `value` behind "key:" or "-".
-void PrintChild(const OrderedJson& value, int indent, std::string* out) {
+void PrintChild(const Json& value, int indent, std::string* out) {
   if (!value.is_structured()) {
     *out += StrCat(" ", ScalarText(value), "\n");
   } else if (value.empty()) {
@@ -119,10 +118,10 @@ void PrintChild(const OrderedJson& value, int indent, std::string* out) {
   }
 }
 
-void Print(const OrderedJson& value, int indent, std::string* out) {
+void Print(const Json& value, int indent, std::string* out) {
   const std::string margin(static_cast<size_t>(indent), ' ');
   if (value.is_array()) {
-    for (const OrderedJson& item : value) {
+    for (const Json& item : value) {
       *out += margin + "-";
       if (item.is_structured() && !item.empty()) {
         // "- key: value": the first line of the item follows the dash.
@@ -136,18 +135,16 @@ void Print(const OrderedJson& value, int indent, std::string* out) {
     return;
   }
   for (const auto& [key, child] : value.items()) {
-    *out += StrCat(margin, ScalarText(OrderedJson(key)), ":");
+    *out += StrCat(margin, ScalarText(Json(key)), ":");
     PrintChild(child, child.is_array() ? indent : indent + 2, out);
   }
 }
 
 }  // namespace
 
-OrderedJson YamlToJson(const YamlReader& reader) {
-  return Converter(reader).Convert(reader.node(), 0);
-}
+Json YamlToJson(const YamlReader& reader) { return Converter(reader).Convert(reader.node(), 0); }
 
-std::string JsonToYaml(const OrderedJson& value) {
+std::string JsonToYaml(const Json& value) {
   if (!value.is_structured() || value.empty()) {
     return value.is_structured() ? (value.is_array() ? "[]\n" : "{}\n") : ScalarText(value) + "\n";
   }

@@ -6,9 +6,9 @@
 namespace muster::formats {
 namespace {
 
-absl::StatusOr<OrderedJson> JsonFromYaml(const std::string& yaml) {
+absl::StatusOr<Json> JsonFromYaml(const std::string& yaml) {
   MUSTER_ASSIGN_OR_RETURN(const YamlReader reader, YamlReader::Parse(yaml, "job.yaml"));
-  OrderedJson value = YamlToJson(reader);
+  Json value = YamlToJson(reader);
   if (!reader.ok()) return reader.status();
   return value;
 }
@@ -24,7 +24,7 @@ TEST(YamlJson, ScalarsByTheCoreSchema) {
 }
 
 TEST(YamlJson, PrintsWhatReadsBackEqual) {
-  OrderedJson value = {
+  Json value = {
       {"plain", "a b"},
       {"empty", ""},
       {"number", "12"},
@@ -34,13 +34,9 @@ TEST(YamlJson, PrintsWhatReadsBackEqual) {
       {"dash", "- x"},
       {"lines", "a\nb\n"},
       {"null", nullptr},
-      {"none", OrderedJson::object()},
-      {"empty_list", OrderedJson::array()},
-      {"list",
-       {1,
-        "x",
-        {{"k", {1, 2}},
-         {"l", OrderedJson::array({OrderedJson::array({3}), OrderedJson::object()})}}}},
+      {"none", Json::object()},
+      {"empty_list", Json::array()},
+      {"list", {1, "x", {{"k", {1, 2}}, {"l", Json::array({Json::array({3}), Json::object()})}}}},
       {"deep", {{"deeper", {{"deepest", true}}}}},
       {"1", "a key like a number"}};
   const std::string yaml = JsonToYaml(value);

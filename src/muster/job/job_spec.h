@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "muster/base/status.h"
-#include "nlohmann/json.hpp"
+#include "muster/formats/json_fields.h"
 
 namespace muster::job {
 
-using Json = nlohmann::ordered_json;
+using formats::Json;
 
 // In the order in which TFJob looks at results.
 enum class TaskType { kChief, kEvaluator, kMaster, kPs, kWorker };

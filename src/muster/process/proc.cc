@@ -22,6 +22,7 @@ namespace {
 constexpr int kMaxSnapshots = 5;
 constexpr int kMaxExecLooks = 100;
 constexpr int kExecLookMicros = 200;
+constexpr int kEmptyLooks = 6;  // so often in a row is no chance
 
 // Fields of stat behind the name, counted from the state (field 3 of proc(5)).
 enum StatField : size_t {
@@ -76,9 +77,9 @@ std::string ReadEnvironment(pid_t pid) {
     const auto environment = ReadSmallFile(folder + "/environ", size_t{4} << 20);
     if (!environment || !environment->empty()) return environment.value_or("");
     if (!RunsAProgram(pid)) return "";
-    // Twice, for the first may have been of the program before.
+    // Not the first time: it may have been of the program before.
     const auto command = ReadSmallFile(folder + "/cmdline", 1);
-    if (command && !command->empty() && ++empty == 2) return "";
+    if (command && !command->empty() && ++empty == kEmptyLooks) return "";
     usleep(kExecLookMicros);
   }
   return "";

@@ -20,9 +20,9 @@ std::string BootId() {
 }
 
 // Of the last coordinator, which agents that live still talk to; 0: none.
-int LastPort(const control::Json& state) {
-  control::Fields fields(state, "journal");
-  control::Fields notes(fields.Object("notes"), "journal: notes");
+int LastPort(const formats::Json& state) {
+  formats::JsonFields fields(state, "journal");
+  formats::JsonFields notes(fields.Object("notes"), "journal: notes");
   const std::string url = notes.Text(kUrlNote);
   const size_t colon = url.rfind(':');
   return colon == std::string::npos ? 0 : std::atoi(url.c_str() + colon + 1);
@@ -32,9 +32,9 @@ int LastPort(const control::Json& state) {
 // another program has taken that meanwhile on any: agents that live then end after the lease, and
 // their tasks start again by policy.
 absl::StatusOr<std::unique_ptr<control::Service>> Listen(const control::JobFolder& folder,
-                                                         const control::Json& state) {
-  control::Fields fields(state, "journal");
-  control::Fields notes(fields.Object("notes"), "journal: notes");
+                                                         const formats::Json& state) {
+  formats::JsonFields fields(state, "journal");
+  formats::JsonFields notes(fields.Object("notes"), "journal: notes");
   control::ListenPlace place;
   if (const std::string told = notes.Text(kListenNote); !told.empty()) {
     const bool tls = notes.Text(kTlsNote) == "yes";

@@ -1,4 +1,4 @@
-#include "muster/control/json.h"
+#include "muster/formats/json_fields.h"
 
 #include <cmath>
 #include <limits>
@@ -7,7 +7,7 @@
 #include "muster/base/json_depth.h"
 #include "muster/base/utf8.h"
 
-namespace muster::control {
+namespace muster::formats {
 namespace {
 
 constexpr int kMaxDepth = 32;  // the library prints and merges recursively
@@ -17,7 +17,7 @@ const Json kEmptyList = Json::array();
 
 }  // namespace
 
-absl::StatusOr<Json> ParseObject(std::string_view text, std::string_view where) {
+absl::StatusOr<Json> ParseJsonObject(std::string_view text, std::string_view where) {
   const auto refuse = [&](std::string_view why) {
     return absl::InvalidArgumentError(StrCat(where, ": ", why));
   };
@@ -30,31 +30,32 @@ absl::StatusOr<Json> ParseObject(std::string_view text, std::string_view where) 
   return json;
 }
 
-std::string Print(const Json& json) {
+std::string PrintJson(const Json& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
-Fields::Fields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+JsonFields::JsonFields(const Json& object, std::string where)
+    : object_(object), where_(std::move(where)) {
   if (!object.is_object()) Fail("must be an object");
 }
 
-const Json* Fields::Find(const char* name) const {
+const Json* JsonFields::Find(const char* name) const {
   if (!object_.is_object()) return nullptr;
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
 
-bool Fields::Has(const char* name) const { return Find(name) != nullptr; }
+bool JsonFields::Has(const char* name) const { return Find(name) != nullptr; }
 
-void Fields::Fail(std::string_view message) {
+void JsonFields::Fail(std::string_view message) {
   Take(absl::InvalidArgumentError(StrCat(where_, ": ", message)));
 }
 
-void Fields::Take(const absl::Status& status) {
+void JsonFields::Take(const absl::Status& status) {
   if (status_.ok()) status_ = status;
 }
 
-std::string Fields::Text(const char* name, std::string fallback) {
+std::string JsonFields::Text(const char* name, std::string fallback) {
   const Json* const value = Find(name);
   if (value == nullptr) return fallback;
   if (value->is_string()) return value->get<std::string>();
@@ -62,7 +63,7 @@ std::string Fields::Text(const char* name, std::string fallback) {
   return fallback;
 }
 
-int64_t Fields::Int(const char* name, int64_t fallback, int64_t low, int64_t high) {
+int64_t JsonFields::Int(const char* name, int64_t fallback, int64_t low, int64_t high) {
   const Json* const value = Find(name);
   if (value == nullptr) return fallback;
   const bool fits = value->is_number_integer() &&
@@ -75,7 +76,7 @@ int64_t Fields::Int(const char* name, int64_t fallback, int64_t low, int64_t hig
   return fallback;
 }
 
-double Fields::Number(const char* name, double fallback) {
+double JsonFields::Number(const char* name, double fallback) {
   const Json* const value = Find(name);
   if (value == nullptr) return fallback;
   if (value->is_number() && std::isfinite(value->get<double>())) return value->get<double>();
@@ -83,7 +84,7 @@ double Fields::Number(const char* name, double fallback) {
   return fallback;
 }
 
-bool Fields::Bool(const char* name, bool fallback) {
+bool JsonFields::Bool(const char* name, bool fallback) {
   const Json* const value = Find(name);
   if (value == nullptr) return fallback;
   if (value->is_boolean()) return value->get<bool>();
@@ -91,7 +92,7 @@ bool Fields::Bool(const char* name, bool fallback) {
   return fallback;
 }
 
-std::vector<std::string> Fields::Texts(const char* name) {
+std::vector<std::string> JsonFields::Texts(const char* name) {
   std::vector<std::string> texts;
   for (const Json& each : List(name)) {
     if (!each.is_string()) {
@@ -103,7 +104,7 @@ std::vector<std::string> Fields::Texts(const char* name) {
   return texts;
 }
 
-const Json& Fields::Object(const char* name) {
+const Json& JsonFields::Object(const char* name) {
   const Json* const value = Find(name);
   if (value == nullptr) return kEmptyObject;
   if (value->is_object()) return *value;
@@ -111,7 +112,7 @@ const Json& Fields::Object(const char* name) {
   return kEmptyObject;
 }
 
-const Json& Fields::List(const char* name) {
+const Json& JsonFields::List(const char* name) {
   const Json* const value = Find(name);
   if (value == nullptr) return kEmptyList;
   if (value->is_array()) return *value;
@@ -138,4 +139,4 @@ Json MergePatch(const Json& from, const Json& to) {
   return patch;
 }
 
-}  // namespace muster::control
+}  // namespace muster::formats

@@ -7,24 +7,24 @@
 #include <vector>
 
 #include "muster/base/status.h"
-#include "muster/job/job_spec.h"
+#include "nlohmann/json.hpp"
 
-namespace muster::control {
+namespace muster::formats {
 
-using job::Json;
+using Json = nlohmann::ordered_json;
 
 // INVALID_ARGUMENT "WHERE: ..." for what is no JSON object in UTF-8, or nests deeper than 32.
-absl::StatusOr<Json> ParseObject(std::string_view text, std::string_view where);
+absl::StatusOr<Json> ParseJsonObject(std::string_view text, std::string_view where);
 
 // One line of JSON; bytes that are not UTF-8 become the replacement character.
-std::string Print(const Json& json);
+std::string PrintJson(const Json& json);
 
 // The members of an object, by type. An absent or null one is the fallback; one of another type or
 // out of range is the status, INVALID_ARGUMENT "WHERE: "member" must be ...", the first one found.
 // One owner thread; the object must live as long.
-class Fields {
+class JsonFields {
  public:
-  Fields(const Json& object, std::string where);
+  JsonFields(const Json& object, std::string where);
 
   std::string Text(const char* name, std::string fallback = "");
   int64_t Int(const char* name, int64_t fallback, int64_t low, int64_t high);
@@ -51,4 +51,4 @@ class Fields {
 // member of either is null.
 Json MergePatch(const Json& from, const Json& to);
 
-}  // namespace muster::control
+}  // namespace muster::formats
