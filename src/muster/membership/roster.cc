@@ -1,0 +1,288 @@
+#include "muster/membership/roster.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+
+namespace muster::membership {
+namespace {
+
+using job::TaskId;
+using job::TaskType;
+
+// So many views without a step between them are no accident any more.
+constexpr int kMaxViewsWithoutStep = 5;
+constexpr double kTickSeconds = 1;
+
+std::string NamesOf(const std::vector<TaskId>& tasks) {
+  return absl::StrJoin(tasks, ", ",
+                       [](std::string* out, TaskId task) { *out += job::TaskName(task); });
+}
+
+bool IsChief(TaskType type) { return type == TaskType::kChief || type == TaskType::kMaster; }
+
+// The place in a view: replicas first.
+int PlaceOf(TaskType type) {
+  switch (type) {
+    case TaskType::kChief:
+    case TaskType::kMaster:
+      return 0;
+    case TaskType::kWorker:
+      return 1;
+    case TaskType::kPs:
+      return 2;
+    case TaskType::kEvaluator:
+      return 3;
+  }
+  return 3;
+}
+
+}  // namespace
+
+bool IsReplica(TaskType type) { return IsChief(type) || type == TaskType::kWorker; }
+
+std::vector<Roster::Outgoing> Roster::OnMessage(Connection from, const Message& message,
+                                                double now) {
+  if (const auto entry = Find(from); entry != entries_.end()) entry->second.heard_at = now;
+  if (over_) {
+    Say(from, {.leave = true}, /*close=*/true);
+    return Flush(now);
+  }
+  if (message.join) OnJoin(from, *message.join, now);
+  if (message.failure) OnFailure(from, *message.failure, now);
+  if (message.confirm) Say(from, {.confirm = view_ ? view_->epoch : 0});
+  if (message.leave) OnLeave(from, now);
+  TryForm(now);
+  return Flush(now);
+}
+
+std::vector<Roster::Outgoing> Roster::OnClosed(Connection from, std::string_view cause,
+                                               double now) {
+  if (const auto entry = Find(from); entry != entries_.end() && !over_) {
+    entry->second.connection = 0;
+    Drop(entry, cause, /*planned=*/false, now);
+    TryForm(now);
+  }
+  return Flush(now);
+}
+
+std::vector<Roster::Outgoing> Roster::OnTick(double now) {
+  if (!over_) {
+    ExpireSilent(now);
+    TryForm(now);
+    if (!over_ && forming_since_ >= 0 && now >= forming_since_ + spec_.rendezvous_seconds) {
+      GiveUp();
+    } else {
+      SayWaiting(now);
+    }
+  }
+  return Flush(now);
+}
+
+// To those that wait, each time it changes; not in the first moments, when all are starting.
+void Roster::SayWaiting(double now) {
+  if (over_ || forming_since_ < 0 || now < forming_since_ + kTickSeconds) return;
+  std::string waiting = NamesOf(Missing());
+  if (waiting == said_waiting_) return;
+  for (const auto& [task, entry] : entries_) {
+    if (entry.ready) Say(entry.connection, {.waiting = waiting});
+  }
+  said_waiting_ = std::move(waiting);
+}
+
+std::string Roster::WhyRefused(const Join& join) const {
+  const MemberId& id = join.member.id;
+  if (std::find(spec_.tasks.begin(), spec_.tasks.end(), id.task) == spec_.tasks.end()) {
+    return StrCat("this job has no ", job::TaskName(id.task), ": its tasks are ",
+                  NamesOf(spec_.tasks));
+  }
+  const auto newest = newest_.find(id.task);
+  if (newest != newest_.end() && id.incarnation < newest->second) {
+    return StrCat(Describe(id), " was replaced by incarnation ", newest->second,
+                  ": it is fenced and must end");
+  }
+  if (!agreement_.empty() && join.agreement != agreement_) {
+    return StrCat(job::TaskName(id.task), " has [", join.agreement, "], ",
+                  job::TaskName(agreed_by_), " has [", agreement_,
+                  "]: all tasks of a job must be started with the same model file, data and "
+                  "version");
+  }
+  return "";
+}
+
+void Roster::OnJoin(Connection from, const Join& join, double now) {
+  const MemberId& id = join.member.id;
+  if (std::string why = WhyRefused(join); !why.empty()) {
+    Say(from, {.refused = std::move(why)}, /*close=*/true);
+    return;
+  }
+  newest_[id.task] = id.incarnation;
+  left_.erase(id.task);
+  if (agreement_.empty()) {
+    agreement_ = join.agreement;
+    agreed_by_ = id.task;
+  }
+  last_epoch_ = std::max(last_epoch_, join.last_epoch);
+  const auto old = entries_.find(id.task);
+  if (old != entries_.end() && old->second.connection != from) {
+    Drop(old, id == old->second.member.id ? "has connected anew" : "was started again",
+         /*planned=*/false, now);
+  } else if (old != entries_.end() && old->second.in_view) {
+    Break(id, "asks to join again", /*planned=*/false, now);
+  }
+  entries_[id.task] = {
+      .member = join.member, .connection = from, .heard_at = now, .ready = true, .in_view = false};
+  if (!IsReplica(id.task.type) && id.task.type != TaskType::kPs) {
+    if (view_) Say(from, {.view = view_});
+    return;
+  }
+  if (view_) Break(id, "joins", /*planned=*/true, now);
+  if (forming_since_ < 0) forming_since_ = now;
+}
+
+void Roster::OnFailure(Connection from, const Broken& failure, double now) {
+  const auto reporter = Find(from);
+  if (!view_ || failure.epoch != view_->epoch || reporter == entries_.end()) return;
+  const auto culprit = entries_.find(failure.culprit.task);
+  if (culprit == entries_.end() || !culprit->second.in_view) return;
+  Break(culprit->second.member.id,
+        StrCat(failure.cause, " (seen by ", job::TaskName(reporter->first), ")"),
+        /*planned=*/false, now);
+}
+
+void Roster::OnLeave(Connection from, double now) {
+  const auto entry = Find(from);
+  if (entry == entries_.end()) return;
+  if (!IsChief(entry->first.type)) {
+    left_.insert(entry->first);
+    entry->second.connection = 0;
+    Say(from, {.leave = true}, /*close=*/true);
+    Drop(entry, "leaves", /*planned=*/true, now);
+    return;
+  }
+  over_ = true;
+  for (const auto& [task, each] : entries_) Say(each.connection, {.leave = true}, /*close=*/true);
+}
+
+// The connection, where there is still one, is told why and closed.
+void Roster::Drop(Entries::iterator entry, std::string_view cause, bool planned, double now) {
+  const Entry dropped = entry->second;
+  entries_.erase(entry);
+  const bool breaks = dropped.in_view && view_.has_value();
+  if (breaks) Break(dropped.member.id, cause, planned, now);
+  if (dropped.connection != 0) {
+    const Broken broken = {
+        .epoch = last_epoch_, .culprit = dropped.member.id, .cause = std::string(cause)};
+    Say(dropped.connection, {.broken = broken}, /*close=*/true);
+  }
+}
+
+void Roster::Break(const MemberId& culprit, std::string_view cause, bool planned, double now) {
+  if (!view_) return;
+  const Broken broken = {
+      .epoch = view_->epoch, .culprit = culprit, .cause = std::string(cause), .planned = planned};
+  view_.reset();
+  last_broken_ = broken;
+  forming_since_ = now;
+  for (auto& [task, entry] : entries_) {
+    if (!entry.in_view) continue;
+    entry.in_view = entry.ready = false;
+    Say(entry.connection, {.broken = broken});
+  }
+}
+
+std::vector<TaskId> Roster::Missing() const {
+  std::vector<TaskId> missing;
+  for (const TaskId task : spec_.tasks) {
+    if (PlaceOf(task.type) > PlaceOf(TaskType::kPs) || left_.contains(task)) continue;
+    const auto entry = entries_.find(task);
+    if (entry == entries_.end() || !entry->second.ready) missing.push_back(task);
+  }
+  return missing;
+}
+
+bool Roster::Enough(double now) const {
+  const std::vector<TaskId> missing = Missing();
+  int replicas = 0;
+  for (const auto& [task, entry] : entries_) replicas += IsReplica(task.type) && entry.ready;
+  if (spec_.min_replicas > 0 && replicas < spec_.min_replicas) return false;
+  if (missing.empty()) return replicas > 0;
+  const bool only_workers = std::all_of(missing.begin(), missing.end(), [](TaskId task) {
+    return task.type == TaskType::kWorker;
+  });
+  return spec_.min_replicas > 0 && only_workers && now >= forming_since_ + spec_.settle_seconds;
+}
+
+void Roster::TryForm(double now) {
+  if (over_ || view_ || forming_since_ < 0 || !Enough(now)) return;
+  View view = {.epoch = ++last_epoch_};
+  for (auto& [task, entry] : entries_) {
+    if (!entry.ready || PlaceOf(task.type) > PlaceOf(TaskType::kPs)) continue;
+    view.members.push_back(entry.member);
+    view.replicas += IsReplica(task.type);
+    entry.in_view = true;
+    entry.ready = false;
+  }
+  std::sort(view.members.begin(), view.members.end(), [](const Member& a, const Member& b) {
+    const TaskId x = a.id.task, y = b.id.task;
+    return std::pair(PlaceOf(x.type), x) < std::pair(PlaceOf(y.type), y);
+  });
+  forming_since_ = -1;
+  said_waiting_.clear();
+  const int64_t step = view.members[static_cast<size_t>(view.source())].step;
+  views_without_step_ = step > last_step_ || last_broken_.planned ? 0 : views_without_step_ + 1;
+  last_step_ = std::max(last_step_, step);
+  if (views_without_step_ >= kMaxViewsWithoutStep) {
+    End(absl::UnavailableError(StrCat("no step was done in ", kMaxViewsWithoutStep,
+                                      " attempts one after the other; the last ended because ",
+                                      Describe(last_broken_.culprit), " ", last_broken_.cause)));
+    return;
+  }
+  view_ = std::move(view);
+  for (const auto& [task, entry] : entries_) Say(entry.connection, {.view = view_});
+}
+
+void Roster::ExpireSilent(double now) {
+  while (true) {
+    const auto silent = std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) {
+      return now >= each.second.heard_at + spec_.lease_seconds;
+    });
+    if (silent == entries_.end()) return;
+    Drop(silent, StrCat("was silent for ", spec_.lease_seconds, " s"), /*planned=*/false, now);
+  }
+}
+
+void Roster::GiveUp() {
+  std::string why = StrCat("waited ", spec_.rendezvous_seconds, " s for ", NamesOf(Missing()));
+  if (!last_broken_.cause.empty()) {
+    why += StrCat("; before that ", Describe(last_broken_.culprit), " ", last_broken_.cause);
+  }
+  End(absl::DeadlineExceededError(std::move(why)));
+}
+
+void Roster::End(absl::Status status) {
+  status_ = std::move(status);
+  over_ = true;
+  for (const auto& [task, entry] : entries_) {
+    Say(entry.connection, {.refused = std::string(ToStd(status_.message()))}, /*close=*/true);
+  }
+}
+
+Roster::Entries::iterator Roster::Find(Connection connection) {
+  return std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) {
+    return each.second.connection == connection;
+  });
+}
+
+void Roster::Say(Connection to, Message message, bool close) {
+  if (to != 0) out_.push_back({.to = to, .message = std::move(message), .close = close});
+}
+
+std::vector<Roster::Outgoing> Roster::Flush(double now) {
+  wake_at_ = now + kTickSeconds;
+  return std::exchange(out_, {});
+}
+
+}  // namespace muster::membership

@@ -1,0 +1,310 @@
+#include "muster/membership/roster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::membership {
+namespace {
+
+using job::TaskId;
+using job::TaskType;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr TaskId kChief = {TaskType::kChief, 0};
+constexpr TaskId kWorker0 = {TaskType::kWorker, 0};
+constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
+constexpr TaskId kPs = {TaskType::kPs, 0};
+constexpr TaskId kEvaluator = {TaskType::kEvaluator, 0};
+
+// A roster, and what each connection was told last.
+class RosterTest : public testing::Test {
+ protected:
+  void Open(RosterSpec spec) { roster_.emplace(std::move(spec)); }
+  void OpenAll() { Open({.tasks = {kChief, kWorker0, kWorker1}}); }
+
+  void Take(std::vector<Roster::Outgoing> outgoing) {
+    for (Roster::Outgoing& each : outgoing) {
+      said_[each.to].push_back(std::move(each.message));
+      if (each.close) closed_.insert(each.to);
+    }
+  }
+  void Send(Roster::Connection from, const Message& message) {
+    Take(roster_->OnMessage(from, message, now_));
+  }
+  void SendJoin(Roster::Connection from, TaskId task, int64_t step = -1, int64_t incarnation = 1,
+                const std::string& agreement = "model 1") {
+    Send(from,
+         {.join = Join{.member = {.id = {task, incarnation}, .address = "a", .step = step},
+                       .last_epoch = last_epoch_,
+                       .agreement = agreement}});
+  }
+  void Close(Roster::Connection from) {
+    Take(roster_->OnClosed(from, "closed its connection", now_));
+  }
+  void Wait(double seconds) {
+    for (double end = now_ + seconds; now_ < end;) {
+      now_ = std::min(end, roster_->wake_at());
+      Take(roster_->OnTick(now_));
+    }
+  }
+  void Beat(Roster::Connection from) { Send(from, {}); }
+  Message Last(Roster::Connection to) { return said_[to].empty() ? Message() : said_[to].back(); }
+  // chief 1, worker-0 2, worker-1 3 are in a view; what was said is forgotten.
+  void Begin() {
+    OpenAll();
+    SendJoin(1, kChief, 0);
+    SendJoin(2, kWorker0);
+    SendJoin(3, kWorker1);
+    ASSERT_TRUE(roster_->view());
+    said_.clear();
+  }
+
+  std::optional<Roster> roster_;
+  std::map<Roster::Connection, std::vector<Message>> said_;
+  std::set<Roster::Connection> closed_;
+  double now_ = 100;
+  int64_t last_epoch_ = 0;
+};
+
+TEST_F(RosterTest, AViewFormsWhenAllHaveJoined) {
+  OpenAll();
+  SendJoin(3, kWorker1);
+  SendJoin(1, kChief, 40);
+  EXPECT_FALSE(roster_->view());
+  EXPECT_THAT(said_, IsEmpty());
+  SendJoin(2, kWorker0);
+  ASSERT_TRUE(roster_->view());
+  for (Roster::Connection each : {1, 2, 3}) {
+    const auto view = Last(each).view;
+    ASSERT_TRUE(view);
+    EXPECT_EQ(view->epoch, 1);
+    EXPECT_EQ(view->replicas, 3);
+    EXPECT_EQ(view->RankOf(kChief), 0);
+    EXPECT_EQ(view->RankOf(kWorker1), 2);
+    EXPECT_EQ(view->source(), 0) << "the chief alone has a state";
+  }
+}
+
+TEST_F(RosterTest, ParameterServersComeBehindReplicasAndAreNeeded) {
+  Open({.tasks = {kPs, kChief, kWorker0}});
+  SendJoin(1, kChief, 0);
+  SendJoin(2, kWorker0);
+  EXPECT_FALSE(roster_->view());
+  SendJoin(3, kPs);
+  ASSERT_TRUE(roster_->view());
+  EXPECT_EQ(roster_->view()->replicas, 2);
+  EXPECT_EQ(roster_->view()->RankOf(kPs), 2);
+}
+
+TEST_F(RosterTest, AnEvaluatorOnlyLooksOn) {
+  Open({.tasks = {kChief, kEvaluator}});
+  SendJoin(1, kChief, 0);
+  ASSERT_TRUE(roster_->view()) << "nobody waits for an evaluator";
+  SendJoin(2, kEvaluator);
+  ASSERT_TRUE(Last(2).view);
+  EXPECT_EQ(Last(2).view->RankOf(kEvaluator), -1);
+  Close(2);
+  EXPECT_TRUE(roster_->view());
+}
+
+TEST_F(RosterTest, ALostMemberBreaksTheEpochForAllWithItsName) {
+  Begin();
+  Close(3);
+  for (Roster::Connection each : {1, 2}) {
+    const auto broken = Last(each).broken;
+    ASSERT_TRUE(broken);
+    EXPECT_EQ(broken->epoch, 1);
+    EXPECT_THAT(ToStatus(*broken).message(),
+                AllOf(HasSubstr("epoch 1"), HasSubstr("worker-1"), HasSubstr("closed")));
+  }
+  EXPECT_FALSE(roster_->view());
+  SendJoin(1, kChief, 7);
+  SendJoin(2, kWorker0, 8);
+  EXPECT_FALSE(roster_->view());
+  SendJoin(4, kWorker1, -1, 2);
+  ASSERT_TRUE(roster_->view());
+  EXPECT_EQ(roster_->view()->epoch, 2);
+  EXPECT_EQ(roster_->view()->source(), 1) << "worker-0 is a step ahead";
+}
+
+TEST_F(RosterTest, SilenceForALeaseIsDeath) {
+  Begin();
+  Wait(9);
+  Beat(1);
+  Beat(3);
+  Wait(2);
+  ASSERT_TRUE(Last(1).broken);
+  EXPECT_EQ(Last(1).broken->culprit.task, kWorker0);
+  EXPECT_THAT(Last(1).broken->cause, HasSubstr("silent for 10 s"));
+  EXPECT_TRUE(closed_.contains(2)) << "the sleeper finds its connection closed when it wakes";
+  EXPECT_EQ(closed_.size(), 1U);
+}
+
+TEST_F(RosterTest, AnotherIncarnationFencesTheOneBefore) {
+  Begin();
+  SendJoin(4, kWorker1, -1, 2);
+  ASSERT_TRUE(Last(1).broken);
+  EXPECT_THAT(Last(1).broken->cause, HasSubstr("started again"));
+  EXPECT_TRUE(closed_.contains(3));
+  // The old one wakes, and wants to be in again.
+  SendJoin(5, kWorker1, 9, 1);
+  EXPECT_THAT(Last(5).refused, HasSubstr("replaced by incarnation 2"));
+  EXPECT_TRUE(closed_.contains(5));
+}
+
+TEST_F(RosterTest, AReportOfAMemberBreaksItsEpochOnly) {
+  Begin();
+  Send(2, {.failure = Broken{.epoch = 0, .culprit = {kWorker1, 1}, .cause = "late news"}});
+  EXPECT_TRUE(roster_->view());
+  Send(2, {.failure = Broken{.epoch = 1, .culprit = {kWorker1, 1}, .cause = "closed"}});
+  ASSERT_TRUE(Last(1).broken);
+  EXPECT_THAT(Last(1).broken->cause, AllOf(HasSubstr("closed"), HasSubstr("seen by worker-0")));
+  EXPECT_EQ(Last(1).broken->culprit.task, kWorker1);
+  // The culprit is well: it joins again like the others.
+  SendJoin(1, kChief, 1);
+  SendJoin(2, kWorker0, 1);
+  SendJoin(3, kWorker1, 1);
+  EXPECT_TRUE(roster_->view());
+}
+
+TEST_F(RosterTest, AConfirmationIsOfTheEpochInForce) {
+  Begin();
+  Send(1, {.confirm = 1});
+  EXPECT_EQ(Last(1).confirm, 1);
+  Close(3);
+  Send(1, {.confirm = 1});
+  EXPECT_EQ(Last(1).confirm, 0);
+}
+
+TEST_F(RosterTest, AHostThatWasStartedAgainGoesOnWithLaterEpochs) {
+  OpenAll();
+  SendJoin(1, kChief, 100, 2);  // from its checkpoint
+  last_epoch_ = 6;
+  SendJoin(2, kWorker0, 137);
+  SendJoin(3, kWorker1, 136);
+  ASSERT_TRUE(roster_->view());
+  EXPECT_EQ(roster_->view()->epoch, 7);
+  EXPECT_EQ(roster_->view()->source(), 1) << "survivors know more than the checkpoint";
+}
+
+TEST_F(RosterTest, FewerThanAllBeginAfterAWhileWhereThatIsAllowed) {
+  Open({.tasks = {kChief, kWorker0, kWorker1}, .min_replicas = 2});
+  SendJoin(1, kChief, 0);
+  SendJoin(2, kWorker0);
+  Wait(2.5);
+  EXPECT_FALSE(roster_->view());
+  Beat(1);
+  Beat(2);
+  Wait(1);
+  ASSERT_TRUE(roster_->view());
+  EXPECT_EQ(roster_->view()->replicas, 2);
+  // The third comes: a planned break.
+  SendJoin(3, kWorker1);
+  ASSERT_TRUE(Last(1).broken);
+  EXPECT_TRUE(Last(1).broken->planned);
+  SendJoin(1, kChief, 5);
+  SendJoin(2, kWorker0, 5);
+  EXPECT_EQ(roster_->view()->replicas, 3);
+  // And leaves for good: nobody waits for it.
+  Send(3, {.leave = true});
+  EXPECT_TRUE(Last(3).leave);
+  ASSERT_TRUE(Last(1).broken);
+  SendJoin(1, kChief, 6);
+  SendJoin(2, kWorker0, 6);
+  ASSERT_TRUE(roster_->view());
+  EXPECT_EQ(roster_->view()->replicas, 2);
+  // Without the chief nothing goes on, however many workers there are.
+  Close(1);
+  SendJoin(2, kWorker0, 7);
+  Wait(5);
+  EXPECT_FALSE(roster_->view());
+}
+
+TEST_F(RosterTest, TooLongAWaitEndsTrainingAndNamesWhoIsMissing) {
+  OpenAll();
+  SendJoin(1, kChief, 0);
+  SendJoin(2, kWorker0);
+  for (int i = 0; i < 301 && !roster_->over(); ++i) {
+    Wait(1);
+    if (i == 2) {
+      EXPECT_EQ(Last(1).waiting, "worker-1");
+    }
+    Beat(1);
+    Beat(2);
+  }
+  EXPECT_EQ(roster_->status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(said_[1][1].refused, AllOf(HasSubstr("300 s"), HasSubstr("worker-1")));
+}
+
+TEST_F(RosterTest, DifferentModelsAreRefusedWithBothNamed) {
+  OpenAll();
+  SendJoin(1, kChief, 0);
+  SendJoin(2, kWorker0, -1, 1, "model 2");
+  EXPECT_THAT(Last(2).refused, AllOf(HasSubstr("worker-0 has [model 2]"),
+                                     HasSubstr("chief-0 has [model 1]")));
+  SendJoin(9, {TaskType::kWorker, 7});
+  EXPECT_THAT(Last(9).refused, AllOf(HasSubstr("no worker-7"), HasSubstr("worker-1")));
+}
+
+TEST_F(RosterTest, TheChiefEndsTrainingForAll) {
+  Begin();
+  Send(1, {.leave = true});
+  EXPECT_TRUE(roster_->over());
+  EXPECT_TRUE(roster_->status().ok());
+  for (Roster::Connection each : {1, 2, 3}) EXPECT_TRUE(Last(each).leave);
+  EXPECT_THAT(closed_, ElementsAre(1, 2, 3));
+  SendJoin(4, kWorker1, -1, 2);
+  EXPECT_TRUE(Last(4).leave) << "who comes too late is told";
+}
+
+TEST_F(RosterTest, EpochsThatNeverStepEnd) {
+  Begin();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_FALSE(roster_->over()) << i;
+    Send(2, {.failure = Broken{.epoch = roster_->view()->epoch,
+                               .culprit = {kWorker1, 1},
+                               .cause = "cannot be reached"}});
+    SendJoin(1, kChief, 0);
+    SendJoin(2, kWorker0, 0);
+    SendJoin(3, kWorker1, 0);
+  }
+  EXPECT_TRUE(roster_->over());
+  EXPECT_THAT(roster_->status().message(),
+              AllOf(HasSubstr("worker-1"), HasSubstr("cannot be reached")));
+}
+
+TEST(ViewTest, MessagesComeBackAsTheyWere) {
+  const Member member = {.id = {kWorker1, 3}, .address = "tcp://h:1", .step = 5};
+  const Broken broken = {.epoch = 4, .culprit = {kPs, 1}, .cause = "\"x\"", .planned = true};
+  const Message messages[] = {
+      {},
+      {.join = Join{.member = member, .last_epoch = 3, .agreement = "a"}},
+      {.failure = broken},
+      {.confirm = 4},
+      {.leave = true},
+      {.view = View{.epoch = 2, .members = {member}, .replicas = 1}},
+      {.broken = broken},
+      {.refused = "no"},
+      {.waiting = "worker-1"}};
+  for (const Message& message : messages) {
+    const auto parsed = Parse(Print(message));
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(*parsed, message) << Print(message);
+  }
+}
+
+TEST(ViewTest, WhatIsNoMessageIsSaid) {
+  for (const char* text : {"", "[]", "{\"join\":{}}", "{\"join\":{\"task\":\"boss-1\"}}",
+                           "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[]}}",
+                           "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[{\"task\":"
+                           "\"worker-0\"}]}}",
+                           "{\"confirm\":-1}", "{\"leave\":1}"}) {
+    EXPECT_EQ(Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+}  // namespace
+}  // namespace muster::membership

@@ -1,0 +1,159 @@
+#include "muster/membership/view.h"
+
+#include <limits>
+#include <utility>
+
+namespace muster::membership {
+namespace {
+
+using formats::JsonFields;
+
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+constexpr size_t kMaxMembers = 100'000;
+constexpr size_t kMaxText = 10'000;
+
+Json ToJson(const MemberId& id) {
+  return {{"task", job::TaskName(id.task)}, {"incarnation", id.incarnation}};
+}
+
+Json ToJson(const Member& member) {
+  Json json = ToJson(member.id);
+  json["address"] = member.address;
+  json["step"] = member.step;
+  return json;
+}
+
+Json ToJson(const Broken& broken) {
+  Json json = ToJson(broken.culprit);
+  json["epoch"] = broken.epoch;
+  json["cause"] = broken.cause;
+  json["planned"] = broken.planned;
+  return json;
+}
+
+Json ToJson(const View& view) {
+  Json members = Json::array();
+  for (const Member& member : view.members) members.push_back(ToJson(member));
+  return {{"epoch", view.epoch}, {"replicas", view.replicas}, {"members", std::move(members)}};
+}
+
+std::string BoundedText(JsonFields& fields, const char* name) {
+  std::string text = fields.Text(name);
+  if (text.size() > kMaxText) fields.Fail(StrCat("\"", name, "\" is too long"));
+  return text;
+}
+
+MemberId ParseId(JsonFields& fields) {
+  const auto task = job::ParseTaskName(fields.Text("task"));
+  if (!task) fields.Fail("\"task\" must be a task's name, such as worker-1");
+  return {.task = task.value_or(job::TaskId{}),
+          .incarnation = fields.Int("incarnation", 0, 0, kMax)};
+}
+
+Member ParseMember(JsonFields& fields) {
+  return {.id = ParseId(fields),
+          .address = BoundedText(fields, "address"),
+          .step = fields.Int("step", -1, -1, kMax)};
+}
+
+Broken ParseBroken(const Json& json, JsonFields* outer) {
+  JsonFields fields(json, StrCat(outer->where(), ": broken"));
+  Broken broken = {.epoch = fields.Int("epoch", 0, 0, kMax),
+                   .culprit = ParseId(fields),
+                   .cause = BoundedText(fields, "cause"),
+                   .planned = fields.Bool("planned", false)};
+  outer->Take(fields.status());
+  return broken;
+}
+
+Join ParseJoin(const Json& json, JsonFields* outer) {
+  JsonFields fields(json, StrCat(outer->where(), ": join"));
+  Join join = {.member = ParseMember(fields),
+               .last_epoch = fields.Int("last_epoch", 0, 0, kMax - 1),
+               .agreement = BoundedText(fields, "agreement")};
+  outer->Take(fields.status());
+  return join;
+}
+
+View ParseView(const Json& json, JsonFields* outer) {
+  JsonFields fields(json, StrCat(outer->where(), ": view"));
+  View view = {.epoch = fields.Int("epoch", 0, 1, kMax)};
+  const Json& members = fields.List("members");
+  if (members.empty() || members.size() > kMaxMembers) fields.Fail("has no or too many members");
+  if (fields.status().ok()) {
+    for (const Json& each : members) {
+      JsonFields member(each, StrCat(fields.where(), ": member"));
+      view.members.push_back(ParseMember(member));
+      fields.Take(member.status());
+    }
+  }
+  view.replicas =
+      static_cast<int>(fields.Int("replicas", 0, 0, static_cast<int64_t>(view.members.size())));
+  outer->Take(fields.status());
+  return view;
+}
+
+}  // namespace
+
+std::string Describe(const MemberId& id) {
+  const std::string name = job::TaskName(id.task);
+  return id.incarnation == 0 ? name : StrCat(name, " (incarnation ", id.incarnation, ")");
+}
+
+int View::RankOf(job::TaskId task) const {
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (members[i].id.task == task) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+int View::source() const {
+  int best = 0;
+  for (int rank = 1; rank < replicas; ++rank) {
+    if (members[static_cast<size_t>(rank)].step > members[static_cast<size_t>(best)].step) {
+      best = rank;
+    }
+  }
+  return best;
+}
+
+absl::Status ToStatus(const Broken& broken) {
+  return absl::AbortedError(
+      StrCat("epoch ", broken.epoch, ": ", Describe(broken.culprit), " ", broken.cause));
+}
+
+std::string Print(const Message& message) {
+  Json json = Json::object();
+  if (message.join) {
+    Json join = ToJson(message.join->member);
+    join["last_epoch"] = message.join->last_epoch;
+    join["agreement"] = message.join->agreement;
+    json["join"] = std::move(join);
+  }
+  if (message.failure) json["failure"] = ToJson(*message.failure);
+  if (message.confirm) json["confirm"] = *message.confirm;
+  if (message.leave) json["leave"] = true;
+  if (message.view) json["view"] = ToJson(*message.view);
+  if (message.broken) json["broken"] = ToJson(*message.broken);
+  if (!message.refused.empty()) json["refused"] = message.refused;
+  if (!message.waiting.empty()) json["waiting"] = message.waiting;
+  return formats::PrintJson(json);
+}
+
+absl::StatusOr<Message> Parse(std::string_view text) {
+  MUSTER_ASSIGN_OR_RETURN(const Json json, formats::ParseJsonObject(text, "membership message"));
+  JsonFields fields(json, "membership message");
+  Message message;
+  if (fields.Has("join")) message.join = ParseJoin(fields.Object("join"), &fields);
+  if (fields.Has("failure")) message.failure = ParseBroken(fields.Object("failure"), &fields);
+  if (fields.Has("confirm")) message.confirm = fields.Int("confirm", 0, 0, kMax);
+  message.leave = fields.Bool("leave", false);
+  if (fields.Has("view")) message.view = ParseView(fields.Object("view"), &fields);
+  if (fields.Has("broken")) message.broken = ParseBroken(fields.Object("broken"), &fields);
+  message.refused = BoundedText(fields, "refused");
+  message.waiting = BoundedText(fields, "waiting");
+  MUSTER_RETURN_IF_ERROR(fields.status());
+  return message;
+}
+
+}  // namespace muster::membership
