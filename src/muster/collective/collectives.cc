@@ -1,0 +1,87 @@
+#include "muster/collective/collectives.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace muster::collective {
+namespace {
+
+// What a rank may give to AllGather: a mistake in a size should not take all memory.
+constexpr uint64_t kMaxGatherBytes = uint64_t{1} << 40;
+
+}  // namespace
+
+absl::Status AllGather(Group& group, ConstBytes mine, MutableBytes all) {
+  const int n = group.size(), rank = group.rank();
+  const auto piece = [&](int from) {
+    return all.subspan(static_cast<size_t>(from) * mine.size(), mine.size());
+  };
+  if (!mine.empty() && piece(rank).data() != mine.data()) {
+    std::memcpy(piece(rank).data(), mine.data(), mine.size());
+  }
+  // In round k everyone sends k ranks on: no two send to the same rank at once.
+  for (int round = 1; round < n; ++round) {
+    const int from = (rank + n - round) % n;
+    MUSTER_RETURN_IF_ERROR(group.Exchange((rank + round) % n, mine, from, piece(from)));
+  }
+  return group.status();
+}
+
+absl::Status AllGather(Group& group, ConstBytes mine, std::vector<std::vector<std::byte>>* all) {
+  const int n = group.size(), rank = group.rank();
+  const uint64_t size = mine.size();
+  std::vector<uint64_t> sizes(static_cast<size_t>(n));
+  MUSTER_RETURN_IF_ERROR(AllGather(group, std::as_bytes(std::span(&size, 1)),
+                                   std::as_writable_bytes(std::span(sizes))));
+  all->resize(static_cast<size_t>(n));
+  for (int from = 0; from < n; ++from) {
+    const uint64_t bytes = sizes[static_cast<size_t>(from)];
+    if (bytes > kMaxGatherBytes) {
+      return group.Fail(absl::InvalidArgumentError(
+          StrCat(group.NameOf(from), " announces ", bytes, " bytes for all ranks")));
+    }
+    (*all)[static_cast<size_t>(from)].resize(bytes);
+  }
+  auto& own = (*all)[static_cast<size_t>(rank)];
+  std::copy(mine.begin(), mine.end(), own.begin());
+  for (int round = 1; round < n; ++round) {
+    const int from = (rank + n - round) % n;
+    MUSTER_RETURN_IF_ERROR(group.Exchange((rank + round) % n, mine, from,
+                                          MutableBytes((*all)[static_cast<size_t>(from)])));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Broadcast(Group& group, int root, MutableBytes bytes) {
+  MUSTER_RETURN_IF_ERROR(group.status());
+  const int n = group.size();
+  if (n == 1) return absl::OkStatus();
+  // A chain from the root on: each passes on the pieces as they come, so that it takes little
+  // longer than one transfer.
+  const int place = (group.rank() - root + n) % n;
+  const int next = (group.rank() + 1) % n, previous = (group.rank() + n - 1) % n;
+  constexpr size_t kPiece = size_t{256} << 10;
+  for (size_t begin = 0; begin < bytes.size(); begin += kPiece) {
+    const MutableBytes piece = bytes.subspan(begin, std::min(kPiece, bytes.size() - begin));
+    if (place > 0) {
+      MUSTER_RETURN_IF_ERROR(
+          group.Receive(previous, piece.size(), [&](ConstBytes part, size_t offset) {
+            std::memcpy(piece.data() + offset, part.data(), part.size());
+          }));
+    }
+    if (place + 1 < n) MUSTER_RETURN_IF_ERROR(group.Send(next, piece));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Barrier(Group& group) {
+  MUSTER_RETURN_IF_ERROR(group.status());
+  const int n = group.size(), rank = group.rank();
+  for (int distance = 1; distance < n; distance *= 2) {
+    MUSTER_RETURN_IF_ERROR(
+        group.Exchange((rank + distance) % n, {}, (rank + n - distance) % n, MutableBytes()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster::collective

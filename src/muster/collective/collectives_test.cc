@@ -1,0 +1,175 @@
+#include "muster/collective/collectives.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "muster/base/random.h"
+#include "muster/collective/test_ranks.h"
+
+namespace muster::collective {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::vector<float> ValuesOf(int rank, size_t n) {
+  RandomStream random(7, RandomPurpose::kSampleData, static_cast<uint64_t>(rank));
+  std::vector<float> values(n);
+  for (float& value : values) value = static_cast<float>(random.Normal());
+  return values;
+}
+
+class CollectivesTest : public testing::TestWithParam<int> {};
+
+TEST_P(CollectivesTest, AllReduceSumsAndGivesEveryRankTheSameBytes) {
+  const int n = GetParam();
+  TestRanks ranks(n);
+  for (const size_t size : {0U, 1U, 2U, 15U, 16U, 17U, 1000U, 8192U, 8193U, 100'003U}) {
+    std::vector<std::vector<float>> results(static_cast<size_t>(n)), again = results;
+    for (auto* run : {&results, &again}) {
+      ranks.RunAll([&](Group& group) {
+        std::vector<float>& values = (*run)[static_cast<size_t>(group.rank())];
+        values = ValuesOf(group.rank(), size);
+        return AllReduce(group, values);
+      });
+    }
+    std::vector<double> expected(size);
+    for (int rank = 0; rank < n; ++rank) {
+      const std::vector<float> values = ValuesOf(rank, size);
+      for (size_t i = 0; i < size; ++i) expected[i] += double{values[i]};
+    }
+    for (size_t i = 0; i < size; ++i) ASSERT_NEAR(results[0][i], expected[i], 1e-5) << i;
+    for (const auto& result : results) {
+      ASSERT_EQ(std::memcmp(result.data(), results[0].data(), size * sizeof(float)), 0) << size;
+    }
+    EXPECT_EQ(results, again) << "timing has a say in the order of a sum";
+  }
+}
+
+TEST_P(CollectivesTest, AllGatherGivesWhatEachRankGave) {
+  const int n = GetParam();
+  TestRanks ranks(n);
+  const auto size_of = [](int rank, int round) {
+    return static_cast<size_t>(rank * 70'000 * (round % 2) + round);
+  };
+  ranks.RunAll([&](Group& group) {
+    std::vector<std::vector<std::byte>> all;
+    for (int round = 0; round < 4; ++round) {
+      const std::vector<std::byte> mine(size_of(group.rank(), round), std::byte(group.rank()));
+      MUSTER_RETURN_IF_ERROR(AllGather(group, mine, &all));
+      for (int rank = 0; rank < n; ++rank) {
+        const std::vector<std::byte> expected(size_of(rank, round), std::byte(rank));
+        EXPECT_EQ(all[static_cast<size_t>(rank)], expected) << rank;
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+TEST_P(CollectivesTest, BroadcastGivesTheRootsBytes) {
+  TestRanks ranks(GetParam());
+  ranks.RunAll([&](Group& group) {
+    for (int root = 0; root < group.size(); ++root) {
+      for (const size_t size : {0U, 5U, 700'001U}) {
+        std::vector<float> values = ValuesOf(group.rank(), size);
+        MUSTER_RETURN_IF_ERROR(
+            Broadcast(group, root, std::as_writable_bytes(std::span(values))));
+        EXPECT_EQ(values, ValuesOf(root, size));
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+TEST_P(CollectivesTest, NobodyLeavesABarrierBeforeAllHaveCome) {
+  TestRanks ranks(GetParam());
+  std::atomic<int> came = 0;
+  ranks.RunAll([&](Group& group) {
+    for (int round = 1; round <= 50; ++round) {
+      ++came;
+      MUSTER_RETURN_IF_ERROR(Barrier(group));
+      EXPECT_GE(came, round * group.size());
+      MUSTER_RETURN_IF_ERROR(Barrier(group));
+    }
+    return absl::OkStatus();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesTest, testing::Values(1, 2, 3, 4, 7));
+
+absl::Status ReduceForEver(Group& group, size_t size) {
+  std::vector<float> values(size, 1);
+  while (true) MUSTER_RETURN_IF_ERROR(AllReduce(group, values));
+}
+
+TEST(CollectiveFailureTest, ADeadRankIsNamedToAllOfThem) {
+  for (const size_t size : {100U, 1'000'000U}) {
+    TestRanks ranks(4, {.names = {"chief-0", "worker-0", "worker-1", "worker-2"}});
+    std::atomic<int> rounds = 0;
+    const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
+      if (group.rank() != 2) return ReduceForEver(group, size);
+      std::vector<float> values(size, 1);
+      for (; rounds < 3; ++rounds) MUSTER_RETURN_IF_ERROR(AllReduce(group, values));
+      ranks.Kill(2);
+      return absl::OkStatus();
+    });
+    for (const int rank : {0, 1, 3}) {
+      const absl::Status& status = results[static_cast<size_t>(rank)];
+      EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+      EXPECT_THAT(ToStd(status.message()), StartsWith("rank 2 (worker-1): ")) << rank;
+    }
+  }
+}
+
+TEST(CollectiveFailureTest, ARanksOwnErrorReachesAllInItsWords) {
+  TestRanks ranks(3);
+  const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
+    if (group.rank() == 1) return group.Fail(absl::DataLossError("part-7: record at byte 12"));
+    return ReduceForEver(group, 200'000);
+  });
+  for (const absl::Status& status : results) {
+    EXPECT_EQ(status, absl::AbortedError("rank 1: part-7: record at byte 12"));
+  }
+  ranks.Run([&](Group& group) {
+    EXPECT_EQ(Barrier(group), results[0]) << "an ended group has no second life";
+    return absl::OkStatus();
+  });
+}
+
+TEST(CollectiveFailureTest, AnInterruptEndsAWait) {
+  TestRanks ranks(2);
+  const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
+    if (group.rank() == 1) {
+      ranks.interrupt(0).Set(absl::AbortedError("epoch 3: worker-1 was silent for 10 s"));
+      return absl::OkStatus();
+    }
+    return ReduceForEver(group, 1'000'000);
+  });
+  EXPECT_THAT(ToStd(results[0].message()), HasSubstr("silent for 10 s"));
+}
+
+TEST(CollectiveFailureTest, DifferentSizesAreAnErrorNotAHang) {
+  TestRanks ranks(3);
+  const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
+    std::vector<float> values(group.rank() == 1 ? 200'000 : 200'016, 1);
+    return AllReduce(group, values);
+  });
+  for (const absl::Status& status : results) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  }
+}
+
+TEST(CollectiveFailureTest, ARankThatNeverComesIsNamedAfterTheTimeout) {
+  TestRanks ranks(2, {.timeout_seconds = 0.05});
+  const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
+    return group.rank() == 1 ? absl::OkStatus() : Barrier(group);
+  });
+  EXPECT_THAT(ToStd(results[0].message()), StartsWith("rank 1: "));
+}
+
+}  // namespace
+}  // namespace muster::collective

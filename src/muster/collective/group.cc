@@ -1,0 +1,93 @@
+#include "muster/collective/group.h"
+
+#include <utility>
+
+namespace muster::collective {
+namespace {
+
+using process::Deadline;
+
+constexpr uint16_t kPieces = 1;  // the one type of message: order and sizes say what it is
+// To tell a peer why: it may be stuck, and there is nothing to be lost by not reaching it.
+constexpr double kTellSeconds = 0.5;
+constexpr std::string_view kRankPrefix = "rank ";
+
+}  // namespace
+
+Group::Group(int rank, std::vector<std::unique_ptr<Channel>> channels, const Interrupt& interrupt,
+             GroupOptions options)
+    : rank_(rank),
+      channels_(std::move(channels)),
+      interrupt_(interrupt),
+      options_(std::move(options)) {}
+
+std::string Group::NameOf(int rank) const {
+  const auto index = static_cast<size_t>(rank);
+  std::string name = StrCat(kRankPrefix, rank);
+  if (index < options_.names.size()) name += StrCat(" (", options_.names[index], ")");
+  return name;
+}
+
+absl::Status Group::Exchange(int to, ConstBytes out, int from, size_t in_bytes, Take take) {
+  MUSTER_RETURN_IF_ERROR(status_);
+  const absl::Status status =
+      Channel::Exchange(kPieces, *channels_[static_cast<size_t>(to)], out,
+                        *channels_[static_cast<size_t>(from)], in_bytes, take, NextDeadline(),
+                        interrupt_);
+  return status.ok() ? status : Blame(status, to, from);
+}
+
+absl::Status Group::Exchange(int to, ConstBytes out, int from, MutableBytes in) {
+  MUSTER_RETURN_IF_ERROR(status_);
+  const absl::Status status =
+      Channel::Exchange(kPieces, *channels_[static_cast<size_t>(to)], out,
+                        *channels_[static_cast<size_t>(from)], in, NextDeadline(), interrupt_);
+  return status.ok() ? status : Blame(status, to, from);
+}
+
+absl::Status Group::Send(int to, ConstBytes out) {
+  MUSTER_RETURN_IF_ERROR(status_);
+  const absl::Status status =
+      channels_[static_cast<size_t>(to)]->Send(kPieces, out, NextDeadline(), interrupt_);
+  return status.ok() ? status : Blame(status, to, -1);
+}
+
+absl::Status Group::Receive(int from, size_t in_bytes, Take take) {
+  MUSTER_RETURN_IF_ERROR(status_);
+  const absl::Status status = channels_[static_cast<size_t>(from)]->ReceiveParts(
+      kPieces, in_bytes, take, NextDeadline(), interrupt_);
+  return status.ok() ? status : Blame(status, -1, from);
+}
+
+absl::Status Group::Fail(const absl::Status& why) {
+  if (!status_.ok()) return status_;
+  return End(Annotate(absl::AbortedError(why.message()), NameOf(rank_)));
+}
+
+// An error that names a rank already is another's finding, on its way to all.
+absl::Status Group::Blame(const absl::Status& error, int to, int from) {
+  if (interrupt_.is_set()) return status_ = interrupt_.status();
+  const std::string_view message = ToStd(error.message());
+  if (message.substr(0, kRankPrefix.size()) == kRankPrefix) return End(error);
+  int culprit = from >= 0 ? from : to;
+  const auto names = [&](int rank) {
+    return rank >= 0 && message.find(channels_[static_cast<size_t>(rank)]->peer()) != message.npos;
+  };
+  if (!names(culprit) && names(to)) culprit = to;
+  return End(Annotate(absl::AbortedError(error.message()), NameOf(culprit)));
+}
+
+absl::Status Group::End(absl::Status why) {
+  status_ = std::move(why);
+  for (const auto& channel : channels_) {
+    if (channel == nullptr) continue;
+    // Whoever cannot be told finds the connection closed.
+    channel->SendFailure(status_, Deadline::After(kTellSeconds)).IgnoreError();
+    channel->Close();
+  }
+  return status_;
+}
+
+Deadline Group::NextDeadline() const { return Deadline::After(options_.timeout_seconds); }
+
+}  // namespace muster::collective

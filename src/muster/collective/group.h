@@ -1,0 +1,82 @@
+// Group: the ranks of one epoch, with a channel to each, and what ends it.
+//
+// Every rank calls the same collectives in the same order with the same sizes. The first error ends
+// the group for all ranks: who meets it tells the others which rank failed and why, and everyone's
+// call returns that, whoever noticed it first. After that every call returns it; the caller makes a
+// new group, of a later epoch. What was being reduced is then worth nothing.
+//
+// Error contract, after gloo's (docs/errors.md there): no call waits longer than the group's
+// timeout without a byte moving, and none outlives the Interrupt.
+//   ABORTED      "rank 2 (worker-1): ...": that rank failed, in the words of who saw it first
+//   the Interrupt's status, when that came first
+//   (sizes that differ between ranks are such a failure too: DATA_LOSS in the words)
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/math/aligned_buffer.h"
+#include "muster/net/transport/channel.h"
+
+namespace muster::collective {
+
+using net::transport::Channel;
+using net::transport::ConstBytes;
+using net::transport::Interrupt;
+using net::transport::MutableBytes;
+using net::transport::Take;
+
+struct GroupOptions {
+  // A peer that computes for longer than this between two collectives is given up: membership
+  // notices the dead ones long before.
+  double timeout_seconds = 3600;
+  // Names of the ranks, for messages; empty: "rank 2".
+  std::vector<std::string> names = {};
+};
+
+// One owner thread.
+class Group {
+ public:
+  // `channels`: by rank, all of one epoch; its own is null. `interrupt` must outlive the group.
+  Group(int rank, std::vector<std::unique_ptr<Channel>> channels, const Interrupt& interrupt,
+        GroupOptions options = {});
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(channels_.size()); }
+  // "rank 2 (worker-1)"
+  std::string NameOf(int rank) const;
+  // OK until a call failed.
+  const absl::Status& status() const { return status_; }
+
+  // What collectives are made of: a message to one rank and one from another, at the same time.
+  // Errors have ended the group.
+  absl::Status Exchange(int to, ConstBytes out, int from, size_t in_bytes, Take take);
+  absl::Status Exchange(int to, ConstBytes out, int from, MutableBytes in);
+  absl::Status Send(int to, ConstBytes out);
+  absl::Status Receive(int from, size_t in_bytes, Take take);
+
+  // Ends the group with an error of this rank's own (its data cannot be read, its loss is not a
+  // number): the others get it with this rank's name. Returns it as they do.
+  absl::Status Fail(const absl::Status& why);
+
+  // Memory for a collective, kept from call to call.
+  float* Scratch(size_t floats) { return scratch_.Reserve(floats); }
+
+ private:
+  absl::Status End(absl::Status why);
+  // Of a call with `to` and `from`, each perhaps -1.
+  absl::Status Blame(const absl::Status& error, int to, int from);
+  process::Deadline NextDeadline() const;
+
+  const int rank_;
+  const std::vector<std::unique_ptr<Channel>> channels_;
+  const Interrupt& interrupt_;
+  const GroupOptions options_;
+  math::AlignedBuffer scratch_;
+  absl::Status status_;
+};
+
+}  // namespace muster::collective

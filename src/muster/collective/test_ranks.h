@@ -1,0 +1,70 @@
+// N ranks as threads of this process, joined by unix sockets: what the tests of this layer run on.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "muster/collective/group.h"
+#include "muster/net/transport/socket_stream.h"
+
+namespace muster::collective {
+
+class TestRanks {
+ public:
+  explicit TestRanks(int size, GroupOptions options = {}) {
+    const auto n = static_cast<size_t>(size);
+    std::vector<std::vector<std::unique_ptr<Channel>>> channels(n);
+    for (auto& row : channels) row.resize(n);
+    for (size_t a = 0; a < n; ++a) {
+      for (size_t b = a + 1; b < n; ++b) {
+        int fds[2];
+        EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        channels[a][b] = Wrap(fds[0], b);
+        channels[b][a] = Wrap(fds[1], a);
+      }
+    }
+    for (size_t rank = 0; rank < n; ++rank) {
+      interrupts_.push_back(Interrupt::Create().value());
+      groups_.push_back(std::make_unique<Group>(static_cast<int>(rank), std::move(channels[rank]),
+                                                *interrupts_[rank], options));
+    }
+  }
+
+  // Runs fn on every rank at once; what each returned.
+  std::vector<absl::Status> Run(const std::function<absl::Status(Group&)>& fn) {
+    std::vector<absl::Status> results(groups_.size());
+    std::vector<std::jthread> threads;
+    for (size_t rank = 0; rank < groups_.size(); ++rank) {
+      threads.emplace_back([&, rank] { results[rank] = fn(*groups_[rank]); });
+    }
+    threads.clear();
+    return results;
+  }
+  // The same, where all must succeed.
+  void RunAll(const std::function<absl::Status(Group&)>& fn) {
+    for (const absl::Status& status : Run(fn)) EXPECT_TRUE(status.ok()) << status;
+  }
+
+  // What the others see when a process dies: its sockets are gone.
+  void Kill(int rank) { groups_[static_cast<size_t>(rank)].reset(); }
+  Interrupt& interrupt(int rank) { return *interrupts_[static_cast<size_t>(rank)]; }
+
+ private:
+  static std::unique_ptr<Channel> Wrap(int fd, size_t peer) {
+    return std::make_unique<Channel>(
+        net::transport::SocketStream::Create(process::Descriptor(fd), StrCat("unix:", peer))
+            .value());
+  }
+
+  std::vector<std::unique_ptr<Interrupt>> interrupts_;
+  std::vector<std::unique_ptr<Group>> groups_;
+};
+
+}  // namespace muster::collective
