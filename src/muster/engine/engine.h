@@ -56,7 +56,7 @@ struct StepContext {
   uint32_t replica = 0;
   // Gradients and loss are (weighted) sums over rows divided by this; 0: the batch's own rows, as
   // tf.estimator does it with weights too. A trainer that spreads one batch over replicas gives the
-  // whole batch's rows.
+  // whole batch's rows; then a replica's part may have no row, and all its gradients are 0.
   double denominator = 0;
 };
 

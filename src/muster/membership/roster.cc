@@ -150,6 +150,7 @@ void Roster::OnFailure(Connection from, const Broken& failure, double now) {
   Break(culprit->second.member.id,
         StrCat(failure.cause, " (seen by ", job::TaskName(reporter->first), ")"),
         /*planned=*/false, now);
+  last_reported_ = true;
 }
 
 void Roster::OnLeave(Connection from, double now) {
@@ -185,6 +186,7 @@ void Roster::Break(const MemberId& culprit, std::string_view cause, bool planned
       .epoch = view_->epoch, .culprit = culprit, .cause = std::string(cause), .planned = planned};
   view_.reset();
   last_broken_ = broken;
+  last_reported_ = false;
   forming_since_ = now;
   for (auto& [task, entry] : entries_) {
     if (!entry.in_view) continue;
@@ -232,7 +234,7 @@ void Roster::TryForm(double now) {
   forming_since_ = -1;
   said_waiting_.clear();
   const int64_t step = view.members[static_cast<size_t>(view.source())].step;
-  views_without_step_ = step > last_step_ || last_broken_.planned ? 0 : views_without_step_ + 1;
+  views_without_step_ = step > last_step_ || !last_reported_ ? 0 : views_without_step_ + 1;
   last_step_ = std::max(last_step_, step);
   if (views_without_step_ >= kMaxViewsWithoutStep) {
     End(absl::UnavailableError(StrCat("no step was done in ", kMaxViewsWithoutStep,

@@ -4,7 +4,8 @@
 // A view forms when every expected task has joined; with fewer workers than wanted, but enough,
 // when `settle_seconds` have passed without all. It breaks when a member's connection closes, when
 // it is silent for a lease, when another incarnation of it joins, or when a member reports a peer
-// that it cannot reach. Members of a broken epoch must join again, saying which step they have.
+// that it cannot reach. Members of a broken epoch must join again, saying which step they have. When
+// peers that live cannot reach each other time after time, without a step in between, it ends.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,14 @@
 namespace muster::membership {
 
 struct RosterSpec {
-  std::vector<job::TaskId> tasks;  // expected; of the workers the most there may be
+  std::vector<job::TaskId> tasks = {};  // expected; of the workers the most there may be
   int min_replicas = 0;            // fewer do not begin; 0: all of them
   double lease_seconds = 10;       // silence for longer is death
   double settle_seconds = 3;       // how long fewer than all wait for the others
   double rendezvous_seconds = 300;  // then training ends, naming who is missing
+  // A host that was started again begins with a higher number than any that the one before can have
+  // given: members that were told of an epoch may all be dead.
+  int64_t first_epoch = 1;
 };
 
 // Chief, master and workers train; parameter servers and evaluators serve.
@@ -40,7 +44,8 @@ class Roster {
     bool close = false;  // behind the message
   };
 
-  explicit Roster(RosterSpec spec) : spec_(std::move(spec)) {}
+  explicit Roster(RosterSpec spec)
+      : spec_(std::move(spec)), last_epoch_(spec_.first_epoch - 1) {}
 
   std::vector<Outgoing> OnMessage(Connection from, const Message& message, double now);
   // The connection is gone; `cause` says how it looked.
@@ -87,11 +92,12 @@ class Roster {
   Entries entries_;
   std::map<job::TaskId, int64_t> newest_;  // incarnations seen
   std::optional<View> view_;
-  int64_t last_epoch_ = 0;
+  int64_t last_epoch_;
   std::string agreement_;
   job::TaskId agreed_by_;
   std::set<job::TaskId> left_;  // for good: not waited for until they join again
   Broken last_broken_;
+  bool last_reported_ = false;  // by a member, of a peer that lives for all we know
   std::string said_waiting_;
   int64_t last_step_ = -1;
   int views_without_step_ = 0;

@@ -13,6 +13,11 @@ namespace {
 class StopAtStep : public Hook {
  public:
   explicit StopAtStep(int64_t last_step) : last_step_(last_step) {}
+  // A replica that takes over another's state may find the last step done.
+  absl::Status BeforeRun(Session& session) override {
+    if (session.step >= last_step_) session.RequestStop("");
+    return absl::OkStatus();
+  }
   absl::Status AfterRun(Session& session, const StepValues&) override {
     if (session.step >= last_step_) session.RequestStop("");
     return absl::OkStatus();

@@ -81,7 +81,11 @@ class CheckpointSaver : public Hook {
     {
       const TraceScope scope(session.trace, "save");
       checkpoint::Strings strings;
-      if (session.position.has_value()) {
+      if (!session.positions.empty()) {
+        for (size_t rank = 0; rank < session.positions.size(); ++rank) {
+          strings.emplace_back(StrCat(kPositionName, "/", rank), session.positions[rank]);
+        }
+      } else if (session.position.has_value()) {
         strings.emplace_back(kPositionName, data::SerializePosition(*session.position));
       }
       const auto tensors = session.variables.Tensors(/*with_slots=*/true);
@@ -140,6 +144,11 @@ absl::Status RestoreSession(Session& session) {
   session.checkpoint = restored->prefix;
   if (const auto found = restored->strings.find(kPositionName); found != restored->strings.end()) {
     MUSTER_ASSIGN_OR_RETURN(session.position, data::ParsePosition(found->second));
+  }
+  for (size_t rank = 0;; ++rank) {
+    const auto found = restored->strings.find(StrCat(kPositionName, "/", rank));
+    if (found == restored->strings.end()) break;
+    session.positions.push_back(found->second);
   }
   return absl::OkStatus();
 }

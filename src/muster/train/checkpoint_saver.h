@@ -8,7 +8,7 @@
 
 namespace muster::train {
 
-// The name under which a checkpoint carries the data position.
+// The name under which a checkpoint carries the data position; of N replicas: NAME/0 ... NAME/N-1.
 constexpr const char* kPositionName = "muster/position";
 
 // Saves in the background (checkpoint/async_saver.h) and goes on, unless a listener wants to wait

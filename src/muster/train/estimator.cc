@@ -74,11 +74,22 @@ absl::Status Estimator::MakeFolder() const {
 absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& progress,
                                              const std::atomic<bool>& stop) {
   MUSTER_RETURN_IF_ERROR(Validate(spec));
-  MUSTER_RETURN_IF_ERROR(CheckFolder());
+  const bool chief = spec.replicas == nullptr || spec.replicas->is_chief();
+  if (chief) MUSTER_RETURN_IF_ERROR(CheckFolder());
   MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kTrain));
   MUSTER_ASSIGN_OR_RETURN(const auto variables,
                           Variables::Create(mode->model, config_.seed, /*with_slots=*/true));
   inference_.reset();
+  if (!chief) {
+    Session session{.files = files_,
+                    .clock = clock_,
+                    .config = config_,
+                    .model = mode->model,
+                    .variables = *variables,
+                    .events = nullptr,
+                    .progress = progress};
+    return TrainLoop(session, spec, TrainHooks(spec, config_, mode->custom)).Run(stop);
+  }
   formats::EventWriter events(files_, config_.model_dir, clock_);
   Session session{.files = files_,
                   .clock = clock_,
@@ -98,6 +109,7 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
   if (limited.max_steps && session.step >= *limited.max_steps) {
     progress.Note(StrCat("Skipping training since max_steps has already saved: the model is at ",
                          "step ", session.step, ", max_steps is ", *limited.max_steps));
+    if (spec.replicas != nullptr) MUSTER_RETURN_IF_ERROR(spec.replicas->Leave());
     return TrainResult{
         .first_step = session.step, .step = session.step, .checkpoint = session.checkpoint};
   }

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "muster/base/clock.h"
 #include "muster/base/status.h"
@@ -51,6 +52,8 @@ struct Session {
   int64_t evaluations = 0;       // of TrainAndEvaluate in this run, which counts them
   // Behind the last batch trained on, where the input has positions.
   std::optional<data::Position> position = {};
+  // The same of each replica by rank, serialised, where several train; "" for one without.
+  std::vector<std::string> positions = {};
   // Not null: the loop records the parts of the next step into it (Profiler).
   StepTrace* trace = nullptr;
 

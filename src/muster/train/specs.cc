@@ -16,6 +16,10 @@ absl::Status Validate(const TrainSpec& spec) {
   if (!spec.input_fn && spec.input.source.patterns.empty()) {
     return absl::InvalidArgumentError("a training needs an input: files or an input_fn");
   }
+  if (spec.replicas != nullptr && spec.steps) {
+    return absl::InvalidArgumentError(
+        "replicas may be started anew at any step: give max_steps, not steps");
+  }
   for (const auto& hook : spec.hooks) {
     if (hook == nullptr) return absl::InvalidArgumentError("a hook of the training is null");
   }

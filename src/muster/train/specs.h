@@ -13,6 +13,7 @@
 #include "muster/train/exporter.h"
 #include "muster/train/hook.h"
 #include "muster/train/input.h"
+#include "muster/train/replicas.h"
 
 namespace muster::train {
 
@@ -27,6 +28,9 @@ struct TrainSpec {
   // Shared, so that a caller can ask them afterwards.
   std::vector<std::shared_ptr<Hook>> hooks = {};
   std::vector<std::shared_ptr<CheckpointListener>> saving_listeners = {};
+  // Those that train together with this one, each on its own shard of `input`; null: none. Must
+  // outlive the training. Then the chief alone writes into model_dir.
+  Replicas* replicas = nullptr;
 };
 
 struct TrainResult {

@@ -46,11 +46,14 @@ class TracedSink : public engine::GradientSink {
 
 HookList TrainHooks(const TrainSpec& spec, const RunConfig& config, const EstimatorSpec& custom) {
   HookList hooks;
-  hooks.push_back(NewCheckpointSaver(config, spec.saving_listeners));
-  hooks.insert(hooks.end(), custom.training_chief_hooks.begin(), custom.training_chief_hooks.end());
-  hooks.push_back(NewStepCounter(config.log_step_count_steps));
-  if (config.save_summary_steps > 0) hooks.push_back(NewRunSummary(spec, config));
-  hooks.push_back(NewSummarySaver({config.save_summary_steps, config.histogram_steps}));
+  if (spec.replicas == nullptr || spec.replicas->is_chief()) {
+    hooks.push_back(NewCheckpointSaver(config, spec.saving_listeners));
+    hooks.insert(hooks.end(), custom.training_chief_hooks.begin(),
+                 custom.training_chief_hooks.end());
+    hooks.push_back(NewStepCounter(config.log_step_count_steps));
+    if (config.save_summary_steps > 0) hooks.push_back(NewRunSummary(spec, config));
+    hooks.push_back(NewSummarySaver({config.save_summary_steps, config.histogram_steps}));
+  }
   hooks.insert(hooks.end(), spec.hooks.begin(), spec.hooks.end());
   if (spec.max_steps) hooks.push_back(NewStopAtStep(*spec.max_steps));
   hooks.push_back(NewNanTensor(config.nan_loss_is_failure));
@@ -68,17 +71,12 @@ TrainLoop::TrainLoop(Session& session, const TrainSpec& spec, HookList hooks)
 }
 
 absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
-  TrainResult result;
-  MUSTER_RETURN_IF_ERROR(Open());
-  while (!session_.stop_requested) {
-    if (stop.load(std::memory_order_relaxed)) {
-      result.interrupted = session_.interrupted = true;
-      break;
-    }
-    MUSTER_ASSIGN_OR_RETURN(const bool more, RunStep());
-    if (!more) break;
-  }
+  const absl::Status status = RunSteps(stop);
+  if (!status.ok() && replicated_ != nullptr) replicated_->Fail(status);
+  MUSTER_RETURN_IF_ERROR(status);
   MUSTER_RETURN_IF_ERROR(Finish());
+  TrainResult result;
+  result.interrupted = session_.interrupted;
   result.first_step = session_.first_step;
   result.step = session_.step;
   result.examples = state_.examples;
@@ -90,15 +88,87 @@ absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   return result;
 }
 
-absl::Status TrainLoop::Open() {
-  session_.first_step = session_.step;
-  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->Begin(session_));
-  const bool resume = session_.position.has_value() && !spec_.fresh_data;
-  MUSTER_ASSIGN_OR_RETURN(input_,
-                          OpenInput(session_.files, session_.model, spec_.input, spec_.input_fn,
-                                    resume ? &*session_.position : nullptr));
+absl::Status TrainLoop::RunSteps(const std::atomic<bool>& stop) {
+  const absl::Status opened = Open();
+  // A replica that was started anew may come when all is done.
+  if (replicated_ != nullptr && absl::IsCancelled(opened)) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(opened);
+  while (true) {
+    if (replicated_ == nullptr) {
+      if (session_.stop_requested) break;
+      session_.interrupted = stop.load(std::memory_order_relaxed);
+      if (session_.interrupted) break;
+    }
+    MUSTER_ASSIGN_OR_RETURN(const bool more, RunStep(stop));
+    if (more) continue;
+    MUSTER_ASSIGN_OR_RETURN(const bool dismissed, WaitForChief());
+    if (dismissed) break;
+  }
+  return absl::OkStatus();
+}
+
+// The chief saves and exports what all have trained. When it is lost before it has said that it is
+// done, its replacement needs the others' state. False: it may; go on with it.
+absl::StatusOr<bool> TrainLoop::WaitForChief() {
+  if (replicated_ == nullptr || spec_.replicas->is_chief()) return true;
+  const absl::Status left = spec_.replicas->Leave();
+  if (!absl::IsAborted(left)) return left.ok() ? absl::StatusOr<bool>(true) : left;
+  const absl::StatusOr<bool> moved = replicated_->Rejoin();
+  if (absl::IsCancelled(moved.status())) return true;
+  MUSTER_RETURN_IF_ERROR(moved.status());
+  if (*moved) MUSTER_RETURN_IF_ERROR(OpenData());
+  return false;
+}
+
+// Where several replicas train, all know each other's positions.
+absl::Status TrainLoop::FindPosition() {
+  if (session_.positions.empty()) return absl::OkStatus();
+  const auto replicas = static_cast<size_t>(replicated_ != nullptr ? replicated_->size() : 1);
+  if (session_.positions.size() != replicas) {
+    return absl::FailedPreconditionError(
+        StrCat(session_.config.model_dir, " was trained by ", session_.positions.size(),
+               " replicas, to whom its data is dealt; now there are ", replicas,
+               ": start as many as before, or begin the data anew (--fresh-data)"));
+  }
+  session_.position.reset();
+  const std::string& own =
+      session_.positions[static_cast<size_t>(replicated_ != nullptr ? replicated_->rank() : 0)];
+  if (own.empty()) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(session_.position, data::ParsePosition(own));
+  return absl::OkStatus();
+}
+
+// What the checkpoint says of positions becomes what replicas say of them to each other.
+void TrainLoop::SharePositions() {
+  if (spec_.fresh_data) {
+    session_.position.reset();
+    session_.positions.clear();
+  } else if (session_.positions.empty() && session_.position.has_value()) {
+    session_.positions = {data::SerializePosition(*session_.position)};
+  }
+}
+
+absl::Status TrainLoop::OpenData() {
+  MUSTER_RETURN_IF_ERROR(FindPosition());
+  input_.reset();
+  MUSTER_ASSIGN_OR_RETURN(
+      input_, OpenInput(session_.files, session_.model, spec_.input, spec_.input_fn,
+                        session_.position.has_value() ? &*session_.position : nullptr));
   has_positions_ = input_->has_positions();
   if (!has_positions_) session_.position.reset();
+  if (replicated_ == nullptr) session_.positions.clear();
+  return absl::OkStatus();
+}
+
+absl::Status TrainLoop::Open() {
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->Begin(session_));
+  SharePositions();
+  if (spec_.replicas != nullptr) {
+    MUSTER_ASSIGN_OR_RETURN(replicated_, ReplicatedStep::Create(session_, *spec_.replicas));
+    MUSTER_RETURN_IF_ERROR(replicated_->Open(/*has_state=*/spec_.replicas->is_chief()));
+  }
+  session_.first_step = session_.step;
+  MUSTER_RETURN_IF_ERROR(OpenData());
   state_.first_step = state_.step = session_.step;
   state_.total_steps = TotalSteps(spec_, *input_, session_.step);
   state_.epochs = input_->epochs();
@@ -106,25 +176,65 @@ absl::Status TrainLoop::Open() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> TrainLoop::RunStep() {
+absl::StatusOr<const InputBatch*> TrainLoop::NextBatch() {
+  const TraceScope scope(session_.trace, "input wait");
+  return input_->Next();
+}
+
+absl::StatusOr<bool> TrainLoop::RunStep(const std::atomic<bool>& stop) {
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->BeforeRun(session_));
-  if (session_.stop_requested) return false;
-  const InputBatch* batch;
-  {
-    const TraceScope scope(session_.trace, "input wait");
-    MUSTER_ASSIGN_OR_RETURN(batch, input_->Next());
+  std::optional<StepValues> values;
+  if (replicated_ != nullptr) {
+    MUSTER_ASSIGN_OR_RETURN(values, StepTogether(stop));
+    if (!values) return false;
+  } else {
+    if (session_.stop_requested) return false;
+    MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, NextBatch());
+    if (batch == nullptr) return false;
+    MUSTER_ASSIGN_OR_RETURN(values, Step(*batch));
   }
-  if (batch == nullptr) return false;
-  MUSTER_ASSIGN_OR_RETURN(const StepValues values, Step(*batch));
-  Report(values);
-  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterRun(session_, values));
+  Report(*values);
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterRun(session_, *values));
   return true;
+}
+
+absl::StatusOr<std::optional<StepValues>> TrainLoop::StepTogether(const std::atomic<bool>& stop) {
+  using Outcome = ReplicatedStep::Outcome;
+  using Stop = ReplicatedStep::Stop;
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, NextBatch());
+    Stop wish = session_.stop_requested ? Stop::kRequested : Stop::kNo;
+    if (stop.load(std::memory_order_relaxed)) wish = Stop::kInterrupted;
+    sink_.set_step(session_.step);
+    MUSTER_ASSIGN_OR_RETURN(const ReplicatedStep::Result result,
+                            replicated_->Run(batch, wish, FirstSink()));
+    switch (result.outcome) {
+      case Outcome::kDone:
+      case Outcome::kNotFinite:
+        if (clip_) clip_->Finish();
+        if (batch != nullptr) bad_records_ = batch->position.bad_records;
+        return result.values;
+      case Outcome::kMoved:
+        MUSTER_RETURN_IF_ERROR(OpenData());
+        for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
+        break;
+      case Outcome::kInterrupted:
+        session_.interrupted = true;
+        return std::nullopt;
+      case Outcome::kOver:
+        return std::nullopt;
+    }
+  }
+}
+
+engine::GradientSink& TrainLoop::FirstSink() {
+  if (clip_) return *clip_;
+  return sink_;
 }
 
 absl::StatusOr<StepValues> TrainLoop::Step(const InputBatch& batch) {
   sink_.set_step(session_.step);
-  engine::GradientSink* sink = &sink_;
-  if (clip_) sink = &*clip_;
+  engine::GradientSink* sink = &FirstSink();
   TracedSink traced(*sink, session_.trace);
   if (session_.trace != nullptr) sink = &traced;
   const TraceScope scope(session_.trace, "forward-backward");
@@ -164,7 +274,10 @@ absl::Status TrainLoop::Finish() {
     session_.progress.Update(state_, /*last=*/true);
   }
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->End(session_));
-  return session_.events->Close();
+  if (spec_.replicas != nullptr && spec_.replicas->is_chief()) {
+    MUSTER_RETURN_IF_ERROR(spec_.replicas->Leave());
+  }
+  return session_.events != nullptr ? session_.events->Close() : absl::OkStatus();
 }
 
 }  // namespace muster::train

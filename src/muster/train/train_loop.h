@@ -15,6 +15,7 @@
 #include "muster/train/input.h"
 #include "muster/train/mean.h"
 #include "muster/train/progress.h"
+#include "muster/train/replicated_step.h"
 #include "muster/train/update.h"
 
 namespace muster::train {
@@ -24,6 +25,8 @@ using HookList = std::vector<std::shared_ptr<Hook>>;
 // The hooks of a training in the Estimator's order: CheckpointSaver, the model's
 // training_chief_hooks, StepCounter, SummarySaver, the user's, StopAtStep, NanTensor, the model's
 // training_hooks. (LoggingTensor's place is taken by Progress.)
+// Of a replica that is not the chief only those that decide, StopAtStep, NanTensor and the model's
+// training_hooks, and the user's.
 HookList TrainHooks(const TrainSpec& spec, const RunConfig& config, const EstimatorSpec& custom);
 
 // Runs one Estimator::Train. One owner thread.
@@ -35,10 +38,19 @@ class TrainLoop {
   absl::StatusOr<TrainResult> Run(const std::atomic<bool>& stop);
 
  private:
+  absl::Status RunSteps(const std::atomic<bool>& stop);
   absl::Status Open();
+  absl::Status FindPosition();
+  void SharePositions();
+  absl::Status OpenData();
+  absl::StatusOr<const InputBatch*> NextBatch();
   // False: there is no further batch, or a hook asked to stop before it.
-  absl::StatusOr<bool> RunStep();
+  absl::StatusOr<bool> RunStep(const std::atomic<bool>& stop);
   absl::StatusOr<StepValues> Step(const InputBatch& batch);
+  // The same with all replicas. None: training is over.
+  absl::StatusOr<std::optional<StepValues>> StepTogether(const std::atomic<bool>& stop);
+  absl::StatusOr<bool> WaitForChief();
+  engine::GradientSink& FirstSink();
   void Report(const StepValues& values);
   absl::Status Finish();
 
@@ -48,6 +60,7 @@ class TrainLoop {
   UpdateSink sink_;
   std::optional<ClipSink> clip_;
   std::unique_ptr<BatchSource> input_;
+  std::unique_ptr<ReplicatedStep> replicated_;  // null: this one trains alone
   bool has_positions_ = false;
   uint64_t bad_records_ = 0;
   ProgressState state_;

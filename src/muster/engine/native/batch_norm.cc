@@ -30,7 +30,7 @@ class SharedSums {
     std::fill(share.begin(), share.end(), 0.0);
     return share;
   }
-  // The total over all workers' shares by `rows`. Waits for them; each must call it.
+  // The total over all workers' shares by `rows`, 0 of none. Waits for them; each must call it.
   std::span<const double> Mean(const Worker& worker, double rows) {
     worker.crew->Barrier();
     const std::span<double> total = PartOf(worker, totals_), mean = PartOf(worker, means_);
@@ -39,7 +39,7 @@ class SharedSums {
       const double* const share = shares_.data() + static_cast<size_t>(other) * width_;
       for (size_t j = 0; j < width_; ++j) total[j] += share[j];
     }
-    for (size_t j = 0; j < width_; ++j) mean[j] = total[j] / rows;
+    for (size_t j = 0; j < width_; ++j) mean[j] = total[j] / std::max(rows, 1.0);
     return mean;
   }
   std::span<const double> total() const { return std::span(totals_).first(width_); }

@@ -34,7 +34,7 @@ class NativeEngine final : public Engine {
 
   absl::Status CheckWeights(std::span<const VariableView> weights) const;
   void FindSmallestTables(std::span<const VariableView> weights);
-  absl::Status CheckBatch(const features::FeatureBatch& batch) const;
+  absl::Status CheckBatch(const features::FeatureBatch& batch, int least_rows) const;
   absl::Status CheckIds(const ListUse& use, const features::FeatureBatch& batch) const;
   absl::Status CheckLabels(const features::FeatureBatch& batch) const;
 
@@ -160,8 +160,9 @@ absl::Status NativeEngine::CheckIds(const ListUse& use, const features::FeatureB
   return absl::OkStatus();
 }
 
-absl::Status NativeEngine::CheckBatch(const features::FeatureBatch& batch) const {
-  if (batch.rows < 1) return absl::InvalidArgumentError("the batch has no rows");
+absl::Status NativeEngine::CheckBatch(const features::FeatureBatch& batch,
+                                     int least_rows) const {
+  if (batch.rows < least_rows) return absl::InvalidArgumentError("the batch has no rows");
   const auto rows = static_cast<size_t>(batch.rows);
   for (const auto& use : graph_.dense_uses) {
     const auto at = static_cast<size_t>(use.dense);
@@ -296,7 +297,7 @@ absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weig
                                               const StepContext& context, GradientSink& sink) {
   MUSTER_RETURN_IF_ERROR(CheckWeights(weights));
   FindSmallestTables(weights);
-  MUSTER_RETURN_IF_ERROR(CheckBatch(batch));
+  MUSTER_RETURN_IF_ERROR(CheckBatch(batch, context.denominator > 0 ? 0 : 1));
   MUSTER_RETURN_IF_ERROR(CheckLabels(batch));
   const double own = batch.rows;
   scale_ = 1 / (context.denominator > 0 ? context.denominator : own);
@@ -319,7 +320,7 @@ absl::Status NativeEngine::Predict(std::span<const VariableView> weights,
                                    const features::FeatureBatch& batch, Forward* out) {
   MUSTER_RETURN_IF_ERROR(CheckWeights(weights));
   FindSmallestTables(weights);
-  MUSTER_RETURN_IF_ERROR(CheckBatch(batch));
+  MUSTER_RETURN_IF_ERROR(CheckBatch(batch, 1));
   if (!batch.labels.empty()) MUSTER_RETURN_IF_ERROR(CheckLabels(batch));
   if (in_place_) KeepActivations();
   Prepare(weights, batch, false);

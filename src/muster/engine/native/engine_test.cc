@@ -200,6 +200,34 @@ TEST(NativeEngineTest, DenominatorSpreadsABatchOverReplicas) {
   }
 }
 
+TEST(NativeEngineTest, AReplicaWithoutRowsGivesZeros) {
+  for (const int threads : {1, 3}) {
+    const auto engine = NewWideAndDeep(threads);
+    TestWeights weights(*engine);
+    features::FeatureBatch batch = RandomBatch(WideAndDeepShape());
+    RecordingSink some(*engine), none(*engine);
+    ASSERT_TRUE(engine->Step(weights.views(), batch, {.denominator = 46}, some).ok());
+    batch.rows = 0;
+    for (auto& column : batch.dense) column.values.clear();
+    for (auto& list : batch.id_lists) {
+      list.ids.clear();
+      list.weights.clear();
+      if (!list.one_per_row()) list.offsets = {0};
+    }
+    batch.labels.clear();
+    batch.weights.clear();
+    const auto result = engine->Step(weights.views(), batch, {.denominator = 46}, none);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->loss, 0);
+    ASSERT_EQ(none.order, some.order) << "ranks would disagree about what to sum";
+    for (const auto& [name, values] : none.dense) {
+      EXPECT_THAT(values, testing::Each(0)) << name;
+    }
+    EXPECT_EQ(engine->Step(weights.views(), batch, {}, none).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
 TEST(NativeEngineTest, DropoutDependsOnSeedStepAndReplica) {
   const auto engine = NewWideAndDeep(1);
   TestWeights weights(*engine);

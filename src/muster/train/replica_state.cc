@@ -1,0 +1,104 @@
+#include "muster/train/replica_state.h"
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace muster::train {
+namespace {
+
+using collective::Group;
+
+constexpr uint64_t kMaxPositions = uint64_t{64} << 20;
+
+// Little-endian, as all our machines are.
+struct Header {
+  int64_t step = 0;
+  uint64_t bytes = 0;      // of weights and slots: the same model has the same
+  uint64_t ranks = 0;      // positions
+  uint64_t positions = 0;  // bytes: for each position its size (u32) and its text
+};
+
+uint64_t BytesOf(const std::vector<checkpoint::Tensor>& tensors) {
+  uint64_t bytes = 0;
+  for (const checkpoint::Tensor& tensor : tensors) bytes += tensor.bytes.size();
+  return bytes;
+}
+
+std::string Pack(const std::vector<std::string>& texts) {
+  std::string bytes;
+  for (const std::string& text : texts) {
+    const auto size = static_cast<uint32_t>(text.size());
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
+    bytes += text;
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::vector<std::string>> Unpack(std::string_view bytes, uint64_t count) {
+  std::vector<std::string> texts;
+  for (uint64_t i = 0; i < count; ++i) {
+    uint32_t size = 0;
+    if (bytes.size() < sizeof size) return absl::DataLossError("a position is cut");
+    std::memcpy(&size, bytes.data(), sizeof size);
+    bytes.remove_prefix(sizeof size);
+    if (bytes.size() < size) return absl::DataLossError("a position is cut");
+    texts.emplace_back(bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
+  return texts;
+}
+
+absl::Status ReceiveInto(Group& group, int from, std::span<std::byte> to) {
+  return group.Receive(from, to.size(), [&](std::span<const std::byte> part, size_t offset) {
+    std::memcpy(to.data() + offset, part.data(), part.size());
+  });
+}
+
+}  // namespace
+
+absl::Status SendState(Group& group, int to, const Session& session) {
+  const auto tensors = session.variables.Tensors(/*with_slots=*/true);
+  const std::string positions = Pack(session.positions);
+  const Header header = {.step = session.step,
+                         .bytes = BytesOf(tensors),
+                         .ranks = session.positions.size(),
+                         .positions = positions.size()};
+  MUSTER_RETURN_IF_ERROR(group.Send(to, std::as_bytes(std::span(&header, 1))));
+  MUSTER_RETURN_IF_ERROR(group.Send(to, std::as_bytes(std::span(positions))));
+  for (const checkpoint::Tensor& tensor : tensors) {
+    MUSTER_RETURN_IF_ERROR(group.Send(to, std::as_bytes(tensor.bytes)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReceiveState(Group& group, int from, Session& session, bool* overwritten) {
+  Header header;
+  MUSTER_RETURN_IF_ERROR(
+      ReceiveInto(group, from, std::as_writable_bytes(std::span(&header, 1))));
+  const auto tensors = session.variables.Tensors(/*with_slots=*/true);
+  if (header.bytes != BytesOf(tensors) || header.positions > kMaxPositions) {
+    return group.Fail(absl::DataLossError(
+        StrCat(group.NameOf(from), " has a state of ", header.bytes,
+               " bytes, this replica's model one of ", BytesOf(tensors))));
+  }
+  std::string positions(header.positions, '\0');
+  MUSTER_RETURN_IF_ERROR(
+      ReceiveInto(group, from, std::as_writable_bytes(std::span(positions))));
+  auto unpacked = Unpack(positions, header.ranks);
+  if (!unpacked.ok()) return group.Fail(unpacked.status());
+  *overwritten = true;
+  for (size_t i = 0; i < session.variables.specs().size(); ++i) {
+    session.variables.BeforeChange(static_cast<int>(i));
+  }
+  for (const checkpoint::Tensor& tensor : tensors) {
+    MUSTER_RETURN_IF_ERROR(ReceiveInto(group, from, std::as_writable_bytes(tensor.bytes)));
+  }
+  session.step = header.step;
+  session.positions = *std::move(unpacked);
+  return absl::OkStatus();
+}
+
+}  // namespace muster::train

@@ -1,0 +1,42 @@
+// Replicas: the other replicas of one training, as a step sees them: who they are in this epoch,
+// and how to come together again when one is lost.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/collective/group.h"
+
+namespace muster::train {
+
+// One epoch: its group, and which step each rank had when it began.
+struct ReplicaEpoch {
+  int64_t epoch = 0;
+  std::unique_ptr<collective::Group> group = {};
+  std::vector<int64_t> steps = {};  // by rank; -1: it has no state
+
+  // The rank from which those behind take their state.
+  int source() const;
+};
+
+// Calls block; each has a deadline of its own. One owner thread.
+class Replicas {
+ public:
+  virtual ~Replicas() = default;
+  virtual bool is_chief() const = 0;
+  // Waits for the next epoch. `step`: that of this replica's state, -1 when it has none. The epoch
+  // before, if there was one, is over for this replica, and for all others from now on.
+  // DEADLINE_EXCEEDED or UNAVAILABLE: there will be none, and why; CANCELLED: the chief has ended
+  // training.
+  virtual absl::StatusOr<ReplicaEpoch> Join(int64_t step) = 0;
+  // Still in force? Asked by the chief right before what cannot be undone, such as the rename of a
+  // checkpoint. ABORTED: no, another replica has its place.
+  virtual absl::Status Confirm(int64_t epoch) = 0;
+  // The chief: training is over for all. The others wait until the chief says so; ABORTED: it was
+  // lost before, Join again.
+  virtual absl::Status Leave() = 0;
+};
+
+}  // namespace muster::train

@@ -1,0 +1,136 @@
+#include "muster/train/replicated_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "muster/collective/collectives.h"
+#include "muster/train/replica_state.h"
+
+namespace muster::train {
+
+int ReplicaEpoch::source() const {
+  // The lowest rank of those furthest on.
+  return static_cast<int>(std::max_element(steps.begin(), steps.end()) - steps.begin());
+}
+
+absl::StatusOr<std::unique_ptr<ReplicatedStep>> ReplicatedStep::Create(Session& session,
+                                                                       Replicas& replicas) {
+  std::unique_ptr<ReplicatedStep> step(new ReplicatedStep(session, replicas));
+  const model::Model& model = session.model;
+  const features::FeatureSpec used = model::UsedFeatures(
+      model.spec.features, model.request, /*with_label=*/true, /*with_key=*/false);
+  MUSTER_ASSIGN_OR_RETURN(const auto transform,
+                          features::FeatureTransform::Create(used, model.request));
+  int bad_row = -1;
+  MUSTER_RETURN_IF_ERROR(transform->Apply(formats::Columns(used.schema), /*with_labels=*/true,
+                                          &step->no_rows_, &bad_row));
+  return step;
+}
+
+absl::Status ReplicatedStep::Open(bool has_state) {
+  return Join(has_state ? session_.step : -1).status();
+}
+
+absl::StatusOr<ReplicatedStep::Result> ReplicatedStep::Run(const InputBatch* batch, Stop stop,
+                                                           engine::GradientSink& next) {
+  while (true) {
+    absl::StatusOr<Result> result = TryRun(batch, stop, next);
+    if (!absl::IsAborted(result.status())) return result;
+    session_.progress.Note(StrCat(result.status().message(), "; waiting for all replicas"));
+    const absl::StatusOr<bool> moved = Join(session_.step);
+    if (absl::IsCancelled(moved.status())) return Result{.outcome = Outcome::kOver};
+    MUSTER_RETURN_IF_ERROR(moved.status());
+    session_.progress.Note(StrCat("going on at step ", session_.step, " with ", size(),
+                                  " replicas (epoch ", epoch(), ")"));
+    if (*moved) return Result{.outcome = Outcome::kMoved};
+  }
+}
+
+absl::StatusOr<ReplicatedStep::Result> ReplicatedStep::TryRun(const InputBatch* batch, Stop stop,
+                                                              engine::GradientSink& next) {
+  const int rows = batch != nullptr ? batch->features.rows : 0;
+  MUSTER_ASSIGN_OR_RETURN(const Wish all, Agree({.rows = rows, .stop = stop}));
+  if (all.stop == Stop::kInterrupted) return Result{.outcome = Outcome::kInterrupted};
+  if (all.stop != Stop::kNo || all.rows == 0) return Result{.outcome = Outcome::kOver};
+  sink_.Begin(static_cast<double>(rows) / all.rows);
+  auto step = session_.model.engine->Step(session_.variables.views(),
+                                          batch != nullptr ? batch->features : no_rows_,
+                                          {.seed = session_.config.seed,
+                                           .step = session_.step,
+                                           .replica = static_cast<uint32_t>(rank()),
+                                           .denominator = static_cast<double>(all.rows)},
+                                          sink_);
+  MUSTER_RETURN_IF_ERROR(step.status());
+  MUSTER_RETURN_IF_ERROR(
+      sink_.Reduce(*epoch_.group, &*step, PositionAfter(batch), &positions_, next));
+  session_.positions.swap(positions_);
+  const bool finite = std::isfinite(step->loss);
+  if (finite) ++session_.step;
+  return Result{.outcome = finite ? Outcome::kDone : Outcome::kNotFinite,
+                .values = {.loss = step->loss,
+                           .data_loss = step->data_loss,
+                           .rows = all.rows,
+                           .epoch = batch != nullptr ? batch->epoch : 0}};
+}
+
+void ReplicatedStep::Fail(const absl::Status& why) {
+  if (epoch_.group != nullptr) epoch_.group->Fail(why).IgnoreError();
+}
+
+absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(Wish mine) {
+  std::vector<Wish> wishes(static_cast<size_t>(size()));
+  MUSTER_RETURN_IF_ERROR(
+      collective::AllGather(*epoch_.group, std::as_bytes(std::span(&mine, 1)),
+                            std::as_writable_bytes(std::span(wishes))));
+  Wish all;
+  for (const Wish& each : wishes) {
+    all.rows += each.rows;
+    all.stop = std::max(all.stop, each.stop);
+  }
+  return all;
+}
+
+// Where this replica goes on after the step: behind its batch, or where it was.
+std::string ReplicatedStep::PositionAfter(const InputBatch* batch) const {
+  if (batch != nullptr) return data::SerializePosition(batch->position);
+  const auto own = static_cast<size_t>(rank());
+  return own < session_.positions.size() ? session_.positions[own] : "";
+}
+
+absl::StatusOr<bool> ReplicatedStep::Join(int64_t step) {
+  bool moved = false;
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(epoch_, replicas_.Join(step));
+    bool overwritten = false;
+    const absl::Status status = TakeOver(&overwritten);
+    moved = moved || overwritten;
+    if (status.ok()) return moved;
+    if (!absl::IsAborted(status)) return status;
+    // Somebody was lost while states were taken over. Half of one is none.
+    if (overwritten) step = received_ ? session_.step : -1;
+  }
+}
+
+absl::Status ReplicatedStep::TakeOver(bool* overwritten) {
+  const int source = epoch_.source();
+  const int64_t newest = epoch_.steps[static_cast<size_t>(source)];
+  if (newest < 0 && replicas_.is_chief()) {
+    return absl::UnavailableError(
+        "the replica that had the state was lost while this one took it over, and no other has it: "
+        "start again from the newest checkpoint");
+  }
+  if (newest < 0) return absl::AbortedError("no replica has a state; waiting for the chief's");
+  for (int to = 0; to < size() && rank() == source; ++to) {
+    if (epoch_.steps[static_cast<size_t>(to)] == newest) continue;
+    MUSTER_RETURN_IF_ERROR(SendState(*epoch_.group, to, session_));
+  }
+  received_ = false;
+  if (epoch_.steps[static_cast<size_t>(rank())] < newest) {
+    MUSTER_RETURN_IF_ERROR(ReceiveState(*epoch_.group, source, session_, overwritten));
+    received_ = true;
+  }
+  return collective::Barrier(*epoch_.group);
+}
+
+}  // namespace muster::train

@@ -1,0 +1,87 @@
+// ReplicatedStep: one step of a training that several replicas do together (synchronous data
+// parallelism by all-reduce).
+//
+// Each replica computes on a batch of its own; gradients are sums over all rows, divided by the
+// number of all rows, so that N replicas with batches of B do what one does with batches of N * B.
+// Every replica applies the same sums to the same weights: nobody owns them. A replica whose data
+// has ended adds nothing; training ends when that is so for all, or when one is asked to stop.
+//
+// A step is done when a replica has the reduced gradient of all. When a replica is lost, the others
+// come together again in a new epoch; whoever is behind the furthest takes its state (they differ
+// by one step at most), and the step that was not done is done again on the same batches. Random
+// numbers depend on seed, step and rank alone: the end is the same to the bit.
+#pragma once
+
+#include <optional>
+
+#include "muster/base/status.h"
+#include "muster/train/batch_source.h"
+#include "muster/train/hook.h"
+#include "muster/train/reduce_sink.h"
+#include "muster/train/replicas.h"
+
+namespace muster::train {
+
+// One owner thread. `session` and `replicas` must outlive it.
+class ReplicatedStep {
+ public:
+  static absl::StatusOr<std::unique_ptr<ReplicatedStep>> Create(Session& session,
+                                                                Replicas& replicas);
+
+  // Comes together with the others for the first time. Session's step, weights and positions are
+  // then those of all. A replica without a checkpoint's state, which all but the chief are at the
+  // start, says so by `has_state`. CANCELLED: training is over.
+  absl::Status Open(bool has_state);
+
+  enum class Outcome {
+    kDone,         // session.step counts it
+    kNotFinite,    // so does everybody find the loss; nothing was applied
+    kMoved,        // another's state was taken: read on at session.positions, the batch is not used
+    kOver,         // for all replicas: no data is left, or a hook of one wants to stop
+    kInterrupted,  // the same by a signal
+  };
+  enum class Stop : int32_t { kNo, kRequested, kInterrupted };
+  struct Result {
+    Outcome outcome = Outcome::kOver;
+    StepValues values = {};  // of all replicas together
+  };
+  // `batch` null: this replica's data has ended. Comes back only when the step is done, whoever is
+  // lost in between; errors end the training.
+  absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop, engine::GradientSink& next);
+
+  // After a call of Replicas that said ABORTED. True: another's state was taken.
+  absl::StatusOr<bool> Rejoin() { return Join(session_.step); }
+  // Tells the others that this replica ends with an error of its own, in its words.
+  void Fail(const absl::Status& why);
+
+  int rank() const { return epoch_.group->rank(); }
+  int size() const { return epoch_.group->size(); }
+  int64_t epoch() const { return epoch_.epoch; }
+
+ private:
+  // What the replicas say to each other before a step.
+  struct Wish {
+    int32_t rows = 0;
+    Stop stop = Stop::kNo;
+  };
+
+  ReplicatedStep(Session& session, Replicas& replicas)
+      : session_(session), replicas_(replicas), sink_(session.model.engine->variables()) {}
+
+  absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop, engine::GradientSink& next);
+  absl::StatusOr<Wish> Agree(Wish mine);
+  // True: the state was replaced.
+  absl::StatusOr<bool> Join(int64_t step);
+  absl::Status TakeOver(bool* overwritten);
+  std::string PositionAfter(const InputBatch* batch) const;
+
+  Session& session_;
+  Replicas& replicas_;
+  ReduceSink sink_;
+  ReplicaEpoch epoch_;
+  features::FeatureBatch no_rows_;
+  std::vector<std::string> positions_;
+  bool received_ = false;  // another's state, whole
+};
+
+}  // namespace muster::train

@@ -1,0 +1,251 @@
+// Several replicas train one model: what they must give, and that no death changes it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "muster/train/test_replicas.h"
+#include "muster/train/training_test_support.h"
+
+namespace muster::train {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Without dropout and BatchNorm, whose statistics are a replica's own.
+constexpr std::string_view kPlainSpec = R"(
+inputs: {id: int, x: float, color: string, y: int}
+label: y
+key: id
+columns:
+  x: {numeric: x}
+  color: {vocabulary: color, words: [red, green, blue]}
+  color_hash: {hash: color, buckets: 10}
+  e: {embedding: color_hash, dimension: 4}
+model:
+  type: wide_deep
+  linear: {columns: [color], optimizer: {ftrl: {learning_rate: 0.1}}}
+  dnn: {columns: [x, e], hidden_units: [8], optimizer: {adagrad: {learning_rate: 0.05}}}
+train: {batch_size: 16, epochs: 3, seed: 5}
+)";
+
+class ReplicatedTrainingTest : public TrainingTest {
+ protected:
+  // As one rank of `size`; again and again while `again` says that it was killed.
+  absl::StatusOr<TrainResult> RunRank(TestCluster& cluster, int rank, int size, TrainSpec spec,
+                                      const std::string& folder, std::string_view yaml) {
+    spec.input.source.shard = {.index = rank, .count = size, .by = data::ShardBy::kRecord};
+    while (true) {
+      const auto replicas = cluster.New(rank);
+      spec.replicas = replicas.get();
+      auto result = Train(folder, spec, yaml);
+      // A chief that has lost its state ends, and is started again like one that was killed.
+      if (result.status().message() != "killed by the test" &&
+          !absl::IsUnavailable(result.status())) {
+        return result;
+      }
+      if (absl::IsUnavailable(result.status())) cluster.Kill(rank);
+    }
+  }
+
+  std::vector<absl::StatusOr<TrainResult>> RunAll(TestCluster& cluster, int size,
+                                                  const TrainSpec& spec, const std::string& folder,
+                                                  std::string_view yaml = kTestSpec) {
+    std::vector<absl::StatusOr<TrainResult>> results(static_cast<size_t>(size));
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        results[static_cast<size_t>(rank)] = RunRank(cluster, rank, size, spec, folder, yaml);
+      });
+    }
+    threads.clear();
+    return results;
+  }
+
+  void TrainTogether(int size, const TrainSpec& spec, const std::string& folder,
+                     std::string_view yaml = kTestSpec) {
+    TestCluster cluster(size);
+    for (const auto& result : RunAll(cluster, size, spec, folder, yaml)) {
+      ASSERT_TRUE(result.ok()) << result.status();
+    }
+  }
+
+  static std::vector<float> Floats(const std::string& bytes) {
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+    return values;
+  }
+};
+
+TEST_F(ReplicatedTrainingTest, NReplicasDoWhatOneDoesWithNTimesTheBatch) {
+  for (const int size : {1, 2, 3}) {
+    TrainSpec together = Training(), alone = Training();
+    together.input.reader.shuffle = alone.input.reader.shuffle = false;
+    // 240 rows: each replica has a contiguous share, so that the batches hold other rows than one
+    // process's; with one batch an epoch they are the same set.
+    Write("few.csv", Csv(240));
+    for (TrainSpec* spec : {&together, &alone}) {
+      spec->input.source.patterns = {"few.csv"};
+      spec->input.reader.epochs = 20;
+    }
+    together.input.reader.batch_size = 240 / size;
+    alone.input.reader.batch_size = 240;
+    const std::string a = StrCat("together", size), b = StrCat("alone", size);
+    TrainTogether(size, together, a, kPlainSpec);
+    ASSERT_TRUE(Train(b, alone, kPlainSpec).ok());
+    const auto weights = Weights(a), expected = Weights(b);
+    ASSERT_EQ(weights.size(), expected.size());
+    for (const auto& [name, bytes] : expected) {
+      if (name == "global_step") {
+        EXPECT_EQ(weights.at(name), bytes);
+        continue;
+      }
+      const std::vector<float> got = Floats(weights.at(name)), want = Floats(bytes);
+      float largest = 0, difference = 0;
+      for (size_t i = 0; i < want.size(); ++i) {
+        largest = std::max(largest, std::abs(want[i]));
+        difference = std::max(difference, std::abs(got[i] - want[i]));
+      }
+      EXPECT_LE(difference, 1e-5f * largest) << name << " of " << size;
+    }
+  }
+}
+
+TEST_F(ReplicatedTrainingTest, RunsRepeatByteForByte) {
+  TrainTogether(3, Training(), "a");
+  TrainTogether(3, Training(), "b");
+  EXPECT_TRUE(Weights("a") == Weights("b"));
+  TrainTogether(2, Training(), "c");
+  EXPECT_FALSE(Weights("a") == Weights("c")) << "the ranks read the same rows";
+}
+
+TEST_F(ReplicatedTrainingTest, UnevenDataNeitherStopsNorHangsAnyone) {
+  Write("odd.csv", Csv(101));
+  TrainSpec spec = Training("odd.csv");
+  spec.input.reader.batch_size = 10;
+  spec.input.reader.epochs = 1;
+  TestCluster cluster(4);
+  // Shares of 26, 25, 25 and 25 rows in batches of 10: 3 steps for each, the last of 6 or 5.
+  const auto results = RunAll(cluster, 4, spec, "model");
+  for (const auto& result : results) {
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->step, 3);
+    EXPECT_EQ(result->examples, 101u) << "every record counts once";
+  }
+  // By file: one has 10 times as many as the other.
+  Write("part-0.csv", Csv(100));
+  Write("part-1.csv", Csv(10));
+  spec.input.source.patterns = {"part-*.csv"};
+  TestCluster pair(2);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank, spec]() mutable {
+      spec.input.source.shard = {.index = rank, .count = 2, .by = data::ShardBy::kFile};
+      const auto replicas = pair.New(rank);
+      spec.replicas = replicas.get();
+      const auto result = Train("uneven", spec);
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_EQ(result->step, 10);
+      EXPECT_EQ(result->examples, 110u);
+    });
+  }
+}
+
+TEST_F(ReplicatedTrainingTest, OnlyTheChiefWrites) {
+  TrainTogether(2, Training(), "model");
+  const auto names = files_->List("model");
+  ASSERT_TRUE(names.ok());
+  int events = 0;
+  for (const std::string& name : *names) events += name.find("tfevents") != name.npos;
+  EXPECT_EQ(events, 1);
+}
+
+TEST_F(ReplicatedTrainingTest, ResumesFromACheckpointToTheSameBytes) {
+  TrainTogether(3, Training(), "whole");
+  for (const int cut : {1, 5, 12}) {
+    const std::string folder = StrCat("cut", cut);
+    TrainSpec first = Training();
+    first.max_steps = cut;
+    TrainTogether(3, first, folder);
+    TrainTogether(3, Training(), folder);
+    EXPECT_TRUE(Weights(folder) == Weights("whole")) << cut;
+  }
+}
+
+TEST_F(ReplicatedTrainingTest, AnotherNumberOfReplicasIsSaid) {
+  TrainSpec first = Training();
+  first.max_steps = 3;
+  TrainTogether(3, first, "model");
+  TestCluster pair(2);
+  for (const auto& result : RunAll(pair, 2, Training(), "model")) {
+    EXPECT_THAT(ToStd(result.status().message()),
+                AllOf(HasSubstr("3 replicas"), HasSubstr("--fresh-data")));
+  }
+  EXPECT_THAT(ToStd(Train("model", Training()).status().message()), HasSubstr("3 replicas"));
+}
+
+TEST_F(ReplicatedTrainingTest, ABadRecordEndsAllWithItsName) {
+  std::string csv = Csv(60);
+  csv += "60,not a number,red,1\n";
+  Write("bad.csv", csv);
+  TrainSpec spec = Training("bad.csv");
+  spec.input.reader.shuffle = false;
+  TestCluster cluster(2);
+  std::jthread other([&] {
+    // Worker 0 reads the second half and ends; the chief waits for its replacement, which is told
+    // that there is none by the end of the test.
+    const auto result = RunRank(cluster, 1, 2, spec, "model", kTestSpec);
+    EXPECT_THAT(ToStd(result.status().message()), HasSubstr("bad.csv:62"));
+    cluster.Kill(0);
+  });
+  const auto replicas = cluster.New(0);
+  spec.input.source.shard = {.index = 0, .count = 2, .by = data::ShardBy::kRecord};
+  spec.replicas = replicas.get();
+  EXPECT_FALSE(Train("model", spec).ok());
+}
+
+// The chief saves at the start and at the end only: a rollback would be seen.
+class SurvivalTest : public ReplicatedTrainingTest {
+ protected:
+  // How many died.
+  int RunWithDeaths(uint64_t seed, int size, const std::string& folder) {
+    TestCluster cluster(size);
+    RandomStream random(seed, RandomPurpose::kSampleData, 1);
+    std::atomic<bool> done = false;
+    std::jthread killer([&] {
+      while (!done) {
+        std::this_thread::sleep_for(std::chrono::microseconds(random.Below(6000)));
+        cluster.Kill(static_cast<int>(random.Below(static_cast<uint64_t>(size))));
+      }
+    });
+    for (const auto& result : RunAll(cluster, size, LongTraining(), folder)) {
+      EXPECT_TRUE(result.ok()) << result.status() << " seed " << seed;
+    }
+    done = true;
+    return cluster.kills();
+  }
+  static TrainSpec LongTraining() {
+    TrainSpec spec = Training();
+    spec.input.reader.epochs = 10;
+    return spec;
+  }
+};
+
+TEST_F(SurvivalTest, DeathsAtAnyMomentChangeNoByte) {
+  for (const int size : {2, 3}) {
+    const std::string unbroken = StrCat("unbroken", size);
+    TrainTogether(size, LongTraining(), unbroken);
+    int kills = 0;
+    for (uint64_t seed = 1; seed <= 15; ++seed) {
+      const std::string folder = StrCat("deaths", size, "-", seed);
+      kills += RunWithDeaths(seed, size, folder);
+      EXPECT_TRUE(Weights(folder) == Weights(unbroken)) << "seed " << seed;
+    }
+    EXPECT_GT(kills, 15) << "too little died";
+  }
+}
+
+}  // namespace
+}  // namespace muster::train

@@ -1,0 +1,221 @@
+// Replicas as threads of one process: the real roster, real channels over socket pairs, and deaths
+// at any moment.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/collective/group.h"
+#include "muster/membership/roster.h"
+#include "muster/net/transport/socket_stream.h"
+#include "muster/train/replicas.h"
+
+namespace muster::train {
+
+// Worker 0's connection to the roster is 1, and so on; a new incarnation has one of its own.
+// Thread-safe.
+class TestCluster {
+ public:
+  using Interrupt = net::transport::Interrupt;
+
+  explicit TestCluster(int size) : size_(size) { roster_.emplace(Spec(size)); }
+
+  // Of the rank's next incarnation.
+  std::unique_ptr<Replicas> New(int rank);
+
+  // As kill -9 of it would: no word to anybody. The roster dies with the chief, who hosts it.
+  void Kill(int rank) {
+    const std::lock_guard lock(mutex_);
+    Member& member = members_[rank];
+    if (member.dead || member.over) return;
+    ++kills_;
+    member.dead = true;
+    if (member.interrupt != nullptr) {
+      member.interrupt->Set(absl::InternalError("killed by the test"));
+    }
+    if (rank == 0) {
+      StartRosterAgain();
+    } else {
+      Take(roster_->OnClosed(member.connection, "closed its connection", Now()));
+    }
+    changed_.notify_all();
+  }
+
+  int kills() {
+    const std::lock_guard lock(mutex_);
+    return kills_;
+  }
+
+ private:
+  class Handle;
+  struct Member {
+    uint64_t connection = 0;
+    int64_t incarnation = 0;
+    int64_t last_epoch = 0;
+    bool dead = false;
+    std::optional<membership::View> view = {};
+    bool over = false;
+    std::string refused = {};
+    std::shared_ptr<Interrupt> interrupt = {};  // of its present epoch
+  };
+
+  membership::RosterSpec Spec(int size) const {
+    membership::RosterSpec spec = {.first_epoch = rosters_ * 1000};
+    for (int rank = 0; rank < size; ++rank) spec.tasks.push_back(TaskOf(rank));
+    return spec;
+  }
+  static job::TaskId TaskOf(int rank) {
+    if (rank == 0) return {job::TaskType::kChief, 0};
+    return {job::TaskType::kWorker, rank - 1};
+  }
+  void StartRosterAgain() {
+    ++rosters_;
+    roster_.emplace(Spec(size_));
+    for (auto& [rank, member] : members_) {
+      member.connection = ++connections_;
+      member.view.reset();
+      if (member.interrupt != nullptr) {
+        member.interrupt->Set(absl::AbortedError("the connection to chief-0 closed"));
+      }
+    }
+  }
+
+  double Now() { return now_ += 0.001; }  // nobody is silent for a lease
+
+  void Take(const std::vector<membership::Roster::Outgoing>& outgoing) {
+    for (const auto& each : outgoing) {
+      for (auto& [rank, member] : members_) {
+        if (member.connection != each.to) continue;
+        if (each.message.view) member.view = each.message.view;
+        if (each.message.leave) member.over = true;
+        if (!each.message.refused.empty()) member.refused = each.message.refused;
+        if (each.message.broken) {
+          member.view.reset();
+          if (member.interrupt) member.interrupt->Set(ToStatus(*each.message.broken));
+        }
+      }
+    }
+  }
+
+  // The channels of an epoch: made for all by whoever comes first.
+  std::vector<std::unique_ptr<collective::Channel>> ChannelsOf(int64_t epoch, int rank, int size) {
+    auto& rows = channels_[epoch];
+    const auto n = static_cast<size_t>(size);
+    if (rows.empty()) {
+      rows.resize(n);
+      for (auto& row : rows) row.resize(n);
+      for (size_t a = 0; a < n; ++a) {
+        for (size_t b = a + 1; b < n; ++b) {
+          int fds[2];
+          EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+          rows[a][b] = Wrap(fds[0], epoch);
+          rows[b][a] = Wrap(fds[1], epoch);
+        }
+      }
+    }
+    return std::move(rows[static_cast<size_t>(rank)]);
+  }
+  static std::unique_ptr<collective::Channel> Wrap(int fd, int64_t epoch) {
+    auto stream = net::transport::SocketStream::Create(process::Descriptor(fd), "test");
+    return std::make_unique<collective::Channel>(
+        std::move(stream).value(),
+        net::transport::ChannelOptions{.epoch = static_cast<uint64_t>(epoch)});
+  }
+
+  const int size_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<membership::Roster> roster_;
+  int64_t rosters_ = 1;
+  std::map<int, Member> members_;
+  std::map<int64_t, std::vector<std::vector<std::unique_ptr<collective::Channel>>>> channels_;
+  uint64_t connections_ = 0;
+  int kills_ = 0;
+  double now_ = 0;
+};
+
+class TestCluster::Handle : public Replicas {
+ public:
+  Handle(TestCluster& cluster, int rank) : cluster_(cluster), rank_(rank) {}
+
+  bool is_chief() const override { return rank_ == 0; }
+
+  absl::StatusOr<ReplicaEpoch> Join(int64_t step) override {
+    std::unique_lock lock(cluster_.mutex_);
+    Member& member = cluster_.members_[rank_];
+    if (member.dead) return absl::InternalError("killed by the test");
+    member.view.reset();
+    while (!member.view && !member.dead && !member.over && member.refused.empty()) {
+      const int64_t roster = cluster_.rosters_;
+      SendJoin(member, step);
+      cluster_.changed_.wait(lock, [&] {
+        return member.view || member.dead || member.over || !member.refused.empty() ||
+               cluster_.rosters_ != roster;
+      });
+    }
+    if (member.dead) return absl::InternalError("killed by the test");
+    if (!member.refused.empty()) return absl::UnavailableError(member.refused);
+    if (member.over) return absl::CancelledError("the chief has ended training");
+    const membership::View view = *member.view;
+    member.last_epoch = view.epoch;
+    member.interrupt = Interrupt::Create().value();
+    interrupt_ = member.interrupt;
+    ReplicaEpoch epoch = {.epoch = view.epoch};
+    for (const auto& each : view.members) epoch.steps.push_back(each.step);
+    epoch.group = std::make_unique<collective::Group>(
+        rank_, cluster_.ChannelsOf(view.epoch, rank_, view.replicas), *interrupt_);
+    return epoch;
+  }
+
+  absl::Status Confirm(int64_t) override { return absl::OkStatus(); }
+
+  absl::Status Leave() override {
+    std::unique_lock lock(cluster_.mutex_);
+    Member& member = cluster_.members_[rank_];
+    if (is_chief()) {
+      cluster_.Take(cluster_.roster_->OnMessage(member.connection, {.leave = true}, cluster_.Now()));
+      cluster_.changed_.notify_all();
+    }
+    cluster_.changed_.wait(lock, [&] { return member.over || member.dead || !member.view; });
+    if (member.dead) return absl::InternalError("killed by the test");
+    return member.over ? absl::OkStatus() : absl::AbortedError("the epoch is over");
+  }
+
+ private:
+  void SendJoin(const Member& member, int64_t step) {
+    const membership::Join join = {.member = {.id = {TaskOf(rank_), member.incarnation},
+                                              .address = "test",
+                                              .step = step},
+                                   .last_epoch = member.last_epoch};
+    cluster_.Take(
+        cluster_.roster_->OnMessage(member.connection, {.join = join}, cluster_.Now()));
+    cluster_.changed_.notify_all();
+  }
+
+  TestCluster& cluster_;
+  const int rank_;
+  std::shared_ptr<Interrupt> interrupt_;  // the last epoch's group uses it
+};
+
+inline std::unique_ptr<Replicas> TestCluster::New(int rank) {
+  const std::lock_guard lock(mutex_);
+  Member& member = members_[rank];
+  member.connection = ++connections_;
+  ++member.incarnation;
+  member.last_epoch = 0;
+  member.dead = member.over = false;
+  member.view.reset();
+  member.refused.clear();
+  member.interrupt.reset();
+  return std::make_unique<Handle>(*this, rank);
+}
+
+}  // namespace muster::train
