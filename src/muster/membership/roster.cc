@@ -163,8 +163,17 @@ void Roster::OnLeave(Connection from, double now) {
     Drop(entry, "leaves", /*planned=*/true, now);
     return;
   }
+  EndWell();
+}
+
+void Roster::EndWell() {
   over_ = true;
   for (const auto& [task, each] : entries_) Say(each.connection, {.leave = true}, /*close=*/true);
+}
+
+std::vector<Roster::Outgoing> Roster::OnEnd(double now) {
+  if (!over_) EndWell();
+  return Flush(now);
 }
 
 // The connection, where there is still one, is told why and closed.

@@ -22,6 +22,8 @@ namespace muster::membership {
 
 struct RosterSpec {
   std::vector<job::TaskId> tasks = {};  // expected; of the workers the most there may be
+  // What all must have the same, as the first task has it; "": as the first that joins.
+  std::string agreement = {};
   int min_replicas = 0;            // fewer do not begin; 0: all of them
   double lease_seconds = 10;       // silence for longer is death
   double settle_seconds = 3;       // how long fewer than all wait for the others
@@ -45,12 +47,16 @@ class Roster {
   };
 
   explicit Roster(RosterSpec spec)
-      : spec_(std::move(spec)), last_epoch_(spec_.first_epoch - 1) {}
+      : spec_(std::move(spec)), last_epoch_(spec_.first_epoch - 1), agreement_(spec_.agreement) {
+    if (!spec_.tasks.empty()) agreed_by_ = spec_.tasks.front();
+  }
 
   std::vector<Outgoing> OnMessage(Connection from, const Message& message, double now);
   // The connection is gone; `cause` says how it looked.
   std::vector<Outgoing> OnClosed(Connection from, std::string_view cause, double now);
   std::vector<Outgoing> OnTick(double now);
+  // The chief says that training is over: all are told, and who comes later.
+  std::vector<Outgoing> OnEnd(double now);
   // When OnTick has something to do, at the latest.
   double wake_at() const { return wake_at_; }
 
@@ -81,6 +87,7 @@ class Roster {
   void SayWaiting(double now);
   void GiveUp();
   void End(absl::Status status);
+  void EndWell();
   bool Enough(double now) const;
   // Tasks that the next view waits for.
   std::vector<job::TaskId> Missing() const;

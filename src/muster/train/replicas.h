@@ -26,11 +26,11 @@ class Replicas {
  public:
   virtual ~Replicas() = default;
   virtual bool is_chief() const = 0;
-  // Waits for the next epoch. `step`: that of this replica's state, -1 when it has none. The epoch
-  // before, if there was one, is over for this replica, and for all others from now on.
+  // Waits for the next epoch. `step`: that of this replica's state, -1 when it has none. `why`: how
+  // the epoch before ended, OK for the first; it is over for all from now on.
   // DEADLINE_EXCEEDED or UNAVAILABLE: there will be none, and why; CANCELLED: the chief has ended
   // training.
-  virtual absl::StatusOr<ReplicaEpoch> Join(int64_t step) = 0;
+  virtual absl::StatusOr<ReplicaEpoch> Join(int64_t step, const absl::Status& why) = 0;
   // Still in force? Asked by the chief right before what cannot be undone, such as the rename of a
   // checkpoint. ABORTED: no, another replica has its place.
   virtual absl::Status Confirm(int64_t epoch) = 0;

@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<ReplicatedStep>> ReplicatedStep::Create(Session& 
 }
 
 absl::Status ReplicatedStep::Open(bool has_state) {
-  return Join(has_state ? session_.step : -1).status();
+  return Join(has_state ? session_.step : -1, absl::OkStatus()).status();
 }
 
 absl::StatusOr<ReplicatedStep::Result> ReplicatedStep::Run(const InputBatch* batch, Stop stop,
@@ -38,7 +38,7 @@ absl::StatusOr<ReplicatedStep::Result> ReplicatedStep::Run(const InputBatch* bat
     absl::StatusOr<Result> result = TryRun(batch, stop, next);
     if (!absl::IsAborted(result.status())) return result;
     session_.progress.Note(StrCat(result.status().message(), "; waiting for all replicas"));
-    const absl::StatusOr<bool> moved = Join(session_.step);
+    const absl::StatusOr<bool> moved = Join(session_.step, result.status());
     if (absl::IsCancelled(moved.status())) return Result{.outcome = Outcome::kOver};
     MUSTER_RETURN_IF_ERROR(moved.status());
     session_.progress.Note(StrCat("going on at step ", session_.step, " with ", size(),
@@ -98,10 +98,12 @@ std::string ReplicatedStep::PositionAfter(const InputBatch* batch) const {
   return own < session_.positions.size() ? session_.positions[own] : "";
 }
 
-absl::StatusOr<bool> ReplicatedStep::Join(int64_t step) {
+absl::StatusOr<bool> ReplicatedStep::Join(int64_t step, absl::Status why) {
   bool moved = false;
   while (true) {
-    MUSTER_ASSIGN_OR_RETURN(epoch_, replicas_.Join(step));
+    // The group goes first: its channels are the old epoch's.
+    epoch_.group.reset();
+    MUSTER_ASSIGN_OR_RETURN(epoch_, replicas_.Join(step, why));
     bool overwritten = false;
     const absl::Status status = TakeOver(&overwritten);
     moved = moved || overwritten;
@@ -109,6 +111,7 @@ absl::StatusOr<bool> ReplicatedStep::Join(int64_t step) {
     if (!absl::IsAborted(status)) return status;
     // Somebody was lost while states were taken over. Half of one is none.
     if (overwritten) step = received_ ? session_.step : -1;
+    why = status;
   }
 }
 

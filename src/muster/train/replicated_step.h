@@ -49,8 +49,8 @@ class ReplicatedStep {
   // lost in between; errors end the training.
   absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop, engine::GradientSink& next);
 
-  // After a call of Replicas that said ABORTED. True: another's state was taken.
-  absl::StatusOr<bool> Rejoin() { return Join(session_.step); }
+  // After a call of Replicas that said ABORTED (`why`). True: another's state was taken.
+  absl::StatusOr<bool> Rejoin(const absl::Status& why) { return Join(session_.step, why); }
   // Tells the others that this replica ends with an error of its own, in its words.
   void Fail(const absl::Status& why);
 
@@ -71,7 +71,7 @@ class ReplicatedStep {
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop, engine::GradientSink& next);
   absl::StatusOr<Wish> Agree(Wish mine);
   // True: the state was replaced.
-  absl::StatusOr<bool> Join(int64_t step);
+  absl::StatusOr<bool> Join(int64_t step, absl::Status why);
   absl::Status TakeOver(bool* overwritten);
   std::string PositionAfter(const InputBatch* batch) const;
 

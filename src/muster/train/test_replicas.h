@@ -148,7 +148,7 @@ class TestCluster::Handle : public Replicas {
 
   bool is_chief() const override { return rank_ == 0; }
 
-  absl::StatusOr<ReplicaEpoch> Join(int64_t step) override {
+  absl::StatusOr<ReplicaEpoch> Join(int64_t step, const absl::Status&) override {
     std::unique_lock lock(cluster_.mutex_);
     Member& member = cluster_.members_[rank_];
     if (member.dead) return absl::InternalError("killed by the test");

@@ -113,7 +113,7 @@ absl::StatusOr<bool> TrainLoop::WaitForChief() {
   if (replicated_ == nullptr || spec_.replicas->is_chief()) return true;
   const absl::Status left = spec_.replicas->Leave();
   if (!absl::IsAborted(left)) return left.ok() ? absl::StatusOr<bool>(true) : left;
-  const absl::StatusOr<bool> moved = replicated_->Rejoin();
+  const absl::StatusOr<bool> moved = replicated_->Rejoin(left);
   if (absl::IsCancelled(moved.status())) return true;
   MUSTER_RETURN_IF_ERROR(moved.status());
   if (*moved) MUSTER_RETURN_IF_ERROR(OpenData());

@@ -1,0 +1,71 @@
+// Host: the roster at work. Members ask over a connection each; the answers hold all that there is
+// to say to them. It runs in the chief's process.
+//
+// The protocol (docs/formats/membership.md): a member sends a message, which may be empty, and the
+// host answers with any number of messages and an end. A member asks at least every kBeatSeconds.
+#pragma once
+
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/base/status.h"
+#include "muster/membership/roster.h"
+#include "muster/net/transport/channel.h"
+#include "muster/net/transport/handshake.h"
+
+namespace muster::membership {
+
+// What a member asks for in its handshake (net/transport/handshake.h).
+inline constexpr char kService[] = "membership";
+inline constexpr double kBeatSeconds = 0.1;
+enum MessageType : uint16_t { kMessage = 1, kEnd = 2 };
+inline constexpr size_t kMaxMessageBytes = size_t{16} << 20;
+
+// Thread-safe.
+class Host {
+ public:
+  // `clock` must outlive it.
+  static absl::StatusOr<std::unique_ptr<Host>> Start(RosterSpec spec, const Clock& clock);
+  // Closes all connections.
+  ~Host();
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  // A member that has proven itself. Returns at once.
+  void Serve(const net::transport::Peer& peer, std::unique_ptr<net::transport::Stream> stream);
+
+  // Training is over: returns when every member has been told, or after so long.
+  void End(double seconds);
+
+ private:
+  struct Connection {
+    std::vector<Message> unsaid;
+    bool close = false;
+  };
+
+  Host(RosterSpec spec, const Clock& clock, std::unique_ptr<net::transport::Interrupt> stop);
+  void Converse(Roster::Connection id, net::transport::Channel& channel);
+  absl::Status Answer(Roster::Connection id, net::transport::Channel& channel, bool* close);
+  void Take(std::vector<Roster::Outgoing> outgoing);  // with mutex_ held
+  void Tick(const std::stop_token& stop);
+  double Now() const { return static_cast<double>(clock_.MonotonicNanos()) * 1e-9; }
+
+  const double lease_seconds_;
+  const Clock& clock_;
+  const std::unique_ptr<net::transport::Interrupt> stop_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  Roster roster_;
+  std::map<Roster::Connection, Connection> connections_;
+  Roster::Connection last_connection_ = 0;
+  std::list<std::jthread> threads_;  // a connection each
+  std::jthread ticker_;
+};
+
+}  // namespace muster::membership

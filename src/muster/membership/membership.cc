@@ -1,0 +1,217 @@
+#include "muster/membership/membership.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "muster/membership/host.h"
+#include "muster/net/transport/dial.h"
+#include "muster/net/transport/handshake.h"
+
+namespace muster::membership {
+namespace {
+
+using net::transport::Channel;
+using net::transport::ChannelOptions;
+using net::transport::Interrupt;
+using process::Deadline;
+
+constexpr double kDialSeconds = 1;
+constexpr double kHandshakeSeconds = 10;
+constexpr double kConfirmSeconds = 10;
+// While it waits for a view it asks more often: starting should take no time.
+constexpr auto kFirstWait = std::chrono::milliseconds(1);
+constexpr auto kLongestWait = std::chrono::milliseconds(50);
+constexpr auto kBeat = std::chrono::milliseconds(static_cast<int>(kBeatSeconds * 1000));
+
+int64_t Nanos() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+}  // namespace
+
+Membership::Membership(MembershipOptions options, net::Token key, std::unique_ptr<Interrupt> stop)
+    : options_(std::move(options)), key_(std::move(key)), stop_(std::move(stop)) {}
+
+absl::StatusOr<std::unique_ptr<Membership>> Membership::Start(MembershipOptions options,
+                                                      const net::Token& key) {
+  MUSTER_ASSIGN_OR_RETURN(auto stop, Interrupt::Create());
+  // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
+  std::unique_ptr<Membership> member(new Membership(std::move(options), key, std::move(stop)));
+  MUSTER_ASSIGN_OR_RETURN(member->interrupt_, Interrupt::Create());
+  member->lost_nanos_ = Nanos();
+  member->thread_ =
+      std::jthread([raw = member.get()](const std::stop_token& token) { raw->Run(token); });
+  return member;
+}
+
+Membership::~Membership() {
+  stop_->Set(absl::CancelledError("this member ends"));
+  thread_.request_stop();
+}
+
+absl::Status Membership::End() const {
+  return refused_.ok() ? absl::CancelledError("the chief has ended training") : refused_;
+}
+
+absl::StatusOr<View> Membership::Join(int64_t step, const std::optional<Broken>& failure) {
+  MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Interrupt> interrupt, Interrupt::Create());
+  std::unique_lock lock(mutex_);
+  // What the host has said itself is not told to it again.
+  if (failure && view_) Send({.failure = failure});
+  view_.reset();
+  interrupt_ = std::move(interrupt);
+  join_ = membership::Join{
+      .member = {.id = options_.id, .address = options_.address, .step = step},
+      .last_epoch = last_epoch_,
+      .agreement = options_.agreement};
+  join_said_ = false;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return view_.has_value() || ended(); });
+  join_.reset();
+  if (ended()) return End();
+  return *view_;
+}
+
+std::shared_ptr<Interrupt> Membership::interrupt() {
+  const std::lock_guard lock(mutex_);
+  return interrupt_;
+}
+
+absl::Status Membership::Confirm(int64_t epoch) {
+  std::unique_lock lock(mutex_);
+  confirmed_.reset();
+  Send({.confirm = epoch});
+  const bool answered =
+      changed_.wait_for(lock, std::chrono::duration<double>(kConfirmSeconds),
+                        [this] { return confirmed_.has_value() || !view_ || ended(); });
+  if (answered && confirmed_ == epoch) return absl::OkStatus();
+  return absl::AbortedError(StrCat("epoch ", epoch, " is over: ", Describe(options_.id),
+                                   " has been replaced or cannot reach its host"));
+}
+
+absl::Status Membership::WaitForEnd() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ended() || !view_; });
+  if (over_) return absl::OkStatus();
+  if (!refused_.ok()) return refused_;
+  return absl::AbortedError("the epoch broke before the chief had ended training");
+}
+
+void Membership::Send(Message message) {
+  unsaid_.push_back(std::move(message));
+  changed_.notify_all();
+}
+
+void Membership::Run(const std::stop_token& stop) {
+  auto wait = kFirstWait;
+  while (!stop.stop_requested()) {
+    absl::Status status = channel_ == nullptr ? Connect() : absl::OkStatus();
+    if (status.ok()) status = Converse();
+    if (!status.ok()) Lost(status);
+    std::unique_lock lock(mutex_);
+    if (ended()) return;
+    const bool waiting = join_.has_value() && !view_;
+    wait = waiting ? std::min(wait * 2, kLongestWait) : kFirstWait;
+    changed_.wait_for(lock, stop, waiting ? wait : kBeat, [&] {
+      return !unsaid_.empty() || (join_.has_value() && !join_said_ && channel_ != nullptr);
+    });
+  }
+}
+
+absl::Status Membership::Connect() {
+  net::transport::Identity self = {.job = options_.job,
+                                   .role = std::string(job::TypeName(options_.id.task.type)),
+                                   .index = static_cast<uint32_t>(options_.id.task.index),
+                                   .incarnation = static_cast<uint64_t>(options_.id.incarnation)};
+  MUSTER_ASSIGN_OR_RETURN(auto stream, Dial(options_.host, {}, Deadline::After(kDialSeconds),
+                                            *stop_));
+  MUSTER_ASSIGN_OR_RETURN(
+      const auto peer, DialHandshake(*stream, key_, self, kService,
+                                     Deadline::After(kHandshakeSeconds), *stop_));
+  channel_ = std::make_unique<Channel>(
+      std::move(stream), ChannelOptions{.peer = net::transport::ShortName(peer.identity),
+                                        .max_message_bytes = kMaxMessageBytes});
+  const std::lock_guard lock(mutex_);
+  join_said_ = false;
+  return absl::OkStatus();
+}
+
+// One question and its answer.
+absl::Status Membership::Converse() {
+  std::deque<Message> messages;
+  {
+    const std::lock_guard lock(mutex_);
+    messages.swap(unsaid_);
+    if (join_.has_value() && !join_said_) {
+      join_->last_epoch = last_epoch_;
+      messages.push_back({.join = join_});
+      join_said_ = true;
+    }
+    if (messages.empty()) messages.emplace_back();
+  }
+  for (const Message& message : messages) {
+    const Deadline deadline = Deadline::After(options_.lease_seconds);
+    const std::string text = Print(message);
+    MUSTER_RETURN_IF_ERROR(
+        channel_->Send(kMessage, std::as_bytes(std::span(text)), deadline, *stop_));
+    while (true) {
+      MUSTER_ASSIGN_OR_RETURN(const auto got, channel_->Receive(deadline, *stop_));
+      if (got.type == kEnd) break;
+      MUSTER_ASSIGN_OR_RETURN(
+          const Message answer,
+          Parse({reinterpret_cast<const char*>(got.bytes().data()), got.bytes().size()}));
+      Take(answer);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Membership::Take(const Message& message) {
+  const std::lock_guard lock(mutex_);
+  if (message.view && message.view->RankOf(options_.id.task) >= 0 && join_said_) {
+    view_ = message.view;
+    last_epoch_ = view_->epoch;
+  }
+  if (message.broken) {
+    if (view_ || !join_.has_value()) interrupt_->Set(ToStatus(*message.broken));
+    // A view that was broken before anybody used it: the same join is said again.
+    if (view_ && join_.has_value()) join_said_ = false;
+    view_.reset();
+  }
+  if (message.confirm) confirmed_ = message.confirm;
+  if (message.leave) {
+    over_ = true;
+    interrupt_->Set(absl::CancelledError("the chief has ended training"));
+  }
+  if (!message.refused.empty()) {
+    refused_ = absl::FailedPreconditionError(message.refused);
+    interrupt_->Set(refused_);
+  }
+  if (!message.waiting.empty() && options_.note) {
+    options_.note(StrCat("waiting for ", message.waiting));
+  }
+  changed_.notify_all();
+}
+
+// Without a host nobody may go on; whoever hosts next wants to be joined anew.
+void Membership::Lost(const absl::Status& why) {
+  if (channel_ != nullptr) lost_nanos_ = Nanos();
+  channel_.reset();
+  const std::lock_guard lock(mutex_);
+  if (view_ || !join_.has_value()) {
+    interrupt_->Set(Annotate(absl::AbortedError(why.message()), "the chief's membership"));
+  }
+  view_.reset();
+  join_said_ = false;
+  const double seconds = static_cast<double>(Nanos() - lost_nanos_) * 1e-9;
+  const bool hopeless = absl::IsUnauthenticated(why) || absl::IsFailedPrecondition(why);
+  if (hopeless || seconds > options_.rendezvous_seconds) {
+    refused_ = hopeless ? why
+                        : Annotate(absl::DeadlineExceededError(why.message()),
+                                   StrCat("waited ", options_.rendezvous_seconds,
+                                          " s for the chief at ", ToString(options_.host)));
+    interrupt_->Set(refused_);
+  }
+  changed_.notify_all();
+}
+
+}  // namespace muster::membership

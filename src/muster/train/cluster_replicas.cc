@@ -1,0 +1,254 @@
+#include "muster/train/cluster_replicas.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "muster/membership/host.h"
+#include "muster/membership/membership.h"
+#include "muster/net/transport/acceptor.h"
+#include "muster/net/transport/dial.h"
+#include "muster/net/transport/handshake.h"
+
+namespace muster::train {
+namespace {
+
+using collective::Channel;
+using membership::View;
+using net::transport::Acceptor;
+using net::transport::AcceptorOptions;
+using net::transport::ChannelOptions;
+using net::transport::Identity;
+using net::transport::Interrupt;
+using net::transport::Peer;
+using net::transport::Stream;
+using process::Deadline;
+
+constexpr char kReplicaService[] = "replica";
+constexpr double kConnectSeconds = 30;
+constexpr double kTellSeconds = 5;
+constexpr int64_t kEpochsPerIncarnation = 1'000'000;
+
+// "rank 2 (worker-1): ..." -> 2: the form of collective::Group's errors.
+std::optional<size_t> RankIn(std::string_view message) {
+  constexpr std::string_view kPrefix = "rank ";
+  if (message.substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
+  message.remove_prefix(kPrefix.size());
+  size_t rank = 0;
+  const auto [end, error] = std::from_chars(message.data(), message.data() + message.size(), rank);
+  return error == std::errc() ? std::optional(rank) : std::nullopt;
+}
+
+class ClusterReplicas : public Replicas {
+ public:
+  ClusterReplicas(ClusterSpec spec, net::Token key) : spec_(std::move(spec)), key_(std::move(key)) {}
+
+  absl::Status Start(const Clock& clock);
+  bool is_chief() const override { return spec_.tasks.front().id == spec_.self; }
+  absl::StatusOr<ReplicaEpoch> Join(int64_t step, const absl::Status& why) override;
+  absl::Status Confirm(int64_t epoch) override { return member_->Confirm(epoch); }
+  absl::Status Leave() override;
+
+ private:
+  using PeerKey = std::pair<int64_t, job::TaskId>;  // epoch and task
+
+  Identity Self(int64_t epoch) const;
+  absl::StatusOr<std::unique_ptr<net::transport::Listener>> Listen();
+  absl::Status StartHost(const Clock& clock);
+  void OnPeer(const Peer& peer, std::unique_ptr<Stream> stream);
+  std::optional<membership::Broken> Failure(const absl::Status& why) const;
+  absl::StatusOr<ReplicaEpoch> Form(const View& view);
+  absl::StatusOr<std::unique_ptr<Channel>> Reach(const View& view, size_t rank);
+  absl::StatusOr<std::unique_ptr<Stream>> Await(const View& view, size_t rank);
+
+  ClusterSpec spec_;
+  const net::Token key_;
+  std::unique_ptr<membership::Host> host_;  // the chief's
+  std::unique_ptr<membership::Membership> member_;
+  std::shared_ptr<Interrupt> interrupt_;  // of the present epoch
+  std::optional<View> view_;              // the present epoch's
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<PeerKey, std::unique_ptr<Stream>> peers_;  // that have dialed
+  std::unique_ptr<Acceptor> acceptor_;                // calls OnPeer: ends first
+};
+
+Identity ClusterReplicas::Self(int64_t epoch) const {
+  return {.job = spec_.job,
+          .role = std::string(job::TypeName(spec_.self.type)),
+          .index = static_cast<uint32_t>(spec_.self.index),
+          .incarnation = static_cast<uint64_t>(spec_.incarnation),
+          .epoch = static_cast<uint64_t>(epoch)};
+}
+
+absl::StatusOr<std::unique_ptr<net::transport::Listener>> ClusterReplicas::Listen() {
+  const auto own = std::find_if(spec_.tasks.begin(), spec_.tasks.end(),
+                                [&](const auto& task) { return task.id == spec_.self; });
+  if (own == spec_.tasks.end()) {
+    return absl::InvalidArgumentError(
+        StrCat(job::TaskName(spec_.self), " is no replica of this cluster"));
+  }
+  if (spec_.listening.valid()) {
+    return net::transport::Listener::Adopt(std::move(spec_.listening), own->address.kind);
+  }
+  return net::transport::Listener::Listen(own->address);
+}
+
+absl::Status ClusterReplicas::StartHost(const Clock& clock) {
+  membership::RosterSpec roster = {.agreement = spec_.agreement,
+                                   .lease_seconds = spec_.lease_seconds,
+                                   .rendezvous_seconds = spec_.rendezvous_seconds,
+                                   .first_epoch = spec_.incarnation * kEpochsPerIncarnation + 1};
+  for (const auto& task : spec_.tasks) roster.tasks.push_back(task.id);
+  MUSTER_ASSIGN_OR_RETURN(host_, membership::Host::Start(std::move(roster), clock));
+  return absl::OkStatus();
+}
+
+absl::Status ClusterReplicas::Start(const Clock& clock) {
+  if (spec_.tasks.empty()) return absl::InvalidArgumentError("the cluster has no tasks");
+  MUSTER_ASSIGN_OR_RETURN(auto listener, Listen());
+  if (is_chief()) MUSTER_RETURN_IF_ERROR(StartHost(clock));
+  AcceptorOptions options = {.key = key_};
+  options.self = [this] { return Self(0); };
+  options.admit = [this](const Peer& peer) {
+    const bool known = peer.service == kReplicaService ||
+                       (peer.service == membership::kService && host_ != nullptr);
+    return known ? absl::OkStatus()
+                 : absl::NotFoundError(StrCat(job::TaskName(spec_.self), " has no service '",
+                                              peer.service, "'"));
+  };
+  options.on_peer = [this](const Peer& peer, std::unique_ptr<Stream> stream) {
+    if (peer.service == membership::kService) {
+      host_->Serve(peer, std::move(stream));
+    } else {
+      OnPeer(peer, std::move(stream));
+    }
+  };
+  options.on_refused = [this](const absl::Status& why) {
+    if (spec_.note) spec_.note(StrCat("refused a connection: ", why.message()));
+  };
+  MUSTER_ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(listener), std::move(options)));
+  MUSTER_ASSIGN_OR_RETURN(
+      member_, membership::Membership::Start({.job = spec_.job,
+                                          .id = {spec_.self, spec_.incarnation},
+                                          .address = ToString(acceptor_->address()),
+                                          .agreement = spec_.agreement,
+                                          .host = is_chief() ? acceptor_->address()
+                                                             : spec_.tasks.front().address,
+                                          .lease_seconds = spec_.lease_seconds,
+                                          .rendezvous_seconds = spec_.rendezvous_seconds,
+                                          .note = spec_.note},
+                                         key_));
+  return absl::OkStatus();
+}
+
+void ClusterReplicas::OnPeer(const Peer& peer, std::unique_ptr<Stream> stream) {
+  const auto task = job::ParseTaskName(StrCat(peer.identity.role, "-", peer.identity.index));
+  if (!task) return;
+  const std::lock_guard lock(mutex_);
+  peers_[{static_cast<int64_t>(peer.identity.epoch), *task}] = std::move(stream);
+  arrived_.notify_all();
+}
+
+std::optional<membership::Broken> ClusterReplicas::Failure(const absl::Status& why) const {
+  if (why.ok() || !view_) return std::nullopt;
+  const auto rank = RankIn(ToStd(why.message()));
+  if (!rank || *rank >= view_->members.size()) return std::nullopt;
+  return membership::Broken{.epoch = view_->epoch,
+                            .culprit = view_->members[*rank].id,
+                            .cause = std::string(ToStd(why.message()))};
+}
+
+absl::StatusOr<ReplicaEpoch> ClusterReplicas::Join(int64_t step, const absl::Status& why) {
+  absl::Status failed = why;
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(view_, member_->Join(step, Failure(failed)));
+    interrupt_ = member_->interrupt();
+    absl::StatusOr<ReplicaEpoch> epoch = Form(*view_);
+    if (epoch.ok() || !absl::IsAborted(epoch.status())) return epoch;
+    failed = epoch.status();
+  }
+}
+
+absl::StatusOr<ReplicaEpoch> ClusterReplicas::Form(const View& view) {
+  const auto n = static_cast<size_t>(view.replicas);
+  const auto rank = static_cast<size_t>(view.RankOf(spec_.self));
+  ReplicaEpoch epoch = {.epoch = view.epoch};
+  std::vector<std::unique_ptr<Channel>> channels(n);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < n; ++i) {
+    epoch.steps.push_back(view.members[i].step);
+    names.push_back(job::TaskName(view.members[i].id.task));
+    if (i == rank) continue;
+    auto channel = Reach(view, i);
+    if (!channel.ok()) {
+      if (interrupt_->is_set()) return absl::AbortedError(interrupt_->status().message());
+      return Annotate(absl::AbortedError(channel.status().message()),
+                      StrCat("rank ", i, " (", names[i], ")"));
+    }
+    channels[i] = *std::move(channel);
+  }
+  epoch.group = std::make_unique<collective::Group>(
+      static_cast<int>(rank), std::move(channels), *interrupt_,
+      collective::GroupOptions{.names = std::move(names)});
+  return epoch;
+}
+
+// The higher rank dials.
+absl::StatusOr<std::unique_ptr<Channel>> ClusterReplicas::Reach(const View& view, size_t rank) {
+  const membership::Member& peer = view.members[rank];
+  const Deadline deadline = Deadline::After(kConnectSeconds);
+  std::unique_ptr<Stream> stream;
+  if (view.RankOf(spec_.self) > static_cast<int>(rank)) {
+    MUSTER_ASSIGN_OR_RETURN(const auto address, net::transport::ParseAddress(peer.address));
+    MUSTER_ASSIGN_OR_RETURN(stream, Dial(address, {}, deadline, *interrupt_));
+    MUSTER_RETURN_IF_ERROR(DialHandshake(*stream, key_, Self(view.epoch), kReplicaService,
+                                         deadline, *interrupt_)
+                               .status());
+  } else {
+    MUSTER_ASSIGN_OR_RETURN(stream, Await(view, rank));
+  }
+  return std::make_unique<Channel>(
+      std::move(stream), ChannelOptions{.peer = job::TaskName(peer.id.task),
+                                        .epoch = static_cast<uint64_t>(view.epoch),
+                                        .spin_micros = net::transport::DefaultSpinMicros()});
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::Await(const View& view, size_t rank) {
+  const PeerKey key = {view.epoch, view.members[rank].id.task};
+  std::unique_lock lock(mutex_);
+  // Who dialed for an epoch that is over will not be waited for again.
+  std::erase_if(peers_, [&](const auto& each) { return each.first.first < view.epoch; });
+  constexpr auto kLook = std::chrono::milliseconds(20);  // whether the epoch broke meanwhile
+  const Deadline deadline = Deadline::After(kConnectSeconds);
+  while (!peers_.contains(key)) {
+    if (interrupt_->is_set()) return interrupt_->status();
+    if (deadline.expired()) {
+      return absl::DeadlineExceededError(StrCat("did not connect within ", kConnectSeconds, " s"));
+    }
+    arrived_.wait_for(lock, kLook);
+  }
+  return std::move(peers_.extract(key).mapped());
+}
+
+absl::Status ClusterReplicas::Leave() {
+  if (!is_chief()) return member_->WaitForEnd();
+  host_->End(kTellSeconds);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Replicas>> JoinCluster(ClusterSpec spec, const net::Token& key,
+                                                      const Clock& clock) {
+  auto replicas = std::make_unique<ClusterReplicas>(std::move(spec), key);
+  MUSTER_RETURN_IF_ERROR(replicas->Start(clock));
+  return replicas;
+}
+
+}  // namespace muster::train

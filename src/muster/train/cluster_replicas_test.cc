@@ -1,0 +1,193 @@
+// The cluster's replicas over real sockets: in threads, and in processes that are killed.
+#include "muster/train/cluster_replicas.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "muster/collective/collectives.h"
+#include "muster/io/local_file_system.h"
+#include "muster/net/transport/listener.h"
+#include "muster/train/training_test_support.h"
+
+namespace muster::train {
+namespace {
+
+using net::transport::Address;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr job::TaskId kChief = {job::TaskType::kChief, 0};
+
+job::TaskId TaskOf(int rank) {
+  return rank == 0 ? kChief : job::TaskId{job::TaskType::kWorker, rank - 1};
+}
+
+class ClusterReplicasTest : public testing::Test {
+ protected:
+  ClusterReplicasTest() {
+    std::string path = testing::TempDir() + "/muster_cluster_XXXXXX";
+    folder_ = mkdtemp(path.data());
+  }
+  ~ClusterReplicasTest() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  ClusterSpec Spec(int rank, int size, int64_t incarnation = 1) const {
+    ClusterSpec spec = {.job = "test", .self = TaskOf(rank), .incarnation = incarnation};
+    for (int i = 0; i < size; ++i) {
+      spec.tasks.push_back({TaskOf(i), {.kind = Address::Kind::kUnix,
+                                        .path = StrCat(folder_, "/", i)}});
+    }
+    return spec;
+  }
+  std::unique_ptr<Replicas> Open(ClusterSpec spec) const {
+    auto replicas = JoinCluster(std::move(spec), key_, clock_);
+    EXPECT_TRUE(replicas.ok()) << replicas.status();
+    return *std::move(replicas);
+  }
+
+  static absl::Status SumOnes(ReplicaEpoch& epoch, float expected) {
+    std::vector<float> values(1000, 1);
+    MUSTER_RETURN_IF_ERROR(collective::AllReduce(*epoch.group, values));
+    EXPECT_EQ(values[999], expected);
+    return absl::OkStatus();
+  }
+
+  std::string folder_;
+  SystemClock clock_;
+  net::Token key_ = net::Token::Make().value();
+};
+
+TEST_F(ClusterReplicasTest, ComeTogetherWorkAndEnd) {
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto replicas = Open(Spec(rank, 3));
+      auto epoch = replicas->Join(rank == 0 ? 7 : -1, absl::OkStatus());
+      ASSERT_TRUE(epoch.ok()) << epoch.status();
+      EXPECT_EQ(epoch->group->rank(), rank);
+      EXPECT_THAT(epoch->steps, testing::ElementsAre(7, -1, -1));
+      EXPECT_TRUE(SumOnes(*epoch, 3).ok());
+      EXPECT_TRUE(replicas->Confirm(epoch->epoch).ok());
+      EXPECT_FALSE(replicas->Confirm(epoch->epoch - 1).ok());
+      EXPECT_TRUE(replicas->Leave().ok());
+      const absl::Status late = replicas->Join(8, absl::OkStatus()).status();
+      EXPECT_EQ(late.code(), absl::StatusCode::kCancelled) << late;
+    });
+  }
+}
+
+TEST_F(ClusterReplicasTest, AnotherModelOrKeyIsRefusedByName) {
+  ClusterSpec first = Spec(0, 2);
+  first.agreement = "model 1";
+  const auto chief = Open(std::move(first));
+  std::jthread joins([&] { chief->Join(0, absl::OkStatus()).IgnoreError(); });
+  ClusterSpec other = Spec(1, 2);
+  other.agreement = "model 2";
+  const absl::Status refused = Open(std::move(other))->Join(-1, absl::OkStatus()).status();
+  EXPECT_THAT(ToStd(refused.message()), AllOf(HasSubstr("worker-0 has [model 2]"), HasSubstr("chief-0 has [model 1]")));
+  {
+    const auto stranger = JoinCluster(Spec(1, 2), net::Token::Make().value(), clock_);
+    ASSERT_TRUE(stranger.ok());
+    const absl::Status locked_out = (*stranger)->Join(-1, absl::OkStatus()).status();
+    EXPECT_EQ(locked_out.code(), absl::StatusCode::kUnauthenticated) << locked_out;
+  }
+  // The right one comes, and lets the chief go.
+  ClusterSpec right = Spec(1, 2);
+  right.agreement = "model 1";
+  EXPECT_TRUE(Open(std::move(right))->Join(-1, absl::OkStatus()).ok());
+}
+
+// One training in as many processes as ranks; each is started again when it was killed.
+class ClusterProcessesTest : public ClusterReplicasTest {
+ protected:
+  static constexpr int kRanks = 3;
+
+  void SetUp() override { files_ = io::NewLocalFileSystem(); }
+
+  pid_t StartRank(int rank, int64_t incarnation, const std::string& model_dir) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    _exit(TrainRank(rank, incarnation, model_dir) ? 0 : 1);
+  }
+
+  bool TrainRank(int rank, int64_t incarnation, const std::string& model_dir) {
+    const auto spec = model::ParseModelSpec(*files_, kTestSpec, "spec.yaml");
+    RunConfig config;
+    config.model_dir = model_dir;
+    config.save_checkpoints_steps = 0;
+    auto estimator = Estimator::Create(*files_, clock_, *spec, config);
+    const auto replicas = Open(Spec(rank, kRanks, incarnation));
+    TrainSpec training;
+    training.input.source.patterns = {folder_ + "/train.csv"};
+    training.input.source.shard = {.index = rank, .count = kRanks, .by = data::ShardBy::kRecord};
+    training.input.reader = {.batch_size = 8, .shuffle = true, .seed = 5, .epochs = 40};
+    training.replicas = replicas.get();
+    Progress progress(ProgressStyle::kNone, 2, clock_);
+    const std::atomic<bool> never = false;
+    const auto result = (*estimator)->Train(training, progress, never);
+    if (!result.ok()) std::fprintf(stderr, "rank %d: %s\n", rank, result.status().ToString().c_str());
+    return result.ok();
+  }
+
+  // Kills ranks at random until all have ended well. How many it killed.
+  int RunWithKills(uint64_t seed, int kills_wanted, const std::string& model_dir) {
+    RandomStream random(seed, RandomPurpose::kSampleData, 2);
+    std::vector<pid_t> pids(kRanks);
+    std::vector<int64_t> incarnations(kRanks, 1);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      pids[static_cast<size_t>(rank)] = StartRank(rank, 1, model_dir);
+    }
+    int kills = 0, running = kRanks;
+    while (running > 0) {
+      usleep(static_cast<useconds_t>(1000 + random.Below(30'000)));
+      const auto victim = static_cast<size_t>(random.Below(kRanks));
+      if (kills < kills_wanted && pids[victim] > 0 && kill(pids[victim], SIGKILL) == 0) ++kills;
+      for (size_t rank = 0; rank < kRanks; ++rank) {
+        int status = 0;
+        if (pids[rank] <= 0 || waitpid(pids[rank], &status, WNOHANG) != pids[rank]) continue;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+          pids[rank] = 0;
+          --running;
+        } else {
+          pids[rank] = StartRank(static_cast<int>(rank), ++incarnations[rank], model_dir);
+        }
+      }
+    }
+    return kills;
+  }
+
+  std::string Newest(const std::string& model_dir) {
+    const auto prefix = checkpoint::Latest(*files_, model_dir);
+    EXPECT_TRUE(prefix.ok()) << prefix.status();
+    return io::ReadFile(*files_, *prefix + ".data-00000-of-00001").value();
+  }
+
+  std::unique_ptr<io::FileSystem> files_;
+};
+
+TEST_F(ClusterProcessesTest, KilledProcessesChangeNoByte) {
+  std::string csv = "id,x,color,y\n";
+  RandomStream random(1, RandomPurpose::kSampleData, 0);
+  for (int i = 0; i < 600; ++i) {
+    const uint64_t bits = random.Below(6);
+    csv += StrCat(i, ",", random.Normal(), ",", bits % 3 == 0 ? "red" : "blue", ",", bits / 3, "\n");
+  }
+  ASSERT_TRUE(io::WriteFileAtomically(*files_, folder_ + "/train.csv", csv).ok());
+  EXPECT_EQ(RunWithKills(1, 0, folder_ + "/unbroken"), 0);
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const std::string folder = StrCat(folder_, "/killed", seed);
+    EXPECT_GT(RunWithKills(seed, 6, folder), 0);
+    EXPECT_TRUE(Newest(folder) == Newest(folder_ + "/unbroken")) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace muster::train
