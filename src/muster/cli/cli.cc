@@ -1,5 +1,6 @@
 #include "muster/cli/cli.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string_view>
 
@@ -42,7 +43,8 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   AddSample(app);
   AddRecords(app);
-  AddTrain(app);
+  AddTrain(app, std::vector<std::string>(argv + std::min(argc, 2), argv + argc));
+  AddWorker(app);
   AddEvaluate(app);
   AddPredict(app);
   AddExport(app);

@@ -15,7 +15,9 @@ int Main(int argc, char** argv);
 
 // Each adds its subcommand to `app`; its work runs in the subcommand's callback, whose failure is
 // thrown as VerbFailed.
-void AddTrain(CLI::App& app);
+// `arguments`: all behind the verb, for the tasks of a job.
+void AddTrain(CLI::App& app, const std::vector<std::string>& arguments);
+void AddWorker(CLI::App& app);
 void AddEvaluate(CLI::App& app);
 void AddPredict(CLI::App& app);
 void AddExport(CLI::App& app);

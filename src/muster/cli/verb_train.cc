@@ -4,10 +4,18 @@
 #include <memory>
 #include <optional>
 
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
 #include "CLI/CLI.hpp"
+#include "muster/base/crc32c.h"
 #include "muster/cli/cli.h"
+#include "muster/cli/cluster.h"
 #include "muster/cli/interrupt.h"
+#include "muster/cli/job_client.h"
+#include "muster/cli/job_flags.h"
 #include "muster/cli/model_flags.h"
+#include "muster/cli/run_here.h"
 #include "muster/cli/train_flags.h"
 #include "muster/io/local_file_system.h"
 #include "muster/train/tf_config.h"
@@ -15,6 +23,8 @@
 
 namespace muster::cli {
 namespace {
+
+constexpr uint64_t kMaxSpecBytes = uint64_t{16} << 20;
 
 struct TrainFlags {
   std::string spec;
@@ -32,7 +42,20 @@ struct TrainFlags {
   bool drop_remainder = false;
   bool fresh_data = false;
   OutputFlags output;
+  // Of a job of several replicas.
+  int workers = 0;
+  int restarts = 3;
+  std::string job;
 };
+
+// What all replicas must have the same: they would else train different models, or on other data.
+absl::StatusOr<std::string> AgreementOf(const TrainFlags& flags, const train::TrainSpec& spec,
+                                        io::FileSystem& files) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, flags.spec, kMaxSpecBytes));
+  return absl::StrFormat("model file %08x, data %s, batches of %d, seed %d, muster %s",
+                         Crc32c(text), absl::StrJoin(flags.data.patterns, " "),
+                         spec.input.reader.batch_size, spec.input.reader.seed, MUSTER_VERSION);
+}
 
 train::TrainSpec TrainSpecOf(const TrainFlags& flags, const model::TrainDefaults& defaults) {
   train::TrainSpec spec;
@@ -59,8 +82,11 @@ absl::StatusOr<train::TrainAndEvaluateResult> Run(const TrainFlags& flags,
                                                   const train::TrainSpec& spec,
                                                   train::Estimator& estimator, const Clock& clock) {
   const InterruptScope interrupt;
-  train::Progress progress(StyleOf(flags.output), STDERR_FILENO, clock);
-  if (!flags.eval.data.patterns.empty()) {
+  // One of the replicas speaks for all.
+  const bool speaks = spec.replicas == nullptr || spec.replicas->is_chief();
+  train::Progress progress(speaks ? StyleOf(flags.output) : train::ProgressStyle::kNone,
+                           STDERR_FILENO, clock);
+  if (!flags.eval.data.patterns.empty() && speaks) {
     std::optional<int64_t> reported;
     MUSTER_ASSIGN_OR_RETURN(const train::EvalSpec eval, EvalSpecOf(flags.eval));
     return train::TrainAndEvaluate(
@@ -70,7 +96,9 @@ absl::StatusOr<train::TrainAndEvaluateResult> Run(const TrainFlags& flags,
           reported = result.step;
         });
   }
-  MUSTER_RETURN_IF_ERROR(train::EvaluatesItself(estimator.config()).status());
+  if (spec.replicas == nullptr) {
+    MUSTER_RETURN_IF_ERROR(train::EvaluatesItself(estimator.config()).status());
+  }
   train::TrainAndEvaluateResult result;
   MUSTER_ASSIGN_OR_RETURN(result.training,
                           estimator.Train(spec, progress, InterruptScope::requested()));
@@ -85,8 +113,15 @@ absl::Status RunTrain(TrainFlags& flags) {
   flags.run.precision = flags.precision.value_or(model.train.precision);
   MUSTER_RETURN_IF_ERROR(ReadTfConfig(&flags.run));
   train::TrainSpec spec = TrainSpecOf(flags, model.train);
-  MUSTER_ASSIGN_OR_RETURN(spec.hooks, EarlyStopsOf(flags.eval));
-  AddLoggingHooks(flags.logging, &spec.hooks);
+  MUSTER_ASSIGN_OR_RETURN(const std::string agreement, AgreementOf(flags, spec, *files));
+  MUSTER_ASSIGN_OR_RETURN(const auto replicas, ReplicasOf(flags.run, agreement, clock));
+  spec.replicas = replicas.get();
+  MUSTER_ASSIGN_OR_RETURN(spec.input.source.shard, ShardOf(flags.run, flags.data.patterns, *files));
+  const bool speaks = replicas == nullptr || replicas->is_chief();
+  if (speaks) {
+    MUSTER_ASSIGN_OR_RETURN(spec.hooks, EarlyStopsOf(flags.eval));
+    AddLoggingHooks(flags.logging, &spec.hooks);
+  }
   MUSTER_ASSIGN_OR_RETURN(const auto estimator,
                           train::Estimator::Create(*files, clock, model, flags.run));
   if (!flags.warm_start.empty()) {
@@ -96,7 +131,7 @@ absl::Status RunTrain(TrainFlags& flags) {
   }
   MUSTER_ASSIGN_OR_RETURN(const train::TrainAndEvaluateResult result,
                           Run(flags, spec, *estimator, clock));
-  PrintTrained(flags.output, result.training);
+  if (speaks) PrintTrained(flags.output, result.training);
   if (result.training.interrupted) {
     return absl::CancelledError(StrCat("stopped by a signal at step ", result.training.step,
                                        "; the same command continues"));
@@ -105,17 +140,7 @@ absl::Status RunTrain(TrainFlags& flags) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-void AddTrain(CLI::App& app) {
-  const auto flags = std::make_shared<TrainFlags>();
-  CLI::App* verb = app.add_subcommand("train", "Train a model file on CSV or TFRecord data");
-  verb->footer(
-      "The same command continues an interrupted run exactly where its last checkpoint stands.\n"
-      "Example:\n"
-      "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' \\\n"
-      "      --eval 'data/test/part-*' --eval-throttle-secs 60 --exporter best --model-dir model\n"
-      "TF_CONFIG, where it is set, says which task of a cluster this is.");
+void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   verb->add_option("spec", flags->spec, "Model file (docs/spec.md)")->required()->type_name("SPEC");
   AddDataFlags(*verb, "--train", "Training data: files, globs, or - for batches", &flags->data);
   verb->add_option("--model-dir", flags->run.model_dir, "Folder of checkpoints and events")
@@ -161,6 +186,90 @@ void AddTrain(CLI::App& app) {
   AddLoggingFlags(*verb, &flags->logging, &flags->run);
   AddEvaluationFlags(*verb, &flags->eval);
   AddOutputFlags(*verb, &flags->output);
+}
+
+// The same command for each replica, as a job of this machine.
+absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
+  if (flags.steps > 0) {
+    return absl::InvalidArgumentError(
+        "--steps counts from where one process begins: with "
+        "--workers give --max-steps");
+  }
+  // What is wrong with the model file is said once, and before anything starts.
+  MUSTER_RETURN_IF_ERROR(model::LoadModelSpec(*io::NewLocalFileSystem(), flags.spec).status());
+  MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
+  JobFlags job;
+  job.command = {program, "worker"};
+  job.command.insert(job.command.end(), arguments.begin(), arguments.end());
+  job.chief = true;
+  job.workers = flags.workers - 1;
+  job.name = flags.job;
+  job.restarts = flags.restarts;
+  job.restart_scope = "task";
+  MUSTER_ASSIGN_OR_RETURN(const auto access, AccessOf(job));
+  MUSTER_ASSIGN_OR_RETURN(const JobRequest request, RequestOf(job));
+  return StartJob(request, access, /*detach=*/false);
+}
+
+// Without the flags of the job itself, which its tasks do not know.
+std::vector<std::string> ForTasks(const std::vector<std::string>& arguments) {
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const auto is = [&](std::string_view flag) {
+      return argument == flag || argument.rfind(StrCat(flag, "="), 0) == 0;
+    };
+    if (!is("--workers") && !is("--restarts") && !is("--job")) {
+      kept.push_back(argument);
+    } else if (argument.find('=') == std::string::npos) {
+      ++i;
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
+  const auto flags = std::make_shared<TrainFlags>();
+  CLI::App* verb = app.add_subcommand("train", "Train a model file on CSV or TFRecord data");
+  verb->footer(
+      "The same command continues an interrupted run exactly where its last checkpoint stands.\n"
+      "Examples:\n"
+      "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' \\\n"
+      "      --eval 'data/test/part-*' --eval-throttle-secs 60 --exporter best --model-dir model\n"
+      "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir m2 \\\n"
+      "      --workers 2");
+  AddFlags(verb, flags);
+  auto* workers =
+      verb->add_option("--workers", flags->workers,
+                       "Replicas that train together, each with its part of the data and batches "
+                       "of the batch size: a job of this machine (docs/distributed.md)")
+          ->check(CLI::Range(1, 1000));
+  verb->add_option("--restarts", flags->restarts, "Of each replica that dies, at most")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->needs(workers);
+  verb->add_option("--job", flags->job, "The job's name, for muster status")->needs(workers);
+  verb->callback([flags, arguments] {
+    FailUnlessOk(flags->workers > 1 ? RunReplicas(*flags, ForTasks(arguments)) : RunTrain(*flags));
+  });
+}
+
+void AddWorker(CLI::App& app) {
+  const auto flags = std::make_shared<TrainFlags>();
+  CLI::App* verb = app.add_subcommand(
+      "worker", "One replica of a training; TF_CONFIG and MUSTER_KEY_FILE say which");
+  verb->footer(
+      "What 'muster train --workers N' starts N times, and any launcher can that sets TF_CONFIG.\n"
+      "All replicas get the same flags and reach the same data; the chief writes --model-dir.\n"
+      "Example, of two terminals the first:\n"
+      "  openssl rand -hex 32 > key; chmod 600 key\n"
+      "  MUSTER_KEY_FILE=key TF_CONFIG='{\"cluster\": {\"chief\": [\"127.0.0.1:7001\"], "
+      "\"worker\": [\"127.0.0.1:7002\"]}, \"task\": {\"type\": \"chief\", \"index\": 0}}' \\\n"
+      "      muster worker examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir "
+      "m2");
+  AddFlags(verb, flags);
   verb->callback([flags] { FailUnlessOk(RunTrain(*flags)); });
 }
 

@@ -56,10 +56,9 @@ absl::Status Ring(Group& group, std::span<float> values) {
   // Reduce-scatter: chunk i starts at rank i + 1 and has all ranks' values when it reaches rank i.
   for (int step = 1; step < n; ++step) {
     const std::span<float> out = chunk(rank - step), in = chunk(rank - step - 1);
-    MUSTER_RETURN_IF_ERROR(group.Exchange(next, std::as_bytes(out), previous, in.size_bytes(),
-                                          [&](ConstBytes part, size_t offset) {
-                                            AddPart(part, offset, in.data());
-                                          }));
+    MUSTER_RETURN_IF_ERROR(
+        group.Exchange(next, std::as_bytes(out), previous, in.size_bytes(),
+                       [&](ConstBytes part, size_t offset) { AddPart(part, offset, in.data()); }));
   }
   for (int step = 0; step < n - 1; ++step) {
     MUSTER_RETURN_IF_ERROR(group.Exchange(next, std::as_bytes(chunk(rank - step)), previous,

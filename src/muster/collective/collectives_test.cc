@@ -76,8 +76,7 @@ TEST_P(CollectivesTest, BroadcastGivesTheRootsBytes) {
     for (int root = 0; root < group.size(); ++root) {
       for (const size_t size : {0U, 5U, 700'001U}) {
         std::vector<float> values = ValuesOf(group.rank(), size);
-        MUSTER_RETURN_IF_ERROR(
-            Broadcast(group, root, std::as_writable_bytes(std::span(values))));
+        MUSTER_RETURN_IF_ERROR(Broadcast(group, root, std::as_writable_bytes(std::span(values))));
         EXPECT_EQ(values, ValuesOf(root, size));
       }
     }
@@ -165,9 +164,8 @@ TEST(CollectiveFailureTest, DifferentSizesAreAnErrorNotAHang) {
 
 TEST(CollectiveFailureTest, ARankThatNeverComesIsNamedAfterTheTimeout) {
   TestRanks ranks(2, {.timeout_seconds = 0.05});
-  const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
-    return group.rank() == 1 ? absl::OkStatus() : Barrier(group);
-  });
+  const std::vector<absl::Status> results = ranks.Run(
+      [&](Group& group) { return group.rank() == 1 ? absl::OkStatus() : Barrier(group); });
   EXPECT_THAT(ToStd(results[0].message()), StartsWith("rank 1: "));
 }
 

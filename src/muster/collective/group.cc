@@ -30,10 +30,9 @@ std::string Group::NameOf(int rank) const {
 
 absl::Status Group::Exchange(int to, ConstBytes out, int from, size_t in_bytes, Take take) {
   MUSTER_RETURN_IF_ERROR(status_);
-  const absl::Status status =
-      Channel::Exchange(kPieces, *channels_[static_cast<size_t>(to)], out,
-                        *channels_[static_cast<size_t>(from)], in_bytes, take, NextDeadline(),
-                        interrupt_);
+  const absl::Status status = Channel::Exchange(kPieces, *channels_[static_cast<size_t>(to)], out,
+                                                *channels_[static_cast<size_t>(from)], in_bytes,
+                                                take, NextDeadline(), interrupt_);
   return status.ok() ? status : Blame(status, to, from);
 }
 

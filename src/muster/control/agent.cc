@@ -173,6 +173,7 @@ std::vector<std::string> Agent::EnvironmentFor(const StartOrder& order) const {
   const std::string& folder = options_.folder.path;
   process::SetEnvironment(kMarkVariable, MarkOf(folder, options_.id), &environment);
   process::SetEnvironment("MUSTER_STEP_FILE", StepPath(folder, options_.id), &environment);
+  process::SetEnvironment("MUSTER_KEY_FILE", options_.folder.data_key(), &environment);
   if (options_.gpus) process::SetEnvironment("CUDA_VISIBLE_DEVICES", *options_.gpus, &environment);
   return environment;
 }

@@ -4,6 +4,7 @@
 //   lock             held by the coordinator while it lives
 //   supervisor       held by what starts the coordinator again when it dies, where there is such
 //   token            the job's secret, 0600
+//   data_key         the same for its tasks' connections to each other (MUSTER_KEY_FILE)
 //   coordinator.log  what the coordinator says when it has no terminal
 //   agents/          marks of incarnations (incarnation.h), agents' own logs
 //   logs/            NAME.log: what a task wrote, all its incarnations
@@ -27,6 +28,7 @@ struct JobFolder {
   std::string lock() const { return path + "/lock"; }
   std::string supervisor_lock() const { return path + "/supervisor"; }
   std::string token() const { return path + "/token"; }
+  std::string data_key() const { return path + "/data_key"; }
   std::string coordinator_log() const { return path + "/coordinator.log"; }
   std::string staged() const { return path + "/staged"; }
   std::string work() const { return path + "/work"; }

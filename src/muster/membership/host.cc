@@ -39,8 +39,7 @@ Host::~Host() {
   }
 }
 
-void Host::Serve(const net::transport::Peer& peer,
-                 std::unique_ptr<net::transport::Stream> stream) {
+void Host::Serve(const net::transport::Peer& peer, std::unique_ptr<net::transport::Stream> stream) {
   auto channel = std::make_shared<Channel>(
       std::move(stream), ChannelOptions{.peer = net::transport::ShortName(peer.identity),
                                         .max_message_bytes = kMaxMessageBytes});
@@ -61,8 +60,7 @@ void Host::Converse(Roster::Connection id, Channel& channel) {
       break;
     }
     const auto bytes = got->bytes();
-    const auto message =
-        Parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    const auto message = Parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     if (!message.ok()) {
       status = message.status();
       break;
@@ -77,9 +75,9 @@ void Host::Converse(Roster::Connection id, Channel& channel) {
   const std::lock_guard lock(mutex_);
   connections_.erase(id);
   if (!stop_->is_set()) {
-    Take(roster_.OnClosed(id, absl::IsUnavailable(status) ? "closed its connection"
-                                                          : ToStd(status.message()),
-                          Now()));
+    Take(roster_.OnClosed(
+        id, absl::IsUnavailable(status) ? "closed its connection" : ToStd(status.message()),
+        Now()));
   }
   changed_.notify_all();
 }

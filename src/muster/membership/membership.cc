@@ -32,7 +32,7 @@ Membership::Membership(MembershipOptions options, net::Token key, std::unique_pt
     : options_(std::move(options)), key_(std::move(key)), stop_(std::move(stop)) {}
 
 absl::StatusOr<std::unique_ptr<Membership>> Membership::Start(MembershipOptions options,
-                                                      const net::Token& key) {
+                                                              const net::Token& key) {
   MUSTER_ASSIGN_OR_RETURN(auto stop, Interrupt::Create());
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
   std::unique_ptr<Membership> member(new Membership(std::move(options), key, std::move(stop)));
@@ -59,10 +59,9 @@ absl::StatusOr<View> Membership::Join(int64_t step, const std::optional<Broken>&
   if (failure && view_) Send({.failure = failure});
   view_.reset();
   interrupt_ = std::move(interrupt);
-  join_ = membership::Join{
-      .member = {.id = options_.id, .address = options_.address, .step = step},
-      .last_epoch = last_epoch_,
-      .agreement = options_.agreement};
+  join_ = membership::Join{.member = {.id = options_.id, .address = options_.address, .step = step},
+                           .last_epoch = last_epoch_,
+                           .agreement = options_.agreement};
   join_said_ = false;
   changed_.notify_all();
   changed_.wait(lock, [this] { return view_.has_value() || ended(); });
@@ -122,11 +121,11 @@ absl::Status Membership::Connect() {
                                    .role = std::string(job::TypeName(options_.id.task.type)),
                                    .index = static_cast<uint32_t>(options_.id.task.index),
                                    .incarnation = static_cast<uint64_t>(options_.id.incarnation)};
-  MUSTER_ASSIGN_OR_RETURN(auto stream, Dial(options_.host, {}, Deadline::After(kDialSeconds),
-                                            *stop_));
+  MUSTER_ASSIGN_OR_RETURN(auto stream,
+                          Dial(options_.host, {}, Deadline::After(kDialSeconds), *stop_));
   MUSTER_ASSIGN_OR_RETURN(
-      const auto peer, DialHandshake(*stream, key_, self, kService,
-                                     Deadline::After(kHandshakeSeconds), *stop_));
+      const auto peer,
+      DialHandshake(*stream, key_, self, kService, Deadline::After(kHandshakeSeconds), *stop_));
   channel_ = std::make_unique<Channel>(
       std::move(stream), ChannelOptions{.peer = net::transport::ShortName(peer.identity),
                                         .max_message_bytes = kMaxMessageBytes});

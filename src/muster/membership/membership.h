@@ -35,7 +35,8 @@ struct MembershipOptions {
 class Membership {
  public:
   // Connects in the background.
-  static absl::StatusOr<std::unique_ptr<Membership>> Start(MembershipOptions options, const net::Token& key);
+  static absl::StatusOr<std::unique_ptr<Membership>> Start(MembershipOptions options,
+                                                           const net::Token& key);
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
@@ -53,7 +54,7 @@ class Membership {
 
  private:
   Membership(MembershipOptions options, net::Token key,
-         std::unique_ptr<net::transport::Interrupt> stop);
+             std::unique_ptr<net::transport::Interrupt> stop);
   void Run(const std::stop_token& stop);
   absl::Status Connect();
   absl::Status Converse();
@@ -71,7 +72,7 @@ class Membership {
   std::condition_variable_any changed_;
   std::deque<Message> unsaid_;
   std::optional<membership::Join> join_;  // what is asked for, until a view comes
-  bool join_said_ = false;    // on this connection
+  bool join_said_ = false;                // on this connection
   std::optional<View> view_;
   int64_t last_epoch_ = 0;
   std::optional<int64_t> confirmed_;

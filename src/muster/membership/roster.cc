@@ -220,9 +220,8 @@ bool Roster::Enough(double now) const {
   for (const auto& [task, entry] : entries_) replicas += IsReplica(task.type) && entry.ready;
   if (spec_.min_replicas > 0 && replicas < spec_.min_replicas) return false;
   if (missing.empty()) return replicas > 0;
-  const bool only_workers = std::all_of(missing.begin(), missing.end(), [](TaskId task) {
-    return task.type == TaskType::kWorker;
-  });
+  const bool only_workers = std::all_of(missing.begin(), missing.end(),
+                                        [](TaskId task) { return task.type == TaskType::kWorker; });
   return spec_.min_replicas > 0 && only_workers && now >= forming_since_ + spec_.settle_seconds;
 }
 
@@ -282,9 +281,8 @@ void Roster::End(absl::Status status) {
 }
 
 Roster::Entries::iterator Roster::Find(Connection connection) {
-  return std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) {
-    return each.second.connection == connection;
-  });
+  return std::find_if(entries_.begin(), entries_.end(),
+                      [&](const auto& each) { return each.second.connection == connection; });
 }
 
 void Roster::Say(Connection to, Message message, bool close) {

@@ -4,8 +4,8 @@
 // A view forms when every expected task has joined; with fewer workers than wanted, but enough,
 // when `settle_seconds` have passed without all. It breaks when a member's connection closes, when
 // it is silent for a lease, when another incarnation of it joins, or when a member reports a peer
-// that it cannot reach. Members of a broken epoch must join again, saying which step they have. When
-// peers that live cannot reach each other time after time, without a step in between, it ends.
+// that it cannot reach. Members of a broken epoch must join again, saying which step they have.
+// When peers that live cannot reach each other time after time, without a step in between, it ends.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ struct RosterSpec {
   std::vector<job::TaskId> tasks = {};  // expected; of the workers the most there may be
   // What all must have the same, as the first task has it; "": as the first that joins.
   std::string agreement = {};
-  int min_replicas = 0;            // fewer do not begin; 0: all of them
-  double lease_seconds = 10;       // silence for longer is death
-  double settle_seconds = 3;       // how long fewer than all wait for the others
+  int min_replicas = 0;             // fewer do not begin; 0: all of them
+  double lease_seconds = 10;        // silence for longer is death
+  double settle_seconds = 3;        // how long fewer than all wait for the others
   double rendezvous_seconds = 300;  // then training ends, naming who is missing
   // A host that was started again begins with a higher number than any that the one before can have
   // given: members that were told of an epoch may all be dead.

@@ -36,10 +36,9 @@ class RosterTest : public testing::Test {
   }
   void SendJoin(Roster::Connection from, TaskId task, int64_t step = -1, int64_t incarnation = 1,
                 const std::string& agreement = "model 1") {
-    Send(from,
-         {.join = Join{.member = {.id = {task, incarnation}, .address = "a", .step = step},
-                       .last_epoch = last_epoch_,
-                       .agreement = agreement}});
+    Send(from, {.join = Join{.member = {.id = {task, incarnation}, .address = "a", .step = step},
+                             .last_epoch = last_epoch_,
+                             .agreement = agreement}});
   }
   void Close(Roster::Connection from) {
     Take(roster_->OnClosed(from, "closed its connection", now_));
@@ -243,8 +242,8 @@ TEST_F(RosterTest, DifferentModelsAreRefusedWithBothNamed) {
   OpenAll();
   SendJoin(1, kChief, 0);
   SendJoin(2, kWorker0, -1, 1, "model 2");
-  EXPECT_THAT(Last(2).refused, AllOf(HasSubstr("worker-0 has [model 2]"),
-                                     HasSubstr("chief-0 has [model 1]")));
+  EXPECT_THAT(Last(2).refused,
+              AllOf(HasSubstr("worker-0 has [model 2]"), HasSubstr("chief-0 has [model 1]")));
   SendJoin(9, {TaskType::kWorker, 7});
   EXPECT_THAT(Last(9).refused, AllOf(HasSubstr("no worker-7"), HasSubstr("worker-1")));
 }
@@ -279,16 +278,15 @@ TEST_F(RosterTest, EpochsThatNeverStepEnd) {
 TEST(ViewTest, MessagesComeBackAsTheyWere) {
   const Member member = {.id = {kWorker1, 3}, .address = "tcp://h:1", .step = 5};
   const Broken broken = {.epoch = 4, .culprit = {kPs, 1}, .cause = "\"x\"", .planned = true};
-  const Message messages[] = {
-      {},
-      {.join = Join{.member = member, .last_epoch = 3, .agreement = "a"}},
-      {.failure = broken},
-      {.confirm = 4},
-      {.leave = true},
-      {.view = View{.epoch = 2, .members = {member}, .replicas = 1}},
-      {.broken = broken},
-      {.refused = "no"},
-      {.waiting = "worker-1"}};
+  const Message messages[] = {{},
+                              {.join = Join{.member = member, .last_epoch = 3, .agreement = "a"}},
+                              {.failure = broken},
+                              {.confirm = 4},
+                              {.leave = true},
+                              {.view = View{.epoch = 2, .members = {member}, .replicas = 1}},
+                              {.broken = broken},
+                              {.refused = "no"},
+                              {.waiting = "worker-1"}};
   for (const Message& message : messages) {
     const auto parsed = Parse(Print(message));
     ASSERT_TRUE(parsed.ok()) << parsed.status();

@@ -46,7 +46,8 @@ std::optional<size_t> RankIn(std::string_view message) {
 
 class ClusterReplicas : public Replicas {
  public:
-  ClusterReplicas(ClusterSpec spec, net::Token key) : spec_(std::move(spec)), key_(std::move(key)) {}
+  ClusterReplicas(ClusterSpec spec, net::Token key)
+      : spec_(std::move(spec)), key_(std::move(key)) {}
 
   absl::Status Start(const Clock& clock);
   bool is_chief() const override { return spec_.tasks.front().id == spec_.self; }
@@ -119,8 +120,8 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
     const bool known = peer.service == kReplicaService ||
                        (peer.service == membership::kService && host_ != nullptr);
     return known ? absl::OkStatus()
-                 : absl::NotFoundError(StrCat(job::TaskName(spec_.self), " has no service '",
-                                              peer.service, "'"));
+                 : absl::NotFoundError(
+                       StrCat(job::TaskName(spec_.self), " has no service '", peer.service, "'"));
   };
   options.on_peer = [this](const Peer& peer, std::unique_ptr<Stream> stream) {
     if (peer.service == membership::kService) {
@@ -134,16 +135,16 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
   };
   MUSTER_ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(listener), std::move(options)));
   MUSTER_ASSIGN_OR_RETURN(
-      member_, membership::Membership::Start({.job = spec_.job,
-                                          .id = {spec_.self, spec_.incarnation},
-                                          .address = ToString(acceptor_->address()),
-                                          .agreement = spec_.agreement,
-                                          .host = is_chief() ? acceptor_->address()
-                                                             : spec_.tasks.front().address,
-                                          .lease_seconds = spec_.lease_seconds,
-                                          .rendezvous_seconds = spec_.rendezvous_seconds,
-                                          .note = spec_.note},
-                                         key_));
+      member_, membership::Membership::Start(
+                   {.job = spec_.job,
+                    .id = {spec_.self, spec_.incarnation},
+                    .address = ToString(acceptor_->address()),
+                    .agreement = spec_.agreement,
+                    .host = is_chief() ? acceptor_->address() : spec_.tasks.front().address,
+                    .lease_seconds = spec_.lease_seconds,
+                    .rendezvous_seconds = spec_.rendezvous_seconds,
+                    .note = spec_.note},
+                   key_));
   return absl::OkStatus();
 }
 
@@ -193,9 +194,9 @@ absl::StatusOr<ReplicaEpoch> ClusterReplicas::Form(const View& view) {
     }
     channels[i] = *std::move(channel);
   }
-  epoch.group = std::make_unique<collective::Group>(
-      static_cast<int>(rank), std::move(channels), *interrupt_,
-      collective::GroupOptions{.names = std::move(names)});
+  epoch.group =
+      std::make_unique<collective::Group>(static_cast<int>(rank), std::move(channels), *interrupt_,
+                                          collective::GroupOptions{.names = std::move(names)});
   return epoch;
 }
 
@@ -207,9 +208,9 @@ absl::StatusOr<std::unique_ptr<Channel>> ClusterReplicas::Reach(const View& view
   if (view.RankOf(spec_.self) > static_cast<int>(rank)) {
     MUSTER_ASSIGN_OR_RETURN(const auto address, net::transport::ParseAddress(peer.address));
     MUSTER_ASSIGN_OR_RETURN(stream, Dial(address, {}, deadline, *interrupt_));
-    MUSTER_RETURN_IF_ERROR(DialHandshake(*stream, key_, Self(view.epoch), kReplicaService,
-                                         deadline, *interrupt_)
-                               .status());
+    MUSTER_RETURN_IF_ERROR(
+        DialHandshake(*stream, key_, Self(view.epoch), kReplicaService, deadline, *interrupt_)
+            .status());
   } else {
     MUSTER_ASSIGN_OR_RETURN(stream, Await(view, rank));
   }

@@ -1,4 +1,5 @@
-// ClusterReplicas: the replicas of a job, each a process of its own, found by TF_CONFIG's addresses.
+// ClusterReplicas: the replicas of a job, each a process of its own, found by TF_CONFIG's
+// addresses.
 //
 // Every task listens on its own address. The chief hosts the membership there (membership/host.h),
 // so that a job needs nothing but its tasks; for an epoch each replica connects to all of lower

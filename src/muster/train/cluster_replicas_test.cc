@@ -42,8 +42,8 @@ class ClusterReplicasTest : public testing::Test {
   ClusterSpec Spec(int rank, int size, int64_t incarnation = 1) const {
     ClusterSpec spec = {.job = "test", .self = TaskOf(rank), .incarnation = incarnation};
     for (int i = 0; i < size; ++i) {
-      spec.tasks.push_back({TaskOf(i), {.kind = Address::Kind::kUnix,
-                                        .path = StrCat(folder_, "/", i)}});
+      spec.tasks.push_back(
+          {TaskOf(i), {.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/", i)}});
     }
     return spec;
   }
@@ -92,7 +92,8 @@ TEST_F(ClusterReplicasTest, AnotherModelOrKeyIsRefusedByName) {
   ClusterSpec other = Spec(1, 2);
   other.agreement = "model 2";
   const absl::Status refused = Open(std::move(other))->Join(-1, absl::OkStatus()).status();
-  EXPECT_THAT(ToStd(refused.message()), AllOf(HasSubstr("worker-0 has [model 2]"), HasSubstr("chief-0 has [model 1]")));
+  EXPECT_THAT(ToStd(refused.message()),
+              AllOf(HasSubstr("worker-0 has [model 2]"), HasSubstr("chief-0 has [model 1]")));
   {
     const auto stranger = JoinCluster(Spec(1, 2), net::Token::Make().value(), clock_);
     ASSERT_TRUE(stranger.ok());
@@ -133,7 +134,8 @@ class ClusterProcessesTest : public ClusterReplicasTest {
     Progress progress(ProgressStyle::kNone, 2, clock_);
     const std::atomic<bool> never = false;
     const auto result = (*estimator)->Train(training, progress, never);
-    if (!result.ok()) std::fprintf(stderr, "rank %d: %s\n", rank, result.status().ToString().c_str());
+    if (!result.ok())
+      std::fprintf(stderr, "rank %d: %s\n", rank, result.status().ToString().c_str());
     return result.ok();
   }
 
@@ -178,7 +180,8 @@ TEST_F(ClusterProcessesTest, KilledProcessesChangeNoByte) {
   RandomStream random(1, RandomPurpose::kSampleData, 0);
   for (int i = 0; i < 600; ++i) {
     const uint64_t bits = random.Below(6);
-    csv += StrCat(i, ",", random.Normal(), ",", bits % 3 == 0 ? "red" : "blue", ",", bits / 3, "\n");
+    csv +=
+        StrCat(i, ",", random.Normal(), ",", bits % 3 == 0 ? "red" : "blue", ",", bits / 3, "\n");
   }
   ASSERT_TRUE(io::WriteFileAtomically(*files_, folder_ + "/train.csv", csv).ok());
   EXPECT_EQ(RunWithKills(1, 0, folder_ + "/unbroken"), 0);

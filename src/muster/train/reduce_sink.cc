@@ -124,8 +124,7 @@ absl::Status ReduceSink::GatherRows(collective::Group& group, std::string_view n
   return absl::OkStatus();
 }
 
-absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes,
-                                   std::string* note) {
+absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes, std::string* note) {
   const auto wrong = [&](std::string_view what) {
     return absl::DataLossError(StrCat("the gradients of rank ", rank, ": ", what));
   };

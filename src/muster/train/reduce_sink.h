@@ -57,9 +57,9 @@ class ReduceSink : public engine::GradientSink {
   std::vector<float> values_;  // losses, then dense gradients and statistics
   std::vector<int32_t> rows_;
   std::vector<float> row_values_;
-  std::vector<std::byte> mine_;                // rows, as they are sent
-  std::vector<std::vector<std::byte>> all_;    // of each rank
-  std::map<int, collective::SumRows> sums_;    // by variable
+  std::vector<std::byte> mine_;                          // rows, as they are sent
+  std::vector<std::vector<std::byte>> all_;              // of each rank
+  std::map<int, collective::SumRows> sums_;              // by variable
   std::vector<std::vector<collective::RowList>> lists_;  // of each kRows entry, by rank
 };
 

@@ -76,17 +76,15 @@ absl::Status SendState(Group& group, int to, const Session& session) {
 
 absl::Status ReceiveState(Group& group, int from, Session& session, bool* overwritten) {
   Header header;
-  MUSTER_RETURN_IF_ERROR(
-      ReceiveInto(group, from, std::as_writable_bytes(std::span(&header, 1))));
+  MUSTER_RETURN_IF_ERROR(ReceiveInto(group, from, std::as_writable_bytes(std::span(&header, 1))));
   const auto tensors = session.variables.Tensors(/*with_slots=*/true);
   if (header.bytes != BytesOf(tensors) || header.positions > kMaxPositions) {
-    return group.Fail(absl::DataLossError(
-        StrCat(group.NameOf(from), " has a state of ", header.bytes,
-               " bytes, this replica's model one of ", BytesOf(tensors))));
+    return group.Fail(
+        absl::DataLossError(StrCat(group.NameOf(from), " has a state of ", header.bytes,
+                                   " bytes, this replica's model one of ", BytesOf(tensors))));
   }
   std::string positions(header.positions, '\0');
-  MUSTER_RETURN_IF_ERROR(
-      ReceiveInto(group, from, std::as_writable_bytes(std::span(positions))));
+  MUSTER_RETURN_IF_ERROR(ReceiveInto(group, from, std::as_writable_bytes(std::span(positions))));
   auto unpacked = Unpack(positions, header.ranks);
   if (!unpacked.ok()) return group.Fail(unpacked.status());
   *overwritten = true;

@@ -12,7 +12,6 @@ namespace muster::train {
 absl::Status SendState(collective::Group& group, int to, const Session& session);
 // Replaces weights, slots, step and positions. After an error they are worth nothing if
 // *overwritten is true then, and as they were if not. A peer of another model ends the group.
-absl::Status ReceiveState(collective::Group& group, int from, Session& session,
-                          bool* overwritten);
+absl::Status ReceiveState(collective::Group& group, int from, Session& session, bool* overwritten);
 
 }  // namespace muster::train

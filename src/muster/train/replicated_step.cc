@@ -18,8 +18,8 @@ absl::StatusOr<std::unique_ptr<ReplicatedStep>> ReplicatedStep::Create(Session& 
                                                                        Replicas& replicas) {
   std::unique_ptr<ReplicatedStep> step(new ReplicatedStep(session, replicas));
   const model::Model& model = session.model;
-  const features::FeatureSpec used = model::UsedFeatures(
-      model.spec.features, model.request, /*with_label=*/true, /*with_key=*/false);
+  const features::FeatureSpec used = model::UsedFeatures(model.spec.features, model.request,
+                                                         /*with_label=*/true, /*with_key=*/false);
   MUSTER_ASSIGN_OR_RETURN(const auto transform,
                           features::FeatureTransform::Create(used, model.request));
   int bad_row = -1;
@@ -80,9 +80,8 @@ void ReplicatedStep::Fail(const absl::Status& why) {
 
 absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(Wish mine) {
   std::vector<Wish> wishes(static_cast<size_t>(size()));
-  MUSTER_RETURN_IF_ERROR(
-      collective::AllGather(*epoch_.group, std::as_bytes(std::span(&mine, 1)),
-                            std::as_writable_bytes(std::span(wishes))));
+  MUSTER_RETURN_IF_ERROR(collective::AllGather(*epoch_.group, std::as_bytes(std::span(&mine, 1)),
+                                               std::as_writable_bytes(std::span(wishes))));
   Wish all;
   for (const Wish& each : wishes) {
     all.rows += each.rows;

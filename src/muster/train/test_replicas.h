@@ -181,7 +181,8 @@ class TestCluster::Handle : public Replicas {
     std::unique_lock lock(cluster_.mutex_);
     Member& member = cluster_.members_[rank_];
     if (is_chief()) {
-      cluster_.Take(cluster_.roster_->OnMessage(member.connection, {.leave = true}, cluster_.Now()));
+      cluster_.Take(
+          cluster_.roster_->OnMessage(member.connection, {.leave = true}, cluster_.Now()));
       cluster_.changed_.notify_all();
     }
     cluster_.changed_.wait(lock, [&] { return member.over || member.dead || !member.view; });
@@ -191,12 +192,10 @@ class TestCluster::Handle : public Replicas {
 
  private:
   void SendJoin(const Member& member, int64_t step) {
-    const membership::Join join = {.member = {.id = {TaskOf(rank_), member.incarnation},
-                                              .address = "test",
-                                              .step = step},
-                                   .last_epoch = member.last_epoch};
-    cluster_.Take(
-        cluster_.roster_->OnMessage(member.connection, {.join = join}, cluster_.Now()));
+    const membership::Join join = {
+        .member = {.id = {TaskOf(rank_), member.incarnation}, .address = "test", .step = step},
+        .last_epoch = member.last_epoch};
+    cluster_.Take(cluster_.roster_->OnMessage(member.connection, {.join = join}, cluster_.Now()));
     cluster_.changed_.notify_all();
   }
 

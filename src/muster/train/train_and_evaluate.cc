@@ -123,6 +123,8 @@ absl::StatusOr<bool> EvaluatesItself(const RunConfig& config) {
                "given task id ",
                config.task_id));
   }
+  // Replicas without an evaluator: the chief evaluates.
+  if (config.num_worker_replicas > 1 && config.num_ps_replicas == 0) return config.is_chief;
   const bool alone = config.cluster.empty() ? config.task_type == "worker"
                                             : config.num_worker_replicas == 1 &&
                                                   config.num_ps_replicas == 0 && config.is_chief;

@@ -151,9 +151,9 @@ void TrainLoop::SharePositions() {
 absl::Status TrainLoop::OpenData() {
   MUSTER_RETURN_IF_ERROR(FindPosition());
   input_.reset();
-  MUSTER_ASSIGN_OR_RETURN(
-      input_, OpenInput(session_.files, session_.model, spec_.input, spec_.input_fn,
-                        session_.position.has_value() ? &*session_.position : nullptr));
+  MUSTER_ASSIGN_OR_RETURN(input_,
+                          OpenInput(session_.files, session_.model, spec_.input, spec_.input_fn,
+                                    session_.position.has_value() ? &*session_.position : nullptr));
   has_positions_ = input_->has_positions();
   if (!has_positions_) session_.position.reset();
   if (replicated_ == nullptr) session_.positions.clear();

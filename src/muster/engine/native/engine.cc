@@ -160,8 +160,7 @@ absl::Status NativeEngine::CheckIds(const ListUse& use, const features::FeatureB
   return absl::OkStatus();
 }
 
-absl::Status NativeEngine::CheckBatch(const features::FeatureBatch& batch,
-                                     int least_rows) const {
+absl::Status NativeEngine::CheckBatch(const features::FeatureBatch& batch, int least_rows) const {
   if (batch.rows < least_rows) return absl::InvalidArgumentError("the batch has no rows");
   const auto rows = static_cast<size_t>(batch.rows);
   for (const auto& use : graph_.dense_uses) {

@@ -54,6 +54,7 @@ absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
                   const std::vector<StagedItem>& staged) {
   const bool tls = access.listen.tls;
   MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.token()).status());
+  MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.data_key()).status());
   if (tls) {
     MUSTER_RETURN_IF_ERROR(control::TakeCertificates(access.certificates, access.listen, folder));
   }

@@ -1,0 +1,20 @@
+// Jobs started from the command line.
+#pragma once
+
+#include <string>
+
+#include "muster/base/status.h"
+#include "muster/cli/job_flags.h"
+
+namespace muster::cli {
+
+// A line of ours among the tasks' output, on stderr.
+void SayOfJob(const std::string& text);
+
+// In the foreground this process is its coordinator and prints what the tasks write until the job
+// has ended; the first Ctrl-C stops it. ABORTED: it failed, and why. Detached it prints the job's
+// name and returns.
+absl::Status StartJob(const JobRequest& request, const launch::local::JobAccess& access,
+                      bool detach);
+
+}  // namespace muster::cli
