@@ -140,7 +140,7 @@ TEST(OptimizerVectorsTest, AgreesWithTensorFlowsKernels) {
         std::vector<int32_t> ids = numbers.Ids(one.rows);
         std::vector<float> gradient = numbers.Floats(kIdsAStep * one.cols);
         SumDuplicates(one.cols, &ids, &gradient);
-        (*optimizer)->ApplyRows(state.weights, one.cols, state.pointers, ids, gradient, step);
+        StepTable(**optimizer, state.weights, one.cols, state.pointers, ids, gradient, step);
       }
       if (!one.arrays.contains({step + 1, "weights"})) continue;
       for (size_t k = 0; k <= state.slots.size(); ++k) {

@@ -30,10 +30,15 @@ class WeightDecay : public Optimizer {
       for (const int32_t row : rows) {
         Decay(table.data() + row * cols, static_cast<size_t>(cols), step);
       }
-    } else {
-      Decay(table.data(), table.size(), step);
     }
     inner_->ApplyRows(table, cols, slots, rows, gradient, step);
+  }
+
+  void Walk(std::span<float> table, int64_t cols, std::span<float* const> slots, int64_t first,
+            int64_t last, const TouchedRows& touched, int64_t step) const override {
+    if (spec_.lazy) return;
+    Decay(table.data() + first * cols, static_cast<size_t>((last - first) * cols), step);
+    inner_->Walk(table, cols, slots, first, last, touched, step);
   }
 
  private:
