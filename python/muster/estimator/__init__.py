@@ -28,12 +28,18 @@ from muster.estimator.heads import (
     PoissonRegressionHead,
     RegressionHead,
 )
+from muster.estimator.hook_calls import (
+    CheckpointSaverListener,
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+)
 from muster.estimator.hooks import (
     CheckpointSaverHook,
     LoggingTensorHook,
     NanTensorHook,
     ProfilerHook,
-    SessionRunHook,
     StepCounterHook,
     StopAtStepHook,
     SummarySaverHook,
@@ -55,6 +61,7 @@ __all__ = [
     "BestExporter",
     "BinaryClassHead",
     "CheckpointSaverHook",
+    "CheckpointSaverListener",
     "DNNClassifier",
     "DNNEstimator",
     "DNNLinearCombinedClassifier",
@@ -79,7 +86,10 @@ __all__ = [
     "ProfilerHook",
     "RegressionHead",
     "RunConfig",
+    "SessionRunArgs",
+    "SessionRunContext",
     "SessionRunHook",
+    "SessionRunValues",
     "StepCounterHook",
     "StopAtStepHook",
     "SummarySaverHook",

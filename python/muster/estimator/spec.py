@@ -156,15 +156,6 @@ def check_input_fn(input_fn: Any) -> None:
         raise TypeError(f"`input_fn` must be callable, given: {input_fn}")
 
 
-def check_no_listeners(*given: Any) -> None:
-    """Hooks of an evaluation and listeners are code that runs in TensorFlow's process."""
-    if any(given):
-        raise ValueError(
-            "saving_listeners and hooks of evaluations are Python code, and the muster program does "
-            "the work: read its events and checkpoints instead (docs/python.md)"
-        )
-
-
 def _check_exporters(given: Any) -> Tuple[Exporter, ...]:
     if not given:
         return ()

@@ -31,6 +31,7 @@ struct TrainFlags {
   bool no_shuffle = false;
   bool drop_remainder = false;
   bool fresh_data = false;
+  HookCallFlags calls;
   OutputFlags output;
 };
 
@@ -55,14 +56,25 @@ absl::Status ReadTfConfig(train::RunConfig* run) {
   return tf_config == nullptr ? absl::OkStatus() : train::ApplyTfConfig(tf_config, run);
 }
 
+void AddCalls(const std::shared_ptr<train::HookCalls>& calls, train::TrainSpec* spec) {
+  if (calls == nullptr) return;
+  AddCalledHook(calls, train::ModeKeys::kTrain, &spec->hooks);
+  if (auto listener = train::NewCalledListener(calls)) {
+    spec->saving_listeners.push_back(std::move(listener));
+  }
+}
+
 absl::StatusOr<train::TrainAndEvaluateResult> Run(const TrainFlags& flags,
                                                   const train::TrainSpec& spec,
-                                                  train::Estimator& estimator, const Clock& clock) {
+                                                  train::Estimator& estimator,
+                                                  const std::shared_ptr<train::HookCalls>& calls,
+                                                  const Clock& clock) {
   const InterruptScope interrupt;
   train::Progress progress(StyleOf(flags.output), STDERR_FILENO, clock);
   if (!flags.eval.data.patterns.empty()) {
     std::optional<int64_t> reported;
-    MUSTER_ASSIGN_OR_RETURN(const train::EvalSpec eval, EvalSpecOf(flags.eval));
+    MUSTER_ASSIGN_OR_RETURN(train::EvalSpec eval, EvalSpecOf(flags.eval));
+    AddCalledHook(calls, train::ModeKeys::kEval, &eval.hooks);
     return train::TrainAndEvaluate(
         estimator, spec, eval, progress, InterruptScope::requested(),
         [&](const train::EvalResult& result, const std::vector<std::string>& exports) {
@@ -87,6 +99,8 @@ absl::Status RunTrain(TrainFlags& flags) {
   train::TrainSpec spec = TrainSpecOf(flags, model.train);
   MUSTER_ASSIGN_OR_RETURN(spec.hooks, EarlyStopsOf(flags.eval));
   AddLoggingHooks(flags.logging, &spec.hooks);
+  MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
+  AddCalls(calls, &spec);
   MUSTER_ASSIGN_OR_RETURN(const auto estimator,
                           train::Estimator::Create(*files, clock, model, flags.run));
   if (!flags.warm_start.empty()) {
@@ -95,7 +109,7 @@ absl::Status RunTrain(TrainFlags& flags) {
     estimator->set_warm_start(std::move(start));
   }
   MUSTER_ASSIGN_OR_RETURN(const train::TrainAndEvaluateResult result,
-                          Run(flags, spec, *estimator, clock));
+                          Run(flags, spec, *estimator, calls, clock));
   PrintTrained(flags.output, result.training);
   if (result.training.interrupted) {
     return absl::CancelledError(StrCat("stopped by a signal at step ", result.training.step,
@@ -160,6 +174,7 @@ void AddTrain(CLI::App& app) {
       ->type_name("PATH[:PATTERN]");
   AddLoggingFlags(*verb, &flags->logging, &flags->run);
   AddEvaluationFlags(*verb, &flags->eval);
+  AddHookCallFlags(*verb, &flags->calls);
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunTrain(*flags)); });
 }

@@ -102,7 +102,7 @@ TEST_F(ModelFnTest, HooksHaveTheirPlaces) {
     Note(std::string name, std::vector<std::string>* names)
         : name_(std::move(name)), names_(names) {}
     absl::Status AfterRun(Session& session, const StepValues&) override {
-      names_->push_back(name_ + std::string(session.mode == ModeKeys::kEval ? " eval" : ""));
+      names_->push_back(StrCat(name_, " ", ModeName(session.mode)));
       return absl::OkStatus();
     }
 
@@ -115,6 +115,7 @@ TEST_F(ModelFnTest, HooksHaveTheirPlaces) {
     spec->training_chief_hooks = {std::make_shared<Note>("chief", &names)};
     spec->training_hooks = {std::make_shared<Note>("training", &names)};
     spec->evaluation_hooks = {std::make_shared<Note>("model's", &names)};
+    spec->prediction_hooks = {std::make_shared<Note>("model's", &names)};
   };
   TrainSpec train = Training();
   train.max_steps = 1;
@@ -124,8 +125,14 @@ TEST_F(ModelFnTest, HooksHaveTheirPlaces) {
   eval.hooks = {std::make_shared<Note>("user", &names)};
   const auto estimator = NewCustom("model");
   ASSERT_TRUE(TrainAndEvaluate(*estimator, train, eval, progress_, never_).ok());
+  PredictSpec predict{.input = eval.input, .hooks = {std::make_shared<Note>("user", &names)}};
+  predict.input.reader.batch_size = 300;
+  predict.input.with_labels = false;
+  const auto take = [](const InputBatch&, const engine::Predictions&) { return absl::OkStatus(); };
+  ASSERT_TRUE(estimator->Predict(predict, take, progress_).ok());
   EXPECT_THAT(names,
-              testing::ElementsAre("chief", "user", "training", "user eval", "model's eval"));
+              testing::ElementsAre("chief train", "user train", "training train", "user eval",
+                                   "model's eval", "user predict", "model's predict"));
 }
 
 TEST_F(ModelFnTest, AnEvaluationHookCanEndIt) {
