@@ -186,7 +186,6 @@ class Estimator:
         experimental_mode: str = ModeKeys.PREDICT,
     ) -> bytes:
         """Writes EXPORT_DIR_BASE/<seconds since 1970> and returns its path, in bytes."""
-        check_features(serving_input_receiver_fn, self._model.serving_features())
         if as_text:
             raise ValueError("as_text: Muster writes saved_model.pb only")
         if experimental_mode != ModeKeys.PREDICT:
@@ -194,6 +193,7 @@ class Estimator:
         if checkpoint_path is None and self.latest_checkpoint() is None:
             raise ValueError(f"Couldn't find trained model at {self._model_dir}.")
         flags = self._check_trained(checkpoint_path)
+        check_features(serving_input_receiver_fn, self._model.serving_features())
         base = pathlib.Path(os.fspath(export_dir_base))
         base.mkdir(parents=True, exist_ok=True)
         path = _timestamped(base)

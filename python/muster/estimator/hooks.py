@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from muster.estimator.experimental import EarlyStop
 from muster.estimator.hook_calls import SessionRunHook, checked_listeners, is_own_hook
@@ -197,7 +197,7 @@ class ProfilerHook(ProgramHook):
 def ask(hooks: Optional[Iterable[Any]], model_dir: str, step: int) -> Asked:
     """What `hooks` ask of a training that begins at `step`; ValueError for what cannot be done."""
     asked = Asked()
-    for hook in hooks or ():
+    for hook in check_hooks(hooks):
         if isinstance(hook, EarlyStop):
             asked.flags += ["--early-stop", hook.rule]
         elif _has_own_code(hook):
@@ -208,21 +208,30 @@ def ask(hooks: Optional[Iterable[Any]], model_dir: str, step: int) -> Asked:
     return asked
 
 
+def check_hooks(
+    hooks: Optional[Iterable[Any]], says: str = "Hooks must be a SessionRunHook"
+) -> Tuple[Any, ...]:
+    """The hooks; TypeError, as in tf.estimator, for what is none."""
+    found = tuple(hooks or ())
+    for hook in found:
+        if not isinstance(hook, EarlyStop) and not is_own_hook(hook):
+            raise TypeError(f"{says}, given: {hook}")
+    return found
+
+
 def own_hooks(hooks: Optional[Iterable[Any]], method: str) -> List[Any]:
     """The hooks of an evaluation or a prediction; ValueError for those that belong to a training."""
-    found = list(hooks or ())
+    found = check_hooks(hooks)
     for hook in found:
         if isinstance(hook, EarlyStop) or not _has_own_code(hook):
             kind = type(hook).__name__
             instead = "say steps=N" if kind == "StopAtStepHook" else _ADVICE
             raise ValueError(f"{kind} does nothing in {method}: {instead}")
-    return found
+    return list(found)
 
 
 def _has_own_code(hook: Any) -> bool:
-    """False: a hook of ours or of TensorFlow's. TypeError for what is no hook."""
-    if not is_own_hook(hook):
-        raise TypeError(f"Hooks must be a SessionRunHook, given: {hook}")
+    """False: a hook of ours or of TensorFlow's."""
     if type(hook).__module__ == __name__ or _is_tensorflows(type(hook)):
         return False
     for base in type(hook).__mro__[1:]:

@@ -25,12 +25,16 @@ def train_and_evaluate(
     """
     if not isinstance(estimator, Estimator):
         raise TypeError(
-            f"`estimator` must have type `muster.estimator.Estimator`, given {type(estimator)}"
+            f"`estimator` must have type `muster.estimator.Estimator`. Got: {type(estimator)}"
         )
-    if not isinstance(train_spec, TrainSpec):
-        raise TypeError(f"`train_spec` must have type TrainSpec, given {type(train_spec)}")
-    if not isinstance(eval_spec, EvalSpec):
-        raise TypeError(f"`eval_spec` must have type EvalSpec, given {type(eval_spec)}")
+    for name, given, kind in (
+        ("train_spec", train_spec, TrainSpec),
+        ("eval_spec", eval_spec, EvalSpec),
+    ):
+        if not isinstance(given, kind):
+            raise TypeError(
+                f"`{name}` must have type `muster.estimator.{kind.__name__}`. Got: {type(given)}"
+            )
     asked = ask(train_spec.hooks, estimator.model_dir, estimator._global_step())
     calls = HookCalls(
         {"train": asked.own, "eval": own_hooks(eval_spec.hooks, "EvalSpec")},
