@@ -7,7 +7,10 @@ docs/python.md says what is here, what differs, and what to use instead of what 
 
 from __future__ import annotations
 
+from typing import Any
+
 from muster.estimator import experimental, export, inputs, optimizers
+from muster.estimator.absent import refuse
 from muster.estimator.canned import (
     BaselineClassifier,
     BaselineRegressor,
@@ -35,6 +38,7 @@ from muster.estimator.hook_calls import (
     SessionRunHook,
     SessionRunValues,
 )
+from muster.estimator.hook_timer import SecondOrStepTimer
 from muster.estimator.hooks import (
     CheckpointSaverHook,
     LoggingTensorHook,
@@ -86,6 +90,7 @@ __all__ = [
     "ProfilerHook",
     "RegressionHead",
     "RunConfig",
+    "SecondOrStepTimer",
     "SessionRunArgs",
     "SessionRunContext",
     "SessionRunHook",
@@ -101,3 +106,8 @@ __all__ = [
     "optimizers",
     "train_and_evaluate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What tf.estimator has and this module has not is named, with what to use instead."""
+    refuse("muster.estimator", name)
