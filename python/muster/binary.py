@@ -11,14 +11,23 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence
 
 Event = Dict[str, Any]
 Write = Callable[[bytes], Any]
 Feed = Callable[[Write], None]
 
+class Calls(Protocol):
+    """Who answers the calls that the program makes of hooks (docs/formats/hook_calls.md)."""
+
+    def wanted(self) -> List[str]: ...
+
+    def answer(self, event: Mapping[str, Any]) -> Dict[str, Any]: ...
+
+
 logger = logging.getLogger("muster")
 
+_CALL = b'{"event":"call",'
 _STOP_SECONDS = 30
 _PIPE_BYTES = 1 << 20
 _F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ has a name since Python 3.10 only
@@ -51,20 +60,24 @@ def main() -> None:
     os.execv(program, [program, *sys.argv[1:]])
 
 
-def run(arguments: Sequence[object], feed: Optional[Feed] = None) -> List[Event]:
+def run(
+    arguments: Sequence[object], feed: Optional[Feed] = None, calls: Optional[Calls] = None
+) -> List[Event]:
     """Runs a verb and returns what it printed with --json, an object a line.
 
     `feed` writes the program's standard input; what it raises is raised again here, when the
-    program has been stopped. Progress goes to the logger "muster". Raises MusterError with the
-    program's message when it fails.
+    program has been stopped; so is what `calls` raises, in whose thread this is. Progress goes to
+    the logger "muster". Raises MusterError with the program's message when it fails.
     """
-    with _Running(arguments, feed) as running:
+    with _Running(arguments, feed, calls) as running:
         return [json.loads(line) for line in running.lines()]
 
 
-def stream(arguments: Sequence[object], feed: Optional[Feed] = None) -> Iterator[Event]:
+def stream(
+    arguments: Sequence[object], feed: Optional[Feed] = None, calls: Optional[Calls] = None
+) -> Iterator[Event]:
     """As `run`, but yields each object as it comes; closing the generator stops the program."""
-    with _Running(arguments, feed) as running:
+    with _Running(arguments, feed, calls) as running:
         for line in running.lines():
             yield json.loads(line)
 
@@ -72,15 +85,27 @@ def stream(arguments: Sequence[object], feed: Optional[Feed] = None) -> Iterator
 class _Running:
     """A running verb: a thread feeds it, a thread reads its progress, the caller its results."""
 
-    def __init__(self, arguments: Sequence[object], feed: Optional[Feed]) -> None:
+    def __init__(
+        self, arguments: Sequence[object], feed: Optional[Feed], calls: Optional[Calls]
+    ) -> None:
         command = [find(), *map(str, arguments)]
+        self._calls = calls
+        self._answers: Optional[IO[bytes]] = None
+        theirs = -1
+        if calls is not None and calls.wanted():
+            theirs, ours = os.pipe()
+            self._answers = os.fdopen(ours, "wb", buffering=0)
+            command += ["--hook-calls", ",".join(calls.wanted()), "--hook-answers", str(theirs)]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,  # an interrupt reaches it through us, once
+            pass_fds=() if theirs < 0 else (theirs,),
         )
+        if theirs >= 0:
+            os.close(theirs)
         self._feed = feed
         self._feed_error: Optional[BaseException] = None
         self._message: List[str] = []
@@ -95,7 +120,11 @@ class _Running:
 
     def lines(self) -> Iterator[bytes]:
         """The program's output; at its end raises what went wrong, here or there."""
-        yield from _required(self._process.stdout)
+        for line in _required(self._process.stdout):
+            if line.startswith(_CALL):
+                self._answer(line)
+            else:
+                yield line
         code = self._process.wait()
         for thread in self._threads:
             thread.join()
@@ -105,7 +134,21 @@ class _Running:
             text = "\n".join(self._message) or f"muster ended with code {code}"
             raise MusterError(text[len("muster: ") :] if text.startswith("muster: ") else text)
 
+    def _answer(self, line: bytes) -> None:
+        assert self._calls is not None
+        try:
+            self._tell(self._calls.answer(json.loads(line)))
+        except BaseException as error:
+            self._tell({"error": f"{type(error).__name__}: {error}"})
+            raise
+
+    def _tell(self, answer: Mapping[str, Any]) -> None:
+        with contextlib.suppress(BrokenPipeError):  # its exit code says why it is gone
+            _required(self._answers).write(json.dumps(answer).encode() + b"\n")
+
     def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if self._answers is not None:
+            self._answers.close()
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:

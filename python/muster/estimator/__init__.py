@@ -7,7 +7,10 @@ docs/python.md says what is here, what differs, and what to use instead of what 
 
 from __future__ import annotations
 
+from typing import Any
+
 from muster.estimator import experimental, export, inputs, optimizers
+from muster.estimator.absent import refuse
 from muster.estimator.canned import (
     BaselineClassifier,
     BaselineRegressor,
@@ -28,12 +31,19 @@ from muster.estimator.heads import (
     PoissonRegressionHead,
     RegressionHead,
 )
+from muster.estimator.hook_calls import (
+    CheckpointSaverListener,
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+)
+from muster.estimator.hook_timer import SecondOrStepTimer
 from muster.estimator.hooks import (
     CheckpointSaverHook,
     LoggingTensorHook,
     NanTensorHook,
     ProfilerHook,
-    SessionRunHook,
     StepCounterHook,
     StopAtStepHook,
     SummarySaverHook,
@@ -55,6 +65,7 @@ __all__ = [
     "BestExporter",
     "BinaryClassHead",
     "CheckpointSaverHook",
+    "CheckpointSaverListener",
     "DNNClassifier",
     "DNNEstimator",
     "DNNLinearCombinedClassifier",
@@ -79,7 +90,11 @@ __all__ = [
     "ProfilerHook",
     "RegressionHead",
     "RunConfig",
+    "SecondOrStepTimer",
+    "SessionRunArgs",
+    "SessionRunContext",
     "SessionRunHook",
+    "SessionRunValues",
     "StepCounterHook",
     "StopAtStepHook",
     "SummarySaverHook",
@@ -91,3 +106,8 @@ __all__ = [
     "optimizers",
     "train_and_evaluate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What tf.estimator has and this module has not is named, with what to use instead."""
+    refuse("muster.estimator", name)

@@ -29,12 +29,13 @@ from muster import binary
 from muster.cells import STRING
 from muster.estimator import feeding
 from muster.estimator.export import check_features
-from muster.estimator.hooks import Asked, ask
+from muster.estimator.hook_calls import HookCalls, checked_listeners
+from muster.estimator.hooks import Asked, ask, own_hooks
 from muster.estimator.inputs import FilesInput
 from muster.estimator.model import CannedModel
 from muster.estimator.predictions import RowReader, by_batch
 from muster.estimator.run_config import RunConfig
-from muster.estimator.spec import ModeKeys, check_no_listeners, warm_start_settings
+from muster.estimator.spec import ModeKeys, warm_start_settings
 from muster.model_file import SampleInput
 
 logger = logging.getLogger("muster")
@@ -107,13 +108,15 @@ class Estimator:
         saving_listeners: Any = None,
     ) -> Estimator:
         """Trains until the input ends or for so many steps; a second call goes on."""
-        check_no_listeners(saving_listeners)
         asked = ask(hooks, self._model_dir, self._global_step())
+        calls = HookCalls(
+            {"train": asked.own}, [*asked.listeners, *checked_listeners(saving_listeners)]
+        )
         last_step = asked.stop_at(self._last_step(steps, max_steps))
         if last_step is not None and last_step <= self._global_step():
             logger.info("Skipping training since max_steps has already saved.")
             return self
-        self._train(input_fn, last_step, asked, lambda folder, label: [])
+        self._train(input_fn, last_step, asked, calls, lambda folder, label: [])
         return self
 
     def evaluate(
@@ -125,24 +128,24 @@ class Estimator:
         name: Optional[str] = None,
     ) -> Dict[str, Any]:
         """A checkpoint's metrics (the newest's) by TensorFlow's names, and global_step."""
-        check_no_listeners(hooks)
+        calls = HookCalls({"eval": own_hooks(hooks, "evaluate")})
         if steps is not None and steps <= 0:
             raise ValueError(f"Must specify steps > 0, given: {steps}")
         flags = self._check_trained(checkpoint_path)
         flags += ["--json", "--threads", self._config.threads]
         if name is not None:
             flags += ["--name", name]
+        if steps is not None:
+            flags += ["--steps", steps]
         returned = self._call(input_fn, ModeKeys.EVAL)
         if isinstance(returned, FilesInput):
-            if steps is not None:
-                flags += ["--steps", steps]
             _check_label(returned, self._label())
             data, feed = self._file_flags("--data", returned), None
         else:
             batches = feeding.open_batches(returned, ModeKeys.EVAL, steps is not None)
             data, feed = ["--data", _STREAM], self._feed(batches, self._label(), steps)
-        events = binary.run(["evaluate", "--model-dir", self._model_dir, *data, *flags], feed)
-        return metrics_of(events)
+        command = ["evaluate", "--model-dir", self._model_dir, *data, *flags]
+        return metrics_of(binary.run(command, feed, calls))
 
     def predict(
         self,
@@ -153,7 +156,7 @@ class Estimator:
         yield_single_examples: bool = True,
     ) -> Iterator[Dict[str, Any]]:
         """Yields a dict of arrays a row, or a batch without `yield_single_examples`."""
-        check_no_listeners(hooks)
+        calls = HookCalls({"predict": own_hooks(hooks, "predict")})
         flags = self._check_trained(checkpoint_path)
         reader = RowReader(predict_keys, self._model.head)
         sizes: Deque[int] = collections.deque()
@@ -165,7 +168,7 @@ class Estimator:
             batches = feeding.open_batches(returned, ModeKeys.PREDICT, bounded=False)
             data, feed = ["--data", _STREAM], self._feed(batches, None, None, sizes)
         command = ["predict", "--model-dir", self._model_dir, *data, *flags]
-        rows = (reader.single(row, _ROW_KEY) for row in binary.stream(command, feed))
+        rows = (reader.single(row, _ROW_KEY) for row in binary.stream(command, feed, calls))
         if yield_single_examples:
             yield from rows
             return
@@ -183,7 +186,6 @@ class Estimator:
         experimental_mode: str = ModeKeys.PREDICT,
     ) -> bytes:
         """Writes EXPORT_DIR_BASE/<seconds since 1970> and returns its path, in bytes."""
-        check_features(serving_input_receiver_fn, self._model.serving_features())
         if as_text:
             raise ValueError("as_text: Muster writes saved_model.pb only")
         if experimental_mode != ModeKeys.PREDICT:
@@ -191,6 +193,7 @@ class Estimator:
         if checkpoint_path is None and self.latest_checkpoint() is None:
             raise ValueError(f"Couldn't find trained model at {self._model_dir}.")
         flags = self._check_trained(checkpoint_path)
+        check_features(serving_input_receiver_fn, self._model.serving_features())
         base = pathlib.Path(os.fspath(export_dir_base))
         base.mkdir(parents=True, exist_ok=True)
         path = _timestamped(base)
@@ -208,6 +211,7 @@ class Estimator:
         input_fn: Any,
         last_step: Optional[int],
         asked: Asked,
+        calls: HookCalls,
         more_flags: Callable[[pathlib.Path, str], List[object]],
     ) -> List[binary.Event]:
         """Trains up to `last_step`, as hooks `asked`, and returns the program's events.
@@ -237,7 +241,7 @@ class Estimator:
             command += ["--model-dir", self._model_dir, "--fresh-data", "--json"]
             command += self._config.replace(**asked.config).train_flags()
             command += [*self._warm_start_flags(), *asked.flags, *more_flags(folder, label)]
-            return binary.run(command, feed)
+            return binary.run(command, feed, calls)
 
     def _training_files(self, files: FilesInput, last_step: Optional[int]) -> List[object]:
         flags = self._file_flags("--train", files)

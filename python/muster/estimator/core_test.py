@@ -319,7 +319,7 @@ def test_early_stopping(tmp_path, temporary) -> None:
         estimator.EvalSpec(batches, start_delay_secs=0, throttle_secs=0),
     )
     assert metrics["global_step"] < 100
-    with pytest.raises(ValueError, match="hooks of your own are Python code"):
+    with pytest.raises(TypeError, match="Hooks must be a SessionRunHook"):
         model.train(batches, hooks=[object()])
 
 

@@ -6,6 +6,8 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from muster.estimator.absent import refuse
+
 __all__ = [
     "stop_if_higher_hook",
     "stop_if_lower_hook",
@@ -68,3 +70,7 @@ def _early_stop(rule: str, eval_dir: Optional[str], min_steps: int) -> EarlyStop
     if eval_dir is not None:
         raise ValueError("eval_dir: Muster looks at the evaluations of the model's own folder")
     return EarlyStop(f"{rule}:min_steps={min_steps}" if min_steps else rule)
+
+
+def __getattr__(name: str) -> Any:
+    refuse("muster.estimator.experimental", name)

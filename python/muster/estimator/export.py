@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional
 
+from muster.estimator.absent import refuse
+
 __all__ = [
     "ServingInputReceiver",
     "build_parsing_serving_input_receiver_fn",
@@ -76,3 +78,7 @@ def check_features(function: Any, wanted: Iterable[str]) -> None:
 def _check_batch_size(default_batch_size: Optional[int]) -> None:
     if default_batch_size is not None:
         raise ValueError("default_batch_size: models of Muster take any number of rows; say None")
+
+
+def __getattr__(name: str) -> Any:
+    refuse("muster.estimator.export", name)

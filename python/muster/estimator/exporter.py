@@ -23,7 +23,7 @@ class Exporter:
         if assets_extra or as_text:
             raise ValueError(f"exporter '{name}': Muster has no assets_extra and no as_text")
         if exports_to_keep is not None and exports_to_keep <= 0:
-            raise ValueError("`exports_to_keep`, if provided, must be a positive number. "
+            raise ValueError("`exports_to_keep`, if provided, must be positive number. "
                              f"Got {exports_to_keep}")  # fmt: skip
         check_receiver(serving_input_receiver_fn)
         self.name = name

@@ -1,22 +1,22 @@
 """tf.estimator's hooks, as what the muster program is asked to do: it has the same ones of its own.
 
-Hooks of TensorFlow itself (tf.estimator.*Hook, tf.compat.v1.train.*Hook) are taken as well. A hook
-with code of its own raises ValueError: that code cannot run inside the program.
+Hooks of TensorFlow itself (tf.estimator.*Hook, tf.compat.v1.train.*Hook) are taken as well. Hooks
+with code of their own are called from the program's loop (hook_calls.py).
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from muster.estimator.experimental import EarlyStop
+from muster.estimator.hook_calls import SessionRunHook, checked_listeners, is_own_hook
 
 _ADVICE = (
-    "hooks of your own are Python code, and training runs in the muster program: its progress goes "
-    "to the logger 'muster', its events to TensorBoard files, early stopping is in "
-    "muster.estimator.experimental; for work between steps call train(steps=N) in a loop; hooks "
-    "inside the program are written in C++ (docs/estimator.md)"
+    "it works on a TensorFlow graph, which there is none of. Derive a hook of your own from "
+    "SessionRunHook: its methods are called, and know the global step and the loss; the program's "
+    "progress goes to the logger 'muster', its events to TensorBoard files"
 )
 
 
@@ -27,6 +27,8 @@ class Asked:
     config: Dict[str, Any] = field(default_factory=dict)  # in place of RunConfig's values
     flags: List[object] = field(default_factory=list)  # of `muster train`
     last_step: Optional[int] = None  # the first to be reached
+    own: List[Any] = field(default_factory=list)  # hooks with code of their own
+    listeners: List[Any] = field(default_factory=list)  # of CheckpointSaverHooks
 
     def stop_at(self, step: Optional[int]) -> Optional[int]:
         """The earlier of `step` and what a hook wants."""
@@ -34,15 +36,15 @@ class Asked:
         return min(steps) if steps else None
 
 
-class SessionRunHook:
-    """Base of hooks. One of a program's own is refused when it is given to an estimator."""
+class ProgramHook(SessionRunHook):
+    """Base of hooks that are options of the program. Nothing of them is called."""
 
     def ask(self, asked: Asked, model_dir: str, step: int) -> None:
         """Adds to `asked`; `step` is the global step at which the training begins."""
-        raise ValueError(f"{type(self).__name__}: {_ADVICE}")
+        raise NotImplementedError
 
 
-class StopAtStepHook(SessionRunHook):
+class StopAtStepHook(ProgramHook):
     def __init__(self, num_steps: Optional[int] = None, last_step: Optional[int] = None) -> None:
         if num_steps is None and last_step is None:
             raise ValueError("One of num_steps or last_step must be specified.")
@@ -55,7 +57,7 @@ class StopAtStepHook(SessionRunHook):
         asked.last_step = asked.stop_at(last)
 
 
-class LoggingTensorHook(SessionRunHook):
+class LoggingTensorHook(ProgramHook):
     """Logs the loss to the logger "muster"; the program knows no other tensor by name."""
 
     def __init__(
@@ -92,7 +94,7 @@ class LoggingTensorHook(SessionRunHook):
             asked.flags += ["--log-at-end"]
 
 
-class NanTensorHook(SessionRunHook):
+class NanTensorHook(ProgramHook):
     """The program has it always; with `fail_on_nan_loss` false it ends without an error."""
 
     def __init__(self, loss_tensor: Any = None, fail_on_nan_loss: bool = True) -> None:
@@ -103,8 +105,8 @@ class NanTensorHook(SessionRunHook):
             asked.flags += ["--stop-on-nan"]
 
 
-class CheckpointSaverHook(SessionRunHook):
-    """Says when checkpoints are saved, in place of RunConfig."""
+class CheckpointSaverHook(ProgramHook):
+    """Says when checkpoints are saved, in place of RunConfig, and who listens to that."""
 
     def __init__(
         self,
@@ -120,22 +122,19 @@ class CheckpointSaverHook(SessionRunHook):
         if saver is not None and scaffold is not None:
             raise ValueError("You cannot provide both saver and scaffold.")
         _check_interval("CheckpointSaverHook", save_secs, save_steps)
-        if listeners:
-            raise ValueError(
-                "CheckpointSaverHook: listeners are Python code, and the muster program saves: "
-                "read its checkpoints, or call train(steps=N) in a loop and work between the calls"
-            )
         if checkpoint_basename != "model.ckpt":
             raise ValueError("CheckpointSaverHook: Muster's checkpoints are named model.ckpt-STEP")
         self._folder, self._secs, self._steps = checkpoint_dir, save_secs, save_steps
+        self._listeners = checked_listeners(listeners)
 
     def ask(self, asked: Asked, model_dir: str, step: int) -> None:
         _check_folder("CheckpointSaverHook", "checkpoint_dir", self._folder, model_dir)
         asked.config["save_checkpoints_steps"] = self._steps
         asked.config["save_checkpoints_secs"] = self._secs
+        asked.listeners += self._listeners
 
 
-class StepCounterHook(SessionRunHook):
+class StepCounterHook(ProgramHook):
     def __init__(
         self,
         every_n_steps: Optional[int] = 100,
@@ -153,7 +152,7 @@ class StepCounterHook(SessionRunHook):
         asked.config["log_step_count_steps"] = self._steps
 
 
-class SummarySaverHook(SessionRunHook):
+class SummarySaverHook(ProgramHook):
     """Says when the program writes its summaries; of `summary_op` nothing is evaluated."""
 
     def __init__(
@@ -176,7 +175,7 @@ class SummarySaverHook(SessionRunHook):
         asked.config["save_summary_steps"] = self._steps
 
 
-class ProfilerHook(SessionRunHook):
+class ProfilerHook(ProgramHook):
     """The timelines lie in the model's folder, whatever `output_dir` says."""
 
     def __init__(
@@ -198,20 +197,60 @@ class ProfilerHook(SessionRunHook):
 def ask(hooks: Optional[Iterable[Any]], model_dir: str, step: int) -> Asked:
     """What `hooks` ask of a training that begins at `step`; ValueError for what cannot be done."""
     asked = Asked()
-    for hook in hooks or ():
+    for hook in check_hooks(hooks):
         if isinstance(hook, EarlyStop):
             asked.flags += ["--early-stop", hook.rule]
-            continue
-        if not isinstance(hook, SessionRunHook):
-            hook = _from_tensorflow(hook)
-        hook.ask(asked, model_dir, step)
+        elif _has_own_code(hook):
+            asked.own.append(hook)
+        else:
+            ours = hook if isinstance(hook, ProgramHook) else _from_tensorflow(hook)
+            ours.ask(asked, model_dir, step)
     return asked
 
 
-def _from_tensorflow(hook: Any) -> SessionRunHook:
+def check_hooks(
+    hooks: Optional[Iterable[Any]], says: str = "Hooks must be a SessionRunHook"
+) -> Tuple[Any, ...]:
+    """The hooks; TypeError, as in tf.estimator, for what is none."""
+    found = tuple(hooks or ())
+    for hook in found:
+        if not isinstance(hook, EarlyStop) and not is_own_hook(hook):
+            raise TypeError(f"{says}, given: {hook}")
+    return found
+
+
+def own_hooks(hooks: Optional[Iterable[Any]], method: str) -> List[Any]:
+    """The hooks of an evaluation or a prediction; ValueError for those that belong to a training."""
+    found = check_hooks(hooks)
+    for hook in found:
+        if isinstance(hook, EarlyStop) or not _has_own_code(hook):
+            kind = type(hook).__name__
+            instead = "say steps=N" if kind == "StopAtStepHook" else _ADVICE
+            raise ValueError(f"{kind} does nothing in {method}: {instead}")
+    return list(found)
+
+
+def _has_own_code(hook: Any) -> bool:
+    """False: a hook of ours or of TensorFlow's."""
+    if type(hook).__module__ == __name__ or _is_tensorflows(type(hook)):
+        return False
+    for base in type(hook).__mro__[1:]:
+        if base.__name__ == "SessionRunHook":
+            break
+        if issubclass(base, ProgramHook) or _is_tensorflows(base):
+            raise ValueError(
+                f"{type(hook).__name__}: {base.__name__}, which it is derived from, is an option of "
+                "the muster program or works on a TensorFlow graph: derive it from SessionRunHook"
+            )
+    return True
+
+
+def _is_tensorflows(kind: type) -> bool:
+    return kind.__module__.startswith(("tensorflow.", "tensorflow_estimator."))
+
+
+def _from_tensorflow(hook: Any) -> ProgramHook:
     """A hook of TensorFlow's as ours. What it was made with lies in its private attributes."""
-    if not type(hook).__module__.startswith(("tensorflow.", "tensorflow_estimator.")):
-        raise ValueError(f"{type(hook).__name__}: {_ADVICE}")
 
     def of(name: str, default: Any = None) -> Any:
         return getattr(hook, f"_{name}", default)

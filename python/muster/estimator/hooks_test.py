@@ -100,7 +100,7 @@ def test_a_nan_loss_can_end_without_an_error(tmp_path) -> None:
     assert step < 50 and model.latest_checkpoint() == str(tmp_path / f"b/model.ckpt-{step}")
 
 
-class Own(estimator.SessionRunHook):
+class Louder(estimator.LoggingTensorHook):
     def after_run(self, context, values) -> None:
         raise AssertionError("never called")
 
@@ -108,8 +108,7 @@ class Own(estimator.SessionRunHook):
 @pytest.mark.parametrize(
     "make_hook, says",
     [
-        (Own, "Own: hooks of your own.*train\\(steps=N\\) in a loop"),
-        (object, "object: hooks of your own"),
+        (lambda: Louder(["loss"], 1), "Louder: LoggingTensorHook, .*derive it from SessionRunHook"),
         (lambda: estimator.StopAtStepHook(), "One of num_steps or last_step must be specified"),
         (lambda: estimator.StopAtStepHook(1, 2), "Only one of num_steps or last_step"),
         (lambda: estimator.LoggingTensorHook(["loss"]), "at_end and/or exactly one of"),
@@ -117,10 +116,6 @@ class Own(estimator.SessionRunHook):
         (lambda: estimator.LoggingTensorHook({"a": "dense/kernel"}, 1), "knows the loss"),
         (lambda: estimator.CheckpointSaverHook("x"), "Either save_steps or save_secs"),
         (lambda: estimator.CheckpointSaverHook("x", save_steps=3), "checkpoint_dir 'x'.*leave it"),
-        (
-            lambda: estimator.CheckpointSaverHook("x", save_steps=3, listeners=[1]),
-            "listeners are Python code",
-        ),
         (lambda: estimator.SummarySaverHook(save_steps=1), "Exactly one of scaffold or summary_op"),
         (
             lambda: estimator.SummarySaverHook(save_secs=1, summary_op=1),

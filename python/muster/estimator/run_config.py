@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 _SAVE_BOTH = "`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set."
 _DEFAULT = object()
@@ -48,7 +48,7 @@ class RunConfig:
             save_checkpoints_steps = None
         elif save_checkpoints_steps is not None and save_checkpoints_secs is not None:
             raise ValueError(_SAVE_BOTH)
-        tf_config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+        tf_config = _tf_config()
         if tf_config.get("cluster"):
             raise ValueError(
                 "TF_CONFIG names a cluster: Muster trains in one process; unset TF_CONFIG"
@@ -141,7 +141,7 @@ class RunConfig:
             value = getattr(self, name)
             require(value is None or value > 0, f"{name} should be > 0")
 
-        require(self.model_dir is None or bool(self.model_dir), "model_dir should be non-empty")
+        require(self.model_dir is None or bool(self.model_dir), "model_dir should be non-empty.")
         at_least_zero("save_summary_steps")
         at_least_zero("save_checkpoints_steps")
         at_least_zero("save_checkpoints_secs")
@@ -167,16 +167,27 @@ class RunConfig:
             )
 
 
+def _tf_config() -> Dict[str, Any]:
+    text = os.environ.get("TF_CONFIG") or "{}"
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"TF_CONFIG: not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"TF_CONFIG: must be a JSON object, not {text[:100]}")
+    return found
+
+
 def _model_dir(given: Any, in_tf_config: Optional[str]) -> Optional[str]:
     if given is not None:
         given = os.fspath(given)
         if not given:
-            raise ValueError("model_dir should be non-empty")
+            raise ValueError("model_dir should be non-empty.")
     if in_tf_config == "":
         raise ValueError("model_dir in TF_CONFIG should be non-empty.")
     if given and in_tf_config and given != in_tf_config:
         raise ValueError(
             "`model_dir` provided in RunConfig construct, if set, must have the same value as the "
-            f"model_dir in TF_CONFIG. RunConfig: '{given}', TF_CONFIG: '{in_tf_config}'"
+            f'model_dir in TF_CONFIG. model_dir: {given}\nTF_CONFIG["model_dir"]: {in_tf_config}.'
         )
     return given or in_tf_config

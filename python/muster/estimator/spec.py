@@ -6,6 +6,10 @@ import os
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Tuple
 
 from muster.estimator.exporter import Exporter
+from muster.estimator.hook_calls import checked_listeners
+from muster.estimator.hooks import check_hooks
+
+_HOOKS = "All hooks must be `SessionRunHook` instances"
 
 InputFn = Callable[..., Any]
 
@@ -38,9 +42,8 @@ class TrainSpec(_TrainSpec):
         check_input_fn(input_fn)
         if max_steps is not None and max_steps <= 0:
             raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
-        return super().__new__(
-            cls, input_fn, max_steps, tuple(hooks or ()), tuple(saving_listeners or ())
-        )
+        hooks, listeners = check_hooks(hooks, _HOOKS), checked_listeners(saving_listeners)
+        return super().__new__(cls, input_fn, max_steps, hooks, tuple(listeners))
 
 
 class _EvalSpec(NamedTuple):
@@ -82,7 +85,7 @@ class EvalSpec(_EvalSpec):
             input_fn,
             steps,
             name,
-            tuple(hooks or ()),
+            check_hooks(hooks, _HOOKS),
             _check_exporters(exporters),
             start_delay_secs,
             throttle_secs,
@@ -156,36 +159,24 @@ def check_input_fn(input_fn: Any) -> None:
         raise TypeError(f"`input_fn` must be callable, given: {input_fn}")
 
 
-def check_no_listeners(*given: Any) -> None:
-    """Hooks of an evaluation and listeners are code that runs in TensorFlow's process."""
-    if any(given):
-        raise ValueError(
-            "saving_listeners and hooks of evaluations are Python code, and the muster program does "
-            "the work: read its events and checkpoints instead (docs/python.md)"
-        )
-
-
 def _check_exporters(given: Any) -> Tuple[Exporter, ...]:
     if not given:
         return ()
-    if isinstance(given, Exporter):
-        given = [given]
+    exporters = [given] if isinstance(given, Exporter) else given
     try:
-        exporters = tuple(given)
+        exporters = tuple(exporters)
     except TypeError:
+        exporters = ()
+    if not exporters or not all(isinstance(exporter, Exporter) for exporter in exporters):
         raise TypeError(
-            "`exporters` must be an Exporter, an iterable of Exporter, or `None`, "
-            f"found {type(given)}."
-        ) from None
-    names = [getattr(exporter, "name", None) for exporter in exporters]
-    for exporter in exporters:
-        if not isinstance(exporter, Exporter):
-            raise TypeError(
-                "`exporters` must be an Exporter, an iterable of Exporter, or `None`, "
-                f"found {exporter}."
-            )
-        if not isinstance(exporter.name, str) or not exporter.name:
-            raise ValueError(f"An Exporter must have a string name. Given: {exporter.name!r}")
+            f"`exporters` must be an Exporter, an iterable of Exporter, or `None`, found {given}."
+        )
+    names = [exporter.name for exporter in exporters]
+    if not all(isinstance(name, str) and name for name in names):
+        raise ValueError(
+            "An Exporter cannot have a name that is `None` or empty. All exporter names: "
+            f"{names}"
+        )
     if len(set(names)) != len(names):
         raise ValueError(
             "`exporters` must have unique names. Such a name cannot be `None`. "

@@ -10,8 +10,9 @@ from muster.binary import Event
 from muster.estimator.core import Estimator, metrics_of
 from muster.estimator.export import check_features
 from muster.estimator.exporter import Exporter
-from muster.estimator.hooks import ask
-from muster.estimator.spec import EvalSpec, TrainSpec, check_no_listeners
+from muster.estimator.hook_calls import HookCalls, checked_listeners
+from muster.estimator.hooks import ask, own_hooks
+from muster.estimator.spec import EvalSpec, TrainSpec
 
 
 def train_and_evaluate(
@@ -24,14 +25,21 @@ def train_and_evaluate(
     """
     if not isinstance(estimator, Estimator):
         raise TypeError(
-            f"`estimator` must have type `muster.estimator.Estimator`, given {type(estimator)}"
+            f"`estimator` must have type `muster.estimator.Estimator`. Got: {type(estimator)}"
         )
-    if not isinstance(train_spec, TrainSpec):
-        raise TypeError(f"`train_spec` must have type TrainSpec, given {type(train_spec)}")
-    if not isinstance(eval_spec, EvalSpec):
-        raise TypeError(f"`eval_spec` must have type EvalSpec, given {type(eval_spec)}")
-    check_no_listeners(train_spec.saving_listeners, eval_spec.hooks)
+    for name, given, kind in (
+        ("train_spec", train_spec, TrainSpec),
+        ("eval_spec", eval_spec, EvalSpec),
+    ):
+        if not isinstance(given, kind):
+            raise TypeError(
+                f"`{name}` must have type `muster.estimator.{kind.__name__}`. Got: {type(given)}"
+            )
     asked = ask(train_spec.hooks, estimator.model_dir, estimator._global_step())
+    calls = HookCalls(
+        {"train": asked.own, "eval": own_hooks(eval_spec.hooks, "EvalSpec")},
+        [*asked.listeners, *checked_listeners(train_spec.saving_listeners)],
+    )
     for exporter in eval_spec.exporters:
         check_features(exporter.serving_input_receiver_fn, estimator.serving_features())
 
@@ -40,7 +48,7 @@ def train_and_evaluate(
         return [*data, *_flags(eval_spec)]
 
     last_step = asked.stop_at(train_spec.max_steps)
-    events = estimator._train(train_spec.input_fn, last_step, asked, evaluation)
+    events = estimator._train(train_spec.input_fn, last_step, asked, calls, evaluation)
     metrics = metrics_of(events)
     return metrics, [
         _exported(events, estimator.model_dir, exporter.name, metrics["global_step"])

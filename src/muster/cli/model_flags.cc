@@ -79,6 +79,30 @@ train::ProgressStyle StyleOf(const OutputFlags& flags) {
   return train::StyleFor(STDERR_FILENO);
 }
 
+void AddHookCallFlags(CLI::App& verb, HookCallFlags* flags) {
+  auto* calls = verb.add_option("--hook-calls", flags->wanted,
+                                "Calls of hooks that who runs this program wants, an object a line "
+                                "on stdout (docs/formats/hook_calls.md)")
+                    ->delimiter(',')
+                    ->type_name("CALLS");
+  auto* answers = verb.add_option("--hook-answers", flags->answers, "Where their answers are read")
+                      ->check(CLI::NonNegativeNumber)
+                      ->type_name("FD");
+  calls->needs(answers);
+  answers->needs(calls);
+}
+
+absl::StatusOr<std::shared_ptr<train::HookCalls>> HookCallsOf(const HookCallFlags& flags) {
+  if (flags.wanted.empty()) return nullptr;
+  return train::HookCalls::Create(flags.wanted, stdout, flags.answers);
+}
+
+void AddCalledHook(const std::shared_ptr<train::HookCalls>& calls, train::ModeKeys mode,
+                   std::vector<std::shared_ptr<train::Hook>>* hooks) {
+  if (calls == nullptr) return;
+  if (auto hook = train::NewCalledHook(calls, mode)) hooks->push_back(std::move(hook));
+}
+
 void PrintMetrics(const OutputFlags& flags, const std::string& event,
                   const std::vector<metrics::NamedValue>& metrics) {
   if (flags.json) {

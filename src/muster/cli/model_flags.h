@@ -11,6 +11,7 @@
 #include "CLI/App.hpp"
 #include "muster/metrics/metrics.h"
 #include "muster/train/estimator.h"
+#include "muster/train/hook_calls.h"
 #include "muster/train/input.h"
 #include "muster/train/progress.h"
 
@@ -55,6 +56,18 @@ struct OutputFlags {
 void AddOutputFlags(CLI::App& verb, OutputFlags* flags);
 // Progress goes to stderr, so that results on stdout can be piped.
 train::ProgressStyle StyleOf(const OutputFlags& flags);
+
+// Hooks that whoever runs this program keeps (train/hook_calls.h).
+struct HookCallFlags {
+  std::vector<std::string> wanted;
+  int answers = -1;
+};
+void AddHookCallFlags(CLI::App& verb, HookCallFlags* flags);
+// Null where no call is wanted. Calls go to stdout.
+absl::StatusOr<std::shared_ptr<train::HookCalls>> HookCallsOf(const HookCallFlags& flags);
+// Adds the hook that makes the calls of `mode`, where there is one; `calls` may be null.
+void AddCalledHook(const std::shared_ptr<train::HookCalls>& calls, train::ModeKeys mode,
+                   std::vector<std::shared_ptr<train::Hook>>* hooks);
 
 // Aligned "name  value" lines, or one JSON object, to stdout.
 void PrintMetrics(const OutputFlags& flags, const std::string& event,

@@ -16,6 +16,7 @@ struct EvaluateFlags {
   DataFlags data;
   train::EvalSpec eval = {.steps = std::nullopt};
   metrics::MetricsSpec metrics;
+  HookCallFlags calls;
   OutputFlags output;
 };
 
@@ -46,6 +47,8 @@ absl::Status RunEvaluate(const EvaluateFlags& flags) {
   train::EvalSpec eval = flags.eval;
   eval.input = SequentialInput(flags.data, kInferenceBatchSize);
   eval.metrics = MetricsOf(flags, model->estimator->model().spec.metrics);
+  MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
+  AddCalledHook(calls, train::ModeKeys::kEval, &eval.hooks);
   train::EvalResult result;
   {
     train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model->clock);
@@ -77,6 +80,7 @@ void AddEvaluate(CLI::App& app) {
   AddPrecisionFlag(
       *verb, "bf16: large layers in bfloat16, on AMX (default: fp32)",
       [flags](engine::Precision given) { flags->trained.run.inference_precision = given; });
+  AddHookCallFlags(*verb, &flags->calls);
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunEvaluate(*flags)); });
 }

@@ -19,6 +19,7 @@ struct PredictFlags {
   DataFlags data;
   std::string out;
   std::string format;
+  HookCallFlags calls;
   OutputFlags output;
 };
 
@@ -50,17 +51,21 @@ absl::Status RunPredict(const PredictFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(
       const auto writer,
       train::PredictionWriter::Create(*model->files, options, model->estimator->predictor()));
-  train::InputSpec input = SequentialInput(flags.data, kInferenceBatchSize);
-  input.with_labels = false;
-  input.with_keys = true;
+  train::PredictSpec spec{.input = SequentialInput(flags.data, kInferenceBatchSize)};
+  spec.input.with_labels = false;
+  spec.input.with_keys = true;
+  MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
+  AddCalledHook(calls, train::ModeKeys::kPredict, &spec.hooks);
   uint64_t examples = 0;
   double seconds = 0;
   {
     train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model->clock);
     const auto write = [&](const train::InputBatch& batch, const engine::Predictions& predictions) {
-      return writer->Write(batch.keys, predictions);
+      MUSTER_RETURN_IF_ERROR(writer->Write(batch.keys, predictions));
+      // Rows come before the next batch's calls.
+      return calls == nullptr ? absl::OkStatus() : writer->Flush();
     };
-    MUSTER_ASSIGN_OR_RETURN(examples, model->estimator->Predict(input, write, progress));
+    MUSTER_ASSIGN_OR_RETURN(examples, model->estimator->Predict(spec, write, progress));
     seconds = progress.seconds();
   }
   MUSTER_RETURN_IF_ERROR(writer->Close());
@@ -96,6 +101,7 @@ void AddPredict(CLI::App& app) {
   AddPrecisionFlag(
       *verb, "bf16: large layers in bfloat16, on AMX (default: fp32)",
       [flags](engine::Precision given) { flags->trained.run.inference_precision = given; });
+  AddHookCallFlags(*verb, &flags->calls);
   AddOutputFlags(*verb, &flags->output);
   verb->callback([flags] { FailUnlessOk(RunPredict(*flags)); });
 }

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -41,6 +42,7 @@ struct TrainFlags {
   bool no_shuffle = false;
   bool drop_remainder = false;
   bool fresh_data = false;
+  HookCallFlags calls;
   OutputFlags output;
   // Of a job of several replicas.
   int workers = 0;
@@ -78,9 +80,19 @@ absl::Status ReadTfConfig(train::RunConfig* run) {
   return tf_config == nullptr ? absl::OkStatus() : train::ApplyTfConfig(tf_config, run);
 }
 
+void AddCalls(const std::shared_ptr<train::HookCalls>& calls, train::TrainSpec* spec) {
+  if (calls == nullptr) return;
+  AddCalledHook(calls, train::ModeKeys::kTrain, &spec->hooks);
+  if (auto listener = train::NewCalledListener(calls)) {
+    spec->saving_listeners.push_back(std::move(listener));
+  }
+}
+
 absl::StatusOr<train::TrainAndEvaluateResult> Run(const TrainFlags& flags,
                                                   const train::TrainSpec& spec,
-                                                  train::Estimator& estimator, const Clock& clock) {
+                                                  train::Estimator& estimator,
+                                                  const std::shared_ptr<train::HookCalls>& calls,
+                                                  const Clock& clock) {
   const InterruptScope interrupt;
   // One of the replicas speaks for all.
   const bool speaks = spec.replicas == nullptr || spec.replicas->is_chief();
@@ -88,7 +100,8 @@ absl::StatusOr<train::TrainAndEvaluateResult> Run(const TrainFlags& flags,
                            STDERR_FILENO, clock);
   if (!flags.eval.data.patterns.empty() && speaks) {
     std::optional<int64_t> reported;
-    MUSTER_ASSIGN_OR_RETURN(const train::EvalSpec eval, EvalSpecOf(flags.eval));
+    MUSTER_ASSIGN_OR_RETURN(train::EvalSpec eval, EvalSpecOf(flags.eval));
+    AddCalledHook(calls, train::ModeKeys::kEval, &eval.hooks);
     return train::TrainAndEvaluate(
         estimator, spec, eval, progress, InterruptScope::requested(),
         [&](const train::EvalResult& result, const std::vector<std::string>& exports) {
@@ -122,6 +135,8 @@ absl::Status RunTrain(TrainFlags& flags) {
     MUSTER_ASSIGN_OR_RETURN(spec.hooks, EarlyStopsOf(flags.eval));
     AddLoggingHooks(flags.logging, &spec.hooks);
   }
+  MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
+  AddCalls(calls, &spec);
   MUSTER_ASSIGN_OR_RETURN(const auto estimator,
                           train::Estimator::Create(*files, clock, model, flags.run));
   if (!flags.warm_start.empty()) {
@@ -130,7 +145,7 @@ absl::Status RunTrain(TrainFlags& flags) {
     estimator->set_warm_start(std::move(start));
   }
   MUSTER_ASSIGN_OR_RETURN(const train::TrainAndEvaluateResult result,
-                          Run(flags, spec, *estimator, clock));
+                          Run(flags, spec, *estimator, calls, clock));
   if (speaks) PrintTrained(flags.output, result.training);
   if (result.training.interrupted) {
     return absl::CancelledError(StrCat("stopped by a signal at step ", result.training.step,
@@ -185,6 +200,7 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
       ->type_name("PATH[:PATTERN]");
   AddLoggingFlags(*verb, &flags->logging, &flags->run);
   AddEvaluationFlags(*verb, &flags->eval);
+  AddHookCallFlags(*verb, &flags->calls);
   AddOutputFlags(*verb, &flags->output);
 }
 
@@ -194,6 +210,11 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
     return absl::InvalidArgumentError(
         "--steps counts from where one process begins: with "
         "--workers give --max-steps");
+  }
+  if (std::find(flags.data.patterns.begin(), flags.data.patterns.end(), "-") !=
+      flags.data.patterns.end()) {
+    return absl::InvalidArgumentError(
+        "--train -: what comes through one pipe cannot be dealt to --workers; give files");
   }
   // What is wrong with the model file is said once, and before anything starts.
   MUSTER_RETURN_IF_ERROR(model::LoadModelSpec(*io::NewLocalFileSystem(), flags.spec).status());

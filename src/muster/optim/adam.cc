@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "muster/math/vector.h"
-#include "muster/optim/touched_rows.h"
 
 namespace muster::optim {
 namespace {
@@ -36,14 +35,19 @@ class Adam : public Optimizer {
                            rows.size(), gradient.data(), rule);
       return;
     }
-    const auto table_rows = static_cast<int64_t>(table.size()) / cols;
-    ForEachUntouchedRun(table_rows, rows, [&](int64_t begin, int64_t count) {
+    math::AdamSparseUpdateRows(table.data(), slots[0], slots[1], static_cast<size_t>(cols),
+                               rows.data(), rows.size(), gradient.data(), rule);
+  }
+
+  void Walk(std::span<float> table, int64_t cols, std::span<float* const> slots, int64_t first,
+            int64_t last, const TouchedRows& touched, int64_t step) const override {
+    if (lazy_) return;
+    const math::AdamRule rule = RuleAt(step);
+    touched.ForEachUntouchedRun(first, last, [&](int64_t begin, int64_t count) {
       const int64_t at = begin * cols;
       math::AdamDecay(table.data() + at, slots[0] + at, slots[1] + at,
                       static_cast<size_t>(count * cols), rule);
     });
-    math::AdamSparseUpdateRows(table.data(), slots[0], slots[1], static_cast<size_t>(cols),
-                               rows.data(), rows.size(), gradient.data(), rule);
   }
 
  private:

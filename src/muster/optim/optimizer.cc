@@ -124,6 +124,18 @@ absl::StatusOr<std::unique_ptr<Optimizer>> NewRule(const OptimizerSpec& spec) {
 
 }  // namespace
 
+void StepTable(const Optimizer& optimizer, std::span<float> table, int64_t cols,
+               std::span<float* const> slots, std::span<const int32_t> rows,
+               std::span<const float> gradient, int64_t step) {
+  if (optimizer.moves_untouched_rows()) {
+    const int64_t table_rows = static_cast<int64_t>(table.size()) / cols;
+    TouchedRows touched;
+    touched.Assign(table_rows, rows);
+    optimizer.Walk(table, cols, slots, 0, table_rows, touched, step);
+  }
+  optimizer.ApplyRows(table, cols, slots, rows, gradient, step);
+}
+
 absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spec) {
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, NewRule(spec));
   MUSTER_RETURN_IF_ERROR(Check(std::isfinite(spec.weight_decay) && spec.weight_decay >= 0,

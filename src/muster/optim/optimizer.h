@@ -22,6 +22,7 @@
 
 #include "muster/base/status.h"
 #include "muster/optim/schedule.h"
+#include "muster/optim/touched_rows.h"
 
 namespace muster::optim {
 
@@ -66,14 +67,26 @@ class Optimizer {
   // weights[i] from gradient[i]; slots[k] points to the k-th slot, as long as the weights.
   virtual void ApplyDense(std::span<float> weights, std::span<float* const> slots,
                           std::span<const float> gradient, int64_t step) const = 0;
-  // `table` (all rows x cols) and slots are whole tables; rows are distinct.
+  // What a step does to the rows that it touches. `table` (all rows x cols) and slots are whole
+  // tables; rows are distinct.
   virtual void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                          std::span<const int32_t> rows, std::span<const float> gradient,
                          int64_t step) const = 0;
-  // True: a table or its slots move at every step also when no row is touched (adam, rmsprop and
-  // weight decay that are not lazy), so that the trainer must call ApplyRows even with no rows.
+  // True: a table or its slots move at every step also where no row is touched (adam, rmsprop and
+  // weight decay that are not lazy). Then each ApplyRows, also one of no rows, needs a Walk over
+  // all rows in front of it.
   virtual bool moves_untouched_rows() const = 0;
+  // What a step does to rows [first, last) of a table besides ApplyRows. `touched` are the rows of
+  // that ApplyRows. Threads may walk parts of one table; the bytes do not depend on the parts.
+  virtual void Walk(std::span<float> /*table*/, int64_t /*cols*/, std::span<float* const> /*slots*/,
+                    int64_t /*first*/, int64_t /*last*/, const TouchedRows& /*touched*/,
+                    int64_t /*step*/) const {}
 };
+
+// A whole step of a table on this thread: the Walk, where there is one, and ApplyRows.
+void StepTable(const Optimizer& optimizer, std::span<float> table, int64_t cols,
+               std::span<float* const> slots, std::span<const int32_t> rows,
+               std::span<const float> gradient, int64_t step);
 
 // INVALID_ARGUMENT for a value out of its range, named.
 absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spec);

@@ -46,7 +46,7 @@ void UpdateTable(benchmark::State& state, Kind kind, double power, int64_t cols,
   for (float& g : gradient) g = random.Uniform() - 0.5f;
   int64_t step = 0;
   for (auto _ : state) {
-    optimizer->ApplyRows(table, cols, pointers, rows[step % kBatches], gradient, step);
+    StepTable(*optimizer, table, cols, pointers, rows[step % kBatches], gradient, step);
     ++step;
   }
   state.counters["per_sample"] =

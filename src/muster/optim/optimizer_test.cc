@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -65,7 +66,7 @@ TEST(WeightDecayTest, ALazyTableDecaysTheRowsOfTheStep) {
     ASSERT_TRUE(optimizer.ok()) << optimizer.status();
     EXPECT_EQ((*optimizer)->moves_untouched_rows(), !lazy);
     std::vector<float> table = {8, 8, 8, 8};
-    (*optimizer)->ApplyRows(table, 2, {}, std::vector<int32_t>{1}, std::vector<float>{0, 2}, 0);
+    StepTable(**optimizer, table, 2, {}, std::vector<int32_t>{1}, std::vector<float>{0, 2}, 0);
     // 8 - 8 * 0.5 * 0.5 = 6, and one of them 0.5 * 2 less.
     EXPECT_EQ(table, (std::vector<float>{lazy ? 8.f : 6.f, lazy ? 8.f : 6.f, 6, 5}));
   }
@@ -126,7 +127,7 @@ std::vector<float> TrainRows(const Optimizer& optimizer, std::vector<float> tabl
   }
   for (auto& slot : slots) pointers.push_back(slot.data());
   for (int step = 0; step < steps; ++step) {
-    optimizer.ApplyRows(table, cols, pointers, rows, gradient, step);
+    StepTable(optimizer, table, cols, pointers, rows, gradient, step);
   }
   return table;
 }
@@ -158,6 +159,25 @@ TEST(OptimizerTest, OnlyDenseEquivalentAdamMovesUntouchedRows) {
   }
 }
 
+TEST(TouchedRowsTest, RunsOfPartsCoverWhatIsNotTouched) {
+  const std::vector<int32_t> rows = {0, 5, 63, 64, 65, 130, 199};
+  TouchedRows touched;
+  touched.Assign(900, {});  // of another table; nothing of it stays
+  touched.Assign(200, rows);
+  for (const int64_t middle : {0, 1, 5, 6, 63, 64, 66, 128, 199, 200}) {
+    std::vector<int> visits(200);
+    const auto visit = [&](int64_t begin, int64_t count) {
+      ASSERT_GT(count, 0);
+      for (int64_t row = begin; row < begin + count; ++row) ++visits[row];
+    };
+    touched.ForEachUntouchedRun(0, middle, visit);
+    touched.ForEachUntouchedRun(middle, 200, visit);
+    for (int row = 0; row < 200; ++row) {
+      EXPECT_EQ(visits[row], std::find(rows.begin(), rows.end(), row) == rows.end()) << row;
+    }
+  }
+}
+
 // A row that was touched once goes on moving by its momentum; a lazy one does not.
 TEST(OptimizerTest, DenseEquivalentAdamIsDenseAdam) {
   const auto adam = *NewOptimizer(SpecOf(Kind::kAdam));
@@ -169,11 +189,11 @@ TEST(OptimizerTest, DenseEquivalentAdamIsDenseAdam) {
   for (int64_t step = 0; step < 50; ++step) {
     std::vector<float> whole(6);
     if (step < 3) {
-      adam->ApplyRows(table, 2, slots, rows, gradient, step);
+      StepTable(*adam, table, 2, slots, rows, gradient, step);
       whole[2] = gradient[0];
       whole[3] = gradient[1];
     } else {
-      adam->ApplyRows(table, 2, slots, {}, {}, step);
+      StepTable(*adam, table, 2, slots, {}, {}, step);
     }
     adam->ApplyDense(dense, dense_slots, whole, step);
   }
@@ -190,7 +210,7 @@ TEST(OptimizerTest, LazyRmsPropLeavesOtherRowsSlots) {
     std::vector<float> table(200, 1.0f), rms(200, 0.5f);
     float* const slots[] = {rms.data()};
     const std::vector<int32_t> rows = {65, 0, 99};
-    optimizer->ApplyRows(table, 2, slots, rows, std::vector<float>(6, 0.1f), 0);
+    StepTable(*optimizer, table, 2, slots, rows, std::vector<float>(6, 0.1f), 0);
     for (int row = 0; row < 100; ++row) {
       const bool is_touched = row == 0 || row == 65 || row == 99;
       const float expected = is_touched ? 0.9f * 0.5f + 0.1f * 0.01f : lazy ? 0.5f : 0.9f * 0.5f;

@@ -116,20 +116,18 @@ double LargestError(std::span<const float> ours, std::span<const float> theirs, 
   return error;
 }
 
-// TensorFlow's SGD adds gradients of one row one by one, its sparse RMSProp has an approximate
-// reciprocal root, and its pow() is another for short rows than for long ones: there the error is
-// taken of the array's largest.
+// TensorFlow's SGD adds gradients of one row one by one, and its sparse RMSProp has an approximate
+// reciprocal root: there the error is taken of the array's largest. That is the loosest measure
+// here, and no looser than kTolerance * max(1, largest).
 double FloorOf(const OptimizerSpec& spec) {
-  const bool is_pow = spec.learning_rate_power != -0.5 && spec.learning_rate_power != 0;
-  return is_pow || spec.kind == OptimizerSpec::Kind::kSgd ||
-                 spec.kind == OptimizerSpec::Kind::kRmsProp
-             ? 1
-             : 0.1;
+  const bool coarse =
+      spec.kind == OptimizerSpec::Kind::kSgd || spec.kind == OptimizerSpec::Kind::kRmsProp;
+  return coarse ? 1 : 0.1;
 }
 
 TEST(OptimizerVectorsTest, AgreesWithTensorFlowsKernels) {
   const std::vector<VectorCase> cases = CommittedVectors();
-  ASSERT_EQ(cases.size(), 75u);
+  ASSERT_EQ(cases.size(), 84u);
   for (const VectorCase& one : cases) {
     const auto optimizer = NewOptimizer(one.spec);
     ASSERT_TRUE(optimizer.ok()) << one.name << ": " << optimizer.status();
@@ -142,7 +140,7 @@ TEST(OptimizerVectorsTest, AgreesWithTensorFlowsKernels) {
         std::vector<int32_t> ids = numbers.Ids(one.rows);
         std::vector<float> gradient = numbers.Floats(kIdsAStep * one.cols);
         SumDuplicates(one.cols, &ids, &gradient);
-        (*optimizer)->ApplyRows(state.weights, one.cols, state.pointers, ids, gradient, step);
+        StepTable(**optimizer, state.weights, one.cols, state.pointers, ids, gradient, step);
       }
       if (!one.arrays.contains({step + 1, "weights"})) continue;
       for (size_t k = 0; k <= state.slots.size(); ++k) {

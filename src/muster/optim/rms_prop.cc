@@ -1,7 +1,6 @@
 #include "muster/optim/rms_prop.h"
 
 #include "muster/math/vector.h"
-#include "muster/optim/touched_rows.h"
 
 namespace muster::optim {
 namespace {
@@ -31,18 +30,20 @@ class RmsProp : public Optimizer {
   void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                  std::span<const int32_t> rows, std::span<const float> gradient,
                  int64_t step) const override {
-    const math::RmsPropRule rule = RuleAt(step);
-    if (moves_untouched_rows()) {
-      const auto table_rows = static_cast<int64_t>(table.size()) / cols;
-      ForEachUntouchedRun(table_rows, rows, [&](int64_t begin, int64_t count) {
-        for (float* const slot : slots) {
-          math::Scale(rule.rho, slot + begin * cols, static_cast<size_t>(count * cols));
-        }
-      });
-    }
     math::RmsPropUpdateRows(table.data(), slots[0], SlotOf(slots, momentum_), SlotOf(slots, mean_),
                             static_cast<size_t>(cols), rows.data(), rows.size(), gradient.data(),
-                            rule);
+                            RuleAt(step));
+  }
+
+  void Walk(std::span<float> /*table*/, int64_t cols, std::span<float* const> slots, int64_t first,
+            int64_t last, const TouchedRows& touched, int64_t step) const override {
+    if (!moves_untouched_rows()) return;
+    const math::RmsPropRule rule = RuleAt(step);
+    touched.ForEachUntouchedRun(first, last, [&](int64_t begin, int64_t count) {
+      for (float* const slot : slots) {
+        math::Scale(rule.rho, slot + begin * cols, static_cast<size_t>(count * cols));
+      }
+    });
   }
 
  private:

@@ -1,6 +1,7 @@
-// Rows of a table that a step does not touch, for rules that move them too.
+// Which rows of a table a step touches, for rules that move the others too.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -8,22 +9,32 @@
 
 namespace muster::optim {
 
-// Calls visit(begin, count) for each longest run of rows in [0, table_rows) that `touched` (in any
-// order) does not name, in ascending order. Takes a bit a row of memory.
-template <typename Visit>
-void ForEachUntouchedRun(int64_t table_rows, std::span<const int32_t> touched, const Visit& visit) {
-  std::vector<uint64_t> words(static_cast<size_t>(table_rows / 64 + 1));
-  for (const int32_t row : touched) words[row / 64] |= uint64_t{1} << row % 64;
-  // A bit after the last row ends the last run.
-  words[table_rows / 64] |= uint64_t{1} << table_rows % 64;
-  int64_t begin = 0;
-  for (size_t i = 0; i < words.size(); ++i) {
-    for (uint64_t word = words[i]; word != 0; word &= word - 1) {
-      const int64_t row = static_cast<int64_t>(i) * 64 + std::countr_zero(word);
-      if (row > begin) visit(begin, row - begin);
-      begin = row + 1;
-    }
+// A bit a row, kept from step to step. One owner thread; any may read.
+class TouchedRows {
+ public:
+  // Of a table of so many rows; `rows` in any order.
+  void Assign(int64_t table_rows, std::span<const int32_t> rows) {
+    words_.assign(static_cast<size_t>(table_rows / 64 + 1), 0);
+    for (const int32_t row : rows) words_[row / 64] |= uint64_t{1} << row % 64;
   }
-}
+
+  // Calls visit(begin, count) for each longest run of rows in [first, last) that are not touched,
+  // in ascending order.
+  template <typename Visit>
+  void ForEachUntouchedRun(int64_t first, int64_t last, const Visit& visit) const {
+    int64_t begin = first;
+    for (int64_t i = first / 64; i * 64 < last; ++i) {
+      for (uint64_t word = words_[i]; word != 0; word &= word - 1) {
+        const int64_t row = std::min(i * 64 + std::countr_zero(word), last);
+        if (row > begin) visit(begin, row - begin);
+        begin = std::max(begin, row + 1);
+      }
+    }
+    if (last > begin) visit(begin, last - begin);
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
 
 }  // namespace muster::optim

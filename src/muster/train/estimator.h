@@ -70,9 +70,9 @@ class Estimator {
       std::function<absl::Status(const InputBatch& batch, const engine::Predictions& predictions)>;
   absl::StatusOr<uint64_t> Predict(const InputSpec& input, const TakePredictions& take,
                                    Progress& progress);
-  // From `input_fn` where there is one.
-  absl::StatusOr<uint64_t> Predict(const InputSpec& input, const InputFn& input_fn,
-                                   const TakePredictions& take, Progress& progress);
+  // With hooks, whose AfterRun of a batch comes before it is taken.
+  absl::StatusOr<uint64_t> Predict(const PredictSpec& spec, const TakePredictions& take,
+                                   Progress& progress);
 
   // A SavedModel in FOLDER. UNIMPLEMENTED for a model function without
   // export_model.
@@ -100,6 +100,9 @@ class Estimator {
   // Weights of checkpoint_, or of the newest.
   absl::StatusOr<checkpoint::Restored> LoadForInference(ModeModel* mode);
   absl::StatusOr<ModeModel*> ModelFor(ModeKeys mode);
+  // Of an evaluation or a prediction with the weights that were loaded, those of `step`.
+  Session InferenceSession(ModeKeys mode, const model::Model& model, int64_t step,
+                           Progress& progress);
 
   io::FileSystem& files_;
   const Clock& clock_;

@@ -201,6 +201,28 @@ TEST_F(EstimatorTest, EvaluatesPredictsAndExportsACheckpointThatIsNamed) {
   EXPECT_THAT(std::string(missing.message()), HasSubstr("no checkpoint model/model.ckpt-11"));
 }
 
+TEST_F(EstimatorTest, WithoutACheckpointEachUseSaysWhatToDo) {
+  const auto estimator = NewEstimator(kTestSpec, "model");
+  Progress progress(ProgressStyle::kNone, 2, clock_);
+  const auto take = [](const InputBatch&, const engine::Predictions&) { return absl::OkStatus(); };
+  const PredictSpec predict{.input = Evaluation().input};
+  for (const absl::Status& status :
+       {estimator->Evaluate(Evaluation(), progress).status(),
+        estimator->Predict(predict, take, progress).status(), estimator->Export("saved")}) {
+    EXPECT_TRUE(absl::IsNotFound(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("no checkpoint in model")) << status;
+  }
+  EXPECT_FALSE(files_->Stat("saved").ok());
+}
+
+TEST_F(EstimatorTest, AnExportIntoAFolderThatIsThereIsRefused) {
+  ASSERT_TRUE(Train("model", Training()).ok());
+  ASSERT_TRUE(files_->MakeFolders("saved").ok());
+  const absl::Status status = NewEstimator(kTestSpec, "model")->Export("saved");
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("saved: it exists already"));
+}
+
 TEST_F(EstimatorTest, WithoutAModelSaysWhatToDo) {
   const auto spec = LoadModelDir(*files_, "nowhere");
   EXPECT_THAT(std::string(spec.status().message()), HasSubstr("muster train"));

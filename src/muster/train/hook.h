@@ -70,7 +70,7 @@ struct Session {
 // One step's outcome.
 struct StepValues {
   // With regularisation: what is minimised. Not finite: no gradient was given, session.step did not
-  // move, and NanTensor decides; without it the batch is passed over.
+  // move, and NanTensor decides; without it the batch is passed over. NaN in a prediction.
   double loss = 0;
   double data_loss = 0;
   int rows = 0;

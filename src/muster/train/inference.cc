@@ -1,5 +1,6 @@
 // Estimator: what is done with a trained model.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "muster/checkpoint/checkpoint.h"
@@ -59,7 +60,37 @@ class EvaluationMetrics {
   std::vector<std::pair<std::string, std::unique_ptr<EvalMetric>>> custom_;
 };
 
+constexpr double kNoLoss = std::numeric_limits<double>::quiet_NaN();
+
+using HookList = std::vector<std::shared_ptr<Hook>>;
+
+HookList Joined(HookList first, const HookList& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+// In their order, up to the first error.
+template <typename Call>
+absl::Status CallEach(const HookList& hooks, const Call& call) {
+  for (const auto& hook : hooks) MUSTER_RETURN_IF_ERROR(call(*hook));
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+Session Estimator::InferenceSession(ModeKeys mode, const model::Model& model, int64_t step,
+                                    Progress& progress) {
+  return {.mode = mode,
+          .files = files_,
+          .clock = clock_,
+          .config = config_,
+          .model = model,
+          .variables = *inference_,
+          .events = nullptr,
+          .progress = progress,
+          .first_step = step,
+          .step = step};
+}
 
 absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode) {
   // One mode's weights at a time: with a model function each mode has its own variables.
@@ -86,23 +117,13 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
   result.checkpoint = restored.prefix;
   if (!restore_note_.empty()) progress.Note(restore_note_);
   MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics, EvaluationMetrics::Create(*mode, spec));
-  std::vector<std::shared_ptr<Hook>> hooks = spec.hooks;
-  hooks.insert(hooks.end(), mode->custom.evaluation_hooks.begin(),
-               mode->custom.evaluation_hooks.end());
-  Session session{.mode = ModeKeys::kEval,
-                  .files = files_,
-                  .clock = clock_,
-                  .config = config_,
-                  .model = mode->model,
-                  .variables = *inference_,
-                  .events = nullptr,
-                  .progress = progress,
-                  .first_step = result.step,
-                  .step = result.step};
-  for (const auto& hook : hooks) MUSTER_RETURN_IF_ERROR(hook->Begin(session));
+  const HookList hooks = Joined(spec.hooks, mode->custom.evaluation_hooks);
+  Session session = InferenceSession(ModeKeys::kEval, mode->model, result.step, progress);
+  MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.Begin(session); }));
   MUSTER_ASSIGN_OR_RETURN(const auto input,
                           OpenInput(files_, mode->model, spec.input, spec.input_fn));
-  for (const auto& hook : hooks) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session));
+  MUSTER_RETURN_IF_ERROR(
+      CallEach(hooks, [&](Hook& hook) { return hook.AfterCreateSession(session); }));
   ProgressState state;
   state.verb = "evaluate";
   state.total_steps = input->steps();
@@ -112,7 +133,7 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
   }
   engine::Forward forward;
   while (!session.stop_requested && (!spec.steps || state.step < *spec.steps)) {
-    for (const auto& hook : hooks) MUSTER_RETURN_IF_ERROR(hook->BeforeRun(session));
+    MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(session); }));
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     if (batch == nullptr) break;
     const features::FeatureBatch& features = batch->features;
@@ -122,11 +143,11 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
     ++state.step;
     progress.Update(state);
     const double loss = features.rows > 0 ? forward.loss_sum / features.rows : 0;
-    for (const auto& hook : hooks) {
-      MUSTER_RETURN_IF_ERROR(hook->AfterRun(session, {loss, loss, features.rows, batch->epoch}));
-    }
+    const StepValues values{loss, loss, features.rows, batch->epoch};
+    MUSTER_RETURN_IF_ERROR(
+        CallEach(hooks, [&](Hook& hook) { return hook.AfterRun(session, values); }));
   }
-  for (const auto& hook : hooks) MUSTER_RETURN_IF_ERROR(hook->End(session));
+  MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.End(session); }));
   if (state.examples == 0) return absl::InvalidArgumentError("evaluate: the data has no rows");
   progress.Update(state, /*last=*/true);
   result.examples = state.examples;
@@ -140,31 +161,42 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
 
 absl::StatusOr<uint64_t> Estimator::Predict(const InputSpec& spec, const TakePredictions& take,
                                             Progress& progress) {
-  return Predict(spec, {}, take, progress);
+  return Predict(PredictSpec{.input = spec}, take, progress);
 }
 
-absl::StatusOr<uint64_t> Estimator::Predict(const InputSpec& spec, const InputFn& input_fn,
-                                            const TakePredictions& take, Progress& progress) {
+absl::StatusOr<uint64_t> Estimator::Predict(const PredictSpec& spec, const TakePredictions& take,
+                                            Progress& progress) {
   MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kPredict));
-  MUSTER_RETURN_IF_ERROR(LoadForInference(mode).status());
+  MUSTER_ASSIGN_OR_RETURN(const checkpoint::Restored restored, LoadForInference(mode));
   if (!restore_note_.empty()) progress.Note(restore_note_);
-  MUSTER_ASSIGN_OR_RETURN(const auto input, OpenInput(files_, mode->model, spec, input_fn));
+  const HookList hooks = Joined(spec.hooks, mode->custom.prediction_hooks);
+  Session session = InferenceSession(ModeKeys::kPredict, mode->model, restored.step, progress);
+  MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.Begin(session); }));
+  MUSTER_ASSIGN_OR_RETURN(const auto input,
+                          OpenInput(files_, mode->model, spec.input, spec.input_fn));
+  MUSTER_RETURN_IF_ERROR(
+      CallEach(hooks, [&](Hook& hook) { return hook.AfterCreateSession(session); }));
   ProgressState state;
   state.verb = "predict";
   state.total_steps = input->steps();
   engine::Forward forward;
   engine::Predictions predictions;
-  while (true) {
+  while (!session.stop_requested) {
+    MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(session); }));
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     if (batch == nullptr) break;
     MUSTER_RETURN_IF_ERROR(
         mode->model.engine->Predict(inference_->views(), batch->features, &forward));
     predictor_->Predict(forward.logits, &predictions);
+    const StepValues values{kNoLoss, kNoLoss, batch->features.rows, batch->epoch};
+    MUSTER_RETURN_IF_ERROR(
+        CallEach(hooks, [&](Hook& hook) { return hook.AfterRun(session, values); }));
     MUSTER_RETURN_IF_ERROR(take(*batch, predictions));
     state.examples += static_cast<uint64_t>(batch->features.rows);
     ++state.step;
     progress.Update(state);
   }
+  MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.End(session); }));
   progress.Update(state, /*last=*/true);
   return state.examples;
 }

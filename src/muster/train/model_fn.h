@@ -51,6 +51,7 @@ struct EstimatorSpec {
   std::vector<std::shared_ptr<Hook>> training_chief_hooks = {};  // behind the CheckpointSaver
   std::vector<std::shared_ptr<Hook>> training_hooks = {};        // behind all others
   std::vector<std::shared_ptr<Hook>> evaluation_hooks = {};
+  std::vector<std::shared_ptr<Hook>> prediction_hooks = {};
   // Writes the weights as a SavedModel; without it a custom model cannot be exported.
   std::function<absl::Status(io::FileSystem& files, std::span<const engine::VariableSpec> variables,
                              std::span<const engine::VariableView> weights,

@@ -1,5 +1,7 @@
 #include "muster/train/model_fn.h"
 
+#include <algorithm>
+
 #include "muster/engine/native/graph.h"
 #include "muster/train/train_and_evaluate.h"
 #include "muster/train/training_test_support.h"
@@ -102,7 +104,7 @@ TEST_F(ModelFnTest, HooksHaveTheirPlaces) {
     Note(std::string name, std::vector<std::string>* names)
         : name_(std::move(name)), names_(names) {}
     absl::Status AfterRun(Session& session, const StepValues&) override {
-      names_->push_back(name_ + std::string(session.mode == ModeKeys::kEval ? " eval" : ""));
+      names_->push_back(StrCat(name_, " ", ModeName(session.mode)));
       return absl::OkStatus();
     }
 
@@ -115,6 +117,7 @@ TEST_F(ModelFnTest, HooksHaveTheirPlaces) {
     spec->training_chief_hooks = {std::make_shared<Note>("chief", &names)};
     spec->training_hooks = {std::make_shared<Note>("training", &names)};
     spec->evaluation_hooks = {std::make_shared<Note>("model's", &names)};
+    spec->prediction_hooks = {std::make_shared<Note>("model's", &names)};
   };
   TrainSpec train = Training();
   train.max_steps = 1;
@@ -124,8 +127,76 @@ TEST_F(ModelFnTest, HooksHaveTheirPlaces) {
   eval.hooks = {std::make_shared<Note>("user", &names)};
   const auto estimator = NewCustom("model");
   ASSERT_TRUE(TrainAndEvaluate(*estimator, train, eval, progress_, never_).ok());
+  PredictSpec predict{.input = eval.input, .hooks = {std::make_shared<Note>("user", &names)}};
+  predict.input.reader.batch_size = 300;
+  predict.input.with_labels = false;
+  const auto take = [](const InputBatch&, const engine::Predictions&) { return absl::OkStatus(); };
+  ASSERT_TRUE(estimator->Predict(predict, take, progress_).ok());
   EXPECT_THAT(names,
-              testing::ElementsAre("chief", "user", "training", "user eval", "model's eval"));
+              testing::ElementsAre("chief train", "user train", "training train", "user eval",
+                                   "model's eval", "user predict", "model's predict"));
+}
+
+// Writes an event behind each step, and notes what hooks before it have done.
+class Marker : public Hook {
+ public:
+  explicit Marker(std::string name) : name_(std::move(name)) {}
+  absl::Status AfterRun(Session& session, const StepValues&) override {
+    saved = session.saved_step == session.step;
+    stopped = session.stop_requested;
+    ++steps;
+    return session.events->WriteScalars(session.step, {{name_, 1.0f}});
+  }
+  bool saved = false, stopped = false;
+  int steps = 0;
+
+ private:
+  const std::string name_;
+};
+
+// CheckpointSaver, training_chief_hooks, StepCounter, SummarySaver, the user's, StopAtStep,
+// NanTensor, training_hooks: who writes events does so in this order, the others are seen by those
+// behind them.
+TEST_F(ModelFnTest, TheEstimatorsOwnHooksHaveTheirPlaces) {
+  const auto chief = std::make_shared<Marker>("chief"), user = std::make_shared<Marker>("user"),
+             last = std::make_shared<Marker>("last");
+  bool diverges = false;
+  change_ = [&](EstimatorSpec* spec) {
+    spec->training_chief_hooks = {chief};
+    spec->training_hooks = {last};
+    if (diverges) spec->optimizers[0].learning_rate = spec->optimizers[1].learning_rate = 1e30;
+  };
+  TrainSpec train = Training();
+  train.max_steps = 3;
+  train.hooks = {user};
+  RunConfig config = Config("model");
+  config.save_checkpoints_steps = config.save_summary_steps = config.log_step_count_steps = 3;
+  const auto make = [this](ModeKeys mode, const RunConfig&) { return Change(Model(mode)); };
+  const auto estimator = Estimator::Create(*files_, clock_, spec_.features, make, config);
+  ASSERT_TRUE(estimator.ok()) << estimator.status();
+  ASSERT_TRUE((*estimator)->Train(train, progress_, never_).ok());
+  EXPECT_TRUE(chief->saved);
+  EXPECT_FALSE(user->stopped);
+  EXPECT_TRUE(last->stopped);
+  std::vector<std::string> tags;
+  for (const auto& event : Events("model")) {
+    if (event.step == 3) tags.push_back(event.tag);
+  }
+  const auto place = [&](const std::string& tag) {
+    return std::find(tags.begin(), tags.end(), tag) - tags.begin();
+  };
+  EXPECT_LT(place("chief"), place("global_step/sec"));
+  EXPECT_LT(place("global_step/sec"), place("loss"));
+  EXPECT_LT(place("loss"), place("user"));
+  EXPECT_LT(place("user"), place("last"));
+  EXPECT_EQ(tags.back(), "last");
+
+  diverges = true;
+  user->steps = last->steps = 0;
+  train.max_steps.reset();
+  const auto wild = NewCustom("wild")->Train(train, progress_, never_);
+  EXPECT_THAT(std::string(wild.status().message()), HasSubstr("loss is"));
+  EXPECT_EQ(user->steps, last->steps + 1);  // NanTensor stands between them
 }
 
 TEST_F(ModelFnTest, AnEvaluationHookCanEndIt) {

@@ -142,11 +142,17 @@ class TextWriter : public PredictionWriter {
           return absl::OkStatus();
         }));
     row_ += predictions.rows;
-    return text_.size() < kFlushBytes ? absl::OkStatus() : Flush();
+    return text_.size() < kFlushBytes ? absl::OkStatus() : TextWriter::Flush();
+  }
+
+  absl::Status Flush() override {
+    const absl::Status status = output_->Append(text_);
+    text_.clear();
+    return status;
   }
 
   absl::Status Close() override {
-    MUSTER_RETURN_IF_ERROR(Flush());
+    MUSTER_RETURN_IF_ERROR(TextWriter::Flush());
     return output_->Finish();
   }
 
@@ -208,12 +214,6 @@ class TextWriter : public PredictionWriter {
       text_ += ']';
     }
     text_ += "}\n";
-  }
-
-  absl::Status Flush() {
-    const absl::Status status = output_->Append(text_);
-    text_.clear();
-    return status;
   }
 
   std::unique_ptr<Output> output_;

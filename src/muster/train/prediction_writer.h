@@ -42,6 +42,8 @@ class PredictionWriter {
   // `keys`: one a row, or empty: then rows are numbered.
   virtual absl::Status Write(std::span<const std::string> keys,
                              const engine::Predictions& predictions) = 0;
+  // Rows in text that were written are in the file, or on standard output.
+  virtual absl::Status Flush() { return absl::OkStatus(); }
   virtual absl::Status Close() = 0;
 };
 

@@ -25,7 +25,7 @@ label: y
 columns:
   age: {bucketized: age, boundaries: [30, 50]}
   pay: {numeric: pay}
-  job: {hash: job, buckets: 10}
+  job: {hash: job, buckets: BUCKETS}
   e: {embedding: job, dimension: 4}
 """
 DNN = "hidden_units: [16, 8], dropout: 0.3, batch_norm: true"
@@ -37,10 +37,12 @@ class Chain:
     threads: int
     optimizer: str  # of the dense layers and the embedding
     linear: str = "{ftrl: {learning_rate: 0.1}}"
+    buckets: int = 10  # of the embedding's table
 
     def spec(self) -> str:
+        inputs = INPUTS.replace("BUCKETS", str(self.buckets))
         return (
-            f"{INPUTS}model:\n  type: wide_deep\n"
+            f"{inputs}model:\n  type: wide_deep\n"
             f"  linear: {{columns: [age, job], optimizer: {self.linear}}}\n"
             f"  dnn: {{columns: [pay, e], {DNN}, optimizer: {self.optimizer}}}\n{TRAIN}"
         )
@@ -61,6 +63,8 @@ CHAINS = [
     Chain(4, "{adam: {learning_rate: 0.01}}"),
     Chain(1, "{adam: {learning_rate: 0.01, lazy: true}}"),
     Chain(3, "{adam: {learning_rate: 0.01, lazy: true}}"),
+    # A table that threads walk in parts.
+    Chain(3, "{adam: {learning_rate: 0.01, weight_decay: 0.1}}", buckets=20000),
     Chain(2, "{rmsprop: {learning_rate: 0.01, momentum: 0.9}}"),
     Chain(2, "{sgd: {learning_rate: {exponential: {initial: 0.05, decay_steps: 20, decay_rate: 0.9}}, momentum: 0.9, nesterov: true}}"),
 ]

@@ -66,6 +66,12 @@ struct EvalResult {
   std::vector<metrics::NamedValue> metrics = {};  // with global_step last
 };
 
+struct PredictSpec {
+  InputSpec input = {};  // files, unless there is an input_fn
+  InputFn input_fn = {};
+  std::vector<std::shared_ptr<Hook>> hooks = {};  // Session::mode is kPredict
+};
+
 // INVALID_ARGUMENT with tf.estimator's words for what it refuses.
 absl::Status Validate(const TrainSpec& spec);
 absl::Status Validate(const EvalSpec& spec);

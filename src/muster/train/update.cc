@@ -1,5 +1,7 @@
 #include "muster/train/update.h"
 
+#include <algorithm>
+
 #include "absl/container/inlined_vector.h"
 
 namespace muster::train {
@@ -7,6 +9,10 @@ namespace {
 
 // Waking the other threads costs as much as updating so many floats.
 constexpr size_t kFewFloats = 32 * 1024;
+// Adagrad takes one of two roundings for a block of so many floats, or rows of one float, by what
+// is in it (math/update_kernels.inc): parts keep the blocks.
+constexpr size_t kBlockFloats = 512;
+constexpr size_t kBlockRows = 64;
 
 }  // namespace
 
@@ -19,12 +25,15 @@ const optim::Optimizer& UpdateSink::OptimizerOf(int variable) const {
   return *model_.optimizers[variables_.specs()[variable].group];
 }
 
-void UpdateSink::InParts(size_t n, size_t floats, absl::FunctionRef<void(size_t, size_t)> update) {
+void UpdateSink::InParts(size_t n, size_t floats, size_t unit,
+                         absl::FunctionRef<void(size_t, size_t)> update) {
   if (crew_.size() == 1 || n * floats < kFewFloats) return update(0, n);
   const auto parts = static_cast<size_t>(crew_.size());
+  const size_t units = (n + unit - 1) / unit;
   crew_.Run([&](int member) {
     const auto part = static_cast<size_t>(member);
-    update(n * part / parts, n * (part + 1) / parts);
+    update(std::min(n, units * part / parts * unit),
+           std::min(n, units * (part + 1) / parts * unit));
   });
 }
 
@@ -33,7 +42,7 @@ void UpdateSink::Dense(int variable, std::span<const float> gradient) {
   const optim::Optimizer& optimizer = OptimizerOf(variable);
   const std::span<float> weights = Weights(variable);
   const std::span<float* const> slots = variables_.slots(variable);
-  InParts(weights.size(), 1, [&](size_t first, size_t last) {
+  InParts(weights.size(), 1, kBlockFloats, [&](size_t first, size_t last) {
     absl::InlinedVector<float*, 4> part(slots.begin(), slots.end());
     for (float*& slot : part) slot += first;
     const size_t n = last - first;
@@ -48,13 +57,19 @@ void UpdateSink::Rows(int variable, std::span<const int32_t> rows,
   const std::span<float> table = Weights(variable);
   const int64_t cols = variables_.views()[variable].cols;
   const std::span<float* const> slots = variables_.slots(variable);
-  if (optimizer.moves_untouched_rows()) {  // the whole table in one call
-    variables_.BeforeChange(variable);
-    return optimizer.ApplyRows(table, cols, slots, rows, gradient, step_);
-  }
-  variables_.BeforeChange(variable, rows);
   const auto width = static_cast<size_t>(cols);
-  InParts(rows.size(), width, [&](size_t first, size_t last) {
+  if (optimizer.moves_untouched_rows()) {
+    variables_.BeforeChange(variable);
+    const size_t table_rows = table.size() / width;
+    touched_.Assign(static_cast<int64_t>(table_rows), rows);
+    InParts(table_rows, width, 1, [&](size_t first, size_t last) {
+      optimizer.Walk(table, cols, slots, static_cast<int64_t>(first), static_cast<int64_t>(last),
+                     touched_, step_);
+    });
+  } else {
+    variables_.BeforeChange(variable, rows);
+  }
+  InParts(rows.size(), width, kBlockRows, [&](size_t first, size_t last) {
     optimizer.ApplyRows(table, cols, slots, rows.subspan(first, last - first),
                         gradient.subspan(first * width, (last - first) * width), step_);
   });

@@ -30,12 +30,15 @@ class UpdateSink : public engine::GradientSink {
  private:
   std::span<float> Weights(int variable) const;
   const optim::Optimizer& OptimizerOf(int variable) const;
-  // Calls update(first, last) for parts of [0, n), n things of `floats` each.
-  void InParts(size_t n, size_t floats, absl::FunctionRef<void(size_t, size_t)> update);
+  // Calls update(first, last) for parts of [0, n), n things of `floats` each; all but the last part
+  // are multiples of `unit`.
+  void InParts(size_t n, size_t floats, size_t unit,
+               absl::FunctionRef<void(size_t, size_t)> update);
 
   const model::Model& model_;
   const Variables& variables_;
   ThreadCrew crew_;
+  optim::TouchedRows touched_;
   int64_t step_ = 0;
 };
 

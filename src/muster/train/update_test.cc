@@ -13,15 +13,17 @@
 namespace muster::train {
 namespace {
 
-// A table and a kernel that are large enough to be updated in parts, by two optimizers.
+// Tables and a kernel that are large enough to be updated in parts.
 constexpr std::string_view kLargeSpec = R"(
 inputs: {word: string, y: int}
 label: y
 columns:
   w: {hash: word, buckets: 3000}
   e: {embedding: w, dimension: 40}
+  many: {hash: word, buckets: 100000}
 model:
-  type: dnn
+  type: wide_deep
+  linear: {columns: [many], optimizer: OPTIMIZER}
   dnn: {columns: [e], hidden_units: [1000], optimizer: OPTIMIZER}
 )";
 
@@ -29,7 +31,9 @@ model:
 std::vector<std::vector<float>> AfterUpdates(const std::string& optimizer, int threads) {
   const auto files = io::NewMemoryFileSystem();
   std::string yaml(kLargeSpec);
-  yaml.replace(yaml.find("OPTIMIZER"), 9, optimizer);
+  for (size_t at; (at = yaml.find("OPTIMIZER")) != std::string::npos;) {
+    yaml.replace(at, 9, optimizer);
+  }
   const model::ModelSpec spec = model::ParseModelSpec(*files, yaml, "m.yaml").value();
   const model::Model model = model::BuildModel(spec).value();
   const auto variables = Variables::Create(model, /*seed=*/1, /*with_slots=*/true).value();
@@ -46,8 +50,9 @@ std::vector<std::vector<float>> AfterUpdates(const std::string& optimizer, int t
         continue;
       }
       std::vector<int32_t> rows;
-      for (int row = step; row < 3000; row += 3) rows.push_back(row);
-      sink.Rows(v, rows, std::span(gradient).first(rows.size() * 40));
+      for (int row = step; row < variable.shape[0]; row += 3) rows.push_back(row);
+      sink.Rows(v, rows,
+                std::span(gradient).first(rows.size() * static_cast<size_t>(variable.shape[1])));
     }
   }
   std::vector<std::vector<float>> values;
@@ -59,7 +64,9 @@ std::vector<std::vector<float>> AfterUpdates(const std::string& optimizer, int t
 }
 
 TEST(UpdateSinkTest, BytesDoNotDependOnTheThreads) {
-  for (const char* optimizer : {"adagrad", "adam", "{adam: {lazy: true}}", "ftrl",
+  for (const char* optimizer : {"adagrad", "{adagrad: {initial_accumulator: 0, epsilon: 1e-5}}",
+                                "adam", "{adam: {lazy: true}}", "{adam: {weight_decay: 0.1}}",
+                                "rmsprop", "{rmsprop: {centered: true, weight_decay: 0.1}}", "ftrl",
                                 "{sgd: {weight_decay: 0.1, momentum: 0.9}}",
                                 "{adagrad: {weight_decay: 0.1, lazy: true}}"}) {
     const auto expected = AfterUpdates(optimizer, 1);

@@ -1,0 +1,48 @@
+"""Names of tf.estimator that Muster has not, and what to use instead."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+_MODEL_FN = (
+    "a model_fn is TensorFlow code, which Muster does not run: use a canned estimator, "
+    "a head with DNNEstimator, LinearEstimator or DNNLinearCombinedEstimator, or C++ "
+    "(docs/estimator.md)"
+)
+_TENSORS = "works on tensors of a graph, which there is none of: derive a hook from SessionRunHook"
+_SIGNATURES = "the exported signatures are those of the head"
+
+_INSTEAD = {
+    "EstimatorSpec": _MODEL_FN,
+    "add_metrics": "give the metrics that the head has (docs/metrics.md), or a head of another kind",
+    "call_logit_fn": _MODEL_FN,
+    "Head": "use one of the heads by name, such as BinaryClassHead",
+    "MultiHead": "a model has one head: train one model a label, or use MultiLabelHead",
+    "FeedFnHook": _TENSORS,
+    "FinalOpsHook": _TENSORS,
+    "GlobalStepWaiterHook": "one process has nobody to wait for: leave it out",
+    "InMemoryEvaluatorHook": "use train_and_evaluate, which evaluates while it trains",
+    "make_early_stopping_hook": "derive a hook from SessionRunHook that calls request_stop()",
+    "make_stop_at_checkpoint_step_hook": "use StopAtStepHook",
+    "NanLossDuringTrainingError": "a loss that is not finite raises muster.MusterError",
+    "VocabInfo": "changed vocabularies are found where WarmStartSettings is given a model's folder",
+    "classifier_parse_example_spec": "use feature_column.make_parse_example_spec, and add the label",
+    "regressor_parse_example_spec": "use feature_column.make_parse_example_spec, and add the label",
+    "LinearSDCA": "use another optimizer, such as 'Ftrl'",
+    "RNNClassifier": "use DNNClassifier with sequence columns that are pooled (docs/features.md)",
+    "RNNEstimator": "use DNNEstimator with sequence columns that are pooled (docs/features.md)",
+    "build_raw_supervised_input_receiver_fn": "only 'infer' is exported",
+    "TensorServingInputReceiver": "use ServingInputReceiver",
+    "ClassificationOutput": _SIGNATURES,
+    "EvalOutput": _SIGNATURES,
+    "ExportOutput": _SIGNATURES,
+    "PredictOutput": _SIGNATURES,
+    "RegressionOutput": _SIGNATURES,
+}
+
+
+def refuse(module: str, name: str) -> NoReturn:
+    """Raises AttributeError, as for any name that a module has not."""
+    if name in _INSTEAD:
+        raise AttributeError(f"{module} has no {name}: {_INSTEAD[name]}")
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
