@@ -55,7 +55,8 @@ absl::StatusOr<net::Token> Key() {
 
 absl::StatusOr<std::unique_ptr<train::Replicas>> ReplicasOf(const train::RunConfig& config,
                                                             const std::string& agreement,
-                                                            const Clock& clock) {
+                                                            const Clock& clock,
+                                                            const std::atomic<bool>& stop) {
   if (!IsReplicated(config)) return nullptr;
   if (config.num_ps_replicas > 0 || config.task_type == "ps" || config.task_type == "evaluator") {
     return absl::UnimplementedError(
@@ -74,6 +75,7 @@ absl::StatusOr<std::unique_ptr<train::Replicas>> ReplicasOf(const train::RunConf
   }
   MUSTER_RETURN_IF_ERROR(AddTasks(config, &spec));
   spec.note = SayOfJob;
+  spec.stop = &stop;
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
   return train::JoinCluster(std::move(spec), key, clock);
 }

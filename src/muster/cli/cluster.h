@@ -3,6 +3,7 @@
 // MUSTER_INCARNATION are set by muster's own launchers.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,10 +18,12 @@
 namespace muster::cli {
 
 // Null where TF_CONFIG names no other replica. FAILED_PRECONDITION without a key; UNIMPLEMENTED for
-// parameter servers and evaluators, which are to come. `clock` must outlive it.
+// parameter servers and evaluators, which are to come. `stop` gives waits for others up; it and
+// `clock` must outlive it.
 absl::StatusOr<std::unique_ptr<train::Replicas>> ReplicasOf(const train::RunConfig& config,
                                                             const std::string& agreement,
-                                                            const Clock& clock);
+                                                            const Clock& clock,
+                                                            const std::atomic<bool>& stop);
 
 // The part of the data that this replica reads: whole files where there are enough of them for
 // all, else an equal share of the records.

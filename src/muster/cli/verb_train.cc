@@ -93,7 +93,6 @@ absl::StatusOr<train::TrainAndEvaluateResult> Run(const TrainFlags& flags,
                                                   train::Estimator& estimator,
                                                   const std::shared_ptr<train::HookCalls>& calls,
                                                   const Clock& clock) {
-  const InterruptScope interrupt;
   // One of the replicas speaks for all.
   const bool speaks = spec.replicas == nullptr || spec.replicas->is_chief();
   train::Progress progress(speaks ? StyleOf(flags.output) : train::ProgressStyle::kNone,
@@ -127,7 +126,9 @@ absl::Status RunTrain(TrainFlags& flags) {
   MUSTER_RETURN_IF_ERROR(ReadTfConfig(&flags.run));
   train::TrainSpec spec = TrainSpecOf(flags, model.train);
   MUSTER_ASSIGN_OR_RETURN(const std::string agreement, AgreementOf(flags, spec, *files));
-  MUSTER_ASSIGN_OR_RETURN(const auto replicas, ReplicasOf(flags.run, agreement, clock));
+  const InterruptScope interrupt;
+  MUSTER_ASSIGN_OR_RETURN(const auto replicas,
+                          ReplicasOf(flags.run, agreement, clock, InterruptScope::requested()));
   spec.replicas = replicas.get();
   MUSTER_ASSIGN_OR_RETURN(spec.input.source.shard, ShardOf(flags.run, flags.data.patterns, *files));
   const bool speaks = replicas == nullptr || replicas->is_chief();

@@ -48,7 +48,13 @@ Membership::~Membership() {
   thread_.request_stop();
 }
 
+void Membership::WaitUntil(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds) {
+  // A signal handler can set `stop`, and nothing more: it must be looked for.
+  while (!holds() && !ended()) changed_.wait_for(lock, kLongestWait);
+}
+
 absl::Status Membership::End() const {
+  if (stopped()) return absl::CancelledError("stopped while it waited for the other tasks");
   return refused_.ok() ? absl::CancelledError("the chief has ended training") : refused_;
 }
 
@@ -64,7 +70,7 @@ absl::StatusOr<View> Membership::Join(int64_t step, const std::optional<Broken>&
                            .agreement = options_.agreement};
   join_said_ = false;
   changed_.notify_all();
-  changed_.wait(lock, [this] { return view_.has_value() || ended(); });
+  WaitUntil(lock, [this] { return view_.has_value(); });
   join_.reset();
   if (ended()) return End();
   return *view_;
@@ -89,8 +95,8 @@ absl::Status Membership::Confirm(int64_t epoch) {
 
 absl::Status Membership::WaitForEnd() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return ended() || !view_; });
-  if (over_) return absl::OkStatus();
+  WaitUntil(lock, [this] { return !view_; });
+  if (over_ || stopped()) return absl::OkStatus();
   if (!refused_.ok()) return refused_;
   return absl::AbortedError("the epoch broke before the chief had ended training");
 }

@@ -1,6 +1,7 @@
 // Membership: a task's side of membership: joins views, hears when they break, shows that it lives.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -27,6 +28,8 @@ struct MembershipOptions {
   net::transport::Address host = {};
   double lease_seconds = 10;        // silence of the host for longer: it is lost
   double rendezvous_seconds = 300;  // without a host for longer: it will not come back
+  // Asked while it waits: true gives the wait up, as CANCELLED. Null: it waits.
+  const std::atomic<bool>* stop = nullptr;
   // For people: for whom the next view waits. Called on a thread of the member's own; may be empty.
   std::function<void(const std::string& text)> note = {};
 };
@@ -42,8 +45,8 @@ class Membership {
   Membership& operator=(const Membership&) = delete;
 
   // Waits for a view with this member in it. `failure`: how the last epoch ended, as this member
-  // saw it, unless the host said so. CANCELLED: training is over; FAILED_PRECONDITION: it cannot be
-  // a member; DEADLINE_EXCEEDED: no host.
+  // saw it, unless the host said so. CANCELLED: training is over, or was given up;
+  // FAILED_PRECONDITION: it cannot be a member; DEADLINE_EXCEEDED: no host.
   absl::StatusOr<View> Join(int64_t step, const std::optional<Broken>& failure);
   // Set when the view that Join gave is broken, or its host lost: ABORTED with the reason.
   std::shared_ptr<net::transport::Interrupt> interrupt();
@@ -61,7 +64,10 @@ class Membership {
   void Take(const Message& message);
   void Lost(const absl::Status& why);
   void Send(Message message);  // with mutex_ held
-  bool ended() const { return over_ || !refused_.ok(); }
+  bool ended() const { return over_ || !refused_.ok() || stopped(); }
+  bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
+  // With mutex_ held by `lock`: until what it says, or the end.
+  void WaitUntil(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds);
   // With mutex_ held: how a waiting call ends, OK for over.
   absl::Status End() const;
 

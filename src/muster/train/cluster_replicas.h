@@ -6,6 +6,7 @@
 // rank. All of it asks for the job's key.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -36,6 +37,7 @@ struct ClusterSpec {
   double rendezvous_seconds = 300;
   // A socket that is bound to this task's address, listening or not; none: it is bound here.
   process::Descriptor listening = {};
+  const std::atomic<bool>* stop = nullptr;  // true gives waits for others up; null: nothing does
   std::function<void(const std::string& text)> note = {};  // for people; may be empty
 };
 

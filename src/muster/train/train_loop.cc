@@ -222,6 +222,7 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::StepTogether(const std::ato
         session_.interrupted = true;
         return std::nullopt;
       case Outcome::kOver:
+        session_.interrupted = stop.load(std::memory_order_relaxed);
         return std::nullopt;
     }
   }

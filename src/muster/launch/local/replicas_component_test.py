@@ -1,0 +1,163 @@
+"""muster train --workers: replicas as a job of this machine, deaths, and what TensorFlow reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+
+import pytest
+import tensorflow as tf
+
+from testbed.jobs import Jobs
+
+SPEC = """
+inputs: {x: float, z: float, word: string, y: int}
+label: y
+columns:
+  x: {numeric: x}
+  z: {numeric: z}
+  hashed: {hash: word, buckets: 50}
+  e: {embedding: hashed, dimension: 4}
+model:
+  type: wide_deep
+  linear: {columns: [hashed]}
+  dnn: {columns: [x, z, e], hidden_units: [16, 8], dropout: 0.1, batch_norm: true}
+train: {batch_size: 32, epochs: 1, seed: 3}
+"""
+
+
+def write_data(place: pathlib.Path, rows: int) -> None:
+    lines = ["x,z,word,y"]
+    for i in range(rows):
+        x, z, word = (i * 37 % 101) / 50 - 1, (i * 53 % 89) / 44 - 1, i * 31 % 47
+        lines.append(f"{x:.3f},{z:.3f},w{word},{int(x + z * 0.5 + (word % 3) * 0.4 > 0.3)}")
+    (place / "train.csv").write_text("\n".join(lines) + "\n")
+    (place / "spec.yaml").write_text(SPEC)
+
+
+class Trainings:
+    """Trainings of the same data, each into a folder of its own."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        write_data(jobs.folder, 3000)
+
+    def flags(self, model_dir: str, *flags: object) -> list[object]:
+        return ["train", "spec.yaml", "--train", "train.csv", "--model-dir", model_dir, *flags]
+
+    def run(self, model_dir: str, *flags: object) -> subprocess.CompletedProcess[str]:
+        return self.jobs.call(*self.flags(model_dir, *flags))
+
+    def ok(self, model_dir: str, *flags: object) -> str:
+        return self.jobs.ok(*self.flags(model_dir, *flags))
+
+    def pid(self, job: str, task: str) -> int:
+        journal = self.jobs.home / "jobs" / job / "journal"
+        self.jobs.wait(lambda: journal.exists() and journal.stat().st_size > 0, f"for {job}")
+        pid = self.jobs.running(job, task)["pid"]
+        assert isinstance(pid, int)
+        return pid
+
+    def newest(self, model_dir: str) -> str:
+        text = (self.jobs.folder / model_dir / "checkpoint").read_text()
+        found = re.match(r'model_checkpoint_path: "(.*)"', text)
+        assert found
+        return str(self.jobs.folder / model_dir / found[1])
+
+    def weights(self, model_dir: str) -> bytes:
+        return pathlib.Path(self.newest(model_dir) + ".data-00000-of-00001").read_bytes()
+
+
+@pytest.fixture
+def trainings(jobs: Jobs) -> Trainings:
+    return Trainings(jobs)
+
+
+def test_replicas_train_and_tensorflow_reads_what_they_made(trainings: Trainings) -> None:
+    output = trainings.ok("model", "--workers", 3, "--eval", "train.csv", "--exporter", "final")
+    # 1,000 rows each in batches of 32.
+    assert re.search(r"Trained at step 32, 3.?0*k? examples", output)
+    assert re.search(r"Evaluated 3,?000 examples", output)
+    loaded = tf.train.load_checkpoint(trainings.newest("model"))
+    assert loaded.get_tensor("global_step") == 32
+    kernel = loaded.get_tensor("dnn/hiddenlayer_0/kernel")
+    assert kernel.shape == (6, 16) and kernel.std() > 0
+    exported = next((trainings.jobs.folder / "model/export/final").iterdir())
+    assert "serving_default" in tf.saved_model.load(str(exported)).signatures
+
+
+def test_the_same_job_gives_the_same_bytes(trainings: Trainings) -> None:
+    for name in ("a", "b"):
+        trainings.ok(name, "--workers", 2)
+    assert trainings.weights("a") == trainings.weights("b")
+
+
+@pytest.mark.parametrize("victims", [["worker-0"], ["chief-0"], ["worker-1", "chief-0"]])
+def test_killed_replicas_change_no_byte(trainings: Trainings, victims: list[str]) -> None:
+    flags = ("--workers", 3, "--epochs", 150, "--save-secs", 0)
+    trainings.ok("unbroken", *flags)
+    running = trainings.jobs.start(
+        *trainings.flags("broken", *flags, "--job", "broken", "--restarts", 5)
+    )
+    for victim in victims:
+        # It trains, or is about to: either is a moment to die in.
+        os.kill(trainings.pid("broken", victim), signal.SIGKILL)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    for victim in victims:
+        assert f"{victim} failed: killed by SIGKILL" in said
+    assert trainings.weights("broken") == trainings.weights("unbroken")
+
+
+def test_an_interrupted_job_goes_on_where_it_stood(trainings: Trainings) -> None:
+    flags = ("--workers", 2, "--epochs", 400, "--save-secs", 0)
+    trainings.ok("unbroken", *flags)
+    running = trainings.jobs.start(*trainings.flags("broken", *flags, "--job", "broken"))
+    trainings.pid("broken", "worker-0")
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 1, said
+    trainings.ok("broken", *flags)
+    assert trainings.weights("broken") == trainings.weights("unbroken")
+
+
+def test_a_bad_record_ends_the_job_in_the_words_of_who_read_it(trainings: Trainings) -> None:
+    with (trainings.jobs.folder / "train.csv").open("a") as data:
+        data.write("not a number,1,w1,0\n")
+    result = trainings.run("model", "--workers", 2, "--restarts", 0)
+    assert result.returncode == 1
+    assert "train.csv:3002" in result.stdout + result.stderr
+    assert not list((trainings.jobs.folder / "model").glob("*.tmp*"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--workers", 2, "--steps", 5), "--max-steps"),
+        (("--workers", 0), "--workers"),
+        (("--restarts", 2), "--workers"),
+    ],
+)
+def test_wrong_use_is_said_before_anything_starts(
+    trainings: Trainings, flags: tuple[object, ...], words: str
+) -> None:
+    result = trainings.run("model", *flags)
+    assert result.returncode in (1, 2)
+    assert words in result.stderr
+    assert not (trainings.jobs.folder / "model").exists()
+    assert not trainings.jobs.home.exists()
+
+
+def test_a_worker_without_a_key_says_how_to_make_one(trainings: Trainings) -> None:
+    cluster = {"chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]}
+    trainings.jobs.environment["TF_CONFIG"] = json.dumps(
+        {"cluster": cluster, "task": {"type": "worker", "index": 0}}
+    )
+    trainings.jobs.environment.pop("MUSTER_KEY_FILE", None)
+    result = trainings.run("model")
+    assert result.returncode == 1
+    assert "MUSTER_KEY_FILE" in result.stderr and "openssl rand" in result.stderr
