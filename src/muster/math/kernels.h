@@ -66,6 +66,12 @@ struct Normalization {
   const float* beta = nullptr;
 };
 
+// A table whose first row is that of no id, and the ids: row i's is ids[i], from -1.
+struct RowTable {
+  const float* data = nullptr;
+  const int32_t* ids = nullptr;
+};
+
 struct GemmCall;  // gemm.h
 
 struct Kernels {
@@ -104,6 +110,8 @@ struct Kernels {
 
   void (*gather_rows)(const float* table, size_t cols, const int32_t* indices, size_t n, float* out,
                       int64_t ld);
+  void (*sum_rows)(const RowTable* tables, size_t count, int64_t stride, size_t first, size_t n,
+                   size_t cols, float* out, int64_t ld);
   void (*gather_add)(const float* table, const int32_t* indices, size_t n, float* out);
   void (*scatter_add_rows)(const float* x, int64_t ld, size_t cols, const int32_t* indices,
                            size_t n, float* sums);

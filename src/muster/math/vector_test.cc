@@ -232,6 +232,33 @@ TEST_P(VectorTest, RowsMoveAsDenseOnes) {
   }
 }
 
+TEST_P(VectorTest, RowsOfSeveralTablesAreSummed) {
+  constexpr int64_t kStride = 160;
+  for (const size_t cols : {1, 16, 25, 100, 131, 160}) {
+    for (const size_t count : {1, 3}) {
+      const std::vector<int32_t> ids = {9, 9, 0, -1, 2, 3, -1, 1};  // the first two are passed over
+      std::vector<std::vector<float>> rows;
+      std::vector<RowTable> tables;
+      for (size_t t = 0; t < count; ++t) {
+        rows.push_back(Random(5 * kStride));
+        tables.push_back({rows[t].data(), ids.data()});
+      }
+      const int64_t ld = static_cast<int64_t>(cols) + 1;
+      std::vector<float> out(6 * (cols + 1), 7);
+      GetParam()->sum_rows(tables.data(), count, kStride, 2, 6, cols, out.data(), ld);
+      for (size_t i = 0; i < 6; ++i) {
+        const size_t row = static_cast<size_t>(ids[i + 2] + 1) * kStride;
+        for (size_t j = 0; j < cols; ++j) {
+          float sum = rows[0][row + j];
+          for (size_t t = 1; t < count; ++t) sum += rows[t][row + j];
+          EXPECT_EQ(out[i * (cols + 1) + j], sum) << cols << " columns, row " << i << ", " << j;
+        }
+        EXPECT_EQ(out[i * (cols + 1) + cols], 7);
+      }
+    }
+  }
+}
+
 TEST_P(VectorTest, RowsAreGatheredAndAddedWhereTheIndexSaysSo) {
   for (const size_t cols : {1, 3, 8, 16, 20, 32}) {
     const std::vector<int32_t> indices = {4, -1, 0, 4, 2, 4, -1, 1};
