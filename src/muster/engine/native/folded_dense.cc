@@ -50,11 +50,8 @@ class FoldedDenseLayer final : public FoldedDense {
       MultiplyTable(table, kernel + int64_t{bags_[i].column} * units, bags_[i].dimension,
                     &products_[i]);
     }
-    float* const to = kernel_memory_.Reserve(left_.size() * static_cast<size_t>(units));
-    for (size_t i = 0; i < left_.size(); ++i) {
-      std::copy_n(kernel + int64_t{left_[i]} * units, units, to + static_cast<int64_t>(i) * units);
-    }
-    kernel_of_left_ = to;
+    TakeRestOfKernel(kernel,
+                     dense_.bias < 0 ? nullptr : weights[static_cast<size_t>(dense_.bias)].data);
   }
 
   bool Fits(const features::FeatureBatch& batch) const override {
@@ -65,35 +62,28 @@ class FoldedDenseLayer final : public FoldedDense {
   }
 
   void Reserve(const Step& step, int) override {
-    inputs_ = input_memory_.Reserve(static_cast<size_t>(step.batch->rows) * left_.size());
     tables_.clear();
     for (size_t i = 0; i < bags_.size(); ++i) {
       tables_.push_back({products_[i].data, step.batch->id_lists[bags_[i].id_list].ids.data()});
     }
   }
 
-  void Forward(const Step& step, Worker& worker) override {
+  void Forward(const Step&, Worker& worker) override {
+    const Tensor& input = *dense_.input;
     const Tensor& output = *dense_.output;
-    math::SumRows(tables_, stride_, static_cast<size_t>(worker.begin),
-                  static_cast<size_t>(worker.rows()), static_cast<size_t>(output.width),
-                  output.value(worker.begin), output.ld());
-    TakeLeftColumns(worker);
     const bool relu = dense_.activation == Activation::kRelu;
-    const int k = static_cast<int>(left_.size());
-    math::Gemm(
-        {.m = worker.rows(),
-         .n = output.width,
-         .k = k,
-         .a = inputs_ + int64_t{worker.begin} * k,
-         .a_row = k,
-         .b = kernel_of_left_,
-         .ldb = output.width,
-         .c = output.value(worker.begin),
-         .ldc = output.ld(),
-         .accumulate = true,
-         .bias = dense_.bias < 0 ? nullptr : step.weights[static_cast<size_t>(dense_.bias)].data,
-         .relu = relu},
-        worker.workspace);
+    const math::RowSum sum = {.tables = tables_.data(),
+                              .count = tables_.size(),
+                              .stride = stride_,
+                              .bias = bias_,
+                              .inputs = input.value(0),
+                              .ld_inputs = input.ld(),
+                              .columns = left_.data(),
+                              .k = static_cast<int>(left_.size()),
+                              .kernel = kernel_of_left_,
+                              .relu = relu};
+    math::SumRows(sum, static_cast<size_t>(worker.begin), static_cast<size_t>(worker.rows()),
+                  static_cast<size_t>(output.width), output.value(worker.begin), output.ld());
     if (!relu) {
       ApplyActivation(dense_.activation, output.value(worker.begin), output.ld(), worker.rows(),
                       output.width);
@@ -127,24 +117,30 @@ class FoldedDenseLayer final : public FoldedDense {
                workspace_);
   }
 
-  void TakeLeftColumns(const Worker& worker) {
-    const Tensor& input = *dense_.input;
-    float* to = inputs_ + static_cast<int64_t>(left_.size()) * worker.begin;
-    const float* from = input.value(worker.begin);
-    for (int row = worker.begin; row < worker.end; ++row, from += input.ld()) {
-      for (const int column : left_) *to++ = from[column];
+  // The bias (or zeros) and the rows of the kernel for left_, each at stride_.
+  void TakeRestOfKernel(const float* kernel, const float* bias) {
+    const size_t floats = (left_.size() + 1) * static_cast<size_t>(stride_);
+    float* to = kernel_memory_.Reserve(floats);
+    math::Fill(to, floats, 0);
+    const int units = dense_.output->width;
+    if (bias != nullptr) std::copy_n(bias, units, to);
+    bias_ = to;
+    kernel_of_left_ = to += stride_;
+    for (const int32_t column : left_) {
+      std::copy_n(kernel + int64_t{column} * units, units, to);
+      to += stride_;
     }
   }
 
   const NativeGraph::DenseLayerUse dense_;
   const std::vector<FoldedBag> bags_;
   const int64_t stride_;
-  std::vector<int> left_;  // columns of the input that come from no table
+  std::vector<int32_t> left_;  // columns of the input that come from no table
   std::vector<Products> products_;
   std::vector<math::RowTable> tables_;  // of this batch
+  const float* bias_ = nullptr;
   const float* kernel_of_left_ = nullptr;
-  float* inputs_ = nullptr;  // rows x left_
-  math::AlignedBuffer kernel_memory_, input_memory_, workspace_;
+  math::AlignedBuffer kernel_memory_, workspace_;
 };
 
 // The bags that the dense layer alone reads, as long as their products stay small.
