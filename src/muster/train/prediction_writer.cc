@@ -93,6 +93,16 @@ std::string Quoted(std::string_view text) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Whether a cell of CSV does.
+bool NeedsQuotes(std::string_view cell) {
+  struct Special {
+    bool is[256] = {};
+    constexpr Special() { is[','] = is['"'] = is['\n'] = is['\r'] = true; }
+  };
+  static constexpr Special kSpecial;
+  return std::ranges::any_of(cell, [](char c) { return kSpecial.is[static_cast<uint8_t>(c)]; });
+}
+
 class TextWriter : public PredictionWriter {
  public:
   TextWriter(std::unique_ptr<Output> output, Options options, const engine::Predictions& shape)
@@ -141,9 +151,7 @@ class TextWriter : public PredictionWriter {
   }
 
   void AppendCell(std::string_view cell) {
-    const bool special = std::ranges::any_of(
-        cell, [](char c) { return c == ',' || c == '"' || c == '\n' || c == '\r'; });
-    if (!special) return text_.Append(cell);
+    if (!NeedsQuotes(cell)) return text_.Append(cell);
     std::string quoted;
     formats::AppendCsvCell(cell, ',', &quoted);
     text_.Append(quoted);

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string_view>
+
+#include "muster/base/shortest_float.h"
 
 namespace muster::train {
 
@@ -21,11 +24,15 @@ class TextBuffer {
     size_ += text.size();
   }
 
-  // The shortest digits that read back as the same value.
-  template <typename Number>
-  void AppendNumber(Number value) {
+  void AppendNumber(int64_t value) {
     char* const to = Room(kMostDigits);
     size_ += static_cast<size_t>(std::to_chars(to, to + kMostDigits, value).ptr - to);
+  }
+
+  // The shortest digits that read back as the same value.
+  void AppendNumber(float value) {
+    char* const to = Room(kMostFloatChars);
+    size_ += static_cast<size_t>(ShortestFloat(value, to) - to);
   }
 
   std::string_view text() const { return {memory_.get(), size_}; }
@@ -33,7 +40,7 @@ class TextBuffer {
   void Clear() { size_ = 0; }  // keeps the memory
 
  private:
-  static constexpr size_t kMostDigits = 32;
+  static constexpr size_t kMostDigits = 20;  // of an int64_t
 
   char* Room(size_t size) {
     if (capacity_ - size_ < size) [[unlikely]] {
