@@ -160,11 +160,8 @@ std::vector<Node> GraphBuilder::SharedEmbeddingBags(const std::vector<EmbeddingO
     state_->UseTable(variable, bag.id_list, /*distinct=*/bags.size() == 1);
     outputs.push_back(state_->NewTensor(std::max(table.dimension, 1), true, table.name));
     nodes.push_back(state_->LastNode(InfoOfBag(bag, variable)));
-    state_->graph.bag_uses.push_back({.layer = layers.size(),
-                                      .variable = variable,
-                                      .id_list = bag.id_list,
-                                      .output = outputs.back(),
-                                      .as_it_is = table.max_norm == 0});
+    state_->graph.bag_uses.push_back(
+        {layers.size(), variable, bag.id_list, outputs.back(), table.max_norm == 0});
   }
   layers.push_back(NewEmbeddingLayer(bags, variable, static_cast<int>(layers.size()), outputs));
   return nodes;
@@ -229,13 +226,10 @@ Node GraphBuilder::Dense(Node input, const DenseOptions& options) {
                                 : -1;
   Tensor* const output = state_->NewTensor(options.units, true, options.name);
   state_->nodes.back().is_dense_relu = options.activation == Activation::kRelu;
-  state_->graph.dense_layers.push_back({.layer = state_->graph.layers.size(),
-                                        .input = facts->tensor,
-                                        .output = output,
-                                        .activation = options.activation,
-                                        .kernel = kernel,
-                                        .bias = bias});
-  state_->graph.layers.push_back(NewDenseLayer(facts->tensor, output, options, kernel, bias));
+  auto& layers = state_->graph.layers;
+  state_->graph.dense_layers.push_back(
+      {layers.size(), facts->tensor, output, options.activation, kernel, bias});
+  layers.push_back(NewDenseLayer(facts->tensor, output, options, kernel, bias));
   LayerInfo info{.name = LayerName(options.name, "Dense"),
                  .op = "Dense",
                  .layers = {input},
