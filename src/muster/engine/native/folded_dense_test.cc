@@ -9,17 +9,17 @@
 namespace muster::engine::native {
 namespace {
 
-constexpr int kRows = 37, kTableRows = 9;
+constexpr int kBatchRows = 37, kFoldableRows = 9;
 
-struct Shape {
+struct FoldableShape {
   int threads = 1;
   double max_norm = 0;
-  int64_t table_rows = kTableRows;
+  int64_t table_rows = kFoldableRows;
   Activation activation = Activation::kRelu;
 };
 
 // Embeddings before, between and behind numbers, one of them shared, into two dense layers.
-std::unique_ptr<Engine> NewDeep(const Shape& shape) {
+std::unique_ptr<Engine> NewFoldable(const FoldableShape& shape) {
   GraphBuilder graph;
   const auto bag = [&](int list, const char* name, int dimension, double max_norm = 0) {
     return EmbeddingOptions{.name = name,
@@ -42,96 +42,99 @@ std::unique_ptr<Engine> NewDeep(const Shape& shape) {
   return std::move(graph).Finish(x, NewBinaryHead(), {.threads = shape.threads}).value();
 }
 
-features::FeatureBatch OnePerRow(uint64_t seed = 7) {
-  return RandomBatch(
-      {.rows = kRows, .dense_widths = {2, 1}, .one_per_row_lists = 3, .table_rows = kTableRows},
-      seed);
+features::FeatureBatch OneIdPerRow(uint64_t seed = 7) {
+  return RandomBatch({.rows = kBatchRows,
+                      .dense_widths = {2, 1},
+                      .one_per_row_lists = 3,
+                      .table_rows = kFoldableRows},
+                     seed);
 }
 
-std::vector<float> Logits(Engine& engine, const TestWeights& weights,
-                          const features::FeatureBatch& batch) {
+std::vector<float> LogitsOf(Engine& engine, const TestWeights& weights,
+                            const features::FeatureBatch& batch) {
   Forward forward;
   const absl::Status status = engine.Predict(weights.views(), batch, &forward);
   EXPECT_TRUE(status.ok()) << status;
   return forward.logits;
 }
 
-void ExpectNear(const std::vector<float>& a, const std::vector<float>& b) {
+void ExpectNearLogits(const std::vector<float>& a, const std::vector<float>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 3e-6) << "row " << i;
 }
 
 TEST(FoldedDenseTest, PredictsAsTheLayersDo) {
   for (const Activation activation : {Activation::kRelu, Activation::kTanh, Activation::kNone}) {
-    const auto engine = NewDeep({.activation = activation});
+    const auto engine = NewFoldable({.activation = activation});
     const TestWeights weights(*engine);
-    const auto plain = Logits(*engine, weights, OnePerRow());
+    const auto plain = LogitsOf(*engine, weights, OneIdPerRow());
     ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-    const auto folded = Logits(*engine, weights, OnePerRow());
-    ExpectNear(folded, plain);
+    const auto folded = LogitsOf(*engine, weights, OneIdPerRow());
+    ExpectNearLogits(folded, plain);
     EXPECT_NE(folded, plain);  // sums in another order: they were folded
   }
 }
 
 TEST(FoldedDenseTest, ThreadsAndBatchesGiveTheSameBytes) {
-  const auto one = NewDeep({});
+  const auto one = NewFoldable({});
   const TestWeights weights(*one);
   ASSERT_TRUE(one->Freeze(weights.views()).ok());
-  const auto expected = Logits(*one, weights, OnePerRow());
+  const auto expected = LogitsOf(*one, weights, OneIdPerRow());
   for (const int threads : {2, 3, 5}) {
-    const auto engine = NewDeep({.threads = threads});
+    const auto engine = NewFoldable({.threads = threads});
     ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-    EXPECT_EQ(Logits(*engine, weights, OnePerRow()), expected) << threads;
-    Logits(*engine, weights, OnePerRow(8));
-    EXPECT_EQ(Logits(*engine, weights, OnePerRow()), expected) << threads;
+    EXPECT_EQ(LogitsOf(*engine, weights, OneIdPerRow()), expected) << threads;
+    LogitsOf(*engine, weights, OneIdPerRow(8));
+    EXPECT_EQ(LogitsOf(*engine, weights, OneIdPerRow()), expected) << threads;
   }
 }
 
 TEST(FoldedDenseTest, OtherWeightsAndStepsAreSeen) {
-  const auto engine = NewDeep({});
+  const auto engine = NewFoldable({});
   TestWeights weights(*engine), other(*engine, 0.3);
-  const auto plain_of_other = Logits(*engine, other, OnePerRow());
+  const auto plain_of_other = LogitsOf(*engine, other, OneIdPerRow());
   ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-  EXPECT_EQ(Logits(*engine, other, OnePerRow()), plain_of_other);
+  EXPECT_EQ(LogitsOf(*engine, other, OneIdPerRow()), plain_of_other);
   RecordingSink sink(*engine);
-  ASSERT_TRUE(engine->Step(weights.views(), OnePerRow(), {}, sink).ok());
+  ASSERT_TRUE(engine->Step(weights.views(), OneIdPerRow(), {}, sink).ok());
   for (size_t i = 0; i < engine->variables().size(); ++i) weights.at(i) = other.at(i);
-  EXPECT_EQ(Logits(*engine, weights, OnePerRow()), plain_of_other);
+  EXPECT_EQ(LogitsOf(*engine, weights, OneIdPerRow()), plain_of_other);
   ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-  ExpectNear(Logits(*engine, weights, OnePerRow()), plain_of_other);
+  ExpectNearLogits(LogitsOf(*engine, weights, OneIdPerRow()), plain_of_other);
 }
 
 TEST(FoldedDenseTest, ListsOfIdsGoThroughTheLayers) {
-  const auto engine = NewDeep({});
+  const auto engine = NewFoldable({});
   const TestWeights weights(*engine);
-  features::FeatureBatch batch = OnePerRow();
-  batch.id_lists = RandomBatch({.rows = kRows, .list_lists = 3, .table_rows = kTableRows}).id_lists;
-  const auto plain = Logits(*engine, weights, batch);
+  features::FeatureBatch batch = OneIdPerRow();
+  batch.id_lists =
+      RandomBatch({.rows = kBatchRows, .list_lists = 3, .table_rows = kFoldableRows}).id_lists;
+  const auto plain = LogitsOf(*engine, weights, batch);
   ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-  EXPECT_EQ(Logits(*engine, weights, batch), plain);
-  batch = OnePerRow();
-  batch.id_lists[1].weights.assign(kRows, 0.5f);
-  EXPECT_EQ(Logits(*engine, weights, batch), Logits(*NewDeep({}), weights, batch));
+  EXPECT_EQ(LogitsOf(*engine, weights, batch), plain);
+  batch = OneIdPerRow();
+  batch.id_lists[1].weights.assign(kBatchRows, 0.5f);
+  EXPECT_EQ(LogitsOf(*engine, weights, batch), LogitsOf(*NewFoldable({}), weights, batch));
 }
 
 TEST(FoldedDenseTest, ATableWithALargestNormIsReadAsBefore) {
-  const auto engine = NewDeep({.max_norm = 0.4});
+  const auto engine = NewFoldable({.max_norm = 0.4});
   const TestWeights weights(*engine);
-  const auto plain = Logits(*engine, weights, OnePerRow());
+  const auto plain = LogitsOf(*engine, weights, OneIdPerRow());
   ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-  ExpectNear(Logits(*engine, weights, OnePerRow()), plain);
+  ExpectNearLogits(LogitsOf(*engine, weights, OneIdPerRow()), plain);
 }
 
 TEST(FoldedDenseTest, LargeTablesAreNotFolded) {
-  const auto engine = NewDeep({.table_rows = 100'000});
+  const auto engine = NewFoldable({.table_rows = 100'000});
   const TestWeights weights(*engine);
-  const auto plain = Logits(*engine, weights, OnePerRow());
+  const auto plain = LogitsOf(*engine, weights, OneIdPerRow());
   ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-  EXPECT_EQ(Logits(*engine, weights, OnePerRow()), plain);
+  EXPECT_EQ(LogitsOf(*engine, weights, OneIdPerRow()), plain);
 }
 
 TEST(FoldedDenseTest, WeightsThatDoNotFitAreRefused) {
-  const auto engine = NewDeep({});
+  const auto engine = NewFoldable({});
   TestWeights weights(*engine);
   weights.mutable_views().pop_back();
   EXPECT_EQ(engine->Freeze(weights.views()).code(), absl::StatusCode::kInvalidArgument);
