@@ -92,6 +92,8 @@ __attribute__((target("sse4.2"))) uint32_t ExtendHardware(uint32_t state, const 
                                                           size_t size) {
   state = ExtendTriples<12>(state, &data, &size);
   state = ExtendTriples<8>(state, &data, &size);
+  state = ExtendTriples<7>(state, &data, &size);
+  state = ExtendTriples<6>(state, &data, &size);
   uint64_t wide = state;
   for (; size >= 8; size -= 8, data += 8) wide = ExtendWord(wide, data);
   state = static_cast<uint32_t>(wide);

@@ -116,6 +116,12 @@ class Engine {
   virtual absl::StatusOr<StepResult> Step(std::span<const VariableView> weights,
                                           const features::FeatureBatch& batch,
                                           const StepContext& context, GradientSink& sink) = 0;
+  // Says that what `weights` name stays as it is until the next Step or Freeze: Predict, when given
+  // the same memory, may use what the engine computed from it once. Predictions may then differ in
+  // their last bits from those without it. INVALID_ARGUMENT for weights that do not fit.
+  virtual absl::Status Freeze(std::span<const VariableView> /*weights*/) {
+    return absl::OkStatus();
+  }
   // Inference: dropout off, BatchNorm with its moving statistics. Replaces *out.
   virtual absl::Status Predict(std::span<const VariableView> weights,
                                const features::FeatureBatch& batch, Forward* out) = 0;

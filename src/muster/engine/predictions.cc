@@ -9,10 +9,13 @@ namespace {
 
 using formats::ValueType;
 
-// Gives *out's tensors one after another, so that their memory is used again.
+constexpr size_t kMostTensors = 7;  // of a head
+
+// Gives *out's tensors one after another, so that their memory is used again. What it gave stays
+// where it is while the filler lives.
 class TensorFiller {
  public:
-  explicit TensorFiller(Predictions* out) : out_(*out) {}
+  explicit TensorFiller(Predictions* out) : out_(*out) { out_.tensors.reserve(kMostTensors); }
   // Whatever was there before of another head goes.
   ~TensorFiller() { out_.tensors.resize(next_); }
   TensorFiller(const TensorFiller&) = delete;
@@ -64,17 +67,15 @@ void AddClasses(std::span<const int64_t> ids, const std::vector<std::string>& na
 void PredictBinary(std::span<const float> logits, const std::vector<std::string>& names,
                    TensorFiller* filler) {
   std::ranges::copy(logits, filler->Floats("logits", 1).begin());
-  std::vector<float> logistic(logits.size());
+  std::vector<float>& logistic = filler->Floats("logistic", 1);
   std::ranges::transform(logits, logistic.begin(), Sigmoid);
-  std::ranges::copy(logistic, filler->Floats("logistic", 1).begin());
   std::vector<float>& probabilities = filler->Floats("probabilities", 2);
   for (size_t i = 0; i < logits.size(); ++i) {
     probabilities[2 * i] = 1.0f - logistic[i];
     probabilities[2 * i + 1] = logistic[i];
   }
-  std::vector<int64_t> ids(logits.size());
+  std::vector<int64_t>& ids = filler->Ints("class_ids", 1);
   std::ranges::transform(logits, ids.begin(), [](float logit) { return logit > 0 ? 1 : 0; });
-  std::ranges::copy(ids, filler->Ints("class_ids", 1).begin());
   AddClasses(ids, names, filler);
   AddAllClasses(names, filler);
 }

@@ -1,6 +1,7 @@
 // Vocabulary columns: TensorFlow's HashTable lookup with IdTableWithHashBuckets' unknown words.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "muster/base/same_bytes.h"
 #include "muster/features/fingerprint.h"
@@ -10,12 +11,15 @@
 namespace muster::features {
 namespace {
 
+constexpr size_t kFewWords = 1000;  // whose table may be four times as large, for fewer collisions
+
 // Open addressing with linear probing, at most half full; a slot's id is -1 while it is free.
 // Small vocabularies fit a few cache lines. `Slot` has `int32_t id`.
 template <typename Slot>
 class WordTable {
  public:
-  explicit WordTable(size_t words) : mask_(std::bit_ceil(2 * words) - 1), slots_(mask_ + 1) {}
+  explicit WordTable(size_t words)
+      : mask_(std::bit_ceil((words < kFewWords ? 4 : 2) * words) - 1), slots_(mask_ + 1) {}
 
   // The slot for which is_word holds, or the free one where it would be. `hash`: all bits mixed.
   template <typename IsWord>
@@ -54,6 +58,42 @@ struct UnknownWords {
   Remainder buckets;
 };
 
+// The first and the last bytes of a word, which together with its size are all of a short one.
+struct WordEnds {
+  static constexpr size_t kMostBytes = 16;
+
+  explicit WordEnds(std::string_view word) {
+    const char* const end = word.data() + word.size();
+    if (word.size() >= 8) {
+      first = LoadWord<uint64_t>(word.data());
+      last = LoadWord<uint64_t>(end - 8);
+    } else if (word.size() >= 4) {
+      first = LoadWord<uint32_t>(word.data());
+      last = LoadWord<uint32_t>(end - 4);
+    } else if (!word.empty()) {
+      first = static_cast<uint8_t>(word[0]) | static_cast<uint8_t>(word[word.size() / 2]) << 8;
+      last = static_cast<uint8_t>(end[-1]);
+    }
+  }
+
+  uint64_t Hash(size_t size) const {
+    const uint64_t mixed = (first ^ size) * 0x9e3779b97f4a7c15 + last * 0xc6a4a7935bd1e995;
+    return mixed ^ mixed >> 32;
+  }
+
+  bool operator==(const WordEnds&) const = default;
+
+  uint64_t first = 0, last = 0;
+
+ private:
+  template <typename Word>
+  static Word LoadWord(const char* bytes) {
+    Word word;
+    std::memcpy(&word, bytes, sizeof word);
+    return word;
+  }
+};
+
 class StringVocabulary final : public IdLookup {
  public:
   StringVocabulary(const formats::Schema& schema, const ColumnSpec& column)
@@ -62,33 +102,28 @@ class StringVocabulary final : public IdLookup {
         table_(column.words.size()),
         unknown_(column) {
     for (size_t i = 0; i < words_.size(); ++i) {
-      const uint64_t fingerprint = Fingerprint64(std::string_view(words_[i]));
-      table_.Insert(fingerprint, {fingerprint, static_cast<int32_t>(i)});
+      const WordEnds ends(words_[i]);
+      const size_t size = words_[i].size();
+      table_.Insert(ends.Hash(size), {ends, size, static_cast<int32_t>(i)});
     }
   }
 
-  bool needs_fingerprints() const override { return true; }
+  bool needs_fingerprints() const override { return unknown_.has_buckets; }
 
   absl::Status Lookup(const formats::Columns& rows, const Scratch& scratch, size_t first, int count,
                       int64_t* ids, size_t*) const override {
-    const uint64_t* const fingerprints = scratch.fingerprints[field()].data() + first;
     const std::string_view* const values = rows.column(field()).strings.data() + first;
     for (int i = 0; i < count; ++i) {
       if (values[i].empty() && !list()) {
         ids[i] = kMissing;
         continue;
       }
-      const int32_t id = table_
-                             .Find(fingerprints[i],
-                                   [&](const Slot& slot) {
-                                     return slot.fingerprint == fingerprints[i] &&
-                                            SameBytes(words_[slot.id], values[i]);
-                                   })
-                             .id;
+      const int32_t id = Find(values[i]);
       if (id >= 0) {
         ids[i] = id;
       } else {
-        ids[i] = unknown_.has_buckets ? unknown_.Id(fingerprints[i]) : unknown_.default_id;
+        ids[i] = unknown_.has_buckets ? unknown_.Id(scratch.fingerprints[field()][first + i])
+                                      : unknown_.default_id;
       }
     }
     return absl::OkStatus();
@@ -96,9 +131,21 @@ class StringVocabulary final : public IdLookup {
 
  private:
   struct Slot {
-    uint64_t fingerprint = 0;
+    WordEnds ends{""};
+    size_t size = 0;
     int32_t id = -1;
   };
+
+  // -1: it is none of the words.
+  int32_t Find(std::string_view value) const {
+    const WordEnds ends(value);
+    const auto is_value = [&](const Slot& slot) {
+      return slot.ends == ends && slot.size == value.size() &&
+             (value.size() <= WordEnds::kMostBytes || SameBytes(words_[slot.id], value));
+    };
+    return table_.Find(ends.Hash(value.size()), is_value).id;
+  }
+
   std::vector<std::string> words_;
   WordTable<Slot> table_;
   UnknownWords unknown_;

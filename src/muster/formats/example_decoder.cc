@@ -88,7 +88,7 @@ bool MatchOneString(std::string_view feature, std::string_view* value) {
       feature[2] != '\x0a' || static_cast<uint8_t>(feature[3]) != size - 4) {
     return false;
   }
-  *value = feature.substr(4);
+  *value = {feature.data() + 4, size - 4};
   return true;
 }
 

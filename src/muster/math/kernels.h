@@ -66,6 +66,28 @@ struct Normalization {
   const float* beta = nullptr;
 };
 
+// A table whose first row is that of no id, and the ids: row i's is ids[i], from -1.
+struct RowTable {
+  const float* data = nullptr;
+  const int32_t* ids = nullptr;
+};
+
+// What a dense layer gives for a row of ids and numbers: kernels of the numbers, and tables in
+// which each row of an embedding has been multiplied with its part of the kernel.
+struct RowSum {
+  const RowTable* tables = nullptr;
+  size_t count = 0;
+  int64_t stride = 0;           // of the tables' rows, of `kernel` and `bias`; a multiple of 16
+  const float* bias = nullptr;  // [stride]
+  // Row i's numbers are inputs[i * ld_inputs + columns[p]], p < k.
+  const float* inputs = nullptr;
+  int64_t ld_inputs = 0;
+  const int32_t* columns = nullptr;
+  int k = 0;
+  const float* kernel = nullptr;  // k x stride
+  bool relu = false;
+};
+
 struct GemmCall;  // gemm.h
 
 struct Kernels {
@@ -104,6 +126,7 @@ struct Kernels {
 
   void (*gather_rows)(const float* table, size_t cols, const int32_t* indices, size_t n, float* out,
                       int64_t ld);
+  void (*sum_rows)(const RowSum& sum, size_t first, size_t n, size_t cols, float* out, int64_t ld);
   void (*gather_add)(const float* table, const int32_t* indices, size_t n, float* out);
   void (*scatter_add_rows)(const float* x, int64_t ld, size_t cols, const int32_t* indices,
                            size_t n, float* sums);

@@ -14,6 +14,14 @@ inline void GatherRows(const float* table, size_t cols, const int32_t* indices, 
                        float* out, int64_t ld) {
   ActiveKernels().gather_rows(table, cols, indices, n, out, ld);
 }
+// out[i * ld + j], for n rows i from 0 and j below cols, is f of row first + i's
+//   bias[j] + sum over tables t of t.data[(t.ids[row] + 1) * stride + j]
+//           + sum over p of inputs[row][columns[p]] kernel[p][j]
+// in this order, where f is max(., 0) with `relu`.
+inline void SumRows(const RowSum& sum, size_t first, size_t n, size_t cols, float* out,
+                    int64_t ld) {
+  ActiveKernels().sum_rows(sum, first, n, cols, out, ld);
+}
 // out[i] += table[indices[i]].
 inline void GatherAdd(const float* table, const int32_t* indices, size_t n, float* out) {
   ActiveKernels().gather_add(table, indices, n, out);

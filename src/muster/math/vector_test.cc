@@ -1,5 +1,6 @@
 #include "muster/math/vector.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <string>
@@ -228,6 +229,51 @@ TEST_P(VectorTest, RowsMoveAsDenseOnes) {
       EXPECT_EQ(by_rows[i].b, by_row[i].b) << cols << " columns, rule " << i;
       EXPECT_EQ(by_rows[i].c, by_row[i].c) << cols << " columns, rule " << i;
       EXPECT_NE(by_rows[i].w, w);
+    }
+  }
+}
+
+TEST_P(VectorTest, RowsOfSeveralTablesAreSummed) {
+  constexpr int64_t kStride = 160;
+  const std::vector<int32_t> ids = {9, 9, 0, -1, 2, 3, -1, 1};  // the first two are passed over
+  const std::vector<int32_t> columns = {3, 0, 1};
+  const auto bias = Random(kStride), kernel = Random(3 * kStride), inputs = Random(8 * 5);
+  for (const size_t cols : {1, 16, 25, 100, 131, 160}) {
+    for (const size_t count : {0, 1, 3}) {
+      std::vector<std::vector<float>> rows;
+      std::vector<RowTable> tables;
+      for (size_t t = 0; t < count; ++t) {
+        rows.push_back(Random(5 * kStride));
+        tables.push_back({rows[t].data(), ids.data()});
+      }
+      const int64_t ld = static_cast<int64_t>(cols) + 1;
+      std::vector<float> out(6 * (cols + 1), 7);
+      const bool relu = count == 1;
+      GetParam()->sum_rows({.tables = tables.data(),
+                            .count = count,
+                            .stride = kStride,
+                            .bias = bias.data(),
+                            .inputs = inputs.data(),
+                            .ld_inputs = 5,
+                            .columns = columns.data(),
+                            .k = 3,
+                            .kernel = kernel.data(),
+                            .relu = relu},
+                           2, 6, cols, out.data(), ld);
+      for (size_t i = 0; i < 6; ++i) {
+        for (size_t j = 0; j < cols; ++j) {
+          float sum = bias[j];
+          for (const auto& table : rows) {
+            sum += table[static_cast<size_t>(ids[i + 2] + 1) * kStride + j];
+          }
+          for (size_t p = 0; p < 3; ++p) {
+            sum += inputs[(i + 2) * 5 + static_cast<size_t>(columns[p])] * kernel[p * kStride + j];
+          }
+          EXPECT_NEAR(out[i * (cols + 1) + j], relu ? std::max(sum, 0.0f) : sum, 1e-5)
+              << cols << " columns, row " << i << ", column " << j;
+        }
+        EXPECT_EQ(out[i * (cols + 1) + cols], 7);
+      }
     }
   }
 }

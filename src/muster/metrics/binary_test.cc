@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -84,6 +85,35 @@ TEST(BinaryMetricsTest, WithoutWeightsEveryRowCountsOne) {
   EXPECT_EQ(weighted.Values(), unweighted.Values());
   EXPECT_EQ(weighted.rows(), 150);
   EXPECT_EQ(ValuesOf(weighted).at("average_loss"), 0.02);
+}
+
+// So many rows that they are sorted by counting.
+TEST(BinaryMetricsTest, TheExactAucOfManyRowsCountsPairs) {
+  RandomStream random(5, RandomPurpose::kSampleData, 0);
+  std::vector<float> probabilities, labels, weights;
+  constexpr size_t kRows = 12'000, kSteps = 500;
+  std::vector<double> positives(kSteps + 1), negatives(kSteps + 1);
+  for (size_t i = 0; i < kRows; ++i) {
+    const auto step = static_cast<size_t>(random.Below(kSteps + 1));
+    // The last step: with a minus, which is below all others.
+    probabilities.push_back(step == kSteps ? -1.0f : static_cast<float>(step) / kSteps);
+    labels.push_back(static_cast<float>(random.Below(2)));
+    weights.push_back(static_cast<float>(random.Below(4)));
+    const size_t place = step == kSteps ? 0 : step + 1;
+    (labels.back() > 0 ? positives : negatives)[place] += weights.back();
+  }
+  double pairs = 0, below = 0, all = 0;
+  for (size_t i = 0; i <= kSteps; ++i) {
+    pairs += positives[i] * (below + negatives[i] / 2);
+    below += negatives[i];
+    all += positives[i];
+  }
+  BinaryMetrics forwards, backwards;
+  forwards.AddProbabilities(probabilities, labels, weights);
+  for (auto* values : {&probabilities, &labels, &weights}) std::ranges::reverse(*values);
+  backwards.AddProbabilities(probabilities, labels, weights);
+  EXPECT_DOUBLE_EQ(ValuesOf(forwards).at("auc"), pairs / (all * below));
+  EXPECT_EQ(ValuesOf(forwards).at("auc"), ValuesOf(backwards).at("auc"));
 }
 
 TEST(BinaryMetricsTest, OneClassHasNoAuc) {

@@ -2,16 +2,25 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
-#include <compare>
+#include <numeric>
+#include <tuple>
 
 namespace muster::metrics {
 namespace {
 
 constexpr int kThresholds = 200;
+constexpr size_t kManyRows = 10000;  // for which counting pays
 
 double Ratio(double numerator, double denominator) {
   return denominator == 0 ? 0 : numerator / denominator;
+}
+
+// Numbers that compare as std::strong_order(float, float) does.
+uint32_t OrderedBits(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return bits >> 31 != 0 ? ~bits : bits | 0x80000000;
 }
 
 // The weight of positives and negatives predicted over each of tf.keras.metrics.AUC's thresholds:
@@ -86,17 +95,43 @@ void ScoredRows::Merge(const ScoredRows& other) {
   has_nan_ |= other.has_nan_;
 }
 
+// By probability in IEEE 754's total order, then by label and weight: a total order of all three,
+// so that sums do not depend on how rows came or were merged. Many rows: two passes of counting
+// over the probabilities' bits.
+std::vector<ScoredRows::Scored> ScoredRows::Sorted() const {
+  std::vector<Scored> sorted = rows_;
+  const auto is_before = [](const Scored& a, const Scored& b) {
+    const uint32_t first = OrderedBits(a.probability), second = OrderedBits(b.probability);
+    return std::tie(first, a.label, a.weight) < std::tie(second, b.label, b.weight);
+  };
+  if (sorted.size() < kManyRows) {
+    std::sort(sorted.begin(), sorted.end(), is_before);
+    return sorted;
+  }
+  std::vector<Scored> other(sorted.size());
+  for (const int shift : {0, 16}) {
+    std::vector<size_t> places(size_t{1} << 16, 0);
+    const auto digit = [shift](const Scored& row) {
+      return OrderedBits(row.probability) >> shift & 0xffff;
+    };
+    for (const Scored& row : sorted) ++places[digit(row)];
+    std::exclusive_scan(places.begin(), places.end(), places.begin(), size_t{0});
+    for (const Scored& row : sorted) other[places[digit(row)]++] = row;
+    sorted.swap(other);
+  }
+  for (auto begin = sorted.begin(), end = begin; begin != sorted.end(); begin = end) {
+    const uint32_t bits = OrderedBits(begin->probability);
+    end = std::find_if(begin, sorted.end(),
+                       [bits](const Scored& row) { return OrderedBits(row.probability) != bits; });
+    std::sort(begin, end, is_before);
+  }
+  return sorted;
+}
+
 // Mann and Whitney's statistic: the share of (positive, negative) pairs in the right order, a tie
 // counting half.
 double ScoredRows::ExactAuc() const {
-  std::vector<Scored> sorted = rows_;
-  // A total order of all three, so that sums do not depend on how rows came or were merged.
-  std::sort(sorted.begin(), sorted.end(), [](const Scored& a, const Scored& b) {
-    const auto order = std::strong_order(a.probability, b.probability);
-    if (std::is_neq(order)) return std::is_lt(order);
-    if (a.label != b.label) return a.label < b.label;
-    return a.weight < b.weight;
-  });
+  const std::vector<Scored> sorted = Sorted();
   double positives = 0, negatives = 0, pairs = 0;
   for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
     double tied_positives = 0, tied_negatives = 0;

@@ -49,6 +49,7 @@ class ScoredRows {
   struct Sums {
     double weight = 0, positive = 0, predicted = 0, true_positive = 0, right = 0, probability = 0;
   };
+  std::vector<Scored> Sorted() const;
   double ExactAuc() const;
 
   std::vector<Scored> rows_;

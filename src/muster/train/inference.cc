@@ -131,6 +131,8 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
     state.total_steps =
         state.total_steps > 0 ? std::min(state.total_steps, *spec.steps) : *spec.steps;
   }
+  // Without hooks nobody else sees the weights.
+  if (hooks.empty()) MUSTER_RETURN_IF_ERROR(mode->model.engine->Freeze(inference_->views()));
   engine::Forward forward;
   while (!session.stop_requested && (!spec.steps || state.step < *spec.steps)) {
     MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(session); }));
@@ -179,6 +181,7 @@ absl::StatusOr<uint64_t> Estimator::Predict(const PredictSpec& spec, const TakeP
   ProgressState state;
   state.verb = "predict";
   state.total_steps = input->steps();
+  MUSTER_RETURN_IF_ERROR(mode->model.engine->Freeze(inference_->views()));
   engine::Forward forward;
   engine::Predictions predictions;
   while (!session.stop_requested) {

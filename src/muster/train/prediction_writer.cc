@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <charconv>
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -13,26 +13,13 @@
 #include "muster/formats/csv.h"
 #include "muster/formats/example.h"
 #include "muster/formats/tfrecord.h"
+#include "muster/train/text_buffer.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::train {
 namespace {
 
 constexpr size_t kFlushBytes = 64 << 10;
-
-// The shortest digits that read back as the same value.
-template <typename Number>
-void AppendNumber(Number value, std::string* text) {
-  char buffer[32];
-  text->append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
-}
-
-// Behind a comma, in one piece: most of a line of CSV.
-template <typename Number>
-void AppendNumberCell(Number value, std::string* text) {
-  char buffer[32] = {','};
-  text->append(buffer, std::to_chars(buffer + 1, buffer + sizeof buffer, value).ptr);
-}
 
 // A file under a temporary name, or standard output.
 class Output {
@@ -88,21 +75,6 @@ class Output {
   bool closed_ = false;
 };
 
-// Calls take(row, key) for each row; rows without keys are numbered from `first_row`.
-template <typename Take>
-absl::Status ForEachRow(std::span<const std::string> keys, const engine::Predictions& predictions,
-                        int64_t first_row, Take&& take) {
-  std::string number;
-  for (int row = 0; row < predictions.rows; ++row) {
-    if (keys.empty()) {
-      number.clear();
-      AppendNumber(first_row + row, &number);
-    }
-    MUSTER_RETURN_IF_ERROR(take(row, keys.empty() ? number : keys[static_cast<size_t>(row)]));
-  }
-  return absl::OkStatus();
-}
-
 // The tensors' places that are written.
 std::vector<size_t> WrittenTensors(const engine::Predictions& shape, bool csv) {
   const bool says_logistic = shape.Find("logistic") != nullptr;
@@ -121,6 +93,16 @@ std::string Quoted(std::string_view text) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Whether a cell of CSV does.
+bool NeedsQuotes(std::string_view cell) {
+  struct Special {
+    bool is[256] = {};
+    constexpr Special() { is[','] = is['"'] = is['\n'] = is['\r'] = true; }
+  };
+  static constexpr Special kSpecial;
+  return std::ranges::any_of(cell, [](char c) { return kSpecial.is[static_cast<uint8_t>(c)]; });
+}
+
 class TextWriter : public PredictionWriter {
  public:
   TextWriter(std::unique_ptr<Output> output, Options options, const engine::Predictions& shape)
@@ -132,22 +114,20 @@ class TextWriter : public PredictionWriter {
 
   absl::Status Write(std::span<const std::string> keys,
                      const engine::Predictions& predictions) override {
-    MUSTER_RETURN_IF_ERROR(
-        ForEachRow(keys, predictions, row_, [&](int row, const std::string& key) {
-          if (options_.format == PredictionFormat::kCsv) {
-            AppendCsv(predictions, row, key);
-          } else {
-            AppendJson(predictions, row, key);
-          }
-          return absl::OkStatus();
-        }));
-    row_ += predictions.rows;
+    for (int row = 0; row < predictions.rows; ++row, ++row_) {
+      const std::string* const key = keys.empty() ? nullptr : &keys[static_cast<size_t>(row)];
+      if (options_.format == PredictionFormat::kCsv) {
+        AppendCsv(predictions, row, key);
+      } else {
+        AppendJson(predictions, row, key);
+      }
+    }
     return text_.size() < kFlushBytes ? absl::OkStatus() : TextWriter::Flush();
   }
 
   absl::Status Flush() override {
-    const absl::Status status = output_->Append(text_);
-    text_.clear();
+    const absl::Status status = output_->Append(text_.text());
+    text_.Clear();
     return status;
   }
 
@@ -158,68 +138,85 @@ class TextWriter : public PredictionWriter {
 
  private:
   void AppendHeader(const engine::Predictions& shape) {
-    formats::AppendCsvCell(options_.key, ',', &text_);
+    AppendCell(options_.key);
     for (const size_t place : places_) {
       const engine::PredictionTensor& tensor = shape.tensors[place];
       if (tensor.width == 1) {
-        text_ += StrCat(",", tensor.name);
+        text_.Append(StrCat(",", tensor.name));
         continue;
       }
-      for (int i = 0; i < tensor.width; ++i) text_ += StrCat(",", tensor.name, "_", i);
+      for (int i = 0; i < tensor.width; ++i) text_.Append(StrCat(",", tensor.name, "_", i));
     }
-    text_ += '\n';
+    text_.Append('\n');
   }
 
-  void AppendCsv(const engine::Predictions& predictions, int row, const std::string& key) {
-    formats::AppendCsvCell(key, ',', &text_);
+  void AppendCell(std::string_view cell) {
+    if (!NeedsQuotes(cell)) return text_.Append(cell);
+    std::string quoted;
+    formats::AppendCsvCell(cell, ',', &quoted);
+    text_.Append(quoted);
+  }
+
+  // `key` is null where rows are numbered.
+  void AppendCsv(const engine::Predictions& predictions, int row, const std::string* key) {
+    if (key == nullptr) {
+      text_.AppendNumber(row_);
+    } else {
+      AppendCell(*key);
+    }
     for (const size_t place : places_) {
       const engine::PredictionTensor& tensor = predictions.tensors[place];
       for (size_t i = tensor.begin(row), end = i + tensor.width; i < end; ++i) {
+        text_.Append(',');
         switch (tensor.type) {
           case formats::ValueType::kInt:
-            AppendNumberCell(tensor.ints[i], &text_);
+            text_.AppendNumber(tensor.ints[i]);
             break;
           case formats::ValueType::kFloat:
-            AppendNumberCell(tensor.floats[i], &text_);
+            text_.AppendNumber(tensor.floats[i]);
             break;
           case formats::ValueType::kString:
-            text_ += ',';
-            formats::AppendCsvCell(tensor.strings[i], ',', &text_);
+            AppendCell(tensor.strings[i]);
             break;
         }
       }
     }
-    text_ += '\n';
+    text_.Append('\n');
   }
 
-  void AppendJson(const engine::Predictions& predictions, int row, const std::string& key) {
-    text_ += StrCat("{", Quoted(options_.key), ":", options_.numeric_key ? key : Quoted(key));
+  void AppendJson(const engine::Predictions& predictions, int row, const std::string* key) {
+    text_.Append(StrCat("{", Quoted(options_.key), ":"));
+    if (key == nullptr) {
+      text_.AppendNumber(row_);
+    } else {
+      text_.Append(options_.numeric_key ? *key : Quoted(*key));
+    }
     for (const size_t place : places_) {
       const engine::PredictionTensor& tensor = predictions.tensors[place];
-      text_ += StrCat(",\"", tensor.name, "\":[");
+      text_.Append(StrCat(",\"", tensor.name, "\":["));
       for (size_t i = tensor.begin(row), end = i + tensor.width; i < end; ++i) {
-        if (i > tensor.begin(row)) text_ += ',';
+        if (i > tensor.begin(row)) text_.Append(',');
         switch (tensor.type) {
           case formats::ValueType::kInt:
-            AppendNumber(tensor.ints[i], &text_);
+            text_.AppendNumber(tensor.ints[i]);
             break;
           case formats::ValueType::kFloat:
-            AppendNumber(tensor.floats[i], &text_);
+            text_.AppendNumber(tensor.floats[i]);
             break;
           case formats::ValueType::kString:
-            text_ += Quoted(tensor.strings[i]);
+            text_.Append(Quoted(tensor.strings[i]));
             break;
         }
       }
-      text_ += ']';
+      text_.Append(']');
     }
-    text_ += "}\n";
+    text_.Append("}\n");
   }
 
   std::unique_ptr<Output> output_;
   const Options options_;
   const std::vector<size_t> places_;
-  std::string text_;
+  TextBuffer text_;
   int64_t row_ = 0;
 };
 
@@ -258,9 +255,10 @@ class ExampleWriter : public PredictionWriter {
   absl::Status Write(std::span<const std::string> keys,
                      const engine::Predictions& predictions) override {
     columns_.Clear();
-    MUSTER_RETURN_IF_ERROR(
-        ForEachRow(keys, predictions, row_,
-                   [&](int row, const std::string& key) { return Append(predictions, row, key); }));
+    for (int row = 0; row < predictions.rows; ++row) {
+      MUSTER_RETURN_IF_ERROR(Append(
+          predictions, row, keys.empty() ? StrCat(row_ + row) : keys[static_cast<size_t>(row)]));
+    }
     std::string record;
     for (int row = 0; row < columns_.rows(); ++row) {
       encoder_.Encode(columns_, row, &record);

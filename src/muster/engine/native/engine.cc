@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "muster/engine/native/folded_dense.h"
 #include "muster/engine/native/native_graph.h"
 
 namespace muster::engine::native {
@@ -18,6 +19,7 @@ class NativeEngine final : public Engine {
   absl::StatusOr<StepResult> Step(std::span<const VariableView> weights,
                                   const features::FeatureBatch& batch, const StepContext& context,
                                   GradientSink& sink) override;
+  absl::Status Freeze(std::span<const VariableView> weights) override;
   absl::Status Predict(std::span<const VariableView> weights, const features::FeatureBatch& batch,
                        Forward* out) override;
   std::span<const LayerInfo> layers() const override { return graph_.infos; }
@@ -41,6 +43,8 @@ class NativeEngine final : public Engine {
   void Prepare(std::span<const VariableView> weights, const features::FeatureBatch& batch,
                bool training);
   void KeepActivations();
+  bool MayUseFolds(std::span<const VariableView> weights,
+                   const features::FeatureBatch& batch) const;
   void RunForward(Worker& worker);
   void TakeLoss(Worker& worker, bool with_gradient);
   void Train(Worker& worker);
@@ -63,6 +67,10 @@ class NativeEngine final : public Engine {
   std::vector<std::vector<float>> kept_;
   double scale_ = 1;
   GradientSink* sink_ = nullptr;
+  std::vector<Layer*> layers_;  // the graph's
+  const FoldedGraph folded_;
+  std::vector<const float*> frozen_;    // where the weights lie that folded_ was made of
+  const std::vector<Layer*>* running_;  // layers_ or folded_.layers
   const std::function<void(int)> train_, predict_;
 };
 
@@ -73,12 +81,15 @@ NativeEngine::NativeEngine(NativeGraph graph, std::unique_ptr<Head> head,
       options_(options),
       crew_(options.threads),
       workers_(static_cast<size_t>(options.threads)),
+      folded_(options.inference == Precision::kFloat32 ? Fold(graph_) : FoldedGraph()),
+      running_(&layers_),
       train_([this](int member) { Train(workers_[static_cast<size_t>(member)]); }),
       predict_([this](int member) {
         Worker& worker = workers_[static_cast<size_t>(member)];
         RunForward(worker);
         TakeLoss(worker, false);
       }) {
+  for (const auto& layer : graph_.layers) layers_.push_back(layer.get());
   std::set<int> lists;
   for (const auto& use : graph_.table_uses) lists.insert(use.id_list);
   distinct_.resize(lists.empty() ? 0 : static_cast<size_t>(*lists.rbegin()) + 1);
@@ -204,7 +215,7 @@ void NativeEngine::Prepare(std::span<const VariableView> weights,
     if (training) storage->gradients = storage->gradient_memory.Reserve(floats);
   }
   const auto count = static_cast<int>(workers_.size());
-  for (const auto& layer : graph_.layers) layer->Reserve(step_, count);
+  for (Layer* const layer : *running_) layer->Reserve(step_, count);
   for (Worker& worker : workers_) {
     worker.begin = static_cast<int>(worker.first_of(batch.rows));
     worker.end = static_cast<int>(worker.last_of(batch.rows));
@@ -215,10 +226,10 @@ void NativeEngine::Prepare(std::span<const VariableView> weights,
 
 void NativeEngine::RunForward(Worker& worker) {
   if (worker.count > 1 && step_.bf16) {
-    for (const auto& layer : graph_.layers) layer->Pack(step_, worker);
+    for (Layer* const layer : *running_) layer->Pack(step_, worker);
     crew_.Barrier();
   }
-  for (const auto& layer : graph_.layers) layer->Forward(step_, worker);
+  for (Layer* const layer : *running_) layer->Forward(step_, worker);
 }
 
 void NativeEngine::TakeLoss(Worker& worker, bool with_gradient) {
@@ -303,6 +314,8 @@ absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weig
   step_.context = context;
   step_.regularization_share = context.denominator > 0 ? own / context.denominator : 1;
   sink_ = &sink;
+  frozen_.clear();
+  running_ = &layers_;
   Prepare(weights, batch, true);
   crew_.Run(train_);
   const StepResult result = Result();
@@ -315,6 +328,21 @@ absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weig
   return result;
 }
 
+absl::Status NativeEngine::Freeze(std::span<const VariableView> weights) {
+  MUSTER_RETURN_IF_ERROR(CheckWeights(weights));
+  frozen_.clear();
+  for (const auto& fold : folded_.folds) fold->Freeze(weights);
+  for (const VariableView& view : weights) frozen_.push_back(view.data);
+  return absl::OkStatus();
+}
+
+bool NativeEngine::MayUseFolds(std::span<const VariableView> weights,
+                               const features::FeatureBatch& batch) const {
+  return !folded_.folds.empty() &&
+         std::ranges::equal(weights, frozen_, {}, [](const auto& view) { return view.data; }) &&
+         std::ranges::all_of(folded_.folds, [&](const auto& fold) { return fold->Fits(batch); });
+}
+
 absl::Status NativeEngine::Predict(std::span<const VariableView> weights,
                                    const features::FeatureBatch& batch, Forward* out) {
   MUSTER_RETURN_IF_ERROR(CheckWeights(weights));
@@ -322,6 +350,7 @@ absl::Status NativeEngine::Predict(std::span<const VariableView> weights,
   MUSTER_RETURN_IF_ERROR(CheckBatch(batch, 1));
   if (!batch.labels.empty()) MUSTER_RETURN_IF_ERROR(CheckLabels(batch));
   if (in_place_) KeepActivations();
+  running_ = MayUseFolds(weights, batch) ? &folded_.layers : &layers_;
   Prepare(weights, batch, false);
   crew_.Run(predict_);
   const float* const logits = graph_.logits->value(0);

@@ -147,6 +147,7 @@ std::vector<Node> GraphBuilder::SharedEmbeddingBags(const std::vector<EmbeddingO
   const int variable =
       state_->NewTable(table.name, table.rows, table.dimension, table.initializer, table.group);
   if (!(table.max_norm >= 0)) state_->Fail(StrCat(table.name, ": max_norm is negative"));
+  auto& layers = state_->graph.layers;
   std::vector<Node> nodes;
   std::vector<const Tensor*> outputs;
   for (const EmbeddingOptions& bag : bags) {
@@ -159,8 +160,9 @@ std::vector<Node> GraphBuilder::SharedEmbeddingBags(const std::vector<EmbeddingO
     state_->UseTable(variable, bag.id_list, /*distinct=*/bags.size() == 1);
     outputs.push_back(state_->NewTensor(std::max(table.dimension, 1), true, table.name));
     nodes.push_back(state_->LastNode(InfoOfBag(bag, variable)));
+    state_->graph.bag_uses.push_back(
+        {layers.size(), variable, bag.id_list, outputs.back(), table.max_norm == 0});
   }
-  auto& layers = state_->graph.layers;
   layers.push_back(NewEmbeddingLayer(bags, variable, static_cast<int>(layers.size()), outputs));
   return nodes;
 }
@@ -224,7 +226,10 @@ Node GraphBuilder::Dense(Node input, const DenseOptions& options) {
                                 : -1;
   Tensor* const output = state_->NewTensor(options.units, true, options.name);
   state_->nodes.back().is_dense_relu = options.activation == Activation::kRelu;
-  state_->graph.layers.push_back(NewDenseLayer(facts->tensor, output, options, kernel, bias));
+  auto& layers = state_->graph.layers;
+  state_->graph.dense_layers.push_back(
+      {layers.size(), facts->tensor, output, options.activation, kernel, bias});
+  layers.push_back(NewDenseLayer(facts->tensor, output, options, kernel, bias));
   LayerInfo info{.name = LayerName(options.name, "Dense"),
                  .op = "Dense",
                  .layers = {input},

@@ -21,6 +21,23 @@ struct NativeGraph {
     int width = 0;
   };
 
+  // An embedding bag, and whether its rows are read as they are (no largest norm).
+  struct BagUse {
+    size_t layer = 0;  // in `layers`
+    int variable = 0;
+    int id_list = 0;
+    const Tensor* output = nullptr;
+    bool as_it_is = true;
+  };
+  struct DenseLayerUse {
+    size_t layer = 0;  // in `layers`
+    const Tensor* input = nullptr;
+    const Tensor* output = nullptr;
+    Activation activation = Activation::kNone;
+    int kernel = 0;
+    int bias = -1;
+  };
+
   struct WatchedTensor {
     std::string name;
     const Tensor* tensor = nullptr;
@@ -32,6 +49,8 @@ struct NativeGraph {
   std::vector<std::unique_ptr<Layer>> layers;  // a layer reads what earlier ones write
   std::vector<TableUse> table_uses;
   std::vector<DenseUse> dense_uses;
+  std::vector<BagUse> bag_uses;
+  std::vector<DenseLayerUse> dense_layers;
   std::vector<LayerInfo> infos;  // by node
   std::vector<WatchedTensor> watched;
   const Tensor* logits = nullptr;  // its storage has ld == width
