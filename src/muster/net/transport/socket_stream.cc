@@ -117,7 +117,7 @@ absl::StatusOr<ConstBytes> SocketStream::Peek() {
 
 void SocketStream::Consume(size_t n) {
   begin_ += n;
-  shown_ -= n;
+  shown_ = 0;
   position_ += n;
 }
 

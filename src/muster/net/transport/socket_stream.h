@@ -47,7 +47,7 @@ class SocketStream : public Stream {
   process::Descriptor socket_;
   std::unique_ptr<std::byte[]> buffer_;
   size_t begin_ = 0, end_ = 0;  // what is in the buffer
-  size_t shown_ = 0;            // of it, what Peek has shown
+  size_t shown_ = 0;            // what Peek showed since the last Consume
   uint64_t position_ = 0;       // in the stream, of begin_: for alignment
 };
 

@@ -23,6 +23,26 @@ void Pause() {
 #endif
 }
 
+struct Polled {
+  int ready = 0;
+  int error = 0;
+};
+
+Polled Poll(std::span<pollfd> polled, process::Deadline deadline) {
+  const int ready = poll(polled.data(), polled.size(), deadline.PollMillis());
+  return {.ready = ready, .error = ready < 0 ? errno : 0};
+}
+
+absl::Status Judge(Polled polled, process::Deadline deadline, const Interrupt& interrupt) {
+  if (interrupt.is_set()) return interrupt.status();
+  if (polled.ready > 0) return absl::OkStatus();
+  if (polled.ready < 0 && polled.error != EINTR && polled.error != EAGAIN) {
+    return ErrnoStatus(polled.error, "poll");
+  }
+  if (deadline.expired()) return absl::DeadlineExceededError("the deadline passed");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status WaitFor(std::span<const Awaited> awaited, process::Deadline deadline,
@@ -37,15 +57,16 @@ absl::Status WaitFor(std::span<const Awaited> awaited, process::Deadline deadlin
     ready_now = wish.events == 0;
     polled[count++] = {.fd = wish.fd, .events = wish.events, .revents = 0};
   }
-  int ready = 1;
-  if (!ready_now) ready = poll(polled.data(), count, deadline.PollMillis());
-  const int error = errno;
+  const Polled result = ready_now ? Polled{.ready = 1} : Poll({polled.data(), count}, deadline);
   for (size_t i = 0; i < armed; ++i) awaited[i].stream->Disarm();
-  if (interrupt.is_set()) return interrupt.status();
-  if (ready > 0) return absl::OkStatus();
-  if (ready < 0 && error != EINTR && error != EAGAIN) return ErrnoStatus(error, "poll");
-  if (deadline.expired()) return absl::DeadlineExceededError("the deadline passed");
-  return absl::OkStatus();
+  return Judge(result, deadline, interrupt);
+}
+
+absl::Status WaitForDescriptor(int fd, short events, process::Deadline deadline,
+                               const Interrupt& interrupt) {
+  std::array<pollfd, 2> polled = {pollfd{.fd = interrupt.fd(), .events = POLLIN, .revents = 0},
+                                  pollfd{.fd = fd, .events = events, .revents = 0}};
+  return Judge(Poll(polled, deadline), deadline, interrupt);
 }
 
 bool Spin::Again() {

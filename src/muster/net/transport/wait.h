@@ -21,6 +21,10 @@ struct Awaited {
 absl::Status WaitFor(std::span<const Awaited> awaited, process::Deadline deadline,
                      const Interrupt& interrupt);
 
+// The same for one descriptor and poll()'s events.
+absl::Status WaitForDescriptor(int fd, short events, process::Deadline deadline,
+                               const Interrupt& interrupt);
+
 // The short while in which one asks again before sleeping.
 class Spin {
  public:
