@@ -265,6 +265,14 @@ absl::Status Channel::ReceiveParts(uint16_t type, size_t bytes, Take take, Deadl
       deadline, interrupt);
 }
 
+absl::Status Channel::ReceiveInto(uint16_t type, MutableBytes in, Deadline deadline,
+                                  const Interrupt& interrupt) {
+  MUSTER_RETURN_IF_ERROR(Usable());
+  return Expect(
+      {type, in.size()}, nullptr, *this, [&](FrameReader& reader) { return reader.PumpInto(in); },
+      deadline, interrupt);
+}
+
 absl::Status Channel::SendFailure(const absl::Status& why, Deadline deadline) {
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Interrupt> never, Interrupt::Create());
   writer_.Abandon();

@@ -85,6 +85,8 @@ class Channel {
   // The receiving half alone, as Send is the other.
   absl::Status ReceiveParts(uint16_t type, size_t bytes, Take take, process::Deadline deadline,
                             const Interrupt& interrupt);
+  absl::Status ReceiveInto(uint16_t type, MutableBytes in, process::Deadline deadline,
+                           const Interrupt& interrupt);
 
   // Tells the peer why we give up: its next or present call that reads from us returns `why`, in
   // its own words. For a channel that is broken too, as far as the stream still carries.

@@ -95,7 +95,7 @@ absl::StatusOr<Attempt> TryAll(const Address& address, Deadline deadline,
   return attempt;
 }
 
-absl::Status Pause(double seconds, Deadline deadline, const Interrupt& interrupt) {
+absl::Status Rest(double seconds, Deadline deadline, const Interrupt& interrupt) {
   if (deadline.expired()) return absl::DeadlineExceededError("the deadline passed");
   const absl::Status status = WaitForDescriptor(-1, 0, Deadline::After(seconds), interrupt);
   return interrupt.is_set() ? status : absl::OkStatus();
@@ -112,7 +112,7 @@ absl::StatusOr<Descriptor> ConnectUntil(const Address& address, Deadline deadlin
       if (attempt->socket.valid()) return std::move(attempt->socket);
       if (!attempt->may_pass) return attempt->error;
       last = attempt->error;
-      status = Pause(pause, deadline, interrupt);
+      status = Rest(pause, deadline, interrupt);
     }
     if (interrupt.is_set()) return interrupt.status();
     if (absl::IsDeadlineExceeded(status) && !last.ok()) {

@@ -20,7 +20,6 @@ namespace {
 using process::Descriptor;
 
 constexpr size_t kShortBytes = 16;
-constexpr size_t kMaxPieces = 8;
 
 class FaultStream : public Stream {
  public:

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "fields are copied as they lie");
 
-constexpr uint32_t kMagic = 0x3146554d;  // "MUF1"
+constexpr uint32_t kFrameMagic = 0x3146554d;  // "MUF1"
 constexpr uint16_t kKnownFlags = kFrameMore | kFrameChecksum;
 
 // The bytes of a header, as docs/formats/frames.md has them.
@@ -62,7 +62,7 @@ absl::Status CheckFields(const Wire& wire) {
 }  // namespace
 
 FrameHeaderBytes EncodeFrameHeader(const FrameHeader& header) {
-  Wire wire = {.magic = kMagic,
+  Wire wire = {.magic = kFrameMagic,
                .type = header.type,
                .flags = header.flags,
                .epoch = header.epoch,
@@ -75,7 +75,7 @@ FrameHeaderBytes EncodeFrameHeader(const FrameHeader& header) {
 
 absl::StatusOr<FrameHeader> DecodeFrameHeader(const FrameHeaderBytes& bytes) {
   const Wire wire = std::bit_cast<Wire>(bytes);
-  if (wire.magic != kMagic) {
+  if (wire.magic != kFrameMagic) {
     return absl::DataLossError(absl::StrFormat(
         "begins with 0x%08x and not with MUF1: no frame of this version", wire.magic));
   }

@@ -17,7 +17,6 @@ namespace muster::net::transport {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{256} << 10;
-constexpr size_t kMaxPieces = 8;
 // Less is read through the buffer: a call for each would cost more than the copy.
 constexpr size_t kDirectBytes = size_t{8} << 10;
 // So much of the buffer is always worth a call; less of it is moved to the front first.

@@ -32,8 +32,9 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // How many bytes of the pieces, in order, went now: 0 while the peer must read first. At most 8
-  // pieces. OK does not say that the peer has them.
+  static constexpr size_t kMaxPieces = 8;
+  // How many bytes of the pieces, in order, went now: 0 while the peer must read first. At most
+  // kMaxPieces of them are looked at. OK does not say that the peer has them.
   virtual absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces) = 0;
 
   // What has come, in place: empty while there is nothing. Valid until the next call on this
