@@ -18,9 +18,9 @@ namespace muster::net::transport {
 
 struct AcceptorOptions {
   Token key;
-  std::function<Identity()> self = {};  // asked for each peer: the epoch grows
+  std::function<Identity()> self = {};  // wanted; asked for each peer: the epoch grows
   Admit admit = {};                     // empty: everybody with the key
-  // A peer with its stream. After it the stream is the callee's.
+  // Wanted: a peer with its stream, which is the callee's from then on.
   std::function<void(Peer peer, std::unique_ptr<Stream> stream)> on_peer = {};
   // Why somebody was not let in: for logs. May be empty.
   std::function<void(const absl::Status& why)> on_refused = {};

@@ -57,7 +57,7 @@ struct Message {
 // in it. Begins at an address and an offset divisible by 4; its size is, but the last's.
 using Take = absl::FunctionRef<void(ConstBytes part, size_t offset)>;
 
-// One owner thread. Movable before its first use.
+// One owner thread, which also owns the stream.
 class Channel {
  public:
   explicit Channel(std::unique_ptr<Stream> stream, ChannelOptions options = {});

@@ -95,6 +95,90 @@ TEST(ChannelTest, AFailureReachesThePeerInTheMidstOfAMessage) {
   }
 }
 
+// A frame as a peer that does not play by the rules sends it.
+std::string RawFrame(const FrameHeader& header, std::string payload) {
+  const FrameHeaderBytes head = EncodeFrameHeader(header);
+  const FrameTailBytes tail = EncodeFrameTail(payload.size(), {});
+  return Text(head) + payload + Text(ConstBytes(tail).first(FrameTailSize(payload.size())));
+}
+
+absl::Status ReceiveRaw(const std::string& wire, ChannelOptions options = {}) {
+  const Pair pair = MakePair({}, std::move(options));
+  const ConstBytes piece = Bytes(wire);
+  EXPECT_EQ(pair.a->stream().Write({&piece, 1}).value_or(0), wire.size());
+  pair.a->Close();
+  absl::Status status;
+  while (status.ok()) status = pair.b->Receive(Soon(), *pair.interrupt).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("unix:a")) << "names the peer";
+  EXPECT_EQ(pair.b->Receive(Soon(), *pair.interrupt).status().code(), status.code());
+  return status;
+}
+
+TEST(ChannelTest, FramesThatWereNotDueAreRefused) {
+  const auto error = [](const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    return std::string(status.message());
+  };
+  const std::string one = RawFrame({.message_bytes = 4, .payload_bytes = 4}, "four");
+  EXPECT_THAT(error(ReceiveRaw(one + one)), HasSubstr("frame 0 came where frame 1 was due"));
+  EXPECT_THAT(error(ReceiveRaw(RawFrame({.sequence = 1}, ""))), HasSubstr("frame 1 came where"));
+  EXPECT_THAT(error(ReceiveRaw(RawFrame({.message_bytes = 5, .payload_bytes = 4}, "four"))),
+              HasSubstr("4 bytes where 5 are left"));
+  EXPECT_THAT(error(ReceiveRaw(one, {.max_message_bytes = 3})), HasSubstr("at most 3 are taken"));
+  EXPECT_THAT(error(ReceiveRaw(std::string(48, 'x'))), HasSubstr("not with MUF1"));
+  const std::string begun =
+      RawFrame({.flags = kFrameMore, .message_bytes = 12, .payload_bytes = 8}, "eight...");
+  EXPECT_THAT(
+      error(ReceiveRaw(
+          begun +
+          RawFrame({.type = 2, .sequence = 1, .message_bytes = 12, .payload_bytes = 4}, "four"))),
+      HasSubstr("type 2"));
+  EXPECT_EQ(ReceiveRaw(begun).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ReceiveRaw(one.substr(0, 50)).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(ChannelTest, PeersThatDoNotDoTheSameAreTold) {
+  const Pair pair = MakePair();
+  ASSERT_TRUE(pair.a->Send(1, Bytes("four"), Soon(), *pair.interrupt).ok());
+  std::string in(8, '\0');
+  const absl::Status status = Channel::Exchange(
+      1, *pair.b, {}, *pair.b, std::as_writable_bytes(std::span(in)), Soon(), *pair.interrupt);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("4 bytes came where one of type 1 and 8"));
+}
+
+// The failing rank is in the midst of sending to one peer and of receiving from another; both get
+// the cause and not the closed connections.
+TEST(ChannelTest, BothNeighboursHearOfTheFirstFailure) {
+  const Pair before = MakePair(), after = MakePair();
+  const std::string large(10 << 20, 'x');
+  std::string in(large.size(), '\0'), theirs(large.size(), '\0');
+  absl::Status left, right;
+  std::thread sender([&] { left = before.a->Send(1, Bytes(large), Soon(), *after.interrupt); });
+  std::thread receiver([&] {
+    right = after.b->ReceiveInto(1, std::as_writable_bytes(std::span(theirs)), Soon(),
+                                 *after.interrupt);
+  });
+  const absl::Status why = absl::DataLossError("rank 1: gradient 7 has no such rows");
+  size_t taken = 0;
+  const absl::Status broken = Channel::Exchange(
+      1, *after.a, Bytes(large), *before.b, large.size(),
+      [&](ConstBytes part, size_t) {
+        taken += part.size();
+        if (taken > large.size() / 2) before.interrupt->Set(why);
+      },
+      Soon(), *before.interrupt);
+  EXPECT_EQ(broken, why);
+  for (Channel* channel : {before.b.get(), after.a.get()}) {
+    EXPECT_TRUE(channel->SendFailure(why, Soon()).ok());
+    channel->Close();
+  }
+  receiver.join();
+  EXPECT_EQ(right, why);
+  sender.join();
+  EXPECT_EQ(left, why);
+}
+
 TEST(ChannelTest, AnotherEpochIsFencedWithBothNamed) {
   const Pair pair = MakePair({.epoch = 4}, {.epoch = 5});
   ASSERT_TRUE(pair.a->Send(1, {}, Soon(), *pair.interrupt).ok());

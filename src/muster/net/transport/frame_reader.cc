@@ -149,8 +149,7 @@ absl::Status FrameReader::CheckContinuation(const FrameHeader& header) const {
 
 absl::Status FrameReader::TakeTail() {
   absl::StatusOr<FrameTrailer> trailer = DecodeFrameTail(header_.payload_bytes, tail_);
-  const std::string frame = StrCat("frame ", header_.sequence);
-  if (!trailer.ok()) return Annotate(trailer.status(), frame);
+  if (!trailer.ok()) return Annotate(trailer.status(), StrCat("frame ", header_.sequence));
   part_ = Part::kHeader;
   if (trailer->given_up) {
     given_up_ = true;
@@ -158,8 +157,9 @@ absl::Status FrameReader::TakeTail() {
   }
   const uint32_t crc = (header_.flags & kFrameChecksum) != 0 ? crc_ : 0;
   if (trailer->crc != crc) {
-    return absl::DataLossError(StrCat(frame, ": checksum ", trailer->crc, " came with bytes of ",
-                                      crc, ": they were damaged on their way"));
+    return absl::DataLossError(StrCat("frame ", header_.sequence, ": checksum ", trailer->crc,
+                                      " came with bytes of ", crc,
+                                      ": they were damaged on their way"));
   }
   if ((header_.flags & kFrameMore) == 0) open_ = false;
   return absl::OkStatus();
