@@ -155,10 +155,6 @@ TEST(ChannelTest, BothNeighboursHearOfTheFirstFailure) {
   std::string in(large.size(), '\0'), theirs(large.size(), '\0');
   absl::Status left, right;
   std::thread sender([&] { left = before.a->Send(1, Bytes(large), Soon(), *after.interrupt); });
-  std::thread receiver([&] {
-    right = after.b->ReceiveInto(1, std::as_writable_bytes(std::span(theirs)), Soon(),
-                                 *after.interrupt);
-  });
   const absl::Status why = absl::DataLossError("rank 1: gradient 7 has no such rows");
   size_t taken = 0;
   const absl::Status broken = Channel::Exchange(
@@ -169,6 +165,10 @@ TEST(ChannelTest, BothNeighboursHearOfTheFirstFailure) {
       },
       Soon(), *before.interrupt);
   EXPECT_EQ(broken, why);
+  std::thread receiver([&] {
+    right = after.b->ReceiveInto(1, std::as_writable_bytes(std::span(theirs)), Soon(),
+                                 *after.interrupt);
+  });
   for (Channel* channel : {before.b.get(), after.a.get()}) {
     EXPECT_TRUE(channel->SendFailure(why, Soon()).ok());
     channel->Close();

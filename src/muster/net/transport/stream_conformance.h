@@ -241,6 +241,40 @@ TEST_P(StreamConformance, AKilledPeerIsSeen) {
   waitpid(child, nullptr, 0);
 }
 
+// SIGSTOP: silence, which ends with the deadline. SIGKILL: gone.
+TEST_P(StreamConformance, APeerIsStoppedOrKilledInTheMidstOfExchanges) {
+  std::string mine = Noise(1, 3'000'000), theirs(mine.size(), '\0');
+  const auto exchange = [&](Channel& channel, process::Deadline deadline) {
+    return Channel::Exchange(1, channel, std::as_bytes(std::span(mine)), channel,
+                             std::as_writable_bytes(std::span(theirs)), deadline, *interrupt_);
+  };
+  for (const int signal : {SIGSTOP, SIGKILL}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      auto stream = Dial(listener_->address(), {}, TestDeadline(), *interrupt_);
+      if (!stream.ok()) _exit(1);
+      Channel channel(*std::move(stream), GetParam().channel);
+      while (exchange(channel, TestDeadline()).ok()) {
+      }
+      _exit(0);
+    }
+    Channel channel(Wrap(AcceptStream(*listener_, *interrupt_)), GetParam().channel);
+    EXPECT_TRUE(exchange(channel, TestDeadline()).ok());
+    std::thread sender([&] { kill(child, signal); });
+    absl::Status status;
+    while (status.ok()) {
+      status =
+          exchange(channel, signal == SIGSTOP ? process::Deadline::After(0.3) : TestDeadline());
+    }
+    sender.join();
+    EXPECT_EQ(status.code(), signal == SIGSTOP ? absl::StatusCode::kDeadlineExceeded
+                                               : absl::StatusCode::kUnavailable)
+        << status;
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+}
+
 TEST_P(StreamConformance, ManyConnectionsLeaveNoDescriptor) {
   const auto descriptors = [] {
     const std::filesystem::directory_iterator all("/proc/self/fd");
