@@ -1,0 +1,98 @@
+#include "muster/net/transport/acceptor.h"
+
+#include <atomic>
+#include <utility>
+
+#include "muster/net/transport/wait.h"
+
+namespace muster::net::transport {
+namespace {
+
+using process::Deadline;
+
+constexpr double kYear = 365.0 * 24 * 3600;
+// After a failure to accept (no descriptors are left), until it is tried again.
+constexpr double kPauseSeconds = 0.1;
+
+}  // namespace
+
+// One connection on its way in.
+struct Acceptor::Pending {
+  std::unique_ptr<Interrupt> interrupt;
+  std::atomic<bool> done = false;
+  std::jthread thread;
+};
+
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Start(std::unique_ptr<Listener> listener,
+                                                          AcceptorOptions options) {
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Interrupt> stop, Interrupt::Create());
+  return std::unique_ptr<Acceptor>(
+      new Acceptor(std::move(listener), std::move(options), std::move(stop)));
+}
+
+Acceptor::Acceptor(std::unique_ptr<Listener> listener, AcceptorOptions options,
+                   std::unique_ptr<Interrupt> stop)
+    : listener_(std::move(listener)),
+      options_(std::move(options)),
+      stop_(std::move(stop)),
+      thread_([this] { Run(); }) {}
+
+Acceptor::~Acceptor() {
+  stop_->Set(absl::CancelledError("the listener stops"));
+  thread_.join();
+}
+
+void Acceptor::Run() {
+  while (!stop_->is_set()) {
+    absl::StatusOr<Accepted> accepted = listener_->Accept(Deadline::After(kYear), *stop_);
+    if (stop_->is_set()) break;
+    const absl::Status begun = accepted.ok() ? Begin(*std::move(accepted)) : accepted.status();
+    if (begun.ok() || absl::IsDeadlineExceeded(begun)) continue;
+    if (options_.on_refused) options_.on_refused(begun);
+    WaitForDescriptor(-1, 0, Deadline::After(kPauseSeconds), *stop_).IgnoreError();
+  }
+  for (const std::unique_ptr<Pending>& one : pending_) one->interrupt->Set(stop_->status());
+  pending_.clear();
+}
+
+absl::Status Acceptor::Begin(Accepted accepted) {
+  MakePlace();
+  auto pending = std::make_unique<Pending>();
+  MUSTER_ASSIGN_OR_RETURN(pending->interrupt, Interrupt::Create());
+  Pending* const one = pending.get();
+  pending_.push_back(std::move(pending));
+  one->thread = std::jthread([this, one, connection = std::move(accepted)]() mutable {
+    Greet(std::move(connection), *one->interrupt);
+    one->done.store(true, std::memory_order_release);
+  });
+  return absl::OkStatus();
+}
+
+void Acceptor::MakePlace() {
+  pending_.remove_if([](const std::unique_ptr<Pending>& one) {
+    return one->done.load(std::memory_order_acquire);
+  });
+  while (pending_.size() >= static_cast<size_t>(options_.max_pending)) {
+    pending_.front()->interrupt->Set(absl::ResourceExhaustedError(
+        StrCat("more than ", options_.max_pending,
+               " connections have not proven who they are: ", "the oldest is closed")));
+    pending_.pop_front();
+  }
+}
+
+void Acceptor::Greet(Accepted accepted, const Interrupt& interrupt) {
+  const Deadline deadline = Deadline::After(options_.handshake_seconds);
+  const std::string name = accepted.peer;
+  absl::StatusOr<std::unique_ptr<Stream>> stream =
+      listener_->Open(std::move(accepted), deadline, interrupt);
+  absl::Status status = stream.status();
+  if (stream.ok()) {
+    absl::StatusOr<Peer> peer = AcceptHandshake(**stream, options_.key, options_.self(),
+                                                options_.admit, deadline, interrupt);
+    status = peer.status();
+    if (peer.ok()) options_.on_peer(*std::move(peer), *std::move(stream));
+  }
+  if (!status.ok() && options_.on_refused) options_.on_refused(status);
+}
+
+}  // namespace muster::net::transport

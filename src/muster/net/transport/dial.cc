@@ -1,0 +1,142 @@
+#include "muster/net/transport/dial.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/net/transport/socket_address.h"
+#include "muster/net/transport/wait.h"
+
+namespace muster::net::transport {
+namespace {
+
+using process::Deadline;
+using process::Descriptor;
+
+// Between attempts: nothing announces that a peer has begun to listen.
+constexpr double kFirstPause = 0.005, kLongestPause = 0.2;
+
+bool MayPass(int error) {
+  switch (error) {
+    case ECONNREFUSED:
+    case ENOENT:  // the unix socket's file is not there yet
+    case EAGAIN:  // its backlog is full
+    case ECONNRESET:
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case EHOSTDOWN:
+    case EADDRNOTAVAIL:  // no port is free for us
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Looking for a port of its own for a connection to a port where nobody listens, the system may
+// choose that very port, and the socket is then connected to itself.
+bool ConnectedToItself(int fd) {
+  SocketAddress here, there;
+  here.size = there.size = sizeof here.storage;
+  return getsockname(fd, here.get(), &here.size) == 0 &&
+         getpeername(fd, there.get(), &there.size) == 0 && here.family() != AF_UNIX &&
+         here.size == there.size && std::memcmp(&here.storage, &there.storage, here.size) == 0;
+}
+
+// 0 or errno of this attempt; a status when the waiting ended.
+absl::StatusOr<int> Connect(int fd, const SocketAddress& address, Deadline deadline,
+                            const Interrupt& interrupt) {
+  if (connect(fd, address.get(), address.size) != 0) {
+    if (errno != EINPROGRESS && errno != EINTR) return errno;
+    MUSTER_RETURN_IF_ERROR(WaitForDescriptor(fd, POLLOUT, deadline, interrupt));
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+    if (error != 0) return error;
+  }
+  return ConnectedToItself(fd) ? ECONNREFUSED : 0;
+}
+
+struct Attempt {
+  Descriptor socket = {};  // valid: connected
+  absl::Status error = {};
+  bool may_pass = true;
+};
+
+absl::StatusOr<Attempt> TryAll(const Address& address, Deadline deadline,
+                               const Interrupt& interrupt) {
+  std::vector<SocketAddress> targets;
+  Attempt attempt;
+  if (address.kind == Address::Kind::kTcp) {
+    absl::StatusOr<std::vector<SocketAddress>> found = ResolveTcp(address);
+    attempt.error = found.status();
+    if (found.ok()) targets = *std::move(found);
+  } else {
+    targets.push_back(UnixAddress(address.path));
+  }
+  for (const SocketAddress& target : targets) {
+    Descriptor fd(socket(target.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd.valid()) return ErrnoStatus(errno, "make a socket");
+    MUSTER_ASSIGN_OR_RETURN(const int error, Connect(fd.get(), target, deadline, interrupt));
+    if (error == 0) {
+      attempt.socket = std::move(fd);
+      break;
+    }
+    attempt.error = ErrnoStatus(error, "connect");
+    attempt.may_pass = MayPass(error);
+  }
+  return attempt;
+}
+
+absl::Status Rest(double seconds, Deadline deadline, const Interrupt& interrupt) {
+  if (deadline.expired()) return absl::DeadlineExceededError("the deadline passed");
+  const absl::Status status = WaitForDescriptor(-1, 0, Deadline::After(seconds), interrupt);
+  return interrupt.is_set() ? status : absl::OkStatus();
+}
+
+absl::StatusOr<Descriptor> ConnectUntil(const Address& address, Deadline deadline,
+                                        const Interrupt& interrupt) {
+  absl::Status last;
+  double pause = kFirstPause;
+  while (true) {
+    absl::StatusOr<Attempt> attempt = TryAll(address, deadline, interrupt);
+    absl::Status status = attempt.status();
+    if (attempt.ok()) {
+      if (attempt->socket.valid()) return std::move(attempt->socket);
+      if (!attempt->may_pass) return attempt->error;
+      last = attempt->error;
+      status = Rest(pause, deadline, interrupt);
+    }
+    if (interrupt.is_set()) return interrupt.status();
+    if (absl::IsDeadlineExceeded(status) && !last.ok()) {
+      return absl::DeadlineExceededError(
+          StrCat("the deadline passed; the last attempt: ", last.message()));
+    }
+    MUSTER_RETURN_IF_ERROR(status);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Stream>> Dial(const Address& address, const DialOptions& options,
+                                             Deadline deadline, const Interrupt& interrupt) {
+  std::string name = ToString(address);
+  absl::StatusOr<Descriptor> socket = ConnectUntil(address, deadline, interrupt);
+  if (!socket.ok() && interrupt.is_set()) return socket.status();
+  if (!socket.ok()) return Annotate(socket.status(), StrCat("connect to ", name));
+  if (address.kind == Address::Kind::kSharedMemory) {
+    return SharedMemoryStream::Offer(*std::move(socket), std::move(name), options.shared_memory,
+                                     deadline, interrupt);
+  }
+  return SocketStream::Create(*std::move(socket), std::move(name), options.socket);
+}
+
+}  // namespace muster::net::transport

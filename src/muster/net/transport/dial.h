@@ -1,0 +1,28 @@
+// Connects to a Listener.
+#pragma once
+
+#include <memory>
+
+#include "muster/base/status.h"
+#include "muster/net/transport/address.h"
+#include "muster/net/transport/interrupt.h"
+#include "muster/net/transport/shared_memory_stream.h"
+#include "muster/net/transport/socket_stream.h"
+#include "muster/net/transport/stream.h"
+#include "muster/process/deadline.h"
+
+namespace muster::net::transport {
+
+struct DialOptions {
+  SocketOptions socket = {};
+  SharedMemoryOptions shared_memory = {};
+};
+
+// Tries until somebody listens: tasks start in any order. DEADLINE_EXCEEDED names the address and
+// the last attempt's error. What no later attempt can mend, such as PERMISSION_DENIED, ends at
+// once.
+absl::StatusOr<std::unique_ptr<Stream>> Dial(const Address& address, const DialOptions& options,
+                                             process::Deadline deadline,
+                                             const Interrupt& interrupt);
+
+}  // namespace muster::net::transport

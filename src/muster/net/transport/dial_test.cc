@@ -1,0 +1,212 @@
+#include "muster/net/transport/dial.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "muster/net/transport/address.h"
+#include "muster/net/transport/socket_address.h"
+#include "muster/net/transport/test_streams.h"
+
+namespace muster::net::transport {
+namespace {
+
+using process::Deadline;
+using process::Descriptor;
+using testing::HasSubstr;
+using Kind = Address::Kind;
+
+TEST(AddressTest, PrintsAsItWasParsed) {
+  for (const std::string text : {"tcp://127.0.0.1:80", "tcp://[::1]:8080", "tcp://worker-0.job:1",
+                                 "unix:/run/a b", "shm:relative"}) {
+    const absl::StatusOr<Address> address = ParseAddress(text);
+    ASSERT_TRUE(address.ok()) << address.status();
+    EXPECT_EQ(ToString(*address), text);
+  }
+  EXPECT_EQ(ParseAddress("tcp://[::1]:8080")->host, "::1");
+}
+
+TEST(AddressTest, SaysWhatIsWrong) {
+  const auto error = [](const std::string& text) {
+    const absl::Status status = ParseAddress(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(error("127.0.0.1:80"), HasSubstr("tcp://, unix: and shm:"));
+  EXPECT_THAT(error("tcp://host"), HasSubstr("no port"));
+  EXPECT_THAT(error("tcp://host:"), HasSubstr("'' is no port"));
+  EXPECT_THAT(error("tcp://host:65536"), HasSubstr("'65536' is no port"));
+  EXPECT_THAT(error("tcp://host:-1"), HasSubstr("'-1' is no port"));
+  EXPECT_THAT(error("tcp://::1:80"), HasSubstr("brackets"));
+  EXPECT_THAT(error("tcp://:80"), HasSubstr("no host"));
+  EXPECT_THAT(error("unix:"), HasSubstr("no path"));
+  EXPECT_THAT(error("shm:/" + std::string(107, 'x')), HasSubstr("at most 107 bytes"));
+}
+
+class DialTest : public testing::Test {
+ protected:
+  // The peer's first bytes.
+  std::string Hear(const Listener& listener) {
+    const std::unique_ptr<Stream> stream = AcceptStream(listener, *interrupt_);
+    std::string heard(2, '\0');
+    size_t have = 0;
+    while (have < heard.size()) {
+      const auto room = std::as_writable_bytes(std::span(heard)).subspan(have);
+      const absl::StatusOr<size_t> n = stream->Read(room);
+      if (!n.ok()) return std::string(n.status().message());
+      have += *n;
+    }
+    return heard;
+  }
+  // Dials when the listener is there, says "hi".
+  std::thread DialAndSpeak(const Address& address) {
+    return std::thread([this, address] {
+      auto stream = Dial(address, {}, TestDeadline(), *interrupt_);
+      ASSERT_TRUE(stream.ok()) << stream.status();
+      const std::string_view text = "hi";
+      const ConstBytes piece = std::as_bytes(std::span(text));
+      EXPECT_EQ((*stream)->Write({&piece, 1}).value_or(0), 2u);
+    });
+  }
+
+  SocketFolder folder_;
+  const std::unique_ptr<Interrupt> interrupt_ = Interrupt::Create().value();
+};
+
+TEST_F(DialTest, ComesInOverBothKindsOfIp) {
+  for (const std::string host : {"127.0.0.1", "::1"}) {
+    absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Listen(Address::Tcp(host, 0));
+    if (!listener.ok() && host == "::1") GTEST_SKIP() << "no IPv6 here: " << listener.status();
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    std::thread thread = DialAndSpeak((*listener)->address());
+    EXPECT_EQ(Hear(**listener), "hi");
+    thread.join();
+  }
+}
+
+TEST_F(DialTest, TriesUntilSomebodyListens) {
+  for (const Kind kind : {Kind::kTcp, Kind::kUnix, Kind::kSharedMemory}) {
+    Address address = folder_.At(kind);
+    // A port that is free, and not held: nobody listens there yet.
+    if (kind == Kind::kTcp) address = Listener::Listen(address).value()->address();
+    std::thread thread = DialAndSpeak(address);
+    const auto listener = Listener::Listen(address).value();
+    EXPECT_EQ(Hear(*listener), "hi");
+    thread.join();
+  }
+}
+
+TEST_F(DialTest, SaysWhereNobodyListened) {
+  const Address address = folder_.At(Kind::kUnix);
+  const absl::Status status = Dial(address, {}, Deadline::After(0.02), *interrupt_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(ToString(address)));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("No such file"));
+}
+
+TEST_F(DialTest, AnInterruptEndsIt) {
+  std::thread thread([&] { interrupt_->Set(absl::CancelledError("stop")); });
+  EXPECT_EQ(Dial(folder_.At(Kind::kUnix), {}, TestDeadline(), *interrupt_).status(),
+            absl::CancelledError("stop"));
+  thread.join();
+}
+
+TEST_F(DialTest, ATaskListensOnTheSocketItInherited) {
+  Descriptor tcp(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in any = {};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(tcp.get(), reinterpret_cast<sockaddr*>(&any), sizeof any), 0);
+  const auto listener = Listener::Adopt(std::move(tcp), Kind::kTcp);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  EXPECT_NE((*listener)->address().port, 0);
+  std::thread thread = DialAndSpeak((*listener)->address());
+  EXPECT_EQ(Hear(**listener), "hi");
+  thread.join();
+
+  Descriptor file(open("/dev/null", O_RDONLY));
+  EXPECT_FALSE(Listener::Adopt(std::move(file), Kind::kTcp).ok());
+  Descriptor datagrams(socket(AF_INET, SOCK_DGRAM, 0));
+  EXPECT_EQ(Listener::Adopt(std::move(datagrams), Kind::kTcp).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(DialTest, AUnixSocketsFileIsItsOwnersAndReplacesADeadOne) {
+  const Address address = folder_.At(Kind::kUnix);
+  {  // a file that its process left behind
+    const Descriptor dead(socket(AF_UNIX, SOCK_STREAM, 0));
+    const SocketAddress bound = UnixAddress(address.path);
+    ASSERT_EQ(bind(dead.get(), bound.get(), bound.size), 0);
+  }
+  auto listener = Listener::Listen(address);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  struct stat found = {};
+  ASSERT_EQ(stat(address.path.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777U, 0600U);
+  EXPECT_EQ(Listener::Listen(address).status().code(), absl::StatusCode::kAlreadyExists);
+  listener->reset();
+  EXPECT_NE(stat(address.path.c_str(), &found), 0);
+
+  std::ofstream(address.path) << "precious";
+  EXPECT_EQ(Listener::Listen(address).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(std::filesystem::exists(address.path));
+}
+
+// What a peer hands over as shared memory.
+class OfferTest : public testing::Test {
+ protected:
+  absl::Status Offer(int memory, uint64_t ring_bytes, std::string magic = "MUSTSHM1") {
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    const Descriptor here(fds[0]);
+    magic.append(reinterpret_cast<const char*>(&ring_bytes), sizeof ring_bytes);
+    iovec part = {.iov_base = magic.data(), .iov_len = magic.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control = {};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (memory >= 0) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* const header = CMSG_FIRSTHDR(&message);
+      *header = {
+          .cmsg_len = CMSG_LEN(sizeof memory), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+      std::memcpy(CMSG_DATA(header), &memory, sizeof memory);
+    }
+    EXPECT_EQ(sendmsg(here.get(), &message, 0), static_cast<ssize_t>(magic.size()));
+    const auto interrupt = Interrupt::Create().value();
+    return SharedMemoryStream::Accept(Descriptor(fds[1]), "peer", TestDeadline(), *interrupt)
+        .status();
+  }
+  static Descriptor Memory(size_t bytes, int seals) {
+    Descriptor memory(memfd_create("test", MFD_ALLOW_SEALING));
+    EXPECT_EQ(ftruncate(memory.get(), static_cast<off_t>(bytes)), 0);
+    EXPECT_EQ(fcntl(memory.get(), F_ADD_SEALS, seals), 0);
+    return memory;
+  }
+};
+
+TEST_F(OfferTest, OnlySealedMemoryOfTheRightSizeIsMapped) {
+  constexpr size_t kRing = kMinRingBytes, kWhole = 4096 + 2 * kRing;
+  const auto bad = absl::StatusCode::kDataLoss;
+  EXPECT_TRUE(Offer(Memory(kWhole, F_SEAL_SHRINK).get(), kRing).ok());
+  EXPECT_EQ(Offer(Memory(kWhole, F_SEAL_GROW).get(), kRing).code(), bad);
+  EXPECT_EQ(Offer(Memory(kWhole - 1, F_SEAL_SHRINK).get(), kRing).code(), bad);
+  EXPECT_EQ(Offer(Memory(kWhole, F_SEAL_SHRINK).get(), kRing - 1).code(), bad);
+  EXPECT_EQ(Offer(Memory(kWhole, F_SEAL_SHRINK).get(), uint64_t{1} << 63).code(), bad);
+  EXPECT_EQ(Offer(Memory(kWhole, F_SEAL_SHRINK).get(), kRing, "MUSTSHM2").code(), bad);
+  EXPECT_EQ(Offer(-1, kRing).code(), bad);
+  const Descriptor file(open("/dev/zero", O_RDWR));
+  EXPECT_EQ(Offer(file.get(), kRing).code(), bad);
+}
+
+}  // namespace
+}  // namespace muster::net::transport

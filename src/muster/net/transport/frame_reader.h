@@ -1,0 +1,77 @@
+// Messages from the frames of a Stream, in pieces as they come.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+
+#include "muster/base/status.h"
+#include "muster/net/transport/frame.h"
+#include "muster/net/transport/stream.h"
+
+namespace muster::net::transport {
+
+// The reading half of a Channel: one owner thread, which owns the stream. Takes no memory by what a
+// peer says. Errors as in channel.h; a failure that the peer sent is returned as it was, and
+// peer_failed() is true from then on. After an error it is not called again.
+class FrameReader {
+ public:
+  FrameReader(Stream* stream, uint64_t epoch) : stream_(stream), epoch_(epoch) {}
+
+  // Reads up to the head of the next message. True: it is there, type() and message_bytes() are
+  // its; before that more bytes are wanted. The message before is done.
+  absl::StatusOr<bool> Open();
+  bool open() const { return open_; }  // until the last byte, trailer and all, was taken
+  uint16_t type() const { return header_.type; }
+  uint64_t message_bytes() const { return header_.message_bytes; }
+
+  // The message's next bytes, at most about 64 KiB a call, given to `take` (channel.h). True:
+  // something moved. Only while open().
+  absl::StatusOr<bool> Pump(absl::FunctionRef<void(ConstBytes part, size_t offset)> take);
+  // The same to where they belong in `whole`, which has message_bytes().
+  absl::StatusOr<bool> PumpInto(MutableBytes whole);
+
+  // Whether a byte of the next message has come.
+  bool begun() const { return open_ || have_ > 0; }
+  size_t received() const { return taken_; }
+  bool peer_failed() const { return peer_failed_; }
+
+  void set_epoch(uint64_t epoch) { epoch_ = epoch; }
+
+ private:
+  enum class Part { kHeader, kPayload, kFailure, kTail };
+
+  // Reads what lies between payloads, as far as it has come: tails, headers, a failure. Ends at a
+  // payload (part_) or with a message (!open_), or for want of bytes. True: something moved.
+  absl::StatusOr<bool> PumpBetween();
+  // Adds to the have_ bytes at `to` until they are `size`. False: more are wanted.
+  absl::StatusOr<bool> Gather(std::byte* to, size_t size);
+  absl::Status TakeHeader();
+  absl::Status CheckOrder(const FrameHeader& header) const;
+  absl::Status CheckContinuation(const FrameHeader& header) const;
+  absl::Status TakeTail();
+  absl::Status TakeFailure();
+  void Took(ConstBytes part);
+
+  Stream* const stream_;
+  uint64_t epoch_;
+  uint64_t sequence_ = 0;  // of the next frame
+
+  Part part_ = Part::kHeader;
+  size_t have_ = 0;  // bytes of a header, tail or failure that is not complete
+  FrameHeaderBytes header_bytes_ = {};
+  FrameTailBytes tail_ = {};
+  std::string failure_;
+
+  FrameHeader header_ = {};  // of the message's frame
+  bool open_ = false;
+  bool given_up_ = false;    // only a failure may follow
+  size_t taken_ = 0;         // bytes of the message
+  size_t payload_left_ = 0;  // of the frame
+  uint32_t crc_ = 0;
+  bool peer_failed_ = false;
+};
+
+}  // namespace muster::net::transport

@@ -1,0 +1,169 @@
+#include "muster/net/transport/handshake_message.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace muster::net::transport {
+namespace {
+
+constexpr std::string_view kHandshakeMagic = "MUSTRNET";
+
+// Fixed numbers are little-endian, as they lie (frame.cc asserts it).
+template <typename Number>
+void Put(std::string* to, Number number) {
+  to->append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+void PutName(std::string* to, std::string_view name) {
+  Put(to, static_cast<uint8_t>(name.size()));
+  to->append(name);
+}
+
+// Takes from the front; once something was missing, everything is.
+class Taker {
+ public:
+  explicit Taker(std::string_view from) : left_(from) {}
+
+  std::string_view Take(size_t size) {
+    if (size > left_.size()) good_ = false;
+    if (!good_) return {};
+    const std::string_view taken = left_.substr(0, size);
+    left_.remove_prefix(size);
+    return taken;
+  }
+  template <typename Number>
+  Number TakeNumber() {
+    Number number = 0;
+    const std::string_view bytes = Take(sizeof number);
+    if (good_) std::memcpy(&number, bytes.data(), sizeof number);
+    return number;
+  }
+  std::string TakeName(size_t most) {
+    const auto size = TakeNumber<uint8_t>();
+    if (size > most) good_ = false;
+    return std::string(Take(size));
+  }
+  bool all_taken() const { return good_ && left_.empty(); }
+  std::string_view left() const { return left_; }
+
+ private:
+  std::string_view left_;
+  bool good_ = true;
+};
+
+absl::Status CheckName(std::string_view what, const std::string& name, size_t least, size_t most) {
+  if (name.size() >= least && name.size() <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("a ", what, " of ", name.size(), " bytes: must have ", least, " to ", most));
+}
+
+}  // namespace
+
+absl::Status CheckNames(const Identity& identity, const std::string& service) {
+  MUSTER_RETURN_IF_ERROR(CheckName("job's name", identity.job, 1, kMaxJobBytes));
+  MUSTER_RETURN_IF_ERROR(CheckName("role", identity.role, 1, kMaxRoleBytes));
+  return CheckName("service's name", service, 0, kMaxServiceBytes);
+}
+
+std::string EncodeMessage(HandshakeKind kind, std::string_view body) {
+  std::string bytes(kHandshakeMagic);
+  Put(&bytes, kProtocolVersion);
+  Put(&bytes, static_cast<uint16_t>(kind));
+  Put(&bytes, static_cast<uint32_t>(body.size()));
+  bytes.append(body);
+  return bytes;
+}
+
+std::string EncodeHello(const Hello& hello) {
+  std::string body(hello.nonce.data(), hello.nonce.size());
+  Put(&body, hello.identity.incarnation);
+  Put(&body, hello.identity.epoch);
+  Put(&body, hello.identity.index);
+  PutName(&body, hello.identity.job);
+  PutName(&body, hello.identity.role);
+  PutName(&body, hello.service);
+  return body;
+}
+
+std::string EncodeVerdict(const absl::Status& verdict) {
+  std::string body;
+  Put(&body, static_cast<uint32_t>(verdict.code()));
+  body.append(ToStd(verdict.message()).substr(0, kMaxHandshakeBody - sizeof(uint32_t)));
+  return EncodeMessage(HandshakeKind::kVerdict, body);
+}
+
+absl::StatusOr<Envelope> DecodeEnvelope(std::string_view bytes) {
+  Taker taker(bytes);
+  if (taker.Take(kHandshakeMagic.size()) != kHandshakeMagic) {
+    return absl::DataLossError(StrCat("'", Printable(bytes.substr(0, 8)),
+                                      "' came where a handshake was due: no task of Muster"));
+  }
+  Envelope envelope;
+  envelope.version = taker.TakeNumber<uint16_t>();
+  envelope.kind = static_cast<HandshakeKind>(taker.TakeNumber<uint16_t>());
+  envelope.body_bytes = taker.TakeNumber<uint32_t>();
+  if (!taker.all_taken()) return absl::DataLossError("a handshake that is cut short");
+  if (envelope.body_bytes > kMaxHandshakeBody) {
+    return absl::DataLossError(StrCat("a handshake's message of ", envelope.body_bytes,
+                                      " bytes: has at most ", kMaxHandshakeBody));
+  }
+  return envelope;
+}
+
+absl::StatusOr<Hello> DecodeHello(std::string_view body) {
+  Taker taker(body);
+  Hello hello;
+  const std::string_view nonce = taker.Take(hello.nonce.size());
+  hello.identity.incarnation = taker.TakeNumber<uint64_t>();
+  hello.identity.epoch = taker.TakeNumber<uint64_t>();
+  hello.identity.index = taker.TakeNumber<uint32_t>();
+  hello.identity.job = taker.TakeName(kMaxJobBytes);
+  hello.identity.role = taker.TakeName(kMaxRoleBytes);
+  hello.service = taker.TakeName(kMaxServiceBytes);
+  if (!taker.all_taken() || !CheckNames(hello.identity, hello.service).ok()) {
+    return absl::DataLossError(StrCat("a hello of ", body.size(), " bytes with other contents"));
+  }
+  std::memcpy(hello.nonce.data(), nonce.data(), nonce.size());
+  return hello;
+}
+
+absl::Status DecodeVerdict(std::string_view body) {
+  Taker taker(body);
+  auto code = taker.TakeNumber<uint32_t>();
+  if (body.size() < sizeof code) return absl::DataLossError("a verdict that is cut short");
+  if (code == 0) return absl::OkStatus();
+  if (code > 16) code = static_cast<uint32_t>(absl::StatusCode::kUnknown);
+  return absl::Status(static_cast<absl::StatusCode>(code), Printable(taker.left()));
+}
+
+std::string Printable(std::string_view text) {
+  std::string printable(text);
+  std::replace_if(
+      printable.begin(), printable.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; },
+      '?');
+  return printable;
+}
+
+std::string Proof(const Token& key, std::string_view label, std::string_view transcript) {
+  std::string said(label);
+  said.push_back('\0');
+  said.append(transcript);
+  std::string proof(kProofBytes, '\0');
+  unsigned size = 0;
+  const std::string& secret = key.Reveal();
+  HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
+       reinterpret_cast<const unsigned char*>(said.data()), said.size(),
+       reinterpret_cast<unsigned char*>(proof.data()), &size);
+  return proof;
+}
+
+bool SameProof(std::string_view a, std::string_view b) {
+  return a.size() == kProofBytes && b.size() == kProofBytes &&
+         CRYPTO_memcmp(a.data(), b.data(), kProofBytes) == 0;
+}
+
+}  // namespace muster::net::transport

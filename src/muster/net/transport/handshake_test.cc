@@ -1,0 +1,213 @@
+#include "muster/net/transport/handshake.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "muster/net/transport/acceptor.h"
+#include "muster/net/transport/handshake_message.h"
+#include "muster/net/transport/test_streams.h"
+#include "muster/net/transport/wait.h"
+
+namespace muster::net::transport {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Token Key(char digit) { return Token::Parse(std::string(64, digit), "test").value(); }
+
+Identity Worker(uint32_t index, std::string job = "clicks") {
+  return {.job = std::move(job), .role = "worker", .index = index, .incarnation = 5, .epoch = 9};
+}
+
+struct Outcome {
+  absl::StatusOr<Peer> dialed, accepted;
+};
+
+class HandshakeTest : public testing::Test {
+ protected:
+  Outcome Shake(const Token& dial_key, const Identity& dialer, const Token& accept_key,
+                const Identity& accepting, const Admit& admit = {}) {
+    StreamPair pair = Connect(*listener_, *interrupt_);
+    Outcome outcome;
+    std::thread thread([&] {
+      outcome.accepted = AcceptHandshake(*pair.accepted, accept_key, accepting, admit,
+                                         TestDeadline(), *interrupt_);
+    });
+    outcome.dialed =
+        DialHandshake(*pair.dialed, dial_key, dialer, "ring", TestDeadline(), *interrupt_);
+    if (!outcome.dialed.ok()) pair.dialed->Close();
+    thread.join();
+    return outcome;
+  }
+  // What the accepting side says to these bytes, after which nothing comes.
+  absl::Status AcceptBytes(const std::string& bytes) {
+    StreamPair pair = Connect(*listener_, *interrupt_);
+    const ConstBytes piece = std::as_bytes(std::span(bytes));
+    EXPECT_EQ(pair.dialed->Write({&piece, 1}).value_or(0), bytes.size());
+    pair.dialed->Close();
+    return AcceptHandshake(*pair.accepted, Key('a'), Worker(0), {}, TestDeadline(), *interrupt_)
+        .status();
+  }
+
+  SocketFolder folder_;
+  const std::unique_ptr<Listener> listener_ =
+      Listener::Listen(folder_.At(Address::Kind::kUnix)).value();
+  const std::unique_ptr<Interrupt> interrupt_ = Interrupt::Create().value();
+};
+
+TEST_F(HandshakeTest, EachSideLearnsWhoTheOtherIs) {
+  const Outcome outcome = Shake(Key('a'), Worker(1), Key('a'), Worker(0));
+  ASSERT_TRUE(outcome.dialed.ok() && outcome.accepted.ok()) << outcome.dialed.status();
+  EXPECT_EQ(outcome.dialed->identity, Worker(0));
+  EXPECT_EQ(outcome.accepted->identity, Worker(1));
+  EXPECT_EQ(outcome.accepted->service, "ring");
+}
+
+TEST_F(HandshakeTest, AnotherKeyIsRefusedOnBothSidesWithoutAWordMore) {
+  const Outcome outcome = Shake(Key('a'), Worker(1), Key('b'), Worker(0));
+  for (const absl::Status& status : {outcome.dialed.status(), outcome.accepted.status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("wrong key"));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("aaaa")));
+  }
+}
+
+TEST_F(HandshakeTest, AnotherJobIsRefusedOnBothSidesWithBothNamed) {
+  const Outcome outcome = Shake(Key('a'), Worker(1, "adult"), Key('b'), Worker(0, "clicks"));
+  for (const absl::Status& status : {outcome.dialed.status(), outcome.accepted.status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("'adult'"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("'clicks'"));
+  }
+}
+
+TEST_F(HandshakeTest, AnotherVersionIsRefusedWithBothNamed) {
+  std::string hello = EncodeMessage(HandshakeKind::kDialHello, "whatever it has there");
+  hello[8] = 77;
+  const absl::Status status = AcceptBytes(hello);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("version 77"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("version 1"));
+}
+
+TEST_F(HandshakeTest, TheDialingSideHearsOfAnotherVersionToo) {
+  StreamPair pair = Connect(*listener_, *interrupt_);
+  std::string hello = EncodeMessage(HandshakeKind::kVerdict, "");
+  hello[8] = 77;
+  const ConstBytes piece = std::as_bytes(std::span(hello));
+  ASSERT_EQ(pair.accepted->Write({&piece, 1}).value_or(0), hello.size());
+  const absl::Status status =
+      DialHandshake(*pair.dialed, Key('a'), Worker(0), "", TestDeadline(), *interrupt_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("version 77"));
+}
+
+TEST_F(HandshakeTest, WhoIsNotAdmittedHearsWhy) {
+  const absl::Status why = absl::AbortedError("worker 1: incarnation 5 is older than 6");
+  const Outcome outcome =
+      Shake(Key('a'), Worker(1), Key('a'), Worker(0), [&](const Peer&) { return why; });
+  EXPECT_EQ(outcome.dialed.status().code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(outcome.dialed.status().message()),
+              HasSubstr(std::string(why.message())));
+  EXPECT_FALSE(outcome.accepted.ok());
+}
+
+// A stranger who sends back what he is sent, as hello and as proof.
+TEST_F(HandshakeTest, AReflectionProvesNothing) {
+  StreamPair pair = Connect(*listener_, *interrupt_);
+  std::thread mirror([&] {
+    while (true) {
+      const absl::StatusOr<ConstBytes> some = pair.accepted->Peek();
+      if (!some.ok()) return;
+      std::string bytes(reinterpret_cast<const char*>(some->data()), some->size());
+      pair.accepted->Consume(bytes.size());
+      // The hello comes back as the answer that it would be, with a made-up proof.
+      if (bytes.size() > 10 && bytes[10] == 1) {
+        bytes = EncodeMessage(HandshakeKind::kAcceptHello,
+                              bytes.substr(kEnvelopeBytes) + std::string(kProofBytes, 'x'));
+      }
+      const ConstBytes piece = std::as_bytes(std::span(bytes));
+      if (!bytes.empty() && !pair.accepted->Write({&piece, 1}).ok()) return;
+      const Awaited one = {.stream = pair.accepted.get(), .read = true};
+      if (!WaitFor({&one, 1}, TestDeadline(), *interrupt_).ok()) return;
+    }
+  });
+  const absl::Status status =
+      DialHandshake(*pair.dialed, Key('a'), Worker(0), "", TestDeadline(), *interrupt_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated) << status;
+  pair.dialed->Close();
+  mirror.join();
+  const std::string said = "transcript";
+  EXPECT_NE(Proof(Key('a'), kAcceptLabel, said), Proof(Key('a'), kDialLabel, said));
+}
+
+TEST_F(HandshakeTest, GarbageIsRefused) {
+  const std::string good =
+      EncodeMessage(HandshakeKind::kDialHello, EncodeHello({.identity = Worker(0)}));
+  std::string huge = good;
+  huge[15] = 0x7f;
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), huge, good.substr(0, good.size() - 1) + "x",
+        EncodeMessage(HandshakeKind::kDialHello, ""),
+        EncodeMessage(HandshakeKind::kDialProof, std::string(kProofBytes, 'x'))}) {
+    EXPECT_EQ(AcceptBytes(bytes).code(), absl::StatusCode::kDataLoss) << bytes;
+  }
+  EXPECT_EQ(AcceptBytes(good.substr(0, 20)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(AcceptBytes("").code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(HandshakeTest, LongNamesAreRefusedBeforeTheyTravel) {
+  const Outcome outcome = Shake(Key('a'), Worker(1, std::string(256, 'j')), Key('a'), Worker(0));
+  EXPECT_EQ(outcome.dialed.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+class AcceptorTest : public testing::TestWithParam<Address::Kind> {};
+
+TEST_P(AcceptorTest, SilentStrangersDoNotKeepPeersOut) {
+  const SocketFolder folder;
+  const auto interrupt = Interrupt::Create().value();
+  Mutex mutex;
+  std::vector<std::string> came, refused;
+  AcceptorOptions options = {.key = Key('a'),
+                             .self = [] { return Worker(0); },
+                             .on_peer =
+                                 [&](const Peer& peer, std::unique_ptr<Stream>) {
+                                   const MutexLock lock(&mutex);
+                                   came.push_back(ShortName(peer.identity) + " " + peer.service);
+                                 },
+                             .on_refused =
+                                 [&](const absl::Status& why) {
+                                   const MutexLock lock(&mutex);
+                                   refused.push_back(why.ToString());
+                                 },
+                             .handshake_seconds = 60,
+                             .max_pending = 4};
+  auto acceptor = Acceptor::Start(Listener::Listen(folder.At(GetParam())).value(), options).value();
+  std::vector<std::unique_ptr<Stream>> silent;
+  for (int i = 0; i < 10; ++i) {
+    silent.push_back(Dial(acceptor->address(), {}, TestDeadline(), *interrupt).value());
+  }
+  std::vector<std::string> expected;
+  for (uint32_t i = 1; i <= 3; ++i) {
+    auto stream = Dial(acceptor->address(), {}, TestDeadline(), *interrupt).value();
+    const absl::StatusOr<Peer> peer =
+        DialHandshake(*stream, Key('a'), Worker(i), "ring", TestDeadline(), *interrupt);
+    EXPECT_TRUE(peer.ok()) << peer.status();
+    expected.push_back(StrCat("worker ", i, " ring"));
+  }
+  acceptor.reset();
+  EXPECT_THAT(came, testing::UnorderedElementsAreArray(expected));
+  EXPECT_EQ(refused.size(), silent.size());
+  EXPECT_THAT(refused, testing::Contains(HasSubstr("more than 4")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, AcceptorTest,
+                         testing::Values(Address::Kind::kTcp, Address::Kind::kUnix,
+                                         Address::Kind::kSharedMemory));
+
+}  // namespace
+}  // namespace muster::net::transport

@@ -1,0 +1,81 @@
+// A ring of bytes in memory that two processes map: one writes, one reads.
+//
+// Positions count the bytes ever written and read; a position's place is its remainder by the
+// capacity. Each side keeps its own position to itself and believes the other's only as far as it
+// can be true. Source of the idea: Lamport's queue with the other's index cached (Lee, Bu,
+// Chandranmenon, "MCRingBuffer", 2009).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "muster/base/status.h"
+#include "muster/net/transport/stream.h"
+
+namespace muster::net::transport {
+
+// In the shared memory: all fields through atomic_ref, each on a cache line of its own.
+struct RingControl {
+  alignas(64) uint64_t written = 0;        // the writer's position
+  alignas(64) uint64_t read = 0;           // the reader's
+  alignas(64) uint32_t reader_sleeps = 0;  // 1: ring the bell once `written` has grown
+  alignas(64) uint32_t writer_sleeps = 0;  // 1: ring the bell once `read` has grown
+};
+
+// A power of two in these bounds.
+inline constexpr size_t kMinRingBytes = size_t{64} << 10;
+inline constexpr size_t kMaxRingBytes = size_t{64} << 20;
+
+// One owner thread each. `bell` of their calls: the other side sleeps and must be woken; set, never
+// cleared. DATA_LOSS when the other's position cannot be.
+class RingWriter {
+ public:
+  // Borrows both for good.
+  RingWriter(RingControl* control, std::byte* data, size_t capacity)
+      : control_(control), data_(data), capacity_(capacity) {}
+
+  // Copies what fits now, made visible piece by piece, so that the reader can begin; stops early
+  // where that found the reader asleep, so that the bell is rung at once.
+  absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces, bool* bell);
+  // True: do not sleep, there is more room than the last Write saw.
+  bool Arm();
+  void Disarm();
+
+ private:
+  void Publish(bool* bell);
+
+  RingControl* const control_;
+  std::byte* const data_;
+  const size_t capacity_;
+  uint64_t written_ = 0;
+  uint64_t published_ = 0;
+  uint64_t read_ = 0;  // as last seen
+};
+
+class RingReader {
+ public:
+  RingReader(RingControl* control, const std::byte* data, size_t capacity)
+      : control_(control), data_(data), capacity_(capacity) {}
+
+  // Up to the end of the memory.
+  absl::StatusOr<ConstBytes> Peek();
+  // The room goes back to the writer an eighth of the ring at a time, or with Arm.
+  void Consume(size_t n, bool* bell);
+  // True: do not sleep, there is more than the last Peek saw.
+  bool Arm(bool* bell);
+  void Disarm();
+
+ private:
+  void Publish(bool* bell);
+
+  RingControl* const control_;
+  const std::byte* const data_;
+  const size_t capacity_;
+  uint64_t read_ = 0;
+  uint64_t published_ = 0;
+  uint64_t written_ = 0;  // as last seen
+};
+
+}  // namespace muster::net::transport

@@ -1,0 +1,33 @@
+// Addresses as the system calls take them.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/net/transport/address.h"
+
+namespace muster::net::transport {
+
+struct SocketAddress {
+  sockaddr_storage storage = {};
+  socklen_t size = 0;
+
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+};
+
+// The path is short enough (ParseAddress).
+SocketAddress UnixAddress(const std::string& path);
+
+// Those of a host, in the system's order of preference. A name is asked for, which can take as long
+// as the machine's resolver lets it. UNAVAILABLE: not found now.
+absl::StatusOr<std::vector<SocketAddress>> ResolveTcp(const Address& address);
+
+// `kind` decides between the two that use unix sockets. INVALID_ARGUMENT for other families.
+absl::StatusOr<Address> FromSocketAddress(const SocketAddress& address, Address::Kind kind);
+
+}  // namespace muster::net::transport

@@ -1,0 +1,139 @@
+#include "muster/net/transport/socket_stream.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "muster/net/transport/socket_error.h"
+
+namespace muster::net::transport {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{256} << 10;
+// Less is read through the buffer: a call for each would cost more than the copy.
+constexpr size_t kDirectBytes = size_t{8} << 10;
+// So much of the buffer is always worth a call; less of it is moved to the front first.
+constexpr size_t kWorthACall = size_t{64} << 10;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SocketStream>> SocketStream::Create(process::Descriptor socket,
+                                                                   std::string peer,
+                                                                   const SocketOptions& options) {
+  int family = 0, type = 0;
+  socklen_t size = sizeof(int);
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &family, &size) != 0 ||
+      getsockopt(socket.get(), SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM) {
+    return absl::InvalidArgumentError(
+        StrCat("descriptor ", socket.get(), " for ", peer, " is no stream socket"));
+  }
+  MUSTER_RETURN_IF_ERROR(MakeNonBlocking(socket.get(), peer));
+  const int on = 1;
+  if (family != AF_UNIX) setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (const int bytes = options.buffer_bytes; bytes > 0) {  // the system may give less
+    setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+  }
+  return std::unique_ptr<SocketStream>(new SocketStream(std::move(socket), std::move(peer)));
+}
+
+SocketStream::SocketStream(process::Descriptor socket, std::string peer)
+    : Stream(std::move(peer)),
+      socket_(std::move(socket)),
+      buffer_(std::make_unique_for_overwrite<std::byte[]>(kBufferBytes)) {}
+
+absl::Status SocketStream::Closed() const {
+  return absl::UnavailableError(StrCat("the connection to ", peer(), " was closed here"));
+}
+
+absl::StatusOr<size_t> SocketStream::Write(std::span<const ConstBytes> pieces) {
+  if (!socket_.valid()) return Closed();
+  std::array<iovec, kMaxPieces> parts;
+  const size_t count = std::min(pieces.size(), kMaxPieces);
+  for (size_t i = 0; i < count; ++i) {
+    parts[i] = {.iov_base = const_cast<std::byte*>(pieces[i].data()), .iov_len = pieces[i].size()};
+  }
+  msghdr message = {};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  while (true) {
+    const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return static_cast<size_t>(sent);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (errno != EINTR) return PeerGone(errno, peer(), "send");
+  }
+}
+
+absl::StatusOr<size_t> SocketStream::Receive(MutableBytes direct) {
+  if (!socket_.valid()) return Closed();
+  std::array<iovec, 2> parts = {
+      iovec{.iov_base = direct.data(), .iov_len = direct.size()},
+      iovec{.iov_base = buffer_.get() + end_, .iov_len = kBufferBytes - end_}};
+  msghdr message = {};
+  message.msg_iov = direct.empty() ? &parts[1] : parts.data();
+  message.msg_iovlen = direct.empty() ? 1 : 2;
+  while (true) {
+    const ssize_t got = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+    if (got > 0) {
+      const auto n = static_cast<size_t>(got);
+      if (n > direct.size()) end_ += n - direct.size();
+      return n;
+    }
+    if (got == 0) return PeerClosed(peer());
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (errno != EINTR) return PeerGone(errno, peer(), "receive");
+  }
+}
+
+void SocketStream::MakeRoom() {
+  const size_t front = position_ % 8;
+  if (begin_ == end_) {
+    begin_ = end_ = front;
+  } else if (kBufferBytes - end_ < kWorthACall && begin_ >= 8) {
+    std::memmove(buffer_.get() + front, buffer_.get() + begin_, end_ - begin_);
+    end_ = front + (end_ - begin_);
+    begin_ = front;
+  }
+}
+
+// Asks the kernel only when nothing is left but what was shown already: the caller wants more.
+absl::StatusOr<ConstBytes> SocketStream::Peek() {
+  if (end_ - begin_ < 8) {
+    MakeRoom();
+    const absl::Status got = Receive({}).status();
+    if (!got.ok() && end_ - begin_ <= shown_) return got;
+  }
+  shown_ = end_ - begin_;
+  return ConstBytes(buffer_.get() + begin_, end_ - begin_);
+}
+
+void SocketStream::Consume(size_t n) {
+  begin_ += n;
+  shown_ = 0;
+  position_ += n;
+}
+
+absl::StatusOr<size_t> SocketStream::Read(MutableBytes to) {
+  if (begin_ < end_ || to.size() < kDirectBytes) return Stream::Read(to);
+  begin_ = end_ = (position_ + to.size()) % 8;
+  MUSTER_ASSIGN_OR_RETURN(const size_t got, Receive(to));
+  const size_t direct = std::min(got, to.size());
+  position_ += direct;
+  return direct;
+}
+
+PollWish SocketStream::Arm(bool read, bool write) {
+  const int events = (read ? POLLIN : 0) | (write ? POLLOUT : 0);
+  return {.fd = socket_.get(), .events = static_cast<short>(socket_.valid() ? events : 0)};
+}
+
+void SocketStream::Close() { socket_.Reset(); }
+
+}  // namespace muster::net::transport

@@ -1,0 +1,54 @@
+// Streams over connected sockets: TCP and unix.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "muster/base/status.h"
+#include "muster/net/transport/stream.h"
+#include "muster/process/descriptor.h"
+
+namespace muster::net::transport {
+
+struct SocketOptions {
+  // Of the kernel, each way; 0 leaves them to it. For unix sockets the kernel's own choice is too
+  // small for large messages.
+  int buffer_bytes = 0;
+};
+
+// Takes a connected stream socket of either family over and makes it non-blocking. Bytes are read
+// in pieces of up to 256 KiB into a buffer of the stream's own, or past it (Read).
+class SocketStream : public Stream {
+ public:
+  // "no delay" for TCP. INVALID_ARGUMENT for what is no stream socket.
+  static absl::StatusOr<std::unique_ptr<SocketStream>> Create(process::Descriptor socket,
+                                                              std::string peer,
+                                                              const SocketOptions& options = {});
+
+  absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces) override;
+  absl::StatusOr<ConstBytes> Peek() override;
+  void Consume(size_t n) override;
+  absl::StatusOr<size_t> Read(MutableBytes to) override;
+  PollWish Arm(bool read, bool write) override;
+  void Disarm() override {}
+  bool cheap_to_ask() const override { return false; }
+  void Close() override;
+
+ private:
+  SocketStream(process::Descriptor socket, std::string peer);
+
+  // Fills `direct` first and then the buffer behind what it has. How many bytes came.
+  absl::StatusOr<size_t> Receive(MutableBytes direct);
+  void MakeRoom();
+  absl::Status Closed() const;
+
+  process::Descriptor socket_;
+  std::unique_ptr<std::byte[]> buffer_;
+  size_t begin_ = 0, end_ = 0;  // what is in the buffer
+  size_t shown_ = 0;            // what Peek showed since the last Consume
+  uint64_t position_ = 0;       // in the stream, of begin_: for alignment
+};
+
+}  // namespace muster::net::transport

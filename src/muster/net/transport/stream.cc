@@ -1,0 +1,24 @@
+#include "muster/net/transport/stream.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace muster::net::transport {
+
+namespace {
+
+// Small enough that the peer has room again soon, and goes on while we read the next.
+constexpr size_t kPieceToCopy = size_t{64} << 10;
+
+}  // namespace
+
+absl::StatusOr<size_t> Stream::Read(MutableBytes to) {
+  MUSTER_ASSIGN_OR_RETURN(const ConstBytes there, Peek());
+  const size_t n = std::min({there.size(), to.size(), kPieceToCopy});
+  if (n == 0) return 0;
+  std::memcpy(to.data(), there.data(), n);
+  Consume(n);
+  return n;
+}
+
+}  // namespace muster::net::transport

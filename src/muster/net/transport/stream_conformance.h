@@ -1,0 +1,387 @@
+// What every Stream must do, alone and under a Channel. A member's test says
+//   INSTANTIATE_TEST_SUITE_P(Mine, StreamConformance, testing::Values(StreamMember{...}),
+//                            StreamMemberName);
+// To be included in one source file of a test program.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "muster/base/crc32c.h"
+#include "muster/net/transport/channel.h"
+#include "muster/net/transport/test_streams.h"
+#include "muster/net/transport/wait.h"
+
+namespace muster::net::transport {
+
+struct StreamMember {
+  std::string name;
+  Address::Kind kind;
+  // Put around both ends.
+  std::function<std::unique_ptr<Stream>(std::unique_ptr<Stream>)> wrap = {};
+  ChannelOptions channel = {};
+};
+
+inline std::string StreamMemberName(const testing::TestParamInfo<StreamMember>& member) {
+  return member.param.name;
+}
+
+inline void PrintTo(const StreamMember& member, std::ostream* out) { *out << member.name; }
+
+class StreamConformance : public testing::TestWithParam<StreamMember> {
+ protected:
+  void SetUp() override {
+    listener_ = Listener::Listen(folder_.At(GetParam().kind)).value();
+    interrupt_ = Interrupt::Create().value();
+  }
+
+  StreamPair MakePair(const DialOptions& options = {}) {
+    StreamPair pair = Connect(*listener_, *interrupt_, options);
+    return {.dialed = Wrap(std::move(pair.dialed)), .accepted = Wrap(std::move(pair.accepted))};
+  }
+  static std::unique_ptr<Stream> Wrap(std::unique_ptr<Stream> stream) {
+    return GetParam().wrap ? GetParam().wrap(std::move(stream)) : std::move(stream);
+  }
+  std::pair<std::unique_ptr<Channel>, std::unique_ptr<Channel>> MakeChannels() {
+    StreamPair pair = MakePair();
+    return {std::make_unique<Channel>(std::move(pair.dialed), GetParam().channel),
+            std::make_unique<Channel>(std::move(pair.accepted), GetParam().channel)};
+  }
+
+  // What a reader or writer waits for; OK: ask again.
+  absl::Status Wait(Stream& stream, bool read, bool write) {
+    const Awaited one = {.stream = &stream, .read = read, .write = write};
+    return WaitFor({&one, 1}, TestDeadline(), *interrupt_);
+  }
+  // Everything until the peer closes, at most `most` bytes at a time.
+  std::string ReadToEnd(Stream& stream, size_t most = size_t{1} << 30) {
+    std::string all;
+    while (true) {
+      const absl::StatusOr<ConstBytes> some = stream.Peek();
+      if (!some.ok()) {
+        EXPECT_EQ(some.status().code(), absl::StatusCode::kUnavailable) << some.status();
+        return all;
+      }
+      const size_t n = std::min(some->size(), most);
+      all.append(reinterpret_cast<const char*>(some->data()), n);
+      stream.Consume(n);
+      const absl::Status waited = some->empty() ? Wait(stream, true, false) : absl::OkStatus();
+      EXPECT_TRUE(waited.ok()) << waited;
+      if (!waited.ok()) return all;
+    }
+  }
+  // A call that must end with UNAVAILABLE, whatever it was waiting for.
+  absl::Status ReadUntilGone(Stream& stream) {
+    while (true) {
+      const absl::Status status = stream.Peek().status();
+      if (!status.ok()) return status;
+      MUSTER_RETURN_IF_ERROR(Wait(stream, true, false));
+    }
+  }
+  absl::StatusOr<size_t> WriteText(Stream& stream, std::string_view text) {
+    const ConstBytes piece = std::as_bytes(std::span(text));
+    return stream.Write({&piece, 1});
+  }
+  absl::Status WriteAll(Stream& stream, std::string_view text) {
+    while (!text.empty()) {
+      MUSTER_ASSIGN_OR_RETURN(const size_t went, WriteText(stream, text));
+      text.remove_prefix(went);
+      if (went == 0) MUSTER_RETURN_IF_ERROR(Wait(stream, false, true));
+    }
+    return absl::OkStatus();
+  }
+
+  static std::string Noise(uint64_t seed, size_t size) {
+    std::mt19937_64 random(seed);
+    std::string noise(size, '\0');
+    for (size_t i = 0; i + 8 <= size; i += 8) {
+      const uint64_t word = random();
+      std::memcpy(noise.data() + i, &word, 8);
+    }
+    return noise;
+  }
+
+  SocketFolder folder_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Interrupt> interrupt_;
+};
+
+// Writes `out` in random pieces and reads `in_size` bytes in random pieces, as they go.
+inline absl::StatusOr<uint32_t> Converse(Stream& stream, const std::string& out, size_t in_size,
+                                         uint64_t seed, const Interrupt& interrupt) {
+  std::mt19937_64 random(seed);
+  const auto up_to = [&](size_t most) { return 1 + random() % most; };
+  size_t sent = 0, got = 0;
+  uint32_t crc = 0;
+  while (sent < out.size() || got < in_size) {
+    const ConstBytes rest = std::as_bytes(std::span(out)).subspan(sent);
+    const ConstBytes first = rest.first(std::min<size_t>(rest.size(), up_to(100)));
+    const ConstBytes second =
+        rest.subspan(first.size(), std::min(rest.size() - first.size(), up_to(300'000)));
+    const std::array<ConstBytes, 2> pieces = {first, second};
+    size_t went = 0;
+    if (!rest.empty()) {
+      MUSTER_ASSIGN_OR_RETURN(went, stream.Write(pieces));
+    }
+    sent += went;
+    size_t came = 0;
+    if (got < in_size) {
+      MUSTER_ASSIGN_OR_RETURN(const ConstBytes there, stream.Peek());
+      if (!there.empty()) {
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(there.data()) % 8, got % 8);
+      }
+      came = up_to(4) == 1 ? std::min<size_t>(there.size(), up_to(50'000)) : there.size();
+      crc = ExtendChecksum(crc, there.first(came));
+      stream.Consume(came);
+    }
+    got += came;
+    if (went + came > 0) continue;
+    const Awaited one = {.stream = &stream, .read = got < in_size, .write = sent < out.size()};
+    MUSTER_RETURN_IF_ERROR(WaitFor({&one, 1}, TestDeadline(), interrupt));
+  }
+  return crc;
+}
+
+TEST_P(StreamConformance, CarriesEveryByteBothWaysAtOnce) {
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(StrCat("seed ", seed));
+  StreamPair pair = MakePair();
+  const std::string there = Noise(seed, 9'000'001), back = Noise(seed + 1, 7'000'003);
+  absl::StatusOr<uint32_t> other;
+  std::thread thread(
+      [&] { other = Converse(*pair.accepted, back, there.size(), seed + 2, *interrupt_); });
+  const absl::StatusOr<uint32_t> one =
+      Converse(*pair.dialed, there, back.size(), seed + 3, *interrupt_);
+  thread.join();
+  ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
+  EXPECT_EQ(*one, Crc32c(back));
+  EXPECT_EQ(*other, Crc32c(there));
+}
+
+TEST_P(StreamConformance, AReaderThatDoesNotReadStopsTheWriter) {
+  StreamPair pair = MakePair();
+  const std::string block = Noise(1, 1 << 20);
+  std::string sent;
+  constexpr size_t kBound = size_t{64} << 20;
+  for (int idle = 0; idle < 100 && sent.size() < kBound;) {
+    const absl::StatusOr<size_t> went = WriteText(*pair.dialed, block);
+    ASSERT_TRUE(went.ok()) << went.status();
+    sent.append(block, 0, *went);
+    if (*went > 0) idle = 0;
+    if (*went > 0) continue;
+    const Awaited one = {.stream = pair.dialed.get(), .write = true};
+    ++idle;  // TCP and delays may find room a little later
+    WaitFor({&one, 1}, process::Deadline::After(0.001), *interrupt_).IgnoreError();
+  }
+  EXPECT_LT(sent.size(), kBound);
+  EXPECT_GT(sent.size(), 0u);
+  std::thread thread([&] { EXPECT_TRUE(ReadToEnd(*pair.accepted) == sent + "last"); });
+  EXPECT_TRUE(WriteAll(*pair.dialed, "last").ok());
+  pair.dialed->Close();
+  thread.join();
+}
+
+TEST_P(StreamConformance, ACloseIsSeenAfterTheLastByte) {
+  for (const std::string text : {"", "a", "four", "some text"}) {
+    for (const bool dialed_closes : {true, false}) {
+      StreamPair pair = MakePair();
+      if (!dialed_closes) std::swap(pair.dialed, pair.accepted);
+      ASSERT_TRUE(WriteAll(*pair.dialed, text).ok());
+      pair.dialed->Close();
+      EXPECT_EQ(ReadToEnd(*pair.accepted, 3), text);
+      const absl::Status gone = pair.accepted->Peek().status();
+      EXPECT_THAT(std::string(gone.message()), testing::HasSubstr(pair.accepted->peer()));
+      EXPECT_EQ(pair.dialed->Peek().status().code(), absl::StatusCode::kUnavailable);
+      EXPECT_EQ(WriteText(*pair.dialed, "x").status().code(), absl::StatusCode::kUnavailable);
+    }
+  }
+}
+
+TEST_P(StreamConformance, ACloseWakesTheWriterToo) {
+  StreamPair pair = MakePair();
+  std::thread thread([&] { pair.accepted->Close(); });
+  absl::Status status;
+  while (status.ok()) status = WriteAll(*pair.dialed, Noise(1, 1 << 20));
+  thread.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+}
+
+TEST_P(StreamConformance, AKilledPeerIsSeen) {
+  const pid_t child = fork();
+  if (child == 0) {
+    auto stream = Dial(listener_->address(), {}, TestDeadline(), *interrupt_);
+    if (!stream.ok() || !WriteAll(**stream, "here").ok()) _exit(1);
+    while (true) pause();
+  }
+  const std::unique_ptr<Stream> stream = Wrap(AcceptStream(*listener_, *interrupt_));
+  size_t came = 0;
+  while (came < 4) {
+    const absl::StatusOr<ConstBytes> some = stream->Peek();
+    ASSERT_TRUE(some.ok()) << some.status();
+    came += some->size();
+    stream->Consume(some->size());
+    if (some->empty()) {
+      ASSERT_TRUE(Wait(*stream, true, false).ok());
+    }
+  }
+  std::thread killer([&] { kill(child, SIGKILL); });
+  EXPECT_EQ(ReadUntilGone(*stream).code(), absl::StatusCode::kUnavailable);
+  killer.join();
+  waitpid(child, nullptr, 0);
+}
+
+// SIGSTOP: silence, which ends with the deadline. SIGKILL: gone.
+TEST_P(StreamConformance, APeerIsStoppedOrKilledInTheMidstOfExchanges) {
+  std::string mine = Noise(1, 3'000'000), theirs(mine.size(), '\0');
+  const auto exchange = [&](Channel& channel, process::Deadline deadline) {
+    return Channel::Exchange(1, channel, std::as_bytes(std::span(mine)), channel,
+                             std::as_writable_bytes(std::span(theirs)), deadline, *interrupt_);
+  };
+  for (const int signal : {SIGSTOP, SIGKILL}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      auto stream = Dial(listener_->address(), {}, TestDeadline(), *interrupt_);
+      if (!stream.ok()) _exit(1);
+      Channel channel(*std::move(stream), GetParam().channel);
+      while (exchange(channel, TestDeadline()).ok()) {
+      }
+      _exit(0);
+    }
+    Channel channel(Wrap(AcceptStream(*listener_, *interrupt_)), GetParam().channel);
+    EXPECT_TRUE(exchange(channel, TestDeadline()).ok());
+    std::thread sender([&] { kill(child, signal); });
+    absl::Status status;
+    while (status.ok()) {
+      status =
+          exchange(channel, signal == SIGSTOP ? process::Deadline::After(0.3) : TestDeadline());
+    }
+    sender.join();
+    EXPECT_EQ(status.code(), signal == SIGSTOP ? absl::StatusCode::kDeadlineExceeded
+                                               : absl::StatusCode::kUnavailable)
+        << status;
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+}
+
+TEST_P(StreamConformance, ManyConnectionsLeaveNoDescriptor) {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const DialOptions small = {.shared_memory = {.ring_bytes = kMinRingBytes}};
+  { const StreamPair first = MakePair(small); }
+  const auto before = descriptors();
+  for (int i = 0; i < 2000; ++i) {
+    const StreamPair pair = MakePair(small);
+    if (i % 2 == 0) pair.dialed->Close();
+  }
+  EXPECT_EQ(descriptors(), before);
+}
+
+TEST_P(StreamConformance, MessagesOfAllSizesPassBothWays) {
+  auto [a, b] = MakeChannels();
+  const process::Deadline deadline = TestDeadline();
+  const std::string noise = Noise(5, size_t{64} << 20);
+  for (const size_t size :
+       {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{4096}, kMaxFramePayload - 1,
+        kMaxFramePayload, kMaxFramePayload + 1, size_t{3'000'001}, noise.size()}) {
+    if (GetParam().wrap && size == noise.size()) continue;  // faults go byte by byte
+    const std::string_view out = std::string_view(noise).substr(0, size);
+    std::string parts(size, '\0'), whole(size, '\0');
+    absl::Status other;
+    std::thread thread([&, &to = *b] {
+      other = Channel::Exchange(3, to, std::as_bytes(std::span(out)), to,
+                                std::as_writable_bytes(std::span(whole)), deadline, *interrupt_);
+    });
+    const absl::Status one = Channel::Exchange(
+        3, *a, std::as_bytes(std::span(out)), *a, size,
+        [&](ConstBytes part, size_t offset) {
+          EXPECT_EQ(reinterpret_cast<uintptr_t>(part.data()) % 4, 0u);
+          EXPECT_EQ(offset % 4, 0u);
+          EXPECT_TRUE(part.size() % 4 == 0 || offset + part.size() == size);
+          std::memcpy(parts.data() + offset, part.data(), part.size());
+        },
+        deadline, *interrupt_);
+    thread.join();
+    ASSERT_TRUE(one.ok() && other.ok()) << size << one << other;
+    EXPECT_TRUE(parts == out && whole == out) << size;
+  }
+}
+
+TEST_P(StreamConformance, ARingOfThreeExchangesWithoutWaitingForEachOther) {
+  constexpr int kRanks = 3;
+  std::vector<std::unique_ptr<Channel>> to(kRanks), from(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    std::tie(to[rank], from[(rank + 1) % kRanks]) = MakeChannels();
+  }
+  const size_t size = 2'000'000;
+  std::vector<std::string> got(kRanks, std::string(size, '\0'));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const std::string mine = Noise(rank, size);
+      const absl::Status status = Channel::Exchange(
+          1, *to[rank], std::as_bytes(std::span(mine)), *from[rank],
+          std::as_writable_bytes(std::span(got[rank])), TestDeadline(), *interrupt_);
+      EXPECT_TRUE(status.ok()) << status;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_TRUE(got[rank] == Noise((rank + kRanks - 1) % kRanks, size)) << rank;
+  }
+}
+
+TEST_P(StreamConformance, ADeadlineIsKeptAndTheChannelGoesOn) {
+  auto [a, b] = MakeChannels();
+  const absl::Status late = a->Receive(process::Deadline::After(0.01), *interrupt_).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
+  EXPECT_THAT(std::string(late.message()), testing::HasSubstr(a->peer()));
+  ASSERT_TRUE(b->Send(1, {}, TestDeadline(), *interrupt_).ok());
+  EXPECT_TRUE(a->Receive(TestDeadline(), *interrupt_).ok());
+  // A writer whose peer does not read; it has begun, so that the channel is broken.
+  const std::string large = Noise(1, size_t{64} << 20);
+  const absl::Status full =
+      a->Send(1, std::as_bytes(std::span(large)), process::Deadline::After(0.2), *interrupt_);
+  EXPECT_EQ(full.code(), absl::StatusCode::kDeadlineExceeded) << full;
+  EXPECT_EQ(a->Receive(TestDeadline(), *interrupt_).status().code(), full.code());
+}
+
+TEST_P(StreamConformance, AnInterruptWakesReaderAndWriter) {
+  auto [a, b] = MakeChannels();
+  const absl::Status why = absl::AbortedError("epoch 4 is over: worker 2 is gone");
+  const std::string large = Noise(1, size_t{64} << 20);
+  std::thread writer([&, &to = *a] {
+    EXPECT_EQ(to.Send(1, std::as_bytes(std::span(large)), TestDeadline(), *interrupt_), why);
+  });
+  auto [c, d] = MakeChannels();
+  std::thread reader(
+      [&, &from = *c] { EXPECT_EQ(from.Receive(TestDeadline(), *interrupt_).status(), why); });
+  interrupt_->Set(why);
+  interrupt_->Set(absl::UnavailableError("a later reason does not count"));
+  writer.join();
+  reader.join();
+}
+
+TEST_P(StreamConformance, APeersFailureIsReadBeforeItsBrokenPipe) {
+  auto [a, b] = MakeChannels();
+  const absl::Status why = absl::UnavailableError("worker 3 (tcp://10.0.0.3:1) is gone");
+  ASSERT_TRUE(b->SendFailure(why, TestDeadline()).ok());
+  b->Close();
+  const std::string large = Noise(1, size_t{64} << 20);
+  EXPECT_EQ(a->Send(1, std::as_bytes(std::span(large)), TestDeadline(), *interrupt_), why);
+}
+
+}  // namespace muster::net::transport

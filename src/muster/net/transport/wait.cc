@@ -1,0 +1,88 @@
+#include "muster/net/transport/wait.h"
+
+#include <poll.h>
+#include <sched.h>
+
+#include <array>
+#include <cerrno>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace muster::net::transport {
+namespace {
+
+constexpr size_t kMaxStreams = 4;
+constexpr int kPauses = 16;
+constexpr auto kBeforeYield = std::chrono::microseconds(2);
+
+void Pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+struct Polled {
+  int ready = 0;
+  int error = 0;
+};
+
+Polled Poll(std::span<pollfd> polled, process::Deadline deadline) {
+  const int ready = poll(polled.data(), polled.size(), deadline.PollMillis());
+  return {.ready = ready, .error = ready < 0 ? errno : 0};
+}
+
+absl::Status Judge(Polled polled, process::Deadline deadline, const Interrupt& interrupt) {
+  if (interrupt.is_set()) return interrupt.status();
+  if (polled.ready > 0) return absl::OkStatus();
+  if (polled.ready < 0 && polled.error != EINTR && polled.error != EAGAIN) {
+    return ErrnoStatus(polled.error, "poll");
+  }
+  if (deadline.expired()) return absl::DeadlineExceededError("the deadline passed");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WaitFor(std::span<const Awaited> awaited, process::Deadline deadline,
+                     const Interrupt& interrupt) {
+  std::array<pollfd, kMaxStreams + 1> polled;
+  polled[0] = {.fd = interrupt.fd(), .events = POLLIN, .revents = 0};
+  size_t count = 1, armed = 0;
+  bool ready_now = false;
+  for (; armed < awaited.size() && !ready_now; ++armed) {
+    const Awaited& one = awaited[armed];
+    const PollWish wish = one.stream->Arm(one.read, one.write);
+    ready_now = wish.events == 0;
+    polled[count++] = {.fd = wish.fd, .events = wish.events, .revents = 0};
+  }
+  const Polled result = ready_now ? Polled{.ready = 1} : Poll({polled.data(), count}, deadline);
+  for (size_t i = 0; i < armed; ++i) awaited[i].stream->Disarm();
+  return Judge(result, deadline, interrupt);
+}
+
+absl::Status WaitForDescriptor(int fd, short events, process::Deadline deadline,
+                               const Interrupt& interrupt) {
+  std::array<pollfd, 2> polled = {pollfd{.fd = interrupt.fd(), .events = POLLIN, .revents = 0},
+                                  pollfd{.fd = fd, .events = events, .revents = 0}};
+  return Judge(Poll(polled, deadline), deadline, interrupt);
+}
+
+bool Spin::Again() {
+  if (budget_ == Clock::duration::zero()) return false;
+  const Clock::time_point now = Clock::now();
+  if (!running_) {
+    running_ = true;
+    since_ = now;
+  }
+  if (now - since_ >= budget_) return false;
+  if (now - since_ >= kBeforeYield) {
+    sched_yield();
+  } else {
+    for (int i = 0; i < kPauses; ++i) Pause();
+  }
+  return true;
+}
+
+}  // namespace muster::net::transport
