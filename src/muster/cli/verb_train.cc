@@ -108,9 +108,7 @@ absl::StatusOr<train::TrainAndEvaluateResult> Run(const TrainFlags& flags,
           reported = result.step;
         });
   }
-  if (spec.replicas == nullptr) {
-    MUSTER_RETURN_IF_ERROR(train::EvaluatesItself(estimator.config()).status());
-  }
+  MUSTER_RETURN_IF_ERROR(train::EvaluatesItself(estimator.config(), spec.replicas).status());
   train::TrainAndEvaluateResult result;
   MUSTER_ASSIGN_OR_RETURN(result.training,
                           estimator.Train(spec, progress, InterruptScope::requested()));

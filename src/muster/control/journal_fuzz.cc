@@ -11,10 +11,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const auto journal = control::ParseJournal(bytes, "fuzz");
   if (!journal.ok()) return 0;
-  formats::JsonFields fields(journal->state, "fuzz");
+  muster::formats::JsonFields fields(journal->state, "fuzz");
   // Checksums keep the fuzzer out: the same bytes are also tried as the status itself.
-  for (const auto& text : {formats::PrintJson(fields.Object("status")), std::string(bytes)}) {
-    const auto json = formats::ParseJsonObject(text, "fuzz");
+  for (const auto& text :
+       {muster::formats::PrintJson(fields.Object("status")), std::string(bytes)}) {
+    const auto json = muster::formats::ParseJsonObject(text, "fuzz");
     if (!json.ok()) continue;
     const auto status = control::StatusFromJson(*json, "fuzz");
     if (!status.ok()) continue;

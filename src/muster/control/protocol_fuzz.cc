@@ -7,7 +7,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace control = muster::control;
-  const auto json = formats::ParseJsonObject({reinterpret_cast<const char*>(data), size}, "fuzz");
+  const auto json =
+      muster::formats::ParseJsonObject({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!json.ok()) return 0;
   if (const auto report = control::ReportFromJson(*json); report.ok()) {
     const auto again = control::ReportFromJson(control::ToJson(*report));

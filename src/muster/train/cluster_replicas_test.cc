@@ -77,6 +77,8 @@ TEST_F(ClusterReplicasTest, ComeTogetherWorkAndEnd) {
       EXPECT_TRUE(SumOnes(*epoch, 3).ok());
       EXPECT_TRUE(replicas->Confirm(epoch->epoch).ok());
       EXPECT_FALSE(replicas->Confirm(epoch->epoch - 1).ok());
+      // The chief's word ends it for all.
+      EXPECT_TRUE(collective::Barrier(*epoch->group).ok());
       EXPECT_TRUE(replicas->Leave().ok());
       const absl::Status late = replicas->Join(8, absl::OkStatus()).status();
       EXPECT_EQ(late.code(), absl::StatusCode::kCancelled) << late;

@@ -116,23 +116,22 @@ class EvaluationListener : public CheckpointListener {
 
 }  // namespace
 
-absl::StatusOr<bool> EvaluatesItself(const RunConfig& config) {
+absl::StatusOr<bool> EvaluatesItself(const RunConfig& config, const Replicas* replicas) {
   if (config.task_type == "evaluator" && config.task_id > 0) {
     return absl::InvalidArgumentError(
         StrCat("for distributed training, there can only be one evaluator task (with task id 0), "
                "given task id ",
                config.task_id));
   }
-  // Replicas without an evaluator: the chief evaluates.
-  if (config.num_worker_replicas > 1 && config.num_ps_replicas == 0) return config.is_chief;
+  if (replicas != nullptr) return replicas->is_chief();
   const bool alone = config.cluster.empty() ? config.task_type == "worker"
                                             : config.num_worker_replicas == 1 &&
                                                   config.num_ps_replicas == 0 && config.is_chief;
   if (!alone) {
     return absl::UnimplementedError(
         StrCat("task ", config.task_id, " of type '", config.task_type,
-               "' (TF_CONFIG): this version trains in one process; unset TF_CONFIG, or give a ",
-               "cluster of one chief"));
+               "' (TF_CONFIG): this program trains in one process; unset TF_CONFIG, or give a ",
+               "cluster of one chief; 'muster worker' trains with the others"));
   }
   return config.task_type != "chief";
 }
@@ -143,7 +142,8 @@ absl::StatusOr<TrainAndEvaluateResult> TrainAndEvaluate(Estimator& estimator, Tr
                                                         const std::atomic<bool>& stop,
                                                         const ReportEvaluation& report) {
   MUSTER_RETURN_IF_ERROR(Validate(eval_spec));
-  MUSTER_ASSIGN_OR_RETURN(const bool evaluates, EvaluatesItself(estimator.config()));
+  MUSTER_ASSIGN_OR_RETURN(const bool evaluates,
+                          EvaluatesItself(estimator.config(), train_spec.replicas));
   TrainAndEvaluateResult result;
   if (!evaluates) {
     MUSTER_ASSIGN_OR_RETURN(result.training, estimator.Train(train_spec, progress, stop));

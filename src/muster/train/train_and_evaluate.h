@@ -42,7 +42,9 @@ absl::StatusOr<TrainAndEvaluateResult> TrainAndEvaluate(Estimator& estimator, Tr
                                                         const std::atomic<bool>& stop,
                                                         const ReportEvaluation& report = {});
 
-// What a task of `config` does in TrainAndEvaluate: whether it evaluates its own checkpoints.
-absl::StatusOr<bool> EvaluatesItself(const RunConfig& config);
+// What a task of `config` does in TrainAndEvaluate: whether it evaluates its own checkpoints. Among
+// replicas (TrainSpec::replicas) the chief does. UNIMPLEMENTED for a task that would train alone
+// where its cluster has others.
+absl::StatusOr<bool> EvaluatesItself(const RunConfig& config, const Replicas* replicas);
 
 }  // namespace muster::train

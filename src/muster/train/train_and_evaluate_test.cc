@@ -183,7 +183,7 @@ TEST_F(TrainAndEvaluateTest, StepsAreOfThisRun) {
   EXPECT_EQ(Run(spec)->training.step, 14);
 }
 
-TEST_F(TrainAndEvaluateTest, RolesOfAClusterAreForLater) {
+TEST_F(TrainAndEvaluateTest, NobodyTrainsAloneInACluster) {
   const struct {
     const char* type;
     int id, workers, ps;
