@@ -143,6 +143,7 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
                     .host = is_chief() ? acceptor_->address() : spec_.tasks.front().address,
                     .lease_seconds = spec_.lease_seconds,
                     .rendezvous_seconds = spec_.rendezvous_seconds,
+                    .stop = spec_.stop,
                     .note = spec_.note},
                    key_));
   return absl::OkStatus();
