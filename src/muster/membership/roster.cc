@@ -45,9 +45,10 @@ bool IsReplica(TaskType type) { return IsChief(type) || type == TaskType::kWorke
 
 std::vector<Roster::Outgoing> Roster::OnMessage(Connection from, const Message& message,
                                                 double now) {
+  NoticeSleep(now);
   if (const auto entry = Find(from); entry != entries_.end()) entry->second.heard_at = now;
   if (over_) {
-    Say(from, {.leave = true}, /*close=*/true);
+    Say(from, Farewell(), /*close=*/true);
     return Flush(now);
   }
   if (message.join) OnJoin(from, *message.join, now);
@@ -69,6 +70,7 @@ std::vector<Roster::Outgoing> Roster::OnClosed(Connection from, std::string_view
 }
 
 std::vector<Roster::Outgoing> Roster::OnTick(double now) {
+  NoticeSleep(now);
   if (!over_) {
     ExpireSilent(now);
     TryForm(now);
@@ -168,7 +170,7 @@ void Roster::OnLeave(Connection from, double now) {
 
 void Roster::EndWell() {
   over_ = true;
-  for (const auto& [task, each] : entries_) Say(each.connection, {.leave = true}, /*close=*/true);
+  for (const auto& [task, each] : entries_) Say(each.connection, Farewell(), /*close=*/true);
 }
 
 std::vector<Roster::Outgoing> Roster::OnEnd(double now) {
@@ -254,6 +256,15 @@ void Roster::TryForm(double now) {
   for (const auto& [task, entry] : entries_) Say(entry.connection, {.view = view_});
 }
 
+// A host that did not run for a lease (stopped, suspended with its machine) was given up by its
+// members: it must not say that their epoch is in force until it has heard of them.
+void Roster::NoticeSleep(double now) {
+  const double silent = now - std::exchange(ran_at_, now);
+  if (over_ || !view_ || silent < spec_.lease_seconds) return;
+  Break(view_->members.front().id, StrCat("did not run for ", silent, " s"), /*planned=*/false,
+        now);
+}
+
 void Roster::ExpireSilent(double now) {
   while (true) {
     const auto silent = std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) {
@@ -275,9 +286,13 @@ void Roster::GiveUp() {
 void Roster::End(absl::Status status) {
   status_ = std::move(status);
   over_ = true;
-  for (const auto& [task, entry] : entries_) {
-    Say(entry.connection, {.refused = std::string(ToStd(status_.message()))}, /*close=*/true);
-  }
+  for (const auto& [task, entry] : entries_) Say(entry.connection, Farewell(), /*close=*/true);
+}
+
+// Whoever comes late must not take a failure for a success.
+Message Roster::Farewell() const {
+  if (status_.ok()) return {.leave = true};
+  return {.refused = std::string(ToStd(status_.message()))};
 }
 
 Roster::Entries::iterator Roster::Find(Connection connection) {

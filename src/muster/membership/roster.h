@@ -1,5 +1,5 @@
 // Roster: who is in. The host's side of membership as a pure state machine: events and a clock in,
-// messages out. The same code runs in a job and in the simulation (roster_simulation_test.cc).
+// messages out. The same code runs in a job and in the simulation (simulation_test.cc).
 //
 // A view forms when every expected task has joined; with fewer workers than wanted, but enough,
 // when `settle_seconds` have passed without all. It breaks when a member's connection closes, when
@@ -83,11 +83,13 @@ class Roster {
   void Drop(Entries::iterator entry, std::string_view cause, bool planned, double now);
   void Break(const MemberId& culprit, std::string_view cause, bool planned, double now);
   void TryForm(double now);
+  void NoticeSleep(double now);
   void ExpireSilent(double now);
   void SayWaiting(double now);
   void GiveUp();
   void End(absl::Status status);
   void EndWell();
+  Message Farewell() const;  // when it is over
   bool Enough(double now) const;
   // Tasks that the next view waits for.
   std::vector<job::TaskId> Missing() const;
@@ -110,6 +112,7 @@ class Roster {
   int views_without_step_ = 0;
   double forming_since_ = -1;  // a member waits for the next view since then; < 0: none does
   double wake_at_ = 0;
+  double ran_at_ = 0;
   absl::Status status_;
   bool over_ = false;
   std::vector<Outgoing> out_;

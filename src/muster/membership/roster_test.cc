@@ -178,6 +178,15 @@ TEST_F(RosterTest, AConfirmationIsOfTheEpochInForce) {
   EXPECT_EQ(Last(1).confirm, 0);
 }
 
+TEST_F(RosterTest, AHostThatSleptPastTheLeaseConfirmsNothing) {
+  Begin();
+  now_ += 11;  // its members have given it up meanwhile, whether their connections say so or not
+  Send(1, {.confirm = 1});
+  EXPECT_EQ(Last(1).confirm, 0);
+  ASSERT_EQ(said_[2].size(), 1);
+  EXPECT_THAT(said_[2][0].broken->cause, HasSubstr("did not run for 11 s"));
+}
+
 TEST_F(RosterTest, AHostThatWasStartedAgainGoesOnWithLaterEpochs) {
   OpenAll();
   SendJoin(1, kChief, 100, 2);  // from its checkpoint
@@ -236,6 +245,9 @@ TEST_F(RosterTest, TooLongAWaitEndsTrainingAndNamesWhoIsMissing) {
   }
   EXPECT_EQ(roster_->status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(said_[1][1].refused, AllOf(HasSubstr("300 s"), HasSubstr("worker-1")));
+  SendJoin(4, kWorker1);
+  EXPECT_THAT(Last(4).refused, HasSubstr("300 s")) << "who comes too late does not succeed";
+  EXPECT_FALSE(Last(4).leave);
 }
 
 TEST_F(RosterTest, DifferentModelsAreRefusedWithBothNamed) {

@@ -36,6 +36,8 @@ absl::StatusOr<ReplicatedStep::Result> ReplicatedStep::Run(const InputBatch* bat
                                                            engine::GradientSink& next) {
   while (true) {
     absl::StatusOr<Result> result = TryRun(batch, stop, next);
+    // The chief needed nothing of this step any more.
+    if (absl::IsCancelled(result.status())) return Result{.outcome = Outcome::kOver};
     if (!absl::IsAborted(result.status())) return result;
     session_.progress.Note(StrCat(result.status().message(), "; waiting for all replicas"));
     const absl::StatusOr<bool> moved = Join(session_.step, result.status());

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "muster/collective/collectives.h"
 #include "muster/train/test_replicas.h"
 #include "muster/train/training_test_support.h"
 
@@ -78,6 +79,53 @@ class ReplicatedTrainingTest : public TrainingTest {
     return values;
   }
 };
+
+// A worker whose chief ends training when the worker is in the midst of a collective: what the
+// chief needed of it has come, what it needs of another has not.
+class EndedInAStep : public Replicas {
+ public:
+  EndedInAStep() : interrupt_(Interrupt::Create().value()) {}
+  bool is_chief() const override { return false; }
+  absl::StatusOr<ReplicaEpoch> Join(int64_t, const absl::Status&) override {
+    if (interrupt_->is_set()) return interrupt_->status();
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    other_ = std::jthread([this, fd = fds[0]] {
+      const auto never = Interrupt::Create().value();
+      collective::Group group(0, Channels(1, fd), *never);
+      EXPECT_TRUE(collective::Barrier(group).ok());
+      const auto drop = [](collective::ConstBytes, size_t) {};
+      EXPECT_TRUE(group.Receive(1, 2 * sizeof(int32_t), drop).ok());  // its wish
+      interrupt_->Set(absl::CancelledError("the chief has ended training"));
+    });
+    return ReplicaEpoch{
+        .epoch = 1,
+        .group = std::make_unique<collective::Group>(1, Channels(0, fds[1]), *interrupt_),
+        .steps = {0, 0}};
+  }
+  absl::Status Confirm(int64_t) override { return absl::OkStatus(); }
+  absl::Status Leave() override { return absl::OkStatus(); }
+
+ private:
+  using Interrupt = net::transport::Interrupt;
+  static std::vector<std::unique_ptr<collective::Channel>> Channels(size_t peer, int fd) {
+    std::vector<std::unique_ptr<collective::Channel>> channels(2);
+    auto stream = net::transport::SocketStream::Create(process::Descriptor(fd), "test");
+    channels[peer] = std::make_unique<collective::Channel>(std::move(stream).value(),
+                                                           net::transport::ChannelOptions());
+    return channels;
+  }
+  const std::unique_ptr<Interrupt> interrupt_;
+  std::jthread other_;
+};
+
+TEST_F(ReplicatedTrainingTest, AWorkerWhoseChiefEndsInTheMidstOfAStepHasNotFailed) {
+  EndedInAStep replicas;
+  TrainSpec spec = Training();
+  spec.replicas = &replicas;
+  const auto result = Train("ended", spec);
+  EXPECT_TRUE(result.ok()) << result.status();
+}
 
 TEST_F(ReplicatedTrainingTest, NReplicasDoWhatOneDoesWithNTimesTheBatch) {
   for (const int size : {1, 2, 3}) {
@@ -201,9 +249,10 @@ TEST_F(ReplicatedTrainingTest, ABadRecordEndsAllWithItsName) {
     cluster.Kill(0);
   });
   const auto replicas = cluster.New(0);
-  spec.input.source.shard = {.index = 0, .count = 2, .by = data::ShardBy::kRecord};
-  spec.replicas = replicas.get();
-  EXPECT_FALSE(Train("model", spec).ok());
+  TrainSpec own = spec;
+  own.input.source.shard = {.index = 0, .count = 2, .by = data::ShardBy::kRecord};
+  own.replicas = replicas.get();
+  EXPECT_FALSE(Train("model", own).ok());
 }
 
 // The chief saves at the start and at the end only: a rollback would be seen.

@@ -1,0 +1,385 @@
+// Members that train under the production Roster, with a virtual clock and network: seeded
+// histories of deaths, with and without a word, at any message; restarts; lost connections; sleeps
+// past the lease, with and without a replacement; deaths of the chief, which hosts the roster; and
+// some tasks that never come back. A step is a hash of the parts of all ranks, as in
+// train/replicated_step.h: whoever has all parts of its own epoch applies it; whoever is behind the
+// furthest takes its state. Checked all along, and at the end:
+//
+//   epochs grow   a view's number is higher than that of every view before, by any host
+//   one view      all members of an epoch see the same
+//   newest        no view holds an incarnation that its host knows to be replaced
+//   one content   no two members, of whatever epochs, apply different things as the same step
+//   state         each step leaves the state that it leaves in the unbroken run, and so does the
+//   end truth         nobody is told that training is over before the chief has ended it named
+//   training that fails names the task that never came back; no other fails ends          every
+//   history ends
+//
+// For tests of this layer only.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/base/strings.h"
+#include "muster/membership/roster.h"
+#include "muster/membership/simulated_world.h"
+
+namespace muster::membership {
+
+class SimulatedMembers : SimulatedWorld {
+ public:
+  explicit SimulatedMembers(uint64_t seed, Tamper tamper = {})
+      : SimulatedWorld(seed, std::move(tamper)),
+        tasks_(static_cast<int>(2 + time_.Below(3))),
+        training_(tasks_, kSteps) {
+    PlanFaults();
+  }
+
+  // The first violation: "invariant: ..."; "" when there is none.
+  std::string Run() {
+    for (int task = 0; task < tasks_; ++task) Begin(task, time_.Uniform(0, 3));
+    while (violation_.empty() && !Ended()) {
+      if (time_.empty() || time_.now() > kLongest) return "ends: a history does not";
+      time_.RunNext();
+      if (faults_.contains(++events_)) MakeFault();
+    }
+    if (violation_.empty() && !failed_ && saved_.step != kSteps) Violated("state: the end is lost");
+    return violation_;
+  }
+
+ private:
+  static constexpr int64_t kSteps = 10;
+  static constexpr double kLease = 10, kRendezvous = 100, kLongest = 3000;
+
+  void PlanFaults() {
+    if (time_.Below(10) == 0) {
+      lost_for_good_ = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
+    }
+    // The wait for who is lost takes long.
+    const uint64_t range = lost_for_good_ > 0 ? 1200 : 300;
+    for (uint64_t n = time_.Below(9); n > 0; --n) {
+      faults_.insert(static_cast<int>(time_.Below(range)));
+    }
+    if (lost_for_good_ == 0) lost_for_good_ = -1;  // without a chief nobody can end anything
+  }
+  bool Ended() const {
+    if (!chief_ended_ && !failed_) return false;
+    return std::all_of(processes_.begin(), processes_.end(),
+                       [](const ProcessPtr& each) { return !each->alive || each->done; });
+  }
+
+  // Processes.
+  void Begin(int task, double delay) {
+    time_.After(delay, nullptr, [this, task] {
+      auto process = std::make_shared<Process>();
+      process->task = task;
+      process->incarnation = ++incarnations_[task];
+      if (task == 0) process->state = saved_;
+      processes_.push_back(process);
+      if (task == lost_for_good_) {
+        time_.After(time_.Uniform(0, 5), process, [this, process] { End(process, false); });
+      }
+      current_[task] = process;
+      if (task == 0) BeginHost(process);
+      Connect(process);
+      Beat(process);
+    });
+  }
+  void End(const ProcessPtr& process, bool silently) {
+    process->alive = false;
+    if (process == host_) EndHost();
+    if (silently || process->connection == 0) return;
+    const Connection connection = process->connection;
+    time_.After(time_.Delay(), host_,
+                [this, connection] { Closed(connection, "closed its connection"); });
+    for (const ProcessPtr& each : processes_) {
+      if (each->view)
+        time_.After(time_.Delay(), each, [this, each, process] { Miss(each, *process); });
+    }
+  }
+  void Restart(int task) {
+    if (task != lost_for_good_) Begin(task, time_.Uniform(0.1, 15));
+  }
+  void MakeFault() {
+    const auto task = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
+    const auto found = current_.find(task);
+    if (found == current_.end() || !found->second->alive || found->second->done) return;
+    const ProcessPtr process = found->second;
+    switch (task == 0 ? time_.Below(4) : time_.Below(6)) {
+      case 0:
+      case 1:
+        End(process, /*silently=*/time_.Below(3) == 0);
+        Restart(task);
+        break;
+      case 2:
+        process->asleep_until = time_.now() + time_.Uniform(0.1, 25);
+        break;
+      case 3:
+        Disconnect(process);
+        break;
+      case 4:
+        LoseLink(process);
+        break;
+      default:  // it sleeps, is given up, and wakes up beside its replacement
+        process->asleep_until = time_.now() + time_.Uniform(1, 40);
+        Restart(task);
+    }
+  }
+  void Disconnect(const ProcessPtr& process) {
+    const Connection connection = process->connection;
+    if (connection == 0) return;
+    time_.After(time_.Delay(), host_,
+                [this, connection] { Closed(connection, "closed its connection"); });
+    time_.After(time_.Delay(), process, [this, process, connection] {
+      if (process->connection == connection) Lost(process);
+    });
+  }
+  void LoseLink(const ProcessPtr& process) {
+    if (!process->view) return;
+    const auto peer = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
+    const ProcessPtr other = current_[peer];
+    if (other == nullptr || other == process) return;
+    time_.After(time_.Delay(), process, [this, process, other] { Miss(process, *other); });
+    time_.After(time_.Delay(), other, [this, process, other] { Miss(other, *process); });
+  }
+
+  // The host.
+  void BeginHost(const ProcessPtr& chief) {
+    RosterSpec spec = {.lease_seconds = kLease,
+                       .rendezvous_seconds = kRendezvous,
+                       .first_epoch = chief->incarnation * 1000};
+    for (int task = 0; task < tasks_; ++task) spec.tasks.push_back(IdOf(task));
+    if (tamper_.spec) tamper_.spec(&spec);
+    roster_.emplace(std::move(spec));
+    host_ = chief;
+    joined_.clear();
+    Tick(chief);
+  }
+  void EndHost() {
+    for (const auto& [connection, process] : connections_) {
+      time_.After(time_.Delay(), process, [this, process = process, connection = connection] {
+        if (process->connection == connection) Lost(process);
+      });
+    }
+    connections_.clear();
+    roster_.reset();
+    host_ = nullptr;
+  }
+  void Tick(const ProcessPtr& chief) {
+    if (!tamper_.never_ticks) Say(roster_->OnTick(time_.now()));
+    if (chief == host_) time_.After(1, chief, [this, chief] { Tick(chief); });
+  }
+  void Closed(Connection connection, const char* cause) {
+    if (connections_.erase(connection) != 0) Say(roster_->OnClosed(connection, cause, time_.now()));
+  }
+  void Hear(Connection from, Message message) {
+    const auto found = connections_.find(from);
+    if (found == connections_.end()) return;
+    const ProcessPtr process = found->second;
+    time_.At(time_.Arrival(from * 2), process,
+             [this, process] { process->heard_at = time_.now(); });
+    if (message.join) {
+      int64_t& newest = joined_[message.join->member.id.task];
+      newest = std::max(newest, message.join->member.id.incarnation);
+    }
+    if (tamper_.in) tamper_.in(&message);
+    Say(roster_->OnMessage(from, message, time_.now()));
+  }
+  void Say(std::vector<Roster::Outgoing> outgoing) {
+    if (tamper_.out) tamper_.out(&outgoing);
+    for (const Roster::Outgoing& each : outgoing) {
+      const auto found = connections_.find(each.to);
+      if (found == connections_.end()) continue;
+      const ProcessPtr process = found->second;
+      if (each.message.view) CheckView(*each.message.view);
+      const double at = time_.Arrival(each.to * 2);
+      time_.At(at, process, [this, process, each] {
+        if (process->connection != each.to) return;
+        Take(process, each.message);
+        if (each.close && !process->done) Lost(process);
+      });
+      if (!each.close) continue;
+      time_.At(at, host_, [this, to = each.to] { Closed(to, ""); });
+    }
+    if (roster_ && !roster_->status().ok()) Failed(std::string(ToStd(roster_->status().message())));
+  }
+
+  // A member's side of membership (membership.cc).
+  void Connect(const ProcessPtr& process) {
+    if (process->done) return;
+    if (host_ == nullptr || time_.now() < host_->asleep_until) {
+      time_.After(time_.Uniform(0.1, 1), process, [this, process] { Connect(process); });
+      return;
+    }
+    process->connection = ++last_connection_;
+    process->heard_at = time_.now();
+    connections_[process->connection] = process;
+    if (process->joining) SendJoin(process);
+  }
+  void Tell(const ProcessPtr& process, Message message) {
+    const Connection connection = process->connection;
+    if (connection == 0) return;
+    time_.At(time_.Arrival(connection * 2 + 1), host_,
+             [this, connection, message = std::move(message)] { Hear(connection, message); });
+  }
+  void SendJoin(const ProcessPtr& process) {
+    process->said = process->connection != 0;
+    const Member member = {.id = {IdOf(process->task), process->incarnation},
+                           .address = "simulated",
+                           .step = process->state.step};
+    Tell(process, {.join = Join{.member = member, .last_epoch = process->last_epoch}});
+  }
+  void Beat(const ProcessPtr& process) {
+    if (process->done) return;
+    if (process->connection != 0) {
+      if (time_.now() > process->heard_at + kLease) {
+        Disconnect(process);
+      } else {
+        Tell(process, {});
+      }
+    }
+    time_.After(1, process, [this, process] { Beat(process); });
+  }
+  void Lost(const ProcessPtr& process) {
+    process->connection = 0;
+    process->said = false;
+    time_.After(time_.Uniform(0.05, 0.5), process, [this, process] { Connect(process); });
+    if (process->view) JoinAnew(process, std::nullopt);
+  }
+  void JoinAnew(const ProcessPtr& process, const std::optional<Broken>& failure) {
+    if (process->finishing || process->done) return;
+    if (failure) Tell(process, {.failure = failure});
+    process->view.reset();
+    process->joining = true;
+    process->said = false;
+    if (process->connection != 0) SendJoin(process);
+  }
+  void Take(const ProcessPtr& process, const Message& message) {
+    if (process->done) return;
+    if (message.leave) {
+      process->done = true;
+      if (!chief_ended_) Violated("truth: told that training is over, which it is not");
+    }
+    if (!message.refused.empty()) process->done = true;
+    if (message.view && process->joining && process->said) Enter(process, *message.view);
+    if (!message.broken || process->done) return;
+    if (process->view) {
+      JoinAnew(process, std::nullopt);
+    }
+  }
+  // It cannot reach a peer of its epoch.
+  void Miss(const ProcessPtr& process, const Process& peer) {
+    if (!process->view) return;
+    const MemberId id = {IdOf(peer.task), peer.incarnation};
+    const auto& members = process->view->members;
+    if (std::none_of(members.begin(), members.end(), [&](const auto& m) { return m.id == id; })) {
+      return;
+    }
+    JoinAnew(
+        process,
+        Broken{.epoch = process->view->epoch, .culprit = id, .cause = "closed its connection"});
+  }
+
+  // Training (train/replicated_step.cc).
+  void Enter(const ProcessPtr& process, const View& view) {
+    if (view.epoch <= process->last_epoch) Violated("epochs grow: a member goes back");
+    process->last_epoch = view.epoch;
+    process->view = view;
+    process->joining = false;
+    process->parts.erase(process->parts.begin(), process->parts.lower_bound(view.epoch));
+    const Member& source = view.members[static_cast<size_t>(view.source())];
+    if (source.step < 0) Violated("state: nobody has one");
+    if (source.id.task == IdOf(process->task)) GiveState(process);
+    if (process->state.step >= source.step) return GoOn(process);
+    TakeState(process);
+  }
+  // To the process that is in the view by that member's name, behind what was sent before.
+  void Send(const ProcessPtr& from, const Member& to, std::function<void(const ProcessPtr&)> what) {
+    for (const ProcessPtr& each : processes_) {
+      if (IdOf(each->task) != to.id.task || each->incarnation != to.id.incarnation) continue;
+      const auto line = (uint64_t{1} << 60) + static_cast<uint64_t>(from->last_epoch) * 10'000 +
+                        static_cast<uint64_t>(from->task * 100 + each->task);
+      time_.At(time_.Arrival(line), each, [each, what] { what(each); });
+    }
+  }
+  void GiveState(const ProcessPtr& process) {
+    const View view = *process->view;
+    const State state = process->state;
+    for (const Member& each : view.members) {
+      if (each.step >= state.step) continue;
+      Send(process, each, [this, state, epoch = view.epoch](const ProcessPtr& to) {
+        to->given[epoch] = state;
+        if (to->view && to->view->epoch == epoch) TakeState(to);
+      });
+    }
+  }
+  void TakeState(const ProcessPtr& process) {
+    const auto given = process->given.find(process->view->epoch);
+    if (given == process->given.end()) return;
+    process->state = given->second;
+    GoOn(process);
+  }
+  void GoOn(const ProcessPtr& process) {
+    if (process->state.step == kSteps) {
+      if (process->task == 0 && !process->finishing) Finish(process);
+      return;
+    }
+    const View view = *process->view;
+    const int rank = view.RankOf(IdOf(process->task));
+    const std::pair key = {process->state.step, rank};
+    const uint64_t part = SimulatedTraining::PartOf(process->state, rank);
+    for (const Member& each : view.members) {
+      Send(process, each, [this, key, part, epoch = view.epoch](const ProcessPtr& to) {
+        to->parts[tamper_.takes_any_epochs_parts ? 0 : epoch][key] = part;
+        Apply(to);
+      });
+    }
+  }
+  void Apply(const ProcessPtr& process) {
+    if (!process->view) return;
+    State& state = process->state;
+    const auto& parts = process->parts[tamper_.takes_any_epochs_parts ? 0 : process->view->epoch];
+    uint64_t hash = state.hash;
+    for (int rank = 0; rank < process->view->replicas; ++rank) {
+      const auto part = parts.find({state.step, rank});
+      if (part == parts.end()) return;
+      hash = SimulatedTraining::Add(hash, part->second);
+    }
+    state = {state.step + 1, hash};
+    const std::string wrong = training_.Applied(state);
+    if (!wrong.empty()) Violated(StrCat(wrong, " by ", job::TaskName(IdOf(process->task))));
+    if (process->task == 0 && (state.step % 3 == 0 || state.step == kSteps)) saved_ = state;
+    GoOn(process);
+  }
+  void Finish(const ProcessPtr& chief) {
+    chief->finishing = true;
+    time_.After(time_.Uniform(0, 5), chief, [this, chief] {
+      saved_ = chief->state;
+      chief_ended_ = chief->done = true;
+      lost_for_good_ = -1;
+      Say(roster_->OnEnd(time_.now()));
+    });
+  }
+
+  const int tasks_;
+  std::set<int> faults_;  // at which events
+  SimulatedTraining training_;
+  int events_ = 0;
+  std::vector<ProcessPtr> processes_;
+  std::map<int, ProcessPtr> current_;
+  std::map<int, int64_t> incarnations_;
+  std::optional<Roster> roster_;
+  std::map<Connection, ProcessPtr> connections_;
+  Connection last_connection_ = 0;
+  State saved_ = {0, 0};
+  bool chief_ended_ = false;
+};
+
+}  // namespace muster::membership
