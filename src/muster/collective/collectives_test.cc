@@ -3,9 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <mutex>
+#include <span>
 
 #include "muster/base/random.h"
 #include "muster/collective/test_ranks.h"
@@ -44,7 +45,9 @@ TEST_P(CollectivesTest, AllReduceSumsAndGivesEveryRankTheSameBytes) {
     }
     for (size_t i = 0; i < size; ++i) ASSERT_NEAR(results[0][i], expected[i], 1e-5) << i;
     for (const auto& result : results) {
-      ASSERT_EQ(std::memcmp(result.data(), results[0].data(), size * sizeof(float)), 0) << size;
+      ASSERT_TRUE(std::ranges::equal(std::as_bytes(std::span(result)),
+                                     std::as_bytes(std::span(results[0]))))
+          << size;
     }
     EXPECT_EQ(results, again) << "timing has a say in the order of a sum";
   }
