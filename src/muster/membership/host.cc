@@ -40,16 +40,18 @@ Host::~Host() {
 }
 
 void Host::Serve(const net::transport::Peer& peer, std::unique_ptr<net::transport::Stream> stream) {
+  const auto task = job::ParseTaskName(StrCat(peer.identity.role, "-", peer.identity.index));
+  if (!task) return stream->Close();
   auto channel = std::make_shared<Channel>(
       std::move(stream), ChannelOptions{.peer = net::transport::ShortName(peer.identity),
                                         .max_message_bytes = kMaxMessageBytes});
   const std::lock_guard lock(mutex_);
   const Roster::Connection id = ++last_connection_;
   connections_[id];
-  threads_.emplace_back([this, id, channel] { Converse(id, *channel); });
+  threads_.emplace_back([this, id, task = *task, channel] { Converse(id, task, *channel); });
 }
 
-void Host::Converse(Roster::Connection id, Channel& channel) {
+void Host::Converse(Roster::Connection id, job::TaskId task, Channel& channel) {
   absl::Status status;
   bool close = false;
   while (status.ok() && !close) {
@@ -63,6 +65,11 @@ void Host::Converse(Roster::Connection id, Channel& channel) {
     const auto message = Parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     if (!message.ok()) {
       status = message.status();
+      break;
+    }
+    if (message->join && !(message->join->member.id.task == task)) {
+      status = absl::PermissionDeniedError(
+          StrCat("asked to be ", job::TaskName(message->join->member.id.task)));
       break;
     }
     {

@@ -37,7 +37,8 @@ class Host {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  // A member that has proven itself. Returns at once.
+  // A member that has proven itself; it can join as the task that it has proven to be and as no
+  // other. Returns at once.
   void Serve(const net::transport::Peer& peer, std::unique_ptr<net::transport::Stream> stream);
 
   // Training is over: returns when every member has been told, or after so long.
@@ -50,7 +51,7 @@ class Host {
   };
 
   Host(RosterSpec spec, const Clock& clock, std::unique_ptr<net::transport::Interrupt> stop);
-  void Converse(Roster::Connection id, net::transport::Channel& channel);
+  void Converse(Roster::Connection id, job::TaskId task, net::transport::Channel& channel);
   absl::Status Answer(Roster::Connection id, net::transport::Channel& channel, bool* close);
   void Take(std::vector<Roster::Outgoing> outgoing);  // with mutex_ held
   void Tick(const std::stop_token& stop);

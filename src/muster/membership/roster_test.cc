@@ -311,6 +311,7 @@ TEST(ViewTest, WhatIsNoMessageIsSaid) {
                            "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[]}}",
                            "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[{\"task\":"
                            "\"worker-0\"}]}}",
+                           "{\"view\":{\"replicas\":1,\"members\":[{\"task\":\"worker-0\"}]}}",
                            "{\"confirm\":-1}", "{\"leave\":1}"}) {
     EXPECT_EQ(Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }

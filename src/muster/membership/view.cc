@@ -78,6 +78,7 @@ Join ParseJoin(const Json& json, JsonFields* outer) {
 View ParseView(const Json& json, JsonFields* outer) {
   JsonFields fields(json, StrCat(outer->where(), ": view"));
   View view = {.epoch = fields.Int("epoch", 0, 1, kMax)};
+  if (view.epoch < 1) fields.Fail("has no epoch");
   const Json& members = fields.List("members");
   if (members.empty() || members.size() > kMaxMembers) fields.Fail("has no or too many members");
   if (fields.status().ok()) {

@@ -1,0 +1,94 @@
+#include "muster/membership/host.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <optional>
+
+#include "muster/net/transport/socket_stream.h"
+
+namespace muster::membership {
+namespace {
+
+using job::TaskId;
+using job::TaskType;
+using net::transport::Channel;
+using net::transport::Interrupt;
+using net::transport::SocketStream;
+using process::Deadline;
+
+constexpr TaskId kHostTask = {TaskType::kHostTask, 0};
+constexpr TaskId kMemberTask = {TaskType::kMemberTask, 0};
+
+class HostTest : public testing::Test {
+ protected:
+  // A connection of a peer that has proven to be that task.
+  std::unique_ptr<Channel> Connect(TaskId task) {
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    const net::transport::Peer peer = {.identity = {.role = std::string(job::TypeName(task.type)),
+                                                    .index = static_cast<uint32_t>(task.index)}};
+    host_->Serve(peer, SocketStream::Create(process::Descriptor(fds[0]), "member").value());
+    return std::make_unique<Channel>(
+        SocketStream::Create(process::Descriptor(fds[1]), "host").value());
+  }
+
+  // What the host answers; none when it closes instead.
+  std::optional<std::vector<Message>> Ask(Channel& channel, const Message& message) {
+    const std::string text = Print(message);
+    const Deadline deadline = Deadline::After(60);
+    if (!channel.Send(kMessage, std::as_bytes(std::span(text)), deadline, *interrupt_).ok()) {
+      return std::nullopt;
+    }
+    std::vector<Message> answer;
+    while (true) {
+      const auto got = channel.Receive(deadline, *interrupt_);
+      if (!got.ok()) return std::nullopt;
+      if (got->type == kEnd) return answer;
+      const auto bytes = got->bytes();
+      answer.push_back(Parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).value());
+    }
+  }
+
+  static Message JoinAs(TaskId task) {
+    return {.join = Join{.member = {.id = {task, 1}, .address = "a", .step = 0}}};
+  }
+
+  SystemClock clock_;
+  std::unique_ptr<Interrupt> interrupt_ = Interrupt::Create().value();
+  std::unique_ptr<Host> host_ = Host::Start({.tasks = {kHostTask, kMemberTask}}, clock_).value();
+};
+
+TEST_F(HostTest, EachAnswerHoldsAllThatThereIsToSay) {
+  const auto chief = Connect(kHostTask), worker = Connect(kMemberTask);
+  EXPECT_TRUE(Ask(*chief, JoinAs(kHostTask))->empty());
+  const auto answer = Ask(*worker, JoinAs(kMemberTask));
+  ASSERT_EQ(answer->size(), 1U);
+  EXPECT_EQ(answer->front().view->replicas, 2);
+  EXPECT_EQ(Ask(*chief, {})->front().view, answer->front().view);
+  worker->Close();
+  std::vector<Message> news;
+  while (news.empty()) news = Ask(*chief, {}).value();
+  EXPECT_EQ(news.front().broken->culprit.task, kMemberTask);
+}
+
+TEST_F(HostTest, ATaskJoinsAsWhatItHasProvenToBe) {
+  const auto chief = Connect(kHostTask), worker = Connect(kMemberTask);
+  EXPECT_TRUE(Ask(*chief, JoinAs(kHostTask)));
+  EXPECT_FALSE(Ask(*worker, JoinAs(kHostTask))) << "it took the chief's place";
+  EXPECT_TRUE(Ask(*chief, {})->empty()) << "the chief was put out";
+}
+
+TEST_F(HostTest, WhatIsNoMessageEndsItsConnectionAlone) {
+  const auto chief = Connect(kHostTask), worker = Connect(kMemberTask);
+  EXPECT_TRUE(Ask(*chief, JoinAs(kHostTask)));
+  const std::string text = "{\"view\": 3}";
+  ASSERT_TRUE(
+      worker->Send(kMessage, std::as_bytes(std::span(text)), Deadline::After(60), *interrupt_)
+          .ok());
+  EXPECT_FALSE(worker->Receive(Deadline::After(60), *interrupt_).ok());
+  EXPECT_TRUE(Ask(*chief, {}));
+}
+
+}  // namespace
+}  // namespace muster::membership
