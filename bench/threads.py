@@ -1,6 +1,8 @@
 """Two threads beside one: a large click model trained from TFRecord, cores bound to the threads."""
 
 import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.context import CannotRun, Context, only_file
@@ -22,43 +24,54 @@ The model of `testbed/deep_model.py` (845 inputs, 1024-512-256) trained by `must
 TFRecord file of `muster sample clicks`: reading, decoding, columns, shuffle, forward, backward and
 Adagrad, by wall time. One thread is bound to one core and two threads to two (`taskset`), the reading
 thread with them. Each figure is a run to the last step less a run to the warm step, which starts
-alike.
+alike. What the machine has to give is in the rows of two trainings: of one thread each, at the same
+time, a core each, with nothing to share or to wait for.
 """
 
 
-def wall(context: Context, spec: Path, data: Path, batch: int, threads: int, steps: int) -> float:
-    folder = context.fresh_folder(f"threads-{threads}-{steps}")
-    cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[:threads]))
+def train(
+    context: Context, spec: Path, data: Path, batch: int, cores: Sequence[int], steps: int
+) -> float:
+    """Seconds; a thread a core."""
+    folder = context.fresh_folder(f"threads-{'-'.join(map(str, cores))}-{steps}")
     return run([
-        "taskset", "-c", cores, context.muster, "train", spec, "--train", data, "--model-dir", folder,
-        "--batch-size", str(batch), "--threads", str(threads), "--steps", str(steps),
-        "--summary-steps", "1000000", "--save-secs", "0", "--quiet",
+        "taskset", "-c", ",".join(map(str, cores)), context.muster, "train", spec, "--train", data,
+        "--model-dir", folder, "--batch-size", str(batch), "--threads", str(len(cores)),
+        "--steps", str(steps), "--summary-steps", "1000000", "--save-secs", "0", "--quiet",
     ]).wall_seconds  # fmt: skip
 
 
 def rate(
-    context: Context, spec: Path, data: Path, batch: int, threads: int, steps: tuple[int, int]
-) -> float:
+    context: Context, spec: Path, data: Path, batch: int,
+    trainings: Sequence[Sequence[int]], steps: tuple[int, int],
+) -> float:  # fmt: skip
+    """Examples per second of all trainings together, which run at the same time on their cores."""
+
+    def seconds(last: int) -> float:
+        with ThreadPoolExecutor(len(trainings)) as pool:
+            return max(
+                pool.map(lambda cores: train(context, spec, data, batch, cores, last), trainings)
+            )
+
     warm, last = steps
-    seconds = wall(context, spec, data, batch, threads, last) - wall(
-        context, spec, data, batch, threads, warm
-    )
-    return (last - warm) * batch / seconds
+    return len(trainings) * (last - warm) * batch / (seconds(last) - seconds(warm))
 
 
-def same_bytes(context: Context, spec: Path, data: Path, threads: int) -> None:
+def same_bytes(context: Context, spec: Path, data: Path, cores: Sequence[int]) -> None:
     weights = []
     for _ in range(2):
-        wall(context, spec, data, 512, threads, 10)
-        folder = context.scratch / f"threads-{threads}-10"
+        train(context, spec, data, 512, cores, 10)
+        folder = context.scratch / f"threads-{'-'.join(map(str, cores))}-10"
         weights.append(next(folder.glob("model.ckpt-10.data-*")).read_bytes())
     if weights[0] != weights[1]:
-        raise CannotRun(f"{spec.name}: two runs on {threads} threads differ")
+        raise CannotRun(f"{spec.name}: two runs on {len(cores)} threads differ")
 
 
 def measure(context: Context, name: str) -> Report:
     if len(os.sched_getaffinity(0)) < 2:
         raise CannotRun("needs two cores")
+    first, second = sorted(os.sched_getaffinity(0))[:2]
+    sides = {"one": [[first]], "two": [[first, second]], "apart": [[first], [second]]}
     folder = context.fresh_folder(name)
     specs = {}
     for precision in ("fp32", "bf16"):
@@ -82,17 +95,20 @@ def measure(context: Context, name: str) -> Report:
         spec = specs[precision]
         series: dict[str, Series] = interleave(
             {
-                f"{threads} threads": lambda n=threads: rate(context, spec, data, batch, n, steps)
-                for threads in (1, 2)
+                side: lambda trainings=trainings: rate(
+                    context, spec, data, batch, trainings, steps
+                )
+                for side, trainings in sides.items()
             },
             context.rounds,
         )
         what = f"{precision}, batch {batch}"
-        report.rows.append(Row(what, series["2 threads"], series["1 threads"], GOAL))
+        report.rows.append(Row(what, series["two"], series["one"], GOAL))
+        report.rows.append(Row(f"{what}: two trainings", series["apart"], series["one"]))
     for precision, spec in specs.items():
         if precision == "bf16" and not has_amx:
             continue
-        for threads in (1, 2):
-            same_bytes(context, spec, data, threads)
+        for cores in ([first], [first, second]):
+            same_bytes(context, spec, data, cores)
         report.same.append(f"{precision}: runs of equal threads end in equal bytes, for 1 and 2.")
     return report

@@ -17,8 +17,8 @@ using net::transport::Interrupt;
 using net::transport::SocketStream;
 using process::Deadline;
 
-constexpr TaskId kHostTask = {TaskType::kHostTask, 0};
-constexpr TaskId kMemberTask = {TaskType::kMemberTask, 0};
+constexpr TaskId kChiefTask = {TaskType::kChief, 0};
+constexpr TaskId kWorkerTask = {TaskType::kWorker, 0};
 
 class HostTest : public testing::Test {
  protected:
@@ -56,32 +56,32 @@ class HostTest : public testing::Test {
 
   SystemClock clock_;
   std::unique_ptr<Interrupt> interrupt_ = Interrupt::Create().value();
-  std::unique_ptr<Host> host_ = Host::Start({.tasks = {kHostTask, kMemberTask}}, clock_).value();
+  std::unique_ptr<Host> host_ = Host::Start({.tasks = {kChiefTask, kWorkerTask}}, clock_).value();
 };
 
 TEST_F(HostTest, EachAnswerHoldsAllThatThereIsToSay) {
-  const auto chief = Connect(kHostTask), worker = Connect(kMemberTask);
-  EXPECT_TRUE(Ask(*chief, JoinAs(kHostTask))->empty());
-  const auto answer = Ask(*worker, JoinAs(kMemberTask));
+  const auto chief = Connect(kChiefTask), worker = Connect(kWorkerTask);
+  EXPECT_TRUE(Ask(*chief, JoinAs(kChiefTask))->empty());
+  const auto answer = Ask(*worker, JoinAs(kWorkerTask));
   ASSERT_EQ(answer->size(), 1U);
   EXPECT_EQ(answer->front().view->replicas, 2);
   EXPECT_EQ(Ask(*chief, {})->front().view, answer->front().view);
   worker->Close();
   std::vector<Message> news;
   while (news.empty()) news = Ask(*chief, {}).value();
-  EXPECT_EQ(news.front().broken->culprit.task, kMemberTask);
+  EXPECT_EQ(news.front().broken->culprit.task, kWorkerTask);
 }
 
 TEST_F(HostTest, ATaskJoinsAsWhatItHasProvenToBe) {
-  const auto chief = Connect(kHostTask), worker = Connect(kMemberTask);
-  EXPECT_TRUE(Ask(*chief, JoinAs(kHostTask)));
-  EXPECT_FALSE(Ask(*worker, JoinAs(kHostTask))) << "it took the chief's place";
+  const auto chief = Connect(kChiefTask), worker = Connect(kWorkerTask);
+  EXPECT_TRUE(Ask(*chief, JoinAs(kChiefTask)));
+  EXPECT_FALSE(Ask(*worker, JoinAs(kChiefTask))) << "it took the chief's place";
   EXPECT_TRUE(Ask(*chief, {})->empty()) << "the chief was put out";
 }
 
 TEST_F(HostTest, WhatIsNoMessageEndsItsConnectionAlone) {
-  const auto chief = Connect(kHostTask), worker = Connect(kMemberTask);
-  EXPECT_TRUE(Ask(*chief, JoinAs(kHostTask)));
+  const auto chief = Connect(kChiefTask), worker = Connect(kWorkerTask);
+  EXPECT_TRUE(Ask(*chief, JoinAs(kChiefTask)));
   const std::string text = "{\"view\": 3}";
   ASSERT_TRUE(
       worker->Send(kMessage, std::as_bytes(std::span(text)), Deadline::After(60), *interrupt_)

@@ -28,8 +28,9 @@ int64_t Nanos() { return std::chrono::steady_clock::now().time_since_epoch().cou
 
 }  // namespace
 
-Membership::Membership(MembershipOptions options, net::Token key, std::unique_ptr<Interrupt> stop)
-    : options_(std::move(options)), key_(std::move(key)), stop_(std::move(stop)) {}
+Membership::Membership(MembershipOptions options, const net::Token& key,
+                       std::unique_ptr<Interrupt> stop)
+    : options_(std::move(options)), key_(key), stop_(std::move(stop)) {}
 
 absl::StatusOr<std::unique_ptr<Membership>> Membership::Start(MembershipOptions options,
                                                               const net::Token& key) {

@@ -56,7 +56,7 @@ class Membership {
   absl::Status WaitForEnd();
 
  private:
-  Membership(MembershipOptions options, net::Token key,
+  Membership(MembershipOptions options, const net::Token& key,
              std::unique_ptr<net::transport::Interrupt> stop);
   void Run(const std::stop_token& stop);
   absl::Status Connect();

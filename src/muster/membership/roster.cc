@@ -280,7 +280,7 @@ void Roster::GiveUp() {
   if (!last_broken_.cause.empty()) {
     why += StrCat("; before that ", Describe(last_broken_.culprit), " ", last_broken_.cause);
   }
-  End(absl::DeadlineExceededError(std::move(why)));
+  End(absl::DeadlineExceededError(why));
 }
 
 void Roster::End(absl::Status status) {

@@ -46,8 +46,7 @@ std::optional<size_t> RankIn(std::string_view message) {
 
 class ClusterReplicas : public Replicas {
  public:
-  ClusterReplicas(ClusterSpec spec, net::Token key)
-      : spec_(std::move(spec)), key_(std::move(key)) {}
+  ClusterReplicas(ClusterSpec spec, const net::Token& key) : spec_(std::move(spec)), key_(key) {}
 
   absl::Status Start(const Clock& clock);
   bool is_chief() const override { return spec_.tasks.front().id == spec_.self; }

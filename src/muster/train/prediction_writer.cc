@@ -97,7 +97,9 @@ std::string Quoted(std::string_view text) {
 bool NeedsQuotes(std::string_view cell) {
   struct Special {
     bool is[256] = {};
-    constexpr Special() { is[','] = is['"'] = is['\n'] = is['\r'] = true; }
+    constexpr Special() {
+      for (const char c : {',', '"', '\n', '\r'}) is[static_cast<uint8_t>(c)] = true;
+    }
   };
   static constexpr Special kSpecial;
   return std::ranges::any_of(cell, [](char c) { return kSpecial.is[static_cast<uint8_t>(c)]; });

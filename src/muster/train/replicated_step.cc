@@ -76,11 +76,11 @@ absl::StatusOr<ReplicatedStep::Result> ReplicatedStep::TryRun(const InputBatch* 
                            .epoch = batch != nullptr ? batch->epoch : 0}};
 }
 
-void ReplicatedStep::Fail(const absl::Status& why) {
+void ReplicatedStep::Fail(const absl::Status& why) const {
   if (epoch_.group != nullptr) epoch_.group->Fail(why).IgnoreError();
 }
 
-absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(Wish mine) {
+absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(Wish mine) const {
   std::vector<Wish> wishes(static_cast<size_t>(size()));
   MUSTER_RETURN_IF_ERROR(collective::AllGather(*epoch_.group, std::as_bytes(std::span(&mine, 1)),
                                                std::as_writable_bytes(std::span(wishes))));

@@ -52,7 +52,7 @@ class ReplicatedStep {
   // After a call of Replicas that said ABORTED (`why`). True: another's state was taken.
   absl::StatusOr<bool> Rejoin(const absl::Status& why) { return Join(session_.step, why); }
   // Tells the others that this replica ends with an error of its own, in its words.
-  void Fail(const absl::Status& why);
+  void Fail(const absl::Status& why) const;
 
   int rank() const { return epoch_.group->rank(); }
   int size() const { return epoch_.group->size(); }
@@ -69,7 +69,7 @@ class ReplicatedStep {
       : session_(session), replicas_(replicas), sink_(session.model.engine->variables()) {}
 
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop, engine::GradientSink& next);
-  absl::StatusOr<Wish> Agree(Wish mine);
+  absl::StatusOr<Wish> Agree(Wish mine) const;
   // True: the state was replaced.
   absl::StatusOr<bool> Join(int64_t step, absl::Status why);
   absl::Status TakeOver(bool* overwritten);
