@@ -60,6 +60,7 @@ class TestCluster {
     uint64_t connection = 0;
     int64_t incarnation = 0;
     int64_t last_epoch = 0;
+    int breaks = 0;  // heard of; one in the midst of Join means that it must be said again
     bool dead = false;
     std::optional<membership::View> view = {};
     bool over = false;
@@ -99,6 +100,7 @@ class TestCluster {
         if (!each.message.refused.empty()) member.refused = each.message.refused;
         if (each.message.broken) {
           member.view.reset();
+          ++member.breaks;
           if (member.interrupt) member.interrupt->Set(ToStatus(*each.message.broken));
         }
       }
@@ -155,10 +157,11 @@ class TestCluster::Handle : public Replicas {
     member.view.reset();
     while (!member.view && !member.dead && !member.over && member.refused.empty()) {
       const int64_t roster = cluster_.rosters_;
+      const int breaks = member.breaks;
       SendJoin(member, step);
       cluster_.changed_.wait(lock, [&] {
         return member.view || member.dead || member.over || !member.refused.empty() ||
-               cluster_.rosters_ != roster;
+               cluster_.rosters_ != roster || member.breaks != breaks;
       });
     }
     if (member.dead) return absl::InternalError("killed by the test");
