@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 
@@ -41,21 +42,6 @@ void RemoveCheckpoint(io::FileSystem& files, const std::string& prefix) {
   }
 }
 
-// What a save that was killed leaves: temporary files, and data files without an index.
-void RemoveLeftovers(io::FileSystem& files, const std::string& folder) {
-  const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
-  if (!names.ok()) return;
-  const absl::flat_hash_set<std::string> present(names->begin(), names->end());
-  for (const std::string& name : *names) {
-    const size_t data = name.rfind(".data-");
-    const bool orphan = name.starts_with("model.ckpt-") && data != std::string::npos &&
-                        !present.contains(name.substr(0, data) + ".index");
-    const bool temporary = (name.starts_with(".model.ckpt-") || name.starts_with(".checkpoint.")) &&
-                           name.find(".tmp-") != std::string::npos;
-    if (orphan || temporary) files.Remove(io::JoinPath(folder, name)).IgnoreError();
-  }
-}
-
 // Adds to `state` the checkpoints beyond its latest: those of a process that was killed before it
 // could name them.
 void AdoptUnnamed(io::FileSystem& files, const std::string& folder, double seconds,
@@ -77,6 +63,20 @@ void AdoptUnnamed(io::FileSystem& files, const std::string& folder, double secon
 
 }  // namespace
 
+void RemoveLeftovers(io::FileSystem& files, const std::string& folder) {
+  const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
+  if (!names.ok()) return;
+  const absl::flat_hash_set<std::string> present(names->begin(), names->end());
+  for (const std::string& name : *names) {
+    const size_t data = name.rfind(".data-");
+    const bool orphan = name.starts_with("model.ckpt-") && data != std::string::npos &&
+                        !present.contains(name.substr(0, data) + ".index");
+    const bool temporary = (name.starts_with(".model.ckpt-") || name.starts_with(".checkpoint.")) &&
+                           io::IsTemporaryName(name);
+    if (orphan || temporary) files.Remove(io::JoinPath(folder, name)).IgnoreError();
+  }
+}
+
 Saver::Saver(io::FileSystem& files, std::string folder, SaverOptions options)
     : files_(files), folder_(std::move(folder)), options_(options) {}
 
@@ -86,7 +86,8 @@ absl::StatusOr<std::string> Saver::Save(int64_t step, std::span<const Tensor> te
   const std::string name = StrCat("model.ckpt-", step);
   std::string prefix = io::JoinPath(folder_, name);
   MUSTER_RETURN_IF_ERROR(files_.MakeFolders(folder_));
-  RemoveLeftovers(files_, folder_);
+  // Once: later there are none but of this process, which removes its own, or of who replaced it.
+  if (!std::exchange(cleaned_, true)) RemoveLeftovers(files_, folder_);
   const std::string saving = StrCat("saving ", prefix);
   MUSTER_RETURN_IF_ERROR(
       Annotate(WriteBundle(files_, prefix, step, tensors, strings, read), saving));

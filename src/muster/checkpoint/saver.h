@@ -29,16 +29,20 @@ struct SaverOptions {
 // Named texts to be saved as string scalars (the data position, the spec).
 using Strings = std::vector<std::pair<std::string, std::string>>;
 
+// Removes what saves into `folder` have left that were killed: temporary files, and data files
+// without an index. Nobody may be saving into it.
+void RemoveLeftovers(io::FileSystem& files, const std::string& folder);
+
 // One thread at a time; one writer a folder, any number of readers.
 class Saver {
  public:
   Saver(io::FileSystem& files, std::string folder, SaverOptions options = {});
 
   // Writes model.ckpt-STEP with `tensors`, an int64 scalar "global_step", and `strings`. Updates
-  // the state file, removes what is too old and what a killed save has left. Nothing half-written
-  // is ever found by Latest(). `seconds` is the Unix time that the state file shall tell. Where
-  // `read` is given, it hands out the bytes of all tensors, in order and back to back, and their
-  // own memory is not looked at. Returns the prefix.
+  // the state file, removes what is too old and, at first, what a killed save has left. Nothing
+  // half-written is ever found by Latest(). `seconds` is the Unix time that the state file shall
+  // tell. Where `read` is given, it hands out the bytes of all tensors, in order and back to back,
+  // and their own memory is not looked at. Returns the prefix.
   absl::StatusOr<std::string> Save(int64_t step, std::span<const Tensor> tensors,
                                    const Strings& strings, double seconds,
                                    const formats::BundleWriter::ReadPiece& read = nullptr);
@@ -53,6 +57,7 @@ class Saver {
   io::FileSystem& files_;
   const std::string folder_;
   const SaverOptions options_;
+  bool cleaned_ = false;
 };
 
 }  // namespace muster::checkpoint

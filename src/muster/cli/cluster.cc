@@ -9,6 +9,7 @@
 #include "muster/cli/run_here.h"
 #include "muster/net/token.h"
 #include "muster/train/cluster_replicas.h"
+#include "muster/train/tf_config.h"
 
 namespace muster::cli {
 namespace {
@@ -53,6 +54,19 @@ absl::StatusOr<net::Token> Key() {
 
 }  // namespace
 
+absl::Status ReadTaskEnvironment(const Clock& clock, train::RunConfig* config) {
+  if (const char* const tf_config = std::getenv("TF_CONFIG")) {
+    MUSTER_RETURN_IF_ERROR(train::ApplyTfConfig(tf_config, config));
+  }
+  config->job = FromEnvironment("MUSTER_JOB");
+  if (config->job.empty() && !config->cluster.empty()) config->job = "training";
+  // Where nobody counts starts, the time does: it only has to grow.
+  if (!absl::SimpleAtoi(FromEnvironment("MUSTER_INCARNATION"), &config->incarnation)) {
+    config->incarnation = static_cast<int64_t>(clock.WallSeconds());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<train::Replicas>> ReplicasOf(const train::RunConfig& config,
                                                             const std::string& agreement,
                                                             const Clock& clock,
@@ -64,15 +78,11 @@ absl::StatusOr<std::unique_ptr<train::Replicas>> ReplicasOf(const train::RunConf
                "' (TF_CONFIG): this version trains replicas by all-reduce; leave ps and evaluator "
                "out of the cluster"));
   }
-  train::ClusterSpec spec = {.job = FromEnvironment("MUSTER_JOB"), .agreement = agreement};
-  if (spec.job.empty()) spec.job = "training";
+  train::ClusterSpec spec = {
+      .job = config.job, .incarnation = config.incarnation, .agreement = agreement};
   const auto self = job::ParseTaskName(StrCat(config.task_type, "-", config.task_id));
   if (!self) return absl::InvalidArgumentError("TF_CONFIG: the task is none that trains");
   spec.self = *self;
-  // Where nobody counts starts, the time does: it only has to grow.
-  if (!absl::SimpleAtoi(FromEnvironment("MUSTER_INCARNATION"), &spec.incarnation)) {
-    spec.incarnation = static_cast<int64_t>(clock.WallSeconds());
-  }
   MUSTER_RETURN_IF_ERROR(AddTasks(config, &spec));
   spec.note = SayOfJob;
   spec.stop = &stop;

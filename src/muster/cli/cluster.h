@@ -17,6 +17,9 @@
 
 namespace muster::cli {
 
+// Fills in the place of this process: TF_CONFIG's, the job and the incarnation.
+absl::Status ReadTaskEnvironment(const Clock& clock, train::RunConfig* config);
+
 // Null where TF_CONFIG names no other replica. FAILED_PRECONDITION without a key; UNIMPLEMENTED for
 // parameter servers and evaluators, which are to come. `stop` gives waits for others up; it and
 // `clock` must outlive it.

@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -19,7 +18,7 @@
 #include "muster/cli/run_here.h"
 #include "muster/cli/train_flags.h"
 #include "muster/io/local_file_system.h"
-#include "muster/train/tf_config.h"
+#include "muster/process/pulse.h"
 #include "muster/train/train_and_evaluate.h"
 
 namespace muster::cli {
@@ -75,11 +74,6 @@ train::TrainSpec TrainSpecOf(const TrainFlags& flags, const model::TrainDefaults
   return spec;
 }
 
-absl::Status ReadTfConfig(train::RunConfig* run) {
-  const char* const tf_config = std::getenv("TF_CONFIG");
-  return tf_config == nullptr ? absl::OkStatus() : train::ApplyTfConfig(tf_config, run);
-}
-
 void AddCalls(const std::shared_ptr<train::HookCalls>& calls, train::TrainSpec* spec) {
   if (calls == nullptr) return;
   AddCalledHook(calls, train::ModeKeys::kTrain, &spec->hooks);
@@ -121,10 +115,11 @@ absl::Status RunTrain(TrainFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, model::LoadModelSpec(*files, flags.spec));
   flags.run.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : model.train.seed;
   flags.run.precision = flags.precision.value_or(model.train.precision);
-  MUSTER_RETURN_IF_ERROR(ReadTfConfig(&flags.run));
+  MUSTER_RETURN_IF_ERROR(ReadTaskEnvironment(clock, &flags.run));
   train::TrainSpec spec = TrainSpecOf(flags, model.train);
   MUSTER_ASSIGN_OR_RETURN(const std::string agreement, AgreementOf(flags, spec, *files));
   const InterruptScope interrupt;
+  const auto pulse = process::Pulse::StartIfAsked();
   MUSTER_ASSIGN_OR_RETURN(const auto replicas,
                           ReplicasOf(flags.run, agreement, clock, InterruptScope::requested()));
   spec.replicas = replicas.get();

@@ -24,6 +24,7 @@
 #include "muster/process/output_log.h"
 #include "muster/process/ports.h"
 #include "muster/process/process_tree.h"
+#include "muster/process/pulse.h"
 
 namespace muster::control {
 namespace {
@@ -76,6 +77,7 @@ class Agent {
   void Say(State state, const std::string& said, bool urgent);
   std::vector<std::string> EnvironmentFor(const StartOrder& order) const;
   void WatchProgress(const StartOrder& order);
+  std::string WhyLifeless();
   void Measure();
   void Diagnose();
   void LogDiagnosis();
@@ -91,6 +93,7 @@ class Agent {
   const SystemClock clock_;
   std::unique_ptr<process::OutputLog> log_;
   std::optional<Progress> progress_;              // once it is started
+  std::optional<process::PulseWatch> pulse_;      // the same
   std::unique_ptr<process::MemoryLimit> memory_;  // null: not limited
   std::unique_ptr<process::Child> child_;
   std::string py_spy_ = "py-spy";
@@ -203,11 +206,13 @@ absl::Status Agent::StartChild(const StartOrder& order) {
   if (order.memory_bytes > 0) LimitMemory(order.memory_bytes);
   if (memory_ != nullptr) spec.cgroup_procs_fd = memory_->procs_fd();
   WatchProgress(order);
+  MUSTER_ASSIGN_OR_RETURN(pulse_, process::PulseWatch::Create(&spec));
   // Of the Python that the program runs in.
   const std::string py_spy = io::JoinPath(io::Dirname(order.command[0]), "py-spy");
   if (order.command[0][0] == '/' && access(py_spy.c_str(), X_OK) == 0) py_spy_ = py_spy;
   MUSTER_ASSIGN_OR_RETURN(child_, tree_->Start(spec));
   log_->CloseWriter();
+  pulse_->CloseWriter();
   report_.child_pid = child_->pid();
   return absl::OkStatus();
 }
@@ -288,9 +293,24 @@ job::TaskEnd Agent::WatchChild() {
       end.detail = LostText();
       return end;
     }
+    if (const std::string why = WhyLifeless(); !why.empty()) {
+      job::TaskEnd end = StopChild(/*grace_seconds=*/0);
+      end.detail = why;
+      return end;
+    }
     Measure();
     Say(State::kRunning, "runs", /*urgent=*/false);
   }
+}
+
+// "" while it lives. A task that was stopped holds up all the others, and cannot obey.
+std::string Agent::WhyLifeless() {
+  if (pulse_->Look(clock_.MonotonicNanos()) < link_->lease_seconds()) return "";
+  const auto stat = process::ReadStat(child_->pid());
+  const char state = stat ? stat->state : '?';
+  if (state == 't') return "";  // a debugger holds it
+  return StrCat(state == 'T' ? "was stopped (SIGSTOP)" : "gave no pulse", " for ",
+                job::PrintDuration(link_->lease_seconds()), ", and was killed");
 }
 
 job::TaskEnd Agent::RunTask() {

@@ -3,12 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "muster/io/glob_match.h"
 
 namespace muster::io {
 namespace {
+
+constexpr std::string_view kTemporary = ".tmp-";
 
 absl::Status WriteAndClose(FileSystem& files, const std::string& path, std::string_view contents) {
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files.OpenForWrite(path));
@@ -132,8 +135,15 @@ std::string Basename(std::string_view path) {
 }
 
 std::string TemporaryPath(const std::string& path) {
+  // In containers every process may have the same pid.
+  static const uint32_t random = std::random_device()();
   const size_t name = path.rfind('/') + 1;  // npos + 1 is 0
-  return StrCat(path.substr(0, name), ".", path.substr(name), ".tmp-", getpid());
+  return StrCat(path.substr(0, name), ".", path.substr(name), kTemporary, getpid(), "-",
+                absl::Hex(random, absl::kZeroPad8));
+}
+
+bool IsTemporaryName(std::string_view name) {
+  return name.starts_with('.') && name.find(kTemporary) != std::string_view::npos;
 }
 
 }  // namespace muster::io

@@ -95,7 +95,10 @@ std::string JoinPath(std::string_view folder, std::string_view name);
 std::string Dirname(std::string_view path);  // "." when there is none
 std::string Basename(std::string_view path);
 
-// The name a file has until it is whole: ".<name>.tmp-<pid>" in the same folder.
+// The name a file has until it is whole: ".<name>.tmp-<pid>-<hex>" in the same folder. Other
+// processes, of other machines too, give other names.
 std::string TemporaryPath(const std::string& path);
+// Whether this is such a name (without folder), by any process.
+bool IsTemporaryName(std::string_view name);
 
 }  // namespace muster::io

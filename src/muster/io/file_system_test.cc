@@ -32,8 +32,12 @@ TEST(PathTest, DirnameAndBasename) {
 }
 
 TEST(PathTest, TemporaryIsHiddenInTheSameFolder) {
-  EXPECT_EQ(TemporaryPath("a/b"), StrCat("a/.b.tmp-", getpid()));
-  EXPECT_EQ(TemporaryPath("b"), StrCat(".b.tmp-", getpid()));
+  EXPECT_TRUE(TemporaryPath("a/b").starts_with(StrCat("a/.b.tmp-", getpid(), "-")));
+  EXPECT_TRUE(TemporaryPath("b").starts_with(StrCat(".b.tmp-", getpid(), "-")));
+  EXPECT_EQ(TemporaryPath("b"), TemporaryPath("b"));
+  EXPECT_TRUE(IsTemporaryName(TemporaryPath("b")));
+  EXPECT_FALSE(IsTemporaryName("b.tmp-1"));
+  EXPECT_FALSE(IsTemporaryName(".b"));
 }
 
 TEST(ReadFileTest, RefusesALargeFileBeforeReadingIt) {

@@ -90,8 +90,8 @@ TEST_F(CheckpointSaverTest, AFailureInTheBackgroundEndsTheTrainingWithItsCause) 
   for (const int n : {1, 2, 7, 20, 30}) {
     const std::string folder = StrCat("model", n);
     io::FaultFileSystem files(*files_);
-    // Of each save one rename is that of an index; the first of all is that of the spec.
-    files.FailNth(io::FileOperation::kRename, 1 + n, absl::ResourceExhaustedError("disk full"));
+    // Of each save one rename is that of an index; the first of all are of the spec and the lease.
+    files.FailNth(io::FileOperation::kRename, 2 + n, absl::ResourceExhaustedError("disk full"));
     const auto failed = TrainThrough(files, folder);
     EXPECT_TRUE(absl::IsResourceExhausted(failed.status())) << n << ": " << failed.status();
     EXPECT_THAT(std::string(failed.status().message()),

@@ -3,10 +3,12 @@
 #include <utility>
 
 #include "muster/formats/event.h"
+#include "muster/io/fenced_file_system.h"
 #include "muster/train/checkpoint_saver.h"
 #include "muster/train/train_loop.h"
 
 namespace muster::train {
+
 absl::StatusOr<std::unique_ptr<Estimator>> Estimator::Create(io::FileSystem& files,
                                                              const Clock& clock,
                                                              const model::ModelSpec& spec,
@@ -80,40 +82,57 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
   MUSTER_ASSIGN_OR_RETURN(const auto variables,
                           Variables::Create(mode->model, config_.seed, /*with_slots=*/true));
   inference_.reset();
-  if (!chief) {
-    Session session{.files = files_,
-                    .clock = clock_,
-                    .config = config_,
-                    .model = mode->model,
-                    .variables = *variables,
-                    .events = nullptr,
-                    .progress = progress};
-    return TrainLoop(session, spec, TrainHooks(spec, config_, mode->custom)).Run(stop);
+  // Before the newest checkpoint is looked for: from then on nobody writes another.
+  std::unique_ptr<ModelLease> lease;
+  if (chief && files_.Stat(config_.model_dir).ok()) {
+    MUSTER_ASSIGN_OR_RETURN(lease, TakeLease());
   }
-  formats::EventWriter events(files_, config_.model_dir, clock_);
-  Session session{.files = files_,
+  io::FencedFileSystem files(files_, [&] { return lease ? lease->Check() : absl::OkStatus(); });
+  formats::EventWriter events(files, config_.model_dir, clock_);
+  Session session{.files = files,
                   .clock = clock_,
                   .config = config_,
                   .model = mode->model,
                   .variables = *variables,
-                  .events = &events,
+                  .events = chief ? &events : nullptr,
                   .progress = progress};
-  MUSTER_RETURN_IF_ERROR(RestoreSession(session));
-  if (warm_start_ && session.checkpoint.empty()) {
-    MUSTER_ASSIGN_OR_RETURN(const int count, ApplyWarmStart(files_, *warm_start_, *variables));
-    progress.Note(StrCat("Warm-started ", count, " variables from ", warm_start_->from));
-  }
-  MUSTER_RETURN_IF_ERROR(MakeFolder());
   TrainSpec limited = spec;
-  if (spec.steps) limited.max_steps = session.step + *spec.steps;
-  if (limited.max_steps && session.step >= *limited.max_steps) {
-    progress.Note(StrCat("Skipping training since max_steps has already saved: the model is at ",
-                         "step ", session.step, ", max_steps is ", *limited.max_steps));
-    if (spec.replicas != nullptr) MUSTER_RETURN_IF_ERROR(spec.replicas->Leave());
-    return TrainResult{
-        .first_step = session.step, .step = session.step, .checkpoint = session.checkpoint};
+  if (chief) {
+    MUSTER_RETURN_IF_ERROR(Restore(session));
+    MUSTER_RETURN_IF_ERROR(MakeFolder());
+    if (lease == nullptr) {
+      MUSTER_ASSIGN_OR_RETURN(lease, TakeLease());
+    }
+    if (spec.steps) limited.max_steps = session.step + *spec.steps;
+    if (limited.max_steps && session.step >= *limited.max_steps) {
+      progress.Note(StrCat("Skipping training since max_steps has already saved: the model is at ",
+                           "step ", session.step, ", max_steps is ", *limited.max_steps));
+      if (spec.replicas != nullptr) MUSTER_RETURN_IF_ERROR(spec.replicas->Leave());
+      return TrainResult{
+          .first_step = session.step, .step = session.step, .checkpoint = session.checkpoint};
+    }
   }
-  return TrainLoop(session, limited, TrainHooks(limited, config_, mode->custom)).Run(stop);
+  HookList hooks = TrainHooks(limited, config_, mode->custom);
+  // First: before others report what a fenced process has done.
+  if (lease != nullptr) hooks.insert(hooks.begin(), NewLeaseGuard(*lease));
+  return TrainLoop(session, limited, std::move(hooks)).Run(stop);
+}
+
+absl::StatusOr<std::unique_ptr<ModelLease>> Estimator::TakeLease() const {
+  return ModelLease::Take(
+      files_, config_.model_dir,
+      {.job = config_.job,
+       .task = config_.job.empty() ? "" : StrCat(config_.task_type, "-", config_.task_id),
+       .incarnation = config_.incarnation});
+}
+
+// The newest checkpoint's state, else the warm start's.
+absl::Status Estimator::Restore(Session& session) const {
+  MUSTER_RETURN_IF_ERROR(RestoreSession(session));
+  if (!warm_start_ || !session.checkpoint.empty()) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const int count, ApplyWarmStart(files_, *warm_start_, session.variables));
+  session.progress.Note(StrCat("Warm-started ", count, " variables from ", warm_start_->from));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::string& model_dir) {

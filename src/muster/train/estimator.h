@@ -23,6 +23,7 @@
 #include "muster/model/model.h"
 #include "muster/train/input.h"
 #include "muster/train/model_fn.h"
+#include "muster/train/model_lease.h"
 #include "muster/train/progress.h"
 #include "muster/train/run_config.h"
 #include "muster/train/specs.h"
@@ -50,7 +51,8 @@ class Estimator {
 
   // Trains from the newest checkpoint, or from initial weights, until the data or the steps end, or
   // `stop` becomes true (then it saves and returns `interrupted`). FAILED_PRECONDITION when
-  // MODEL_DIR holds a model of another spec.
+  // MODEL_DIR holds a model of another spec, or another process trains it; ABORTED when another
+  // incarnation of this task has taken it over (model_lease.h).
   absl::StatusOr<TrainResult> Train(const TrainSpec& spec, Progress& progress,
                                     const std::atomic<bool>& stop);
 
@@ -97,6 +99,8 @@ class Estimator {
   absl::Status CheckFolder() const;
   // Makes model_dir with its model.yaml, unless they are there.
   absl::Status MakeFolder() const;
+  absl::StatusOr<std::unique_ptr<ModelLease>> TakeLease() const;
+  absl::Status Restore(Session& session) const;
   // Weights of checkpoint_, or of the newest.
   absl::StatusOr<checkpoint::Restored> LoadForInference(ModeModel* mode);
   absl::StatusOr<ModeModel*> ModelFor(ModeKeys mode);

@@ -42,7 +42,11 @@ struct RunConfig {
   int num_ps_replicas = 0;
   int num_worker_replicas = 1;                  // workers and the chief
   std::optional<int> global_id_in_cluster = 0;  // the evaluator has none
-  std::string service = {};                     // TF_CONFIG's "service", a JSON object; "" for none
+  // As its launcher knows it; "" and 0 where none started it. Of one task's starts the later has
+  // the greater incarnation.
+  std::string job = {};
+  int64_t incarnation = 0;
+  std::string service = {};  // TF_CONFIG's "service", a JSON object; "" for none
 
   int64_t checkpoint_steps() const { return save_checkpoints_steps.value_or(0); }
   double checkpoint_secs() const {

@@ -11,6 +11,7 @@ import pytest
 
 from testbed.jobs import Jobs
 from testbed.tensorflow_jobs import TensorFlowJobs
+from testbed.trainings import Trainings
 
 
 @pytest.fixture
@@ -27,3 +28,8 @@ def jobs(muster, tmp_path: pathlib.Path) -> Iterator[Jobs]:
 @pytest.fixture
 def tensorflow_jobs(jobs: Jobs) -> TensorFlowJobs:
     return TensorFlowJobs(jobs)
+
+
+@pytest.fixture
+def trainings(jobs: Jobs) -> Trainings:
+    return Trainings(jobs)

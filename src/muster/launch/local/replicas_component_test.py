@@ -4,78 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import re
 import signal
-import subprocess
 
 import pytest
 import tensorflow as tf
 
-from testbed.jobs import Jobs
-
-SPEC = """
-inputs: {x: float, z: float, word: string, y: int}
-label: y
-columns:
-  x: {numeric: x}
-  z: {numeric: z}
-  hashed: {hash: word, buckets: 50}
-  e: {embedding: hashed, dimension: 4}
-model:
-  type: wide_deep
-  linear: {columns: [hashed]}
-  dnn: {columns: [x, z, e], hidden_units: [16, 8], dropout: 0.1, batch_norm: true}
-train: {batch_size: 32, epochs: 1, seed: 3}
-"""
-
-
-def write_data(place: pathlib.Path, rows: int) -> None:
-    lines = ["x,z,word,y"]
-    for i in range(rows):
-        x, z, word = (i * 37 % 101) / 50 - 1, (i * 53 % 89) / 44 - 1, i * 31 % 47
-        lines.append(f"{x:.3f},{z:.3f},w{word},{int(x + z * 0.5 + (word % 3) * 0.4 > 0.3)}")
-    (place / "train.csv").write_text("\n".join(lines) + "\n")
-    (place / "spec.yaml").write_text(SPEC)
-
-
-class Trainings:
-    """Trainings of the same data, each into a folder of its own."""
-
-    def __init__(self, jobs: Jobs) -> None:
-        self.jobs = jobs
-        write_data(jobs.folder, 3000)
-
-    def flags(self, model_dir: str, *flags: object) -> list[object]:
-        return ["train", "spec.yaml", "--train", "train.csv", "--model-dir", model_dir, *flags]
-
-    def run(self, model_dir: str, *flags: object) -> subprocess.CompletedProcess[str]:
-        return self.jobs.call(*self.flags(model_dir, *flags))
-
-    def ok(self, model_dir: str, *flags: object) -> str:
-        return self.jobs.ok(*self.flags(model_dir, *flags))
-
-    def pid(self, job: str, task: str) -> int:
-        journal = self.jobs.home / "jobs" / job / "journal"
-        self.jobs.wait(lambda: journal.exists() and journal.stat().st_size > 0, f"for {job}")
-        pid = self.jobs.running(job, task)["pid"]
-        assert isinstance(pid, int)
-        return pid
-
-    def newest(self, model_dir: str) -> str:
-        text = (self.jobs.folder / model_dir / "checkpoint").read_text()
-        found = re.match(r'model_checkpoint_path: "(.*)"', text)
-        assert found
-        return str(self.jobs.folder / model_dir / found[1])
-
-    def weights(self, model_dir: str) -> bytes:
-        return pathlib.Path(self.newest(model_dir) + ".data-00000-of-00001").read_bytes()
-
-
-@pytest.fixture
-def trainings(jobs: Jobs) -> Trainings:
-    return Trainings(jobs)
-
+from testbed.trainings import Trainings
 
 def test_replicas_train_and_tensorflow_reads_what_they_made(trainings: Trainings) -> None:
     output = trainings.ok("model", "--workers", 3, "--eval", "train.csv", "--exporter", "final")

@@ -1,0 +1,107 @@
+"""Replicas and chiefs that are stopped, replaced and woken; two trainings of one model folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+from testbed.jobs import DEADLINE
+from testbed.trainings import Trainings
+
+
+@pytest.mark.parametrize("victim", ["worker-0", "chief-0"])
+def test_a_stopped_replica_is_replaced_and_changes_no_byte(
+    trainings: Trainings, victim: str
+) -> None:
+    flags = ("--workers", 3, "--epochs", 150, "--save-secs", 0)
+    trainings.ok("unbroken", *flags)
+    running = trainings.jobs.start(*trainings.flags("broken", *flags, "--job", "broken"))
+    os.kill(trainings.pid("broken", victim), signal.SIGSTOP)
+    _, said = running.communicate(timeout=DEADLINE)
+    assert running.returncode == 0, said
+    assert f"{victim} failed: was stopped (SIGSTOP) for 10s, and was killed" in said
+    assert trainings.weights("broken") == trainings.weights("unbroken")
+
+
+class Sleeper:
+    """A chief that a launcher starts a second time while the first sleeps."""
+
+    def __init__(self, trainings: Trainings) -> None:
+        self.trainings = trainings
+        self.model = trainings.jobs.folder / "model"
+
+    def start(self, incarnation: int) -> subprocess.Popen[str]:
+        environment = self.trainings.jobs.environment
+        environment |= {"MUSTER_JOB": "drill", "MUSTER_INCARNATION": str(incarnation)}
+        flags = ("--epochs", 12, "--save-steps", 10, "--seed", 3)
+        return self.trainings.jobs.start(*self.trainings.flags("model", *flags))
+
+    def files(self) -> dict[pathlib.Path, str]:
+        return {
+            path: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in self.model.rglob("*")
+            if path.is_file()
+        }
+
+
+def test_a_chief_that_slept_finds_itself_fenced_and_changes_nothing(trainings: Trainings) -> None:
+    sleeper = Sleeper(trainings)
+    seed = random.SystemRandom().randrange(1000)
+    print(f"seed {seed}")
+    first = sleeper.start(1)
+    trainings.jobs.wait((sleeper.model / "checkpoint").exists, "for a checkpoint")
+    time.sleep(random.Random(seed).uniform(0, 0.2))  # Stopped at any moment, in a save too.
+    first.send_signal(signal.SIGSTOP)
+    second = sleeper.start(2)
+    _, said = second.communicate(timeout=DEADLINE)
+    assert second.returncode == 0, said
+    before = sleeper.files()
+    first.send_signal(signal.SIGCONT)
+    _, said = first.communicate(timeout=DEADLINE)
+    assert first.returncode == 1, said
+    assert "was removed while this process trained" in said
+    assert sleeper.files() == before
+
+
+def test_a_chief_that_slept_is_told_who_has_its_place(trainings: Trainings) -> None:
+    sleeper = Sleeper(trainings)
+    first = sleeper.start(1)
+    trainings.jobs.wait((sleeper.model / "checkpoint").exists, "for a checkpoint")
+    first.send_signal(signal.SIGSTOP)
+    second = sleeper.start(2)
+    lease = sleeper.model / "muster.lease"
+    trainings.jobs.wait(lambda: '"incarnation":2' in lease.read_text(), "for the second")
+    second.send_signal(signal.SIGSTOP)
+    first.send_signal(signal.SIGCONT)
+    _, said = first.communicate(timeout=DEADLINE)
+    assert first.returncode == 1, said
+    assert "replaced while it slept" in said
+    assert f"now worker-0 of job 'drill' (incarnation 2), process {second.pid}" in said
+    second.send_signal(signal.SIGCONT)
+    _, said = second.communicate(timeout=DEADLINE)
+    assert second.returncode == 0, said
+    assert not lease.exists()
+
+
+def test_a_model_folder_that_another_trains_is_refused_and_the_other_named(
+    trainings: Trainings,
+) -> None:
+    first = trainings.jobs.start(*trainings.flags("model", "--epochs", 100000))
+    lease = trainings.jobs.folder / "model/muster.lease"
+    trainings.jobs.wait(lease.exists, "for the first")
+    second = trainings.run("model", "--workers", 2, "--restarts", 0)
+    assert second.returncode == 1
+    assert f"is being trained by process {first.pid}" in second.stdout + second.stderr
+    assert "stop that one first, or give another --model-dir" in second.stdout + second.stderr
+    first.kill()
+    first.communicate(timeout=DEADLINE)
+    # What kill -9 has left is nobody's.
+    trainings.ok("model", "--max-steps", 100)
+    assert not lease.exists()

@@ -1,0 +1,88 @@
+#include "muster/process/pulse.h"
+
+#include <cstdlib>
+
+#include "muster/process/test_program.h"
+
+namespace muster::process {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// A shell that is watched.
+class Watched {
+ public:
+  explicit Watched(const std::string& script) {
+    ChildSpec spec = Shell(script);
+    pulse_.emplace(*PulseWatch::Create(&spec));
+    spec.stdout_fd = said_.writing.get();
+    child_ = *Child::Start(spec);
+    pulse_->CloseWriter();
+  }
+  // Waits until the program has said something.
+  void WaitForWord() const {
+    char word;
+    ASSERT_EQ(read(said_.reading.get(), &word, 1), 1);
+  }
+  // So much later.
+  double Look(double seconds) {
+    return pulse_->Look(now_ += static_cast<int64_t>(seconds * kSecond));
+  }
+
+ private:
+  TestPipe said_;
+  std::optional<PulseWatch> pulse_;
+  std::unique_ptr<Child> child_;
+  int64_t now_ = 0;
+};
+
+TEST(PulseTest, SilenceIsCountedFromTheFirstBeat) {
+  Watched quiet("echo; exec sleep 1000");
+  quiet.WaitForWord();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(quiet.Look(1), 0);
+  Watched beats("printf . >&3; echo; exec sleep 1000");
+  beats.WaitForWord();
+  EXPECT_EQ(beats.Look(1), 0);
+  EXPECT_DOUBLE_EQ(beats.Look(0.5), 0.5);
+  EXPECT_DOUBLE_EQ(beats.Look(0.75), 1.25);
+}
+
+TEST(PulseTest, TimeInWhichNobodyLookedDoesNotCount) {
+  Watched beats("printf . >&3; echo; exec sleep 1000");
+  beats.WaitForWord();
+  EXPECT_EQ(beats.Look(1), 0);
+  EXPECT_DOUBLE_EQ(beats.Look(3600), 1);
+}
+
+TEST(PulseTest, AProgramThatEndsItsPulseIsWatchedNoLonger) {
+  Watched ends("printf '..!' >&3; echo; exec sleep 1000");
+  ends.WaitForWord();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ends.Look(1), 0);
+}
+
+TEST(PulseTest, BeatsForItsOwnStarterAlone) {
+  TestPipe pipe;
+  unsetenv("MUSTER_PULSE");
+  EXPECT_EQ(Pulse::StartIfAsked(), nullptr);
+  const std::string descriptor = StrCat(pipe.writing.get());
+  for (const std::string& value :
+       {StrCat(descriptor, ":", getppid() + 1), StrCat(descriptor, ":"), descriptor,
+        StrCat(descriptor, ":", getppid(), "x"), StrCat("0:", getppid()), std::string()}) {
+    setenv("MUSTER_PULSE", value.c_str(), 1);
+    EXPECT_EQ(Pulse::StartIfAsked(), nullptr) << value;
+  }
+  setenv("MUSTER_PULSE", StrCat(descriptor, ":", getppid()).c_str(), 1);
+  std::unique_ptr<Pulse> pulse = Pulse::StartIfAsked();
+  unsetenv("MUSTER_PULSE");
+  ASSERT_NE(pulse, nullptr);
+  char beat = 0;
+  ASSERT_EQ(read(pipe.reading.get(), &beat, 1), 1);
+  EXPECT_EQ(beat, '.');
+  pulse.reset();
+  const std::string rest = pipe.ReadToEnd();
+  ASSERT_FALSE(rest.empty());
+  EXPECT_EQ(rest.back(), '!');
+}
+
+}  // namespace
+}  // namespace muster::process
