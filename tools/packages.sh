@@ -9,6 +9,7 @@ BUILD_PACKAGES=(
 TEST_PACKAGES=(
   git libgtest-dev libgmock-dev
   python3 python3-venv unzip
+  iproute2 nftables
   clang-format-14
 )
 CI_PACKAGES=(

@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/strings.h"
 #include "muster/math/kernels.h"
+#include "muster/process/pulse.h"
 
 namespace muster::cli {
 
@@ -64,6 +65,7 @@ int Main(int argc, char** argv) {
                  unknown);
     return 2;
   }
+  const auto pulse = process::Pulse::StartIfAsked();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -18,7 +18,6 @@
 #include "muster/cli/run_here.h"
 #include "muster/cli/train_flags.h"
 #include "muster/io/local_file_system.h"
-#include "muster/process/pulse.h"
 #include "muster/train/train_and_evaluate.h"
 
 namespace muster::cli {
@@ -119,7 +118,6 @@ absl::Status RunTrain(TrainFlags& flags) {
   train::TrainSpec spec = TrainSpecOf(flags, model.train);
   MUSTER_ASSIGN_OR_RETURN(const std::string agreement, AgreementOf(flags, spec, *files));
   const InterruptScope interrupt;
-  const auto pulse = process::Pulse::StartIfAsked();
   MUSTER_ASSIGN_OR_RETURN(const auto replicas,
                           ReplicasOf(flags.run, agreement, clock, InterruptScope::requested()));
   spec.replicas = replicas.get();

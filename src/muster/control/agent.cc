@@ -54,6 +54,14 @@ job::TaskEnd EndOf(const process::ExitInfo& exit) {
   return {.exit_code = exit.code};
 }
 
+// A task of our own.
+bool IsThisProgram(const std::string& path) {
+  struct stat own;
+  struct stat other;
+  return stat("/proc/self/exe", &own) == 0 && stat(path.c_str(), &other) == 0 &&
+         own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
 class Agent {
  public:
   explicit Agent(const AgentOptions& options) : options_(options) {
@@ -206,7 +214,7 @@ absl::Status Agent::StartChild(const StartOrder& order) {
   if (order.memory_bytes > 0) LimitMemory(order.memory_bytes);
   if (memory_ != nullptr) spec.cgroup_procs_fd = memory_->procs_fd();
   WatchProgress(order);
-  MUSTER_ASSIGN_OR_RETURN(pulse_, process::PulseWatch::Create(&spec));
+  MUSTER_ASSIGN_OR_RETURN(pulse_, process::PulseWatch::Create(&spec, IsThisProgram(spec.argv[0])));
   // Of the Python that the program runs in.
   const std::string py_spy = io::JoinPath(io::Dirname(order.command[0]), "py-spy");
   if (order.command[0][0] == '/' && access(py_spy.c_str(), X_OK) == 0) py_spy_ = py_spy;

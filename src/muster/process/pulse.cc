@@ -71,12 +71,13 @@ void Pulse::Beat(const std::stop_token& stop) {
   }
 }
 
-absl::StatusOr<PulseWatch> PulseWatch::Create(ChildSpec* spec) {
+absl::StatusOr<PulseWatch> PulseWatch::Create(ChildSpec* spec, bool beats) {
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
     return ErrnoStatus(errno, "making a pipe for the task's pulse");
   }
   PulseWatch watch;
+  watch.beats_ = beats;
   watch.reader_ = Descriptor(ends[0]);
   watch.writer_ = Descriptor(ends[1]);
   spec->inherited.push_back({.from = ends[1], .to = kDescriptor});

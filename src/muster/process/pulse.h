@@ -2,7 +2,7 @@
 // is told from one that works for long. It says nothing of progress: a thread of its own beats.
 //
 // The starter gives the program a pipe and names it in MUSTER_PULSE ("DESCRIPTOR:PID OF THE
-// STARTER"). A program that never beats is not watched.
+// STARTER"). A program that is not known to beat is watched from its first beat.
 #pragma once
 
 #include <cstdint>
@@ -36,12 +36,13 @@ class Pulse {
 // The starter's side. One owner thread.
 class PulseWatch {
  public:
-  // Adds to `spec` what the program needs. CloseWriter when it has started.
-  static absl::StatusOr<PulseWatch> Create(ChildSpec* spec);
+  // Adds to `spec` what the program needs. CloseWriter when it has started. `beats`: it is known to
+  // beat, and silent when it does not from the start.
+  static absl::StatusOr<PulseWatch> Create(ChildSpec* spec, bool beats);
   void CloseWriter() { writer_.Reset(); }
 
-  // To be called again and again; seconds without a beat, 0 before the first. Time in which it was
-  // not called does not count: then the starter itself did not run.
+  // To be called again and again; seconds without a beat, 0 while none is waited for. Time in which
+  // it was not called does not count: then the starter itself did not run.
   double Look(int64_t now_nanos);
 
  private:

@@ -12,9 +12,9 @@ constexpr int64_t kSecond = 1'000'000'000;
 // A shell that is watched.
 class Watched {
  public:
-  explicit Watched(const std::string& script) {
+  explicit Watched(const std::string& script, bool beats = false) {
     ChildSpec spec = Shell(script);
-    pulse_.emplace(*PulseWatch::Create(&spec));
+    pulse_.emplace(*PulseWatch::Create(&spec, beats));
     spec.stdout_fd = said_.writing.get();
     child_ = *Child::Start(spec);
     pulse_->CloseWriter();
@@ -45,6 +45,14 @@ TEST(PulseTest, SilenceIsCountedFromTheFirstBeat) {
   EXPECT_EQ(beats.Look(1), 0);
   EXPECT_DOUBLE_EQ(beats.Look(0.5), 0.5);
   EXPECT_DOUBLE_EQ(beats.Look(0.75), 1.25);
+}
+
+TEST(PulseTest, SilenceOfAProgramThatIsKnownToBeatIsCountedFromItsStart) {
+  Watched quiet("echo; exec sleep 1000", /*beats=*/true);
+  quiet.WaitForWord();
+  quiet.Look(0);
+  EXPECT_DOUBLE_EQ(quiet.Look(0.5), 0.5);
+  EXPECT_DOUBLE_EQ(quiet.Look(1), 1.5);
 }
 
 TEST(PulseTest, TimeInWhichNobodyLookedDoesNotCount) {

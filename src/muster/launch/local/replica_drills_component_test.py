@@ -1,7 +1,9 @@
-"""Replicas and chiefs that are stopped, replaced and woken; two trainings of one model folder."""
+"""Replicas and chiefs that are stopped, replaced and woken; two trainings of one model folder; a
+full disk."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -9,6 +11,7 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -37,11 +40,11 @@ class Sleeper:
         self.trainings = trainings
         self.model = trainings.jobs.folder / "model"
 
-    def start(self, incarnation: int) -> subprocess.Popen[str]:
+    def start(self, incarnation: int, *flags: object) -> subprocess.Popen[str]:
         environment = self.trainings.jobs.environment
         environment |= {"MUSTER_JOB": "drill", "MUSTER_INCARNATION": str(incarnation)}
-        flags = ("--epochs", 12, "--save-steps", 10, "--seed", 3)
-        return self.trainings.jobs.start(*self.trainings.flags("model", *flags))
+        endless = ("--epochs", 1_000_000, "--save-steps", 100)
+        return self.trainings.jobs.start(*self.trainings.flags("model", *endless, *flags))
 
     def files(self) -> dict[pathlib.Path, str]:
         return {
@@ -59,7 +62,7 @@ def test_a_chief_that_slept_finds_itself_fenced_and_changes_nothing(trainings: T
     trainings.jobs.wait((sleeper.model / "checkpoint").exists, "for a checkpoint")
     time.sleep(random.Random(seed).uniform(0, 0.2))  # Stopped at any moment, in a save too.
     first.send_signal(signal.SIGSTOP)
-    second = sleeper.start(2)
+    second = sleeper.start(2, "--max-steps", 20_000)
     _, said = second.communicate(timeout=DEADLINE)
     assert second.returncode == 0, said
     before = sleeper.files()
@@ -84,9 +87,10 @@ def test_a_chief_that_slept_is_told_who_has_its_place(trainings: Trainings) -> N
     assert first.returncode == 1, said
     assert "replaced while it slept" in said
     assert f"now worker-0 of job 'drill' (incarnation 2), process {second.pid}" in said
+    second.send_signal(signal.SIGTERM)
     second.send_signal(signal.SIGCONT)
     _, said = second.communicate(timeout=DEADLINE)
-    assert second.returncode == 0, said
+    assert "the same command continues" in said
     assert not lease.exists()
 
 
@@ -105,3 +109,35 @@ def test_a_model_folder_that_another_trains_is_refused_and_the_other_named(
     # What kill -9 has left is nobody's.
     trainings.ok("model", "--max-steps", 100)
     assert not lease.exists()
+
+
+@pytest.fixture
+def small_disk(trainings: Trainings) -> Iterator[pathlib.Path]:
+    """A model folder on a file system of 512 KiB, where the test may mount one."""
+    folder = trainings.jobs.folder / "broken"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "muster-test", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("may not mount a tmpfs; the unit tests make full disks in memory")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_ends_the_job_with_its_cause_and_room_lets_it_go_on(
+    trainings: Trainings, small_disk: pathlib.Path
+) -> None:
+    flags = ("--workers", 2, "--epochs", 400, "--save-steps", 500, "--keep-checkpoints", 2)
+    trainings.ok("unbroken", *flags)
+    running = trainings.jobs.start(*trainings.flags("broken", *flags, "--restarts", 1))
+    trainings.jobs.wait((small_disk / "checkpoint").exists, "for a checkpoint")
+    other = small_disk / "other"
+    with contextlib.suppress(OSError), other.open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    _, said = running.communicate(timeout=DEADLINE)
+    assert running.returncode == 1
+    assert "No space left" in said and "chief-0" in said
+    assert not list(small_disk.glob(".*.tmp-*"))
+    other.unlink()
+    trainings.ok("broken", *flags)
+    assert trainings.weights("broken") == trainings.weights("unbroken")
