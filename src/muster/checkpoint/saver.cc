@@ -69,8 +69,9 @@ void RemoveLeftovers(io::FileSystem& files, const std::string& folder) {
   const absl::flat_hash_set<std::string> present(names->begin(), names->end());
   for (const std::string& name : *names) {
     const size_t data = name.rfind(".data-");
-    const bool orphan = name.starts_with("model.ckpt-") && data != std::string::npos &&
-                        !present.contains(name.substr(0, data) + ".index");
+    const bool is_data = name.starts_with("model.ckpt-") && data != std::string::npos;
+    const std::string owner = is_data ? name.substr(0, data) : LeasedBy(name);
+    const bool orphan = !owner.empty() && !present.contains(owner + ".index");
     const bool temporary = (name.starts_with(".model.ckpt-") || name.starts_with(".checkpoint.")) &&
                            io::IsTemporaryName(name);
     if (orphan || temporary) files.Remove(io::JoinPath(folder, name)).IgnoreError();
@@ -126,18 +127,28 @@ absl::StatusOr<CheckpointState> Saver::NextState(const std::string& name, double
   }
   state.all.push_back(name);
   state.timestamps.push_back(seconds);
-  while (options_.keep_max > 0 && state.all.size() > static_cast<size_t>(options_.keep_max)) {
-    const double hours = options_.keep_every_n_hours * 3600;
-    const double saved = state.timestamps.front();
-    if (const double next = state.last_preserved + hours; saved > next) {
-      state.last_preserved = saved - next < hours ? next : saved;  // the latter after a pause
-    } else {
-      expired->push_back(state.all.front());
-    }
-    state.all.erase(state.all.begin());
-    state.timestamps.erase(state.timestamps.begin());
-  }
+  if (options_.keep_max > 0) DropOldest(seconds, &state, expired);
   return state;
+}
+
+void Saver::DropOldest(double seconds, CheckpointState* state, std::vector<std::string>* expired) {
+  const double hours = options_.keep_every_n_hours * 3600;
+  size_t i = 0;
+  for (auto over = static_cast<ptrdiff_t>(state->all.size()) - options_.keep_max; over > 0;
+       --over) {
+    const std::string& name = state->all[i];
+    const double saved = state->timestamps[i];
+    if (const double next = state->last_preserved + hours; saved > next) {
+      state->last_preserved = saved - next < hours ? next : saved;  // the latter after a pause
+    } else if (leases_.IsLeased(files_, io::JoinPath(folder_, name), seconds)) {
+      ++i;  // stays in the list, for the next save to look at
+      continue;
+    } else {
+      expired->push_back(name);
+    }
+    state->all.erase(state->all.begin() + static_cast<ptrdiff_t>(i));
+    state->timestamps.erase(state->timestamps.begin() + static_cast<ptrdiff_t>(i));
+  }
 }
 
 }  // namespace muster::checkpoint
