@@ -24,13 +24,12 @@ train: {batch_size: 32, epochs: 1, seed: 3}
 """
 
 
-def write_data(place: pathlib.Path, rows: int) -> None:
+def write_rows(path: pathlib.Path, rows: int) -> None:
     lines = ["x,z,word,y"]
     for i in range(rows):
         x, z, word = (i * 37 % 101) / 50 - 1, (i * 53 % 89) / 44 - 1, i * 31 % 47
         lines.append(f"{x:.3f},{z:.3f},w{word},{int(x + z * 0.5 + (word % 3) * 0.4 > 0.3)}")
-    (place / "train.csv").write_text("\n".join(lines) + "\n")
-    (place / "spec.yaml").write_text(SPEC)
+    path.write_text("\n".join(lines) + "\n")
 
 
 class Trainings:
@@ -38,7 +37,8 @@ class Trainings:
 
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
-        write_data(jobs.folder, 3000)
+        write_rows(jobs.folder / "train.csv", 3000)
+        (jobs.folder / "spec.yaml").write_text(SPEC)
 
     def flags(self, model_dir: str, *flags: object) -> list[object]:
         return ["train", "spec.yaml", "--train", "train.csv", "--model-dir", model_dir, *flags]

@@ -17,6 +17,8 @@
 namespace muster::cli {
 namespace {
 
+constexpr double kSecondsBetweenLooks = 1;
+
 absl::StatusOr<std::unique_ptr<train::Exporter>> ExporterOf(const std::string& text, int keep) {
   const size_t equals = text.find('=');
   const bool named = equals != std::string::npos;
@@ -122,6 +124,9 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->needs(eval);
+  verb.add_flag("--evaluator", flags->evaluator,
+                "Evaluate in a task of its own, beside the training (docs/distributed.md)")
+      ->needs(eval);
   verb.add_option("--early-stop", flags->early_stops,
                   "End the training by its evaluations: METRIC:no_increase:STEPS, "
                   "METRIC:no_decrease:STEPS, METRIC:higher:VALUE or METRIC:lower:VALUE; with "
@@ -149,6 +154,8 @@ absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> EarlyStopsOf(
   std::vector<std::shared_ptr<train::Hook>> hooks;
   for (const std::string& text : flags.early_stops) {
     MUSTER_ASSIGN_OR_RETURN(train::EarlyStopping rule, train::ParseEarlyStopping(text));
+    // Evaluations of another process are not announced.
+    if (flags.evaluator) rule.run_every_secs = kSecondsBetweenLooks;
     hooks.push_back(train::NewEarlyStopping(std::move(rule)));
   }
   return hooks;

@@ -25,6 +25,7 @@ struct EvaluationFlags {
   std::vector<std::string> exporters;
   int exports_to_keep = 5;
   std::vector<std::string> early_stops;
+  bool evaluator = false;  // a task of its own does all this
 };
 
 // What a training tells of itself.

@@ -10,7 +10,6 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/crc32c.h"
 #include "muster/cli/cli.h"
-#include "muster/cli/cluster.h"
 #include "muster/cli/interrupt.h"
 #include "muster/cli/job_client.h"
 #include "muster/cli/job_flags.h"
@@ -18,6 +17,7 @@
 #include "muster/cli/run_here.h"
 #include "muster/cli/train_flags.h"
 #include "muster/io/local_file_system.h"
+#include "muster/train/cluster_role.h"
 #include "muster/train/train_and_evaluate.h"
 
 namespace muster::cli {
@@ -81,19 +81,25 @@ void AddCalls(const std::shared_ptr<train::HookCalls>& calls, train::TrainSpec* 
   }
 }
 
+// One of the replicas speaks for all; an evaluator for itself.
+bool Speaks(const train::TrainSpec& spec) {
+  return spec.replicas == nullptr || spec.replicas->is_chief();
+}
+
 absl::StatusOr<train::TrainAndEvaluateResult> Run(const TrainFlags& flags,
                                                   const train::TrainSpec& spec,
+                                                  train::TrainingWatch* training,
                                                   train::Estimator& estimator,
                                                   const std::shared_ptr<train::HookCalls>& calls,
                                                   const Clock& clock) {
-  // One of the replicas speaks for all.
-  const bool speaks = spec.replicas == nullptr || spec.replicas->is_chief();
+  const bool speaks = Speaks(spec);
   train::Progress progress(speaks ? StyleOf(flags.output) : train::ProgressStyle::kNone,
                            STDERR_FILENO, clock);
   if (!flags.eval.data.patterns.empty() && speaks) {
     std::optional<int64_t> reported;
     MUSTER_ASSIGN_OR_RETURN(train::EvalSpec eval, EvalSpecOf(flags.eval));
     AddCalledHook(calls, train::ModeKeys::kEval, &eval.hooks);
+    eval.training = training;
     return train::TrainAndEvaluate(
         estimator, spec, eval, progress, InterruptScope::requested(),
         [&](const train::EvalResult& result, const std::vector<std::string>& exports) {
@@ -114,16 +120,21 @@ absl::Status RunTrain(TrainFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, model::LoadModelSpec(*files, flags.spec));
   flags.run.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : model.train.seed;
   flags.run.precision = flags.precision.value_or(model.train.precision);
-  MUSTER_RETURN_IF_ERROR(ReadTaskEnvironment(clock, &flags.run));
+  MUSTER_RETURN_IF_ERROR(train::ReadTaskEnvironment(clock, &flags.run));
   train::TrainSpec spec = TrainSpecOf(flags, model.train);
   MUSTER_ASSIGN_OR_RETURN(const std::string agreement, AgreementOf(flags, spec, *files));
   const InterruptScope interrupt;
-  MUSTER_ASSIGN_OR_RETURN(const auto replicas,
-                          ReplicasOf(flags.run, agreement, clock, InterruptScope::requested()));
-  spec.replicas = replicas.get();
-  MUSTER_ASSIGN_OR_RETURN(spec.input.source.shard, ShardOf(flags.run, flags.data.patterns, *files));
-  const bool speaks = replicas == nullptr || replicas->is_chief();
-  if (speaks) {
+  MUSTER_ASSIGN_OR_RETURN(const train::ClusterRole role,
+                          train::JoinFromEnvironment(flags.run,
+                                                     {.agreement = agreement,
+                                                      .evaluator = flags.eval.evaluator,
+                                                      .stop = &InterruptScope::requested(),
+                                                      .note = SayOfJob},
+                                                     clock));
+  spec.replicas = role.replicas.get();
+  MUSTER_ASSIGN_OR_RETURN(spec.input.source.shard,
+                          train::ShardOf(flags.run, flags.data.patterns, *files));
+  if (Speaks(spec)) {
     MUSTER_ASSIGN_OR_RETURN(spec.hooks, EarlyStopsOf(flags.eval));
     AddLoggingHooks(flags.logging, &spec.hooks);
   }
@@ -137,8 +148,9 @@ absl::Status RunTrain(TrainFlags& flags) {
     estimator->set_warm_start(std::move(start));
   }
   MUSTER_ASSIGN_OR_RETURN(const train::TrainAndEvaluateResult result,
-                          Run(flags, spec, *estimator, calls, clock));
-  if (speaks) PrintTrained(flags.output, result.training);
+                          Run(flags, spec, role.training.get(), *estimator, calls, clock));
+  const bool trains = role.training == nullptr;
+  if (trains && Speaks(spec)) PrintTrained(flags.output, result.training);
   if (result.training.interrupted) {
     return absl::CancelledError(StrCat("stopped by a signal at step ", result.training.step,
                                        "; the same command continues"));
@@ -201,12 +213,13 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   if (flags.steps > 0) {
     return absl::InvalidArgumentError(
         "--steps counts from where one process begins: with "
-        "--workers give --max-steps");
+        "--workers or --evaluator give --max-steps");
   }
   if (std::find(flags.data.patterns.begin(), flags.data.patterns.end(), "-") !=
       flags.data.patterns.end()) {
     return absl::InvalidArgumentError(
-        "--train -: what comes through one pipe cannot be dealt to --workers; give files");
+        "--train -: what comes through one pipe cannot be dealt to the tasks of a job (--workers, "
+        "--evaluator); give files");
   }
   // What is wrong with the model file is said once, and before anything starts.
   MUSTER_RETURN_IF_ERROR(model::LoadModelSpec(*io::NewLocalFileSystem(), flags.spec).status());
@@ -215,7 +228,8 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   job.command = {program, "worker"};
   job.command.insert(job.command.end(), arguments.begin(), arguments.end());
   job.chief = true;
-  job.workers = flags.workers - 1;
+  job.workers = std::max(flags.workers, 1) - 1;
+  job.evaluator = flags.eval.evaluator;
   job.name = flags.job;
   job.restarts = flags.restarts;
   job.restart_scope = "task";
@@ -252,20 +266,26 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
       "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' \\\n"
       "      --eval 'data/test/part-*' --eval-throttle-secs 60 --exporter best --model-dir model\n"
       "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir m2 \\\n"
-      "      --workers 2");
+      "      --workers 2 --evaluator --eval 'data/test/part-*' --save-secs 30 --exporter best");
   AddFlags(verb, flags);
-  auto* workers =
-      verb->add_option("--workers", flags->workers,
-                       "Replicas that train together, each with its part of the data and batches "
-                       "of the batch size: a job of this machine (docs/distributed.md)")
-          ->check(CLI::Range(1, 1000));
-  verb->add_option("--restarts", flags->restarts, "Of each replica that dies, at most")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->needs(workers);
-  verb->add_option("--job", flags->job, "The job's name, for muster status")->needs(workers);
-  verb->callback([flags, arguments] {
-    FailUnlessOk(flags->workers > 1 ? RunReplicas(*flags, ForTasks(arguments)) : RunTrain(*flags));
+  verb->add_option("--workers", flags->workers,
+                   "Replicas that train together, each with its part of the data and batches "
+                   "of the batch size: a job of this machine (docs/distributed.md)")
+      ->check(CLI::Range(1, 1000));
+  auto* restarts =
+      verb->add_option("--restarts", flags->restarts, "Of each task of the job that dies, at most")
+          ->check(CLI::NonNegativeNumber)
+          ->capture_default_str();
+  auto* job = verb->add_option("--job", flags->job, "The job's name, for muster status");
+  verb->callback([=] {
+    const bool is_job = flags->workers > 0 || flags->eval.evaluator;
+    for (const CLI::Option* const of_job : {restarts, job}) {
+      if (of_job->count() > 0 && !is_job) {
+        throw CLI::RequiresError(of_job->get_name(), "--workers or --evaluator");
+      }
+    }
+    const bool several = flags->workers > 1 || flags->eval.evaluator;
+    FailUnlessOk(several ? RunReplicas(*flags, ForTasks(arguments)) : RunTrain(*flags));
   });
 }
 

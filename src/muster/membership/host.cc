@@ -123,6 +123,18 @@ void Host::Tick(const std::stop_token& stop) {
   }
 }
 
+absl::Status Host::AwaitEvaluators(const std::atomic<bool>* stop) {
+  std::unique_lock lock(mutex_);
+  Take(roster_.OnTrained(Now()));
+  while (stop == nullptr || !stop->load()) {
+    MUSTER_ASSIGN_OR_RETURN(const bool evaluated, roster_.evaluated(Now()));
+    if (evaluated) break;
+    // A signal handler can set `stop`, and nothing more: it must be looked for.
+    changed_.wait_for(lock, kTick);
+  }
+  return absl::OkStatus();
+}
+
 void Host::End(double seconds) {
   std::unique_lock lock(mutex_);
   Take(roster_.OnEnd(Now()));

@@ -5,6 +5,7 @@
 // host answers with any number of messages and an end. A member asks at least every kBeatSeconds.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <list>
 #include <map>
@@ -41,6 +42,9 @@ class Host {
   // other. Returns at once.
   void Serve(const net::transport::Peer& peer, std::unique_ptr<net::transport::Stream> stream);
 
+  // The last checkpoint is written: returns when the evaluators have left, or `stop` (may be null)
+  // became true. DEADLINE_EXCEEDED: one did not come.
+  absl::Status AwaitEvaluators(const std::atomic<bool>* stop);
   // Training is over: returns when every member has been told, or after so long.
   void End(double seconds);
 

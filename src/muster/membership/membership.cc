@@ -102,6 +102,30 @@ absl::Status Membership::WaitForEnd() {
   return absl::AbortedError("the epoch broke before the chief had ended training");
 }
 
+absl::StatusOr<bool> Membership::AwaitTrained(double seconds) {
+  std::unique_lock lock(mutex_);
+  if (!attends_) {
+    attends_ = true;
+    join_ = membership::Join{.member = {.id = options_.id, .address = options_.address},
+                             .agreement = options_.agreement};
+    changed_.notify_all();
+  }
+  const Deadline deadline = Deadline::After(seconds);
+  WaitUntil(lock, [&] { return trained_ || deadline.expired(); });
+  if (trained_) return true;
+  if (stopped() || !refused_.ok()) return End();
+  if (over_) return absl::CancelledError("the chief has stopped training before its end");
+  return false;
+}
+
+absl::Status Membership::Leave() {
+  std::unique_lock lock(mutex_);
+  leaves_ = true;
+  Send({.leave = true});
+  WaitUntil(lock, [this] { return over_; });
+  return over_ ? absl::OkStatus() : End();
+}
+
 void Membership::Send(Message message) {
   unsaid_.push_back(std::move(message));
   changed_.notify_all();
@@ -115,7 +139,7 @@ void Membership::Run(const std::stop_token& stop) {
     if (!status.ok()) Lost(status);
     std::unique_lock lock(mutex_);
     if (ended()) return;
-    const bool waiting = join_.has_value() && !view_;
+    const bool waiting = join_.has_value() && !view_ && !attends_;
     wait = waiting ? std::min(wait * 2, kLongestWait) : kFirstWait;
     changed_.wait_for(lock, stop, waiting ? wait : kBeat, [&] {
       return !unsaid_.empty() || (join_.has_value() && !join_said_ && channel_ != nullptr);
@@ -151,6 +175,8 @@ absl::Status Membership::Converse() {
       join_->last_epoch = last_epoch_;
       messages.push_back({.join = join_});
       join_said_ = true;
+      // What was said on an earlier connection may not have been heard.
+      if (leaves_) messages.push_back({.leave = true});
     }
     if (messages.empty()) messages.emplace_back();
   }
@@ -184,6 +210,7 @@ void Membership::Take(const Message& message) {
     view_.reset();
   }
   if (message.confirm) confirmed_ = message.confirm;
+  trained_ = trained_ || message.trained;
   if (message.leave) {
     over_ = true;
     interrupt_->Set(absl::CancelledError("the chief has ended training"));
@@ -192,7 +219,7 @@ void Membership::Take(const Message& message) {
     refused_ = absl::FailedPreconditionError(message.refused);
     interrupt_->Set(refused_);
   }
-  if (!message.waiting.empty() && options_.note) {
+  if (!message.waiting.empty() && options_.note && !attends_) {
     options_.note(StrCat("waiting for ", message.waiting));
   }
   changed_.notify_all();

@@ -55,6 +55,13 @@ class Membership {
   // Waits until the chief has ended training; ABORTED when the view breaks before.
   absl::Status WaitForEnd();
 
+  // Of an evaluator, who is in no view, instead of Join: waits so long for the last checkpoint.
+  // True: it is written. CANCELLED: training was stopped before its end, or this member was; else
+  // the errors of Join.
+  absl::StatusOr<bool> AwaitTrained(double seconds);
+  // For good, and waits until the host knows. Errors as of Join: it never will.
+  absl::Status Leave();
+
  private:
   Membership(MembershipOptions options, const net::Token& key,
              std::unique_ptr<net::transport::Interrupt> stop);
@@ -79,6 +86,8 @@ class Membership {
   std::deque<Message> unsaid_;
   std::optional<membership::Join> join_;  // what is asked for, until a view comes
   bool join_said_ = false;                // on this connection
+  bool attends_ = false;                  // in no view: `join_` stays
+  bool trained_ = false, leaves_ = false;
   std::optional<View> view_;
   int64_t last_epoch_ = 0;
   std::optional<int64_t> confirmed_;

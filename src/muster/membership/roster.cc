@@ -74,7 +74,10 @@ std::vector<Roster::Outgoing> Roster::OnTick(double now) {
   if (!over_) {
     ExpireSilent(now);
     TryForm(now);
-    if (!over_ && forming_since_ >= 0 && now >= forming_since_ + spec_.rendezvous_seconds) {
+    SeekEvaluators(now);
+    // Where all is trained nobody waits for a view but those whom the end will reach.
+    if (!over_ && !trained_ && forming_since_ >= 0 &&
+        now >= forming_since_ + spec_.rendezvous_seconds) {
       GiveUp();
     } else {
       SayWaiting(now);
@@ -138,6 +141,7 @@ void Roster::OnJoin(Connection from, const Join& join, double now) {
       .member = join.member, .connection = from, .heard_at = now, .ready = true, .in_view = false};
   if (!IsReplica(id.task.type) && id.task.type != TaskType::kPs) {
     if (view_) Say(from, {.view = view_});
+    if (trained_) Say(from, {.trained = true});
     return;
   }
   if (view_) Break(id, "joins", /*planned=*/true, now);
@@ -171,6 +175,39 @@ void Roster::OnLeave(Connection from, double now) {
 void Roster::EndWell() {
   over_ = true;
   for (const auto& [task, each] : entries_) Say(each.connection, Farewell(), /*close=*/true);
+}
+
+std::vector<Roster::Outgoing> Roster::OnTrained(double now) {
+  trained_ = true;
+  for (const auto& [task, entry] : entries_) {
+    if (task.type == TaskType::kEvaluator) Say(entry.connection, {.trained = true});
+  }
+  SeekEvaluators(now);
+  return Flush(now);
+}
+
+void Roster::SeekEvaluators(double now) {
+  if (!trained_) return;
+  for (const TaskId task : spec_.tasks) {
+    if (task.type != TaskType::kEvaluator || entries_.contains(task) || left_.contains(task)) {
+      evaluators_away_.erase(task);
+    } else {
+      evaluators_away_.try_emplace(task, now);
+    }
+  }
+}
+
+absl::StatusOr<bool> Roster::evaluated(double now) const {
+  for (const auto& [task, since] : evaluators_away_) {
+    if (now < since + spec_.rendezvous_seconds) continue;
+    return absl::DeadlineExceededError(
+        StrCat("waited ", spec_.rendezvous_seconds, " s for ", job::TaskName(task),
+               " to evaluate the last checkpoint; all is trained and saved, 'muster evaluate' "
+               "evaluates it"));
+  }
+  return std::all_of(spec_.tasks.begin(), spec_.tasks.end(), [this](TaskId task) {
+    return task.type != TaskType::kEvaluator || left_.contains(task);
+  });
 }
 
 std::vector<Roster::Outgoing> Roster::OnEnd(double now) {

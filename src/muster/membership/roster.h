@@ -55,6 +55,12 @@ class Roster {
   // The connection is gone; `cause` says how it looked.
   std::vector<Outgoing> OnClosed(Connection from, std::string_view cause, double now);
   std::vector<Outgoing> OnTick(double now);
+  // The chief has written its last checkpoint: evaluators are told, and those that come later. The
+  // others are not yet: whoever takes the chief's place may still need them.
+  std::vector<Outgoing> OnTrained(double now);
+  // Since then: whether every evaluator has left. DEADLINE_EXCEEDED: one has been away for
+  // rendezvous_seconds.
+  absl::StatusOr<bool> evaluated(double now) const;
   // The chief says that training is over: all are told, and who comes later.
   std::vector<Outgoing> OnEnd(double now);
   // When OnTick has something to do, at the latest.
@@ -87,6 +93,7 @@ class Roster {
   void ExpireSilent(double now);
   void SayWaiting(double now);
   void GiveUp();
+  void SeekEvaluators(double now);
   void End(absl::Status status);
   void EndWell();
   Message Farewell() const;  // when it is over
@@ -114,6 +121,8 @@ class Roster {
   double wake_at_ = 0;
   double ran_at_ = 0;
   absl::Status status_;
+  bool trained_ = false;
+  std::map<job::TaskId, double> evaluators_away_;  // since when; of those that have not left
   bool over_ = false;
   std::vector<Outgoing> out_;
 };

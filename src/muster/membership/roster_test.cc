@@ -287,6 +287,69 @@ TEST_F(RosterTest, EpochsThatNeverStepEnd) {
               AllOf(HasSubstr("worker-1"), HasSubstr("cannot be reached")));
 }
 
+// A training whose chief has written its last checkpoint.
+class TrainedRosterTest : public RosterTest {
+ protected:
+  void SetUp() override {
+    Open({.tasks = {kChief, kWorker0, kEvaluator}, .rendezvous_seconds = 50});
+    SendJoin(1, kChief, 0);
+    SendJoin(2, kWorker0);
+    SendJoin(3, kEvaluator);
+    ASSERT_TRUE(roster_->view());
+    Take(roster_->OnTrained(now_));
+  }
+  void WaitWithAllBut(Roster::Connection silent, double seconds) {
+    for (const double end = now_ + seconds; now_ < end;) {
+      for (const Roster::Connection each : {1, 2, 3}) {
+        if (each != silent) Beat(each);
+      }
+      Wait(1);
+    }
+  }
+};
+
+TEST_F(TrainedRosterTest, TheEvaluatorIsToldAndTheOthersWaitForIt) {
+  EXPECT_TRUE(Last(3).trained);
+  EXPECT_FALSE(Last(1).trained || Last(1).leave);
+  EXPECT_FALSE(Last(2).trained || Last(2).leave);
+  WaitWithAllBut(0, 1000);
+  EXPECT_EQ(*roster_->evaluated(now_), false) << "it may take its time";
+  Send(3, {.leave = true});
+  EXPECT_TRUE(Last(3).leave);
+  EXPECT_EQ(*roster_->evaluated(now_), true);
+  EXPECT_TRUE(roster_->view()) << "whoever hosts next may need the others";
+  Take(roster_->OnEnd(now_));
+  EXPECT_TRUE(Last(2).leave);
+}
+
+TEST_F(TrainedRosterTest, AnEvaluatorThatIsStartedAgainIsToldToo) {
+  Close(3);
+  WaitWithAllBut(3, 40);
+  EXPECT_EQ(*roster_->evaluated(now_), false);
+  SendJoin(4, kEvaluator, -1, 2);
+  EXPECT_TRUE(Last(4).trained);
+  Send(4, {.leave = true});
+  EXPECT_EQ(*roster_->evaluated(now_), true);
+}
+
+TEST_F(TrainedRosterTest, AnEvaluatorThatStaysAwayIsNamed) {
+  Close(3);
+  WaitWithAllBut(3, 51);
+  const auto evaluated = roster_->evaluated(now_);
+  EXPECT_EQ(evaluated.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(ToStd(evaluated.status().message()),
+              AllOf(HasSubstr("evaluator-0"), HasSubstr("muster evaluate")));
+  EXPECT_TRUE(roster_->status().ok());
+}
+
+TEST_F(TrainedRosterTest, NobodyIsGivenUpForWantOfAView) {
+  Close(2);  // its replacement need not come: nothing is left to train
+  WaitWithAllBut(2, 100);
+  EXPECT_TRUE(roster_->status().ok()) << roster_->status();
+  Send(3, {.leave = true});
+  EXPECT_EQ(*roster_->evaluated(now_), true);
+}
+
 TEST(ViewTest, MessagesComeBackAsTheyWere) {
   const Member member = {.id = {kWorker1, 3}, .address = "tcp://h:1", .step = 5};
   const Broken broken = {.epoch = 4, .culprit = {kPs, 1}, .cause = "\"x\"", .planned = true};
@@ -295,6 +358,7 @@ TEST(ViewTest, MessagesComeBackAsTheyWere) {
                               {.failure = broken},
                               {.confirm = 4},
                               {.leave = true},
+                              {.trained = true},
                               {.view = View{.epoch = 2, .members = {member}, .replicas = 1}},
                               {.broken = broken},
                               {.refused = "no"},

@@ -134,6 +134,7 @@ std::string Print(const Message& message) {
   if (message.failure) json["failure"] = ToJson(*message.failure);
   if (message.confirm) json["confirm"] = *message.confirm;
   if (message.leave) json["leave"] = true;
+  if (message.trained) json["trained"] = true;
   if (message.view) json["view"] = ToJson(*message.view);
   if (message.broken) json["broken"] = ToJson(*message.broken);
   if (!message.refused.empty()) json["refused"] = message.refused;
@@ -149,6 +150,7 @@ absl::StatusOr<Message> Parse(std::string_view text) {
   if (fields.Has("failure")) message.failure = ParseBroken(fields.Object("failure"), &fields);
   if (fields.Has("confirm")) message.confirm = fields.Int("confirm", 0, 0, kMax);
   message.leave = fields.Bool("leave", false);
+  message.trained = fields.Bool("trained", false);
   if (fields.Has("view")) message.view = ParseView(fields.Object("view"), &fields);
   if (fields.Has("broken")) message.broken = ParseBroken(fields.Object("broken"), &fields);
   message.refused = BoundedText(fields, "refused");

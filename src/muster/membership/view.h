@@ -76,6 +76,7 @@ struct Message {
   std::optional<int64_t> confirm = {};  // to the host: is this epoch current? And its answer: the
                                         // current one, 0 between two
   bool leave = false;                   // to the host: for good; to a member: training is over
+  bool trained = false;                 // to an evaluator: the last checkpoint is written
   std::optional<View> view = {};        // to a member
   std::optional<Broken> broken = {};    // to a member
   std::string refused = {};             // to a member: why it cannot be one; it must not try again

@@ -44,12 +44,24 @@ std::optional<size_t> RankIn(std::string_view message) {
   return error == std::errc() ? std::optional(rank) : std::nullopt;
 }
 
+membership::MembershipOptions MemberOf(const ClusterSpec& spec) {
+  return {.job = spec.job,
+          .id = {spec.self, spec.incarnation},
+          .agreement = spec.agreement,
+          .host = spec.tasks.front().address,
+          .lease_seconds = spec.lease_seconds,
+          .rendezvous_seconds = spec.rendezvous_seconds,
+          .stop = spec.stop,
+          .note = spec.note};
+}
+
 class ClusterReplicas : public Replicas {
  public:
   ClusterReplicas(ClusterSpec spec, const net::Token& key) : spec_(std::move(spec)), key_(key) {}
 
   absl::Status Start(const Clock& clock);
   bool is_chief() const override { return spec_.tasks.front().id == spec_.self; }
+  bool has_evaluator() const override { return spec_.evaluator; }
   absl::StatusOr<ReplicaEpoch> Join(int64_t step, const absl::Status& why) override;
   absl::Status Confirm(int64_t epoch) override { return member_->Confirm(epoch); }
   absl::Status Leave() override;
@@ -105,6 +117,7 @@ absl::Status ClusterReplicas::StartHost(const Clock& clock) {
                                    .rendezvous_seconds = spec_.rendezvous_seconds,
                                    .first_epoch = spec_.incarnation * kEpochsPerIncarnation + 1};
   for (const auto& task : spec_.tasks) roster.tasks.push_back(task.id);
+  if (spec_.evaluator) roster.tasks.push_back({job::TaskType::kEvaluator, 0});
   MUSTER_ASSIGN_OR_RETURN(host_, membership::Host::Start(std::move(roster), clock));
   return absl::OkStatus();
 }
@@ -133,18 +146,11 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
     if (spec_.note) spec_.note(StrCat("refused a connection: ", why.message()));
   };
   MUSTER_ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(listener), std::move(options)));
-  MUSTER_ASSIGN_OR_RETURN(
-      member_, membership::Membership::Start(
-                   {.job = spec_.job,
-                    .id = {spec_.self, spec_.incarnation},
-                    .address = ToString(acceptor_->address()),
-                    .agreement = spec_.agreement,
-                    .host = is_chief() ? acceptor_->address() : spec_.tasks.front().address,
-                    .lease_seconds = spec_.lease_seconds,
-                    .rendezvous_seconds = spec_.rendezvous_seconds,
-                    .stop = spec_.stop,
-                    .note = spec_.note},
-                   key_));
+  membership::MembershipOptions options_of_member = MemberOf(spec_);
+  options_of_member.address = ToString(acceptor_->address());
+  if (is_chief()) options_of_member.host = acceptor_->address();
+  MUSTER_ASSIGN_OR_RETURN(member_,
+                          membership::Membership::Start(std::move(options_of_member), key_));
   return absl::OkStatus();
 }
 
@@ -239,11 +245,31 @@ absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::Await(const View& view,
 
 absl::Status ClusterReplicas::Leave() {
   if (!is_chief()) return member_->WaitForEnd();
+  const absl::Status evaluated =
+      spec_.evaluator ? host_->AwaitEvaluators(spec_.stop) : absl::OkStatus();
   host_->End(kTellSeconds);
-  return absl::OkStatus();
+  return evaluated;
 }
 
+class ClusterWatch : public TrainingWatch {
+ public:
+  explicit ClusterWatch(std::unique_ptr<membership::Membership> member)
+      : member_(std::move(member)) {}
+  absl::StatusOr<bool> AwaitEnd(double seconds) override { return member_->AwaitTrained(seconds); }
+  absl::Status Leave() override { return member_->Leave(); }
+
+ private:
+  const std::unique_ptr<membership::Membership> member_;
+};
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainingWatch>> WatchCluster(ClusterSpec spec,
+                                                            const net::Token& key) {
+  if (spec.tasks.empty()) return absl::InvalidArgumentError("the cluster has no chief");
+  MUSTER_ASSIGN_OR_RETURN(auto member, membership::Membership::Start(MemberOf(spec), key));
+  return std::make_unique<ClusterWatch>(std::move(member));
+}
 
 absl::StatusOr<std::unique_ptr<Replicas>> JoinCluster(ClusterSpec spec, const net::Token& key,
                                                       const Clock& clock) {

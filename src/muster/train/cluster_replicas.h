@@ -19,6 +19,7 @@
 #include "muster/net/transport/address.h"
 #include "muster/process/descriptor.h"
 #include "muster/train/replicas.h"
+#include "muster/train/training_watch.h"
 
 namespace muster::train {
 
@@ -32,6 +33,7 @@ struct ClusterSpec {
     net::transport::Address address = {};
   };
   std::vector<Task> tasks = {};
+  bool evaluator = false;      // there is an evaluator-0 too
   std::string agreement = {};  // what all must have the same (membership/view.h)
   double lease_seconds = 10;
   double rendezvous_seconds = 300;
@@ -45,5 +47,10 @@ struct ClusterSpec {
 // taken. `clock` must outlive it.
 absl::StatusOr<std::unique_ptr<Replicas>> JoinCluster(ClusterSpec spec, const net::Token& key,
                                                       const Clock& clock);
+
+// Of the evaluator: follows the training of spec.tasks.front(), the chief, and listens nowhere.
+// Its errors: the chief was away for rendezvous_seconds, or training has failed, and why.
+absl::StatusOr<std::unique_ptr<TrainingWatch>> WatchCluster(ClusterSpec spec,
+                                                            const net::Token& key);
 
 }  // namespace muster::train

@@ -111,6 +111,54 @@ TEST_F(ClusterReplicasTest, AnotherModelOrKeyIsRefusedByName) {
   stop = true;
 }
 
+TEST_F(ClusterReplicasTest, TheChiefWaitsForItsEvaluatorAndTheOthersForTheChief) {
+  const auto with_evaluator = [&](int rank) {
+    ClusterSpec spec = Spec(rank, 2);
+    spec.evaluator = true;
+    return spec;
+  };
+  const auto watch = [&](int64_t incarnation) {
+    ClusterSpec spec = Spec(0, 2, incarnation);
+    spec.self = {job::TaskType::kEvaluator, 0};
+    return WatchCluster(std::move(spec), key_).value();
+  };
+  std::atomic<bool> evaluated = false;
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto replicas = Open(with_evaluator(rank));
+      EXPECT_TRUE(replicas->has_evaluator());
+      const auto epoch = replicas->Join(0, absl::OkStatus());
+      ASSERT_TRUE(epoch.ok()) << epoch.status();
+      const absl::Status left = replicas->Leave();
+      EXPECT_TRUE(left.ok()) << left;
+      EXPECT_TRUE(evaluated);
+    });
+  }
+  {
+    const auto first = watch(1);
+    const auto ended = first->AwaitEnd(60);
+    ASSERT_TRUE(ended.ok()) << ended.status();
+    EXPECT_TRUE(*ended);
+    // It dies in the midst of the evaluation.
+  }
+  const auto second = watch(2);
+  const auto ended = second->AwaitEnd(60);
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_TRUE(*ended);
+  evaluated = true;
+  EXPECT_TRUE(second->Leave().ok());
+}
+
+TEST_F(ClusterReplicasTest, AnEvaluatorWithoutAChiefGivesUpAndSaysWhere) {
+  ClusterSpec spec = Spec(0, 1);
+  spec.self = {job::TaskType::kEvaluator, 0};
+  spec.rendezvous_seconds = 0.2;
+  const absl::Status status = WatchCluster(std::move(spec), key_).value()->AwaitEnd(60).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(ToStd(status.message()), AllOf(HasSubstr("for the chief at"), HasSubstr(folder_)));
+}
+
 // One training in as many processes as ranks; each is started again when it was killed.
 class ClusterProcessesTest : public ClusterReplicasTest {
  protected:

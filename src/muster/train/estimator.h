@@ -64,7 +64,11 @@ class Estimator {
   // newest's of MODEL_DIR.
   void set_checkpoint(std::string prefix) { checkpoint_ = std::move(prefix); }
 
-  absl::StatusOr<EvalResult> Evaluate(const EvalSpec& spec, Progress& progress);
+  // `before_events` is called with the result before its events are written: for what must not be
+  // lost when the process is killed in between, since a later run finds this evaluation in them.
+  using BeforeEvents = std::function<absl::Status(const EvalResult& result)>;
+  absl::StatusOr<EvalResult> Evaluate(const EvalSpec& spec, Progress& progress,
+                                      const BeforeEvents& before_events = {});
 
   // Calls `take` for each batch in the order of the data with what the model's head predicts,
   // valid during the call.
@@ -104,9 +108,15 @@ class Estimator {
   // Weights of checkpoint_, or of the newest.
   absl::StatusOr<checkpoint::Restored> LoadForInference(ModeModel* mode);
   absl::StatusOr<ModeModel*> ModelFor(ModeKeys mode);
-  // Of an evaluation or a prediction with the weights that were loaded, those of `step`.
-  Session InferenceSession(ModeKeys mode, const model::Model& model, int64_t step,
-                           Progress& progress);
+  // An evaluation or a prediction with its weights, hooks and data open.
+  struct Inference;
+  absl::StatusOr<std::unique_ptr<Inference>> OpenInference(
+      ModeKeys key, const InputSpec& files, const InputFn& input_fn,
+      const std::vector<std::shared_ptr<Hook>>& user_hooks, Progress& progress);
+  using TakeForward =
+      std::function<void(const engine::Forward& forward, const features::FeatureBatch& batch)>;
+  absl::Status RunEvaluation(Inference& run, const std::optional<int64_t>& steps,
+                             const TakeForward& take);
 
   io::FileSystem& files_;
   const Clock& clock_;

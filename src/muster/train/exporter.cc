@@ -157,6 +157,18 @@ absl::StatusOr<std::unique_ptr<Exporter>> NewBestExporter(BestExporterOptions op
   return std::make_unique<BestExporter>(std::move(options));
 }
 
+absl::Status RemoveHalfExports(const ExportContext& context, const std::string& name) {
+  const std::string folder = ExportFolderOf(context, name);
+  const absl::StatusOr<std::vector<std::string>> names = context.files.List(folder);
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(names.status());
+  for (const std::string& each : *names) {
+    if (!io::IsTemporaryName(each)) continue;
+    MUSTER_RETURN_IF_ERROR(context.files.RemoveAll(io::JoinPath(folder, each)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateExporters(const std::vector<std::shared_ptr<Exporter>>& exporters) {
   std::vector<std::string> all;
   for (const auto& exporter : exporters) all.push_back(exporter->name());

@@ -62,6 +62,9 @@ struct BestExporterOptions {
 };
 absl::StatusOr<std::unique_ptr<Exporter>> NewBestExporter(BestExporterOptions options = {});
 
+// Removes what an export that was killed has left under a temporary name.
+absl::Status RemoveHalfExports(const ExportContext& context, const std::string& name);
+
 // INVALID_ARGUMENT for a name that is empty, no name of a folder, or used twice.
 absl::Status ValidateExporters(const std::vector<std::shared_ptr<Exporter>>& exporters);
 

@@ -78,18 +78,46 @@ absl::Status CallEach(const HookList& hooks, const Call& call) {
 
 }  // namespace
 
-Session Estimator::InferenceSession(ModeKeys mode, const model::Model& model, int64_t step,
-                                    Progress& progress) {
-  return {.mode = mode,
-          .files = files_,
-          .clock = clock_,
-          .config = config_,
-          .model = model,
-          .variables = *inference_,
-          .events = nullptr,
-          .progress = progress,
-          .first_step = step,
-          .step = step};
+// What an evaluation and a prediction begin with.
+struct Estimator::Inference {
+  ModeModel* mode = nullptr;
+  HookList hooks = {};
+  Session session;
+  checkpoint::Restored restored = {};
+  std::unique_ptr<BatchSource> input = {};
+  ProgressState state = {};
+};
+
+absl::StatusOr<std::unique_ptr<Estimator::Inference>> Estimator::OpenInference(
+    ModeKeys key, const InputSpec& files, const InputFn& input_fn, const HookList& user_hooks,
+    Progress& progress) {
+  MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(key));
+  MUSTER_ASSIGN_OR_RETURN(checkpoint::Restored restored, LoadForInference(mode));
+  if (!restore_note_.empty()) progress.Note(restore_note_);
+  const bool evaluates = key == ModeKeys::kEval;
+  std::unique_ptr<Inference> opened(
+      new Inference{.mode = mode,
+                    .hooks = Joined(user_hooks, evaluates ? mode->custom.evaluation_hooks
+                                                          : mode->custom.prediction_hooks),
+                    .session = {.mode = key,
+                                .files = files_,
+                                .clock = clock_,
+                                .config = config_,
+                                .model = mode->model,
+                                .variables = *inference_,
+                                .events = nullptr,
+                                .progress = progress,
+                                .first_step = restored.step,
+                                .step = restored.step}});
+  opened->restored = std::move(restored);
+  Session& session = opened->session;
+  MUSTER_RETURN_IF_ERROR(CallEach(opened->hooks, [&](Hook& hook) { return hook.Begin(session); }));
+  MUSTER_ASSIGN_OR_RETURN(opened->input, OpenInput(files_, mode->model, files, input_fn));
+  MUSTER_RETURN_IF_ERROR(
+      CallEach(opened->hooks, [&](Hook& hook) { return hook.AfterCreateSession(session); }));
+  opened->state.verb = evaluates ? "evaluate" : "predict";
+  opened->state.total_steps = opened->input->steps();
+  return opened;
 }
 
 absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode) {
@@ -108,54 +136,56 @@ absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode
   return restored;
 }
 
-absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& progress) {
-  MUSTER_RETURN_IF_ERROR(Validate(spec));
-  MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kEval));
-  EvalResult result;
-  MUSTER_ASSIGN_OR_RETURN(const checkpoint::Restored restored, LoadForInference(mode));
-  result.step = restored.step;
-  result.checkpoint = restored.prefix;
-  if (!restore_note_.empty()) progress.Note(restore_note_);
-  MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics, EvaluationMetrics::Create(*mode, spec));
-  const HookList hooks = Joined(spec.hooks, mode->custom.evaluation_hooks);
-  Session session = InferenceSession(ModeKeys::kEval, mode->model, result.step, progress);
-  MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.Begin(session); }));
-  MUSTER_ASSIGN_OR_RETURN(const auto input,
-                          OpenInput(files_, mode->model, spec.input, spec.input_fn));
-  MUSTER_RETURN_IF_ERROR(
-      CallEach(hooks, [&](Hook& hook) { return hook.AfterCreateSession(session); }));
-  ProgressState state;
-  state.verb = "evaluate";
-  state.total_steps = input->steps();
-  if (spec.steps) {
-    state.total_steps =
-        state.total_steps > 0 ? std::min(state.total_steps, *spec.steps) : *spec.steps;
+absl::Status Estimator::RunEvaluation(Inference& run, const std::optional<int64_t>& steps,
+                                      const TakeForward& take) {
+  auto& [mode, hooks, session, restored, input, state] = run;
+  if (steps) {
+    state.total_steps = state.total_steps > 0 ? std::min(state.total_steps, *steps) : *steps;
   }
   // Without hooks nobody else sees the weights.
   if (hooks.empty()) MUSTER_RETURN_IF_ERROR(mode->model.engine->Freeze(inference_->views()));
   engine::Forward forward;
-  while (!session.stop_requested && (!spec.steps || state.step < *spec.steps)) {
-    MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(session); }));
+  while (!session.stop_requested && (!steps || state.step < *steps)) {
+    MUSTER_RETURN_IF_ERROR(
+        CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(run.session); }));
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     if (batch == nullptr) break;
     const features::FeatureBatch& features = batch->features;
     MUSTER_RETURN_IF_ERROR(mode->model.engine->Predict(inference_->views(), features, &forward));
-    metrics.Add(forward, features);
+    take(forward, features);
     state.examples += static_cast<uint64_t>(features.rows);
     ++state.step;
-    progress.Update(state);
+    session.progress.Update(state);
     const double loss = features.rows > 0 ? forward.loss_sum / features.rows : 0;
     const StepValues values{loss, loss, features.rows, batch->epoch};
     MUSTER_RETURN_IF_ERROR(
-        CallEach(hooks, [&](Hook& hook) { return hook.AfterRun(session, values); }));
+        CallEach(hooks, [&](Hook& hook) { return hook.AfterRun(run.session, values); }));
   }
-  MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.End(session); }));
-  if (state.examples == 0) return absl::InvalidArgumentError("evaluate: the data has no rows");
-  progress.Update(state, /*last=*/true);
-  result.examples = state.examples;
-  result.seconds = progress.seconds();
-  result.metrics = metrics.Values();
+  return CallEach(hooks, [&](Hook& hook) { return hook.End(run.session); });
+}
+
+absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& progress,
+                                               const BeforeEvents& before_events) {
+  MUSTER_RETURN_IF_ERROR(Validate(spec));
+  MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kEval, spec.input,
+                                                           spec.input_fn, spec.hooks, progress));
+  MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics,
+                          EvaluationMetrics::Create(*opened->mode, spec));
+  MUSTER_RETURN_IF_ERROR(
+      RunEvaluation(*opened, spec.steps,
+                    [&](const engine::Forward& forward, const features::FeatureBatch& batch) {
+                      metrics.Add(forward, batch);
+                    }));
+  const uint64_t examples = opened->state.examples;
+  if (examples == 0) return absl::InvalidArgumentError("evaluate: the data has no rows");
+  progress.Update(opened->state, /*last=*/true);
+  EvalResult result = {.step = opened->restored.step,
+                       .checkpoint = opened->restored.prefix,
+                       .examples = examples,
+                       .seconds = progress.seconds(),
+                       .metrics = metrics.Values()};
   result.metrics.emplace_back("global_step", static_cast<double>(result.step));
+  if (before_events) MUSTER_RETURN_IF_ERROR(before_events(result));
   const std::string folder = EvalFolder(config_.model_dir, spec.name);
   MUSTER_RETURN_IF_ERROR(WriteEvalEvents(files_, clock_, folder, result.step, result.metrics));
   return result;
@@ -168,38 +198,28 @@ absl::StatusOr<uint64_t> Estimator::Predict(const InputSpec& spec, const TakePre
 
 absl::StatusOr<uint64_t> Estimator::Predict(const PredictSpec& spec, const TakePredictions& take,
                                             Progress& progress) {
-  MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kPredict));
-  MUSTER_ASSIGN_OR_RETURN(const checkpoint::Restored restored, LoadForInference(mode));
-  if (!restore_note_.empty()) progress.Note(restore_note_);
-  const HookList hooks = Joined(spec.hooks, mode->custom.prediction_hooks);
-  Session session = InferenceSession(ModeKeys::kPredict, mode->model, restored.step, progress);
-  MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.Begin(session); }));
-  MUSTER_ASSIGN_OR_RETURN(const auto input,
-                          OpenInput(files_, mode->model, spec.input, spec.input_fn));
-  MUSTER_RETURN_IF_ERROR(
-      CallEach(hooks, [&](Hook& hook) { return hook.AfterCreateSession(session); }));
-  ProgressState state;
-  state.verb = "predict";
-  state.total_steps = input->steps();
+  MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kPredict, spec.input,
+                                                           spec.input_fn, spec.hooks, progress));
+  auto& [mode, hooks, session, restored, input, state] = *opened;
+  Session& run = session;
   MUSTER_RETURN_IF_ERROR(mode->model.engine->Freeze(inference_->views()));
   engine::Forward forward;
   engine::Predictions predictions;
   while (!session.stop_requested) {
-    MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(session); }));
+    MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(run); }));
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     if (batch == nullptr) break;
     MUSTER_RETURN_IF_ERROR(
         mode->model.engine->Predict(inference_->views(), batch->features, &forward));
     predictor_->Predict(forward.logits, &predictions);
     const StepValues values{kNoLoss, kNoLoss, batch->features.rows, batch->epoch};
-    MUSTER_RETURN_IF_ERROR(
-        CallEach(hooks, [&](Hook& hook) { return hook.AfterRun(session, values); }));
+    MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.AfterRun(run, values); }));
     MUSTER_RETURN_IF_ERROR(take(*batch, predictions));
     state.examples += static_cast<uint64_t>(batch->features.rows);
     ++state.step;
     progress.Update(state);
   }
-  MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.End(session); }));
+  MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.End(run); }));
   progress.Update(state, /*last=*/true);
   return state.examples;
 }

@@ -26,6 +26,8 @@ class Replicas {
  public:
   virtual ~Replicas() = default;
   virtual bool is_chief() const = 0;
+  // A task of its own evaluates the checkpoints; the chief leaves that to it.
+  virtual bool has_evaluator() const { return false; }
   // Waits for the next epoch. `step`: that of this replica's state, -1 when it has none. `why`: how
   // the epoch before ended, OK for the first; it is over for all from now on.
   // DEADLINE_EXCEEDED or UNAVAILABLE: there will be none, and why; CANCELLED: the chief has ended
@@ -34,8 +36,9 @@ class Replicas {
   // Still in force? Asked by the chief right before what cannot be undone, such as the rename of a
   // checkpoint. ABORTED: no, another replica has its place.
   virtual absl::Status Confirm(int64_t epoch) = 0;
-  // The chief: training is over for all. The others wait until the chief says so; ABORTED: it was
-  // lost before, Join again.
+  // The chief: training is over for all; where there is an evaluator, it first waits until that has
+  // evaluated the last checkpoint. The others wait until the chief says so; ABORTED: it was lost
+  // before, Join again.
   virtual absl::Status Leave() = 0;
 };
 

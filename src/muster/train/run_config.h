@@ -34,6 +34,7 @@ struct RunConfig {
 
   // The place in a cluster, as TF_CONFIG says it. What stands here: one process by itself.
   std::map<std::string, std::vector<std::string>> cluster = {};  // job -> its tasks' addresses
+  std::string chief_address = {};  // "HOST:PORT" of its chief or master; the evaluator has it too
   std::string task_type = "worker";
   int task_id = 0;
   bool is_chief = true;

@@ -14,6 +14,7 @@
 #include "muster/train/hook.h"
 #include "muster/train/input.h"
 #include "muster/train/replicas.h"
+#include "muster/train/training_watch.h"
 
 namespace muster::train {
 
@@ -56,6 +57,8 @@ struct EvalSpec {
   std::vector<std::shared_ptr<Exporter>> exporters = {};
   double start_delay_secs = 120;  // no evaluation earlier than this after the start
   double throttle_secs = 600;     // nor than this after the one before
+  // Of the task of a cluster that evaluates: the training to follow; must outlive it.
+  TrainingWatch* training = nullptr;
 };
 
 struct EvalResult {

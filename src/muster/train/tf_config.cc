@@ -166,6 +166,7 @@ absl::Status SetInCluster(const Json& json, const Json& task, Cluster cluster, R
   const std::string chief = with_master ? "master" : "chief";
   MUSTER_RETURN_IF_ERROR(SetTask(task, cluster, chief, config));
   config->is_chief = config->task_type == chief;
+  config->chief_address = cluster.at(chief).front();
   if (config->task_type == "evaluator") {
     if (with_master) {
       return Refuse("if \"master\" is in the cluster, task type \"evaluator\" is not supported");
@@ -205,6 +206,7 @@ absl::Status SetAlone(const Json& json, const Json& task, RunConfig* config) {
   MUSTER_ASSIGN_OR_RETURN(config->master, TextOf(json, "session_master"));
   MUSTER_ASSIGN_OR_RETURN(config->evaluation_master, TextOf(json, "eval_session_master"));
   config->cluster.clear();
+  config->chief_address.clear();
   config->task_type = "worker";
   config->task_id = 0;
   config->is_chief = true;

@@ -18,7 +18,8 @@ namespace muster::train {
 // itself. INVALID_ARGUMENT "TF_CONFIG: ..." for text that is no such object and for each rule of
 // tf.estimator that it breaks; *config is then as it was.
 //
-// The evaluator stands outside the training's cluster: its own cluster is empty, its counts are 0.
+// The evaluator stands outside the training's cluster: its own cluster is empty, its counts are 0;
+// of the training it has the chief's address.
 absl::Status ApplyTfConfig(std::string_view json, RunConfig* config);
 
 }  // namespace muster::train

@@ -3,7 +3,8 @@
 // In one process an evaluation is a listener of the CheckpointSaver: it passes over the checkpoint
 // of the start, then evaluates a new checkpoint when start_delay_secs are over since the start and
 // throttle_secs since the last evaluation. At the end the last checkpoint is evaluated unless it
-// was, and that is the final export.
+// was, and that is the final export. In a cluster with an evaluator that task does the same to the
+// checkpoints that the chief writes (train/evaluator.h), and the chief trains only.
 //
 // Faults of tf.estimator that are mended here: the final export comes whenever the training ends,
 // also when the data ends or a hook stops it (not only at max_steps); a training that has nothing
@@ -18,24 +19,23 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/train/checkpoint_evaluator.h"
 #include "muster/train/estimator.h"
 #include "muster/train/specs.h"
 
 namespace muster::train {
 
 struct TrainAndEvaluateResult {
-  TrainResult training;
-  std::optional<EvalResult> evaluation;  // the last; none when the training was interrupted
-  std::vector<std::string> exports;      // folders made by the last evaluation
+  TrainResult training = {};
+  std::optional<EvalResult> evaluation = {};  // the last; none when the training was interrupted
+  std::vector<std::string> exports = {};      // folders made by the last evaluation
 };
 
-// Called after each evaluation with its result and the folders of its exports; and again, with the
-// same result, when the end of the training adds exports to the last one.
-using ReportEvaluation =
-    std::function<void(const EvalResult& result, const std::vector<std::string>& exports)>;
-
-// UNIMPLEMENTED for a cluster of several tasks; INVALID_ARGUMENT for an evaluator with an index
-// above 0. A single chief trains only (TF_CONFIG's evaluator evaluates), a single master does both.
+// The role is that of the estimator's config: a replica trains with TrainSpec::replicas, the
+// evaluator follows EvalSpec::training (train/cluster_role.h makes both from TF_CONFIG); without
+// them UNIMPLEMENTED for a cluster of several tasks. INVALID_ARGUMENT for an evaluator with an
+// index above 0. A single chief trains only (TF_CONFIG's evaluator evaluates), a single master does
+// both.
 absl::StatusOr<TrainAndEvaluateResult> TrainAndEvaluate(Estimator& estimator, TrainSpec train_spec,
                                                         const EvalSpec& eval_spec,
                                                         Progress& progress,
@@ -43,8 +43,8 @@ absl::StatusOr<TrainAndEvaluateResult> TrainAndEvaluate(Estimator& estimator, Tr
                                                         const ReportEvaluation& report = {});
 
 // What a task of `config` does in TrainAndEvaluate: whether it evaluates its own checkpoints. Among
-// replicas (TrainSpec::replicas) the chief does. UNIMPLEMENTED for a task that would train alone
-// where its cluster has others.
+// replicas (TrainSpec::replicas) the chief does, unless they have an evaluator. UNIMPLEMENTED for a
+// task that would train alone where its cluster has others.
 absl::StatusOr<bool> EvaluatesItself(const RunConfig& config, const Replicas* replicas);
 
 }  // namespace muster::train

@@ -1,0 +1,131 @@
+"""muster train --evaluator: a task that evaluates what the others train, and deaths of it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import signal
+
+import pytest
+import tensorflow as tf
+
+from testbed.jobs import Jobs
+from testbed.trainings import Trainings, write_rows
+
+FLAGS = (
+    "--evaluator", "--eval", "eval.csv", "--eval-start-delay-secs", 0, "--eval-throttle-secs", 0,
+    "--exporter", "best", "--exporter", "final", "--keep-checkpoints", 2,
+)  # fmt: skip
+
+
+@pytest.fixture
+def trainings(jobs: Jobs) -> Trainings:
+    write_rows(jobs.folder / "eval.csv", 100_000)
+    return Trainings(jobs)
+
+
+def evaluations(folder: pathlib.Path) -> dict[int, float]:
+    """Step -> loss, as TensorBoard reads them."""
+    losses = {}
+    for path in sorted((folder / "eval").iterdir()):
+        for event in tf.compat.v1.train.summary_iterator(str(path)):
+            for value in event.summary.value:
+                if value.tag == "loss":
+                    losses[event.step] = value.simple_value
+    return losses
+
+
+def check_folder(trainings: Trainings, name: str, evaluated: int = 1) -> None:
+    """All that a training with an evaluator leaves, and nothing else."""
+    folder = trainings.jobs.folder / name
+    newest = trainings.newest(name)
+    last = int(tf.train.load_checkpoint(newest).get_tensor("global_step"))
+    losses = evaluations(folder)
+    assert max(losses) == last and len(losses) >= evaluated, losses
+    # One more where the evaluator read it when the last one was saved.
+    assert len(list(folder.glob("model.ckpt-*.index"))) in (2, 3)
+    assert not list(folder.glob("*.lease-*")) and not list(folder.glob("**/.*.tmp-*"))
+    for exporter in ("best", "final"):
+        exports = sorted((folder / "export" / exporter).iterdir())
+        assert exports, exporter
+        assert "serving_default" in tf.saved_model.load(str(exports[-1])).signatures
+    assert len(list((folder / "export/final").iterdir())) == 1
+
+
+def wait_for_lease(trainings: Trainings, name: str) -> None:
+    """The evaluator reads a checkpoint."""
+    folder = trainings.jobs.folder / name
+    trainings.jobs.wait(lambda: list(folder.glob("model.ckpt-*.lease-evaluator-0")), "for a lease")
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", 2)])
+def test_the_evaluator_evaluates_the_last_checkpoint(
+    trainings: Trainings, workers: tuple[object, ...]
+) -> None:
+    flags = ("--epochs", 100, "--save-steps", 500)
+    output = trainings.ok("model", *FLAGS, *workers, *flags)
+    check_folder(trainings, "model")
+    assert re.search(r"chief-0.*Trained at step", output)
+    assert re.search(r"evaluator-0.*Evaluated 100,?000 examples", output)
+    assert not re.search(r"chief-0.*Evaluated", output)
+    # Who evaluates changes nothing of what is trained.
+    trainings.ok("alone", *workers, *flags)
+    assert trainings.weights("model") == trainings.weights("alone")
+
+
+@pytest.mark.parametrize("victim", ["evaluator-0", "chief-0"])
+def test_one_that_is_killed_in_an_evaluation_goes_on(trainings: Trainings, victim: str) -> None:
+    flags = ("--workers", 2, "--max-steps", 60_000, "--save-steps", 1000)
+    running = trainings.jobs.start(*trainings.flags("model", *FLAGS, *flags, "--job", "job"))
+    pid = trainings.pid("job", victim)
+    wait_for_lease(trainings, "model")
+    os.kill(pid, signal.SIGKILL)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert f"{victim} failed: killed by SIGKILL" in said
+    check_folder(trainings, "model", evaluated=2)
+
+
+@pytest.mark.parametrize("end", [("--max-steps", 2000), ("--epochs", 40)])
+def test_a_chief_that_is_killed_while_the_last_one_is_evaluated(
+    trainings: Trainings, end: tuple[object, ...]
+) -> None:
+    # Long enough to be killed in: the data many times over.
+    slow = ("--evaluator", "--eval-start-delay-secs", 1000, "--eval", *["eval.csv"] * 30)
+    flags = ("--workers", 2, *end, "--save-secs", 0, "--exporter", "best", "--exporter", "final")
+    running = trainings.jobs.start(*trainings.flags("model", *slow, *flags, "--job", "job"))
+    pid = trainings.pid("job", "chief-0")
+    wait_for_lease(trainings, "model")
+    os.kill(pid, signal.SIGKILL)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert "chief-0 failed: killed by SIGKILL" in said
+    losses = evaluations(trainings.jobs.folder / "model")
+    last = tf.train.load_checkpoint(trainings.newest("model")).get_tensor("global_step")
+    assert list(losses) == [last]
+    assert len(list((trainings.jobs.folder / "model/export/final").iterdir())) == 1
+
+
+def test_its_evaluations_stop_the_training(trainings: Trainings) -> None:
+    flags = ("--workers", 2, "--max-steps", 100_000_000, "--save-steps", 500)
+    output = trainings.ok("model", *FLAGS, *flags, "--early-stop", "loss:higher:0.0001")
+    assert re.search(r"metric 'loss' is .*, higher than 0.0001", output)
+    check_folder(trainings, "model")
+
+
+def test_ctrl_c_ends_all(trainings: Trainings) -> None:
+    flags = ("--workers", 2, "--max-steps", 100_000_000, "--save-steps", 500, "--job", "job")
+    running = trainings.jobs.start(*trainings.flags("model", *FLAGS, *flags))
+    wait_for_lease(trainings, "model")
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 1, said
+    assert not trainings.jobs.processes()
+
+
+def test_an_evaluator_without_data_is_wrong_use(trainings: Trainings) -> None:
+    result = trainings.run("model", "--evaluator")
+    assert result.returncode == 2
+    assert "--eval" in result.stderr
+    assert not (trainings.jobs.folder / "model").exists()

@@ -1,0 +1,81 @@
+#include "muster/train/checkpoint_evaluator.h"
+
+#include <utility>
+
+namespace muster::train {
+namespace {
+
+double SecondsBetween(int64_t from, int64_t to) { return static_cast<double>(to - from) * 1e-9; }
+
+}  // namespace
+
+ExportContext CheckpointEvaluator::Context() {
+  const std::string& model_dir = estimator_.config().model_dir;
+  return {*files_, estimator_.clock(), model_dir, EvalFolder(model_dir, spec_.name),
+          [this](const std::string& folder) { return estimator_.Export(folder); }};
+}
+
+absl::Status CheckpointEvaluator::Begin(io::FileSystem& files) {
+  files_ = &files;
+  start_nanos_ = estimator_.clock().MonotonicNanos();
+  const ExportContext context = Context();
+  for (const auto& exporter : spec_.exporters) {
+    MUSTER_RETURN_IF_ERROR(RemoveHalfExports(context, exporter->name()));
+    MUSTER_RETURN_IF_ERROR(exporter->Begin(context));
+  }
+  return absl::OkStatus();
+}
+
+bool CheckpointEvaluator::IsTime() const {
+  const int64_t now = estimator_.clock().MonotonicNanos();
+  if (SecondsBetween(start_nanos_, now) < spec_.start_delay_secs) return false;
+  return !last_step_ || SecondsBetween(last_nanos_, now) >= spec_.throttle_secs;
+}
+
+absl::Status CheckpointEvaluator::Evaluate(int64_t step, bool is_final, Progress& progress) {
+  const bool again = last_step_ == step;
+  std::vector<std::string> made;
+  if (again) {
+    MUSTER_RETURN_IF_ERROR(Export(*result_, is_final, &made));
+  } else {
+    Progress nested = progress.Nested();
+    exports_.clear();
+    MUSTER_ASSIGN_OR_RETURN(result_,
+                            estimator_.Evaluate(spec_, nested, [&](const EvalResult& result) {
+                              return Export(result, is_final, &made);
+                            }));
+    progress.Exclude(nested.seconds());
+  }
+  last_step_ = step;
+  last_nanos_ = estimator_.clock().MonotonicNanos();
+  if (report_ && (!again || !made.empty())) report_(*result_, made);
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointEvaluator::Finish(int64_t step, Progress& progress) {
+  if (last_step_ == step && spec_.exporters.empty()) return absl::OkStatus();
+  return Evaluate(step, /*is_final=*/true, progress);
+}
+
+absl::Status CheckpointEvaluator::Export(const EvalResult& result, bool is_final,
+                                         std::vector<std::string>* made) {
+  const ExportContext context = Context();
+  const Metrics metrics(result.metrics.begin(), result.metrics.end());
+  for (const auto& exporter : spec_.exporters) {
+    // What was exported before the end was known is not exported again.
+    if (Exported(*exporter)) continue;
+    MUSTER_ASSIGN_OR_RETURN(std::string folder, exporter->Export(context, metrics, is_final));
+    if (!folder.empty()) made->push_back(std::move(folder));
+  }
+  exports_.insert(exports_.end(), made->begin(), made->end());
+  return absl::OkStatus();
+}
+
+bool CheckpointEvaluator::Exported(const Exporter& exporter) const {
+  for (const std::string& folder : exports_) {
+    if (io::Basename(io::Dirname(folder)) == exporter.name()) return true;
+  }
+  return false;
+}
+
+}  // namespace muster::train

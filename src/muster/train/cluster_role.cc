@@ -1,0 +1,135 @@
+#include "muster/train/cluster_role.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+
+#include "muster/net/token.h"
+#include "muster/train/cluster_replicas.h"
+#include "muster/train/tf_config.h"
+
+namespace muster::train {
+namespace {
+
+std::string FromEnvironment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool HasOtherReplicas(const RunConfig& config) {
+  return !config.cluster.empty() && config.num_worker_replicas > 1;
+}
+
+absl::StatusOr<net::transport::Address> AddressOf(const std::string& host_and_port) {
+  auto address = net::transport::ParseAddress(StrCat("tcp://", host_and_port));
+  return address.ok() ? std::move(address) : Annotate(address.status(), "TF_CONFIG");
+}
+
+// Chief or master first, then workers: the order of ranks.
+absl::Status AddTasks(const RunConfig& config, ClusterSpec* spec) {
+  for (const auto type : {job::TaskType::kChief, job::TaskType::kMaster, job::TaskType::kWorker}) {
+    const auto found = config.cluster.find(std::string(job::TypeName(type)));
+    if (found == config.cluster.end()) continue;
+    for (size_t i = 0; i < found->second.size(); ++i) {
+      MUSTER_ASSIGN_OR_RETURN(auto address, AddressOf(found->second[i]));
+      spec->tasks.push_back({{type, static_cast<int>(i)}, std::move(address)});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<net::Token> Key() {
+  const std::string path = FromEnvironment("MUSTER_KEY_FILE");
+  if (path.empty()) {
+    return absl::FailedPreconditionError(
+        "TF_CONFIG names other tasks, and there is no key to show them: write one (openssl rand "
+        "-hex 32 > key; chmod 600 key) and set MUSTER_KEY_FILE to it for every task, or let "
+        "'muster train --workers N' start them");
+  }
+  return net::ReadTokenFile(path);
+}
+
+absl::StatusOr<ClusterSpec> SpecOf(const RunConfig& config, const ClusterRoleOptions& options) {
+  ClusterSpec spec = {
+      .job = config.job, .incarnation = config.incarnation, .agreement = options.agreement};
+  const auto self = job::ParseTaskName(StrCat(config.task_type, "-", config.task_id));
+  if (!self) return absl::InvalidArgumentError("TF_CONFIG: the task is none that trains");
+  spec.self = *self;
+  spec.note = options.note;
+  spec.stop = options.stop;
+  return spec;
+}
+
+absl::StatusOr<ClusterRole> WatchFromEnvironment(const RunConfig& config,
+                                                 const ClusterRoleOptions& options) {
+  if (!options.evaluator) {
+    return absl::FailedPreconditionError(
+        "this task is an evaluator (TF_CONFIG), but the training is not told of one: give "
+        "--evaluator to every task, so that the chief leaves evaluations to it and waits for it");
+  }
+  MUSTER_ASSIGN_OR_RETURN(ClusterSpec spec, SpecOf(config, options));
+  MUSTER_ASSIGN_OR_RETURN(auto address, AddressOf(config.chief_address));
+  spec.tasks.push_back({{job::TaskType::kChief, 0}, std::move(address)});
+  MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
+  ClusterRole role;
+  MUSTER_ASSIGN_OR_RETURN(role.training, WatchCluster(std::move(spec), key));
+  return role;
+}
+
+}  // namespace
+
+absl::Status ReadTaskEnvironment(const Clock& clock, RunConfig* config) {
+  if (const char* const tf_config = std::getenv("TF_CONFIG")) {
+    MUSTER_RETURN_IF_ERROR(ApplyTfConfig(tf_config, config));
+  }
+  config->job = FromEnvironment("MUSTER_JOB");
+  const bool is_task = !config->cluster.empty() || config->task_type == "evaluator";
+  if (config->job.empty() && is_task) config->job = "training";
+  // Where nobody counts starts, the time does: it only has to grow.
+  if (!absl::SimpleAtoi(FromEnvironment("MUSTER_INCARNATION"), &config->incarnation)) {
+    config->incarnation = static_cast<int64_t>(clock.WallSeconds());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
+                                                const ClusterRoleOptions& options,
+                                                const Clock& clock) {
+  if (config.task_type == "evaluator" && config.task_id == 0) {
+    return WatchFromEnvironment(config, options);
+  }
+  const bool evaluator = options.evaluator || config.cluster.contains("evaluator");
+  if (config.cluster.empty() || (!HasOtherReplicas(config) && !evaluator)) return ClusterRole();
+  if (config.num_ps_replicas > 0 || config.task_type == "ps") {
+    return absl::UnimplementedError(
+        StrCat("task ", config.task_id, " of type '", config.task_type,
+               "' (TF_CONFIG): this version trains replicas by all-reduce; leave ps out of the "
+               "cluster"));
+  }
+  MUSTER_ASSIGN_OR_RETURN(ClusterSpec spec, SpecOf(config, options));
+  MUSTER_RETURN_IF_ERROR(AddTasks(config, &spec));
+  spec.evaluator = evaluator;
+  MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
+  ClusterRole role;
+  MUSTER_ASSIGN_OR_RETURN(role.replicas, JoinCluster(std::move(spec), key, clock));
+  return role;
+}
+
+absl::StatusOr<data::Shard> ShardOf(const RunConfig& config,
+                                    const std::vector<std::string>& patterns,
+                                    io::FileSystem& files) {
+  if (!HasOtherReplicas(config)) return data::Shard();
+  int count = 0;
+  for (const std::string& pattern : patterns) {
+    MUSTER_ASSIGN_OR_RETURN(const auto found, io::Glob(files, pattern));
+    count += static_cast<int>(found.size());
+  }
+  const int replicas = config.num_worker_replicas;
+  // Not the global id: an evaluator in the cluster has one of those too.
+  return data::Shard{.index = config.is_chief ? 0 : config.task_id + 1,
+                     .count = replicas,
+                     .by = count >= replicas ? data::ShardBy::kFile : data::ShardBy::kRecord};
+}
+
+}  // namespace muster::train

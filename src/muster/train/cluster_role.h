@@ -1,0 +1,52 @@
+// ClusterRole: the place of this process in a training of several tasks, from its environment:
+// TF_CONFIG says who is in, MUSTER_KEY_FILE has the key that they show each other, MUSTER_JOB and
+// MUSTER_INCARNATION are set by muster's own launchers.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/base/status.h"
+#include "muster/data/source.h"
+#include "muster/io/file_system.h"
+#include "muster/train/replicas.h"
+#include "muster/train/run_config.h"
+#include "muster/train/training_watch.h"
+
+namespace muster::train {
+
+// Fills in the place of this process: TF_CONFIG's, the job and the incarnation.
+absl::Status ReadTaskEnvironment(const Clock& clock, RunConfig* config);
+
+struct ClusterRoleOptions {
+  std::string agreement = {};  // what all must have the same (membership/view.h)
+  // There is an evaluator, whom TensorFlow's TF_CONFIG shows to itself alone.
+  bool evaluator = false;
+  const std::atomic<bool>* stop = nullptr;  // true gives waits for others up; must outlive the role
+  std::function<void(const std::string& text)> note = {};  // for people; may be empty
+};
+
+// For TrainSpec::replicas or EvalSpec::training; both null for a process by itself.
+struct ClusterRole {
+  std::unique_ptr<Replicas> replicas = {};
+  std::unique_ptr<TrainingWatch> training = {};  // the evaluator's
+};
+
+// `config` is what ReadTaskEnvironment filled in. FAILED_PRECONDITION without a key, and for an
+// evaluator of which the options know nothing; UNIMPLEMENTED for parameter servers, which are to
+// come. `clock` must outlive it.
+absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
+                                                const ClusterRoleOptions& options,
+                                                const Clock& clock);
+
+// The part of the data that this replica reads: whole files where there are enough of them for
+// all, else an equal share of the records.
+absl::StatusOr<data::Shard> ShardOf(const RunConfig& config,
+                                    const std::vector<std::string>& patterns,
+                                    io::FileSystem& files);
+
+}  // namespace muster::train
