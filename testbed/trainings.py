@@ -24,11 +24,12 @@ train: {batch_size: 32, epochs: 1, seed: 3}
 """
 
 
-def write_rows(path: pathlib.Path, rows: int) -> None:
-    lines = ["x,z,word,y"]
+def write_rows(path: pathlib.Path, rows: int, with_id: bool = False) -> None:
+    lines = ["id,x,z,word,y" if with_id else "x,z,word,y"]
     for i in range(rows):
         x, z, word = (i * 37 % 101) / 50 - 1, (i * 53 % 89) / 44 - 1, i * 31 % 47
-        lines.append(f"{x:.3f},{z:.3f},w{word},{int(x + z * 0.5 + (word % 3) * 0.4 > 0.3)}")
+        y = int(x + z * 0.5 + (word % 3) * 0.4 > 0.3)
+        lines.append(f"{f'{i},' if with_id else ''}{x:.3f},{z:.3f},w{word},{y}")
     path.write_text("\n".join(lines) + "\n")
 
 

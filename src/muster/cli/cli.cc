@@ -44,10 +44,11 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   AddSample(app);
   AddRecords(app);
-  AddTrain(app, std::vector<std::string>(argv + std::min(argc, 2), argv + argc));
+  const std::vector<std::string> arguments(argv + std::min(argc, 2), argv + argc);
+  AddTrain(app, arguments);
   AddWorker(app);
   AddEvaluate(app);
-  AddPredict(app);
+  AddPredict(app, arguments);
   AddExport(app);
   AddInspect(app);
   const std::vector<std::string> command = TakeCommand(&argc, argv);

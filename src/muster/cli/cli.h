@@ -19,7 +19,7 @@ int Main(int argc, char** argv);
 void AddTrain(CLI::App& app, const std::vector<std::string>& arguments);
 void AddWorker(CLI::App& app);
 void AddEvaluate(CLI::App& app);
-void AddPredict(CLI::App& app);
+void AddPredict(CLI::App& app, const std::vector<std::string>& arguments);
 void AddExport(CLI::App& app);
 void AddInspect(CLI::App& app);
 void AddRecords(CLI::App& app);

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -93,6 +94,20 @@ absl::Status RunHere(const control::JobFolder& folder, const job::JobSpec& spec)
 }  // namespace
 
 void SayOfJob(const std::string& text) { std::fprintf(stderr, "muster: %s\n", text.c_str()); }
+
+std::vector<std::string> WithoutFlags(const std::vector<std::string>& arguments,
+                                      const std::vector<std::string>& flags) {
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string name = arguments[i].substr(0, arguments[i].find('='));
+    if (std::find(flags.begin(), flags.end(), name) == flags.end()) {
+      kept.push_back(arguments[i]);
+    } else if (name == arguments[i]) {
+      ++i;
+    }
+  }
+  return kept;
+}
 
 absl::Status StartJob(const JobRequest& request, const launch::local::JobAccess& access,
                       bool detach) {

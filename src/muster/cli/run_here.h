@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "muster/base/status.h"
 #include "muster/cli/job_flags.h"
@@ -16,5 +17,9 @@ void SayOfJob(const std::string& text);
 // name and returns.
 absl::Status StartJob(const JobRequest& request, const launch::local::JobAccess& access,
                       bool detach);
+
+// Without those flags, each of which has a value: a job's own, which its tasks do not know.
+std::vector<std::string> WithoutFlags(const std::vector<std::string>& arguments,
+                                      const std::vector<std::string>& flags);
 
 }  // namespace muster::cli

@@ -238,23 +238,6 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   return StartJob(request, access, /*detach=*/false);
 }
 
-// Without the flags of the job itself, which its tasks do not know.
-std::vector<std::string> ForTasks(const std::vector<std::string>& arguments) {
-  std::vector<std::string> kept;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    const auto is = [&](std::string_view flag) {
-      return argument == flag || argument.rfind(StrCat(flag, "="), 0) == 0;
-    };
-    if (!is("--workers") && !is("--restarts") && !is("--job")) {
-      kept.push_back(argument);
-    } else if (argument.find('=') == std::string::npos) {
-      ++i;
-    }
-  }
-  return kept;
-}
-
 }  // namespace
 
 void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
@@ -285,7 +268,9 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
       }
     }
     const bool several = flags->workers > 1 || flags->eval.evaluator;
-    FailUnlessOk(several ? RunReplicas(*flags, ForTasks(arguments)) : RunTrain(*flags));
+    FailUnlessOk(
+        several ? RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--restarts", "--job"}))
+                : RunTrain(*flags));
   });
 }
 

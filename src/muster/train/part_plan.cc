@@ -1,0 +1,177 @@
+#include "muster/train/part_plan.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+#include "muster/base/crc32c.h"
+#include "muster/checkpoint/checkpoint.h"
+#include "muster/formats/json_fields.h"
+
+namespace muster::train {
+namespace {
+
+using formats::Json;
+using formats::JsonFields;
+
+constexpr char kPlanName[] = "_parts.json";
+constexpr uint64_t kMaxPlanBytes = uint64_t{256} << 20;
+constexpr uint64_t kMaxModelBytes = uint64_t{1} << 30;
+constexpr int64_t kMaxParts = 1'000'000;
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+
+std::string PlanPath(const std::string& folder) { return io::JoinPath(folder, kPlanName); }
+
+// The index has the checksum of every tensor.
+absl::StatusOr<std::string> FingerprintOf(io::FileSystem& files, const std::string& model_dir,
+                                          const std::string& checkpoint) {
+  uint32_t crc = 0;
+  for (const std::string& path : {checkpoint + ".index", io::JoinPath(model_dir, "model.yaml")}) {
+    MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, path, kMaxModelBytes));
+    crc = ExtendCrc32c(crc, text);
+  }
+  return absl::StrFormat("%08x", crc);
+}
+
+std::string DescribeData(const PartPlan& there, const PartPlan& wanted) {
+  for (size_t i = 0; i < there.data.size() && i < wanted.data.size(); ++i) {
+    if (there.data[i].path != wanted.data[i].path) {
+      return StrCat("its file ", i, " is ", there.data[i].path, ", not ", wanted.data[i].path);
+    }
+    if (there.data[i] != wanted.data[i]) return StrCat(there.data[i].path, " has changed since");
+  }
+  return StrCat("it is of ", there.data.size(), " files of data, not ", wanted.data.size());
+}
+
+// What is another than in the folder; "" where that can be gone on with.
+std::string Difference(const PartPlan& there, const PartPlan& wanted) {
+  if (there.checkpoint != wanted.checkpoint) {
+    return StrCat("it is of checkpoint ", there.checkpoint, ", not ", wanted.checkpoint,
+                  "; to go on with it give --checkpoint ", there.checkpoint, ",");
+  }
+  if (there.fingerprint != wanted.fingerprint) {
+    return StrCat("checkpoint ", there.checkpoint, " or its model file has changed since;");
+  }
+  if (there.settings != wanted.settings) {
+    return StrCat("it was made with [", there.settings, "], not [", wanted.settings, "];");
+  }
+  return there.data == wanted.data ? "" : DescribeData(there, wanted) + ";";
+}
+
+absl::Status CheckNoParts(io::FileSystem& files, const std::string& folder) {
+  const auto names = files.List(folder);
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(names.status());
+  for (const std::string& name : *names) {
+    if (!name.starts_with("part-")) continue;
+    return absl::FailedPreconditionError(
+        StrCat(folder, " has ", name, " and no ", kPlanName,
+               ", which says what that is part of: give another folder, or empty it"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string Print(const PartPlan& plan) {
+  Json data = Json::array();
+  for (const PartPlan::File& file : plan.data) {
+    data.push_back({{"path", file.path}, {"bytes", file.bytes}, {"modified_ns", file.modified_ns}});
+  }
+  return formats::PrintJson({{"version", 1},
+                             {"checkpoint", plan.checkpoint},
+                             {"fingerprint", plan.fingerprint},
+                             {"settings", plan.settings},
+                             {"suffix", plan.suffix},
+                             {"parts", plan.parts},
+                             {"by_record", plan.by_record},
+                             {"data", std::move(data)}});
+}
+
+absl::StatusOr<PartPlan> ParsePartPlan(std::string_view text, std::string_view where) {
+  MUSTER_ASSIGN_OR_RETURN(const Json json, formats::ParseJsonObject(text, where));
+  JsonFields fields(json, std::string(where));
+  fields.Int("version", 0, 1, 1);
+  if (!fields.Has("version")) fields.Fail("has no \"version\"");
+  PartPlan plan = {.checkpoint = fields.Text("checkpoint"),
+                   .fingerprint = fields.Text("fingerprint"),
+                   .settings = fields.Text("settings"),
+                   .suffix = fields.Text("suffix")};
+  plan.parts = static_cast<int>(fields.Int("parts", 0, 1, kMaxParts));
+  if (!fields.Has("parts")) fields.Fail("has no \"parts\"");
+  plan.by_record = fields.Bool("by_record", false);
+  for (const Json& each : fields.List("data")) {
+    if (!each.is_object()) {
+      fields.Fail("\"data\" must be a list of objects");
+      break;
+    }
+    JsonFields file(each, StrCat(where, ": data"));
+    plan.data.push_back({.path = file.Text("path"),
+                         .bytes = file.Int("bytes", 0, 0, kMax),
+                         .modified_ns = file.Int("modified_ns", 0, -kMax, kMax)});
+    fields.Take(file.status());
+  }
+  MUSTER_RETURN_IF_ERROR(fields.status());
+  return plan;
+}
+
+absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptions& options) {
+  PartPlan plan = {
+      .checkpoint = options.checkpoint, .settings = options.settings, .suffix = options.suffix};
+  if (plan.checkpoint.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(plan.checkpoint, checkpoint::Latest(files, options.model_dir));
+  }
+  MUSTER_ASSIGN_OR_RETURN(plan.fingerprint,
+                          FingerprintOf(files, options.model_dir, plan.checkpoint));
+  for (const std::string& pattern : options.patterns) {
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> paths, io::Glob(files, pattern));
+    for (const std::string& path : paths) {
+      MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
+      plan.data.push_back({path, static_cast<int64_t>(info.size), info.modified_ns});
+    }
+  }
+  const auto count = static_cast<int>(plan.data.size());
+  plan.by_record = count < options.processes;
+  plan.parts = plan.by_record ? options.processes : count;
+  return plan;
+}
+
+absl::StatusOr<PartPlan> OpenPartPlan(io::FileSystem& files, const std::string& folder,
+                                      const PartPlan& wanted) {
+  const auto text = io::ReadFile(files, PlanPath(folder), kMaxPlanBytes);
+  if (absl::IsNotFound(text.status())) {
+    MUSTER_RETURN_IF_ERROR(CheckNoParts(files, folder));
+    MUSTER_RETURN_IF_ERROR(files.MakeFolders(folder));
+    MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(files, PlanPath(folder), Print(wanted)));
+    return wanted;
+  }
+  MUSTER_RETURN_IF_ERROR(text.status());
+  MUSTER_ASSIGN_OR_RETURN(PartPlan there, ParsePartPlan(*text, PlanPath(folder)));
+  if (const std::string difference = Difference(there, wanted); !difference.empty()) {
+    return absl::FailedPreconditionError(StrCat(folder, " holds another prediction: ", difference,
+                                                " or give another folder, or remove this one"));
+  }
+  return there;
+}
+
+std::string PartPath(const std::string& folder, const PartPlan& plan, int part) {
+  return io::JoinPath(folder,
+                      absl::StrFormat("part-%05d-of-%05d%s", part, plan.parts, plan.suffix));
+}
+
+absl::StatusOr<bool> PartIsDone(io::FileSystem& files, const std::string& folder,
+                                const PartPlan& plan, int part) {
+  const std::string path = PartPath(folder, plan, part);
+  const absl::Status there = files.Stat(path).status();
+  if (there.ok()) return true;
+  if (!absl::IsNotFound(there)) return there;
+  const std::string temporary = StrCat(".", io::Basename(path), ".tmp-");
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(folder));
+  for (const std::string& name : names) {
+    if (name.starts_with(temporary)) files.Remove(io::JoinPath(folder, name)).IgnoreError();
+  }
+  return false;
+}
+
+}  // namespace muster::train

@@ -1,0 +1,119 @@
+#include "muster/train/part_plan.h"
+
+#include "muster/train/training_test_support.h"
+
+namespace muster::train {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class PartPlanTest : public TrainingTest {
+ protected:
+  PartPlanTest() {
+    TrainSpec spec = Training();
+    spec.max_steps = 3;
+    EXPECT_TRUE(Train("model", spec).ok());
+    EXPECT_TRUE(files_->MakeFolders("data").ok());
+    EXPECT_TRUE(files_->MakeFolders("out").ok());
+    for (const char* name : {"data/a.csv", "data/b.csv", "data/c.csv"}) Write(name, Csv(10));
+  }
+  absl::StatusOr<PartPlan> Make(int processes, const std::string& settings = "csv") {
+    return MakePartPlan(*files_, {.patterns = {"data/*.csv"},
+                                  .model_dir = "model",
+                                  .settings = settings,
+                                  .suffix = ".csv",
+                                  .processes = processes});
+  }
+  // How OpenPartPlan refuses to go on with what is wanted now.
+  std::string Refused(const std::string& settings = "csv") {
+    const absl::Status status = OpenPartPlan(*files_, "out", Make(2, settings).value()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    return std::string(ToStd(status.message()));
+  }
+};
+
+TEST_F(PartPlanTest, FilesArePartsWhereThereAreEnough) {
+  const auto plan = Make(3);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->parts, 3);
+  EXPECT_FALSE(plan->by_record);
+  EXPECT_EQ(plan->data[1].path, "data/b.csv");
+  EXPECT_EQ(plan->checkpoint, "model/model.ckpt-3");
+  EXPECT_EQ(PartPath("out", *plan, 2), "out/part-00002-of-00003.csv");
+}
+
+TEST_F(PartPlanTest, FewerFilesAreCutByRecord) {
+  const auto plan = Make(4);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->parts, 4);
+  EXPECT_EQ(plan->ShardOf(1).by, data::ShardBy::kRecord);
+}
+
+TEST_F(PartPlanTest, ComesBackAsItWas) {
+  const PartPlan plan = Make(4).value();
+  const auto parsed = ParsePartPlan(Print(plan), "plan");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(*parsed, plan);
+}
+
+TEST_F(PartPlanTest, WhatIsNoPlanIsSaid) {
+  for (const char* text :
+       {"", "[]", "{}", R"({"version":2,"parts":1})", R"({"version":1,"parts":0})",
+        R"({"version":1,"parts":1,"data":[3]})", R"({"version":1,"parts":1,"data":{}})"}) {
+    const absl::Status status = ParsePartPlan(text, "out/_parts.json").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(ToStd(status.message()), HasSubstr("out/_parts.json"));
+  }
+}
+
+TEST_F(PartPlanTest, AnotherNumberOfProcessesGoesOnWithTheSameCuts) {
+  const PartPlan first = OpenPartPlan(*files_, "out", Make(5).value()).value();
+  EXPECT_EQ(first.parts, 5);
+  const auto again = OpenPartPlan(*files_, "out", Make(2).value());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, first);
+}
+
+TEST_F(PartPlanTest, AnotherModelDataOrSettingIsRefusedByName) {
+  ASSERT_TRUE(OpenPartPlan(*files_, "out", Make(2).value()).ok());
+  EXPECT_THAT(Refused("jsonl"), AllOf(HasSubstr("[csv]"), HasSubstr("[jsonl]")));
+  clock_.Advance(1);
+  Write("data/b.csv", Csv(11));
+  EXPECT_THAT(Refused(), HasSubstr("data/b.csv has changed"));
+  Write("data/aa.csv", Csv(1));
+  EXPECT_THAT(Refused(), AllOf(HasSubstr("data/b.csv"), HasSubstr("data/aa.csv")));
+  TrainSpec more = Training();
+  more.max_steps = 5;
+  ASSERT_TRUE(Train("model", more).ok());
+  EXPECT_THAT(Refused(),
+              AllOf(HasSubstr("--checkpoint model/model.ckpt-3"), HasSubstr("model/model.ckpt-5")));
+}
+
+TEST_F(PartPlanTest, AModelTrainedAnewUnderTheSameNameIsRefused) {
+  ASSERT_TRUE(OpenPartPlan(*files_, "out", Make(2).value()).ok());
+  ASSERT_TRUE(files_->RemoveAll("model").ok());
+  TrainSpec spec = Training();
+  spec.max_steps = 3;
+  RunConfig config = Config("model");
+  config.seed = 77;
+  ASSERT_TRUE(Train(config, spec).ok());
+  EXPECT_THAT(Refused(), HasSubstr("has changed"));
+}
+
+TEST_F(PartPlanTest, PartsWithoutAPlanAreNobodys) {
+  Write("out/part-00000-of-00002.csv", "id\n");
+  EXPECT_THAT(Refused(), AllOf(HasSubstr("part-00000-of-00002.csv"), HasSubstr("_parts.json")));
+}
+
+TEST_F(PartPlanTest, APartIsDoneWhenItHasItsName) {
+  const PartPlan plan = OpenPartPlan(*files_, "out", Make(2).value()).value();
+  Write("out/.part-00001-of-00003.csv.tmp-7", "half");
+  Write("out/part-00002-of-00003.csv", "whole");
+  EXPECT_FALSE(*PartIsDone(*files_, "out", plan, 1));
+  EXPECT_FALSE(files_->Stat("out/.part-00001-of-00003.csv.tmp-7").ok());
+  EXPECT_TRUE(*PartIsDone(*files_, "out", plan, 2));
+}
+
+}  // namespace
+}  // namespace muster::train
