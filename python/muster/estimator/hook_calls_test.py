@@ -5,34 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 import pathlib
-import random
 
 import pytest
 
 from muster import estimator, feature_column
-
-ROWS, BATCH = 96, 8
-
-
-def batches():
-    draw = random.Random(7)
-    for _ in range(ROWS // BATCH):
-        x = [draw.gauss(0, 1) for _ in range(BATCH)]
-        yield {"x": x}, [int(value > 0) for value in x]
-
-
-def endless():
-    return itertools.cycle(batches())
+from testbed.linear_classifier import BATCH, batches, endless, make
 
 
 def two():
     return itertools.islice(batches(), 2)
-
-
-def make(folder, **config) -> estimator.LinearClassifier:
-    columns = [feature_column.numeric_column("x")]
-    settings = estimator.RunConfig(**config)
-    return estimator.LinearClassifier(columns, model_dir=folder, config=settings)
 
 
 class Recorder(estimator.SessionRunHook, estimator.CheckpointSaverListener):

@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import random
 
 import pytest
 
 from muster import estimator, feature_column
 from muster.estimator import hooks as hooks_module
-
-ROWS, BATCH = 96, 8
-
-
-def batches():
-    draw = random.Random(7)
-    for _ in range(ROWS // BATCH):
-        x = [draw.gauss(0, 1) for _ in range(BATCH)]
-        yield {"x": x}, [int(value > 0) for value in x]
-
-
-def endless():
-    return itertools.cycle(batches())
-
-
-def make(folder, **config) -> estimator.LinearClassifier:
-    settings = estimator.RunConfig(**config)
-    columns = [feature_column.numeric_column("x")]
-    return estimator.LinearClassifier(columns, model_dir=folder, config=settings)
+from testbed.linear_classifier import batches, endless, make
 
 
 def steps_saved(folder) -> set:
