@@ -106,8 +106,10 @@ absl::StatusOr<bool> Membership::AwaitTrained(double seconds) {
   std::unique_lock lock(mutex_);
   if (!attends_) {
     attends_ = true;
-    join_ = membership::Join{.member = {.id = options_.id, .address = options_.address},
-                             .agreement = options_.agreement};
+    join_.emplace();
+    join_->member.id = options_.id;
+    join_->member.address = options_.address;
+    join_->agreement = options_.agreement;
     changed_.notify_all();
   }
   const Deadline deadline = Deadline::After(seconds);
