@@ -14,6 +14,7 @@
 #include "muster/net/transport/acceptor.h"
 #include "muster/net/transport/dial.h"
 #include "muster/net/transport/handshake.h"
+#include "muster/net/transport/local_address.h"
 
 namespace muster::train {
 namespace {
@@ -55,6 +56,11 @@ membership::MembershipOptions MemberOf(const ClusterSpec& spec) {
           .note = spec.note};
 }
 
+net::transport::Address LocalAddressOf(const net::Token& key, const membership::Member& member) {
+  return net::transport::LocalAddress(key, StrCat(job::TaskName(member.id.task), "\n",
+                                                  member.id.incarnation, "\n", member.address));
+}
+
 class ClusterReplicas : public Replicas {
  public:
   ClusterReplicas(ClusterSpec spec, const net::Token& key) : spec_(std::move(spec)), key_(key) {}
@@ -72,10 +78,16 @@ class ClusterReplicas : public Replicas {
   Identity Self(int64_t epoch) const;
   absl::StatusOr<std::unique_ptr<net::transport::Listener>> Listen();
   absl::Status StartHost(const Clock& clock);
+  void ListenLocally(AcceptorOptions options);
   void OnPeer(const Peer& peer, std::unique_ptr<Stream> stream);
   std::optional<membership::Broken> Failure(const absl::Status& why) const;
   absl::StatusOr<ReplicaEpoch> Form(const View& view);
   absl::StatusOr<std::unique_ptr<Channel>> Reach(const View& view, size_t rank);
+  absl::StatusOr<std::unique_ptr<Stream>> DialPeer(const View& view, const membership::Member& peer,
+                                                   Deadline deadline) const;
+  absl::StatusOr<std::unique_ptr<Stream>> DialAt(const net::transport::Address& address,
+                                                 bool wait_for_listener, int64_t epoch,
+                                                 Deadline deadline) const;
   absl::StatusOr<std::unique_ptr<Stream>> Await(const View& view, size_t rank);
 
   ClusterSpec spec_;
@@ -88,6 +100,7 @@ class ClusterReplicas : public Replicas {
   std::condition_variable arrived_;
   std::map<PeerKey, std::unique_ptr<Stream>> peers_;  // that have dialed
   std::unique_ptr<Acceptor> acceptor_;                // calls OnPeer: ends first
+  std::unique_ptr<Acceptor> local_acceptor_;          // the same, for peers of this machine
 };
 
 Identity ClusterReplicas::Self(int64_t epoch) const {
@@ -145,13 +158,30 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
   options.on_refused = [this](const absl::Status& why) {
     if (spec_.note) spec_.note(StrCat("refused a connection: ", why.message()));
   };
-  MUSTER_ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(listener), std::move(options)));
+  MUSTER_ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(listener), options));
+  ListenLocally(std::move(options));
   membership::MembershipOptions options_of_member = MemberOf(spec_);
   options_of_member.address = ToString(acceptor_->address());
   if (is_chief()) options_of_member.host = acceptor_->address();
   MUSTER_ASSIGN_OR_RETURN(member_,
                           membership::Membership::Start(std::move(options_of_member), key_));
   return absl::OkStatus();
+}
+
+// Where that fails peers come over this task's address, as from other machines.
+void ClusterReplicas::ListenLocally(AcceptorOptions options) {
+  const auto address = LocalAddressOf(
+      key_, {.id = {spec_.self, spec_.incarnation}, .address = ToString(acceptor_->address())});
+  absl::StatusOr<std::unique_ptr<net::transport::Listener>> listener =
+      net::transport::Listener::Listen(address);
+  absl::Status status = listener.status();
+  if (listener.ok()) {
+    auto started = Acceptor::Start(*std::move(listener), std::move(options));
+    status = started.status();
+    if (started.ok()) local_acceptor_ = *std::move(started);
+  }
+  if (status.ok() || !spec_.note) return;
+  spec_.note(StrCat("no shared memory with replicas of this machine: ", status.message()));
 }
 
 void ClusterReplicas::OnPeer(const Peer& peer, std::unique_ptr<Stream> stream) {
@@ -209,14 +239,9 @@ absl::StatusOr<ReplicaEpoch> ClusterReplicas::Form(const View& view) {
 // The higher rank dials.
 absl::StatusOr<std::unique_ptr<Channel>> ClusterReplicas::Reach(const View& view, size_t rank) {
   const membership::Member& peer = view.members[rank];
-  const Deadline deadline = Deadline::After(kConnectSeconds);
   std::unique_ptr<Stream> stream;
   if (view.RankOf(spec_.self) > static_cast<int>(rank)) {
-    MUSTER_ASSIGN_OR_RETURN(const auto address, net::transport::ParseAddress(peer.address));
-    MUSTER_ASSIGN_OR_RETURN(stream, Dial(address, {}, deadline, *interrupt_));
-    MUSTER_RETURN_IF_ERROR(
-        DialHandshake(*stream, key_, Self(view.epoch), kReplicaService, deadline, *interrupt_)
-            .status());
+    MUSTER_ASSIGN_OR_RETURN(stream, DialPeer(view, peer, Deadline::After(kConnectSeconds)));
   } else {
     MUSTER_ASSIGN_OR_RETURN(stream, Await(view, rank));
   }
@@ -224,6 +249,31 @@ absl::StatusOr<std::unique_ptr<Channel>> ClusterReplicas::Reach(const View& view
       std::move(stream), ChannelOptions{.peer = job::TaskName(peer.id.task),
                                         .epoch = static_cast<uint64_t>(view.epoch),
                                         .spin_micros = net::transport::DefaultSpinMicros()});
+}
+
+// Over shared memory where the peer proves to be on this machine, else over its address.
+absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialPeer(const View& view,
+                                                                  const membership::Member& peer,
+                                                                  Deadline deadline) const {
+  absl::StatusOr<std::unique_ptr<Stream>> local =
+      DialAt(LocalAddressOf(key_, peer), /*wait_for_listener=*/false, view.epoch, deadline);
+  if (local.ok() || interrupt_->is_set()) return local;
+  if (!absl::IsNotFound(local.status()) && spec_.note) {
+    spec_.note(StrCat(job::TaskName(peer.id.task), " is on this machine, but ",
+                      local.status().message(), "; going on over ", peer.address));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const auto address, net::transport::ParseAddress(peer.address));
+  return DialAt(address, /*wait_for_listener=*/true, view.epoch, deadline);
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialAt(
+    const net::transport::Address& address, bool wait_for_listener, int64_t epoch,
+    Deadline deadline) const {
+  MUSTER_ASSIGN_OR_RETURN(
+      auto stream, Dial(address, {.wait_for_listener = wait_for_listener}, deadline, *interrupt_));
+  MUSTER_RETURN_IF_ERROR(
+      DialHandshake(*stream, key_, Self(epoch), kReplicaService, deadline, *interrupt_).status());
+  return stream;
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::Await(const View& view, size_t rank) {

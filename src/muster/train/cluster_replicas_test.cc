@@ -3,11 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "muster/collective/collectives.h"
@@ -84,6 +86,51 @@ TEST_F(ClusterReplicasTest, ComeTogetherWorkAndEnd) {
       EXPECT_EQ(late.code(), absl::StatusCode::kCancelled) << late;
     });
   }
+}
+
+TEST_F(ClusterReplicasTest, ReplicasOfOneMachineShareMemory) {
+  const auto shares = [] {
+    std::ifstream maps("/proc/self/maps");
+    return std::string(std::istreambuf_iterator(maps), {}).find("muster-ring") != std::string::npos;
+  };
+  EXPECT_FALSE(shares());
+  {
+    const auto chief = Open(Spec(0, 2)), worker = Open(Spec(1, 2));
+    absl::StatusOr<ReplicaEpoch> one, other;
+    std::thread joins([&] { other = worker->Join(-1, absl::OkStatus()); });
+    one = chief->Join(0, absl::OkStatus());
+    joins.join();
+    ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
+    EXPECT_TRUE(shares());
+  }
+  EXPECT_FALSE(shares());
+}
+
+// A process without room for shared memory says so and goes on over its address.
+TEST_F(ClusterReplicasTest, WithoutMemoryToShareTheAddressServes) {
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit none = {.rlim_cur = 4096, .rlim_max = 4096};  // memory to share is a file too
+    setrlimit(RLIMIT_FSIZE, &none);
+    std::string notes;
+    ClusterSpec spec = Spec(1, 2);
+    spec.note = [&](const std::string& text) { notes += text + "\n"; };
+    const auto replicas = Open(std::move(spec));
+    auto epoch = replicas->Join(-1, absl::OkStatus());
+    const bool summed = epoch.ok() && SumOnes(*epoch, 2).ok();
+    const bool said = notes.find("chief-0 is on this machine, but ") != std::string::npos &&
+                      notes.find("; going on over unix:") != std::string::npos;
+    if (!said) std::fprintf(stderr, "notes: %s\n", notes.c_str());
+    _exit(summed && said ? 0 : 1);
+  }
+  const auto chief = Open(Spec(0, 2));
+  auto epoch = chief->Join(0, absl::OkStatus());
+  ASSERT_TRUE(epoch.ok()) << epoch.status();
+  EXPECT_TRUE(SumOnes(*epoch, 2).ok());
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(ClusterReplicasTest, AnotherModelOrKeyIsRefusedByName) {

@@ -1,4 +1,6 @@
-// Where a peer is reached: "tcp://HOST:PORT", "unix:PATH", "shm:PATH".
+// Where a peer is reached: "tcp://HOST:PORT", "unix:PATH", "shm:PATH". A PATH that begins with '@'
+// is a name of Linux's abstract sockets: in no folder, gone with its process, and of one network
+// namespace, that is, of one machine.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +27,7 @@ struct Address {
   static Address Tcp(std::string host, uint16_t port) {
     return {.kind = Kind::kTcp, .host = std::move(host), .port = port};
   }
+  bool is_abstract() const { return kind != Kind::kTcp && path.starts_with('@'); }
   friend bool operator==(const Address&, const Address&) = default;
 };
 

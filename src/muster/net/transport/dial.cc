@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "muster/net/transport/socket_address.h"
+#include "muster/net/transport/socket_error.h"
 #include "muster/net/transport/wait.h"
 
 namespace muster::net::transport {
@@ -101,7 +102,13 @@ absl::Status Rest(double seconds, Deadline deadline, const Interrupt& interrupt)
   return interrupt.is_set() ? status : absl::OkStatus();
 }
 
-absl::StatusOr<Descriptor> ConnectUntil(const Address& address, Deadline deadline,
+// Anybody on the machine may listen on an abstract name.
+absl::StatusOr<Descriptor> CheckOwner(const Address& address, Descriptor socket) {
+  if (!address.is_abstract() || PeerIsOurs(socket.get())) return socket;
+  return absl::PermissionDeniedError("another user's process listens there");
+}
+
+absl::StatusOr<Descriptor> ConnectUntil(const Address& address, bool wait, Deadline deadline,
                                         const Interrupt& interrupt) {
   absl::Status last;
   double pause = kFirstPause;
@@ -109,8 +116,9 @@ absl::StatusOr<Descriptor> ConnectUntil(const Address& address, Deadline deadlin
     absl::StatusOr<Attempt> attempt = TryAll(address, deadline, interrupt);
     absl::Status status = attempt.status();
     if (attempt.ok()) {
-      if (attempt->socket.valid()) return std::move(attempt->socket);
+      if (attempt->socket.valid()) return CheckOwner(address, std::move(attempt->socket));
       if (!attempt->may_pass) return attempt->error;
+      if (!wait) return absl::NotFoundError(attempt->error.message());
       last = attempt->error;
       status = Rest(pause, deadline, interrupt);
     }
@@ -129,7 +137,8 @@ absl::StatusOr<Descriptor> ConnectUntil(const Address& address, Deadline deadlin
 absl::StatusOr<std::unique_ptr<Stream>> Dial(const Address& address, const DialOptions& options,
                                              Deadline deadline, const Interrupt& interrupt) {
   std::string name = ToString(address);
-  absl::StatusOr<Descriptor> socket = ConnectUntil(address, deadline, interrupt);
+  absl::StatusOr<Descriptor> socket =
+      ConnectUntil(address, options.wait_for_listener, deadline, interrupt);
   if (!socket.ok() && interrupt.is_set()) return socket.status();
   if (!socket.ok()) return Annotate(socket.status(), StrCat("connect to ", name));
   if (address.kind == Address::Kind::kSharedMemory) {

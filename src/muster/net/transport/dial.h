@@ -16,11 +16,13 @@ namespace muster::net::transport {
 struct DialOptions {
   SocketOptions socket = {};
   SharedMemoryOptions shared_memory = {};
+  // False: one attempt; NOT_FOUND at once when nobody listens there now.
+  bool wait_for_listener = true;
 };
 
 // Tries until somebody listens: tasks start in any order. DEADLINE_EXCEEDED names the address and
 // the last attempt's error. What no later attempt can mend, such as PERMISSION_DENIED, ends at
-// once.
+// once. PERMISSION_DENIED also where another user listens on an abstract name.
 absl::StatusOr<std::unique_ptr<Stream>> Dial(const Address& address, const DialOptions& options,
                                              process::Deadline deadline,
                                              const Interrupt& interrupt);

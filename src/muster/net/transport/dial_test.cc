@@ -5,14 +5,18 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <thread>
 
 #include "muster/net/transport/address.h"
+#include "muster/net/transport/local_address.h"
 #include "muster/net/transport/socket_address.h"
 #include "muster/net/transport/test_streams.h"
 
@@ -26,7 +30,7 @@ using Kind = Address::Kind;
 
 TEST(AddressTest, PrintsAsItWasParsed) {
   for (const std::string text : {"tcp://127.0.0.1:80", "tcp://[::1]:8080", "tcp://worker-0.job:1",
-                                 "unix:/run/a b", "shm:relative"}) {
+                                 "unix:/run/a b", "shm:relative", "shm:@abstract"}) {
     const absl::StatusOr<Address> address = ParseAddress(text);
     ASSERT_TRUE(address.ok()) << address.status();
     EXPECT_EQ(ToString(*address), text);
@@ -102,6 +106,94 @@ TEST_F(DialTest, TriesUntilSomebodyListens) {
     EXPECT_EQ(Hear(*listener), "hi");
     thread.join();
   }
+}
+
+TEST_F(DialTest, OneAttemptFindsWhoListensNowOrNobody) {
+  const DialOptions once = {.wait_for_listener = false};
+  for (const Kind kind : {Kind::kTcp, Kind::kUnix, Kind::kSharedMemory}) {
+    Address address = folder_.At(kind);
+    if (kind == Kind::kTcp) address = Listener::Listen(address).value()->address();
+    const absl::Status nobody = Dial(address, once, TestDeadline(), *interrupt_).status();
+    EXPECT_EQ(nobody.code(), absl::StatusCode::kNotFound) << nobody;
+    EXPECT_THAT(std::string(nobody.message()), HasSubstr(ToString(address)));
+    const auto listener = Listener::Listen(address).value();
+    EXPECT_TRUE(Dial(listener->address(), once, TestDeadline(), *interrupt_).ok());
+  }
+}
+
+TEST_F(DialTest, AnAbstractNameIsOfOneAndGoesWithIt) {
+  const Address address =
+      LocalAddress(net::Token::Make().value(), StrCat("test of process ", getpid()));
+  auto listener = Listener::Listen(address).value();
+  EXPECT_EQ(Listener::Listen(address).status().code(), absl::StatusCode::kAlreadyExists);
+  std::thread thread = DialAndSpeak(address);
+  EXPECT_EQ(Hear(*listener), "hi");
+  thread.join();
+  listener.reset();
+  EXPECT_TRUE(Listener::Listen(address).ok());
+}
+
+TEST_F(DialTest, ALocalAddressIsOfOneKeyAndOneTask) {
+  const auto key = net::Token::Make().value();
+  EXPECT_EQ(LocalAddress(key, "a"), LocalAddress(key, "a"));
+  EXPECT_NE(LocalAddress(key, "a"), LocalAddress(key, "b"));
+  EXPECT_NE(LocalAddress(key, "a"), LocalAddress(net::Token::Make().value(), "a"));
+  EXPECT_EQ(ParseAddress(ToString(LocalAddress(key, "a"))).value(), LocalAddress(key, "a"));
+}
+
+// Another user's process must neither get in nor be handed our memory. Needs root, to become one.
+TEST_F(DialTest, AnotherUserIsKeptOutOfAnAbstractName) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can try as another user";
+  const Address address = LocalAddress(net::Token::Make().value(), "theirs");
+  constexpr uid_t kNobody = 65534;
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setuid(kNobody) != 0) _exit(1);
+    const auto theirs = Listener::Listen(address).value();
+    if (write(ready[1], "r", 1) != 1) _exit(1);
+    while (true) pause();
+  }
+  char any = 0;
+  ASSERT_EQ(read(ready[0], &any, 1), 1);
+  EXPECT_EQ(Dial(address, {}, TestDeadline(), *interrupt_).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+
+  const auto ours = Listener::Listen(address).value();
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    const Descriptor fd(socket(AF_UNIX, SOCK_STREAM, 0));
+    const SocketAddress to = UnixAddress(address.path);
+    const bool in = setuid(kNobody) == 0 && connect(fd.get(), to.get(), to.size) == 0;
+    char end = 0;
+    _exit(in && read(fd.get(), &end, 1) <= 0 ? 0 : 1);  // closed unread
+  }
+  EXPECT_EQ(ours->Accept(Deadline::After(0.2), *interrupt_).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  int status = -1;
+  waitpid(stranger, &status, 0);
+  EXPECT_EQ(status, 0);
+  for (const int fd : ready) close(fd);
+}
+
+// What is left of memory is taken before it is offered, not page by page when it is used.
+TEST_F(DialTest, MemoryThatIsNotThereIsAnErrorAndNoSignal) {
+  const auto listener = Listener::Listen(folder_.At(Kind::kSharedMemory)).value();
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit none = {.rlim_cur = 4096, .rlim_max = 4096};  // memory to share is a file too
+    setrlimit(RLIMIT_FSIZE, &none);
+    const absl::Status status = Dial(listener->address(), {}, TestDeadline(), *interrupt_).status();
+    const bool named = ToStd(status.message()).find("of memory to share") != std::string_view::npos;
+    _exit(!status.ok() && named ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(DialTest, SaysWhereNobodyListened) {

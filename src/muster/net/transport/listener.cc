@@ -32,7 +32,20 @@ bool SomebodyListens(const SocketAddress& address) {
   return connect(probe.get(), address.get(), address.size) == 0 || errno == EAGAIN;
 }
 
+absl::StatusOr<Descriptor> ListenAbstract(const Address& address) {
+  const std::string where = StrCat("listen on ", ToString(address));
+  const SocketAddress bound = UnixAddress(address.path);
+  Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, where);
+  if (bind(fd.get(), bound.get(), bound.size) != 0 || listen(fd.get(), kBacklog) != 0) {
+    if (errno != EADDRINUSE) return ErrnoStatus(errno, where);
+    return absl::AlreadyExistsError(StrCat(where, ": somebody listens there; choose another name"));
+  }
+  return fd;
+}
+
 absl::StatusOr<Descriptor> ListenUnix(const Address& address) {
+  if (address.is_abstract()) return ListenAbstract(address);
   const std::string where = StrCat("listen on ", ToString(address));
   const SocketAddress bound = UnixAddress(address.path);
   Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -69,7 +82,7 @@ std::string UnixPeer(int fd, const Address& address) {
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Listen(const Address& address) {
   if (address.kind != Address::Kind::kTcp) {
     MUSTER_ASSIGN_OR_RETURN(Descriptor fd, ListenUnix(address));
-    return std::unique_ptr<Listener>(new Listener(std::move(fd), address, true));
+    return std::unique_ptr<Listener>(new Listener(std::move(fd), address, !address.is_abstract()));
   }
   MUSTER_ASSIGN_OR_RETURN(const internal::Listener listening,
                           internal::ListenOn(address.host, address.port));
@@ -113,6 +126,8 @@ absl::StatusOr<Accepted> Listener::Accept(Deadline deadline, const Interrupt& in
       error = errno;
       if (fd.valid()) peer = UnixPeer(fd.get(), address_);
     }
+    // A file's mode keeps other users out; an abstract name has none.
+    if (fd.valid() && address_.is_abstract() && !PeerIsOurs(fd.get())) continue;
     if (fd.valid()) return Accepted{.socket = std::move(fd), .peer = std::move(peer)};
     if (error == EINTR || error == ECONNABORTED) continue;
     if (error != EAGAIN) return ErrnoStatus(error, what);

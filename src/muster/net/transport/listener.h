@@ -24,7 +24,8 @@ class Listener {
  public:
   // TCP wants the address of an interface in numbers; port 0 lets the system choose. A unix
   // socket's file is for its owner alone, replaces one on which nobody listens any more, and goes
-  // with the Listener. ALREADY_EXISTS: somebody listens there.
+  // with the Listener; on an abstract name other users' connections are closed unread.
+  // ALREADY_EXISTS: somebody listens there.
   static absl::StatusOr<std::unique_ptr<Listener>> Listen(const Address& address);
   // A bound stream socket that was inherited, listening or not. For a unix socket `kind` says what
   // is spoken on it; its file stays.

@@ -128,7 +128,9 @@ absl::StatusOr<std::unique_ptr<SharedMemoryStream>> SharedMemoryStream::Offer(
   MUSTER_RETURN_IF_ERROR(MakeNonBlocking(socket.get(), peer));
   const size_t bytes = MemoryBytes(options.ring_bytes);
   const process::Descriptor memory(memfd_create("muster-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  // Taken now: a page that is missing later would end the process that touches it.
   if (!memory.valid() || ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0 ||
+      fallocate(memory.get(), 0, 0, static_cast<off_t>(bytes)) != 0 ||
       fcntl(memory.get(), F_ADD_SEALS, kSeals) != 0) {
     return ErrnoStatus(errno, StrCat("make ", bytes, " bytes of memory to share with ", peer));
   }

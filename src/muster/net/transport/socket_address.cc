@@ -16,8 +16,11 @@ SocketAddress UnixAddress(const std::string& path) {
   address.sun_family = AF_UNIX;
   const size_t n = std::min(path.size(), sizeof address.sun_path - 1);
   std::memcpy(address.sun_path, path.data(), n);
+  // An abstract name begins with a zero byte and ends with its size.
+  const bool abstract = path.starts_with('@');
+  if (abstract) address.sun_path[0] = '\0';
   std::memcpy(&made.storage, &address, sizeof address);
-  made.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + n + 1);
+  made.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + n + (abstract ? 0 : 1));
   return made;
 }
 

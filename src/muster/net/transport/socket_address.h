@@ -20,7 +20,7 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
 };
 
-// The path is short enough (ParseAddress).
+// The path is short enough (ParseAddress); '@' begins an abstract name.
 SocketAddress UnixAddress(const std::string& path);
 
 // Those of a host, in the system's order of preference. A name is asked for, which can take as long

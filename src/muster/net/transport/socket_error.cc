@@ -1,6 +1,8 @@
 #include "muster/net/transport/socket_error.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -13,6 +15,12 @@ absl::Status PeerGone(int error_number, const std::string& peer, const char* cal
 
 absl::Status PeerClosed(const std::string& peer) {
   return absl::UnavailableError(StrCat(peer, " closed the connection or has ended"));
+}
+
+bool PeerIsOurs(int socket) {
+  ucred who = {};
+  socklen_t size = sizeof who;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == geteuid();
 }
 
 absl::Status MakeNonBlocking(int socket, const std::string& peer) {

@@ -12,6 +12,9 @@ absl::Status PeerGone(int error_number, const std::string& peer, const char* cal
 // UNAVAILABLE: the peer closed the connection, or its process ended.
 absl::Status PeerClosed(const std::string& peer);
 
+// Whether the other end of a unix socket is a process of our own user, by the system's word.
+bool PeerIsOurs(int socket);
+
 // Non-blocking and close-on-exec.
 absl::Status MakeNonBlocking(int socket, const std::string& peer);
 
