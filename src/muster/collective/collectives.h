@@ -16,7 +16,7 @@
 namespace muster::collective {
 
 // values[i] = sum over ranks of values[i], in place. Every rank gives the same number of values.
-// Few values go to every rank at once; more around the ring.
+// Few values go to every rank at once; more around the ring, 256 KiB a rank at a time.
 absl::Status AllReduce(Group& group, std::span<float> values);
 
 // What every rank gave, by rank; sizes may differ. Replaces *all, whose memory is used again.

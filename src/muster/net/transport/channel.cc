@@ -1,6 +1,6 @@
 #include "muster/net/transport/channel.h"
 
-#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 
 using process::Deadline;
 
-constexpr int kDefaultSpinMicros = 20;
+constexpr int kDefaultSpinMicros = 150;
 // Between two looks at the clock while bytes keep moving.
 constexpr int kStepsBetweenClocks = 64;
 
@@ -25,9 +25,8 @@ std::string PeerName(const std::string& name, const std::string& where) {
 }  // namespace
 
 int DefaultSpinMicros() {
-  cpu_set_t mine;
-  if (sched_getaffinity(0, sizeof mine, &mine) != 0) return 0;
-  return CPU_COUNT(&mine) >= 2 ? kDefaultSpinMicros : 0;
+  // Of the machine: a rank that is bound to one core waits for one on another.
+  return sysconf(_SC_NPROCESSORS_ONLN) >= 2 ? kDefaultSpinMicros : 0;
 }
 
 // One call of Send, Receive or Exchange: sends what `to`'s writer has begun while `step` takes what
@@ -68,7 +67,7 @@ class ExchangeLoop {
   }
   int SpinMicros() const {
     const Channel* const one = from_ != nullptr ? from_ : to_;
-    return one->stream_->cheap_to_ask() ? one->options_.spin_micros : 0;
+    return one->options_.spin_micros;
   }
 
   const char* const what_;

@@ -37,12 +37,13 @@ struct ChannelOptions {
   uint64_t epoch = 0;     // in every frame sent and wanted in every frame that comes
   bool checksum = false;  // of payloads that are sent; on where the peer is on another host
   size_t max_message_bytes = size_t{1} << 30;  // of Receive; larger ones are DATA_LOSS
-  // How long to ask again and again before sleeping, where asking costs no system call. Shortens a
-  // wait by a wake-up (5 to 50 us) and takes a core for so long: 0 where cores are scarce.
+  // How long to ask again and again before sleeping; others who want the core get it meanwhile.
+  // Shortens a wait by a wake-up (5 to 50 us). Longer than a wake-up it must be, or two peers that
+  // wait for each other in turn sleep every time.
   int spin_micros = 0;
 };
 
-// 20 us where this process may run on two cores or more, else 0.
+// 150 us where the machine has two cores or more, else 0.
 int DefaultSpinMicros();
 
 struct Message {

@@ -37,7 +37,6 @@ class FaultStream : public Stream {
   void Consume(size_t n) override;
   PollWish Arm(bool read, bool write) override;
   void Disarm() override;
-  bool cheap_to_ask() const override { return stream_->cheap_to_ask(); }
   void Close() override { stream_->Close(); }
 
  private:

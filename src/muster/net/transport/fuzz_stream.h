@@ -39,7 +39,6 @@ class FuzzStream : public Stream {
   }
   PollWish Arm(bool, bool) override { return {}; }
   void Disarm() override {}
-  bool cheap_to_ask() const override { return false; }
   void Close() override { at_ = size_; }
 
  private:

@@ -41,7 +41,6 @@ class SharedMemoryStream : public Stream {
   void Consume(size_t n) override;
   PollWish Arm(bool read, bool write) override;
   void Disarm() override;
-  bool cheap_to_ask() const override { return true; }
   void Close() override;
 
  private:

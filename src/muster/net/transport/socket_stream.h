@@ -33,7 +33,6 @@ class SocketStream : public Stream {
   absl::StatusOr<size_t> Read(MutableBytes to) override;
   PollWish Arm(bool read, bool write) override;
   void Disarm() override {}
-  bool cheap_to_ask() const override { return false; }
   void Close() override;
 
  private:

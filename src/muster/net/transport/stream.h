@@ -50,8 +50,6 @@ class Stream {
   // the last Read took, or more room than the last Write found. Disarm after every Arm.
   virtual PollWish Arm(bool read, bool write) = 0;
   virtual void Disarm() = 0;
-  // Whether asking again costs so little that a short spin before sleeping makes sense.
-  virtual bool cheap_to_ask() const = 0;
 
   // Both ways. What was written before still reaches the peer. Later calls give UNAVAILABLE.
   virtual void Close() = 0;

@@ -31,15 +31,15 @@ class Spin {
   explicit Spin(int micros) : budget_(std::chrono::microseconds(micros)) {}
 
   // Something moved: the while begins anew.
-  void Reset() { running_ = false; }
-  // False: it is over, sleep. True: some nanoseconds have passed. Lets others have the core when
-  // it takes longer.
+  void Reset() { pauses_ = 0; }
+  // False: it is over, sleep. True: some nanoseconds have passed. Lets others have the core after
+  // the first of them.
   bool Again();
 
  private:
   using Clock = std::chrono::steady_clock;
   const Clock::duration budget_;
-  bool running_ = false;
+  int pauses_ = 0;  // since something moved
   Clock::time_point since_;
 };
 
