@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from bench import (
+    all_reduce,
     checkpoint_save,
     coordinator_load,
     csv_to_tfrecord,
@@ -32,6 +33,7 @@ BENCHES = {
     "jobs": jobs,
     "coordinator": coordinator_load,
     "checkpoint": checkpoint_save,
+    "collectives": all_reduce,
 }
 
 

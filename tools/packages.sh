@@ -15,7 +15,10 @@ TEST_PACKAGES=(
 CI_PACKAGES=(
   clang-14 clang-tidy-14 libclang-rt-14-dev llvm-14
 )
-BENCH_PACKAGES=(libbenchmark-dev libprotobuf-dev protobuf-compiler python3 python3-venv)
+BENCH_PACKAGES=(
+  libbenchmark-dev libprotobuf-dev protobuf-compiler python3 python3-venv
+  libgloo-dev libopenmpi-dev openmpi-bin
+)
 
 # install_packages NAME...: installs those that are missing, with sudo when not root. Says so.
 install_packages() {

@@ -1,0 +1,101 @@
+"""All-reduce between processes of this machine, beside gloo over TCP and OpenMPI."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.context import CannotRun, Context
+from bench.measure import Series, run
+from bench.report import Report, Row
+
+SIZES = {
+    64: "64 B", 1 << 10: "1 KiB", 16 << 10: "16 KiB", 256 << 10: "256 KiB",
+    1 << 20: "1 MiB", 16 << 20: "16 MiB", 64 << 20: "64 MiB",
+}  # fmt: skip
+SMALL = 1 << 20  # goals up to here, and at the largest
+MEMORY_GOALS, TCP_GOALS, OPENMPI_GOAL = (5.0, 2.0), (1.5, 1.2), 1 / 1.2
+METHOD = """
+Sums of floats over 2 processes (and 4, for comparison), in place, of sizes in bytes. Muster and OpenMPI
+bind a process to a core, as a worker with one thread is; gloo's may move, for its transport has a
+thread of its own and is slower with both on one core. Each side chooses its algorithm by itself. A
+figure is the fastest of 10 batches of calls, from barrier to barrier. 4 processes share 2 cores, where
+waiting costs most: 3 rounds of them. Every side first sums whole numbers of each size and compares all.
+"""
+
+Micros = dict[int, float]
+
+
+def micros(value: float) -> str:
+    return f"{value:.3g} us" if value < 1000 else f"{value / 1000:.3g} ms"
+
+
+def sides(context: Context, ranks: int) -> dict[str, Callable[[], Micros]]:
+    folder = context.root / "build/release/bench/collectives"
+    programs = {name: folder / f"collectives_{name}" for name in ("ours", "gloo", "openmpi")}
+    for program in programs.values():
+        if not program.exists():
+            raise CannotRun(f"{program.name} was not built: needs libgloo-dev, libopenmpi-dev")
+
+    def measured(*words: str | Path) -> Micros:
+        said = json.loads(run(words).output)
+        return {int(size): float(value) for size, value in said.items()}
+
+    mpirun = ["mpirun", "-np", str(ranks), "--bind-to", "none", "--oversubscribe"]
+    if os.geteuid() == 0:
+        mpirun.append("--allow-run-as-root")
+    return {
+        "memory": lambda: measured(programs["ours"], str(ranks), "shm"),
+        "tcp": lambda: measured(programs["ours"], str(ranks), "tcp"),
+        "gloo": lambda: measured(programs["gloo"], str(ranks), context.fresh_folder("gloo")),
+        "openmpi": lambda: measured(*mpirun, programs["openmpi"]),
+    }
+
+
+def measure_ranks(context: Context, ranks: int) -> dict[str, dict[int, Series]]:
+    found: dict[str, list[Micros]] = {}
+    rounds = context.rounds if ranks == 2 else min(context.rounds, 3)
+    for number in range(rounds):
+        turns = list(sides(context, ranks).items())
+        for name, side in turns if number % 2 == 0 else reversed(turns):
+            found.setdefault(name, []).append(side())
+            print(f"  {ranks} ranks, round {number + 1}/{rounds}  {name}: "
+                  f"{found[name][-1]}", flush=True)  # fmt: skip
+    return {
+        name: {size: Series(tuple(one[size] for one in every)) for size in SIZES}
+        for name, every in found.items()
+    }
+
+
+def goal_of(size: int, goals: tuple[float, float]) -> float | None:
+    if size <= SMALL:
+        return goals[0]
+    return goals[1] if size == max(SIZES) else None
+
+
+def measure(context: Context, name: str) -> Report:
+    report = Report(
+        name=name,
+        title="All-reduce, against gloo and OpenMPI",
+        method=METHOD,
+        peer="gloo 0~git20220518, OpenMPI 4.1.4",
+        unit="time of one all-reduce",
+    )
+    for ranks in (2, 4):
+        found = measure_ranks(context, ranks)
+        aims = ranks == 2
+        for ours, peer, what, goals in (
+            ("memory", "gloo", "shared memory, gloo over TCP", MEMORY_GOALS),
+            ("tcp", "gloo", "TCP, gloo over TCP", TCP_GOALS),
+            ("memory", "openmpi", "shared memory, OpenMPI", (OPENMPI_GOAL, OPENMPI_GOAL)),
+        ):
+            for size, text in SIZES.items():
+                goal = goal_of(size, goals)
+                if peer == "openmpi":
+                    goal = OPENMPI_GOAL
+                report.rows.append(Row(
+                    f"{ranks} ranks, {text}: {what}", found[ours][size], found[peer][size],
+                    goal if aims else None, form=micros, less_is_better=True,
+                ))  # fmt: skip
+    report.same.append("All sides summed whole numbers of every size to the right values.")
+    return report
