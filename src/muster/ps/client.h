@@ -1,0 +1,145 @@
+// Client: a worker's side of the parameter servers: pulls, pushes, and, the chief's, loads and
+// saves of the whole state.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/net/token.h"
+#include "muster/net/transport/address.h"
+#include "muster/net/transport/channel.h"
+#include "muster/net/transport/handshake.h"
+#include "muster/ps/message.h"
+#include "muster/ps/placement.h"
+
+namespace muster::ps {
+
+struct ClientSpec {
+  net::transport::Identity self = {};  // job, role, index, incarnation
+  int replica = 0, replicas = 1;       // 0 is the chief
+  bool synchronous = false;
+  std::string agreement = {};
+  std::vector<net::transport::Address> servers = {};
+  double rendezvous_seconds = 300;          // without a server for longer: it will not come back
+  const std::atomic<bool>* stop = nullptr;  // true gives waits for servers up; may be null
+};
+
+// Memory of one variable's weights (slot -1) or of a slot, whole.
+using Memory = std::function<float*(int variable, int slot)>;
+
+// Distinct rows of a table by their number in the whole table.
+struct Block {
+  int variable = 0;
+  std::span<const int32_t> rows = {};
+};
+
+// What a batch pulls: `dense` by variable, null for tables; `blocks` as `tables`.
+struct PullInto {
+  std::span<const Block> tables = {};
+  std::span<float* const> dense = {};
+  std::span<float* const> blocks = {};
+};
+
+// What it pushes: `dense` by variable, empty where there is none; `values` as `tables`. A table
+// without rows must be there too: optimizers may move it all the same.
+struct Gradients {
+  std::span<const std::span<const float>> dense = {};
+  std::span<const Block> tables = {};
+  std::span<const std::span<const float>> values = {};
+};
+
+// Errors of all calls: ABORTED, a server was lost or has another state: Connect, and go on from
+// what it says; CANCELLED, training is over, or `stop`; all others end the training. One owner
+// thread.
+class Client {
+ public:
+  // `variables` must outlive it. Connects to nobody yet.
+  static absl::StatusOr<std::unique_ptr<Client>> Create(ClientSpec spec, const net::Token& key,
+                                                        std::span<const Variable> variables);
+
+  // To all servers, anew: what each says of its state, the lead first. UNAVAILABLE names the server
+  // that did not come in time.
+  absl::StatusOr<std::vector<State>> Connect();
+  // Until the lead has a generation after this one, or training is over.
+  absl::StatusOr<State> WaitForState(int64_t generation);
+  // Until the data of all replicas has ended. ABORTED when the state is lost before.
+  absl::Status WaitForAll(int64_t generation);
+
+  // `request` without tables, which are given by `into`.
+  absl::StatusOr<Pulled> PullBatch(Pull request, const PullInto& into);
+  // `request` without gradients. Comes back when the push counts.
+  absl::StatusOr<Pushed> PushBatch(const Push& request, const Gradients& gradients);
+  // This replica's data has ended.
+  absl::Status Finish(int64_t generation);
+  // The lead's state is worth nothing any more, since another server has lost its part.
+  absl::Status TellBroken(int64_t generation, const std::string& why);
+
+  // The chief's. A state into all servers, the lead last.
+  absl::Status LoadAll(int64_t generation, int64_t step, const std::vector<std::string>& positions,
+                       const Memory& memory);
+  // One state of all servers into memory, at `step` where training is synchronous. Asynchronous:
+  // pulls wait meanwhile.
+  absl::StatusOr<Held> SaveAll(int64_t generation, int64_t step, const Memory& memory);
+  absl::Status End();
+
+  int servers() const { return placement_.servers(); }
+
+ private:
+  using Channel = net::transport::Channel;
+  // What goes to one server and comes from it, kept from batch to batch.
+  struct Wire {
+    std::vector<std::vector<int32_t>> rows;     // by table of the request
+    std::vector<std::vector<uint32_t>> places;  // the same: where in the block
+    std::vector<std::vector<float>> values;     // the same
+    std::vector<float> dense;
+    Bytes bytes;
+    net::transport::Message answer;
+  };
+
+  Client(ClientSpec spec, const net::Token& key, std::span<const Variable> variables,
+         std::unique_ptr<net::transport::Interrupt> interrupt)
+      : spec_(std::move(spec)),
+        key_(key),
+        variables_(variables),
+        placement_(variables, static_cast<int>(spec_.servers.size())),
+        interrupt_(std::move(interrupt)),
+        channels_(spec_.servers.size()),
+        wires_(spec_.servers.size()) {}
+
+  bool stopped() const { return spec_.stop != nullptr && spec_.stop->load(); }
+  absl::StatusOr<std::unique_ptr<net::transport::Stream>> Reach(size_t server) const;
+  absl::StatusOr<State> Greet(size_t server);
+  template <class M>
+  absl::Status Send(size_t server, uint16_t type, const M& message);
+  template <class M>
+  absl::StatusOr<M> Receive(size_t server);
+  template <class A, class M>
+  absl::StatusOr<A> Ask(size_t server, uint16_t type, const M& message);
+  void Split(std::span<const Block> tables);
+  std::vector<TableRows> TablesOf(const Wire& wire, std::span<const Block> tables) const;
+  absl::Status TakePulled(size_t server, const Pulled& pulled, const PullInto& into);
+  absl::Status SendPush(size_t server, Push push, const Gradients& gradients);
+  void CutGradients(size_t server, const Gradients& gradients);
+  absl::Status LoadServer(size_t server, int64_t generation, const Memory& memory);
+  absl::Status FetchServer(size_t server, int64_t generation, const Memory& memory);
+  // Calls visit(slice, part) for each slice of a server's state.
+  template <class Visit>
+  absl::Status ForEachSlice(size_t server, int64_t generation, Visit visit);
+
+  const ClientSpec spec_;
+  const net::Token key_;
+  const std::span<const Variable> variables_;
+  const Placement placement_;
+  const std::unique_ptr<net::transport::Interrupt> interrupt_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<Wire> wires_;
+  std::vector<uint32_t> given_;
+  std::vector<float> slice_;
+};
+
+}  // namespace muster::ps

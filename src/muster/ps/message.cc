@@ -1,0 +1,220 @@
+#include "muster/ps/message.h"
+
+#include <cstring>
+#include <type_traits>
+
+namespace muster::ps {
+namespace {
+
+// Everything is a multiple of 4 bytes long: texts are filled up with zeros.
+constexpr size_t kUnit = 4;
+
+class Writer {
+ public:
+  explicit Writer(Bytes* bytes) : bytes_(*bytes) { bytes_.clear(); }
+
+  template <class T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void operator()(const T& value) {
+    static_assert(sizeof(T) % kUnit == 0);
+    Append(&value, sizeof value);
+  }
+  template <class T>
+  void operator()(const std::span<const T>& values) {
+    (*this)(static_cast<uint64_t>(values.size()));
+    Append(values.data(), values.size_bytes());
+  }
+  void operator()(const std::string& text) {
+    (*this)(static_cast<uint64_t>(text.size()));
+    Append(text.data(), text.size());
+    bytes_.resize((bytes_.size() + kUnit - 1) / kUnit * kUnit);
+  }
+  template <class T>
+  void operator()(const std::vector<T>& values) {
+    (*this)(static_cast<uint64_t>(values.size()));
+    for (const T& each : values) Put(each);
+  }
+
+ private:
+  void Put(const std::string& text) { (*this)(text); }
+  void Put(const TableRows& table);
+  void Append(const void* data, size_t size) {
+    const size_t old = bytes_.size();
+    bytes_.resize(old + size);
+    if (size > 0) std::memcpy(bytes_.data() + old, data, size);
+  }
+
+  Bytes& bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(ConstBytes bytes) : bytes_(bytes) {}
+
+  template <class T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void operator()(T& value) {
+    const ConstBytes from = Take(1, sizeof(T));
+    if (from.size() == sizeof(T)) std::memcpy(&value, from.data(), sizeof(T));
+  }
+  template <class T>
+  void operator()(std::span<const T>& values) {
+    const uint64_t count = Count(sizeof(T));
+    values = {reinterpret_cast<const T*>(Take(count, sizeof(T)).data()),
+              static_cast<size_t>(fits_ ? count : 0)};
+  }
+  void operator()(std::string& text) {
+    const uint64_t size = Count(1);
+    if (!fits_) return;
+    text.assign(reinterpret_cast<const char*>(bytes_.data()), size);
+    Take((size + kUnit - 1) / kUnit, kUnit);
+  }
+  template <class T>
+  void operator()(std::vector<T>& values) {
+    // Each takes the 8 bytes of a length at least.
+    const uint64_t count = Count(sizeof(uint64_t));
+    for (uint64_t i = 0; i < count && fits_; ++i) Get(values.emplace_back());
+  }
+
+  absl::Status Finish() const {
+    if (!fits_) return absl::InvalidArgumentError("a message of a parameter server is cut");
+    if (bytes_.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        StrCat("a message of a parameter server has ", bytes_.size(), " bytes too many"));
+  }
+
+ private:
+  void Get(std::string& text) { (*this)(text); }
+  void Get(TableRows& table);
+  // A count of things of at least so many bytes each that are still to come.
+  uint64_t Count(size_t each) {
+    uint64_t count = 0;
+    (*this)(count);
+    if (count > bytes_.size() / each) fits_ = false;
+    return fits_ ? count : 0;
+  }
+  ConstBytes Take(uint64_t count, size_t each) {
+    if (!fits_ || count > bytes_.size() / each) {
+      fits_ = false;
+      return {};
+    }
+    const ConstBytes taken = bytes_.first(static_cast<size_t>(count) * each);
+    bytes_ = bytes_.subspan(taken.size());
+    return taken;
+  }
+
+  ConstBytes bytes_;
+  bool fits_ = true;
+};
+
+// The fields of each message in their order, for both ways.
+template <class V, class... Fields>
+void All(V& visit, Fields&... fields) {
+  (visit(fields), ...);
+}
+template <class M, class T>
+concept Is = std::is_same_v<std::remove_const_t<M>, T>;
+
+template <class V, Is<Hello> M>
+void Visit(V& v, M& m) {
+  All(v, m.version, m.replica, m.replicas, m.server, m.servers, m.synchronous, m.agreement);
+}
+template <class V, Is<State> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.phase, m.unfinished, m.step, m.sequence, m.position);
+}
+template <class V, Is<Wait> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.for_all);
+}
+template <class V, Is<Begin> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation);
+}
+template <class V, Is<Slice> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.variable, m.slot, m.first, m.count, m.values);
+}
+template <class V, Is<Ready> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.step, m.positions);
+}
+template <class V, Is<TableRows> M>
+void Visit(V& v, M& m) {
+  All(v, m.variable, m.rows, m.values);
+}
+template <class V, Is<Pull> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.sequence, m.step, m.rows, m.stop, m.tables);
+}
+template <class V, Is<Pulled> M>
+void Visit(V& v, M& m) {
+  All(v, m.step, m.rows, m.stop, m.dense, m.tables);
+}
+template <class V, Is<Push> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.sequence, m.step, m.rows, m.finite, m.loss, m.data_loss, m.position,
+      m.given, m.dense, m.tables);
+}
+template <class V, Is<Pushed> M>
+void Visit(V& v, M& m) {
+  All(v, m.step, m.finite, m.loss, m.data_loss);
+}
+template <class V, Is<Hold> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.step);
+}
+template <class V, Is<Held> M>
+void Visit(V& v, M& m) {
+  All(v, m.step, m.positions);
+}
+template <class V, Is<Break> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.why);
+}
+template <class V, Is<Refused> M>
+void Visit(V& v, M& m) {
+  All(v, m.code, m.text);
+}
+template <class V, Is<Empty> M>
+void Visit(V&, M&) {}
+
+void Writer::Put(const TableRows& table) { Visit(*this, table); }
+void Reader::Get(TableRows& table) { Visit(*this, table); }
+
+}  // namespace
+
+template <class M>
+void Print(const M& message, Bytes* bytes) {
+  Writer writer(bytes);
+  Visit(writer, message);
+}
+
+template <class M>
+absl::StatusOr<M> Parse(ConstBytes bytes) {
+  Reader reader(bytes);
+  M message;
+  Visit(reader, message);
+  MUSTER_RETURN_IF_ERROR(reader.Finish());
+  return message;
+}
+
+#define MUSTER_PS_MESSAGE(M)                \
+  template void Print<M>(const M&, Bytes*); \
+  template absl::StatusOr<M> Parse<M>(ConstBytes)
+MUSTER_PS_MESSAGE(Hello);
+MUSTER_PS_MESSAGE(State);
+MUSTER_PS_MESSAGE(Wait);
+MUSTER_PS_MESSAGE(Begin);
+MUSTER_PS_MESSAGE(Slice);
+MUSTER_PS_MESSAGE(Ready);
+MUSTER_PS_MESSAGE(Pull);
+MUSTER_PS_MESSAGE(Pulled);
+MUSTER_PS_MESSAGE(Push);
+MUSTER_PS_MESSAGE(Pushed);
+MUSTER_PS_MESSAGE(Hold);
+MUSTER_PS_MESSAGE(Held);
+MUSTER_PS_MESSAGE(Break);
+MUSTER_PS_MESSAGE(Refused);
+MUSTER_PS_MESSAGE(Empty);
+#undef MUSTER_PS_MESSAGE
+
+}  // namespace muster::ps

@@ -1,0 +1,72 @@
+#include "muster/ps/message.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::ps {
+namespace {
+
+using testing::ElementsAre;
+
+Push SomePush(std::span<const int32_t> rows, std::span<const float> values,
+              std::span<const uint32_t> given) {
+  return {.generation = 3,
+          .sequence = 17,
+          .step = -1,
+          .rows = 32,
+          .loss = 0.5f,
+          .position = "seven",
+          .given = given,
+          .dense = values,
+          .tables = {{.variable = 1, .rows = rows, .values = values}, {.variable = 4}}};
+}
+
+TEST(MessageTest, APushComesBackAsItWas) {
+  const std::vector<int32_t> rows = {5, 0};
+  const std::vector<float> values = {1, 2, 3, 4};
+  const std::vector<uint32_t> given = {1, 0};
+  Bytes bytes;
+  Print(SomePush(rows, values, given), &bytes);
+  const auto push = Parse<Push>(bytes);
+  ASSERT_TRUE(push.ok()) << push.status();
+  EXPECT_EQ(push->sequence, 17);
+  EXPECT_EQ(push->step, -1);
+  EXPECT_EQ(push->loss, 0.5f);
+  EXPECT_EQ(push->position, "seven");
+  EXPECT_THAT(push->given, ElementsAre(1, 0));
+  EXPECT_THAT(push->dense, ElementsAre(1, 2, 3, 4));
+  ASSERT_EQ(push->tables.size(), 2u);
+  EXPECT_EQ(push->tables[0].variable, 1u);
+  EXPECT_THAT(push->tables[0].rows, ElementsAre(5, 0));
+  EXPECT_THAT(push->tables[0].values, ElementsAre(1, 2, 3, 4));
+  EXPECT_TRUE(push->tables[1].rows.empty());
+}
+
+TEST(MessageTest, ACutOrTooLongMessageIsRefused) {
+  const std::vector<int32_t> rows = {5, 0};
+  const std::vector<float> values = {1, 2, 3, 4};
+  const std::vector<uint32_t> given = {1, 0};
+  Bytes bytes;
+  Print(SomePush(rows, values, given), &bytes);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    const Bytes cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size));
+    EXPECT_EQ(Parse<Push>(cut).status().code(), absl::StatusCode::kInvalidArgument) << size;
+  }
+  bytes.resize(bytes.size() + 4);
+  EXPECT_FALSE(Parse<Push>(bytes).ok());
+}
+
+TEST(MessageTest, ALengthBeyondTheMessageTakesNoMemory) {
+  Ready ready = {.generation = 1, .step = 2, .positions = {"a"}};
+  Bytes bytes;
+  Print(ready, &bytes);
+  // The count of positions, then the first one's length.
+  for (const size_t at : {size_t{16}, size_t{24}}) {
+    Bytes wrong = bytes;
+    for (size_t i = 0; i < 8; ++i) wrong[at + i] = std::byte{0xff};
+    EXPECT_FALSE(Parse<Ready>(wrong).ok()) << at;
+  }
+}
+
+}  // namespace
+}  // namespace muster::ps

@@ -1,0 +1,130 @@
+// Rows pulled and pushed a second by one worker from one server, each a thread, over a unix socket;
+// the table is larger than any cache. Adagrad on the server.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+
+#include "benchmark/benchmark.h"
+#include "muster/base/random.h"
+#include "muster/net/transport/acceptor.h"
+#include "muster/ps/client.h"
+#include "muster/ps/server.h"
+
+namespace muster::ps {
+namespace {
+
+using net::transport::Acceptor;
+using net::transport::AcceptorOptions;
+using net::transport::Address;
+using net::transport::Peer;
+using net::transport::Stream;
+
+constexpr int32_t kRows = 2'000'000;
+constexpr int64_t kCols = 32;
+constexpr int64_t kBatches = 64;  // of different rows
+
+class World {
+ public:
+  World() : optimizer_(optim::NewOptimizer({}).value()) {
+    variables_ = {{.name = "table",
+                   .kind = Variable::Kind::kTable,
+                   .rows = kRows,
+                   .cols = kCols,
+                   .optimizer = optimizer_.get()}};
+    placement_ = std::make_unique<Placement>(variables_, 1);
+    server_ = Server::Create({}, variables_, *placement_).value();
+    if (mkdtemp(folder_.data()) == nullptr) std::abort();
+    const Address address = {.kind = Address::Kind::kUnix, .path = folder_ + "/ps"};
+    AcceptorOptions options = {.key = key_};
+    options.self = [this] { return self_; };
+    options.on_peer = [this](const Peer& peer, std::unique_ptr<Stream> stream) {
+      server_->Serve(peer, std::move(stream));
+    };
+    acceptor_ =
+        Acceptor::Start(net::transport::Listener::Listen(address).value(), std::move(options))
+            .value();
+    client_ = Client::Create({.self = self_, .servers = {address}}, key_, variables_).value();
+    Begin();
+  }
+  ~World() {
+    client_.reset();
+    acceptor_.reset();
+    rmdir(folder_.c_str());
+  }
+
+  Client& client() { return *client_; }
+
+ private:
+  void Begin() {
+    std::vector<float> ones(static_cast<size_t>(kRows) * kCols, 1.0f);
+    const bool loaded = client_->Connect().ok() &&
+                        client_->LoadAll(1, 0, {}, [&](int, int) { return ones.data(); }).ok();
+    if (!loaded) std::abort();
+  }
+
+  std::string folder_ = "/tmp/muster_benchmark_XXXXXX";
+  const net::Token key_ = net::Token::Make().value();
+  const net::transport::Identity self_ = {.job = "benchmark", .role = "chief"};
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  Variables variables_;
+  std::unique_ptr<Placement> placement_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::unique_ptr<Client> client_;
+};
+
+// Distinct rows, spread over the table.
+std::vector<int32_t> RowsOf(int64_t batch, int64_t count) {
+  std::vector<int32_t> rows(static_cast<size_t>(count));
+  RandomStream random(1, RandomPurpose::kSampleData, static_cast<uint64_t>(batch));
+  const int64_t width = kRows / count;
+  for (int64_t i = 0; i < count; ++i) {
+    rows[static_cast<size_t>(i)] = static_cast<int32_t>(
+        i * width + static_cast<int64_t>(random.Below(static_cast<uint64_t>(width))));
+  }
+  return rows;
+}
+
+void Run(benchmark::State& state, bool pulls, bool pushes) {
+  World world;
+  const int64_t count = state.range(0);
+  std::vector<std::vector<int32_t>> batches;
+  for (int64_t i = 0; i < kBatches; ++i) batches.push_back(RowsOf(i, count));
+  std::vector<float> block(static_cast<size_t>(count * kCols));
+  const std::vector<float> gradient(block.size(), 0.01f);
+  const std::vector<std::span<const float>> dense(1), values = {gradient};
+  const std::vector<float*> no_dense(1), blocks = {block.data()};
+  int64_t sequence = 0, batch = 0;
+  for (auto _ : state) {
+    const Block table = {.variable = 0, .rows = batches[static_cast<size_t>(batch++ % kBatches)]};
+    absl::Status status;
+    if (pulls) {
+      status = world.client()
+                   .PullBatch({.generation = 1, .sequence = sequence, .rows = 1},
+                              {.tables = {&table, 1}, .dense = no_dense, .blocks = blocks})
+                   .status();
+    }
+    if (pushes) {
+      status.Update(world.client()
+                        .PushBatch({.generation = 1, .sequence = sequence++, .rows = 1},
+                                   {.dense = dense, .tables = {&table, 1}, .values = values})
+                        .status());
+    }
+    if (!status.ok()) state.SkipWithError(std::string(status.message()).c_str());
+  }
+  state.SetItemsProcessed(state.iterations() * count);
+}
+
+void Pull(benchmark::State& state) { Run(state, true, false); }
+void PushAdagrad(benchmark::State& state) { Run(state, false, true); }
+void PullAndPush(benchmark::State& state) { Run(state, true, true); }
+
+BENCHMARK(Pull)->Arg(512)->Arg(4096)->Arg(32768)->UseRealTime();
+BENCHMARK(PushAdagrad)->Arg(512)->Arg(4096)->Arg(32768)->UseRealTime();
+BENCHMARK(PullAndPush)->Arg(4096)->UseRealTime();
+
+}  // namespace
+}  // namespace muster::ps

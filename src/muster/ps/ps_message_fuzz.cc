@@ -1,0 +1,43 @@
+// Any bytes as each of the messages of parameter servers: refused, or they come back equal.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "muster/ps/message.h"
+
+namespace {
+
+template <class M>
+void Check(muster::ps::ConstBytes bytes) {
+  const auto message = muster::ps::Parse<M>(bytes);
+  if (!message.ok()) return;
+  muster::ps::Bytes printed;
+  Print(*message, &printed);
+  // A text's filling may have been anything, so that the bytes may differ: once.
+  muster::ps::Bytes again;
+  const auto parsed = muster::ps::Parse<M>(printed);
+  if (!parsed.ok()) std::abort();
+  Print(*parsed, &again);
+  if (printed != again || printed.size() != bytes.size()) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  namespace ps = muster::ps;
+  // From memory of its own: aligned, and the end is where it says.
+  ps::Bytes bytes(size);
+  if (size > 0) std::memcpy(bytes.data(), data, size);
+  Check<ps::Hello>(bytes);
+  Check<ps::State>(bytes);
+  Check<ps::Slice>(bytes);
+  Check<ps::Ready>(bytes);
+  Check<ps::Pull>(bytes);
+  Check<ps::Pulled>(bytes);
+  Check<ps::Push>(bytes);
+  Check<ps::Pushed>(bytes);
+  Check<ps::Held>(bytes);
+  Check<ps::Break>(bytes);
+  Check<ps::Refused>(bytes);
+  return 0;
+}

@@ -1,0 +1,365 @@
+#include "muster/ps/server_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "muster/math/vector.h"
+
+namespace muster::ps {
+
+ServerState::ServerState(ServerSpec spec, std::span<const Variable> variables,
+                         const Placement& placement)
+    : spec_(std::move(spec)),
+      variables_(variables),
+      placement_(placement),
+      shard_(variables, placement, spec_.server),
+      owners_(static_cast<size_t>(spec_.replicas)),
+      incarnations_(static_cast<size_t>(spec_.replicas)) {
+  Reset();
+}
+
+void ServerState::Reset() {
+  const auto replicas = static_cast<size_t>(spec_.replicas);
+  positions_.assign(replicas, "");
+  sequences_.assign(replicas, 0);
+  wishes_.assign(replicas, std::nullopt);
+  decided_.reset();
+  staged_.clear();
+  staged_.resize(replicas);
+  finished_.clear();
+  in_flight_.clear();
+  held_by_ = 0;
+}
+
+absl::Status ServerState::CheckHello(int64_t incarnation, const Hello& hello) const {
+  const auto say = [](uint32_t synchronous, uint32_t replicas, uint32_t servers, uint32_t server,
+                      std::string_view agreement) {
+    return StrCat(synchronous != 0 ? "ps-sync" : "ps-async", " of ", replicas, " replicas and ",
+                  servers, " servers at ps-", server, ", ", agreement);
+  };
+  const std::string theirs =
+      say(hello.synchronous, hello.replicas, hello.servers, hello.server, hello.agreement);
+  const std::string ours = say(
+      static_cast<uint32_t>(spec_.synchronous), static_cast<uint32_t>(spec_.replicas),
+      static_cast<uint32_t>(spec_.servers), static_cast<uint32_t>(spec_.server), spec_.agreement);
+  if (hello.version != kVersion) {
+    return absl::FailedPreconditionError(StrCat("replica ", hello.replica, " speaks version ",
+                                                hello.version, " to parameter servers, ps-",
+                                                spec_.server, " version ", kVersion));
+  }
+  if (theirs != ours || hello.replica >= owners_.size()) {
+    return absl::FailedPreconditionError(
+        StrCat("replica ", hello.replica, " has [", theirs, "], ps-", spec_.server, " has [", ours,
+               "]: all tasks of a job must be started with the same flags and data"));
+  }
+  if (incarnation < incarnations_[hello.replica]) {
+    return absl::FailedPreconditionError(
+        StrCat("incarnation ", incarnation, " of replica ", hello.replica, " was replaced by ",
+               incarnations_[hello.replica], ": it is fenced and must end"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<State> ServerState::OnHello(Connection from, int64_t incarnation,
+                                           const Hello& hello) {
+  MUSTER_RETURN_IF_ERROR(CheckHello(incarnation, hello));
+  const size_t replica = hello.replica;
+  incarnations_[replica] = incarnation;
+  in_flight_.erase(owners_[replica]);
+  if (held_by_ == owners_[replica]) held_by_ = 0;
+  owners_[replica] = from;
+  connections_[from] = {.replica = replica};
+  return StateFor(replica);
+}
+
+State ServerState::StateFor(size_t replica) const {
+  return {.generation = generation_,
+          .phase = phase_,
+          .unfinished = static_cast<uint32_t>(owners_.size() - finished_.size()),
+          .step = step_,
+          .sequence = sequences_[replica],
+          .position = positions_[replica]};
+}
+
+void ServerState::OnClosed(Connection connection) {
+  connections_.erase(connection);
+  in_flight_.erase(connection);
+  if (held_by_ == connection) held_by_ = 0;
+  for (Connection& owner : owners_) {
+    if (owner == connection) owner = 0;
+  }
+}
+
+absl::StatusOr<ServerState::Peer*> ServerState::Known(Connection from) {
+  const auto found = connections_.find(from);
+  if (found == connections_.end()) {
+    return absl::InvalidArgumentError("a request before Hello");
+  }
+  if (owners_[found->second.replica] != from) {
+    return absl::AbortedError(
+        StrCat("replica ", found->second.replica, " has connected anew to ps-", spec_.server));
+  }
+  return &found->second;
+}
+
+absl::StatusOr<ServerState::Peer*> ServerState::Current(Connection from, int64_t generation) {
+  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Known(from));
+  if (over()) return absl::CancelledError("training is over");
+  if (phase_ != Phase::kReady) return absl::AbortedError(broken_);
+  if (generation == generation_) return peer;
+  return absl::AbortedError(StrCat("ps-", spec_.server, " has the state of generation ",
+                                   generation_, ", asked for was ", generation));
+}
+
+absl::Status ServerState::Chief(Connection from) {
+  MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Known(from));
+  if (peer->replica == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("replica ", peer->replica, " is not the chief"));
+}
+
+absl::Status ServerState::OnBegin(Connection from, const Begin& begin) {
+  MUSTER_RETURN_IF_ERROR(Chief(from));
+  if (over()) return absl::CancelledError("training is over");
+  if (begin.generation <= generation_) {
+    return absl::AbortedError(StrCat("generation ", begin.generation, " is not after ", generation_,
+                                     " of ps-", spec_.server));
+  }
+  Reset();
+  generation_ = begin.generation;
+  phase_ = Phase::kLoading;
+  broken_ = StrCat("ps-", spec_.server, " is being given a checkpoint's state");
+  return absl::OkStatus();
+}
+
+absl::Status ServerState::OnLoad(Connection from, const Slice& slice) {
+  MUSTER_RETURN_IF_ERROR(Chief(from));
+  if (phase_ != Phase::kLoading || slice.generation != generation_) {
+    return absl::AbortedError(
+        StrCat("ps-", spec_.server, " is not loading generation ", slice.generation));
+  }
+  return shard_.Load(slice);
+}
+
+absl::Status ServerState::OnReady(Connection from, const Ready& ready) {
+  MUSTER_RETURN_IF_ERROR(Chief(from));
+  if (phase_ != Phase::kLoading || ready.generation != generation_) {
+    return absl::AbortedError(
+        StrCat("ps-", spec_.server, " is not loading generation ", ready.generation));
+  }
+  if (!ready.positions.empty() && ready.positions.size() != positions_.size()) {
+    return absl::InvalidArgumentError(
+        StrCat(ready.positions.size(), " positions of ", positions_.size(), " replicas"));
+  }
+  if (!ready.positions.empty()) positions_ = ready.positions;
+  step_ = ready.step;
+  phase_ = Phase::kReady;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ServerState::AnswerWait(Connection from, const Wait& wait, State* answer) {
+  MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Known(from));
+  *answer = StateFor(peer->replica);
+  const bool there = phase_ == Phase::kReady && generation_ > wait.generation;
+  const bool broken = generation_ != wait.generation || phase_ != Phase::kReady;
+  const bool done = wait.for_all != 0 ? broken || answer->unfinished == 0 : there;
+  return over() || done;
+}
+
+absl::Status ServerState::Behind(int64_t sequence) const {
+  return absl::AbortedError(
+      StrCat("batch ", sequence, " is not the one that ps-", spec_.server, " waits for"));
+}
+
+absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
+  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, pull.generation));
+  MUSTER_RETURN_IF_ERROR(shard_.CheckRows(pull.tables));
+  if (!spec_.synchronous) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(Commit(pull.sequence, pull.step));
+  if (pull.sequence != sequences_[peer->replica]) return Behind(pull.sequence);
+  // What was decided stays: others act on it already.
+  if (!lead() || decided_) return absl::OkStatus();
+  wishes_[peer->replica] = {.rows = pull.rows, .stop = pull.stop};
+  Wish all;
+  for (const auto& wish : wishes_) {
+    if (!wish) return absl::OkStatus();
+    all.rows += wish->rows;
+    all.stop = std::max(all.stop, wish->stop);
+  }
+  decided_ = all;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
+                                             std::vector<float>* dense, std::vector<float>* rows,
+                                             Pulled* answer) {
+  MUSTER_RETURN_IF_ERROR(Current(from, pull.generation).status());
+  if (spec_.synchronous && lead()) {
+    if (!decided_) return false;
+    answer->rows = decided_->rows;
+    answer->stop = decided_->stop;
+  }
+  if (!spec_.synchronous && lead()) {
+    if (held_by_ != 0) return false;
+    in_flight_.insert(from);
+  }
+  answer->step = step_;
+  dense->clear();
+  rows->clear();
+  shard_.Read(pull.tables, dense, rows);
+  answer->dense = *dense;
+  answer->tables = *rows;
+  return true;
+}
+
+// Synchronous, on the servers that do not lead: whoever comes with the next round knows that the
+// lead has all pushes of this one, and whether they were applied.
+absl::Status ServerState::Commit(int64_t sequence, int64_t step) {
+  const int64_t round = sequences_.front();
+  if (sequence == round && step == step_) return absl::OkStatus();
+  const bool all = std::all_of(staged_.begin(), staged_.end(),
+                               [](const auto& each) { return each.has_value(); });
+  if (lead() || sequence != round + 1 || !all || step < step_ || step > step_ + 1) {
+    return Behind(sequence);
+  }
+  if (step > step_) ApplySum();
+  FinishRound();
+  return absl::OkStatus();
+}
+
+absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
+  MUSTER_ASSIGN_OR_RETURN(Push push, Parse<Push>(bytes));
+  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, push.generation));
+  MUSTER_RETURN_IF_ERROR(shard_.Check({push.given, push.dense, push.tables}));
+  peer->pushed = push.sequence;
+  if (!spec_.synchronous) return PushNow(*peer, push);
+  if (push.sequence != sequences_[peer->replica]) return Behind(push.sequence);
+  // What `push` points to moves with the bytes, it does not change its place.
+  staged_[peer->replica] = Staged{.bytes = std::move(bytes), .push = std::move(push)};
+  if (!lead()) return absl::OkStatus();
+  last_ = {.step = step_, .finite = 1};
+  for (const auto& each : staged_) {
+    if (!each) return absl::OkStatus();
+    last_.finite &= each->push.finite;
+    last_.loss += each->push.loss;
+    last_.data_loss += each->push.data_loss;
+  }
+  if (!std::isfinite(last_.loss)) last_.finite = 0;
+  if (last_.finite != 0) ApplySum();
+  last_.step = step_;
+  FinishRound();
+  return absl::OkStatus();
+}
+
+absl::Status ServerState::PushNow(Peer& peer, const Push& push) {
+  int64_t& sequence = sequences_[peer.replica];
+  in_flight_.erase(owners_[peer.replica]);
+  if (push.sequence > sequence) return Behind(push.sequence);
+  if (push.sequence < sequence) return absl::OkStatus();  // it was applied
+  if (push.finite != 0) shard_.Apply({push.given, push.dense, push.tables}, step_++);
+  ++sequence;
+  positions_[peer.replica] = push.position;
+  return absl::OkStatus();
+}
+
+void ServerState::FinishRound() {
+  for (size_t replica = 0; replica < staged_.size(); ++replica) {
+    positions_[replica] = std::move(staged_[replica]->push.position);
+    staged_[replica].reset();
+    wishes_[replica].reset();
+    ++sequences_[replica];
+  }
+  decided_.reset();
+}
+
+void ServerState::ApplySum() {
+  Gradient sum;
+  std::vector<uint32_t> given(variables_.size());
+  dense_sum_.assign(static_cast<size_t>(placement_.dense_floats(spec_.server)), 0);
+  bool first = true;
+  std::map<uint32_t, std::vector<collective::RowList>> lists;
+  for (const auto& staged : staged_) {
+    const Push& push = staged->push;
+    for (const TableRows& table : push.tables) {
+      lists[table.variable].push_back({.rows = table.rows, .values = table.values});
+    }
+    if (push.dense.empty()) continue;
+    for (size_t i = 0; i < given.size(); ++i) given[i] |= push.given[i];
+    if (std::exchange(first, false)) {
+      std::copy(push.dense.begin(), push.dense.end(), dense_sum_.begin());
+    } else {
+      math::AddTo(push.dense.data(), dense_sum_.data(), push.dense.size());
+    }
+  }
+  sum.given = given;
+  sum.dense = dense_sum_;
+  for (const auto& [variable, ranks] : lists) {
+    const Part& part = placement_.part(static_cast<int>(variable), spec_.server);
+    const auto [found, made] = sums_.try_emplace(variable, part.rows, part.cols);
+    const collective::RowList rows = found->second.Sum(ranks);
+    sum.tables.push_back({.variable = variable, .rows = rows.rows, .values = rows.values});
+  }
+  shard_.Apply(sum, step_++);
+}
+
+absl::StatusOr<bool> ServerState::AnswerPush(Connection from, Pushed* answer) {
+  MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Current(from, generation_));
+  *answer = {.step = step_};
+  if (!spec_.synchronous || !lead()) return true;
+  if (!peer->pushed || *peer->pushed >= sequences_[peer->replica]) return false;
+  *answer = last_;
+  return true;
+}
+
+absl::Status ServerState::OnHold(Connection from, const Hold& hold) {
+  MUSTER_RETURN_IF_ERROR(Current(from, hold.generation).status());
+  MUSTER_RETURN_IF_ERROR(Chief(from));
+  if (spec_.synchronous) {
+    // Nobody goes beyond the chief's step, as long as it does not push.
+    if (hold.step == step_) return absl::OkStatus();
+    return Commit(sequences_.front() + 1, hold.step);
+  }
+  held_by_ = from;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ServerState::AnswerHold(Connection from, const Hold& hold, Held* answer) {
+  MUSTER_RETURN_IF_ERROR(Current(from, hold.generation).status());
+  if (!in_flight_.empty()) return false;
+  *answer = {.step = step_, .positions = positions_};
+  return true;
+}
+
+absl::Status ServerState::OnRelease(Connection from, const Begin& release) {
+  MUSTER_RETURN_IF_ERROR(Current(from, release.generation).status());
+  if (held_by_ == from) held_by_ = 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::span<const float>> ServerState::OnFetch(Connection from, const Slice& slice) {
+  MUSTER_RETURN_IF_ERROR(Current(from, slice.generation).status());
+  return shard_.Fetch(slice);
+}
+
+absl::Status ServerState::OnFinish(Connection from, const Begin& finish) {
+  MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Current(from, finish.generation));
+  finished_.insert(peer->replica);
+  return absl::OkStatus();
+}
+
+absl::Status ServerState::OnBreak(Connection from, const Break& broken) {
+  MUSTER_RETURN_IF_ERROR(Known(from).status());
+  if (phase_ == Phase::kReady && broken.generation == generation_) {
+    phase_ = Phase::kEmpty;
+    broken_ = broken.why;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ServerState::OnEnd(Connection from) {
+  MUSTER_RETURN_IF_ERROR(Chief(from));
+  phase_ = Phase::kOver;
+  return absl::OkStatus();
+}
+
+}  // namespace muster::ps

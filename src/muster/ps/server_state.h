@@ -1,0 +1,130 @@
+// ServerState: what a parameter server knows and decides, as a pure state machine: requests in,
+// answers out, no threads, no sockets. Server (server.h) puts it at work.
+//
+// Replicas train in batches that each counts for itself from 0: a push says which batch it is of
+// and is applied once, whoever sends it how often. Server 0 leads: it knows where each replica
+// stands in its data, and a batch counts when it has its push, which comes after those to all other
+// servers.
+//   Synchronous: a round has one batch of each replica. The lead tells all how many rows they have
+//   together, and when it has all pushes sums them in the order of replicas, and applies the sum.
+//   The other servers keep theirs until somebody comes with the next round: a replica that was lost
+//   in the midst of a round finds all weights as they were and gives the same gradients again.
+//   Asynchronous: each push is applied when it comes.
+// A state has a generation: when a server is lost the chief loads a checkpoint into all of them
+// under the next number, and whatever is of an older one is refused.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/collective/sum_rows.h"
+#include "muster/ps/message.h"
+#include "muster/ps/shard.h"
+
+namespace muster::ps {
+
+struct ServerSpec {
+  int server = 0, servers = 1;
+  int replicas = 1;
+  bool synchronous = false;
+  std::string agreement = {};  // what all tasks must have the same, in words
+};
+
+// Errors: ABORTED, the caller must say Hello again (another generation, or another connection of
+// its replica); CANCELLED, training is over; FAILED_PRECONDITION, it was replaced or is of another
+// job; INVALID_ARGUMENT, a message that makes no sense. One owner thread.
+class ServerState {
+ public:
+  using Connection = uint64_t;
+
+  // `variables` and `placement` must outlive it.
+  ServerState(ServerSpec spec, std::span<const Variable> variables, const Placement& placement);
+
+  // `incarnation` is proven by the handshake. The newest connection of a replica is the one.
+  absl::StatusOr<State> OnHello(Connection from, int64_t incarnation, const Hello& hello);
+  void OnClosed(Connection connection);
+
+  absl::Status OnBegin(Connection from, const Begin& begin);
+  absl::Status OnLoad(Connection from, const Slice& slice);
+  absl::Status OnReady(Connection from, const Ready& ready);
+
+  // A request that may have to wait has two parts: what it changes, and its answer; false: other
+  // requests must come before there is one.
+  absl::StatusOr<bool> AnswerWait(Connection from, const Wait& wait, State* answer);
+  absl::Status OnPull(Connection from, const Pull& pull);
+  // `dense` and `rows` take what the answer points to.
+  absl::StatusOr<bool> AnswerPull(Connection from, const Pull& pull, std::vector<float>* dense,
+                                  std::vector<float>* rows, Pulled* answer);
+  // `bytes` is the message, kept for as long as its push counts for nothing yet.
+  absl::Status OnPush(Connection from, Bytes bytes);
+  absl::StatusOr<bool> AnswerPush(Connection from, Pushed* answer);
+  absl::Status OnHold(Connection from, const Hold& hold);
+  absl::StatusOr<bool> AnswerHold(Connection from, const Hold& hold, Held* answer);
+  absl::Status OnRelease(Connection from, const Begin& release);
+  // Valid until the next call.
+  absl::StatusOr<std::span<const float>> OnFetch(Connection from, const Slice& slice);
+
+  absl::Status OnFinish(Connection from, const Begin& finish);
+  absl::Status OnBreak(Connection from, const Break& broken);
+  absl::Status OnEnd(Connection from);
+
+  bool over() const { return phase_ == Phase::kOver; }
+  bool has_connections() const { return !connections_.empty(); }
+
+ private:
+  struct Peer {
+    size_t replica = 0;
+    std::optional<int64_t> pushed = {};  // the batch whose answer it waits for
+  };
+  struct Wish {
+    uint32_t rows = 0, stop = 0;
+  };
+  struct Staged {
+    Bytes bytes;  // what the push points into
+    Push push;
+  };
+
+  bool lead() const { return spec_.server == 0; }
+  absl::Status CheckHello(int64_t incarnation, const Hello& hello) const;
+  State StateFor(size_t replica) const;
+  absl::StatusOr<Peer*> Known(Connection from);
+  absl::StatusOr<Peer*> Current(Connection from, int64_t generation);
+  absl::Status Chief(Connection from);
+  absl::Status Behind(int64_t sequence) const;
+  absl::Status Commit(int64_t sequence, int64_t step);
+  absl::Status PushNow(Peer& peer, const Push& push);
+  void FinishRound();
+  void ApplySum();
+  void Reset();
+
+  const ServerSpec spec_;
+  const std::span<const Variable> variables_;
+  const Placement& placement_;
+  Shard shard_;
+  std::map<Connection, Peer> connections_;
+  std::vector<Connection> owners_;     // by replica; 0: nobody
+  std::vector<int64_t> incarnations_;  // by replica: the newest
+  Phase phase_ = Phase::kEmpty;
+  std::string broken_ = "this parameter server has no state yet";
+  int64_t generation_ = 0;
+  int64_t step_ = 0;
+  std::vector<std::string> positions_;  // by replica
+  std::vector<int64_t> sequences_;      // by replica: batches that count
+  std::set<size_t> finished_;
+  std::set<Connection> in_flight_;  // asynchronous: pulled, not pushed yet
+  Connection held_by_ = 0;
+  // Of the present round.
+  std::vector<std::optional<Wish>> wishes_;
+  std::optional<Wish> decided_;
+  std::vector<std::optional<Staged>> staged_;
+  Pushed last_;  // the answer to the pushes of the last round, or to the last push
+  std::map<uint32_t, collective::SumRows> sums_;
+  std::vector<float> dense_sum_;
+};
+
+}  // namespace muster::ps

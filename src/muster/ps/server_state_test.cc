@@ -1,0 +1,301 @@
+#include "muster/ps/server_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::ps {
+namespace {
+
+using absl::StatusCode;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Connection = ServerState::Connection;
+
+// A dense variable of two floats on server 0, and a table of 4 x 1, rows in turn; plain SGD at
+// rate 1.
+class ServerStateTest : public testing::Test {
+ protected:
+  ServerStateTest() {
+    optim::OptimizerSpec sgd;
+    sgd.kind = optim::OptimizerSpec::Kind::kSgd;
+    sgd.learning_rate = 1;
+    optimizer_ = optim::NewOptimizer(sgd).value();
+    variables_ = {{.name = "dense", .rows = 1, .cols = 2, .optimizer = optimizer_.get()},
+                  {.name = "table",
+                   .kind = Variable::Kind::kTable,
+                   .rows = 4,
+                   .cols = 1,
+                   .optimizer = optimizer_.get()}};
+  }
+
+  // With a state of zeros of generation 1; replica r is connection r + 1.
+  std::unique_ptr<ServerState> New(bool synchronous, int server = 0, int servers = 1,
+                                   int replicas = 2) {
+    placements_.push_back(std::make_unique<Placement>(variables_, servers));
+    synchronous_ = synchronous;
+    servers_ = servers;
+    replicas_ = replicas;
+    auto state = std::make_unique<ServerState>(ServerSpec{.server = server,
+                                                          .servers = servers,
+                                                          .replicas = replicas,
+                                                          .synchronous = synchronous,
+                                                          .agreement = "model 1"},
+                                               variables_, *placements_.back());
+    for (int replica = 0; replica < replicas; ++replica) {
+      EXPECT_TRUE(Greet(*state, static_cast<Connection>(replica) + 1, replica, 1, server).ok());
+    }
+    EXPECT_TRUE(state->OnBegin(1, {.generation = 1}).ok());
+    EXPECT_TRUE(state->OnReady(1, {.generation = 1}).ok());
+    return state;
+  }
+  absl::StatusOr<State> Greet(ServerState& state, Connection from, int replica, int64_t incarnation,
+                              int server = 0) {
+    Hello hello = {.replica = static_cast<uint32_t>(replica),
+                   .replicas = static_cast<uint32_t>(replicas_),
+                   .server = static_cast<uint32_t>(server),
+                   .servers = static_cast<uint32_t>(servers_),
+                   .synchronous = static_cast<uint32_t>(synchronous_),
+                   .agreement = "model 1"};
+    return state.OnHello(from, incarnation, hello);
+  }
+
+  // Of the dense variable; nothing of the table.
+  static Bytes DensePush(int64_t sequence, std::vector<float> dense,
+                         const std::string& position = "") {
+    const std::vector<uint32_t> given = {1, 0};
+    Bytes bytes;
+    Print(Push{.generation = 1,
+               .sequence = sequence,
+               .rows = 1,
+               .position = position,
+               .given = given,
+               .dense = dense},
+          &bytes);
+    return bytes;
+  }
+  static Bytes TablePush(int64_t sequence, std::vector<int32_t> rows, std::vector<float> values) {
+    Bytes bytes;
+    Print(Push{.generation = 1,
+               .sequence = sequence,
+               .rows = 1,
+               .tables = {{.variable = 1, .rows = rows, .values = values}}},
+          &bytes);
+    return bytes;
+  }
+  static std::vector<float> Weights(ServerState& state, uint32_t variable, int64_t count) {
+    const auto values =
+        state.OnFetch(1, {.generation = 1, .variable = variable, .first = 0, .count = count});
+    EXPECT_TRUE(values.ok()) << values.status();
+    return {values->begin(), values->end()};
+  }
+  // Whether the answer is there.
+  bool Pulls(ServerState& state, Connection from, Pull pull) {
+    pull.generation = 1;
+    const auto answered = state.AnswerPull(from, pull, &dense_, &rows_, &pulled_);
+    EXPECT_TRUE(answered.ok()) << answered.status();
+    return answered.ok() && *answered;
+  }
+  bool Pushes(ServerState& state, Connection from) {
+    const auto answered = state.AnswerPush(from, &pushed_);
+    EXPECT_TRUE(answered.ok()) << answered.status();
+    return answered.ok() && *answered;
+  }
+
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  Variables variables_;
+  std::vector<std::unique_ptr<Placement>> placements_;
+  bool synchronous_ = false;
+  int servers_ = 1, replicas_ = 2;
+  std::vector<float> dense_, rows_;
+  Pulled pulled_;
+  Pushed pushed_;
+};
+
+TEST_F(ServerStateTest, AnAsynchronousPushIsAppliedOnceWhoeverSendsItHowOften) {
+  const auto state = New(/*synchronous=*/false);
+  ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 2})).ok());
+  ASSERT_TRUE(Pushes(*state, 1));
+  EXPECT_EQ(pushed_.step, 1);
+  ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 2})).ok());
+  EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-1, -2));
+  // Its replacement does not know whether the push came, and asks.
+  auto found = Greet(*state, 9, 0, /*incarnation=*/2);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->sequence, 1);
+  ASSERT_TRUE(state->OnPush(9, DensePush(0, {1, 2})).ok());
+  ASSERT_TRUE(state->OnPush(9, DensePush(1, {1, 0}, "there")).ok());
+  // Another replica counts for itself.
+  ASSERT_TRUE(state->OnPush(2, DensePush(0, {0, 1})).ok());
+  found = Greet(*state, 10, 0, 3);
+  EXPECT_EQ(found->position, "there");
+  EXPECT_EQ(found->step, 3);
+}
+
+TEST_F(ServerStateTest, ABatchOutOfTurnIsRefused) {
+  const auto state = New(false);
+  EXPECT_EQ(state->OnPush(1, DensePush(1, {1, 2})).code(), StatusCode::kAborted);
+}
+
+TEST_F(ServerStateTest, WhoWasReplacedIsFenced) {
+  const auto state = New(false);
+  ASSERT_TRUE(Greet(*state, 9, 1, /*incarnation=*/2).ok());
+  EXPECT_EQ(state->OnPush(2, DensePush(0, {1, 2})).code(), StatusCode::kAborted);
+  const absl::Status again = Greet(*state, 10, 1, 1).status();
+  EXPECT_EQ(again.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(ToStd(again.message()), HasSubstr("fenced"));
+  EXPECT_TRUE(state->OnPush(9, DensePush(0, {1, 2})).ok());
+}
+
+TEST_F(ServerStateTest, OtherFlagsAreRefusedWithBothNamed) {
+  const auto state = New(false);
+  const absl::Status refused =
+      state->OnHello(9, 1, {.replica = 1, .replicas = 2, .servers = 1, .agreement = "model 2"})
+          .status();
+  EXPECT_THAT(ToStd(refused.message()), AllOf(HasSubstr("model 1"), HasSubstr("model 2")));
+  EXPECT_FALSE(state->OnHello(9, 1, {.version = 99, .replica = 1, .agreement = "model 1"}).ok());
+}
+
+TEST_F(ServerStateTest, ASynchronousRoundWaitsForAllAndIsAppliedOnce) {
+  const auto state = New(/*synchronous=*/true);
+  ASSERT_TRUE(state->OnPull(1, {.generation = 1, .rows = 3}).ok());
+  EXPECT_FALSE(Pulls(*state, 1, {}));
+  ASSERT_TRUE(state->OnPull(2, {.generation = 1, .rows = 4, .stop = 1}).ok());
+  ASSERT_TRUE(Pulls(*state, 1, {}));
+  EXPECT_EQ(pulled_.rows, 7u);
+  EXPECT_EQ(pulled_.stop, 1u);
+  // What was decided stays, whatever a replacement wishes.
+  ASSERT_TRUE(Greet(*state, 9, 1, 2).ok());
+  ASSERT_TRUE(state->OnPull(9, {.generation = 1, .rows = 5}).ok());
+  ASSERT_TRUE(Pulls(*state, 9, {}));
+  EXPECT_EQ(pulled_.rows, 7u);
+
+  ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 2}, "a")).ok());
+  EXPECT_FALSE(Pushes(*state, 1));
+  ASSERT_TRUE(state->OnPush(9, DensePush(0, {10, 20}, "b")).ok());
+  ASSERT_TRUE(Pushes(*state, 1));
+  ASSERT_TRUE(Pushes(*state, 9));
+  EXPECT_EQ(pushed_.step, 1);
+  EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-11, -22));
+  // Sent again it is of a round that is over.
+  EXPECT_EQ(state->OnPush(9, DensePush(0, {10, 20}, "b")).code(), StatusCode::kAborted);
+  EXPECT_EQ(Greet(*state, 10, 1, 3)->position, "b");
+}
+
+TEST_F(ServerStateTest, ALossThatIsNoNumberIsAppliedNowhere) {
+  const auto state = New(true);
+  ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 2})).ok());
+  Bytes bytes;
+  Print(Push{.generation = 1, .finite = 0}, &bytes);
+  ASSERT_TRUE(state->OnPush(2, bytes).ok());
+  ASSERT_TRUE(Pushes(*state, 1));
+  EXPECT_EQ(pushed_.finite, 0u);
+  EXPECT_EQ(pushed_.step, 0);
+  EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(0, 0));
+  EXPECT_EQ(Greet(*state, 10, 1, 3)->sequence, 1);
+}
+
+// Rows 1 and 3 of the table are on server 1.
+TEST_F(ServerStateTest, WhoDoesNotLeadKeepsARoundUntilTheNextBegins) {
+  const auto state = New(true, /*server=*/1, /*servers=*/2);
+  ASSERT_TRUE(state->OnPush(1, TablePush(0, {0, 1}, {1, 1})).ok());
+  ASSERT_TRUE(Pushes(*state, 1)) << "it has it: that is all that it says";
+  ASSERT_TRUE(state->OnPush(2, TablePush(0, {1}, {5})).ok());
+  // A replica that died now finds the weights of its round, and gives the same gradient again.
+  ASSERT_TRUE(Greet(*state, 9, 1, 2, /*server=*/1).ok());
+  ASSERT_TRUE(state->OnPull(9, {.generation = 1, .sequence = 0, .step = 0}).ok());
+  EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(0, 0));
+  ASSERT_TRUE(state->OnPush(9, TablePush(0, {1}, {5})).ok());
+  ASSERT_TRUE(state->OnPull(9, {.generation = 1, .sequence = 1, .step = 1}).ok());
+  EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, -6));
+  // The chief is late: its round is the same.
+  ASSERT_TRUE(state->OnPull(1, {.generation = 1, .sequence = 1, .step = 1}).ok());
+  EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, -6));
+  // A round that the lead passed over changes nothing.
+  ASSERT_TRUE(state->OnPush(1, TablePush(1, {0}, {1})).ok());
+  ASSERT_TRUE(state->OnPush(9, TablePush(1, {0}, {1})).ok());
+  ASSERT_TRUE(state->OnPull(9, {.generation = 1, .sequence = 2, .step = 1}).ok());
+  EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, -6));
+}
+
+TEST_F(ServerStateTest, ASaveWaitsForBatchesUnderWayAndKeepsOthersFromBeginning) {
+  const auto state = New(false);
+  ASSERT_TRUE(Pulls(*state, 2, {}));
+  const Hold hold = {.generation = 1};
+  Held held;
+  ASSERT_TRUE(state->OnHold(1, hold).ok());
+  EXPECT_FALSE(*state->AnswerHold(1, hold, &held)) << "replica 1 has a batch under way";
+  ASSERT_TRUE(state->OnPush(2, DensePush(0, {1, 1}, "behind it")).ok());
+  ASSERT_TRUE(*state->AnswerHold(1, hold, &held));
+  EXPECT_EQ(held.step, 1);
+  EXPECT_THAT(held.positions, ElementsAre("", "behind it"));
+  EXPECT_FALSE(Pulls(*state, 2, {}));
+  ASSERT_TRUE(state->OnRelease(1, {.generation = 1}).ok());
+  EXPECT_TRUE(Pulls(*state, 2, {}));
+}
+
+TEST_F(ServerStateTest, TheDeadHoldNobodyUp) {
+  const auto state = New(false);
+  ASSERT_TRUE(Pulls(*state, 2, {}));
+  state->OnClosed(2);  // in the midst of a batch
+  Held held;
+  ASSERT_TRUE(state->OnHold(1, {.generation = 1}).ok());
+  EXPECT_TRUE(*state->AnswerHold(1, {.generation = 1}, &held));
+  state->OnClosed(1);  // in the midst of a save
+  ASSERT_TRUE(Greet(*state, 9, 1, 2).ok());
+  EXPECT_TRUE(Pulls(*state, 9, {}));
+}
+
+TEST_F(ServerStateTest, AnOlderStateIsRefused) {
+  const auto state = New(false);
+  ASSERT_TRUE(state->OnBreak(2, {.generation = 1, .why = "ps-1 has no state"}).ok());
+  const absl::Status broken = state->OnPush(1, DensePush(0, {1, 1}));
+  EXPECT_EQ(broken.code(), StatusCode::kAborted);
+  EXPECT_THAT(ToStd(broken.message()), HasSubstr("ps-1 has no state"));
+  EXPECT_EQ(state->OnBegin(1, {.generation = 1}).code(), StatusCode::kAborted);
+  EXPECT_EQ(state->OnBegin(2, {.generation = 2}).code(), StatusCode::kInvalidArgument)
+      << "not the chief";
+  ASSERT_TRUE(state->OnBegin(1, {.generation = 2}).ok());
+  State found;
+  EXPECT_FALSE(*state->AnswerWait(2, {.generation = 1}, &found)) << "it is not there yet";
+  ASSERT_TRUE(state->OnReady(1, {.generation = 2, .step = 40, .positions = {"a", "b"}}).ok());
+  ASSERT_TRUE(*state->AnswerWait(2, {.generation = 1}, &found));
+  EXPECT_EQ(found.step, 40);
+  EXPECT_EQ(found.position, "b");
+  EXPECT_EQ(state->OnPush(2, DensePush(0, {1, 1})).code(), StatusCode::kAborted);
+}
+
+TEST_F(ServerStateTest, TheChiefWaitsForAllAndEnds) {
+  const auto state = New(false);
+  State found;
+  const Wait wait = {.generation = 1, .for_all = 1};
+  ASSERT_TRUE(state->OnFinish(1, {.generation = 1}).ok());
+  EXPECT_FALSE(*state->AnswerWait(1, wait, &found));
+  ASSERT_TRUE(state->OnFinish(2, {.generation = 1}).ok());
+  EXPECT_TRUE(*state->AnswerWait(1, wait, &found));
+  EXPECT_FALSE(state->OnEnd(2).ok());
+  ASSERT_TRUE(state->OnEnd(1).ok());
+  EXPECT_EQ(state->OnPush(2, DensePush(0, {1, 1})).code(), StatusCode::kCancelled);
+}
+
+TEST_F(ServerStateTest, WhatIsNoneOfItsOwnIsRefused) {
+  const auto state = New(false);
+  EXPECT_EQ(state->OnPush(77, DensePush(0, {1, 1})).code(), StatusCode::kInvalidArgument);
+  for (Bytes& bytes : std::vector<Bytes>{DensePush(0, {1, 1, 1}), TablePush(0, {4}, {1}),
+                                         TablePush(0, {-1}, {1}), TablePush(0, {1}, {1, 2})}) {
+    EXPECT_EQ(state->OnPush(1, bytes).code(), StatusCode::kInvalidArgument);
+  }
+  const std::vector<int32_t> rows = {4};
+  EXPECT_FALSE(state->OnPull(1, {.generation = 1, .tables = {{.variable = 1, .rows = rows}}}).ok());
+  EXPECT_FALSE(state->OnPull(1, {.generation = 1, .tables = {{.variable = 0}}}).ok());
+  for (const Slice& slice : {Slice{.generation = 1, .variable = 2, .count = 1},
+                             Slice{.generation = 1, .variable = 0, .slot = 1, .count = 1},
+                             Slice{.generation = 1, .variable = 0, .first = 1, .count = 2},
+                             Slice{.generation = 1, .variable = 0, .first = -1, .count = 1}}) {
+    EXPECT_FALSE(state->OnFetch(1, slice).ok());
+  }
+  EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(0, 0));
+}
+
+}  // namespace
+}  // namespace muster::ps
