@@ -42,8 +42,10 @@ struct TrainFlags {
   bool fresh_data = false;
   HookCallFlags calls;
   OutputFlags output;
+  std::string strategy;
   // Of a job of several replicas.
   int workers = 0;
+  int ps = 0;
   int restarts = 3;
   std::string job;
 };
@@ -124,13 +126,14 @@ absl::Status RunTrain(TrainFlags& flags) {
   train::TrainSpec spec = TrainSpecOf(flags, model.train);
   MUSTER_ASSIGN_OR_RETURN(const std::string agreement, AgreementOf(flags, spec, *files));
   const InterruptScope interrupt;
+  const train::ClusterRoleOptions options = {.agreement = agreement,
+                                             .evaluator = flags.eval.evaluator,
+                                             .strategy = flags.strategy,
+                                             .stop = &InterruptScope::requested(),
+                                             .note = SayOfJob};
+  if (flags.run.task_type == "ps") return train::RunParameterServer(flags.run, options, model);
   MUSTER_ASSIGN_OR_RETURN(const train::ClusterRole role,
-                          train::JoinFromEnvironment(flags.run,
-                                                     {.agreement = agreement,
-                                                      .evaluator = flags.eval.evaluator,
-                                                      .stop = &InterruptScope::requested(),
-                                                      .note = SayOfJob},
-                                                     clock));
+                          train::JoinFromEnvironment(flags.run, options, clock));
   spec.replicas = role.replicas.get();
   MUSTER_ASSIGN_OR_RETURN(spec.input.source.shard,
                           train::ShardOf(flags.run, flags.data.patterns, *files));
@@ -183,6 +186,10 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                  "Leave out an epoch's last batch when it is smaller");
   verb->add_flag("--fresh-data", flags->fresh_data,
                  "Begin the data anew instead of at the checkpoint's position");
+  verb->add_option("--strategy", flags->strategy,
+                   "How replicas train together: allreduce, ps-sync or ps-async (default: ps-async "
+                   "with parameter servers, else allreduce)")
+      ->check(CLI::IsMember({"allreduce", "ps-sync", "ps-async"}));
   verb->add_option("--save-steps", flags->run.save_checkpoints_steps, "Checkpoint every N steps")
       ->check(CLI::PositiveNumber);
   verb->add_option("--save-secs", flags->run.save_checkpoints_secs,
@@ -210,6 +217,7 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
 
 // The same command for each replica, as a job of this machine.
 absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
+  MUSTER_RETURN_IF_ERROR(train::CheckStrategy(flags.strategy, flags.ps, flags.eval.evaluator));
   if (flags.steps > 0) {
     return absl::InvalidArgumentError(
         "--steps counts from where one process begins: with "
@@ -230,6 +238,7 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   job.chief = true;
   job.workers = std::max(flags.workers, 1) - 1;
   job.evaluator = flags.eval.evaluator;
+  job.ps = flags.ps;
   job.name = flags.job;
   job.restarts = flags.restarts;
   job.restart_scope = "task";
@@ -249,11 +258,16 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
       "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' \\\n"
       "      --eval 'data/test/part-*' --eval-throttle-secs 60 --exporter best --model-dir model\n"
       "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir m2 \\\n"
-      "      --workers 2 --evaluator --eval 'data/test/part-*' --save-secs 30 --exporter best");
+      "      --workers 2 --evaluator --eval 'data/test/part-*' --save-secs 30 --exporter best\n"
+      "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir m3 \\\n"
+      "      --workers 2 --ps 1 --strategy ps-async");
   AddFlags(verb, flags);
   verb->add_option("--workers", flags->workers,
                    "Replicas that train together, each with its part of the data and batches "
                    "of the batch size: a job of this machine (docs/distributed.md)")
+      ->check(CLI::Range(1, 1000));
+  verb->add_option("--ps", flags->ps,
+                   "Parameter servers, which have the weights; the replicas train by them")
       ->check(CLI::Range(1, 1000));
   auto* restarts =
       verb->add_option("--restarts", flags->restarts, "Of each task of the job that dies, at most")
@@ -262,15 +276,16 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
   auto* job = verb->add_option("--job", flags->job, "The job's name, for muster status");
   verb->callback([=] {
     const bool is_job = flags->workers > 0 || flags->eval.evaluator;
+    if (flags->ps > 0 && flags->workers == 0) throw CLI::RequiresError("--ps", "--workers");
     for (const CLI::Option* const of_job : {restarts, job}) {
       if (of_job->count() > 0 && !is_job) {
         throw CLI::RequiresError(of_job->get_name(), "--workers or --evaluator");
       }
     }
-    const bool several = flags->workers > 1 || flags->eval.evaluator;
-    FailUnlessOk(
-        several ? RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--restarts", "--job"}))
-                : RunTrain(*flags));
+    const bool several = flags->workers > 1 || flags->ps > 0 || flags->eval.evaluator;
+    FailUnlessOk(several ? RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--ps",
+                                                                        "--restarts", "--job"}))
+                         : RunTrain(*flags));
   });
 }
 

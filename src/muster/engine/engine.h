@@ -105,6 +105,12 @@ struct Activations {
   int64_t ld = 0;
 };
 
+// A table and a list of ids into it.
+struct TableUse {
+  int variable = 0;
+  int id_list = 0;  // of FeatureBatch::id_lists
+};
+
 // One owner thread (Step and Predict use inner threads of their own).
 class Engine {
  public:
@@ -116,6 +122,10 @@ class Engine {
   virtual absl::StatusOr<StepResult> Step(std::span<const VariableView> weights,
                                           const features::FeatureBatch& batch,
                                           const StepContext& context, GradientSink& sink) = 0;
+  // All of them: who gives the engine blocks of tables renumbers the ids by it. Lists that share a
+  // table, and tables that share a list, share their numbers.
+  virtual std::span<const TableUse> table_uses() const = 0;
+
   // Says that what `weights` name stays as it is until the next Step or Freeze: Predict, when given
   // the same memory, may use what the engine computed from it once. Predictions may then differ in
   // their last bits from those without it. INVALID_ARGUMENT for weights that do not fit.

@@ -55,7 +55,7 @@ class LoggingTensor : public Hook {
   }
   absl::Status AfterRun(Session& session, const StepValues& values) override {
     loss_.Add(values.loss, values.rows);
-    const bool by_steps = options_.steps > 0 && session.step % options_.steps == 0;
+    const bool by_steps = options_.steps > 0 && session.Reached(options_.steps);
     if (by_steps || (options_.secs > 0 && SecondsSince(session) >= options_.secs)) Log(session);
     return absl::OkStatus();
   }

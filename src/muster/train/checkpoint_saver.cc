@@ -43,7 +43,8 @@ class CheckpointSaver : public Hook {
   absl::Status BeforeRun(Session& session) override {
     if (saved_at_start_) return absl::OkStatus();
     saved_at_start_ = true;
-    return Save(session, /*in_background=*/true);
+    // A server that is lost right away must find it.
+    return Save(session, /*in_background=*/!session.fetch_state);
   }
 
   absl::Status AfterRun(Session& session, const StepValues&) override {
@@ -62,7 +63,7 @@ class CheckpointSaver : public Hook {
 
  private:
   bool IsTime(const Session& session) const {
-    if (steps_ > 0 && session.step % steps_ == 0) return true;
+    if (steps_ > 0 && session.Reached(steps_)) return true;
     if (secs_ <= 0 || session.step % kStepsBetweenLooks != 0) return false;
     const int64_t nanos = session.clock.MonotonicNanos() - last_save_nanos_;
     // A disk that is slower than that must not hold up the training.
@@ -72,6 +73,7 @@ class CheckpointSaver : public Hook {
   absl::Status Save(Session& session, bool in_background) {
     MUSTER_RETURN_IF_ERROR(FinishSave(session));
     if (session.step == session.saved_step) return absl::OkStatus();
+    if (session.fetch_state) MUSTER_RETURN_IF_ERROR(session.fetch_state());
     for (const auto& listener : listeners_) {
       MUSTER_RETURN_IF_ERROR(listener->BeforeSave(session, session.step));
     }

@@ -7,6 +7,7 @@
 
 #include "muster/net/token.h"
 #include "muster/train/cluster_replicas.h"
+#include "muster/train/served_cluster.h"
 #include "muster/train/tf_config.h"
 
 namespace muster::train {
@@ -77,7 +78,47 @@ absl::StatusOr<ClusterRole> WatchFromEnvironment(const RunConfig& config,
   return role;
 }
 
+absl::StatusOr<ServedCluster> ServedBy(const RunConfig& config, const ClusterRoleOptions& options) {
+  MUSTER_ASSIGN_OR_RETURN(const ClusterSpec spec, SpecOf(config, options));
+  ServedCluster cluster = {.job = spec.job,
+                           .self = spec.self,
+                           .incarnation = spec.incarnation,
+                           .agreement = spec.agreement,
+                           .synchronous = options.strategy == "ps-sync",
+                           .replica = config.is_chief ? 0 : config.task_id + 1,
+                           .replicas = config.num_worker_replicas,
+                           .stop = options.stop,
+                           .note = options.note};
+  for (const std::string& server : config.cluster.at("ps")) {
+    MUSTER_ASSIGN_OR_RETURN(cluster.servers.emplace_back(), AddressOf(server));
+  }
+  return cluster;
+}
+
 }  // namespace
+
+absl::Status CheckStrategy(const std::string& strategy, int servers, bool evaluator) {
+  if (servers > 0 && evaluator) {
+    return absl::UnimplementedError(
+        "an evaluator beside parameter servers is to come: leave --evaluator (or --ps) out; the "
+        "chief evaluates by --eval");
+  }
+  if (strategy.empty() || (strategy == "allreduce") == (servers == 0)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      servers > 0 ? "--strategy allreduce has no use for parameter servers: leave --ps out, or "
+                    "take ps-sync or ps-async"
+                  : StrCat("--strategy ", strategy, " needs parameter servers: give --ps"));
+}
+
+absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOptions& options,
+                                const model::ModelSpec& model) {
+  MUSTER_RETURN_IF_ERROR(
+      CheckStrategy(options.strategy, config.num_ps_replicas, options.evaluator));
+  MUSTER_ASSIGN_OR_RETURN(const ServedCluster cluster, ServedBy(config, options));
+  MUSTER_ASSIGN_OR_RETURN(const model::Model built, model::BuildModel(model));
+  MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
+  return ServeParameters(built, cluster, key);
+}
 
 absl::Status ReadTaskEnvironment(const Clock& clock, RunConfig* config) {
   if (const char* const tf_config = std::getenv("TF_CONFIG")) {
@@ -100,18 +141,19 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
     return WatchFromEnvironment(config, options);
   }
   const bool evaluator = options.evaluator || config.cluster.contains("evaluator");
-  if (config.cluster.empty() || (!HasOtherReplicas(config) && !evaluator)) return ClusterRole();
-  if (config.num_ps_replicas > 0 || config.task_type == "ps") {
-    return absl::UnimplementedError(
-        StrCat("task ", config.task_id, " of type '", config.task_type,
-               "' (TF_CONFIG): this version trains replicas by all-reduce; leave ps out of the "
-               "cluster"));
+  MUSTER_RETURN_IF_ERROR(CheckStrategy(options.strategy, config.num_ps_replicas, evaluator));
+  ClusterRole role;
+  if (config.num_ps_replicas > 0) {
+    MUSTER_ASSIGN_OR_RETURN(auto cluster, ServedBy(config, options));
+    MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
+    role.replicas = NewServedPeers(std::move(cluster), key);
+    return role;
   }
+  if (config.cluster.empty() || (!HasOtherReplicas(config) && !evaluator)) return role;
   MUSTER_ASSIGN_OR_RETURN(ClusterSpec spec, SpecOf(config, options));
   MUSTER_RETURN_IF_ERROR(AddTasks(config, &spec));
   spec.evaluator = evaluator;
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
-  ClusterRole role;
   MUSTER_ASSIGN_OR_RETURN(role.replicas, JoinCluster(std::move(spec), key, clock));
   return role;
 }

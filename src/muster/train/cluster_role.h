@@ -13,8 +13,9 @@
 #include "muster/base/status.h"
 #include "muster/data/source.h"
 #include "muster/io/file_system.h"
-#include "muster/train/replicas.h"
+#include "muster/model/model_spec.h"
 #include "muster/train/run_config.h"
+#include "muster/train/strategy.h"
 #include "muster/train/training_watch.h"
 
 namespace muster::train {
@@ -26,22 +27,31 @@ struct ClusterRoleOptions {
   std::string agreement = {};  // what all must have the same (membership/view.h)
   // There is an evaluator, whom TensorFlow's TF_CONFIG shows to itself alone.
   bool evaluator = false;
+  // allreduce, ps-sync or ps-async; "": ps-async where there are parameter servers, else allreduce.
+  std::string strategy = {};
   const std::atomic<bool>* stop = nullptr;  // true gives waits for others up; must outlive the role
   std::function<void(const std::string& text)> note = {};  // for people; may be empty
 };
 
 // For TrainSpec::replicas or EvalSpec::training; both null for a process by itself.
 struct ClusterRole {
-  std::unique_ptr<Replicas> replicas = {};
+  std::unique_ptr<Peers> replicas = {};
   std::unique_ptr<TrainingWatch> training = {};  // the evaluator's
 };
 
 // `config` is what ReadTaskEnvironment filled in. FAILED_PRECONDITION without a key, and for an
-// evaluator of which the options know nothing; UNIMPLEMENTED for parameter servers, which are to
-// come. `clock` must outlive it.
+// evaluator of which the options know nothing; CheckStrategy's errors. `clock` must outlive it.
 absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
                                                 const ClusterRoleOptions& options,
                                                 const Clock& clock);
+
+// The life of a task of type ps (served_cluster.h).
+absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOptions& options,
+                                const model::ModelSpec& model);
+
+// INVALID_ARGUMENT unless the strategy ("": none is asked for) goes with so many parameter servers;
+// UNIMPLEMENTED for an evaluator beside them.
+absl::Status CheckStrategy(const std::string& strategy, int servers, bool evaluator);
 
 // The part of the data that this replica reads: whole files where there are enough of them for
 // all, else an equal share of the records.

@@ -80,7 +80,9 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
   if (chief) MUSTER_RETURN_IF_ERROR(CheckFolder());
   MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kTrain));
   MUSTER_ASSIGN_OR_RETURN(const auto variables,
-                          Variables::Create(mode->model, config_.seed, /*with_slots=*/true));
+                          chief || spec.replicas->all_have_weights()
+                              ? Variables::Create(mode->model, config_.seed, /*with_slots=*/true)
+                              : Variables::WithoutMemory(mode->model));
   inference_.reset();
   // Before the newest checkpoint is looked for: from then on nobody writes another.
   std::unique_ptr<ModelLease> lease;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,7 @@ struct Session {
   Progress& progress;            // for Note()
   int64_t first_step = 0;        // the global step at which this run began
   int64_t step = 0;              // the global step: steps whose gradients are in the weights
+  int64_t previous_step = -1;    // where others' steps count too: `step` before the last one here
   int64_t saved_step = -1;       // of the newest checkpoint; CheckpointSaver writes it
   std::string checkpoint = {};   // its prefix; CheckpointSaver writes it
   int64_t evaluations = 0;       // of TrainAndEvaluate in this run, which counts them
@@ -56,6 +58,15 @@ struct Session {
   std::vector<std::string> positions = {};
   // Not null: the loop records the parts of the next step into it (Profiler).
   StepTrace* trace = nullptr;
+
+  // Where weights and slots are not here, but on parameter servers: brings them, step and positions
+  // of one moment. Called before they are saved; empty elsewhere.
+  std::function<absl::Status()> fetch_state = {};
+
+  // Whether the last step reached a multiple of n, or went past it.
+  bool Reached(int64_t n) const {
+    return previous_step < 0 ? step % n == 0 : step / n != previous_step / n;
+  }
 
   // The loop ends after the hooks of this step. The first reason is kept; "" gives none.
   void RequestStop(const std::string& reason) {

@@ -8,6 +8,7 @@
 
 #include "muster/base/status.h"
 #include "muster/collective/group.h"
+#include "muster/train/strategy.h"
 
 namespace muster::train {
 
@@ -22,12 +23,9 @@ struct ReplicaEpoch {
 };
 
 // Calls block; each has a deadline of its own. One owner thread.
-class Replicas {
+class Replicas : public Peers {
  public:
-  virtual ~Replicas() = default;
-  virtual bool is_chief() const = 0;
-  // A task of its own evaluates the checkpoints; the chief leaves that to it.
-  virtual bool has_evaluator() const { return false; }
+  absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override;
   // Waits for the next epoch. `step`: that of this replica's state, -1 when it has none. `why`: how
   // the epoch before ended, OK for the first; it is over for all from now on.
   // DEADLINE_EXCEEDED or UNAVAILABLE: there will be none, and why; CANCELLED: the chief has ended
@@ -39,7 +37,7 @@ class Replicas {
   // The chief: training is over for all; where there is an evaluator, it first waits until that has
   // evaluated the last checkpoint. The others wait until the chief says so; ABORTED: it was lost
   // before, Join again.
-  virtual absl::Status Leave() = 0;
+  absl::Status Leave() override = 0;
 };
 
 }  // namespace muster::train

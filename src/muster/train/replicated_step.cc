@@ -28,12 +28,28 @@ absl::StatusOr<std::unique_ptr<ReplicatedStep>> ReplicatedStep::Create(Session& 
   return step;
 }
 
-absl::Status ReplicatedStep::Open(bool has_state) {
-  return Join(has_state ? session_.step : -1, absl::OkStatus()).status();
+absl::StatusOr<std::unique_ptr<Strategy>> Replicas::NewStrategy(Session& session) {
+  return ReplicatedStep::Create(session, *this);
 }
 
-absl::StatusOr<ReplicatedStep::Result> ReplicatedStep::Run(const InputBatch* batch, Stop stop,
-                                                           engine::GradientSink& next) {
+absl::Status ReplicatedStep::Open() {
+  return Join(replicas_.is_chief() ? session_.step : -1, absl::OkStatus()).status();
+}
+
+// When the chief is lost before it has said that it is done, its replacement needs the others'
+// state.
+absl::StatusOr<Strategy::Ending> ReplicatedStep::WaitForOthers() {
+  if (replicas_.is_chief()) return Ending::kOver;
+  const absl::Status left = replicas_.Leave();
+  if (!absl::IsAborted(left)) return left.ok() ? absl::StatusOr<Ending>(Ending::kOver) : left;
+  const absl::StatusOr<bool> moved = Join(session_.step, left);
+  if (absl::IsCancelled(moved.status())) return Ending::kOver;
+  MUSTER_RETURN_IF_ERROR(moved.status());
+  return *moved ? Ending::kMoved : Ending::kGoOn;
+}
+
+absl::StatusOr<Strategy::Result> ReplicatedStep::Run(const InputBatch* batch, Stop stop,
+                                                     engine::GradientSink& next) {
   while (true) {
     absl::StatusOr<Result> result = TryRun(batch, stop, next);
     // The chief needed nothing of this step any more.
@@ -49,8 +65,8 @@ absl::StatusOr<ReplicatedStep::Result> ReplicatedStep::Run(const InputBatch* bat
   }
 }
 
-absl::StatusOr<ReplicatedStep::Result> ReplicatedStep::TryRun(const InputBatch* batch, Stop stop,
-                                                              engine::GradientSink& next) {
+absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch, Stop stop,
+                                                        engine::GradientSink& next) {
   const int rows = batch != nullptr ? batch->features.rows : 0;
   MUSTER_ASSIGN_OR_RETURN(const Wish all, Agree({.rows = rows, .stop = stop}));
   if (all.stop == Stop::kInterrupted) return Result{.outcome = Outcome::kInterrupted};
@@ -76,7 +92,7 @@ absl::StatusOr<ReplicatedStep::Result> ReplicatedStep::TryRun(const InputBatch* 
                            .epoch = batch != nullptr ? batch->epoch : 0}};
 }
 
-void ReplicatedStep::Fail(const absl::Status& why) const {
+void ReplicatedStep::Fail(const absl::Status& why) {
   if (epoch_.group != nullptr) epoch_.group->Fail(why).IgnoreError();
 }
 

@@ -15,47 +15,28 @@
 #include <optional>
 
 #include "muster/base/status.h"
-#include "muster/train/batch_source.h"
-#include "muster/train/hook.h"
 #include "muster/train/reduce_sink.h"
 #include "muster/train/replicas.h"
+#include "muster/train/strategy.h"
 
 namespace muster::train {
 
 // One owner thread. `session` and `replicas` must outlive it.
-class ReplicatedStep {
+class ReplicatedStep : public Strategy {
  public:
   static absl::StatusOr<std::unique_ptr<ReplicatedStep>> Create(Session& session,
                                                                 Replicas& replicas);
 
-  // Comes together with the others for the first time. Session's step, weights and positions are
-  // then those of all. A replica without a checkpoint's state, which all but the chief are at the
-  // start, says so by `has_state`. CANCELLED: training is over.
-  absl::Status Open(bool has_state);
+  // A replica without a checkpoint's state, which all but the chief are at the start, takes it
+  // over.
+  absl::Status Open() override;
+  absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop,
+                             engine::GradientSink& next) override;
+  absl::StatusOr<Ending> WaitForOthers() override;
+  void Fail(const absl::Status& why) override;
 
-  enum class Outcome {
-    kDone,         // session.step counts it
-    kNotFinite,    // so does everybody find the loss; nothing was applied
-    kMoved,        // another's state was taken: read on at session.positions, the batch is not used
-    kOver,         // for all replicas: no data is left, or a hook of one wants to stop
-    kInterrupted,  // the same by a signal
-  };
-  enum class Stop : int32_t { kNo, kRequested, kInterrupted };
-  struct Result {
-    Outcome outcome = Outcome::kOver;
-    StepValues values = {};  // of all replicas together
-  };
-  // `batch` null: this replica's data has ended. Comes back only when the step is done, whoever is
-  // lost in between; errors end the training.
-  absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop, engine::GradientSink& next);
-
-  // After a call of Replicas that said ABORTED (`why`). True: another's state was taken.
-  absl::StatusOr<bool> Rejoin(const absl::Status& why) { return Join(session_.step, why); }
-  // Tells the others that this replica ends with an error of its own, in its words.
-  void Fail(const absl::Status& why) const;
-
-  int rank() const { return epoch_.group->rank(); }
-  int size() const { return epoch_.group->size(); }
+  int rank() const override { return epoch_.group->rank(); }
+  int size() const override { return epoch_.group->size(); }
   int64_t epoch() const { return epoch_.epoch; }
 
  private:

@@ -13,7 +13,7 @@
 #include "muster/train/exporter.h"
 #include "muster/train/hook.h"
 #include "muster/train/input.h"
-#include "muster/train/replicas.h"
+#include "muster/train/strategy.h"
 #include "muster/train/training_watch.h"
 
 namespace muster::train {
@@ -31,7 +31,7 @@ struct TrainSpec {
   std::vector<std::shared_ptr<CheckpointListener>> saving_listeners = {};
   // Those that train together with this one, each on its own shard of `input`; null: none. Must
   // outlive the training. Then the chief alone writes into model_dir.
-  Replicas* replicas = nullptr;
+  Peers* replicas = nullptr;
 };
 
 struct TrainResult {

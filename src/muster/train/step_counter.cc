@@ -16,7 +16,7 @@ class StepCounter : public Hook {
 
   absl::Status AfterRun(Session& session, const StepValues& values) override {
     rows_ += values.rows;
-    return session.step % steps_ == 0 ? Write(session) : absl::OkStatus();
+    return session.Reached(steps_) ? Write(session) : absl::OkStatus();
   }
 
   absl::Status End(Session& session) override { return Write(session); }

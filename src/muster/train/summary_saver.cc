@@ -84,9 +84,9 @@ class SummarySaver : public Hook {
 
   absl::Status AfterRun(Session& session, const StepValues& values) override {
     loss_.Add(values.loss, values.rows);
-    const bool scalars = session.step % options_.steps == 0;
+    const bool scalars = session.Reached(options_.steps);
     const bool histograms =
-        options_.histogram_steps > 0 && session.step % options_.histogram_steps == 0;
+        options_.histogram_steps > 0 && session.Reached(options_.histogram_steps);
     return scalars || histograms ? Add(session, scalars, histograms) : absl::OkStatus();
   }
 

@@ -45,7 +45,7 @@ class EvaluationListener : public CheckpointListener {
 
 }  // namespace
 
-absl::StatusOr<bool> EvaluatesItself(const RunConfig& config, const Replicas* replicas) {
+absl::StatusOr<bool> EvaluatesItself(const RunConfig& config, const Peers* replicas) {
   if (config.task_type == "evaluator" && config.task_id > 0) {
     return absl::InvalidArgumentError(
         StrCat("for distributed training, there can only be one evaluator task (with task id 0), "

@@ -45,6 +45,6 @@ absl::StatusOr<TrainAndEvaluateResult> TrainAndEvaluate(Estimator& estimator, Tr
 // What a task of `config` does in TrainAndEvaluate: whether it evaluates its own checkpoints. Among
 // replicas (TrainSpec::replicas) the chief does, unless they have an evaluator. UNIMPLEMENTED for a
 // task that would train alone where its cluster has others.
-absl::StatusOr<bool> EvaluatesItself(const RunConfig& config, const Replicas* replicas);
+absl::StatusOr<bool> EvaluatesItself(const RunConfig& config, const Peers* replicas);
 
 }  // namespace muster::train

@@ -13,8 +13,9 @@
 namespace muster::train {
 namespace {
 
-int64_t TotalSteps(const TrainSpec& spec, const BatchSource& input, int64_t first_step) {
-  int64_t total = input.steps();
+int64_t TotalSteps(const TrainSpec& spec, const BatchSource& input, int64_t first_step,
+                   int steps_a_batch) {
+  int64_t total = input.steps() * steps_a_batch;
   if (spec.fresh_data || !input.has_positions()) total += total > 0 ? first_step : 0;
   if (spec.max_steps) total = total > 0 ? std::min(total, *spec.max_steps) : *spec.max_steps;
   return total;
@@ -72,7 +73,7 @@ TrainLoop::TrainLoop(Session& session, const TrainSpec& spec, HookList hooks)
 
 absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   const absl::Status status = RunSteps(stop);
-  if (!status.ok() && replicated_ != nullptr) replicated_->Fail(status);
+  if (!status.ok() && together_ != nullptr) together_->Fail(status);
   MUSTER_RETURN_IF_ERROR(status);
   MUSTER_RETURN_IF_ERROR(Finish());
   TrainResult result;
@@ -91,48 +92,43 @@ absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
 absl::Status TrainLoop::RunSteps(const std::atomic<bool>& stop) {
   const absl::Status opened = Open();
   // A replica that was started anew may come when all is done.
-  if (replicated_ != nullptr && absl::IsCancelled(opened)) return absl::OkStatus();
+  if (together_ != nullptr && absl::IsCancelled(opened)) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(opened);
   while (true) {
-    if (replicated_ == nullptr) {
+    if (together_ == nullptr) {
       if (session_.stop_requested) break;
       session_.interrupted = stop.load(std::memory_order_relaxed);
       if (session_.interrupted) break;
     }
     MUSTER_ASSIGN_OR_RETURN(const bool more, RunStep(stop));
     if (more) continue;
-    MUSTER_ASSIGN_OR_RETURN(const bool dismissed, WaitForChief());
+    MUSTER_ASSIGN_OR_RETURN(const bool dismissed, WaitForOthers());
     if (dismissed) break;
   }
   return absl::OkStatus();
 }
 
-// The chief saves and exports what all have trained. When it is lost before it has said that it is
-// done, its replacement needs the others' state. False: it may; go on with it.
-absl::StatusOr<bool> TrainLoop::WaitForChief() {
-  if (replicated_ == nullptr || spec_.replicas->is_chief()) return true;
-  const absl::Status left = spec_.replicas->Leave();
-  if (!absl::IsAborted(left)) return left.ok() ? absl::StatusOr<bool>(true) : left;
-  const absl::StatusOr<bool> moved = replicated_->Rejoin(left);
-  if (absl::IsCancelled(moved.status())) return true;
-  MUSTER_RETURN_IF_ERROR(moved.status());
-  if (*moved) MUSTER_RETURN_IF_ERROR(OpenData());
-  return false;
+absl::StatusOr<bool> TrainLoop::WaitForOthers() {
+  using Ending = Strategy::Ending;
+  if (together_ == nullptr) return true;
+  MUSTER_ASSIGN_OR_RETURN(const Ending ending, together_->WaitForOthers());
+  if (ending == Ending::kMoved) MUSTER_RETURN_IF_ERROR(GoOnElsewhere());
+  return ending == Ending::kOver;
+}
+
+absl::Status TrainLoop::GoOnElsewhere() {
+  MUSTER_RETURN_IF_ERROR(OpenData());
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
+  return absl::OkStatus();
 }
 
 // Where several replicas train, all know each other's positions.
 absl::Status TrainLoop::FindPosition() {
   if (session_.positions.empty()) return absl::OkStatus();
-  const auto replicas = static_cast<size_t>(replicated_ != nullptr ? replicated_->size() : 1);
-  if (session_.positions.size() != replicas) {
-    return absl::FailedPreconditionError(
-        StrCat(session_.config.model_dir, " was trained by ", session_.positions.size(),
-               " replicas, to whom its data is dealt; now there are ", replicas,
-               ": start as many as before, or begin the data anew (--fresh-data)"));
-  }
+  MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, together_ != nullptr ? together_->size() : 1));
   session_.position.reset();
   const std::string& own =
-      session_.positions[static_cast<size_t>(replicated_ != nullptr ? replicated_->rank() : 0)];
+      session_.positions[static_cast<size_t>(together_ != nullptr ? together_->rank() : 0)];
   if (own.empty()) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(session_.position, data::ParsePosition(own));
   return absl::OkStatus();
@@ -156,7 +152,7 @@ absl::Status TrainLoop::OpenData() {
                                     session_.position.has_value() ? &*session_.position : nullptr));
   has_positions_ = input_->has_positions();
   if (!has_positions_) session_.position.reset();
-  if (replicated_ == nullptr) session_.positions.clear();
+  if (together_ == nullptr) session_.positions.clear();
   return absl::OkStatus();
 }
 
@@ -164,13 +160,14 @@ absl::Status TrainLoop::Open() {
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->Begin(session_));
   SharePositions();
   if (spec_.replicas != nullptr) {
-    MUSTER_ASSIGN_OR_RETURN(replicated_, ReplicatedStep::Create(session_, *spec_.replicas));
-    MUSTER_RETURN_IF_ERROR(replicated_->Open(/*has_state=*/spec_.replicas->is_chief()));
+    MUSTER_ASSIGN_OR_RETURN(together_, spec_.replicas->NewStrategy(session_));
+    MUSTER_RETURN_IF_ERROR(together_->Open());
   }
   session_.first_step = session_.step;
   MUSTER_RETURN_IF_ERROR(OpenData());
   state_.first_step = state_.step = session_.step;
-  state_.total_steps = TotalSteps(spec_, *input_, session_.step);
+  state_.total_steps = TotalSteps(spec_, *input_, session_.step,
+                                  together_ != nullptr ? together_->steps_a_batch() : 1);
   state_.epochs = input_->epochs();
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
   return absl::OkStatus();
@@ -184,7 +181,7 @@ absl::StatusOr<const InputBatch*> TrainLoop::NextBatch() {
 absl::StatusOr<bool> TrainLoop::RunStep(const std::atomic<bool>& stop) {
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->BeforeRun(session_));
   std::optional<StepValues> values;
-  if (replicated_ != nullptr) {
+  if (together_ != nullptr) {
     MUSTER_ASSIGN_OR_RETURN(values, StepTogether(stop));
     if (!values) return false;
   } else {
@@ -199,15 +196,16 @@ absl::StatusOr<bool> TrainLoop::RunStep(const std::atomic<bool>& stop) {
 }
 
 absl::StatusOr<std::optional<StepValues>> TrainLoop::StepTogether(const std::atomic<bool>& stop) {
-  using Outcome = ReplicatedStep::Outcome;
-  using Stop = ReplicatedStep::Stop;
+  using Outcome = Strategy::Outcome;
+  using Stop = Strategy::Stop;
   while (true) {
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, NextBatch());
     Stop wish = session_.stop_requested ? Stop::kRequested : Stop::kNo;
     if (stop.load(std::memory_order_relaxed)) wish = Stop::kInterrupted;
     sink_.set_step(session_.step);
-    MUSTER_ASSIGN_OR_RETURN(const ReplicatedStep::Result result,
-                            replicated_->Run(batch, wish, FirstSink()));
+    session_.previous_step = session_.step;
+    MUSTER_ASSIGN_OR_RETURN(const Strategy::Result result,
+                            together_->Run(batch, wish, FirstSink()));
     switch (result.outcome) {
       case Outcome::kDone:
       case Outcome::kNotFinite:
@@ -215,8 +213,7 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::StepTogether(const std::ato
         if (batch != nullptr) bad_records_ = batch->position.bad_records;
         return result.values;
       case Outcome::kMoved:
-        MUSTER_RETURN_IF_ERROR(OpenData());
-        for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
+        MUSTER_RETURN_IF_ERROR(GoOnElsewhere());
         break;
       case Outcome::kInterrupted:
         session_.interrupted = true;

@@ -15,7 +15,7 @@
 #include "muster/train/input.h"
 #include "muster/train/mean.h"
 #include "muster/train/progress.h"
-#include "muster/train/replicated_step.h"
+#include "muster/train/strategy.h"
 #include "muster/train/update.h"
 
 namespace muster::train {
@@ -49,7 +49,9 @@ class TrainLoop {
   absl::StatusOr<StepValues> Step(const InputBatch& batch);
   // The same with all replicas. None: training is over.
   absl::StatusOr<std::optional<StepValues>> StepTogether(const std::atomic<bool>& stop);
-  absl::StatusOr<bool> WaitForChief();
+  // False: there is more to do.
+  absl::StatusOr<bool> WaitForOthers();
+  absl::Status GoOnElsewhere();
   engine::GradientSink& FirstSink();
   void Report(const StepValues& values);
   absl::Status Finish();
@@ -60,7 +62,7 @@ class TrainLoop {
   UpdateSink sink_;
   std::optional<ClipSink> clip_;
   std::unique_ptr<BatchSource> input_;
-  std::unique_ptr<ReplicatedStep> replicated_;  // null: this one trains alone
+  std::unique_ptr<Strategy> together_;  // null: this one trains alone
   bool has_positions_ = false;
   uint64_t bad_records_ = 0;
   ProgressState state_;

@@ -75,6 +75,13 @@ absl::StatusOr<std::unique_ptr<Variables>> Variables::Create(const model::Model&
   return variables;
 }
 
+std::unique_ptr<Variables> Variables::WithoutMemory(const model::Model& model) {
+  std::unique_ptr<Variables> variables(new Variables(model));
+  variables->views_.resize(variables->specs_.size());
+  variables->slots_.resize(variables->specs_.size());
+  return variables;
+}
+
 std::vector<checkpoint::Tensor> Variables::Tensors(bool with_slots) const {
   std::vector<checkpoint::Tensor> tensors;
   const auto add = [&](std::string name, size_t variable, float* data) {

@@ -25,6 +25,9 @@ class Variables {
   static absl::StatusOr<std::unique_ptr<Variables>> Create(const model::Model& model, uint64_t seed,
                                                            bool with_slots);
 
+  // For a training whose weights are elsewhere: views() are null, Tensors() must not be asked for.
+  static std::unique_ptr<Variables> WithoutMemory(const model::Model& model);
+
   // In the order of the engine's variables.
   std::span<const engine::VariableView> views() const { return views_; }
   std::span<const engine::VariableSpec> specs() const { return specs_; }

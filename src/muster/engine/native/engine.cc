@@ -22,6 +22,7 @@ class NativeEngine final : public Engine {
   absl::Status Freeze(std::span<const VariableView> weights) override;
   absl::Status Predict(std::span<const VariableView> weights, const features::FeatureBatch& batch,
                        Forward* out) override;
+  std::span<const TableUse> table_uses() const override { return table_uses_; }
   std::span<const LayerInfo> layers() const override { return graph_.infos; }
   std::vector<Activations> activations() const override;
 
@@ -55,6 +56,7 @@ class NativeEngine final : public Engine {
   NativeGraph graph_;
   std::unique_ptr<Head> head_;
   const EngineOptions options_;
+  std::vector<TableUse> table_uses_;
   std::vector<ListUse> used_lists_;
   std::vector<size_t> use_of_list_;  // the place in used_lists_
   ThreadCrew crew_;
@@ -91,7 +93,10 @@ NativeEngine::NativeEngine(NativeGraph graph, std::unique_ptr<Head> head,
       }) {
   for (const auto& layer : graph_.layers) layers_.push_back(layer.get());
   std::set<int> lists;
-  for (const auto& use : graph_.table_uses) lists.insert(use.id_list);
+  for (const auto& use : graph_.table_uses) {
+    table_uses_.push_back({.variable = use.variable, .id_list = use.id_list});
+    lists.insert(use.id_list);
+  }
   distinct_.resize(lists.empty() ? 0 : static_cast<size_t>(*lists.rbegin()) + 1);
   use_of_list_.resize(distinct_.size());
   for (const int list : lists) {

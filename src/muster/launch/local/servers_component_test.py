@@ -1,0 +1,131 @@
+"""muster train --ps: parameter servers in a job of this machine, deaths, and what TensorFlow reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from testbed.trainings import Trainings
+
+
+def step(trainings: Trainings, model_dir: str) -> int:
+    """Of the newest checkpoint, -1 where there is none yet."""
+    state = trainings.jobs.folder / model_dir / "checkpoint"
+    found = re.search(r"ckpt-(\d+)", state.read_text()) if state.exists() else None
+    return int(found[1]) if found else -1
+
+
+def tensors(trainings: Trainings, model_dir: str) -> dict[str, np.ndarray]:
+    loaded = tf.train.load_checkpoint(trainings.newest(model_dir))
+    names = loaded.get_variable_to_shape_map()
+    return {name: loaded.get_tensor(name) for name in names if "position" not in name}
+
+
+def auc(trainings: Trainings, model_dir: str) -> float:
+    said = trainings.jobs.ok("evaluate", "--model-dir", model_dir, "--data", "train.csv", "--json")
+    value = json.loads(said.splitlines()[-1])["auc"]
+    assert isinstance(value, float)
+    return value
+
+
+def assert_same_bytes(trainings: Trainings, model_dir: str, wanted: str) -> None:
+    got = tensors(trainings, model_dir)
+    for name, value in tensors(trainings, wanted).items():
+        assert np.array_equal(got[name], value), name
+
+
+def test_asynchronous_job_trains_evaluates_and_exports(trainings: Trainings) -> None:
+    trainings.ok("alone", "--epochs", 8)
+    flags = ("--workers", 2, "--ps", 2, "--epochs", 8, "--eval", "train.csv")
+    output = trainings.ok("model", *flags, "--exporter", "final")
+    # 1,500 rows each in batches of 32, 8 times.
+    assert re.search(r"Trained at step 752", output)
+    served, alone = tensors(trainings, "model"), tensors(trainings, "alone")
+    assert {name: value.shape for name, value in served.items()} == {
+        name: value.shape for name, value in alone.items()
+    }
+    assert served["global_step"] == 752
+    assert auc(trainings, "model") > auc(trainings, "alone") - 0.01
+    exported = next((trainings.jobs.folder / "model/export/final").iterdir())
+    assert "serving_default" in tf.saved_model.load(str(exported)).signatures
+
+
+def test_synchronous_job_is_all_reduce_and_others_go_on_from_it(trainings: Trainings) -> None:
+    trainings.ok("allreduce", "--workers", 2, "--max-steps", 60)
+    trainings.ok("served", "--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--max-steps", 30)
+    trainings.ok("served", "--workers", 2, "--ps", 1, "--strategy", "ps-sync", "--max-steps", 40)
+    trainings.ok("served", "--workers", 2, "--max-steps", 60)
+    served = tensors(trainings, "served")
+    for name, value in tensors(trainings, "allreduce").items():
+        difference = np.abs(served[name] - value).max()
+        assert difference <= 1e-5 * np.abs(value).max(), name
+
+
+@pytest.mark.parametrize("victim", ["worker-0", "chief-0", "ps-0", "ps-1"])
+def test_killed_tasks_change_no_byte_in_synchronous_training(
+    trainings: Trainings, victim: str
+) -> None:
+    flags = ("--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--epochs", 60)
+    trainings.ok("unbroken", *flags, "--save-steps", 500)
+    running = trainings.jobs.start(
+        *trainings.flags("broken", *flags, "--save-steps", 500, "--job", "broken")
+    )
+    pid = trainings.pid("broken", victim)
+    trainings.jobs.wait(lambda: step(trainings, "broken") >= 500, "for a checkpoint")
+    os.kill(pid, signal.SIGKILL)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert f"{victim} failed: killed by SIGKILL" in said
+    assert_same_bytes(trainings, "broken", "unbroken")
+
+
+@pytest.mark.parametrize("victim", ["worker-0", "ps-0"])
+def test_asynchronous_training_survives(trainings: Trainings, victim: str) -> None:
+    flags = ("--workers", 3, "--ps", 2, "--epochs", 60, "--save-steps", 500, "--job", "broken")
+    running = trainings.jobs.start(*trainings.flags("broken", *flags))
+    pid = trainings.pid("broken", victim)
+    trainings.jobs.wait(lambda: step(trainings, "broken") >= 500, "for a checkpoint")
+    os.kill(pid, signal.SIGKILL)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert f"{victim} failed: killed by SIGKILL" in said
+    # 1,000 rows each in batches of 32, 60 times: every batch counts once.
+    assert tensors(trainings, "broken")["global_step"] == 3 * 32 * 60
+
+
+def test_an_interrupted_job_goes_on_where_it_stood(trainings: Trainings) -> None:
+    flags = ("--workers", 2, "--ps", 1, "--strategy", "ps-sync", "--epochs", 100, "--save-secs", 0)
+    trainings.ok("unbroken", *flags)
+    running = trainings.jobs.start(*trainings.flags("broken", *flags, "--job", "broken"))
+    trainings.pid("broken", "worker-0")
+    trainings.jobs.wait(lambda: step(trainings, "broken") >= 0, "for the first checkpoint")
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 1, said
+    trainings.ok("broken", *flags)
+    assert_same_bytes(trainings, "broken", "unbroken")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--ps", 1), "--workers"),
+        (("--workers", 2, "--strategy", "ps-sync"), "--ps"),
+        (("--workers", 2, "--ps", 1, "--strategy", "allreduce"), "--strategy"),
+    ],
+)
+def test_wrong_use_is_said_before_anything_starts(
+    trainings: Trainings, flags: tuple[object, ...], words: str
+) -> None:
+    result = trainings.run("model", *flags)
+    assert result.returncode in (1, 2)
+    assert words in result.stderr
+    assert not (trainings.jobs.folder / "model").exists()
+    assert not trainings.jobs.home.exists()
+

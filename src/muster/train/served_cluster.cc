@@ -1,0 +1,162 @@
+#include "muster/train/served_cluster.h"
+
+#include <optional>
+#include <utility>
+
+#include "muster/net/transport/acceptor.h"
+#include "muster/ps/server.h"
+#include "muster/train/served_step.h"
+
+namespace muster::train {
+namespace {
+
+using net::transport::Acceptor;
+using net::transport::AcceptorOptions;
+using net::transport::Identity;
+using net::transport::Peer;
+
+// Between two looks at `stop`.
+constexpr double kLookSeconds = 0.5;
+
+Identity IdentityOf(const ServedCluster& cluster) {
+  return {.job = cluster.job,
+          .role = std::string(job::TypeName(cluster.self.type)),
+          .index = static_cast<uint32_t>(cluster.self.index),
+          .incarnation = static_cast<uint64_t>(cluster.incarnation)};
+}
+
+class ServedPeers : public Peers {
+ public:
+  ServedPeers(ServedCluster cluster, const net::Token& key)
+      : cluster_(std::move(cluster)), key_(key) {}
+
+  bool is_chief() const override { return cluster_.replica == 0; }
+  bool all_have_weights() const override { return false; }
+  absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override {
+    return ServedStep::Create(session, {.client = ClientOf(), .note = cluster_.note}, key_);
+  }
+  // Where the variables lie makes no difference to this.
+  absl::Status Leave() override {
+    MUSTER_ASSIGN_OR_RETURN(const auto client, ps::Client::Create(ClientOf(), key_, {}));
+    MUSTER_RETURN_IF_ERROR(client->Connect().status());
+    return client->End();
+  }
+
+ private:
+  ps::ClientSpec ClientOf() const {
+    return {.self = IdentityOf(cluster_),
+            .replica = cluster_.replica,
+            .replicas = cluster_.replicas,
+            .synchronous = cluster_.synchronous,
+            .agreement = cluster_.agreement,
+            .servers = cluster_.servers,
+            .rendezvous_seconds = cluster_.rendezvous_seconds,
+            .stop = cluster_.stop};
+  }
+
+  const ServedCluster cluster_;
+  const net::Token key_;
+};
+
+AcceptorOptions AcceptorOptionsOf(const ServedCluster& cluster, const net::Token& key,
+                                  ps::Server& server) {
+  AcceptorOptions options = {.key = key};
+  options.self = [self = IdentityOf(cluster)] { return self; };
+  options.admit = [name = job::TaskName(cluster.self)](const Peer& peer) {
+    return peer.service == ps::kService
+               ? absl::OkStatus()
+               : absl::NotFoundError(StrCat(name, " has no service '", peer.service, "'"));
+  };
+  options.on_peer = [&server](const Peer& peer, std::unique_ptr<net::transport::Stream> stream) {
+    server.Serve(peer, std::move(stream));
+  };
+  options.on_refused = [note = cluster.note](const absl::Status& why) {
+    if (note) note(StrCat("refused a connection: ", why.message()));
+  };
+  return options;
+}
+
+class ServerTask : public ParameterServer {
+ public:
+  absl::Status Start(const model::Model& model, const ServedCluster& cluster,
+                     const net::Token& key) {
+    const int servers = static_cast<int>(cluster.servers.size());
+    MUSTER_ASSIGN_OR_RETURN(variables_, ServedVariables(model, cluster.synchronous));
+    placement_.emplace(variables_, servers);
+    MUSTER_ASSIGN_OR_RETURN(server_, ps::Server::Create({.server = cluster.self.index,
+                                                         .servers = servers,
+                                                         .replicas = cluster.replicas,
+                                                         .synchronous = cluster.synchronous,
+                                                         .agreement = cluster.agreement},
+                                                        variables_, *placement_));
+    MUSTER_ASSIGN_OR_RETURN(
+        auto listener,
+        net::transport::Listener::Listen(cluster.servers[static_cast<size_t>(cluster.self.index)]));
+    MUSTER_ASSIGN_OR_RETURN(
+        acceptor_, Acceptor::Start(std::move(listener), AcceptorOptionsOf(cluster, key, *server_)));
+    return absl::OkStatus();
+  }
+  bool WaitForEnd(double seconds) override { return server_->WaitForEnd(seconds); }
+
+ private:
+  ps::Variables variables_;
+  std::optional<ps::Placement> placement_;
+  std::unique_ptr<ps::Server> server_;
+  std::unique_ptr<Acceptor> acceptor_;  // calls the server: ends first
+};
+
+}  // namespace
+
+absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool synchronous) {
+  using Clip = optim::ClipSpec::Kind;
+  const optim::ClipSpec& clip = model.spec.clip_gradients;
+  if (synchronous && (clip.kind == Clip::kNorm || clip.kind == Clip::kGlobalNorm)) {
+    return absl::UnimplementedError(
+        "clip_gradients by a norm with --strategy ps-sync: no server sees the whole gradient; clip "
+        "by value, or train by --strategy allreduce");
+  }
+  ps::Variables variables;
+  for (const engine::VariableSpec& spec : model.engine->variables()) {
+    ps::Variable& variable = variables.emplace_back();
+    variable.name = spec.name;
+    variable.rows = 1;
+    variable.cols = spec.elements();
+    variable.momentum = spec.momentum;
+    if (spec.kind == engine::VariableKind::kState) {
+      variable.kind = ps::Variable::Kind::kState;
+      continue;
+    }
+    variable.optimizer = model.optimizers[static_cast<size_t>(spec.group)].get();
+    // Asynchronous workers clip their own gradients, before they push them.
+    if (synchronous && clip.kind == Clip::kValue) variable.clip = static_cast<float>(clip.limit);
+    if (spec.kind != engine::VariableKind::kTable) continue;
+    variable.kind = ps::Variable::Kind::kTable;
+    variable.rows = spec.shape[0];
+    variable.cols = spec.shape[1];
+  }
+  return variables;
+}
+
+std::unique_ptr<Peers> NewServedPeers(ServedCluster cluster, const net::Token& key) {
+  return std::make_unique<ServedPeers>(std::move(cluster), key);
+}
+
+absl::StatusOr<std::unique_ptr<ParameterServer>> StartParameterServer(const model::Model& model,
+                                                                      const ServedCluster& cluster,
+                                                                      const net::Token& key) {
+  auto task = std::make_unique<ServerTask>();
+  MUSTER_RETURN_IF_ERROR(task->Start(model, cluster, key));
+  return task;
+}
+
+absl::Status ServeParameters(const model::Model& model, const ServedCluster& cluster,
+                             const net::Token& key) {
+  MUSTER_ASSIGN_OR_RETURN(const auto server, StartParameterServer(model, cluster, key));
+  for (double stayed = 0; stayed < kStaySeconds;) {
+    if (server->WaitForEnd(kLookSeconds)) return absl::OkStatus();
+    if (cluster.stop != nullptr && *cluster.stop) stayed += kLookSeconds;
+  }
+  return absl::CancelledError("stopped; the chief has not said that training is over");
+}
+
+}  // namespace muster::train
