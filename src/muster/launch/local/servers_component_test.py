@@ -85,6 +85,21 @@ def test_killed_tasks_change_no_byte_in_synchronous_training(
     assert_same_bytes(trainings, "broken", "unbroken")
 
 
+def test_a_stopped_server_is_replaced_and_changes_no_byte(trainings: Trainings) -> None:
+    flags = ("--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--epochs", 60)
+    trainings.ok("unbroken", *flags, "--save-steps", 500)
+    running = trainings.jobs.start(
+        *trainings.flags("broken", *flags, "--save-steps", 500, "--job", "broken")
+    )
+    pid = trainings.pid("broken", "ps-1")
+    trainings.jobs.wait(lambda: step(trainings, "broken") >= 500, "for a checkpoint")
+    os.kill(pid, signal.SIGSTOP)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert "ps-1 failed: was stopped (SIGSTOP)" in said
+    assert_same_bytes(trainings, "broken", "unbroken")
+
+
 @pytest.mark.parametrize("victim", ["worker-0", "ps-0"])
 def test_asynchronous_training_survives(trainings: Trainings, victim: str) -> None:
     flags = ("--workers", 3, "--ps", 2, "--epochs", 60, "--save-steps", 500, "--job", "broken")
