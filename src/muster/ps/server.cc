@@ -212,4 +212,9 @@ bool Server::WaitForEnd(double seconds) {
   return true;
 }
 
+bool Server::alone() {
+  const std::lock_guard lock(mutex_);
+  return !state_.has_connections();
+}
+
 }  // namespace muster::ps

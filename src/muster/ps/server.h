@@ -35,6 +35,8 @@ class Server {
   // Returns whether the chief has said within so long that training is over; then only when all
   // workers have gone, or after so long again.
   bool WaitForEnd(double seconds);
+  // Whether no worker is connected.
+  bool alone();
 
  private:
   using Connection = ServerState::Connection;

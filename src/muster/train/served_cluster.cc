@@ -97,6 +97,7 @@ class ServerTask : public ParameterServer {
     return absl::OkStatus();
   }
   bool WaitForEnd(double seconds) override { return server_->WaitForEnd(seconds); }
+  bool alone() override { return server_->alone(); }
 
  private:
   ps::Variables variables_;
@@ -154,7 +155,9 @@ absl::Status ServeParameters(const model::Model& model, const ServedCluster& clu
   MUSTER_ASSIGN_OR_RETURN(const auto server, StartParameterServer(model, cluster, key));
   for (double stayed = 0; stayed < kStaySeconds;) {
     if (server->WaitForEnd(kLookSeconds)) return absl::OkStatus();
-    if (cluster.stop != nullptr && *cluster.stop) stayed += kLookSeconds;
+    if (cluster.stop == nullptr || !*cluster.stop) continue;
+    if (server->alone()) break;
+    stayed += kLookSeconds;
   }
   return absl::CancelledError("stopped; the chief has not said that training is over");
 }

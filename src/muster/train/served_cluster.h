@@ -45,6 +45,8 @@ class ParameterServer {
   virtual ~ParameterServer() = default;
   // Whether the chief has said within so long that training is over.
   virtual bool WaitForEnd(double seconds) = 0;
+  // Whether no replica is connected.
+  virtual bool alone() = 0;
 };
 
 // ALREADY_EXISTS where its address is taken. `model` must outlive it.
@@ -53,7 +55,8 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> StartParameterServer(const mode
                                                                       const net::Token& key);
 
 // A parameter server's life: returns when the chief has ended training. Told to stop, it stays for
-// the chief's last save, at most kStaySeconds: then CANCELLED.
+// the chief's last save as long as a replica is connected, at most kStaySeconds: then CANCELLED.
+// ALREADY_EXISTS where its address is taken.
 inline constexpr double kStaySeconds = 20;
 absl::Status ServeParameters(const model::Model& model, const ServedCluster& cluster,
                              const net::Token& key);

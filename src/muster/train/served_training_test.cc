@@ -263,6 +263,17 @@ TEST_F(ServedTrainingTest, NormClippingInSynchronousTrainingIsRefused) {
   EXPECT_TRUE(ServedVariables(*model, false).ok());
 }
 
+TEST_F(ServedTrainingTest, AServerThatIsToldToStopGoesWhenNobodyIsThere) {
+  TestServers servers({.servers = 1}, kTestSpec);
+  const auto model = model::BuildModel(model::ParseModelSpec(*files_, kTestSpec, "s").value());
+  ServedCluster cluster = servers.Cluster({job::TaskType::kPs, 0});
+  cluster.servers[0].path += "-another";
+  const std::atomic<bool> stop = true;
+  cluster.stop = &stop;
+  const absl::Status left = ServeParameters(*model, cluster, net::Token::Make().value());
+  EXPECT_EQ(left.code(), absl::StatusCode::kCancelled) << left;
+}
+
 // Deaths of replicas before steps drawn by a seed.
 TEST_F(ServedTrainingTest, DeathsOfReplicasChangeNoByteInSynchronousTraining) {
   const Shape shape = {.replicas = 3, .servers = 2};
