@@ -107,9 +107,10 @@ def test_asynchronous_training_survives(trainings: Trainings, victim: str) -> No
     pid = trainings.pid("broken", victim)
     trainings.jobs.wait(lambda: step(trainings, "broken") >= 500, "for a checkpoint")
     os.kill(pid, signal.SIGKILL)
-    _, said = running.communicate(timeout=120)
+    output, said = running.communicate(timeout=120)
     assert running.returncode == 0, said
     assert f"{victim} failed: killed by SIGKILL" in said
+    assert ("steps are done again" in output + said) == (victim == "ps-0")
     # 1,000 rows each in batches of 32, 60 times: every batch counts once.
     assert tensors(trainings, "broken")["global_step"] == 3 * 32 * 60
 
