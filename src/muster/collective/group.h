@@ -48,6 +48,8 @@ class Group {
   int size() const { return static_cast<int>(channels_.size()); }
   // "rank 2 (worker-1)"
   std::string NameOf(int rank) const;
+  // By rank; empty where the ranks have none.
+  const std::vector<std::string>& names() const { return options_.names; }
   // OK until a call failed.
   const absl::Status& status() const { return status_; }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kTerminalInterval = 100'000'000;
 constexpr int64_t kLogInterval = 5'000'000'000;
+constexpr size_t kMaxReplicasInLine = 4;
 
 }  // namespace
 
@@ -96,6 +97,17 @@ std::string Progress::Line(const ProgressState& state) const {
   if (state.total_steps > 0) line += absl::StrFormat("/%d", state.total_steps);
   if (state.epochs > 0) line += absl::StrFormat("  epoch %d/%d", state.epoch, state.epochs);
   line += StrCat("  ", FormatCount(static_cast<double>(state.examples) / elapsed), " examples/s");
+  if (state.replicas.size() > 1 && state.replicas.size() <= kMaxReplicasInLine) {
+    std::string each;
+    for (const auto& [task, rate] : state.replicas) {
+      each += StrCat(each.empty() ? "" : ", ", task, " ", FormatCount(rate));
+    }
+    line += StrCat(" (each alone: ", each, ")");
+  }
+  if (!state.straggler.task.empty()) {
+    line += StrCat("  ", state.straggler.task, " holds the others up",
+                   absl::StrFormat(" (%.1fx)", state.straggler.times));
+  }
   if (state.has_loss) line += absl::StrFormat("  loss %.4f", state.loss);
   if (state.total_steps > state.step && state.examples > 0 && state.step > 0) {
     const double rate = static_cast<double>(state.step - state.first_step) / elapsed;
@@ -116,6 +128,14 @@ std::string Progress::Json(const ProgressState& state) const {
       state.verb, state.step, state.total_steps, state.epoch, state.examples,
       static_cast<double>(state.examples) / elapsed, elapsed);
   if (state.has_loss) json += absl::StrFormat(R"(,"loss":%.6g)", state.loss);
+  if (state.replicas.size() > 1) {
+    nlohmann::ordered_json replicas = nlohmann::ordered_json::array();
+    for (const auto& [task, rate] : state.replicas) {
+      replicas.push_back({{"task", task}, {"examples_per_second", rate}});
+    }
+    json += StrCat(R"(,"replicas":)", replicas.dump());
+    json += absl::StrFormat(R"(,"straggler":"%s")", state.straggler.task);
+  }
   return StrCat(json, "}");
 }
 

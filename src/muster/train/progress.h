@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "muster/base/clock.h"
+#include "muster/train/replica_rates.h"
 
 namespace muster::train {
 
@@ -19,6 +21,9 @@ struct ProgressState {
   uint64_t examples = 0;    // since the start of this run
   double loss = 0;          // mean since the last report
   bool has_loss = false;
+  // Of several replicas that do the steps together.
+  std::vector<ReplicaRates::Rate> replicas = {};
+  ReplicaRates::Straggler straggler = {};
 };
 
 enum class ProgressStyle {
@@ -36,6 +41,8 @@ class Progress {
 
   // Cheap; prints when it is time, always when `last`.
   void Update(const ProgressState& state, bool last = false);
+  // Whether Update would print now: what is dear to find out can wait until then.
+  bool due() const { return style_ != ProgressStyle::kNone && clock_.MonotonicNanos() >= next_; }
   // A line of its own, whatever the rate of the others; of kJson an object whose event is "note"
   // and whose text this is. Dropped by kNone.
   void Note(const std::string& text);

@@ -92,5 +92,32 @@ TEST_F(ProgressTest, JsonIsAnObjectALine) {
             "{\"event\":\"note\",\"text\":\"from \\\"a\xef\xbf\xbd\\\"\"}\n");
 }
 
+ProgressState OfTwoReplicas(ProgressState state) {
+  state.replicas = {{"chief-0", 3000}, {"worker-0", 1200}};
+  state.straggler = {"worker-0", 2.5};
+  return state;
+}
+
+TEST_F(ProgressTest, ReplicasHaveTheirOwnRatesAndTheSlowestIsNamed) {
+  Progress progress(ProgressStyle::kLog, ends_[1], clock_);
+  clock_.Advance(10);
+  progress.Update(OfTwoReplicas(HalfWay()));
+  EXPECT_EQ(Printed(),
+            "train  step 500/1000  epoch 1/2  2.0k examples/s (each alone: chief-0 3.0k, worker-0 "
+            "1.2k)  worker-0 holds the others up (2.5x)  loss 0.2500  10s left\n");
+}
+
+TEST_F(ProgressTest, JsonHasTheReplicas) {
+  Progress progress(ProgressStyle::kJson, ends_[1], clock_);
+  clock_.Advance(10);
+  progress.Update(OfTwoReplicas(HalfWay()));
+  const std::string text = Printed();
+  EXPECT_NE(text.find("\"replicas\":[{\"task\":\"chief-0\",\"examples_per_second\":3000.0},"
+                      "{\"task\":\"worker-0\",\"examples_per_second\":1200.0}],"
+                      "\"straggler\":\"worker-0\"}"),
+            std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace muster::train

@@ -68,7 +68,9 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::Run(const InputBatch* batch, St
 absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch, Stop stop,
                                                         engine::GradientSink& next) {
   const int rows = batch != nullptr ? batch->features.rows : 0;
-  MUSTER_ASSIGN_OR_RETURN(const Wish all, Agree({.rows = rows, .stop = stop}));
+  MUSTER_ASSIGN_OR_RETURN(const Wish all,
+                          Agree({.rows = rows, .stop = stop, .seconds = TakeWorked()}));
+  working_since_ = session_.clock.MonotonicNanos();
   if (all.stop == Stop::kInterrupted) return Result{.outcome = Outcome::kInterrupted};
   if (all.stop != Stop::kNo || all.rows == 0) return Result{.outcome = Outcome::kOver};
   sink_.Begin(static_cast<double>(rows) / all.rows);
@@ -80,8 +82,10 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
                                            .denominator = static_cast<double>(all.rows)},
                                           sink_);
   MUSTER_RETURN_IF_ERROR(step.status());
+  worked_nanos_ = session_.clock.MonotonicNanos() - working_since_;
   MUSTER_RETURN_IF_ERROR(
       sink_.Reduce(*epoch_.group, &*step, PositionAfter(batch), &positions_, next));
+  working_since_ = session_.clock.MonotonicNanos();
   session_.positions.swap(positions_);
   const bool finite = std::isfinite(step->loss);
   if (finite) ++session_.step;
@@ -96,16 +100,32 @@ void ReplicatedStep::Fail(const absl::Status& why) {
   if (epoch_.group != nullptr) epoch_.group->Fail(why).IgnoreError();
 }
 
-absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(Wish mine) const {
+absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(Wish mine) {
   std::vector<Wish> wishes(static_cast<size_t>(size()));
   MUSTER_RETURN_IF_ERROR(collective::AllGather(*epoch_.group, std::as_bytes(std::span(&mine, 1)),
                                                std::as_writable_bytes(std::span(wishes))));
+  Measure(wishes);
   Wish all;
   for (const Wish& each : wishes) {
     all.rows += each.rows;
     all.stop = std::max(all.stop, each.stop);
   }
   return all;
+}
+
+// What it did since the wish before, the waits for others left out.
+float ReplicatedStep::TakeWorked() {
+  const int64_t nanos = worked_nanos_ + session_.clock.MonotonicNanos() - working_since_;
+  worked_nanos_ = 0;
+  return static_cast<float>(static_cast<double>(nanos) * 1e-9);
+}
+
+void ReplicatedStep::Measure(std::span<const Wish> wishes) {
+  const bool first = work_.size() != wishes.size();
+  work_.resize(wishes.size());
+  for (size_t i = 0; i < wishes.size(); ++i) work_[i].seconds = wishes[i].seconds;
+  if (!first) rates_.Add(work_);
+  for (size_t i = 0; i < wishes.size(); ++i) work_[i].rows = wishes[i].rows;
 }
 
 // Where this replica goes on after the step: behind its batch, or where it was.
@@ -121,6 +141,8 @@ absl::StatusOr<bool> ReplicatedStep::Join(int64_t step, absl::Status why) {
     // The group goes first: its channels are the old epoch's.
     epoch_.group.reset();
     MUSTER_ASSIGN_OR_RETURN(epoch_, replicas_.Join(step, why));
+    work_.clear();
+    rates_.Begin(epoch_.group->names());
     bool overwritten = false;
     const absl::Status status = TakeOver(&overwritten);
     moved = moved || overwritten;

@@ -37,6 +37,7 @@ class ReplicatedStep : public Strategy {
 
   int rank() const override { return epoch_.group->rank(); }
   int size() const override { return epoch_.group->size(); }
+  const ReplicaRates* rates() const override { return &rates_; }
   int64_t epoch() const { return epoch_.epoch; }
 
  private:
@@ -44,13 +45,16 @@ class ReplicatedStep : public Strategy {
   struct Wish {
     int32_t rows = 0;
     Stop stop = Stop::kNo;
+    float seconds = 0;  // that it worked since the wish before
   };
 
   ReplicatedStep(Session& session, Replicas& replicas)
       : session_(session), replicas_(replicas), sink_(session.model.engine->variables()) {}
 
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop, engine::GradientSink& next);
-  absl::StatusOr<Wish> Agree(Wish mine) const;
+  absl::StatusOr<Wish> Agree(Wish mine);
+  void Measure(std::span<const Wish> wishes);
+  float TakeWorked();
   // True: the state was replaced.
   absl::StatusOr<bool> Join(int64_t step, absl::Status why);
   absl::Status TakeOver(bool* overwritten);
@@ -63,6 +67,10 @@ class ReplicatedStep : public Strategy {
   features::FeatureBatch no_rows_;
   std::vector<std::string> positions_;
   bool received_ = false;  // another's state, whole
+  ReplicaRates rates_;
+  std::vector<ReplicaWork> work_;  // of the step in hand, by rank; its seconds come with the next
+  int64_t worked_nanos_ = 0;       // since the last wish, before working_since_
+  int64_t working_since_ = 0;
 };
 
 }  // namespace muster::train

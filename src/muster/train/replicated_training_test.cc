@@ -85,7 +85,7 @@ class EndedInAStep : public Replicas {
       collective::Group group(0, Channels(1, fd), *never);
       EXPECT_TRUE(collective::Barrier(group).ok());
       const auto drop = [](collective::ConstBytes, size_t) {};
-      EXPECT_TRUE(group.Receive(1, 2 * sizeof(int32_t), drop).ok());  // its wish
+      EXPECT_TRUE(group.Receive(1, 3 * sizeof(int32_t), drop).ok());  // its wish
       interrupt_->Set(absl::CancelledError("the chief has ended training"));
     });
     return ReplicaEpoch{

@@ -9,6 +9,7 @@
 #include "muster/base/status.h"
 #include "muster/train/batch_source.h"
 #include "muster/train/hook.h"
+#include "muster/train/replica_rates.h"
 
 namespace muster::train {
 
@@ -52,6 +53,8 @@ class Strategy {
   virtual int size() const = 0;
   // How many steps pass while each replica trains on one batch: 1 where they do them together.
   virtual int steps_a_batch() const { return 1; }
+  // Of each replica, where they do the steps together; null: not known.
+  virtual const ReplicaRates* rates() const { return nullptr; }
 };
 
 // Those that train together, as one of them sees them. It may outlive several trainings' attempts.

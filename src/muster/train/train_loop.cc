@@ -263,12 +263,21 @@ void TrainLoop::Report(const StepValues& values) {
   state_.has_loss = true;
   // The mean that is shown forgets slowly: a thousand batches.
   if (report_loss_.rows > 1000.0 * rows) report_loss_ = Mean();
+  if (session_.progress.due()) ReportReplicas();
   session_.progress.Update(state_);
+}
+
+void TrainLoop::ReportReplicas() {
+  const ReplicaRates* const rates = together_ != nullptr ? together_->rates() : nullptr;
+  if (rates == nullptr) return;
+  state_.replicas = rates->rates();
+  state_.straggler = rates->straggler();
 }
 
 absl::Status TrainLoop::Finish() {
   if (session_.step > session_.first_step) {
     state_.loss = epoch_loss_.value();
+    ReportReplicas();
     session_.progress.Update(state_, /*last=*/true);
   }
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->End(session_));

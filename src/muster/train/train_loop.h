@@ -54,6 +54,7 @@ class TrainLoop {
   absl::Status GoOnElsewhere();
   engine::GradientSink& FirstSink();
   void Report(const StepValues& values);
+  void ReportReplicas();
   absl::Status Finish();
 
   Session& session_;

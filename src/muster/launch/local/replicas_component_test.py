@@ -25,6 +25,14 @@ def test_replicas_train_and_tensorflow_reads_what_they_made(trainings: Trainings
     assert "serving_default" in tf.saved_model.load(str(exported)).signatures
 
 
+def test_a_model_larger_than_the_memory_between_replicas(trainings: Trainings) -> None:
+    spec = trainings.jobs.folder / "spec.yaml"
+    spec.write_text(spec.read_text().replace("buckets: 50", "buckets: 200000"))
+    for job in ("j", "jo", "job"):  # Names change what lies before the first frame.
+        trainings.ok(job, "--workers", 2, "--job", job, "--epochs", 1)
+        assert tf.train.load_checkpoint(trainings.newest(job)).get_tensor("global_step") == 47
+
+
 def test_the_same_job_gives_the_same_bytes(trainings: Trainings) -> None:
     for name in ("a", "b"):
         trainings.ok(name, "--workers", 2)

@@ -13,6 +13,7 @@ namespace {
 
 using process::Deadline;
 
+constexpr size_t kFrameAlignment = 8;
 constexpr std::string_view kWrongKey = "wrong key: the two sides are not of one job";
 
 // A message that came, envelope and all.
@@ -36,6 +37,10 @@ class Conversation {
     Send(EncodeVerdict(why)).IgnoreError();
     return why;
   }
+  // Behind a side's last message of a good handshake: zeros, so that its frames begin at a multiple
+  // of 8 of all that it sends, as their readers want them (frame_reader.cc).
+  absl::Status SendPadding() { return Send(std::string(-sent_ % kFrameAlignment, '\0')); }
+  absl::Status TakePadding();
   absl::Status CheckJob(const Identity& peer);
   absl::StatusOr<Hello> MakeHello(const std::string& service) const;
 
@@ -52,6 +57,7 @@ class Conversation {
   const Identity& self_;
   const Deadline deadline_;
   const Interrupt& interrupt_;
+  size_t sent_ = 0, read_ = 0;  // bytes
 };
 
 absl::Status Conversation::Send(std::string_view bytes) {
@@ -59,6 +65,7 @@ absl::Status Conversation::Send(std::string_view bytes) {
   while (!left.empty()) {
     MUSTER_ASSIGN_OR_RETURN(const size_t went, stream_.Write({&left, 1}));
     left = left.subspan(went);
+    sent_ += went;
     if (went == 0) MUSTER_RETURN_IF_ERROR(Wait(false));
   }
   return absl::OkStatus();
@@ -71,6 +78,7 @@ absl::Status Conversation::ReadExactly(std::string* to, size_t size) {
   while (have < all.size()) {
     MUSTER_ASSIGN_OR_RETURN(const size_t n, stream_.Read(all.subspan(have)));
     have += n;
+    read_ += n;
     if (n == 0) MUSTER_RETURN_IF_ERROR(Wait(true));
   }
   return absl::OkStatus();
@@ -96,6 +104,13 @@ absl::StatusOr<Incoming> Conversation::Receive(HandshakeKind expected) {
   return absl::DataLossError(StrCat(stream_.peer(), " sends message ",
                                     static_cast<int>(incoming.kind), " where ",
                                     static_cast<int>(expected), " of the handshake was due"));
+}
+
+absl::Status Conversation::TakePadding() {
+  std::string zeros;
+  MUSTER_RETURN_IF_ERROR(ReadExactly(&zeros, -read_ % kFrameAlignment));
+  if (zeros.find_first_not_of('\0') == std::string::npos) return absl::OkStatus();
+  return absl::DataLossError(StrCat(stream_.peer(), " sends more than the handshake"));
 }
 
 absl::Status Conversation::CheckJob(const Identity& peer) {
@@ -136,8 +151,10 @@ absl::StatusOr<Peer> DialSide(Conversation& talk, const Token& key, const std::s
   transcript.append(proof);
   MUSTER_RETURN_IF_ERROR(
       talk.Send(EncodeMessage(HandshakeKind::kDialProof, Proof(key, kDialLabel, transcript))));
+  MUSTER_RETURN_IF_ERROR(talk.SendPadding());
   MUSTER_ASSIGN_OR_RETURN(const Incoming verdict, talk.Receive(HandshakeKind::kVerdict));
   MUSTER_RETURN_IF_ERROR(DecodeVerdict(verdict.body()));
+  MUSTER_RETURN_IF_ERROR(talk.TakePadding());
   return Peer{.identity = theirs.identity};
 }
 
@@ -162,7 +179,9 @@ absl::StatusOr<Peer> AcceptSide(Conversation& talk, const Token& key, const Admi
   if (admit) {
     if (const absl::Status refused = admit(peer); !refused.ok()) return talk.Refuse(refused);
   }
+  MUSTER_RETURN_IF_ERROR(talk.TakePadding());
   MUSTER_RETURN_IF_ERROR(talk.Send(EncodeVerdict(absl::OkStatus())));
+  MUSTER_RETURN_IF_ERROR(talk.SendPadding());
   return peer;
 }
 

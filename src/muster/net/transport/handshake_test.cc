@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/net/transport/acceptor.h"
+#include "muster/net/transport/channel.h"
 #include "muster/net/transport/handshake_message.h"
 #include "muster/net/transport/test_streams.h"
 #include "muster/net/transport/wait.h"
@@ -65,6 +66,45 @@ TEST_F(HandshakeTest, EachSideLearnsWhoTheOtherIs) {
   EXPECT_EQ(outcome.dialed->identity, Worker(0));
   EXPECT_EQ(outcome.accepted->identity, Worker(1));
   EXPECT_EQ(outcome.accepted->service, "ring");
+}
+
+// A reader of frames takes whole floats, and a ring of shared memory ends somewhere: were a message
+// to lie across its end by one byte, neither side would ever go on.
+TEST_F(HandshakeTest, MessagesBehindItAreAlignedHoweverLongTheNamesWere) {
+  constexpr size_t kBytes = size_t{3} << 20;
+  const std::vector<std::byte> message(kBytes, std::byte{7});
+  for (const auto kind :
+       {Address::Kind::kSharedMemory, Address::Kind::kUnix, Address::Kind::kTcp}) {
+    const auto listener = Listener::Listen(folder_.At(kind, "aligned")).value();
+    for (size_t length = 1; length <= 8; ++length) {
+      const Identity self = Worker(0, std::string(length, 'j'));
+      StreamPair pair = Connect(*listener, *interrupt_);
+      absl::Status sent;
+      std::thread thread([&] {
+        sent = DialHandshake(*pair.dialed, Key('a'), self, "ring", TestDeadline(), *interrupt_)
+                   .status();
+        Channel channel(std::move(pair.dialed), {});
+        if (sent.ok()) sent = channel.Send(1, message, TestDeadline(), *interrupt_);
+      });
+      const auto peer =
+          AcceptHandshake(*pair.accepted, Key('a'), self, {}, TestDeadline(), *interrupt_);
+      EXPECT_TRUE(peer.ok()) << peer.status();
+      Channel channel(std::move(pair.accepted), {});
+      size_t got = 0;
+      const auto take = [&](ConstBytes part, size_t offset) {
+        EXPECT_EQ(offset, got);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(part.data()) % 4, 0U);
+        EXPECT_EQ(part.size() % 4, 0U);
+        got += part.size();
+      };
+      const absl::Status received =
+          channel.ReceiveParts(1, kBytes, take, TestDeadline(), *interrupt_);
+      thread.join();
+      EXPECT_TRUE(sent.ok()) << sent;
+      EXPECT_TRUE(received.ok()) << received;
+      EXPECT_EQ(got, kBytes);
+    }
+  }
 }
 
 TEST_F(HandshakeTest, AnotherKeyIsRefusedOnBothSidesWithoutAWordMore) {
