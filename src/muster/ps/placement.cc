@@ -1,7 +1,6 @@
 #include "muster/ps/placement.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace muster::ps {
 namespace {
@@ -71,8 +70,7 @@ void Placement::Cut(int variable, int server, const float* whole, int64_t first,
                     std::span<float> part) const {
   ForEachRun(variable, server, first, static_cast<int64_t>(part.size()),
              [&](int64_t to, int64_t from, int64_t floats) {
-               std::memcpy(part.data() + to, whole + from,
-                           static_cast<size_t>(floats) * sizeof(float));
+               std::copy_n(whole + from, floats, part.data() + to);
              });
 }
 
@@ -80,8 +78,7 @@ void Placement::Paste(int variable, int server, std::span<const float> part, int
                       float* whole) const {
   ForEachRun(variable, server, first, static_cast<int64_t>(part.size()),
              [&](int64_t from, int64_t to, int64_t floats) {
-               std::memcpy(whole + to, part.data() + from,
-                           static_cast<size_t>(floats) * sizeof(float));
+               std::copy_n(part.data() + from, floats, whole + to);
              });
 }
 
