@@ -136,10 +136,10 @@ std::string Basename(std::string_view path) {
 
 std::string TemporaryPath(const std::string& path) {
   // In containers every process may have the same pid.
-  static const uint32_t random = std::random_device()();
+  static const uint32_t kRandom = std::random_device()();
   const size_t name = path.rfind('/') + 1;  // npos + 1 is 0
   return StrCat(path.substr(0, name), ".", path.substr(name), kTemporary, getpid(), "-",
-                absl::Hex(random, absl::kZeroPad8));
+                absl::Hex(kRandom, absl::kZeroPad8));
 }
 
 bool IsTemporaryName(std::string_view name) {

@@ -1,8 +1,9 @@
 #include "muster/process/identity.h"
 
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "gtest/gtest.h"
 

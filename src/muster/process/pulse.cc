@@ -1,7 +1,6 @@
 #include "muster/process/pulse.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -58,7 +58,7 @@ Pulse::~Pulse() {
   (void)!write(fd_, &kEnds, 1);
 }
 
-void Pulse::Beat(const std::stop_token& stop) {
+void Pulse::Beat(const std::stop_token& stop) const {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signals, a broken pipe's too, are not for it

@@ -27,7 +27,7 @@ class Pulse {
 
  private:
   explicit Pulse(int fd);
-  void Beat(const std::stop_token& stop);
+  void Beat(const std::stop_token& stop) const;
 
   const int fd_;
   std::jthread thread_;

@@ -1,7 +1,5 @@
 #include "muster/train/model_lease.h"
 
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "gmock/gmock.h"
