@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 import subprocess
 
 HOSTS = ("a", "b")
@@ -13,23 +12,32 @@ def available() -> str:
     """Why there can be no such network here, or nothing."""
     if os.geteuid() != 0:
         return "network namespaces need root"
-    probe = subprocess.run(
-        ["unshare", "--net", "nft", "list", "ruleset"], capture_output=True, check=False
-    )
-    return "" if probe.returncode == 0 else "this kernel gives no network namespaces"
+    try:
+        with Network() as network:
+            network.lose(10)
+    except (AssertionError, OSError) as error:
+        return f"no network of its own can be made here: {error}"
+    return ""
 
 
 class Network:
     """Namespaces `a` and `b`, joined by a cable. A context manager."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    def __init__(self) -> None:
         tag = f"{os.getpid() % 100000}"
         self.names = {host: f"muster-{tag}-{host}" for host in HOSTS}
         self.addresses = {"a": "10.77.0.1", "b": "10.77.0.2"}
-        self._folder = folder
         self._tag = tag
 
     def __enter__(self) -> Network:
+        try:
+            self._build()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _build(self) -> None:
         for host in HOSTS:
             self._call("ip", "netns", "add", self.names[host])
         ends = {host: f"m{self._tag}{host}" for host in HOSTS}
@@ -43,7 +51,6 @@ class Network:
             self._in(host, "nft", "add table inet drill")
             chain = "add chain inet drill in { type filter hook input priority 0; }"
             self._in(host, "nft", chain)
-        return self
 
     def __exit__(self, *_: object) -> None:
         for name in self.names.values():

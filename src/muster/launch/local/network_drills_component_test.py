@@ -15,13 +15,12 @@ from testbed.trainings import Trainings
 WAIT = 120.0
 FLAGS = ("--epochs", 400, "--save-secs", 0)
 
-if network.available():
-    pytest.skip(network.available(), allow_module_level=True)
-
 
 @pytest.fixture
-def cable(trainings: Trainings) -> Iterator[Network]:
-    with Network(trainings.jobs.folder) as cable:
+def cable() -> Iterator[Network]:
+    if why := network.available():
+        pytest.skip(why)
+    with Network() as cable:
         yield cable
 
 
