@@ -50,12 +50,11 @@ class Trainings:
     def ok(self, model_dir: str, *flags: object) -> str:
         return self.jobs.ok(*self.flags(model_dir, *flags))
 
-    def pid(self, job: str, task: str) -> int:
-        journal = self.jobs.home / "jobs" / job / "journal"
-        self.jobs.wait(lambda: journal.exists() and journal.stat().st_size > 0, f"for {job}")
-        pid = self.jobs.running(job, task)["pid"]
-        assert isinstance(pid, int)
-        return pid
+    def step(self, model_dir: str) -> int:
+        """Of the newest checkpoint, -1 where there is none yet."""
+        state = self.jobs.folder / model_dir / "checkpoint"
+        found = re.search(r"ckpt-(\d+)", state.read_text()) if state.exists() else None
+        return int(found[1]) if found else -1
 
     def newest(self, model_dir: str) -> str:
         text = (self.jobs.folder / model_dir / "checkpoint").read_text()

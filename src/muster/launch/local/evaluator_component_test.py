@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import re
 import signal
@@ -10,6 +9,7 @@ import signal
 import pytest
 import tensorflow as tf
 
+from testbed.drills import Drill, break_training
 from testbed.jobs import Jobs
 from testbed.trainings import Trainings, write_rows
 
@@ -53,10 +53,20 @@ def check_folder(trainings: Trainings, name: str, evaluated: int = 1) -> None:
     assert len(list((folder / "export/final").iterdir())) == 1
 
 
-def wait_for_lease(trainings: Trainings, name: str) -> None:
-    """The evaluator reads a checkpoint."""
-    folder = trainings.jobs.folder / name
-    trainings.jobs.wait(lambda: list(folder.glob("model.ckpt-*.lease-evaluator-0")), "for a lease")
+def leases(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Of the evaluator, while it reads a checkpoint."""
+    return list(folder.glob("model.ckpt-*.lease-evaluator-0"))
+
+
+def kill_in_evaluation(trainings: Trainings, flags: tuple[object, ...], victim: str) -> None:
+    """A training into `broken` that ends well although `victim` is killed in an evaluation."""
+
+    def harm(drill: Drill) -> None:
+        drill.wait(lambda: leases(trainings.jobs.folder / "broken"), "for a lease")
+        drill.send(victim, signal.SIGKILL)
+
+    code, said = break_training(trainings, flags, harm, f"{victim} failed: killed by SIGKILL")
+    assert code == 0, said
 
 
 @pytest.mark.parametrize("workers", [(), ("--workers", 2)])
@@ -77,14 +87,8 @@ def test_the_evaluator_evaluates_the_last_checkpoint(
 @pytest.mark.parametrize("victim", ["evaluator-0", "chief-0"])
 def test_one_that_is_killed_in_an_evaluation_goes_on(trainings: Trainings, victim: str) -> None:
     flags = ("--workers", 2, "--max-steps", 60_000, "--save-steps", 1000)
-    running = trainings.jobs.start(*trainings.flags("model", *FLAGS, *flags, "--job", "job"))
-    pid = trainings.pid("job", victim)
-    wait_for_lease(trainings, "model")
-    os.kill(pid, signal.SIGKILL)
-    _, said = running.communicate(timeout=120)
-    assert running.returncode == 0, said
-    assert f"{victim} failed: killed by SIGKILL" in said
-    check_folder(trainings, "model", evaluated=2)
+    kill_in_evaluation(trainings, (*FLAGS, *flags), victim)
+    check_folder(trainings, "broken", evaluated=2)
 
 
 @pytest.mark.parametrize("end", [("--max-steps", 2000), ("--epochs", 40)])
@@ -94,17 +98,11 @@ def test_a_chief_that_is_killed_while_the_last_one_is_evaluated(
     # Long enough to be killed in: the data many times over.
     slow = ("--evaluator", "--eval-start-delay-secs", 1000, "--eval", *["eval.csv"] * 30)
     flags = ("--workers", 2, *end, "--save-secs", 0, "--exporter", "best", "--exporter", "final")
-    running = trainings.jobs.start(*trainings.flags("model", *slow, *flags, "--job", "job"))
-    pid = trainings.pid("job", "chief-0")
-    wait_for_lease(trainings, "model")
-    os.kill(pid, signal.SIGKILL)
-    _, said = running.communicate(timeout=120)
-    assert running.returncode == 0, said
-    assert "chief-0 failed: killed by SIGKILL" in said
-    losses = evaluations(trainings.jobs.folder / "model")
-    last = tf.train.load_checkpoint(trainings.newest("model")).get_tensor("global_step")
+    kill_in_evaluation(trainings, (*slow, *flags), "chief-0")
+    losses = evaluations(trainings.jobs.folder / "broken")
+    last = tf.train.load_checkpoint(trainings.newest("broken")).get_tensor("global_step")
     assert list(losses) == [last]
-    assert len(list((trainings.jobs.folder / "model/export/final").iterdir())) == 1
+    assert len(list((trainings.jobs.folder / "broken/export/final").iterdir())) == 1
 
 
 def test_its_evaluations_stop_the_training(trainings: Trainings) -> None:
@@ -117,7 +115,7 @@ def test_its_evaluations_stop_the_training(trainings: Trainings) -> None:
 def test_ctrl_c_ends_all(trainings: Trainings) -> None:
     flags = ("--workers", 2, "--max-steps", 100_000_000, "--save-steps", 500, "--job", "job")
     running = trainings.jobs.start(*trainings.flags("model", *FLAGS, *flags))
-    wait_for_lease(trainings, "model")
+    trainings.jobs.wait(lambda: leases(trainings.jobs.folder / "model"), "for a lease")
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=120)
     assert running.returncode == 1, said

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import pathlib
 import random
 import signal
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from testbed.drills import Drill, break_training, kill_in_training
 from testbed.jobs import DEADLINE
 from testbed.trainings import Trainings
 
@@ -25,10 +25,7 @@ def test_a_stopped_replica_is_replaced_and_changes_no_byte(
 ) -> None:
     flags = ("--workers", 3, "--epochs", 150, "--save-secs", 0)
     trainings.ok("unbroken", *flags)
-    running = trainings.jobs.start(*trainings.flags("broken", *flags, "--job", "broken"))
-    os.kill(trainings.pid("broken", victim), signal.SIGSTOP)
-    _, said = running.communicate(timeout=DEADLINE)
-    assert running.returncode == 0, said
+    said = kill_in_training(trainings, flags, victim, how=signal.SIGSTOP)
     assert f"{victim} failed: was stopped (SIGSTOP) for 10s, and was killed" in said
     assert trainings.weights("broken") == trainings.weights("unbroken")
 
@@ -119,7 +116,7 @@ def test_a_model_folder_that_another_trains_is_refused_and_the_other_named(
 @pytest.fixture
 def small_disk(trainings: Trainings) -> Iterator[pathlib.Path]:
     """A model folder on a file system of 512 KiB, where the test may mount one."""
-    folder = trainings.jobs.folder / "broken"
+    folder = trainings.jobs.folder / "small"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "muster-test", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
@@ -133,15 +130,17 @@ def test_a_full_disk_ends_the_job_with_its_cause_and_room_lets_it_go_on(
 ) -> None:
     flags = ("--workers", 2, "--epochs", 400, "--save-steps", 500, "--keep-checkpoints", 2)
     trainings.ok("unbroken", *flags)
-    running = trainings.jobs.start(*trainings.flags("broken", *flags, "--restarts", 1))
-    trainings.jobs.wait((small_disk / "checkpoint").exists, "for a checkpoint")
+    (trainings.jobs.folder / "broken").symlink_to(small_disk)
     other = small_disk / "other"
-    with contextlib.suppress(OSError), other.open("wb", buffering=0) as file:
-        while file.write(b"x" * 4096):
-            pass
-    _, said = running.communicate(timeout=DEADLINE)
-    assert running.returncode == 1
-    assert "No space left" in said and "chief-0" in said
+
+    def fill(drill: Drill) -> None:
+        drill.wait_step(0)
+        with contextlib.suppress(OSError), other.open("wb", buffering=0) as file:
+            while file.write(b"x" * 4096):
+                pass
+
+    code, said = break_training(trainings, (*flags, "--restarts", 1), fill, "No space left")
+    assert code == 1 and "chief-0" in said
     assert not list(small_disk.glob(".*.tmp-*"))
     other.unlink()
     trainings.ok("broken", *flags)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 
 import pytest
 import tensorflow as tf
 
+from testbed.drills import Drill, break_training, interrupt_training
 from testbed.trainings import Trainings
+
 
 def test_replicas_train_and_tensorflow_reads_what_they_made(trainings: Trainings) -> None:
     output = trainings.ok("model", "--workers", 3, "--eval", "train.csv", "--exporter", "final")
@@ -43,14 +44,15 @@ def test_the_same_job_gives_the_same_bytes(trainings: Trainings) -> None:
 def test_killed_replicas_change_no_byte(trainings: Trainings, victims: list[str]) -> None:
     flags = ("--workers", 3, "--epochs", 150, "--save-secs", 0)
     trainings.ok("unbroken", *flags)
-    running = trainings.jobs.start(
-        *trainings.flags("broken", *flags, "--job", "broken", "--restarts", 5)
-    )
-    for victim in victims:
-        # It trains, or is about to: either is a moment to die in.
-        os.kill(trainings.pid("broken", victim), signal.SIGKILL)
-    _, said = running.communicate(timeout=120)
-    assert running.returncode == 0, said
+
+    def kill_all(drill: Drill) -> None:
+        for victim in victims:
+            # It trains, or is about to: either is a moment to die in.
+            drill.send(victim, signal.SIGKILL)
+
+    last = f"{victims[-1]} failed: "
+    code, said = break_training(trainings, (*flags, "--restarts", 5), kill_all, last)
+    assert code == 0, said
     for victim in victims:
         assert f"{victim} failed: killed by SIGKILL" in said
     assert trainings.weights("broken") == trainings.weights("unbroken")
@@ -59,11 +61,7 @@ def test_killed_replicas_change_no_byte(trainings: Trainings, victims: list[str]
 def test_an_interrupted_job_goes_on_where_it_stood(trainings: Trainings) -> None:
     flags = ("--workers", 2, "--epochs", 400, "--save-secs", 0)
     trainings.ok("unbroken", *flags)
-    running = trainings.jobs.start(*trainings.flags("broken", *flags, "--job", "broken"))
-    trainings.pid("broken", "worker-0")
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=120)
-    assert running.returncode == 1, said
+    interrupt_training(trainings, flags)
     trainings.ok("broken", *flags)
     assert trainings.weights("broken") == trainings.weights("unbroken")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 
@@ -11,14 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from testbed.drills import interrupt_training, kill_in_training
 from testbed.trainings import Trainings
-
-
-def step(trainings: Trainings, model_dir: str) -> int:
-    """Of the newest checkpoint, -1 where there is none yet."""
-    state = trainings.jobs.folder / model_dir / "checkpoint"
-    found = re.search(r"ckpt-(\d+)", state.read_text()) if state.exists() else None
-    return int(found[1]) if found else -1
 
 
 def tensors(trainings: Trainings, model_dir: str) -> dict[str, np.ndarray]:
@@ -74,14 +67,7 @@ def test_killed_tasks_change_no_byte_in_synchronous_training(
 ) -> None:
     flags = ("--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--epochs", 200)
     trainings.ok("unbroken", *flags, "--save-steps", 500)
-    running = trainings.jobs.start(
-        *trainings.flags("broken", *flags, "--save-steps", 500, "--job", "broken")
-    )
-    pid = trainings.pid("broken", victim)
-    trainings.jobs.wait(lambda: step(trainings, "broken") >= 500, "for a checkpoint")
-    os.kill(pid, signal.SIGKILL)
-    _, said = running.communicate(timeout=120)
-    assert running.returncode == 0, said
+    said = kill_in_training(trainings, (*flags, "--save-steps", 500), victim, step=500)
     assert f"{victim} failed: killed by SIGKILL" in said
     assert_same_bytes(trainings, "broken", "unbroken")
 
@@ -89,29 +75,19 @@ def test_killed_tasks_change_no_byte_in_synchronous_training(
 def test_a_stopped_server_is_replaced_and_changes_no_byte(trainings: Trainings) -> None:
     flags = ("--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--epochs", 200)
     trainings.ok("unbroken", *flags, "--save-steps", 500)
-    running = trainings.jobs.start(
-        *trainings.flags("broken", *flags, "--save-steps", 500, "--job", "broken")
+    said = kill_in_training(
+        trainings, (*flags, "--save-steps", 500), "ps-1", step=500, how=signal.SIGSTOP
     )
-    pid = trainings.pid("broken", "ps-1")
-    trainings.jobs.wait(lambda: step(trainings, "broken") >= 500, "for a checkpoint")
-    os.kill(pid, signal.SIGSTOP)
-    _, said = running.communicate(timeout=120)
-    assert running.returncode == 0, said
     assert "ps-1 failed: was stopped (SIGSTOP)" in said
     assert_same_bytes(trainings, "broken", "unbroken")
 
 
 @pytest.mark.parametrize("victim", ["worker-0", "ps-0"])
 def test_asynchronous_training_survives(trainings: Trainings, victim: str) -> None:
-    flags = ("--workers", 3, "--ps", 2, "--epochs", 200, "--save-steps", 500, "--job", "broken")
-    running = trainings.jobs.start(*trainings.flags("broken", *flags))
-    pid = trainings.pid("broken", victim)
-    trainings.jobs.wait(lambda: step(trainings, "broken") >= 500, "for a checkpoint")
-    os.kill(pid, signal.SIGKILL)
-    output, said = running.communicate(timeout=120)
-    assert running.returncode == 0, said
+    flags = ("--workers", 3, "--ps", 2, "--epochs", 200, "--save-steps", 500)
+    said = kill_in_training(trainings, flags, victim, step=500)
     assert f"{victim} failed: killed by SIGKILL" in said
-    assert ("steps are done again" in output + said) == (victim == "ps-0")
+    assert ("steps are done again" in said) == (victim == "ps-0")
     # 1,000 rows each in batches of 32, 200 times: every batch counts once.
     assert tensors(trainings, "broken")["global_step"] == 3 * 32 * 200
 
@@ -119,12 +95,7 @@ def test_asynchronous_training_survives(trainings: Trainings, victim: str) -> No
 def test_an_interrupted_job_goes_on_where_it_stood(trainings: Trainings) -> None:
     flags = ("--workers", 2, "--ps", 1, "--strategy", "ps-sync", "--epochs", 300, "--save-secs", 0)
     trainings.ok("unbroken", *flags)
-    running = trainings.jobs.start(*trainings.flags("broken", *flags, "--job", "broken"))
-    trainings.pid("broken", "worker-0")
-    trainings.jobs.wait(lambda: step(trainings, "broken") >= 0, "for the first checkpoint")
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=120)
-    assert running.returncode == 1, said
+    interrupt_training(trainings, flags)
     trainings.ok("broken", *flags)
     assert_same_bytes(trainings, "broken", "unbroken")
 
