@@ -18,6 +18,7 @@
 #include "muster/cli/train_flags.h"
 #include "muster/io/local_file_system.h"
 #include "muster/train/cluster_role.h"
+#include "muster/train/served_cluster.h"
 #include "muster/train/train_and_evaluate.h"
 
 namespace muster::cli {
@@ -46,6 +47,7 @@ struct TrainFlags {
   // Of a job of several replicas.
   int workers = 0;
   int ps = 0;
+  int replicas = 0;  // in this process
   int restarts = 3;
   std::string job;
 };
@@ -72,6 +74,7 @@ train::TrainSpec TrainSpecOf(const TrainFlags& flags, const model::TrainDefaults
   if (flags.steps > 0) spec.steps = flags.steps;
   if (flags.max_steps > 0) spec.max_steps = flags.max_steps;
   spec.fresh_data = flags.fresh_data;
+  spec.input.reader.batch_size *= std::max(flags.replicas, 1);
   return spec;
 }
 
@@ -121,6 +124,10 @@ absl::Status RunTrain(TrainFlags& flags) {
   const SystemClock clock;
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, model::LoadModelSpec(*files, flags.spec));
   flags.run.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : model.train.seed;
+  if (flags.replicas > 0) {
+    flags.run.threads = flags.replicas;
+    flags.run.threads_are_replicas = true;
+  }
   flags.run.precision = flags.precision.value_or(model.train.precision);
   MUSTER_RETURN_IF_ERROR(train::ReadTaskEnvironment(clock, &flags.run));
   train::TrainSpec spec = TrainSpecOf(flags, model.train);
@@ -179,6 +186,11 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   verb->add_option("--seed", flags->seed, "Of weights, shuffle and dropout (default: the spec's)")
       ->check(CLI::NonNegativeNumber);
   AddThreadsFlag(*verb, &flags->run);
+  verb->add_option("--replicas-per-task", flags->replicas,
+                   "Replicas in one process, each with a thread and a batch of its own")
+      ->check(CLI::Range(1, 1024))
+      ->excludes("--threads")
+      ->type_name("N");
   AddPrecisionFlag(*verb, "bf16: large layers in bfloat16, on AMX (default: the spec's)",
                    [flags](engine::Precision given) { flags->precision = given; });
   verb->add_flag("--no-shuffle", flags->no_shuffle, "Rows in the order of the files");
@@ -230,7 +242,11 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
         "--evaluator); give files");
   }
   // What is wrong with the model file is said once, and before anything starts.
-  MUSTER_RETURN_IF_ERROR(model::LoadModelSpec(*io::NewLocalFileSystem(), flags.spec).status());
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model,
+                          model::LoadModelSpec(*io::NewLocalFileSystem(), flags.spec));
+  if (flags.ps > 0) {
+    MUSTER_RETURN_IF_ERROR(train::CheckServable(model, flags.strategy == "ps-sync"));
+  }
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   JobFlags job;
   job.command = {program, "worker"};

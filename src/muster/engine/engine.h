@@ -48,6 +48,16 @@ struct VariableView {
 // AMX.
 enum class Precision { kFloat32, kBfloat16 };
 
+// Sums that replicas, each with a part of the same batch, need in the midst of a step.
+class ReplicaSums {
+ public:
+  virtual ~ReplicaSums() = default;
+  // Replaces each value by its sum over all replicas. Each of them calls it equally often with as
+  // many values, whatever became of its loss. On the thread that called Engine::Step, whose error
+  // this one's is.
+  virtual absl::Status Add(std::span<double> values) = 0;
+};
+
 // What a step needs besides weights and batch. Random numbers (dropout) are a function of
 // (seed, step, replica, layer) only.
 struct StepContext {
@@ -58,6 +68,9 @@ struct StepContext {
   // tf.estimator does it with weights too. A trainer that spreads one batch over replicas gives the
   // whole batch's rows; then a replica's part may have no row, and all its gradients are 0.
   double denominator = 0;
+  // For synchronised BatchNorm of one batch over replicas, with its `denominator`; null: this
+  // replica's rows alone. Not owned.
+  ReplicaSums* replica_sums = nullptr;
 };
 
 // Takes each gradient as soon as it is ready, on the thread that called Step, in an order that is
@@ -118,7 +131,8 @@ class Engine {
   virtual std::span<const VariableSpec> variables() const = 0;
   virtual int logits_dimension() const = 0;
   // `weights` in the order of variables(). INVALID_ARGUMENT for labels that do not fit the head
-  // (naming the row). When the loss is NaN or infinite it is returned and no gradient was given.
+  // (naming the row). When the loss is NaN or infinite it is returned and no gradient was given,
+  // but with replica_sums some that are as little numbers.
   virtual absl::StatusOr<StepResult> Step(std::span<const VariableView> weights,
                                           const features::FeatureBatch& batch,
                                           const StepContext& context, GradientSink& sink) = 0;

@@ -17,8 +17,9 @@
 
 namespace muster::io {
 
-// Thread-safe as far as `inner`, which must outlive it, and `fence` are. Files that are open stay
-// writable.
+// Thread-safe as far as `inner`, which must outlive it with the files that it opened, and `fence`
+// are. A file that is open asks before each call too, and closes without what it still held back;
+// not a large one, which asks where it is renamed.
 class FencedFileSystem : public FileSystem {
  public:
   // Not OK: the change is not made, and this is its status.
@@ -30,7 +31,7 @@ class FencedFileSystem : public FileSystem {
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override {
     MUSTER_RETURN_IF_ERROR(fence_());
-    return inner_.OpenForWrite(path);
+    return Fenced(inner_.OpenForWrite(path));
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForLargeWrite(
       const std::string& path) override {
@@ -39,7 +40,7 @@ class FencedFileSystem : public FileSystem {
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) override {
     MUSTER_RETURN_IF_ERROR(fence_());
-    return inner_.OpenForAppend(path);
+    return Fenced(inner_.OpenForAppend(path));
   }
   absl::StatusOr<FileInfo> Stat(const std::string& path) override { return inner_.Stat(path); }
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
@@ -64,6 +65,39 @@ class FencedFileSystem : public FileSystem {
   absl::Status SyncFolder(const std::string& folder) override { return inner_.SyncFolder(folder); }
 
  private:
+  class File : public WritableFile {
+   public:
+    File(std::unique_ptr<WritableFile> inner, const Fence& fence)
+        : inner_(std::move(inner)), fence_(fence) {}
+    absl::Status Append(std::string_view bytes) override {
+      MUSTER_RETURN_IF_ERROR(fence_());
+      return inner_->Append(bytes);
+    }
+    absl::Status Flush() override {
+      MUSTER_RETURN_IF_ERROR(fence_());
+      return inner_->Flush();
+    }
+    absl::Status Sync() override {
+      MUSTER_RETURN_IF_ERROR(fence_());
+      return inner_->Sync();
+    }
+    absl::Status Close() override {
+      MUSTER_RETURN_IF_ERROR(fence_());
+      return inner_->Close();
+    }
+    const std::string& path() const override { return inner_->path(); }
+
+   private:
+    const std::unique_ptr<WritableFile> inner_;
+    const Fence fence_;
+  };
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> Fenced(
+      absl::StatusOr<std::unique_ptr<WritableFile>> file) const {
+    MUSTER_RETURN_IF_ERROR(file.status());
+    return std::make_unique<File>(*std::move(file), fence_);
+  }
+
   FileSystem& inner_;
   const Fence fence_;
 };

@@ -1,7 +1,11 @@
 #include "muster/io/fenced_file_system.h"
 
+#include <unistd.h>
+
 #include "gtest/gtest.h"
+#include "muster/base/strings.h"
 #include "muster/io/fault_file_system.h"
+#include "muster/io/local_file_system.h"
 #include "muster/io/memory_file_system.h"
 
 namespace muster::io {
@@ -28,6 +32,29 @@ TEST(FencedFileSystemTest, ChangesNothingBehindItsFence) {
   EXPECT_TRUE(absl::IsAborted(files.RemoveAll("d")));
   EXPECT_EQ(watched.changes(), changes);
   EXPECT_EQ(ReadFile(files, "d/a").value(), "1");
+}
+
+TEST(FencedFileSystemTest, AFileThatIsOpenKeepsNothingThatCameBehindTheFence) {
+  const auto local = NewLocalFileSystem();
+  bool fenced = false;
+  FencedFileSystem files(
+      *local, [&] { return fenced ? absl::AbortedError("replaced") : absl::OkStatus(); });
+  const std::string path = StrCat(testing::TempDir(), "muster-fenced-", getpid());
+  for (const bool append : {false, true}) {
+    fenced = false;
+    auto file = (append ? files.OpenForAppend(path) : files.OpenForWrite(path)).value();
+    ASSERT_TRUE(file->Append("a").ok());
+    ASSERT_TRUE(file->Flush().ok());
+    ASSERT_TRUE(file->Append("held back").ok());
+    fenced = true;
+    EXPECT_TRUE(absl::IsAborted(file->Append("later")));
+    EXPECT_TRUE(absl::IsAborted(file->Flush()));
+    EXPECT_TRUE(absl::IsAborted(file->Sync()));
+    EXPECT_TRUE(absl::IsAborted(file->Close()));
+    file.reset();
+    EXPECT_EQ(ReadFile(files, path).value(), append ? "aa" : "a");
+  }
+  ASSERT_TRUE(local->Remove(path).ok());
 }
 
 // What the header says of the moment between the answer and the change.

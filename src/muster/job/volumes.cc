@@ -122,11 +122,15 @@ absl::Status Mapper::MapMount(Json& mount, Json& volume, Paths* paths) {
 }
 
 absl::Status Mapper::Map(Json* pod_template) {
-  Json* const container = ContainerOf(pod_template);
-  if (container == nullptr || !container->contains("volumeMounts")) return absl::OkStatus();
+  const Json* const found = ContainerOf(pod_template);
+  if (found == nullptr || !found->contains("volumeMounts")) return absl::OkStatus();
   // So that each mount names a volume that there is.
   MUSTER_RETURN_IF_ERROR(ProcessOf(*pod_template).status());
-  Json& volumes = (*pod_template)["spec"]["volumes"];
+  Json& spec = (*pod_template)["spec"];
+  if (!spec.contains("volumes")) spec["volumes"] = Json::array();
+  // From here on no member is added to `spec`: that would move those that it has.
+  Json& volumes = spec["volumes"];
+  Json* const container = ContainerOf(pod_template);
   const Json given = volumes;  // two mounts of one volume are mapped alike
   Paths paths;
   for (Json& mount : (*container)["volumeMounts"]) {

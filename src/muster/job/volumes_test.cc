@@ -130,6 +130,14 @@ TEST_F(MapVolumesTest, OtherKindsAreNamedOrMapped) {
   EXPECT_EQ(pod()["containers"][0]["env"][0]["value"], "/mnt/out/run");
 }
 
+TEST_F(MapVolumesTest, NoMountNeedsNoVolume) {
+  pod()["containers"][0]["volumeMounts"] = Json::array();
+  pod().erase("volumes");
+  const Json before = pod()["containers"];
+  EXPECT_TRUE(Map({}).ok());
+  EXPECT_EQ(pod()["containers"], before);
+}
+
 TEST_F(MapVolumesTest, HostileTemplatesAreErrors) {
   const Json good = pod();
   for (const char* const path : {"/", "", "data", "//"}) {

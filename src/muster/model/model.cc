@@ -119,7 +119,9 @@ Node BuildDnn(const ModelSpec& spec, int group, Request* request, GraphBuilder* 
   const DnnSpec& dnn = *spec.dnn;
   Node node = BuildInputs(spec, group, request, graph);
   if (dnn.input_batch_norm) {
-    node = graph->BatchNorm(node, {.name = "dnn/input_batchnorm", .group = group});
+    node = graph->BatchNorm(node, {.name = "dnn/input_batchnorm",
+                                   .group = group,
+                                   .synchronized = dnn.synchronized_batch_norm});
   }
   engine::native::DenseOptions options;
   options.group = group;
@@ -133,9 +135,10 @@ Node BuildDnn(const ModelSpec& spec, int group, Request* request, GraphBuilder* 
     if (dnn.dropout > 0) node = graph->Dropout(node, dnn.dropout);
     if (dnn.batch_norm) {
       // momentum 0.999 is tf.estimator's.
-      node = graph->BatchNorm(
-          node,
-          {.name = StrCat(options.name, "/batchnorm_", i), .momentum = 0.999, .group = group});
+      node = graph->BatchNorm(node, {.name = StrCat(options.name, "/batchnorm_", i),
+                                     .momentum = 0.999,
+                                     .group = group,
+                                     .synchronized = dnn.synchronized_batch_norm});
     }
     graph->Watch(node, options.name);
   }

@@ -45,7 +45,8 @@ LinearSpec ParseLinear(const YamlReader& node, bool with_dnn) {
 
 DnnSpec ParseDnn(const YamlReader& node, bool with_linear) {
   node.CheckKeys({"columns", "hidden_units", "activation", "dropout", "batch_norm",
-                  "input_batch_norm", "l1", "l2", "embedding_l1", "embedding_l2", "optimizer"});
+                  "input_batch_norm", "synchronized_batch_norm", "l1", "l2", "embedding_l1",
+                  "embedding_l2", "optimizer"});
   DnnSpec dnn;
   dnn.optimizer.learning_rate = with_linear ? 0.001 : 0.05;  // Adagrad
   dnn.columns = node.At("columns").AsStrings();
@@ -67,6 +68,10 @@ DnnSpec ParseDnn(const YamlReader& node, bool with_linear) {
   dnn.dropout = node.Number("dropout", 0, 0, 0.999);
   dnn.batch_norm = node.Bool("batch_norm", false);
   dnn.input_batch_norm = node.Bool("input_batch_norm", false);
+  dnn.synchronized_batch_norm = node.Bool("synchronized_batch_norm", false);
+  if (dnn.synchronized_batch_norm && !dnn.batch_norm && !dnn.input_batch_norm) {
+    node.Fail("synchronized_batch_norm: give batch_norm or input_batch_norm with it");
+  }
   dnn.l1 = node.Number("l1", 0, 0, kHuge);
   dnn.l2 = node.Number("l2", 0, 0, kHuge);
   dnn.embedding_l1 = node.Number("embedding_l1", 0, 0, kHuge);

@@ -37,10 +37,11 @@ struct DnnSpec {
   std::vector<std::string> columns;
   std::vector<int> hidden_units;
   std::string activation = "relu";
-  double dropout = 0;             // after each hidden layer
-  bool batch_norm = false;        // after each hidden layer (tf.estimator's batch_norm=True)
-  bool input_batch_norm = false;  // of the concatenated inputs
-  double l1 = 0, l2 = 0;          // on hidden and logits kernels
+  double dropout = 0;                    // after each hidden layer
+  bool batch_norm = false;               // after each hidden layer (tf.estimator's batch_norm=True)
+  bool input_batch_norm = false;         // of the concatenated inputs
+  bool synchronized_batch_norm = false;  // both: over the rows of all replicas
+  double l1 = 0, l2 = 0;                 // on hidden and logits kernels
   double embedding_l1 = 0, embedding_l2 = 0;  // on the tables of embedding columns
   optim::OptimizerSpec optimizer;
   friend bool operator==(const DnnSpec&, const DnnSpec&) = default;

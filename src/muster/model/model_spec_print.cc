@@ -130,6 +130,7 @@ void EmitDnn(YAML::Emitter& out, const DnnSpec& dnn) {
   EmitNumber(out, "dropout", dnn.dropout);
   EmitFlag(out, "batch_norm", dnn.batch_norm);
   EmitFlag(out, "input_batch_norm", dnn.input_batch_norm);
+  EmitFlag(out, "synchronized_batch_norm", dnn.synchronized_batch_norm);
   EmitNumber(out, "l1", dnn.l1);
   EmitNumber(out, "l2", dnn.l2);
   if (dnn.embedding_l1 != 0) EmitNumber(out, "embedding_l1", dnn.embedding_l1);

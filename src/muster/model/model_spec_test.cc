@@ -43,6 +43,7 @@ model:
     dropout: 0.25
     batch_norm: true
     input_batch_norm: true
+    synchronized_batch_norm: true
     l2: 0.001
     embedding_l1: 0.002
     embedding_l2: 0.003
@@ -139,6 +140,10 @@ TEST_F(ModelSpecTest, RefusesWhatCannotBe) {
   EXPECT_THAT(ErrorAfter("type: linear", "type: dnn"), HasSubstr("no 'linear' part"));
   EXPECT_THAT(ErrorAfter("type: linear", "type: linear\n  optimizer: ftrl"),
               HasSubstr("'optimizer' goes into the 'linear' or 'dnn' part"));
+  EXPECT_THAT(ErrorAfter("type: linear\n  linear: {",
+                         "type: dnn\n  dnn: {hidden_units: [2], "
+                         "synchronized_batch_norm: true, "),
+              HasSubstr("give batch_norm or input_batch_norm"));
   EXPECT_THAT(ErrorAfter("label: y", "label: y: z"), HasSubstr("not YAML"));
   EXPECT_THAT(ErrorAfter("inputs:", "- a"), HasSubstr("not YAML"));
   EXPECT_THAT(ErrorAfter("columns: [x]", "columns: [x], optimizer: {sgdd: {}}"),

@@ -16,10 +16,11 @@ absl::StatusOr<std::unique_ptr<Estimator>> Estimator::Create(io::FileSystem& fil
   MUSTER_RETURN_IF_ERROR(Validate(config));
   std::unique_ptr<Estimator> estimator(new Estimator(files, clock, config));
   auto mode = std::make_unique<ModeModel>();
-  MUSTER_ASSIGN_OR_RETURN(mode->model,
-                          model::BuildModel(spec, {.threads = config.threads,
-                                                   .training = config.precision,
-                                                   .inference = config.inference_precision}));
+  MUSTER_ASSIGN_OR_RETURN(
+      mode->model, model::BuildModel(spec, {.threads = config.threads,
+                                            .sub_batches_are_replicas = config.threads_are_replicas,
+                                            .training = config.precision,
+                                            .inference = config.inference_precision}));
   estimator->modes_[ModeKeys::kPredict] = std::move(mode);
   estimator->predictor_.emplace(spec.head, spec.features.label.words);
   return estimator;

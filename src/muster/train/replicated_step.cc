@@ -8,6 +8,27 @@
 #include "muster/train/replica_state.h"
 
 namespace muster::train {
+namespace {
+
+// In the order of the ranks: the same bits on each.
+class GroupSums : public engine::ReplicaSums {
+ public:
+  explicit GroupSums(collective::Group& group) : group_(group) {}
+  absl::Status Add(std::span<double> values) override {
+    all_.resize(values.size() * static_cast<size_t>(group_.size()));
+    MUSTER_RETURN_IF_ERROR(collective::AllGather(group_, std::as_bytes(values),
+                                                 std::as_writable_bytes(std::span(all_))));
+    std::fill(values.begin(), values.end(), 0.0);
+    for (size_t i = 0; i < all_.size(); ++i) values[i % values.size()] += all_[i];
+    return absl::OkStatus();
+  }
+
+ private:
+  collective::Group& group_;
+  std::vector<double> all_;
+};
+
+}  // namespace
 
 int ReplicaEpoch::source() const {
   // The lowest rank of those furthest on.
@@ -74,12 +95,14 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
   if (all.stop == Stop::kInterrupted) return Result{.outcome = Outcome::kInterrupted};
   if (all.stop != Stop::kNo || all.rows == 0) return Result{.outcome = Outcome::kOver};
   sink_.Begin(static_cast<double>(rows) / all.rows);
+  GroupSums sums(*epoch_.group);
   auto step = session_.model.engine->Step(session_.variables.views(),
                                           batch != nullptr ? batch->features : no_rows_,
                                           {.seed = session_.config.seed,
                                            .step = session_.step,
                                            .replica = static_cast<uint32_t>(rank()),
-                                           .denominator = static_cast<double>(all.rows)},
+                                           .denominator = static_cast<double>(all.rows),
+                                           .replica_sums = &sums},
                                           sink_);
   MUSTER_RETURN_IF_ERROR(step.status());
   worked_nanos_ = session_.clock.MonotonicNanos() - working_since_;

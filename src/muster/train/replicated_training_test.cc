@@ -22,6 +22,14 @@ std::string PlainSpec() {
   return spec.erase(spec.find(kOwn), kOwn.size());
 }
 
+// With both, statistics over all.
+std::string SynchronizedSpec(std::string_view dropout = "dropout: 0.2,") {
+  std::string spec(kTestSpec);
+  constexpr std::string_view kOwn = "dropout: 0.2, batch_norm: true,";
+  return spec.replace(spec.find(kOwn), kOwn.size(),
+                      StrCat(dropout, " batch_norm: true, synchronized_batch_norm: true,"));
+}
+
 class ReplicatedTrainingTest : public TrainingTest {
  protected:
   // As one rank of `size`; again and again while `again` says that it was killed.
@@ -62,6 +70,8 @@ class ReplicatedTrainingTest : public TrainingTest {
       ASSERT_TRUE(result.ok()) << result.status();
     }
   }
+
+  void ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml);
 
   static std::vector<float> Floats(const std::string& bytes) {
     std::vector<float> values(bytes.size() / sizeof(float));
@@ -117,38 +127,44 @@ TEST_F(ReplicatedTrainingTest, AWorkerWhoseChiefEndsInTheMidstOfAStepHasNotFaile
   EXPECT_TRUE(result.ok()) << result.status();
 }
 
-TEST_F(ReplicatedTrainingTest, NReplicasDoWhatOneDoesWithNTimesTheBatch) {
-  for (const int size : {1, 2, 3}) {
-    TrainSpec together = Training(), alone = Training();
-    together.input.reader.shuffle = alone.input.reader.shuffle = false;
-    // 240 rows: each replica has a contiguous share, so that the batches hold other rows than one
-    // process's; with one batch an epoch they are the same set.
-    Write("few.csv", Csv(240));
-    for (TrainSpec* spec : {&together, &alone}) {
-      spec->input.source.patterns = {"few.csv"};
-      spec->input.reader.epochs = 20;
-    }
-    together.input.reader.batch_size = 240 / size;
-    alone.input.reader.batch_size = 240;
-    const std::string a = StrCat("together", size), b = StrCat("alone", size);
-    TrainTogether(size, together, a, PlainSpec());
-    ASSERT_TRUE(Train(b, alone, PlainSpec()).ok());
-    const auto weights = Weights(a), expected = Weights(b);
-    ASSERT_EQ(weights.size(), expected.size());
-    for (const auto& [name, bytes] : expected) {
-      if (name == "global_step") {
-        EXPECT_EQ(weights.at(name), bytes);
-        continue;
-      }
-      const std::vector<float> got = Floats(weights.at(name)), want = Floats(bytes);
-      float largest = 0, difference = 0;
-      for (size_t i = 0; i < want.size(); ++i) {
-        largest = std::max(largest, std::abs(want[i]));
-        difference = std::max(difference, std::abs(got[i] - want[i]));
-      }
-      EXPECT_LE(difference, 1e-5f * largest) << name << " of " << size;
-    }
+void ReplicatedTrainingTest::ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml) {
+  TrainSpec together = Training(), alone = Training();
+  together.input.reader.shuffle = alone.input.reader.shuffle = false;
+  // 240 rows: each replica has a contiguous share, so that the batches hold other rows than one
+  // process's; with one batch an epoch they are the same set.
+  Write("few.csv", Csv(240));
+  for (TrainSpec* spec : {&together, &alone}) {
+    spec->input.source.patterns = {"few.csv"};
+    spec->input.reader.epochs = 20;
   }
+  together.input.reader.batch_size = 240 / size;
+  alone.input.reader.batch_size = 240;
+  const std::string a = StrCat("together", size), b = StrCat("alone", size);
+  TrainTogether(size, together, a, yaml);
+  ASSERT_TRUE(Train(b, alone, yaml).ok());
+  const auto weights = Weights(a), expected = Weights(b);
+  ASSERT_EQ(weights.size(), expected.size());
+  for (const auto& [name, bytes] : expected) {
+    if (name == "global_step") {
+      EXPECT_EQ(weights.at(name), bytes);
+      continue;
+    }
+    const std::vector<float> got = Floats(weights.at(name)), want = Floats(bytes);
+    float largest = 0, difference = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      largest = std::max(largest, std::abs(want[i]));
+      difference = std::max(difference, std::abs(got[i] - want[i]));
+    }
+    EXPECT_LE(difference, 1e-5f * largest) << name << " of " << size;
+  }
+}
+
+TEST_F(ReplicatedTrainingTest, NReplicasDoWhatOneDoesWithNTimesTheBatch) {
+  for (const int size : {1, 2, 3}) ExpectNReplicasDoWhatOneDoes(size, PlainSpec());
+}
+
+TEST_F(ReplicatedTrainingTest, SynchronizedBatchNormIsOfTheWholeBatch) {
+  for (const int size : {2, 3}) ExpectNReplicasDoWhatOneDoes(size, SynchronizedSpec(""));
 }
 
 TEST_F(ReplicatedTrainingTest, RunsRepeatByteForByte) {
@@ -251,7 +267,8 @@ class SurvivalTest : public ReplicatedTrainingTest {
   static constexpr int kMostDeaths = 12;
 
   // How many died.
-  int RunWithDeaths(uint64_t seed, int size, const std::string& folder) {
+  int RunWithDeaths(uint64_t seed, int size, const std::string& folder,
+                    std::string_view yaml = kTestSpec) {
     TestCluster cluster(size);
     RandomStream random(seed, RandomPurpose::kSampleData, 1);
     std::atomic<bool> done = false;
@@ -262,7 +279,7 @@ class SurvivalTest : public ReplicatedTrainingTest {
         cluster.Kill(static_cast<int>(random.Below(static_cast<uint64_t>(size))));
       }
     });
-    for (const auto& result : RunAll(cluster, size, LongTraining(), folder)) {
+    for (const auto& result : RunAll(cluster, size, LongTraining(), folder, yaml)) {
       EXPECT_TRUE(result.ok()) << result.status() << " seed " << seed;
     }
     done = true;
@@ -287,6 +304,17 @@ TEST_F(SurvivalTest, DeathsAtAnyMomentChangeNoByte) {
     }
     EXPECT_GT(kills, 15) << "too little died";
   }
+}
+
+TEST_F(SurvivalTest, DeathsInTheMidstOfAStepChangeNoByte) {
+  TrainTogether(3, LongTraining(), "unbroken", SynchronizedSpec());
+  int kills = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const std::string folder = StrCat("deaths", seed);
+    kills += RunWithDeaths(seed, 3, folder, SynchronizedSpec());
+    EXPECT_TRUE(Weights(folder) == Weights("unbroken")) << "seed " << seed;
+  }
+  EXPECT_GT(kills, 4) << "too little died";
 }
 
 }  // namespace

@@ -108,14 +108,26 @@ class ServerTask : public ParameterServer {
 
 }  // namespace
 
-absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool synchronous) {
+absl::Status CheckServable(const model::ModelSpec& spec, bool synchronous) {
   using Clip = optim::ClipSpec::Kind;
-  const optim::ClipSpec& clip = model.spec.clip_gradients;
-  if (synchronous && (clip.kind == Clip::kNorm || clip.kind == Clip::kGlobalNorm)) {
+  const Clip clip = spec.clip_gradients.kind;
+  if (synchronous && (clip == Clip::kNorm || clip == Clip::kGlobalNorm)) {
     return absl::UnimplementedError(
         "clip_gradients by a norm with --strategy ps-sync: no server sees the whole gradient; clip "
         "by value, or train by --strategy allreduce");
   }
+  if (spec.dnn && spec.dnn->synchronized_batch_norm) {
+    return absl::UnimplementedError(
+        "synchronized_batch_norm with parameter servers: their workers do not wait for each other "
+        "in the midst of a step; train by --strategy allreduce, or leave it out");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool synchronous) {
+  MUSTER_RETURN_IF_ERROR(CheckServable(model.spec, synchronous));
+  using Clip = optim::ClipSpec::Kind;
+  const optim::ClipSpec& clip = model.spec.clip_gradients;
   ps::Variables variables;
   for (const engine::VariableSpec& spec : model.engine->variables()) {
     ps::Variable& variable = variables.emplace_back();

@@ -32,8 +32,12 @@ struct ServedCluster {
   std::function<void(const std::string& text)> note = {};  // for people; may be empty
 };
 
-// What servers and replicas know of the model's variables; points into `model`. UNIMPLEMENTED for
+// UNIMPLEMENTED for what a model cannot have with parameter servers: synchronised BatchNorm, and
 // clipping by a norm in synchronous training, since no server sees the whole sum.
+absl::Status CheckServable(const model::ModelSpec& spec, bool synchronous);
+
+// What servers and replicas know of the model's variables; points into `model`. CheckServable's
+// errors.
 absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool synchronous);
 
 // A replica's. Makes no connection yet.

@@ -1,65 +1,34 @@
 // BatchNorm: y = gamma (x - mean) / sqrt(variance + epsilon) + beta over the rows of the batch.
 //
-// Keras's layer, not fused: training uses the batch's mean and population variance, over all
-// workers' rows; inference the moving ones.
+// Keras's layer, not fused: training uses the batch's mean and population variance, over the rows
+// of all workers, of one where those are replicas, or of all replicas (shared_sums.h); inference
+// the moving ones.
 //   xhat = (x - mean) r, r = 1 / sqrt(variance + epsilon)
 //   dx = gamma r (dy - mean(dy) - xhat mean(dy xhat)); dgamma = sum dy xhat; dbeta = sum dy
-// Source: Ioffe, Szegedy, "Batch Normalization" (2015).
+// Source: Ioffe, Szegedy, "Batch Normalization" (2015); over replicas as Keras's
+// BatchNormalization(synchronized=True).
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "muster/engine/native/layer.h"
+#include "muster/engine/native/shared_sums.h"
 #include "muster/math/layers.h"
 
 namespace muster::engine::native {
 namespace {
 
-// Per column sums of doubles that workers take apart and read together: shares, then totals and
-// means. Every worker adds the shares up for itself, in the same order.
-class SharedSums {
- public:
-  void Reserve(int workers, int width) {
-    width_ = static_cast<size_t>(width);
-    for (std::vector<double>* all : {&shares_, &totals_, &means_}) {
-      all->resize(static_cast<size_t>(workers) * width_);
-    }
-  }
-  // The worker's own, set to 0.
-  std::span<double> Clear(const Worker& worker) {
-    const std::span<double> share = PartOf(worker, shares_);
-    std::fill(share.begin(), share.end(), 0.0);
-    return share;
-  }
-  // The total over all workers' shares by `rows`, 0 of none. Waits for them; each must call it.
-  std::span<const double> Mean(const Worker& worker, double rows) {
-    worker.crew->Barrier();
-    const std::span<double> total = PartOf(worker, totals_), mean = PartOf(worker, means_);
-    std::fill(total.begin(), total.end(), 0.0);
-    for (int other = 0; other < worker.count; ++other) {
-      const double* const share = shares_.data() + static_cast<size_t>(other) * width_;
-      for (size_t j = 0; j < width_; ++j) total[j] += share[j];
-    }
-    for (size_t j = 0; j < width_; ++j) mean[j] = total[j] / std::max(rows, 1.0);
-    return mean;
-  }
-  std::span<const double> total() const { return std::span(totals_).first(width_); }
-
- private:
-  std::span<double> PartOf(const Worker& worker, std::vector<double>& all) const {
-    return std::span(all).subspan(static_cast<size_t>(worker.index) * width_, width_);
-  }
-
-  size_t width_ = 0;
-  std::vector<double> shares_, totals_, means_;
-};
-
 class BatchNormLayer final : public Layer {
  public:
   BatchNormLayer(const Tensor* input, const Tensor* output, const BatchNormOptions& options,
                  BatchNormVariables variables)
-      : input_(input), output_(output), epsilon_(options.epsilon), variables_(variables) {}
+      : input_(input),
+        output_(output),
+        epsilon_(options.epsilon),
+        synchronized_(options.synchronized),
+        variables_(variables) {}
 
-  void Reserve(const Step&, int workers) override {
+  void Reserve(const Step& step, int workers) override {
     const auto width = static_cast<size_t>(input_->width);
     if (mean_.size() < width * static_cast<size_t>(workers)) {
       mean_.resize(width * static_cast<size_t>(workers));
@@ -68,8 +37,9 @@ class BatchNormLayer final : public Layer {
       emitted_.resize(width);
     }
     for (SharedSums* sums : {&x_, &x_squares_, &dy_, &dy_xhat_}) {
-      sums->Reserve(workers, input_->width);
+      sums->Reserve(step, synchronized_, workers, input_->width);
     }
+    rows_.assign(static_cast<size_t>(workers), 0);
   }
 
   void Forward(const Step& step, Worker& worker) override {
@@ -97,9 +67,8 @@ class BatchNormLayer final : public Layer {
     const std::span<double> dy_share = dy_.Clear(worker), dy_xhat_share = dy_xhat_.Clear(worker);
     math::AddNormalizationSums(Rows(worker), dy, output_->ld(), columns, dy_share.data(),
                                dy_xhat_share.data());
-    const double rows = step.batch->rows;
-    const std::span<const double> dy_mean = dy_.Mean(worker, rows);
-    const std::span<const double> dy_xhat_mean = dy_xhat_.Mean(worker, rows);
+    const std::span<const double> dy_mean = dy_.Mean(step, worker);
+    const std::span<const double> dy_xhat_mean = dy_xhat_.Mean(step, worker);
     if (!input_->needs_gradient()) return;
     math::NormalizationGradient(Rows(worker), dy, output_->ld(), columns, dy_mean.data(),
                                 dy_xhat_mean.data(), input_->storage->sums_gradients(),
@@ -107,11 +76,10 @@ class BatchNormLayer final : public Layer {
   }
 
   void Emit(const Step&, GradientSink& sink) override {
-    const auto width = static_cast<size_t>(input_->width);
-    sink.Dense(variables_.gamma, ToFloats(dy_xhat_.total()));
-    sink.Dense(variables_.beta, ToFloats(dy_.total()));
-    sink.Statistic(variables_.moving_mean, std::span(mean_).first(width));
-    sink.Statistic(variables_.moving_variance, std::span(variance_).first(width));
+    sink.Dense(variables_.gamma, ToFloats(dy_xhat_.Total()));
+    sink.Dense(variables_.beta, ToFloats(dy_.Total()));
+    sink.Statistic(variables_.moving_mean, OfAll(mean_));
+    sink.Statistic(variables_.moving_variance, OfAll(variance_));
   }
 
  private:
@@ -135,10 +103,10 @@ class BatchNormLayer final : public Layer {
   void TakeStatistics(const Step& step, Worker& worker, std::span<float> mean,
                       std::span<float> variance) {
     math::AddColumns(Rows(worker), x_.Clear(worker).data());
-    const double rows = step.batch->rows;
-    const std::span<const double> x_mean = x_.Mean(worker, rows);
+    rows_[static_cast<size_t>(worker.index)] = worker.rows();
+    const std::span<const double> x_mean = x_.Mean(step, worker);
     math::AddSquaredDistances(Rows(worker), x_mean.data(), x_squares_.Clear(worker).data());
-    const std::span<const double> square_mean = x_squares_.Mean(worker, rows);
+    const std::span<const double> square_mean = x_squares_.Mean(step, worker);
     for (size_t j = 0; j < mean.size(); ++j) {
       mean[j] = static_cast<float>(x_mean[j]);
       variance[j] = static_cast<float>(square_mean[j]);
@@ -151,11 +119,25 @@ class BatchNormLayer final : public Layer {
     return emitted_;
   }
 
+  // What the workers took: the same, or each its own, whose mean by rows this is.
+  std::span<const float> OfAll(std::span<const float> taken) {
+    if (!x_.each_for_itself()) return taken.first(emitted_.size());
+    const double rows = std::accumulate(rows_.begin(), rows_.end(), 0.0);
+    for (size_t j = 0; j < emitted_.size(); ++j) {
+      double sum = 0;
+      for (size_t i = 0; i < rows_.size(); ++i) sum += rows_[i] * taken[i * emitted_.size() + j];
+      emitted_[j] = static_cast<float>(sum / std::max(rows, 1.0));
+    }
+    return emitted_;
+  }
+
   const Tensor* input_;
   const Tensor* output_;
   double epsilon_;
+  bool synchronized_;
   BatchNormVariables variables_;
-  // One copy for each worker, all the same.
+  // Of each worker.
+  std::vector<double> rows_;
   std::vector<float> mean_, variance_, scale_;
   SharedSums x_, x_squares_, dy_, dy_xhat_;
   std::vector<float> emitted_;

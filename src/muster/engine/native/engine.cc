@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "muster/engine/native/folded_dense.h"
 #include "muster/engine/native/native_graph.h"
+#include "muster/engine/native/step_checks.h"
 
 namespace muster::engine::native {
 namespace {
@@ -35,10 +37,8 @@ class NativeEngine final : public Engine {
     bool distinct = false;  // its distinct rows are read
   };
 
-  absl::Status CheckWeights(std::span<const VariableView> weights) const;
   void FindSmallestTables(std::span<const VariableView> weights);
   absl::Status CheckBatch(const features::FeatureBatch& batch, int least_rows) const;
-  absl::Status CheckIds(const ListUse& use, const features::FeatureBatch& batch) const;
   absl::Status CheckLabels(const features::FeatureBatch& batch) const;
 
   void Prepare(std::span<const VariableView> weights, const features::FeatureBatch& batch,
@@ -113,26 +113,6 @@ NativeEngine::NativeEngine(NativeGraph graph, std::unique_ptr<Head> head,
   }
 }
 
-absl::Status NativeEngine::CheckWeights(std::span<const VariableView> weights) const {
-  if (weights.size() != graph_.variables.size()) {
-    return absl::InvalidArgumentError(StrCat("the model has ", graph_.variables.size(),
-                                             " variables, ", weights.size(), " were given"));
-  }
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const VariableSpec& spec = graph_.variables[i];
-    const VariableView& view = weights[i];
-    const bool fits = spec.kind == VariableKind::kTable
-                          ? view.cols == spec.shape[1] && view.rows >= 0
-                          : view.rows * view.cols == spec.elements();
-    if (!fits || (view.data == nullptr && view.rows > 0)) {
-      return absl::InvalidArgumentError(StrCat("the memory of variable ", spec.name, " is ",
-                                               view.rows, " x ", view.cols,
-                                               ", which does not fit its shape"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 void NativeEngine::FindSmallestTables(std::span<const VariableView> weights) {
   for (ListUse& use : used_lists_) use.bound = INT64_MAX;
   for (const auto& table : graph_.table_uses) {
@@ -142,38 +122,6 @@ void NativeEngine::FindSmallestTables(std::span<const VariableView> weights) {
     use.bound = rows;
     use.smallest = table.variable;
   }
-}
-
-absl::Status NativeEngine::CheckIds(const ListUse& use, const features::FeatureBatch& batch) const {
-  const std::string& table = graph_.variables[static_cast<size_t>(use.smallest)].name;
-  if (std::cmp_greater_equal(use.list, batch.id_lists.size())) {
-    return absl::InvalidArgumentError(StrCat("the batch has ", batch.id_lists.size(),
-                                             " id lists, table ", table, " reads list ", use.list));
-  }
-  const features::IdList& list = batch.id_lists[static_cast<size_t>(use.list)];
-  const auto rows = static_cast<size_t>(batch.rows);
-  bool fits = list.ids.size() == rows;
-  if (!list.one_per_row()) {
-    fits = list.offsets.size() == rows + 1 && list.offsets.front() == 0 &&
-           list.offsets.back() == list.ids.size() &&
-           std::is_sorted(list.offsets.begin(), list.offsets.end());
-  }
-  if (!fits) {
-    return absl::InvalidArgumentError(StrCat("id list ", use.list, " of table ", table, ": its ",
-                                             list.ids.size(), " ids and ", list.offsets.size(),
-                                             " offsets do not fit ", batch.rows, " rows"));
-  }
-  if (!list.weights.empty() && list.weights.size() != list.ids.size()) {
-    return absl::InvalidArgumentError(StrCat("id list ", use.list, " of table ", table, ": ",
-                                             list.weights.size(), " weights for ", list.ids.size(),
-                                             " ids"));
-  }
-  if (const int64_t bad = FindBadId(list.ids, use.bound); bad >= 0) {
-    return absl::InvalidArgumentError(
-        StrCat("id list ", use.list, ", entry ", bad, ": id ", list.ids[static_cast<size_t>(bad)],
-               " is outside table ", table, " of ", use.bound, " rows"));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status NativeEngine::CheckBatch(const features::FeatureBatch& batch, int least_rows) const {
@@ -187,7 +135,10 @@ absl::Status NativeEngine::CheckBatch(const features::FeatureBatch& batch, int l
                                                batch.rows, " x ", use.width));
     }
   }
-  for (const ListUse& use : used_lists_) MUSTER_RETURN_IF_ERROR(CheckIds(use, batch));
+  for (const ListUse& use : used_lists_) {
+    const std::string& table = graph_.variables[static_cast<size_t>(use.smallest)].name;
+    MUSTER_RETURN_IF_ERROR(CheckIds(batch, use.list, table, use.bound));
+  }
   if (!batch.weights.empty() && batch.weights.size() != rows) {
     return absl::InvalidArgumentError(
         StrCat("the batch has ", rows, " rows and ", batch.weights.size(), " weights"));
@@ -277,7 +228,8 @@ void NativeEngine::Train(Worker& worker) {
   RunForward(worker);
   TakeLoss(worker, true);
   crew_.Barrier();
-  if (!std::isfinite(Result().loss)) return;
+  // With other replicas it goes on: they wait for its sums.
+  if (!std::isfinite(Result().loss) && step_.others == nullptr) return;
   FindDistinctRows(worker);
   Backward(worker);
 }
@@ -310,7 +262,7 @@ void NativeEngine::Backward(Worker& worker) {
 absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weights,
                                               const features::FeatureBatch& batch,
                                               const StepContext& context, GradientSink& sink) {
-  MUSTER_RETURN_IF_ERROR(CheckWeights(weights));
+  MUSTER_RETURN_IF_ERROR(CheckWeights(graph_.variables, weights));
   FindSmallestTables(weights);
   MUSTER_RETURN_IF_ERROR(CheckBatch(batch, context.denominator > 0 ? 0 : 1));
   MUSTER_RETURN_IF_ERROR(CheckLabels(batch));
@@ -318,11 +270,17 @@ absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weig
   scale_ = 1 / (context.denominator > 0 ? context.denominator : own);
   step_.context = context;
   step_.regularization_share = context.denominator > 0 ? own / context.denominator : 1;
+  std::optional<OtherReplicas> others;
+  if (context.replica_sums != nullptr) others.emplace(*context.replica_sums, context.denominator);
+  step_.others = others ? &*others : nullptr;
+  step_.workers_are_replicas = options_.sub_batches_are_replicas;
   sink_ = &sink;
   frozen_.clear();
   running_ = &layers_;
   Prepare(weights, batch, true);
   crew_.Run(train_);
+  step_.others = nullptr;
+  if (others) MUSTER_RETURN_IF_ERROR(others->status());
   const StepResult result = Result();
   if (!std::isfinite(result.loss)) return result;
   if (workers_.size() > 1) {
@@ -334,7 +292,7 @@ absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weig
 }
 
 absl::Status NativeEngine::Freeze(std::span<const VariableView> weights) {
-  MUSTER_RETURN_IF_ERROR(CheckWeights(weights));
+  MUSTER_RETURN_IF_ERROR(CheckWeights(graph_.variables, weights));
   frozen_.clear();
   for (const auto& fold : folded_.folds) fold->Freeze(weights);
   for (const VariableView& view : weights) frozen_.push_back(view.data);
@@ -350,7 +308,7 @@ bool NativeEngine::MayUseFolds(std::span<const VariableView> weights,
 
 absl::Status NativeEngine::Predict(std::span<const VariableView> weights,
                                    const features::FeatureBatch& batch, Forward* out) {
-  MUSTER_RETURN_IF_ERROR(CheckWeights(weights));
+  MUSTER_RETURN_IF_ERROR(CheckWeights(graph_.variables, weights));
   FindSmallestTables(weights);
   MUSTER_RETURN_IF_ERROR(CheckBatch(batch, 1));
   if (!batch.labels.empty()) MUSTER_RETURN_IF_ERROR(CheckLabels(batch));

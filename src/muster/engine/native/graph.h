@@ -84,12 +84,16 @@ struct BatchNormOptions {
   double momentum = 0.99;
   double epsilon = 1e-3;
   int group = 0;
+  bool synchronized = false;  // over all replicas' rows, as Keras's synchronized=True
 };
 
 struct EngineOptions {
   // Sub-batches computed in parallel; sums are taken in the order of the sub-batches, so that the
   // same count gives the same bytes. A batch is cut into `threads` nearly equal runs of rows.
   int threads = 1;
+  // Each sub-batch of a training step is one of a replica's: BatchNorm that is not synchronised
+  // takes its statistics for itself, and the moving ones go towards their mean by rows.
+  bool sub_batches_are_replicas = false;
   // Of Step and of Predict. FAILED_PRECONDITION from Finish() where the processor cannot.
   Precision training = Precision::kFloat32;
   Precision inference = Precision::kFloat32;

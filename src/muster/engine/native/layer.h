@@ -54,6 +54,24 @@ struct Tensor {
   float* gradient(int64_t row) const { return storage->gradients + row * storage->ld + column; }
 };
 
+// The other replicas of a step: what they sum together, and the first error of that.
+class OtherReplicas {
+ public:
+  OtherReplicas(ReplicaSums& sums, double rows) : sums_(sums), rows_(rows) {}
+  // Of all replicas.
+  double rows() const { return rows_; }
+  // By worker 0. Behind an error it does nothing.
+  void Add(std::span<double> values) {
+    if (status_.ok()) status_ = sums_.Add(values);
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  ReplicaSums& sums_;
+  const double rows_;
+  absl::Status status_;
+};
+
 // What all workers see of a step. In Predict `training` is false.
 struct Step {
   std::span<const VariableView> weights;
@@ -62,6 +80,8 @@ struct Step {
   bool training = false;
   bool bf16 = false;                       // products of dense layers
   double regularization_share = 1;         // of the whole batch that this engine sees
+  bool workers_are_replicas = false;       // each for itself
+  OtherReplicas* others = nullptr;         // null: none
   std::span<const DistinctRows> distinct;  // by id list
 };
 

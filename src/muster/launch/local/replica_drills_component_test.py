@@ -62,7 +62,7 @@ def test_a_chief_that_slept_finds_itself_fenced_and_changes_nothing(trainings: T
     trainings.jobs.wait((sleeper.model / "checkpoint").exists, "for a checkpoint")
     time.sleep(random.Random(seed).uniform(0, 0.2))  # Stopped at any moment, in a save too.
     first.send_signal(signal.SIGSTOP)
-    # What it did before it slept may still come into the event file of its own.
+    # One write into its own event file that it was just about to do may still come.
     own = sleeper.events()
     second = sleeper.start(2, "--max-steps", 20_000)
     _, said = second.communicate(timeout=DEADLINE)

@@ -34,6 +34,16 @@ def test_a_model_larger_than_the_memory_between_replicas(trainings: Trainings) -
         assert tf.train.load_checkpoint(trainings.newest(job)).get_tensor("global_step") == 47
 
 
+def test_replicas_in_one_task(trainings: Trainings) -> None:
+    output = trainings.ok("model", "--workers", 2, "--replicas-per-task", 3)
+    # 1,500 rows in each task's batches of 3 * 32.
+    assert re.search(r"Trained at step 16, 3.?0*k? examples", output)
+    trainings.ok("again", "--workers", 2, "--replicas-per-task", 3)
+    assert trainings.weights("again") == trainings.weights("model")
+    trainings.ok("threads", "--workers", 2, "--threads", 3, "--batch-size", 96)
+    assert trainings.weights("threads") != trainings.weights("model")  # BatchNorm over 96 rows
+
+
 def test_the_same_job_gives_the_same_bytes(trainings: Trainings) -> None:
     for name in ("a", "b"):
         trainings.ok(name, "--workers", 2)
@@ -81,6 +91,7 @@ def test_a_bad_record_ends_the_job_in_the_words_of_who_read_it(trainings: Traini
         (("--workers", 2, "--steps", 5), "--max-steps"),
         (("--workers", 0), "--workers"),
         (("--restarts", 2), "--workers"),
+        (("--replicas-per-task", 2, "--threads", 2), "--threads"),
     ],
 )
 def test_wrong_use_is_said_before_anything_starts(

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from testbed.drills import interrupt_training, kill_in_training
-from testbed.trainings import Trainings
+from testbed.trainings import SPEC, Trainings
 
 
 def tensors(trainings: Trainings, model_dir: str) -> dict[str, np.ndarray]:
@@ -98,6 +98,17 @@ def test_an_interrupted_job_goes_on_where_it_stood(trainings: Trainings) -> None
     interrupt_training(trainings, flags)
     trainings.ok("broken", *flags)
     assert_same_bytes(trainings, "broken", "unbroken")
+
+
+def test_what_a_model_cannot_have_with_servers_is_said_before_anything_starts(
+    trainings: Trainings,
+) -> None:
+    spec = trainings.jobs.folder / "spec.yaml"
+    spec.write_text(SPEC.replace("batch_norm: true", "batch_norm: true, synchronized_batch_norm: true"))
+    result = trainings.run("model", "--workers", 2, "--ps", 1)
+    assert result.returncode == 1
+    assert "--strategy allreduce" in result.stderr
+    assert not trainings.jobs.home.exists()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,23 @@
+// What is given to an engine, checked before it is read.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "muster/base/status.h"
+#include "muster/engine/engine.h"
+#include "muster/features/batch.h"
+
+namespace muster::engine::native {
+
+// INVALID_ARGUMENT for memory that does not fit these variables.
+absl::Status CheckWeights(std::span<const VariableSpec> specs,
+                          std::span<const VariableView> weights);
+
+// INVALID_ARGUMENT for the batch's id list `index` where it does not fit the batch's rows or an id
+// is outside the table of that name and size.
+absl::Status CheckIds(const features::FeatureBatch& batch, int index, const std::string& table,
+                      int64_t table_rows);
+
+}  // namespace muster::engine::native
