@@ -4,21 +4,9 @@
 #include <cstring>
 #include <utility>
 
-#include "muster/net/transport/dial.h"
-#include "muster/ps/server.h"
-
 namespace muster::ps {
 namespace {
 
-using net::transport::ChannelOptions;
-using net::transport::Interrupt;
-using net::transport::Stream;
-using process::Deadline;
-
-// A try to reach a server; between two `stop` is looked at.
-constexpr double kTrySeconds = 1;
-// The others' batches may take long; the dead are known by their connection.
-constexpr double kAnswerSeconds = 3600;
 constexpr int64_t kSliceFloats = int64_t{256} << 10;
 
 // Of a server that cannot be reached, or does not speak as it should.
@@ -31,50 +19,30 @@ absl::Status Lost(size_t server, const absl::Status& why) {
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientSpec spec, const net::Token& key,
                                                        std::span<const Variable> variables) {
   if (spec.servers.empty()) return absl::InvalidArgumentError("there are no parameter servers");
-  MUSTER_ASSIGN_OR_RETURN(auto interrupt, Interrupt::Create());
-  // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
-  return std::unique_ptr<Client>(new Client(std::move(spec), key, variables, std::move(interrupt)));
-}
-
-absl::StatusOr<std::unique_ptr<Stream>> Client::Reach(size_t server) const {
-  const Deadline deadline = Deadline::After(spec_.rendezvous_seconds);
-  while (true) {
-    auto stream = Dial(spec_.servers[server], {}, Deadline::After(kTrySeconds), *interrupt_);
-    absl::Status status = stream.status();
-    if (stream.ok()) {
-      status = DialHandshake(**stream, key_, spec_.self, kService,
-                             Deadline::After(kTrySeconds * 10), *interrupt_)
-                   .status();
-      if (status.ok()) return stream;
-      const bool refused = absl::IsFailedPrecondition(status) || absl::IsUnauthenticated(status);
-      if (refused) return Annotate(status, StrCat("ps-", server));
-    }
-    if (stopped()) return absl::CancelledError("stopped while waiting for parameter servers");
-    if (deadline.expired()) {
-      return absl::UnavailableError(StrCat("waited ", spec_.rendezvous_seconds, " s for ps-",
-                                           server, ": ", ToStd(status.message())));
-    }
-  }
+  const auto servers = static_cast<int>(spec.servers.size());
+  MUSTER_ASSIGN_OR_RETURN(DialLine dial, SocketLines({.self = spec.self,
+                                                      .key = key,
+                                                      .servers = spec.servers,
+                                                      .rendezvous_seconds = spec.rendezvous_seconds,
+                                                      .stop = spec.stop}));
+  return std::make_unique<Client>(std::move(spec), servers, std::move(dial), variables);
 }
 
 absl::StatusOr<State> Client::Greet(size_t server) {
-  MUSTER_ASSIGN_OR_RETURN(auto stream, Reach(server));
-  channels_[server] = std::make_unique<Channel>(
-      std::move(stream), ChannelOptions{.peer = StrCat("ps-", server),
-                                        .spin_micros = net::transport::DefaultSpinMicros()});
+  MUSTER_ASSIGN_OR_RETURN(lines_[server], dial_(server));
   return Ask<State>(server, kHello,
                     Hello{.replica = static_cast<uint32_t>(spec_.replica),
                           .replicas = static_cast<uint32_t>(spec_.replicas),
                           .server = static_cast<uint32_t>(server),
-                          .servers = static_cast<uint32_t>(spec_.servers.size()),
+                          .servers = static_cast<uint32_t>(lines_.size()),
                           .synchronous = static_cast<uint32_t>(spec_.synchronous),
                           .agreement = spec_.agreement});
 }
 
 absl::StatusOr<std::vector<State>> Client::Connect() {
-  for (auto& channel : channels_) channel.reset();
+  for (auto& line : lines_) line.reset();
   std::vector<State> states;
-  for (size_t server = 0; server < channels_.size(); ++server) {
+  for (size_t server = 0; server < lines_.size(); ++server) {
     MUSTER_ASSIGN_OR_RETURN(states.emplace_back(), Greet(server));
   }
   return states;
@@ -82,17 +50,16 @@ absl::StatusOr<std::vector<State>> Client::Connect() {
 
 template <class M>
 absl::Status Client::Send(size_t server, uint16_t type, const M& message) {
-  if (channels_[server] == nullptr) return Lost(server, absl::AbortedError("not connected"));
+  if (lines_[server] == nullptr) return Lost(server, absl::AbortedError("not connected"));
   Print(message, &wires_[server].bytes);
-  const absl::Status sent = channels_[server]->Send(type, wires_[server].bytes,
-                                                    Deadline::After(kAnswerSeconds), *interrupt_);
+  const absl::Status sent = lines_[server]->Send(type, wires_[server].bytes);
   return sent.ok() ? sent : Lost(server, sent);
 }
 
 // What is returned may point into the wire's answer, until the next call for that server.
 template <class M>
 absl::StatusOr<M> Client::Receive(size_t server) {
-  auto got = channels_[server]->Receive(Deadline::After(kAnswerSeconds), *interrupt_);
+  auto got = lines_[server]->Receive();
   if (!got.ok()) return Lost(server, got.status());
   wires_[server].answer = *std::move(got);
   const ConstBytes bytes = wires_[server].answer.bytes();
@@ -164,12 +131,12 @@ std::vector<TableRows> Client::TablesOf(const Wire& wire, std::span<const Block>
 
 absl::StatusOr<Pulled> Client::PullBatch(Pull request, const PullInto& into) {
   Split(into.tables);
-  for (size_t server = 0; server < channels_.size(); ++server) {
+  for (size_t server = 0; server < lines_.size(); ++server) {
     request.tables = TablesOf(wires_[server], into.tables);
     MUSTER_RETURN_IF_ERROR(Send(server, kPull, request));
   }
   Pulled leads;
-  for (size_t server = 0; server < channels_.size(); ++server) {
+  for (size_t server = 0; server < lines_.size(); ++server) {
     MUSTER_ASSIGN_OR_RETURN(const Pulled pulled, Receive<Pulled>(server));
     MUSTER_RETURN_IF_ERROR(TakePulled(server, pulled, into));
     if (server == 0) leads = {.step = pulled.step, .rows = pulled.rows, .stop = pulled.stop};
@@ -260,10 +227,10 @@ absl::Status Client::SendPush(size_t server, Push push, const Gradients& gradien
 absl::StatusOr<Pushed> Client::PushBatch(const Push& request, const Gradients& gradients) {
   Split(gradients.tables);
   // The lead's is the one that counts, and comes when all others are there.
-  for (size_t server = 1; server < channels_.size(); ++server) {
+  for (size_t server = 1; server < lines_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(SendPush(server, request, gradients));
   }
-  for (size_t server = 1; server < channels_.size(); ++server) {
+  for (size_t server = 1; server < lines_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(Receive<Pushed>(server).status());
   }
   MUSTER_RETURN_IF_ERROR(SendPush(0, request, gradients));
@@ -311,10 +278,10 @@ absl::Status Client::LoadServer(size_t server, int64_t generation, const Memory&
 
 absl::Status Client::LoadAll(int64_t generation, int64_t step,
                              const std::vector<std::string>& positions, const Memory& memory) {
-  for (size_t server = 0; server < channels_.size(); ++server) {
+  for (size_t server = 0; server < lines_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(LoadServer(server, generation, memory));
   }
-  for (size_t server = channels_.size(); server-- > 0;) {
+  for (size_t server = lines_.size(); server-- > 0;) {
     MUSTER_RETURN_IF_ERROR(
         Ask<Empty>(server, kReady,
                    Ready{.generation = generation, .step = step, .positions = positions})
@@ -337,15 +304,16 @@ absl::Status Client::FetchServer(size_t server, int64_t generation, const Memory
 }
 
 absl::StatusOr<Held> Client::SaveAll(int64_t generation, int64_t step, const Memory& memory) {
-  const Hold hold = {.generation = generation, .step = step};
+  Hold hold = {.generation = generation, .step = step};
   MUSTER_ASSIGN_OR_RETURN(const Held held, Ask<Held>(0, kHold, hold));
-  for (size_t server = 1; server < channels_.size(); ++server) {
+  hold.sequences = held.sequences;
+  for (size_t server = 1; server < lines_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(Ask<Held>(server, kHold, hold).status());
   }
-  for (size_t server = 0; server < channels_.size(); ++server) {
+  for (size_t server = 0; server < lines_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(FetchServer(server, generation, memory));
   }
-  for (size_t server = 0; server < channels_.size(); ++server) {
+  for (size_t server = 0; server < lines_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(Ask<Empty>(server, kRelease, Begin{.generation = generation}).status());
   }
   return held;
@@ -354,7 +322,7 @@ absl::StatusOr<Held> Client::SaveAll(int64_t generation, int64_t step, const Mem
 absl::Status Client::End() {
   absl::Status first;
   // The lead last: who hears it goes.
-  for (size_t server = channels_.size(); server-- > 0;) {
+  for (size_t server = lines_.size(); server-- > 0;) {
     first.Update(Ask<Empty>(server, kEnd, Begin()).status());
   }
   return first;

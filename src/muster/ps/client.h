@@ -12,8 +12,8 @@
 #include "muster/base/status.h"
 #include "muster/net/token.h"
 #include "muster/net/transport/address.h"
-#include "muster/net/transport/channel.h"
 #include "muster/net/transport/handshake.h"
+#include "muster/ps/line.h"
 #include "muster/ps/message.h"
 #include "muster/ps/placement.h"
 
@@ -61,6 +61,14 @@ class Client {
   // `variables` must outlive it. Connects to nobody yet.
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientSpec spec, const net::Token& key,
                                                         std::span<const Variable> variables);
+  // The same over lines of another kind; of `spec` only what is said in Hello counts, and `stop`.
+  Client(ClientSpec spec, int servers, DialLine dial, std::span<const Variable> variables)
+      : spec_(std::move(spec)),
+        dial_(std::move(dial)),
+        variables_(variables),
+        placement_(variables, servers),
+        lines_(static_cast<size_t>(servers)),
+        wires_(static_cast<size_t>(servers)) {}
 
   // To all servers, anew: what each says of its state, the lead first. UNAVAILABLE names the server
   // that did not come in time.
@@ -88,9 +96,9 @@ class Client {
   absl::Status End();
 
   int servers() const { return placement_.servers(); }
+  const ClientSpec& spec() const { return spec_; }
 
  private:
-  using Channel = net::transport::Channel;
   // What goes to one server and comes from it, kept from batch to batch.
   struct Wire {
     std::vector<std::vector<int32_t>> rows;     // by table of the request
@@ -101,18 +109,7 @@ class Client {
     net::transport::Message answer;
   };
 
-  Client(ClientSpec spec, const net::Token& key, std::span<const Variable> variables,
-         std::unique_ptr<net::transport::Interrupt> interrupt)
-      : spec_(std::move(spec)),
-        key_(key),
-        variables_(variables),
-        placement_(variables, static_cast<int>(spec_.servers.size())),
-        interrupt_(std::move(interrupt)),
-        channels_(spec_.servers.size()),
-        wires_(spec_.servers.size()) {}
-
   bool stopped() const { return spec_.stop != nullptr && spec_.stop->load(); }
-  absl::StatusOr<std::unique_ptr<net::transport::Stream>> Reach(size_t server) const;
   absl::StatusOr<State> Greet(size_t server);
   template <class M>
   absl::Status Send(size_t server, uint16_t type, const M& message);
@@ -132,11 +129,10 @@ class Client {
   absl::Status ForEachSlice(size_t server, int64_t generation, Visit visit);
 
   const ClientSpec spec_;
-  const net::Token key_;
+  const DialLine dial_;
   const std::span<const Variable> variables_;
   const Placement placement_;
-  const std::unique_ptr<net::transport::Interrupt> interrupt_;
-  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<std::unique_ptr<Line>> lines_;
   std::vector<Wire> wires_;
   std::vector<uint32_t> given_;
   std::vector<float> slice_;

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "muster/net/transport/acceptor.h"
+#include "muster/ps/replica.h"
 #include "muster/ps/server.h"
 
 namespace muster::ps {
@@ -152,6 +153,27 @@ TEST_F(ClientTest, ALostServerIsNamedAndFoundWithoutAState) {
   EXPECT_EQ(client->Finish(1).code(), absl::StatusCode::kAborted);
   ASSERT_TRUE(client->LoadAll(2, 3, {}, In(memory_, variables_)).ok());
   EXPECT_TRUE(client->Finish(2).ok());
+}
+
+// Neither the servers nor the chief know of the state before.
+TEST_F(ClientTest, AStateOfServersAndAChiefThatAllStartAnewHasANumberOfItsOwn) {
+  int64_t before = 0;
+  for (const uint64_t incarnation : {1, 2}) {
+    for (int server = 0; server < kServers; ++server) Start(server);
+    ClientSpec spec = {.self = {.job = "test", .role = "chief", .incarnation = incarnation}};
+    for (int server = 0; server < kServers; ++server) spec.servers.push_back(AddressOf(server));
+    const auto client = Client::Create(std::move(spec), key_, variables_).value();
+    ReplicaSpec own;
+    own.memory = In(memory_, variables_);
+    own.give = [](bool) { return Place{.step = 5}; };
+    Replica chief(*client, std::move(own));
+    ASSERT_TRUE(chief.Recover(absl::OkStatus()).ok());
+    EXPECT_EQ(chief.step(), 5);
+    const auto states = client->Connect();
+    ASSERT_TRUE(states.ok()) << states.status();
+    EXPECT_GT((*states)[0].generation, before);
+    before = (*states)[0].generation;
+  }
 }
 
 TEST_F(ClientTest, AnotherKeyIsRefused) {

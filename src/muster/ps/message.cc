@@ -36,6 +36,7 @@ class Writer {
 
  private:
   void Put(const std::string& text) { (*this)(text); }
+  void Put(int64_t number) { (*this)(number); }
   void Put(const TableRows& table);
   void Append(const void* data, size_t size) {
     const size_t old = bytes_.size();
@@ -69,7 +70,7 @@ class Reader {
   }
   template <class T>
   void operator()(std::vector<T>& values) {
-    // Each takes the 8 bytes of a length at least.
+    // Each takes the 8 bytes of a length, or of a number, at least.
     const uint64_t count = Count(sizeof(uint64_t));
     for (uint64_t i = 0; i < count && fits_; ++i) Get(values.emplace_back());
   }
@@ -83,6 +84,7 @@ class Reader {
 
  private:
   void Get(std::string& text) { (*this)(text); }
+  void Get(int64_t& number) { (*this)(number); }
   void Get(TableRows& table);
   // A count of things of at least so many bytes each that are still to come.
   uint64_t Count(size_t each) {
@@ -160,11 +162,11 @@ void Visit(V& v, M& m) {
 }
 template <class V, Is<Hold> M>
 void Visit(V& v, M& m) {
-  All(v, m.generation, m.step);
+  All(v, m.generation, m.step, m.sequences);
 }
 template <class V, Is<Held> M>
 void Visit(V& v, M& m) {
-  All(v, m.step, m.positions);
+  All(v, m.step, m.positions, m.sequences);
 }
 template <class V, Is<Break> M>
 void Visit(V& v, M& m) {

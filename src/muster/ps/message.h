@@ -19,7 +19,7 @@ namespace muster::ps {
 using Bytes = std::vector<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 enum MessageType : uint16_t {
   kHello = 1,     // Hello -> State
@@ -129,11 +129,14 @@ struct Pushed {
 struct Hold {
   int64_t generation = 0;
   int64_t step = 0;  // synchronous: that of the state wanted
+  // Asynchronous, to those that do not lead: batches that count, by replica, as the lead says.
+  std::vector<int64_t> sequences = {};
 };
 
 struct Held {
   int64_t step = 0;
   std::vector<std::string> positions = {};  // the lead's
+  std::vector<int64_t> sequences = {};      // batches that count, by replica
 };
 
 struct Break {

@@ -36,6 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Check<ps::Pulled>(bytes);
   Check<ps::Push>(bytes);
   Check<ps::Pushed>(bytes);
+  Check<ps::Hold>(bytes);
   Check<ps::Held>(bytes);
   Check<ps::Break>(bytes);
   Check<ps::Refused>(bytes);

@@ -55,19 +55,14 @@ void Server::Serve(const net::transport::Peer& peer,
 }
 
 void Server::Converse(Connection id, int64_t incarnation, Channel& channel) {
-  Buffers buffers;
+  Request request(id, incarnation);
   while (true) {
     const auto message = channel.Receive(Deadline::After(kSilenceSeconds), *stop_);
     if (!message.ok()) break;
-    absl::Status status = Handle(id, incarnation, *message, &buffers);
+    const absl::Status status = Handle(*message, &request);
     if (stop_->is_set()) break;
-    if (!status.ok()) {
-      Print(Refused{.code = static_cast<uint32_t>(status.code()),
-                    .text = std::string(ToStd(status.message()))},
-            &buffers.answer);
-    }
-    const uint16_t type = status.ok() ? kAnswer : kRefused;
-    if (!channel.Send(type, buffers.answer, Deadline::After(kSendSeconds), *stop_).ok()) break;
+    const uint16_t type = request.Print(status);
+    if (!channel.Send(type, request.answer(), Deadline::After(kSendSeconds), *stop_).ok()) break;
   }
   channel.Close();
   const std::lock_guard lock(mutex_);
@@ -75,133 +70,22 @@ void Server::Converse(Connection id, int64_t incarnation, Channel& channel) {
   changed_.notify_all();
 }
 
-template <class Ask>
-absl::Status Server::Until(std::unique_lock<std::mutex>& lock, Ask ask) {
-  while (true) {
-    MUSTER_ASSIGN_OR_RETURN(const bool answered, ask());
-    if (answered) return absl::OkStatus();
-    if (stop_->is_set()) return stop_->status();
-    changed_.wait(lock);
-  }
-}
-
-absl::Status Server::Handle(Connection id, int64_t incarnation, const Message& message,
-                            Buffers* buffers) {
-  const ConstBytes bytes = message.bytes();
-  switch (message.type) {
-    case kHello: {
-      MUSTER_ASSIGN_OR_RETURN(const Hello hello, Parse<Hello>(bytes));
-      const std::lock_guard lock(mutex_);
-      MUSTER_ASSIGN_OR_RETURN(const State state, state_.OnHello(id, incarnation, hello));
-      changed_.notify_all();
-      Print(state, &buffers->answer);
-      return absl::OkStatus();
-    }
-    case kWait:
-      return HandleWait(id, bytes, &buffers->answer);
-    case kPull:
-      return HandlePull(id, bytes, buffers);
-    case kPush:
-      return HandlePush(id, bytes, &buffers->answer);
-    case kHold:
-      return HandleHold(id, bytes, &buffers->answer);
-    default:
-      return HandleChief(id, message.type, bytes, &buffers->answer);
-  }
-}
-
-// Requests that never wait.
-absl::Status Server::HandleChief(Connection id, uint16_t type, ConstBytes bytes, Bytes* answer) {
-  const auto with = [&]<class M>(auto change, M*) -> absl::Status {
-    MUSTER_ASSIGN_OR_RETURN(const M message, Parse<M>(bytes));
-    const std::lock_guard lock(mutex_);
-    MUSTER_RETURN_IF_ERROR(change(message));
-    changed_.notify_all();
-    return absl::OkStatus();
-  };
-  answer->clear();
-  Begin* const begin = nullptr;
-  Slice* const slice = nullptr;
-  switch (type) {
-    case kBegin:
-      return with([&](const Begin& m) { return state_.OnBegin(id, m); }, begin);
-    case kLoad:
-      return with([&](const Slice& m) { return state_.OnLoad(id, m); }, slice);
-    case kReady:
-      return with([&](const Ready& m) { return state_.OnReady(id, m); },
-                  static_cast<Ready*>(nullptr));
-    case kRelease:
-      return with([&](const Begin& m) { return state_.OnRelease(id, m); }, begin);
-    case kFinish:
-      return with([&](const Begin& m) { return state_.OnFinish(id, m); }, begin);
-    case kEnd:
-      return with([&](const Begin&) { return state_.OnEnd(id); }, begin);
-    case kBreak:
-      return with([&](const Break& m) { return state_.OnBreak(id, m); },
-                  static_cast<Break*>(nullptr));
-    case kFetch:
-      return with(
-          [&](Slice m) -> absl::Status {
-            MUSTER_ASSIGN_OR_RETURN(m.values, state_.OnFetch(id, m));
-            Print(m, answer);
-            return absl::OkStatus();
-          },
-          slice);
-    default:
-      return absl::InvalidArgumentError(StrCat("a parameter server knows no request ", type));
-  }
-}
-
-absl::Status Server::HandleWait(Connection id, ConstBytes bytes, Bytes* answer) {
-  MUSTER_ASSIGN_OR_RETURN(const Wait wait, Parse<Wait>(bytes));
+absl::Status Server::Handle(const Message& message, Request* request) {
+  MUSTER_RETURN_IF_ERROR(request->Read(message));
   const auto until = std::chrono::steady_clock::now() + kWaitAtMost;
   std::unique_lock lock(mutex_);
+  MUSTER_RETURN_IF_ERROR(request->Take(state_));
+  changed_.notify_all();
   while (true) {
-    State state;
-    MUSTER_ASSIGN_OR_RETURN(const bool answered, state_.AnswerWait(id, wait, &state));
-    if (answered) {
-      Print(state, answer);
-      return absl::OkStatus();
-    }
+    MUSTER_ASSIGN_OR_RETURN(const bool answered, request->Answer(state_));
+    if (answered) return absl::OkStatus();
     if (stop_->is_set()) return stop_->status();
-    if (changed_.wait_until(lock, until) == std::cv_status::timeout) {
+    if (!request->is_wait()) {
+      changed_.wait(lock);
+    } else if (changed_.wait_until(lock, until) == std::cv_status::timeout) {
       return absl::DeadlineExceededError("nothing changed");
     }
   }
-}
-
-absl::Status Server::HandlePull(Connection id, ConstBytes bytes, Buffers* buffers) {
-  MUSTER_ASSIGN_OR_RETURN(const Pull pull, Parse<Pull>(bytes));
-  std::unique_lock lock(mutex_);
-  MUSTER_RETURN_IF_ERROR(state_.OnPull(id, pull));
-  changed_.notify_all();
-  Pulled pulled;
-  MUSTER_RETURN_IF_ERROR(Until(
-      lock, [&] { return state_.AnswerPull(id, pull, &buffers->dense, &buffers->rows, &pulled); }));
-  lock.unlock();
-  Print(pulled, &buffers->answer);
-  return absl::OkStatus();
-}
-
-absl::Status Server::HandlePush(Connection id, ConstBytes bytes, Bytes* answer) {
-  Bytes copy(bytes.begin(), bytes.end());
-  std::unique_lock lock(mutex_);
-  MUSTER_RETURN_IF_ERROR(state_.OnPush(id, std::move(copy)));
-  changed_.notify_all();
-  Pushed pushed;
-  MUSTER_RETURN_IF_ERROR(Until(lock, [&] { return state_.AnswerPush(id, &pushed); }));
-  Print(pushed, answer);
-  return absl::OkStatus();
-}
-
-absl::Status Server::HandleHold(Connection id, ConstBytes bytes, Bytes* answer) {
-  MUSTER_ASSIGN_OR_RETURN(const Hold hold, Parse<Hold>(bytes));
-  std::unique_lock lock(mutex_);
-  MUSTER_RETURN_IF_ERROR(state_.OnHold(id, hold));
-  Held held;
-  MUSTER_RETURN_IF_ERROR(Until(lock, [&] { return state_.AnswerHold(id, hold, &held); }));
-  Print(held, answer);
-  return absl::OkStatus();
 }
 
 bool Server::WaitForEnd(double seconds) {

@@ -10,6 +10,7 @@
 #include "muster/base/status.h"
 #include "muster/net/transport/channel.h"
 #include "muster/net/transport/handshake.h"
+#include "muster/ps/request.h"
 #include "muster/ps/server_state.h"
 
 namespace muster::ps {
@@ -40,25 +41,11 @@ class Server {
 
  private:
   using Connection = ServerState::Connection;
-  struct Buffers {
-    std::vector<float> dense, rows;
-    Bytes answer;
-  };
-
   Server(ServerSpec spec, std::span<const Variable> variables, const Placement& placement,
          std::unique_ptr<net::transport::Interrupt> stop);
   void Converse(Connection id, int64_t incarnation, net::transport::Channel& channel);
-  // Fills buffers->answer.
-  absl::Status Handle(Connection id, int64_t incarnation, const net::transport::Message& message,
-                      Buffers* buffers);
-  absl::Status HandleChief(Connection id, uint16_t type, ConstBytes bytes, Bytes* answer);
-  absl::Status HandleWait(Connection id, ConstBytes bytes, Bytes* answer);
-  absl::Status HandlePull(Connection id, ConstBytes bytes, Buffers* buffers);
-  absl::Status HandlePush(Connection id, ConstBytes bytes, Bytes* answer);
-  absl::Status HandleHold(Connection id, ConstBytes bytes, Bytes* answer);
-  // Asks until the answer is true; with mutex_ held by `lock`.
-  template <class Ask>
-  absl::Status Until(std::unique_lock<std::mutex>& lock, Ask ask);
+  // Returns when it has an answer.
+  absl::Status Handle(const net::transport::Message& message, Request* request);
 
   const std::unique_ptr<net::transport::Interrupt> stop_;
   std::mutex mutex_;

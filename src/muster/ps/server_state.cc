@@ -1,10 +1,7 @@
 #include "muster/ps/server_state.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
-
-#include "muster/math/vector.h"
 
 namespace muster::ps {
 
@@ -67,7 +64,7 @@ absl::StatusOr<State> ServerState::OnHello(Connection from, int64_t incarnation,
   const size_t replica = hello.replica;
   incarnations_[replica] = incarnation;
   in_flight_.erase(owners_[replica]);
-  if (held_by_ == owners_[replica]) held_by_ = 0;
+  EndHold(owners_[replica]);
   owners_[replica] = from;
   connections_[from] = {.replica = replica};
   return StateFor(replica);
@@ -85,7 +82,7 @@ State ServerState::StateFor(size_t replica) const {
 void ServerState::OnClosed(Connection connection) {
   connections_.erase(connection);
   in_flight_.erase(connection);
-  if (held_by_ == connection) held_by_ = 0;
+  EndHold(connection);
   for (Connection& owner : owners_) {
     if (owner == connection) owner = 0;
   }
@@ -174,11 +171,14 @@ absl::Status ServerState::Behind(int64_t sequence) const {
 absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
   MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, pull.generation));
   MUSTER_RETURN_IF_ERROR(shard_.CheckRows(pull.tables));
-  if (!spec_.synchronous) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(Commit(pull.sequence, pull.step));
+  if (spec_.synchronous) {
+    MUSTER_RETURN_IF_ERROR(Commit(pull.sequence, pull.step));
+  } else {
+    CommitOwn(peer->replica, pull.sequence);
+  }
   if (pull.sequence != sequences_[peer->replica]) return Behind(pull.sequence);
   // What was decided stays: others act on it already.
-  if (!lead() || decided_) return absl::OkStatus();
+  if (!spec_.synchronous || !lead() || decided_) return absl::OkStatus();
   wishes_[peer->replica] = {.rows = pull.rows, .stop = pull.stop};
   Wish all;
   for (const auto& wish : wishes_) {
@@ -212,94 +212,19 @@ absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
   return true;
 }
 
-// Synchronous, on the servers that do not lead: whoever comes with the next round knows that the
-// lead has all pushes of this one, and whether they were applied.
-absl::Status ServerState::Commit(int64_t sequence, int64_t step) {
-  const int64_t round = sequences_.front();
-  if (sequence == round && step == step_) return absl::OkStatus();
-  const bool all = std::all_of(staged_.begin(), staged_.end(),
-                               [](const auto& each) { return each.has_value(); });
-  if (lead() || sequence != round + 1 || !all || step < step_ || step > step_ + 1) {
-    return Behind(sequence);
-  }
-  if (step > step_) ApplySum();
-  FinishRound();
-  return absl::OkStatus();
-}
-
 absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
   MUSTER_ASSIGN_OR_RETURN(Push push, Parse<Push>(bytes));
   MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, push.generation));
   MUSTER_RETURN_IF_ERROR(shard_.Check({push.given, push.dense, push.tables}));
   peer->pushed = push.sequence;
-  if (!spec_.synchronous) return PushNow(*peer, push);
+  if (!spec_.synchronous) {
+    return PushNow(*peer, {.bytes = std::move(bytes), .push = std::move(push)});
+  }
   if (push.sequence != sequences_[peer->replica]) return Behind(push.sequence);
   // What `push` points to moves with the bytes, it does not change its place.
   staged_[peer->replica] = Staged{.bytes = std::move(bytes), .push = std::move(push)};
-  if (!lead()) return absl::OkStatus();
-  last_ = {.step = step_, .finite = 1};
-  for (const auto& each : staged_) {
-    if (!each) return absl::OkStatus();
-    last_.finite &= each->push.finite;
-    last_.loss += each->push.loss;
-    last_.data_loss += each->push.data_loss;
-  }
-  if (!std::isfinite(last_.loss)) last_.finite = 0;
-  if (last_.finite != 0) ApplySum();
-  last_.step = step_;
-  FinishRound();
+  EndRound();
   return absl::OkStatus();
-}
-
-absl::Status ServerState::PushNow(Peer& peer, const Push& push) {
-  int64_t& sequence = sequences_[peer.replica];
-  in_flight_.erase(owners_[peer.replica]);
-  if (push.sequence > sequence) return Behind(push.sequence);
-  if (push.sequence < sequence) return absl::OkStatus();  // it was applied
-  if (push.finite != 0) shard_.Apply({push.given, push.dense, push.tables}, step_++);
-  ++sequence;
-  positions_[peer.replica] = push.position;
-  return absl::OkStatus();
-}
-
-void ServerState::FinishRound() {
-  for (size_t replica = 0; replica < staged_.size(); ++replica) {
-    positions_[replica] = std::move(staged_[replica]->push.position);
-    staged_[replica].reset();
-    wishes_[replica].reset();
-    ++sequences_[replica];
-  }
-  decided_.reset();
-}
-
-void ServerState::ApplySum() {
-  Gradient sum;
-  std::vector<uint32_t> given(variables_.size());
-  dense_sum_.assign(static_cast<size_t>(placement_.dense_floats(spec_.server)), 0);
-  bool first = true;
-  std::map<uint32_t, std::vector<collective::RowList>> lists;
-  for (const auto& staged : staged_) {
-    const Push& push = staged->push;
-    for (const TableRows& table : push.tables) {
-      lists[table.variable].push_back({.rows = table.rows, .values = table.values});
-    }
-    if (push.dense.empty()) continue;
-    for (size_t i = 0; i < given.size(); ++i) given[i] |= push.given[i];
-    if (std::exchange(first, false)) {
-      std::copy(push.dense.begin(), push.dense.end(), dense_sum_.begin());
-    } else {
-      math::AddTo(push.dense.data(), dense_sum_.data(), push.dense.size());
-    }
-  }
-  sum.given = given;
-  sum.dense = dense_sum_;
-  for (const auto& [variable, ranks] : lists) {
-    const Part& part = placement_.part(static_cast<int>(variable), spec_.server);
-    const auto [found, made] = sums_.try_emplace(variable, part.rows, part.cols);
-    const collective::RowList rows = found->second.Sum(ranks);
-    sum.tables.push_back({.variable = variable, .rows = rows.rows, .values = rows.values});
-  }
-  shard_.Apply(sum, step_++);
 }
 
 absl::StatusOr<bool> ServerState::AnswerPush(Connection from, Pushed* answer) {
@@ -314,11 +239,11 @@ absl::StatusOr<bool> ServerState::AnswerPush(Connection from, Pushed* answer) {
 absl::Status ServerState::OnHold(Connection from, const Hold& hold) {
   MUSTER_RETURN_IF_ERROR(Current(from, hold.generation).status());
   MUSTER_RETURN_IF_ERROR(Chief(from));
-  if (spec_.synchronous) {
-    // Nobody goes beyond the chief's step, as long as it does not push.
-    if (hold.step == step_) return absl::OkStatus();
+  if (spec_.synchronous && hold.step != step_) {
     return Commit(sequences_.front() + 1, hold.step);
   }
+  if (spec_.synchronous && !lead()) return absl::OkStatus();
+  if (!lead()) return CommitAll(hold.sequences);
   held_by_ = from;
   return absl::OkStatus();
 }
@@ -326,14 +251,20 @@ absl::Status ServerState::OnHold(Connection from, const Hold& hold) {
 absl::StatusOr<bool> ServerState::AnswerHold(Connection from, const Hold& hold, Held* answer) {
   MUSTER_RETURN_IF_ERROR(Current(from, hold.generation).status());
   if (!in_flight_.empty()) return false;
-  *answer = {.step = step_, .positions = positions_};
+  *answer = {.step = step_, .positions = positions_, .sequences = sequences_};
   return true;
 }
 
 absl::Status ServerState::OnRelease(Connection from, const Begin& release) {
   MUSTER_RETURN_IF_ERROR(Current(from, release.generation).status());
-  if (held_by_ == from) held_by_ = 0;
+  EndHold(from);
   return absl::OkStatus();
+}
+
+void ServerState::EndHold(Connection by) {
+  if (by == 0 || held_by_ != by) return;
+  held_by_ = 0;
+  EndRound();
 }
 
 absl::StatusOr<std::span<const float>> ServerState::OnFetch(Connection from, const Slice& slice) {

@@ -9,7 +9,9 @@
 //   together, and when it has all pushes sums them in the order of replicas, and applies the sum.
 //   The other servers keep theirs until somebody comes with the next round: a replica that was lost
 //   in the midst of a round finds all weights as they were and gives the same gradients again.
-//   Asynchronous: each push is applied when it comes.
+//   Asynchronous: the lead applies each push when it comes. The other servers keep a replica's push
+//   until it shows, or the chief that saves, that it counts: who was lost between its pushes to two
+//   servers is in the weights of neither.
 // A state has a generation: when a server is lost the chief loads a checkpoint into all of them
 // under the next number, and whatever is of an older one is refused.
 #pragma once
@@ -97,8 +99,13 @@ class ServerState {
   absl::Status Chief(Connection from);
   absl::Status Behind(int64_t sequence) const;
   absl::Status Commit(int64_t sequence, int64_t step);
-  absl::Status PushNow(Peer& peer, const Push& push);
+  void CommitOwn(size_t replica, int64_t sequence);
+  absl::Status CommitAll(std::span<const int64_t> sequences);
+  absl::Status PushNow(Peer& peer, Staged staged);
+  void ApplyOwn(size_t replica, const Push& push);
+  void EndRound();
   void FinishRound();
+  void EndHold(Connection by);
   void ApplySum();
   void Reset();
 
@@ -118,10 +125,10 @@ class ServerState {
   std::set<size_t> finished_;
   std::set<Connection> in_flight_;  // asynchronous: pulled, not pushed yet
   Connection held_by_ = 0;
-  // Of the present round.
+  std::vector<std::optional<Staged>> staged_;  // by replica: the batch that does not count yet
+  // Synchronous, of the present round.
   std::vector<std::optional<Wish>> wishes_;
   std::optional<Wish> decided_;
-  std::vector<std::optional<Staged>> staged_;
   Pushed last_;  // the answer to the pushes of the last round, or to the last push
   std::map<uint32_t, collective::SumRows> sums_;
   std::vector<float> dense_sum_;

@@ -234,6 +234,45 @@ TEST_F(ServerStateTest, ASaveWaitsForBatchesUnderWayAndKeepsOthersFromBeginning)
   EXPECT_TRUE(Pulls(*state, 2, {}));
 }
 
+// A chief that was started again saves while its push is in the round already.
+TEST_F(ServerStateTest, ARoundDoesNotEndInTheMidstOfASave) {
+  const auto state = New(/*synchronous=*/true);
+  ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 2}, "a")).ok());
+  ASSERT_TRUE(Greet(*state, 9, 0, 2).ok());
+  const Hold hold = {.generation = 1, .step = 0};
+  Held held;
+  ASSERT_TRUE(state->OnHold(9, hold).ok());
+  ASSERT_TRUE(*state->AnswerHold(9, hold, &held));
+  ASSERT_TRUE(state->OnPush(2, DensePush(0, {10, 20}, "b")).ok());
+  EXPECT_FALSE(Pushes(*state, 2));
+  const auto weights = state->OnFetch(9, {.generation = 1, .variable = 0, .count = 2});
+  EXPECT_THAT(*weights, ElementsAre(0, 0));
+  ASSERT_TRUE(state->OnRelease(9, {.generation = 1}).ok());
+  EXPECT_TRUE(Pushes(*state, 2));
+  EXPECT_EQ(pushed_.step, 1);
+}
+
+// Its replica may be lost before the lead has the push: then it is in the weights of neither.
+TEST_F(ServerStateTest, WhoDoesNotLeadKeepsAnAsynchronousPushUntilItCounts) {
+  const auto state = New(/*synchronous=*/false, /*server=*/1, /*servers=*/2);
+  ASSERT_TRUE(state->OnPush(1, TablePush(0, {0}, {1})).ok());
+  ASSERT_TRUE(Pushes(*state, 1));
+  ASSERT_TRUE(state->OnPush(2, TablePush(0, {1}, {5})).ok());
+  // The lead says that the first one counts.
+  Held held;
+  const Hold hold = {.generation = 1, .sequences = {1, 0}};
+  ASSERT_TRUE(state->OnHold(1, hold).ok());
+  ASSERT_TRUE(*state->AnswerHold(1, hold, &held));
+  EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, 0));
+  // The other one is given anew, with what it is now.
+  ASSERT_TRUE(Greet(*state, 9, 1, 2, /*server=*/1).ok());
+  ASSERT_TRUE(state->OnPull(9, {.generation = 1, .sequence = 0}).ok());
+  ASSERT_TRUE(state->OnPush(9, TablePush(0, {1}, {7})).ok());
+  ASSERT_TRUE(state->OnPull(9, {.generation = 1, .sequence = 1}).ok());
+  EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, -7));
+  EXPECT_FALSE(state->OnHold(1, {.generation = 1, .sequences = {1}}).ok());
+}
+
 TEST_F(ServerStateTest, TheDeadHoldNobodyUp) {
   const auto state = New(false);
   ASSERT_TRUE(Pulls(*state, 2, {}));

@@ -43,6 +43,7 @@ absl::StatusOr<std::unique_ptr<ServedStep>> ServedStep::Create(Session& session,
       new ServedStep(session, std::move(options), std::move(blocks), std::move(variables)));
   MUSTER_ASSIGN_OR_RETURN(step->client_,
                           ps::Client::Create(step->spec_.client, key, step->variables_));
+  step->Begin();
   return step;
 }
 
@@ -66,32 +67,63 @@ ServedStep::ServedStep(Session& session, ServedOptions options, TableBlocks bloc
   if (!synchronous() && clip.kind != optim::ClipSpec::Kind::kNone) {
     clip_ = std::make_unique<ClipSink>(clip, sink_);
   }
-  if (is_chief()) session.fetch_state = [this] { return FetchState(); };
+}
+
+void ServedStep::Begin() {
+  ps::ReplicaSpec spec;
+  spec.note = spec_.note;
+  if (is_chief()) {
+    spec.memory = MemoryOf();
+    spec.give = [this](bool again) -> absl::StatusOr<ps::Place> {
+      if (again) MUSTER_RETURN_IF_ERROR(RestoreCheckpoint());
+      return ps::Place{.step = session_.step, .positions = session_.positions};
+    };
+    session_.fetch_state = [this] { return FetchState(); };
+  }
+  replica_ = std::make_unique<ps::Replica>(*client_, std::move(spec));
+}
+
+// Where the servers' state has this replica.
+void ServedStep::TakePlace() {
+  session_.step = replica_->step();
+  session_.positions.assign(static_cast<size_t>(size()), "");
+  session_.positions[static_cast<size_t>(rank())] = replica_->position();
+}
+
+void ServedStep::Move() {
+  // It may have been asked to stop behind the step to which all go back.
+  session_.stop_requested = false;
+  session_.stop_reason.clear();
+  TakePlace();
 }
 
 absl::Status ServedStep::Open() {
   if (is_chief()) MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, size()));
-  return Recover(absl::OkStatus()).status();
+  MUSTER_RETURN_IF_ERROR(replica_->Recover(absl::OkStatus()).status());
+  TakePlace();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Strategy::Result> ServedStep::Run(const InputBatch* batch, Stop stop,
                                                  engine::GradientSink&) {
-  while (true) {
-    absl::StatusOr<Result> result = TryRun(batch, stop);
-    if (absl::IsCancelled(result.status())) return Result{.outcome = Outcome::kOver};
-    if (!absl::IsAborted(result.status())) return result;
-    const absl::StatusOr<bool> moved = Recover(result.status());
-    if (absl::IsCancelled(moved.status())) return Result{.outcome = Outcome::kOver};
-    MUSTER_RETURN_IF_ERROR(moved.status());
-    if (*moved) return Result{.outcome = Outcome::kMoved};
-  }
+  using Turn = ps::Replica::Turn;
+  Result result;
+  MUSTER_ASSIGN_OR_RETURN(const Turn turn, replica_->Try([&]() -> absl::Status {
+    TakePlace();
+    MUSTER_ASSIGN_OR_RETURN(result, TryRun(batch, stop));
+    return absl::OkStatus();
+  }));
+  if (turn == Turn::kOver) return Result{.outcome = Outcome::kOver};
+  if (turn == Turn::kDone) return result;
+  Move();
+  return Result{.outcome = Outcome::kMoved};
 }
 
 absl::StatusOr<Strategy::Result> ServedStep::TryRun(const InputBatch* batch, Stop stop) {
   const uint32_t rows = batch != nullptr ? static_cast<uint32_t>(batch->features.rows) : 0;
   Result over = {.outcome = stop == Stop::kInterrupted ? Outcome::kInterrupted : Outcome::kOver};
   if (!synchronous() && (batch == nullptr || stop != Stop::kNo)) {
-    MUSTER_RETURN_IF_ERROR(client_->Finish(generation_));
+    MUSTER_RETURN_IF_ERROR(replica_->Finish());
     return over;
   }
   MUSTER_RETURN_IF_ERROR(
@@ -106,8 +138,7 @@ absl::StatusOr<Strategy::Result> ServedStep::TryRun(const InputBatch* batch, Sto
     MUSTER_ASSIGN_OR_RETURN(step, Compute(*batch, pulled));
   }
   MUSTER_ASSIGN_OR_RETURN(const ps::Pushed pushed, PushOf(batch, step));
-  ++sequence_;
-  session_.step = pushed.step;
+  TakePlace();
   const bool finite = pushed.finite != 0 && std::isfinite(step.loss);
   Result result = {.outcome = finite ? Outcome::kDone : Outcome::kNotFinite};
   result.values = {.loss = step.loss,
@@ -135,12 +166,8 @@ absl::StatusOr<ps::Pulled> ServedStep::PullFor(uint32_t rows, Stop stop) {
     views_[i].data = memory_[i].Reserve(touched.size() * static_cast<size_t>(views_[i].cols));
     blocks.push_back(views_[i].data);
   }
-  return client_->PullBatch({.generation = generation_,
-                             .sequence = sequence_,
-                             .step = session_.step,
-                             .rows = rows,
-                             .stop = static_cast<uint32_t>(stop)},
-                            {.tables = tables, .dense = dense, .blocks = blocks});
+  return replica_->Pull({.rows = rows, .stop = static_cast<uint32_t>(stop)},
+                        {.tables = tables, .dense = dense, .blocks = blocks});
 }
 
 absl::StatusOr<engine::StepResult> ServedStep::Compute(const InputBatch& batch,
@@ -161,17 +188,14 @@ absl::StatusOr<engine::StepResult> ServedStep::Compute(const InputBatch& batch,
 
 absl::StatusOr<ps::Pushed> ServedStep::PushOf(const InputBatch* batch,
                                               const engine::StepResult& step) {
-  ps::Push push = {.generation = generation_,
-                   .sequence = sequence_,
-                   .step = session_.step,
-                   .finite = static_cast<uint32_t>(std::isfinite(step.loss)),
+  ps::Push push = {.finite = static_cast<uint32_t>(std::isfinite(step.loss)),
                    .loss = static_cast<float>(step.loss),
                    .data_loss = static_cast<float>(step.data_loss)};
   if (batch != nullptr) {
     push.rows = static_cast<uint32_t>(batch->features.rows);
     push.position = data::SerializePosition(batch->position);
-  } else if (std::cmp_less(rank(), session_.positions.size())) {
-    push.position = session_.positions[static_cast<size_t>(rank())];
+  } else {
+    push.position = replica_->position();
   }
   const bool none = batch == nullptr || push.finite == 0;
   std::vector<std::span<const float>> dense, values;
@@ -194,94 +218,24 @@ absl::StatusOr<ps::Pushed> ServedStep::PushOf(const InputBatch* batch,
     tables.push_back({.variable = static_cast<int>(i)});
   }
   for (size_t i = 0; i < tables.size(); ++i) tables[i].rows = rows[i];
-  const auto pushed =
-      client_->PushBatch(push, {.dense = dense, .tables = tables, .values = values});
-  // Where it stands, should it have to push again without a batch.
-  if (pushed.ok()) {
-    session_.positions.resize(static_cast<size_t>(size()));
-    session_.positions[static_cast<size_t>(rank())] = push.position;
-  }
-  return pushed;
+  return replica_->Push(push, {.dense = dense, .tables = tables, .values = values});
 }
 
 absl::StatusOr<Strategy::Ending> ServedStep::WaitForOthers() {
-  absl::Status status;
-  if (is_chief()) {
-    if (synchronous() || session_.interrupted) return Ending::kOver;
-    status = client_->WaitForAll(generation_);
-    if (status.ok()) return Ending::kOver;
-  } else {
-    const auto state = client_->WaitForState(generation_);
-    if (state.ok() && state->phase == ps::Phase::kOver) return Ending::kOver;
-    status = state.ok() ? absl::AbortedError("the parameter servers were given another state")
-                        : state.status();
+  using ReplicaEnding = ps::Replica::Ending;
+  // Interrupted it saves what there is.
+  if (is_chief() && session_.interrupted) return Ending::kOver;
+  MUSTER_ASSIGN_OR_RETURN(const ReplicaEnding ending, replica_->WaitForOthers());
+  if (ending == ReplicaEnding::kOver) return Ending::kOver;
+  if (ending == ReplicaEnding::kGoOn) {
+    TakePlace();
+    return Ending::kGoOn;
   }
-  if (absl::IsCancelled(status)) return Ending::kOver;
-  if (!absl::IsAborted(status)) return status;
-  const absl::StatusOr<bool> moved = Recover(status);
-  if (absl::IsCancelled(moved.status())) return Ending::kOver;
-  MUSTER_RETURN_IF_ERROR(moved.status());
-  return *moved ? Ending::kMoved : Ending::kGoOn;
-}
-
-absl::StatusOr<bool> ServedStep::Recover(const absl::Status& why) {
-  if (!why.ok()) Note(StrCat(why.message(), "; waiting for the parameter servers"));
-  while (true) {
-    absl::StatusOr<bool> moved = TryRecover();
-    if (absl::IsAborted(moved.status())) continue;
-    if (moved.ok() && opened_ && !why.ok()) Note(StrCat("going on at step ", session_.step));
-    opened_ = opened_ || moved.ok();
-    return moved;
-  }
-}
-
-absl::StatusOr<bool> ServedStep::TryRecover() {
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<ps::State> states, client_->Connect());
-  const ps::State& lead = states.front();
-  int lost = -1;
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].phase == ps::Phase::kOver) return absl::CancelledError("training is over");
-    if (states[i].phase != ps::Phase::kReady || states[i].generation != lead.generation) {
-      lost = static_cast<int>(i);
-    }
-  }
-  if (lost < 0) return TakeState(lead);
-  if (is_chief()) {
-    MUSTER_RETURN_IF_ERROR(LoadServers(states));
-  } else {
-    if (lead.phase == ps::Phase::kReady) {
-      MUSTER_RETURN_IF_ERROR(client_->TellBroken(
-          lead.generation, StrCat("ps-", lost, " was started again and has no state")));
-    }
-    MUSTER_RETURN_IF_ERROR(client_->WaitForState(lead.generation - 1).status());
-  }
-  return absl::AbortedError("there is a state now");
-}
-
-bool ServedStep::TakeState(const ps::State& lead) {
-  const bool moved = opened_ && (lead.generation != generation_ || lead.sequence != sequence_);
-  if (moved) {
-    // It may have been asked to stop behind the step to which all go back.
-    session_.stop_requested = false;
-    session_.stop_reason.clear();
-  }
-  generation_ = lead.generation;
-  sequence_ = lead.sequence;
-  session_.step = lead.step;
-  session_.positions.assign(static_cast<size_t>(size()), "");
-  session_.positions[static_cast<size_t>(rank())] = lead.position;
-  return moved;
-}
-
-absl::Status ServedStep::LoadServers(const std::vector<ps::State>& states) {
-  int64_t generation = 0;
-  for (const ps::State& state : states) generation = std::max(generation, state.generation);
-  if (opened_) MUSTER_RETURN_IF_ERROR(RestoreCheckpoint());
-  return client_->LoadAll(generation + 1, session_.step, session_.positions, MemoryOf());
+  Move();
+  return Ending::kMoved;
 }
 
 absl::Status ServedStep::RestoreCheckpoint() {
-  const int64_t lost = session_.step;
   session_.position.reset();
   session_.positions.clear();
   session_.saved_step = -1;
@@ -297,9 +251,6 @@ absl::Status ServedStep::RestoreCheckpoint() {
   if (session_.positions.empty() && session_.position.has_value()) {
     session_.positions = {data::SerializePosition(*session_.position)};
   }
-  Note(StrCat("a parameter server lost its state: all go back from step ", lost,
-              " to the checkpoint of step ", session_.step, ", ", lost - session_.step,
-              " steps are done again"));
   return absl::OkStatus();
 }
 
@@ -315,15 +266,9 @@ absl::Status ServedStep::FetchState() {
   for (size_t i = 0; i < variables_.size(); ++i) {
     session_.variables.BeforeChange(static_cast<int>(i));
   }
-  auto held = client_->SaveAll(generation_, session_.step, MemoryOf());
-  if (absl::IsAborted(held.status())) {
-    // Half of a state is none. Whoever starts this task again lets it find the servers' state.
-    return absl::UnavailableError(
-        StrCat("saving from the parameter servers: ", held.status().message()));
-  }
-  MUSTER_RETURN_IF_ERROR(held.status());
-  session_.step = held->step;
-  session_.positions = std::move(held->positions);
+  MUSTER_ASSIGN_OR_RETURN(ps::Place place, replica_->Save());
+  session_.step = place.step;
+  session_.positions = std::move(place.positions);
   return absl::OkStatus();
 }
 

@@ -18,7 +18,7 @@
 
 #include "muster/base/status.h"
 #include "muster/math/aligned_buffer.h"
-#include "muster/ps/client.h"
+#include "muster/ps/replica.h"
 #include "muster/train/clip_sink.h"
 #include "muster/train/strategy.h"
 #include "muster/train/table_blocks.h"
@@ -81,30 +81,23 @@ class ServedStep : public Strategy {
   absl::StatusOr<ps::Pulled> PullFor(uint32_t rows, Stop stop);
   absl::StatusOr<engine::StepResult> Compute(const InputBatch& batch, const ps::Pulled& pulled);
   absl::StatusOr<ps::Pushed> PushOf(const InputBatch* batch, const engine::StepResult& step);
-  // Finds a state that all servers have. True: it is not the one that this replica was at.
-  absl::StatusOr<bool> Recover(const absl::Status& why);
-  absl::StatusOr<bool> TryRecover();
-  absl::Status LoadServers(const std::vector<ps::State>& states);
+  void Begin();
+  void TakePlace();
+  void Move();
   absl::Status RestoreCheckpoint();
-  bool TakeState(const ps::State& lead);
   absl::Status FetchState();
   ps::Memory MemoryOf() const;
-  void Note(const std::string& text) const {
-    if (spec_.note) spec_.note(text);
-  }
 
   Session& session_;
   const ServedOptions spec_;
   const ps::Variables variables_;
   std::unique_ptr<ps::Client> client_;
+  std::unique_ptr<ps::Replica> replica_;
   TableBlocks blocks_;
   KeepSink sink_;
   std::unique_ptr<ClipSink> clip_;           // asynchronous
   std::vector<math::AlignedBuffer> memory_;  // of each variable, or of a table's block
   std::vector<engine::VariableView> views_;
-  int64_t generation_ = 0;
-  int64_t sequence_ = 0;  // of the next batch
-  bool opened_ = false;
 };
 
 }  // namespace muster::train

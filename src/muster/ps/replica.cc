@@ -1,0 +1,136 @@
+#include "muster/ps/replica.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::ps {
+namespace {
+
+constexpr int64_t kPerIncarnation = 1'000'000;  // generations
+
+}  // namespace
+
+absl::StatusOr<bool> Replica::Recover(const absl::Status& why) {
+  if (!why.ok()) Note(StrCat(why.message(), "; waiting for the parameter servers"));
+  while (true) {
+    absl::StatusOr<bool> moved = TryRecover();
+    if (absl::IsAborted(moved.status())) continue;
+    if (moved.ok() && opened_ && !why.ok()) Note(StrCat("going on at step ", step_));
+    opened_ = opened_ || moved.ok();
+    return moved;
+  }
+}
+
+absl::StatusOr<bool> Replica::TryRecover() {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<State> states, client_.Connect());
+  const State& lead = states.front();
+  int lost = -1;
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].phase == Phase::kOver) return absl::CancelledError("training is over");
+    if (states[i].phase != Phase::kReady || states[i].generation != lead.generation) {
+      lost = static_cast<int>(i);
+    }
+  }
+  if (lost < 0) return TakeState(lead);
+  if (is_chief()) {
+    MUSTER_RETURN_IF_ERROR(LoadServers(states));
+  } else {
+    if (lead.phase == Phase::kReady) {
+      MUSTER_RETURN_IF_ERROR(client_.TellBroken(
+          lead.generation, StrCat("ps-", lost, " was started again and has no state")));
+    }
+    MUSTER_RETURN_IF_ERROR(client_.WaitForState(lead.generation - 1).status());
+  }
+  return absl::AbortedError("there is a state now");
+}
+
+bool Replica::TakeState(const State& lead) {
+  const bool moved = opened_ && (lead.generation != generation_ || lead.sequence != sequence_);
+  generation_ = lead.generation;
+  sequence_ = lead.sequence;
+  step_ = lead.step;
+  position_ = lead.position;
+  return moved;
+}
+
+absl::Status Replica::LoadServers(const std::vector<State>& states) {
+  // Servers that were started again know of none before, and neither does a chief: no number may
+  // come twice, or a replica would take another state for its own.
+  int64_t generation = std::max(
+      generation_, static_cast<int64_t>(client_.spec().self.incarnation) * kPerIncarnation);
+  for (const State& state : states) generation = std::max(generation, state.generation);
+  MUSTER_ASSIGN_OR_RETURN(const Place place, spec_.give(opened_));
+  if (opened_) {
+    Note(StrCat("a parameter server lost its state: all go back from step ", step_,
+                " to the checkpoint of step ", place.step, ", ", step_ - place.step,
+                " steps are done again"));
+  }
+  return client_.LoadAll(generation + 1, place.step, place.positions, spec_.memory);
+}
+
+absl::StatusOr<Replica::Turn> Replica::Try(const std::function<absl::Status()>& work) {
+  while (true) {
+    const absl::Status worked = work();
+    if (worked.ok()) return Turn::kDone;
+    if (absl::IsCancelled(worked)) return Turn::kOver;
+    if (!absl::IsAborted(worked)) return worked;
+    const absl::StatusOr<bool> moved = Recover(worked);
+    if (absl::IsCancelled(moved.status())) return Turn::kOver;
+    MUSTER_RETURN_IF_ERROR(moved.status());
+    if (*moved) return Turn::kMoved;
+  }
+}
+
+absl::StatusOr<Pulled> Replica::Pull(ps::Pull request, const PullInto& into) {
+  request.generation = generation_;
+  request.sequence = sequence_;
+  request.step = step_;
+  return client_.PullBatch(std::move(request), into);
+}
+
+absl::StatusOr<Pushed> Replica::Push(ps::Push request, const Gradients& gradients) {
+  request.generation = generation_;
+  request.sequence = sequence_;
+  request.step = step_;
+  auto pushed = client_.PushBatch(request, gradients);
+  if (!pushed.ok()) return pushed;
+  ++sequence_;
+  step_ = pushed->step;
+  // Should it have to push again without a batch.
+  position_ = std::move(request.position);
+  return pushed;
+}
+
+absl::StatusOr<Replica::Ending> Replica::WaitForOthers() {
+  absl::Status status;
+  if (is_chief()) {
+    if (client_.spec().synchronous) return Ending::kOver;
+    status = client_.WaitForAll(generation_);
+    if (status.ok()) return Ending::kOver;
+  } else {
+    const auto state = client_.WaitForState(generation_);
+    if (state.ok() && state->phase == Phase::kOver) return Ending::kOver;
+    status = state.ok() ? absl::AbortedError("the parameter servers were given another state")
+                        : state.status();
+  }
+  if (absl::IsCancelled(status)) return Ending::kOver;
+  if (!absl::IsAborted(status)) return status;
+  const absl::StatusOr<bool> moved = Recover(status);
+  if (absl::IsCancelled(moved.status())) return Ending::kOver;
+  MUSTER_RETURN_IF_ERROR(moved.status());
+  return *moved ? Ending::kMoved : Ending::kGoOn;
+}
+
+absl::StatusOr<Place> Replica::Save() {
+  absl::StatusOr<Held> held = client_.SaveAll(generation_, step_, spec_.memory);
+  if (absl::IsAborted(held.status())) {
+    // Whoever starts this task again lets it find the servers' state.
+    return absl::UnavailableError(
+        StrCat("saving from the parameter servers: ", held.status().message()));
+  }
+  MUSTER_RETURN_IF_ERROR(held.status());
+  step_ = held->step;
+  return Place{.step = held->step, .positions = std::move(held->positions)};
+}
+
+}  // namespace muster::ps

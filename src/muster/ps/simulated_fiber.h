@@ -1,0 +1,80 @@
+// A function on a stack of its own that can wait in its midst, so that many calls that block run
+// in one thread, in an order that the test chooses. For tests of this layer only.
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace muster::ps {
+
+// One owner thread. Its function must have returned before it ends.
+class Fiber {
+ public:
+  explicit Fiber(std::function<void()> body) : body_(std::move(body)) {
+    getcontext(&own_);
+    own_.uc_stack.ss_sp = stack_.get();
+    own_.uc_stack.ss_size = kStackBytes;
+    own_.uc_link = &back_;
+    const auto self = reinterpret_cast<uintptr_t>(this);
+    makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::Main), 2,
+                static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
+#if defined(__SANITIZE_THREAD__)
+    tsan_own_ = __tsan_create_fiber(0);
+#endif
+  }
+  ~Fiber() {
+#if defined(__SANITIZE_THREAD__)
+    __tsan_destroy_fiber(tsan_own_);
+#endif
+  }
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // Until it waits, or has returned.
+  void Resume() {
+#if defined(__SANITIZE_THREAD__)
+    tsan_back_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(tsan_own_, 0);
+#endif
+    swapcontext(&back_, &own_);
+  }
+  // Called by its function: until it is resumed.
+  void Wait() {
+#if defined(__SANITIZE_THREAD__)
+    __tsan_switch_to_fiber(tsan_back_, 0);
+#endif
+    swapcontext(&own_, &back_);
+  }
+  bool done() const { return done_; }
+
+ private:
+  static constexpr size_t kStackBytes = size_t{256} << 10;
+
+  static void Main(unsigned high, unsigned low) {
+    auto* const self =
+        reinterpret_cast<Fiber*>(static_cast<uintptr_t>(high) << 32 | static_cast<uintptr_t>(low));
+    self->body_();
+    self->done_ = true;
+    self->Wait();
+  }
+
+  const std::function<void()> body_;
+  const std::unique_ptr<std::byte[]> stack_{new std::byte[kStackBytes]};
+  ucontext_t own_ = {}, back_ = {};
+  bool done_ = false;
+#if defined(__SANITIZE_THREAD__)
+  void* tsan_own_ = nullptr;
+  void* tsan_back_ = nullptr;
+#endif
+};
+
+}  // namespace muster::ps

@@ -1,0 +1,107 @@
+// What a simulated training computes: a batch adds one to rows of a table that are its own, one on
+// each server, and to a dense variable, so that the weights say which batches are in them, and how
+// often. Some batches have a loss that is no number. For tests of this layer only.
+#pragma once
+
+#include <charconv>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/optim/optimizer.h"
+#include "muster/ps/replica.h"
+#include "muster/ps/simulated_network.h"
+
+namespace muster::ps {
+
+class SimulatedLedger : protected SimulatedNetwork {
+ protected:
+  static constexpr uint64_t kBatches = 6;  // of a replica, at most
+
+  SimulatedLedger(uint64_t seed, const Tamper& tamper) : SimulatedNetwork(seed, tamper) {
+    spec_.replicas = static_cast<int>(1 + time_.Below(3));
+    spec_.servers = static_cast<int>(1 + time_.Below(3));
+    spec_.synchronous = time_.Below(2) == 0;
+    MakeVariables();
+  }
+  size_t replicas() const { return static_cast<size_t>(spec_.replicas); }
+  size_t servers() const { return static_cast<size_t>(spec_.servers); }
+
+  // The ledger's rows.
+  size_t RowOf(size_t replica, uint64_t batch, size_t server) const {
+    return (replica * kBatches + batch) * servers() + server;
+  }
+  // How often a batch must be in a state: it may have had a loss that is no number.
+  float Wanted(size_t replica, uint64_t batch) const {
+    if (!spec_.synchronous) return not_finite_.contains({replica, batch}) ? 0.0f : 1.0f;
+    for (size_t r = 0; r < replicas(); ++r) {
+      if (batch < batches_[r] && not_finite_.contains({r, batch})) return 0;
+    }
+    return 1;
+  }
+  // Whether the ledger has the batches of a replica before `next`, once, and no other.
+  bool HasJust(const std::vector<float>& ledger, size_t replica, uint64_t next) const {
+    for (uint64_t batch = 0; batch < kBatches; ++batch) {
+      const bool in = batch < next && batch < batches_[replica];
+      for (size_t k = 0; k < servers(); ++k) {
+        if (ledger[RowOf(replica, batch, k)] != (in ? Wanted(replica, batch) : 0.0f)) return false;
+      }
+    }
+    return true;
+  }
+  static uint64_t BatchOf(const std::string& position) {
+    uint64_t batch = 0;
+    std::from_chars(position.data(), position.data() + position.size(), batch);
+    return batch;
+  }
+  // Of what is saved as the state of that place.
+  void CheckState(const std::vector<float>& ledger, const std::vector<float>& dense,
+                  const Place& place) {
+    for (size_t r = 0; r < replicas(); ++r) {
+      const uint64_t next = place.positions.empty() ? 0 : BatchOf(place.positions[r]);
+      if (!HasJust(ledger, r, next)) {
+        Violated(StrCat("together: what was saved has not just the batches of replica ", r,
+                        " before ", next));
+      }
+    }
+    const auto on_server = static_cast<size_t>(placement_->part(1, 0).elements() > 0 ? 0 : 1);
+    float sum = 0;
+    for (size_t row = on_server; row < ledger.size(); row += servers()) {
+      sum += ledger[row];
+    }
+    if (dense[0] != sum) Violated("together: a dense variable is not of the same moment");
+  }
+
+  std::vector<uint64_t> batches_;                     // by replica
+  std::set<std::pair<size_t, uint64_t>> not_finite_;  // batches whose loss is no number
+  std::vector<int32_t> all_rows_;                     // of the ledger
+
+ private:
+  void MakeVariables() {
+    optim::OptimizerSpec sgd;
+    sgd.kind = optim::OptimizerSpec::Kind::kSgd;
+    sgd.learning_rate = 1;
+    optimizer_ = optim::NewOptimizer(sgd).value();
+    variables_ = {{.name = "ledger",
+                   .kind = Variable::Kind::kTable,
+                   .rows = static_cast<int64_t>(replicas() * kBatches * servers()),
+                   .cols = 1,
+                   .optimizer = optimizer_.get()},
+                  {.name = "dense", .rows = 1, .cols = 2, .optimizer = optimizer_.get()}};
+    placement_ = std::make_unique<Placement>(variables_, spec_.servers);
+    servers_.resize(servers());
+    for (size_t r = 0; r < replicas(); ++r) {
+      batches_.push_back(time_.Below(kBatches + 1));
+      for (uint64_t b = 0; b < kBatches; ++b) {
+        if (time_.Below(12) == 0) not_finite_.insert({r, b});
+      }
+    }
+    for (int32_t row = 0; std::cmp_less(row, variables_[0].rows); ++row) all_rows_.push_back(row);
+  }
+
+  std::unique_ptr<optim::Optimizer> optimizer_;
+};
+
+}  // namespace muster::ps

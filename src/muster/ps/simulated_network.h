@@ -1,0 +1,349 @@
+// Virtual time and a network on it: the production Requests and ServerStates of some parameter
+// servers behind connections that carry messages in order, but may be cut: with what is under way
+// or without, each end learning of it at a time of its own. For tests of this layer only.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/base/strings.h"
+#include "muster/ps/request.h"
+
+namespace muster::ps {
+
+// Events in their order.
+class SimulatedTime {
+ public:
+  explicit SimulatedTime(uint64_t seed) : random_(seed) {}
+
+  double now() const { return now_; }
+  bool empty() const { return queue_.empty(); }
+  uint64_t Below(uint64_t n) { return random_() % n; }
+  double Uniform(double low, double high) {
+    return low + (high - low) * static_cast<double>(random_() >> 11) * 0x1p-53;
+  }
+  double Delay() { return Below(10) == 0 ? Uniform(0.1, 2) : Uniform(0.001, 0.05); }
+  void At(double at, std::function<void()> run) { queue_.push({at, ++order_, std::move(run)}); }
+  void After(double delay, std::function<void()> run) { At(now_ + delay, std::move(run)); }
+  void RunNext() {
+    const Event event = queue_.top();
+    queue_.pop();
+    now_ = std::max(now_, event.at);
+    event.run();
+  }
+
+ private:
+  struct Event {
+    double at = 0;
+    uint64_t order = 0;
+    std::function<void()> run = {};
+    bool operator<(const Event& other) const {
+      return std::pair(at, order) > std::pair(other.at, other.order);
+    }
+  };
+
+  std::mt19937_64 random_;
+  double now_ = 0;
+  uint64_t order_ = 0;
+  std::priority_queue<Event> queue_;
+};
+
+// A bug planted around the production code.
+struct Tamper {
+  bool numbers_pushes_itself = false;  // a server takes each push for the next batch
+  bool takes_any_generation = false;
+  bool ignores_incarnations = false;
+  bool others_count_at_once = false;   // servers that do not lead wait for no word of the lead
+  bool keeps_breaks = false;           // the lead does not hear that another has lost its state
+  bool leads_first = false;            // the lead gets a push before the others
+  bool saves_without_waiting = false;  // a hold is released as soon as it was answered
+  bool forgets_a_position = false;     // the chief's, in a state that is loaded
+  bool waits_for_nobody = false;       // the chief ends when its own data has
+};
+
+// A connection of a replica to a server.
+struct SimulatedLink {
+  uint64_t id = 0;
+  size_t server = 0;
+  int64_t life = 0;  // of the server
+  size_t replica = 0;
+  int64_t incarnation = 0;
+  bool open_here = true, open_there = true;  // at the replica, at the server
+  double last_there = 0, last_here = 0;      // arrivals: they come in order
+  std::deque<net::transport::Message> inbox = {};
+  std::function<void()> wake = {};  // whoever waits for its inbox
+};
+using LinkPtr = std::shared_ptr<SimulatedLink>;
+
+class SimulatedNetwork {
+ public:
+  SimulatedNetwork(uint64_t seed, const Tamper& tamper) : tamper_(tamper), time_(seed) {}
+
+ protected:
+  struct Conversation {
+    LinkPtr link;
+    Request request;
+    std::deque<net::transport::Message> unread = {};
+    net::transport::Message message = {};  // in hand
+    bool busy = false;
+    double until = 0;
+  };
+  struct Server {
+    int64_t life = 0;
+    bool alive = false;
+    double asleep_until = 0;
+    std::unique_ptr<ServerState> state = {};
+    std::map<uint64_t, Conversation> conversations = {};
+    std::vector<int64_t> newest = {};  // incarnations greeted, by replica
+    std::vector<int64_t> pushes = {};  // taken in this generation, by replica
+    int64_t generation = 0;            // that it was said to be ready with
+  };
+
+  void Violated(std::string what) {
+    if (violation_.empty()) violation_ = StrCat(std::move(what), ", at ", time_.now(), " s");
+  }
+
+  void StartServer(size_t k) {
+    Server& server = servers_[k];
+    server.newest.assign(static_cast<size_t>(spec_.replicas), 0);
+    server.pushes.assign(static_cast<size_t>(spec_.replicas), 0);
+    server.generation = 0;
+    server.alive = true;
+    ++server.life;
+    ServerSpec spec = spec_;
+    spec.server = static_cast<int>(k);
+    server.state = std::make_unique<ServerState>(spec, variables_, *placement_);
+  }
+  void KillServer(size_t k) {
+    Server& server = servers_[k];
+    server.alive = false;
+    for (auto& [id, conversation] : server.conversations) CloseHere(conversation.link);
+    server.conversations.clear();
+    server.state.reset();
+    time_.After(time_.Uniform(0.1, 8), [this, k] { StartServer(k); });
+  }
+  // Runs in that life of the server, when it is awake.
+  void AtServer(double at, size_t k, int64_t life, std::function<void()> run) {
+    time_.At(at, [this, k, life, run = std::move(run)]() mutable {
+      const Server& server = servers_[k];
+      if (!server.alive || server.life != life) return;
+      if (time_.now() < server.asleep_until) {
+        return AtServer(server.asleep_until, k, life, std::move(run));
+      }
+      run();
+    });
+  }
+
+  // Null: there is no server.
+  LinkPtr Connect(size_t k, size_t replica, int64_t incarnation, std::function<void()> wake) {
+    Server& server = servers_[k];
+    if (!server.alive) return nullptr;
+    auto link = std::make_shared<SimulatedLink>(SimulatedLink{.id = ++last_link_,
+                                                              .server = k,
+                                                              .life = server.life,
+                                                              .replica = replica,
+                                                              .incarnation = incarnation,
+                                                              .wake = std::move(wake)});
+    const int64_t proven = tamper_.ignores_incarnations ? 1 : incarnation;
+    server.conversations.emplace(link->id,
+                                 Conversation{.link = link, .request = Request(link->id, proven)});
+    return link;
+  }
+  // Each end hears of it when it does; what is under way arrives before, or never.
+  void CloseThere(const LinkPtr& link) {
+    const bool half_open = time_.Below(4) == 0;
+    const double at = half_open ? time_.now() + time_.Uniform(2, 30) : Arrival(&link->last_there);
+    AtServer(at, link->server, link->life, [this, link] {
+      Server& server = servers_[link->server];
+      if (server.conversations.erase(link->id) == 0) return;
+      link->open_there = false;
+      server.state->OnClosed(link->id);
+      Work(link->server);
+    });
+  }
+  void CloseHere(const LinkPtr& link) {
+    const double at = time_.Below(2) == 0 ? time_.now() + time_.Delay() : Arrival(&link->last_here);
+    time_.At(at, [link] {
+      if (!std::exchange(link->open_here, false)) return;
+      link->wake();
+    });
+  }
+  void Cut(const LinkPtr& link) {
+    if (time_.Below(2) == 0) link->open_there = false;  // what is under way is lost
+    CloseThere(link);
+    CloseHere(link);
+  }
+
+  void SendThere(const LinkPtr& link, uint16_t type, ConstBytes bytes) {
+    auto message = std::make_shared<net::transport::Message>(MessageOf(type, bytes));
+    AtServer(Arrival(&link->last_there), link->server, link->life, [this, link, message] {
+      Server& server = servers_[link->server];
+      const auto found = server.conversations.find(link->id);
+      if (!link->open_there || found == server.conversations.end()) return;
+      found->second.unread.push_back(std::move(*message));
+      Work(link->server);
+    });
+  }
+  static net::transport::Message MessageOf(uint16_t type, ConstBytes bytes) {
+    net::transport::Message message = {
+        .type = type, .size = bytes.size(), .data = std::make_unique<std::byte[]>(bytes.size())};
+    if (!bytes.empty()) std::memcpy(message.data.get(), bytes.data(), bytes.size());
+    return message;
+  }
+
+  const Tamper tamper_;
+  SimulatedTime time_;
+  ServerSpec spec_;  // of each, but for its number
+  Variables variables_;
+  std::unique_ptr<Placement> placement_;
+  std::vector<Server> servers_;
+  std::string violation_;
+
+ private:
+  double Arrival(double* last) { return *last = std::max(*last, time_.now() + time_.Delay()); }
+
+  // Whatever can be answered is, in any order.
+  void Work(size_t k) {
+    Server& server = servers_[k];
+    for (bool again = true; std::exchange(again, false);) {
+      std::vector<uint64_t> order;
+      for (const auto& [id, conversation] : server.conversations) order.push_back(id);
+      for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[time_.Below(i)]);
+      for (const uint64_t id : order) {
+        Conversation& conversation = server.conversations.at(id);
+        if (!conversation.busy) again = Begin(k, conversation) || again;
+        if (conversation.busy) again = Answer(k, conversation) || again;
+      }
+    }
+  }
+  bool Begin(size_t k, Conversation& conversation) {
+    if (conversation.unread.empty()) return false;
+    conversation.message = std::move(conversation.unread.front());
+    conversation.unread.pop_front();
+    const bool dropped = TamperWith(k, conversation);
+    absl::Status status = conversation.request.Read(conversation.message);
+    if (status.ok() && !dropped) status = conversation.request.Take(*servers_[k].state);
+    if (status.ok()) Taken(k, conversation);
+    if (!status.ok() || dropped) {
+      Reply(conversation, status);
+      return true;
+    }
+    conversation.busy = true;
+    conversation.until = time_.now() + 1;
+    if (conversation.request.is_wait()) {
+      AtServer(conversation.until, k, servers_[k].life, [this, k] { Work(k); });
+    }
+    return true;
+  }
+  bool Answer(size_t k, Conversation& conversation) {
+    const absl::StatusOr<bool> answered = conversation.request.Answer(*servers_[k].state);
+    const bool late = conversation.request.is_wait() && time_.now() >= conversation.until;
+    if (answered.ok() && !*answered && !late) return false;
+    conversation.busy = false;
+    const bool nothing = answered.ok() && !*answered;
+    Reply(conversation,
+          nothing ? absl::DeadlineExceededError("nothing changed") : answered.status());
+    if (tamper_.saves_without_waiting && conversation.message.type == kHold) {
+      (void)servers_[k].state->OnRelease(conversation.link->id,
+                                         {.generation = servers_[k].generation});
+    }
+    return true;
+  }
+  void Reply(Conversation& conversation, const absl::Status& status) {
+    const uint16_t type = conversation.request.Print(status);
+    const LinkPtr link = conversation.link;
+    auto message =
+        std::make_shared<net::transport::Message>(MessageOf(type, conversation.request.answer()));
+    time_.At(Arrival(&link->last_here), [link, message] {
+      if (!link->open_here) return;
+      link->inbox.push_back(std::move(*message));
+      link->wake();
+    });
+  }
+
+  // What the server has agreed to.
+  void Taken(size_t k, const Conversation& conversation) {
+    Server& server = servers_[k];
+    const SimulatedLink& link = *conversation.link;
+    const ConstBytes bytes = conversation.message.bytes();
+    switch (conversation.message.type) {
+      case kHello:
+        server.newest[link.replica] = std::max(server.newest[link.replica], link.incarnation);
+        return;
+      case kReady:
+        server.generation = Parse<Ready>(bytes)->generation;
+        server.pushes.assign(server.pushes.size(), 0);
+        return;
+      case kPush:
+        ++server.pushes[link.replica];
+        if (link.incarnation < server.newest[link.replica]) {
+          Violated(StrCat("live: incarnation ", link.incarnation, " of replica ", link.replica,
+                          " pushed to ps-", k, ", which knows a newer one"));
+        }
+        if (pushed_generation_ != server.generation) {
+          Violated(StrCat("live: a push of generation ", pushed_generation_, " to ps-", k,
+                          ", which has ", server.generation));
+        }
+        if (tamper_.others_count_at_once && k > 0 && !spec_.synchronous) {
+          const Push push = *Parse<Push>(bytes);
+          (void)server.state->OnPull(
+              link.id, {.generation = push.generation, .sequence = push.sequence + 1});
+        }
+        return;
+      default:
+        return;
+    }
+  }
+  // True: it does not reach the server.
+  bool TamperWith(size_t k, Conversation& conversation) {
+    const uint16_t type = conversation.message.type;
+    const Server& server = servers_[k];
+    if (type == kPush) {
+      Change<Push>(conversation, [&](Push& push) {
+        pushed_generation_ = push.generation;
+        if (tamper_.takes_any_generation) push.generation = server.generation;
+        if (tamper_.numbers_pushes_itself && !spec_.synchronous) {
+          push.sequence = server.pushes[conversation.link->replica];
+        }
+      });
+    } else if (type == kPull && tamper_.takes_any_generation) {
+      Change<Pull>(conversation, [&](Pull& pull) { pull.generation = server.generation; });
+    } else if (type == kHold && k > 0 && tamper_.others_count_at_once) {
+      Change<Hold>(conversation, [&](Hold& hold) {
+        Held own;
+        if (server.state->AnswerHold(conversation.link->id, hold, &own).ok()) {
+          hold.sequences = own.sequences;
+        }
+      });
+    } else if (type == kReady && tamper_.forgets_a_position) {
+      Change<Ready>(conversation, [](Ready& ready) {
+        if (!ready.positions.empty()) ready.positions.front().clear();
+      });
+    }
+    return type == kBreak && tamper_.keeps_breaks;
+  }
+  template <class M, class F>
+  void Change(Conversation& conversation, F change) {
+    const net::transport::Message old = std::move(conversation.message);
+    M message = *Parse<M>(old.bytes());
+    change(message);
+    Bytes bytes;
+    Print(message, &bytes);
+    conversation.message = MessageOf(old.type, bytes);
+  }
+
+  int64_t pushed_generation_ = 0;  // of the push in hand, as it was sent
+  uint64_t last_link_ = 0;
+};
+
+}  // namespace muster::ps

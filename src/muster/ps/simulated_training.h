@@ -1,0 +1,352 @@
+// A training by parameter servers under the production ServerState, Request, Client and Replica,
+// with a virtual clock and network: seeded histories of deaths of servers and replicas, of cut and
+// half-open connections, and of sleepers, with and without a replacement. A batch adds one to rows
+// of a table that are its own, one on each server, so that the weights say which batches are in
+// them, and how often. Checked all along, and at the end:
+//
+//   state     what a replica pulls has every batch before its own once, on every server:
+//             synchronous, those of all replicas and nothing else; asynchronous, its own
+//   together  a state that is saved has each replica's batches up to its position there, once, and
+//             no other
+//   live      no server takes a push of an incarnation that it knows to be replaced, or of another
+//             generation
+//   once      the end has every batch once
+//   ends      every history ends
+//
+// A server that has heard of the end stays. For tests of this layer only.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/ps/replica.h"
+#include "muster/ps/simulated_fiber.h"
+#include "muster/ps/simulated_ledger.h"
+
+namespace muster::ps {
+
+class SimulatedTraining : SimulatedLedger {
+ public:
+  explicit SimulatedTraining(uint64_t seed, const Tamper& tamper = {})
+      : SimulatedLedger(seed, tamper) {
+    saved_ledger_.resize(all_rows_.size());
+    saved_dense_.resize(2);
+    save_every_ = 1 + time_.Below(4);
+    for (uint64_t n = time_.Below(12); n > 0; --n) faults_.insert(time_.Below(500));
+  }
+  ~SimulatedTraining() { EndAll(); }
+  SimulatedTraining(const SimulatedTraining&) = delete;
+  SimulatedTraining& operator=(const SimulatedTraining&) = delete;
+
+  // The first violation: "invariant: ..."; "" when there is none.
+  std::string Run() {
+    for (size_t k = 0; k < servers_.size(); ++k) StartServer(k);
+    for (size_t r = 0; r < replicas(); ++r) Begin(r, time_.Uniform(0, 3));
+    while (violation_.empty() && !Ended()) {
+      if (time_.empty() || time_.now() > kLongest || events_ > kMostEvents) {
+        return "ends: a history does not";
+      }
+      time_.RunNext();
+      if (faults_.contains(++events_)) MakeFault();
+    }
+    if (violation_.empty()) CheckEnd();
+    return violation_;
+  }
+
+ private:
+  static constexpr double kLongest = 2000;
+  static constexpr uint64_t kMostEvents = 100'000;
+
+  struct Process {
+    size_t replica = 0;
+    int64_t incarnation = 0;
+    bool alive = true;
+    bool done = false;
+    double asleep_until = 0;
+    std::unique_ptr<Fiber> fiber = {};
+    std::vector<std::weak_ptr<SimulatedLink>> links = {};
+    std::vector<std::pair<LinkPtr, Bytes>> late = {};  // Tamper::leads_first
+    std::vector<float> ledger = {};                    // the chief's memory
+    std::vector<float> dense = {};
+  };
+  using ProcessPtr = std::shared_ptr<Process>;
+
+  class SimulatedLine : public Line {
+   public:
+    SimulatedLine(SimulatedTraining& world, Process& process, LinkPtr link)
+        : world_(world), process_(process), link_(std::move(link)) {}
+    ~SimulatedLine() override {
+      link_->open_here = false;
+      world_.CloseThere(link_);
+    }
+    absl::Status Send(uint16_t type, ConstBytes message) override {
+      if (!process_.alive) return Killed();
+      if (!link_->open_here) return absl::UnavailableError("it has closed the connection");
+      if (type == kPush && world_.tamper_.leads_first) return SendLeadFirst(message);
+      world_.SendThere(link_, type, message);
+      return absl::OkStatus();
+    }
+    absl::StatusOr<net::transport::Message> Receive() override {
+      while (process_.alive && link_->open_here && link_->inbox.empty()) process_.fiber->Wait();
+      if (!process_.alive) return Killed();
+      if (link_->inbox.empty()) return absl::UnavailableError("it has closed the connection");
+      net::transport::Message message = std::move(link_->inbox.front());
+      link_->inbox.pop_front();
+      if (link_->server == 0 && !process_.late.empty()) {
+        for (const auto& [link, bytes] : process_.late) world_.SendThere(link, kPush, bytes);
+        process_.late.clear();
+      }
+      return message;
+    }
+
+   private:
+    absl::Status SendLeadFirst(ConstBytes message) {
+      if (link_->server == 0) {
+        world_.SendThere(link_, kPush, message);
+        return absl::OkStatus();
+      }
+      process_.late.emplace_back(link_, Bytes(message.begin(), message.end()));
+      Bytes answer;
+      Print(Pushed(), &answer);
+      link_->inbox.push_back(MessageOf(kAnswer, answer));
+      return absl::OkStatus();
+    }
+
+    SimulatedTraining& world_;
+    Process& process_;
+    const LinkPtr link_;
+  };
+
+  static absl::Status Killed() { return absl::InternalError("killed"); }
+  // Processes.
+  void Begin(size_t replica, double delay) {
+    time_.After(delay, [this, replica] {
+      auto process = std::make_shared<Process>();
+      process->replica = replica;
+      process->incarnation = ++incarnations_[replica];
+      current_[replica] = process;
+      processes_.push_back(process);
+      process->fiber = std::make_unique<Fiber>([this, raw = process.get()] { Live(*raw); });
+      process->fiber->Resume();
+    });
+  }
+  void Wake(Process& process) {
+    if (process.fiber->done()) return;
+    if (process.alive && time_.now() < process.asleep_until) {
+      return time_.At(process.asleep_until, [this, &process] { Wake(process); });
+    }
+    process.fiber->Resume();
+  }
+  void SleepFor(Process& process, double seconds) {
+    const double until = time_.now() + seconds;
+    time_.At(until, [this, &process] { Wake(process); });
+    while (process.alive && time_.now() < until) process.fiber->Wait();
+  }
+  void Kill(Process& process) {
+    process.alive = false;
+    Wake(process);
+  }
+  void EndAll() {
+    for (const ProcessPtr& process : processes_) Kill(*process);
+  }
+  bool Ended() const {
+    return ended_ && std::all_of(processes_.begin(), processes_.end(),
+                                 [](const auto& each) { return each->done || !each->alive; });
+  }
+
+  void MakeFault() {
+    if (ended_) return;
+    if (time_.Below(4) == 0) return HurtServer(time_.Below(servers()));
+    const size_t replica = time_.Below(replicas());
+    const auto found = current_.find(replica);
+    if (found == current_.end() || found->second->done) return;
+    Process& process = *found->second;
+    if (!process.alive) return;
+    switch (time_.Below(5)) {
+      case 0:
+      case 1:
+        Kill(process);
+        Begin(replica, time_.Uniform(0.1, 15));
+        break;
+      case 2:
+        process.asleep_until = time_.now() + time_.Uniform(0.1, 25);
+        break;
+      case 3:  // it is given up, and wakes up beside its replacement
+        process.asleep_until = time_.now() + time_.Uniform(1, 40);
+        Begin(replica, time_.Uniform(0.1, 15));
+        break;
+      default:
+        for (const auto& each : process.links) {
+          const LinkPtr link = each.lock();
+          if (link != nullptr && link->open_here && time_.Below(2) == 0) Cut(link);
+        }
+    }
+  }
+  void HurtServer(size_t k) {
+    if (!servers_[k].alive || servers_[k].state->over()) return;
+    if (time_.Below(3) == 0) {
+      servers_[k].asleep_until = time_.now() + time_.Uniform(0.1, 20);
+    } else {
+      KillServer(k);
+    }
+  }
+
+  absl::StatusOr<std::unique_ptr<Line>> Dial(Process& process, size_t k) {
+    while (true) {
+      SleepFor(process, time_.Delay());
+      if (!process.alive) return Killed();
+      const LinkPtr link =
+          Connect(k, process.replica, process.incarnation, [this, &process] { Wake(process); });
+      if (link == nullptr) continue;
+      process.links.emplace_back(link);
+      return std::make_unique<SimulatedLine>(*this, process, link);
+    }
+  }
+
+  // Of train/train_loop.cc and train/served_step.cc.
+  void Live(Process& process) {
+    const absl::Status status = Train(process);
+    process.done = true;
+    if (!process.alive || current_.at(process.replica).get() != &process) return;
+    if (!status.ok() && !ended_) Begin(process.replica, time_.Uniform(0.1, 15));
+  }
+  Client ClientOf(Process& process) {
+    return Client(
+        {.self = {.incarnation = static_cast<uint64_t>(process.incarnation)},
+         .replica = static_cast<int>(process.replica),
+         .replicas = spec_.replicas,
+         .synchronous = spec_.synchronous},
+        spec_.servers, [this, &process](size_t k) { return Dial(process, k); }, variables_);
+  }
+  Replica ReplicaOf(Client& client, Process& process) {
+    ReplicaSpec spec;
+    spec.memory = [&process](int variable, int) {
+      return variable == 0 ? process.ledger.data() : process.dense.data();
+    };
+    spec.give = [this, &process](bool) -> absl::StatusOr<Place> {
+      process.ledger = saved_ledger_;
+      process.dense = saved_dense_;
+      return saved_;
+    };
+    process.ledger.resize(saved_ledger_.size());
+    process.dense.resize(2);
+    return Replica(client, std::move(spec));
+  }
+  absl::Status Train(Process& process) {
+    Client client = ClientOf(process);
+    Replica replica = ReplicaOf(client, process);
+    const bool chief = process.replica == 0;
+    const absl::Status opened = replica.Recover(absl::OkStatus()).status();
+    if (absl::IsCancelled(opened)) return chief ? Leave(process) : absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(opened);
+    MUSTER_RETURN_IF_ERROR(DoBatches(process, replica));
+    if (!chief) return absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(Save(process, replica));
+    return Leave(process);
+  }
+  absl::Status DoBatches(Process& process, Replica& replica) {
+    uint64_t next = BatchOf(replica.position());
+    while (true) {
+      if (process.replica == 0 && next % save_every_ == save_every_ - 1) {
+        MUSTER_RETURN_IF_ERROR(Save(process, replica));
+      }
+      bool last = false;
+      MUSTER_ASSIGN_OR_RETURN(const Replica::Turn turn,
+                              replica.Try([&] { return DoBatch(process, replica, next, &last); }));
+      if (turn == Replica::Turn::kOver) return absl::OkStatus();
+      if (turn == Replica::Turn::kDone && !last) next += next < batches_[process.replica] ? 1 : 0;
+      if (turn == Replica::Turn::kMoved) next = BatchOf(replica.position());
+      if (turn == Replica::Turn::kMoved || !last) continue;
+      if (tamper_.waits_for_nobody) return absl::OkStatus();
+      MUSTER_ASSIGN_OR_RETURN(const Replica::Ending ending, replica.WaitForOthers());
+      if (ending == Replica::Ending::kOver) return absl::OkStatus();
+      if (ending == Replica::Ending::kMoved) next = BatchOf(replica.position());
+    }
+  }
+  absl::Status DoBatch(Process& process, Replica& replica, uint64_t next, bool* last) {
+    const bool has = next < batches_[process.replica];
+    *last = !has;
+    if (!spec_.synchronous && !has) return replica.Finish();
+    std::vector<float> ledger(all_rows_.size()), dense(2);
+    const Block block = {.variable = 0, .rows = all_rows_};
+    const std::vector<float*> into_dense = {nullptr, dense.data()}, into_rows = {ledger.data()};
+    MUSTER_ASSIGN_OR_RETURN(
+        const Pulled pulled,
+        replica.Pull({.rows = has ? 1u : 0u},
+                     {.tables = {&block, 1}, .dense = into_dense, .blocks = into_rows}));
+    *last = spec_.synchronous && pulled.rows == 0;
+    if (*last) return absl::OkStatus();
+    if (has) CheckPulled(process, ledger, next);
+    SleepFor(process, time_.Uniform(0, 0.2));
+    if (!process.alive) return Killed();
+    return PushBatch(process, replica, next, has);
+  }
+  absl::Status PushBatch(const Process& process, Replica& replica, uint64_t next, bool has) {
+    const bool finite = !has || !not_finite_.contains({process.replica, next});
+    std::vector<int32_t> rows;
+    const std::vector<float> table(has && finite ? servers() : 0, -1.0f), dense = {-1.0f, -1.0f};
+    for (size_t k = 0; k < table.size(); ++k) {
+      rows.push_back(static_cast<int32_t>(RowOf(process.replica, next, k)));
+    }
+    const Block block = {.variable = 0, .rows = rows};
+    const std::vector<std::span<const float>> values = {table};
+    std::vector<std::span<const float>> all_dense(2);
+    if (has && finite) all_dense[1] = dense;
+    return replica
+        .Push({.rows = has ? 1u : 0u,
+               .finite = finite ? 1u : 0u,
+               .loss = 1,
+               .position = StrCat(has ? next + 1 : next)},
+              {.dense = all_dense, .tables = {&block, 1}, .values = values})
+        .status();
+  }
+  absl::Status Save(Process& process, Replica& replica) {
+    MUSTER_ASSIGN_OR_RETURN(Place place, replica.Save());
+    if (current_.at(0).get() != &process) return Killed();  // its model folder is another's
+    CheckState(process.ledger, process.dense, place);
+    saved_ledger_ = process.ledger;
+    saved_dense_ = process.dense;
+    saved_ = std::move(place);
+    return absl::OkStatus();
+  }
+  absl::Status Leave(Process& process) {
+    Client client = ClientOf(process);
+    MUSTER_RETURN_IF_ERROR(client.Connect().status());
+    MUSTER_RETURN_IF_ERROR(client.End());
+    ended_ = true;
+    return absl::OkStatus();
+  }
+
+  void CheckPulled(const Process& process, const std::vector<float>& ledger, uint64_t next) {
+    for (size_t r = 0; r < replicas(); ++r) {
+      if (!spec_.synchronous && r != process.replica) continue;
+      if (HasJust(ledger, r, next)) continue;
+      Violated(StrCat("state: replica ", process.replica, " pulled for batch ", next,
+                      " what has not just the batches of replica ", r, " before"));
+    }
+  }
+  void CheckEnd() {
+    for (size_t r = 0; r < replicas(); ++r) {
+      if (!HasJust(saved_ledger_, r, batches_[r])) {
+        Violated(StrCat("once: the end has not every batch of replica ", r, " once"));
+      }
+    }
+  }
+
+  uint64_t save_every_ = 1;
+  std::set<uint64_t> faults_;  // at which events
+  uint64_t events_ = 0;
+  std::map<size_t, int64_t> incarnations_;
+  std::map<size_t, ProcessPtr> current_;
+  Place saved_;  // the newest checkpoint
+  std::vector<float> saved_ledger_, saved_dense_;
+  bool ended_ = false;
+  std::vector<ProcessPtr> processes_;  // their fibers use the rest
+};
+
+}  // namespace muster::ps

@@ -1,0 +1,63 @@
+// Parameter servers and those that train by them through the seeded histories of
+// simulated_training.h; bugs planted around them show that each invariant can fail.
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "muster/ps/simulated_training.h"
+
+namespace muster::ps {
+namespace {
+
+int Histories() { return std::getenv("MUSTER_SOAK") != nullptr ? 100'000 : 5'000; }
+
+TEST(Simulation, TheInvariantsHold) {
+  for (int seed = 1; seed <= Histories(); ++seed) {
+    ASSERT_EQ(SimulatedTraining(static_cast<uint64_t>(seed)).Run(), "") << "seed " << seed;
+  }
+}
+
+struct PlantedBug {
+  const char* name;
+  const char* invariant;  // that does not hold then
+  Tamper tamper;
+};
+
+// The first violation of the bug's invariant in as many histories; "" for none.
+std::string FirstViolation(const PlantedBug& bug, int* seed) {
+  for (*seed = 1; *seed <= 2000; ++*seed) {
+    std::string violation = SimulatedTraining(static_cast<uint64_t>(*seed), bug.tamper).Run();
+    if (violation.starts_with(bug.invariant)) return violation;
+  }
+  return "";
+}
+
+TEST(Simulation, EachPlantedBugIsCaught) {
+  const PlantedBug bugs[] = {
+      {"numbers pushes itself", "state", {.numbers_pushes_itself = true}},
+      {"takes any generation",
+       "live",
+       {.numbers_pushes_itself = true, .takes_any_generation = true}},
+      {"ignores incarnations", "live", {.ignores_incarnations = true}},
+      {"others count at once", "together", {.others_count_at_once = true}},
+      {"keeps breaks", "ends", {.keeps_breaks = true}},
+      {"lead first", "ends", {.leads_first = true}},
+      {"saves without waiting", "together", {.saves_without_waiting = true}},
+      {"forgets a position", "state", {.forgets_a_position = true}},
+      {"waits for nobody", "once", {.waits_for_nobody = true}},
+  };
+  std::set<std::string> shown;
+  for (const PlantedBug& bug : bugs) {
+    int seed = 0;
+    const std::string violation = FirstViolation(bug, &seed);
+    EXPECT_NE(violation, "") << bug.name << " was not caught";
+    std::printf("  %-34s seed %4d  %s\n", bug.name, seed, violation.c_str());
+    shown.insert(bug.invariant);
+  }
+  EXPECT_EQ(shown, (std::set<std::string>{"state", "together", "live", "once", "ends"}));
+}
+
+}  // namespace
+}  // namespace muster::ps
