@@ -229,7 +229,7 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
 
 // The same command for each replica, as a job of this machine.
 absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
-  MUSTER_RETURN_IF_ERROR(train::CheckStrategy(flags.strategy, flags.ps, flags.eval.evaluator));
+  MUSTER_RETURN_IF_ERROR(train::CheckStrategy(flags.strategy, flags.ps));
   if (flags.steps > 0) {
     return absl::InvalidArgumentError(
         "--steps counts from where one process begins: with "

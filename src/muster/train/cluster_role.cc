@@ -95,14 +95,26 @@ absl::StatusOr<ServedCluster> ServedBy(const RunConfig& config, const ClusterRol
   return cluster;
 }
 
+// The chief of parameter servers is no member of anything; its evaluator looks for it all the same.
+absl::StatusOr<std::unique_ptr<EvaluatorHost>> HostFor(const RunConfig& config,
+                                                       const ServedCluster& cluster,
+                                                       const net::Token& key, const Clock& clock) {
+  const std::string type(job::TypeName(cluster.self.type));
+  MUSTER_ASSIGN_OR_RETURN(auto address, AddressOf(config.cluster.at(type).front()));
+  return HostEvaluator({.job = cluster.job,
+                        .self = cluster.self,
+                        .incarnation = cluster.incarnation,
+                        .agreement = cluster.agreement,
+                        .address = std::move(address),
+                        .rendezvous_seconds = cluster.rendezvous_seconds,
+                        .stop = cluster.stop,
+                        .note = cluster.note},
+                       key, clock);
+}
+
 }  // namespace
 
-absl::Status CheckStrategy(const std::string& strategy, int servers, bool evaluator) {
-  if (servers > 0 && evaluator) {
-    return absl::UnimplementedError(
-        "an evaluator beside parameter servers is to come: leave --evaluator (or --ps) out; the "
-        "chief evaluates by --eval");
-  }
+absl::Status CheckStrategy(const std::string& strategy, int servers) {
   if (strategy.empty() || (strategy == "allreduce") == (servers == 0)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       servers > 0 ? "--strategy allreduce has no use for parameter servers: leave --ps out, or "
@@ -112,8 +124,7 @@ absl::Status CheckStrategy(const std::string& strategy, int servers, bool evalua
 
 absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOptions& options,
                                 const model::ModelSpec& model) {
-  MUSTER_RETURN_IF_ERROR(
-      CheckStrategy(options.strategy, config.num_ps_replicas, options.evaluator));
+  MUSTER_RETURN_IF_ERROR(CheckStrategy(options.strategy, config.num_ps_replicas));
   MUSTER_ASSIGN_OR_RETURN(const ServedCluster cluster, ServedBy(config, options));
   MUSTER_ASSIGN_OR_RETURN(const model::Model built, model::BuildModel(model));
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
@@ -141,12 +152,16 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
     return WatchFromEnvironment(config, options);
   }
   const bool evaluator = options.evaluator || config.cluster.contains("evaluator");
-  MUSTER_RETURN_IF_ERROR(CheckStrategy(options.strategy, config.num_ps_replicas, evaluator));
+  MUSTER_RETURN_IF_ERROR(CheckStrategy(options.strategy, config.num_ps_replicas));
   ClusterRole role;
   if (config.num_ps_replicas > 0) {
     MUSTER_ASSIGN_OR_RETURN(auto cluster, ServedBy(config, options));
     MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
-    role.replicas = NewServedPeers(std::move(cluster), key);
+    std::unique_ptr<EvaluatorHost> host;
+    if (evaluator && config.is_chief) {
+      MUSTER_ASSIGN_OR_RETURN(host, HostFor(config, cluster, key, clock));
+    }
+    role.replicas = NewServedPeers(std::move(cluster), key, std::move(host));
     return role;
   }
   if (config.cluster.empty() || (!HasOtherReplicas(config) && !evaluator)) return role;

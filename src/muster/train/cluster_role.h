@@ -49,9 +49,8 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
 absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOptions& options,
                                 const model::ModelSpec& model);
 
-// INVALID_ARGUMENT unless the strategy ("": none is asked for) goes with so many parameter servers;
-// UNIMPLEMENTED for an evaluator beside them.
-absl::Status CheckStrategy(const std::string& strategy, int servers, bool evaluator);
+// INVALID_ARGUMENT unless the strategy ("": none is asked for) goes with so many parameter servers.
+absl::Status CheckStrategy(const std::string& strategy, int servers);
 
 // The part of the data that this replica reads: whole files where there are enough of them for
 // all, else an equal share of the records.

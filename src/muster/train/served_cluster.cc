@@ -27,22 +27,31 @@ Identity IdentityOf(const ServedCluster& cluster) {
 
 class ServedPeers : public Peers {
  public:
-  ServedPeers(ServedCluster cluster, const net::Token& key)
-      : cluster_(std::move(cluster)), key_(key) {}
+  ServedPeers(ServedCluster cluster, const net::Token& key,
+              std::unique_ptr<EvaluatorHost> evaluator)
+      : cluster_(std::move(cluster)), key_(key), evaluator_(std::move(evaluator)) {}
 
   bool is_chief() const override { return cluster_.replica == 0; }
+  bool has_evaluator() const override { return evaluator_ != nullptr; }
   bool all_have_weights() const override { return false; }
   absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override {
     return ServedStep::Create(session, {.client = ClientOf(), .note = cluster_.note}, key_);
   }
-  // Where the variables lie makes no difference to this.
+  // The servers last: whoever takes the chief's place while the last checkpoint is evaluated still
+  // needs them.
   absl::Status Leave() override {
+    absl::Status left = evaluator_ != nullptr ? evaluator_->Leave() : absl::OkStatus();
+    left.Update(EndServers());
+    return left;
+  }
+
+ private:
+  // Where the variables lie makes no difference to this.
+  absl::Status EndServers() const {
     MUSTER_ASSIGN_OR_RETURN(const auto client, ps::Client::Create(ClientOf(), key_, {}));
     MUSTER_RETURN_IF_ERROR(client->Connect().status());
     return client->End();
   }
-
- private:
   ps::ClientSpec ClientOf() const {
     return {.self = IdentityOf(cluster_),
             .replica = cluster_.replica,
@@ -56,6 +65,7 @@ class ServedPeers : public Peers {
 
   const ServedCluster cluster_;
   const net::Token key_;
+  const std::unique_ptr<EvaluatorHost> evaluator_;  // the chief's
 };
 
 AcceptorOptions AcceptorOptionsOf(const ServedCluster& cluster, const net::Token& key,
@@ -150,8 +160,9 @@ absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool sy
   return variables;
 }
 
-std::unique_ptr<Peers> NewServedPeers(ServedCluster cluster, const net::Token& key) {
-  return std::make_unique<ServedPeers>(std::move(cluster), key);
+std::unique_ptr<Peers> NewServedPeers(ServedCluster cluster, const net::Token& key,
+                                      std::unique_ptr<EvaluatorHost> evaluator) {
+  return std::make_unique<ServedPeers>(std::move(cluster), key, std::move(evaluator));
 }
 
 absl::StatusOr<std::unique_ptr<ParameterServer>> StartParameterServer(const model::Model& model,

@@ -14,6 +14,7 @@
 #include "muster/net/token.h"
 #include "muster/net/transport/address.h"
 #include "muster/ps/variable.h"
+#include "muster/train/evaluator_host.h"
 #include "muster/train/strategy.h"
 
 namespace muster::train {
@@ -40,8 +41,9 @@ absl::Status CheckServable(const model::ModelSpec& spec, bool synchronous);
 // errors.
 absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool synchronous);
 
-// A replica's. Makes no connection yet.
-std::unique_ptr<Peers> NewServedPeers(ServedCluster cluster, const net::Token& key);
+// A replica's. Makes no connection yet. `evaluator`: the chief's, where there is an evaluator.
+std::unique_ptr<Peers> NewServedPeers(ServedCluster cluster, const net::Token& key,
+                                      std::unique_ptr<EvaluatorHost> evaluator = nullptr);
 
 // A parameter server.
 class ParameterServer {

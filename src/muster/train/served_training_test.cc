@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "muster/train/cluster_replicas.h"
 #include "muster/train/served_cluster.h"
 #include "muster/train/test_replicas.h"
 #include "muster/train/training_test_support.h"
@@ -51,6 +52,11 @@ class TestServers {
     }
     return cluster;
   }
+  // Where the chief's evaluator hears of it.
+  Address evaluators() const {
+    return {.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/evaluators")};
+  }
+  const net::Token& key() const { return key_; }
   std::unique_ptr<Peers> Replica(int rank, int64_t incarnation) const {
     ServedCluster cluster = Cluster(rank == 0 ? job::TaskId{job::TaskType::kChief, 0}
                                               : job::TaskId{job::TaskType::kWorker, rank - 1});
@@ -274,6 +280,38 @@ TEST_F(ServedTrainingTest, AServerThatIsToldToStopGoesWhenNobodyIsThere) {
   cluster.stop = &stop;
   const absl::Status left = ServeParameters(*model, cluster, net::Token::Make().value());
   EXPECT_EQ(left.code(), absl::StatusCode::kCancelled) << left;
+}
+
+TEST_F(ServedTrainingTest, TheChiefWaitsForItsEvaluatorAndTheServersForBoth) {
+  TestServers servers({.replicas = 1, .servers = 2}, kTestSpec);
+  ServedCluster cluster = servers.Cluster({job::TaskType::kChief, 0});
+  auto host = HostEvaluator(
+      {.job = "test", .self = cluster.self, .incarnation = 1, .address = servers.evaluators()},
+      servers.key(), clock_);
+  ASSERT_TRUE(host.ok()) << host.status();
+  const auto peers = NewServedPeers(std::move(cluster), servers.key(), *std::move(host));
+  EXPECT_TRUE(peers->has_evaluator());
+  std::atomic<bool> evaluated = false;
+  std::jthread chief([&] {
+    const absl::Status left = peers->Leave();
+    EXPECT_TRUE(left.ok()) << left;
+    EXPECT_TRUE(evaluated);
+  });
+  const auto watch = [&](int64_t incarnation) {
+    ClusterSpec spec = {.job = "test",
+                        .self = {job::TaskType::kEvaluator, 0},
+                        .incarnation = incarnation,
+                        .tasks = {{{job::TaskType::kChief, 0}, servers.evaluators()}}};
+    return WatchCluster(std::move(spec), servers.key()).value();
+  };
+  // The first dies in the midst of the evaluation.
+  EXPECT_TRUE(watch(1)->AwaitEnd(60).value());
+  const auto second = watch(2);
+  EXPECT_TRUE(second->AwaitEnd(60).value());
+  evaluated = true;
+  EXPECT_TRUE(second->Leave().ok());
+  chief.join();
+  for (const int server : {0, 1}) EXPECT_TRUE(servers.over(server));
 }
 
 // Deaths of replicas before steps drawn by a seed.
