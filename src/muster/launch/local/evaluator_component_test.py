@@ -115,21 +115,15 @@ def test_it_evaluates_what_parameter_servers_have(trainings: Trainings, strategy
     check_folder(trainings, "model")
     assert re.search(r"evaluator-0.*Evaluated 100,?000 examples", output)
     assert not re.search(r"chief-0.*Evaluated", output)
-    assert not trainings.jobs.processes()
+    trainings.jobs.wait_nothing_runs()
 
 
 @pytest.mark.parametrize("victim", ["evaluator-0", "chief-0", "ps-1"])
 def test_one_that_is_killed_beside_parameter_servers(trainings: Trainings, victim: str) -> None:
-    flags = (*SERVED, "ps-async", "--max-steps", 60_000, "--save-steps", 1000, "--job", "job")
-    running = trainings.jobs.start(*trainings.flags("model", *FLAGS, *flags))
-    pid = trainings.pid("job", victim)
-    wait_for_lease(trainings, "model")
-    os.kill(pid, signal.SIGKILL)
-    _, said = running.communicate(timeout=120)
-    assert running.returncode == 0, said
-    assert f"{victim} failed: killed by SIGKILL" in said
-    check_folder(trainings, "model", evaluated=2)
-    assert not trainings.jobs.processes()
+    flags = (*SERVED, "ps-async", "--max-steps", 60_000, "--save-steps", 1000)
+    kill_in_evaluation(trainings, (*FLAGS, *flags), victim)
+    check_folder(trainings, "broken", evaluated=2)
+    trainings.jobs.wait_nothing_runs()
 
 
 @pytest.mark.parametrize("victim", ["evaluator-0", "chief-0"])
@@ -138,16 +132,10 @@ def test_one_that_is_killed_while_the_last_one_of_parameter_servers_is_evaluated
 ) -> None:
     slow = ("--evaluator", "--eval-start-delay-secs", 1000, "--eval", *["eval.csv"] * 30)
     flags = (*SERVED, "ps-sync", "--max-steps", 2000, "--save-secs", 0, "--exporter", "final")
-    running = trainings.jobs.start(*trainings.flags("model", *slow, *flags, "--job", "job"))
-    pid = trainings.pid("job", victim)
-    wait_for_lease(trainings, "model")
-    os.kill(pid, signal.SIGKILL)
-    _, said = running.communicate(timeout=120)
-    assert running.returncode == 0, said
-    assert f"{victim} failed: killed by SIGKILL" in said
-    assert list(evaluations(trainings.jobs.folder / "model")) == [2000]
-    assert len(list((trainings.jobs.folder / "model/export/final").iterdir())) == 1
-    assert not trainings.jobs.processes()
+    kill_in_evaluation(trainings, (*slow, *flags), victim)
+    assert list(evaluations(trainings.jobs.folder / "broken")) == [2000]
+    assert len(list((trainings.jobs.folder / "broken/export/final").iterdir())) == 1
+    trainings.jobs.wait_nothing_runs()
 
 
 def test_its_evaluations_stop_the_training(trainings: Trainings) -> None:
@@ -164,7 +152,7 @@ def test_ctrl_c_ends_all(trainings: Trainings) -> None:
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=120)
     assert running.returncode == 1, said
-    assert not trainings.jobs.processes()
+    trainings.jobs.wait_nothing_runs()
 
 
 def test_an_evaluator_without_data_is_wrong_use(trainings: Trainings) -> None:
