@@ -10,8 +10,10 @@ from bench import (
     coordinator_load,
     csv_to_tfrecord,
     deep,
+    distributed,
     jobs,
     predict,
+    servers,
     startup,
     tfrecord_decode,
     threads,
@@ -34,6 +36,8 @@ BENCHES = {
     "coordinator": coordinator_load,
     "checkpoint": checkpoint_save,
     "collectives": all_reduce,
+    "servers": servers,
+    "distributed": distributed,
 }
 
 

@@ -23,12 +23,15 @@ class Row:
     peer: Series | None = None
     goal: float | None = None  # the ratio at least this; without a peer: ours at most this
     form: Callable[[float], str] = count
+    least: float | None = None  # without a peer: ours at least this
     less_is_better: bool = False  # the ratio is peer / ours, else ours / peer; in all rows alike
 
     def cells(self) -> list[str]:
         ours = self.ours.text(self.form)
         if self.peer is None:
             goal = f"at most {self.form(self.goal)}" if self.goal else ""
+            if self.least:
+                goal = f"at least {self.form(self.least)}"
             return [self.what, ours, "", "", goal, self.verdict()]
         ratio = self.ratio(self.peer).text(times)
         goal = f"{self.goal:g}x" if self.goal else ""
@@ -38,6 +41,8 @@ class Row:
         return peer.over(self.ours) if self.less_is_better else self.ours.over(peer)
 
     def verdict(self) -> str:
+        if self.peer is None and self.least is not None:
+            return "met" if self.ours.median >= self.least else "MISSED"
         if self.goal is None:
             return ""
         if self.peer is None:

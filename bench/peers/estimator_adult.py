@@ -105,8 +105,8 @@ class SteadyState(tf.estimator.SessionRunHook):
 ONE_THREAD = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
 
 
-def new_estimator(model_dir, session):
-    """`session`: None for tf.estimator's own settings."""
+def new_estimator(model_dir, session, **settings):
+    """`session`: None for tf.estimator's own settings; `settings`: of RunConfig."""
     wide, deep = columns()
     legacy = tf.keras.optimizers.legacy
     return tf.estimator.DNNLinearCombinedClassifier(
@@ -119,6 +119,7 @@ def new_estimator(model_dir, session):
         config=tf.estimator.RunConfig(
             tf_random_seed=1, session_config=session, save_summary_steps=10**9,
             log_step_count_steps=10**9, save_checkpoints_steps=10**9,
+            **settings,
         ),
     )  # fmt: skip
 
@@ -169,4 +170,5 @@ def main():
     print(json.dumps(result), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -191,6 +191,11 @@ void Raw(benchmark::State& state, Kind kind, bool echo) {
 void Small(benchmark::internal::Benchmark* one) {
   one->Arg(8)->Arg(1 << 10)->Arg(64 << 10)->UseRealTime();
 }
+// As pulls and pushes are.
+void Middle(benchmark::internal::Benchmark* one) {
+  Small(one);
+  one->Arg(512 << 10)->Arg(4 << 20);
+}
 void Large(benchmark::internal::Benchmark* one) { one->Arg(1 << 20)->Arg(64 << 20)->UseRealTime(); }
 void All(benchmark::internal::Benchmark* one) {
   Small(one);
@@ -205,8 +210,8 @@ constexpr Setting kTcp = {.kind = Kind::kTcp},
 
 BENCHMARK_CAPTURE(Raw, TcpThereAndBack, Kind::kTcp, true)->Apply(Small);
 BENCHMARK_CAPTURE(ThereAndBack, Tcp, kTcp)->Apply(Small);
-BENCHMARK_CAPTURE(Raw, UnixThereAndBack, Kind::kUnix, true)->Apply(Small);
-BENCHMARK_CAPTURE(ThereAndBack, Unix, kUnix)->Apply(Small);
+BENCHMARK_CAPTURE(Raw, UnixThereAndBack, Kind::kUnix, true)->Apply(Middle);
+BENCHMARK_CAPTURE(ThereAndBack, Unix, kUnix)->Apply(Middle);
 BENCHMARK_CAPTURE(ThereAndBack, SharedMemorySleeping, kShmSleep)->Apply(Small);
 BENCHMARK_CAPTURE(ThereAndBack, SharedMemory, kShm)->Apply(Small);
 BENCHMARK_CAPTURE(Raw, TcpOneWay, Kind::kTcp, false)->Apply(Large);

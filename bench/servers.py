@@ -1,0 +1,70 @@
+"""Parameter servers over a unix socket: echo of frames beside raw bytes, rows pulled and pushed."""
+
+import json
+
+from bench.context import CannotRun, Context
+from bench.measure import Series, run
+from bench.report import Report, Row
+
+ECHO = {64 << 10: "64 KiB", 512 << 10: "512 KiB", 4 << 20: "4 MiB"}
+ECHO_GOAL = 0.8
+ECHO_ONLY = "^(ThereAndBack/Unix|Raw/UnixThereAndBack)/"
+BATCHES = (512, 4096, 32768)  # rows
+PULLS, PUSHES = 3e6, 1.5e6  # rows a second of a core
+METHOD = """
+Echo: as many bytes there and back between two threads, a core each: frames of our channels, and
+blocking calls on a socket. Rows: one worker and one server, a thread each, with a table of 4,000,000
+rows of 32 floats and Adagrad (1 GB), each batch of other rows, spread over all of it; a push is there
+when the server has applied it. Rows a CPU second count the CPU time of both threads together: splitting,
+copying, the socket both ways, the optimizer.
+"""
+
+Times = dict[str, dict[str, float]]  # by benchmark
+
+
+def benchmarks(context: Context, program: str, only: str) -> Times:
+    done = run([context.program(program), f"--benchmark_filter={only}", "--benchmark_format=json"])
+    found = json.loads(done.output[done.output.index("{") :])["benchmarks"]
+    for one in found:
+        if one.get("error_occurred"):
+            raise CannotRun(f"{program}: {one}")
+    return {one["name"].split("/real_time")[0].replace("/process_time", ""): one for one in found}
+
+
+def series_of(rounds: list[Times], name: str, key: str) -> Series:
+    return Series(tuple(one[name][key] for one in rounds))
+
+
+def per_cpu_second(rounds: list[Times], name: str, rows: int) -> Series:
+    return Series(tuple(rows * 1e9 / one[name]["cpu_time"] for one in rounds))
+
+
+def measure(context: Context, name: str) -> Report:
+    echo, rows = [], []
+    for number in range(context.rounds):
+        echo.append(benchmarks(context, "muster_net_transport_benchmark", ECHO_ONLY))
+        rows.append(benchmarks(context, "muster_ps_benchmark", "."))
+        print(f"  round {number + 1}/{context.rounds}", flush=True)
+    report = Report(
+        name=name,
+        title="Parameter servers over a unix socket",
+        method=METHOD,
+        peer="a raw socket",
+        unit="bytes or rows a second",
+    )
+    for size, text in ECHO.items():
+        report.rows.append(Row(
+            f"echo of {text}", series_of(echo, f"ThereAndBack/Unix/{size}", "bytes_per_second"),
+            series_of(echo, f"Raw/UnixThereAndBack/{size}", "bytes_per_second"), ECHO_GOAL,
+        ))  # fmt: skip
+    for side, what, least in (("Pull", "pulled", PULLS), ("PushAdagrad", "pushed", PUSHES)):
+        for batch in BATCHES:
+            each = f"{side}/{batch}"
+            report.rows.append(Row(
+                f"{batch} rows at a time, {what} a CPU second",
+                per_cpu_second(rows, each, batch), least=least,
+            ))  # fmt: skip
+            report.rows.append(Row(
+                f"{batch} rows at a time, {what}", series_of(rows, each, "items_per_second")
+            ))  # fmt: skip
+    return report
