@@ -13,6 +13,9 @@ from testbed.jobs import Jobs
 from testbed.tensorflow_jobs import TensorFlowJobs
 from testbed.trainings import Trainings
 
+# Hours long: ./test --soak.
+collect_ignore = [] if os.environ.get("MUSTER_SOAK") else ["soak_component_test.py"]
+
 
 @pytest.fixture
 def jobs(muster, tmp_path: pathlib.Path) -> Iterator[Jobs]:
