@@ -44,6 +44,7 @@ struct TrainFlags {
   HookCallFlags calls;
   OutputFlags output;
   std::string strategy;
+  int64_t staleness = -1;
   // Of a job of several replicas.
   int workers = 0;
   int ps = 0;
@@ -136,6 +137,7 @@ absl::Status RunTrain(TrainFlags& flags) {
   const train::ClusterRoleOptions options = {.agreement = agreement,
                                              .evaluator = flags.eval.evaluator,
                                              .strategy = flags.strategy,
+                                             .staleness = flags.staleness,
                                              .stop = &InterruptScope::requested(),
                                              .note = SayOfJob};
   if (flags.run.task_type == "ps") return train::RunParameterServer(flags.run, options, model);
@@ -202,6 +204,11 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                    "How replicas train together: allreduce, ps-sync or ps-async (default: ps-async "
                    "with parameter servers, else allreduce)")
       ->check(CLI::IsMember({"allreduce", "ps-sync", "ps-async"}));
+  verb->add_option(
+          "--staleness", flags->staleness,
+          "Of ps-async: no replica begins a batch that is more than N ahead of the slowest "
+          "one that lives; 0: in lock step (default: no bound)")
+      ->check(CLI::NonNegativeNumber);
   verb->add_option("--save-steps", flags->run.save_checkpoints_steps, "Checkpoint every N steps")
       ->check(CLI::PositiveNumber);
   verb->add_option("--save-secs", flags->run.save_checkpoints_secs,
@@ -229,7 +236,7 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
 
 // The same command for each replica, as a job of this machine.
 absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
-  MUSTER_RETURN_IF_ERROR(train::CheckStrategy(flags.strategy, flags.ps));
+  MUSTER_RETURN_IF_ERROR(train::CheckStrategy(flags.strategy, flags.ps, flags.staleness));
   if (flags.steps > 0) {
     return absl::InvalidArgumentError(
         "--steps counts from where one process begins: with "

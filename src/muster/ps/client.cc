@@ -20,12 +20,19 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientSpec spec, const ne
                                                        std::span<const Variable> variables) {
   if (spec.servers.empty()) return absl::InvalidArgumentError("there are no parameter servers");
   const auto servers = static_cast<int>(spec.servers.size());
-  MUSTER_ASSIGN_OR_RETURN(DialLine dial, SocketLines({.self = spec.self,
-                                                      .key = key,
-                                                      .servers = spec.servers,
-                                                      .rendezvous_seconds = spec.rendezvous_seconds,
-                                                      .stop = spec.stop}));
-  return std::make_unique<Client>(std::move(spec), servers, std::move(dial), variables);
+  const SocketLineSpec lines = {.self = spec.self,
+                                .key = key,
+                                .servers = spec.servers,
+                                .rendezvous_seconds = spec.rendezvous_seconds,
+                                .stop = spec.stop};
+  std::unique_ptr<Beater> beater;
+  if (spec.staleness >= 0) {
+    MUSTER_ASSIGN_OR_RETURN(beater, Beater::Start(lines, spec.replica));
+  }
+  MUSTER_ASSIGN_OR_RETURN(DialLine dial, SocketLines(lines));
+  auto client = std::make_unique<Client>(std::move(spec), servers, std::move(dial), variables);
+  client->beater_ = std::move(beater);
+  return client;
 }
 
 absl::StatusOr<State> Client::Greet(size_t server) {
@@ -131,15 +138,26 @@ std::vector<TableRows> Client::TablesOf(const Wire& wire, std::span<const Block>
 
 absl::StatusOr<Pulled> Client::PullBatch(Pull request, const PullInto& into) {
   Split(into.tables);
-  for (size_t server = 0; server < lines_.size(); ++server) {
+  const auto ask = [&](size_t server) {
     request.tables = TablesOf(wires_[server], into.tables);
-    MUSTER_RETURN_IF_ERROR(Send(server, kPull, request));
+    return Send(server, kPull, request);
+  };
+  // Where the lead bounds staleness the others must give no older weights than it lets pass: they
+  // are asked when it has answered.
+  const bool lead_first = spec_.staleness >= 0;
+  for (size_t server = 0; server < (lead_first ? 1 : lines_.size()); ++server) {
+    MUSTER_RETURN_IF_ERROR(ask(server));
   }
   Pulled leads;
   for (size_t server = 0; server < lines_.size(); ++server) {
     MUSTER_ASSIGN_OR_RETURN(const Pulled pulled, Receive<Pulled>(server));
     MUSTER_RETURN_IF_ERROR(TakePulled(server, pulled, into));
-    if (server == 0) leads = {.step = pulled.step, .rows = pulled.rows, .stop = pulled.stop};
+    if (server > 0) continue;
+    leads = {.step = pulled.step, .rows = pulled.rows, .stop = pulled.stop};
+    request.sequences = pulled.sequences;
+    for (size_t other = 1; lead_first && other < lines_.size(); ++other) {
+      MUSTER_RETURN_IF_ERROR(ask(other));
+    }
   }
   return leads;
 }

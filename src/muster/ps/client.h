@@ -13,6 +13,7 @@
 #include "muster/net/token.h"
 #include "muster/net/transport/address.h"
 #include "muster/net/transport/handshake.h"
+#include "muster/ps/beater.h"
 #include "muster/ps/line.h"
 #include "muster/ps/message.h"
 #include "muster/ps/placement.h"
@@ -23,6 +24,7 @@ struct ClientSpec {
   net::transport::Identity self = {};  // job, role, index, incarnation
   int replica = 0, replicas = 1;       // 0 is the chief
   bool synchronous = false;
+  int64_t staleness = -1;  // as the servers have it
   std::string agreement = {};
   std::vector<net::transport::Address> servers = {};
   double rendezvous_seconds = 300;          // without a server for longer: it will not come back
@@ -136,6 +138,7 @@ class Client {
   std::vector<Wire> wires_;
   std::vector<uint32_t> given_;
   std::vector<float> slice_;
+  std::unique_ptr<Beater> beater_;  // where there is a bound on staleness
 };
 
 }  // namespace muster::ps

@@ -51,6 +51,7 @@ absl::StatusOr<std::unique_ptr<Stream>> Reach(const SocketLineSpec& spec, size_t
       const bool refused = absl::IsFailedPrecondition(status) || absl::IsUnauthenticated(status);
       if (refused) return Annotate(status, StrCat("ps-", server));
     }
+    if (interrupt.is_set()) return interrupt.status();
     if (spec.stop != nullptr && *spec.stop) {
       return absl::CancelledError("stopped while waiting for parameter servers");
     }
@@ -64,7 +65,10 @@ absl::StatusOr<std::unique_ptr<Stream>> Reach(const SocketLineSpec& spec, size_t
 }  // namespace
 
 absl::StatusOr<DialLine> SocketLines(SocketLineSpec spec) {
-  MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Interrupt> interrupt, Interrupt::Create());
+  std::shared_ptr<Interrupt> interrupt = spec.interrupt;
+  if (interrupt == nullptr) {
+    MUSTER_ASSIGN_OR_RETURN(interrupt, Interrupt::Create());
+  }
   return DialLine([spec = std::move(spec), interrupt = std::move(interrupt)](
                       size_t server) -> absl::StatusOr<std::unique_ptr<Line>> {
     MUSTER_ASSIGN_OR_RETURN(auto stream, Reach(spec, server, *interrupt));

@@ -13,6 +13,7 @@
 #include "muster/net/transport/address.h"
 #include "muster/net/transport/channel.h"
 #include "muster/net/transport/handshake.h"
+#include "muster/net/transport/interrupt.h"
 #include "muster/ps/message.h"
 
 namespace muster::ps {
@@ -34,6 +35,8 @@ struct SocketLineSpec {
   std::vector<net::transport::Address> servers = {};
   double rendezvous_seconds = 300;          // without a server for longer: UNAVAILABLE, who it is
   const std::atomic<bool>* stop = nullptr;  // true: CANCELLED; may be null
+  // Set, it ends every wait of all lines; null: nothing does.
+  std::shared_ptr<net::transport::Interrupt> interrupt = {};
 };
 absl::StatusOr<DialLine> SocketLines(SocketLineSpec spec);
 

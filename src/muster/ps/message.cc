@@ -145,11 +145,11 @@ void Visit(V& v, M& m) {
 }
 template <class V, Is<Pull> M>
 void Visit(V& v, M& m) {
-  All(v, m.generation, m.sequence, m.step, m.rows, m.stop, m.tables);
+  All(v, m.generation, m.sequence, m.step, m.rows, m.stop, m.tables, m.sequences);
 }
 template <class V, Is<Pulled> M>
 void Visit(V& v, M& m) {
-  All(v, m.step, m.rows, m.stop, m.dense, m.tables);
+  All(v, m.step, m.rows, m.stop, m.dense, m.tables, m.sequences);
 }
 template <class V, Is<Push> M>
 void Visit(V& v, M& m) {
@@ -171,6 +171,10 @@ void Visit(V& v, M& m) {
 template <class V, Is<Break> M>
 void Visit(V& v, M& m) {
   All(v, m.generation, m.why);
+}
+template <class V, Is<Beat> M>
+void Visit(V& v, M& m) {
+  All(v, m.replica);
 }
 template <class V, Is<Refused> M>
 void Visit(V& v, M& m) {
@@ -215,6 +219,7 @@ MUSTER_PS_MESSAGE(Pushed);
 MUSTER_PS_MESSAGE(Hold);
 MUSTER_PS_MESSAGE(Held);
 MUSTER_PS_MESSAGE(Break);
+MUSTER_PS_MESSAGE(Beat);
 MUSTER_PS_MESSAGE(Refused);
 MUSTER_PS_MESSAGE(Empty);
 #undef MUSTER_PS_MESSAGE

@@ -35,6 +35,7 @@ enum MessageType : uint16_t {
   kFinish = 11,   // Begin -> Empty
   kEnd = 12,      // Begin -> Empty
   kBreak = 13,    // Break -> Empty
+  kBeat = 14,     // Beat -> Empty
   kAnswer = 32,
   kRefused = 33,  // Refused, instead of the answer
 };
@@ -97,6 +98,8 @@ struct Pull {
   uint32_t rows = 0;     // of the batch; 0: this replica's data has ended
   uint32_t stop = 0;     // the wish to stop, and how urgent
   std::vector<TableRows> tables = {};
+  // With a bound on staleness, to those that do not lead: batches that count, as the lead says.
+  std::vector<int64_t> sequences = {};
 };
 
 struct Pulled {
@@ -105,6 +108,8 @@ struct Pulled {
   uint32_t stop = 0;  // the most urgent wish
   std::span<const float> dense = {};
   std::span<const float> tables = {};  // in the order asked
+  // With a bound on staleness, the lead's: batches that count, by replica.
+  std::vector<int64_t> sequences = {};
 };
 
 struct Push {
@@ -142,6 +147,11 @@ struct Held {
 struct Break {
   int64_t generation = 0;
   std::string why = {};
+};
+
+// That a replica lives, on a connection of its own, for a lead that may wait for it.
+struct Beat {
+  uint32_t replica = 0;
 };
 
 struct Refused {

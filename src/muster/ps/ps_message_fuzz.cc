@@ -39,6 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Check<ps::Hold>(bytes);
   Check<ps::Held>(bytes);
   Check<ps::Break>(bytes);
+  Check<ps::Beat>(bytes);
   Check<ps::Refused>(bytes);
   return 0;
 }

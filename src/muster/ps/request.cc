@@ -30,6 +30,8 @@ absl::Status Request::Read(const net::transport::Message& message) {
       return ReadAs<Ready>(bytes);
     case kBreak:
       return ReadAs<Break>(bytes);
+    case kBeat:
+      return ReadAs<Beat>(bytes);
     case kLoad:
     case kFetch:
       return ReadAs<Slice>(bytes);
@@ -85,6 +87,8 @@ absl::Status Request::Take(ServerState& state) {
       return state.OnReady(from_, std::get<Ready>(request_));
     case kBreak:
       return state.OnBreak(from_, std::get<Break>(request_));
+    case kBeat:
+      return state.OnBeat(incarnation_, std::get<Beat>(request_));
     case kLoad:
     case kFetch:
       return TakeSlice(state, std::get<Slice>(request_));

@@ -26,7 +26,8 @@ class Request {
   absl::Status Take(ServerState& state);
   // False: other requests must come before there is an answer.
   absl::StatusOr<bool> Answer(ServerState& state);
-  // Of kWait, which must not wait without an end.
+  // Of kWait, which must not wait without an end. Others are asked again at least every second:
+  // time may be what they wait for.
   bool is_wait() const { return type_ == kWait; }
 
   // The answer, or the refusal that `status` is: returns its type; its bytes lie in answer().
@@ -45,7 +46,8 @@ class Request {
   const ServerState::Connection from_;
   const int64_t incarnation_;
   uint16_t type_ = 0;
-  std::variant<Empty, Hello, Wait, Begin, Slice, Ready, Pull, PushBytes, Hold, Break> request_;
+  std::variant<Empty, Hello, Wait, Begin, Slice, Ready, Pull, PushBytes, Hold, Break, Beat>
+      request_;
   std::variant<Empty, State, Pulled, Pushed, Held, Slice> answer_;
   std::vector<float> dense_, rows_;  // what the answer points to
   Bytes bytes_;

@@ -19,6 +19,10 @@ constexpr double kSilenceSeconds = 24 * 3600;
 // look at its own stop.
 constexpr auto kWaitAtMost = std::chrono::seconds(1);
 
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Create(ServerSpec spec,
@@ -74,14 +78,16 @@ absl::Status Server::Handle(const Message& message, Request* request) {
   MUSTER_RETURN_IF_ERROR(request->Read(message));
   const auto until = std::chrono::steady_clock::now() + kWaitAtMost;
   std::unique_lock lock(mutex_);
+  state_.SetTime(Now());
   MUSTER_RETURN_IF_ERROR(request->Take(state_));
   changed_.notify_all();
   while (true) {
+    state_.SetTime(Now());
     MUSTER_ASSIGN_OR_RETURN(const bool answered, request->Answer(state_));
     if (answered) return absl::OkStatus();
     if (stop_->is_set()) return stop_->status();
     if (!request->is_wait()) {
-      changed_.wait(lock);
+      changed_.wait_for(lock, kWaitAtMost);
     } else if (changed_.wait_until(lock, until) == std::cv_status::timeout) {
       return absl::DeadlineExceededError("nothing changed");
     }

@@ -40,6 +40,18 @@ void ServerState::EndRound() {
   FinishRound();
 }
 
+// Asynchronous, on the lead. Who waits has nothing under way that anybody waits for, so that the
+// slowest always may.
+bool ServerState::MayBegin(size_t replica) const {
+  if (spec_.staleness < 0) return true;
+  for (size_t other = 0; other < sequences_.size(); ++other) {
+    const bool lives = now_ < heard_[other] + spec_.lease_seconds;
+    if (finished_.contains(other) || !lives) continue;
+    if (sequences_[replica] > sequences_[other] + spec_.staleness) return false;
+  }
+  return true;
+}
+
 // Asynchronous, on the servers that do not lead: a replica that comes with its next batch knows
 // that the lead has the one before.
 void ServerState::CommitOwn(size_t replica, int64_t sequence) {

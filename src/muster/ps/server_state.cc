@@ -25,6 +25,7 @@ void ServerState::Reset() {
   staged_.clear();
   staged_.resize(replicas);
   finished_.clear();
+  heard_.assign(replicas, now_);
   in_flight_.clear();
   held_by_ = 0;
 }
@@ -67,6 +68,7 @@ absl::StatusOr<State> ServerState::OnHello(Connection from, int64_t incarnation,
   EndHold(owners_[replica]);
   owners_[replica] = from;
   connections_[from] = {.replica = replica};
+  heard_[replica] = now_;
   return StateFor(replica);
 }
 
@@ -150,6 +152,7 @@ absl::Status ServerState::OnReady(Connection from, const Ready& ready) {
   }
   if (!ready.positions.empty()) positions_ = ready.positions;
   step_ = ready.step;
+  heard_.assign(heard_.size(), now_);
   phase_ = Phase::kReady;
   return absl::OkStatus();
 }
@@ -170,10 +173,14 @@ absl::Status ServerState::Behind(int64_t sequence) const {
 
 absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
   MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, pull.generation));
+  heard_[peer->replica] = now_;
   MUSTER_RETURN_IF_ERROR(shard_.CheckRows(pull.tables));
   if (spec_.synchronous) {
     MUSTER_RETURN_IF_ERROR(Commit(pull.sequence, pull.step));
   } else {
+    for (size_t i = 0; i < pull.sequences.size() && i < sequences_.size(); ++i) {
+      CommitOwn(i, pull.sequences[i]);
+    }
     CommitOwn(peer->replica, pull.sequence);
   }
   if (pull.sequence != sequences_[peer->replica]) return Behind(pull.sequence);
@@ -200,7 +207,8 @@ absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
     answer->stop = decided_->stop;
   }
   if (!spec_.synchronous && lead()) {
-    if (held_by_ != 0) return false;
+    if (held_by_ != 0 || !MayBegin(connections_[from].replica)) return false;
+    if (spec_.staleness >= 0) answer->sequences = sequences_;
     in_flight_.insert(from);
   }
   answer->step = step_;
@@ -217,6 +225,7 @@ absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
   MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, push.generation));
   MUSTER_RETURN_IF_ERROR(shard_.Check({push.given, push.dense, push.tables}));
   peer->pushed = push.sequence;
+  heard_[peer->replica] = now_;
   if (!spec_.synchronous) {
     return PushNow(*peer, {.bytes = std::move(bytes), .push = std::move(push)});
   }
@@ -284,6 +293,14 @@ absl::Status ServerState::OnBreak(Connection from, const Break& broken) {
     phase_ = Phase::kEmpty;
     broken_ = broken.why;
   }
+  return absl::OkStatus();
+}
+
+absl::Status ServerState::OnBeat(int64_t incarnation, const Beat& beat) {
+  if (beat.replica >= heard_.size()) {
+    return absl::InvalidArgumentError(StrCat("there is no replica ", beat.replica));
+  }
+  if (incarnation >= incarnations_[beat.replica]) heard_[beat.replica] = now_;
   return absl::OkStatus();
 }
 

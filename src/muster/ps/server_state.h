@@ -11,7 +11,8 @@
 //   in the midst of a round finds all weights as they were and gives the same gradients again.
 //   Asynchronous: the lead applies each push when it comes. The other servers keep a replica's push
 //   until it shows, or the chief that saves, that it counts: who was lost between its pushes to two
-//   servers is in the weights of neither.
+//   servers is in the weights of neither. A bound on staleness is the lead's to keep: it alone
+//   knows which batches count, and every batch asks it first.
 // A state has a generation: when a server is lost the chief loads a checkpoint into all of them
 // under the next number, and whatever is of an older one is refused.
 #pragma once
@@ -34,6 +35,10 @@ struct ServerSpec {
   int server = 0, servers = 1;
   int replicas = 1;
   bool synchronous = false;
+  // Asynchronous: nobody begins a batch that is more than so many ahead of the slowest replica
+  // whose data has not ended, as long as that one was heard within the lease; < 0: no bound.
+  int64_t staleness = -1;
+  double lease_seconds = 10;
   std::string agreement = {};  // what all tasks must have the same, in words
 };
 
@@ -47,6 +52,8 @@ class ServerState {
   // `variables` and `placement` must outlive it.
   ServerState(ServerSpec spec, std::span<const Variable> variables, const Placement& placement);
 
+  // The time, in monotonic seconds, of the calls that follow.
+  void SetTime(double now) { now_ = now; }
   // `incarnation` is proven by the handshake. The newest connection of a replica is the one.
   absl::StatusOr<State> OnHello(Connection from, int64_t incarnation, const Hello& hello);
   void OnClosed(Connection connection);
@@ -74,6 +81,8 @@ class ServerState {
   absl::Status OnFinish(Connection from, const Begin& finish);
   absl::Status OnBreak(Connection from, const Break& broken);
   absl::Status OnEnd(Connection from);
+  // From any connection of that incarnation.
+  absl::Status OnBeat(int64_t incarnation, const Beat& beat);
 
   bool over() const { return phase_ == Phase::kOver; }
   bool has_connections() const { return !connections_.empty(); }
@@ -99,6 +108,7 @@ class ServerState {
   absl::Status Chief(Connection from);
   absl::Status Behind(int64_t sequence) const;
   absl::Status Commit(int64_t sequence, int64_t step);
+  bool MayBegin(size_t replica) const;
   void CommitOwn(size_t replica, int64_t sequence);
   absl::Status CommitAll(std::span<const int64_t> sequences);
   absl::Status PushNow(Peer& peer, Staged staged);
@@ -123,6 +133,8 @@ class ServerState {
   std::vector<std::string> positions_;  // by replica
   std::vector<int64_t> sequences_;      // by replica: batches that count
   std::set<size_t> finished_;
+  double now_ = 0;
+  std::vector<double> heard_;       // by replica: when last, or when this state was loaded
   std::set<Connection> in_flight_;  // asynchronous: pulled, not pushed yet
   Connection held_by_ = 0;
   std::vector<std::optional<Staged>> staged_;  // by replica: the batch that does not count yet

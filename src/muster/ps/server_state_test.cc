@@ -40,6 +40,7 @@ class ServerStateTest : public testing::Test {
                                                           .servers = servers,
                                                           .replicas = replicas,
                                                           .synchronous = synchronous,
+                                                          .staleness = staleness_,
                                                           .agreement = "model 1"},
                                                variables_, *placements_.back());
     for (int replica = 0; replica < replicas; ++replica) {
@@ -107,6 +108,7 @@ class ServerStateTest : public testing::Test {
   std::vector<std::unique_ptr<Placement>> placements_;
   bool synchronous_ = false;
   int servers_ = 1, replicas_ = 2;
+  int64_t staleness_ = -1;
   std::vector<float> dense_, rows_;
   Pulled pulled_;
   Pushed pushed_;
@@ -250,6 +252,68 @@ TEST_F(ServerStateTest, ARoundDoesNotEndInTheMidstOfASave) {
   ASSERT_TRUE(state->OnRelease(9, {.generation = 1}).ok());
   EXPECT_TRUE(Pushes(*state, 2));
   EXPECT_EQ(pushed_.step, 1);
+}
+
+TEST_F(ServerStateTest, NobodyIsFurtherAheadOfTheSlowestThatLivesThanTheBound) {
+  for (const int64_t bound : {0, 2}) {
+    staleness_ = bound;
+    const auto state = New(/*synchronous=*/false);
+    state->SetTime(1);
+    for (int64_t batch = 0; batch <= bound; ++batch) {
+      ASSERT_TRUE(Pulls(*state, 1, {.sequence = batch})) << bound;
+      ASSERT_TRUE(state->OnPush(1, DensePush(batch, {1, 1})).ok());
+    }
+    const Pull next = {.sequence = bound + 1};
+    EXPECT_FALSE(Pulls(*state, 1, next));
+    ASSERT_TRUE(Pulls(*state, 2, {}));
+    EXPECT_FALSE(Pulls(*state, 1, next)) << "the other's batch does not count yet";
+    ASSERT_TRUE(state->OnPush(2, DensePush(0, {1, 1})).ok());
+    EXPECT_TRUE(Pulls(*state, 1, next));
+    EXPECT_THAT(pulled_.sequences, ElementsAre(bound + 1, 1));
+  }
+}
+
+TEST_F(ServerStateTest, ADeadReplicaBoundsTheOthersForItsLease) {
+  staleness_ = 0;
+  const auto state = New(/*synchronous=*/false);
+  state->SetTime(1);
+  ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 1})).ok());
+  state->OnClosed(2);
+  const Pull next = {.sequence = 1};
+  state->SetTime(9.9);
+  EXPECT_FALSE(Pulls(*state, 1, next)) << "its replacement may come";
+  // It lives, and says so on another connection.
+  ASSERT_TRUE(state->OnBeat(1, {.replica = 1}).ok());
+  state->SetTime(19);
+  EXPECT_FALSE(Pulls(*state, 1, next));
+  state->SetTime(20);
+  EXPECT_TRUE(Pulls(*state, 1, next));
+  ASSERT_TRUE(state->OnPush(1, DensePush(1, {1, 1})).ok());
+  // Its replacement is waited for again; what the one before it says is nothing.
+  ASSERT_TRUE(Greet(*state, 9, 1, 2).ok());
+  EXPECT_FALSE(Pulls(*state, 1, {.sequence = 2}));
+  state->SetTime(29);
+  ASSERT_TRUE(state->OnBeat(1, {.replica = 1}).ok());
+  state->SetTime(31);
+  EXPECT_TRUE(Pulls(*state, 1, {.sequence = 2}));
+  EXPECT_FALSE(state->OnBeat(1, {.replica = 2}).ok());
+}
+
+TEST_F(ServerStateTest, WhoseDataHasEndedBoundsNobody) {
+  staleness_ = 0;
+  const auto state = New(/*synchronous=*/false);
+  ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 1})).ok());
+  EXPECT_FALSE(Pulls(*state, 1, {.sequence = 1}));
+  ASSERT_TRUE(state->OnFinish(2, {.generation = 1}).ok());
+  EXPECT_TRUE(Pulls(*state, 1, {.sequence = 1}));
+}
+
+// The lead has said that the others' batches count: a pull behind its word sees them everywhere.
+TEST_F(ServerStateTest, WhoDoesNotLeadAppliesWhatCountsBeforeABoundedPull) {
+  const auto state = New(/*synchronous=*/false, /*server=*/1, /*servers=*/2);
+  ASSERT_TRUE(state->OnPush(2, TablePush(0, {1}, {5})).ok());
+  ASSERT_TRUE(state->OnPull(1, {.generation = 1, .sequences = {0, 1}}).ok());
+  EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(0, -5));
 }
 
 // Its replica may be lost before the lead has the push: then it is in the weights of neither.

@@ -24,6 +24,9 @@ class SimulatedLedger : protected SimulatedNetwork {
     spec_.replicas = static_cast<int>(1 + time_.Below(3));
     spec_.servers = static_cast<int>(1 + time_.Below(3));
     spec_.synchronous = time_.Below(2) == 0;
+    if (!spec_.synchronous && time_.Below(2) == 0) {
+      spec_.staleness = static_cast<int64_t>(time_.Below(3));
+    }
     MakeVariables();
   }
   size_t replicas() const { return static_cast<size_t>(spec_.replicas); }

@@ -61,7 +61,7 @@ class SimulatedTime {
 // A bug planted around the production code.
 struct Tamper {
   bool numbers_pushes_itself = false;  // a server takes each push for the next batch
-  bool takes_any_generation = false;
+  bool takes_any_generation = false;   // whatever its batches are
   bool ignores_incarnations = false;
   bool others_count_at_once = false;   // servers that do not lead wait for no word of the lead
   bool keeps_breaks = false;           // the lead does not hear that another has lost its state
@@ -123,6 +123,21 @@ class SimulatedNetwork {
     ServerSpec spec = spec_;
     spec.server = static_cast<int>(k);
     server.state = std::make_unique<ServerState>(spec, variables_, *placement_);
+    Tick(k, server.life);
+  }
+  // Some wait for time to pass.
+  void Tick(size_t k, int64_t life) {
+    AtServer(time_.now() + 1, k, life, [this, k, life] {
+      Work(k);
+      Tick(k, life);
+    });
+  }
+  void BeatOf(size_t replica, int64_t incarnation) {
+    AtServer(time_.now() + time_.Delay(), 0, servers_[0].life, [this, replica, incarnation] {
+      ServerState& lead = *servers_[0].state;
+      lead.SetTime(time_.now());
+      (void)lead.OnBeat(incarnation, {.replica = static_cast<uint32_t>(replica)});
+    });
   }
   void KillServer(size_t k) {
     Server& server = servers_[k];
@@ -230,6 +245,7 @@ class SimulatedNetwork {
     if (conversation.unread.empty()) return false;
     conversation.message = std::move(conversation.unread.front());
     conversation.unread.pop_front();
+    servers_[k].state->SetTime(time_.now());
     const bool dropped = TamperWith(k, conversation);
     absl::Status status = conversation.request.Read(conversation.message);
     if (status.ok() && !dropped) status = conversation.request.Take(*servers_[k].state);
@@ -240,12 +256,10 @@ class SimulatedNetwork {
     }
     conversation.busy = true;
     conversation.until = time_.now() + 1;
-    if (conversation.request.is_wait()) {
-      AtServer(conversation.until, k, servers_[k].life, [this, k] { Work(k); });
-    }
     return true;
   }
   bool Answer(size_t k, Conversation& conversation) {
+    servers_[k].state->SetTime(time_.now());
     const absl::StatusOr<bool> answered = conversation.request.Answer(*servers_[k].state);
     const bool late = conversation.request.is_wait() && time_.now() >= conversation.until;
     if (answered.ok() && !*answered && !late) return false;
@@ -284,16 +298,15 @@ class SimulatedNetwork {
         server.generation = Parse<Ready>(bytes)->generation;
         server.pushes.assign(server.pushes.size(), 0);
         return;
+      case kPull:
+        return CheckGeneration(k);
       case kPush:
         ++server.pushes[link.replica];
         if (link.incarnation < server.newest[link.replica]) {
           Violated(StrCat("live: incarnation ", link.incarnation, " of replica ", link.replica,
                           " pushed to ps-", k, ", which knows a newer one"));
         }
-        if (pushed_generation_ != server.generation) {
-          Violated(StrCat("live: a push of generation ", pushed_generation_, " to ps-", k,
-                          ", which has ", server.generation));
-        }
+        CheckGeneration(k);
         if (tamper_.others_count_at_once && k > 0 && !spec_.synchronous) {
           const Push push = *Parse<Push>(bytes);
           (void)server.state->OnPull(
@@ -304,20 +317,24 @@ class SimulatedNetwork {
         return;
     }
   }
+  void CheckGeneration(size_t k) {
+    if (asked_generation_ == servers_[k].generation) return;
+    Violated(StrCat("live: ps-", k, " took what is of generation ", asked_generation_, ", and has ",
+                    servers_[k].generation));
+  }
   // True: it does not reach the server.
   bool TamperWith(size_t k, Conversation& conversation) {
     const uint16_t type = conversation.message.type;
     const Server& server = servers_[k];
     if (type == kPush) {
       Change<Push>(conversation, [&](Push& push) {
-        pushed_generation_ = push.generation;
-        if (tamper_.takes_any_generation) push.generation = server.generation;
+        TakeAny(k, *conversation.link, &push);
         if (tamper_.numbers_pushes_itself && !spec_.synchronous) {
           push.sequence = server.pushes[conversation.link->replica];
         }
       });
-    } else if (type == kPull && tamper_.takes_any_generation) {
-      Change<Pull>(conversation, [&](Pull& pull) { pull.generation = server.generation; });
+    } else if (type == kPull) {
+      Change<Pull>(conversation, [&](Pull& pull) { TakeAny(k, *conversation.link, &pull); });
     } else if (type == kHold && k > 0 && tamper_.others_count_at_once) {
       Change<Hold>(conversation, [&](Hold& hold) {
         Held own;
@@ -332,6 +349,13 @@ class SimulatedNetwork {
     }
     return type == kBreak && tamper_.keeps_breaks;
   }
+  template <class M>
+  void TakeAny(size_t k, const SimulatedLink& link, M* message) {
+    asked_generation_ = message->generation;
+    if (!tamper_.takes_any_generation) return;
+    message->generation = servers_[k].generation;
+    if (!spec_.synchronous) message->sequence = servers_[k].pushes[link.replica];
+  }
   template <class M, class F>
   void Change(Conversation& conversation, F change) {
     const net::transport::Message old = std::move(conversation.message);
@@ -342,7 +366,7 @@ class SimulatedNetwork {
     conversation.message = MessageOf(old.type, bytes);
   }
 
-  int64_t pushed_generation_ = 0;  // of the push in hand, as it was sent
+  int64_t asked_generation_ = 0;  // of the pull or push in hand, as it was sent
   uint64_t last_link_ = 0;
 };
 

@@ -133,7 +133,13 @@ class SimulatedTraining : SimulatedLedger {
       processes_.push_back(process);
       process->fiber = std::make_unique<Fiber>([this, raw = process.get()] { Live(*raw); });
       process->fiber->Resume();
+      Beat(process);
     });
+  }
+  void Beat(const ProcessPtr& process) {
+    if (!process->alive || process->done) return;
+    if (time_.now() >= process->asleep_until) BeatOf(process->replica, process->incarnation);
+    time_.After(1, [this, process] { Beat(process); });
   }
   void Wake(Process& process) {
     if (process.fiber->done()) return;
@@ -220,7 +226,8 @@ class SimulatedTraining : SimulatedLedger {
         {.self = {.incarnation = static_cast<uint64_t>(process.incarnation)},
          .replica = static_cast<int>(process.replica),
          .replicas = spec_.replicas,
-         .synchronous = spec_.synchronous},
+         .synchronous = spec_.synchronous,
+         .staleness = spec_.staleness},
         spec_.servers, [this, &process](size_t k) { return Dial(process, k); }, variables_);
   }
   Replica ReplicaOf(Client& client, Process& process) {

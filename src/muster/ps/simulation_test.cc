@@ -27,7 +27,7 @@ struct PlantedBug {
 
 // The first violation of the bug's invariant in as many histories; "" for none.
 std::string FirstViolation(const PlantedBug& bug, int* seed) {
-  for (*seed = 1; *seed <= 2000; ++*seed) {
+  for (*seed = 1; *seed <= 20000; ++*seed) {
     std::string violation = SimulatedTraining(static_cast<uint64_t>(*seed), bug.tamper).Run();
     if (violation.starts_with(bug.invariant)) return violation;
   }
@@ -37,9 +37,7 @@ std::string FirstViolation(const PlantedBug& bug, int* seed) {
 TEST(Simulation, EachPlantedBugIsCaught) {
   const PlantedBug bugs[] = {
       {"numbers pushes itself", "state", {.numbers_pushes_itself = true}},
-      {"takes any generation",
-       "live",
-       {.numbers_pushes_itself = true, .takes_any_generation = true}},
+      {"takes any generation", "live", {.takes_any_generation = true}},
       {"ignores incarnations", "live", {.ignores_incarnations = true}},
       {"others count at once", "together", {.others_count_at_once = true}},
       {"keeps breaks", "ends", {.keeps_breaks = true}},

@@ -85,10 +85,12 @@ absl::StatusOr<ServedCluster> ServedBy(const RunConfig& config, const ClusterRol
                            .incarnation = spec.incarnation,
                            .agreement = spec.agreement,
                            .synchronous = options.strategy == "ps-sync",
+                           .staleness = options.staleness,
                            .replica = config.is_chief ? 0 : config.task_id + 1,
                            .replicas = config.num_worker_replicas,
                            .stop = options.stop,
                            .note = options.note};
+  if (cluster.staleness >= 0) cluster.agreement += StrCat(", staleness ", cluster.staleness);
   for (const std::string& server : config.cluster.at("ps")) {
     MUSTER_ASSIGN_OR_RETURN(cluster.servers.emplace_back(), AddressOf(server));
   }
@@ -114,7 +116,13 @@ absl::StatusOr<std::unique_ptr<EvaluatorHost>> HostFor(const RunConfig& config,
 
 }  // namespace
 
-absl::Status CheckStrategy(const std::string& strategy, int servers) {
+absl::Status CheckStrategy(const std::string& strategy, int servers, int64_t staleness) {
+  const bool asynchronous = servers > 0 && (strategy.empty() || strategy == "ps-async");
+  if (staleness >= 0 && !asynchronous) {
+    return absl::InvalidArgumentError(
+        "--staleness bounds how far replicas of --strategy ps-async run apart: give --ps, or leave "
+        "it out; with the other strategies all do each step together");
+  }
   if (strategy.empty() || (strategy == "allreduce") == (servers == 0)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       servers > 0 ? "--strategy allreduce has no use for parameter servers: leave --ps out, or "
@@ -124,7 +132,8 @@ absl::Status CheckStrategy(const std::string& strategy, int servers) {
 
 absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOptions& options,
                                 const model::ModelSpec& model) {
-  MUSTER_RETURN_IF_ERROR(CheckStrategy(options.strategy, config.num_ps_replicas));
+  MUSTER_RETURN_IF_ERROR(
+      CheckStrategy(options.strategy, config.num_ps_replicas, options.staleness));
   MUSTER_ASSIGN_OR_RETURN(const ServedCluster cluster, ServedBy(config, options));
   MUSTER_ASSIGN_OR_RETURN(const model::Model built, model::BuildModel(model));
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
@@ -152,7 +161,8 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
     return WatchFromEnvironment(config, options);
   }
   const bool evaluator = options.evaluator || config.cluster.contains("evaluator");
-  MUSTER_RETURN_IF_ERROR(CheckStrategy(options.strategy, config.num_ps_replicas));
+  MUSTER_RETURN_IF_ERROR(
+      CheckStrategy(options.strategy, config.num_ps_replicas, options.staleness));
   ClusterRole role;
   if (config.num_ps_replicas > 0) {
     MUSTER_ASSIGN_OR_RETURN(auto cluster, ServedBy(config, options));

@@ -29,6 +29,8 @@ struct ClusterRoleOptions {
   bool evaluator = false;
   // allreduce, ps-sync or ps-async; "": ps-async where there are parameter servers, else allreduce.
   std::string strategy = {};
+  // Of ps-async: how many batches one may be ahead of the slowest; < 0: no bound.
+  int64_t staleness = -1;
   const std::atomic<bool>* stop = nullptr;  // true gives waits for others up; must outlive the role
   std::function<void(const std::string& text)> note = {};  // for people; may be empty
 };
@@ -49,8 +51,9 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
 absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOptions& options,
                                 const model::ModelSpec& model);
 
-// INVALID_ARGUMENT unless the strategy ("": none is asked for) goes with so many parameter servers.
-absl::Status CheckStrategy(const std::string& strategy, int servers);
+// INVALID_ARGUMENT unless the strategy ("": none is asked for) goes with so many parameter servers,
+// and a bound on staleness (< 0: none) with the strategy.
+absl::Status CheckStrategy(const std::string& strategy, int servers, int64_t staleness);
 
 // The part of the data that this replica reads: whole files where there are enough of them for
 // all, else an equal share of the records.

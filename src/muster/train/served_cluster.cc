@@ -57,6 +57,7 @@ class ServedPeers : public Peers {
             .replica = cluster_.replica,
             .replicas = cluster_.replicas,
             .synchronous = cluster_.synchronous,
+            .staleness = cluster_.staleness,
             .agreement = cluster_.agreement,
             .servers = cluster_.servers,
             .rendezvous_seconds = cluster_.rendezvous_seconds,
@@ -97,6 +98,8 @@ class ServerTask : public ParameterServer {
                                                          .servers = servers,
                                                          .replicas = cluster.replicas,
                                                          .synchronous = cluster.synchronous,
+                                                         .staleness = cluster.staleness,
+                                                         .lease_seconds = cluster.lease_seconds,
                                                          .agreement = cluster.agreement},
                                                         variables_, *placement_));
     MUSTER_ASSIGN_OR_RETURN(

@@ -26,8 +26,10 @@ struct ServedCluster {
   int64_t incarnation = 0;
   std::string agreement = {};  // what all must have the same
   bool synchronous = false;
+  int64_t staleness = -1;         // asynchronous, of all tasks (ps/server_state.h); < 0: no bound
   int replica = 0, replicas = 1;  // of a replica; 0 is the chief
   std::vector<net::transport::Address> servers = {};
+  double lease_seconds = 10;  // a replica that is silent for longer bounds nobody's staleness
   double rendezvous_seconds = 300;
   const std::atomic<bool>* stop = nullptr;                 // true gives waits up; may be null
   std::function<void(const std::string& text)> note = {};  // for people; may be empty

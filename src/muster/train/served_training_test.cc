@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <condition_variable>
 #include <filesystem>
 #include <thread>
 
@@ -22,6 +24,7 @@ constexpr char kKilled[] = "killed by the test";
 struct Shape {
   bool synchronous = true;
   int replicas = 2, servers = 1;
+  int64_t staleness = -1;
 };
 
 // Parameter servers of one training, which can be killed and started again.
@@ -46,6 +49,7 @@ class TestServers {
                              .self = self,
                              .incarnation = 1,
                              .synchronous = shape_.synchronous,
+                             .staleness = shape_.staleness,
                              .replicas = shape_.replicas};
     for (int i = 0; i < shape_.servers; ++i) {
       cluster.servers.push_back({.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/", i)});
@@ -280,6 +284,46 @@ TEST_F(ServedTrainingTest, AServerThatIsToldToStopGoesWhenNobodyIsThere) {
   cluster.stop = &stop;
   const absl::Status left = ServeParameters(*model, cluster, net::Token::Make().value());
   EXPECT_EQ(left.code(), absl::StatusCode::kCancelled) << left;
+}
+
+// Replica 1 holds its sixth batch back until replica 0 has done as many as it may.
+TEST_F(ServedTrainingTest, NobodyRunsFurtherAheadThanTheBound) {
+  for (const int64_t bound : {0, 3}) {
+    const Shape shape = {.synchronous = false, .replicas = 2, .servers = 2, .staleness = bound};
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::array<int64_t, 2> done = {0, 0};  // at least, and one more at most
+    int64_t furthest = 0;
+    TrainServed(shape, Training(), StrCat("model", bound), kTestSpec,
+                [&, steps = std::array<int64_t, 2>{}](int rank, Session&) mutable {
+                  std::unique_lock lock(mutex);
+                  const auto i = static_cast<size_t>(rank);
+                  done[i] = steps[i]++;
+                  furthest = std::max(furthest, done[i] - done[1 - i]);
+                  changed.notify_all();
+                  if (rank == 1 && done[1] == 5) {
+                    changed.wait(lock, [&] { return done[0] == 5 + bound + 1; });
+                  }
+                  return absl::OkStatus();
+                });
+    EXPECT_LE(furthest, bound + 2) << "bound " << bound;
+  }
+}
+
+TEST_F(ServedTrainingTest, BoundedTrainingGoesOnWhenAReplicaIsKilled) {
+  const Shape shape = {.synchronous = false, .replicas = 3, .servers = 2, .staleness = 1};
+  std::atomic<int> killed = 0;
+  TrainServed(shape, Training(), "model", kTestSpec, [&](int rank, Session& session) {
+    if (rank == 2 && session.step >= 8 && killed.exchange(1) == 0) {
+      return absl::InternalError(kKilled);
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(killed, 1);
+  const auto restored = Weights("model");
+  int64_t step = 0;
+  std::memcpy(&step, restored.at("global_step").data(), sizeof step);
+  EXPECT_EQ(step, 3 * 7 * 3);
 }
 
 TEST_F(ServedTrainingTest, TheChiefWaitsForItsEvaluatorAndTheServersForBoth) {

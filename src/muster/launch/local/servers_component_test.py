@@ -92,6 +92,21 @@ def test_asynchronous_training_survives(trainings: Trainings, victim: str) -> No
     assert tensors(trainings, "broken")["global_step"] == 3 * 32 * 200
 
 
+def test_bounded_staleness_waits_for_a_stopped_worker_no_longer_than_its_lease(
+    trainings: Trainings,
+) -> None:
+    flags = ("--workers", 3, "--ps", 2, "--staleness", 2, "--epochs", 200, "--save-steps", 500)
+    running = trainings.jobs.start(*trainings.flags("broken", *flags, "--job", "broken"))
+    pid = trainings.pid("broken", "worker-1")
+    trainings.jobs.wait(lambda: step(trainings, "broken") >= 500, "for a checkpoint")
+    os.kill(pid, signal.SIGSTOP)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    assert "worker-1 failed: was stopped (SIGSTOP)" in said
+    # 1,000 rows each in batches of 32, 200 times: every batch counts once.
+    assert tensors(trainings, "broken")["global_step"] == 3 * 32 * 200
+
+
 def test_an_interrupted_job_goes_on_where_it_stood(trainings: Trainings) -> None:
     flags = ("--workers", 2, "--ps", 1, "--strategy", "ps-sync", "--epochs", 300, "--save-secs", 0)
     trainings.ok("unbroken", *flags)
@@ -117,6 +132,7 @@ def test_what_a_model_cannot_have_with_servers_is_said_before_anything_starts(
         (("--ps", 1), "--workers"),
         (("--workers", 2, "--strategy", "ps-sync"), "--ps"),
         (("--workers", 2, "--ps", 1, "--strategy", "allreduce"), "--strategy"),
+        (("--workers", 2, "--ps", 1, "--strategy", "ps-sync", "--staleness", 1), "--staleness"),
     ],
 )
 def test_wrong_use_is_said_before_anything_starts(
