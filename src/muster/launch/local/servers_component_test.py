@@ -96,12 +96,7 @@ def test_bounded_staleness_waits_for_a_stopped_worker_no_longer_than_its_lease(
     trainings: Trainings,
 ) -> None:
     flags = ("--workers", 3, "--ps", 2, "--staleness", 2, "--epochs", 200, "--save-steps", 500)
-    running = trainings.jobs.start(*trainings.flags("broken", *flags, "--job", "broken"))
-    pid = trainings.pid("broken", "worker-1")
-    trainings.jobs.wait(lambda: step(trainings, "broken") >= 500, "for a checkpoint")
-    os.kill(pid, signal.SIGSTOP)
-    _, said = running.communicate(timeout=120)
-    assert running.returncode == 0, said
+    said = kill_in_training(trainings, flags, "worker-1", step=500, how=signal.SIGSTOP)
     assert "worker-1 failed: was stopped (SIGSTOP)" in said
     # 1,000 rows each in batches of 32, 200 times: every batch counts once.
     assert tensors(trainings, "broken")["global_step"] == 3 * 32 * 200
