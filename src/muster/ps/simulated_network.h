@@ -12,6 +12,7 @@
 #include <memory>
 #include <queue>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,6 +69,7 @@ struct Tamper {
   bool leads_first = false;            // the lead gets a push before the others
   bool saves_without_waiting = false;  // a hold is released as soon as it was answered
   bool forgets_a_position = false;     // the chief's, in a state that is loaded
+  bool lets_one_more_pass = false;     // than the bound on staleness
   bool waits_for_nobody = false;       // the chief ends when its own data has
 };
 
@@ -90,6 +92,8 @@ class SimulatedNetwork {
   SimulatedNetwork(uint64_t seed, const Tamper& tamper) : tamper_(tamper), time_(seed) {}
 
  protected:
+  static constexpr double kLeaseSeconds = 10;
+
   struct Conversation {
     LinkPtr link;
     Request request;
@@ -107,6 +111,8 @@ class SimulatedNetwork {
     std::vector<int64_t> newest = {};  // incarnations greeted, by replica
     std::vector<int64_t> pushes = {};  // taken in this generation, by replica
     int64_t generation = 0;            // that it was said to be ready with
+    std::vector<double> beats = {};    // when last, by replica
+    std::set<size_t> finished = {};    // replicas, in this generation
   };
 
   void Violated(std::string what) {
@@ -118,10 +124,14 @@ class SimulatedNetwork {
     server.newest.assign(static_cast<size_t>(spec_.replicas), 0);
     server.pushes.assign(static_cast<size_t>(spec_.replicas), 0);
     server.generation = 0;
+    server.beats.assign(static_cast<size_t>(spec_.replicas), -kLeaseSeconds);
+    server.finished.clear();
     server.alive = true;
     ++server.life;
     ServerSpec spec = spec_;
     spec.server = static_cast<int>(k);
+    spec.lease_seconds = kLeaseSeconds;
+    if (tamper_.lets_one_more_pass && spec.staleness >= 0) ++spec.staleness;
     server.state = std::make_unique<ServerState>(spec, variables_, *placement_);
     Tick(k, server.life);
   }
@@ -136,6 +146,7 @@ class SimulatedNetwork {
     AtServer(time_.now() + time_.Delay(), 0, servers_[0].life, [this, replica, incarnation] {
       ServerState& lead = *servers_[0].state;
       lead.SetTime(time_.now());
+      if (incarnation >= servers_[0].newest[replica]) servers_[0].beats[replica] = time_.now();
       (void)lead.OnBeat(incarnation, {.replica = static_cast<uint32_t>(replica)});
     });
   }
@@ -267,6 +278,9 @@ class SimulatedNetwork {
     const bool nothing = answered.ok() && !*answered;
     Reply(conversation,
           nothing ? absl::DeadlineExceededError("nothing changed") : answered.status());
+    if (answered.ok() && !nothing && conversation.message.type == kPull && k == 0) {
+      CheckBound(conversation);
+    }
     if (tamper_.saves_without_waiting && conversation.message.type == kHold) {
       (void)servers_[k].state->OnRelease(conversation.link->id,
                                          {.generation = servers_[k].generation});
@@ -297,6 +311,10 @@ class SimulatedNetwork {
       case kReady:
         server.generation = Parse<Ready>(bytes)->generation;
         server.pushes.assign(server.pushes.size(), 0);
+        server.finished.clear();
+        return;
+      case kFinish:
+        server.finished.insert(link.replica);
         return;
       case kPull:
         return CheckGeneration(k);
@@ -315,6 +333,19 @@ class SimulatedNetwork {
         return;
       default:
         return;
+    }
+  }
+  void CheckBound(const Conversation& conversation) {
+    if (spec_.staleness < 0) return;
+    const std::vector<int64_t> counted = Parse<Pulled>(conversation.request.answer())->sequences;
+    const size_t replica = conversation.link->replica;
+    for (size_t other = 0; other < counted.size(); ++other) {
+      const bool lives = time_.now() < servers_[0].beats[other] + kLeaseSeconds;
+      if (!lives || servers_[0].finished.contains(other)) continue;
+      if (counted[replica] <= counted[other] + spec_.staleness) continue;
+      Violated(StrCat("bound: replica ", replica, " begins batch ", counted[replica], ", replica ",
+                      other, " lives and has ", counted[other], ", the bound is ",
+                      spec_.staleness));
     }
   }
   void CheckGeneration(size_t k) {

@@ -10,6 +10,7 @@
 //             no other
 //   live      no server takes a push of an incarnation that it knows to be replaced, or of another
 //             generation
+//   bound     no replica begins a batch further ahead of one that lives than its bound, if any
 //   once      the end has every batch once
 //   ends      every history ends
 //
