@@ -13,7 +13,7 @@ from bench.tasks import Cost, Task, Training, write_key
 
 BATCH = 512
 TELL = 500  # steps between two that are told
-WARM, LAST = 500, 6500  # between which is measured
+WARM, LAST = 500, 4500  # between which is measured
 PEER_TELL, PEER_WARM, PEER_LAST = 50, 200, 1200
 CLICK_ROWS = 100_000
 SCALING, SERVED, ESTIMATOR = 1.7, 0.7, 15.0  # goals
