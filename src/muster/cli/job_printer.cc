@@ -66,6 +66,18 @@ std::string Aligned(const std::vector<Row>& rows) {
   return text;
 }
 
+// What became of the records of a native training, as its chief counts them; "" for another job.
+std::string RecordLine(const Json& tasks) {
+  for (const Json& task : tasks) {
+    JsonFields counts(JsonFields(task, "task").Object("counts"), "counts");
+    if (!counts.Has("trained")) continue;
+    const auto of = [&](const char* name) { return counts.Int(name, 0, 0, INT64_MAX); };
+    return StrCat("records: ", of("trained"), " trained, ", of("dropped"), " dropped, ",
+                  of("repeated"), " repeated\n");
+  }
+  return "";
+}
+
 std::string WhoAndHow(const Json& failure) {
   JsonFields fields(failure, "failure");
   return StrCat(fields.Text("task"), ": ", fields.Text("text"));
@@ -108,7 +120,7 @@ std::string JobTable(const Json& job) {
                                  [&](const Row& row) { return !row[column].empty(); });
     if (!any) rows[0][column].clear();
   }
-  return StrCat(JobLine(job), "\n", Aligned(rows));
+  return StrCat(JobLine(job), "\n", RecordLine(fields.List("tasks")), Aligned(rows));
 }
 
 std::map<std::string, std::string> StateLines(const Json& job) {

@@ -233,6 +233,7 @@ void Agent::Measure() {
   progress_->Look(clock_.MonotonicNanos(), log_->last_output_nanos());
   report_.idle_seconds = progress_->idle_seconds();
   report_.step = progress_->step();
+  report_.counts = progress_->counts();
 }
 
 // What the task is doing, before it is ended for want of a sign of life.
@@ -350,6 +351,11 @@ void Agent::Finish(const job::TaskEnd& end) {
   if (const absl::Status written = WriteEnd(options_.folder.path, options_.id, end);
       !written.ok()) {
     Complain(written);
+  }
+  if (progress_) {  // its last words
+    progress_->Look(clock_.MonotonicNanos(), 0);
+    report_.step = progress_->step();
+    report_.counts = progress_->counts();
   }
   report_.end = end;
   Say(State::kEnded, end.Describe(), /*urgent=*/true);

@@ -113,6 +113,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Resume(const Environme
   for (const auto& [name, note] : fields.Object("notes").items()) {
     if (note.is_string()) coordinator->notes_[name] = note.get<std::string>();
   }
+  coordinator->last_steps_ = fields.Object("last_steps");
   coordinator->generation_ = fields.Int("generation", 0, 0, 1 << 30) + 1;
   MUSTER_RETURN_IF_ERROR(fields.status());
   for (const auto& [id, task] : coordinator->status_.tasks) {
@@ -138,6 +139,7 @@ Json Coordinator::State(const job::JobStatus& status) const {
                 {"addresses", Json::object()},
                 {"last_lines", last_lines_},
                 {"diagnoses", diagnoses_},
+                {"last_steps", last_steps_},
                 {"generation", generation_},
                 {"notes", Json::object()}};
   for (const auto& [task, address] : addresses_) {
@@ -238,6 +240,7 @@ void Coordinator::KeepLastWords(const job::JobStatus& status) {
   std::erase_if(diagnoses, [](const auto& entry) { return entry.second.empty(); });
   last_lines_ = std::move(lines);
   diagnoses_ = std::move(diagnoses);
+  KeepLastSteps();
 }
 
 // Ends that are written down now: their agents may go.

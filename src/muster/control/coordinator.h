@@ -118,6 +118,7 @@ class Coordinator {
   void StopTasks(const std::vector<job::Action>& actions);
   void ForgetAgents();
   void KeepLastWords(const job::JobStatus& status);
+  void KeepLastSteps();
   void TakeEnds();
   double CheckLeases();
   void Kill(const Key& key, Agent& agent, const std::string& why) const;
@@ -142,6 +143,8 @@ class Coordinator {
   job::Cluster addresses_;  // the last of each task
   using Texts = std::map<std::string, std::vector<std::string>>;
   Texts last_lines_, diagnoses_;  // of failures, by "worker-0.3"
+  // By task, of its last incarnation that has ended: "step" and "counts".
+  Json last_steps_ = Json::object();
   std::map<std::string, std::string> notes_;
   // Counts coordinators of this job, so that versions of orders grow from one to the next.
   int64_t generation_ = 0;

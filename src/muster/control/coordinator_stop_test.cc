@@ -102,6 +102,7 @@ TEST_F(CoordinatorTest, WhatAHangingTaskDidIsAskedForAndKept) {
   EXPECT_EQ(coordinator_->OrdersFor(kWorker1, 2).start->progress_seconds, 5);
   AgentReport report = Report(kWorker1, AgentReport::State::kRunning);
   report.step = 12;
+  report.counts = {{"trained", 384}};
   report.idle_seconds = 6;
   const AgentOrders orders = Say(report);
   EXPECT_TRUE(orders.stop);

@@ -44,11 +44,18 @@ Json FailureJson(const job::JobStatus& status, const job::Failure& failure, cons
   return json;
 }
 
+// "counts": of a native training's chief, its records "trained", "dropped" and "repeated".
+void SetStep(int64_t step, const Counts& counts, Json* task) {
+  (*task)["step"] = step;
+  if (!counts.empty()) (*task)["counts"] = counts;
+}
+
 }  // namespace
 
 Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const Json& state) {
   JsonFields fields(state, "state");
   const Json& addresses = fields.Object("addresses");
+  const Json& steps = fields.Object("last_steps");
   Json json = {{"name", spec.name},
                {"phase", PhaseName(status.phase)},
                {"message", status.failure_message},
@@ -62,12 +69,25 @@ Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const J
     json["tasks"].push_back(TaskJson(id, task));
     const auto address = addresses.find(job::TaskName(id));
     if (address != addresses.end()) json["tasks"].back()["address"] = *address;
+    if (const auto last = steps.find(job::TaskName(id)); last != steps.end()) {
+      JsonFields about(*last, "last step");
+      SetStep(about.Int("step", 0, 0, INT64_MAX), CountsOf(about.Object("counts")),
+              &json["tasks"].back());
+    }
   }
   for (const job::Failure& failure : status.failures) {
     json["failures"].push_back(
         FailureJson(status, failure, fields.Object("last_lines"), fields.Object("diagnoses")));
   }
   return json;
+}
+
+void Coordinator::KeepLastSteps() {
+  for (const auto& [key, agent] : agents_) {
+    if (!agent.report || !agent.report->end || !agent.report->step) continue;
+    Json& last = last_steps_[job::TaskName(key.first)] = Json::object();
+    SetStep(*agent.report->step, agent.report->counts, &last);
+  }
 }
 
 // What only a live coordinator knows is added.
@@ -84,7 +104,7 @@ Json Coordinator::Describe() const {
     entry["pid"] = report.child_pid;
     entry["cpu_seconds"] = report.cpu_seconds;
     entry["pss_bytes"] = report.pss_bytes;
-    if (report.step) entry["step"] = *report.step;
+    if (report.step) SetStep(*report.step, report.counts, &entry);
     entry["idle_seconds"] = report.idle_seconds + (now() - agent->second.last_heard);
     entry["heard_seconds"] = now() - agent->second.last_heard;
   }

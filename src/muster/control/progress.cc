@@ -8,6 +8,9 @@
 #include <functional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+
 #include "muster/base/strings.h"
 #include "muster/process/proc.h"
 
@@ -16,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxStepBytes = 64;
+constexpr size_t kMaxStepBytes = 256;
 constexpr int kMaxEntries = 20000;  // of a model folder; changes beyond them are not seen
 
 // Of names, sizes and times; 0 for a folder that is not there.
@@ -37,6 +40,18 @@ uint64_t StateOf(const std::string& folder) {
   return state;
 }
 
+// Of "a=1 b=2"; what is none of these is passed over.
+Counts CountsIn(std::string_view text) {
+  Counts counts;
+  for (const auto word : absl::StrSplit(ToAbsl(text), absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> both = absl::StrSplit(word, absl::MaxSplits('=', 1));
+    int64_t count = 0;
+    if (both.first.empty() || !absl::SimpleAtoi(both.second, &count)) continue;
+    counts[both.first] = count;
+  }
+  return counts;
+}
+
 }  // namespace
 
 Progress::Progress(ProgressOptions options, int64_t now_nanos)
@@ -54,7 +69,9 @@ void Progress::LookAtStep() {
   alive_at_ = looked_at_;
   int64_t step = 0;
   const auto parsed = std::from_chars(text->data(), text->data() + text->size(), step);
-  if (parsed.ec == std::errc() && step >= 0) step_ = step;
+  if (parsed.ec != std::errc() || step < 0) return;
+  step_ = step;
+  counts_ = CountsIn({parsed.ptr, text->data() + text->size()});
 }
 
 void Progress::LookAtModel() {

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
 namespace muster::control {
+
+using Counts = std::map<std::string, int64_t>;
 
 struct ProgressOptions {
   std::string step_file = {};  // the task may write its step's number there
@@ -28,6 +31,8 @@ class Progress {
   double idle_seconds() const { return static_cast<double>(looked_at_ - alive_at_) * 1e-9; }
   // What the step file begins with, where that is a number.
   std::optional<int64_t> step() const { return step_; }
+  // And the words NAME=NUMBER behind it, where they are such: "17 trained=544 dropped=0".
+  const Counts& counts() const { return counts_; }
 
  private:
   void LookAtStep();
@@ -39,6 +44,7 @@ class Progress {
   int64_t model_looked_at_;
   std::string step_text_;
   std::optional<int64_t> step_;
+  Counts counts_;
   uint64_t model_state_ = 0;
 };
 

@@ -57,6 +57,17 @@ TEST_F(ProgressTest, AnotherStepIsASignOfLifeTheSameOneIsNot) {
   EXPECT_EQ(progress.step(), 8);
 }
 
+TEST_F(ProgressTest, CountsStandBehindTheStep) {
+  Progress progress(Options(), 0);
+  Write("step", "7 trained=96 dropped=-1 and so=on x=1=2 =3\n");
+  progress.Look(kNanosASecond, 0);
+  EXPECT_EQ(progress.step(), 7);
+  EXPECT_EQ(progress.counts(), (Counts{{"trained", 96}, {"dropped", -1}}));
+  Write("step", "8\n");
+  progress.Look(2 * kNanosASecond, 0);
+  EXPECT_EQ(progress.counts(), Counts());
+}
+
 TEST_F(ProgressTest, AnyTextOfAStepFileWillDo) {
   Progress progress(Options(), 0);
   Write("step", "epoch 3");

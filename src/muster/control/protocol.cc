@@ -13,6 +13,7 @@ using State = AgentReport::State;
 
 constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
+constexpr size_t kMaxCounts = 32, kMaxCountName = 64;
 constexpr size_t kMaxLines = 200;
 
 constexpr std::pair<State, const char*> kStates[] = {
@@ -65,6 +66,15 @@ StartOrder StartFromJson(JsonFields& orders) {
 
 }  // namespace
 
+Counts CountsOf(const Json& json) {
+  Counts counts;
+  for (const auto& [name, count] : json.items()) {
+    const bool sound = count.is_number_integer() && name.size() <= kMaxCountName;
+    if (sound && counts.size() < kMaxCounts) counts[name] = count.get<int64_t>();
+  }
+  return counts;
+}
+
 Json ToJson(const AgentReport& report) {
   Json json = {{"task", job::TaskName(report.task)},  {"incarnation", report.incarnation},
                {"sequence", report.sequence},         {"state", StateName(report.state)},
@@ -74,6 +84,7 @@ Json ToJson(const AgentReport& report) {
                {"pss_bytes", report.pss_bytes},       {"seen", report.seen}};
   if (report.end) json["end"] = ToJson(*report.end);
   if (report.step) json["step"] = *report.step;
+  if (!report.counts.empty()) json["counts"] = report.counts;
   if (!report.last_lines.empty()) json["last_lines"] = report.last_lines;
   if (!report.diagnosis.empty()) json["diagnosis"] = report.diagnosis;
   return json;
@@ -102,6 +113,7 @@ absl::StatusOr<AgentReport> ReportFromJson(const Json& json) {
   report.diagnosis = fields.Texts("diagnosis");
   if (report.diagnosis.size() > kMaxLines) fields.Fail("\"diagnosis\" has too many lines");
   if (fields.Has("step")) report.step = fields.Int("step", 0, 0, kMaxInt64);
+  report.counts = CountsOf(fields.Object("counts"));
   if (fields.Has("end")) {
     auto end = EndFromJson(fields.Object("end"), "report: end");
     fields.Take(end.status());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/control/progress.h"
 #include "muster/formats/json_fields.h"
 #include "muster/job/job_status.h"
 
@@ -31,6 +32,7 @@ struct AgentReport {
   double cpu_seconds = 0;    // of the task and all it started
   int64_t pss_bytes = 0;
   std::optional<int64_t> step = {};          // that the task has written to its step file
+  Counts counts = {};                        // the same
   std::optional<job::TaskEnd> end = {};      // kEnded
   std::vector<std::string> last_lines = {};  // kEnded: of its output
   // What it did when it was stopped for want of a sign of life, a line each.
@@ -62,6 +64,8 @@ struct AgentOrders {
   friend bool operator==(const AgentOrders&, const AgentOrders&) = default;
 };
 
+// What is no count is passed over, and what is too much.
+Counts CountsOf(const Json& json);
 Json ToJson(const AgentReport& report);
 Json ToJson(const AgentOrders& orders);
 // The answer to an agent that has seen the orders of this version: it is heard, and nothing is new.
