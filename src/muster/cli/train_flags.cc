@@ -63,6 +63,19 @@ std::string Summary(const train::EvalResult& result) {
   return text;
 }
 
+nlohmann::ordered_json RecordsJson(const std::optional<train::RecordCounts>& records) {
+  if (!records) return nullptr;
+  return {{"trained", records->trained},
+          {"dropped", records->dropped},
+          {"repeated", records->repeated}};
+}
+
+void PrintRecords(const train::RecordCounts& records) {
+  std::printf("  records    %lld trained, %lld dropped, %lld repeated since the first step\n",
+              static_cast<long long>(records.trained), static_cast<long long>(records.dropped),
+              static_cast<long long>(records.repeated));
+}
+
 }  // namespace
 
 void AddLoggingFlags(CLI::App& verb, LoggingFlags* flags, train::RunConfig* run) {
@@ -172,6 +185,8 @@ void PrintTrained(const OutputFlags& output, const train::TrainResult& result) {
                                      {"examples_per_second", rate},
                                      {"loss", result.loss},
                                      {"bad_records", result.bad_records},
+                                     {"records", RecordsJson(result.records)},
+                                     {"replica_changes", result.changes},
                                      {"interrupted", result.interrupted},
                                      {"stop_reason", result.stop_reason},
                                      {"checkpoint", result.checkpoint}};
@@ -191,6 +206,10 @@ void PrintTrained(const OutputFlags& output, const train::TrainResult& result) {
   if (result.bad_records > 0) {
     std::printf("  left out   %llu bad records\n",
                 static_cast<unsigned long long>(result.bad_records));
+  }
+  if (result.records) PrintRecords(*result.records);
+  for (const std::string& change : result.changes) {
+    std::printf("  replicas   %s\n", change.c_str());
   }
   std::printf("  checkpoint %s\n", result.checkpoint.c_str());
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
@@ -18,6 +19,7 @@
 #include "muster/cli/train_flags.h"
 #include "muster/io/local_file_system.h"
 #include "muster/train/cluster_role.h"
+#include "muster/train/parts.h"
 #include "muster/train/served_cluster.h"
 #include "muster/train/train_and_evaluate.h"
 
@@ -47,6 +49,7 @@ struct TrainFlags {
   int64_t staleness = -1;
   // Of a job of several replicas.
   int workers = 0;
+  int min_workers = 0;  // so many go on without the others; 0: only all
   int ps = 0;
   int replicas = 0;  // in this process
   int restarts = 3;
@@ -57,9 +60,28 @@ struct TrainFlags {
 absl::StatusOr<std::string> AgreementOf(const TrainFlags& flags, const train::TrainSpec& spec,
                                         io::FileSystem& files) {
   MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, flags.spec, kMaxSpecBytes));
-  return absl::StrFormat("model file %08x, data %s, batches of %d, seed %d, muster %s",
-                         Crc32c(text), absl::StrJoin(flags.data.patterns, " "),
-                         spec.input.reader.batch_size, spec.input.reader.seed, MUSTER_VERSION);
+  std::string agreement =
+      absl::StrFormat("model file %08x, data %s, batches of %d, seed %d, muster %s", Crc32c(text),
+                      absl::StrJoin(flags.data.patterns, " "), spec.input.reader.batch_size,
+                      spec.input.reader.seed, MUSTER_VERSION);
+  if (flags.min_workers > 0) agreement += StrCat(", at least ", flags.min_workers, " replicas");
+  return agreement;
+}
+
+// What this replica reads: a shard, or, where replicas may leave and come, parts.
+absl::Status DealData(const TrainFlags& flags, io::FileSystem& files, train::TrainSpec* spec) {
+  data::Shard& shard = spec->input.source.shard;
+  if (flags.min_workers == 0 || spec->replicas == nullptr) {
+    MUSTER_ASSIGN_OR_RETURN(shard, train::ShardOf(flags.run, flags.data.patterns, files));
+    return absl::OkStatus();
+  }
+  const int most = flags.run.num_worker_replicas;
+  spec->parts = train::PartsFor(flags.min_workers, most);
+  MUSTER_ASSIGN_OR_RETURN(shard, train::FirstPart(spec->parts, flags.data.patterns, files));
+  // As much memory as without parts, when all are there.
+  int& open_chunks = spec->input.reader.open_chunks;
+  open_chunks = std::max(1, open_chunks * most / spec->parts);
+  return absl::OkStatus();
 }
 
 train::TrainSpec TrainSpecOf(const TrainFlags& flags, const model::TrainDefaults& defaults) {
@@ -138,14 +160,14 @@ absl::Status RunTrain(TrainFlags& flags) {
                                              .evaluator = flags.eval.evaluator,
                                              .strategy = flags.strategy,
                                              .staleness = flags.staleness,
+                                             .min_replicas = flags.min_workers,
                                              .stop = &InterruptScope::requested(),
                                              .note = SayOfJob};
   if (flags.run.task_type == "ps") return train::RunParameterServer(flags.run, options, model);
   MUSTER_ASSIGN_OR_RETURN(const train::ClusterRole role,
                           train::JoinFromEnvironment(flags.run, options, clock));
   spec.replicas = role.replicas.get();
-  MUSTER_ASSIGN_OR_RETURN(spec.input.source.shard,
-                          train::ShardOf(flags.run, flags.data.patterns, *files));
+  MUSTER_RETURN_IF_ERROR(DealData(flags, *files, &spec));
   if (Speaks(spec)) {
     MUSTER_ASSIGN_OR_RETURN(spec.hooks, EarlyStopsOf(flags.eval));
     AddLoggingHooks(flags.logging, &spec.hooks);
@@ -237,6 +259,11 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
 // The same command for each replica, as a job of this machine.
 absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
   MUSTER_RETURN_IF_ERROR(train::CheckStrategy(flags.strategy, flags.ps, flags.staleness));
+  if (flags.min_workers > 0 && flags.ps > 0) {
+    return absl::InvalidArgumentError(
+        "--workers MIN:MAX is for all-reduce: with parameter servers give one number, or leave "
+        "--ps out");
+  }
   if (flags.steps > 0) {
     return absl::InvalidArgumentError(
         "--steps counts from where one process begins: with "
@@ -258,6 +285,7 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   JobFlags job;
   job.command = {program, "worker"};
   job.command.insert(job.command.end(), arguments.begin(), arguments.end());
+  if (flags.min_workers > 0) job.command.push_back(StrCat("--min-workers=", flags.min_workers));
   job.chief = true;
   job.workers = std::max(flags.workers, 1) - 1;
   job.evaluator = flags.eval.evaluator;
@@ -266,8 +294,28 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   job.restarts = flags.restarts;
   job.restart_scope = "task";
   MUSTER_ASSIGN_OR_RETURN(const auto access, AccessOf(job));
-  MUSTER_ASSIGN_OR_RETURN(const JobRequest request, RequestOf(job));
+  MUSTER_ASSIGN_OR_RETURN(JobRequest request, RequestOf(job));
+  if (flags.min_workers > 0) {  // beside the chief
+    request.spec.min_workers = flags.min_workers - 1;
+    request.spec.max_workers = flags.workers - 1;
+  }
   return StartJob(request, access, /*detach=*/false);
+}
+
+// "4", or "2:4" for two to four.
+void TakeWorkers(const std::string& text, TrainFlags* flags) {
+  constexpr int kMost = 1000;
+  const size_t colon = text.find(':');
+  const bool range = colon != std::string::npos;
+  int fewest = 1;
+  const bool sound = (!range || absl::SimpleAtoi(text.substr(0, colon), &fewest)) &&
+                     absl::SimpleAtoi(text.substr(range ? colon + 1 : 0), &flags->workers) &&
+                     fewest >= 1 && fewest <= flags->workers && flags->workers <= kMost;
+  if (!sound) {
+    throw CLI::ValidationError("--workers", StrCat("'", text, "' is neither a number from 1 to ",
+                                                   kMost, " nor a range of such, 2:4"));
+  }
+  flags->min_workers = range ? fewest : 0;
 }
 
 }  // namespace
@@ -285,10 +333,12 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
       "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir m3 \\\n"
       "      --workers 2 --ps 1 --strategy ps-async");
   AddFlags(verb, flags);
-  verb->add_option("--workers", flags->workers,
-                   "Replicas that train together, each with its part of the data and batches "
-                   "of the batch size: a job of this machine (docs/distributed.md)")
-      ->check(CLI::Range(1, 1000));
+  verb->add_option_function<std::string>(
+          "--workers", [flags](const std::string& text) { TakeWorkers(text, flags.get()); },
+          "Replicas that train together, each with its part of the data and batches of the batch "
+          "size: a job of this machine (docs/distributed.md). MIN:MAX: it goes on while MIN are "
+          "there")
+      ->type_name("N or MIN:MAX");
   verb->add_option("--ps", flags->ps,
                    "Parameter servers, which have the weights; the replicas train by them")
       ->check(CLI::Range(1, 1000));
@@ -326,6 +376,10 @@ void AddWorker(CLI::App& app) {
       "      muster worker examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir "
       "m2");
   AddFlags(verb, flags);
+  verb->add_option("--min-workers", flags->min_workers,
+                   "Train, and go on, with so few replicas when the others of TF_CONFIG are not "
+                   "there (default: only with all)")
+      ->check(CLI::Range(1, 1000));
   verb->callback([flags] { FailUnlessOk(RunTrain(*flags)); });
 }
 

@@ -58,6 +58,11 @@ absl::Status Group::Receive(int from, size_t in_bytes, Take take) {
   return status.ok() ? status : Blame(status, -1, from);
 }
 
+absl::Status Group::Check() {
+  if (status_.ok() && interrupt_.is_set()) status_ = interrupt_.status();
+  return status_;
+}
+
 absl::Status Group::Fail(const absl::Status& why) {
   if (!status_.ok()) return status_;
   return End(Annotate(absl::AbortedError(why.message()), NameOf(rank_)));

@@ -52,6 +52,9 @@ class Group {
   const std::vector<std::string>& names() const { return options_.names; }
   // OK until a call failed.
   const absl::Status& status() const { return status_; }
+  // The same, and that the group was not interrupted, which a rank by itself does not notice in
+  // collectives.
+  absl::Status Check();
 
   // What collectives are made of: a message to one rank and one from another, at the same time.
   // Errors have ended the group.

@@ -40,6 +40,7 @@ class BatchReaderImpl : public BatchReader {
   absl::StatusOr<bool> Next(formats::Columns* columns) override;
   Position position() const override;
   int64_t epoch() const override { return batch_epoch_; }
+  uint64_t dropped() const override { return dropped_; }
   std::string Origin(int row) const override { return rows_[row].chunk->Where(rows_[row].record); }
   absl::Status RejectRow(int row, const absl::Status& why, formats::Columns* columns) override;
 
@@ -62,6 +63,7 @@ class BatchReaderImpl : public BatchReader {
   int64_t epoch_ = 0;
   int64_t batch_epoch_ = 0;
   uint64_t bad_records_ = 0;  // of this epoch
+  uint64_t dropped_ = 0;
   std::vector<Pick> picks_;
   std::vector<Pick> rows_;                          // of the batch
   std::vector<std::shared_ptr<const Chunk>> held_;  // what rows_ point into
@@ -91,6 +93,7 @@ absl::StatusOr<bool> BatchReaderImpl::Next(formats::Columns* columns) {
       batch_epoch_ = epoch_;
       return true;
     }
+    dropped_ += static_cast<uint64_t>(columns->rows());
     // The first epoch to end here may have given batches before, the next one did not.
     if (spec_.epochs <= 0 && ++ended == 2) return NoBatch();
     ++epoch_;

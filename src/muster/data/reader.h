@@ -64,6 +64,8 @@ class BatchReader {
   virtual Position position() const = 0;
   // Of the batch last returned, counted from 0.
   virtual int64_t epoch() const = 0;
+  // Rows of epochs' last, smaller batches that drop_remainder has left out since Create.
+  virtual uint64_t dropped() const { return 0; }
   // Where row `row` of the batch last returned stands: "FILE: record at byte N" or "FILE:LINE".
   virtual std::string Origin(int row) const = 0;
   // For a row that later work found wrong (`why`: a label that does not exist): takes it out of

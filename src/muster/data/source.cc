@@ -1,5 +1,7 @@
 #include "muster/data/source.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -13,6 +15,12 @@ absl::Status CheckShard(const Shard& shard) {
   if (shard.count >= 1 && shard.index >= 0 && shard.index < shard.count) return absl::OkStatus();
   return absl::InvalidArgumentError(
       StrCat("shard ", shard.index, " of ", shard.count, ": the first of N shards is 0 of N"));
+}
+
+// Whether records of the file may be the shard's.
+bool Has(const Shard& shard, size_t file) {
+  return shard.by == ShardBy::kRecord ||
+         file % static_cast<size_t>(shard.count) == static_cast<size_t>(shard.index);
 }
 
 absl::StatusOr<std::vector<std::string>> FindFiles(io::FileSystem& file_system,
@@ -50,29 +58,52 @@ uint64_t RecordSource::records() const {
   return sum;
 }
 
+absl::StatusOr<std::vector<std::unique_ptr<RecordSource>>> OpenShards(io::FileSystem& files,
+                                                                      const SourceSpec& spec,
+                                                                      std::span<const Shard> shards,
+                                                                      uint64_t max_bad_records) {
+  for (const Shard& shard : shards) MUSTER_RETURN_IF_ERROR(CheckShard(shard));
+  MUSTER_RETURN_IF_ERROR(formats::CheckCsvOptions(spec.csv));
+  MUSTER_ASSIGN_OR_RETURN(const auto paths, FindFiles(files, spec.patterns));
+  std::map<size_t, RecordIndex> indices;
+  uint64_t records = 0;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const bool needed = std::any_of(shards.begin(), shards.end(),
+                                    [i](const Shard& shard) { return Has(shard, i); });
+    if (!needed) continue;
+    MUSTER_ASSIGN_OR_RETURN(indices[i], LoadOrScanRecords(files, paths[i], spec.csv));
+    records += indices[i].records();
+  }
+  // Where each file is one shard's, another may have them all.
+  const bool whole = shards.empty() || shards.front().count == std::ssize(shards) ||
+                     shards.front().by == ShardBy::kRecord;
+  if (records == 0 && whole) {
+    return absl::InvalidArgumentError(StrCat("no records in ", absl::StrJoin(paths, ", ")));
+  }
+  std::vector<std::unique_ptr<RecordSource>> sources;
+  SourceSpec own = spec;
+  for (const Shard& shard : shards) {
+    own.shard = shard;
+    std::vector<FileSource::File> indexed;
+    for (const auto& [i, index] : indices) {
+      if (Has(shard, i)) indexed.push_back({paths[i], index});
+    }
+    if (FormatOfName(paths[0]) == FileFormat::kTfRecord) {
+      sources.push_back(NewTfRecordSource(files, indexed, own, max_bad_records));
+      continue;
+    }
+    MUSTER_ASSIGN_OR_RETURN(sources.emplace_back(), NewTextSource(files, FormatOfName(paths[0]),
+                                                                  indexed, own, max_bad_records));
+  }
+  return sources;
+}
+
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
                                                          const SourceSpec& spec,
                                                          uint64_t max_bad_records) {
-  MUSTER_RETURN_IF_ERROR(CheckShard(spec.shard));
-  MUSTER_RETURN_IF_ERROR(formats::CheckCsvOptions(spec.csv));
-  MUSTER_ASSIGN_OR_RETURN(const auto paths, FindFiles(files, spec.patterns));
-  std::vector<FileSource::File> indexed;
-  uint64_t records = 0;
-  for (size_t i = 0; i < paths.size(); ++i) {
-    const bool own = spec.shard.by == ShardBy::kRecord ||
-                     i % spec.shard.count == static_cast<size_t>(spec.shard.index);
-    if (!own) continue;
-    MUSTER_ASSIGN_OR_RETURN(RecordIndex index, LoadOrScanRecords(files, paths[i], spec.csv));
-    records += index.records();
-    indexed.push_back({paths[i], std::move(index)});
-  }
-  if (records == 0 && (spec.shard.count == 1 || spec.shard.by == ShardBy::kRecord)) {
-    return absl::InvalidArgumentError(StrCat("no records in ", absl::StrJoin(paths, ", ")));
-  }
-  if (FormatOfName(paths[0]) == FileFormat::kTfRecord) {
-    return NewTfRecordSource(files, indexed, spec, max_bad_records);
-  }
-  return NewTextSource(files, FormatOfName(paths[0]), indexed, spec, max_bad_records);
+  MUSTER_ASSIGN_OR_RETURN(auto sources,
+                          OpenShards(files, spec, std::span(&spec.shard, 1), max_bad_records));
+  return std::move(sources.front());
 }
 
 }  // namespace muster::data

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,5 +99,12 @@ class RecordSource {
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
                                                          const SourceSpec& spec,
                                                          uint64_t max_bad_records = 0);
+
+// Several shards of the same data, each as OpenSource gives it (spec.shard is not read); one
+// without records is no error while another has some. Files are looked for and indexed once.
+absl::StatusOr<std::vector<std::unique_ptr<RecordSource>>> OpenShards(io::FileSystem& files,
+                                                                      const SourceSpec& spec,
+                                                                      std::span<const Shard> shards,
+                                                                      uint64_t max_bad_records = 0);
 
 }  // namespace muster::data

@@ -73,7 +73,7 @@ void ParseWorkerRange(const YamlReader& reader, JobSpec* spec) {
   const size_t dash = text.find('-');
   const auto low = ParseDuration(text.substr(0, dash));
   const auto high = dash == std::string::npos ? low : ParseDuration(text.substr(dash + 1));
-  if (!low.ok() || !high.ok() || *low < 1 || *high > 1e6) {
+  if (!low.ok() || !high.ok() || *low < 0 || *high < 1 || *high > 1e6) {
     return reader.Fail(StrCat("'", text, "' is not a range of workers such as 1-4"));
   }
   spec->min_workers = static_cast<int>(*low);

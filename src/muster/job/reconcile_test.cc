@@ -11,8 +11,10 @@
 namespace muster::job {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using Phase = TaskObservation::Phase;
 using Kind = Action::Kind;
 
@@ -288,6 +290,30 @@ TEST(Reconcile, DynamicWorkersMayFailAndComeAndGo) {
   EXPECT_EQ(bench.result.status.tasks.size(), 1u);
   bench.End(kWorker0, {.exit_code = 1});  // nobody is left: it may not wait for ever
   EXPECT_EQ(bench.job(), JobPhase::kFailed);
+}
+
+TEST(Reconcile, AWorkerThatTheJobCanDoWithoutIsGivenUp) {
+  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}});
+  spec.min_workers = 1;
+  spec.restart_budget.per_task = 1;
+  Bench bench(spec);
+  bench.Obey();
+  bench.End(kWorker1, {.signal = 9});
+  bench.Pass(2);
+  bench.Obey();
+  bench.End(kWorker1, {.signal = 9});
+  EXPECT_EQ(bench.job(), JobPhase::kActive);
+  bench.Pass(100);
+  EXPECT_THAT(bench.Actions(), IsEmpty());
+  EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kFailed);
+  EXPECT_THAT(bench.result.status.tasks.at(kWorker1).last_end->Describe(),
+              AllOf(HasSubstr("given up"), HasSubstr("SIGKILL")));
+  // The last one is needed.
+  bench.End(kWorker0, {.signal = 9});
+  bench.Pass(2);
+  bench.Obey();
+  bench.End(kWorker0, {.signal = 9});
+  EXPECT_NE(bench.job(), JobPhase::kActive);
 }
 
 TEST(Reconcile, AHangingTaskIsStoppedAndNamed) {

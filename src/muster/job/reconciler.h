@@ -47,9 +47,14 @@ class Reconciler {
   void TakeIdle(TaskId id, TaskStatus& task, double idle_seconds);
   void RecordFailure(TaskId id, const TaskStatus& task, const TaskEnd& end);
   FailureRule::Action DecideFailure(TaskId id, const TaskEnd& end) const;
-  void RestartTask(TaskStatus& task, const std::string& why);
+  void RestartTask(TaskId id, TaskStatus& task, const std::string& why);
+  void GiveUp(TaskStatus& task);
   void RestartGang(TaskId id, const std::string& why);
   bool SpendRestart(const std::string& who, std::vector<double>* recent, int limit);
+  // `recent` is cleared of what lies before the budget's window.
+  bool IsSpent(std::vector<double>* recent, int limit) const;
+  // Whether the job goes on when this worker, which has failed, is not started again.
+  bool CanDoWithout(TaskId id) const;
   double Backoff(size_t restarts_before) const;
   void CheckBackoffLimit();
 

@@ -63,7 +63,7 @@ void Reconciler::TakeIdle(TaskId id, TaskStatus& task, double idle_seconds) {
   const std::string why = StrCat(TaskName(id), ": ", task.stop_reason);
   if (action == FailureRule::Action::kFailJob) return Fail(StrCat(why, "."));
   if (action == FailureRule::Action::kRestartGang) return RestartGang(id, why);
-  if (action == FailureRule::Action::kRestartTask) RestartTask(task, why);
+  if (action == FailureRule::Action::kRestartTask) RestartTask(id, task, why);
 }
 
 void Reconciler::TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
@@ -93,10 +93,10 @@ void Reconciler::TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
   if (!end.succeeded() && !decided_well) RecordFailure(id, task, end);
   if (!active) return;  // what ends after the job has been decided decides nothing
   const std::string why = StrCat(TaskName(id), ": ", end.Describe());
-  if (end.succeeded()) return RestartTask(task, why);
+  if (end.succeeded()) return RestartTask(id, task, why);
   switch (DecideFailure(id, end)) {
     case FailureRule::Action::kRestartTask:
-      return RestartTask(task, why);
+      return RestartTask(id, task, why);
     case FailureRule::Action::kRestartGang:
       return RestartGang(id, why);
     case FailureRule::Action::kFailJob:
@@ -128,7 +128,7 @@ FailureRule::Action Reconciler::DecideFailure(TaskId id, const TaskEnd& end) con
     return rule.action;
   }
   const bool dynamic = spec_.dynamic_workers && id.type == TaskType::kWorker;
-  const Decision give_up = dynamic ? Decision::kIgnore : Decision::kFailJob;
+  const Decision give_up = dynamic || CanDoWithout(id) ? Decision::kIgnore : Decision::kFailJob;
   switch (PolicyOf(id.type)) {
     case RestartPolicy::kAlways:
     case RestartPolicy::kOnFailure:
@@ -147,11 +147,25 @@ double Reconciler::Backoff(size_t restarts_before) const {
   return std::min(budget.max_backoff_seconds, budget.backoff_seconds * factor);
 }
 
-// False, and the job fails, when the budget is spent.
-bool Reconciler::SpendRestart(const std::string& who, std::vector<double>* recent, int limit) {
+bool Reconciler::CanDoWithout(TaskId id) const {
+  if (id.type != TaskType::kWorker || !spec_.min_workers || !spec_.leader()) return false;
+  const auto is_left = [&](const auto& each) {
+    return each.first.type == TaskType::kWorker && each.first != id &&
+           each.second.phase != TaskPhase::kFailed && each.second.phase != TaskPhase::kStopped;
+  };
+  const auto& tasks = result_.status.tasks;
+  return std::count_if(tasks.begin(), tasks.end(), is_left) >= *spec_.min_workers;
+}
+
+bool Reconciler::IsSpent(std::vector<double>* recent, int limit) const {
   const double since = clock() - spec_.restart_budget.window_seconds;
   std::erase_if(*recent, [since](double at) { return at <= since; });
-  if (std::cmp_greater_equal(recent->size(), limit)) {
+  return std::cmp_greater_equal(recent->size(), limit);
+}
+
+// False, and the job fails, when the budget is spent.
+bool Reconciler::SpendRestart(const std::string& who, std::vector<double>* recent, int limit) {
+  if (IsSpent(recent, limit)) {
     Fail(StrCat(who, ", and its budget of ", limit, " restarts in ",
                 PrintDuration(spec_.restart_budget.window_seconds), " is spent."));
     return false;
@@ -160,7 +174,10 @@ bool Reconciler::SpendRestart(const std::string& who, std::vector<double>* recen
   return true;
 }
 
-void Reconciler::RestartTask(TaskStatus& task, const std::string& why) {
+void Reconciler::RestartTask(TaskId id, TaskStatus& task, const std::string& why) {
+  if (IsSpent(&task.recent_restarts, spec_.restart_budget.per_task) && CanDoWithout(id)) {
+    return GiveUp(task);
+  }
   const size_t before = task.recent_restarts.size();
   if (!SpendRestart(why, &task.recent_restarts, spec_.restart_budget.per_task) ||
       !SpendRestart(StrCat("job: ", why), &status().recent_restarts,
@@ -177,6 +194,16 @@ void Reconciler::RestartTask(TaskStatus& task, const std::string& why) {
   RemoveCondition("Running");
   SetCondition("Restarting", true, "TFJobRestarting",
                StrCat("TFJob ", spec_.name, " is restarting because of ", why, "."));
+}
+
+// It stays as it ended, or is stopped; the job goes on without it.
+void Reconciler::GiveUp(TaskStatus& task) {
+  const RestartBudget& budget = spec_.restart_budget;
+  const std::string why = StrCat("given up: its budget of ", budget.per_task, " restarts in ",
+                                 PrintDuration(budget.window_seconds), " is spent");
+  for (TaskEnd* const end : {&*task.last_end, &status().failures.back().end}) {
+    end->detail = end->detail.empty() ? why : StrCat(why, "; ", end->detail);
+  }
 }
 
 // All but the evaluator end and are started again together.

@@ -59,14 +59,17 @@ absl::Status Membership::End() const {
   return refused_.ok() ? absl::CancelledError("the chief has ended training") : refused_;
 }
 
-absl::StatusOr<View> Membership::Join(int64_t step, const std::optional<Broken>& failure) {
+absl::StatusOr<View> Membership::Join(const StateId& state, const std::optional<Broken>& failure) {
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Interrupt> interrupt, Interrupt::Create());
   std::unique_lock lock(mutex_);
   // What the host has said itself is not told to it again.
   if (failure && view_) Send({.failure = failure});
   view_.reset();
   interrupt_ = std::move(interrupt);
-  join_ = membership::Join{.member = {.id = options_.id, .address = options_.address, .step = step},
+  join_ = membership::Join{.member = {.id = options_.id,
+                                      .address = options_.address,
+                                      .step = state.step,
+                                      .state_epoch = state.epoch},
                            .last_epoch = last_epoch_,
                            .agreement = options_.agreement};
   join_said_ = false;

@@ -47,7 +47,7 @@ class Membership {
   // Waits for a view with this member in it. `failure`: how the last epoch ended, as this member
   // saw it, unless the host said so. CANCELLED: training is over, or was given up;
   // FAILED_PRECONDITION: it cannot be a member; DEADLINE_EXCEEDED: no host.
-  absl::StatusOr<View> Join(int64_t step, const std::optional<Broken>& failure);
+  absl::StatusOr<View> Join(const StateId& state, const std::optional<Broken>& failure);
   // Set when the view that Join gave is broken, or its host lost: ABORTED with the reason.
   std::shared_ptr<net::transport::Interrupt> interrupt();
   // OK while that epoch is in force, as the host says now.

@@ -259,9 +259,16 @@ bool Roster::Enough(double now) const {
   for (const auto& [task, entry] : entries_) replicas += IsReplica(task.type) && entry.ready;
   if (spec_.min_replicas > 0 && replicas < spec_.min_replicas) return false;
   if (missing.empty()) return replicas > 0;
-  const bool only_workers = std::all_of(missing.begin(), missing.end(),
-                                        [](TaskId task) { return task.type == TaskType::kWorker; });
-  return spec_.min_replicas > 0 && only_workers && now >= forming_since_ + spec_.settle_seconds;
+  // One that is connected is about to join: it is let go when its lease is over.
+  const bool can_do_without = std::all_of(missing.begin(), missing.end(), [this](TaskId task) {
+    return task.type == TaskType::kWorker && !entries_.contains(task);
+  });
+  if (spec_.min_replicas == 0 || !can_do_without) return false;
+  // Those that were not in the last view either had their time.
+  const bool known = !last_members_.empty() &&
+                     std::none_of(missing.begin(), missing.end(),
+                                  [this](TaskId task) { return last_members_.contains(task); });
+  return known || now >= forming_since_ + spec_.settle_seconds;
 }
 
 void Roster::TryForm(double now) {
@@ -280,6 +287,8 @@ void Roster::TryForm(double now) {
   });
   forming_since_ = -1;
   said_waiting_.clear();
+  last_members_.clear();
+  for (const Member& member : view.members) last_members_.insert(member.id.task);
   const int64_t step = view.members[static_cast<size_t>(view.source())].step;
   views_without_step_ = step > last_step_ || !last_reported_ ? 0 : views_without_step_ + 1;
   last_step_ = std::max(last_step_, step);

@@ -2,10 +2,12 @@
 // messages out. The same code runs in a job and in the simulation (simulation_test.cc).
 //
 // A view forms when every expected task has joined; with fewer workers than wanted, but enough,
-// when `settle_seconds` have passed without all. It breaks when a member's connection closes, when
-// it is silent for a lease, when another incarnation of it joins, or when a member reports a peer
-// that it cannot reach. Members of a broken epoch must join again, saying which step they have.
-// When peers that live cannot reach each other time after time, without a step in between, it ends.
+// when `settle_seconds` have passed without those of the last view (of the first: without all), or
+// when others join a view that has done without them. It breaks when a member's connection closes,
+// when it is silent for a lease, when another incarnation of it joins, or when a member reports a
+// peer that it cannot reach. Members of a broken epoch must join again, saying which step they
+// have. When peers that live cannot reach each other time after time, without a step in between, it
+// ends.
 #pragma once
 
 #include <cstdint>
@@ -111,7 +113,8 @@ class Roster {
   int64_t last_epoch_;
   std::string agreement_;
   job::TaskId agreed_by_;
-  std::set<job::TaskId> left_;  // for good: not waited for until they join again
+  std::set<job::TaskId> last_members_;  // of the last view
+  std::set<job::TaskId> left_;          // for good: not waited for until they join again
   Broken last_broken_;
   bool last_reported_ = false;  // by a member, of a peer that lives for all we know
   std::string said_waiting_;

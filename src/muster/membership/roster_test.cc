@@ -231,6 +231,28 @@ TEST_F(RosterTest, FewerThanAllBeginAfterAWhileWhereThatIsAllowed) {
   EXPECT_FALSE(roster_->view());
 }
 
+TEST_F(RosterTest, WhoWasNotInTheLastViewIsNotWaitedFor) {
+  Open({.tasks = {kChief, kWorker0, kWorker1}, .min_replicas = 1});
+  SendJoin(1, kChief, 0);
+  Wait(3.5);
+  ASSERT_TRUE(roster_->view());
+  EXPECT_EQ(roster_->view()->replicas, 1);
+  // One comes: the other had its time. Those that are connected are waited for.
+  SendJoin(2, kWorker0);
+  EXPECT_FALSE(roster_->view());
+  SendJoin(1, kChief, 5);
+  ASSERT_TRUE(roster_->view());
+  EXPECT_EQ(roster_->view()->replicas, 2);
+  // One that is lost may come again.
+  Close(2);
+  SendJoin(1, kChief, 6);
+  EXPECT_FALSE(roster_->view());
+  Beat(1);
+  Wait(3.5);
+  ASSERT_TRUE(roster_->view());
+  EXPECT_EQ(roster_->view()->replicas, 1);
+}
+
 TEST_F(RosterTest, TooLongAWaitEndsTrainingAndNamesWhoIsMissing) {
   OpenAll();
   SendJoin(1, kChief, 0);
@@ -348,37 +370,6 @@ TEST_F(TrainedRosterTest, NobodyIsGivenUpForWantOfAView) {
   EXPECT_TRUE(roster_->status().ok()) << roster_->status();
   Send(3, {.leave = true});
   EXPECT_EQ(*roster_->evaluated(now_), true);
-}
-
-TEST(ViewTest, MessagesComeBackAsTheyWere) {
-  const Member member = {.id = {kWorker1, 3}, .address = "tcp://h:1", .step = 5};
-  const Broken broken = {.epoch = 4, .culprit = {kPs, 1}, .cause = "\"x\"", .planned = true};
-  const Message messages[] = {{},
-                              {.join = Join{.member = member, .last_epoch = 3, .agreement = "a"}},
-                              {.failure = broken},
-                              {.confirm = 4},
-                              {.leave = true},
-                              {.trained = true},
-                              {.view = View{.epoch = 2, .members = {member}, .replicas = 1}},
-                              {.broken = broken},
-                              {.refused = "no"},
-                              {.waiting = "worker-1"}};
-  for (const Message& message : messages) {
-    const auto parsed = Parse(Print(message));
-    ASSERT_TRUE(parsed.ok()) << parsed.status();
-    EXPECT_EQ(*parsed, message) << Print(message);
-  }
-}
-
-TEST(ViewTest, WhatIsNoMessageIsSaid) {
-  for (const char* text : {"", "[]", "{\"join\":{}}", "{\"join\":{\"task\":\"boss-1\"}}",
-                           "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[]}}",
-                           "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[{\"task\":"
-                           "\"worker-0\"}]}}",
-                           "{\"view\":{\"replicas\":1,\"members\":[{\"task\":\"worker-0\"}]}}",
-                           "{\"confirm\":-1}", "{\"leave\":1}"}) {
-    EXPECT_EQ(Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
-  }
 }
 
 }  // namespace

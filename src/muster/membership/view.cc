@@ -20,6 +20,7 @@ Json ToJson(const Member& member) {
   Json json = ToJson(member.id);
   json["address"] = member.address;
   json["step"] = member.step;
+  json["state_epoch"] = member.state_epoch;
   return json;
 }
 
@@ -53,7 +54,8 @@ MemberId ParseId(JsonFields& fields) {
 Member ParseMember(JsonFields& fields) {
   return {.id = ParseId(fields),
           .address = BoundedText(fields, "address"),
-          .step = fields.Int("step", -1, -1, kMax)};
+          .step = fields.Int("step", -1, -1, kMax),
+          .state_epoch = fields.Int("state_epoch", 0, 0, kMax)};
 }
 
 Broken ParseBroken(const Json& json, JsonFields* outer) {
@@ -111,7 +113,7 @@ int View::RankOf(job::TaskId task) const {
 int View::source() const {
   int best = 0;
   for (int rank = 1; rank < replicas; ++rank) {
-    if (members[static_cast<size_t>(rank)].step > members[static_cast<size_t>(best)].step) {
+    if (members[static_cast<size_t>(rank)].state() > members[static_cast<size_t>(best)].state()) {
       best = rank;
     }
   }

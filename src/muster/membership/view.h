@@ -6,6 +6,7 @@
 // slept through its replacement can do no harm.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,12 +29,22 @@ struct MemberId {
 };
 std::string Describe(const MemberId& id);  // "worker-1", "worker-1 (incarnation 3)"
 
+// Which state a member has: those with equal ones have the same bytes. The same step alone does not
+// say so, where the others may have done it without the member. Of two, the greater is taken over.
+struct StateId {
+  int64_t step = -1;  // steps in it: weights, slots and positions; -1: it has none
+  // The last epoch in which all had the same before they went on; 0: a checkpoint's, or a new one.
+  int64_t epoch = 0;
+  friend auto operator<=>(const StateId&, const StateId&) = default;
+};
+
 struct Member {
   MemberId id = {};
   std::string address = {};  // where its peers reach it
-  // Steps in its state: weights, slots and positions; -1: it has none.
-  int64_t step = -1;
+  int64_t step = -1;         // of its state, as in StateId
+  int64_t state_epoch = 0;
   friend bool operator==(const Member&, const Member&) = default;
+  StateId state() const { return {.step = step, .epoch = state_epoch}; }
 };
 
 // A member wants to be in the next view. The first one, and each time its epoch was broken.
@@ -54,7 +65,7 @@ struct View {
   friend bool operator==(const View&, const View&) = default;
 
   int RankOf(job::TaskId task) const;  // -1: not in it
-  // The replica from which those behind take their state: the lowest rank of the highest step.
+  // The replica from which those with another state take theirs: the lowest rank of the greatest.
   int source() const;
 };
 

@@ -22,6 +22,9 @@ struct InputBatch {
   std::vector<std::string> keys;  // of each row, where they were asked for; else empty
   data::Position position = {};   // behind this batch, where the source has positions
   int64_t epoch = 0;              // counted from 0
+  int part = 0;                   // of the data, where that is read in parts (train/parts.h)
+  // Records that the source left out since the batch before, as the rest of an epoch.
+  int dropped = 0;
 };
 
 // One owner thread.
@@ -32,7 +35,10 @@ class BatchSource {
   virtual absl::StatusOr<const InputBatch*> Next() = 0;
   // Batches of the whole data, all epochs, not only from `start` on; 0: not known, or for ever.
   virtual int64_t steps() const { return 0; }
-  virtual int64_t epochs() const { return 0; }  // the same
+  virtual int64_t epochs() const { return 0; }      // the same
+  virtual int64_t first_step() const { return 0; }  // of steps(), those before `start`; of parts
+  // Behind the end: records that were left out since the last batch (InputBatch::dropped).
+  virtual int dropped_at_end() const { return 0; }
   // Whether InputBatch::position can be given as `start` (then checkpoints carry it).
   virtual bool has_positions() const { return false; }
 };

@@ -90,6 +90,7 @@ class CheckpointSaver : public Hook {
       } else if (session.position.has_value()) {
         strings.emplace_back(kPositionName, data::SerializePosition(*session.position));
       }
+      if (session.records) strings.emplace_back(kRecordsName, Print(*session.records));
       const auto tensors = session.variables.Tensors(/*with_slots=*/true);
       MUSTER_RETURN_IF_ERROR(Written(
           session, in_background ? saver_->Start(session.step, tensors, std::move(strings))
@@ -146,6 +147,10 @@ absl::Status RestoreSession(Session& session) {
   session.checkpoint = restored->prefix;
   if (const auto found = restored->strings.find(kPositionName); found != restored->strings.end()) {
     MUSTER_ASSIGN_OR_RETURN(session.position, data::ParsePosition(found->second));
+  }
+  session.records.reset();
+  if (const auto found = restored->strings.find(kRecordsName); found != restored->strings.end()) {
+    MUSTER_ASSIGN_OR_RETURN(session.records, ParseRecordCounts(found->second));
   }
   for (size_t rank = 0;; ++rank) {
     const auto found = restored->strings.find(StrCat(kPositionName, "/", rank));

@@ -10,6 +10,7 @@ namespace muster::train {
 
 // The name under which a checkpoint carries the data position; of N replicas: NAME/0 ... NAME/N-1.
 constexpr const char* kPositionName = "muster/position";
+constexpr const char* kRecordsName = "muster/records";
 
 // Saves in the background (checkpoint/async_saver.h) and goes on, unless a listener wants to wait
 // for that save; at the end it waits for the disk. A failure in the background ends the training

@@ -68,7 +68,7 @@ class ClusterReplicas : public Replicas {
   absl::Status Start(const Clock& clock);
   bool is_chief() const override { return spec_.tasks.front().id == spec_.self; }
   bool has_evaluator() const override { return spec_.evaluator; }
-  absl::StatusOr<ReplicaEpoch> Join(int64_t step, const absl::Status& why) override;
+  absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status& why) override;
   absl::Status Confirm(int64_t epoch) override { return member_->Confirm(epoch); }
   absl::Status Leave() override;
 
@@ -126,6 +126,7 @@ absl::StatusOr<std::unique_ptr<net::transport::Listener>> ClusterReplicas::Liste
 
 absl::Status ClusterReplicas::StartHost(const Clock& clock) {
   membership::RosterSpec roster = {.agreement = spec_.agreement,
+                                   .min_replicas = spec_.min_replicas,
                                    .lease_seconds = spec_.lease_seconds,
                                    .rendezvous_seconds = spec_.rendezvous_seconds,
                                    .first_epoch = spec_.incarnation * kEpochsPerIncarnation + 1};
@@ -201,10 +202,10 @@ std::optional<membership::Broken> ClusterReplicas::Failure(const absl::Status& w
                             .cause = std::string(ToStd(why.message()))};
 }
 
-absl::StatusOr<ReplicaEpoch> ClusterReplicas::Join(int64_t step, const absl::Status& why) {
+absl::StatusOr<ReplicaEpoch> ClusterReplicas::Join(const StateId& state, const absl::Status& why) {
   absl::Status failed = why;
   while (true) {
-    MUSTER_ASSIGN_OR_RETURN(view_, member_->Join(step, Failure(failed)));
+    MUSTER_ASSIGN_OR_RETURN(view_, member_->Join(state, Failure(failed)));
     interrupt_ = member_->interrupt();
     absl::StatusOr<ReplicaEpoch> epoch = Form(*view_);
     if (epoch.ok() || !absl::IsAborted(epoch.status())) return epoch;
@@ -219,7 +220,7 @@ absl::StatusOr<ReplicaEpoch> ClusterReplicas::Form(const View& view) {
   std::vector<std::unique_ptr<Channel>> channels(n);
   std::vector<std::string> names;
   for (size_t i = 0; i < n; ++i) {
-    epoch.steps.push_back(view.members[i].step);
+    epoch.states.push_back(view.members[i].state());
     names.push_back(job::TaskName(view.members[i].id.task));
     if (i == rank) continue;
     auto channel = Reach(view, i);

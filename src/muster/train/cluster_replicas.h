@@ -33,6 +33,7 @@ struct ClusterSpec {
     net::transport::Address address = {};
   };
   std::vector<Task> tasks = {};
+  int min_replicas = 0;        // so many begin, and go on, without the others; 0: only all
   bool evaluator = false;      // there is an evaluator-0 too
   std::string agreement = {};  // what all must have the same (membership/view.h)
   double lease_seconds = 10;

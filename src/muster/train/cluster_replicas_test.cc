@@ -72,17 +72,17 @@ TEST_F(ClusterReplicasTest, ComeTogetherWorkAndEnd) {
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
       const auto replicas = Open(Spec(rank, 3));
-      auto epoch = replicas->Join(rank == 0 ? 7 : -1, absl::OkStatus());
+      auto epoch = replicas->Join({.step = rank == 0 ? 7 : -1}, absl::OkStatus());
       ASSERT_TRUE(epoch.ok()) << epoch.status();
       EXPECT_EQ(epoch->group->rank(), rank);
-      EXPECT_THAT(epoch->steps, testing::ElementsAre(7, -1, -1));
+      EXPECT_THAT(epoch->states, testing::ElementsAre(StateId{.step = 7}, StateId(), StateId()));
       EXPECT_TRUE(SumOnes(*epoch, 3).ok());
       EXPECT_TRUE(replicas->Confirm(epoch->epoch).ok());
       EXPECT_FALSE(replicas->Confirm(epoch->epoch - 1).ok());
       // The chief's word ends it for all.
       EXPECT_TRUE(collective::Barrier(*epoch->group).ok());
       EXPECT_TRUE(replicas->Leave().ok());
-      const absl::Status late = replicas->Join(8, absl::OkStatus()).status();
+      const absl::Status late = replicas->Join({.step = 8}, absl::OkStatus()).status();
       EXPECT_EQ(late.code(), absl::StatusCode::kCancelled) << late;
     });
   }
@@ -97,8 +97,8 @@ TEST_F(ClusterReplicasTest, ReplicasOfOneMachineShareMemory) {
   {
     const auto chief = Open(Spec(0, 2)), worker = Open(Spec(1, 2));
     absl::StatusOr<ReplicaEpoch> one, other;
-    std::thread joins([&] { other = worker->Join(-1, absl::OkStatus()); });
-    one = chief->Join(0, absl::OkStatus());
+    std::thread joins([&] { other = worker->Join({.step = -1}, absl::OkStatus()); });
+    one = chief->Join({.step = 0}, absl::OkStatus());
     joins.join();
     ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
     EXPECT_TRUE(shares());
@@ -117,7 +117,7 @@ TEST_F(ClusterReplicasTest, WithoutMemoryToShareTheAddressServes) {
     ClusterSpec spec = Spec(1, 2);
     spec.note = [&](const std::string& text) { notes += text + "\n"; };
     const auto replicas = Open(std::move(spec));
-    auto epoch = replicas->Join(-1, absl::OkStatus());
+    auto epoch = replicas->Join({.step = -1}, absl::OkStatus());
     const bool summed = epoch.ok() && SumOnes(*epoch, 2).ok();
     const bool said = notes.find("chief-0 is on this machine, but ") != std::string::npos &&
                       notes.find("; going on over unix:") != std::string::npos;
@@ -125,7 +125,7 @@ TEST_F(ClusterReplicasTest, WithoutMemoryToShareTheAddressServes) {
     _exit(summed && said ? 0 : 1);
   }
   const auto chief = Open(Spec(0, 2));
-  auto epoch = chief->Join(0, absl::OkStatus());
+  auto epoch = chief->Join({.step = 0}, absl::OkStatus());
   ASSERT_TRUE(epoch.ok()) << epoch.status();
   EXPECT_TRUE(SumOnes(*epoch, 2).ok());
   int status = -1;
@@ -139,22 +139,23 @@ TEST_F(ClusterReplicasTest, AnotherModelOrKeyIsRefusedByName) {
   std::atomic<bool> stop = false;
   first.stop = &stop;
   const auto chief = Open(std::move(first));
-  std::jthread joins([&] { chief->Join(0, absl::OkStatus()).IgnoreError(); });
+  std::jthread joins([&] { chief->Join({.step = 0}, absl::OkStatus()).IgnoreError(); });
   ClusterSpec other = Spec(1, 2);
   other.agreement = "model 2";
-  const absl::Status refused = Open(std::move(other))->Join(-1, absl::OkStatus()).status();
+  const absl::Status refused =
+      Open(std::move(other))->Join({.step = -1}, absl::OkStatus()).status();
   EXPECT_THAT(ToStd(refused.message()),
               AllOf(HasSubstr("worker-0 has [model 2]"), HasSubstr("chief-0 has [model 1]")));
   {
     const auto stranger = JoinCluster(Spec(1, 2), net::Token::Make().value(), clock_);
     ASSERT_TRUE(stranger.ok());
-    const absl::Status locked_out = (*stranger)->Join(-1, absl::OkStatus()).status();
+    const absl::Status locked_out = (*stranger)->Join({.step = -1}, absl::OkStatus()).status();
     EXPECT_EQ(locked_out.code(), absl::StatusCode::kUnauthenticated) << locked_out;
   }
   // The right one is let in. It goes at once, so that the chief may wait for another.
   ClusterSpec right = Spec(1, 2);
   right.agreement = "model 1";
-  EXPECT_TRUE(Open(std::move(right))->Join(-1, absl::OkStatus()).ok());
+  EXPECT_TRUE(Open(std::move(right))->Join({.step = -1}, absl::OkStatus()).ok());
   stop = true;
 }
 
@@ -175,7 +176,7 @@ TEST_F(ClusterReplicasTest, TheChiefWaitsForItsEvaluatorAndTheOthersForTheChief)
     threads.emplace_back([&, rank] {
       const auto replicas = Open(with_evaluator(rank));
       EXPECT_TRUE(replicas->has_evaluator());
-      const auto epoch = replicas->Join(0, absl::OkStatus());
+      const auto epoch = replicas->Join({.step = 0}, absl::OkStatus());
       ASSERT_TRUE(epoch.ok()) << epoch.status();
       const absl::Status left = replicas->Leave();
       EXPECT_TRUE(left.ok()) << left;

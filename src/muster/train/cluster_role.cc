@@ -59,6 +59,7 @@ absl::StatusOr<ClusterSpec> SpecOf(const RunConfig& config, const ClusterRoleOpt
   spec.self = *self;
   spec.note = options.note;
   spec.stop = options.stop;
+  spec.min_replicas = options.min_replicas;
   return spec;
 }
 
@@ -145,6 +146,7 @@ absl::Status ReadTaskEnvironment(const Clock& clock, RunConfig* config) {
     MUSTER_RETURN_IF_ERROR(ApplyTfConfig(tf_config, config));
   }
   config->job = FromEnvironment("MUSTER_JOB");
+  config->step_file = FromEnvironment("MUSTER_STEP_FILE");
   const bool is_task = !config->cluster.empty() || config->task_type == "evaluator";
   if (config->job.empty() && is_task) config->job = "training";
   // Where nobody counts starts, the time does: it only has to grow.
@@ -161,6 +163,7 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
     return WatchFromEnvironment(config, options);
   }
   const bool evaluator = options.evaluator || config.cluster.contains("evaluator");
+  MUSTER_RETURN_IF_ERROR(CheckFewest(config, options));
   MUSTER_RETURN_IF_ERROR(
       CheckStrategy(options.strategy, config.num_ps_replicas, options.staleness));
   ClusterRole role;
@@ -183,20 +186,40 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
   return role;
 }
 
+absl::Status CheckFewest(const RunConfig& config, const ClusterRoleOptions& options) {
+  if (options.min_replicas == 0) return absl::OkStatus();
+  if (config.num_ps_replicas > 0) {
+    return absl::InvalidArgumentError(
+        "--min-workers is for all-reduce: with parameter servers a worker that is lost is waited "
+        "for; leave it out");
+  }
+  if (options.min_replicas <= config.num_worker_replicas) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("--min-workers ", options.min_replicas,
+                                           ": TF_CONFIG has ", config.num_worker_replicas,
+                                           " replicas"));
+}
+
 absl::StatusOr<data::Shard> ShardOf(const RunConfig& config,
                                     const std::vector<std::string>& patterns,
                                     io::FileSystem& files) {
   if (!HasOtherReplicas(config)) return data::Shard();
+  MUSTER_ASSIGN_OR_RETURN(data::Shard shard,
+                          FirstPart(config.num_worker_replicas, patterns, files));
+  // Not the global id: an evaluator in the cluster has one of those too.
+  shard.index = config.is_chief ? 0 : config.task_id + 1;
+  return shard;
+}
+
+absl::StatusOr<data::Shard> FirstPart(int parts, const std::vector<std::string>& patterns,
+                                      io::FileSystem& files) {
   int count = 0;
   for (const std::string& pattern : patterns) {
     MUSTER_ASSIGN_OR_RETURN(const auto found, io::Glob(files, pattern));
     count += static_cast<int>(found.size());
   }
-  const int replicas = config.num_worker_replicas;
-  // Not the global id: an evaluator in the cluster has one of those too.
-  return data::Shard{.index = config.is_chief ? 0 : config.task_id + 1,
-                     .count = replicas,
-                     .by = count >= replicas ? data::ShardBy::kFile : data::ShardBy::kRecord};
+  return data::Shard{.index = 0,
+                     .count = parts,
+                     .by = count >= parts ? data::ShardBy::kFile : data::ShardBy::kRecord};
 }
 
 }  // namespace muster::train

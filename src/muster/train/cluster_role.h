@@ -31,6 +31,7 @@ struct ClusterRoleOptions {
   std::string strategy = {};
   // Of ps-async: how many batches one may be ahead of the slowest; < 0: no bound.
   int64_t staleness = -1;
+  int min_replicas = 0;  // so many train without the others (all-reduce); 0: only all
   const std::atomic<bool>* stop = nullptr;  // true gives waits for others up; must outlive the role
   std::function<void(const std::string& text)> note = {};  // for people; may be empty
 };
@@ -55,10 +56,17 @@ absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOption
 // and a bound on staleness (< 0: none) with the strategy.
 absl::Status CheckStrategy(const std::string& strategy, int servers, int64_t staleness);
 
+// INVALID_ARGUMENT unless so few of the cluster's replicas can go on without the others: by
+// all-reduce, and not more than there are.
+absl::Status CheckFewest(const RunConfig& config, const ClusterRoleOptions& options);
+
 // The part of the data that this replica reads: whole files where there are enough of them for
 // all, else an equal share of the records.
 absl::StatusOr<data::Shard> ShardOf(const RunConfig& config,
                                     const std::vector<std::string>& patterns,
                                     io::FileSystem& files);
+// The same for data that is dealt in `parts` to replicas that may become fewer or more: the first.
+absl::StatusOr<data::Shard> FirstPart(int parts, const std::vector<std::string>& patterns,
+                                      io::FileSystem& files);
 
 }  // namespace muster::train

@@ -27,6 +27,7 @@
 #include "muster/io/file_system.h"
 #include "muster/model/model.h"
 #include "muster/train/progress.h"
+#include "muster/train/record_counts.h"
 #include "muster/train/run_config.h"
 #include "muster/train/step_trace.h"
 #include "muster/train/variables.h"
@@ -54,8 +55,15 @@ struct Session {
   int64_t evaluations = 0;       // of TrainAndEvaluate in this run, which counts them
   // Behind the last batch trained on, where the input has positions.
   std::optional<data::Position> position = {};
-  // The same of each replica by rank, serialised, where several train; "" for one without.
+  // The same of each replica by rank, serialised, where several train, or of each part of the data
+  // where that is cut into parts; "" for one without.
   std::vector<std::string> positions = {};
+  int parts = 0;  // of the data (train/parts.h); 0: each replica has a shard of its own
+  // Of the whole training; none where they are not known: parameter servers do not count them.
+  std::optional<RecordCounts> records = {};
+  // Known when the data has ended: dropped, and not in `records`, since a training of more epochs
+  // that goes on from here counts them then.
+  int64_t dropped_at_end = 0;
   // Not null: the loop records the parts of the next step into it (Profiler).
   StepTrace* trace = nullptr;
 
@@ -77,6 +85,13 @@ struct Session {
   bool interrupted = false;  // by a signal; the same command continues the training
   std::string stop_reason = {};
 };
+
+// With those that were dropped at the end.
+inline std::optional<RecordCounts> AllRecords(const Session& session) {
+  std::optional<RecordCounts> records = session.records;
+  if (records) records->dropped += session.dropped_at_end;
+  return records;
+}
 
 // One step's outcome.
 struct StepValues {

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,13 @@ struct InputSpec {
   bool with_keys = false;  // the spec's key field, as text, a row
 };
 
+// A part of the data, and where reading it begins.
+struct InputPart {
+  int index = 0;
+  data::Shard shard = {};
+  std::optional<data::Position> start = {};
+};
+
 // One owner thread, which is not the one it reads on.
 class Input : public BatchSource {
  public:
@@ -34,6 +43,12 @@ class Input : public BatchSource {
                                                      const model::Model& model,
                                                      const InputSpec& spec,
                                                      const data::Position* start = nullptr);
+  // Reads several parts, a batch of the one that is furthest behind after the other: which comes
+  // next depends on their positions alone. spec.source.shard is not read.
+  static absl::StatusOr<std::unique_ptr<Input>> OpenParts(io::FileSystem& files,
+                                                          const model::Model& model,
+                                                          const InputSpec& spec,
+                                                          std::span<const InputPart> parts);
   ~Input() override;
 
   // The next batch, valid until the next call; nullptr at the end. Errors name file, place, column
@@ -41,11 +56,13 @@ class Input : public BatchSource {
   absl::StatusOr<const InputBatch*> Next() override;
 
   int64_t steps() const override;
-  int64_t epochs() const override { return source_ ? reader_spec_.epochs : 0; }
+  int64_t epochs() const override { return sources_.empty() ? 0 : reader_spec_.epochs; }
+  int64_t first_step() const override { return first_step_; }
+  int dropped_at_end() const override { return dropped_at_end_; }
   // A stream is read from its start each time.
-  bool has_positions() const override { return source_ != nullptr; }
+  bool has_positions() const override { return !sources_.empty(); }
   // Of one epoch; 0 for a stream, where nobody knows.
-  uint64_t records() const { return source_ ? source_->records() : 0; }
+  uint64_t records() const;
 
  private:
   class Producer;
@@ -53,12 +70,17 @@ class Input : public BatchSource {
   struct Group {
     std::vector<InputBatch> batches;
     size_t count = 0;
+    int dropped_at_end = 0;
   };
 
   explicit Input(const data::ReaderSpec& reader_spec);
+  void Start(std::unique_ptr<Producer> producer);
+  int64_t BatchesOf(uint64_t records) const;  // of one epoch
 
   const data::ReaderSpec reader_spec_;
-  std::shared_ptr<const data::RecordSource> source_;  // null for a stream
+  std::vector<std::shared_ptr<const data::RecordSource>> sources_;  // none for a stream
+  int64_t first_step_ = 0;
+  int dropped_at_end_ = 0;
   std::unique_ptr<Producer> producer_;
   std::unique_ptr<data::Prefetch<Group>> prefetch_;  // uses producer_: ends before it
   Group group_;

@@ -19,6 +19,8 @@ struct Header {
   uint64_t bytes = 0;      // of weights and slots: the same model has the same
   uint64_t ranks = 0;      // positions
   uint64_t positions = 0;  // bytes: for each position its size (u32) and its text
+  RecordCounts records = {};
+  uint64_t has_records = 0;
 };
 
 uint64_t BytesOf(const std::vector<checkpoint::Tensor>& tensors) {
@@ -65,7 +67,9 @@ absl::Status SendState(Group& group, int to, const Session& session) {
   const Header header = {.step = session.step,
                          .bytes = BytesOf(tensors),
                          .ranks = session.positions.size(),
-                         .positions = positions.size()};
+                         .positions = positions.size(),
+                         .records = session.records.value_or(RecordCounts()),
+                         .has_records = session.records.has_value()};
   MUSTER_RETURN_IF_ERROR(group.Send(to, std::as_bytes(std::span(&header, 1))));
   MUSTER_RETURN_IF_ERROR(group.Send(to, std::as_bytes(std::span(positions))));
   for (const checkpoint::Tensor& tensor : tensors) {
@@ -95,6 +99,8 @@ absl::Status ReceiveState(Group& group, int from, Session& session, bool* overwr
     MUSTER_RETURN_IF_ERROR(ReceiveInto(group, from, std::as_writable_bytes(tensor.bytes)));
   }
   session.step = header.step;
+  session.records.reset();
+  if (header.has_records != 0) session.records = header.records;
   session.positions = *std::move(unpacked);
   return absl::OkStatus();
 }

@@ -8,17 +8,20 @@
 
 #include "muster/base/status.h"
 #include "muster/collective/group.h"
+#include "muster/membership/view.h"
 #include "muster/train/strategy.h"
 
 namespace muster::train {
 
-// One epoch: its group, and which step each rank had when it began.
+using membership::StateId;
+
+// One epoch: its group, and which state each rank had when it began.
 struct ReplicaEpoch {
   int64_t epoch = 0;
   std::unique_ptr<collective::Group> group = {};
-  std::vector<int64_t> steps = {};  // by rank; -1: it has no state
+  std::vector<StateId> states = {};  // by rank
 
-  // The rank from which those behind take their state.
+  // The rank from which those with another state take theirs.
   int source() const;
 };
 
@@ -26,11 +29,10 @@ struct ReplicaEpoch {
 class Replicas : public Peers {
  public:
   absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override;
-  // Waits for the next epoch. `step`: that of this replica's state, -1 when it has none. `why`: how
-  // the epoch before ended, OK for the first; it is over for all from now on.
-  // DEADLINE_EXCEEDED or UNAVAILABLE: there will be none, and why; CANCELLED: the chief has ended
-  // training.
-  virtual absl::StatusOr<ReplicaEpoch> Join(int64_t step, const absl::Status& why) = 0;
+  // Waits for the next epoch. `state`: this replica's. `why`: how the epoch before ended, OK for
+  // the first; it is over for all from now on. DEADLINE_EXCEEDED or UNAVAILABLE: there will be
+  // none, and why; CANCELLED: the chief has ended training.
+  virtual absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status& why) = 0;
   // Still in force? Asked by the chief right before what cannot be undone, such as the rename of a
   // checkpoint. ABORTED: no, another replica has its place.
   virtual absl::Status Confirm(int64_t epoch) = 0;

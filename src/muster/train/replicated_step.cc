@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "muster/collective/collectives.h"
+#include "muster/train/parts.h"
 #include "muster/train/replica_state.h"
 
 namespace muster::train {
@@ -32,7 +33,7 @@ class GroupSums : public engine::ReplicaSums {
 
 int ReplicaEpoch::source() const {
   // The lowest rank of those furthest on.
-  return static_cast<int>(std::max_element(steps.begin(), steps.end()) - steps.begin());
+  return static_cast<int>(std::max_element(states.begin(), states.end()) - states.begin());
 }
 
 absl::StatusOr<std::unique_ptr<ReplicatedStep>> ReplicatedStep::Create(Session& session,
@@ -54,7 +55,10 @@ absl::StatusOr<std::unique_ptr<Strategy>> Replicas::NewStrategy(Session& session
 }
 
 absl::Status ReplicatedStep::Open() {
-  return Join(replicas_.is_chief() ? session_.step : -1, absl::OkStatus()).status();
+  MUSTER_RETURN_IF_ERROR(
+      Join(replicas_.is_chief() ? state() : StateId(), absl::OkStatus()).status());
+  changes_.clear();
+  return absl::OkStatus();
 }
 
 // When the chief is lost before it has said that it is done, its replacement needs the others'
@@ -63,7 +67,7 @@ absl::StatusOr<Strategy::Ending> ReplicatedStep::WaitForOthers() {
   if (replicas_.is_chief()) return Ending::kOver;
   const absl::Status left = replicas_.Leave();
   if (!absl::IsAborted(left)) return left.ok() ? absl::StatusOr<Ending>(Ending::kOver) : left;
-  const absl::StatusOr<bool> moved = Join(session_.step, left);
+  const absl::StatusOr<bool> moved = Join(state(), left);
   if (absl::IsCancelled(moved.status())) return Ending::kOver;
   MUSTER_RETURN_IF_ERROR(moved.status());
   return *moved ? Ending::kMoved : Ending::kGoOn;
@@ -77,7 +81,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::Run(const InputBatch* batch, St
     if (absl::IsCancelled(result.status())) return Result{.outcome = Outcome::kOver};
     if (!absl::IsAborted(result.status())) return result;
     session_.progress.Note(StrCat(result.status().message(), "; waiting for all replicas"));
-    const absl::StatusOr<bool> moved = Join(session_.step, result.status());
+    const absl::StatusOr<bool> moved = Join(state(), result.status());
     if (absl::IsCancelled(moved.status())) return Result{.outcome = Outcome::kOver};
     MUSTER_RETURN_IF_ERROR(moved.status());
     session_.progress.Note(StrCat("going on at step ", session_.step, " with ", size(),
@@ -89,11 +93,13 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::Run(const InputBatch* batch, St
 absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch, Stop stop,
                                                         engine::GradientSink& next) {
   const int rows = batch != nullptr ? batch->features.rows : 0;
-  MUSTER_ASSIGN_OR_RETURN(const Wish all,
-                          Agree({.rows = rows, .stop = stop, .seconds = TakeWorked()}));
+  MUSTER_ASSIGN_OR_RETURN(const Wish all, Agree(batch, stop));
   working_since_ = session_.clock.MonotonicNanos();
-  if (all.stop == Stop::kInterrupted) return Result{.outcome = Outcome::kInterrupted};
-  if (all.stop != Stop::kNo || all.rows == 0) return Result{.outcome = Outcome::kOver};
+  if (all.stop != Stop::kNo || all.rows == 0) {
+    session_.dropped_at_end = all.dropped_at_end;
+    const bool signal = all.stop == Stop::kInterrupted;
+    return Result{.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
+  }
   sink_.Begin(static_cast<double>(rows) / all.rows);
   GroupSums sums(*epoch_.group);
   auto step = session_.model.engine->Step(session_.variables.views(),
@@ -109,9 +115,10 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
   MUSTER_RETURN_IF_ERROR(
       sink_.Reduce(*epoch_.group, &*step, PositionAfter(batch), &positions_, next));
   working_since_ = session_.clock.MonotonicNanos();
-  session_.positions.swap(positions_);
+  MUSTER_RETURN_IF_ERROR(TakePositions());
   const bool finite = std::isfinite(step->loss);
   if (finite) ++session_.step;
+  Count(all.rows, finite, all.dropped, &session_.records);
   return Result{.outcome = finite ? Outcome::kDone : Outcome::kNotFinite,
                 .values = {.loss = step->loss,
                            .data_loss = step->data_loss,
@@ -123,7 +130,15 @@ void ReplicatedStep::Fail(const absl::Status& why) {
   if (epoch_.group != nullptr) epoch_.group->Fail(why).IgnoreError();
 }
 
-absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(Wish mine) {
+absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* batch, Stop stop) {
+  Wish mine = {.stop = stop, .seconds = TakeWorked()};
+  if (batch != nullptr) {
+    mine.rows = batch->features.rows;
+    mine.dropped = batch->dropped;
+  } else {
+    mine.dropped_at_end = static_cast<int32_t>(session_.dropped_at_end);
+  }
+  MUSTER_RETURN_IF_ERROR(epoch_.group->Check());
   std::vector<Wish> wishes(static_cast<size_t>(size()));
   MUSTER_RETURN_IF_ERROR(collective::AllGather(*epoch_.group, std::as_bytes(std::span(&mine, 1)),
                                                std::as_writable_bytes(std::span(wishes))));
@@ -132,6 +147,8 @@ absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(Wish mine) {
   for (const Wish& each : wishes) {
     all.rows += each.rows;
     all.stop = std::max(all.stop, each.stop);
+    all.dropped += each.dropped;
+    all.dropped_at_end += each.dropped_at_end;
   }
   return all;
 }
@@ -153,47 +170,87 @@ void ReplicatedStep::Measure(std::span<const Wish> wishes) {
 
 // Where this replica goes on after the step: behind its batch, or where it was.
 std::string ReplicatedStep::PositionAfter(const InputBatch* batch) const {
+  if (session_.parts > 0) return batch != nullptr ? PartNote(batch->part, batch->position) : "";
   if (batch != nullptr) return data::SerializePosition(batch->position);
   const auto own = static_cast<size_t>(rank());
   return own < session_.positions.size() ? session_.positions[own] : "";
 }
 
-absl::StatusOr<bool> ReplicatedStep::Join(int64_t step, absl::Status why) {
+// Of all replicas, as they told them with their gradients.
+absl::Status ReplicatedStep::TakePositions() {
+  if (session_.parts == 0) {
+    session_.positions.swap(positions_);
+    return absl::OkStatus();
+  }
+  const absl::Status taken = TakePartNotes(positions_, session_.parts, &session_.positions);
+  return taken.ok() ? taken : epoch_.group->Fail(taken);
+}
+
+absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
   bool moved = false;
+  const absl::Status first = why;
+  const int old_rank = epoch_.group != nullptr ? rank() : -1;
+  const std::vector<std::string> before =
+      epoch_.group != nullptr ? epoch_.group->names() : std::vector<std::string>();
   while (true) {
     // The group goes first: its channels are the old epoch's.
     epoch_.group.reset();
-    MUSTER_ASSIGN_OR_RETURN(epoch_, replicas_.Join(step, why));
+    MUSTER_ASSIGN_OR_RETURN(epoch_, replicas_.Join(state, why));
     work_.clear();
     rates_.Begin(epoch_.group->names());
     bool overwritten = false;
     const absl::Status status = TakeOver(&overwritten);
     moved = moved || overwritten;
-    if (status.ok()) return moved;
+    if (status.ok()) break;
     if (!absl::IsAborted(status)) return status;
     // Somebody was lost while states were taken over. Half of one is none.
-    if (overwritten) step = received_ ? session_.step : -1;
+    if (overwritten) state = received_ ? this->state() : StateId();
     why = status;
+  }
+  state_epoch_ = epoch_.epoch;
+  if (session_.parts == 0) return moved;
+  NoteChanges(before, first);
+  return moved || rank() != old_rank || std::cmp_not_equal(size(), before.size());
+}
+
+// Who is not among the replicas any more, or is now.
+void ReplicatedStep::NoteChanges(const std::vector<std::string>& before, const absl::Status& why) {
+  const std::vector<std::string>& now = epoch_.group->names();
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const std::string& name : before) {
+    if (has(now, name)) continue;
+    changes_.push_back(StrCat(name, " left at step ", session_.step, " (", ToStd(why.message()),
+                              "): ", now.size(), " replicas"));
+  }
+  for (const std::string& name : now) {
+    if (has(before, name)) continue;
+    changes_.push_back(
+        StrCat(name, " came at step ", session_.step, ": ", now.size(), " replicas"));
   }
 }
 
 absl::Status ReplicatedStep::TakeOver(bool* overwritten) {
   const int source = epoch_.source();
-  const int64_t newest = epoch_.steps[static_cast<size_t>(source)];
-  if (newest < 0 && replicas_.is_chief()) {
+  const StateId newest = epoch_.states[static_cast<size_t>(source)];
+  if (newest.step < 0 && replicas_.is_chief()) {
     return absl::UnavailableError(
         "the replica that had the state was lost while this one took it over, and no other has it: "
         "start again from the newest checkpoint");
   }
-  if (newest < 0) return absl::AbortedError("no replica has a state; waiting for the chief's");
+  if (newest.step < 0) {
+    return absl::AbortedError("no replica has a state; waiting for the chief's");
+  }
   for (int to = 0; to < size() && rank() == source; ++to) {
-    if (epoch_.steps[static_cast<size_t>(to)] == newest) continue;
+    if (epoch_.states[static_cast<size_t>(to)] == newest) continue;
     MUSTER_RETURN_IF_ERROR(SendState(*epoch_.group, to, session_));
   }
   received_ = false;
-  if (epoch_.steps[static_cast<size_t>(rank())] < newest) {
+  if (epoch_.states[static_cast<size_t>(rank())] != newest) {
     MUSTER_RETURN_IF_ERROR(ReceiveState(*epoch_.group, source, session_, overwritten));
     received_ = true;
+    state_epoch_ = newest.epoch;
   }
   return collective::Barrier(*epoch_.group);
 }

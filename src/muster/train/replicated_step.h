@@ -10,6 +10,9 @@
 // come together again in a new epoch; whoever is behind the furthest takes its state (they differ
 // by one step at most), and the step that was not done is done again on the same batches. Random
 // numbers depend on seed, step and rank alone: the end is the same to the bit.
+//
+// Where the replicas may become fewer or more (session.parts), the next epoch may be one of others.
+// The parts of the data are then dealt anew, each at the position that travels with every state.
 #pragma once
 
 #include <optional>
@@ -37,6 +40,8 @@ class ReplicatedStep : public Strategy {
 
   int rank() const override { return epoch_.group->rank(); }
   int size() const override { return epoch_.group->size(); }
+  bool counts_records() const override { return true; }
+  std::vector<std::string> changes() const override { return changes_; }
   const ReplicaRates* rates() const override { return &rates_; }
   int64_t epoch() const { return epoch_.epoch; }
 
@@ -45,19 +50,24 @@ class ReplicatedStep : public Strategy {
   struct Wish {
     int32_t rows = 0;
     Stop stop = Stop::kNo;
-    float seconds = 0;  // that it worked since the wish before
+    float seconds = 0;    // that it worked since the wish before
+    int32_t dropped = 0;  // records before the batch (InputBatch::dropped)
+    int32_t dropped_at_end = 0;
   };
 
   ReplicatedStep(Session& session, Replicas& replicas)
       : session_(session), replicas_(replicas), sink_(session.model.engine->variables()) {}
 
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop, engine::GradientSink& next);
-  absl::StatusOr<Wish> Agree(Wish mine);
+  absl::StatusOr<Wish> Agree(const InputBatch* batch, Stop stop);
   void Measure(std::span<const Wish> wishes);
   float TakeWorked();
-  // True: the state was replaced.
-  absl::StatusOr<bool> Join(int64_t step, absl::Status why);
+  // True: the state was replaced, or this replica is to read other parts of the data.
+  absl::StatusOr<bool> Join(StateId state, absl::Status why);
+  StateId state() const { return {.step = session_.step, .epoch = state_epoch_}; }
   absl::Status TakeOver(bool* overwritten);
+  absl::Status TakePositions();
+  void NoteChanges(const std::vector<std::string>& before, const absl::Status& why);
   std::string PositionAfter(const InputBatch* batch) const;
 
   Session& session_;
@@ -66,7 +76,9 @@ class ReplicatedStep : public Strategy {
   ReplicaEpoch epoch_;
   features::FeatureBatch no_rows_;
   std::vector<std::string> positions_;
-  bool received_ = false;  // another's state, whole
+  bool received_ = false;    // another's state, whole
+  int64_t state_epoch_ = 0;  // of its state: the last in which all had the same
+  std::vector<std::string> changes_;
   ReplicaRates rates_;
   std::vector<ReplicaWork> work_;  // of the step in hand, by rank; its seconds come with the next
   int64_t worked_nanos_ = 0;       // since the last wish, before working_since_

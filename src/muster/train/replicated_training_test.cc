@@ -86,7 +86,7 @@ class EndedInAStep : public Replicas {
  public:
   EndedInAStep() : interrupt_(Interrupt::Create().value()) {}
   bool is_chief() const override { return false; }
-  absl::StatusOr<ReplicaEpoch> Join(int64_t, const absl::Status&) override {
+  absl::StatusOr<ReplicaEpoch> Join(const StateId&, const absl::Status&) override {
     if (interrupt_->is_set()) return interrupt_->status();
     int fds[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
@@ -95,13 +95,13 @@ class EndedInAStep : public Replicas {
       collective::Group group(0, Channels(1, fd), *never);
       EXPECT_TRUE(collective::Barrier(group).ok());
       const auto drop = [](collective::ConstBytes, size_t) {};
-      EXPECT_TRUE(group.Receive(1, 3 * sizeof(int32_t), drop).ok());  // its wish
+      EXPECT_TRUE(group.Receive(1, 5 * sizeof(int32_t), drop).ok());  // its wish
       interrupt_->Set(absl::CancelledError("the chief has ended training"));
     });
     return ReplicaEpoch{
         .epoch = 1,
         .group = std::make_unique<collective::Group>(1, Channels(0, fds[1]), *interrupt_),
-        .steps = {0, 0}};
+        .states = {{.step = 0}, {.step = 0}}};
   }
   absl::Status Confirm(int64_t) override { return absl::OkStatus(); }
   absl::Status Leave() override { return absl::OkStatus(); }
@@ -279,8 +279,12 @@ class SurvivalTest : public ReplicatedTrainingTest {
         cluster.Kill(static_cast<int>(random.Below(static_cast<uint64_t>(size))));
       }
     });
-    for (const auto& result : RunAll(cluster, size, LongTraining(), folder, yaml)) {
+    const auto results = RunAll(cluster, size, LongTraining(), folder, yaml);
+    for (const auto& result : results) {
       EXPECT_TRUE(result.ok()) << result.status() << " seed " << seed;
+    }
+    if (results[0].ok()) {
+      EXPECT_EQ(results[0]->records, RecordCounts{.trained = 10 * 300}) << "seed " << seed;
     }
     done = true;
     return cluster.kills();

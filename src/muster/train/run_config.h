@@ -50,7 +50,8 @@ struct RunConfig {
   // the greater incarnation.
   std::string job = {};
   int64_t incarnation = 0;
-  std::string service = {};  // TF_CONFIG's "service", a JSON object; "" for none
+  std::string step_file = {};  // where it is to be told of steps (train/step_file.h); "": nowhere
+  std::string service = {};    // TF_CONFIG's "service", a JSON object; "" for none
 
   int64_t checkpoint_steps() const { return save_checkpoints_steps.value_or(0); }
   double checkpoint_secs() const {

@@ -32,6 +32,9 @@ struct TrainSpec {
   // Those that train together with this one, each on its own shard of `input`; null: none. Must
   // outlive the training. Then the chief alone writes into model_dir.
   Peers* replicas = nullptr;
+  // Where these may become fewer or more: the data is dealt to them in so many parts
+  // (train/parts.h), cut as input.source.shard.by says. 0: the shard there is this one's.
+  int parts = 0;
 };
 
 struct TrainResult {
@@ -44,6 +47,10 @@ struct TrainResult {
   bool interrupted = false;
   std::string stop_reason = {};  // of the hook that ended the run; "" when none gave one
   uint64_t bad_records = 0;
+  std::optional<RecordCounts> records = {};  // of the whole training; none: not known
+  // Of replicas that may become fewer or more: who left or came at which step, in words, as far as
+  // this process was there.
+  std::vector<std::string> changes = {};
 };
 
 struct EvalSpec {

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "muster/base/status.h"
 #include "muster/train/batch_source.h"
@@ -53,6 +55,10 @@ class Strategy {
   virtual int size() const = 0;
   // How many steps pass while each replica trains on one batch: 1 where they do them together.
   virtual int steps_a_batch() const { return 1; }
+  // Whether it keeps session.records.
+  virtual bool counts_records() const { return false; }
+  // Who left or came, in words.
+  virtual std::vector<std::string> changes() const { return {}; }
   // Of each replica, where they do the steps together; null: not known.
   virtual const ReplicaRates* rates() const { return nullptr; }
 };
@@ -73,7 +79,8 @@ class Peers {
   virtual absl::Status Leave() = 0;
 };
 
-// FAILED_PRECONDITION where the data of session.positions is dealt to another number of replicas.
+// FAILED_PRECONDITION where the data of session.positions is dealt to another number of replicas,
+// or, where session.parts says so, into another number of parts.
 absl::Status CheckReplicas(const Session& session, int replicas);
 
 }  // namespace muster::train

@@ -26,7 +26,10 @@ class TestCluster {
  public:
   using Interrupt = net::transport::Interrupt;
 
-  explicit TestCluster(int size) : size_(size) { roster_.emplace(Spec(size)); }
+  // With `fewest` > 0 so many go on without the others.
+  explicit TestCluster(int size, int fewest = 0) : size_(size), fewest_(fewest) {
+    roster_.emplace(Spec(size));
+  }
 
   // Of the rank's next incarnation.
   std::unique_ptr<Replicas> New(int rank);
@@ -69,7 +72,8 @@ class TestCluster {
   };
 
   membership::RosterSpec Spec(int size) const {
-    membership::RosterSpec spec = {.first_epoch = rosters_ * 1000};
+    membership::RosterSpec spec = {
+        .min_replicas = fewest_, .settle_seconds = 0, .first_epoch = rosters_ * 1000};
     for (int rank = 0; rank < size; ++rank) spec.tasks.push_back(TaskOf(rank));
     return spec;
   }
@@ -132,7 +136,7 @@ class TestCluster {
         net::transport::ChannelOptions{.epoch = static_cast<uint64_t>(epoch)});
   }
 
-  const int size_;
+  const int size_, fewest_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<membership::Roster> roster_;
@@ -150,7 +154,7 @@ class TestCluster::Handle : public Replicas {
 
   bool is_chief() const override { return rank_ == 0; }
 
-  absl::StatusOr<ReplicaEpoch> Join(int64_t step, const absl::Status&) override {
+  absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status&) override {
     std::unique_lock lock(cluster_.mutex_);
     Member& member = cluster_.members_[rank_];
     if (member.dead) return absl::InternalError("killed by the test");
@@ -158,7 +162,7 @@ class TestCluster::Handle : public Replicas {
     while (!member.view && !member.dead && !member.over && member.refused.empty()) {
       const int64_t roster = cluster_.rosters_;
       const int breaks = member.breaks;
-      SendJoin(member, step);
+      SendJoin(member, state);
       cluster_.changed_.wait(lock, [&] {
         return member.view || member.dead || member.over || !member.refused.empty() ||
                cluster_.rosters_ != roster || member.breaks != breaks;
@@ -172,9 +176,15 @@ class TestCluster::Handle : public Replicas {
     member.interrupt = Interrupt::Create().value();
     interrupt_ = member.interrupt;
     ReplicaEpoch epoch = {.epoch = view.epoch};
-    for (const auto& each : view.members) epoch.steps.push_back(each.step);
+    collective::GroupOptions options;
+    for (const auto& each : view.members) {
+      epoch.states.push_back(each.state());
+      options.names.push_back(job::TaskName(each.id.task));
+    }
+    const int rank = view.RankOf(TaskOf(rank_));
     epoch.group = std::make_unique<collective::Group>(
-        rank_, cluster_.ChannelsOf(view.epoch, rank_, view.replicas), *interrupt_);
+        rank, cluster_.ChannelsOf(view.epoch, rank, view.replicas), *interrupt_,
+        std::move(options));
     return epoch;
   }
 
@@ -194,10 +204,12 @@ class TestCluster::Handle : public Replicas {
   }
 
  private:
-  void SendJoin(const Member& member, int64_t step) {
-    const membership::Join join = {
-        .member = {.id = {TaskOf(rank_), member.incarnation}, .address = "test", .step = step},
-        .last_epoch = member.last_epoch};
+  void SendJoin(const Member& member, const StateId& state) {
+    const membership::Join join = {.member = {.id = {TaskOf(rank_), member.incarnation},
+                                              .address = "test",
+                                              .step = state.step,
+                                              .state_epoch = state.epoch},
+                                   .last_epoch = member.last_epoch};
     cluster_.Take(cluster_.roster_->OnMessage(member.connection, {.join = join}, cluster_.Now()));
     cluster_.changed_.notify_all();
   }

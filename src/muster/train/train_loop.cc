@@ -6,8 +6,10 @@
 
 #include "muster/train/basic_hooks.h"
 #include "muster/train/checkpoint_saver.h"
+#include "muster/train/parts.h"
 #include "muster/train/run_summary.h"
 #include "muster/train/step_counter.h"
+#include "muster/train/step_file.h"
 #include "muster/train/summary_saver.h"
 
 namespace muster::train {
@@ -16,7 +18,12 @@ namespace {
 int64_t TotalSteps(const TrainSpec& spec, const BatchSource& input, int64_t first_step,
                    int steps_a_batch) {
   int64_t total = input.steps() * steps_a_batch;
-  if (spec.fresh_data || !input.has_positions()) total += total > 0 ? first_step : 0;
+  if (spec.parts > 0) {
+    // What the others have left is as much.
+    total += total > 0 ? first_step - input.first_step() : 0;
+  } else if (spec.fresh_data || !input.has_positions()) {
+    total += total > 0 ? first_step : 0;
+  }
   if (spec.max_steps) total = total > 0 ? std::min(total, *spec.max_steps) : *spec.max_steps;
   return total;
 }
@@ -43,6 +50,12 @@ class TracedSink : public engine::GradientSink {
   StepTrace* const trace_;
 };
 
+// A replica whose data has ended is in the epoch in which that was.
+StepValues WithEpoch(StepValues values, int64_t epoch) {
+  values.epoch = std::max<int64_t>(epoch, 0);
+  return values;
+}
+
 }  // namespace
 
 HookList TrainHooks(const TrainSpec& spec, const RunConfig& config, const EstimatorSpec& custom) {
@@ -58,6 +71,7 @@ HookList TrainHooks(const TrainSpec& spec, const RunConfig& config, const Estima
   hooks.insert(hooks.end(), spec.hooks.begin(), spec.hooks.end());
   if (spec.max_steps) hooks.push_back(NewStopAtStep(*spec.max_steps));
   hooks.push_back(NewNanTensor(config.nan_loss_is_failure));
+  if (!config.step_file.empty()) hooks.push_back(NewStepFile(config.step_file));
   hooks.insert(hooks.end(), custom.training_hooks.begin(), custom.training_hooks.end());
   return hooks;
 }
@@ -86,6 +100,8 @@ absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   result.checkpoint = session_.checkpoint;
   result.stop_reason = session_.stop_reason;
   result.bad_records = bad_records_;
+  result.records = AllRecords(session_);
+  if (together_ != nullptr) result.changes = together_->changes();
   return result;
 }
 
@@ -116,8 +132,14 @@ absl::StatusOr<bool> TrainLoop::WaitForOthers() {
   return ending == Ending::kOver;
 }
 
+void TrainLoop::CountSteps() {
+  state_.total_steps = TotalSteps(spec_, *input_, session_.step,
+                                  together_ != nullptr ? together_->steps_a_batch() : 1);
+}
+
 absl::Status TrainLoop::GoOnElsewhere() {
   MUSTER_RETURN_IF_ERROR(OpenData());
+  if (session_.parts > 0) CountSteps();
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
   return absl::OkStatus();
 }
@@ -127,6 +149,7 @@ absl::Status TrainLoop::FindPosition() {
   if (session_.positions.empty()) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, together_ != nullptr ? together_->size() : 1));
   session_.position.reset();
+  if (session_.parts > 0) return absl::OkStatus();
   const std::string& own =
       session_.positions[static_cast<size_t>(together_ != nullptr ? together_->rank() : 0)];
   if (own.empty()) return absl::OkStatus();
@@ -147,27 +170,46 @@ void TrainLoop::SharePositions() {
 absl::Status TrainLoop::OpenData() {
   MUSTER_RETURN_IF_ERROR(FindPosition());
   input_.reset();
-  MUSTER_ASSIGN_OR_RETURN(input_,
-                          OpenInput(session_.files, session_.model, spec_.input, spec_.input_fn,
-                                    session_.position.has_value() ? &*session_.position : nullptr));
+  const data::Position* const start = session_.position ? &*session_.position : nullptr;
+  MUSTER_ASSIGN_OR_RETURN(
+      input_, session_.parts > 0
+                  ? OpenParts()
+                  : OpenInput(session_.files, session_.model, spec_.input, spec_.input_fn, start));
   has_positions_ = input_->has_positions();
   if (!has_positions_) session_.position.reset();
   if (together_ == nullptr) session_.positions.clear();
   return absl::OkStatus();
 }
 
+// Those parts of the data that are this replica's now.
+absl::StatusOr<std::unique_ptr<BatchSource>> TrainLoop::OpenParts() {
+  std::vector<InputPart> parts;
+  for (const int index : PartsOf(session_.parts, together_->rank(), together_->size())) {
+    InputPart& part = parts.emplace_back();
+    part.index = index;
+    part.shard = {.index = index, .count = session_.parts, .by = spec_.input.source.shard.by};
+    if (session_.positions.empty()) continue;
+    const std::string& position = session_.positions[static_cast<size_t>(index)];
+    if (position.empty()) continue;
+    MUSTER_ASSIGN_OR_RETURN(part.start, data::ParsePosition(position));
+  }
+  return Input::OpenParts(session_.files, session_.model, spec_.input, parts);
+}
+
 absl::Status TrainLoop::Open() {
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->Begin(session_));
   SharePositions();
+  session_.parts = spec_.replicas != nullptr ? spec_.parts : 0;
+  if (session_.step == 0 && !session_.records) session_.records.emplace();
   if (spec_.replicas != nullptr) {
     MUSTER_ASSIGN_OR_RETURN(together_, spec_.replicas->NewStrategy(session_));
+    if (!together_->counts_records()) session_.records.reset();
     MUSTER_RETURN_IF_ERROR(together_->Open());
   }
   session_.first_step = session_.step;
   MUSTER_RETURN_IF_ERROR(OpenData());
   state_.first_step = state_.step = session_.step;
-  state_.total_steps = TotalSteps(spec_, *input_, session_.step,
-                                  together_ != nullptr ? together_->steps_a_batch() : 1);
+  CountSteps();
   state_.epochs = input_->epochs();
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
   return absl::OkStatus();
@@ -175,7 +217,9 @@ absl::Status TrainLoop::Open() {
 
 absl::StatusOr<const InputBatch*> TrainLoop::NextBatch() {
   const TraceScope scope(session_.trace, "input wait");
-  return input_->Next();
+  MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, input_->Next());
+  session_.dropped_at_end = batch == nullptr ? input_->dropped_at_end() : 0;
+  return batch;
 }
 
 absl::StatusOr<bool> TrainLoop::RunStep(const std::atomic<bool>& stop) {
@@ -211,7 +255,7 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::StepTogether(const std::ato
       case Outcome::kNotFinite:
         if (clip_) clip_->Finish();
         if (batch != nullptr) bad_records_ = batch->position.bad_records;
-        return result.values;
+        return batch != nullptr ? result.values : WithEpoch(result.values, loss_epoch_);
       case Outcome::kMoved:
         MUSTER_RETURN_IF_ERROR(GoOnElsewhere());
         break;
@@ -242,7 +286,9 @@ absl::StatusOr<StepValues> TrainLoop::Step(const InputBatch& batch) {
           session_.variables.views(), batch.features,
           {.seed = session_.config.seed, .step = session_.step, .replica = 0}, *sink));
   if (clip_) clip_->Finish();
-  if (std::isfinite(step.loss)) ++session_.step;
+  const bool finite = std::isfinite(step.loss);
+  if (finite) ++session_.step;
+  Count(batch.features.rows, finite, batch.dropped, &session_.records);
   if (has_positions_) session_.position = batch.position;
   bad_records_ = batch.position.bad_records;
   return StepValues{step.loss, step.data_loss, batch.features.rows, batch.epoch};

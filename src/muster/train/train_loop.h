@@ -43,6 +43,7 @@ class TrainLoop {
   absl::Status FindPosition();
   void SharePositions();
   absl::Status OpenData();
+  absl::StatusOr<std::unique_ptr<BatchSource>> OpenParts();
   absl::StatusOr<const InputBatch*> NextBatch();
   // False: there is no further batch, or a hook asked to stop before it.
   absl::StatusOr<bool> RunStep(const std::atomic<bool>& stop);
@@ -52,6 +53,7 @@ class TrainLoop {
   // False: there is more to do.
   absl::StatusOr<bool> WaitForOthers();
   absl::Status GoOnElsewhere();
+  void CountSteps();
   engine::GradientSink& FirstSink();
   void Report(const StepValues& values);
   void ReportReplicas();

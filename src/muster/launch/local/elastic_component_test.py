@@ -1,0 +1,121 @@
+"""muster train --workers MIN:MAX: workers that leave for good, and that come while others train."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from testbed.jobs import DEADLINE
+from testbed.trainings import Trainings
+
+ROWS = 3000
+EPOCHS = 400  # so that all that happens here happens before the end
+
+
+def kill(trainings: Trainings, job: str, task: str, incarnation: int) -> int:
+    """The incarnation that was killed: that one or a later one."""
+    journal = trainings.jobs.home / "jobs" / job / "journal"
+    trainings.jobs.wait(lambda: journal.exists() and journal.stat().st_size > 0, f"for {job}")
+    found = trainings.jobs.running(job, task, incarnation)
+    os.kill(found["pid"], signal.SIGKILL)
+    return int(found["incarnation"])
+
+
+def test_a_worker_that_is_given_up_is_done_without(trainings: Trainings) -> None:
+    running = trainings.jobs.start(
+        *trainings.flags("model", "--workers", "2:3", "--epochs", EPOCHS, "--save-secs", 0),
+        *("--job", "elastic", "--restarts", 1),
+    )
+    first = kill(trainings, "elastic", "worker-1", 1)
+    kill(trainings, "elastic", "worker-1", first + 1)
+    output, said = running.communicate(timeout=2 * DEADLINE)
+    assert running.returncode == 0, said + trainings.jobs.logs()
+    assert "worker-1 failed: given up: its budget of 1 restarts" in said
+    assert f"{ROWS * EPOCHS} trained, 0 dropped, 0 repeated" in output
+    assert re.search(r"worker-1 left at step \d+ .*: 2 replicas", output)
+    status = trainings.jobs.ok("status", "elastic")
+    assert f"records: {ROWS * EPOCHS} trained, 0 dropped, 0 repeated" in status
+    chief = trainings.jobs.task("elastic", "chief-0")
+    assert chief["counts"] == {"trained": ROWS * EPOCHS, "dropped": 0, "repeated": 0}
+    assert chief["step"] > 0
+
+
+def test_fewer_than_the_least_end_the_job(trainings: Trainings) -> None:
+    running = trainings.jobs.start(
+        *trainings.flags("model", "--workers", "2:2", "--epochs", EPOCHS, "--save-secs", 0),
+        *("--job", "elastic", "--restarts", 0),
+    )
+    kill(trainings, "elastic", "worker-0", 1)
+    _, said = running.communicate(timeout=2 * DEADLINE)
+    assert running.returncode == 1
+    assert "worker-0: killed by SIGKILL" in said and "budget of 0 restarts" in said
+
+
+class Launcher:
+    """Starts `muster worker` by TF_CONFIG, as other launchers do."""
+
+    def __init__(self, trainings: Trainings) -> None:
+        self.trainings = trainings
+        key = trainings.jobs.folder / "key"
+        key.write_text("5a" * 32 + "\n")
+        key.chmod(0o600)
+        trainings.jobs.environment["MUSTER_KEY_FILE"] = str(key)
+        self.cluster = {"chief": [self.address()], "worker": [self.address(), self.address()]}
+
+    @staticmethod
+    def address() -> str:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return f"127.0.0.1:{probe.getsockname()[1]}"
+
+    def step_file(self, task: str) -> pathlib.Path:
+        return self.trainings.jobs.folder / f"{task}.step"
+
+    def start(self, kind: str, index: int, *flags: object) -> subprocess.Popen[str]:
+        task = {"type": kind, "index": index}
+        self.trainings.jobs.environment |= {
+            "TF_CONFIG": json.dumps({"cluster": self.cluster, "task": task}),
+            "MUSTER_STEP_FILE": str(self.step_file(f"{kind}-{index}")),
+        }
+        common = self.trainings.flags("model", "--min-workers", 2, "--save-secs", 0, *flags)
+        return self.trainings.jobs.start("worker", *common[1:])
+
+
+def test_a_worker_that_comes_later_gets_its_share(trainings: Trainings) -> None:
+    launcher = Launcher(trainings)
+    flags = ("--epochs", EPOCHS)
+    chief = launcher.start("chief", 0, *flags)
+    others = [launcher.start("worker", 0, *flags)]
+    trainings.jobs.wait(launcher.step_file("chief-0").exists, "for a step without worker-1")
+    others.append(launcher.start("worker", 1, *flags))
+    output, said = chief.communicate(timeout=2 * DEADLINE)
+    assert chief.returncode == 0, said
+    for other in others:
+        assert other.wait(DEADLINE) == 0
+    assert f"{ROWS * EPOCHS} trained, 0 dropped, 0 repeated" in output
+    assert re.search(r"worker-1 came at step [1-9]\d*: 3 replicas", output)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--workers", "3:2"), "range"),
+        (("--workers", "0:2"), "range"),
+        (("--workers", "two"), "range"),
+        (("--workers", "2:3", "--ps", 1), "all-reduce"),
+    ],
+)
+def test_wrong_ranges_are_said_before_anything_starts(
+    trainings: Trainings, flags: tuple[object, ...], words: str
+) -> None:
+    result = trainings.run("model", *flags)
+    assert result.returncode in (1, 2)
+    assert words in result.stderr
+    assert not trainings.jobs.home.exists()

@@ -1,0 +1,56 @@
+#include "muster/membership/view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::membership {
+namespace {
+
+using job::TaskId;
+using job::TaskType;
+using testing::HasSubstr;
+
+TEST(ViewTest, TheStateOfALaterEpochIsTheNewestOfAStep) {
+  View view = {.epoch = 5,
+               .members = {{.step = 7}, {.step = 7, .state_epoch = 3}, {.step = 6}, {}},
+               .replicas = 4};
+  EXPECT_EQ(view.source(), 1);
+  view.members[2].step = 8;
+  EXPECT_EQ(view.source(), 2);
+}
+
+TEST(ViewTest, MessagesComeBackAsTheyWere) {
+  const Member member = {
+      .id = {TaskId{TaskType::kWorker, 1}, 3}, .address = "tcp://h:1", .step = 5, .state_epoch = 2};
+  const Broken broken = {
+      .epoch = 4, .culprit = {TaskId{TaskType::kPs, 0}, 1}, .cause = "\"x\"", .planned = true};
+  const Message messages[] = {{},
+                              {.join = Join{.member = member, .last_epoch = 3, .agreement = "a"}},
+                              {.failure = broken},
+                              {.confirm = 4},
+                              {.leave = true},
+                              {.trained = true},
+                              {.view = View{.epoch = 2, .members = {member}, .replicas = 1}},
+                              {.broken = broken},
+                              {.refused = "no"},
+                              {.waiting = "worker-1"}};
+  for (const Message& message : messages) {
+    const auto parsed = Parse(Print(message));
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(*parsed, message) << Print(message);
+  }
+}
+
+TEST(ViewTest, WhatIsNoMessageIsSaid) {
+  for (const char* text : {"", "[]", "{\"join\":{}}", "{\"join\":{\"task\":\"boss-1\"}}",
+                           "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[]}}",
+                           "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[{\"task\":"
+                           "\"worker-0\"}]}}",
+                           "{\"view\":{\"replicas\":1,\"members\":[{\"task\":\"worker-0\"}]}}",
+                           "{\"confirm\":-1}", "{\"leave\":1}"}) {
+    EXPECT_EQ(Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+}  // namespace
+}  // namespace muster::membership
