@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
-from typing import Callable
+from typing import Any, Callable
 
 from testbed.jobs import DEADLINE
 from testbed.trainings import Trainings
@@ -37,12 +37,16 @@ class Drill:
             if pid := self._pid(task):
                 os.kill(pid, how)
 
-    def _pid(self, task: str) -> int:
-        """0 where it does not run."""
+    def task(self, name: str) -> dict[str, Any]:
+        """As `muster status` has it; nothing before the job is known."""
         journal = self._trainings.jobs.home / "jobs" / self.name / "journal"
         if not journal.exists() or journal.stat().st_size == 0:
-            return 0
-        found = self._trainings.jobs.task(self.name, task)
+            return {}
+        return self._trainings.jobs.task(self.name, name)
+
+    def _pid(self, task: str) -> int:
+        """0 where it does not run."""
+        found = self.task(task)
         return int(found.get("pid", 0)) if found.get("phase") == "running" else 0
 
 

@@ -12,11 +12,12 @@ import subprocess
 
 import pytest
 
+from testbed.drills import Drill, break_training
 from testbed.jobs import DEADLINE
 from testbed.trainings import Trainings
 
 ROWS = 3000
-EPOCHS = 400  # so that all that happens here happens before the end
+EPOCHS = 1500  # so that all that happens here happens before the end
 
 
 def kill(trainings: Trainings, job: str, task: str, incarnation: int) -> int:
@@ -28,21 +29,26 @@ def kill(trainings: Trainings, job: str, task: str, incarnation: int) -> int:
     return int(found["incarnation"])
 
 
+def kill_twice(drill: Drill) -> None:
+    """worker-1, when it trains and when it has been started again."""
+    drill.wait(lambda: drill.task("worker-1").get("step", 0) > 0, "for worker-1's first step")
+    first = drill.task("worker-1").get("incarnation", 0)
+    drill.send("worker-1", signal.SIGKILL)
+    drill.wait(lambda: drill.task("worker-1").get("incarnation", 0) > first, "for its next start")
+    drill.send("worker-1", signal.SIGKILL)
+
+
 def test_a_worker_that_is_given_up_is_done_without(trainings: Trainings) -> None:
-    running = trainings.jobs.start(
-        *trainings.flags("model", "--workers", "2:3", "--epochs", EPOCHS, "--save-secs", 0),
-        *("--job", "elastic", "--restarts", 1),
-    )
-    first = kill(trainings, "elastic", "worker-1", 1)
-    kill(trainings, "elastic", "worker-1", first + 1)
-    output, said = running.communicate(timeout=2 * DEADLINE)
-    assert running.returncode == 0, said + trainings.jobs.logs()
-    assert "worker-1 failed: given up: its budget of 1 restarts" in said
-    assert f"{ROWS * EPOCHS} trained, 0 dropped, 0 repeated" in output
-    assert re.search(r"worker-1 left at step \d+ .*: 2 replicas", output)
-    status = trainings.jobs.ok("status", "elastic")
+    flags = ("--workers", "2:3", "--epochs", EPOCHS, "--save-secs", 0, "--restarts", 1)
+    sign = "worker-1 failed: given up: its budget of 1 restarts"
+    code, said = break_training(trainings, flags, kill_twice, sign)
+    assert code == 0, said + trainings.jobs.logs()
+    assert f"{ROWS * EPOCHS} trained, 0 dropped, 0 repeated" in said
+    assert re.search(r"worker-1 left at step \d+ .*: 2 replicas", said)
+    job = max(path.name for path in (trainings.jobs.home / "jobs").iterdir())
+    status = trainings.jobs.ok("status", job)
     assert f"records: {ROWS * EPOCHS} trained, 0 dropped, 0 repeated" in status
-    chief = trainings.jobs.task("elastic", "chief-0")
+    chief = trainings.jobs.task(job, "chief-0")
     assert chief["counts"] == {"trained": ROWS * EPOCHS, "dropped": 0, "repeated": 0}
     assert chief["step"] > 0
 
