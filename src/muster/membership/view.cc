@@ -113,7 +113,7 @@ int View::RankOf(job::TaskId task) const {
 int View::source() const {
   int best = 0;
   for (int rank = 1; rank < replicas; ++rank) {
-    if (members[static_cast<size_t>(rank)].state() > members[static_cast<size_t>(best)].state()) {
+    if (members[static_cast<size_t>(best)].state() < members[static_cast<size_t>(rank)].state()) {
       best = rank;
     }
   }

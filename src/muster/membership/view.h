@@ -6,11 +6,11 @@
 // slept through its replacement can do no harm.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -35,7 +35,10 @@ struct StateId {
   int64_t step = -1;  // steps in it: weights, slots and positions; -1: it has none
   // The last epoch in which all had the same before they went on; 0: a checkpoint's, or a new one.
   int64_t epoch = 0;
-  friend auto operator<=>(const StateId&, const StateId&) = default;
+  friend bool operator==(const StateId&, const StateId&) = default;
+  friend bool operator<(const StateId& a, const StateId& b) {
+    return std::tie(a.step, a.epoch) < std::tie(b.step, b.epoch);
+  }
 };
 
 struct Member {
