@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from testbed.drills import Drill, break_training
+from testbed.drills import Drill, break_training, kill_in_training
 from testbed.jobs import DEADLINE
 from testbed.trainings import Trainings
 
@@ -51,6 +51,15 @@ def test_a_worker_that_is_given_up_is_done_without(trainings: Trainings) -> None
     chief = trainings.jobs.task(job, "chief-0")
     assert chief["counts"] == {"trained": ROWS * EPOCHS, "dropped": 0, "repeated": 0}
     assert chief["step"] > 0
+
+
+@pytest.mark.parametrize("victim", ["worker-0", "chief-0"])
+def test_one_that_comes_back_changes_no_byte(trainings: Trainings, victim: str) -> None:
+    # As many as must be there: however long it takes, nobody goes on without it.
+    flags = ("--workers", "2:2", "--epochs", 300, "--save-secs", 0)
+    trainings.ok("unbroken", *flags)
+    kill_in_training(trainings, flags, victim)
+    assert trainings.weights("broken") == trainings.weights("unbroken")
 
 
 def test_fewer_than_the_least_end_the_job(trainings: Trainings) -> None:
