@@ -18,6 +18,20 @@ std::string Describe(formats::DataType type, std::span<const int64_t> shape) {
   return StrCat(formats::DataTypeName(type), " [", absl::StrJoin(shape, ", "), "]");
 }
 
+bool Fits(const formats::TensorInfo& info, const Tensor& tensor) {
+  if (info.type != tensor.type || info.shape.size() != tensor.shape.size()) return false;
+  if (!tensor.resize) return info.shape == tensor.shape;
+  // Memory is taken for what the file says: its bytes must be there.
+  uint64_t row_bytes = formats::DataTypeBytes(info.type);
+  for (size_t i = 1; i < info.shape.size(); ++i) {
+    if (info.shape[i] != tensor.shape[i]) return false;
+    row_bytes *= static_cast<uint64_t>(info.shape[i]);
+  }
+  const int64_t rows = info.shape.front();
+  return rows >= 0 && info.bytes % row_bytes == 0 &&
+         info.bytes / row_bytes == static_cast<uint64_t>(rows);
+}
+
 // All prefixes of checkpoints, the one to be taken first in front: that of the state file, then
 // from the highest step down.
 absl::StatusOr<std::vector<std::string>> NewestFirst(io::FileSystem& files,
@@ -133,7 +147,7 @@ absl::Status Restore(const formats::BundleReader& bundle, std::span<const Tensor
     if (found == bundle.tensors().end()) {
       differences.push_back(StrCat("'", tensor.name, "' is missing",
                                    tensors.size() < 1000 ? DidYouMean(tensor.name, names) : ""));
-    } else if (found->second.type != tensor.type || found->second.shape != tensor.shape) {
+    } else if (!Fits(found->second, tensor)) {
       differences.push_back(StrCat("'", tensor.name, "' is ",
                                    Describe(found->second.type, found->second.shape),
                                    ", the model has ", Describe(tensor.type, tensor.shape)));
@@ -144,7 +158,10 @@ absl::Status Restore(const formats::BundleReader& bundle, std::span<const Tensor
         StrCat("checkpoint of another spec: ", absl::StrJoin(differences, "; ")));
   }
   for (const Tensor& tensor : tensors) {
-    MUSTER_RETURN_IF_ERROR(bundle.Read(tensor.name, tensor.bytes));
+    const std::span<char> memory =
+        tensor.resize ? tensor.resize(bundle.tensors().at(tensor.name).shape.front())
+                      : tensor.bytes;
+    MUSTER_RETURN_IF_ERROR(bundle.Read(tensor.name, memory));
   }
   return absl::OkStatus();
 }

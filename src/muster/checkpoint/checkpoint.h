@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -22,6 +23,9 @@ struct Tensor {
   std::vector<int64_t> shape;
   std::span<char> bytes;  // elements, row-major
   int variable = -1;      // whose weights or slots these are (FrozenTensors); -1: nobody's
+  // To restore a tensor whose first dimension the checkpoint says (shape[0] is not looked at):
+  // gives memory for so many rows. Empty: the shape is known.
+  std::function<std::span<char>(int64_t rows)> resize = {};
 };
 
 // tensorflow.CheckpointState. Names are relative to the folder, or absolute; times are seconds

@@ -47,7 +47,7 @@ int Main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + std::min(argc, 2), argv + argc);
   AddTrain(app, arguments);
   AddWorker(app);
-  AddEvaluate(app);
+  AddEvaluate(app, arguments);
   AddPredict(app, arguments);
   AddExport(app);
   AddInspect(app);

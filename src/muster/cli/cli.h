@@ -18,7 +18,7 @@ int Main(int argc, char** argv);
 // `arguments`: all behind the verb, for the tasks of a job.
 void AddTrain(CLI::App& app, const std::vector<std::string>& arguments);
 void AddWorker(CLI::App& app);
-void AddEvaluate(CLI::App& app);
+void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments);
 void AddPredict(CLI::App& app, const std::vector<std::string>& arguments);
 void AddExport(CLI::App& app);
 void AddInspect(CLI::App& app);

@@ -72,3 +72,15 @@ def test_a_named_checkpoint(muster, place) -> None:
     assert named == early and named["global_step"] == 3
     missing = muster.fail(*command, "--checkpoint", place / "m/model.ckpt-4")
     assert "no checkpoint" in missing and "model.ckpt-4.index" in missing
+
+
+def test_early_stop_reads_the_named_evaluations(muster, place) -> None:
+    spec = place / "early.yaml"
+    spec.write_text(SPEC.format(head="binary", metrics="{}"))
+    trained = muster.event(
+        "trained", "train", spec, "--train", place / "two.csv", "--model-dir", place / "early",
+        "--max-steps", 3000, "--save-steps", 10, "--eval", place / "two.csv", "--eval-name", "mine",
+        "--eval-start-delay-secs", 0, "--eval-throttle-secs", 0, "--early-stop", "loss:lower:100",
+    )  # fmt: skip
+    assert trained["step"] < 3000
+    assert (place / "early/eval_mine").exists() and not (place / "early/eval").exists()

@@ -28,7 +28,8 @@ std::string FloatsOf(const features::DenseColumn& column, int row) {
 std::string IdsOf(const features::IdList& list, int row) {
   std::string text;
   for (size_t i = list.begin(row); i < list.end(row); ++i) {
-    if (list.ids[i] >= 0) text += StrCat(text.empty() ? "" : ",", list.ids[i]);
+    if (list.ids[i] < 0) continue;
+    text += StrCat(text.empty() ? "" : ",", list.keys.empty() ? list.ids[i] : list.keys[i]);
   }
   return text;
 }

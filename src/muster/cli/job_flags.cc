@@ -33,29 +33,46 @@ std::string CurrentFolder() {
   return folder == nullptr ? "" : folder.get();
 }
 
+// "my-train" of "folder/My_train.py"; "" where there is no letter.
+std::string LabelOf(const std::string& word) {
+  std::string label;
+  for (const char c : io::Basename(word)) {
+    if (c == '.') break;
+    const bool keeps = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    label += keeps ? static_cast<char>(std::tolower(static_cast<unsigned char>(c))) : '-';
+  }
+  while (!label.empty() && std::isalpha(static_cast<unsigned char>(label[0])) == 0) {
+    label.erase(0, 1);
+  }
+  return label.substr(0, kMaxStem);
+}
+
 // "train" of "python train.py": the last of the first two words that has a letter, as a label.
 std::string StemOf(const std::vector<std::string>& command) {
   std::string stem;
   for (size_t i = 0; i < std::min<size_t>(2, command.size()); ++i) {
     if (command[i].empty() || command[i][0] == '-') break;
-    std::string word;
-    for (const char c : io::Basename(command[i])) {
-      if (c == '.') break;
-      const bool keeps = std::isalnum(static_cast<unsigned char>(c)) != 0;
-      word += keeps ? static_cast<char>(std::tolower(static_cast<unsigned char>(c))) : '-';
-    }
-    while (!word.empty() && std::isalpha(static_cast<unsigned char>(word[0])) == 0)
-      word.erase(0, 1);
-    if (!word.empty()) stem = word.substr(0, kMaxStem);
+    const std::string label = LabelOf(command[i]);
+    if (!label.empty()) stem = label;
   }
   return stem.empty() ? "job" : stem;
 }
 
+// "train-titanic" of "train titanic.yaml".
+std::string JoinedLabels(const std::vector<std::string>& words) {
+  std::vector<std::string> labels;
+  for (const std::string& word : words) {
+    std::string label = LabelOf(word);
+    if (!label.empty()) labels.push_back(std::move(label));
+  }
+  return absl::StrJoin(labels, "-");
+}
+
 // Unlike those of other starts at the same time.
-std::string NameFor(const std::vector<std::string>& command) {
+std::string NameFor(const std::string& stem) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const int64_t millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  return absl::StrFormat("%s-%05x%x", StemOf(command), (millis / 1000) % 0x100000, getpid() % 4096);
+  return absl::StrFormat("%s-%05x%x", stem, (millis / 1000) % 0x100000, getpid() % 4096);
 }
 
 absl::StatusOr<job::RestartPolicy> ParsePolicy(const std::string& name) {
@@ -79,7 +96,8 @@ absl::StatusOr<job::Manifest> FromFile(const JobFlags& flags) {
 
 absl::StatusOr<job::JobSpec> FromCommand(const JobFlags& flags) {
   job::JobSpec spec;
-  spec.name = flags.name.empty() ? NameFor(flags.command) : flags.name;
+  const std::string stem = flags.typed.empty() ? StemOf(flags.command) : JoinedLabels(flags.typed);
+  spec.name = flags.name.empty() ? NameFor(stem) : flags.name;
   MUSTER_ASSIGN_OR_RETURN(const job::RestartPolicy policy, ParsePolicy(flags.restart_policy));
   const auto add = [&](job::TaskType type, int count) {
     if (count > 0) spec.replicas[type] = {count, policy, job::TemplateFor(flags.command)};

@@ -15,6 +15,8 @@ struct JobFlags {
   bool chief = false, evaluator = false;
   int workers = -1, ps = 0;  // -1: 1, or 0 beside a chief
   std::string name;
+  // Of what a name is made when none is given, where that is not the command.
+  std::vector<std::string> typed;
   std::string restart_policy = "OnFailure";
   int restarts = 3;
   std::string restart_scope;  // "": gang without ps, task with

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <climits>
 #include <cmath>
 #include <cstdio>
 
@@ -12,6 +13,17 @@
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
+namespace {
+
+constexpr int kLeaseAttempts = 3;  // a training may remove the newest before it is leased
+
+std::string ProcessName() {
+  char host[HOST_NAME_MAX + 1] = "";
+  gethostname(host, sizeof host - 1);
+  return StrCat("reader-", host, "-", getpid());
+}
+
+}  // namespace
 
 void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& help,
                   DataFlags* flags) {
@@ -57,6 +69,26 @@ void AddPrecisionFlag(CLI::App& verb, const std::string& help,
       ->type_name("fp32|bf16");
 }
 
+std::unique_ptr<checkpoint::Lease> LeaseOn(io::FileSystem& files, const TrainedModelFlags& flags,
+                                           std::string* prefix) {
+  const std::string holder = flags.reader.empty() ? ProcessName() : flags.reader;
+  for (int attempt = 0; attempt < kLeaseAttempts; ++attempt) {
+    const absl::StatusOr<std::string> found = flags.checkpoint.empty()
+                                                  ? checkpoint::Latest(files, flags.run.model_dir)
+                                                  : flags.checkpoint;
+    if (!found.ok()) return nullptr;
+    // Others are not removed by a training.
+    if (!io::Basename(*found).starts_with("model.ckpt-")) return nullptr;
+    auto lease = checkpoint::Lease::Take(files, *found, holder);
+    if (lease.ok()) {
+      *prefix = *found;
+      return *std::move(lease);
+    }
+    if (!absl::IsNotFound(lease.status())) return nullptr;
+  }
+  return nullptr;
+}
+
 absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const TrainedModelFlags& flags) {
   auto model = std::make_unique<TrainedModel>();
   model->files = io::NewLocalFileSystem();
@@ -65,6 +97,8 @@ absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const TrainedMode
   MUSTER_ASSIGN_OR_RETURN(model->estimator,
                           train::Estimator::Create(*model->files, model->clock, spec, flags.run));
   model->estimator->set_checkpoint(flags.checkpoint);
+  std::string leased;
+  model->lease = LeaseOn(*model->files, flags, &leased);
   return model;
 }
 

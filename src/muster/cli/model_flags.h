@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "CLI/App.hpp"
+#include "muster/checkpoint/lease.h"
 #include "muster/metrics/metrics.h"
 #include "muster/train/estimator.h"
 #include "muster/train/hook_calls.h"
@@ -34,6 +35,7 @@ train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size)
 struct TrainedModelFlags {
   train::RunConfig run;
   std::string checkpoint;
+  std::string reader;  // who reads it, whatever its process (LeaseOn); "": this process
 };
 void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags);
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run);
@@ -41,10 +43,17 @@ void AddThreadsFlag(CLI::App& verb, train::RunConfig* run);
 void AddPrecisionFlag(CLI::App& verb, const std::string& help,
                       std::function<void(engine::Precision)> take);
 
+// While it is there, a training that goes on leaves the checkpoint alone that `flags` name, or the
+// newest, whose prefix is then *prefix. Null where there is none to be had, and where the folder
+// cannot be written.
+std::unique_ptr<checkpoint::Lease> LeaseOn(io::FileSystem& files, const TrainedModelFlags& flags,
+                                           std::string* prefix);
+
 // A trained model and what it stands on.
 struct TrainedModel {
   std::unique_ptr<io::FileSystem> files;
   SystemClock clock;
+  std::unique_ptr<checkpoint::Lease> lease;  // on the checkpoint to be read
   std::unique_ptr<train::Estimator> estimator;
 };
 absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const TrainedModelFlags& flags);

@@ -23,7 +23,9 @@ using formats::JsonFields;
 
 constexpr int kFollowMillis = 1000;  // signals and changes end a wait; this is for what they miss
 
-bool WantsColor() { return isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr; }
+bool WantsColor(std::FILE* out) {
+  return isatty(fileno(out)) == 1 && std::getenv("NO_COLOR") == nullptr;
+}
 
 // Says once of each task that failed while the job goes on.
 class FailureTeller {
@@ -45,13 +47,13 @@ class FailureTeller {
 
 // Prints what the tasks write until the job has finished; the first Ctrl-C stops the job.
 absl::Status Follow(const control::JobFolder& folder, const job::JobSpec& spec,
-                    control::Service& service) {
+                    control::Service& service, std::FILE* out) {
   const InterruptScope interrupt;
-  LogFollower::Options options{.tasks = {}, .prefix = spec.total() > 1, .color = WantsColor()};
+  LogFollower::Options options{.tasks = {}, .prefix = spec.total() > 1, .color = WantsColor(out)};
   for (const auto& [type, replica] : spec.replicas) {
     for (int i = 0; i < replica.replicas; ++i) options.tasks.push_back({type, i});
   }
-  LogFollower logs(folder, options, stdout);
+  LogFollower logs(folder, options, out);
   FailureTeller failures;
   bool cancelled = false;
   while (!service.finished()) {
@@ -84,10 +86,10 @@ absl::Status ResultOf(const Json& job) {
   return absl::AbortedError(JobLine(job));
 }
 
-absl::Status RunHere(const control::JobFolder& folder, const job::JobSpec& spec) {
+absl::Status RunHere(const control::JobFolder& folder, const job::JobSpec& spec, std::FILE* out) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   MUSTER_ASSIGN_OR_RETURN(const auto job, launch::local::LocalJob::Run(folder, program));
-  MUSTER_RETURN_IF_ERROR(Follow(folder, spec, job->service()));
+  MUSTER_RETURN_IF_ERROR(Follow(folder, spec, job->service(), out));
   return ResultOf(job->service().Describe());
 }
 
@@ -110,14 +112,14 @@ std::vector<std::string> WithoutFlags(const std::vector<std::string>& arguments,
 }
 
 absl::Status StartJob(const JobRequest& request, const launch::local::JobAccess& access,
-                      bool detach) {
+                      bool detach, std::FILE* out) {
   for (const std::string& note : request.notes) SayOfJob(note);
   MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
   MUSTER_ASSIGN_OR_RETURN(const auto folder,
                           launch::local::CreateJob(jobs, request.spec, request.options, access));
   if (!detach) {
     SayOfJob(StrCat("job ", request.spec.name, " in ", folder.path));
-    return RunHere(folder, request.spec);
+    return RunHere(folder, request.spec, out);
   }
   MUSTER_RETURN_IF_ERROR(StartSupervised(folder));
   std::printf("%s\n", request.spec.name.c_str());

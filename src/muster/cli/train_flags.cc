@@ -10,6 +10,8 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/nearest.h"
+#include "muster/base/strings.h"
+#include "muster/train/cluster_role.h"
 #include "muster/train/early_stopping.h"
 #include "muster/train/profiler.h"
 #include "nlohmann/json.hpp"
@@ -108,6 +110,24 @@ void AddLoggingHooks(const LoggingFlags& flags, std::vector<std::shared_ptr<trai
   if (flags.profile_steps > 0) hooks->push_back(train::NewProfiler(flags.profile_steps));
 }
 
+void AddProtectionFlags(CLI::App& verb, ProtectionFlags* flags) {
+  verb.add_option("--certs", flags->certificates,
+                  "A folder of muster certs: tasks of other machines are reached by TLS (default: "
+                  "MUSTER_CERTS); wanted beyond loopback")
+      ->check(CLI::ExistingDirectory);
+  verb.add_flag("--plain-text", flags->plain_text,
+                "Other machines are reached without encryption, on a network that you trust "
+                "(default: MUSTER_PLAIN_TEXT)");
+}
+
+void CheckProtected(const ProtectionFlags& flags, const train::RunConfig& run,
+                    const EvaluationFlags& eval) {
+  const absl::Status status = train::CheckProtection(run, {.evaluator = eval.evaluator,
+                                                           .certificates = flags.certificates,
+                                                           .plain_text = flags.plain_text});
+  if (!status.ok()) throw CLI::ValidationError("--certs", std::string(ToStd(status.message())));
+}
+
 void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
   auto* eval = verb.add_option("--eval", flags->data.patterns,
                                "Evaluate on these: new checkpoints now and then, and the last one")
@@ -163,10 +183,11 @@ absl::StatusOr<train::EvalSpec> EvalSpecOf(const EvaluationFlags& flags) {
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> EarlyStopsOf(
-    const EvaluationFlags& flags) {
+    const EvaluationFlags& flags, const std::string& model_dir) {
   std::vector<std::shared_ptr<train::Hook>> hooks;
   for (const std::string& text : flags.early_stops) {
     MUSTER_ASSIGN_OR_RETURN(train::EarlyStopping rule, train::ParseEarlyStopping(text));
+    rule.eval_folder = train::EvalFolder(model_dir, flags.name);
     // Evaluations of another process are not announced.
     if (flags.evaluator) rule.run_every_secs = kSecondsBetweenLooks;
     hooks.push_back(train::NewEarlyStopping(std::move(rule)));

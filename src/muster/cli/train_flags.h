@@ -37,12 +37,23 @@ struct LoggingFlags {
 void AddLoggingFlags(CLI::App& verb, LoggingFlags* flags, train::RunConfig* run);
 void AddLoggingHooks(const LoggingFlags& flags, std::vector<std::shared_ptr<train::Hook>>* hooks);
 
+// How tasks of other machines are reached; "" and false leave it to the environment.
+struct ProtectionFlags {
+  std::string certificates;
+  bool plain_text = false;
+};
+
+void AddProtectionFlags(CLI::App& verb, ProtectionFlags* flags);
+// As of a coordinator: an address of `run` beyond loopback without certificates is wrong use.
+void CheckProtected(const ProtectionFlags& flags, const train::RunConfig& run,
+                    const EvaluationFlags& eval);
+
 void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags);
 
 // INVALID_ARGUMENT for an exporter or a stopping rule that is none.
 absl::StatusOr<train::EvalSpec> EvalSpecOf(const EvaluationFlags& flags);
 absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> EarlyStopsOf(
-    const EvaluationFlags& flags);
+    const EvaluationFlags& flags, const std::string& model_dir);
 
 void PrintTrained(const OutputFlags& output, const train::TrainResult& result);
 

@@ -69,13 +69,15 @@ void AddCerts(CLI::App& app) {
       "Example:\n"
       "  muster certs --out certs --host 10.0.0.5\n"
       "  muster run --listen 10.0.0.5:7000 --certs certs job.yaml\n"
+      "  muster certs --out all --host 10.0.0.5 --host 10.0.0.6   # muster worker --certs all\n"
       "Each of ca, server and client is NAME.pem and its key NAME-key.pem, for their owner alone\n"
       "(0600). Keep ca-key.pem apart: who has it can pretend to be any job's coordinator that was\n"
       "started with these certificates.");
   verb->add_option("--out", flags->out, "A folder for them, made when missing")->required();
-  verb->add_option("--host", flags->hosts,
-                   "A name or address by which the coordinator is reached, beside this machine's "
-                   "loopback; may be repeated")
+  verb->add_option(
+          "--host", flags->hosts,
+          "A name or address by which the coordinator or a task is reached, beside loopback; "
+          "may be repeated")
       ->allow_extra_args(false);
   verb->add_option("--days", flags->days, "They are valid for (default: 365)")
       ->check(CLI::Range(1, 3650));

@@ -1,15 +1,26 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
 #include "CLI/CLI.hpp"
+#include "muster/base/crc32c.h"
 #include "muster/cli/cli.h"
 #include "muster/cli/model_flags.h"
+#include "muster/cli/part_jobs.h"
+#include "muster/io/local_file_system.h"
 #include "muster/train/estimator.h"
+#include "nlohmann/json.hpp"
 
 namespace muster::cli {
 namespace {
+
+constexpr char kSuffix[] = ".metrics";
+constexpr uint64_t kMaxStateBytes = uint64_t{1} << 36;
 
 struct EvaluateFlags {
   TrainedModelFlags trained;
@@ -18,6 +29,7 @@ struct EvaluateFlags {
   metrics::MetricsSpec metrics;
   HookCallFlags calls;
   OutputFlags output;
+  PartFlags parts;
 };
 
 // The model file's settings, with those that flags give in their places.
@@ -42,11 +54,24 @@ void AddMetricsFlags(CLI::App& verb, metrics::MetricsSpec* metrics) {
       ->check(CLI::Range(1, 10000));
 }
 
-absl::Status RunEvaluate(const EvaluateFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
+train::EvalSpec EvalSpecOf(const EvaluateFlags& flags, const TrainedModel& model) {
   train::EvalSpec eval = flags.eval;
   eval.input = SequentialInput(flags.data, kInferenceBatchSize);
-  eval.metrics = MetricsOf(flags, model->estimator->model().spec.metrics);
+  eval.metrics = MetricsOf(flags, model.estimator->model().spec.metrics);
+  return eval;
+}
+
+void PrintResult(const EvaluateFlags& flags, const train::EvalResult& result) {
+  if (!flags.output.json) {
+    std::printf("Evaluated %llu examples in %s\n", static_cast<unsigned long long>(result.examples),
+                train::FormatDuration(result.seconds).c_str());
+  }
+  PrintMetrics(flags.output, "evaluated", result.metrics);
+}
+
+absl::Status RunEvaluate(const EvaluateFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
+  train::EvalSpec eval = EvalSpecOf(flags, *model);
   MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
   AddCalledHook(calls, train::ModeKeys::kEval, &eval.hooks);
   train::EvalResult result;
@@ -54,22 +79,144 @@ absl::Status RunEvaluate(const EvaluateFlags& flags) {
     train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model->clock);
     MUSTER_ASSIGN_OR_RETURN(result, model->estimator->Evaluate(eval, progress));
   }
-  if (!flags.output.json) {
-    std::printf("Evaluated %llu examples in %s\n", static_cast<unsigned long long>(result.examples),
-                train::FormatDuration(result.seconds).c_str());
-  }
-  PrintMetrics(flags.output, "evaluated", result.metrics);
+  PrintResult(flags, result);
   return absl::OkStatus();
+}
+
+absl::StatusOr<train::PartPlan> PlanOf(const EvaluateFlags& flags, const std::string& checkpoint,
+                                       io::FileSystem& files) {
+  const bool exact = flags.trained.run.inference_precision == engine::Precision::kFloat32;
+  const int batch_size = SequentialInput(flags.data, kInferenceBatchSize).reader.batch_size;
+  return train::MakePartPlan(
+      files, {.patterns = flags.data.patterns,
+              .model_dir = flags.trained.run.model_dir,
+              .checkpoint = checkpoint.empty() ? flags.trained.checkpoint : checkpoint,
+              .settings = StrCat("batches of ", batch_size, ", ", exact ? "fp32" : "bf16", ", top ",
+                                 absl::StrJoin(flags.metrics.top_k, ","), ", at most ",
+                                 flags.data.max_bad_records, " bad records a part"),
+              .suffix = kSuffix,
+              .processes = flags.parts.workers,
+              .batch_size = batch_size});
+}
+
+// Another checkpoint, other data or settings have a folder of their own; however it is cut, an
+// evaluation has the same.
+std::string FolderOf(const EvaluateFlags& flags, train::PartPlan plan) {
+  plan.parts = plan.multiple = 1;
+  plan.by_record = false;
+  const std::string eval = train::EvalFolder(flags.trained.run.model_dir, flags.eval.name);
+  return io::JoinPath(eval, absl::StrFormat("parts-%08x", Crc32c(train::Print(plan))));
+}
+
+void PrintPart(const EvaluateFlags& flags, int part, const metrics::State& state) {
+  if (flags.output.json) {
+    const nlohmann::ordered_json object = {
+        {"event", "evaluated part"}, {"part", part}, {"examples", state.rows}};
+    std::printf("%s\n", object.dump().c_str());
+  } else {
+    std::printf("Evaluated part %d: %llu examples\n", part,
+                static_cast<unsigned long long>(state.rows));
+  }
+  std::fflush(stdout);
+}
+
+// Those of its parts that are not there. A signal ends it at once: what it has not finished has no
+// name yet.
+absl::Status MakeParts(const EvaluateFlags& flags, const train::PartPlan& plan,
+                       const std::string& folder, TrainedModel& model) {
+  train::EvalSpec eval = EvalSpecOf(flags, model);
+  for (int part = std::max(flags.parts.task, 0); part < plan.parts; part += flags.parts.workers) {
+    MUSTER_ASSIGN_OR_RETURN(const bool done, train::PartIsDone(*model.files, folder, plan, part));
+    if (done) continue;
+    eval.input.source.shard = plan.ShardOf(part);
+    train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model.clock);
+    MUSTER_ASSIGN_OR_RETURN(const metrics::State state,
+                            model.estimator->EvaluatePart(eval, progress));
+    MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(
+        *model.files, train::PartPath(folder, plan, part), metrics::Serialize(state)));
+    if (flags.parts.task >= 0) PrintPart(flags, part, state);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunTask(EvaluateFlags flags) {
+  const auto files = io::NewLocalFileSystem();
+  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan wanted, PlanOf(flags, "", *files));
+  const std::string folder = FolderOf(flags, wanted);
+  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, train::OpenPartPlan(*files, folder, wanted));
+  flags.trained.checkpoint = plan.checkpoint;
+  flags.trained.reader = ReaderOf("evaluate", flags.parts);
+  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
+  return MakeParts(flags, plan, folder, *model);
+}
+
+absl::StatusOr<train::EvalResult> MergeParts(const EvaluateFlags& flags,
+                                             const train::PartPlan& plan, const std::string& folder,
+                                             TrainedModel& model, train::Progress& progress) {
+  int part = 0;
+  const auto next = [&]() -> absl::StatusOr<std::optional<metrics::State>> {
+    if (part == plan.parts) return std::nullopt;
+    const std::string path = train::PartPath(folder, plan, part++);
+    MUSTER_ASSIGN_OR_RETURN(const std::string bytes,
+                            io::ReadFile(*model.files, path, kMaxStateBytes));
+    auto state = metrics::ParseState(bytes, path);
+    if (state.ok()) return *std::move(state);
+    return absl::DataLossError(
+        StrCat(state.status().message(), "; remove it, and the same command makes it again"));
+  };
+  return model.estimator->MergeEvaluation(EvalSpecOf(flags, model), next, progress);
+}
+
+// A task of a job for each worker, then what all have found. When that is written the parts go: the
+// same command evaluates anew then.
+absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& arguments) {
+  const SystemClock clock;
+  train::Progress progress(train::ProgressStyle::kNone, STDERR_FILENO, clock);
+  const auto files = io::NewLocalFileSystem();
+  // What is wrong with the model or the flags is said once, and before anything starts.
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
+                          train::LoadModelDir(*files, flags.trained.run.model_dir));
+  MUSTER_RETURN_IF_ERROR(metrics::Validate(MetricsOf(flags, spec.metrics), spec.head));
+  std::string leased;  // until the last worker that was started again has read it
+  const auto lease = LeaseOn(*files, flags.trained, &leased);
+  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan wanted, PlanOf(flags, leased, *files));
+  const std::string folder = FolderOf(flags, wanted);
+  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, train::OpenPartPlan(*files, folder, wanted));
+  MUSTER_ASSIGN_OR_RETURN(const auto done, PartsDone(*files, folder, plan));
+  SayOfParts(folder, done);
+  const bool missing = std::find(done.begin(), done.end(), false) != done.end();
+  if (missing && flags.parts.workers > 1) {
+    MUSTER_RETURN_IF_ERROR(
+        RunPartJob("evaluate", flags.parts, arguments, flags.trained, plan, stderr));
+  }
+  flags.trained.checkpoint = plan.checkpoint;
+  MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
+  if (missing && flags.parts.workers == 1) {
+    MUSTER_RETURN_IF_ERROR(MakeParts(flags, plan, folder, *model));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const train::EvalResult result,
+                          MergeParts(flags, plan, folder, *model, progress));
+  PrintResult(flags, result);
+  return files->RemoveAll(folder);
+}
+
+absl::Status CheckEvaluateParts(const EvaluateFlags& flags) {
+  MUSTER_RETURN_IF_ERROR(CheckParts(flags.parts, flags.data, flags.calls));
+  if (!flags.eval.steps) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--steps counts batches of one process: with --workers all of the data is evaluated");
 }
 
 }  // namespace
 
-void AddEvaluate(CLI::App& app) {
+void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
   const auto flags = std::make_shared<EvaluateFlags>();
   CLI::App* verb = app.add_subcommand("evaluate", "Metrics of a trained model on data with labels");
   verb->footer(
-      "Example:\n"
-      "  muster evaluate --model-dir model --data 'data/test/part-*'");
+      "Examples:\n"
+      "  muster evaluate --model-dir model --data 'data/test/part-*'\n"
+      "By processes that may die; the same command goes on where all were killed:\n"
+      "  muster evaluate --model-dir model --data 'data/test/part-*' --workers 2");
   AddTrainedModelFlags(*verb, &flags->trained);
   AddDataFlags(*verb, "--data", "CSV, TFRecord or JSON lines: files, globs, or -", &flags->data);
   verb->add_option("--steps", flags->eval.steps, "Batches at most (default: all)")
@@ -82,7 +229,15 @@ void AddEvaluate(CLI::App& app) {
       [flags](engine::Precision given) { flags->trained.run.inference_precision = given; });
   AddHookCallFlags(*verb, &flags->calls);
   AddOutputFlags(*verb, &flags->output);
-  verb->callback([flags] { FailUnlessOk(RunEvaluate(*flags)); });
+  AddPartFlags(*verb,
+               "Processes that evaluate, each its parts of the data: a job of this machine "
+               "(docs/distributed.md)",
+               &flags->parts);
+  verb->callback([=] {
+    if (flags->parts.workers == 0) return FailUnlessOk(RunEvaluate(*flags));
+    FailUnlessOk(CheckEvaluateParts(*flags));
+    FailUnlessOk(flags->parts.task >= 0 ? RunTask(*flags) : RunParts(*flags, arguments));
+  });
 }
 
 }  // namespace muster::cli

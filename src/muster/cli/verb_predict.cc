@@ -7,10 +7,8 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/cli/cli.h"
-#include "muster/cli/job_client.h"
-#include "muster/cli/job_flags.h"
 #include "muster/cli/model_flags.h"
-#include "muster/cli/run_here.h"
+#include "muster/cli/part_jobs.h"
 #include "muster/io/local_file_system.h"
 #include "muster/train/estimator.h"
 #include "muster/train/part_plan.h"
@@ -27,11 +25,7 @@ struct PredictFlags {
   std::string format;
   HookCallFlags calls;
   OutputFlags output;
-  // Of a prediction in parts.
-  int workers = 0;  // 0: none
-  int task = -1;    // which of the workers this is; -1: who starts them
-  int restarts = 3;
-  std::string job;
+  PartFlags parts;
 };
 
 struct Predicted {
@@ -111,36 +105,18 @@ absl::Status RunPredict(const PredictFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status CheckParts(const PredictFlags& flags) {
-  const std::vector<std::string>& patterns = flags.data.patterns;
-  if (std::find(patterns.begin(), patterns.end(), "-") != patterns.end()) {
-    return absl::InvalidArgumentError(
-        "--data -: what comes through one pipe cannot be dealt to --workers; give files");
-  }
-  if (flags.out == "-") {
-    return absl::InvalidArgumentError("--out -: with --workers give a folder for the parts");
-  }
-  if (!flags.calls.wanted.empty()) {
-    return absl::InvalidArgumentError("--hook-calls: --workers have no hooks");
-  }
-  if (flags.task >= flags.workers) {
-    return absl::InvalidArgumentError(StrCat("--task ", flags.task, ": the last of ", flags.workers,
-                                             " workers is ", flags.workers - 1));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<train::PartPlan> PlanOf(const PredictFlags& flags, io::FileSystem& files) {
+absl::StatusOr<train::PartPlan> PlanOf(const PredictFlags& flags, const std::string& checkpoint,
+                                       io::FileSystem& files) {
   const std::string format = flags.format.empty() ? "csv" : flags.format;
   const bool exact = flags.trained.run.inference_precision == engine::Precision::kFloat32;
   train::PartPlanOptions options = {
       .patterns = flags.data.patterns,
       .model_dir = flags.trained.run.model_dir,
-      .checkpoint = flags.trained.checkpoint,
+      .checkpoint = checkpoint.empty() ? flags.trained.checkpoint : checkpoint,
       .settings = StrCat(format, ", ", exact ? "fp32" : "bf16", ", at most ",
                          flags.data.max_bad_records, " bad records a part"),
       .suffix = "." + format,
-      .processes = flags.workers};
+      .processes = flags.parts.workers};
   MUSTER_ASSIGN_OR_RETURN(const train::PartPlan wanted, train::MakePartPlan(files, options));
   return train::OpenPartPlan(files, flags.out, wanted);
 }
@@ -149,10 +125,11 @@ absl::StatusOr<train::PartPlan> PlanOf(const PredictFlags& flags, io::FileSystem
 // name yet.
 absl::Status RunTask(PredictFlags flags) {
   const auto files = io::NewLocalFileSystem();
-  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, PlanOf(flags, *files));
+  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, PlanOf(flags, "", *files));
   flags.trained.checkpoint = plan.checkpoint;
+  flags.trained.reader = ReaderOf("predict", flags.parts);
   MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
-  for (int part = std::max(flags.task, 0); part < plan.parts; part += flags.workers) {
+  for (int part = std::max(flags.parts.task, 0); part < plan.parts; part += flags.parts.workers) {
     MUSTER_ASSIGN_OR_RETURN(const bool done, train::PartIsDone(*files, flags.out, plan, part));
     if (done) continue;
     flags.format = plan.suffix.substr(1);
@@ -168,32 +145,19 @@ absl::Status RunTask(PredictFlags flags) {
 }
 
 // A task of a job for each worker, and what is there when all have ended.
-absl::Status RunParts(const PredictFlags& flags, const std::vector<std::string>& arguments) {
+absl::Status RunParts(PredictFlags flags, const std::vector<std::string>& arguments) {
   const auto files = io::NewLocalFileSystem();
-  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, PlanOf(flags, *files));
-  int missing = 0;
-  for (int part = 0; part < plan.parts; ++part) {
-    MUSTER_ASSIGN_OR_RETURN(const bool done, train::PartIsDone(*files, flags.out, plan, part));
-    missing += done ? 0 : 1;
+  std::string leased;  // until the last worker that was started again has read it
+  const auto lease = LeaseOn(*files, flags.trained, &leased);
+  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, PlanOf(flags, leased, *files));
+  MUSTER_ASSIGN_OR_RETURN(const auto done, PartsDone(*files, flags.out, plan));
+  SayOfParts(flags.out, done);
+  if (std::find(done.begin(), done.end(), false) == done.end()) return absl::OkStatus();
+  if (flags.parts.workers == 1) {
+    flags.trained.checkpoint = plan.checkpoint;
+    return RunTask(std::move(flags));
   }
-  if (missing < plan.parts) {
-    SayOfJob(
-        StrCat(flags.out, " has ", plan.parts - missing, " of ", plan.parts, " parts; they stay"));
-  }
-  if (missing == 0) return absl::OkStatus();
-  if (flags.workers == 1) return RunTask(flags);
-  MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
-  JobFlags job;
-  job.workers = flags.workers;
-  job.name = flags.job;
-  job.restarts = flags.restarts;
-  job.restart_scope = "task";
-  job.command = {program, "predict", "--task", "{index}"};
-  job.command.insert(job.command.end(), arguments.begin(), arguments.end());
-  MUSTER_ASSIGN_OR_RETURN(const auto access, AccessOf(job));
-  MUSTER_ASSIGN_OR_RETURN(JobRequest request, RequestOf(job));
-  request.spec.all_workers = true;
-  return StartJob(request, access, /*detach=*/false);
+  return RunPartJob("predict", flags.parts, arguments, flags.trained, plan, stdout);
 }
 
 }  // namespace
@@ -221,25 +185,18 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments) {
       [flags](engine::Precision given) { flags->trained.run.inference_precision = given; });
   AddHookCallFlags(*verb, &flags->calls);
   AddOutputFlags(*verb, &flags->output);
-  auto* workers =
-      verb->add_option("--workers", flags->workers,
-                       "Processes that predict, each its parts of the data: a job of this machine "
-                       "(docs/distributed.md)")
-          ->check(CLI::Range(1, 1000));
-  verb->add_option("--task", flags->task,
-                   "Be that one of the workers, 0 to N - 1, for a launcher of one's own")
-      ->check(CLI::NonNegativeNumber)
-      ->needs(workers);
-  verb->add_option("--restarts", flags->restarts, "Of each worker that dies, at most")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->needs(workers);
-  verb->add_option("--job", flags->job, "The job's name, for muster status")->needs(workers);
+  AddPartFlags(*verb,
+               "Processes that predict, each its parts of the data: a job of this machine "
+               "(docs/distributed.md)",
+               &flags->parts);
   verb->callback([=] {
-    if (flags->workers == 0) return FailUnlessOk(RunPredict(*flags));
-    FailUnlessOk(CheckParts(*flags));
-    if (flags->task >= 0) return FailUnlessOk(RunTask(*flags));
-    FailUnlessOk(RunParts(*flags, WithoutFlags(arguments, {"--restarts", "--job"})));
+    if (flags->parts.workers == 0) return FailUnlessOk(RunPredict(*flags));
+    if (flags->out == "-") {
+      FailUnlessOk(
+          absl::InvalidArgumentError("--out -: with --workers give a folder for the parts"));
+    }
+    FailUnlessOk(CheckParts(flags->parts, flags->data, flags->calls));
+    FailUnlessOk(flags->parts.task >= 0 ? RunTask(*flags) : RunParts(*flags, arguments));
   });
 }
 

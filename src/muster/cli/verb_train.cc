@@ -19,6 +19,7 @@
 #include "muster/cli/train_flags.h"
 #include "muster/io/local_file_system.h"
 #include "muster/train/cluster_role.h"
+#include "muster/train/grown_tables.h"
 #include "muster/train/parts.h"
 #include "muster/train/served_cluster.h"
 #include "muster/train/train_and_evaluate.h"
@@ -47,11 +48,12 @@ struct TrainFlags {
   OutputFlags output;
   std::string strategy;
   int64_t staleness = -1;
+  int aggregate = 0;
   // Of a job of several replicas.
-  int workers = 0;
+  int workers = 0, ps = 0;
+  ProtectionFlags protection;
   int min_workers = 0;  // so many go on without the others; 0: only all
-  int ps = 0;
-  int replicas = 0;  // in this process
+  int replicas = 0;     // in this process
   int restarts = 3;
   std::string job;
 };
@@ -153,6 +155,7 @@ absl::Status RunTrain(TrainFlags& flags) {
   }
   flags.run.precision = flags.precision.value_or(model.train.precision);
   MUSTER_RETURN_IF_ERROR(train::ReadTaskEnvironment(clock, &flags.run));
+  CheckProtected(flags.protection, flags.run, flags.eval);
   train::TrainSpec spec = TrainSpecOf(flags, model.train);
   MUSTER_ASSIGN_OR_RETURN(const std::string agreement, AgreementOf(flags, spec, *files));
   const InterruptScope interrupt;
@@ -160,6 +163,9 @@ absl::Status RunTrain(TrainFlags& flags) {
                                              .evaluator = flags.eval.evaluator,
                                              .strategy = flags.strategy,
                                              .staleness = flags.staleness,
+                                             .certificates = flags.protection.certificates,
+                                             .plain_text = flags.protection.plain_text,
+                                             .aggregate = flags.aggregate,
                                              .min_replicas = flags.min_workers,
                                              .stop = &InterruptScope::requested(),
                                              .note = SayOfJob};
@@ -169,7 +175,7 @@ absl::Status RunTrain(TrainFlags& flags) {
   spec.replicas = role.replicas.get();
   MUSTER_RETURN_IF_ERROR(DealData(flags, *files, &spec));
   if (Speaks(spec)) {
-    MUSTER_ASSIGN_OR_RETURN(spec.hooks, EarlyStopsOf(flags.eval));
+    MUSTER_ASSIGN_OR_RETURN(spec.hooks, EarlyStopsOf(flags.eval, flags.run.model_dir));
     AddLoggingHooks(flags.logging, &spec.hooks);
   }
   MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
@@ -231,6 +237,11 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
           "Of ps-async: no replica begins a batch that is more than N ahead of the slowest "
           "one that lives; 0: in lock step (default: no bound)")
       ->check(CLI::NonNegativeNumber);
+  verb->add_option("--replicas-to-aggregate", flags->aggregate,
+                   "Of ps-sync: a step is made of the first N replicas' gradients, and those that "
+                   "come later are dropped (default: of all)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   verb->add_option("--save-steps", flags->run.save_checkpoints_steps, "Checkpoint every N steps")
       ->check(CLI::PositiveNumber);
   verb->add_option("--save-secs", flags->run.save_checkpoints_secs,
@@ -258,7 +269,9 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
 
 // The same command for each replica, as a job of this machine.
 absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
-  MUSTER_RETURN_IF_ERROR(train::CheckStrategy(flags.strategy, flags.ps, flags.staleness));
+  MUSTER_RETURN_IF_ERROR(train::CheckStrategy(
+      {.strategy = flags.strategy, .staleness = flags.staleness, .aggregate = flags.aggregate},
+      flags.ps, std::max(flags.workers, 1)));
   if (flags.min_workers > 0 && flags.ps > 0) {
     return absl::InvalidArgumentError(
         "--workers MIN:MAX is for all-reduce: with parameter servers give one number, or leave "
@@ -279,7 +292,9 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model,
                           model::LoadModelSpec(*io::NewLocalFileSystem(), flags.spec));
   if (flags.ps > 0) {
-    MUSTER_RETURN_IF_ERROR(train::CheckServable(model, flags.strategy == "ps-sync"));
+    MUSTER_RETURN_IF_ERROR(train::CheckServable(model));
+  } else {
+    MUSTER_RETURN_IF_ERROR(train::CheckReducible(model));
   }
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   JobFlags job;
@@ -291,6 +306,7 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   job.evaluator = flags.eval.evaluator;
   job.ps = flags.ps;
   job.name = flags.job;
+  job.typed = {"train", flags.spec};
   job.restarts = flags.restarts;
   job.restart_scope = "task";
   MUSTER_ASSIGN_OR_RETURN(const auto access, AccessOf(job));
@@ -376,6 +392,7 @@ void AddWorker(CLI::App& app) {
       "      muster worker examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir "
       "m2");
   AddFlags(verb, flags);
+  AddProtectionFlags(*verb, &flags->protection);
   verb->add_option("--min-workers", flags->min_workers,
                    "Train, and go on, with so few replicas when the others of TF_CONFIG are not "
                    "there (default: only with all)")

@@ -49,7 +49,7 @@ absl::Status Direct(Group& group, std::span<float> values) {
   return absl::OkStatus();
 }
 
-absl::Status RingBlock(Group& group, std::span<float> values) {
+absl::Status RingTurn(Group& group, std::span<float> values) {
   const int n = group.size(), rank = group.rank();
   const int next = (rank + 1) % n, previous = (rank + n - 1) % n;
   const auto chunk = [&](int index) {
@@ -71,15 +71,17 @@ absl::Status RingBlock(Group& group, std::span<float> values) {
 }
 
 absl::Status Ring(Group& group, std::span<float> values) {
-  const size_t block = static_cast<size_t>(group.size()) * kRingBytes / sizeof(float);
-  for (size_t begin = 0; begin < values.size(); begin += block) {
-    const size_t size = std::min(block, values.size() - begin);
-    MUSTER_RETURN_IF_ERROR(RingBlock(group, values.subspan(begin, size)));
+  const size_t turn = RingTurnFloats(group.size());
+  for (size_t begin = 0; begin < values.size(); begin += turn) {
+    const size_t size = std::min(turn, values.size() - begin);
+    MUSTER_RETURN_IF_ERROR(RingTurn(group, values.subspan(begin, size)));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+size_t RingTurnFloats(int ranks) { return static_cast<size_t>(ranks) * kRingBytes / sizeof(float); }
 
 absl::Status AllReduce(Group& group, std::span<float> values) {
   MUSTER_RETURN_IF_ERROR(group.status());

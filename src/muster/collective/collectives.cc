@@ -4,12 +4,6 @@
 #include <cstring>
 
 namespace muster::collective {
-namespace {
-
-// What a rank may give to AllGather: a mistake in a size should not take all memory.
-constexpr uint64_t kMaxGatherBytes = uint64_t{1} << 40;
-
-}  // namespace
 
 absl::Status AllGather(Group& group, ConstBytes mine, MutableBytes all) {
   const int n = group.size(), rank = group.rank();
@@ -27,23 +21,25 @@ absl::Status AllGather(Group& group, ConstBytes mine, MutableBytes all) {
   return group.status();
 }
 
-absl::Status AllGather(Group& group, ConstBytes mine, std::vector<std::vector<std::byte>>* all) {
+absl::Status AllGather(Group& group, uint64_t max_bytes, std::vector<std::vector<std::byte>>* all) {
   const int n = group.size(), rank = group.rank();
+  all->resize(static_cast<size_t>(n));
+  const ConstBytes mine = (*all)[static_cast<size_t>(rank)];
   const uint64_t size = mine.size();
   std::vector<uint64_t> sizes(static_cast<size_t>(n));
   MUSTER_RETURN_IF_ERROR(AllGather(group, std::as_bytes(std::span(&size, 1)),
                                    std::as_writable_bytes(std::span(sizes))));
-  all->resize(static_cast<size_t>(n));
   for (int from = 0; from < n; ++from) {
     const uint64_t bytes = sizes[static_cast<size_t>(from)];
-    if (bytes > kMaxGatherBytes) {
-      return group.Fail(absl::InvalidArgumentError(
-          StrCat(group.NameOf(from), " announces ", bytes, " bytes for all ranks")));
+    if (bytes > max_bytes) {
+      return group.Accuse(from,
+                          StrCat("announces ", bytes, " bytes, of which it can have ", max_bytes));
     }
-    (*all)[static_cast<size_t>(from)].resize(bytes);
   }
-  auto& own = (*all)[static_cast<size_t>(rank)];
-  std::copy(mine.begin(), mine.end(), own.begin());
+  for (int from = 0; from < n; ++from) {
+    if (from == rank) continue;
+    (*all)[static_cast<size_t>(from)].resize(sizes[static_cast<size_t>(from)]);
+  }
   for (int round = 1; round < n; ++round) {
     const int from = (rank + n - round) % n;
     MUSTER_RETURN_IF_ERROR(group.Exchange((rank + round) % n, mine, from,

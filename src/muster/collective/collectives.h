@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -18,9 +19,13 @@ namespace muster::collective {
 // values[i] = sum over ranks of values[i], in place. Every rank gives the same number of values.
 // Few values go to every rank at once; more around the ring, 256 KiB a rank at a time.
 absl::Status AllReduce(Group& group, std::span<float> values);
+// How many values go around the ring at a time.
+size_t RingTurnFloats(int ranks);
 
-// What every rank gave, by rank; sizes may differ. Replaces *all, whose memory is used again.
-absl::Status AllGather(Group& group, ConstBytes mine, std::vector<std::vector<std::byte>>* all);
+// What every rank gave, by rank; sizes may differ. (*all)[rank()] is what this one gives; the
+// others are replaced, whose memory is used again. A rank that announces more than `max_bytes`,
+// which is what one can have, ends the group before memory is taken.
+absl::Status AllGather(Group& group, uint64_t max_bytes, std::vector<std::vector<std::byte>>* all);
 // The same for pieces of one size: all[i * mine.size() ...] is what rank i gave.
 absl::Status AllGather(Group& group, ConstBytes mine, MutableBytes all);
 

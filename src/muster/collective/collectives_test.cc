@@ -65,8 +65,10 @@ TEST_P(CollectivesTest, AllGatherGivesWhatEachRankGave) {
   ranks.RunAll([&](Group& group) {
     std::vector<std::vector<std::byte>> all;
     for (int round = 0; round < 4; ++round) {
-      const std::vector<std::byte> mine(size_of(group.rank(), round), std::byte(group.rank()));
-      MUSTER_RETURN_IF_ERROR(AllGather(group, mine, &all));
+      all.resize(static_cast<size_t>(n));
+      all[static_cast<size_t>(group.rank())].assign(size_of(group.rank(), round),
+                                                    std::byte(group.rank()));
+      MUSTER_RETURN_IF_ERROR(AllGather(group, 1 << 20, &all));
       for (int rank = 0; rank < n; ++rank) {
         const std::vector<std::byte> expected(size_of(rank, round), std::byte(rank));
         EXPECT_EQ(all[static_cast<size_t>(rank)], expected) << rank;
@@ -105,6 +107,24 @@ TEST_P(CollectivesTest, NobodyLeavesABarrierBeforeAllHaveCome) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesTest, testing::Values(1, 2, 3, 4, 7));
+
+TEST(CollectiveFailureTest, ALengthThatCannotBeTakesNoMemory) {
+  for (const uint64_t announced : {uint64_t{101}, uint64_t{1} << 39, ~uint64_t{0}}) {
+    TestRanks ranks(3, {.names = {"chief-0", "worker-0", "worker-1"}});
+    const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
+      std::vector<std::vector<std::byte>> all;
+      if (group.rank() != 1) return AllGather(group, 100, &all);
+      std::vector<uint64_t> sizes(3);
+      return AllGather(group, std::as_bytes(std::span(&announced, 1)),
+                       std::as_writable_bytes(std::span(sizes)));
+    });
+    for (const int rank : {0, 2}) {
+      const std::string text(ToStd(results[static_cast<size_t>(rank)].message()));
+      EXPECT_THAT(text, StartsWith("rank 1 (worker-0): ")) << rank;
+      EXPECT_THAT(text, HasSubstr(StrCat(announced, " bytes"))) << rank;
+    }
+  }
+}
 
 absl::Status ReduceForEver(Group& group, size_t size) {
   std::vector<float> values(size, 1);

@@ -68,6 +68,13 @@ absl::Status Group::Fail(const absl::Status& why) {
   return End(Annotate(absl::AbortedError(why.message()), NameOf(rank_)));
 }
 
+absl::Status Group::Accuse(int rank, std::string_view what) {
+  if (!status_.ok()) return status_;
+  const std::string text = StrCat(NameOf(rank), ": ", what);
+  End(absl::AbortedError(text)).IgnoreError();
+  return status_ = absl::DataLossError(text);
+}
+
 // An error that names a rank already is another's finding, on its way to all.
 absl::Status Group::Blame(const absl::Status& error, int to, int from) {
   if (interrupt_.is_set()) return status_ = interrupt_.status();

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -66,6 +67,9 @@ class Group {
   // Ends the group with an error of this rank's own (its data cannot be read, its loss is not a
   // number): the others get it with this rank's name. Returns it as they do.
   absl::Status Fail(const absl::Status& why);
+  // The same where what another rank has sent is no good, with that one's name: DATA_LOSS, since
+  // it would send it again. The others get ABORTED.
+  absl::Status Accuse(int rank, std::string_view what);
 
   // Memory for a collective, kept from call to call.
   float* Scratch(size_t floats) { return scratch_.Reserve(floats); }

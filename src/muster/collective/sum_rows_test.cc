@@ -3,10 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+
 namespace muster::collective {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::IsEmpty;
 
 TEST(SumRowsTest, AddsRowsThatSeveralListsHave) {
@@ -19,6 +25,42 @@ TEST(SumRowsTest, AddsRowsThatSeveralListsHave) {
     EXPECT_THAT(all.values, ElementsAre(31, 42, 3, 4, 10, 20));
   }
   EXPECT_THAT(sum.Sum({}).rows, IsEmpty());
+}
+
+// Against a map, with many rows, lists, and calls after one another.
+TEST(SumRowsTest, IsTheSumOfEachRow) {
+  for (const int64_t cols : {1, 3, 16}) {
+    constexpr int64_t kTableRows = 500;
+    SumRows sum(kTableRows, cols);
+    std::mt19937 random(static_cast<uint32_t>(cols));
+    for (int call = 0; call < 50; ++call) {
+      std::vector<std::vector<int32_t>> rows(4);
+      std::vector<std::vector<float>> values(4);
+      std::vector<RowList> lists;
+      std::vector<int32_t> order;
+      std::map<int32_t, std::vector<float>> expected;
+      for (size_t i = 0; i < rows.size(); ++i) {
+        rows[i].resize(kTableRows);
+        std::iota(rows[i].begin(), rows[i].end(), 0);
+        std::shuffle(rows[i].begin(), rows[i].end(), random);
+        rows[i].resize(random() % 200);
+        for (const int32_t row : rows[i]) {
+          auto [found, made] = expected.try_emplace(row, std::vector<float>(cols, 0));
+          if (made) order.push_back(row);
+          for (float& each : found->second) {
+            values[i].push_back(static_cast<float>(random() % 1000));
+            each += values[i].back();
+          }
+        }
+        lists.push_back({rows[i], values[i]});
+      }
+      const RowList all = sum.Sum(lists);
+      ASSERT_THAT(all.rows, ElementsAreArray(order));
+      for (size_t i = 0; i < order.size(); ++i) {
+        ASSERT_THAT(all.values.subspan(i * cols, cols), ElementsAreArray(expected[order[i]]));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -52,6 +52,9 @@ class TestRanks {
     for (const absl::Status& status : Run(fn)) EXPECT_TRUE(status.ok()) << status;
   }
 
+  // For a thread of the caller's own; must not outlive this.
+  std::unique_ptr<Group> Take(int rank) { return std::move(groups_[static_cast<size_t>(rank)]); }
+
   // What the others see when a process dies: its sockets are gone.
   void Kill(int rank) { groups_[static_cast<size_t>(rank)].reset(); }
   Interrupt& interrupt(int rank) { return *interrupts_[static_cast<size_t>(rank)]; }

@@ -5,7 +5,7 @@
 namespace muster::data {
 namespace {
 
-constexpr size_t kMaxFreeChunks = 4;
+constexpr size_t kMaxFreeChunks = 16;  // as many as a shuffle has open at the end of an epoch
 constexpr size_t kMaxFreeChunkBytes = size_t{4} << 20;
 constexpr size_t kMaxOpenFiles = 64;
 
@@ -67,8 +67,11 @@ FileSource::FileSource(io::FileSystem& file_system, const std::vector<File>& fil
   for (const File& file : files) total += file.index.records();
   const Shard& shard = spec.shard;
   const bool by_record = shard.by == ShardBy::kRecord;
+  const auto multiple = static_cast<uint64_t>(shard.multiple);
+  const uint64_t multiples = total / multiple + (total % multiple == 0 ? 0 : 1);
   const auto share = [&](int i) {
-    return static_cast<uint64_t>(static_cast<unsigned __int128>(total) * i / shard.count);
+    const auto first = static_cast<unsigned __int128>(multiples) * i / shard.count;
+    return static_cast<uint64_t>(std::min<unsigned __int128>(first * multiple, total));
   };
   const uint64_t begin = by_record ? share(shard.index) : 0;
   const uint64_t end = by_record ? share(shard.index + 1) : total;
@@ -144,7 +147,12 @@ absl::StatusOr<std::shared_ptr<const Chunk>> FileSource::Read(size_t chunk) cons
     return whole != nullptr ? whole : NewPiece(chunk);
   }
   std::shared_ptr<Chunk> piece = NewPiece(chunk);
-  piece->bytes.resize(info.end - info.begin);
+  const size_t size = info.end - info.begin;
+  if (piece->bytes.capacity() < size) {
+    piece->bytes = {};  // its old content need not move
+    piece->bytes.reserve(size);
+  }
+  piece->bytes.resize(size);
   MUSTER_ASSIGN_OR_RETURN(const size_t count,
                           file->Read(info.begin, piece->bytes.size(), piece->bytes.data()));
   if (count < piece->bytes.size()) {

@@ -12,6 +12,9 @@ namespace muster::data {
 namespace {
 
 absl::Status CheckShard(const Shard& shard) {
+  if (shard.multiple < 1) {
+    return absl::InvalidArgumentError(StrCat("shards of multiples of ", shard.multiple));
+  }
   if (shard.count >= 1 && shard.index >= 0 && shard.index < shard.count) return absl::OkStatus();
   return absl::InvalidArgumentError(
       StrCat("shard ", shard.index, " of ", shard.count, ": the first of N shards is 0 of N"));

@@ -27,11 +27,13 @@ namespace muster::data {
 enum class ShardBy { kFile, kRecord };
 
 // Part `index` of `count`. By file: files index, index + count, ... of the sorted list. By record:
-// a contiguous share of the records, all shares within one record of each other.
+// a contiguous share of the records, all shares within one record of each other; or, with
+// `multiple`, each beginning at a multiple of so many, all within so many of each other.
 struct Shard {
   int index = 0;
   int count = 1;
   ShardBy by = ShardBy::kFile;
+  int multiple = 1;
 };
 
 struct SourceSpec {

@@ -103,6 +103,25 @@ TEST_P(RecordSourceConformance, ShardsByRecordAreEvenAndShareNothing) {
   }
 }
 
+TEST_P(RecordSourceConformance, ShardsOfMultiplesBeginAtThem) {
+  const auto total = static_cast<uint64_t>(all_.size());
+  for (const int multiple : {1, 7, 100, static_cast<int>(total), 1 << 24}) {
+    for (const int count : {1, 3, 10}) {
+      std::vector<std::string> together;
+      for (int index = 0; index < count; ++index) {
+        EXPECT_TRUE(together.size() == total ||
+                    together.size() % static_cast<size_t>(multiple) == 0);
+        const auto source = Open({index, count, ShardBy::kRecord, multiple});
+        EXPECT_NEAR(static_cast<double>(source->records()), static_cast<double>(total) / count,
+                    std::min(static_cast<double>(multiple), static_cast<double>(total)));
+        const auto records = All(*source);
+        together.insert(together.end(), records.begin(), records.end());
+      }
+      EXPECT_EQ(together, all_) << multiple << " " << count;
+    }
+  }
+}
+
 TEST_P(RecordSourceConformance, ShardsByFileTakeEveryNthFile) {
   EXPECT_THAT(Open({0, 2, ShardBy::kFile})->files(), ElementsAre(Path("a"), Path("c")));
   EXPECT_EQ(All(*Open({1, 2, ShardBy::kFile})), written_[1]);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "muster/base/status.h"
 #include "muster/features/batch.h"
+#include "muster/features/growth.h"
 
 namespace muster::engine {
 
@@ -32,6 +34,9 @@ struct VariableSpec {
   Initializer initializer;
   int group = 0;        // which of the model's optimizers trains it
   double momentum = 0;  // kState: new = momentum * old + (1 - momentum) * batch statistic
+  // A table whose rows come with their keys: shape [0, cols], and what an engine is given is always
+  // a block of it.
+  std::optional<features::GrowthSpec> growth = std::nullopt;
   int64_t elements() const;
 };
 

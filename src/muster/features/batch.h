@@ -15,6 +15,9 @@ struct IdList {
   std::vector<int32_t> ids = {};
   std::vector<uint32_t> offsets = {};
   std::vector<float> weights = {};  // of each id, finite; empty: all 1
+  // Of a keys column: the key of each value, and `ids` are 0, or -1 where there is none, until who
+  // has the table gives each key its row.
+  std::vector<int64_t> keys = {};
 
   bool one_per_row() const { return offsets.empty(); }
   size_t begin(int row) const {

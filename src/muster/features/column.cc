@@ -11,6 +11,7 @@ bool ColumnSpec::is_categorical() const {
     case ColumnKind::kVocabulary:
     case ColumnKind::kIdentity:
     case ColumnKind::kHash:
+    case ColumnKind::kKeys:
     case ColumnKind::kCross:
     case ColumnKind::kWeighted:
       return true;
@@ -36,6 +37,13 @@ int64_t FeatureSpec::NumIds(const ColumnSpec& column) const {
     default:
       return column.buckets;
   }
+}
+
+const GrowthSpec* FeatureSpec::GrowthOf(const ColumnSpec& column) const {
+  if (column.kind == ColumnKind::kKeys) return &column.growth;
+  if (column.kind != ColumnKind::kWeighted) return nullptr;
+  const ColumnSpec* const input = Find(column.input);
+  return input != nullptr && input->kind == ColumnKind::kKeys ? &input->growth : nullptr;
 }
 
 int FeatureSpec::Width(const ColumnSpec& column) const {

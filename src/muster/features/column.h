@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/features/growth.h"
 #include "muster/formats/schema.h"
 
 namespace muster::features {
@@ -19,6 +20,7 @@ enum class ColumnKind {
   kVocabulary,       // input -> id: its place in the list, an out-of-vocabulary bucket, or none
   kIdentity,         // int input -> itself, in [0, buckets)
   kHash,             // input -> Fingerprint64(printed value) mod buckets
+  kKeys,             // input -> its 64-bit key, which has a row of a table that grows
   kCross,            // fields and ids of columns -> FingerprintCat64 chain mod buckets
   kWeighted,         // categorical column, number input -> its ids, each with a weight
   kIndicator,        // categorical column -> counts (sums of weights) of its ids, a float an id
@@ -57,6 +59,7 @@ struct ColumnSpec {
                             // no id, one from `buckets` on is an error
 
   int64_t buckets = 0;  // kHash, kCross, kIdentity
+  GrowthSpec growth;    // kKeys
   // kCross: fields (their raw values) or bucketized, vocabulary or identity columns (their ids). A
   // name that is both means the field.
   std::vector<std::string> keys;
@@ -108,6 +111,8 @@ struct FeatureSpec {
   // Width() floats a row; a column with HasLists() reads a list. In a spec that is not valid these
   // may be wrong.
   int64_t NumIds(const ColumnSpec& column) const;
+  // Of a keys column, or a weighted one over it, whose NumIds() is 0; null for others.
+  const GrowthSpec* GrowthOf(const ColumnSpec& column) const;
   int Width(const ColumnSpec& column) const;
   bool HasLists(const ColumnSpec& column) const;
   // Adds the column `name` and all that it is made of to *used_columns, the fields that these read

@@ -23,6 +23,7 @@ class LookupTransform final : public IdTransform {
     MUSTER_RETURN_IF_ERROR(lookup_->CheckRows(rows, bad_row));
     const formats::Column& column = rows.column(lookup_->field());
     ids->weights.clear();
+    ids->keys.clear();
     ids->offsets = column.offsets;  // empty for a scalar field
     return Values(rows, *scratch, NumValues(column, lookup_->type()), ids, bad_row);
   }
@@ -74,6 +75,7 @@ std::unique_ptr<IdLookup> MakeLookup(const formats::Schema& schema, const Column
 
 std::unique_ptr<IdTransform> MakeIdTransform(const FeatureSpec& spec, const ColumnSpec& column) {
   if (column.kind == ColumnKind::kCross) return MakeCross(spec, column);
+  if (column.kind == ColumnKind::kKeys) return MakeKeys(spec, column);
   if (column.kind == ColumnKind::kWeighted) return MakeWeighted(spec, column);
   return std::make_unique<LookupTransform>(MakeLookup(spec.schema, column));
 }

@@ -86,6 +86,7 @@ class IdTransform {
 // `column` is a categorical column of the valid `spec`.
 std::unique_ptr<IdTransform> MakeIdTransform(const FeatureSpec& spec, const ColumnSpec& column);
 std::unique_ptr<IdTransform> MakeCross(const FeatureSpec& spec, const ColumnSpec& column);
+std::unique_ptr<IdTransform> MakeKeys(const FeatureSpec& spec, const ColumnSpec& column);
 std::unique_ptr<IdTransform> MakeWeighted(const FeatureSpec& spec, const ColumnSpec& column);
 
 // INVALID_ARGUMENT for the first row of a list that has not `shape` values.

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "muster/features/fingerprint.h"
 #include "muster/features/transform.h"
 
 namespace muster::features {
@@ -107,6 +108,30 @@ TEST_F(ListsTest, OneWeightForOneValue) {
   EXPECT_TRUE(batch_.id_lists[0].one_per_row());
   EXPECT_THAT(batch_.id_lists[0].ids, ElementsAre(1, -1));
   EXPECT_THAT(batch_.id_lists[0].weights, ElementsAre(3, 4));
+}
+
+TEST_F(ListsTest, KeysAreIntsAndFingerprints) {
+  Add("int_keys", ColumnKind::kKeys, "ints");
+  Add("word_keys", ColumnKind::kKeys, "words");
+  Add("word_key", ColumnKind::kKeys, "word");
+  Add("weighted_keys", ColumnKind::kWeighted, "word_keys").weights = "floats";
+  ASSERT_TRUE(
+      Apply({.dense = {}, .categorical = {"int_keys", "word_keys", "word_key", "weighted_keys"}},
+            {{.words = {"c", ""}, .floats = {1, 2}, .ints = {-1, INT64_MAX}, .word = "c"},
+             {.word = ""}})
+          .ok());
+  const auto key = [](std::string_view word) {
+    return static_cast<int64_t>(Fingerprint64(word) % static_cast<uint64_t>(INT64_MAX));
+  };
+  EXPECT_THAT(batch_.id_lists[0].keys, ElementsAre(-1, INT64_MAX));
+  EXPECT_THAT(batch_.id_lists[0].ids, ElementsAre(0, 0));
+  EXPECT_THAT(batch_.id_lists[0].offsets, ElementsAre(0, 2, 2));
+  EXPECT_THAT(batch_.id_lists[1].keys, ElementsAre(key("c"), key("")));
+  // '' of one value a row is none.
+  EXPECT_THAT(batch_.id_lists[2].ids, ElementsAre(0, -1));
+  EXPECT_EQ(batch_.id_lists[2].keys[0], key("c"));
+  EXPECT_THAT(batch_.id_lists[3].keys, ElementsAre(key("c"), key("")));
+  EXPECT_THAT(batch_.id_lists[3].weights, ElementsAre(1, 2));
 }
 
 // The same scratch serves both indicators.

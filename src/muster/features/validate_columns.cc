@@ -36,6 +36,8 @@ class ColumnCheck {
       case ColumnKind::kHash:
         MUSTER_RETURN_IF_ERROR(IntOrString("a hash column").status());
         return Buckets();
+      case ColumnKind::kKeys:
+        return Keys();
       case ColumnKind::kCross:
         return Cross();
       case ColumnKind::kWeighted:
@@ -171,6 +173,20 @@ class ColumnCheck {
     return DefaultId();
   }
 
+  absl::Status Keys() const {
+    MUSTER_RETURN_IF_ERROR(IntOrString("a keys column").status());
+    const GrowthSpec& growth = column_.growth;
+    if (growth.admit_after < 1) {
+      return Invalid("admit_after is ", growth.admit_after, "; it must be 1 (at once) or more");
+    }
+    if (growth.expire_after < 0) {
+      return Invalid("expire_after is ", growth.expire_after, "; it must be 0 (never) or more");
+    }
+    if (growth.capacity >= 0 && growth.capacity <= kMaxIds) return absl::OkStatus();
+    return Invalid("capacity is ", growth.capacity, "; it must be in [0, ", kMaxIds,
+                   "], 0 for no limit");
+  }
+
   absl::Status Cross() const {
     if (column_.keys.size() < 2) return Invalid("a cross needs at least two keys");
     for (const std::string& key : column_.keys) {
@@ -204,6 +220,8 @@ class ColumnCheck {
       case ColumnKind::kHash:
         return Invalid("is a hash column; give its field '", column->input,
                        "' (hashing twice makes more collisions)");
+      case ColumnKind::kKeys:
+        return Invalid("is a keys column; give its field '", column->input, "'");
       case ColumnKind::kCross:
         return Invalid("is a cross; give its keys instead");
       case ColumnKind::kWeighted:
@@ -233,6 +251,11 @@ class ColumnCheck {
 
   absl::Status Indicator() const {
     MUSTER_ASSIGN_OR_RETURN(const ColumnSpec* input, Categorical());
+    if (spec_.GrowthOf(*input) != nullptr) {
+      return Invalid("nobody knows how many keys '", input->name,
+                     "' will have; use an embedding of it, or '", input->name,
+                     "' itself in a linear model");
+    }
     const int64_t ids = spec_.NumIds(*input);
     if (ids <= kMaxIndicator) return absl::OkStatus();
     return Invalid("would be ", ids, " floats a row; at most ", kMaxIndicator,
@@ -296,6 +319,14 @@ absl::Status CheckShared(const FeatureSpec& spec) {
       return Invalid(context, ": its table is ", ids, " x ", column.dimension, ", max_norm ",
                      column.max_norm, "; that of '", other.name, "' is ", other_ids, " x ",
                      other.dimension, ", max_norm ", other.max_norm);
+    }
+    const GrowthSpec* const growth = spec.GrowthOf(*spec.Find(column.input));
+    const GrowthSpec* const other_growth = spec.GrowthOf(*spec.Find(other.input));
+    if ((growth == nullptr) != (other_growth == nullptr) ||
+        (growth != nullptr && *growth != *other_growth)) {
+      return Invalid(context, ": '", column.input, "' and '", other.input,
+                     "' must both be keys columns with the same admit_after, expire_after and "
+                     "capacity, or neither one");
     }
   }
   return absl::OkStatus();

@@ -18,6 +18,7 @@ struct FaultFileSystem::Plan {
   int64_t at;  // its count
   absl::Status status;
   bool torn = false;
+  std::function<void()> wait = {};
 };
 
 class FaultFileSystem::ReadFile : public RandomAccessFile {
@@ -96,6 +97,14 @@ void FaultFileSystem::ShortWriteNth(int64_t n, absl::Status status) {
                     std::move(status), true});
 }
 
+void FaultFileSystem::StallNth(FileOperation operation, int64_t n, std::function<void()> wait) {
+  const MutexLock lock(&mutex_);
+  plans_.push_back({.operation = operation,
+                    .at = counts_[static_cast<size_t>(operation)] + n,
+                    .status = absl::OkStatus(),
+                    .wait = std::move(wait)});
+}
+
 void FaultFileSystem::FillDiskAfter(uint64_t bytes) {
   const MutexLock lock(&mutex_);
   disk_left_ = bytes;
@@ -127,7 +136,7 @@ std::vector<FaultFileSystem::Event> FaultFileSystem::history() const {
 }
 
 absl::Status FaultFileSystem::BeginLocked(FileOperation operation, const std::string& path,
-                                          bool* torn) {
+                                          bool* torn, std::function<void()>* wait) {
   const int64_t count = ++counts_[static_cast<size_t>(operation)];
   const bool crashed_before = changes_ >= crash_at_;
   if (Changes(operation)) ++changes_;
@@ -138,25 +147,42 @@ absl::Status FaultFileSystem::BeginLocked(FileOperation operation, const std::st
     return absl::UnavailableError(StrCat(path, ": the process has crashed (made by a test)"));
   }
   for (const Plan& plan : plans_) {
-    if (plan.operation == operation && plan.at == count) {
-      *torn = plan.torn;
-      return Annotate(plan.status, path);
+    if (plan.operation != operation || plan.at != count) continue;
+    if (plan.wait) {
+      *wait = plan.wait;
+      continue;
     }
+    *torn = plan.torn;
+    return Annotate(plan.status, path);
   }
   return absl::OkStatus();
 }
 
 absl::Status FaultFileSystem::Begin(FileOperation operation, const std::string& path) {
-  const MutexLock lock(&mutex_);
-  bool torn;
-  return BeginLocked(operation, path, &torn);
+  std::function<void()> wait;
+  absl::Status status;
+  {
+    const MutexLock lock(&mutex_);
+    bool torn;
+    status = BeginLocked(operation, path, &torn, &wait);
+  }
+  if (wait) wait();
+  return status;
 }
 
 absl::Status FaultFileSystem::BeginWrite(const std::string& path, uint64_t size,
                                          uint64_t* allowed) {
+  std::function<void()> wait;
+  const absl::Status status = BeginWriteLocked(path, size, allowed, &wait);
+  if (wait) wait();
+  return status;
+}
+
+absl::Status FaultFileSystem::BeginWriteLocked(const std::string& path, uint64_t size,
+                                               uint64_t* allowed, std::function<void()>* wait) {
   const MutexLock lock(&mutex_);
   bool torn;
-  absl::Status status = BeginLocked(FileOperation::kWrite, path, &torn);
+  absl::Status status = BeginLocked(FileOperation::kWrite, path, &torn, wait);
   *allowed = torn ? size / 2 : 0;
   if (!status.ok() || !disk_left_.has_value()) return status;
   *allowed = std::min(size, *disk_left_);

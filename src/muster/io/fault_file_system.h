@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -50,6 +51,9 @@ class FaultFileSystem : public FileSystem {
   void FailNth(FileOperation operation, int64_t n, absl::Status status);
   // The n-th Append from now on hands on half of its bytes, flushes them and then fails.
   void ShortWriteNth(int64_t n, absl::Status status);
+  // The n-th such operation from now on first calls `wait`, on the thread that asked for it, and is
+  // done when that returns: a disk that stalls. Others go on meanwhile.
+  void StallNth(FileOperation operation, int64_t n, std::function<void()> wait);
   // After `bytes` more bytes appended, writes fail with RESOURCE_EXHAUSTED; what fits is written.
   void FillDiskAfter(uint64_t bytes);
   // The n-th operation from now on that changes something fails with UNAVAILABLE, and so does every
@@ -89,9 +93,12 @@ class FaultFileSystem : public FileSystem {
   absl::Status Begin(FileOperation operation, const std::string& path);
   // The same for an Append of `size` bytes; *allowed of them may be written even if it fails.
   absl::Status BeginWrite(const std::string& path, uint64_t size, uint64_t* allowed);
-  // Counts; what the plans say about this operation.
-  absl::Status BeginLocked(FileOperation operation, const std::string& path, bool* torn)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status BeginWriteLocked(const std::string& path, uint64_t size, uint64_t* allowed,
+                                std::function<void()>* wait);
+  // Counts; what the plans say about this operation. *wait: to be called without the mutex; may be
+  // empty.
+  absl::Status BeginLocked(FileOperation operation, const std::string& path, bool* torn,
+                           std::function<void()>* wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Done(FileOperation operation, const std::string& path, absl::Status status);
 
   FileSystem& inner_;

@@ -52,6 +52,22 @@ TEST(ReadFileTest, RefusesALargeFileBeforeReadingIt) {
   EXPECT_EQ(files.count(FileOperation::kRead), reads);
 }
 
+TEST(FaultFileSystemTest, AnOperationThatStallsHoldsUpNoOther) {
+  const std::unique_ptr<FileSystem> memory = NewMemoryFileSystem();
+  FaultFileSystem files(*memory);
+  int stalls = 0;
+  files.StallNth(FileOperation::kRename, 2, [&] {
+    ++stalls;
+    EXPECT_TRUE(files.Stat("a").ok()) << "what came before it is there";
+    EXPECT_FALSE(files.Stat("b").ok()) << "it is not done yet";
+  });
+  ASSERT_TRUE(WriteFileAtomically(files, "a", "1").ok());
+  EXPECT_EQ(stalls, 0);
+  ASSERT_TRUE(WriteFileAtomically(files, "b", "2").ok());
+  EXPECT_EQ(stalls, 1);
+  EXPECT_EQ(ReadFile(files, "b").value(), "2");
+}
+
 TEST(WriteFileAtomicallyTest, SyncsBeforeTheRenameAndTheFolderAfterIt) {
   const std::unique_ptr<FileSystem> memory = NewMemoryFileSystem();
   FaultFileSystem files(*memory);

@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<Host>> Host::Start(RosterSpec spec, const Clock& 
 Host::~Host() {
   stop_->Set(absl::CancelledError("the host of membership ends"));
   ticker_.request_stop();
-  std::list<std::jthread> threads;
+  std::map<Roster::Connection, std::jthread> threads;
   {
     const std::lock_guard lock(mutex_);
     threads.swap(threads_);
@@ -46,9 +46,17 @@ void Host::Serve(const net::transport::Peer& peer, std::unique_ptr<net::transpor
       std::move(stream), ChannelOptions{.peer = net::transport::ShortName(peer.identity),
                                         .max_message_bytes = kMaxMessageBytes});
   const std::lock_guard lock(mutex_);
+  // An ended one has done all that wants the mutex.
+  std::erase_if(threads_, [this](const auto& each) { return !connections_.contains(each.first); });
   const Roster::Connection id = ++last_connection_;
   connections_[id];
-  threads_.emplace_back([this, id, task = *task, channel] { Converse(id, task, *channel); });
+  threads_.emplace(
+      id, std::jthread([this, id, task = *task, channel] { Converse(id, task, *channel); }));
+}
+
+size_t Host::threads() {
+  const std::lock_guard lock(mutex_);
+  return threads_.size();
 }
 
 void Host::Converse(Roster::Connection id, job::TaskId task, Channel& channel) {

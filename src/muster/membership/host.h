@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -45,6 +44,9 @@ class Host {
   // The last checkpoint is written: returns when the evaluators have left, or `stop` (may be null)
   // became true. DEADLINE_EXCEEDED: one did not come.
   absl::Status AwaitEvaluators(const std::atomic<bool>* stop);
+  // Of connections; those that have ended go when the next one comes.
+  size_t threads();
+
   // Training is over: returns when every member has been told, or after so long.
   void End(double seconds);
 
@@ -69,7 +71,7 @@ class Host {
   Roster roster_;
   std::map<Roster::Connection, Connection> connections_;
   Roster::Connection last_connection_ = 0;
-  std::list<std::jthread> threads_;  // a connection each
+  std::map<Roster::Connection, std::jthread> threads_;  // a connection each
   std::jthread ticker_;
 };
 

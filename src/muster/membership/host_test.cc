@@ -79,6 +79,22 @@ TEST_F(HostTest, ATaskJoinsAsWhatItHasProvenToBe) {
   EXPECT_TRUE(Ask(*chief, {})->empty()) << "the chief was put out";
 }
 
+TEST_F(HostTest, ConnectionsThatHaveEndedLeaveNoThreads) {
+  for (int i = 0; i < 100; ++i) {
+    const auto channel = Connect(kWorkerTask);
+    EXPECT_TRUE(Ask(*channel, JoinAs(kWorkerTask)));
+    channel->Close();
+  }
+  // Those that have just been closed may not have noticed yet.
+  const auto chief = Connect(kChiefTask);
+  std::vector<std::unique_ptr<Channel>> others;
+  while (host_->threads() > others.size() + 1) {
+    ASSERT_LT(others.size(), 200U);
+    others.push_back(Connect(kWorkerTask));
+    EXPECT_TRUE(Ask(*others.back(), {}));
+  }
+}
+
 TEST_F(HostTest, WhatIsNoMessageEndsItsConnectionAlone) {
   const auto chief = Connect(kChiefTask), worker = Connect(kWorkerTask);
   EXPECT_TRUE(Ask(*chief, JoinAs(kChiefTask)));

@@ -18,7 +18,6 @@ using process::Deadline;
 
 constexpr double kDialSeconds = 1;
 constexpr double kHandshakeSeconds = 10;
-constexpr double kConfirmSeconds = 10;
 // While it waits for a view it asks more often: starting should take no time.
 constexpr auto kFirstWait = std::chrono::milliseconds(1);
 constexpr auto kLongestWait = std::chrono::milliseconds(50);
@@ -85,18 +84,6 @@ std::shared_ptr<Interrupt> Membership::interrupt() {
   return interrupt_;
 }
 
-absl::Status Membership::Confirm(int64_t epoch) {
-  std::unique_lock lock(mutex_);
-  confirmed_.reset();
-  Send({.confirm = epoch});
-  const bool answered =
-      changed_.wait_for(lock, std::chrono::duration<double>(kConfirmSeconds),
-                        [this] { return confirmed_.has_value() || !view_ || ended(); });
-  if (answered && confirmed_ == epoch) return absl::OkStatus();
-  return absl::AbortedError(StrCat("epoch ", epoch, " is over: ", Describe(options_.id),
-                                   " has been replaced or cannot reach its host"));
-}
-
 absl::Status Membership::WaitForEnd() {
   std::unique_lock lock(mutex_);
   WaitUntil(lock, [this] { return !view_; });
@@ -157,8 +144,8 @@ absl::Status Membership::Connect() {
                                    .role = std::string(job::TypeName(options_.id.task.type)),
                                    .index = static_cast<uint32_t>(options_.id.task.index),
                                    .incarnation = static_cast<uint64_t>(options_.id.incarnation)};
-  MUSTER_ASSIGN_OR_RETURN(auto stream,
-                          Dial(options_.host, {}, Deadline::After(kDialSeconds), *stop_));
+  MUSTER_ASSIGN_OR_RETURN(auto stream, Dial(options_.host, {.protection = options_.protection},
+                                            Deadline::After(kDialSeconds), *stop_));
   MUSTER_ASSIGN_OR_RETURN(
       const auto peer,
       DialHandshake(*stream, key_, self, kService, Deadline::After(kHandshakeSeconds), *stop_));
@@ -214,7 +201,6 @@ void Membership::Take(const Message& message) {
     if (view_ && join_.has_value()) join_said_ = false;
     view_.reset();
   }
-  if (message.confirm) confirmed_ = message.confirm;
   trained_ = trained_ || message.trained;
   if (message.leave) {
     over_ = true;

@@ -17,6 +17,7 @@
 #include "muster/net/transport/address.h"
 #include "muster/net/transport/channel.h"
 #include "muster/net/transport/interrupt.h"
+#include "muster/net/transport/tls.h"
 
 namespace muster::membership {
 
@@ -26,6 +27,7 @@ struct MembershipOptions {
   std::string address = {};  // where peers reach it
   std::string agreement = {};
   net::transport::Address host = {};
+  net::transport::Protection protection = {};
   double lease_seconds = 10;        // silence of the host for longer: it is lost
   double rendezvous_seconds = 300;  // without a host for longer: it will not come back
   // Asked while it waits: true gives the wait up, as CANCELLED. Null: it waits.
@@ -50,8 +52,6 @@ class Membership {
   absl::StatusOr<View> Join(const StateId& state, const std::optional<Broken>& failure);
   // Set when the view that Join gave is broken, or its host lost: ABORTED with the reason.
   std::shared_ptr<net::transport::Interrupt> interrupt();
-  // OK while that epoch is in force, as the host says now.
-  absl::Status Confirm(int64_t epoch);
   // Waits until the chief has ended training; ABORTED when the view breaks before.
   absl::Status WaitForEnd();
 
@@ -90,7 +90,6 @@ class Membership {
   bool trained_ = false, leaves_ = false;
   std::optional<View> view_;
   int64_t last_epoch_ = 0;
-  std::optional<int64_t> confirmed_;
   bool over_ = false;
   absl::Status refused_;
   std::shared_ptr<net::transport::Interrupt> interrupt_;

@@ -53,7 +53,6 @@ std::vector<Roster::Outgoing> Roster::OnMessage(Connection from, const Message& 
   }
   if (message.join) OnJoin(from, *message.join, now);
   if (message.failure) OnFailure(from, *message.failure, now);
-  if (message.confirm) Say(from, {.confirm = view_ ? view_->epoch : 0});
   if (message.leave) OnLeave(from, now);
   TryForm(now);
   return Flush(now);

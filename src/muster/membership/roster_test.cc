@@ -169,20 +169,11 @@ TEST_F(RosterTest, AReportOfAMemberBreaksItsEpochOnly) {
   EXPECT_TRUE(roster_->view());
 }
 
-TEST_F(RosterTest, AConfirmationIsOfTheEpochInForce) {
-  Begin();
-  Send(1, {.confirm = 1});
-  EXPECT_EQ(Last(1).confirm, 1);
-  Close(3);
-  Send(1, {.confirm = 1});
-  EXPECT_EQ(Last(1).confirm, 0);
-}
-
-TEST_F(RosterTest, AHostThatSleptPastTheLeaseConfirmsNothing) {
+TEST_F(RosterTest, AHostThatSleptPastTheLeaseEndsItsEpoch) {
   Begin();
   now_ += 11;  // its members have given it up meanwhile, whether their connections say so or not
-  Send(1, {.confirm = 1});
-  EXPECT_EQ(Last(1).confirm, 0);
+  Send(1, {});
+  EXPECT_FALSE(roster_->view());
   ASSERT_EQ(said_[2].size(), 1);
   EXPECT_THAT(said_[2][0].broken->cause, HasSubstr("did not run for 11 s"));
 }

@@ -134,7 +134,6 @@ std::string Print(const Message& message) {
     json["join"] = std::move(join);
   }
   if (message.failure) json["failure"] = ToJson(*message.failure);
-  if (message.confirm) json["confirm"] = *message.confirm;
   if (message.leave) json["leave"] = true;
   if (message.trained) json["trained"] = true;
   if (message.view) json["view"] = ToJson(*message.view);
@@ -150,7 +149,6 @@ absl::StatusOr<Message> Parse(std::string_view text) {
   Message message;
   if (fields.Has("join")) message.join = ParseJoin(fields.Object("join"), &fields);
   if (fields.Has("failure")) message.failure = ParseBroken(fields.Object("failure"), &fields);
-  if (fields.Has("confirm")) message.confirm = fields.Int("confirm", 0, 0, kMax);
   message.leave = fields.Bool("leave", false);
   message.trained = fields.Bool("trained", false);
   if (fields.Has("view")) message.view = ParseView(fields.Object("view"), &fields);

@@ -85,16 +85,14 @@ absl::Status ToStatus(const Broken& broken);
 
 // One message either way. Which are set says what it is.
 struct Message {
-  std::optional<Join> join = {};        // to the host
-  std::optional<Broken> failure = {};   // to the host: `culprit` failed in `epoch`, as I see it
-  std::optional<int64_t> confirm = {};  // to the host: is this epoch current? And its answer: the
-                                        // current one, 0 between two
-  bool leave = false;                   // to the host: for good; to a member: training is over
-  bool trained = false;                 // to an evaluator: the last checkpoint is written
-  std::optional<View> view = {};        // to a member
-  std::optional<Broken> broken = {};    // to a member
-  std::string refused = {};             // to a member: why it cannot be one; it must not try again
-  std::string waiting = {};             // to a member: for whom the next view waits
+  std::optional<Join> join = {};       // to the host
+  std::optional<Broken> failure = {};  // to the host: `culprit` failed in `epoch`, as I see it
+  bool leave = false;                  // to the host: for good; to a member: training is over
+  bool trained = false;                // to an evaluator: the last checkpoint is written
+  std::optional<View> view = {};       // to a member
+  std::optional<Broken> broken = {};   // to a member
+  std::string refused = {};            // to a member: why it cannot be one; it must not try again
+  std::string waiting = {};            // to a member: for whom the next view waits
   friend bool operator==(const Message&, const Message&) = default;
 };
 

@@ -27,7 +27,6 @@ TEST(ViewTest, MessagesComeBackAsTheyWere) {
   const Message messages[] = {{},
                               {.join = Join{.member = member, .last_epoch = 3, .agreement = "a"}},
                               {.failure = broken},
-                              {.confirm = 4},
                               {.leave = true},
                               {.trained = true},
                               {.view = View{.epoch = 2, .members = {member}, .replicas = 1}},
@@ -42,12 +41,12 @@ TEST(ViewTest, MessagesComeBackAsTheyWere) {
 }
 
 TEST(ViewTest, WhatIsNoMessageIsSaid) {
-  for (const char* text : {"", "[]", "{\"join\":{}}", "{\"join\":{\"task\":\"boss-1\"}}",
-                           "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[]}}",
-                           "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[{\"task\":"
-                           "\"worker-0\"}]}}",
-                           "{\"view\":{\"replicas\":1,\"members\":[{\"task\":\"worker-0\"}]}}",
-                           "{\"confirm\":-1}", "{\"leave\":1}"}) {
+  for (const char* text :
+       {"", "[]", "{\"join\":{}}", "{\"join\":{\"task\":\"boss-1\"}}",
+        "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[]}}",
+        "{\"view\":{\"epoch\":1,\"replicas\":2,\"members\":[{\"task\":"
+        "\"worker-0\"}]}}",
+        "{\"view\":{\"replicas\":1,\"members\":[{\"task\":\"worker-0\"}]}}", "{\"leave\":1}"}) {
     EXPECT_EQ(Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
 }

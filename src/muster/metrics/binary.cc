@@ -6,6 +6,11 @@
 #include "muster/metrics/kinds.h"
 
 namespace muster::metrics {
+namespace {
+
+constexpr char kHead[] = "binary";
+
+}  // namespace
 
 void BinaryMetrics::Add(std::span<const float> logits, std::span<const float> labels,
                         std::span<const float> weights) {
@@ -28,6 +33,22 @@ absl::Status BinaryMetrics::Merge(const Metrics& other) {
   MUSTER_ASSIGN_OR_RETURN(const BinaryMetrics* same, SameKind<BinaryMetrics>(other));
   scored_.Merge(same->scored_);
   loss_.Merge(same->loss_);
+  return absl::OkStatus();
+}
+
+State BinaryMetrics::GetState() const {
+  State state = {.head = kHead};
+  scored_.AppendTo(&state);
+  loss_.AppendTo(&state.sums);
+  return state;
+}
+
+absl::Status BinaryMetrics::Merge(const State& state) {
+  MUSTER_RETURN_IF_ERROR(
+      CheckState(state, kHead, ScoredRows::kSums + LossMeans::kSums, /*lists=*/1));
+  SumsReader sums(state.sums);
+  scored_.Merge(&sums, state.scored[0]);
+  loss_.Merge(&sums);
   return absl::OkStatus();
 }
 

@@ -18,6 +18,8 @@ class BinaryMetrics final : public Metrics {
                         std::span<const float> weights);
   void AddLoss(double weighted_sum, int64_t rows) override { loss_.Add(weighted_sum, rows); }
   absl::Status Merge(const Metrics& other) override;
+  State GetState() const override;
+  absl::Status Merge(const State& state) override;
 
   // accuracy, accuracy_baseline, auc (exact), auc_interpolated, auc_precision_recall, average_loss,
   // label/mean, precision, prediction/mean, recall; for each threshold

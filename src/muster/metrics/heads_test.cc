@@ -125,8 +125,15 @@ TEST(HeadMetricsTest, MergedShardsAreTheWhole) {
         }
       }
     }
+    const auto by_state = MetricsOf(one);
+    for (const int i : {2, 0, 1}) {
+      const auto state = ParseState(Serialize(shards[i]->GetState()), "state");
+      ASSERT_TRUE(state.ok()) << state.status();
+      ASSERT_TRUE(by_state->Merge(*state).ok());
+    }
     ASSERT_TRUE(shards[2]->Merge(*shards[0]).ok());
     ASSERT_TRUE(shards[2]->Merge(*shards[1]).ok());
+    EXPECT_EQ(ValuesOf(*by_state), ValuesOf(*shards[2])) << "the same to the bit";
     const auto expected = ValuesOf(*whole);
     for (const auto& [metric, value] : shards[2]->Values()) {
       EXPECT_NEAR(value, expected.at(metric), 1e-9 * std::max(1.0, std::fabs(value))) << metric;

@@ -30,4 +30,7 @@ absl::StatusOr<const Kind*> SameKind(const Metrics& other) {
   return absl::InvalidArgumentError("merging metrics of another head");
 }
 
+// INVALID_ARGUMENT unless it is of `head`, with so many sums and lists of rows.
+absl::Status CheckState(const State& state, const std::string& head, size_t sums, size_t lists);
+
 }  // namespace muster::metrics

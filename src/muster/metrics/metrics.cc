@@ -1,5 +1,7 @@
 #include "muster/metrics/metrics.h"
 
+#include <cmath>
+
 #include "absl/strings/str_format.h"
 
 #include "muster/metrics/binary.h"
@@ -44,6 +46,26 @@ absl::Status Validate(const MetricsSpec& spec, const engine::HeadSpec& head) {
   if (spec.calibration_buckets < 0 || spec.calibration_buckets > kMaxBuckets) {
     return absl::InvalidArgumentError(StrCat(
         "metrics.calibration_buckets: ", spec.calibration_buckets, " is not 0 to ", kMaxBuckets));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckState(const State& state, const std::string& head, size_t sums, size_t lists) {
+  if (state.head != head) {
+    return absl::InvalidArgumentError(
+        StrCat("merging metrics of [", state.head, "] with those of [", head, "]"));
+  }
+  if (state.sums.size() != sums || state.scored.size() != lists) {
+    return absl::InvalidArgumentError(StrCat("merging metrics of ", state.sums.size(), " sums and ",
+                                             state.scored.size(), " lists of rows with ", sums,
+                                             " and ", lists));
+  }
+  for (const auto& rows : state.scored) {
+    for (const ScoredRow& row : rows) {
+      if (std::isnan(row.probability) || (row.probability >= 0 && row.probability <= 1)) continue;
+      return absl::InvalidArgumentError(
+          StrCat("merging metrics with a probability of ", row.probability));
+    }
   }
   return absl::OkStatus();
 }

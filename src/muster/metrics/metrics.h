@@ -12,6 +12,7 @@
 
 #include "muster/base/status.h"
 #include "muster/engine/head_spec.h"
+#include "muster/metrics/state.h"
 
 namespace muster::metrics {
 
@@ -41,6 +42,9 @@ class Metrics {
   virtual void AddLoss(double weighted_sum, int64_t rows) = 0;
   // `other` is of the same head and spec; INVALID_ARGUMENT if it is not.
   virtual absl::Status Merge(const Metrics& other) = 0;
+  // The same by way of a state, from another process; INVALID_ARGUMENT too for one that cannot be.
+  virtual State GetState() const = 0;
+  virtual absl::Status Merge(const State& state) = 0;
   // In a fixed order; "loss" (the mean over batches of the batch's weighted sum / rows, as
   // tf.estimator reports it) last. NaN where undefined.
   virtual std::vector<NamedValue> Values() const = 0;

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+
 #include "muster/engine/predictions.h"
 #include "muster/metrics/kinds.h"
 
@@ -51,6 +53,28 @@ class MultiClassMetrics final : public Metrics {
     return absl::OkStatus();
   }
 
+  State GetState() const override {
+    State state = {.head = Head(), .sums = weight_of_class_};
+    const auto append = [&](const std::vector<double>& sums) {
+      state.sums.insert(state.sums.end(), sums.begin(), sums.end());
+    };
+    append(right_of_class_);
+    append(right_in_top_);
+    loss_.AppendTo(&state.sums);
+    return state;
+  }
+
+  absl::Status Merge(const State& state) override {
+    const size_t sums = 2 * class_names_.size() + right_in_top_.size() + LossMeans::kSums;
+    MUSTER_RETURN_IF_ERROR(CheckState(state, Head(), sums, /*lists=*/0));
+    SumsReader reader(state.sums);
+    reader.AddTo(&weight_of_class_);
+    reader.AddTo(&right_of_class_);
+    reader.AddTo(&right_in_top_);
+    loss_.Merge(&reader);
+    return absl::OkStatus();
+  }
+
   std::vector<NamedValue> Values() const override {
     const double weight = Sum(weight_of_class_);
     std::vector<NamedValue> values = {{"accuracy", MeanOf(Sum(right_of_class_), weight)},
@@ -65,6 +89,11 @@ class MultiClassMetrics final : public Metrics {
   }
 
  private:
+  std::string Head() const {
+    return StrCat("multi_class of ", class_names_.size(), ", top ",
+                  absl::StrJoin(spec_.top_k, ","));
+  }
+
   static double Sum(const std::vector<double>& of) {
     return std::accumulate(of.begin(), of.end(), 0.0);
   }

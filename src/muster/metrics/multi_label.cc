@@ -37,6 +37,22 @@ class MultiLabelMetrics final : public Metrics {
     return absl::OkStatus();
   }
 
+  State GetState() const override {
+    State state = {.head = Head()};
+    for (const ScoredRows& one : classes_) one.AppendTo(&state);
+    loss_.AppendTo(&state.sums);
+    return state;
+  }
+
+  absl::Status Merge(const State& state) override {
+    const size_t sums = classes_.size() * ScoredRows::kSums + LossMeans::kSums;
+    MUSTER_RETURN_IF_ERROR(CheckState(state, Head(), sums, classes_.size()));
+    SumsReader reader(state.sums);
+    for (size_t i = 0; i < classes_.size(); ++i) classes_[i].Merge(&reader, state.scored[i]);
+    loss_.Merge(&reader);
+    return absl::OkStatus();
+  }
+
   std::vector<NamedValue> Values() const override {
     ScoredRows all;
     for (const ScoredRows& one : classes_) all.Merge(one);
@@ -59,6 +75,8 @@ class MultiLabelMetrics final : public Metrics {
   }
 
  private:
+  std::string Head() const { return StrCat("multi_label of ", classes_.size()); }
+
   const MetricsSpec spec_;
   const std::vector<std::string> class_names_;
   std::vector<ScoredRows> classes_;

@@ -42,6 +42,22 @@ class RegressionMetrics final : public Metrics {
     return absl::OkStatus();
   }
 
+  State GetState() const override {
+    State state = {
+        .head = Head(),
+        .sums = {sums_.weight, sums_.label, sums_.prediction, sums_.absolute, sums_.squared}};
+    loss_.AppendTo(&state.sums);
+    return state;
+  }
+
+  absl::Status Merge(const State& state) override {
+    MUSTER_RETURN_IF_ERROR(CheckState(state, Head(), kSums + LossMeans::kSums, /*lists=*/0));
+    SumsReader sums(state.sums);
+    sums.AddTo({&sums_.weight, &sums_.label, &sums_.prediction, &sums_.absolute, &sums_.squared});
+    loss_.Merge(&sums);
+    return absl::OkStatus();
+  }
+
   std::vector<NamedValue> Values() const override {
     const double weight = sums_.weight;
     const double squared = MeanOf(sums_.squared, weight);
@@ -57,6 +73,12 @@ class RegressionMetrics final : public Metrics {
   }
 
  private:
+  static constexpr size_t kSums = 5;
+
+  std::string Head() const {
+    return StrCat("regression of ", head_.label_dimension, ", ", LossName(head_.loss));
+  }
+
   struct Sums {
     double weight = 0, label = 0, prediction = 0, absolute = 0, squared = 0;
   };

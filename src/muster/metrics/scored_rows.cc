@@ -95,6 +95,20 @@ void ScoredRows::Merge(const ScoredRows& other) {
   has_nan_ |= other.has_nan_;
 }
 
+void ScoredRows::AppendTo(State* state) const {
+  state->sums.insert(state->sums.end(), {sums_.weight, sums_.positive, sums_.predicted,
+                                         sums_.true_positive, sums_.right, sums_.probability});
+  state->scored.push_back(rows_);
+}
+
+void ScoredRows::Merge(SumsReader* sums, const std::vector<ScoredRow>& rows) {
+  sums->AddTo({&sums_.weight, &sums_.positive, &sums_.predicted, &sums_.true_positive, &sums_.right,
+               &sums_.probability});
+  rows_.insert(rows_.end(), rows.begin(), rows.end());
+  has_nan_ |= std::any_of(rows.begin(), rows.end(),
+                          [](const ScoredRow& row) { return std::isnan(row.probability); });
+}
+
 // By probability in IEEE 754's total order, then by label and weight: a total order of all three,
 // so that sums do not depend on how rows came or were merged. Many rows: two passes of counting
 // over the probabilities' bits.

@@ -5,14 +5,19 @@
 #include <vector>
 
 #include "muster/metrics/means.h"
+#include "muster/metrics/state.h"
 
 namespace muster::metrics {
 
 class ScoredRows {
  public:
+  static constexpr size_t kSums = 6;  // of a State, beside a list of rows
+
   // `says_positive`: the class that the head decides for.
   void Add(float probability, bool says_positive, float label, float weight);
   void Merge(const ScoredRows& other);
+  void AppendTo(State* state) const;
+  void Merge(SumsReader* sums, const std::vector<ScoredRow>& rows);
 
   double weight() const { return sums_.weight; }
   double label_mean() const { return MeanOf(sums_.positive, sums_.weight); }
@@ -41,11 +46,7 @@ class ScoredRows {
   std::vector<Bucket> Calibration(int buckets) const;
 
  private:
-  struct Scored {
-    float probability;
-    float label;
-    float weight;
-  };
+  using Scored = ScoredRow;
   struct Sums {
     double weight = 0, positive = 0, predicted = 0, true_positive = 0, right = 0, probability = 0;
   };

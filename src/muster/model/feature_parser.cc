@@ -18,6 +18,7 @@ using formats::ValueType;
 
 constexpr uint64_t kMaxVocabularyBytes = uint64_t{1} << 30;
 constexpr double kLargest = 1e30;
+constexpr int64_t kMaxSteps = int64_t{1} << 53;
 constexpr int64_t kMaxTableRows = std::numeric_limits<int32_t>::max();
 
 ValueType ParseType(const YamlReader& node, const std::string& text) {
@@ -135,6 +136,13 @@ class ColumnParser {
       column.kind = ColumnKind::kHash;
       column.input = node.At("hash").AsString();
       column.buckets = node.At("buckets").AsInt(1, kMaxTableRows);
+    } else if (node.Has("keys")) {
+      node.CheckKeys({"keys", "admit_after", "expire_after", "capacity"});
+      column.kind = ColumnKind::kKeys;
+      column.input = node.At("keys").AsString();
+      column.growth.admit_after = node.Int("admit_after", 1, 1, kMaxSteps);
+      column.growth.expire_after = node.Int("expire_after", 0, 0, kMaxSteps);
+      column.growth.capacity = node.Int("capacity", 0, 0, kMaxTableRows);
     } else if (node.Has("cross")) {
       node.CheckKeys({"cross", "buckets", "hash_key"});
       column.kind = ColumnKind::kCross;
@@ -161,8 +169,8 @@ class ColumnParser {
  private:
   static void FailKind(const YamlReader& node) {
     const std::vector<std::string> kinds = {
-        "numeric", "bucketized", "vocabulary", "identity",  "hash",
-        "cross",   "weighted",   "indicator",  "embedding", "sequence_numeric"};
+        "numeric",  "bucketized", "vocabulary", "identity",        "hash", "keys", "cross",
+        "weighted", "indicator",  "embedding",  "sequence_numeric"};
     std::string near;
     node.ForEach([&](const std::string& key, const YamlReader&) {
       const std::string word = Nearest(key, kinds);
@@ -172,7 +180,7 @@ class ColumnParser {
     });
     node.Fail(!near.empty() ? near
                             : "needs its kind: numeric, bucketized, vocabulary, identity, hash, "
-                              "cross, weighted, indicator, embedding or sequence_numeric");
+                              "keys, cross, weighted, indicator, embedding or sequence_numeric");
   }
 
   static int ParseShape(const YamlReader& node) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -47,6 +48,11 @@ class Request {
   std::map<std::string, int> categorical_;
 };
 
+std::optional<features::GrowthSpec> GrowthOf(const ModelSpec& spec, const ColumnSpec& column) {
+  const features::GrowthSpec* const growth = spec.features.GrowthOf(column);
+  return growth != nullptr ? std::optional(*growth) : std::nullopt;
+}
+
 Node BuildLinear(const ModelSpec& spec, int group, Request* request, GraphBuilder* graph) {
   engine::native::LinearOptions options;
   options.group = group;
@@ -56,8 +62,8 @@ Node BuildLinear(const ModelSpec& spec, int group, Request* request, GraphBuilde
     const ColumnSpec& column = *spec.features.Find(name);
     const std::string variable = StrCat("linear/linear_model/", name, "/weights");
     if (column.is_categorical()) {
-      options.tables.push_back(
-          {variable, request->Categorical(name), spec.features.NumIds(column)});
+      options.tables.push_back({variable, request->Categorical(name), spec.features.NumIds(column),
+                                GrowthOf(spec, column)});
     } else {
       options.dense.push_back({variable, request->Dense(name), spec.features.Width(column)});
     }
@@ -75,6 +81,7 @@ engine::native::EmbeddingOptions OptionsOf(const ModelSpec& spec, const ColumnSp
   return {.name = EmbeddingVariable(column),
           .id_list = request->Categorical(column.input),
           .rows = spec.features.NumIds(*spec.features.Find(column.input)),
+          .growth = GrowthOf(spec, *spec.features.Find(column.input)),
           .dimension = column.dimension,
           .combiner = column.combiner,
           .pooling = column.pooling,

@@ -145,6 +145,14 @@ absl::Status CheckPart(const ModelSpec& spec, std::string_view part,
           StrCat(what, " is an embedding; a linear model takes the categorical column '",
                  column->input, "' itself"));
     }
+    if (part == "dnn" && column->kind == features::ColumnKind::kEmbedding &&
+        spec.features.GrowthOf(*spec.features.Find(column->input)) != nullptr &&
+        (spec.dnn->embedding_l1 != 0 || spec.dnn->embedding_l2 != 0)) {
+      return absl::InvalidArgumentError(
+          StrCat(what, " has a table that grows: leave embedding_l1 and embedding_l2 out, which ",
+                 "want every row of a table at every step, or give '", column->input,
+                 "' a size ('hash')"));
+    }
     for (size_t j = 0; j < i; ++j) {
       if (columns[j] == columns[i]) {
         return absl::InvalidArgumentError(StrCat(what, " is listed twice"));

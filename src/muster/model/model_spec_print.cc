@@ -94,6 +94,12 @@ void EmitColumn(YAML::Emitter& out, const ColumnSpec& column) {
       EmitText(out, "hash", column.input);
       EmitNumber(out, "buckets", column.buckets);
       break;
+    case ColumnKind::kKeys:
+      EmitText(out, "keys", column.input);
+      EmitNumber(out, "admit_after", column.growth.admit_after);
+      EmitNumber(out, "expire_after", column.growth.expire_after);
+      EmitNumber(out, "capacity", column.growth.capacity);
+      break;
     case ColumnKind::kCross:
       EmitTexts(out, "cross", column.keys);
       EmitNumber(out, "buckets", column.buckets);

@@ -1,3 +1,4 @@
+#include "muster/model/model.h"
 #include "muster/model/model_spec_test_util.h"
 
 namespace muster::model {
@@ -50,6 +51,59 @@ model:
     optimizer: {adam: {lazy: true, beta2: 0.99}}
 train: {batch_size: 40, epochs: 10, seed: 18446744073709551615, shuffle: false, precision: bf16}
 )";
+
+constexpr std::string_view kGrown = R"(
+inputs: {user: int, items: {type: string, list: true}, shown: string, y: int}
+label: y
+columns:
+  user: {keys: user, admit_after: 3, expire_after: 10000, capacity: 1000000}
+  items: {keys: items}
+  shown: {keys: shown}
+  u: {embedding: user, dimension: 8}
+  i: {embedding: items, dimension: 4, shared: all}
+  s: {embedding: shown, dimension: 4, shared: all}
+model: {type: wide_deep, linear: {columns: [user]}, dnn: {columns: [u, i, s], hidden_units: [4]}}
+)";
+
+std::string WithText(std::string_view spec, std::string_view old, std::string_view text) {
+  std::string changed(spec);
+  return changed.replace(changed.find(old), old.size(), text);
+}
+
+TEST_F(ModelSpecTest, KeysColumnsHaveNoSize) {
+  const auto spec = Parse(kGrown);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(
+      spec->features.Find("user")->growth,
+      (features::GrowthSpec{.admit_after = 3, .expire_after = 10'000, .capacity = 1'000'000}));
+  EXPECT_EQ(spec->features.Find("items")->growth, features::GrowthSpec());
+  const auto again = Parse(PrintModelSpec(*spec));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->features, spec->features);
+  const auto model = BuildModel(*spec);
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (const engine::VariableSpec& variable : model->engine->variables()) {
+    if (variable.kind == engine::VariableKind::kTable) {
+      EXPECT_TRUE(variable.growth.has_value()) << variable.name;
+      EXPECT_EQ(variable.shape[0], 0) << variable.name;
+    }
+  }
+}
+
+TEST_F(ModelSpecTest, WhatKeysColumnsCannotDoIsSaid) {
+  const auto error = [&](std::string_view old, std::string_view text) {
+    return std::string(Parse(WithText(kGrown, old, text)).status().message());
+  };
+  EXPECT_THAT(error("admit_after: 3", "admit_after: 0"), HasSubstr("admit_after"));
+  EXPECT_THAT(error("u: {embedding: user, dimension: 8}", "u: {indicator: user}"),
+              HasSubstr("column 'u': nobody knows how many keys 'user' will have"));
+  EXPECT_THAT(error("shown: {keys: shown}", "shown: {keys: shown, admit_after: 2}"),
+              HasSubstr("must both be keys columns with the same admit_after"));
+  EXPECT_THAT(error("shown: {keys: shown}", "shown: {hash: shown, buckets: 9}"),
+              HasSubstr("shared 'all'"));
+  EXPECT_THAT(error("hidden_units: [4]", "hidden_units: [4], embedding_l2: 0.1"),
+              HasSubstr("model.dnn.columns: 'u' has a table that grows"));
+}
 
 TEST_F(ModelSpecTest, ReadsEveryKey) {
   const auto spec = Parse(kWhole);

@@ -31,10 +31,11 @@ struct Contents {
 // The whole graph. Nodes on the way from serialized examples have tf.estimator's plain names; those
 // from raw values are under "raw/". Variables and lookup tables are the same.
 absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
-                                      std::span<const engine::VariableSpec> variables) {
+                                      std::span<const engine::VariableSpec> variables,
+                                      const GrownKeys& grown) {
   GraphDefBuilder graph;
   SavedModelVariables variable_nodes(variables, &graph);
-  SavedModelTables tables(&graph);
+  SavedModelTables tables(&graph, grown);
   const auto predictions = [&](const GraphInputs& inputs, const std::string& scope) {
     SavedModelFeatures features(spec.features, inputs, &tables, scope, &graph);
     const std::string logits =
@@ -131,7 +132,8 @@ absl::Status CheckSize(const std::string& saved_model) {
   if (saved_model.size() <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       StrCat("saved_model.pb would have ", saved_model.size(),
-             " bytes, TensorFlow reads less than 2 GiB; the vocabularies are too large"));
+             " bytes, TensorFlow reads less than 2 GiB; the vocabularies, or the keys of tables "
+             "that grow, are too many"));
 }
 
 }  // namespace
@@ -139,7 +141,8 @@ absl::Status CheckSize(const std::string& saved_model) {
 absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
                               std::span<const engine::VariableSpec> variables,
                               std::span<const engine::VariableView> weights,
-                              const std::string& folder) {
+                              const std::string& folder,
+                              std::span<const std::span<const int64_t>> grown_keys) {
   const std::string context = StrCat("exporting ", folder);
   std::string path = folder;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -149,14 +152,22 @@ absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
         StrCat(context, ": it exists already; give another folder or remove it"));
   }
   if (!absl::IsNotFound(existing.status())) return Annotate(existing.status(), context);
-  MUSTER_RETURN_IF_ERROR(Annotate(CheckWeights(variables, weights), context));
-  const auto contents = MakeContents(spec, variables);
+  // With as many rows as its keys have.
+  std::vector<engine::VariableSpec> sized(variables.begin(), variables.end());
+  GrownKeys keys;
+  for (size_t i = 0; i < grown_keys.size() && i < sized.size(); ++i) {
+    if (!sized[i].growth) continue;
+    sized[i].shape[0] = std::ssize(grown_keys[i]) + 1;
+    keys[sized[i].name] = grown_keys[i];
+  }
+  MUSTER_RETURN_IF_ERROR(Annotate(CheckWeights(sized, weights), context));
+  const auto contents = MakeContents(spec, sized, keys);
   MUSTER_RETURN_IF_ERROR(Annotate(contents.status(), context));
   MUSTER_RETURN_IF_ERROR(Annotate(CheckSize(contents->saved_model), context));
 
   const std::string temporary = io::TemporaryPath(path);
   absl::Status status = files.RemoveAll(temporary);
-  if (status.ok()) status = WriteFolder(files, temporary, *contents, variables, weights);
+  if (status.ok()) status = WriteFolder(files, temporary, *contents, sized, weights);
   if (status.ok()) status = files.Rename(temporary, path);
   if (!status.ok()) {
     files.RemoveAll(temporary).IgnoreError();

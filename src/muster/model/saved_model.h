@@ -27,10 +27,13 @@ namespace muster::model {
 //                    binary head, the predictions of a regression head; not for others
 // A baseline model, which reads nothing, asks serving_default for the first input that is neither
 // label, weight nor key (without one: for "examples"), and does not parse its examples.
-// `spec` is valid (features::Validate), `weights` in the order of `variables`.
+// `spec` is valid (features::Validate), `weights` in the order of `variables`. `grown_keys`, where
+// the model has tables that grow, is by variable: the distinct keys of one that does, whose weights
+// are the rows of these in their order and a row of zeros for all others.
 absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
                               std::span<const engine::VariableSpec> variables,
                               std::span<const engine::VariableView> weights,
-                              const std::string& folder);
+                              const std::string& folder,
+                              std::span<const std::span<const int64_t>> grown_keys = {});
 
 }  // namespace muster::model

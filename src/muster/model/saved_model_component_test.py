@@ -18,6 +18,7 @@ import pytest
 from testbed.tensorflow_peer import spec as peer_spec
 
 EVERY_COLUMN = pathlib.Path(__file__).parent / "testdata" / "every_column.yaml"
+GROWN = pathlib.Path(__file__).parent / "testdata" / "grown.yaml"
 TOLERANCE = 1e-6
 # Both sides add up the first layer in an order of their own.
 LOGITS_TOLERANCE = 4e-6
@@ -113,13 +114,32 @@ def every_column_csv(path: pathlib.Path, count: int, rng: random.Random) -> None
             writer.writerow(row)
 
 
-@pytest.fixture(scope="module", params=["every_column", "titanic", "adult", "clicks"])
+def grown_csv(path: pathlib.Path, count: int, rng: random.Random) -> None:
+    """Keys that come often, and keys that come too seldom to have a row."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "user", "item", "seen", "rated", "stars", "clicked"])
+        for i in range(count):
+            user = rng.choice([-1, -7, 0, 5, 2**62, -(2**62), 10**12 + i])
+            item = rng.choice(["", "Köln", "a", "b", f"once-{i}"])
+            seen = [rng.choice(["a", "b", "c", "Köln", f"new-{i}"]) for _ in range(rng.randrange(4))]
+            rated = [rng.choice([1, 2, 3, -5, 10**9 + i]) for _ in range(rng.randrange(4))]
+            stars = [rng.choice([0, 1, 2.5, -1]) for _ in rated]
+            lists = ["|".join(map(str, values)) for values in (seen, rated, stars)]
+            writer.writerow([i, user, item, *lists, rng.randrange(2)])
+
+
+@pytest.fixture(scope="module", params=["every_column", "grown", "titanic", "adult", "clicks"])
 def case(request, muster, repository, tmp_path_factory) -> tuple[pathlib.Path, pathlib.Path]:
     """A spec and a CSV file of its rows."""
     if request.param == "every_column":
         path = tmp_path_factory.mktemp("data") / "rows.csv"
         every_column_csv(path, 400, random.Random(SEED))
         return EVERY_COLUMN, path
+    if request.param == "grown":
+        path = tmp_path_factory.mktemp("data") / "rows.csv"
+        grown_csv(path, 400, random.Random(SEED))
+        return GROWN, path
     spec = repository / "examples" / request.param / f"{request.param}.yaml"
     if request.param == "clicks":
         path = tmp_path_factory.mktemp("data") / "clicks.csv"
@@ -252,6 +272,22 @@ def test_saved_model_cli_shows_it(trained) -> None:
     )
     for name in ("serving_default", "predict", "classification", "regression"):
         assert f"signature_def['{name}']" in result.stdout
+
+
+@pytest.mark.parametrize("case", ["grown"], indirect=True)
+def test_a_table_that_grew_is_its_keys_rows(trained) -> None:
+    """Many keys came too seldom: they have no row in the export and read zeros."""
+    import tensorflow as tf
+
+    weights = tf.train.load_checkpoint(str(trained["path"] / "variables" / "variables"))
+    users = weights.get_tensor("linear/linear_model/user/weights")
+    # Of -7, 0, 5 and the two large ones, and a row of zeros for all others; -1 is no key.
+    assert users.shape == (6, 1)
+    assert (users[:5] != 0).all() and users[5] == 0
+    signature = trained["loaded"].signatures["serving_default"]
+    rows = [{**trained["rows"][0], "user": user} for user in (10**12 + 1, 77, 5)]
+    logits = signature(**raw_inputs(signature, rows))["logits"].numpy()[:, 0]
+    assert logits[0] == logits[1] != logits[2]
 
 
 @pytest.mark.parametrize("case", ["every_column"], indirect=True)

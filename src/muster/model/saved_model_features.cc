@@ -1,12 +1,6 @@
 #include "muster/model/saved_model_features.h"
 
-#include <algorithm>
-#include <numeric>
-
-#include "absl/strings/str_format.h"
-
-#include "muster/features/fingerprint.h"
-#include "muster/io/file_system.h"
+#include <limits>
 
 namespace muster::model {
 namespace {
@@ -24,86 +18,31 @@ using formats::TypesAttr;
 using formats::ValueType;
 
 constexpr uint64_t kDefaultHashKey = 0xDECAFCAFFE;
+constexpr int64_t kStringKeys = std::numeric_limits<int64_t>::max();  // features/keys.cc
 
 // Of a field that gives ids.
 DataType IdInputType(const Field& field) {
   return field.type == ValueType::kString ? DataType::kString : DataType::kInt64;
 }
 
-// TensorFlow reads lines without CR and LF.
-bool FitsLines(const std::vector<std::string>& words) {
-  return std::none_of(words.begin(), words.end(), [](const std::string& word) {
-    return word.find_first_of("\r\n") != std::string::npos;
-  });
-}
-
-// TensorFlow shares tables by name in a process: equal names must mean equal contents.
-std::string TableName(const ColumnSpec& column, DataType key_type) {
-  uint64_t contents = static_cast<uint64_t>(key_type);
-  for (const std::string& word : column.words) {
-    contents = features::FingerprintCat64(contents, features::Fingerprint64(word));
-  }
-  return StrCat("hash_table_", column.name, "_", absl::StrFormat("%016x", contents));
-}
-
 }  // namespace
 
-std::string SavedModelTables::Table(const ColumnSpec& column, DataType key_type) {
-  if (const auto known = tables_.find(column.name); known != tables_.end()) return known->second;
-  const std::string table =
-      graph_.Node(StrCat("tables/", column.name), "HashTableV2", {},
-                  {TypeAttr("key_dtype", key_type), TypeAttr("value_dtype", DataType::kInt64),
-                   StringAttr("shared_name", TableName(column, key_type))});
-  const bool from_file =
-      key_type == DataType::kString && !column.words_file.empty() && FitsLines(column.words);
-  initializers_.push_back(from_file ? InitializeFromFile(column, table)
-                                    : InitializeFromWords(column, table, key_type));
-  return tables_[column.name] = table;
-}
-
-std::string SavedModelTables::InitializeFromWords(const ColumnSpec& column,
-                                                  const std::string& table, DataType key_type) {
-  const std::string name = StrCat("tables/", column.name);
-  const int64_t size = static_cast<int64_t>(column.words.size());
-  std::string keys;
-  if (key_type == DataType::kString) {
-    keys = graph_.Strings(StrCat(name, "/words"), column.words, {size});
-  } else {
-    std::vector<int64_t> numbers;
-    for (const std::string& word : column.words) {
-      numbers.push_back(features::ParseIntWord(word).value_or(0));
-    }
-    keys = graph_.Int64s(StrCat(name, "/words"), numbers, {size});
-  }
-  std::vector<int64_t> places(column.words.size());
-  std::iota(places.begin(), places.end(), 0);
-  return graph_.Node(StrCat(name, "/table_init/LookupTableImportV2"), "LookupTableImportV2",
-                     {table, keys, graph_.Int64s(StrCat(name, "/places"), places, {size})},
-                     {TypeAttr("Tin", key_type), TypeAttr("Tout", DataType::kInt64)});
-}
-
-std::string SavedModelTables::InitializeFromFile(const ColumnSpec& column,
-                                                 const std::string& table) {
-  constexpr int64_t kWholeLine = -2, kLineNumber = -1;
-  const std::string name = StrCat("tables/", column.name);
-  Asset asset;
-  for (const std::string& word : column.words) asset.contents += word + '\n';
-  const std::string filename = io::Basename(column.words_file);
-  asset.filename = filename;
-  const auto taken = [&](const Asset& other) {
-    return other.filename == asset.filename && other.contents != asset.contents;
-  };
-  for (int i = 1; std::any_of(assets_.begin(), assets_.end(), taken); ++i) {
-    asset.filename = StrCat(i, "_", filename);
-  }
-  const std::vector<std::string> path = {asset.filename};
-  asset.tensor = graph_.Strings(StrCat(name, "/asset_filepath"), path, {});
-  assets_.push_back(asset);
-  return graph_.Node(StrCat(name, "/table_init/InitializeTableFromTextFileV2"),
-                     "InitializeTableFromTextFileV2", {table, asset.tensor},
-                     {IntAttr("key_index", kWholeLine), IntAttr("value_index", kLineNumber),
-                      IntAttr("vocab_size", static_cast<int64_t>(column.words.size())),
-                      StringAttr("delimiter", "\t")});
+GraphIds SavedModelFeatures::IdsInto(const ColumnSpec& column, const std::string& variable,
+                                     const std::string& scope, int64_t* rows) {
+  GraphIds ids = Ids(column);
+  *rows = spec_.NumIds(column);
+  if (!ids.keys) return ids;
+  int64_t size = 0;
+  const std::string table = tables_.GrownTable(variable, &size);
+  const std::string found =
+      graph_.Node(StrCat(scope, "/lookup"), "LookupTableFindV2",
+                  {table, ids.crossed, graph_.Int64(StrCat(scope, "/unknown_key"), size)},
+                  {TypeAttr("Tin", DataType::kInt64), TypeAttr("Tout", DataType::kInt64)});
+  *rows = tables_.GrownRows(variable);
+  ids.tensor = graph_.Node(StrCat(scope, "/rows_of_keys"), "SelectV2",
+                           {ids.present, found, graph_.Int64(StrCat(scope, "/no_key"), -1)},
+                           {TypeAttr("T", DataType::kInt64)});
+  return ids;
 }
 
 std::string SavedModelFeatures::NameOf(const ColumnSpec& column, std::string_view part) const {
@@ -136,6 +75,13 @@ GraphIds SavedModelFeatures::MakeIds(const ColumnSpec& column) {
     case ColumnKind::kIdentity:
       ids.crossed = Identity(column, input);
       break;
+    case ColumnKind::kKeys:
+      ids.keys = true;
+      ids.present = input.present;
+      ids.crossed = input.field->type == ValueType::kInt
+                        ? input.tensor
+                        : HashBucket(NameOf(column, "key"), input, kStringKeys);
+      return ids;
     default:
       ids.crossed = HashBucket(NameOf(column, "hash_bucket"), input, column.buckets);
       break;

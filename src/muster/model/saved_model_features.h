@@ -3,7 +3,9 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/features/column.h"
@@ -12,13 +14,21 @@
 
 namespace muster::model {
 
+// Of tables that grow, by variable: row i is that of key number i.
+using GrownKeys = std::map<std::string, std::span<const int64_t>>;
+
 // Lookup tables of vocabulary columns, each once, whatever uses them. A vocabulary of strings that
 // came from a file is a file in assets/ again; others are constants in the graph.
 class SavedModelTables {
  public:
-  explicit SavedModelTables(formats::GraphDefBuilder* graph) : graph_(*graph) {}
+  explicit SavedModelTables(formats::GraphDefBuilder* graph, GrownKeys grown = {})
+      : graph_(*graph), grown_(std::move(grown)) {}
   // The table from words (`key_type` kString or kInt64) to ids.
   std::string Table(const features::ColumnSpec& column, formats::DataType key_type);
+  // The table from the keys of a variable that grows to their rows. `size`: how many there are.
+  std::string GrownTable(const std::string& variable, int64_t* size);
+  // How many rows that variable has in the graph: those of its keys and the one of all others.
+  int64_t GrownRows(const std::string& variable) const;
   // Ops that fill the tables.
   const std::vector<std::string>& initializers() const { return initializers_; }
   // Files to write into assets/, under names that are unique.
@@ -35,7 +45,8 @@ class SavedModelTables {
   std::string InitializeFromFile(const features::ColumnSpec& column, const std::string& table);
 
   formats::GraphDefBuilder& graph_;
-  std::map<std::string, std::string> tables_;  // by column
+  const GrownKeys grown_;
+  std::map<std::string, std::string> tables_;  // by column, or variable
   std::vector<std::string> initializers_;
   std::vector<Asset> assets_;
 };
@@ -48,6 +59,7 @@ struct GraphIds {
   // For crosses: ids before those of absent values were made -1, and where values are ("": always).
   std::string crossed;
   std::string present;
+  bool keys = false;  // `crossed` are the keys of a table that grows, and `tensor` is ""
 };
 
 class SavedModelFeatures {
@@ -59,6 +71,10 @@ class SavedModelFeatures {
       : spec_(spec), inputs_(inputs), tables_(*tables), scope_(std::move(scope)), graph_(*graph) {}
 
   GraphIds Ids(const features::ColumnSpec& column);
+  // The same where `column` may have keys: then the rows that these have in that variable, which
+  // has *rows of them; `scope` goes before the names of nodes.
+  GraphIds IdsInto(const features::ColumnSpec& column, const std::string& variable,
+                   const std::string& scope, int64_t* rows);
   // A numeric, indicator or sequence column: [batch, width] floats.
   std::string Dense(const features::ColumnSpec& column);
 

@@ -60,9 +60,9 @@ class NetworkWriter {
       const std::string variable = StrCat("linear/linear_model/", name, "/weights");
       const std::string part = StrCat(scope, "/", name, "/weighted_sum");
       if (column.is_categorical()) {
-        const std::string table =
-            variables_.Handle(variable, {spec_.features.NumIds(column), logits_});
-        const GraphIds ids = features_.Ids(column);
+        int64_t rows = 0;
+        const GraphIds ids = features_.IdsInto(column, variable, part, &rows);
+        const std::string table = variables_.Handle(variable, {rows, logits_});
         parts.push_back(Combined(part, Gathered(part, table, ids), ids, Combiner::kSum));
       } else {
         const std::string weights =
@@ -125,9 +125,10 @@ class NetworkWriter {
 
   std::string Embedding(const std::string& name, const ColumnSpec& column) {
     const ColumnSpec& categorical = *spec_.features.Find(column.input);
-    const std::string table = variables_.Handle(
-        EmbeddingVariable(column), {spec_.features.NumIds(categorical), column.dimension});
-    const GraphIds ids = features_.Ids(categorical);
+    const std::string variable = EmbeddingVariable(column);
+    int64_t all_rows = 0;
+    const GraphIds ids = features_.IdsInto(categorical, variable, name, &all_rows);
+    const std::string table = variables_.Handle(variable, {all_rows, column.dimension});
     const Rows rows = Gathered(name, table, ids, column.max_norm);
     if (column.pooling == features::Pooling::kNone) {
       return Combined(name, rows, ids, column.combiner);

@@ -11,8 +11,12 @@ namespace muster::net::internal {
 
 namespace asio = boost::asio;
 
-absl::StatusOr<std::unique_ptr<asio::ssl::context>> MakeServerContext(const ServerTls& tls) {
-  SSL_CTX* raw = SSL_CTX_new(TLS_server_method());
+namespace {
+
+using ContextPtr = std::unique_ptr<asio::ssl::context>;
+
+absl::StatusOr<ContextPtr> NewContext(const SSL_METHOD* method) {
+  SSL_CTX* raw = SSL_CTX_new(method);
   if (raw == nullptr) return absl::InternalError("TLS: OpenSSL gives no context");
   auto context = std::make_unique<asio::ssl::context>(raw);
   SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION);
@@ -20,25 +24,55 @@ absl::StatusOr<std::unique_ptr<asio::ssl::context>> MakeServerContext(const Serv
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(raw, 0);
   SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS);
+  return context;
+}
+
+absl::Status UseCredentials(asio::ssl::context& context, std::string_view whose,
+                            const std::string& certificate, const std::string& key) {
   boost::system::error_code error;
-  context->use_certificate_chain(asio::buffer(tls.certificate), error);
+  context.use_certificate_chain(asio::buffer(certificate), error);
   if (error) {
     return absl::InvalidArgumentError(
-        StrCat("TLS: the server's certificate is no PEM certificate: ", error.message()));
+        StrCat("TLS: the ", whose, "'s certificate is no PEM certificate: ", error.message()));
   }
-  context->use_private_key(asio::buffer(tls.key), asio::ssl::context::pem, error);
-  if (error || SSL_CTX_check_private_key(raw) != 1) {
+  context.use_private_key(asio::buffer(key), asio::ssl::context::pem, error);
+  if (error || SSL_CTX_check_private_key(context.native_handle()) != 1) {
     ERR_clear_error();
     return absl::InvalidArgumentError(
-        "TLS: the server's key is no PEM key of its certificate; make both with muster certs");
+        StrCat("TLS: the ", whose,
+               "'s key is no PEM key of its certificate; make both with muster certs"));
   }
-  if (tls.client_authority.empty()) return context;
-  context->add_certificate_authority(asio::buffer(tls.client_authority), error);
+  return absl::OkStatus();
+}
+
+// Of the other side.
+absl::Status Believe(asio::ssl::context& context, std::string_view whose,
+                     const std::string& authority) {
+  boost::system::error_code error;
+  context.add_certificate_authority(asio::buffer(authority), error);
   if (error) {
     return absl::InvalidArgumentError(
-        StrCat("TLS: the clients' authority is no PEM certificate: ", error.message()));
+        StrCat("TLS: the ", whose, " authority is no PEM certificate: ", error.message()));
   }
-  context->set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert, error);
+  context.set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert, error);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ContextPtr> MakeServerContext(const ServerTls& tls) {
+  MUSTER_ASSIGN_OR_RETURN(ContextPtr context, NewContext(TLS_server_method()));
+  MUSTER_RETURN_IF_ERROR(UseCredentials(*context, "server", tls.certificate, tls.key));
+  if (tls.client_authority.empty()) return context;
+  MUSTER_RETURN_IF_ERROR(Believe(*context, "clients'", tls.client_authority));
+  return context;
+}
+
+absl::StatusOr<ContextPtr> MakeClientContext(const ClientTls& tls) {
+  MUSTER_ASSIGN_OR_RETURN(ContextPtr context, NewContext(TLS_client_method()));
+  MUSTER_RETURN_IF_ERROR(Believe(*context, "server's", tls.authority));
+  if (tls.certificate.empty()) return context;
+  MUSTER_RETURN_IF_ERROR(UseCredentials(*context, "client", tls.certificate, tls.key));
   return context;
 }
 

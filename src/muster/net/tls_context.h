@@ -1,4 +1,4 @@
-// ServerTls as OpenSSL wants it. Included by .cc files of this layer only.
+// ServerTls and ClientTls as OpenSSL wants them. Included by .cc files only.
 #pragma once
 
 #include <memory>
@@ -12,5 +12,7 @@ namespace muster::net::internal {
 
 // INVALID_ARGUMENT names what does not fit; nothing of the key is in a message.
 absl::StatusOr<std::unique_ptr<boost::asio::ssl::context>> MakeServerContext(const ServerTls& tls);
+// Believes tls.authority alone. The name or address of the server is set for each connection.
+absl::StatusOr<std::unique_ptr<boost::asio::ssl::context>> MakeClientContext(const ClientTls& tls);
 
 }  // namespace muster::net::internal

@@ -14,6 +14,9 @@ struct ClipSpec {
     kGlobalNorm  // all gradients by limit / max(norm over all of them, limit)
   } kind = Kind::kNone;
   double limit = 0;  // over 0
+
+  // Whether it wants more than one element at a time.
+  bool by_norm() const { return kind == Kind::kNorm || kind == Kind::kGlobalNorm; }
   friend bool operator==(const ClipSpec&, const ClipSpec&) = default;
 };
 

@@ -78,15 +78,13 @@ TEST_F(DiagnosisTest, ThreadsThatDoTheSameAreOneGroup) {
                       "for i in range(9): threading.Thread(target=e.wait).start()\n"
                       "print('up', flush=True)\ne.wait()\n"});
   pipe_.ReadLine();
-  const pid_t pid = child->pid();
-  ASSERT_TRUE(Eventually([&] {
-    for (const ProcessStat& thread : ReadThreads(pid)) {
-      if (thread.state != 'S') return false;
-    }
-    return true;
+  // Some may still be on their way to where they wait.
+  Diagnosis diagnosis;
+  EXPECT_TRUE(Eventually([&] {
+    diagnosis = Diagnose(tree_.get(), SampleCpu(*tree_, clock_), clock_, {.py_spy = ""});
+    return diagnosis.processes.size() == 1 && diagnosis.processes[0].threads.size() == 1 &&
+           diagnosis.processes[0].threads[0].count == 10;
   }));
-  const Diagnosis diagnosis =
-      Diagnose(tree_.get(), SampleCpu(*tree_, clock_), clock_, {.py_spy = ""});
   ASSERT_THAT(diagnosis.processes, SizeIs(1));
   ASSERT_THAT(diagnosis.processes[0].threads, SizeIs(1)) << PrintDiagnosis(diagnosis);
   EXPECT_EQ(diagnosis.processes[0].threads[0].count, 10);

@@ -1,21 +1,10 @@
-#include "muster/ps/client.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "muster/ps/client_ask.h"
+
 namespace muster::ps {
-namespace {
-
-constexpr int64_t kSliceFloats = int64_t{256} << 10;
-
-// Of a server that cannot be reached, or does not speak as it should.
-absl::Status Lost(size_t server, const absl::Status& why) {
-  return absl::AbortedError(StrCat("ps-", server, ": ", ToStd(why.message())));
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientSpec spec, const net::Token& key,
                                                        std::span<const Variable> variables) {
   if (spec.servers.empty()) return absl::InvalidArgumentError("there are no parameter servers");
@@ -23,6 +12,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientSpec spec, const ne
   const SocketLineSpec lines = {.self = spec.self,
                                 .key = key,
                                 .servers = spec.servers,
+                                .protection = spec.protection,
                                 .rendezvous_seconds = spec.rendezvous_seconds,
                                 .stop = spec.stop};
   std::unique_ptr<Beater> beater;
@@ -35,7 +25,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientSpec spec, const ne
   return client;
 }
 
-absl::StatusOr<State> Client::Greet(size_t server) {
+absl::StatusOr<State> Client::Greet(size_t server, int64_t generation, int64_t work) {
   MUSTER_ASSIGN_OR_RETURN(lines_[server], dial_(server));
   return Ask<State>(server, kHello,
                     Hello{.replica = static_cast<uint32_t>(spec_.replica),
@@ -43,48 +33,19 @@ absl::StatusOr<State> Client::Greet(size_t server) {
                           .server = static_cast<uint32_t>(server),
                           .servers = static_cast<uint32_t>(lines_.size()),
                           .synchronous = static_cast<uint32_t>(spec_.synchronous),
-                          .agreement = spec_.agreement});
+                          .aggregate = static_cast<uint32_t>(spec_.aggregate),
+                          .agreement = spec_.agreement,
+                          .generation = generation,
+                          .work = work});
 }
 
-absl::StatusOr<std::vector<State>> Client::Connect() {
+absl::StatusOr<std::vector<State>> Client::Connect(int64_t generation, int64_t work) {
   for (auto& line : lines_) line.reset();
   std::vector<State> states;
   for (size_t server = 0; server < lines_.size(); ++server) {
-    MUSTER_ASSIGN_OR_RETURN(states.emplace_back(), Greet(server));
+    MUSTER_ASSIGN_OR_RETURN(states.emplace_back(), Greet(server, generation, work));
   }
   return states;
-}
-
-template <class M>
-absl::Status Client::Send(size_t server, uint16_t type, const M& message) {
-  if (lines_[server] == nullptr) return Lost(server, absl::AbortedError("not connected"));
-  Print(message, &wires_[server].bytes);
-  const absl::Status sent = lines_[server]->Send(type, wires_[server].bytes);
-  return sent.ok() ? sent : Lost(server, sent);
-}
-
-// What is returned may point into the wire's answer, until the next call for that server.
-template <class M>
-absl::StatusOr<M> Client::Receive(size_t server) {
-  auto got = lines_[server]->Receive();
-  if (!got.ok()) return Lost(server, got.status());
-  wires_[server].answer = *std::move(got);
-  const ConstBytes bytes = wires_[server].answer.bytes();
-  if (wires_[server].answer.type == kRefused) {
-    const auto refused = Parse<Refused>(bytes);
-    if (!refused.ok()) return Lost(server, refused.status());
-    const absl::Status said(static_cast<absl::StatusCode>(refused->code), refused->text);
-    return said.ok() ? Lost(server, absl::AbortedError("refused without a reason")) : said;
-  }
-  auto answer = Parse<M>(bytes);
-  if (!answer.ok()) return Lost(server, answer.status());
-  return answer;
-}
-
-template <class A, class M>
-absl::StatusOr<A> Client::Ask(size_t server, uint16_t type, const M& message) {
-  MUSTER_RETURN_IF_ERROR(Send(server, type, message));
-  return Receive<A>(server);
 }
 
 absl::StatusOr<State> Client::WaitForState(int64_t generation) {
@@ -95,15 +56,15 @@ absl::StatusOr<State> Client::WaitForState(int64_t generation) {
   }
 }
 
-absl::Status Client::WaitForAll(int64_t generation) {
+absl::StatusOr<State> Client::WaitForAll(int64_t generation) {
   while (true) {
-    const auto state = Ask<State>(0, kWait, Wait{.generation = generation, .for_all = 1});
+    auto state = Ask<State>(0, kWait, Wait{.generation = generation, .for_all = 1});
     if (absl::IsDeadlineExceeded(state.status())) {
-      if (stopped()) return absl::OkStatus();
+      if (stopped()) return absl::CancelledError("stopped while waiting for the others");
       continue;
     }
     MUSTER_RETURN_IF_ERROR(state.status());
-    if (state->phase == Phase::kReady && state->generation == generation) return absl::OkStatus();
+    if (state->phase == Phase::kReady && state->generation == generation) return state;
     return absl::AbortedError("the parameter servers have lost their state");
   }
 }
@@ -112,9 +73,11 @@ absl::Status Client::WaitForAll(int64_t generation) {
 void Client::Split(std::span<const Block> tables) {
   for (Wire& wire : wires_) {
     wire.rows.resize(tables.size());
+    wire.keys.resize(tables.size());
     wire.places.resize(tables.size());
     wire.values.resize(tables.size());
     for (auto& rows : wire.rows) rows.clear();
+    for (auto& keys : wire.keys) keys.clear();
     for (auto& places : wire.places) places.clear();
   }
   for (size_t table = 0; table < tables.size(); ++table) {
@@ -124,42 +87,86 @@ void Client::Split(std::span<const Block> tables) {
       wire.rows[table].push_back(placement_.LocalRow(row));
       wire.places[table].push_back(place++);
     }
+    for (const int64_t key : tables[table].keys) {
+      Wire& wire = wires_[static_cast<size_t>(placement_.ServerOfKey(key))];
+      wire.keys[table].push_back(key);
+      wire.places[table].push_back(place++);
+    }
   }
 }
 
 std::vector<TableRows> Client::TablesOf(const Wire& wire, std::span<const Block> tables) const {
   std::vector<TableRows> rows;
   for (size_t table = 0; table < tables.size(); ++table) {
-    rows.push_back(
-        {.variable = static_cast<uint32_t>(tables[table].variable), .rows = wire.rows[table]});
+    rows.push_back({.variable = static_cast<uint32_t>(tables[table].variable),
+                    .rows = wire.rows[table],
+                    .keys = wire.keys[table]});
   }
   return rows;
 }
 
 absl::StatusOr<Pulled> Client::PullBatch(Pull request, const PullInto& into) {
   Split(into.tables);
-  const auto ask = [&](size_t server) {
-    request.tables = TablesOf(wires_[server], into.tables);
-    return Send(server, kPull, request);
-  };
-  // Where the lead bounds staleness the others must give no older weights than it lets pass: they
-  // are asked when it has answered.
-  const bool lead_first = spec_.staleness >= 0;
-  for (size_t server = 0; server < (lead_first ? 1 : lines_.size()); ++server) {
-    MUSTER_RETURN_IF_ERROR(ask(server));
-  }
   Pulled leads;
-  for (size_t server = 0; server < lines_.size(); ++server) {
+  // The others are asked when the lead has answered where they need its word: they must give no
+  // older weights than those of a bound on staleness, or learn what counts, and scaled by how much.
+  const bool lead_first = spec_.staleness >= 0 || spec_.has_backups() || spec_.clips_by_norm;
+  if (lead_first) {
+    MUSTER_ASSIGN_OR_RETURN(leads, PullFromLead(request, into));
+  }
+  const size_t first = lead_first ? 1 : 0;
+  for (size_t server = first; server < lines_.size(); ++server) {
+    MUSTER_RETURN_IF_ERROR(AskPull(server, request, into));
+  }
+  for (size_t server = first; server < lines_.size(); ++server) {
     MUSTER_ASSIGN_OR_RETURN(const Pulled pulled, Receive<Pulled>(server));
     MUSTER_RETURN_IF_ERROR(TakePulled(server, pulled, into));
-    if (server > 0) continue;
-    leads = {.step = pulled.step, .rows = pulled.rows, .stop = pulled.stop};
-    request.sequences = pulled.sequences;
-    for (size_t other = 1; lead_first && other < lines_.size(); ++other) {
-      MUSTER_RETURN_IF_ERROR(ask(other));
-    }
+    if (server == 0) leads = pulled;
   }
+  leads.dense = leads.tables = {};
   return leads;
+}
+
+absl::Status Client::AskPull(size_t server, Pull& request, const PullInto& into) {
+  request.tables = TablesOf(wires_[server], into.tables);
+  return Send(server, kPull, request);
+}
+
+// `request` then says to the others what the lead has said.
+absl::StatusOr<Pulled> Client::PullFromLead(Pull& request, const PullInto& into) {
+  while (true) {
+    MUSTER_RETURN_IF_ERROR(AskPull(0, request, into));
+    MUSTER_ASSIGN_OR_RETURN(Pulled leads, Receive<Pulled>(0));
+    if (leads.settle == 0) {
+      MUSTER_RETURN_IF_ERROR(TakePulled(0, leads, into));
+      request.sequences = leads.sequences;
+      request.word = leads.word;
+      if (spec_.has_backups()) request.step = leads.step;
+      return leads;
+    }
+    MUSTER_RETURN_IF_ERROR(MeasureAndSettle({.generation = request.generation,
+                                             .sequence = request.sequence,
+                                             .step = leads.step,
+                                             .word = leads.word}));
+  }
+}
+
+absl::Status Client::MeasureAndSettle(const Measure& measure) {
+  std::vector<double> squares(variables_.size());
+  for (size_t server = 1; server < lines_.size(); ++server) {
+    MUSTER_ASSIGN_OR_RETURN(const Measured part, Ask<Measured>(server, kMeasure, measure));
+    // Another was faster.
+    if (part.squares.empty()) return absl::OkStatus();
+    if (part.squares.size() != squares.size()) {
+      return Lost(server, absl::DataLossError("sent squares of another model"));
+    }
+    for (size_t i = 0; i < squares.size(); ++i) squares[i] += part.squares[i];
+  }
+  return Ask<Empty>(0, kSettle,
+                    Settle{.generation = measure.generation,
+                           .step = measure.step,
+                           .squares = std::move(squares)})
+      .status();
 }
 
 absl::Status Client::TakePulled(size_t server, const Pulled& pulled, const PullInto& into) {
@@ -167,7 +174,7 @@ absl::Status Client::TakePulled(size_t server, const Pulled& pulled, const PullI
   size_t floats = 0;
   for (size_t table = 0; table < into.tables.size(); ++table) {
     const auto variable = static_cast<size_t>(into.tables[table].variable);
-    floats += wire.rows[table].size() * static_cast<size_t>(variables_[variable].cols);
+    floats += wire.places[table].size() * static_cast<size_t>(variables_[variable].cols);
   }
   const auto dense = static_cast<size_t>(placement_.dense_floats(static_cast<int>(server)));
   if (pulled.dense.size() != dense || pulled.tables.size() != floats) {
@@ -255,86 +262,12 @@ absl::StatusOr<Pushed> Client::PushBatch(const Push& request, const Gradients& g
   return Receive<Pushed>(0);
 }
 
-absl::Status Client::Finish(int64_t generation) {
-  return Ask<Empty>(0, kFinish, Begin{.generation = generation}).status();
+absl::Status Client::Finish(const ps::Finish& finish) {
+  return Ask<Empty>(0, kFinish, finish).status();
 }
 
 absl::Status Client::TellBroken(int64_t generation, const std::string& why) {
   return Ask<Empty>(0, kBreak, Break{.generation = generation, .why = why}).status();
-}
-
-template <class Visit>
-absl::Status Client::ForEachSlice(size_t server, int64_t generation, Visit visit) {
-  for (size_t i = 0; i < variables_.size(); ++i) {
-    const int64_t elements =
-        placement_.part(static_cast<int>(i), static_cast<int>(server)).elements();
-    for (int slot = -1; slot < static_cast<int>(variables_[i].slots()); ++slot) {
-      for (int64_t first = 0; first < elements; first += kSliceFloats) {
-        const int64_t count = std::min(kSliceFloats, elements - first);
-        MUSTER_RETURN_IF_ERROR(visit(Slice{.generation = generation,
-                                           .variable = static_cast<uint32_t>(i),
-                                           .slot = slot,
-                                           .first = first,
-                                           .count = count}));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Client::LoadServer(size_t server, int64_t generation, const Memory& memory) {
-  MUSTER_RETURN_IF_ERROR(Ask<Empty>(server, kBegin, Begin{.generation = generation}).status());
-  return ForEachSlice(server, generation, [&](Slice slice) {
-    const int variable = static_cast<int>(slice.variable);
-    slice_.resize(static_cast<size_t>(slice.count));
-    placement_.Cut(variable, static_cast<int>(server), memory(variable, slice.slot), slice.first,
-                   slice_);
-    slice.values = slice_;
-    return Ask<Empty>(server, kLoad, slice).status();
-  });
-}
-
-absl::Status Client::LoadAll(int64_t generation, int64_t step,
-                             const std::vector<std::string>& positions, const Memory& memory) {
-  for (size_t server = 0; server < lines_.size(); ++server) {
-    MUSTER_RETURN_IF_ERROR(LoadServer(server, generation, memory));
-  }
-  for (size_t server = lines_.size(); server-- > 0;) {
-    MUSTER_RETURN_IF_ERROR(
-        Ask<Empty>(server, kReady,
-                   Ready{.generation = generation, .step = step, .positions = positions})
-            .status());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Client::FetchServer(size_t server, int64_t generation, const Memory& memory) {
-  return ForEachSlice(server, generation, [&](const Slice& slice) -> absl::Status {
-    MUSTER_ASSIGN_OR_RETURN(const Slice got, Ask<Slice>(server, kFetch, slice));
-    if (got.values.size() != static_cast<size_t>(slice.count)) {
-      return Lost(server, absl::DataLossError("sent another slice than asked for"));
-    }
-    const int variable = static_cast<int>(slice.variable);
-    placement_.Paste(variable, static_cast<int>(server), got.values, slice.first,
-                     memory(variable, slice.slot));
-    return absl::OkStatus();
-  });
-}
-
-absl::StatusOr<Held> Client::SaveAll(int64_t generation, int64_t step, const Memory& memory) {
-  Hold hold = {.generation = generation, .step = step};
-  MUSTER_ASSIGN_OR_RETURN(const Held held, Ask<Held>(0, kHold, hold));
-  hold.sequences = held.sequences;
-  for (size_t server = 1; server < lines_.size(); ++server) {
-    MUSTER_RETURN_IF_ERROR(Ask<Held>(server, kHold, hold).status());
-  }
-  for (size_t server = 0; server < lines_.size(); ++server) {
-    MUSTER_RETURN_IF_ERROR(FetchServer(server, generation, memory));
-  }
-  for (size_t server = 0; server < lines_.size(); ++server) {
-    MUSTER_RETURN_IF_ERROR(Ask<Empty>(server, kRelease, Begin{.generation = generation}).status());
-  }
-  return held;
 }
 
 absl::Status Client::End() {

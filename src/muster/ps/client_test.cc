@@ -62,7 +62,7 @@ class ClientTest : public testing::Test {
   Address AddressOf(int server) const {
     return {.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/", server)};
   }
-  void Start(int server) {
+  void Start(int server, bool in_shared_memory = false) {
     const auto i = static_cast<size_t>(server);
     acceptors_[i].reset();
     servers_[i] =
@@ -73,9 +73,9 @@ class ClientTest : public testing::Test {
                                                     std::unique_ptr<Stream> stream) {
       running->Serve(peer, std::move(stream));
     };
-    acceptors_[i] = Acceptor::Start(net::transport::Listener::Listen(AddressOf(server)).value(),
-                                    std::move(options))
-                        .value();
+    const Address address =
+        in_shared_memory ? LocalServerAddress(key_, AddressOf(server)) : AddressOf(server);
+    acceptors_[i] = Acceptor::StartAt(address, std::move(options)).value();
   }
   std::unique_ptr<Client> New(const net::Token& key) const {
     ClientSpec spec = {.self = {.job = "test", .role = "chief"}};
@@ -92,7 +92,10 @@ class ClientTest : public testing::Test {
   std::unique_ptr<Client> Loaded() {
     auto client = New(key_);
     EXPECT_TRUE(client->Connect().ok());
-    EXPECT_TRUE(client->LoadAll(1, 5, {"here"}, In(memory_, variables_)).ok());
+    EXPECT_TRUE(
+        client
+            ->LoadAll({.generation = 1, .step = 5, .positions = {"here"}}, In(memory_, variables_))
+            .ok());
     return client;
   }
 
@@ -110,11 +113,26 @@ TEST_F(ClientTest, WhatWasLoadedIsSaved) {
   const auto client = Loaded();
   std::vector<std::vector<float>> saved;
   for (const auto& values : memory_) saved.emplace_back(values.size());
-  const auto held = client->SaveAll(1, 5, In(saved, variables_));
+  const auto held = client->SaveAll(1, 0, 5, In(saved, variables_));
   ASSERT_TRUE(held.ok()) << held.status();
   EXPECT_EQ(held->step, 5);
   EXPECT_THAT(held->positions, ElementsAre("here"));
   EXPECT_TRUE(saved == memory_);
+}
+
+// Nobody listens at their addresses.
+TEST_F(ClientTest, ServersOfItsMachineAreReachedThroughSharedMemory) {
+  for (int server = 0; server < kServers; ++server) Start(server, /*in_shared_memory=*/true);
+  const auto client = Loaded();
+  std::vector<std::vector<float>> saved;
+  for (const auto& values : memory_) saved.emplace_back(values.size());
+  ASSERT_TRUE(client->SaveAll(1, 0, 5, In(saved, variables_)).ok());
+  EXPECT_TRUE(saved == memory_);
+  acceptors_[1].reset();
+  servers_[1].reset();
+  const auto lost = client->SaveAll(1, 0, 5, In(saved, variables_));
+  EXPECT_TRUE(absl::IsAborted(lost.status())) << lost.status();
+  EXPECT_THAT(lost.status().message(), HasSubstr("ps-1"));
 }
 
 TEST_F(ClientTest, APullBringsDenseVariablesAndTheRowsAskedForInTheirOrder) {
@@ -140,7 +158,7 @@ TEST_F(ClientTest, ALostServerIsNamedAndFoundWithoutAState) {
   const auto client = Loaded();
   Start(1);
   std::vector<std::vector<float>> saved = memory_;
-  const absl::Status lost = client->SaveAll(1, 5, In(saved, variables_)).status();
+  const absl::Status lost = client->SaveAll(1, 0, 5, In(saved, variables_)).status();
   EXPECT_EQ(lost.code(), absl::StatusCode::kAborted) << lost;
   EXPECT_THAT(ToStd(lost.message()), HasSubstr("ps-1"));
   const auto states = client->Connect();
@@ -150,9 +168,9 @@ TEST_F(ClientTest, ALostServerIsNamedAndFoundWithoutAState) {
   EXPECT_EQ((*states)[1].phase, Phase::kEmpty);
   // Nobody may go on with what the others have.
   ASSERT_TRUE(client->TellBroken(1, "ps-1 has no state").ok());
-  EXPECT_EQ(client->Finish(1).code(), absl::StatusCode::kAborted);
-  ASSERT_TRUE(client->LoadAll(2, 3, {}, In(memory_, variables_)).ok());
-  EXPECT_TRUE(client->Finish(2).ok());
+  EXPECT_EQ(client->Finish({.generation = 1}).code(), absl::StatusCode::kAborted);
+  ASSERT_TRUE(client->LoadAll({.generation = 2, .step = 3}, In(memory_, variables_)).ok());
+  EXPECT_TRUE(client->Finish({.generation = 2}).ok());
 }
 
 // Neither the servers nor the chief know of the state before.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "muster/net/transport/dial.h"
+#include "muster/net/transport/local_address.h"
 #include "muster/ps/server.h"
 
 namespace muster::ps {
@@ -37,20 +38,33 @@ class SocketLine : public Line {
   const std::shared_ptr<Interrupt> interrupt_;
 };
 
+// No later try mends it.
+bool IsForGood(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsUnauthenticated(status);
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> DialServer(const SocketLineSpec& spec, size_t server,
+                                                   Interrupt& interrupt) {
+  const Deadline deadline = Deadline::After(kTrySeconds);
+  auto local = Dial(LocalServerAddress(spec.key, spec.servers[server]),
+                    {.wait_for_listener = false}, deadline, interrupt);
+  if (local.ok() || interrupt.is_set()) return local;
+  return Dial(spec.servers[server], {.protection = spec.protection}, deadline, interrupt);
+}
+
 absl::StatusOr<std::unique_ptr<Stream>> Reach(const SocketLineSpec& spec, size_t server,
                                               Interrupt& interrupt) {
   const Deadline deadline = Deadline::After(spec.rendezvous_seconds);
   while (true) {
-    auto stream = Dial(spec.servers[server], {}, Deadline::After(kTrySeconds), interrupt);
+    auto stream = DialServer(spec, server, interrupt);
     absl::Status status = stream.status();
     if (stream.ok()) {
       status = DialHandshake(**stream, spec.key, spec.self, kService,
                              Deadline::After(kTrySeconds * 10), interrupt)
                    .status();
       if (status.ok()) return stream;
-      const bool refused = absl::IsFailedPrecondition(status) || absl::IsUnauthenticated(status);
-      if (refused) return Annotate(status, StrCat("ps-", server));
     }
+    if (IsForGood(status)) return Annotate(status, StrCat("ps-", server));
     if (interrupt.is_set()) return interrupt.status();
     if (spec.stop != nullptr && *spec.stop) {
       return absl::CancelledError("stopped while waiting for parameter servers");
@@ -63,6 +77,11 @@ absl::StatusOr<std::unique_ptr<Stream>> Reach(const SocketLineSpec& spec, size_t
 }
 
 }  // namespace
+
+net::transport::Address LocalServerAddress(const net::Token& key,
+                                           const net::transport::Address& address) {
+  return net::transport::LocalAddress(key, StrCat("ps\n", ToString(address)));
+}
 
 absl::StatusOr<DialLine> SocketLines(SocketLineSpec spec) {
   std::shared_ptr<Interrupt> interrupt = spec.interrupt;

@@ -14,6 +14,7 @@
 #include "muster/net/transport/channel.h"
 #include "muster/net/transport/handshake.h"
 #include "muster/net/transport/interrupt.h"
+#include "muster/net/transport/tls.h"
 #include "muster/ps/message.h"
 
 namespace muster::ps {
@@ -33,11 +34,17 @@ struct SocketLineSpec {
   net::transport::Identity self = {};
   net::Token key;
   std::vector<net::transport::Address> servers = {};
+  net::transport::Protection protection = {};
   double rendezvous_seconds = 300;          // without a server for longer: UNAVAILABLE, who it is
   const std::atomic<bool>* stop = nullptr;  // true: CANCELLED; may be null
   // Set, it ends every wait of all lines; null: nothing does.
   std::shared_ptr<net::transport::Interrupt> interrupt = {};
 };
 absl::StatusOr<DialLine> SocketLines(SocketLineSpec spec);
+
+// Where a server that has `address` listens for workers of its own machine: shared memory. A line
+// goes there when somebody is there.
+net::transport::Address LocalServerAddress(const net::Token& key,
+                                           const net::transport::Address& address);
 
 }  // namespace muster::ps

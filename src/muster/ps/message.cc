@@ -23,6 +23,8 @@ class Writer {
     (*this)(static_cast<uint64_t>(values.size()));
     Append(values.data(), values.size_bytes());
   }
+  void operator()(const Counts& counts);
+  void operator()(const Word& word);
   void operator()(const std::string& text) {
     (*this)(static_cast<uint64_t>(text.size()));
     Append(text.data(), text.size());
@@ -36,7 +38,8 @@ class Writer {
 
  private:
   void Put(const std::string& text) { (*this)(text); }
-  void Put(int64_t number) { (*this)(number); }
+  template <class T>
+  requires(std::is_arithmetic_v<T>) void Put(T number) { (*this)(number); }
   void Put(const TableRows& table);
   void Append(const void* data, size_t size) {
     const size_t old = bytes_.size();
@@ -62,6 +65,8 @@ class Reader {
     values = {reinterpret_cast<const T*>(Take(count, sizeof(T)).data()),
               static_cast<size_t>(fits_ ? count : 0)};
   }
+  void operator()(Counts& counts);
+  void operator()(Word& word);
   void operator()(std::string& text) {
     const uint64_t size = Count(1);
     if (!fits_) return;
@@ -70,8 +75,8 @@ class Reader {
   }
   template <class T>
   void operator()(std::vector<T>& values) {
-    // Each takes the 8 bytes of a length, or of a number, at least.
-    const uint64_t count = Count(sizeof(uint64_t));
+    // Each takes the 8 bytes of a length at least, where it is no number.
+    const uint64_t count = Count(std::is_arithmetic_v<T> ? sizeof(T) : sizeof(uint64_t));
     for (uint64_t i = 0; i < count && fits_; ++i) Get(values.emplace_back());
   }
 
@@ -84,7 +89,8 @@ class Reader {
 
  private:
   void Get(std::string& text) { (*this)(text); }
-  void Get(int64_t& number) { (*this)(number); }
+  template <class T>
+  requires(std::is_arithmetic_v<T>) void Get(T& number) { (*this)(number); }
   void Get(TableRows& table);
   // A count of things of at least so many bytes each that are still to come.
   uint64_t Count(size_t each) {
@@ -115,13 +121,22 @@ void All(V& visit, Fields&... fields) {
 template <class M, class T>
 concept Is = std::is_same_v<std::remove_const_t<M>, T>;
 
+template <class V, Is<Counts> M>
+void Visit(V& v, M& m) {
+  All(v, m.trained, m.dropped, m.repeated, m.left_at_end, m.known);
+}
+template <class V, Is<Word> M>
+void Visit(V& v, M& m) {
+  All(v, m.counted, m.scales);
+}
 template <class V, Is<Hello> M>
 void Visit(V& v, M& m) {
-  All(v, m.version, m.replica, m.replicas, m.server, m.servers, m.synchronous, m.agreement);
+  All(v, m.version, m.replica, m.replicas, m.server, m.servers, m.synchronous, m.aggregate,
+      m.agreement, m.generation, m.work);
 }
 template <class V, Is<State> M>
 void Visit(V& v, M& m) {
-  All(v, m.generation, m.phase, m.unfinished, m.step, m.sequence, m.position);
+  All(v, m.generation, m.phase, m.unfinished, m.step, m.sequence, m.position, m.counts);
 }
 template <class V, Is<Wait> M>
 void Visit(V& v, M& m) {
@@ -131,42 +146,63 @@ template <class V, Is<Begin> M>
 void Visit(V& v, M& m) {
   All(v, m.generation);
 }
+template <class V, Is<Finish> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.left_at_end);
+}
 template <class V, Is<Slice> M>
 void Visit(V& v, M& m) {
   All(v, m.generation, m.variable, m.slot, m.first, m.count, m.values);
 }
+template <class V, Is<KeySlice> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.variable, m.first, m.count, m.keys, m.counts, m.last_steps, m.values);
+}
 template <class V, Is<Ready> M>
 void Visit(V& v, M& m) {
-  All(v, m.generation, m.step, m.positions);
+  All(v, m.generation, m.step, m.positions, m.counts);
 }
 template <class V, Is<TableRows> M>
 void Visit(V& v, M& m) {
-  All(v, m.variable, m.rows, m.values);
+  All(v, m.variable, m.rows, m.keys, m.values);
 }
 template <class V, Is<Pull> M>
 void Visit(V& v, M& m) {
-  All(v, m.generation, m.sequence, m.step, m.rows, m.stop, m.tables, m.sequences);
+  All(v, m.generation, m.sequence, m.step, m.rows, m.stop, m.tables, m.sequences, m.left_at_end,
+      m.word);
 }
 template <class V, Is<Pulled> M>
 void Visit(V& v, M& m) {
-  All(v, m.step, m.rows, m.stop, m.dense, m.tables, m.sequences);
+  All(v, m.step, m.rows, m.stop, m.dense, m.tables, m.sequences, m.counts, m.word, m.settle);
 }
 template <class V, Is<Push> M>
 void Visit(V& v, M& m) {
   All(v, m.generation, m.sequence, m.step, m.rows, m.finite, m.loss, m.data_loss, m.position,
-      m.given, m.dense, m.tables);
+      m.given, m.dense, m.tables, m.dropped);
 }
 template <class V, Is<Pushed> M>
 void Visit(V& v, M& m) {
-  All(v, m.step, m.finite, m.loss, m.data_loss);
+  All(v, m.step, m.finite, m.loss, m.data_loss, m.counts, m.stale, m.stop);
 }
 template <class V, Is<Hold> M>
 void Visit(V& v, M& m) {
-  All(v, m.generation, m.step, m.sequences);
+  All(v, m.generation, m.step, m.sequences, m.word);
 }
 template <class V, Is<Held> M>
 void Visit(V& v, M& m) {
-  All(v, m.step, m.positions, m.sequences);
+  All(v, m.step, m.positions, m.sequences, m.counts, m.word, m.settle);
+}
+template <class V, Is<Measure> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.sequence, m.step, m.word);
+}
+template <class V, Is<Measured> M>
+void Visit(V& v, M& m) {
+  All(v, m.squares);
+}
+template <class V, Is<Settle> M>
+void Visit(V& v, M& m) {
+  All(v, m.generation, m.step, m.squares);
 }
 template <class V, Is<Break> M>
 void Visit(V& v, M& m) {
@@ -183,6 +219,10 @@ void Visit(V& v, M& m) {
 template <class V, Is<Empty> M>
 void Visit(V&, M&) {}
 
+void Writer::operator()(const Counts& counts) { Visit(*this, counts); }
+void Reader::operator()(Counts& counts) { Visit(*this, counts); }
+void Writer::operator()(const Word& word) { Visit(*this, word); }
+void Reader::operator()(Word& word) { Visit(*this, word); }
 void Writer::Put(const TableRows& table) { Visit(*this, table); }
 void Reader::Get(TableRows& table) { Visit(*this, table); }
 
@@ -210,7 +250,9 @@ MUSTER_PS_MESSAGE(Hello);
 MUSTER_PS_MESSAGE(State);
 MUSTER_PS_MESSAGE(Wait);
 MUSTER_PS_MESSAGE(Begin);
+MUSTER_PS_MESSAGE(Finish);
 MUSTER_PS_MESSAGE(Slice);
+MUSTER_PS_MESSAGE(KeySlice);
 MUSTER_PS_MESSAGE(Ready);
 MUSTER_PS_MESSAGE(Pull);
 MUSTER_PS_MESSAGE(Pulled);
@@ -218,6 +260,9 @@ MUSTER_PS_MESSAGE(Push);
 MUSTER_PS_MESSAGE(Pushed);
 MUSTER_PS_MESSAGE(Hold);
 MUSTER_PS_MESSAGE(Held);
+MUSTER_PS_MESSAGE(Measure);
+MUSTER_PS_MESSAGE(Measured);
+MUSTER_PS_MESSAGE(Settle);
 MUSTER_PS_MESSAGE(Break);
 MUSTER_PS_MESSAGE(Beat);
 MUSTER_PS_MESSAGE(Refused);

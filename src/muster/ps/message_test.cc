@@ -42,6 +42,34 @@ TEST(MessageTest, APushComesBackAsItWas) {
   EXPECT_TRUE(push->tables[1].rows.empty());
 }
 
+TEST(MessageTest, KeysComeBackAsTheyWere) {
+  const std::vector<float> values = {1, 2};
+  Bytes bytes;
+  Print(KeySlice{.generation = 3,
+                 .variable = 1,
+                 .first = 7,
+                 .count = 9,
+                 .keys = {-5, INT64_MIN},
+                 .counts = {0, 2},
+                 .last_steps = {4, 1},
+                 .values = values},
+        &bytes);
+  const auto slice = Parse<KeySlice>(bytes);
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_EQ(slice->first, 7);
+  EXPECT_EQ(slice->count, 9);
+  EXPECT_THAT(slice->keys, ElementsAre(-5, INT64_MIN));
+  EXPECT_THAT(slice->counts, ElementsAre(0, 2));
+  EXPECT_THAT(slice->last_steps, ElementsAre(4, 1));
+  EXPECT_THAT(slice->values, ElementsAre(1, 2));
+  Print(Pull{.generation = 3, .tables = {{.variable = 1, .keys = {8, -8}}, {.variable = 2}}},
+        &bytes);
+  const auto pull = Parse<Pull>(bytes);
+  ASSERT_TRUE(pull.ok()) << pull.status();
+  EXPECT_THAT(pull->tables[0].keys, ElementsAre(8, -8));
+  EXPECT_TRUE(pull->tables[1].keys.empty());
+}
+
 TEST(MessageTest, ACutOrTooLongMessageIsRefused) {
   const std::vector<int32_t> rows = {5, 0};
   const std::vector<float> values = {1, 2, 3, 4};

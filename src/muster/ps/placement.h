@@ -5,7 +5,8 @@
 // frequency and hashed ids are spread anyway: neighbours on different servers share the load, where
 // ranges of rows would give the first server nearly all of it. A dense variable of fewer than
 // kSplitFloats lies whole on the server that has the fewest floats so far; a larger one is cut in
-// ranges of elements, in multiples of kBlockFloats.
+// ranges of elements, in multiples of kBlockFloats. A key of a table that grows lies on the server
+// that its hash says.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,8 @@ class Placement {
     return parts_[static_cast<size_t>(variable)][static_cast<size_t>(server)];
   }
   int ServerOf(int32_t row) const { return static_cast<int>(row % servers_); }
+  // Of a table that grows, by the key alone.
+  int ServerOfKey(int64_t key) const;
   int32_t LocalRow(int32_t row) const { return row / servers_; }
   // Of all dense variables and statistics, one after the other: what a pull brings.
   int64_t dense_floats(int server) const { return dense_floats_[static_cast<size_t>(server)]; }

@@ -61,8 +61,9 @@ class World {
  private:
   void Begin() {
     std::vector<float> ones(static_cast<size_t>(kRows) * kCols, 1.0f);
-    const bool loaded = client_->Connect().ok() &&
-                        client_->LoadAll(1, 0, {}, [&](int, int) { return ones.data(); }).ok();
+    const bool loaded =
+        client_->Connect().ok() &&
+        client_->LoadAll({.generation = 1}, [&](int, int) { return ones.data(); }).ok();
     if (!loaded) std::abort();
   }
 

@@ -30,7 +30,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 0) std::memcpy(bytes.data(), data, size);
   Check<ps::Hello>(bytes);
   Check<ps::State>(bytes);
+  Check<ps::Finish>(bytes);
   Check<ps::Slice>(bytes);
+  Check<ps::KeySlice>(bytes);
   Check<ps::Ready>(bytes);
   Check<ps::Pull>(bytes);
   Check<ps::Pulled>(bytes);
@@ -38,6 +40,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Check<ps::Pushed>(bytes);
   Check<ps::Hold>(bytes);
   Check<ps::Held>(bytes);
+  Check<ps::Measure>(bytes);
+  Check<ps::Measured>(bytes);
+  Check<ps::Settle>(bytes);
   Check<ps::Break>(bytes);
   Check<ps::Beat>(bytes);
   Check<ps::Refused>(bytes);

@@ -22,7 +22,7 @@ absl::StatusOr<bool> Replica::Recover(const absl::Status& why) {
 }
 
 absl::StatusOr<bool> Replica::TryRecover() {
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<State> states, client_.Connect());
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<State> states, client_.Connect(generation_, work_));
   const State& lead = states.front();
   int lost = -1;
   for (size_t i = 0; i < states.size(); ++i) {
@@ -50,7 +50,13 @@ bool Replica::TakeState(const State& lead) {
   sequence_ = lead.sequence;
   step_ = lead.step;
   position_ = lead.position;
+  TakeCounts(lead.counts);
   return moved;
+}
+
+void Replica::TakeCounts(const Counts& counts) {
+  counts_ = counts;
+  work_ = std::max(work_, counts.work());
 }
 
 absl::Status Replica::LoadServers(const std::vector<State>& states) {
@@ -65,7 +71,11 @@ absl::Status Replica::LoadServers(const std::vector<State>& states) {
                 " to the checkpoint of step ", place.step, ", ", step_ - place.step,
                 " steps are done again"));
   }
-  return client_.LoadAll(generation + 1, place.step, place.positions, spec_.memory);
+  return client_.LoadAll({.generation = generation + 1,
+                          .step = place.step,
+                          .positions = place.positions,
+                          .counts = place.counts},
+                         spec_.memory, spec_.grown);
 }
 
 absl::StatusOr<Replica::Turn> Replica::Try(const std::function<absl::Status()>& work) {
@@ -85,7 +95,11 @@ absl::StatusOr<Pulled> Replica::Pull(ps::Pull request, const PullInto& into) {
   request.generation = generation_;
   request.sequence = sequence_;
   request.step = step_;
-  return client_.PullBatch(std::move(request), into);
+  auto pulled = client_.PullBatch(std::move(request), into);
+  if (!pulled.ok()) return pulled;
+  TakeCounts(pulled->counts);
+  if (client_.spec().has_backups()) step_ = pulled->step;
+  return pulled;
 }
 
 absl::StatusOr<Pushed> Replica::Push(ps::Push request, const Gradients& gradients) {
@@ -94,25 +108,27 @@ absl::StatusOr<Pushed> Replica::Push(ps::Push request, const Gradients& gradient
   request.step = step_;
   auto pushed = client_.PushBatch(request, gradients);
   if (!pushed.ok()) return pushed;
-  ++sequence_;
   step_ = pushed->step;
+  TakeCounts(pushed->counts);
+  if (pushed->stop != 0) return pushed;
+  ++sequence_;
   // Should it have to push again without a batch.
   position_ = std::move(request.position);
   return pushed;
 }
 
 absl::StatusOr<Replica::Ending> Replica::WaitForOthers() {
-  absl::Status status;
-  if (is_chief()) {
-    if (client_.spec().synchronous) return Ending::kOver;
-    status = client_.WaitForAll(generation_);
-    if (status.ok()) return Ending::kOver;
-  } else {
-    const auto state = client_.WaitForState(generation_);
-    if (state.ok() && state->phase == Phase::kOver) return Ending::kOver;
-    status = state.ok() ? absl::AbortedError("the parameter servers were given another state")
-                        : state.status();
+  const bool together = client_.spec().synchronous && !client_.spec().has_backups();
+  if (is_chief() && together) return Ending::kOver;
+  const auto state =
+      is_chief() ? client_.WaitForAll(generation_) : client_.WaitForState(generation_);
+  absl::Status status = state.status();
+  if (state.ok() && (is_chief() || state->phase == Phase::kOver)) {
+    step_ = state->step;
+    TakeCounts(state->counts);
+    return Ending::kOver;
   }
+  if (state.ok()) status = absl::AbortedError("the parameter servers were given another state");
   if (absl::IsCancelled(status)) return Ending::kOver;
   if (!absl::IsAborted(status)) return status;
   const absl::StatusOr<bool> moved = Recover(status);
@@ -122,7 +138,8 @@ absl::StatusOr<Replica::Ending> Replica::WaitForOthers() {
 }
 
 absl::StatusOr<Place> Replica::Save() {
-  absl::StatusOr<Held> held = client_.SaveAll(generation_, step_, spec_.memory);
+  absl::StatusOr<Held> held =
+      client_.SaveAll(generation_, sequence_, step_, spec_.memory, spec_.grown);
   if (absl::IsAborted(held.status())) {
     // Whoever starts this task again lets it find the servers' state.
     return absl::UnavailableError(
@@ -130,7 +147,8 @@ absl::StatusOr<Place> Replica::Save() {
   }
   MUSTER_RETURN_IF_ERROR(held.status());
   step_ = held->step;
-  return Place{.step = held->step, .positions = std::move(held->positions)};
+  TakeCounts(held->counts);
+  return Place{.step = held->step, .positions = std::move(held->positions), .counts = held->counts};
 }
 
 }  // namespace muster::ps

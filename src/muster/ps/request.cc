@@ -26,6 +26,10 @@ absl::Status Request::Read(const net::transport::Message& message) {
       return absl::OkStatus();
     case kHold:
       return ReadAs<Hold>(bytes);
+    case kMeasure:
+      return ReadAs<Measure>(bytes);
+    case kSettle:
+      return ReadAs<Settle>(bytes);
     case kReady:
       return ReadAs<Ready>(bytes);
     case kBreak:
@@ -35,11 +39,15 @@ absl::Status Request::Read(const net::transport::Message& message) {
     case kLoad:
     case kFetch:
       return ReadAs<Slice>(bytes);
+    case kLoadKeys:
+    case kFetchKeys:
+      return ReadAs<KeySlice>(bytes);
     case kBegin:
     case kRelease:
-    case kFinish:
     case kEnd:
       return ReadAs<Begin>(bytes);
+    case kFinish:
+      return ReadAs<Finish>(bytes);
     default:
       return absl::InvalidArgumentError(StrCat("a parameter server knows no request ", type_));
   }
@@ -51,8 +59,6 @@ absl::Status Request::TakeBegin(ServerState& state, const Begin& begin) const {
       return state.OnBegin(from_, begin);
     case kRelease:
       return state.OnRelease(from_, begin);
-    case kFinish:
-      return state.OnFinish(from_, begin);
     default:
       return state.OnEnd(from_);
   }
@@ -65,6 +71,21 @@ absl::Status Request::TakeSlice(ServerState& state, const Slice& slice) {
   Slice fetched = slice;
   fetched.values = dense_;
   answer_ = fetched;
+  return absl::OkStatus();
+}
+
+absl::Status Request::TakeKeys(ServerState& state, const KeySlice& slice) {
+  if (type_ == kLoadKeys) return state.OnLoadKeys(from_, slice);
+  MUSTER_ASSIGN_OR_RETURN(GrownEntries entries, state.OnFetchKeys(from_, slice));
+  dense_ = std::move(entries.values);
+  answer_ = KeySlice{.generation = slice.generation,
+                     .variable = slice.variable,
+                     .first = slice.first,
+                     .count = slice.count,
+                     .keys = std::move(entries.keys),
+                     .counts = std::move(entries.counts),
+                     .last_steps = std::move(entries.last_steps),
+                     .values = dense_};
   return absl::OkStatus();
 }
 
@@ -83,6 +104,17 @@ absl::Status Request::Take(ServerState& state) {
       return state.OnPush(from_, std::move(std::get<PushBytes>(request_).bytes));
     case kHold:
       return state.OnHold(from_, std::get<Hold>(request_));
+    case kMeasure: {
+      Measured measured;
+      MUSTER_ASSIGN_OR_RETURN(measured.squares,
+                              state.OnMeasure(from_, std::get<Measure>(request_)));
+      answer_ = std::move(measured);
+      return absl::OkStatus();
+    }
+    case kSettle:
+      return state.OnSettle(from_, std::get<Settle>(request_));
+    case kFinish:
+      return state.OnFinish(from_, std::get<Finish>(request_));
     case kReady:
       return state.OnReady(from_, std::get<Ready>(request_));
     case kBreak:
@@ -92,6 +124,9 @@ absl::Status Request::Take(ServerState& state) {
     case kLoad:
     case kFetch:
       return TakeSlice(state, std::get<Slice>(request_));
+    case kLoadKeys:
+    case kFetchKeys:
+      return TakeKeys(state, std::get<KeySlice>(request_));
     default:
       return TakeBegin(state, std::get<Begin>(request_));
   }

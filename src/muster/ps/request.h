@@ -42,13 +42,15 @@ class Request {
   absl::Status ReadAs(ConstBytes bytes);
   absl::Status TakeBegin(ServerState& state, const Begin& begin) const;
   absl::Status TakeSlice(ServerState& state, const Slice& slice);
+  absl::Status TakeKeys(ServerState& state, const KeySlice& slice);
 
   const ServerState::Connection from_;
   const int64_t incarnation_;
   uint16_t type_ = 0;
-  std::variant<Empty, Hello, Wait, Begin, Slice, Ready, Pull, PushBytes, Hold, Break, Beat>
+  std::variant<Empty, Hello, Wait, Begin, Finish, Slice, KeySlice, Ready, Pull, PushBytes, Hold,
+               Measure, Settle, Break, Beat>
       request_;
-  std::variant<Empty, State, Pulled, Pushed, Held, Slice> answer_;
+  std::variant<Empty, State, Pulled, Pushed, Held, Measured, Slice, KeySlice> answer_;
   std::vector<float> dense_, rows_;  // what the answer points to
   Bytes bytes_;
 };

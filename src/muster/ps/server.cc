@@ -13,6 +13,7 @@ using net::transport::Message;
 using process::Deadline;
 
 constexpr double kSendSeconds = 60;
+constexpr double kTellSeconds = 0.5;
 // A worker between two requests computes, or evaluates; a dead one is known by its connection.
 constexpr double kSilenceSeconds = 24 * 3600;
 // Waits for the state of others end after so long with what there is, so that the asking side can
@@ -62,7 +63,13 @@ void Server::Converse(Connection id, int64_t incarnation, Channel& channel) {
   Request request(id, incarnation);
   while (true) {
     const auto message = channel.Receive(Deadline::After(kSilenceSeconds), *stop_);
-    if (!message.ok()) break;
+    if (!message.ok()) {
+      // Whose message came damaged hears why; who is gone hears nothing.
+      if (absl::IsDataLoss(message.status())) {
+        channel.SendFailure(message.status(), Deadline::After(kTellSeconds)).IgnoreError();
+      }
+      break;
+    }
     const absl::Status status = Handle(*message, &request);
     if (stop_->is_set()) break;
     const uint16_t type = request.Print(status);

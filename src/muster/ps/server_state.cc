@@ -1,6 +1,7 @@
 #include "muster/ps/server_state.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace muster::ps {
@@ -25,22 +26,31 @@ void ServerState::Reset() {
   staged_.clear();
   staged_.resize(replicas);
   finished_.clear();
+  work_before_ = std::max(work_before_, counts_.work());
+  counts_ = {};
+  left_at_end_.assign(replicas, 0);
   heard_.assign(replicas, now_);
   in_flight_.clear();
   held_by_ = 0;
+  word_ = {};
+  unsettled_ = false;
+  answers_.assign(replicas, {});
+  stop_ = 0;
 }
 
 absl::Status ServerState::CheckHello(int64_t incarnation, const Hello& hello) const {
-  const auto say = [](uint32_t synchronous, uint32_t replicas, uint32_t servers, uint32_t server,
-                      std::string_view agreement) {
-    return StrCat(synchronous != 0 ? "ps-sync" : "ps-async", " of ", replicas, " replicas and ",
+  const auto say = [](uint32_t synchronous, uint32_t aggregate, uint32_t replicas, uint32_t servers,
+                      uint32_t server, std::string_view agreement) {
+    return StrCat(synchronous != 0 ? "ps-sync" : "ps-async", " of ",
+                  aggregate > 0 ? StrCat(aggregate, " of ") : "", replicas, " replicas and ",
                   servers, " servers at ps-", server, ", ", agreement);
   };
-  const std::string theirs =
-      say(hello.synchronous, hello.replicas, hello.servers, hello.server, hello.agreement);
-  const std::string ours = say(
-      static_cast<uint32_t>(spec_.synchronous), static_cast<uint32_t>(spec_.replicas),
-      static_cast<uint32_t>(spec_.servers), static_cast<uint32_t>(spec_.server), spec_.agreement);
+  const std::string theirs = say(hello.synchronous, hello.aggregate, hello.replicas, hello.servers,
+                                 hello.server, hello.agreement);
+  const std::string ours =
+      say(static_cast<uint32_t>(spec_.synchronous), static_cast<uint32_t>(spec_.aggregate),
+          static_cast<uint32_t>(spec_.replicas), static_cast<uint32_t>(spec_.servers),
+          static_cast<uint32_t>(spec_.server), spec_.agreement);
   if (hello.version != kVersion) {
     return absl::FailedPreconditionError(StrCat("replica ", hello.replica, " speaks version ",
                                                 hello.version, " to parameter servers, ps-",
@@ -66,9 +76,13 @@ absl::StatusOr<State> ServerState::OnHello(Connection from, int64_t incarnation,
   incarnations_[replica] = incarnation;
   in_flight_.erase(owners_[replica]);
   EndHold(owners_[replica]);
+  // Whoever greets gives the batch that does not count yet again, to all servers. Those that do not
+  // lead keep what they have: it may count.
+  if (lead() && spec_.has_backups() && !unsettled_) staged_[replica].reset();
   owners_[replica] = from;
   connections_[from] = {.replica = replica};
   heard_[replica] = now_;
+  if (hello.generation != generation_) HearOfWork(hello.work);
   return StateFor(replica);
 }
 
@@ -78,7 +92,22 @@ State ServerState::StateFor(size_t replica) const {
           .unfinished = static_cast<uint32_t>(owners_.size() - finished_.size()),
           .step = step_,
           .sequence = sequences_[replica],
-          .position = positions_[replica]};
+          .position = positions_[replica],
+          .counts = CountsNow()};
+}
+
+Counts ServerState::CountsNow() const {
+  Counts counts = counts_;
+  counts.left_at_end = std::accumulate(left_at_end_.begin(), left_at_end_.end(), int64_t{0});
+  return counts;
+}
+
+// Of a state before this one: what is not in the weights any more is trained again. Whoever was at
+// it may come at any time, and each knows of some of its last batches.
+void ServerState::HearOfWork(int64_t work) {
+  work_before_ = std::max(work_before_, work);
+  if (phase_ != Phase::kReady) return;
+  counts_.repeated = std::max(counts_.repeated, work_before_ - loaded_trained_);
 }
 
 void ServerState::OnClosed(Connection connection) {
@@ -125,35 +154,43 @@ absl::Status ServerState::OnBegin(Connection from, const Begin& begin) {
                                      " of ps-", spec_.server));
   }
   Reset();
+  shard_.ClearKeys();
   generation_ = begin.generation;
   phase_ = Phase::kLoading;
   broken_ = StrCat("ps-", spec_.server, " is being given a checkpoint's state");
   return absl::OkStatus();
 }
 
-absl::Status ServerState::OnLoad(Connection from, const Slice& slice) {
+absl::Status ServerState::Loading(Connection from, int64_t generation) {
   MUSTER_RETURN_IF_ERROR(Chief(from));
-  if (phase_ != Phase::kLoading || slice.generation != generation_) {
-    return absl::AbortedError(
-        StrCat("ps-", spec_.server, " is not loading generation ", slice.generation));
-  }
+  if (phase_ == Phase::kLoading && generation == generation_) return absl::OkStatus();
+  return absl::AbortedError(StrCat("ps-", spec_.server, " is not loading generation ", generation));
+}
+
+absl::Status ServerState::OnLoad(Connection from, const Slice& slice) {
+  MUSTER_RETURN_IF_ERROR(Loading(from, slice.generation));
   return shard_.Load(slice);
 }
 
+absl::Status ServerState::OnLoadKeys(Connection from, const KeySlice& slice) {
+  MUSTER_RETURN_IF_ERROR(Loading(from, slice.generation));
+  return shard_.LoadKeys(slice);
+}
+
 absl::Status ServerState::OnReady(Connection from, const Ready& ready) {
-  MUSTER_RETURN_IF_ERROR(Chief(from));
-  if (phase_ != Phase::kLoading || ready.generation != generation_) {
-    return absl::AbortedError(
-        StrCat("ps-", spec_.server, " is not loading generation ", ready.generation));
-  }
+  MUSTER_RETURN_IF_ERROR(Loading(from, ready.generation));
   if (!ready.positions.empty() && ready.positions.size() != positions_.size()) {
     return absl::InvalidArgumentError(
         StrCat(ready.positions.size(), " positions of ", positions_.size(), " replicas"));
   }
   if (!ready.positions.empty()) positions_ = ready.positions;
   step_ = ready.step;
+  counts_ = ready.counts;
+  counts_.left_at_end = 0;
+  loaded_trained_ = counts_.trained;
   heard_.assign(heard_.size(), now_);
   phase_ = Phase::kReady;
+  HearOfWork(0);
   return absl::OkStatus();
 }
 
@@ -162,7 +199,7 @@ absl::StatusOr<bool> ServerState::AnswerWait(Connection from, const Wait& wait, 
   *answer = StateFor(peer->replica);
   const bool there = phase_ == Phase::kReady && generation_ > wait.generation;
   const bool broken = generation_ != wait.generation || phase_ != Phase::kReady;
-  const bool done = wait.for_all != 0 ? broken || answer->unfinished == 0 : there;
+  const bool done = wait.for_all != 0 ? broken || answer->unfinished == 0 || stop_ != 0 : there;
   return over() || done;
 }
 
@@ -175,8 +212,11 @@ absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
   MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, pull.generation));
   heard_[peer->replica] = now_;
   MUSTER_RETURN_IF_ERROR(shard_.CheckRows(pull.tables));
-  if (spec_.synchronous) {
-    MUSTER_RETURN_IF_ERROR(Commit(pull.sequence, pull.step));
+  if (spec_.has_backups()) {
+    if (!lead()) return CommitCounted(pull.step, pull.word);
+    stop_ = std::max(stop_, pull.stop);
+  } else if (spec_.synchronous) {
+    MUSTER_RETURN_IF_ERROR(Commit(pull.sequence, pull.step, pull.word));
   } else {
     for (size_t i = 0; i < pull.sequences.size() && i < sequences_.size(); ++i) {
       CommitOwn(i, pull.sequences[i]);
@@ -185,8 +225,9 @@ absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
   }
   if (pull.sequence != sequences_[peer->replica]) return Behind(pull.sequence);
   // What was decided stays: others act on it already.
-  if (!spec_.synchronous || !lead() || decided_) return absl::OkStatus();
+  if (spec_.has_backups() || !spec_.synchronous || !lead() || decided_) return absl::OkStatus();
   wishes_[peer->replica] = {.rows = pull.rows, .stop = pull.stop};
+  left_at_end_[peer->replica] = pull.left_at_end;
   Wish all;
   for (const auto& wish : wishes_) {
     if (!wish) return absl::OkStatus();
@@ -201,7 +242,15 @@ absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
                                              std::vector<float>* dense, std::vector<float>* rows,
                                              Pulled* answer) {
   MUSTER_RETURN_IF_ERROR(Current(from, pull.generation).status());
-  if (spec_.synchronous && lead()) {
+  if (unsettled_) {
+    answer->step = step_;
+    answer->word = word_;
+    answer->settle = 1;
+    return true;
+  }
+  if (spec_.has_backups()) {
+    answer->stop = stop_;
+  } else if (spec_.synchronous && lead()) {
     if (!decided_) return false;
     answer->rows = decided_->rows;
     answer->stop = decided_->stop;
@@ -212,6 +261,8 @@ absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
     in_flight_.insert(from);
   }
   answer->step = step_;
+  answer->counts = CountsNow();
+  answer->word = word_;
   dense->clear();
   rows->clear();
   shard_.Read(pull.tables, dense, rows);
@@ -229,7 +280,10 @@ absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
   if (!spec_.synchronous) {
     return PushNow(*peer, {.bytes = std::move(bytes), .push = std::move(push)});
   }
-  if (push.sequence != sequences_[peer->replica]) return Behind(push.sequence);
+  if (spec_.has_backups()) {
+    return PushForStep(peer->replica, {.bytes = std::move(bytes), .push = std::move(push)});
+  }
+  if (unsettled_ || push.sequence != sequences_[peer->replica]) return Behind(push.sequence);
   // What `push` points to moves with the bytes, it does not change its place.
   staged_[peer->replica] = Staged{.bytes = std::move(bytes), .push = std::move(push)};
   EndRound();
@@ -238,18 +292,23 @@ absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
 
 absl::StatusOr<bool> ServerState::AnswerPush(Connection from, Pushed* answer) {
   MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Current(from, generation_));
-  *answer = {.step = step_};
+  *answer = {.step = step_, .counts = CountsNow()};
   if (!spec_.synchronous || !lead()) return true;
+  if (spec_.has_backups()) return AnswerPushForStep(*peer, answer);
   if (!peer->pushed || *peer->pushed >= sequences_[peer->replica]) return false;
   *answer = last_;
+  answer->step = step_;
+  answer->counts = CountsNow();
   return true;
 }
 
 absl::Status ServerState::OnHold(Connection from, const Hold& hold) {
   MUSTER_RETURN_IF_ERROR(Current(from, hold.generation).status());
   MUSTER_RETURN_IF_ERROR(Chief(from));
-  if (spec_.synchronous && hold.step != step_) {
-    return Commit(sequences_.front() + 1, hold.step);
+  if (spec_.has_backups()) {
+    if (!lead()) return CommitCounted(hold.step, hold.word);
+  } else if (spec_.synchronous && hold.step != step_) {
+    return Commit(sequences_.front() + 1, hold.step, hold.word);
   }
   if (spec_.synchronous && !lead()) return absl::OkStatus();
   if (!lead()) return CommitAll(hold.sequences);
@@ -260,7 +319,12 @@ absl::Status ServerState::OnHold(Connection from, const Hold& hold) {
 absl::StatusOr<bool> ServerState::AnswerHold(Connection from, const Hold& hold, Held* answer) {
   MUSTER_RETURN_IF_ERROR(Current(from, hold.generation).status());
   if (!in_flight_.empty()) return false;
-  *answer = {.step = step_, .positions = positions_, .sequences = sequences_};
+  *answer = {.step = step_,
+             .positions = positions_,
+             .sequences = sequences_,
+             .counts = CountsNow(),
+             .word = word_,
+             .settle = static_cast<uint32_t>(unsettled_)};
   return true;
 }
 
@@ -281,9 +345,16 @@ absl::StatusOr<std::span<const float>> ServerState::OnFetch(Connection from, con
   return shard_.Fetch(slice);
 }
 
-absl::Status ServerState::OnFinish(Connection from, const Begin& finish) {
+absl::StatusOr<GrownEntries> ServerState::OnFetchKeys(Connection from, const KeySlice& slice) {
+  MUSTER_RETURN_IF_ERROR(Current(from, slice.generation).status());
+  return shard_.FetchKeys(slice);
+}
+
+absl::Status ServerState::OnFinish(Connection from, const Finish& finish) {
   MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Current(from, finish.generation));
   finished_.insert(peer->replica);
+  left_at_end_[peer->replica] = finish.left_at_end;
+  EndRound();  // fewer may be enough now
   return absl::OkStatus();
 }
 

@@ -9,6 +9,14 @@
 //   together, and when it has all pushes sums them in the order of replicas, and applies the sum.
 //   The other servers keep theirs until somebody comes with the next round: a replica that was lost
 //   in the midst of a round finds all weights as they were and gives the same gradients again.
+//   With backup replicas a synchronous step is done when the lead has the pushes of so many: their
+//   mean is applied, and those that come later for the same step are dropped. The lead's answer to
+//   a pull says which counted, and the other servers are pulled from behind it: nobody gives the
+//   lead a push for a step before all servers have come to it, so that they are one step behind at
+//   most.
+//   Where a sum is clipped by a norm, no server has all of it: the lead ends a round and applies it
+//   later. Whoever comes first behind it, for the next round or to save, asks the others for their
+//   sums of squares and tells them to the lead, which says to all what the sum is scaled by.
 //   Asynchronous: the lead applies each push when it comes. The other servers keep a replica's push
 //   until it shows, or the chief that saves, that it counts: who was lost between its pushes to two
 //   servers is in the weights of neither. A bound on staleness is the lead's to keep: it alone
@@ -18,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,6 +35,7 @@
 
 #include "muster/base/status.h"
 #include "muster/collective/sum_rows.h"
+#include "muster/optim/clip.h"
 #include "muster/ps/message.h"
 #include "muster/ps/shard.h"
 
@@ -35,11 +45,17 @@ struct ServerSpec {
   int server = 0, servers = 1;
   int replicas = 1;
   bool synchronous = false;
+  // Synchronous: how many replicas' gradients make a step; those beyond are backups. 0: all.
+  int aggregate = 0;
   // Asynchronous: nobody begins a batch that is more than so many ahead of the slowest replica
   // whose data has not ended, as long as that one was heard within the lease; < 0: no bound.
   int64_t staleness = -1;
   double lease_seconds = 10;
+  optim::ClipSpec clip = {};   // synchronous: of the sum, by a norm; values are each Variable's
   std::string agreement = {};  // what all tasks must have the same, in words
+
+  bool clips_by_norm() const { return synchronous && clip.by_norm(); }
+  bool has_backups() const { return HasBackups(synchronous, aggregate, replicas); }
 };
 
 // Errors: ABORTED, the caller must say Hello again (another generation, or another connection of
@@ -60,6 +76,7 @@ class ServerState {
 
   absl::Status OnBegin(Connection from, const Begin& begin);
   absl::Status OnLoad(Connection from, const Slice& slice);
+  absl::Status OnLoadKeys(Connection from, const KeySlice& slice);
   absl::Status OnReady(Connection from, const Ready& ready);
 
   // A request that may have to wait has two parts: what it changes, and its answer; false: other
@@ -78,7 +95,13 @@ class ServerState {
   // Valid until the next call.
   absl::StatusOr<std::span<const float>> OnFetch(Connection from, const Slice& slice);
 
-  absl::Status OnFinish(Connection from, const Begin& finish);
+  absl::StatusOr<GrownEntries> OnFetchKeys(Connection from, const KeySlice& slice);
+  // Of servers that do not lead: the squares of a round that the lead has ended. None: it is
+  // applied here.
+  absl::StatusOr<std::vector<double>> OnMeasure(Connection from, const Measure& measure);
+  absl::Status OnSettle(Connection from, const Settle& settle);
+
+  absl::Status OnFinish(Connection from, const Finish& finish);
   absl::Status OnBreak(Connection from, const Break& broken);
   absl::Status OnEnd(Connection from);
   // From any connection of that incarnation.
@@ -106,17 +129,33 @@ class ServerState {
   absl::StatusOr<Peer*> Known(Connection from);
   absl::StatusOr<Peer*> Current(Connection from, int64_t generation);
   absl::Status Chief(Connection from);
+  absl::Status Loading(Connection from, int64_t generation);
+  Counts CountsNow() const;
+  void Count(const Push& push, bool finite);
+  void HearOfWork(int64_t work);
   absl::Status Behind(int64_t sequence) const;
-  absl::Status Commit(int64_t sequence, int64_t step);
+  absl::Status Commit(int64_t sequence, int64_t step, const Word& word);
+  bool HasRound(int64_t sequence) const;
+  void FinishRound(double rows);
+  void Settled(std::vector<float> scales);
+  std::vector<float> ScalesOf(std::span<const double> squares) const;
+  absl::Status CheckScales(const Word& word) const;
   bool MayBegin(size_t replica) const;
   void CommitOwn(size_t replica, int64_t sequence);
   absl::Status CommitAll(std::span<const int64_t> sequences);
   absl::Status PushNow(Peer& peer, Staged staged);
   void ApplyOwn(size_t replica, const Push& push);
   void EndRound();
-  void FinishRound();
+  absl::Status PushForStep(size_t replica, Staged staged);
+  bool AnswerPushForStep(const Peer& peer, Pushed* answer);
+  void Done(size_t replica, const Push& push, bool trained);
+  bool HasEnough() const;
+  void EndStep();
+  absl::Status CommitCounted(int64_t step, const Word& word);
+  absl::StatusOr<double> CountedRows(int64_t step, const Word& word);
   void EndHold(Connection by);
-  void ApplySum();
+  Gradient Sum(double rows);
+  std::span<const float> Weighted(std::span<const float> values, float weight);
   void Reset();
 
   const ServerSpec spec_;
@@ -133,6 +172,11 @@ class ServerState {
   std::vector<std::string> positions_;  // by replica
   std::vector<int64_t> sequences_;      // by replica: batches that count
   std::set<size_t> finished_;
+  // The lead's.
+  Counts counts_;
+  std::vector<int64_t> left_at_end_;  // by replica
+  int64_t loaded_trained_ = 0;        // when this state was loaded
+  int64_t work_before_ = 0;           // the most that is known of states before this one
   double now_ = 0;
   std::vector<double> heard_;       // by replica: when last, or when this state was loaded
   std::set<Connection> in_flight_;  // asynchronous: pulled, not pushed yet
@@ -141,8 +185,17 @@ class ServerState {
   // Synchronous, of the present round.
   std::vector<std::optional<Wish>> wishes_;
   std::optional<Wish> decided_;
-  Pushed last_;  // the answer to the pushes of the last round, or to the last push
+  Pushed last_;             // the answer to the pushes of the last round, or to the last push
+  Word word_;               // the lead's, of step_
+  bool unsettled_ = false;  // the lead's: staged_ has the round that led to step_, not applied
+  double rows_ = 0;         // of it, as Sum takes them
+  // With backup replicas.
+  std::vector<Pushed> answers_;  // by replica: to its last batch
+  uint32_t stop_ = 0;            // the most urgent wish
+  std::deque<std::vector<float>> weighted_;
   std::map<uint32_t, collective::SumRows> sums_;
+  std::map<uint32_t, KeySums> key_sums_;
+  std::vector<uint32_t> given_;
   std::vector<float> dense_sum_;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "muster/math/vector.h"
+
 namespace muster::ps {
 
 Shard::Shard(std::span<const Variable> variables, const Placement& placement, int server)
@@ -10,6 +12,10 @@ Shard::Shard(std::span<const Variable> variables, const Placement& placement, in
   for (size_t i = 0; i < variables.size(); ++i) {
     const auto n = static_cast<size_t>(placement.part(static_cast<int>(i), server).elements());
     Memory& memory = memory_[i];
+    if (variables[i].grows()) {
+      memory.grown = std::make_unique<GrownTable>(variables[i], placement.servers());
+      continue;
+    }
     memory.weights.resize(n);
     memory.slots.resize(variables[i].slots());
     for (auto& slot : memory.slots) {
@@ -55,10 +61,62 @@ absl::StatusOr<std::span<const float>> Shard::Fetch(const Slice& slice) const {
                                    static_cast<size_t>(slice.count));
 }
 
+void Shard::ClearKeys() {
+  for (Memory& memory : memory_) {
+    if (memory.grown) memory.grown->Clear();
+  }
+}
+
+absl::StatusOr<GrownTable*> Shard::Grown(uint32_t variable) const {
+  if (variable < variables_.size() && variables_[variable].grows()) {
+    return memory_[variable].grown.get();
+  }
+  return absl::InvalidArgumentError(StrCat("variable ", variable, " is no table that grows"));
+}
+
+absl::Status Shard::LoadKeys(const KeySlice& slice) {
+  MUSTER_ASSIGN_OR_RETURN(GrownTable* const table, Grown(slice.variable));
+  MUSTER_RETURN_IF_ERROR(CheckKeys({.variable = slice.variable, .keys = slice.keys}));
+  return table->Add({.keys = slice.keys,
+                     .counts = slice.counts,
+                     .last_steps = slice.last_steps,
+                     .values = {slice.values.begin(), slice.values.end()}});
+}
+
+absl::StatusOr<GrownEntries> Shard::FetchKeys(const KeySlice& slice) const {
+  MUSTER_ASSIGN_OR_RETURN(const GrownTable* const table, Grown(slice.variable));
+  if (slice.first < 0 || slice.first > table->size() || slice.count < 1) {
+    return absl::InvalidArgumentError(StrCat("table ", variables_[slice.variable].name, ": ",
+                                             slice.count, " keys from ", slice.first, " on of ",
+                                             table->size()));
+  }
+  return table->Entries(slice.first, slice.count);
+}
+
+absl::Status Shard::CheckKeys(const TableRows& table) const {
+  const Variable& variable = variables_[table.variable];
+  for (const int64_t key : table.keys) {
+    if (placement_.ServerOfKey(key) == server_) continue;
+    return absl::InvalidArgumentError(StrCat("key ", key, " of ", variable.name, " is on ps-",
+                                             placement_.ServerOfKey(key), ", not on ps-", server_));
+  }
+  if (table.rows.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("rows of ", variable.name, " without their keys, which it grows by"));
+}
+
 absl::Status Shard::CheckRows(std::span<const TableRows> tables) const {
   for (const TableRows& table : tables) {
     if (table.variable >= variables_.size() || !variables_[table.variable].is_table()) {
       return absl::InvalidArgumentError(StrCat("variable ", table.variable, " is no table"));
+    }
+    if (variables_[table.variable].grows()) {
+      MUSTER_RETURN_IF_ERROR(CheckKeys(table));
+      continue;
+    }
+    if (!table.keys.empty()) {
+      return absl::InvalidArgumentError(
+          StrCat("keys of ", variables_[table.variable].name, ", which has a size"));
     }
     const int64_t rows = placement_.part(static_cast<int>(table.variable), server_).rows;
     for (const int32_t row : table.rows) {
@@ -81,10 +139,10 @@ absl::Status Shard::Check(const Gradient& gradient) const {
   }
   for (const TableRows& table : gradient.tables) {
     const auto cols = static_cast<size_t>(variables_[table.variable].cols);
-    if (table.values.size() == table.rows.size() * cols) continue;
-    return absl::InvalidArgumentError(StrCat(table.values.size(), " floats for ", table.rows.size(),
-                                             " rows of ", variables_[table.variable].name, " of ",
-                                             cols));
+    const size_t rows = table.rows.size() + table.keys.size();
+    if (table.values.size() == rows * cols) continue;
+    return absl::InvalidArgumentError(StrCat(table.values.size(), " floats for ", rows, " rows of ",
+                                             variables_[table.variable].name, " of ", cols));
   }
   return absl::OkStatus();
 }
@@ -99,7 +157,10 @@ void Shard::Read(std::span<const TableRows> tables, std::vector<float>* dense,
     const auto cols = static_cast<size_t>(variables_[table.variable].cols);
     const float* const weights = memory_[table.variable].weights.data();
     size_t at = rows->size();
-    rows->resize(at + table.rows.size() * cols);
+    rows->resize(at + (table.rows.size() + table.keys.size()) * cols);
+    if (memory_[table.variable].grown) {
+      memory_[table.variable].grown->Read(table.keys, rows->data() + at);
+    }
     for (const int32_t row : table.rows) {
       std::memcpy(rows->data() + at, weights + static_cast<size_t>(row) * cols,
                   cols * sizeof(float));
@@ -115,17 +176,47 @@ std::span<const float> Shard::Clipped(const Variable& variable, std::span<const 
   return clipped_;
 }
 
-void Shard::Apply(const Gradient& gradient, int64_t step) {
+std::span<const float> Shard::Scaled(float scale, std::span<const float> gradient) {
+  if (scale == 1) return gradient;
+  scaled_.assign(gradient.begin(), gradient.end());
+  math::Scale(scale, scaled_.data(), scaled_.size());
+  return scaled_;
+}
+
+template <class Visit>
+void Shard::ForEachDense(const Gradient& gradient, Visit visit) const {
   size_t at = 0;
   for (size_t i = 0; i < variables_.size(); ++i) {
     if (variables_[i].is_table()) continue;
     const size_t n = memory_[i].weights.size();
     if (!gradient.given.empty() && gradient.given[i] != 0 && n > 0) {
-      ApplyDense(i, gradient.dense.subspan(at, n), step);
+      visit(i, gradient.dense.subspan(at, n));
     }
     at += n;
   }
-  for (const TableRows& table : gradient.tables) ApplyTable(table.variable, table, step);
+}
+
+std::vector<double> Shard::Squares(const Gradient& gradient) const {
+  std::vector<double> squares(variables_.size());
+  ForEachDense(gradient, [&](size_t i, std::span<const float> values) {
+    if (variables_[i].kind == Variable::Kind::kState) return;
+    squares[i] = math::SumOfSquares(values.data(), values.size());
+  });
+  for (const TableRows& table : gradient.tables) {
+    squares[table.variable] += math::SumOfSquares(table.values.data(), table.values.size());
+  }
+  return squares;
+}
+
+void Shard::Apply(const Gradient& gradient, int64_t step, std::span<const float> scales) {
+  const auto scale = [&](size_t i) { return scales.empty() ? 1 : scales[i]; };
+  ForEachDense(gradient, [&](size_t i, std::span<const float> values) {
+    ApplyDense(i, Scaled(scale(i), values), step);
+  });
+  for (TableRows table : gradient.tables) {
+    table.values = Scaled(scale(table.variable), table.values);
+    ApplyTable(table.variable, table, step);
+  }
 }
 
 void Shard::ApplyDense(size_t variable, std::span<const float> gradient, int64_t step) {
@@ -145,6 +236,7 @@ void Shard::ApplyDense(size_t variable, std::span<const float> gradient, int64_t
 void Shard::ApplyTable(size_t variable, const TableRows& table, int64_t step) {
   const Variable& spec = variables_[variable];
   Memory& memory = memory_[variable];
+  if (memory.grown) return memory.grown->Apply(table.keys, Clipped(spec, table.values), step);
   if (memory.weights.empty()) return;
   if (table.rows.empty() && !spec.optimizer->moves_untouched_rows()) return;
   optim::StepTable(*spec.optimizer, memory.weights, spec.cols, memory.slot_pointers, table.rows,

@@ -1,9 +1,13 @@
 // What a simulated training computes: a batch adds one to rows of a table that are its own, one on
-// each server, and to a dense variable, so that the weights say which batches are in them, and how
-// often. Some batches have a loss that is no number. For tests of this layer only.
+// each server, to keys of a table that grows, likewise, and to a dense variable, so that the
+// weights say which batches are in them, and how often. With backup replicas it adds its share of a
+// step; what is clipped is scaled. Some batches have a loss that is no number. For tests of this
+// layer only.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,7 +28,12 @@ class SimulatedLedger : protected SimulatedNetwork {
     spec_.replicas = static_cast<int>(1 + time_.Below(3));
     spec_.servers = static_cast<int>(1 + time_.Below(3));
     spec_.synchronous = time_.Below(2) == 0;
-    if (!spec_.synchronous && time_.Below(2) == 0) {
+    if (spec_.synchronous && time_.Below(2) == 0) {
+      spec_.aggregate = static_cast<int>(1 + time_.Below(replicas()));
+      if (time_.Below(3) == 0) {
+        spec_.clip = {.kind = optim::ClipSpec::Kind::kGlobalNorm, .limit = 0.5};
+      }
+    } else if (time_.Below(2) == 0 && !spec_.synchronous) {
       spec_.staleness = static_cast<int64_t>(time_.Below(3));
     }
     MakeVariables();
@@ -42,10 +51,32 @@ class SimulatedLedger : protected SimulatedNetwork {
     for (size_t r = 0; r < replicas(); ++r) {
       if (batch < batches_[r] && not_finite_.contains({r, batch})) return 0;
     }
-    return 1;
+    return Scale(batch);
+  }
+  // Of the round of the replicas' batches of that number, where all are in it: each gives one to a
+  // row and a key on each server and to both floats of the dense variable.
+  float Scale(uint64_t batch) const {
+    if (!spec_.clips_by_norm()) return 1;
+    double n = 0;
+    for (const uint64_t batches : batches_) n += batch < batches ? 1 : 0;
+    const double norm = std::sqrt(2 * n * static_cast<double>(servers()) + 2 * n * n);
+    return static_cast<float>(spec_.clip.limit / norm);
+  }
+  // With backup replicas: whether all servers have the same of a replica's batches, none that must
+  // not be there, and no other than those before `next`.
+  bool HasSame(const std::vector<float>& ledger, size_t replica, uint64_t next) const {
+    for (uint64_t batch = 0; batch < kBatches; ++batch) {
+      const float share = ledger[RowOf(replica, batch, 0)];
+      if (share != 0 && (batch >= next || not_finite_.contains({replica, batch}))) return false;
+      for (size_t k = 1; k < servers(); ++k) {
+        if (ledger[RowOf(replica, batch, k)] != share) return false;
+      }
+    }
+    return true;
   }
   // Whether the ledger has the batches of a replica before `next`, once, and no other.
   bool HasJust(const std::vector<float>& ledger, size_t replica, uint64_t next) const {
+    if (spec_.has_backups()) return HasSame(ledger, replica, next);
     for (uint64_t batch = 0; batch < kBatches; ++batch) {
       const bool in = batch < next && batch < batches_[replica];
       for (size_t k = 0; k < servers(); ++k) {
@@ -53,6 +84,16 @@ class SimulatedLedger : protected SimulatedNetwork {
       }
     }
     return true;
+  }
+  // As the ledger of rows has it; a key that is not there counts 0.
+  std::vector<float> LedgerOf(const GrownImage& image) const {
+    std::vector<float> ledger;
+    for (const int64_t key : all_keys_) {
+      const auto found = std::lower_bound(image.keys.begin(), image.keys.end(), key);
+      const bool there = found != image.keys.end() && *found == key;
+      ledger.push_back(there ? image.weights[static_cast<size_t>(found - image.keys.begin())] : 0);
+    }
+    return ledger;
   }
   static uint64_t BatchOf(const std::string& position) {
     uint64_t batch = 0;
@@ -70,16 +111,39 @@ class SimulatedLedger : protected SimulatedNetwork {
       }
     }
     const auto on_server = static_cast<size_t>(placement_->part(1, 0).elements() > 0 ? 0 : 1);
-    float sum = 0;
+    float sum = 0, batches = 0;
     for (size_t row = on_server; row < ledger.size(); row += servers()) {
       sum += ledger[row];
+      batches += ledger[row] != 0 ? 1.0f : 0.0f;
     }
-    if (dense[0] != sum) Violated("together: a dense variable is not of the same moment");
+    // What is scaled is rounded at each step.
+    const float off = std::abs(dense[0] - sum);
+    if (off > (spec_.clips_by_norm() ? 1e-4f : 0))
+      Violated("together: a dense variable is not of the same moment");
+    // The shares of a step are one.
+    if (spec_.has_backups() && !spec_.clips_by_norm() && sum != static_cast<float>(place.step)) {
+      Violated(StrCat("together: the shares of ", place.step, " steps are ", sum));
+    }
+    CheckCounts(batches, place);
+  }
+  // A batch has one record, and one is left out before it.
+  void CheckCounts(float trained, const Place& place) {
+    int64_t read = 0;
+    for (const std::string& position : place.positions) {
+      read += 2 * static_cast<int64_t>(BatchOf(position));
+    }
+    const Counts& counts = place.counts;
+    if (static_cast<float>(counts.trained) == trained && counts.trained + counts.dropped == read) {
+      return;
+    }
+    Violated(StrCat("counts: ", counts.trained, " trained and ", counts.dropped, " dropped of ",
+                    read, " records, in the weights are ", trained));
   }
 
   std::vector<uint64_t> batches_;                     // by replica
   std::set<std::pair<size_t, uint64_t>> not_finite_;  // batches whose loss is no number
   std::vector<int32_t> all_rows_;                     // of the ledger
+  std::vector<int64_t> all_keys_;                     // of the one that grows, in the same order
 
  private:
   void MakeVariables() {
@@ -92,7 +156,12 @@ class SimulatedLedger : protected SimulatedNetwork {
                    .rows = static_cast<int64_t>(replicas() * kBatches * servers()),
                    .cols = 1,
                    .optimizer = optimizer_.get()},
-                  {.name = "dense", .rows = 1, .cols = 2, .optimizer = optimizer_.get()}};
+                  {.name = "dense", .rows = 1, .cols = 2, .optimizer = optimizer_.get()},
+                  {.name = "grown",
+                   .kind = Variable::Kind::kTable,
+                   .cols = 1,
+                   .optimizer = optimizer_.get(),
+                   .growth = Variable::Growth()}};
     placement_ = std::make_unique<Placement>(variables_, spec_.servers);
     servers_.resize(servers());
     for (size_t r = 0; r < replicas(); ++r) {
@@ -102,6 +171,11 @@ class SimulatedLedger : protected SimulatedNetwork {
       }
     }
     for (int32_t row = 0; std::cmp_less(row, variables_[0].rows); ++row) all_rows_.push_back(row);
+    int64_t key = 0;
+    for (const int32_t row : all_rows_) {
+      while (placement_->ServerOfKey(++key) != placement_->ServerOf(row)) continue;
+      all_keys_.push_back(key);
+    }
   }
 
   std::unique_ptr<optim::Optimizer> optimizer_;

@@ -1,4 +1,4 @@
-// Virtual time and a network on it: the production Requests and ServerStates of some parameter
+// A network on virtual time: the production Requests and ServerStates of some parameter
 // servers behind connections that carry messages in order, but may be cut: with what is under way
 // or without, each end learning of it at a time of its own. For tests of this layer only.
 #pragma once
@@ -10,68 +10,17 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
-#include <random>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "muster/base/simulated_time.h"
 #include "muster/base/strings.h"
 #include "muster/ps/request.h"
+#include "muster/ps/tamper.h"
 
 namespace muster::ps {
-
-// Events in their order.
-class SimulatedTime {
- public:
-  explicit SimulatedTime(uint64_t seed) : random_(seed) {}
-
-  double now() const { return now_; }
-  bool empty() const { return queue_.empty(); }
-  uint64_t Below(uint64_t n) { return random_() % n; }
-  double Uniform(double low, double high) {
-    return low + (high - low) * static_cast<double>(random_() >> 11) * 0x1p-53;
-  }
-  double Delay() { return Below(10) == 0 ? Uniform(0.1, 2) : Uniform(0.001, 0.05); }
-  void At(double at, std::function<void()> run) { queue_.push({at, ++order_, std::move(run)}); }
-  void After(double delay, std::function<void()> run) { At(now_ + delay, std::move(run)); }
-  void RunNext() {
-    const Event event = queue_.top();
-    queue_.pop();
-    now_ = std::max(now_, event.at);
-    event.run();
-  }
-
- private:
-  struct Event {
-    double at = 0;
-    uint64_t order = 0;
-    std::function<void()> run = {};
-    bool operator<(const Event& other) const {
-      return std::pair(at, order) > std::pair(other.at, other.order);
-    }
-  };
-
-  std::mt19937_64 random_;
-  double now_ = 0;
-  uint64_t order_ = 0;
-  std::priority_queue<Event> queue_;
-};
-
-// A bug planted around the production code.
-struct Tamper {
-  bool numbers_pushes_itself = false;  // a server takes each push for the next batch
-  bool takes_any_generation = false;   // whatever its batches are
-  bool ignores_incarnations = false;
-  bool others_count_at_once = false;   // servers that do not lead wait for no word of the lead
-  bool keeps_breaks = false;           // the lead does not hear that another has lost its state
-  bool leads_first = false;            // the lead gets a push before the others
-  bool saves_without_waiting = false;  // a hold is released as soon as it was answered
-  bool forgets_a_position = false;     // the chief's, in a state that is loaded
-  bool lets_one_more_pass = false;     // than the bound on staleness
-  bool waits_for_nobody = false;       // the chief ends when its own data has
-};
 
 // A connection of a replica to a server.
 struct SimulatedLink {
@@ -360,12 +309,21 @@ class SimulatedNetwork {
     if (type == kPush) {
       Change<Push>(conversation, [&](Push& push) {
         TakeAny(k, *conversation.link, &push);
+        if (tamper_.takes_stale) push.step = StepOf(k, *conversation.link);
         if (tamper_.numbers_pushes_itself && !spec_.synchronous) {
           push.sequence = server.pushes[conversation.link->replica];
         }
       });
     } else if (type == kPull) {
-      Change<Pull>(conversation, [&](Pull& pull) { TakeAny(k, *conversation.link, &pull); });
+      Change<Pull>(conversation, [&](Pull& pull) {
+        TakeAny(k, *conversation.link, &pull);
+        if (tamper_.passes_one_over && k > 0 && !pull.word.counted.empty()) {
+          *std::max_element(pull.word.counted.begin(), pull.word.counted.end()) = -1;
+        }
+        if (tamper_.scales_nothing && k > 0) {
+          std::fill(pull.word.scales.begin(), pull.word.scales.end(), 1.0f);
+        }
+      });
     } else if (type == kHold && k > 0 && tamper_.others_count_at_once) {
       Change<Hold>(conversation, [&](Hold& hold) {
         Held own;
@@ -377,8 +335,19 @@ class SimulatedNetwork {
       Change<Ready>(conversation, [](Ready& ready) {
         if (!ready.positions.empty()) ready.positions.front().clear();
       });
+    } else if (type == kSettle && tamper_.settles_alone) {
+      Change<Settle>(conversation, [](Settle& settle) {
+        std::fill(settle.squares.begin(), settle.squares.end(), 0);
+      });
+    } else if (type == kReady && tamper_.forgets_counts) {
+      Change<Ready>(conversation, [](Ready& ready) { ready.counts = {}; });
     }
     return type == kBreak && tamper_.keeps_breaks;
+  }
+  int64_t StepOf(size_t k, const SimulatedLink& link) {
+    State state;
+    const bool known = servers_[k].state->AnswerWait(link.id, {}, &state).ok();
+    return known ? state.step : 0;
   }
   template <class M>
   void TakeAny(size_t k, const SimulatedLink& link, M* message) {

@@ -1,17 +1,19 @@
 // A training by parameter servers under the production ServerState, Request, Client and Replica,
 // with a virtual clock and network: seeded histories of deaths of servers and replicas, of cut and
 // half-open connections, and of sleepers, with and without a replacement. A batch adds one to rows
-// of a table that are its own, one on each server, so that the weights say which batches are in
-// them, and how often. Checked all along, and at the end:
+// of a table that are its own, one on each server, and to keys of a table that grows, so that the
+// weights say which batches are in them, and how often. Checked all along, and at the end:
 //
 //   state     what a replica pulls has every batch before its own once, on every server:
-//             synchronous, those of all replicas and nothing else; asynchronous, its own
+//             synchronous, those of all replicas and nothing else; asynchronous, its own. With
+//             backup replicas, where its gradient counts: of all, the same on every server
 //   together  a state that is saved has each replica's batches up to its position there, once, and
 //             no other
 //   live      no server takes a push of an incarnation that it knows to be replaced, or of another
 //             generation
 //   bound     no replica begins a batch further ahead of one that lives than its bound, if any
-//   once      the end has every batch once
+//   once      the end has every batch once; with backup replicas once or not at all
+//   counts    what is saved says truly how many records are in it, how many were left out
 //   ends      every history ends
 //
 // A server that has heard of the end stays. For tests of this layer only.
@@ -74,6 +76,7 @@ class SimulatedTraining : SimulatedLedger {
     std::vector<std::pair<LinkPtr, Bytes>> late = {};  // Tamper::leads_first
     std::vector<float> ledger = {};                    // the chief's memory
     std::vector<float> dense = {};
+    GrownImage grown = {};
   };
   using ProcessPtr = std::shared_ptr<Process>;
 
@@ -228,6 +231,8 @@ class SimulatedTraining : SimulatedLedger {
          .replica = static_cast<int>(process.replica),
          .replicas = spec_.replicas,
          .synchronous = spec_.synchronous,
+         .aggregate = spec_.aggregate,
+         .clips_by_norm = spec_.clips_by_norm(),
          .staleness = spec_.staleness},
         spec_.servers, [this, &process](size_t k) { return Dial(process, k); }, variables_);
   }
@@ -239,8 +244,10 @@ class SimulatedTraining : SimulatedLedger {
     spec.give = [this, &process](bool) -> absl::StatusOr<Place> {
       process.ledger = saved_ledger_;
       process.dense = saved_dense_;
+      process.grown = saved_grown_;
       return saved_;
     };
+    spec.grown = [&process](int) { return &process.grown; };
     process.ledger.resize(saved_ledger_.size());
     process.dense.resize(2);
     return Replica(client, std::move(spec));
@@ -279,46 +286,60 @@ class SimulatedTraining : SimulatedLedger {
   absl::Status DoBatch(Process& process, Replica& replica, uint64_t next, bool* last) {
     const bool has = next < batches_[process.replica];
     *last = !has;
-    if (!spec_.synchronous && !has) return replica.Finish();
-    std::vector<float> ledger(all_rows_.size()), dense(2);
-    const Block block = {.variable = 0, .rows = all_rows_};
-    const std::vector<float*> into_dense = {nullptr, dense.data()}, into_rows = {ledger.data()};
+    const bool in_lock_step = spec_.synchronous && !spec_.has_backups();
+    if (!in_lock_step && !has) return replica.Finish();
+    std::vector<float> ledger(all_rows_.size()), grown(all_keys_.size()), dense(2);
+    const std::vector<Block> blocks = {{.variable = 0, .rows = all_rows_},
+                                       {.variable = 2, .keys = all_keys_}};
+    const std::vector<float*> into_dense = {nullptr, dense.data(), nullptr},
+                              into_rows = {ledger.data(), grown.data()};
     MUSTER_ASSIGN_OR_RETURN(
         const Pulled pulled,
         replica.Pull({.rows = has ? 1u : 0u},
-                     {.tables = {&block, 1}, .dense = into_dense, .blocks = into_rows}));
-    *last = spec_.synchronous && pulled.rows == 0;
+                     {.tables = blocks, .dense = into_dense, .blocks = into_rows}));
+    *last = in_lock_step && pulled.rows == 0;
     if (*last) return absl::OkStatus();
-    if (has) CheckPulled(process, ledger, next);
+    if (ledger != grown) Violated("state: rows and keys that were pulled are of two moments");
+    if (has && !spec_.has_backups()) CheckPulled(process, ledger, next);
     SleepFor(process, time_.Uniform(0, 0.2));
     if (!process.alive) return Killed();
-    return PushBatch(process, replica, next, has);
+    MUSTER_ASSIGN_OR_RETURN(const Pushed pushed, PushBatch(process, replica, next, has));
+    if (spec_.has_backups() && pushed.finite != 0 && pushed.stale == 0) {
+      CheckPulled(process, ledger, next);
+      CheckStep(ledger, pulled.step);
+    }
+    return absl::OkStatus();
   }
-  absl::Status PushBatch(const Process& process, Replica& replica, uint64_t next, bool has) {
+  absl::StatusOr<Pushed> PushBatch(const Process& process, Replica& replica, uint64_t next,
+                                   bool has) {
     const bool finite = !has || !not_finite_.contains({process.replica, next});
     std::vector<int32_t> rows;
+    std::vector<int64_t> keys;
     const std::vector<float> table(has && finite ? servers() : 0, -1.0f), dense = {-1.0f, -1.0f};
     for (size_t k = 0; k < table.size(); ++k) {
       rows.push_back(static_cast<int32_t>(RowOf(process.replica, next, k)));
+      keys.push_back(all_keys_[RowOf(process.replica, next, k)]);
     }
-    const Block block = {.variable = 0, .rows = rows};
-    const std::vector<std::span<const float>> values = {table};
-    std::vector<std::span<const float>> all_dense(2);
+    const std::vector<Block> blocks = {{.variable = 0, .rows = rows},
+                                       {.variable = 2, .keys = keys}};
+    const std::vector<std::span<const float>> values = {table, table};
+    std::vector<std::span<const float>> all_dense(3);
     if (has && finite) all_dense[1] = dense;
-    return replica
-        .Push({.rows = has ? 1u : 0u,
-               .finite = finite ? 1u : 0u,
-               .loss = 1,
-               .position = StrCat(has ? next + 1 : next)},
-              {.dense = all_dense, .tables = {&block, 1}, .values = values})
-        .status();
+    return replica.Push({.rows = has ? 1u : 0u,
+                         .finite = finite ? 1u : 0u,
+                         .loss = 1,
+                         .position = StrCat(has ? next + 1 : next),
+                         .dropped = has ? 1 : 0},
+                        {.dense = all_dense, .tables = blocks, .values = values});
   }
   absl::Status Save(Process& process, Replica& replica) {
     MUSTER_ASSIGN_OR_RETURN(Place place, replica.Save());
     if (current_.at(0).get() != &process) return Killed();  // its model folder is another's
     CheckState(process.ledger, process.dense, place);
+    CheckState(LedgerOf(process.grown), process.dense, place);
     saved_ledger_ = process.ledger;
     saved_dense_ = process.dense;
+    saved_grown_ = process.grown;
     saved_ = std::move(place);
     return absl::OkStatus();
   }
@@ -333,14 +354,26 @@ class SimulatedTraining : SimulatedLedger {
   void CheckPulled(const Process& process, const std::vector<float>& ledger, uint64_t next) {
     for (size_t r = 0; r < replicas(); ++r) {
       if (!spec_.synchronous && r != process.replica) continue;
-      if (HasJust(ledger, r, next)) continue;
+      if (HasJust(ledger, r, r == process.replica || !spec_.has_backups() ? next : kBatches))
+        continue;
       Violated(StrCat("state: replica ", process.replica, " pulled for batch ", next,
                       " what has not just the batches of replica ", r, " before"));
     }
   }
+  // What a gradient that counts was computed with is of one step.
+  void CheckStep(const std::vector<float>& ledger, int64_t step) {
+    float sum = 0;
+    for (size_t row = 0; row < ledger.size(); row += servers()) sum += ledger[row];
+    if (spec_.clips_by_norm() || sum == static_cast<float>(step)) return;
+    Violated(StrCat("state: what was pulled for step ", step, " is of step ", sum));
+  }
   void CheckEnd() {
     for (size_t r = 0; r < replicas(); ++r) {
-      if (!HasJust(saved_ledger_, r, batches_[r])) {
+      if (spec_.has_backups() && BatchOf(saved_.positions[r]) != batches_[r]) {
+        Violated(StrCat("once: the end is before the last batch of replica ", r));
+      }
+      if (!HasJust(saved_ledger_, r, batches_[r]) ||
+          !HasJust(LedgerOf(saved_grown_), r, batches_[r])) {
         Violated(StrCat("once: the end has not every batch of replica ", r, " once"));
       }
     }
@@ -353,6 +386,7 @@ class SimulatedTraining : SimulatedLedger {
   std::map<size_t, ProcessPtr> current_;
   Place saved_;  // the newest checkpoint
   std::vector<float> saved_ledger_, saved_dense_;
+  GrownImage saved_grown_;
   bool ended_ = false;
   std::vector<ProcessPtr> processes_;  // their fibers use the rest
 };

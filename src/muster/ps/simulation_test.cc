@@ -53,6 +53,11 @@ TEST(Simulation, EachPlantedBugIsCaught) {
       {"forgets a position", "state", {.forgets_a_position = true}},
       {"lets one more pass", "bound", {.lets_one_more_pass = true}},
       {"waits for nobody", "once", {.waits_for_nobody = true}},
+      {"forgets counts", "counts", {.forgets_counts = true}},
+      {"passes one over", "state", {.passes_one_over = true}},
+      {"takes stale gradients", "state", {.takes_stale = true}},
+      {"scales nothing", "state", {.scales_nothing = true}},
+      {"settles alone", "state", {.settles_alone = true}},
   };
   std::set<std::string> shown;
   for (const PlantedBug& bug : bugs) {
@@ -62,7 +67,8 @@ TEST(Simulation, EachPlantedBugIsCaught) {
     std::printf("  %-34s seed %4d  %s\n", bug.name, seed, violation.c_str());
     shown.insert(bug.invariant);
   }
-  EXPECT_EQ(shown, (std::set<std::string>{"state", "together", "live", "bound", "once", "ends"}));
+  EXPECT_EQ(shown, (std::set<std::string>{"state", "together", "live", "bound", "once", "ends",
+                                          "counts"}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ namespace muster::ps {
 struct Variable {
   enum class Kind {
     kDense,  // pulled whole; its gradient is dense
-    kTable,  // rows x cols, pulled by rows; its gradient is a list of rows
+    kTable,  // rows x cols, pulled by rows, or by keys; its gradient is a list of them
     kState,  // moving statistics: pulled whole, moved by `momentum` and by no optimizer
   };
 
@@ -26,9 +27,22 @@ struct Variable {
   const optim::Optimizer* optimizer = nullptr;  // not of kState; must outlive what it is given to
   float clip = 0;  // > 0: each element of a gradient to [-clip, clip] before it is applied
 
+  // A kTable of no rows at first, which grows as keys come (grown_table.h).
+  struct Growth {
+    int64_t admit_after = 1;   // steps that name a key before it has a row, the last one included
+    int64_t expire_after = 0;  // steps without the key after which its row goes; 0: never
+    int64_t capacity = 0;      // rows on all servers together; 0: any number
+    // Initial rows: truncated normal numbers of the stream of (seed, variable, key).
+    uint64_t seed = 0;
+    uint32_t variable = 0;
+    double stddev = 0;  // 0: zeros
+  };
+  std::optional<Growth> growth = std::nullopt;
+
   int64_t elements() const { return rows * cols; }
   size_t slots() const { return optimizer == nullptr ? 0 : optimizer->slots().size(); }
   bool is_table() const { return kind == Kind::kTable; }
+  bool grows() const { return growth.has_value(); }
 };
 
 using Variables = std::vector<Variable>;

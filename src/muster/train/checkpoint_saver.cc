@@ -142,6 +142,7 @@ absl::Status RestoreSession(Session& session) {
   auto restored = checkpoint::RestoreLatest(session.files, session.config.model_dir, tensors);
   if (absl::IsNotFound(restored.status())) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(Annotate(restored.status(), "resuming"));
+  MUSTER_RETURN_IF_ERROR(Annotate(session.variables.CheckGrown(), restored->prefix));
   if (!restored->note.empty()) session.progress.Note(restored->note);
   session.step = session.saved_step = restored->step;
   session.checkpoint = restored->prefix;

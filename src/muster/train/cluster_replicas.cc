@@ -50,6 +50,7 @@ membership::MembershipOptions MemberOf(const ClusterSpec& spec) {
           .id = {spec.self, spec.incarnation},
           .agreement = spec.agreement,
           .host = spec.tasks.front().address,
+          .protection = spec.protection,
           .lease_seconds = spec.lease_seconds,
           .rendezvous_seconds = spec.rendezvous_seconds,
           .stop = spec.stop,
@@ -69,7 +70,6 @@ class ClusterReplicas : public Replicas {
   bool is_chief() const override { return spec_.tasks.front().id == spec_.self; }
   bool has_evaluator() const override { return spec_.evaluator; }
   absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status& why) override;
-  absl::Status Confirm(int64_t epoch) override { return member_->Confirm(epoch); }
   absl::Status Leave() override;
 
  private:
@@ -141,6 +141,7 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
   MUSTER_ASSIGN_OR_RETURN(auto listener, Listen());
   if (is_chief()) MUSTER_RETURN_IF_ERROR(StartHost(clock));
   AcceptorOptions options = {.key = key_};
+  options.protection = spec_.protection;
   options.self = [this] { return Self(0); };
   options.admit = [this](const Peer& peer) {
     const bool known = peer.service == kReplicaService ||
@@ -173,16 +174,7 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
 void ClusterReplicas::ListenLocally(AcceptorOptions options) {
   const auto address = LocalAddressOf(
       key_, {.id = {spec_.self, spec_.incarnation}, .address = ToString(acceptor_->address())});
-  absl::StatusOr<std::unique_ptr<net::transport::Listener>> listener =
-      net::transport::Listener::Listen(address);
-  absl::Status status = listener.status();
-  if (listener.ok()) {
-    auto started = Acceptor::Start(*std::move(listener), std::move(options));
-    status = started.status();
-    if (started.ok()) local_acceptor_ = *std::move(started);
-  }
-  if (status.ok() || !spec_.note) return;
-  spec_.note(StrCat("no shared memory with replicas of this machine: ", status.message()));
+  local_acceptor_ = Acceptor::StartLocally(address, std::move(options), spec_.note);
 }
 
 void ClusterReplicas::OnPeer(const Peer& peer, std::unique_ptr<Stream> stream) {
@@ -226,6 +218,10 @@ absl::StatusOr<ReplicaEpoch> ClusterReplicas::Form(const View& view) {
     auto channel = Reach(view, i);
     if (!channel.ok()) {
       if (interrupt_->is_set()) return absl::AbortedError(interrupt_->status().message());
+      // Neither of two that refuse each other does better in the next epoch.
+      const bool for_good =
+          absl::IsFailedPrecondition(channel.status()) || absl::IsUnauthenticated(channel.status());
+      if (for_good) return Annotate(channel.status(), names[i]);
       return Annotate(absl::AbortedError(channel.status().message()),
                       StrCat("rank ", i, " (", names[i], ")"));
     }
@@ -271,7 +267,9 @@ absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialAt(
     const net::transport::Address& address, bool wait_for_listener, int64_t epoch,
     Deadline deadline) const {
   MUSTER_ASSIGN_OR_RETURN(
-      auto stream, Dial(address, {.wait_for_listener = wait_for_listener}, deadline, *interrupt_));
+      auto stream,
+      Dial(address, {.protection = spec_.protection, .wait_for_listener = wait_for_listener},
+           deadline, *interrupt_));
   MUSTER_RETURN_IF_ERROR(
       DialHandshake(*stream, key_, Self(epoch), kReplicaService, deadline, *interrupt_).status());
   return stream;

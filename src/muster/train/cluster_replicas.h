@@ -17,6 +17,7 @@
 #include "muster/job/job_spec.h"
 #include "muster/net/token.h"
 #include "muster/net/transport/address.h"
+#include "muster/net/transport/tls.h"
 #include "muster/process/descriptor.h"
 #include "muster/train/replicas.h"
 #include "muster/train/training_watch.h"
@@ -33,6 +34,7 @@ struct ClusterSpec {
     net::transport::Address address = {};
   };
   std::vector<Task> tasks = {};
+  net::transport::Protection protection = {};
   int min_replicas = 0;        // so many begin, and go on, without the others; 0: only all
   bool evaluator = false;      // there is an evaluator-0 too
   std::string agreement = {};  // what all must have the same (membership/view.h)

@@ -7,12 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "muster/collective/collectives.h"
+#include "muster/io/fault_file_system.h"
 #include "muster/io/local_file_system.h"
 #include "muster/net/transport/listener.h"
 #include "muster/train/training_test_support.h"
@@ -77,8 +79,6 @@ TEST_F(ClusterReplicasTest, ComeTogetherWorkAndEnd) {
       EXPECT_EQ(epoch->group->rank(), rank);
       EXPECT_THAT(epoch->states, testing::ElementsAre(StateId{.step = 7}, StateId(), StateId()));
       EXPECT_TRUE(SumOnes(*epoch, 3).ok());
-      EXPECT_TRUE(replicas->Confirm(epoch->epoch).ok());
-      EXPECT_FALSE(replicas->Confirm(epoch->epoch - 1).ok());
       // The chief's word ends it for all.
       EXPECT_TRUE(collective::Barrier(*epoch->group).ok());
       EXPECT_TRUE(replicas->Leave().ok());
@@ -205,6 +205,91 @@ TEST_F(ClusterReplicasTest, AnEvaluatorWithoutAChiefGivesUpAndSaysWhere) {
   const absl::Status status = WatchCluster(std::move(spec), key_).value()->AwaitEnd(60).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(ToStd(status.message()), AllOf(HasSubstr("for the chief at"), HasSubstr(folder_)));
+}
+
+// Joins as the one inside, and counts.
+class CountedReplicas : public Replicas {
+ public:
+  explicit CountedReplicas(std::unique_ptr<Replicas> inner) : inner_(std::move(inner)) {}
+  bool is_chief() const override { return inner_->is_chief(); }
+  bool has_evaluator() const override { return inner_->has_evaluator(); }
+  absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status& why) override {
+    ++joins;
+    return inner_->Join(state, why);
+  }
+  absl::Status Leave() override { return inner_->Leave(); }
+
+  int joins = 0;
+
+ private:
+  const std::unique_ptr<Replicas> inner_;
+};
+
+// The real membership with a short lease, in threads; the chief's disk stalls for longer than that.
+class SlowDiskTest : public TrainingTest {
+ protected:
+  static constexpr int kRanks = 3;
+  static constexpr double kLeaseSeconds = 2;
+
+  // Calls of Join by all ranks together.
+  int TrainTogether(const std::string& folder, io::FaultFileSystem& disk) {
+    const net::Token key = net::Token::Make().value();
+    std::atomic<int> joins = 0;
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      threads.emplace_back([&, rank] {
+        CountedReplicas replicas(JoinCluster(SpecOf(rank, folder), key, system_clock_).value());
+        RunConfig config = Config(folder);
+        config.save_checkpoints_steps = 5;
+        const auto model = model::ParseModelSpec(*files_, kTestSpec, "spec.yaml");
+        auto estimator = Estimator::Create(rank == 0 ? disk : *files_, clock_, *model, config);
+        TrainSpec spec = Training();
+        spec.input.source.shard = {.index = rank, .count = kRanks, .by = data::ShardBy::kRecord};
+        spec.replicas = &replicas;
+        Progress progress(ProgressStyle::kNone, 2, clock_);
+        const auto result = (*estimator)->Train(spec, progress, never_);
+        EXPECT_TRUE(result.ok()) << "rank " << rank << ": " << result.status();
+        joins += replicas.joins;
+      });
+    }
+    threads.clear();
+    return joins;
+  }
+
+  static ClusterSpec SpecOf(int rank, const std::string& folder) {
+    ClusterSpec spec = {
+        .job = "test", .self = TaskOf(rank), .incarnation = 1, .lease_seconds = kLeaseSeconds};
+    for (int i = 0; i < kRanks; ++i) {
+      spec.tasks.push_back({TaskOf(i),
+                            {.kind = Address::Kind::kUnix,
+                             .path = StrCat(testing::TempDir(), "/", getpid(), folder, i)}});
+    }
+    return spec;
+  }
+
+  SystemClock system_clock_;
+};
+
+TEST_F(SlowDiskTest, FencesNobodyAndChangesNoByte) {
+  io::FaultFileSystem fast(*files_), slow(*files_);
+  EXPECT_EQ(TrainTogether("fast", fast), kRanks);
+  const int64_t syncs = fast.count(io::FileOperation::kSync);
+  ASSERT_GT(syncs, 6);
+  std::atomic<int> stalls = 0;
+  const auto stall = [&] {
+    ++stalls;
+    // Silence of so long would be a death.
+    const auto until =
+        std::chrono::steady_clock::now() + std::chrono::duration<double>(1.5 * kLeaseSeconds);
+    std::this_thread::sleep_until(until);
+  };
+  // Of a save in the background while all train, and of the last one.
+  for (const int64_t n : {syncs / 2, syncs}) {
+    slow.StallNth(io::FileOperation::kSync, n, stall);
+  }
+  EXPECT_EQ(TrainTogether("slow", slow), kRanks) << "somebody was taken for dead";
+  EXPECT_EQ(stalls, 2);
+  EXPECT_EQ(Weights("slow"), Weights("fast"));
 }
 
 // One training in as many processes as ranks; each is started again when it was killed.

@@ -5,7 +5,9 @@
 
 #include "absl/strings/numbers.h"
 
+#include "muster/net/listen.h"
 #include "muster/net/token.h"
+#include "muster/net/transport/tls.h"
 #include "muster/train/cluster_replicas.h"
 #include "muster/train/served_cluster.h"
 #include "muster/train/tf_config.h"
@@ -51,9 +53,60 @@ absl::StatusOr<net::Token> Key() {
   return net::ReadTokenFile(path);
 }
 
+// Where the tasks of this training listen; nowhere for a process by itself.
+std::vector<std::string> AddressesOf(const RunConfig& config, bool evaluator) {
+  if (config.task_type == "evaluator") return {config.chief_address};
+  std::vector<std::string> addresses;
+  if (!HasOtherReplicas(config) && config.num_ps_replicas == 0 && !evaluator) return addresses;
+  for (const auto& [type, tasks] : config.cluster) {
+    if (type != "evaluator") addresses.insert(addresses.end(), tasks.begin(), tasks.end());
+  }
+  return addresses;
+}
+
+bool IsOfThisMachine(const std::string& host_and_port) {
+  const auto address = AddressOf(host_and_port);
+  if (!address.ok()) return true;  // somebody else says so
+  const auto number = net::internal::ParseAddress(address->host);
+  return number.ok() ? number->is_loopback : address->host == "localhost";
+}
+
+struct Wanted {
+  std::string certificates = {};
+  bool plain_text = false;
+};
+
+Wanted WantedBy(const ClusterRoleOptions& options) {
+  if (!options.certificates.empty() || options.plain_text) {
+    return {.certificates = options.certificates, .plain_text = options.plain_text};
+  }
+  const std::string plain = FromEnvironment(net::transport::kPlainTextVariable);
+  return {.certificates = FromEnvironment(net::transport::kCertsVariable),
+          .plain_text = !plain.empty() && plain != "0"};
+}
+
+absl::StatusOr<net::transport::Protection> ProtectionOf(const RunConfig& config,
+                                                        const ClusterRoleOptions& options) {
+  MUSTER_RETURN_IF_ERROR(CheckProtection(config, options));
+  const Wanted wanted = WantedBy(options);
+  net::transport::Protection protection = {.plain_text = wanted.plain_text};
+  if (wanted.certificates.empty()) return protection;
+  std::string host;
+  const auto own = config.cluster.find(config.task_type);
+  if (own != config.cluster.end() && static_cast<size_t>(config.task_id) < own->second.size()) {
+    MUSTER_ASSIGN_OR_RETURN(const auto address,
+                            AddressOf(own->second[static_cast<size_t>(config.task_id)]));
+    host = address.host;
+  }
+  MUSTER_ASSIGN_OR_RETURN(protection.tls, net::transport::Tls::Read(wanted.certificates, host));
+  return protection;
+}
+
 absl::StatusOr<ClusterSpec> SpecOf(const RunConfig& config, const ClusterRoleOptions& options) {
-  ClusterSpec spec = {
-      .job = config.job, .incarnation = config.incarnation, .agreement = options.agreement};
+  ClusterSpec spec;  // field by field: g++ 12 warns of Protection in an initialiser
+  spec.job = config.job;
+  spec.incarnation = config.incarnation;
+  spec.agreement = options.agreement;
   const auto self = job::ParseTaskName(StrCat(config.task_type, "-", config.task_id));
   if (!self) return absl::InvalidArgumentError("TF_CONFIG: the task is none that trains");
   spec.self = *self;
@@ -74,6 +127,7 @@ absl::StatusOr<ClusterRole> WatchFromEnvironment(const RunConfig& config,
   MUSTER_ASSIGN_OR_RETURN(auto address, AddressOf(config.chief_address));
   spec.tasks.push_back({{job::TaskType::kChief, 0}, std::move(address)});
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
+  MUSTER_ASSIGN_OR_RETURN(spec.protection, ProtectionOf(config, options));
   ClusterRole role;
   MUSTER_ASSIGN_OR_RETURN(role.training, WatchCluster(std::move(spec), key));
   return role;
@@ -81,16 +135,19 @@ absl::StatusOr<ClusterRole> WatchFromEnvironment(const RunConfig& config,
 
 absl::StatusOr<ServedCluster> ServedBy(const RunConfig& config, const ClusterRoleOptions& options) {
   MUSTER_ASSIGN_OR_RETURN(const ClusterSpec spec, SpecOf(config, options));
-  ServedCluster cluster = {.job = spec.job,
-                           .self = spec.self,
-                           .incarnation = spec.incarnation,
-                           .agreement = spec.agreement,
-                           .synchronous = options.strategy == "ps-sync",
-                           .staleness = options.staleness,
-                           .replica = config.is_chief ? 0 : config.task_id + 1,
-                           .replicas = config.num_worker_replicas,
-                           .stop = options.stop,
-                           .note = options.note};
+  ServedCluster cluster;
+  cluster.job = spec.job;
+  cluster.self = spec.self;
+  cluster.incarnation = spec.incarnation;
+  cluster.agreement = spec.agreement;
+  cluster.synchronous = options.strategy == "ps-sync";
+  cluster.seed = config.seed;
+  cluster.aggregate = options.aggregate;
+  cluster.staleness = options.staleness;
+  cluster.replica = config.is_chief ? 0 : config.task_id + 1;
+  cluster.replicas = config.num_worker_replicas;
+  cluster.stop = options.stop;
+  cluster.note = options.note;
   if (cluster.staleness >= 0) cluster.agreement += StrCat(", staleness ", cluster.staleness);
   for (const std::string& server : config.cluster.at("ps")) {
     MUSTER_ASSIGN_OR_RETURN(cluster.servers.emplace_back(), AddressOf(server));
@@ -109,6 +166,7 @@ absl::StatusOr<std::unique_ptr<EvaluatorHost>> HostFor(const RunConfig& config,
                         .incarnation = cluster.incarnation,
                         .agreement = cluster.agreement,
                         .address = std::move(address),
+                        .protection = cluster.protection,
                         .rendezvous_seconds = cluster.rendezvous_seconds,
                         .stop = cluster.stop,
                         .note = cluster.note},
@@ -117,12 +175,45 @@ absl::StatusOr<std::unique_ptr<EvaluatorHost>> HostFor(const RunConfig& config,
 
 }  // namespace
 
-absl::Status CheckStrategy(const std::string& strategy, int servers, int64_t staleness) {
+absl::Status CheckProtection(const RunConfig& config, const ClusterRoleOptions& options) {
+  const Wanted wanted = WantedBy(options);
+  if (!wanted.certificates.empty() && wanted.plain_text) {
+    return absl::InvalidArgumentError(
+        StrCat("certificates in ", wanted.certificates,
+               " and plain text are both asked for: leave --plain-text (MUSTER_PLAIN_TEXT) out, or "
+               "--certs (MUSTER_CERTS)"));
+  }
+  if (!wanted.certificates.empty() || wanted.plain_text) return absl::OkStatus();
+  const bool evaluator = options.evaluator || config.cluster.contains("evaluator");
+  for (const std::string& address : AddressesOf(config, evaluator)) {
+    if (IsOfThisMachine(address)) continue;
+    return absl::InvalidArgumentError(StrCat(
+        "TF_CONFIG: other machines reach ", address,
+        ": tasks talk to each other there by TLS only; make certificates with muster certs --out "
+        "FOLDER --host ADDRESS, with --host for each machine, and give the folder to every task by "
+        "--certs or MUSTER_CERTS; or, on a network that you trust, ask for plain text by "
+        "--plain-text or MUSTER_PLAIN_TEXT=1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int replicas) {
+  const std::string& strategy = options.strategy;
   const bool asynchronous = servers > 0 && (strategy.empty() || strategy == "ps-async");
-  if (staleness >= 0 && !asynchronous) {
+  if (options.staleness >= 0 && !asynchronous) {
     return absl::InvalidArgumentError(
         "--staleness bounds how far replicas of --strategy ps-async run apart: give --ps, or leave "
         "it out; with the other strategies all do each step together");
+  }
+  if (options.aggregate > 0 && strategy != "ps-sync") {
+    return absl::InvalidArgumentError(
+        "--replicas-to-aggregate says how many replicas' gradients make a step of --strategy "
+        "ps-sync: give --ps and --strategy ps-sync, or leave it out");
+  }
+  if (options.aggregate > replicas) {
+    return absl::InvalidArgumentError(StrCat("--replicas-to-aggregate ", options.aggregate,
+                                             ": there are ", replicas,
+                                             " replicas; give that many at most"));
   }
   if (strategy.empty() || (strategy == "allreduce") == (servers == 0)) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -134,10 +225,11 @@ absl::Status CheckStrategy(const std::string& strategy, int servers, int64_t sta
 absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOptions& options,
                                 const model::ModelSpec& model) {
   MUSTER_RETURN_IF_ERROR(
-      CheckStrategy(options.strategy, config.num_ps_replicas, options.staleness));
-  MUSTER_ASSIGN_OR_RETURN(const ServedCluster cluster, ServedBy(config, options));
+      CheckStrategy(options, config.num_ps_replicas, config.num_worker_replicas));
+  MUSTER_ASSIGN_OR_RETURN(ServedCluster cluster, ServedBy(config, options));
   MUSTER_ASSIGN_OR_RETURN(const model::Model built, model::BuildModel(model));
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
+  MUSTER_ASSIGN_OR_RETURN(cluster.protection, ProtectionOf(config, options));
   return ServeParameters(built, cluster, key);
 }
 
@@ -165,11 +257,12 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
   const bool evaluator = options.evaluator || config.cluster.contains("evaluator");
   MUSTER_RETURN_IF_ERROR(CheckFewest(config, options));
   MUSTER_RETURN_IF_ERROR(
-      CheckStrategy(options.strategy, config.num_ps_replicas, options.staleness));
+      CheckStrategy(options, config.num_ps_replicas, config.num_worker_replicas));
   ClusterRole role;
   if (config.num_ps_replicas > 0) {
     MUSTER_ASSIGN_OR_RETURN(auto cluster, ServedBy(config, options));
     MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
+    MUSTER_ASSIGN_OR_RETURN(cluster.protection, ProtectionOf(config, options));
     std::unique_ptr<EvaluatorHost> host;
     if (evaluator && config.is_chief) {
       MUSTER_ASSIGN_OR_RETURN(host, HostFor(config, cluster, key, clock));
@@ -182,6 +275,7 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
   MUSTER_RETURN_IF_ERROR(AddTasks(config, &spec));
   spec.evaluator = evaluator;
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
+  MUSTER_ASSIGN_OR_RETURN(spec.protection, ProtectionOf(config, options));
   MUSTER_ASSIGN_OR_RETURN(role.replicas, JoinCluster(std::move(spec), key, clock));
   return role;
 }

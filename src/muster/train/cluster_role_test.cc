@@ -26,7 +26,15 @@ RunConfig ConfigOf(const std::string& cluster, const std::string& type, int inde
 
 class ClusterRoleTest : public testing::Test {
  protected:
-  ClusterRoleTest() { unsetenv("MUSTER_KEY_FILE"); }
+  ClusterRoleTest() {
+    for (const char* const name : {"MUSTER_KEY_FILE", "MUSTER_CERTS", "MUSTER_PLAIN_TEXT"}) {
+      unsetenv(name);
+    }
+  }
+  ~ClusterRoleTest() override {
+    unsetenv("MUSTER_CERTS");
+    unsetenv("MUSTER_PLAIN_TEXT");
+  }
   std::string Refused(const RunConfig& config, bool evaluator) {
     const auto role = JoinFromEnvironment(config, {.evaluator = evaluator}, clock_);
     EXPECT_EQ(role.status().code(), absl::StatusCode::kFailedPrecondition) << role.status();
@@ -60,6 +68,35 @@ TEST_F(ClusterRoleTest, AnEvaluatorOfWhomTheOthersDoNotKnowIsRefused) {
 TEST_F(ClusterRoleTest, AChiefWithAnEvaluatorIsNotAlone) {
   const RunConfig config = ConfigOf(R"("cluster":{"chief":["h0:1"]})", "chief", 0);
   EXPECT_THAT(Refused(config, /*evaluator=*/true), HasSubstr("MUSTER_KEY_FILE"));
+}
+
+// Of addresses beyond loopback.
+TEST_F(ClusterRoleTest, WhatIsNotProtectedHasToBeAskedFor) {
+  const RunConfig far = ConfigOf(kCluster, "worker", 0);
+  const RunConfig near = ConfigOf(
+      R"("cluster":{"chief":["localhost:1"],"worker":["127.0.0.2:1","[::1]:2"]})", "worker", 0);
+  const RunConfig alone = ConfigOf(R"("cluster":{"chief":["h0:1"]})", "chief", 0);
+  const RunConfig evaluator = ConfigOf(kCluster, "evaluator", 0);
+  const RunConfig server =
+      ConfigOf(R"("cluster":{"chief":["127.0.0.1:1"],"ps":["10.0.0.5:1"]})", "chief", 0);
+  for (const RunConfig* const config : {&far, &evaluator, &server}) {
+    const absl::Status status = CheckProtection(*config, {});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(ToStd(status.message())), HasSubstr("muster certs"));
+    EXPECT_TRUE(CheckProtection(*config, {.certificates = "certs"}).ok());
+    EXPECT_TRUE(CheckProtection(*config, {.plain_text = true}).ok());
+    EXPECT_FALSE(CheckProtection(*config, {.certificates = "certs", .plain_text = true}).ok());
+  }
+  EXPECT_TRUE(CheckProtection(near, {}).ok());
+  EXPECT_TRUE(CheckProtection(alone, {}).ok());
+  EXPECT_FALSE(CheckProtection(alone, {.evaluator = true}).ok());
+  setenv("MUSTER_PLAIN_TEXT", "1", 1);
+  EXPECT_TRUE(CheckProtection(far, {}).ok());
+  EXPECT_TRUE(CheckProtection(far, {.certificates = "certs"}).ok());  // the flag counts
+  setenv("MUSTER_CERTS", "certs", 1);
+  EXPECT_FALSE(CheckProtection(far, {}).ok());
+  unsetenv("MUSTER_PLAIN_TEXT");
+  EXPECT_TRUE(CheckProtection(far, {}).ok());
 }
 
 TEST_F(ClusterRoleTest, AnEvaluatorHasNoPartOfTheData) {

@@ -70,6 +70,16 @@ class Estimator {
   absl::StatusOr<EvalResult> Evaluate(const EvalSpec& spec, Progress& progress,
                                       const BeforeEvents& before_events = {});
 
+  // An evaluation by several processes: what one has counted in its part of the data, which
+  // spec.input.source.shard says and which may be empty; no events. UNIMPLEMENTED for a model
+  // function with metrics of its own.
+  absl::StatusOr<metrics::State> EvaluatePart(const EvalSpec& spec, Progress& progress);
+  // And what all have: `next` gives a part's after the other, in the order of the data, then
+  // nullopt. Writes the events; the result is that of one process (docs/metrics.md).
+  using NextState = std::function<absl::StatusOr<std::optional<metrics::State>>()>;
+  absl::StatusOr<EvalResult> MergeEvaluation(const EvalSpec& spec, const NextState& next,
+                                             Progress& progress);
+
   // Calls `take` for each batch in the order of the data with what the model's head predicts,
   // valid during the call.
   using TakePredictions =
@@ -117,6 +127,8 @@ class Estimator {
       std::function<void(const engine::Forward& forward, const features::FeatureBatch& batch)>;
   absl::Status RunEvaluation(Inference& run, const std::optional<int64_t>& steps,
                              const TakeForward& take);
+  absl::StatusOr<EvalResult> Conclude(const EvalSpec& spec, EvalResult result,
+                                      const BeforeEvents& before_events);
 
   io::FileSystem& files_;
   const Clock& clock_;

@@ -42,6 +42,7 @@ class MembershipHost : public EvaluatorHost {
  private:
   AcceptorOptions OptionsOf(const net::Token& key) {
     AcceptorOptions options = {.key = key};
+    options.protection = spec_.protection;
     options.self = [this] {
       return Identity{.job = spec_.job,
                       .role = std::string(job::TypeName(spec_.self.type)),

@@ -13,6 +13,7 @@
 #include "muster/job/job_spec.h"
 #include "muster/net/token.h"
 #include "muster/net/transport/address.h"
+#include "muster/net/transport/tls.h"
 
 namespace muster::train {
 
@@ -22,6 +23,7 @@ struct EvaluatorHostSpec {
   int64_t incarnation = 0;
   std::string agreement = {};
   net::transport::Address address = {};
+  net::transport::Protection protection = {};
   double lease_seconds = 10;
   double rendezvous_seconds = 300;          // without an evaluator at the end for longer: it fails
   const std::atomic<bool>* stop = nullptr;  // true gives waits up; may be null

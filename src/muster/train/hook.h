@@ -59,7 +59,7 @@ struct Session {
   // where that is cut into parts; "" for one without.
   std::vector<std::string> positions = {};
   int parts = 0;  // of the data (train/parts.h); 0: each replica has a shard of its own
-  // Of the whole training; none where they are not known: parameter servers do not count them.
+  // Of the whole training; none where they are not known.
   std::optional<RecordCounts> records = {};
   // Known when the data has ended: dropped, and not in `records`, since a training of more epochs
   // that goes on from here counts them then.

@@ -7,6 +7,7 @@
 #include "muster/formats/event.h"
 #include "muster/model/saved_model.h"
 #include "muster/train/estimator.h"
+#include "muster/train/grown_tables.h"
 
 namespace muster::train {
 namespace {
@@ -43,6 +44,13 @@ class EvaluationMetrics {
     head_->AddLoss(forward.loss_sum, batch.rows);
     for (auto& [name, metric] : custom_) metric->Add(forward.logits, batch.labels, batch.weights);
   }
+
+  absl::Status CheckMergeable() const {
+    if (custom_.empty()) return absl::OkStatus();
+    return absl::UnimplementedError(StrCat("evaluating in parts: metric '", custom_[0].first,
+                                           "' of the model function has no state"));
+  }
+  metrics::Metrics& head() { return *head_; }
 
   // "loss" last; a user's metric takes the place of the head's of the same name.
   std::vector<metrics::NamedValue> Values() const {
@@ -86,6 +94,17 @@ struct Estimator::Inference {
   checkpoint::Restored restored = {};
   std::unique_ptr<BatchSource> input = {};
   ProgressState state = {};
+  std::unique_ptr<GrownTables> grown = {};  // where tables grow
+
+  absl::Status Forward(const features::FeatureBatch& batch, engine::Forward* forward) const {
+    const features::FeatureBatch* features = &batch;
+    std::span<const engine::VariableView> views = session.variables.views();
+    if (grown != nullptr) {
+      MUSTER_ASSIGN_OR_RETURN(features, grown->Take(batch));
+      views = grown->views();
+    }
+    return mode->model.engine->Predict(views, *features, forward);
+  }
 };
 
 absl::StatusOr<std::unique_ptr<Estimator::Inference>> Estimator::OpenInference(
@@ -110,6 +129,9 @@ absl::StatusOr<std::unique_ptr<Estimator::Inference>> Estimator::OpenInference(
                                 .first_step = restored.step,
                                 .step = restored.step}});
   opened->restored = std::move(restored);
+  if (HasGrownTables(mode->model.spec)) {
+    MUSTER_ASSIGN_OR_RETURN(opened->grown, GrownTables::ForInference(mode->model, *inference_));
+  }
   Session& session = opened->session;
   MUSTER_RETURN_IF_ERROR(CallEach(opened->hooks, [&](Hook& hook) { return hook.Begin(session); }));
   MUSTER_ASSIGN_OR_RETURN(opened->input, OpenInput(files_, mode->model, files, input_fn));
@@ -133,12 +155,13 @@ absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode
                       ? checkpoint::RestoreLatest(files_, config_.model_dir, tensors)
                       : checkpoint::RestorePrefix(files_, checkpoint_, tensors);
   restore_note_ = restored.ok() ? restored->note : "";
+  if (restored.ok()) MUSTER_RETURN_IF_ERROR(inference_->CheckGrown());
   return restored;
 }
 
 absl::Status Estimator::RunEvaluation(Inference& run, const std::optional<int64_t>& steps,
                                       const TakeForward& take) {
-  auto& [mode, hooks, session, restored, input, state] = run;
+  auto& [mode, hooks, session, restored, input, state, grown] = run;
   if (steps) {
     state.total_steps = state.total_steps > 0 ? std::min(state.total_steps, *steps) : *steps;
   }
@@ -151,7 +174,7 @@ absl::Status Estimator::RunEvaluation(Inference& run, const std::optional<int64_
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     if (batch == nullptr) break;
     const features::FeatureBatch& features = batch->features;
-    MUSTER_RETURN_IF_ERROR(mode->model.engine->Predict(inference_->views(), features, &forward));
+    MUSTER_RETURN_IF_ERROR(run.Forward(features, &forward));
     take(forward, features);
     state.examples += static_cast<uint64_t>(features.rows);
     ++state.step;
@@ -176,19 +199,66 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
                     [&](const engine::Forward& forward, const features::FeatureBatch& batch) {
                       metrics.Add(forward, batch);
                     }));
-  const uint64_t examples = opened->state.examples;
-  if (examples == 0) return absl::InvalidArgumentError("evaluate: the data has no rows");
   progress.Update(opened->state, /*last=*/true);
-  EvalResult result = {.step = opened->restored.step,
-                       .checkpoint = opened->restored.prefix,
-                       .examples = examples,
-                       .seconds = progress.seconds(),
-                       .metrics = metrics.Values()};
+  return Conclude(spec,
+                  {.step = opened->restored.step,
+                   .checkpoint = opened->restored.prefix,
+                   .examples = opened->state.examples,
+                   .seconds = progress.seconds(),
+                   .metrics = metrics.Values()},
+                  before_events);
+}
+
+absl::StatusOr<EvalResult> Estimator::Conclude(const EvalSpec& spec, EvalResult result,
+                                               const BeforeEvents& before_events) {
+  if (result.examples == 0) return absl::InvalidArgumentError("evaluate: the data has no rows");
   result.metrics.emplace_back("global_step", static_cast<double>(result.step));
   if (before_events) MUSTER_RETURN_IF_ERROR(before_events(result));
   const std::string folder = EvalFolder(config_.model_dir, spec.name);
   MUSTER_RETURN_IF_ERROR(WriteEvalEvents(files_, clock_, folder, result.step, result.metrics));
   return result;
+}
+
+absl::StatusOr<metrics::State> Estimator::EvaluatePart(const EvalSpec& spec, Progress& progress) {
+  MUSTER_RETURN_IF_ERROR(Validate(spec));
+  MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kEval, spec.input,
+                                                           spec.input_fn, spec.hooks, progress));
+  MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics,
+                          EvaluationMetrics::Create(*opened->mode, spec));
+  MUSTER_RETURN_IF_ERROR(metrics.CheckMergeable());
+  MUSTER_RETURN_IF_ERROR(
+      RunEvaluation(*opened, spec.steps,
+                    [&](const engine::Forward& forward, const features::FeatureBatch& batch) {
+                      metrics.Add(forward, batch);
+                    }));
+  progress.Update(opened->state, /*last=*/true);
+  metrics::State state = metrics.head().GetState();
+  state.step = opened->restored.step;
+  state.rows = opened->state.examples;
+  return state;
+}
+
+absl::StatusOr<EvalResult> Estimator::MergeEvaluation(const EvalSpec& spec, const NextState& next,
+                                                      Progress& progress) {
+  MUSTER_RETURN_IF_ERROR(Validate(spec));
+  MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kEval));
+  MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics, EvaluationMetrics::Create(*mode, spec));
+  MUSTER_RETURN_IF_ERROR(metrics.CheckMergeable());
+  EvalResult result = {.checkpoint = checkpoint_};
+  for (bool first = true;; first = false) {
+    MUSTER_ASSIGN_OR_RETURN(const std::optional<metrics::State> state, next());
+    if (!state) break;
+    if (!first && state->step != result.step) {
+      return absl::FailedPreconditionError(
+          StrCat("evaluate: one part is of step ", result.step, ", another of step ", state->step));
+    }
+    result.step = state->step;
+    result.examples += state->rows;
+    MUSTER_RETURN_IF_ERROR(metrics.head().Merge(*state));
+  }
+  result.seconds = progress.seconds();
+  result.metrics = metrics.Values();
+  return Conclude(spec, std::move(result), {});
 }
 
 absl::StatusOr<uint64_t> Estimator::Predict(const InputSpec& spec, const TakePredictions& take,
@@ -200,7 +270,7 @@ absl::StatusOr<uint64_t> Estimator::Predict(const PredictSpec& spec, const TakeP
                                             Progress& progress) {
   MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kPredict, spec.input,
                                                            spec.input_fn, spec.hooks, progress));
-  auto& [mode, hooks, session, restored, input, state] = *opened;
+  auto& [mode, hooks, session, restored, input, state, grown] = *opened;
   Session& run = session;
   MUSTER_RETURN_IF_ERROR(mode->model.engine->Freeze(inference_->views()));
   engine::Forward forward;
@@ -209,8 +279,7 @@ absl::StatusOr<uint64_t> Estimator::Predict(const PredictSpec& spec, const TakeP
     MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(run); }));
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     if (batch == nullptr) break;
-    MUSTER_RETURN_IF_ERROR(
-        mode->model.engine->Predict(inference_->views(), batch->features, &forward));
+    MUSTER_RETURN_IF_ERROR(opened->Forward(batch->features, &forward));
     predictor_->Predict(forward.logits, &predictions);
     const StepValues values{kNoLoss, kNoLoss, batch->features.rows, batch->epoch};
     MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.AfterRun(run, values); }));
@@ -235,8 +304,19 @@ absl::Status Estimator::Export(const std::string& folder) {
   if (model_fn_) {
     return mode->custom.export_model(files_, inference_->specs(), inference_->views(), folder);
   }
-  return model::ExportSavedModel(files_, mode->model.spec, inference_->specs(), inference_->views(),
-                                 folder);
+  // Of a table that grows, its rows and one of zeros for all keys that have none.
+  std::vector<engine::VariableView> views(inference_->views().begin(), inference_->views().end());
+  std::vector<std::span<const int64_t>> keys(views.size());
+  for (size_t i = 0; i < views.size(); ++i) {
+    ps::GrownImage* const image = inference_->grown(static_cast<int>(i));
+    if (image == nullptr) continue;
+    keys[i] = image->keys;
+    views[i].rows = std::ssize(image->keys) + 1;
+    image->weights.resize(static_cast<size_t>(views[i].rows * views[i].cols));
+    views[i].data = image->weights.data();
+  }
+  return model::ExportSavedModel(files_, mode->model.spec, inference_->specs(), views, folder,
+                                 keys);
 }
 
 }  // namespace muster::train

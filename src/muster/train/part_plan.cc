@@ -8,6 +8,7 @@
 #include "muster/base/crc32c.h"
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/formats/json_fields.h"
+#include "muster/formats/tfrecord.h"
 
 namespace muster::train {
 namespace {
@@ -19,6 +20,7 @@ constexpr char kPlanName[] = "_parts.json";
 constexpr uint64_t kMaxPlanBytes = uint64_t{256} << 20;
 constexpr uint64_t kMaxModelBytes = uint64_t{1} << 30;
 constexpr int64_t kMaxParts = 1'000'000;
+constexpr int64_t kMaxMultiple = 1 << 24;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 std::string PlanPath(const std::string& folder) { return io::JoinPath(folder, kPlanName); }
@@ -32,6 +34,18 @@ absl::StatusOr<std::string> FingerprintOf(io::FileSystem& files, const std::stri
     crc = ExtendCrc32c(crc, text);
   }
   return absl::StrFormat("%08x", crc);
+}
+
+absl::StatusOr<bool> AnyIsCompressed(io::FileSystem& files,
+                                     const std::vector<PartPlan::File>& data) {
+  for (const PartPlan::File& file : data) {
+    if (file.path.ends_with(".gz")) return true;
+    if (data::FormatOfName(file.path) != data::FileFormat::kTfRecord) continue;
+    MUSTER_ASSIGN_OR_RETURN(const auto opened, files.OpenForRead(file.path));
+    MUSTER_ASSIGN_OR_RETURN(const auto compression, formats::DetectCompression(*opened));
+    if (compression != formats::Compression::kNone) return true;
+  }
+  return false;
 }
 
 std::string DescribeData(const PartPlan& there, const PartPlan& wanted) {
@@ -86,6 +100,7 @@ std::string Print(const PartPlan& plan) {
                              {"suffix", plan.suffix},
                              {"parts", plan.parts},
                              {"by_record", plan.by_record},
+                             {"multiple", plan.multiple},
                              {"data", std::move(data)}});
 }
 
@@ -101,6 +116,7 @@ absl::StatusOr<PartPlan> ParsePartPlan(std::string_view text, std::string_view w
   plan.parts = static_cast<int>(fields.Int("parts", 0, 1, kMaxParts));
   if (!fields.Has("parts")) fields.Fail("has no \"parts\"");
   plan.by_record = fields.Bool("by_record", false);
+  plan.multiple = static_cast<int>(fields.Int("multiple", 1, 1, kMaxMultiple));
   for (const Json& each : fields.List("data")) {
     if (!each.is_object()) {
       fields.Fail("\"data\" must be a list of objects");
@@ -133,6 +149,11 @@ absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptio
   }
   const auto count = static_cast<int>(plan.data.size());
   plan.by_record = count < options.processes;
+  if (options.batch_size > 0) {
+    MUSTER_ASSIGN_OR_RETURN(const bool compressed, AnyIsCompressed(files, plan.data));
+    plan.by_record = plan.by_record || !compressed;
+    if (plan.by_record) plan.multiple = options.batch_size;
+  }
   plan.parts = plan.by_record ? options.processes : count;
   return plan;
 }
@@ -149,7 +170,7 @@ absl::StatusOr<PartPlan> OpenPartPlan(io::FileSystem& files, const std::string& 
   MUSTER_RETURN_IF_ERROR(text.status());
   MUSTER_ASSIGN_OR_RETURN(PartPlan there, ParsePartPlan(*text, PlanPath(folder)));
   if (const std::string difference = Difference(there, wanted); !difference.empty()) {
-    return absl::FailedPreconditionError(StrCat(folder, " holds another prediction: ", difference,
+    return absl::FailedPreconditionError(StrCat(folder, " holds other work: ", difference,
                                                 " or give another folder, or remove this one"));
   }
   return there;

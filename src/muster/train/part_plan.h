@@ -1,7 +1,7 @@
-// PartPlan: a prediction cut into parts that several processes make, each an output file of its
-// own, in one folder. The plan lies there too (_parts.json), so that whoever comes later, because
-// it was killed or because somebody wants the rest, goes on with the same cuts, the same model and
-// the same data, or says what is another. docs/formats/parts.md.
+// PartPlan: a prediction or an evaluation cut into parts that several processes make, each a file
+// of its own, in one folder. The plan lies there too (_parts.json), so that whoever comes later,
+// because it was killed or because somebody wants the rest, goes on with the same cuts, the same
+// model and the same data, or says what is another. docs/formats/parts.md.
 //
 // Whole files are parts where there are as many as processes; else each part is an equal share of
 // the records. Rows of a part are in the order of the data, and parts one behind the other are all.
@@ -32,12 +32,14 @@ struct PartPlan {
   std::vector<File> data = {};   // in the order of their rows
   int parts = 0;
   bool by_record = false;  // else a file each
+  int multiple = 1;        // by_record: of which each part begins at a multiple
   friend bool operator==(const PartPlan&, const PartPlan&) = default;
 
   data::Shard ShardOf(int part) const {
     return {.index = part,
             .count = parts,
-            .by = by_record ? data::ShardBy::kRecord : data::ShardBy::kFile};
+            .by = by_record ? data::ShardBy::kRecord : data::ShardBy::kFile,
+            .multiple = multiple};
   }
 };
 
@@ -52,6 +54,9 @@ struct PartPlanOptions {
   std::string settings = {};
   std::string suffix = {};
   int processes = 1;
+  // Cut where batches of one process are cut, a share for each process, whatever the files; those
+  // with a compressed one are parts as they are, since nobody can begin in the midst of them.
+  int batch_size = 0;  // 0: not so
 };
 // Of what is there now. NOT_FOUND for data or a checkpoint that is not.
 absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptions& options);

@@ -50,17 +50,43 @@ TEST_F(PartPlanTest, FewerFilesAreCutByRecord) {
   EXPECT_EQ(plan->ShardOf(1).by, data::ShardBy::kRecord);
 }
 
+TEST_F(PartPlanTest, BatchesAreCutNowhereUnlessAFileIsCompressed) {
+  PartPlanOptions options = {
+      .patterns = {"data/*.csv"}, .model_dir = "model", .processes = 2, .batch_size = 4};
+  const auto plan = MakePartPlan(*files_, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->parts, 2);
+  EXPECT_EQ(plan->ShardOf(1).by, data::ShardBy::kRecord);
+  EXPECT_EQ(plan->ShardOf(1).multiple, 4);
+  Write("data/d.csv.gz", "");
+  options.patterns.push_back("data/*.csv.gz");
+  const auto by_file = MakePartPlan(*files_, options);
+  ASSERT_TRUE(by_file.ok()) << by_file.status();
+  EXPECT_EQ(by_file->parts, 4);
+  EXPECT_EQ(by_file->ShardOf(1).by, data::ShardBy::kFile);
+}
+
 TEST_F(PartPlanTest, ComesBackAsItWas) {
-  const PartPlan plan = Make(4).value();
-  const auto parsed = ParsePartPlan(Print(plan), "plan");
+  PartPlan plan = Make(4).value();
+  for (const int multiple : {1, 100}) {
+    plan.multiple = multiple;
+    const auto parsed = ParsePartPlan(Print(plan), "plan");
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(*parsed, plan);
+  }
+}
+
+TEST_F(PartPlanTest, APlanOfBeforeHasNoMultiple) {
+  const auto parsed = ParsePartPlan(R"({"version":1,"parts":2})", "plan");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(*parsed, plan);
+  EXPECT_EQ(parsed->multiple, 1);
 }
 
 TEST_F(PartPlanTest, WhatIsNoPlanIsSaid) {
   for (const char* text :
        {"", "[]", "{}", R"({"version":2,"parts":1})", R"({"version":1,"parts":0})",
-        R"({"version":1,"parts":1,"data":[3]})", R"({"version":1,"parts":1,"data":{}})"}) {
+        R"({"version":1,"parts":1,"multiple":0})", R"({"version":1,"parts":1,"data":[3]})",
+        R"({"version":1,"parts":1,"data":{}})"}) {
     const absl::Status status = ParsePartPlan(text, "out/_parts.json").status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(ToStd(status.message()), HasSubstr("out/_parts.json"));

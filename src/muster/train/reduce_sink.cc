@@ -1,7 +1,8 @@
 #include "muster/train/reduce_sink.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <utility>
 
 #include "muster/collective/collectives.h"
 
@@ -10,7 +11,8 @@ namespace {
 
 using collective::RowList;
 
-constexpr size_t kLosses = 2;  // in front of the values that are summed
+constexpr uint64_t kMaxNoteBytes = uint64_t{1} << 20;
+constexpr size_t kLosses = 2;  // behind the values that are summed
 
 void Append(std::vector<std::byte>* bytes, const void* data, size_t size) {
   const auto* const from = static_cast<const std::byte*>(data);
@@ -25,7 +27,7 @@ class Reader {
   template <class T>
   bool Take(uint64_t count, std::span<const T>* values) {
     if (count > bytes_.size() / sizeof(T)) return false;
-    // Everything that is sent is of 4 byte values, from memory that begins on 8.
+    // Everything before the note is of 4 byte values, from memory that begins on 8.
     *values = {reinterpret_cast<const T*>(bytes_.data()), static_cast<size_t>(count)};
     bytes_ = bytes_.subspan(values->size_bytes());
     return true;
@@ -44,82 +46,100 @@ class Reader {
 
 }  // namespace
 
+ReduceSink::ReduceSink(std::span<const engine::VariableSpec> specs) : specs_(specs) {
+  size_t most = kLosses;
+  for (const auto& spec : specs) {
+    if (spec.kind != engine::VariableKind::kTable) most += static_cast<size_t>(spec.elements());
+  }
+  values_.resize(most);
+}
+
 size_t ReduceSink::Cols(int variable) const {
   return static_cast<size_t>(specs_[static_cast<size_t>(variable)].shape[1]);
 }
 
-void ReduceSink::Begin(double share) {
+void ReduceSink::Begin(collective::Group& group, double share, bool early) {
+  group_ = &group;
   share_ = share;
   entries_.clear();
-  values_.assign(kLosses, 0);
-  rows_.clear();
-  row_values_.clear();
+  mine_.clear();
+  size_ = 0;
+  sum_.Begin(group, values_, early);
+}
+
+void ReduceSink::Add(Kind kind, int variable, size_t size) {
+  entries_.push_back({kind, variable, size_, size});
+  size_ += size;
+  sum_.Ready(size_);
 }
 
 void ReduceSink::Dense(int variable, std::span<const float> gradient) {
-  entries_.push_back({Kind::kDense, variable, values_.size(), gradient.size()});
-  values_.insert(values_.end(), gradient.begin(), gradient.end());
+  std::copy(gradient.begin(), gradient.end(), values_.data() + size_);
+  Add(Kind::kDense, variable, gradient.size());
 }
 
+// For each table how many rows, rows, values.
 void ReduceSink::Rows(int variable, std::span<const int32_t> rows,
                       std::span<const float> gradient) {
-  entries_.push_back({Kind::kRows, variable, rows_.size(), rows.size(), row_values_.size()});
-  rows_.insert(rows_.end(), rows.begin(), rows.end());
-  row_values_.insert(row_values_.end(), gradient.begin(), gradient.end());
+  entries_.push_back({Kind::kRows, variable});
+  const auto count = static_cast<uint32_t>(rows.size());
+  Append(&mine_, &count, sizeof count);
+  Append(&mine_, rows.data(), rows.size_bytes());
+  Append(&mine_, gradient.data(), gradient.size_bytes());
 }
 
 void ReduceSink::Statistic(int variable, std::span<const float> value) {
-  entries_.push_back({Kind::kStatistic, variable, values_.size(), value.size()});
-  for (const float each : value) {
-    values_.push_back(static_cast<float>(double{each} * share_));
-  }
+  std::transform(value.begin(), value.end(), values_.data() + size_,
+                 [&](float each) { return static_cast<float>(double{each} * share_); });
+  Add(Kind::kStatistic, variable, value.size());
 }
 
-absl::Status ReduceSink::Reduce(collective::Group& group, engine::StepResult* result,
-                                std::string_view note, std::vector<std::string>* notes,
-                                engine::GradientSink& next) {
-  const bool finite = std::isfinite(result->loss);
-  // Who has no gradient for want of a finite loss must not hold the others up: their sum is as
-  // little a number.
-  values_[0] = static_cast<float>(result->loss);
-  values_[1] = static_cast<float>(result->data_loss);
-  MUSTER_RETURN_IF_ERROR(collective::AllReduce(group, std::span(values_).first(kLosses)));
-  result->loss = double{values_[0]};
-  result->data_loss = double{values_[1]};
-  if (!finite || !std::isfinite(result->loss)) {
+absl::Status ReduceSink::Reduce(engine::StepResult* result, std::string_view note,
+                                std::vector<std::string>* notes, engine::GradientSink& next) {
+  // Who has no gradient for want of a finite loss must not hold the others up: it gives zeros, and
+  // the sum of the losses is as little a number as its own.
+  std::fill(values_.data() + size_, values_.data() + values_.size(), 0.0F);
+  float* const losses = values_.data() + values_.size() - kLosses;
+  losses[0] = static_cast<float>(result->loss);
+  losses[1] = static_cast<float>(result->data_loss);
+  MUSTER_RETURN_IF_ERROR(sum_.Finish());
+  result->loss = double{losses[0]};
+  result->data_loss = double{losses[1]};
+  if (!std::isfinite(result->loss)) {
     entries_.clear();
-    rows_.clear();
-  } else {
-    MUSTER_RETURN_IF_ERROR(collective::AllReduce(group, std::span(values_).subspan(kLosses)));
+    mine_.clear();
   }
-  MUSTER_RETURN_IF_ERROR(GatherRows(group, note, notes));
+  MUSTER_RETURN_IF_ERROR(GatherRows(note, notes));
   Give(next);
   return absl::OkStatus();
 }
 
-// A note's length and bytes, then for each table how many rows, rows, values.
-absl::Status ReduceSink::GatherRows(collective::Group& group, std::string_view note,
-                                    std::vector<std::string>* notes) {
-  mine_.clear();
-  const auto note_size = static_cast<uint32_t>(note.size());
-  Append(&mine_, &note_size, sizeof note_size);
-  Append(&mine_, note.data(), note.size());
-  mine_.resize((mine_.size() + 3) / 4 * 4);
+// What a rank can have to say: a note, and all rows of every table that there are gradients of.
+uint64_t ReduceSink::MaxBytes() const {
+  uint64_t bytes = kMaxNoteBytes;
   for (const Entry& entry : entries_) {
     if (entry.kind != Kind::kRows) continue;
-    const auto count = static_cast<uint32_t>(entry.size);
-    Append(&mine_, &count, sizeof count);
-    Append(&mine_, rows_.data() + entry.begin, entry.size * sizeof(int32_t));
-    Append(&mine_, row_values_.data() + entry.gradient,
-           entry.size * Cols(entry.variable) * sizeof(float));
+    const auto rows = static_cast<uint64_t>(specs_[static_cast<size_t>(entry.variable)].shape[0]);
+    bytes += sizeof(uint32_t) + rows * (sizeof(int32_t) + Cols(entry.variable) * sizeof(float));
   }
-  MUSTER_RETURN_IF_ERROR(collective::AllGather(group, mine_, &all_));
+  return bytes;
+}
+
+// Tables, then the note's length and bytes.
+absl::Status ReduceSink::GatherRows(std::string_view note, std::vector<std::string>* notes) {
+  const auto size = static_cast<uint32_t>(note.size());
+  Append(&mine_, &size, sizeof size);
+  Append(&mine_, note.data(), note.size());
+  const auto rank = static_cast<size_t>(group_->rank());
+  all_.resize(static_cast<size_t>(group_->size()));
+  all_[rank].swap(mine_);
+  MUSTER_RETURN_IF_ERROR(collective::AllGather(*group_, MaxBytes(), &all_));
   notes->resize(all_.size());
   lists_.resize(entries_.size());
   for (auto& lists : lists_) lists.assign(all_.size(), RowList());
-  for (size_t rank = 0; rank < all_.size(); ++rank) {
-    const absl::Status status = TakeLists(static_cast<int>(rank), all_[rank], &(*notes)[rank]);
-    if (!status.ok()) return group.Fail(status);
+  for (size_t from = 0; from < all_.size(); ++from) {
+    const absl::Status status = TakeLists(static_cast<int>(from), all_[from], &(*notes)[from]);
+    if (!status.ok()) return group_->Fail(status);
   }
   return absl::OkStatus();
 }
@@ -130,27 +150,30 @@ absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes, s
   };
   Reader reader(bytes);
   uint32_t count = 0;
-  std::span<const uint32_t> words;
-  if (!reader.TakeCount(&count) || !reader.Take((uint64_t{count} + 3) / 4, &words)) {
-    return wrong("cut in the note");
-  }
-  note->assign(reinterpret_cast<const char*>(words.data()), count);
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].kind != Kind::kRows) continue;
     const int variable = entries_[i].variable;
     const auto& spec = specs_[static_cast<size_t>(variable)];
     RowList& list = lists_[i][static_cast<size_t>(rank)];
-    if (!reader.TakeCount(&count) || !reader.Take(count, &list.rows) ||
+    if (!reader.TakeCount(&count) || std::cmp_greater(count, spec.shape[0]) ||
+        !reader.Take(count, &list.rows) ||
         !reader.Take(uint64_t{count} * Cols(variable), &list.values)) {
       return wrong(StrCat("cut in ", spec.name));
     }
-    for (const int32_t row : list.rows) {
-      if (row < 0 || row >= spec.shape[0]) {
-        return wrong(StrCat("row ", row, " of ", spec.name, ", which has ", spec.shape[0]));
-      }
+    const auto rows = static_cast<uint32_t>(spec.shape[0]);
+    uint32_t most = 0;  // negative rows are large ones
+    for (const int32_t row : list.rows) most = std::max(most, static_cast<uint32_t>(row));
+    if (count > 0 && most >= rows) {
+      return wrong(
+          StrCat("row ", static_cast<int32_t>(most), " of ", spec.name, ", which has ", rows));
     }
   }
-  return reader.empty() ? absl::OkStatus() : wrong("more than was due");
+  std::span<const char> text;
+  if (!reader.TakeCount(&count) || !reader.Take(count, &text) || !reader.empty()) {
+    return wrong("their end is not a note");
+  }
+  note->assign(text.begin(), text.end());
+  return absl::OkStatus();
 }
 
 void ReduceSink::Give(engine::GradientSink& next) {

@@ -1,4 +1,5 @@
-// ReduceSink: the gradients of one step, kept until they are summed over all replicas.
+// ReduceSink: the gradients of one step, summed over all replicas, the dense ones from the backward
+// pass on, and kept until all are.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,7 @@
 
 #include "muster/base/status.h"
 #include "muster/collective/group.h"
+#include "muster/collective/stream_sum.h"
 #include "muster/collective/sum_rows.h"
 #include "muster/engine/engine.h"
 
@@ -21,42 +23,47 @@ namespace muster::train {
 class ReduceSink : public engine::GradientSink {
  public:
   // `specs`: of the engine; must outlive this.
-  explicit ReduceSink(std::span<const engine::VariableSpec> specs) : specs_(specs) {}
+  explicit ReduceSink(std::span<const engine::VariableSpec> specs);
 
   // Before each Engine::Step. `share`: this replica's part of the whole batch's rows, by which its
-  // moving statistics count.
-  void Begin(double share);
+  // moving statistics count. `early`: sums may begin during the step, whose engine must not use the
+  // group then; each replica may choose, the bytes are the same.
+  void Begin(collective::Group& group, double share, bool early);
   void Dense(int variable, std::span<const float> gradient) override;
   void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override;
   void Statistic(int variable, std::span<const float> value) override;
 
-  // Sums gradients, statistics and *result over the group, gives them to `next` in the order in
-  // which they came, and to every replica what each one noted (*notes, by rank). When the sum of
-  // the losses is not finite, nothing is given, on any replica. After an error nothing was given.
-  absl::Status Reduce(collective::Group& group, engine::StepResult* result, std::string_view note,
+  // After each Engine::Step. Sums gradients, statistics and *result over the group, gives them to
+  // `next` in the order in which they came, and to every replica what each one noted (*notes, by
+  // rank). When the sum of the losses is not finite, nothing is given, on any replica. After an
+  // error nothing was given.
+  absl::Status Reduce(engine::StepResult* result, std::string_view note,
                       std::vector<std::string>* notes, engine::GradientSink& next);
+  // Instead, after a step that failed: the group may then be told.
+  void Abandon() { sum_.Abandon(); }
 
  private:
   enum class Kind { kDense, kRows, kStatistic };
   struct Entry {
     Kind kind = Kind::kDense;
     int variable = 0;
-    size_t begin = 0, size = 0;  // of values_, or of rows_
-    size_t gradient = 0;         // kRows: its begin in row_values_
+    size_t begin = 0, size = 0;  // of values_
   };
 
   size_t Cols(int variable) const;
-  absl::Status GatherRows(collective::Group& group, std::string_view note,
-                          std::vector<std::string>* notes);
+  void Add(Kind kind, int variable, size_t size);
+  uint64_t MaxBytes() const;
+  absl::Status GatherRows(std::string_view note, std::vector<std::string>* notes);
   absl::Status TakeLists(int rank, std::span<const std::byte> bytes, std::string* note);
   void Give(engine::GradientSink& next);
 
   const std::span<const engine::VariableSpec> specs_;
+  collective::Group* group_ = nullptr;
   double share_ = 1;
   std::vector<Entry> entries_;
-  std::vector<float> values_;  // losses, then dense gradients and statistics
-  std::vector<int32_t> rows_;
-  std::vector<float> row_values_;
+  std::vector<float> values_;  // all dense gradients and statistics that there can be, then losses
+  size_t size_ = 0;            // of those that came
+  collective::StreamSum sum_;
   std::vector<std::byte> mine_;                          // rows, as they are sent
   std::vector<std::vector<std::byte>> all_;              // of each rank
   std::map<int, collective::SumRows> sums_;              // by variable

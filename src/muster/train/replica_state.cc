@@ -11,17 +11,8 @@ namespace {
 
 using collective::Group;
 
-constexpr uint64_t kMaxPositions = uint64_t{64} << 20;
-
-// Little-endian, as all our machines are.
-struct Header {
-  int64_t step = 0;
-  uint64_t bytes = 0;      // of weights and slots: the same model has the same
-  uint64_t ranks = 0;      // positions
-  uint64_t positions = 0;  // bytes: for each position its size (u32) and its text
-  RecordCounts records = {};
-  uint64_t has_records = 0;
-};
+constexpr uint64_t kMaxPositions = uint64_t{64} << 20;  // bytes
+constexpr uint64_t kMaxRanks = 1'000'000;
 
 uint64_t BytesOf(const std::vector<checkpoint::Tensor>& tensors) {
   uint64_t bytes = 0;
@@ -50,7 +41,27 @@ absl::StatusOr<std::vector<std::string>> Unpack(std::string_view bytes, uint64_t
     texts.emplace_back(bytes.substr(0, size));
     bytes.remove_prefix(size);
   }
+  if (!bytes.empty()) return absl::DataLossError("there is more than its positions");
   return texts;
+}
+
+// What is wrong with it; "" where nothing is.
+std::string WhyRefused(const StateHeader& header, int64_t step, uint64_t bytes) {
+  if (header.bytes != bytes) {
+    return StrCat("has a state of ", header.bytes, " bytes, this replica's model one of ", bytes);
+  }
+  if (header.step != step) {
+    return StrCat("sends the state of step ", header.step, ", and told of step ", step);
+  }
+  if (header.positions > kMaxPositions || header.ranks > kMaxRanks) {
+    return StrCat("announces ", header.ranks, " positions in ", header.positions,
+                  " bytes; at most ", kMaxRanks, " in ", kMaxPositions, " can be");
+  }
+  const auto& [trained, dropped, repeated] = header.records;
+  if (trained < 0 || dropped < 0 || repeated < 0 || header.has_records > 1) {
+    return StrCat("has counted records as [", Print(header.records), "]");
+  }
+  return "";
 }
 
 absl::Status ReceiveInto(Group& group, int from, std::span<std::byte> to) {
@@ -64,12 +75,12 @@ absl::Status ReceiveInto(Group& group, int from, std::span<std::byte> to) {
 absl::Status SendState(Group& group, int to, const Session& session) {
   const auto tensors = session.variables.Tensors(/*with_slots=*/true);
   const std::string positions = Pack(session.positions);
-  const Header header = {.step = session.step,
-                         .bytes = BytesOf(tensors),
-                         .ranks = session.positions.size(),
-                         .positions = positions.size(),
-                         .records = session.records.value_or(RecordCounts()),
-                         .has_records = session.records.has_value()};
+  const StateHeader header = {.step = session.step,
+                              .bytes = BytesOf(tensors),
+                              .ranks = session.positions.size(),
+                              .positions = positions.size(),
+                              .records = session.records.value_or(RecordCounts()),
+                              .has_records = session.records.has_value()};
   MUSTER_RETURN_IF_ERROR(group.Send(to, std::as_bytes(std::span(&header, 1))));
   MUSTER_RETURN_IF_ERROR(group.Send(to, std::as_bytes(std::span(positions))));
   for (const checkpoint::Tensor& tensor : tensors) {
@@ -78,19 +89,18 @@ absl::Status SendState(Group& group, int to, const Session& session) {
   return absl::OkStatus();
 }
 
-absl::Status ReceiveState(Group& group, int from, Session& session, bool* overwritten) {
-  Header header;
+absl::Status ReceiveState(Group& group, int from, int64_t step, Session& session,
+                          bool* overwritten) {
+  StateHeader header;
   MUSTER_RETURN_IF_ERROR(ReceiveInto(group, from, std::as_writable_bytes(std::span(&header, 1))));
   const auto tensors = session.variables.Tensors(/*with_slots=*/true);
-  if (header.bytes != BytesOf(tensors) || header.positions > kMaxPositions) {
-    return group.Fail(
-        absl::DataLossError(StrCat(group.NameOf(from), " has a state of ", header.bytes,
-                                   " bytes, this replica's model one of ", BytesOf(tensors))));
+  if (const std::string why = WhyRefused(header, step, BytesOf(tensors)); !why.empty()) {
+    return group.Accuse(from, why);
   }
   std::string positions(header.positions, '\0');
   MUSTER_RETURN_IF_ERROR(ReceiveInto(group, from, std::as_writable_bytes(std::span(positions))));
   auto unpacked = Unpack(positions, header.ranks);
-  if (!unpacked.ok()) return group.Fail(unpacked.status());
+  if (!unpacked.ok()) return group.Accuse(from, ToStd(unpacked.status().message()));
   *overwritten = true;
   for (size_t i = 0; i < session.variables.specs().size(); ++i) {
     session.variables.BeforeChange(static_cast<int>(i));

@@ -33,9 +33,6 @@ class Replicas : public Peers {
   // the first; it is over for all from now on. DEADLINE_EXCEEDED or UNAVAILABLE: there will be
   // none, and why; CANCELLED: the chief has ended training.
   virtual absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status& why) = 0;
-  // Still in force? Asked by the chief right before what cannot be undone, such as the rename of a
-  // checkpoint. ABORTED: no, another replica has its place.
-  virtual absl::Status Confirm(int64_t epoch) = 0;
   // The chief: training is over for all; where there is an evaluator, it first waits until that has
   // evaluated the last checkpoint. The others wait until the chief says so; ABORTED: it was lost
   // before, Join again.

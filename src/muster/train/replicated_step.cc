@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "muster/collective/collectives.h"
@@ -16,6 +17,7 @@ class GroupSums : public engine::ReplicaSums {
  public:
   explicit GroupSums(collective::Group& group) : group_(group) {}
   absl::Status Add(std::span<double> values) override {
+    used_ = true;
     all_.resize(values.size() * static_cast<size_t>(group_.size()));
     MUSTER_RETURN_IF_ERROR(collective::AllGather(group_, std::as_bytes(values),
                                                  std::as_writable_bytes(std::span(all_))));
@@ -23,9 +25,11 @@ class GroupSums : public engine::ReplicaSums {
     for (size_t i = 0; i < all_.size(); ++i) values[i % values.size()] += all_[i];
     return absl::OkStatus();
   }
+  bool used() const { return used_; }
 
  private:
   collective::Group& group_;
+  bool used_ = false;
   std::vector<double> all_;
 };
 
@@ -100,7 +104,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
     const bool signal = all.stop == Stop::kInterrupted;
     return Result{.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
   }
-  sink_.Begin(static_cast<double>(rows) / all.rows);
+  sink_.Begin(*epoch_.group, static_cast<double>(rows) / all.rows, overlap_);
   GroupSums sums(*epoch_.group);
   auto step = session_.model.engine->Step(session_.variables.views(),
                                           batch != nullptr ? batch->features : no_rows_,
@@ -110,10 +114,13 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
                                            .denominator = static_cast<double>(all.rows),
                                            .replica_sums = &sums},
                                           sink_);
-  MUSTER_RETURN_IF_ERROR(step.status());
+  if (!step.ok()) {
+    sink_.Abandon();
+    return step.status();
+  }
+  overlap_ = !sums.used() && cores_ > 1;
   worked_nanos_ = session_.clock.MonotonicNanos() - working_since_;
-  MUSTER_RETURN_IF_ERROR(
-      sink_.Reduce(*epoch_.group, &*step, PositionAfter(batch), &positions_, next));
+  MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, PositionAfter(batch), &positions_, next));
   working_since_ = session_.clock.MonotonicNanos();
   MUSTER_RETURN_IF_ERROR(TakePositions());
   const bool finite = std::isfinite(step->loss);
@@ -142,6 +149,7 @@ absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* bat
   std::vector<Wish> wishes(static_cast<size_t>(size()));
   MUSTER_RETURN_IF_ERROR(collective::AllGather(*epoch_.group, std::as_bytes(std::span(&mine, 1)),
                                                std::as_writable_bytes(std::span(wishes))));
+  MUSTER_RETURN_IF_ERROR(CheckWishes(wishes));
   Measure(wishes);
   Wish all;
   for (const Wish& each : wishes) {
@@ -151,6 +159,26 @@ absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* bat
     all.dropped_at_end += each.dropped_at_end;
   }
   return all;
+}
+
+// So that their sums are what they should be, whatever was sent.
+absl::Status ReplicatedStep::CheckWishes(std::span<const Wish> wishes) const {
+  const int32_t most = std::numeric_limits<int32_t>::max() / static_cast<int32_t>(wishes.size());
+  const auto is_count = [most](int32_t count) { return count >= 0 && count <= most; };
+  for (size_t i = 0; i < wishes.size(); ++i) {
+    const Wish& each = wishes[i];
+    const bool knows_stop = each.stop >= Stop::kNo && each.stop <= Stop::kInterrupted;
+    if (is_count(each.rows) && is_count(each.dropped) && is_count(each.dropped_at_end) &&
+        knows_stop && std::isfinite(each.seconds) && each.seconds >= 0) {
+      continue;
+    }
+    return epoch_.group->Accuse(
+        static_cast<int>(i),
+        StrCat("wishes for a step of ", each.rows, " rows behind ", each.dropped, " and ",
+               each.dropped_at_end, " dropped ones after ", each.seconds, " s, stop ",
+               static_cast<int32_t>(each.stop), "; counts are 0 to ", most));
+  }
+  return absl::OkStatus();
 }
 
 // What it did since the wish before, the waits for others left out.
@@ -248,7 +276,7 @@ absl::Status ReplicatedStep::TakeOver(bool* overwritten) {
   }
   received_ = false;
   if (epoch_.states[static_cast<size_t>(rank())] != newest) {
-    MUSTER_RETURN_IF_ERROR(ReceiveState(*epoch_.group, source, session_, overwritten));
+    MUSTER_RETURN_IF_ERROR(ReceiveState(*epoch_.group, source, newest.step, session_, overwritten));
     received_ = true;
     state_epoch_ = newest.epoch;
   }

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <optional>
+#include <thread>
 
 #include "muster/base/status.h"
 #include "muster/train/reduce_sink.h"
@@ -40,7 +41,6 @@ class ReplicatedStep : public Strategy {
 
   int rank() const override { return epoch_.group->rank(); }
   int size() const override { return epoch_.group->size(); }
-  bool counts_records() const override { return true; }
   std::vector<std::string> changes() const override { return changes_; }
   const ReplicaRates* rates() const override { return &rates_; }
   int64_t epoch() const { return epoch_.epoch; }
@@ -60,6 +60,7 @@ class ReplicatedStep : public Strategy {
 
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop, engine::GradientSink& next);
   absl::StatusOr<Wish> Agree(const InputBatch* batch, Stop stop);
+  absl::Status CheckWishes(std::span<const Wish> wishes) const;
   void Measure(std::span<const Wish> wishes);
   float TakeWorked();
   // True: the state was replaced, or this replica is to read other parts of the data.
@@ -79,6 +80,10 @@ class ReplicatedStep : public Strategy {
   bool received_ = false;    // another's state, whole
   int64_t state_epoch_ = 0;  // of its state: the last in which all had the same
   std::vector<std::string> changes_;
+  // Sums may begin in the midst of a step: there are two cores at least, and the first step has
+  // shown that the engine needs the group for nothing else.
+  bool overlap_ = false;
+  const unsigned cores_ = std::thread::hardware_concurrency();  // that this process may use
   ReplicaRates rates_;
   std::vector<ReplicaWork> work_;  // of the step in hand, by rank; its seconds come with the next
   int64_t worked_nanos_ = 0;       // since the last wish, before working_since_

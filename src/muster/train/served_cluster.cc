@@ -5,6 +5,7 @@
 
 #include "muster/net/transport/acceptor.h"
 #include "muster/ps/server.h"
+#include "muster/train/grown_tables.h"
 #include "muster/train/served_step.h"
 
 namespace muster::train {
@@ -57,9 +58,11 @@ class ServedPeers : public Peers {
             .replica = cluster_.replica,
             .replicas = cluster_.replicas,
             .synchronous = cluster_.synchronous,
+            .aggregate = cluster_.aggregate,
             .staleness = cluster_.staleness,
             .agreement = cluster_.agreement,
             .servers = cluster_.servers,
+            .protection = cluster_.protection,
             .rendezvous_seconds = cluster_.rendezvous_seconds,
             .stop = cluster_.stop};
   }
@@ -72,6 +75,7 @@ class ServedPeers : public Peers {
 AcceptorOptions AcceptorOptionsOf(const ServedCluster& cluster, const net::Token& key,
                                   ps::Server& server) {
   AcceptorOptions options = {.key = key};
+  options.protection = cluster.protection;
   options.self = [self = IdentityOf(cluster)] { return self; };
   options.admit = [name = job::TaskName(cluster.self)](const Peer& peer) {
     return peer.service == ps::kService
@@ -92,21 +96,23 @@ class ServerTask : public ParameterServer {
   absl::Status Start(const model::Model& model, const ServedCluster& cluster,
                      const net::Token& key) {
     const int servers = static_cast<int>(cluster.servers.size());
-    MUSTER_ASSIGN_OR_RETURN(variables_, ServedVariables(model, cluster.synchronous));
+    MUSTER_ASSIGN_OR_RETURN(variables_, ServedVariables(model, cluster.synchronous, cluster.seed));
     placement_.emplace(variables_, servers);
     MUSTER_ASSIGN_OR_RETURN(server_, ps::Server::Create({.server = cluster.self.index,
                                                          .servers = servers,
                                                          .replicas = cluster.replicas,
                                                          .synchronous = cluster.synchronous,
+                                                         .aggregate = cluster.aggregate,
                                                          .staleness = cluster.staleness,
                                                          .lease_seconds = cluster.lease_seconds,
+                                                         .clip = model.spec.clip_gradients,
                                                          .agreement = cluster.agreement},
                                                         variables_, *placement_));
-    MUSTER_ASSIGN_OR_RETURN(
-        auto listener,
-        net::transport::Listener::Listen(cluster.servers[static_cast<size_t>(cluster.self.index)]));
-    MUSTER_ASSIGN_OR_RETURN(
-        acceptor_, Acceptor::Start(std::move(listener), AcceptorOptionsOf(cluster, key, *server_)));
+    const AcceptorOptions options = AcceptorOptionsOf(cluster, key, *server_);
+    const auto self = static_cast<size_t>(cluster.self.index);
+    MUSTER_ASSIGN_OR_RETURN(acceptor_, Acceptor::StartAt(cluster.servers[self], options));
+    local_acceptor_ = Acceptor::StartLocally(ps::LocalServerAddress(key, cluster.servers[self]),
+                                             options, cluster.note);
     return absl::OkStatus();
   }
   bool WaitForEnd(double seconds) override { return server_->WaitForEnd(seconds); }
@@ -116,19 +122,12 @@ class ServerTask : public ParameterServer {
   ps::Variables variables_;
   std::optional<ps::Placement> placement_;
   std::unique_ptr<ps::Server> server_;
-  std::unique_ptr<Acceptor> acceptor_;  // calls the server: ends first
+  std::unique_ptr<Acceptor> acceptor_, local_acceptor_;  // call the server: end first
 };
 
 }  // namespace
 
-absl::Status CheckServable(const model::ModelSpec& spec, bool synchronous) {
-  using Clip = optim::ClipSpec::Kind;
-  const Clip clip = spec.clip_gradients.kind;
-  if (synchronous && (clip == Clip::kNorm || clip == Clip::kGlobalNorm)) {
-    return absl::UnimplementedError(
-        "clip_gradients by a norm with --strategy ps-sync: no server sees the whole gradient; clip "
-        "by value, or train by --strategy allreduce");
-  }
+absl::Status CheckServable(const model::ModelSpec& spec) {
   if (spec.dnn && spec.dnn->synchronized_batch_norm) {
     return absl::UnimplementedError(
         "synchronized_batch_norm with parameter servers: their workers do not wait for each other "
@@ -137,8 +136,9 @@ absl::Status CheckServable(const model::ModelSpec& spec, bool synchronous) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool synchronous) {
-  MUSTER_RETURN_IF_ERROR(CheckServable(model.spec, synchronous));
+absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool synchronous,
+                                              uint64_t seed) {
+  MUSTER_RETURN_IF_ERROR(CheckServable(model.spec));
   using Clip = optim::ClipSpec::Kind;
   const optim::ClipSpec& clip = model.spec.clip_gradients;
   ps::Variables variables;
@@ -159,6 +159,7 @@ absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool sy
     variable.kind = ps::Variable::Kind::kTable;
     variable.rows = spec.shape[0];
     variable.cols = spec.shape[1];
+    if (spec.growth) variable.growth = GrowthOf(spec, seed, variables.size() - 1);
   }
   return variables;
 }

@@ -13,6 +13,7 @@
 #include "muster/model/model.h"
 #include "muster/net/token.h"
 #include "muster/net/transport/address.h"
+#include "muster/net/transport/tls.h"
 #include "muster/ps/variable.h"
 #include "muster/train/evaluator_host.h"
 #include "muster/train/strategy.h"
@@ -26,22 +27,25 @@ struct ServedCluster {
   int64_t incarnation = 0;
   std::string agreement = {};  // what all must have the same
   bool synchronous = false;
+  int aggregate = 0;              // synchronous: of so many replicas a step is made; 0: of all
+  uint64_t seed = 1;              // of initial rows of tables that grow
   int64_t staleness = -1;         // asynchronous, of all tasks (ps/server_state.h); < 0: no bound
   int replica = 0, replicas = 1;  // of a replica; 0 is the chief
   std::vector<net::transport::Address> servers = {};
+  net::transport::Protection protection = {};
   double lease_seconds = 10;  // a replica that is silent for longer bounds nobody's staleness
   double rendezvous_seconds = 300;
   const std::atomic<bool>* stop = nullptr;                 // true gives waits up; may be null
   std::function<void(const std::string& text)> note = {};  // for people; may be empty
 };
 
-// UNIMPLEMENTED for what a model cannot have with parameter servers: synchronised BatchNorm, and
-// clipping by a norm in synchronous training, since no server sees the whole sum.
-absl::Status CheckServable(const model::ModelSpec& spec, bool synchronous);
+// UNIMPLEMENTED for what a model cannot have with parameter servers: synchronised BatchNorm.
+absl::Status CheckServable(const model::ModelSpec& spec);
 
 // What servers and replicas know of the model's variables; points into `model`. CheckServable's
 // errors.
-absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool synchronous);
+absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool synchronous,
+                                              uint64_t seed = 1);
 
 // A replica's. Makes no connection yet. `evaluator`: the chief's, where there is an evaluator.
 std::unique_ptr<Peers> NewServedPeers(ServedCluster cluster, const net::Token& key,

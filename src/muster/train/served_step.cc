@@ -36,8 +36,11 @@ void KeepSink::Statistic(int variable, std::span<const float> value) {
 absl::StatusOr<std::unique_ptr<ServedStep>> ServedStep::Create(Session& session,
                                                                ServedOptions options,
                                                                const net::Token& key) {
-  MUSTER_ASSIGN_OR_RETURN(ps::Variables variables,
-                          ServedVariables(session.model, options.client.synchronous));
+  MUSTER_ASSIGN_OR_RETURN(
+      ps::Variables variables,
+      ServedVariables(session.model, options.client.synchronous, session.config.seed));
+  options.client.clips_by_norm =
+      options.client.synchronous && session.model.spec.clip_gradients.by_norm();
   MUSTER_ASSIGN_OR_RETURN(TableBlocks blocks, TableBlocks::Create(*session.model.engine));
   std::unique_ptr<ServedStep> step(
       new ServedStep(session, std::move(options), std::move(blocks), std::move(variables)));
@@ -74,9 +77,15 @@ void ServedStep::Begin() {
   spec.note = spec_.note;
   if (is_chief()) {
     spec.memory = MemoryOf();
+    spec.grown = [this](int variable) { return session_.variables.grown(variable); };
     spec.give = [this](bool again) -> absl::StatusOr<ps::Place> {
       if (again) MUSTER_RETURN_IF_ERROR(RestoreCheckpoint());
-      return ps::Place{.step = session_.step, .positions = session_.positions};
+      const RecordCounts records = session_.records.value_or(RecordCounts());
+      const ps::Counts counts = {.trained = records.trained,
+                                 .dropped = records.dropped,
+                                 .repeated = records.repeated,
+                                 .known = session_.records.has_value()};
+      return ps::Place{.step = session_.step, .positions = session_.positions, .counts = counts};
     };
     session_.fetch_state = [this] { return FetchState(); };
   }
@@ -88,6 +97,22 @@ void ServedStep::TakePlace() {
   session_.step = replica_->step();
   session_.positions.assign(static_cast<size_t>(size()), "");
   session_.positions[static_cast<size_t>(rank())] = replica_->position();
+  TakeCounts();
+}
+
+void ServedStep::TakeCounts() {
+  const ps::Counts& counts = replica_->counts();
+  session_.records.reset();
+  if (counts.known != 0) {
+    session_.records = {
+        .trained = counts.trained, .dropped = counts.dropped, .repeated = counts.repeated};
+  }
+  session_.dropped_at_end = counts.left_at_end;
+}
+
+int64_t ServedStep::TakeExamples() {
+  // Work that is lost is not heard of at once.
+  return std::max<int64_t>(0, replica_->work() - std::exchange(examples_, replica_->work()));
 }
 
 void ServedStep::Move() {
@@ -101,6 +126,7 @@ absl::Status ServedStep::Open() {
   if (is_chief()) MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, size()));
   MUSTER_RETURN_IF_ERROR(replica_->Recover(absl::OkStatus()).status());
   TakePlace();
+  examples_ = replica_->work();
   return absl::OkStatus();
 }
 
@@ -108,6 +134,7 @@ absl::StatusOr<Strategy::Result> ServedStep::Run(const InputBatch* batch, Stop s
                                                  engine::GradientSink&) {
   using Turn = ps::Replica::Turn;
   Result result;
+  left_at_end_ = session_.dropped_at_end;
   MUSTER_ASSIGN_OR_RETURN(const Turn turn, replica_->Try([&]() -> absl::Status {
     TakePlace();
     MUSTER_ASSIGN_OR_RETURN(result, TryRun(batch, stop));
@@ -121,35 +148,54 @@ absl::StatusOr<Strategy::Result> ServedStep::Run(const InputBatch* batch, Stop s
 
 absl::StatusOr<Strategy::Result> ServedStep::TryRun(const InputBatch* batch, Stop stop) {
   const uint32_t rows = batch != nullptr ? static_cast<uint32_t>(batch->features.rows) : 0;
-  Result over = {.outcome = stop == Stop::kInterrupted ? Outcome::kInterrupted : Outcome::kOver};
-  if (!synchronous() && (batch == nullptr || stop != Stop::kNo)) {
-    MUSTER_RETURN_IF_ERROR(replica_->Finish());
-    return over;
+  // Synchronous, a wish to stop goes with a pull: all stop.
+  const bool pulls = batch != nullptr ? synchronous() || stop == Stop::kNo
+                                      : in_lock_step() || (synchronous() && stop != Stop::kNo);
+  if (!pulls) {
+    MUSTER_RETURN_IF_ERROR(replica_->Finish(left_at_end_));
+    return EndBy(static_cast<uint32_t>(stop));
   }
   MUSTER_RETURN_IF_ERROR(
       blocks_.Take(batch != nullptr ? batch->features : features::FeatureBatch()));
   MUSTER_ASSIGN_OR_RETURN(const ps::Pulled pulled, PullFor(rows, stop));
-  if (synchronous() && (pulled.stop != 0 || pulled.rows == 0)) {
-    const bool signal = pulled.stop == static_cast<uint32_t>(Stop::kInterrupted);
-    return Result{.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
-  }
+  if (pulled.stop != 0 || (in_lock_step() && pulled.rows == 0)) return EndBy(pulled.stop);
   engine::StepResult step;
   if (batch != nullptr) {
     MUSTER_ASSIGN_OR_RETURN(step, Compute(*batch, pulled));
   }
   MUSTER_ASSIGN_OR_RETURN(const ps::Pushed pushed, PushOf(batch, step));
   TakePlace();
+  if (pushed.stop != 0) return EndBy(pushed.stop);
   const bool finite = pushed.finite != 0 && std::isfinite(step.loss);
   Result result = {.outcome = finite ? Outcome::kDone : Outcome::kNotFinite};
-  result.values = {.loss = step.loss,
-                   .data_loss = step.data_loss,
-                   .rows = static_cast<int>(synchronous() ? pulled.rows : rows),
-                   .epoch = batch != nullptr ? batch->epoch : 0};
-  if (synchronous()) {
-    result.values.loss = double{pushed.loss};
-    result.values.data_loss = double{pushed.data_loss};
-  }
+  result.values = ValuesOf(batch, step, pulled, pushed);
   return result;
+}
+
+Strategy::Result ServedStep::EndBy(uint32_t stop) {
+  TakeCounts();
+  const bool signal = stop == static_cast<uint32_t>(Stop::kInterrupted);
+  return {.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
+}
+
+StepValues ServedStep::ValuesOf(const InputBatch* batch, const engine::StepResult& step,
+                                const ps::Pulled& pulled, const ps::Pushed& pushed) {
+  StepValues values = {.loss = step.loss,
+                       .data_loss = step.data_loss,
+                       .rows = static_cast<int>(TakeExamples()),
+                       .epoch = batch != nullptr ? batch->epoch : 0};
+  if (synchronous()) {
+    values.loss = double{pushed.loss};
+    values.data_loss = double{pushed.data_loss};
+  }
+  if (in_lock_step()) {
+    values.rows = static_cast<int>(pulled.rows);
+  } else if (batch != nullptr && (!synchronous() || pushed.finite == 0)) {
+    // One that has just come hears of what was done before it, another of none of a batch whose
+    // loss is no number.
+    values.rows = std::max(values.rows, batch->features.rows);
+  }
+  return values;
 }
 
 absl::StatusOr<ps::Pulled> ServedStep::PullFor(uint32_t rows, Stop stop) {
@@ -160,27 +206,28 @@ absl::StatusOr<ps::Pulled> ServedStep::PullFor(uint32_t rows, Stop stop) {
   }
   for (const int table : blocks_.tables()) {
     const auto i = static_cast<size_t>(table);
-    const std::span<const int32_t> touched = blocks_.rows(table);
-    tables.push_back({.variable = table, .rows = touched});
-    views_[i].rows = static_cast<int64_t>(touched.size());
-    views_[i].data = memory_[i].Reserve(touched.size() * static_cast<size_t>(views_[i].cols));
+    tables.push_back({.variable = table, .rows = blocks_.rows(table), .keys = blocks_.keys(table)});
+    const size_t touched = tables.back().rows.size() + tables.back().keys.size();
+    views_[i].rows = static_cast<int64_t>(touched);
+    views_[i].data = memory_[i].Reserve(touched * static_cast<size_t>(views_[i].cols));
     blocks.push_back(views_[i].data);
   }
-  return replica_->Pull({.rows = rows, .stop = static_cast<uint32_t>(stop)},
-                        {.tables = tables, .dense = dense, .blocks = blocks});
+  return replica_->Pull(
+      {.rows = rows, .stop = static_cast<uint32_t>(stop), .left_at_end = left_at_end_},
+      {.tables = tables, .dense = dense, .blocks = blocks});
 }
 
 absl::StatusOr<engine::StepResult> ServedStep::Compute(const InputBatch& batch,
                                                        const ps::Pulled& pulled) {
   const double own = batch.features.rows;
-  sink_.Begin(synchronous() ? own / pulled.rows : 1);
+  sink_.Begin(in_lock_step() ? own / pulled.rows : 1);
   engine::GradientSink& sink = clip_ ? static_cast<engine::GradientSink&>(*clip_) : sink_;
   auto step = session_.model.engine->Step(
       views_, blocks_.batch(),
       {.seed = session_.config.seed,
-       .step = synchronous() ? session_.step : pulled.step,
+       .step = in_lock_step() ? session_.step : pulled.step,
        .replica = static_cast<uint32_t>(rank()),
-       .denominator = synchronous() ? static_cast<double>(pulled.rows) : 0},
+       .denominator = in_lock_step() ? static_cast<double>(pulled.rows) : 0},
       sink);
   if (clip_) clip_->Finish();
   return step;
@@ -194,12 +241,14 @@ absl::StatusOr<ps::Pushed> ServedStep::PushOf(const InputBatch* batch,
   if (batch != nullptr) {
     push.rows = static_cast<uint32_t>(batch->features.rows);
     push.position = data::SerializePosition(batch->position);
+    push.dropped = batch->dropped;
   } else {
     push.position = replica_->position();
   }
   const bool none = batch == nullptr || push.finite == 0;
   std::vector<std::span<const float>> dense, values;
   std::vector<std::vector<int32_t>> rows;
+  std::vector<std::vector<int64_t>> keys;
   std::vector<ps::Block> tables;
   for (size_t i = 0; i < variables_.size(); ++i) {
     const KeepSink::Kept& kept = sink_.kept(static_cast<int>(i));
@@ -210,14 +259,23 @@ absl::StatusOr<ps::Pushed> ServedStep::PushOf(const InputBatch* batch,
     dense.emplace_back();
     // From the block's numbers to the table's.
     const std::span<const int32_t> touched = blocks_.rows(static_cast<int>(i));
+    const std::span<const int64_t> touched_keys = blocks_.keys(static_cast<int>(i));
     std::vector<int32_t>& whole = rows.emplace_back();
-    if (!none) {
-      for (const int32_t row : kept.rows) whole.push_back(touched[static_cast<size_t>(row)]);
+    std::vector<int64_t>& whole_keys = keys.emplace_back();
+    for (const int32_t row : none ? std::span<const int32_t>() : kept.rows) {
+      if (variables_[i].grows()) {
+        whole_keys.push_back(touched_keys[static_cast<size_t>(row)]);
+      } else {
+        whole.push_back(touched[static_cast<size_t>(row)]);
+      }
     }
     values.push_back(none ? std::span<const float>() : kept.values);
     tables.push_back({.variable = static_cast<int>(i)});
   }
-  for (size_t i = 0; i < tables.size(); ++i) tables[i].rows = rows[i];
+  for (size_t i = 0; i < tables.size(); ++i) {
+    tables[i].rows = rows[i];
+    tables[i].keys = keys[i];
+  }
   return replica_->Push(push, {.dense = dense, .tables = tables, .values = values});
 }
 
@@ -226,11 +284,9 @@ absl::StatusOr<Strategy::Ending> ServedStep::WaitForOthers() {
   // Interrupted it saves what there is.
   if (is_chief() && session_.interrupted) return Ending::kOver;
   MUSTER_ASSIGN_OR_RETURN(const ReplicaEnding ending, replica_->WaitForOthers());
+  if (ending != ReplicaEnding::kMoved) TakePlace();
   if (ending == ReplicaEnding::kOver) return Ending::kOver;
-  if (ending == ReplicaEnding::kGoOn) {
-    TakePlace();
-    return Ending::kGoOn;
-  }
+  if (ending == ReplicaEnding::kGoOn) return Ending::kGoOn;
   Move();
   return Ending::kMoved;
 }
@@ -268,6 +324,7 @@ absl::Status ServedStep::FetchState() {
   }
   MUSTER_ASSIGN_OR_RETURN(ps::Place place, replica_->Save());
   session_.step = place.step;
+  TakeCounts();
   session_.positions = std::move(place.positions);
   return absl::OkStatus();
 }

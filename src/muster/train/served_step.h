@@ -5,6 +5,8 @@
 // in the order of ranks, divided by the number of all rows, and apply the sum once: the same as
 // replicated_step.h does. Asynchronous: each replica divides by its own rows, its gradients are
 // applied as they come, and whoever has no data left waits for the others.
+// With backup replicas each divides by its own rows too, and the servers take the mean by rows of
+// those that make a step; a batch that comes too late for its step is dropped.
 //
 // The servers know where each replica stands in its data, so that a replica that is started again
 // goes on there, and the others do not notice but for the time. When a server is lost, the chief
@@ -70,6 +72,7 @@ class ServedStep : public Strategy {
   void Fail(const absl::Status&) override {}
   int rank() const override { return spec_.client.replica; }
   int size() const override { return spec_.client.replicas; }
+  int64_t TakeExamples() override;
   int steps_a_batch() const override { return synchronous() ? 1 : size(); }
 
  private:
@@ -77,12 +80,18 @@ class ServedStep : public Strategy {
 
   bool is_chief() const { return spec_.client.replica == 0; }
   bool synchronous() const { return spec_.client.synchronous; }
+  // Each batch of one is a step of all, and all know before it how many rows it has.
+  bool in_lock_step() const { return synchronous() && !spec_.client.has_backups(); }
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop);
+  Result EndBy(uint32_t stop);
   absl::StatusOr<ps::Pulled> PullFor(uint32_t rows, Stop stop);
   absl::StatusOr<engine::StepResult> Compute(const InputBatch& batch, const ps::Pulled& pulled);
   absl::StatusOr<ps::Pushed> PushOf(const InputBatch* batch, const engine::StepResult& step);
+  StepValues ValuesOf(const InputBatch* batch, const engine::StepResult& step,
+                      const ps::Pulled& pulled, const ps::Pushed& pushed);
   void Begin();
   void TakePlace();
+  void TakeCounts();
   void Move();
   absl::Status RestoreCheckpoint();
   absl::Status FetchState();
@@ -98,6 +107,8 @@ class ServedStep : public Strategy {
   std::unique_ptr<ClipSink> clip_;           // asynchronous
   std::vector<math::AlignedBuffer> memory_;  // of each variable, or of a table's block
   std::vector<engine::VariableView> views_;
+  int64_t left_at_end_ = 0;  // this replica's, of the step that is done
+  int64_t examples_ = 0;     // ps::Counts::work of the last result
 };
 
 }  // namespace muster::train

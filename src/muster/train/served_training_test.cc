@@ -4,191 +4,26 @@
 
 #include <array>
 #include <condition_variable>
-#include <filesystem>
-#include <thread>
 
 #include "muster/train/cluster_replicas.h"
-#include "muster/train/served_cluster.h"
-#include "muster/train/test_replicas.h"
-#include "muster/train/training_test_support.h"
+#include "muster/train/served_training_test_support.h"
 
 namespace muster::train {
 namespace {
 
-using net::transport::Address;
 using testing::AllOf;
 using testing::HasSubstr;
-
-constexpr char kKilled[] = "killed by the test";
-
-struct Shape {
-  bool synchronous = true;
-  int replicas = 2, servers = 1;
-  int64_t staleness = -1;
-};
-
-// Parameter servers of one training, which can be killed and started again.
-class TestServers {
- public:
-  TestServers(const Shape& shape, std::string_view yaml) : shape_(shape) {
-    std::string path = testing::TempDir() + "/muster_served_XXXXXX";
-    folder_ = mkdtemp(path.data());
-    const auto files = io::NewMemoryFileSystem();
-    model_ = model::BuildModel(model::ParseModelSpec(*files, yaml, "spec.yaml").value()).value();
-    servers_.resize(static_cast<size_t>(shape.servers));
-    for (int server = 0; server < shape.servers; ++server) Start(server);
-  }
-  ~TestServers() {
-    servers_.clear();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-
-  ServedCluster Cluster(job::TaskId self) const {
-    ServedCluster cluster = {.job = "test",
-                             .self = self,
-                             .incarnation = 1,
-                             .synchronous = shape_.synchronous,
-                             .staleness = shape_.staleness,
-                             .replicas = shape_.replicas};
-    for (int i = 0; i < shape_.servers; ++i) {
-      cluster.servers.push_back({.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/", i)});
-    }
-    return cluster;
-  }
-  // Where the chief's evaluator hears of it.
-  Address evaluators() const {
-    return {.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/evaluators")};
-  }
-  const net::Token& key() const { return key_; }
-  std::unique_ptr<Peers> Replica(int rank, int64_t incarnation) const {
-    ServedCluster cluster = Cluster(rank == 0 ? job::TaskId{job::TaskType::kChief, 0}
-                                              : job::TaskId{job::TaskType::kWorker, rank - 1});
-    cluster.incarnation = incarnation;
-    cluster.replica = rank;
-    return NewServedPeers(std::move(cluster), key_);
-  }
-
-  void Start(int server) {
-    auto started = StartParameterServer(model_, Cluster({job::TaskType::kPs, server}), key_);
-    ASSERT_TRUE(started.ok()) << started.status();
-    servers_[static_cast<size_t>(server)] = *std::move(started);
-  }
-  void Kill(int server) {
-    servers_[static_cast<size_t>(server)].reset();
-    Start(server);
-  }
-  bool over(int server) { return servers_[static_cast<size_t>(server)]->WaitForEnd(60); }
-
- private:
-  const Shape shape_;
-  std::string folder_;
-  net::Token key_ = net::Token::Make().value();
-  model::Model model_;
-  std::vector<std::unique_ptr<ParameterServer>> servers_;
-};
-
-// Calls back before each step; an error of it ends the replica as a kill would.
-class BeforeStep : public Hook {
- public:
-  explicit BeforeStep(std::function<absl::Status(Session&)> call) : call_(std::move(call)) {}
-  absl::Status BeforeRun(Session& session) override { return call_(session); }
-
- private:
-  const std::function<absl::Status(Session&)> call_;
-};
-
-class ServedTrainingTest : public TrainingTest {
- protected:
-  using Call = std::function<absl::Status(int rank, Session&)>;
-
-  std::vector<absl::StatusOr<TrainResult>> RunAll(const Shape& shape, TestServers& servers,
-                                                  const TrainSpec& spec, const std::string& folder,
-                                                  std::string_view yaml, const Call& call) {
-    std::vector<absl::StatusOr<TrainResult>> results(static_cast<size_t>(shape.replicas));
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < shape.replicas; ++rank) {
-      threads.emplace_back([&, rank] {
-        TrainSpec own = spec;
-        own.input.source.shard = {
-            .index = rank, .count = shape.replicas, .by = data::ShardBy::kRecord};
-        if (call) {
-          own.hooks.push_back(
-              std::make_shared<BeforeStep>([&, rank](Session& s) { return call(rank, s); }));
-        }
-        auto& result = results[static_cast<size_t>(rank)];
-        int64_t incarnation = 0;
-        do {
-          const auto peers = servers.Replica(rank, ++incarnation);
-          own.replicas = peers.get();
-          result = Train(folder, own, yaml);
-          // A task that could not save, or was killed, is started again.
-        } while (result.status().message() == kKilled || absl::IsUnavailable(result.status()));
-      });
-    }
-    threads.clear();
-    return results;
-  }
-
-  void TrainServed(const Shape& shape, const TrainSpec& spec, const std::string& folder,
-                   std::string_view yaml = kTestSpec, const Call& call = {}) {
-    TestServers servers(shape, yaml);
-    TrainServed(shape, servers, spec, folder, yaml, call);
-  }
-  void TrainServed(const Shape& shape, TestServers& servers, const TrainSpec& spec,
-                   const std::string& folder, std::string_view yaml, const Call& call) {
-    for (const auto& result : RunAll(shape, servers, spec, folder, yaml, call)) {
-      ASSERT_TRUE(result.ok()) << result.status();
-    }
-    for (int server = 0; server < shape.servers; ++server) EXPECT_TRUE(servers.over(server));
-  }
-
-  void TrainByAllReduce(int size, const TrainSpec& spec, const std::string& folder,
-                        std::string_view yaml) {
-    TestCluster cluster(size);
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < size; ++rank) {
-      threads.emplace_back([&, rank] {
-        TrainSpec own = spec;
-        own.input.source.shard = {.index = rank, .count = size, .by = data::ShardBy::kRecord};
-        const auto replicas = cluster.New(rank);
-        own.replicas = replicas.get();
-        const auto result = Train(folder, own, yaml);
-        ASSERT_TRUE(result.ok()) << result.status();
-      });
-    }
-  }
-
-  void ExpectSame(const std::string& folder, const std::string& wanted, float tolerance) {
-    const auto weights = Weights(folder), expected = Weights(wanted);
-    ASSERT_EQ(weights.size(), expected.size());
-    for (const auto& [name, bytes] : expected) {
-      ASSERT_TRUE(weights.contains(name)) << name;
-      if (name == "global_step") {
-        EXPECT_EQ(weights.at(name), bytes);
-        continue;
-      }
-      const auto got = Floats(weights.at(name)), want = Floats(bytes);
-      ASSERT_EQ(got.size(), want.size()) << name;
-      float largest = 0, difference = 0;
-      for (size_t i = 0; i < want.size(); ++i) {
-        largest = std::max(largest, std::abs(want[i]));
-        difference = std::max(difference, std::abs(got[i] - want[i]));
-      }
-      EXPECT_LE(difference, tolerance * largest) << name << " of " << folder;
-    }
-  }
-  static std::vector<float> Floats(const std::string& bytes) {
-    std::vector<float> values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-    return values;
-  }
-};
 
 std::string WithOptimizer(std::string_view optimizer) {
   std::string spec(kTestSpec);
   constexpr std::string_view kOwn = "{adagrad: {learning_rate: 0.05}}";
   return spec.replace(spec.find(kOwn), kOwn.size(), optimizer);
+}
+
+std::string WithClip(std::string_view clip) {
+  std::string spec(kTestSpec);
+  constexpr std::string_view kType = "  type: wide_deep\n";
+  return spec.insert(spec.find(kType) + kType.size(), StrCat("  clip_gradients: {", clip, "}\n"));
 }
 
 TEST_F(ServedTrainingTest, SynchronousIsAllReduce) {
@@ -220,12 +55,10 @@ TEST_F(ServedTrainingTest, AsynchronousTrainsOnEveryBatchOnceAndLearns) {
   const Shape shape = {.synchronous = false, .replicas = 3, .servers = 2};
   TestServers servers(shape, kTestSpec);
   const auto results = RunAll(shape, servers, spec, "served", kTestSpec, {});
-  uint64_t examples = 0;
-  for (const auto& result : results) {
-    ASSERT_TRUE(result.ok()) << result.status();
-    examples += result->examples;
-  }
-  EXPECT_EQ(examples, 3000u);
+  for (const auto& result : results) ASSERT_TRUE(result.ok()) << result.status();
+  // The chief knows of all.
+  EXPECT_EQ(results[0]->examples, 3000u);
+  EXPECT_EQ(results[0]->records, (RecordCounts{.trained = 3000}));
   // 100 rows each in batches of 16, 10 times.
   EXPECT_EQ(results[0]->step, 3 * 7 * 10);
   ASSERT_TRUE(Train("alone", spec).ok());
@@ -265,14 +98,18 @@ TEST_F(ServedTrainingTest, AnotherNumberOfReplicasIsSaid) {
               AllOf(HasSubstr("2 replicas"), HasSubstr("--fresh-data")));
 }
 
-TEST_F(ServedTrainingTest, NormClippingInSynchronousTrainingIsRefused) {
-  std::string yaml(kTestSpec);
-  constexpr std::string_view kType = "  type: wide_deep\n";
-  yaml.insert(yaml.find(kType) + kType.size(), "  clip_gradients: {global_norm: 1}\n");
-  const auto model = model::BuildModel(model::ParseModelSpec(*files_, yaml, "spec.yaml").value());
-  ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_THAT(ToStd(ServedVariables(*model, true).status().message()), HasSubstr("allreduce"));
-  EXPECT_TRUE(ServedVariables(*model, false).ok());
+TEST_F(ServedTrainingTest, ASumIsClippedByANormAsByAllReduce) {
+  TrainByAllReduce(3, Training(), "unclipped", std::string(kTestSpec));
+  for (const char* const clip : {"norm: 0.02", "global_norm: 0.05"}) {
+    const std::string yaml = WithClip(clip), wanted = StrCat("allreduce-", clip);
+    TrainByAllReduce(3, Training(), wanted, yaml);
+    EXPECT_NE(Weights(wanted), Weights("unclipped")) << clip;
+    for (const int servers : {1, 2, 3}) {
+      const std::string folder = StrCat("served-", clip, servers);
+      TrainServed({.replicas = 3, .servers = servers}, Training(), folder, yaml);
+      ExpectSame(folder, wanted, 1e-6f);
+    }
+  }
 }
 
 TEST_F(ServedTrainingTest, AServerThatIsToldToStopGoesWhenNobodyIsThere) {
@@ -361,38 +198,43 @@ TEST_F(ServedTrainingTest, TheChiefWaitsForItsEvaluatorAndTheServersForBoth) {
 // Deaths of replicas before steps drawn by a seed.
 TEST_F(ServedTrainingTest, DeathsOfReplicasChangeNoByteInSynchronousTraining) {
   const Shape shape = {.replicas = 3, .servers = 2};
+  const std::string clipped = WithClip("global_norm: 0.05");
   TrainServed(shape, Training(), "unbroken");
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
+  TrainServed(shape, Training(), "unbroken-clipped", clipped);
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const std::string yaml = seed % 2 == 0 ? clipped : std::string(kTestSpec);
     std::mutex mutex;
     RandomStream random(seed, RandomPurpose::kSampleData, 1);
     int kills = 0;
     const std::string folder = StrCat("deaths", seed);
-    TrainServed(shape, Training(), folder, kTestSpec, [&](int, Session&) -> absl::Status {
+    TrainServed(shape, Training(), folder, yaml, [&](int, Session&) -> absl::Status {
       const std::lock_guard lock(mutex);
       if (kills >= 6 || random.Below(8) != 0) return absl::OkStatus();
       ++kills;
       return absl::InternalError(kKilled);
     });
     EXPECT_GT(kills, 2) << "seed " << seed;
-    ExpectSame(folder, "unbroken", 0);
+    ExpectSame(folder, seed % 2 == 0 ? "unbroken-clipped" : "unbroken", 0);
   }
 }
 
 TEST_F(ServedTrainingTest, DeathsOfServersChangeNoByteInSynchronousTraining) {
   const Shape shape = {.replicas = 2, .servers = 2};
-  TrainServed(shape, Training(), "unbroken");
-  for (const int victim : {0, 1}) {
-    const std::string folder = StrCat("lost", victim);
-    TestServers servers(shape, kTestSpec);
+  for (const int run : {0, 1, 2, 3}) {
+    const int victim = run % 2;
+    const std::string yaml = run < 2 ? std::string(kTestSpec) : WithClip("norm: 0.02");
+    const std::string folder = StrCat("lost", run), unbroken = StrCat("unbroken", run);
+    TrainServed(shape, Training(), unbroken, yaml);
+    TestServers servers(shape, yaml);
     std::atomic<int> kills = 0;
-    TrainServed(shape, servers, Training(), folder, kTestSpec, [&](int rank, Session& session) {
+    TrainServed(shape, servers, Training(), folder, yaml, [&](int rank, Session& session) {
       if (rank == 1 && session.step >= 10 && kills.exchange(1) == 0) {
         servers.Kill(victim);
       }
       return absl::OkStatus();
     });
     EXPECT_EQ(kills, 1);
-    ExpectSame(folder, "unbroken", 0);
+    ExpectSame(folder, unbroken, 0);
   }
 }
 

@@ -34,7 +34,9 @@ class Strategy {
   enum class Stop : int32_t { kNo, kRequested, kInterrupted };
   struct Result {
     Outcome outcome = Outcome::kOver;
-    StepValues values = {};  // of all replicas together, where they do the step together
+    // Of all replicas together, where they do the step together; `rows` are in any case those that
+    // all have trained since the last one.
+    StepValues values = {};
   };
   // `batch` null: this replica's data has ended. Comes back only when the step is done, whoever is
   // lost in between; errors end the training. `next` takes the gradients of all where this replica
@@ -55,8 +57,8 @@ class Strategy {
   virtual int size() const = 0;
   // How many steps pass while each replica trains on one batch: 1 where they do them together.
   virtual int steps_a_batch() const { return 1; }
-  // Whether it keeps session.records.
-  virtual bool counts_records() const { return false; }
+  // What the others have trained since the last result that says it, while this one waited.
+  virtual int64_t TakeExamples() { return 0; }
   // Who left or came, in words.
   virtual std::vector<std::string> changes() const { return {}; }
   // Of each replica, where they do the steps together; null: not known.

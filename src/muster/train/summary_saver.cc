@@ -58,6 +58,7 @@ void AddWeights(const Session& session, formats::Summary* summary) {
   const auto specs = session.variables.specs();
   double zeros = 0, linear_weights = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].growth) continue;  // its rows are nowhere in one piece
     const MatrixView matrix = Look(specs[i], session.variables.views()[i]);
     AddHistogramOf(specs[i].name, matrix, summary);
     if (!specs[i].name.starts_with(kLinearFolder) || specs[i].name == kLinearBias) continue;

@@ -15,7 +15,7 @@ int Root(std::vector<int>& parents, int node) {
 
 }  // namespace
 
-absl::StatusOr<TableBlocks> TableBlocks::Create(const engine::Engine& engine) {
+absl::StatusOr<TableBlocks> TableBlocks::Create(const engine::Engine& engine, Which which) {
   const auto specs = engine.variables();
   std::vector<int> parents(specs.size());
   std::iota(parents.begin(), parents.end(), 0);
@@ -29,10 +29,14 @@ absl::StatusOr<TableBlocks> TableBlocks::Create(const engine::Engine& engine) {
   std::map<int, int> group_of_root;
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].kind != engine::VariableKind::kTable) continue;
+    if (which == Which::kGrown && !specs[i].growth) continue;
     blocks.tables_.push_back(static_cast<int>(i));
     const auto [found, made] = group_of_root.try_emplace(Root(parents, static_cast<int>(i)),
                                                          static_cast<int>(blocks.groups_.size()));
-    if (made) blocks.groups_.push_back({.table_rows = specs[i].shape[0]});
+    if (made) {
+      blocks.groups_.push_back(
+          {.table_rows = specs[i].shape[0], .grows = specs[i].growth.has_value()});
+    }
     blocks.group_of_[i] = found->second;
     const int64_t rows = blocks.groups_[static_cast<size_t>(found->second)].table_rows;
     if (rows == specs[i].shape[0]) continue;
@@ -42,40 +46,65 @@ absl::StatusOr<TableBlocks> TableBlocks::Create(const engine::Engine& engine) {
   }
   for (const auto& [list, table] : table_of_list) {
     const int group = blocks.group_of_[static_cast<size_t>(table)];
+    if (group < 0) continue;  // none of those asked for
     blocks.groups_[static_cast<size_t>(group)].lists.push_back(list);
   }
-  for (Group& group : blocks.groups_) group.place.assign(static_cast<size_t>(group.table_rows), -1);
   return blocks;
 }
 
 absl::Status TableBlocks::Take(const features::FeatureBatch& batch) {
   batch_ = batch;
   for (Group& group : groups_) {
-    group.rows.clear();
-    absl::Status status;
+    lists_.clear();
     for (const int list : group.lists) {
       if (std::cmp_greater_equal(list, batch_.id_lists.size())) continue;  // the engine says so
-      status.Update(Renumber(group, &batch_.id_lists[static_cast<size_t>(list)].ids));
+      lists_.push_back(&batch_.id_lists[static_cast<size_t>(list)]);
     }
-    for (const int32_t row : group.rows) group.place[static_cast<size_t>(row)] = -1;
-    MUSTER_RETURN_IF_ERROR(status);
+    MUSTER_RETURN_IF_ERROR(group.grows ? RenumberKeys(group) : Renumber(group));
   }
   return absl::OkStatus();
 }
 
-absl::Status TableBlocks::Renumber(Group& group, std::vector<int32_t>* ids) {
-  for (int32_t& id : *ids) {
-    if (id == -1) continue;  // the value has no id
-    if (id < 0 || id >= group.table_rows) {
-      return absl::OutOfRangeError(
-          StrCat("id ", id, " is outside a table of ", group.table_rows, " rows"));
+// Of several lists as of one, one behind the other.
+absl::Status TableBlocks::Renumber(Group& group) {
+  std::vector<int32_t>* ids = lists_.size() == 1 ? &lists_[0]->ids : &joined_;
+  if (lists_.size() != 1) {
+    joined_.clear();
+    for (const auto* list : lists_) {
+      joined_.insert(joined_.end(), list->ids.begin(), list->ids.end());
     }
-    int32_t& place = group.place[static_cast<size_t>(id)];
-    if (place == -1) {
-      place = static_cast<int32_t>(group.rows.size());
-      group.rows.push_back(id);
+  }
+  if (const int64_t bad = engine::FindBadId(*ids, group.table_rows); bad >= 0) {
+    return absl::OutOfRangeError(StrCat("id ", (*ids)[static_cast<size_t>(bad)],
+                                        " is outside a table of ", group.table_rows, " rows"));
+  }
+  finder_.Find(*ids, group.table_rows, &group.distinct);
+  ids->swap(group.distinct.positions);
+  if (ids != &joined_) return absl::OkStatus();
+  auto next = joined_.begin();
+  for (auto* list : lists_) {
+    const auto end = next + static_cast<ptrdiff_t>(list->ids.size());
+    std::copy(next, end, list->ids.begin());
+    next = end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TableBlocks::RenumberKeys(Group& group) {
+  group.keys.clear();
+  group.place_of_key.clear();
+  for (auto* list : lists_) {
+    if (list->keys.size() != list->ids.size()) {
+      return absl::InvalidArgumentError(StrCat(list->ids.size(), " ids with ", list->keys.size(),
+                                               " keys, of a table that grows by them"));
     }
-    id = place;
+    for (size_t i = 0; i < list->ids.size(); ++i) {
+      if (list->ids[i] < 0) continue;
+      const auto [found, is_new] =
+          group.place_of_key.try_emplace(list->keys[i], static_cast<int32_t>(group.keys.size()));
+      if (is_new) group.keys.push_back(list->keys[i]);
+      list->ids[i] = found->second;
+    }
   }
   return absl::OkStatus();
 }

@@ -188,8 +188,6 @@ class TestCluster::Handle : public Replicas {
     return epoch;
   }
 
-  absl::Status Confirm(int64_t) override { return absl::OkStatus(); }
-
   absl::Status Leave() override {
     std::unique_lock lock(cluster_.mutex_);
     Member& member = cluster_.members_[rank_];

@@ -107,8 +107,8 @@ def test_steps_are_more_and_max_steps_are_all(muster, folder):
     [
         ({"cluster": {"worker": ["w:1"]}, "task": {"type": "worker", "index": 0}},
          'it must have one "chief" node'),
-        ({"cluster": {"chief": ["c:1"], "ps": ["p:1"]}, "task": {"type": "ps", "index": 0}},
-         "MUSTER_KEY_FILE"),
+        ({"cluster": {"chief": ["localhost:1"], "ps": ["127.0.0.1:2"]},
+          "task": {"type": "ps", "index": 0}}, "MUSTER_KEY_FILE"),
         ({"model_dir": "/elsewhere"}, "model_dir is '/elsewhere'"),
     ],
 )  # fmt: skip

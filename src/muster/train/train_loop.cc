@@ -128,6 +128,7 @@ absl::StatusOr<bool> TrainLoop::WaitForOthers() {
   using Ending = Strategy::Ending;
   if (together_ == nullptr) return true;
   MUSTER_ASSIGN_OR_RETURN(const Ending ending, together_->WaitForOthers());
+  state_.examples += static_cast<uint64_t>(together_->TakeExamples());
   if (ending == Ending::kMoved) MUSTER_RETURN_IF_ERROR(GoOnElsewhere());
   return ending == Ending::kOver;
 }
@@ -203,8 +204,12 @@ absl::Status TrainLoop::Open() {
   if (session_.step == 0 && !session_.records) session_.records.emplace();
   if (spec_.replicas != nullptr) {
     MUSTER_ASSIGN_OR_RETURN(together_, spec_.replicas->NewStrategy(session_));
-    if (!together_->counts_records()) session_.records.reset();
+    if (spec_.replicas->all_have_weights()) {
+      MUSTER_RETURN_IF_ERROR(CheckReducible(session_.model.spec));
+    }
     MUSTER_RETURN_IF_ERROR(together_->Open());
+  } else if (HasGrownTables(session_.model.spec)) {
+    MUSTER_RETURN_IF_ERROR(OpenGrown());
   }
   session_.first_step = session_.step;
   MUSTER_RETURN_IF_ERROR(OpenData());
@@ -212,6 +217,17 @@ absl::Status TrainLoop::Open() {
   CountSteps();
   state_.epochs = input_->epochs();
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
+  return absl::OkStatus();
+}
+
+absl::Status TrainLoop::OpenGrown() {
+  MUSTER_ASSIGN_OR_RETURN(
+      grown_, GrownTables::ForTraining(session_.model, session_.variables, session_.config.seed));
+  sink_.set_grown(grown_.get());
+  session_.fetch_state = [this] {
+    grown_->TakeImages();
+    return absl::OkStatus();
+  };
   return absl::OkStatus();
 }
 
@@ -280,11 +296,17 @@ absl::StatusOr<StepValues> TrainLoop::Step(const InputBatch& batch) {
   TracedSink traced(*sink, session_.trace);
   if (session_.trace != nullptr) sink = &traced;
   const TraceScope scope(session_.trace, "forward-backward");
+  const features::FeatureBatch* features = &batch.features;
+  std::span<const engine::VariableView> views = session_.variables.views();
+  if (grown_ != nullptr) {
+    MUSTER_ASSIGN_OR_RETURN(features, grown_->Take(batch.features));
+    views = grown_->views();
+  }
   MUSTER_ASSIGN_OR_RETURN(
       const engine::StepResult step,
       session_.model.engine->Step(
-          session_.variables.views(), batch.features,
-          {.seed = session_.config.seed, .step = session_.step, .replica = 0}, *sink));
+          views, *features, {.seed = session_.config.seed, .step = session_.step, .replica = 0},
+          *sink));
   if (clip_) clip_->Finish();
   const bool finite = std::isfinite(step.loss);
   if (finite) ++session_.step;

@@ -44,6 +44,7 @@ class TrainLoop {
   void SharePositions();
   absl::Status OpenData();
   absl::StatusOr<std::unique_ptr<BatchSource>> OpenParts();
+  absl::Status OpenGrown();
   absl::StatusOr<const InputBatch*> NextBatch();
   // False: there is no further batch, or a hook asked to stop before it.
   absl::StatusOr<bool> RunStep(const std::atomic<bool>& stop);
@@ -64,6 +65,7 @@ class TrainLoop {
   const HookList hooks_;
   UpdateSink sink_;
   std::optional<ClipSink> clip_;
+  std::unique_ptr<GrownTables> grown_;  // of a process that trains alone, where tables grow
   std::unique_ptr<BatchSource> input_;
   std::unique_ptr<Strategy> together_;  // null: this one trains alone
   bool has_positions_ = false;

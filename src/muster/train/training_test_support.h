@@ -6,11 +6,13 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "muster/base/random.h"
 #include "muster/checkpoint/checkpoint.h"
@@ -138,6 +140,11 @@ class TrainingTest : public testing::Test {
       weights[name] = bytes;
     }
     return weights;
+  }
+  static std::vector<float> Floats(const std::string& bytes) {
+    std::vector<float> values(bytes.size() / sizeof(float));
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
   }
 
   std::unique_ptr<io::FileSystem> files_;

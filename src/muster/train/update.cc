@@ -52,6 +52,9 @@ void UpdateSink::Dense(int variable, std::span<const float> gradient) {
 
 void UpdateSink::Rows(int variable, std::span<const int32_t> rows,
                       std::span<const float> gradient) {
+  if (grown_ != nullptr && variables_.specs()[variable].growth) {
+    return grown_->Apply(variable, rows, gradient, step_);
+  }
   const optim::Optimizer& optimizer = OptimizerOf(variable);
   if (rows.empty() && !optimizer.moves_untouched_rows()) return;
   const std::span<float> table = Weights(variable);

@@ -8,6 +8,7 @@
 #include "muster/base/parallel.h"
 #include "muster/engine/engine.h"
 #include "muster/model/model.h"
+#include "muster/train/grown_tables.h"
 #include "muster/train/variables.h"
 
 namespace muster::train {
@@ -22,6 +23,8 @@ class UpdateSink : public engine::GradientSink {
 
   // Before each Engine::Step: the global step before it.
   void set_step(int64_t step) { step_ = step; }
+  // Takes gradients of tables that grow; must outlive this. Null: the model has none.
+  void set_grown(GrownTables* grown) { grown_ = grown; }
 
   void Dense(int variable, std::span<const float> gradient) override;
   void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override;
@@ -40,6 +43,7 @@ class UpdateSink : public engine::GradientSink {
   ThreadCrew crew_;
   optim::TouchedRows touched_;
   int64_t step_ = 0;
+  GrownTables* grown_ = nullptr;
 };
 
 }  // namespace muster::train

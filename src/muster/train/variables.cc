@@ -1,8 +1,11 @@
 #include "muster/train/variables.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <new>
+
+#include "absl/container/flat_hash_set.h"
 
 #include "muster/base/random.h"
 
@@ -40,7 +43,7 @@ void Initialize(const engine::VariableSpec& spec, uint64_t seed, int index, floa
 void Variables::AlignedDelete::operator()(float* p) const { std::free(p); }
 
 Variables::Variables(const model::Model& model)
-    : model_(model), specs_(model.engine->variables()) {}
+    : model_(model), specs_(model.engine->variables()), grown_(specs_.size()) {}
 
 absl::StatusOr<float*> Variables::Allocate(int64_t elements, const std::string& name) {
   const size_t bytes =
@@ -59,6 +62,15 @@ absl::StatusOr<std::unique_ptr<Variables>> Variables::Create(const model::Model&
   std::unique_ptr<Variables> variables(new Variables(model));
   for (size_t i = 0; i < variables->specs_.size(); ++i) {
     const engine::VariableSpec& spec = variables->specs_[i];
+    if (spec.growth) {
+      variables->views_.push_back({.cols = spec.shape[1]});
+      variables->slots_.emplace_back();
+      variables->grown_[i] = std::make_unique<ps::GrownImage>();
+      if (with_slots) {
+        variables->grown_[i]->slots.resize(model.optimizers[spec.group]->slots().size());
+      }
+      continue;
+    }
     MUSTER_ASSIGN_OR_RETURN(float* data, variables->Allocate(spec.elements(), spec.name));
     Initialize(spec, seed, static_cast<int>(i), data);
     const bool matrix = spec.shape.size() > 1;
@@ -94,6 +106,10 @@ std::vector<checkpoint::Tensor> Variables::Tensors(bool with_slots) const {
   };
   for (size_t i = 0; i < specs_.size(); ++i) {
     const engine::VariableSpec& spec = specs_[i];
+    if (grown_[i] != nullptr) {
+      AddGrown(i, with_slots, &tensors);
+      continue;
+    }
     add(spec.name, i, views_[i].data);
     if (!with_slots || spec.kind == engine::VariableKind::kState) continue;
     const auto slots = model_.optimizers[spec.group]->slots();
@@ -104,6 +120,86 @@ std::vector<checkpoint::Tensor> Variables::Tensors(bool with_slots) const {
     }
   }
   return tensors;
+}
+
+// Nobody's for FrozenTensors: an image does not change while it is saved.
+void Variables::AddGrown(size_t variable, bool with_slots,
+                         std::vector<checkpoint::Tensor>* tensors) const {
+  const engine::VariableSpec& spec = specs_[variable];
+  ps::GrownImage& image = *grown_[variable];
+  const auto add = [tensors]<class T>(const std::string& name, formats::DataType type, int64_t cols,
+                                      std::vector<T>* values) {
+    const auto bytes_of = [values] {
+      return std::span<char>(reinterpret_cast<char*>(values->data()), values->size() * sizeof(T));
+    };
+    std::vector<int64_t> shape = {std::ssize(*values) / std::max<int64_t>(cols, 1)};
+    if (cols > 0) shape.push_back(cols);
+    tensors->push_back({.name = name,
+                        .type = type,
+                        .shape = std::move(shape),
+                        .bytes = bytes_of(),
+                        .resize = [values, cols, bytes_of](int64_t rows) {
+                          values->resize(static_cast<size_t>(rows * std::max<int64_t>(cols, 1)));
+                          return bytes_of();
+                        }});
+  };
+  const auto add_ints = [&](std::string_view part, std::vector<int64_t>* values) {
+    add(StrCat(spec.name, "/", part), formats::DataType::kInt64, 0, values);
+  };
+  add(spec.name, formats::DataType::kFloat, spec.shape[1], &image.weights);
+  add_ints("keys", &image.keys);
+  if (!with_slots) return;
+  const auto slots = model_.optimizers[spec.group]->slots();
+  const std::string_view optimizer = optim::OptimizerName(model_.optimizer_specs[spec.group].kind);
+  for (size_t k = 0; k < slots.size(); ++k) {
+    add(StrCat("training/", optimizer, "/", spec.name, "/", slots[k].name),
+        formats::DataType::kFloat, spec.shape[1], &image.slots[k]);
+  }
+  add_ints("last_steps", &image.last_steps);
+  add_ints("waiting_keys", &image.waiting_keys);
+  add_ints("waiting_counts", &image.waiting_counts);
+  add_ints("waiting_last_steps", &image.waiting_last_steps);
+}
+
+absl::Status Variables::StartGrown(int variable, std::vector<int64_t> keys,
+                                   std::vector<float> weights) const {
+  const engine::VariableSpec& spec = specs_[static_cast<size_t>(variable)];
+  const absl::flat_hash_set<int64_t> distinct(keys.begin(), keys.end());
+  if (weights.size() != keys.size() * static_cast<size_t>(spec.shape[1]) ||
+      distinct.size() != keys.size()) {
+    return absl::InvalidArgumentError(StrCat("table ", spec.name, " of rows of ", spec.shape[1],
+                                             " floats: ", keys.size(), " keys, ", distinct.size(),
+                                             " of them distinct, and ", weights.size(), " floats"));
+  }
+  ps::GrownImage& image = *grown_[static_cast<size_t>(variable)];
+  const auto slots = model_.optimizers[spec.group]->slots();
+  for (size_t k = 0; k < image.slots.size(); ++k) {
+    image.slots[k].assign(weights.size(), slots[k].initial_value);
+  }
+  image.last_steps.assign(keys.size(), 0);
+  image.keys = std::move(keys);
+  image.weights = std::move(weights);
+  return absl::OkStatus();
+}
+
+absl::Status Variables::CheckGrown() const {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (grown_[i] == nullptr) continue;
+    const ps::GrownImage& image = *grown_[i];
+    const size_t rows = image.keys.size(), waiting = image.waiting_keys.size();
+    const size_t floats = rows * static_cast<size_t>(specs_[i].shape[1]);
+    // Without slots there are no steps either.
+    const bool whole = image.slots.empty() && image.last_steps.empty();
+    const auto fits = [&](const std::vector<float>& slot) { return slot.size() == floats; };
+    if (image.weights.size() == floats && std::ranges::all_of(image.slots, fits) &&
+        (whole || image.last_steps.size() == rows) && image.waiting_counts.size() == waiting &&
+        image.waiting_last_steps.size() == waiting) {
+      continue;
+    }
+    return absl::DataLossError(StrCat("table ", specs_[i].name, ": the checkpoint has ", rows,
+                                      " keys, and rows, slots or steps of another number"));
+  }
+  return absl::OkStatus();
 }
 
 uint64_t Variables::parameters() const {

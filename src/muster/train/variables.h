@@ -13,6 +13,7 @@
 #include "muster/checkpoint/frozen_tensors.h"
 #include "muster/engine/engine.h"
 #include "muster/model/model.h"
+#include "muster/ps/grown_image.h"
 
 namespace muster::train {
 
@@ -33,6 +34,16 @@ class Variables {
   std::span<const engine::VariableSpec> specs() const { return specs_; }
   // Slots of one variable, in the order of its optimizer's slots(); empty for state.
   std::span<float* const> slots(int variable) const { return slots_[variable]; }
+
+  // Of a table that grows, whose view and slots are empty here: all of it, as the newest checkpoint
+  // has it or the next one will. Null for others. With CheckGrown after it was filled from a file:
+  // DATA_LOSS for tensors that do not fit each other.
+  ps::GrownImage* grown(int variable) const { return grown_[static_cast<size_t>(variable)].get(); }
+  absl::Status CheckGrown() const;
+  // Makes it of keys and their rows: initial slots, nobody waits, and steps count from 0.
+  // INVALID_ARGUMENT for keys and weights that do not fit each other, or keys that come twice.
+  absl::Status StartGrown(int variable, std::vector<int64_t> keys,
+                          std::vector<float> weights) const;
 
   // To be called before weights or slots of a variable change: all of them, or these rows.
   void BeforeChange(int variable) const {
@@ -56,6 +67,7 @@ class Variables {
   using Buffer = std::unique_ptr<float[], AlignedDelete>;
 
   explicit Variables(const model::Model& model);
+  void AddGrown(size_t variable, bool with_slots, std::vector<checkpoint::Tensor>* tensors) const;
   absl::StatusOr<float*> Allocate(int64_t elements, const std::string& name);
 
   const model::Model& model_;
@@ -63,6 +75,7 @@ class Variables {
   std::vector<Buffer> buffers_;
   std::vector<engine::VariableView> views_;
   std::vector<std::vector<float*>> slots_;
+  std::vector<std::unique_ptr<ps::GrownImage>> grown_;  // by variable
   checkpoint::FrozenTensors* frozen_ = nullptr;
 };
 

@@ -99,6 +99,20 @@ class Source {
     return values;
   }
 
+  // The keys of a table that has grown there.
+  absl::StatusOr<std::vector<int64_t>> ReadKeys(const std::string& variable) const {
+    MUSTER_ASSIGN_OR_RETURN(const std::string key, Find(StrCat(variable, "/keys")));
+    const formats::TensorInfo& info = bundle_->tensors().at(key);
+    if (info.type != formats::DataType::kInt64) {
+      return absl::FailedPreconditionError(StrCat("warm start: '", key, "' of ", prefix_, " is ",
+                                                  formats::DataTypeName(info.type), ", not int64"));
+    }
+    std::vector<int64_t> keys(info.bytes / sizeof(int64_t));
+    MUSTER_RETURN_IF_ERROR(Annotate(
+        bundle_->Read(key, {reinterpret_cast<char*>(keys.data()), info.bytes}), "warm start"));
+    return keys;
+  }
+
   const std::string& prefix() const { return prefix_; }
 
  private:
@@ -174,12 +188,19 @@ absl::Status Remap(const std::string& name, const VocabInfo& info, const Source&
 }
 
 absl::Status StartVariable(const WarmStart& settings, const Source& source,
-                           const engine::VariableSpec& spec, const engine::VariableView& view) {
+                           const Variables& variables, size_t variable) {
+  const engine::VariableSpec& spec = variables.specs()[variable];
+  const engine::VariableView& view = variables.views()[variable];
   const auto previous = settings.previous_names.find(spec.name);
   const std::string& name =
       previous == settings.previous_names.end() ? spec.name : previous->second;
   std::vector<int64_t> shape;
   MUSTER_ASSIGN_OR_RETURN(const std::vector<float> values, source.Read(name, &shape));
+  if (spec.growth) {
+    MUSTER_ASSIGN_OR_RETURN(std::vector<int64_t> keys, source.ReadKeys(name));
+    return Annotate(variables.StartGrown(static_cast<int>(variable), std::move(keys), values),
+                    StrCat("warm start from ", source.prefix()));
+  }
   const auto vocabulary = settings.vocabularies.find(spec.name);
   if (vocabulary != settings.vocabularies.end()) {
     return Remap(spec.name, vocabulary->second, source, values, shape, view);
@@ -268,8 +289,7 @@ absl::StatusOr<int> ApplyWarmStart(io::FileSystem& files, const WarmStart& setti
   MUSTER_ASSIGN_OR_RETURN(const Source source, Source::Open(files, settings.from));
   for (size_t i = 0; i < variables.specs().size(); ++i) {
     if (!patterns.Match(variables.specs()[i].name)) continue;
-    MUSTER_RETURN_IF_ERROR(
-        StartVariable(settings, source, variables.specs()[i], variables.views()[i]));
+    MUSTER_RETURN_IF_ERROR(StartVariable(settings, source, variables, i));
   }
   return static_cast<int>(taken.size());
 }

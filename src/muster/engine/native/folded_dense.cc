@@ -154,7 +154,9 @@ std::vector<FoldedBag> BagsOf(const NativeGraph& graph, const NativeGraph::Dense
     if (bag.output->storage != input.storage || !bag.as_it_is || dimension < kLeastDimension) {
       continue;
     }
-    const int64_t rows = graph.variables[static_cast<size_t>(bag.variable)].shape[0];
+    const VariableSpec& table = graph.variables[static_cast<size_t>(bag.variable)];
+    if (table.growth) continue;  // it is never there as a whole
+    const int64_t rows = table.shape[0];
     const int64_t floats = (1 + rows) * StrideOf(dense.output->width);
     if (floats > kMostTableFloats || total + floats > kMostFloats) continue;
     total += floats;

@@ -92,13 +92,17 @@ struct GraphBuilder::State {
     return static_cast<int>(graph.variables.size()) - 1;
   }
 
-  int NewTable(const std::string& name, int64_t rows, int dimension, Initializer initializer,
-               int group) {
-    if (rows < 1 || rows > INT32_MAX) {
+  int NewTable(const std::string& name, int64_t rows,
+               const std::optional<features::GrowthSpec>& growth, int dimension,
+               Initializer initializer, int group) {
+    if (growth ? rows != 0 : rows < 1 || rows > INT32_MAX) {
       Fail(StrCat(name, ": ", rows, " rows; a table has 1 to ", INT32_MAX));
     }
     if (dimension < 1) Fail(StrCat(name, ": dimension ", dimension, " is less than 1"));
-    return NewVariable(name, VariableKind::kTable, {rows, dimension}, initializer, group);
+    const int table =
+        NewVariable(name, VariableKind::kTable, {rows, dimension}, initializer, group);
+    graph.variables.back().growth = growth;
+    return table;
   }
 
   void UseTable(int variable, int id_list, bool distinct) {
@@ -144,16 +148,16 @@ std::vector<Node> GraphBuilder::SharedEmbeddingBags(const std::vector<EmbeddingO
     return {};
   }
   const EmbeddingOptions& table = bags.front();
-  const int variable =
-      state_->NewTable(table.name, table.rows, table.dimension, table.initializer, table.group);
+  const int variable = state_->NewTable(table.name, table.rows, table.growth, table.dimension,
+                                        table.initializer, table.group);
   if (!(table.max_norm >= 0)) state_->Fail(StrCat(table.name, ": max_norm is negative"));
   auto& layers = state_->graph.layers;
   std::vector<Node> nodes;
   std::vector<const Tensor*> outputs;
   for (const EmbeddingOptions& bag : bags) {
-    if (bag.name != table.name || bag.rows != table.rows || bag.dimension != table.dimension ||
-        bag.max_norm != table.max_norm || bag.l1 != table.l1 || bag.l2 != table.l2 ||
-        bag.group != table.group) {
+    if (bag.name != table.name || bag.rows != table.rows || bag.growth != table.growth ||
+        bag.dimension != table.dimension || bag.max_norm != table.max_norm || bag.l1 != table.l1 ||
+        bag.l2 != table.l2 || bag.group != table.group) {
       state_->Fail(StrCat(table.name, ": bags that share it give it different shapes"));
     }
     // A table of several bags finds the distinct rows of them all.
@@ -251,7 +255,8 @@ Node GraphBuilder::Linear(const LinearOptions& options) {
   LayerInfo info{.name = LayerName(options.name, "Linear"), .op = "Linear"};
   for (const auto& table : options.tables) {
     info.id_lists.push_back(table.id_list);
-    const int variable = state_->NewTable(table.name, table.rows, options.units, {}, options.group);
+    const int variable =
+        state_->NewTable(table.name, table.rows, table.growth, options.units, {}, options.group);
     state_->UseTable(variable, table.id_list, /*distinct=*/true);
     variables.tables.push_back(variable);
   }

@@ -44,6 +44,7 @@ struct EmbeddingOptions {
   std::string name = {};  // the variable [rows, dimension]
   int id_list = 0;        // of FeatureBatch::id_lists
   int64_t rows = 0;
+  std::optional<features::GrowthSpec> growth = std::nullopt;  // then 0 rows
   int dimension = 0;
   features::Combiner combiner = features::Combiner::kMean;
   // Not kNone: each entry of a row's list is a step, one without an id a step of zeros, and the
@@ -65,6 +66,7 @@ struct LinearOptions {
     std::string name;  // the variable [rows, units]
     int id_list = 0;
     int64_t rows = 0;
+    std::optional<features::GrowthSpec> growth = std::nullopt;  // then 0 rows
   };
   struct DenseWeights {
     std::string name;  // the variable [width, units]

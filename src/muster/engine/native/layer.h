@@ -16,9 +16,9 @@
 
 #include "muster/base/parallel.h"
 #include "muster/base/status.h"
+#include "muster/engine/distinct_rows.h"
 #include "muster/engine/engine.h"
 #include "muster/engine/native/graph.h"
-#include "muster/engine/native/row_gradients.h"
 #include "muster/math/aligned_buffer.h"
 
 namespace muster::engine::native {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "muster/engine/native/row_gradients.h"
+#include "muster/engine/distinct_rows.h"
 
 namespace muster::engine::native {
 

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from testbed import network
 from testbed.jobs import Jobs
+from testbed.network import Network
 from testbed.tensorflow_jobs import TensorFlowJobs
 from testbed.trainings import Trainings
 
@@ -36,3 +38,11 @@ def tensorflow_jobs(jobs: Jobs) -> TensorFlowJobs:
 @pytest.fixture
 def trainings(jobs: Jobs) -> Trainings:
     return Trainings(jobs)
+
+
+@pytest.fixture
+def cable() -> Iterator[Network]:
+    if why := network.available():
+        pytest.skip(why)
+    with Network() as cable:
+        yield cable

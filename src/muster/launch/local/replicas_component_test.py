@@ -113,3 +113,9 @@ def test_a_worker_without_a_key_says_how_to_make_one(trainings: Trainings) -> No
     result = trainings.run("model")
     assert result.returncode == 1
     assert "MUSTER_KEY_FILE" in result.stderr and "openssl rand" in result.stderr
+
+
+def test_the_jobs_name_is_of_what_was_typed(trainings: Trainings) -> None:
+    result = trainings.run("m", "--workers", 2, "--max-steps", 2)
+    assert result.returncode == 0, result.stderr
+    assert "muster: job train-spec-" in result.stderr

@@ -27,6 +27,14 @@ def auc(trainings: Trainings, model_dir: str) -> float:
     return value
 
 
+def assert_counted(said: str, trained: int, repeats: bool | None) -> None:
+    """What the last line says of records; None: they may be repeated."""
+    found = re.search(r"(\d+) trained, (\d+) dropped, (\d+) repeated", said)
+    assert found, said
+    assert (int(found[1]), int(found[2])) == (trained, 0)
+    assert repeats is None or (int(found[3]) > 0) == repeats, said
+
+
 def assert_same_bytes(trainings: Trainings, model_dir: str, wanted: str) -> None:
     got = tensors(trainings, model_dir)
     for name, value in tensors(trainings, wanted).items():
@@ -61,6 +69,35 @@ def test_synchronous_job_is_all_reduce_and_others_go_on_from_it(trainings: Train
         assert difference <= 1e-5 * np.abs(value).max(), name
 
 
+def clip(trainings: Trainings, how: str) -> None:
+    spec = trainings.jobs.folder / "spec.yaml"
+    kind = "  type: wide_deep\n"
+    spec.write_text(SPEC.replace(kind, f"{kind}  clip_gradients: {{{how}}}\n"))
+
+
+@pytest.mark.parametrize("how", ["norm: 0.05", "global_norm: 0.1"])
+def test_sums_are_clipped_by_a_norm_as_by_all_reduce(trainings: Trainings, how: str) -> None:
+    flags = ("--workers", 3, "--max-steps", 30)
+    trainings.ok("unclipped", *flags)
+    clip(trainings, how)
+    trainings.ok("allreduce", *flags)
+    trainings.ok("served", *flags, "--ps", 2, "--strategy", "ps-sync")
+    served, unclipped = tensors(trainings, "served"), tensors(trainings, "unclipped")
+    for name, value in tensors(trainings, "allreduce").items():
+        difference = np.abs(served[name] - value).max()
+        assert difference <= 1e-6 * np.abs(value).max(), name
+    assert any(not np.allclose(served[name], value, 1e-3) for name, value in unclipped.items())
+
+
+@pytest.mark.parametrize("victim", ["worker-0", "chief-0", "ps-0", "ps-1"])
+def test_killed_tasks_change_no_byte_of_what_is_clipped(trainings: Trainings, victim: str) -> None:
+    clip(trainings, "global_norm: 0.1")
+    flags = ("--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--epochs", 200)
+    trainings.ok("unbroken", *flags, "--save-steps", 500)
+    kill_in_training(trainings, (*flags, "--save-steps", 500), victim, step=500)
+    assert_same_bytes(trainings, "broken", "unbroken")
+
+
 @pytest.mark.parametrize("victim", ["worker-0", "chief-0", "ps-0", "ps-1"])
 def test_killed_tasks_change_no_byte_in_synchronous_training(
     trainings: Trainings, victim: str
@@ -70,6 +107,7 @@ def test_killed_tasks_change_no_byte_in_synchronous_training(
     said = kill_in_training(trainings, (*flags, "--save-steps", 500), victim, step=500)
     assert f"{victim} failed: killed by SIGKILL" in said
     assert_same_bytes(trainings, "broken", "unbroken")
+    assert_counted(said, 3000 * 200, repeats=victim.startswith("ps"))
 
 
 def test_a_stopped_server_is_replaced_and_changes_no_byte(trainings: Trainings) -> None:
@@ -87,11 +125,11 @@ def test_asynchronous_training_survives(trainings: Trainings, victim: str) -> No
     flags = ("--workers", 3, "--ps", 2, "--epochs", 200, "--save-steps", 500)
     said = kill_in_training(trainings, flags, victim, step=500)
     assert f"{victim} failed: killed by SIGKILL" in said
-    if victim == "ps-0":
-        # A chief that was just saving is started again too, and knows of no steps before.
-        assert "steps are done again" in said or "chief-0 failed" in said
-    else:
-        assert "steps are done again" not in said
+    again = "steps are done again" in said
+    # A chief that was just saving is started again too, and knows of no steps before.
+    unknown = victim == "ps-0" and "chief-0 failed" in said
+    assert again == (victim == "ps-0") or unknown
+    assert_counted(said, 3000 * 200, repeats=None if unknown else again)
     # 1,000 rows each in batches of 32, 200 times: every batch counts once.
     assert tensors(trainings, "broken")["global_step"] == 3 * 32 * 200
 
@@ -104,6 +142,32 @@ def test_bounded_staleness_waits_for_a_stopped_worker_no_longer_than_its_lease(
     assert "worker-1 failed: was stopped (SIGSTOP)" in said
     # 1,000 rows each in batches of 32, 200 times: every batch counts once.
     assert tensors(trainings, "broken")["global_step"] == 3 * 32 * 200
+
+
+@pytest.mark.parametrize(
+    ("victim", "how"),
+    [
+        ("worker-1", signal.SIGKILL),
+        ("worker-1", signal.SIGSTOP),
+        ("chief-0", signal.SIGKILL),
+        ("ps-0", signal.SIGKILL),
+        ("ps-1", signal.SIGKILL),
+    ],
+)
+def test_with_backup_replicas_every_record_is_trained_once_or_dropped(
+    trainings: Trainings, victim: str, how: signal.Signals
+) -> None:
+    backups = ("--strategy", "ps-sync", "--replicas-to-aggregate", 2)
+    flags = ("--workers", 3, "--ps", 2, *backups, "--epochs", 200, "--save-steps", 500)
+    said = kill_in_training(trainings, flags, victim, step=500, how=how)
+    found = re.search(r"(\d+) trained, (\d+) dropped, (\d+) repeated", said)
+    assert found, said
+    trained, dropped, repeated = (int(group) for group in found.groups())
+    assert trained + dropped == 3000 * 200
+    assert (repeated > 0) == victim.startswith("ps"), said
+    # A step has two batches of 32 rows but at the end.
+    step = tensors(trainings, "broken")["global_step"]
+    assert trained / 64 <= step <= trained / 32 + 200
 
 
 def test_an_interrupted_job_goes_on_where_it_stood(trainings: Trainings) -> None:
@@ -132,6 +196,11 @@ def test_what_a_model_cannot_have_with_servers_is_said_before_anything_starts(
         (("--workers", 2, "--strategy", "ps-sync"), "--ps"),
         (("--workers", 2, "--ps", 1, "--strategy", "allreduce"), "--strategy"),
         (("--workers", 2, "--ps", 1, "--strategy", "ps-sync", "--staleness", 1), "--staleness"),
+        (("--workers", 2, "--ps", 1, "--replicas-to-aggregate", 1), "--strategy ps-sync"),
+        (
+            ("--workers", 2, "--ps", 1, "--strategy", "ps-sync", "--replicas-to-aggregate", 3),
+            "2 replicas",
+        ),
     ],
 )
 def test_wrong_use_is_said_before_anything_starts(

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "muster/net/transport/protect.h"
 #include "muster/net/transport/wait.h"
 
 namespace muster::net::transport {
@@ -36,6 +37,23 @@ Acceptor::Acceptor(std::unique_ptr<Listener> listener, AcceptorOptions options,
       options_(std::move(options)),
       stop_(std::move(stop)),
       thread_([this] { Run(); }) {}
+
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::StartAt(const Address& address,
+                                                            AcceptorOptions options) {
+  MUSTER_ASSIGN_OR_RETURN(auto listener, Listener::Listen(address));
+  return Start(std::move(listener), std::move(options));
+}
+
+std::unique_ptr<Acceptor> Acceptor::StartLocally(
+    const Address& address, AcceptorOptions options,
+    const std::function<void(const std::string& text)>& note) {
+  auto started = StartAt(address, std::move(options));
+  if (started.ok()) return *std::move(started);
+  if (note) {
+    note(StrCat("no shared memory with replicas of this machine: ", started.status().message()));
+  }
+  return nullptr;
+}
 
 Acceptor::~Acceptor() {
   stop_->Set(absl::CancelledError("the listener stops"));
@@ -85,6 +103,9 @@ void Acceptor::Greet(Accepted accepted, const Interrupt& interrupt) {
   const std::string name = accepted.peer;
   absl::StatusOr<std::unique_ptr<Stream>> stream =
       listener_->Open(std::move(accepted), deadline, interrupt);
+  if (stream.ok() && listener_->address().kind == Address::Kind::kTcp) {
+    stream = ProtectAccepted(*std::move(stream), options_.protection, deadline, interrupt);
+  }
   absl::Status status = stream.status();
   if (stream.ok()) {
     absl::StatusOr<Peer> peer = AcceptHandshake(**stream, options_.key, options_.self(),

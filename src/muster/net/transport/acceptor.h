@@ -4,6 +4,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "muster/base/mutex.h"
@@ -13,6 +14,7 @@
 #include "muster/net/transport/interrupt.h"
 #include "muster/net/transport/listener.h"
 #include "muster/net/transport/stream.h"
+#include "muster/net/transport/tls.h"
 
 namespace muster::net::transport {
 
@@ -20,6 +22,7 @@ struct AcceptorOptions {
   Token key;
   std::function<Identity()> self = {};  // wanted; asked for each peer: the epoch grows
   Admit admit = {};                     // empty: everybody with the key
+  Protection protection = {};
   // Wanted: a peer with its stream, which is the callee's from then on.
   std::function<void(Peer peer, std::unique_ptr<Stream> stream)> on_peer = {};
   // Why somebody was not let in: for logs. May be empty.
@@ -35,6 +38,14 @@ class Acceptor {
  public:
   static absl::StatusOr<std::unique_ptr<Acceptor>> Start(std::unique_ptr<Listener> listener,
                                                          AcceptorOptions options);
+  // Listens there.
+  static absl::StatusOr<std::unique_ptr<Acceptor>> StartAt(const Address& address,
+                                                           AcceptorOptions options);
+  // For peers of this machine (local_address.h), who do without where that cannot be: null, and
+  // `note`, which may be empty, is told why.
+  static std::unique_ptr<Acceptor> StartLocally(
+      const Address& address, AcceptorOptions options,
+      const std::function<void(const std::string& text)>& note);
   // Nobody comes in any more; handshakes under way end; all threads are joined.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;

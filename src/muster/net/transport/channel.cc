@@ -18,6 +18,11 @@ constexpr int kDefaultSpinMicros = 150;
 // Between two looks at the clock while bytes keep moving.
 constexpr int kStepsBetweenClocks = 64;
 
+ChannelOptions WithChecksums(ChannelOptions options, const Stream& stream) {
+  options.checksum |= stream.wants_checksums();
+  return options;
+}
+
 std::string PeerName(const std::string& name, const std::string& where) {
   return name.empty() ? where : StrCat(name, " (", where, ")");
 }
@@ -166,10 +171,10 @@ absl::Status ExchangeLoop::ReceiveFailed(const absl::Status& why) {
 
 Channel::Channel(std::unique_ptr<Stream> stream, ChannelOptions options)
     : stream_(std::move(stream)),
-      options_(std::move(options)),
+      options_(WithChecksums(std::move(options), *stream_)),
       peer_(PeerName(options_.peer, stream_->peer())),
       writer_(stream_.get(), options_.epoch, options_.checksum),
-      reader_(stream_.get(), options_.epoch) {}
+      reader_(stream_.get(), options_.epoch, options_.checksum) {}
 
 absl::Status Channel::Usable() const {
   if (broken_.ok()) return broken_;

@@ -35,7 +35,8 @@ namespace muster::net::transport {
 struct ChannelOptions {
   std::string peer = {};  // "worker 1", before the stream's address in messages
   uint64_t epoch = 0;     // in every frame sent and wanted in every frame that comes
-  bool checksum = false;  // of payloads that are sent; on where the peer is on another host
+  // Of payloads, sent and wanted of the peer; where the stream wants them (stream.h) in any case.
+  bool checksum = false;
   size_t max_message_bytes = size_t{1} << 30;  // of Receive; larger ones are DATA_LOSS
   // How long to ask again and again before sleeping; others who want the core get it meanwhile.
   // Shortens a wait by a wake-up (5 to 50 us). Longer than a wake-up it must be, or two peers that

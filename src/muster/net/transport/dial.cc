@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/net/transport/protect.h"
 #include "muster/net/transport/socket_address.h"
 #include "muster/net/transport/socket_error.h"
 #include "muster/net/transport/wait.h"
@@ -145,7 +146,13 @@ absl::StatusOr<std::unique_ptr<Stream>> Dial(const Address& address, const DialO
     return SharedMemoryStream::Offer(*std::move(socket), std::move(name), options.shared_memory,
                                      deadline, interrupt);
   }
-  return SocketStream::Create(*std::move(socket), std::move(name), options.socket);
+  const bool near = OnOneMachine(socket->get());
+  MUSTER_ASSIGN_OR_RETURN(
+      std::unique_ptr<Stream> stream,
+      SocketStream::Create(*std::move(socket), std::move(name), options.socket));
+  stream->set_wants_checksums(!near);
+  if (address.kind != Address::Kind::kTcp) return stream;
+  return ProtectDialed(std::move(stream), address.host, options.protection, deadline, interrupt);
 }
 
 }  // namespace muster::net::transport

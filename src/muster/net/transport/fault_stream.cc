@@ -30,7 +30,9 @@ class FaultStream : public Stream {
         options_(options),
         random_(options.seed),
         timer_(std::move(timer)),
-        never_(std::move(never)) {}
+        never_(std::move(never)) {
+    set_wants_checksums(stream_->wants_checksums());
+  }
 
   absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces) override;
   absl::StatusOr<ConstBytes> Peek() override;
@@ -38,6 +40,7 @@ class FaultStream : public Stream {
   PollWish Arm(bool read, bool write) override;
   void Disarm() override;
   void Close() override { stream_->Close(); }
+  std::string binding() const override { return stream_->binding(); }
 
  private:
   bool Happens(double probability) {

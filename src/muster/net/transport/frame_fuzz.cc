@@ -67,8 +67,10 @@ std::string Frames(std::string_view recipes) {
 }
 
 // A line a message, and the error at the end.
-std::vector<std::string> ReceiveAll(const std::string& wire, size_t piece, const Interrupt& never) {
-  Channel channel(std::make_unique<FuzzStream>(wire, piece), {.max_message_bytes = kBound});
+std::vector<std::string> ReceiveAll(const std::string& wire, size_t piece, bool checksum,
+                                    const Interrupt& never) {
+  Channel channel(std::make_unique<FuzzStream>(wire, piece),
+                  {.checksum = checksum, .max_message_bytes = kBound});
   std::vector<std::string> received;
   while (received.size() < kMaxMessages) {
     const absl::StatusOr<Message> message = channel.Receive(Deadline::After(60), never);
@@ -90,6 +92,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   const std::string wire = (data[0] & 0x80) != 0 ? Frames(rest) : std::string(rest);
   const size_t piece = 1 + data[0] % 128;
-  if (ReceiveAll(wire, piece, *never) != ReceiveAll(wire, 1 << 20, *never)) std::abort();
+  const auto all = ReceiveAll(wire, piece, false, *never);
+  if (all != ReceiveAll(wire, 1 << 20, false, *never)) std::abort();
+  // Where checksums are agreed on, the same comes up to the first frame that has none.
+  auto checked = ReceiveAll(wire, piece, true, *never);
+  if (checked != ReceiveAll(wire, 1 << 20, true, *never)) std::abort();
+  checked.pop_back();
+  if (checked.size() > all.size() || !std::equal(checked.begin(), checked.end(), all.begin())) {
+    std::abort();
+  }
   return 0;
 }

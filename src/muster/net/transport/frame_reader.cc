@@ -93,6 +93,10 @@ absl::Status FrameReader::TakeHeader() {
   absl::StatusOr<FrameHeader> header = DecodeFrameHeader(header_bytes_);
   if (!header.ok()) return Annotate(header.status(), StrCat("frame ", sequence_));
   MUSTER_RETURN_IF_ERROR(CheckOrder(*header));
+  if (checksum_ && (header->flags & kFrameChecksum) == 0) {
+    return absl::DataLossError(StrCat("frame ", header->sequence,
+                                      " has no checksum, where both sides had agreed on them"));
+  }
   ++sequence_;
   if (header->type == kFailureType) {
     failure_.resize(header->payload_bytes + FrameTailSize(header->payload_bytes));
@@ -157,9 +161,12 @@ absl::Status FrameReader::TakeTail() {
   }
   const uint32_t crc = (header_.flags & kFrameChecksum) != 0 ? crc_ : 0;
   if (trailer->crc != crc) {
-    return absl::DataLossError(StrCat("frame ", header_.sequence, ": checksum ", trailer->crc,
-                                      " came with bytes of ", crc,
-                                      ": they were damaged on their way"));
+    return absl::DataLossError(
+        StrCat("frame ", header_.sequence, ": checksum ", trailer->crc, " came with bytes of ", crc,
+               ": they were damaged on their way, which TCP did not "
+               "notice; the connection is given up, and made anew. Where it "
+               "happens again, look at this machine's and the peer's network "
+               "card, cable and memory"));
   }
   if ((header_.flags & kFrameMore) == 0) open_ = false;
   return absl::OkStatus();

@@ -18,7 +18,9 @@ namespace muster::net::transport {
 // peer_failed() is true from then on. After an error it is not called again.
 class FrameReader {
  public:
-  FrameReader(Stream* stream, uint64_t epoch) : stream_(stream), epoch_(epoch) {}
+  // `checksum`: frames without one are refused; those that have one are always checked.
+  FrameReader(Stream* stream, uint64_t epoch, bool checksum)
+      : stream_(stream), epoch_(epoch), checksum_(checksum) {}
 
   // Reads up to the head of the next message. True: it is there, type() and message_bytes() are
   // its; before that more bytes are wanted. The message before is done.
@@ -57,6 +59,7 @@ class FrameReader {
 
   Stream* const stream_;
   uint64_t epoch_;
+  const bool checksum_;
   uint64_t sequence_ = 0;  // of the next frame
 
   Part part_ = Part::kHeader;

@@ -28,7 +28,9 @@ class FrameWriter {
   size_t payload_sent() const;
 
   // The message will not be finished: its memory is used no more. If a frame has gone in part, what
-  // is missing will go as zeros before the next message, and its trailer says so.
+  // is missing will go as zeros before the next message, and its trailer says so. One byte of what
+  // was offered before may go instead (stream.h): a reader looks at nothing in such a frame but
+  // that it was given up.
   void Abandon();
   // Begin for a status, as kFailureType; after Abandon.
   void BeginFailure(const absl::Status& why);

@@ -42,7 +42,12 @@ class Conversation {
   absl::Status SendPadding() { return Send(std::string(-sent_ % kFrameAlignment, '\0')); }
   absl::Status TakePadding();
   absl::Status CheckJob(const Identity& peer);
+  void AgreeOnChecksums(const Hello& theirs) {
+    stream_.set_wants_checksums(stream_.wants_checksums() || theirs.wants_checksums);
+  }
   absl::StatusOr<Hello> MakeHello(const std::string& service) const;
+  // What proofs are made over, before the first message: nothing without TLS.
+  std::string binding() const { return stream_.binding(); }
 
  private:
   absl::Status ReadExactly(std::string* to, size_t size);
@@ -122,7 +127,8 @@ absl::Status Conversation::CheckJob(const Identity& peer) {
 
 absl::StatusOr<Hello> Conversation::MakeHello(const std::string& service) const {
   MUSTER_RETURN_IF_ERROR(CheckNames(self_, service));
-  Hello hello = {.identity = self_, .service = service};
+  Hello hello = {
+      .identity = self_, .service = service, .wants_checksums = stream_.wants_checksums()};
   if (getrandom(hello.nonce.data(), hello.nonce.size(), 0) !=
       static_cast<ssize_t>(hello.nonce.size())) {
     return ErrnoStatus(errno, "random bytes from the operating system");
@@ -132,8 +138,9 @@ absl::StatusOr<Hello> Conversation::MakeHello(const std::string& service) const 
 
 absl::StatusOr<Peer> DialSide(Conversation& talk, const Token& key, const std::string& service) {
   MUSTER_ASSIGN_OR_RETURN(const Hello ours, talk.MakeHello(service));
-  std::string transcript = EncodeMessage(HandshakeKind::kDialHello, EncodeHello(ours));
-  MUSTER_RETURN_IF_ERROR(talk.Send(transcript));
+  const std::string hello = EncodeMessage(HandshakeKind::kDialHello, EncodeHello(ours));
+  MUSTER_RETURN_IF_ERROR(talk.Send(hello));
+  std::string transcript = talk.binding() + hello;
 
   MUSTER_ASSIGN_OR_RETURN(const Incoming answer, talk.Receive(HandshakeKind::kAcceptHello));
   if (answer.body().size() < kProofBytes) {
@@ -155,6 +162,7 @@ absl::StatusOr<Peer> DialSide(Conversation& talk, const Token& key, const std::s
   MUSTER_ASSIGN_OR_RETURN(const Incoming verdict, talk.Receive(HandshakeKind::kVerdict));
   MUSTER_RETURN_IF_ERROR(DecodeVerdict(verdict.body()));
   MUSTER_RETURN_IF_ERROR(talk.TakePadding());
+  talk.AgreeOnChecksums(theirs);
   return Peer{.identity = theirs.identity};
 }
 
@@ -168,11 +176,12 @@ absl::StatusOr<Peer> AcceptSide(Conversation& talk, const Token& key, const Admi
   body.resize(body.size() + kProofBytes);  // for the envelope's length
   std::string answer = EncodeMessage(HandshakeKind::kAcceptHello, body);
   answer.resize(answer.size() - kProofBytes);
-  answer += Proof(key, kAcceptLabel, asked.bytes + answer);
+  const std::string before = talk.binding() + asked.bytes;
+  answer += Proof(key, kAcceptLabel, before + answer);
   MUSTER_RETURN_IF_ERROR(talk.Send(answer));
 
   MUSTER_ASSIGN_OR_RETURN(const Incoming proof, talk.Receive(HandshakeKind::kDialProof));
-  if (!SameProof(proof.body(), Proof(key, kDialLabel, asked.bytes + answer))) {
+  if (!SameProof(proof.body(), Proof(key, kDialLabel, before + answer))) {
     return talk.Refuse(absl::UnauthenticatedError(ToAbsl(kWrongKey)));
   }
   Peer peer = {.identity = theirs.identity, .service = theirs.service};
@@ -182,6 +191,7 @@ absl::StatusOr<Peer> AcceptSide(Conversation& talk, const Token& key, const Admi
   MUSTER_RETURN_IF_ERROR(talk.TakePadding());
   MUSTER_RETURN_IF_ERROR(talk.Send(EncodeVerdict(absl::OkStatus())));
   MUSTER_RETURN_IF_ERROR(talk.SendPadding());
+  talk.AgreeOnChecksums(theirs);
   return peer;
 }
 

@@ -2,8 +2,11 @@
 //
 // HMAC-SHA256 (RFC 2104) over both sides' nonces and claims, keyed with the job's token, which
 // never travels; each direction has a label of its own, so that no proof can be sent back as
-// another. The bytes are in docs/formats/frames.md. What follows on the stream is not encrypted
-// and, but for checksums against accidents, not protected: off the host put TLS around it.
+// another. Whether frames carry checksums is agreed on here, under the same proofs: they do where
+// either end wants it (stream.h). Within TLS (tls_stream.h) the proofs are over what the two ends
+// of that connection alone know, too, so that nobody with a certificate stands in between. The
+// bytes are in docs/formats/frames.md. What follows on the stream is as it was: without TLS it is
+// not encrypted and, but for checksums against accidents, not protected.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +24,7 @@
 
 namespace muster::net::transport {
 
-inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint16_t kProtocolVersion = 2;
 // Names are of 1 byte (a service: 0) to so many.
 inline constexpr size_t kMaxJobBytes = 255, kMaxRoleBytes = 63, kMaxServiceBytes = 63;
 

@@ -11,6 +11,7 @@ namespace muster::net::transport {
 namespace {
 
 constexpr std::string_view kHandshakeMagic = "MUSTRNET";
+constexpr uint32_t kWantsChecksums = 1;  // a hello's flag
 
 // Fixed numbers are little-endian, as they lie (frame.cc asserts it).
 template <typename Number>
@@ -83,6 +84,7 @@ std::string EncodeHello(const Hello& hello) {
   Put(&body, hello.identity.incarnation);
   Put(&body, hello.identity.epoch);
   Put(&body, hello.identity.index);
+  Put(&body, hello.wants_checksums ? kWantsChecksums : uint32_t{0});
   PutName(&body, hello.identity.job);
   PutName(&body, hello.identity.role);
   PutName(&body, hello.service);
@@ -121,10 +123,13 @@ absl::StatusOr<Hello> DecodeHello(std::string_view body) {
   hello.identity.incarnation = taker.TakeNumber<uint64_t>();
   hello.identity.epoch = taker.TakeNumber<uint64_t>();
   hello.identity.index = taker.TakeNumber<uint32_t>();
+  const auto flags = taker.TakeNumber<uint32_t>();
+  hello.wants_checksums = (flags & kWantsChecksums) != 0;
   hello.identity.job = taker.TakeName(kMaxJobBytes);
   hello.identity.role = taker.TakeName(kMaxRoleBytes);
   hello.service = taker.TakeName(kMaxServiceBytes);
-  if (!taker.all_taken() || !CheckNames(hello.identity, hello.service).ok()) {
+  if (!taker.all_taken() || (flags & ~kWantsChecksums) != 0 ||
+      !CheckNames(hello.identity, hello.service).ok()) {
     return absl::DataLossError(StrCat("a hello of ", body.size(), " bytes with other contents"));
   }
   std::memcpy(hello.nonce.data(), nonce.data(), nonce.size());

@@ -37,6 +37,7 @@ struct Hello {
   Nonce nonce = {};
   Identity identity = {};
   std::string service = {};
+  bool wants_checksums = false;  // of payloads, both ways
 };
 
 // INVALID_ARGUMENT for names that are too long.

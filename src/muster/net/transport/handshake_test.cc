@@ -8,6 +8,7 @@
 
 #include "muster/net/transport/acceptor.h"
 #include "muster/net/transport/channel.h"
+#include "muster/net/transport/fault_stream.h"
 #include "muster/net/transport/handshake_message.h"
 #include "muster/net/transport/test_streams.h"
 #include "muster/net/transport/wait.h"
@@ -33,6 +34,10 @@ class HandshakeTest : public testing::Test {
   Outcome Shake(const Token& dial_key, const Identity& dialer, const Token& accept_key,
                 const Identity& accepting, const Admit& admit = {}) {
     StreamPair pair = Connect(*listener_, *interrupt_);
+    return Shake(pair, dial_key, dialer, accept_key, accepting, admit);
+  }
+  Outcome Shake(StreamPair& pair, const Token& dial_key, const Identity& dialer,
+                const Token& accept_key, const Identity& accepting, const Admit& admit = {}) {
     Outcome outcome;
     std::thread thread([&] {
       outcome.accepted = AcceptHandshake(*pair.accepted, accept_key, accepting, admit,
@@ -43,6 +48,10 @@ class HandshakeTest : public testing::Test {
     if (!outcome.dialed.ok()) pair.dialed->Close();
     thread.join();
     return outcome;
+  }
+  void Shake(StreamPair& pair, const Token& key) {
+    const Outcome outcome = Shake(pair, key, Worker(1), key, Worker(0));
+    EXPECT_TRUE(outcome.dialed.ok() && outcome.accepted.ok()) << outcome.dialed.status();
   }
   // What the accepting side says to these bytes, after which nothing comes.
   absl::Status AcceptBytes(const std::string& bytes) {
@@ -107,6 +116,42 @@ TEST_F(HandshakeTest, MessagesBehindItAreAlignedHoweverLongTheNamesWere) {
   }
 }
 
+// Where one end takes the other for a neighbour, through a forwarded port say, and the other not.
+TEST_F(HandshakeTest, ChecksumsAreOnAtBothEndsWhereEitherWantsThem) {
+  for (const int wishes : {0, 1, 2, 3}) {
+    StreamPair pair = Connect(*listener_, *interrupt_);
+    EXPECT_FALSE(pair.dialed->wants_checksums() || pair.accepted->wants_checksums());
+    pair.dialed->set_wants_checksums((wishes & 1) != 0);
+    pair.accepted->set_wants_checksums((wishes & 2) != 0);
+    Shake(pair, Key('a'));
+    EXPECT_EQ(pair.dialed->wants_checksums(), wishes != 0) << wishes;
+    EXPECT_EQ(pair.accepted->wants_checksums(), wishes != 0) << wishes;
+  }
+}
+
+TEST_F(HandshakeTest, WhereChecksumsAreAgreedOnDamageIsFoundAndNothingGoesWithoutThem) {
+  const std::string text = "gradients";
+  const auto pass = [&](bool agreed, uint64_t flip_at) {
+    StreamPair pair = Connect(*listener_, *interrupt_);
+    pair.dialed->set_wants_checksums(agreed);
+    Shake(pair, Key('a'));
+    pair.dialed->set_wants_checksums(true);  // what the reader of the other end asks for
+    Channel from(NewFaultStream(std::move(pair.accepted), {}).value());
+    Channel to(NewFaultStream(std::move(pair.dialed), {.flip_at = flip_at}).value(),
+               {.peer = "worker-1"});
+    EXPECT_TRUE(from.Send(1, std::as_bytes(std::span(text)), TestDeadline(), *interrupt_).ok());
+    const absl::Status status = to.Receive(TestDeadline(), *interrupt_).status();
+    if (!status.ok()) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("worker-1"));
+    }
+    return std::string(status.message());
+  };
+  EXPECT_EQ(pass(true, kNever), "");
+  EXPECT_THAT(pass(true, kFrameHeaderBytes + 3), HasSubstr("damaged on their way"));
+  EXPECT_THAT(pass(false, kNever), HasSubstr("has no checksum"));
+}
+
 TEST_F(HandshakeTest, AnotherKeyIsRefusedOnBothSidesWithoutAWordMore) {
   const Outcome outcome = Shake(Key('a'), Worker(1), Key('b'), Worker(0));
   for (const absl::Status& status : {outcome.dialed.status(), outcome.accepted.status()}) {
@@ -131,7 +176,7 @@ TEST_F(HandshakeTest, AnotherVersionIsRefusedWithBothNamed) {
   const absl::Status status = AcceptBytes(hello);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("version 77"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("version 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("version 2"));
 }
 
 TEST_F(HandshakeTest, TheDialingSideHearsOfAnotherVersionToo) {

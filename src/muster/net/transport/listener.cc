@@ -142,7 +142,11 @@ absl::StatusOr<std::unique_ptr<Stream>> Listener::Open(Accepted accepted, Deadli
     return SharedMemoryStream::Accept(std::move(accepted.socket), std::move(accepted.peer),
                                       deadline, interrupt);
   }
-  return SocketStream::Create(std::move(accepted.socket), std::move(accepted.peer));
+  const bool near = OnOneMachine(accepted.socket.get());
+  MUSTER_ASSIGN_OR_RETURN(
+      auto stream, SocketStream::Create(std::move(accepted.socket), std::move(accepted.peer)));
+  stream->set_wants_checksums(!near);
+  return stream;
 }
 
 }  // namespace muster::net::transport

@@ -40,8 +40,9 @@ class Listener {
 
   // The next connection, as it comes: waits for no byte of it.
   absl::StatusOr<Accepted> Accept(process::Deadline deadline, const Interrupt& interrupt) const;
-  // Its stream. For shared memory waits for the peer's rings, so that a stranger can take as long
-  // as the deadline allows: not on the thread that accepts.
+  // Its stream, as it is: who takes strangers in goes on with ProtectAccepted. For shared memory
+  // waits for the peer's rings, so that a stranger can take as long as the deadline allows: not on
+  // the thread that accepts.
   absl::StatusOr<std::unique_ptr<Stream>> Open(Accepted accepted, process::Deadline deadline,
                                                const Interrupt& interrupt) const;
 

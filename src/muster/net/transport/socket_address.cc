@@ -1,6 +1,7 @@
 #include "muster/net/transport/socket_address.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -9,6 +10,28 @@
 #include <cstring>
 
 namespace muster::net::transport {
+namespace {
+
+// Of an IP address without its port; an IPv4 one as IPv6 writes it. Not of other families.
+in6_addr HostOf(const SocketAddress& address) {
+  in6_addr host = {};
+  if (address.family() == AF_INET6) {
+    sockaddr_in6 v6;
+    std::memcpy(&v6, &address.storage, sizeof v6);
+    return v6.sin6_addr;
+  }
+  sockaddr_in v4;
+  std::memcpy(&v4, &address.storage, sizeof v4);
+  host.s6_addr[10] = host.s6_addr[11] = 0xff;
+  std::memcpy(&host.s6_addr[12], &v4.sin_addr, sizeof v4.sin_addr);
+  return host;
+}
+
+bool IsLoopback(const in6_addr& host) {
+  return IN6_IS_ADDR_LOOPBACK(&host) || (IN6_IS_ADDR_V4MAPPED(&host) && host.s6_addr[12] == 127);
+}
+
+}  // namespace
 
 SocketAddress UnixAddress(const std::string& path) {
   SocketAddress made;
@@ -43,6 +66,18 @@ absl::StatusOr<std::vector<SocketAddress>> ResolveTcp(const Address& address) {
   }
   freeaddrinfo(found);
   return addresses;
+}
+
+bool OnOneMachine(int socket) {
+  SocketAddress here, there;
+  here.size = there.size = sizeof here.storage;
+  if (getsockname(socket, here.get(), &here.size) != 0 ||
+      getpeername(socket, there.get(), &there.size) != 0) {
+    return false;
+  }
+  if (here.family() == AF_UNIX) return true;
+  const in6_addr near = HostOf(here), far = HostOf(there);
+  return IsLoopback(far) || std::memcmp(&near, &far, sizeof near) == 0;
 }
 
 absl::StatusOr<Address> FromSocketAddress(const SocketAddress& address, Address::Kind kind) {

@@ -27,6 +27,10 @@ SocketAddress UnixAddress(const std::string& path);
 // as the machine's resolver lets it. UNAVAILABLE: not found now.
 absl::StatusOr<std::vector<SocketAddress>> ResolveTcp(const Address& address);
 
+// Whether both ends of a connected socket are on one machine: a unix socket, a loopback address at
+// the other end, or the same address at both. A forwarded port can make two machines look like one.
+bool OnOneMachine(int socket);
+
 // `kind` decides between the two that use unix sockets. INVALID_ARGUMENT for other families.
 absl::StatusOr<Address> FromSocketAddress(const SocketAddress& address, Address::Kind kind);
 

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "muster/net/transport/socket_error.h"
 
@@ -45,9 +44,7 @@ absl::StatusOr<std::unique_ptr<SocketStream>> SocketStream::Create(process::Desc
 }
 
 SocketStream::SocketStream(process::Descriptor socket, std::string peer)
-    : Stream(std::move(peer)),
-      socket_(std::move(socket)),
-      buffer_(std::make_unique_for_overwrite<std::byte[]>(kBufferBytes)) {}
+    : Stream(std::move(peer)), socket_(std::move(socket)), buffer_(kBufferBytes, kWorthACall) {}
 
 absl::Status SocketStream::Closed() const {
   return absl::UnavailableError(StrCat("the connection to ", peer(), " was closed here"));
@@ -71,11 +68,10 @@ absl::StatusOr<size_t> SocketStream::Write(std::span<const ConstBytes> pieces) {
   }
 }
 
-absl::StatusOr<size_t> SocketStream::Receive(MutableBytes direct) {
+absl::StatusOr<size_t> SocketStream::Receive(MutableBytes direct, MutableBytes room) {
   if (!socket_.valid()) return Closed();
-  std::array<iovec, 2> parts = {
-      iovec{.iov_base = direct.data(), .iov_len = direct.size()},
-      iovec{.iov_base = buffer_.get() + end_, .iov_len = kBufferBytes - end_}};
+  std::array<iovec, 2> parts = {iovec{.iov_base = direct.data(), .iov_len = direct.size()},
+                                iovec{.iov_base = room.data(), .iov_len = room.size()}};
   msghdr message = {};
   message.msg_iov = direct.empty() ? &parts[1] : parts.data();
   message.msg_iovlen = direct.empty() ? 1 : 2;
@@ -83,7 +79,7 @@ absl::StatusOr<size_t> SocketStream::Receive(MutableBytes direct) {
     const ssize_t got = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
     if (got > 0) {
       const auto n = static_cast<size_t>(got);
-      if (n > direct.size()) end_ += n - direct.size();
+      if (n > direct.size()) buffer_.Grow(n - direct.size());
       return n;
     }
     if (got == 0) return PeerClosed(peer());
@@ -92,40 +88,26 @@ absl::StatusOr<size_t> SocketStream::Receive(MutableBytes direct) {
   }
 }
 
-void SocketStream::MakeRoom() {
-  const size_t front = position_ % 8;
-  if (begin_ == end_) {
-    begin_ = end_ = front;
-  } else if (kBufferBytes - end_ < kWorthACall && begin_ >= 8) {
-    std::memmove(buffer_.get() + front, buffer_.get() + begin_, end_ - begin_);
-    end_ = front + (end_ - begin_);
-    begin_ = front;
-  }
-}
-
 // Asks the kernel only when nothing is left but what was shown already: the caller wants more.
 absl::StatusOr<ConstBytes> SocketStream::Peek() {
-  if (end_ - begin_ < 8) {
-    MakeRoom();
-    const absl::Status got = Receive({}).status();
-    if (!got.ok() && end_ - begin_ <= shown_) return got;
+  if (buffer_.size() < 8) {
+    const absl::Status got = Receive({}, buffer_.MakeRoom()).status();
+    if (!got.ok() && buffer_.size() <= shown_) return got;
   }
-  shown_ = end_ - begin_;
-  return ConstBytes(buffer_.get() + begin_, end_ - begin_);
+  shown_ = buffer_.size();
+  return buffer_.bytes();
 }
 
 void SocketStream::Consume(size_t n) {
-  begin_ += n;
+  buffer_.Consume(n);
   shown_ = 0;
-  position_ += n;
 }
 
 absl::StatusOr<size_t> SocketStream::Read(MutableBytes to) {
-  if (begin_ < end_ || to.size() < kDirectBytes) return Stream::Read(to);
-  begin_ = end_ = (position_ + to.size()) % 8;
-  MUSTER_ASSIGN_OR_RETURN(const size_t got, Receive(to));
+  if (!buffer_.empty() || to.size() < kDirectBytes) return Stream::Read(to);
+  MUSTER_ASSIGN_OR_RETURN(const size_t got, Receive(to, buffer_.MakeRoomAfter(to.size())));
   const size_t direct = std::min(got, to.size());
-  position_ += direct;
+  buffer_.Pass(direct);
   return direct;
 }
 

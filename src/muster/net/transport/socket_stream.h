@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "muster/base/status.h"
+#include "muster/net/transport/read_buffer.h"
 #include "muster/net/transport/stream.h"
 #include "muster/process/descriptor.h"
 
@@ -38,16 +38,13 @@ class SocketStream : public Stream {
  private:
   SocketStream(process::Descriptor socket, std::string peer);
 
-  // Fills `direct` first and then the buffer behind what it has. How many bytes came.
-  absl::StatusOr<size_t> Receive(MutableBytes direct);
-  void MakeRoom();
+  // Fills `direct` first and then `room`, which is the buffer's. How many bytes came.
+  absl::StatusOr<size_t> Receive(MutableBytes direct, MutableBytes room);
   absl::Status Closed() const;
 
   process::Descriptor socket_;
-  std::unique_ptr<std::byte[]> buffer_;
-  size_t begin_ = 0, end_ = 0;  // what is in the buffer
-  size_t shown_ = 0;            // what Peek showed since the last Consume
-  uint64_t position_ = 0;       // in the stream, of begin_: for alignment
+  ReadBuffer buffer_;
+  size_t shown_ = 0;  // what Peek showed since the last Consume
 };
 
 }  // namespace muster::net::transport

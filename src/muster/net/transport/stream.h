@@ -24,7 +24,8 @@ struct PollWish {
 };
 
 // Errors: UNAVAILABLE names the peer, when it is gone or has closed its side; bytes that came
-// before that are given first. DATA_LOSS when shared memory holds what no peer of ours writes.
+// before that are given first. DATA_LOSS when shared memory holds what no peer of ours writes, and
+// when TLS finds that bytes were altered on their way.
 class Stream {
  public:
   explicit Stream(std::string peer) : peer_(std::move(peer)) {}
@@ -34,7 +35,9 @@ class Stream {
 
   static constexpr size_t kMaxPieces = 8;
   // How many bytes of the pieces, in order, went now: 0 while the peer must read first. At most
-  // kMaxPieces of them are looked at. OK does not say that the peer has them.
+  // kMaxPieces of them are looked at. OK does not say that the peer has them. Where some did not
+  // go, the next call begins with the first of those: TLS may have encrypted it, and sends it as it
+  // was then, whatever stands there now.
   virtual absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces) = 0;
 
   // What has come, in place: empty while there is nothing. Valid until the next call on this
@@ -54,11 +57,21 @@ class Stream {
   // Both ways. What was written before still reaches the peer. Later calls give UNAVAILABLE.
   virtual void Close() = 0;
 
+  // What both ends of this connection know and no other connection has: goes into the handshake's
+  // proofs, so that nobody stands in between. "" where there is nothing such.
+  virtual std::string binding() const { return ""; }
+
   // Where the other end is, for messages: "tcp://10.0.0.2:4711", "unix:/run/a".
   const std::string& peer() const { return peer_; }
 
+  // Whether bytes cross a network without a better check than TCP's sums, which miss damage: frames
+  // carry checksums then. Whoever connects says so; the handshake makes it the same at both ends.
+  bool wants_checksums() const { return wants_checksums_; }
+  void set_wants_checksums(bool wants) { wants_checksums_ = wants; }
+
  private:
   const std::string peer_;
+  bool wants_checksums_ = false;
 };
 
 }  // namespace muster::net::transport

@@ -15,6 +15,10 @@ std::unique_ptr<Stream> InSmallPieces(std::unique_ptr<Stream> stream) {
   return NewFaultStream(std::move(stream), faults).value();
 }
 
+Protection TestTls(uint64_t records_per_key = Tls::kRecordsPerKey) {
+  return Everywhere(TlsOf(MakeAuthority("job", 1).value(), records_per_key));
+}
+
 using Kind = Address::Kind;
 
 INSTANTIATE_TEST_SUITE_P(
@@ -32,7 +36,13 @@ INSTANTIATE_TEST_SUITE_P(
                      .kind = Kind::kSharedMemory,
                      .wrap = InSmallPieces,
                      .channel = {.checksum = true}},
-        StreamMember{.name = "FaultSmallPiecesTcp", .kind = Kind::kTcp, .wrap = InSmallPieces}),
+        StreamMember{.name = "FaultSmallPiecesTcp", .kind = Kind::kTcp, .wrap = InSmallPieces},
+        StreamMember{.name = "Tls", .kind = Kind::kTcp, .protection = TestTls()},
+        StreamMember{.name = "TlsNewKeys", .kind = Kind::kTcp, .protection = TestTls(3)},
+        StreamMember{.name = "FaultSmallPiecesTls",
+                     .kind = Kind::kTcp,
+                     .wrap = InSmallPieces,
+                     .protection = TestTls(100)}),
     StreamMemberName);
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "muster/net/transport/dial.h"
 #include "muster/net/transport/interrupt.h"
 #include "muster/net/transport/listener.h"
+#include "muster/net/transport/protect.h"
 
 namespace muster::net::transport {
 
@@ -48,11 +49,30 @@ struct StreamPair {
   std::unique_ptr<Stream> dialed, accepted;
 };
 
-inline std::unique_ptr<Stream> AcceptStream(const Listener& listener, const Interrupt& interrupt) {
+// TLS wherever connections go.
+inline Protection Everywhere(std::shared_ptr<const Tls> tls) {
+  return {.tls = std::move(tls), .within_machine = true};
+}
+
+// What a task has of a job whose machines are 127.0.0.1.
+inline std::shared_ptr<const Tls> TlsOf(const Credentials& authority,
+                                        uint64_t records_per_key = Tls::kRecordsPerKey) {
+  const auto server =
+      MakeCertificate(authority, {.name = "job", .hosts = {"127.0.0.1", "localhost"}}).value();
+  const auto client =
+      MakeCertificate(authority, {.name = "job", .use = CertificateUse::kClient}).value();
+  return Tls::Create(authority.certificate, server, client, records_per_key).value();
+}
+
+inline std::unique_ptr<Stream> AcceptStream(const Listener& listener, const Interrupt& interrupt,
+                                            const Protection& protection = {}) {
   absl::StatusOr<Accepted> accepted = listener.Accept(TestDeadline(), interrupt);
   EXPECT_TRUE(accepted.ok()) << accepted.status();
   absl::StatusOr<std::unique_ptr<Stream>> stream =
       listener.Open(*std::move(accepted), TestDeadline(), interrupt);
+  if (stream.ok() && listener.address().kind == Address::Kind::kTcp && protection.within_machine) {
+    stream = ProtectAccepted(*std::move(stream), protection, TestDeadline(), interrupt);
+  }
   EXPECT_TRUE(stream.ok()) << stream.status();
   return *std::move(stream);
 }
@@ -63,7 +83,7 @@ inline StreamPair Connect(const Listener& listener, const Interrupt& interrupt,
   auto dialed = std::async(std::launch::async, [&] {
     return Dial(listener.address(), options, TestDeadline(), interrupt);
   });
-  pair.accepted = AcceptStream(listener, interrupt);
+  pair.accepted = AcceptStream(listener, interrupt, options.protection);
   absl::StatusOr<std::unique_ptr<Stream>> stream = dialed.get();
   EXPECT_TRUE(stream.ok()) << stream.status();
   pair.dialed = *std::move(stream);

@@ -19,6 +19,7 @@
 #include "muster/net/transport/channel.h"
 #include "muster/net/transport/dial.h"
 #include "muster/net/transport/listener.h"
+#include "muster/net/transport/protect.h"
 
 namespace muster::net::transport {
 namespace {
@@ -34,7 +35,18 @@ struct Setting {
   Kind kind;
   int spin_micros = 0;
   bool checksum = false;
+  bool tls = false;
 };
+
+// Of both ends.
+Protection TlsHere() {
+  const Credentials authority = MakeAuthority("benchmark", 1).value();
+  const auto server = MakeCertificate(authority, {.name = "s", .hosts = {"127.0.0.1"}}).value();
+  const auto client =
+      MakeCertificate(authority, {.name = "c", .use = CertificateUse::kClient}).value();
+  return {.tls = Tls::Create(authority.certificate, server, client).value(),
+          .within_machine = true};
+}
 
 void BindTo(int core) {
   cpu_set_t set;
@@ -45,16 +57,23 @@ void BindTo(int core) {
 
 Deadline Soon() { return Deadline::After(60); }
 
-std::pair<std::unique_ptr<Stream>, std::unique_ptr<Stream>> Connect(Kind kind,
+std::pair<std::unique_ptr<Stream>, std::unique_ptr<Stream>> Connect(const Setting& setting,
                                                                     const Interrupt& never) {
+  const Kind kind = setting.kind;
+  const Protection protection = setting.tls ? TlsHere() : Protection{};
   std::string folder = "/tmp/muster_benchmark_XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) std::abort();
   Address address = Address::Tcp("127.0.0.1", 0);
   if (kind != Kind::kTcp) address = {.kind = kind, .path = folder + "/s"};
   auto listener = Listener::Listen(address).value();
   std::unique_ptr<Stream> dialed;
-  std::thread thread([&] { dialed = Dial(listener->address(), {}, Soon(), never).value(); });
+  std::thread thread([&] {
+    dialed = Dial(listener->address(), {.protection = protection}, Soon(), never).value();
+  });
   auto accepted = listener->Open(listener->Accept(Soon(), never).value(), Soon(), never).value();
+  if (setting.tls) {
+    accepted = ProtectAccepted(std::move(accepted), protection, Soon(), never).value();
+  }
   thread.join();
   listener.reset();
   rmdir(folder.c_str());
@@ -65,7 +84,7 @@ std::pair<std::unique_ptr<Stream>, std::unique_ptr<Stream>> Connect(Kind kind,
 template <typename Here, typename There>
 void Run(benchmark::State& state, const Setting& setting, Here here, There peer) {
   const auto never = Interrupt::Create().value();
-  auto [one, other] = Connect(setting.kind, *never);
+  auto [one, other] = Connect(setting, *never);
   const ChannelOptions options = {.checksum = setting.checksum, .spin_micros = setting.spin_micros};
   Channel near(std::move(one), options), far(std::move(other), options);
   const auto size = static_cast<size_t>(state.range(0));
@@ -204,12 +223,13 @@ void All(benchmark::internal::Benchmark* one) {
 
 constexpr Setting kTcp = {.kind = Kind::kTcp},
                   kTcpChecksum = {.kind = Kind::kTcp, .checksum = true},
-                  kUnix = {.kind = Kind::kUnix},
+                  kTls = {.kind = Kind::kTcp, .tls = true}, kUnix = {.kind = Kind::kUnix},
                   kShm = {.kind = Kind::kSharedMemory, .spin_micros = kLongSpin},
                   kShmSleep = {.kind = Kind::kSharedMemory};
 
 BENCHMARK_CAPTURE(Raw, TcpThereAndBack, Kind::kTcp, true)->Apply(Small);
 BENCHMARK_CAPTURE(ThereAndBack, Tcp, kTcp)->Apply(Small);
+BENCHMARK_CAPTURE(ThereAndBack, Tls, kTls)->Apply(Small);
 BENCHMARK_CAPTURE(Raw, UnixThereAndBack, Kind::kUnix, true)->Apply(Middle);
 BENCHMARK_CAPTURE(ThereAndBack, Unix, kUnix)->Apply(Middle);
 BENCHMARK_CAPTURE(ThereAndBack, SharedMemorySleeping, kShmSleep)->Apply(Small);
@@ -217,10 +237,13 @@ BENCHMARK_CAPTURE(ThereAndBack, SharedMemory, kShm)->Apply(Small);
 BENCHMARK_CAPTURE(Raw, TcpOneWay, Kind::kTcp, false)->Apply(Large);
 BENCHMARK_CAPTURE(OneWay, Tcp, kTcp)->Apply(Large);
 BENCHMARK_CAPTURE(OneWay, TcpChecksum, kTcpChecksum)->Apply(Large);
+BENCHMARK_CAPTURE(OneWay, Tls, kTls)->Apply(Large);
 BENCHMARK_CAPTURE(Raw, UnixOneWay, Kind::kUnix, false)->Apply(Large);
 BENCHMARK_CAPTURE(OneWay, Unix, kUnix)->Apply(Large);
 BENCHMARK_CAPTURE(OneWay, SharedMemory, kShm)->Apply(Large);
 BENCHMARK_CAPTURE(BothWays, Tcp, kTcp)->Apply(All);
+BENCHMARK_CAPTURE(BothWays, TcpChecksum, kTcpChecksum)->Apply(All);
+BENCHMARK_CAPTURE(BothWays, Tls, kTls)->Apply(All);
 BENCHMARK_CAPTURE(BothWays, Unix, kUnix)->Apply(All);
 BENCHMARK_CAPTURE(BothWays, SharedMemory, kShm)->Apply(All);
 

@@ -1,10 +1,10 @@
-#include "muster/engine/native/row_gradients.h"
+#include "muster/engine/distinct_rows.h"
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
-namespace muster::engine::native {
+namespace muster::engine {
 namespace {
 
 // Up to here a table's places fit well in memory: 4 bytes a row.
@@ -81,4 +81,4 @@ int64_t FindBadId(std::span<const int32_t> ids, int64_t bound) {
   return bad - ids.begin();
 }
 
-}  // namespace muster::engine::native
+}  // namespace muster::engine

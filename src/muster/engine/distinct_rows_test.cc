@@ -1,4 +1,4 @@
-#include "muster/engine/native/row_gradients.h"
+#include "muster/engine/distinct_rows.h"
 
 #include <map>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "muster/base/random.h"
 
-namespace muster::engine::native {
+namespace muster::engine {
 namespace {
 
 using ::testing::ElementsAre;
@@ -64,4 +64,4 @@ TEST(FindBadIdTest, NamesTheFirst) {
 }
 
 }  // namespace
-}  // namespace muster::engine::native
+}  // namespace muster::engine

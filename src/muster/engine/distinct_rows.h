@@ -1,13 +1,11 @@
-// Gradients of tables: which rows a batch touches, and the sum of the gradients of each.
+// Which rows of a table a batch touches.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "muster/features/batch.h"
-
-namespace muster::engine::native {
+namespace muster::engine {
 
 // The distinct ids of one id list over the whole batch. Linear and embedding tables that read the
 // same list share it.
@@ -36,4 +34,4 @@ class DistinctRowsFinder {
 // INVALID_ARGUMENT material: the first entry that is neither -1 nor in [0, bound), or -1.
 int64_t FindBadId(std::span<const int32_t> ids, int64_t bound);
 
-}  // namespace muster::engine::native
+}  // namespace muster::engine

@@ -1,0 +1,118 @@
+#include "muster/net/transport/tls.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include <boost/asio/ssl/context.hpp>
+
+#include "muster/net/secret_file.h"
+#include "muster/net/tls_context.h"
+#include "muster/net/transport/handshake_message.h"
+
+namespace muster::net::transport {
+namespace {
+
+using ContextPtr = std::unique_ptr<boost::asio::ssl::context>;
+
+constexpr int kShownKeyBytes = 4;
+// The first that the accepting side knows is taken: the fastest of them is as good as the others.
+constexpr char kCiphers[] =
+    "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
+constexpr char kAdvice[] =
+    "; muster certs --out FOLDER --host ADDRESS, with --host for each machine of the training, "
+    "makes them for all its tasks";
+
+std::string AuthorityName(const X509_NAME* name, const ASN1_OCTET_STRING* key) {
+  std::string common(256, '\0');
+  const int size = X509_NAME_get_text_by_NID(const_cast<X509_NAME*>(name), NID_commonName,
+                                             common.data(), static_cast<int>(common.size()));
+  common.resize(static_cast<size_t>(std::max(size, 0)));
+  std::string text = StrCat("authority '", Printable(common), "'");
+  if (key == nullptr) return text;
+  const std::string bytes(reinterpret_cast<const char*>(ASN1_STRING_get0_data(key)),
+                          static_cast<size_t>(std::min(ASN1_STRING_length(key), kShownKeyBytes)));
+  return StrCat(text, " ", absl::BytesToHexString(bytes));
+}
+
+// Of a certificate that is one: a context has taken it.
+std::string NameOf(const std::string& authority) {
+  BIO* const bio = BIO_new_mem_buf(authority.data(), static_cast<int>(authority.size()));
+  X509* const certificate = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
+  BIO_free(bio);
+  ERR_clear_error();
+  if (certificate == nullptr) return "an authority";
+  std::string name =
+      AuthorityName(X509_get_subject_name(certificate), X509_get0_subject_key_id(certificate));
+  X509_free(certificate);
+  return name;
+}
+
+absl::Status WithAdvice(const absl::Status& status, const std::string& folder) {
+  return absl::Status(status.code(),
+                      StrCat("certificates in ", folder, ": ", ToStd(status.message()), kAdvice));
+}
+
+}  // namespace
+
+struct Tls::Contexts {
+  ContextPtr server, client;
+};
+
+std::string IssuerName(x509_st* certificate) {
+  return AuthorityName(X509_get_issuer_name(certificate), X509_get0_authority_key_id(certificate));
+}
+
+Tls::Tls(std::unique_ptr<const Contexts> contexts, std::string authority, uint64_t records_per_key)
+    : contexts_(std::move(contexts)),
+      authority_(std::move(authority)),
+      records_per_key_(records_per_key) {}
+
+Tls::~Tls() = default;
+
+absl::StatusOr<std::shared_ptr<const Tls>> Tls::Create(const std::string& authority,
+                                                       const Credentials& server,
+                                                       const Credentials& client,
+                                                       uint64_t records_per_key) {
+  auto contexts = std::make_unique<Contexts>();
+  MUSTER_ASSIGN_OR_RETURN(
+      contexts->server,
+      net::internal::MakeServerContext(
+          {.certificate = server.certificate, .key = server.key, .client_authority = authority}));
+  MUSTER_ASSIGN_OR_RETURN(
+      contexts->client,
+      net::internal::MakeClientContext(
+          {.authority = authority, .certificate = client.certificate, .key = client.key}));
+  if (SSL_CTX_set_ciphersuites(contexts->client->native_handle(), kCiphers) != 1) {
+    ERR_clear_error();
+    return absl::InternalError("TLS: OpenSSL knows no ciphers of TLS 1.3");
+  }
+  return std::shared_ptr<const Tls>(
+      new Tls(std::move(contexts), NameOf(authority), records_per_key));
+}
+
+absl::StatusOr<std::shared_ptr<const Tls>> Tls::Read(const std::string& folder,
+                                                     const std::string& host) {
+  const auto read = [&]() -> absl::StatusOr<std::shared_ptr<const Tls>> {
+    MUSTER_ASSIGN_OR_RETURN(const std::string authority, ReadSecretFile(StrCat(folder, "/ca.pem")));
+    MUSTER_ASSIGN_OR_RETURN(const Credentials server, ReadCredentials(folder, "server"));
+    MUSTER_ASSIGN_OR_RETURN(const Credentials client, ReadCredentials(folder, "client"));
+    if (!host.empty()) {
+      MUSTER_RETURN_IF_ERROR(CheckServerCertificate(authority, server.certificate, host));
+    }
+    return Create(authority, server, client);
+  };
+  auto tls = read();
+  return tls.ok() ? std::move(tls) : WithAdvice(tls.status(), folder);
+}
+
+ssl_ctx_st* Tls::server() const { return contexts_->server->native_handle(); }
+ssl_ctx_st* Tls::client() const { return contexts_->client->native_handle(); }
+
+}  // namespace muster::net::transport

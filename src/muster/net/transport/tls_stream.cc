@@ -1,0 +1,244 @@
+#include "muster/net/transport/tls_stream.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "muster/net/transport/socket_error.h"
+
+namespace muster::net::transport {
+namespace {
+
+constexpr size_t kPlainBytes = size_t{64} << 10;
+// Less is read through the buffer.
+constexpr size_t kWorthDecryptingInPlace = size_t{8} << 10;
+// So much is read at once, so that it is still in the cache when it is used.
+constexpr size_t kMostAtOnce = size_t{64} << 10;
+// So much is sent at once, of several records.
+constexpr size_t kWorthSending = size_t{64} << 10;
+constexpr std::string_view kBindingLabel = "EXPORTER-Channel-Binding";  // RFC 9266
+constexpr size_t kBindingBytes = 32;
+
+}  // namespace
+
+std::string_view TlsReasonOf(unsigned long code) {
+  const char* const reason = ERR_reason_error_string(code);
+  return reason == nullptr ? "no reason given" : reason;
+}
+
+int TlsAlertOf(unsigned long code) {
+  const int reason = ERR_GET_REASON(code);
+  const bool alert = ERR_GET_LIB(code) == ERR_LIB_SSL && reason >= SSL_AD_REASON_OFFSET;
+  return alert ? reason - SSL_AD_REASON_OFFSET : -1;
+}
+
+void TlsStream::Free::operator()(ssl_st* ssl) const { SSL_free(ssl); }
+void TlsStream::Free::operator()(bio_method_st* method) const { BIO_meth_free(method); }
+
+TlsStream::TlsStream(std::unique_ptr<Stream> inner, std::shared_ptr<const Tls> tls)
+    : Stream(inner->peer()),
+      inner_(std::move(inner)),
+      tls_(std::move(tls)),
+      buffer_(kPlainBytes, kRecordBytes) {}
+
+TlsStream::~TlsStream() = default;
+
+int TlsStream::BioWrite(bio_st* bio, const char* data, int size) {
+  auto& self = *static_cast<TlsStream*>(BIO_get_data(bio));
+  BIO_clear_retry_flags(bio);
+  const ConstBytes sealed = std::as_bytes(std::span(data, static_cast<size_t>(size)));
+  self.sealed_.insert(self.sealed_.end(), sealed.begin(), sealed.end());
+  return size;
+}
+
+int TlsStream::BioRead(bio_st* bio, char* data, int size) {
+  auto& self = *static_cast<TlsStream*>(BIO_get_data(bio));
+  BIO_clear_retry_flags(bio);
+  const absl::StatusOr<size_t> came =
+      self.inner_->Read(std::as_writable_bytes(std::span(data, static_cast<size_t>(size))));
+  if (came.ok() && *came > 0) {
+    if (self.first_byte_ == 0) self.first_byte_ = static_cast<unsigned char>(*data);
+    return static_cast<int>(*came);
+  }
+  if (came.ok()) BIO_set_retry_read(bio);
+  self.inner_error_ = came.status();
+  return -1;
+}
+
+long TlsStream::BioControl(bio_st*, int command, long, void*) {
+  return command == BIO_CTRL_FLUSH ? 1 : 0;  // Flush is for us to call
+}
+
+void TlsStream::Prepare() {
+  ERR_clear_error();
+  inner_error_ = absl::OkStatus();
+}
+
+absl::Status TlsStream::Judge(int result) {
+  const int error = SSL_get_error(ssl_.get(), result);
+  const unsigned long code = ERR_peek_error();
+  ERR_clear_error();
+  if (!inner_error_.ok()) return inner_error_;
+  if (error == SSL_ERROR_WANT_READ) dry_ = true;
+  if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return absl::OkStatus();
+  if (error == SSL_ERROR_ZERO_RETURN) return PeerClosed(peer());
+  if (!shaken_) return Refusal(code);
+  if (TlsAlertOf(code) >= 0) {
+    return absl::DataLossError(StrCat(peer(),
+                                      " gives the connection up: what it got was damaged or "
+                                      "altered on its way (TLS: ",
+                                      TlsReasonOf(code), ")"));
+  }
+  return absl::DataLossError(
+      StrCat("bytes of ", peer(), " were damaged or altered on their way (TLS: ", TlsReasonOf(code),
+             "); the connection is given up"));
+}
+
+absl::Status TlsStream::Closed() const {
+  return absl::UnavailableError(StrCat("the connection to ", peer(), " was closed here"));
+}
+
+absl::StatusOr<size_t> TlsStream::Decrypt(MutableBytes to) {
+  if (!read_error_.ok()) return read_error_;
+  Prepare();
+  const int came =
+      SSL_read(ssl_.get(), to.data(), static_cast<int>(std::min(to.size(), kMostAtOnce)));
+  if (!sealed_.empty() && !owes_) Flush().status().IgnoreError();  // OpenSSL had an answer
+  if (came > 0) {
+    dry_ = false;
+    return static_cast<size_t>(came);
+  }
+  read_error_ = Judge(came);
+  if (!read_error_.ok()) return read_error_;
+  return 0;
+}
+
+// Decrypts more only when nothing is left but what was shown already: the caller wants more.
+absl::StatusOr<ConstBytes> TlsStream::Peek() {
+  if (!open_) return Closed();
+  if (buffer_.size() < 8) {
+    MutableBytes room = buffer_.MakeRoom();
+    absl::StatusOr<size_t> came = size_t{1};
+    while (!room.empty() && came.ok() && *came > 0) {
+      came = Decrypt(room);
+      const size_t n = came.value_or(0);
+      buffer_.Grow(n);
+      room = room.subspan(n);
+    }
+    if (!came.ok() && buffer_.size() <= shown_) return came.status();
+  }
+  shown_ = buffer_.size();
+  return buffer_.bytes();
+}
+
+void TlsStream::Consume(size_t n) {
+  buffer_.Consume(n);
+  shown_ = 0;
+}
+
+absl::StatusOr<size_t> TlsStream::Read(MutableBytes to) {
+  if (!buffer_.empty() || to.size() < kWorthDecryptingInPlace) return Stream::Read(to);
+  if (!open_) return Closed();
+  size_t all = 0;
+  for (const size_t most = std::min(to.size(), kMostAtOnce); all < most;) {
+    const absl::StatusOr<size_t> came = Decrypt(to.first(most).subspan(all));
+    if (!came.ok() && all == 0) return came;
+    if (came.value_or(0) == 0) break;
+    all += *came;
+  }
+  buffer_.Pass(all);
+  return all;
+}
+
+absl::Status TlsStream::Encrypt(ConstBytes record) {
+  Prepare();
+  if (++records_ > tls_->records_per_key()) {
+    SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);  // goes before the record
+    records_ = 1;
+  }
+  const int went = SSL_write(ssl_.get(), record.data(), static_cast<int>(record.size()));
+  return went > 0 ? absl::OkStatus() : Judge(went);
+}
+
+absl::StatusOr<bool> TlsStream::Flush() {
+  while (sealed_gone_ < sealed_.size()) {
+    const ConstBytes rest = ConstBytes(sealed_).subspan(sealed_gone_);
+    MUSTER_ASSIGN_OR_RETURN(const size_t went, inner_->Write({&rest, 1}));
+    if (went == 0) return false;
+    sealed_gone_ += went;
+  }
+  sealed_.clear();
+  sealed_gone_ = 0;
+  return true;
+}
+
+ConstBytes TlsStream::NextRecord(std::span<const ConstBytes> pieces, size_t at) {
+  size_t gathered = 0;
+  for (const ConstBytes piece : pieces) {
+    const size_t skipped = std::min(at, piece.size());
+    at -= skipped;
+    const ConstBytes rest = piece.subspan(skipped);
+    if (gathered == 0 && rest.size() >= kRecordBytes) return rest.first(kRecordBytes);
+    const ConstBytes some = rest.first(std::min(rest.size(), kRecordBytes - gathered));
+    std::copy(some.begin(), some.end(), gathered_.begin() + static_cast<ptrdiff_t>(gathered));
+    gathered += some.size();
+  }
+  return ConstBytes(gathered_).first(gathered);
+}
+
+absl::StatusOr<size_t> TlsStream::Write(std::span<const ConstBytes> pieces) {
+  if (!open_) return Closed();
+  pieces = pieces.first(std::min(pieces.size(), kMaxPieces));
+  size_t all = 0, at = 0;
+  for (const ConstBytes piece : pieces) all += piece.size();
+  if (!sealed_.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const bool gone, Flush());
+    if (!gone) return 0;
+    if (std::exchange(owes_, false)) at = std::min<size_t>(all, 1);
+  }
+  while (at < all) {
+    const ConstBytes record = NextRecord(pieces, at);
+    MUSTER_RETURN_IF_ERROR(Encrypt(record));
+    at += record.size();
+    if (at < all && sealed_.size() < kWorthSending) continue;
+    MUSTER_ASSIGN_OR_RETURN(const bool gone, Flush());
+    owes_ = !gone;
+    if (!gone) return at - 1;
+  }
+  return at;
+}
+
+PollWish TlsStream::Arm(bool read, bool write) {
+  if (!open_ || (read && !dry_)) return {};
+  armed_ = true;
+  return inner_->Arm(read, write);
+}
+
+void TlsStream::Disarm() {
+  if (std::exchange(armed_, false)) inner_->Disarm();
+}
+
+void TlsStream::Close() {
+  if (!std::exchange(open_, false)) return;
+  if (shaken_ && Flush().value_or(false)) {
+    Prepare();
+    SSL_shutdown(ssl_.get());  // says goodbye, as far as that goes now
+    ERR_clear_error();
+    Flush().status().IgnoreError();
+  }
+  inner_->Close();
+}
+
+std::string TlsStream::binding() const {
+  std::string binding(kBindingBytes, '\0');
+  const int made = SSL_export_keying_material(
+      ssl_.get(), reinterpret_cast<unsigned char*>(binding.data()), binding.size(),
+      kBindingLabel.data(), kBindingLabel.size(), nullptr, 0, 0);
+  return made == 1 ? binding : "";
+}
+
+}  // namespace muster::net::transport

@@ -1,0 +1,180 @@
+// How a TlsStream begins: the handshake, and why there is none.
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include <utility>
+
+#include "muster/net/listen.h"
+#include "muster/net/transport/tls_stream.h"
+#include "muster/net/transport/wait.h"
+
+namespace muster::net::transport {
+namespace {
+
+using process::Deadline;
+
+constexpr std::string_view kWelcome = "MUSTTLS2";
+constexpr unsigned char kPlainText = 'M';  // of "MUSTRNET"
+
+bool IsOfCertificate(int alert) {
+  return (alert >= SSL_AD_BAD_CERTIFICATE && alert <= SSL_AD_ACCESS_DENIED) ||
+         alert == SSL_AD_CERTIFICATE_REQUIRED;
+}
+
+constexpr char kSameCertificates[] =
+    "; give all tasks the certificates of one run of muster certs that names every machine by "
+    "--host";
+
+}  // namespace
+
+// Remembers whose certificate is not believed; OpenSSL forgets it.
+int TlsStream::OnCertificate(int good, x509_store_ctx_st* check) {
+  if (good == 1) return good;
+  const auto* const ssl =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto& self = *static_cast<TlsStream*>(SSL_get_app_data(ssl));
+  if (X509* const shown = X509_STORE_CTX_get0_cert(check); shown != nullptr) {
+    self.shown_issuer_ = IssuerName(shown);
+  }
+  return good;
+}
+
+absl::Status TlsStream::Begin(ssl_ctx_st* context) {
+  method_.reset(BIO_meth_new(BIO_TYPE_SOURCE_SINK, "stream"));
+  ssl_.reset(SSL_new(context));
+  BIO* const bio = method_ == nullptr ? nullptr : BIO_new(method_.get());
+  if (ssl_ == nullptr || bio == nullptr) {
+    BIO_free(bio);
+    return absl::ResourceExhaustedError("TLS: OpenSSL has no memory for a connection");
+  }
+  BIO_meth_set_write(method_.get(), BioWrite);
+  BIO_meth_set_read(method_.get(), BioRead);
+  BIO_meth_set_ctrl(method_.get(), BioControl);
+  BIO_set_data(bio, this);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(ssl_.get(), bio, bio);
+  SSL_set_app_data(ssl_.get(), this);
+  SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, OnCertificate);
+  // Buffers are kept: bytes come all the time.
+  SSL_clear_mode(ssl_.get(), SSL_MODE_RELEASE_BUFFERS);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> TlsStream::Dialed(std::unique_ptr<Stream> inner,
+                                                          std::shared_ptr<const Tls> tls,
+                                                          const std::string& host,
+                                                          Deadline deadline,
+                                                          const Interrupt& interrupt) {
+  std::unique_ptr<TlsStream> stream(new TlsStream(std::move(inner), std::move(tls)));
+  MUSTER_RETURN_IF_ERROR(stream->Begin(stream->tls_->client()));
+  SSL* const ssl = stream->ssl_.get();
+  const bool set = net::internal::ParseAddress(host).ok()
+                       ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str()) == 1
+                       : SSL_set1_host(ssl, host.c_str()) == 1;
+  if (!set) return absl::InvalidArgumentError(StrCat("TLS: '", host, "' is no host"));
+  SSL_set_connect_state(ssl);
+  stream->host_ = host;
+  MUSTER_RETURN_IF_ERROR(stream->Shake(deadline, interrupt));
+  MUSTER_RETURN_IF_ERROR(stream->AwaitWelcome(deadline, interrupt));
+  return stream;
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> TlsStream::Accepted(std::unique_ptr<Stream> inner,
+                                                            std::shared_ptr<const Tls> tls,
+                                                            Deadline deadline,
+                                                            const Interrupt& interrupt) {
+  std::unique_ptr<TlsStream> stream(new TlsStream(std::move(inner), std::move(tls)));
+  MUSTER_RETURN_IF_ERROR(stream->Begin(stream->tls_->server()));
+  SSL_set_accept_state(stream->ssl_.get());
+  MUSTER_RETURN_IF_ERROR(stream->Shake(deadline, interrupt));
+  MUSTER_RETURN_IF_ERROR(stream->SendWelcome(deadline, interrupt));
+  return stream;
+}
+
+absl::Status TlsStream::Await(bool read, Deadline deadline, const Interrupt& interrupt) {
+  const Awaited one = {.stream = inner_.get(), .read = read, .write = !read};
+  const absl::Status status = WaitFor({&one, 1}, deadline, interrupt);
+  if (status.ok() || interrupt.is_set()) return status;
+  return Annotate(status, StrCat("TLS handshake with ", peer()));
+}
+
+absl::Status TlsStream::Shake(Deadline deadline, const Interrupt& interrupt) {
+  while (true) {
+    Prepare();
+    const int result = SSL_do_handshake(ssl_.get());
+    const absl::Status judged = result == 1 ? absl::OkStatus() : Judge(result);
+    if (!judged.ok()) {
+      Flush().status().IgnoreError();  // the peer hears why
+      return judged;
+    }
+    MUSTER_RETURN_IF_ERROR(FlushAll(deadline, interrupt));
+    if (result == 1) return absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(Await(/*read=*/true, deadline, interrupt));
+  }
+}
+
+absl::Status TlsStream::FlushAll(Deadline deadline, const Interrupt& interrupt) {
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(const bool gone, Flush());
+    if (gone) return absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(Await(/*read=*/false, deadline, interrupt));
+  }
+}
+
+absl::Status TlsStream::SendWelcome(Deadline deadline, const Interrupt& interrupt) {
+  MUSTER_RETURN_IF_ERROR(Encrypt(std::as_bytes(std::span(kWelcome))));
+  shaken_ = true;
+  return FlushAll(deadline, interrupt);
+}
+
+absl::Status TlsStream::AwaitWelcome(Deadline deadline, const Interrupt& interrupt) {
+  std::string welcome(kWelcome.size(), '\0');
+  MutableBytes left = std::as_writable_bytes(std::span(welcome));
+  while (!left.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(const size_t came, Read(left));
+    left = left.subspan(came);
+    if (came == 0) MUSTER_RETURN_IF_ERROR(Await(/*read=*/true, deadline, interrupt));
+  }
+  if (welcome != kWelcome) {
+    return absl::FailedPreconditionError(
+        StrCat(peer(),
+               " speaks TLS, but is no task of this version of Muster: use one Muster for "
+               "the whole job"));
+  }
+  shaken_ = true;
+  return absl::OkStatus();
+}
+
+// Why there is no TLS with this peer.
+absl::Status TlsStream::Refusal(unsigned long code) const {
+  if (first_byte_ == kPlainText) {
+    return absl::FailedPreconditionError(
+        StrCat("TLS and plain text meet: ", peer(), " answers in plain text, and this task, of ",
+               tls_->authority(),
+               ", dials other machines by TLS alone; give all tasks the "
+               "certificates of one run of muster certs (",
+               kCertsVariable, "), or none of them and ", kPlainTextVariable, "=1"));
+  }
+  if (const long wrong = SSL_get_verify_result(ssl_.get()); wrong != X509_V_OK) {
+    return absl::UnauthenticatedError(StrCat(
+        "the certificate of ", peer(), ", of ", shown_issuer_, ", is not believed",
+        host_.empty() ? "" : " at ", host_, " by this task, who believes ", tls_->authority(),
+        " alone: ", X509_verify_cert_error_string(wrong), kSameCertificates));
+  }
+  if (ERR_GET_REASON(code) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
+    return absl::UnauthenticatedError(StrCat(peer(),
+                                             " shows no certificate, and this task lets in "
+                                             "who has one of ",
+                                             tls_->authority(), " alone", kSameCertificates));
+  }
+  if (const int alert = TlsAlertOf(code); IsOfCertificate(alert)) {
+    return absl::UnauthenticatedError(
+        StrCat(peer(), " does not believe this task's certificate, of ", tls_->authority(), ": ",
+               TlsReasonOf(code), kSameCertificates));
+  }
+  return absl::DataLossError(StrCat("no TLS 1.3 with ", peer(), ": ", TlsReasonOf(code)));
+}
+
+}  // namespace muster::net::transport

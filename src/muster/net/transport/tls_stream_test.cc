@@ -1,0 +1,318 @@
+#include "muster/net/transport/tls_stream.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <future>
+#include <thread>
+
+#include "muster/net/transport/acceptor.h"
+#include "muster/net/transport/channel.h"
+#include "muster/net/transport/fault_stream.h"
+#include "muster/net/transport/socket_stream.h"
+#include "muster/net/transport/test_streams.h"
+#include "muster/net/transport/wait.h"
+
+namespace muster::net::transport {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+Credentials ServerOf(const Credentials& authority, const std::string& host = "127.0.0.1") {
+  return MakeCertificate(authority, {.name = "job", .hosts = {host}}).value();
+}
+Credentials ClientOf(const Credentials& authority) {
+  return MakeCertificate(authority, {.name = "job", .use = CertificateUse::kClient}).value();
+}
+
+template <typename Read>
+auto FromPem(const std::string& text, Read read) {
+  BIO* const bio = BIO_new_mem_buf(text.data(), static_cast<int>(text.size()));
+  auto* const found = read(bio, nullptr, nullptr, nullptr);
+  BIO_free(bio);
+  return found;
+}
+
+// The same certificate, of yesterday.
+Credentials Expired(const Credentials& authority, Credentials credentials) {
+  X509* const certificate = FromPem(credentials.certificate, PEM_read_bio_X509);
+  EVP_PKEY* const key = FromPem(authority.key, PEM_read_bio_PrivateKey);
+  X509_gmtime_adj(X509_getm_notBefore(certificate), -2L * 24 * 3600);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), -1L * 24 * 3600);
+  EXPECT_NE(X509_sign(certificate, key, EVP_sha256()), 0);
+  BIO* const bio = BIO_new(BIO_s_mem());
+  PEM_write_bio_X509(bio, certificate);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio, &data);
+  credentials.certificate.assign(data, static_cast<size_t>(size));
+  BIO_free(bio);
+  X509_free(certificate);
+  EVP_PKEY_free(key);
+  return credentials;
+}
+
+Token JobKey(char digit) { return Token::Parse(std::string(64, digit), "test").value(); }
+Identity TaskAt(uint32_t index) { return {.job = "clicks", .role = "worker", .index = index}; }
+
+// A task that takes others in at 127.0.0.1, and what becomes of those who dial it.
+class TlsStreamTest : public testing::Test {
+ protected:
+  struct Outcome {
+    absl::Status dialed;   // all of it, up to the key
+    std::string accepted;  // why the other side refused; "" when it did not
+  };
+
+  Outcome Meet(const Protection& dialing, const Protection& accepting,
+               const std::string& host = "127.0.0.1") {
+    std::promise<std::string> judged;
+    AcceptorOptions options = {
+        .key = JobKey('a'),
+        .self = [] { return TaskAt(0); },
+        .protection = accepting,
+        .on_peer = [&](const Peer&, std::unique_ptr<Stream>) { judged.set_value(""); },
+        .on_refused =
+            [&](const absl::Status& why) { judged.set_value(std::string(why.message())); }};
+    const auto acceptor =
+        Acceptor::Start(Listener::Listen(Address::Tcp("127.0.0.1", 0)).value(), options).value();
+    Outcome outcome;
+    const Address address = Address::Tcp(host, acceptor->address().port);
+    auto stream = Dial(address, {.protection = dialing}, TestDeadline(), *interrupt_);
+    outcome.dialed = stream.status();
+    if (stream.ok()) {
+      outcome.dialed =
+          DialHandshake(**stream, JobKey('a'), TaskAt(1), "ring", TestDeadline(), *interrupt_)
+              .status();
+      if (!outcome.dialed.ok()) stream->reset();
+    }
+    outcome.accepted = judged.get_future().get();
+    return outcome;
+  }
+  static std::string Text(const absl::Status& status) { return std::string(status.message()); }
+
+  const Credentials authority_ = MakeAuthority("job-a", 10).value();
+  const Credentials other_ = MakeAuthority("job-b", 10).value();
+  const std::shared_ptr<const Tls> tls_ = TlsOf(authority_);
+  const Protection safe_ = Everywhere(tls_);
+  const Protection plain_ = {.plain_text = true, .within_machine = true};
+  const std::unique_ptr<Interrupt> interrupt_ = Interrupt::Create().value();
+};
+
+TEST_F(TlsStreamTest, TasksOfOneJobMeet) {
+  for (const std::string host : {"127.0.0.1", "localhost"}) {
+    const Outcome outcome = Meet(safe_, safe_, host);
+    EXPECT_TRUE(outcome.dialed.ok()) << outcome.dialed;
+    EXPECT_EQ(outcome.accepted, "");
+  }
+}
+
+// A port that is forwarded here looks like a neighbour's.
+TEST_F(TlsStreamTest, WithinAMachineWhoeverDialsByTlsGetsItAndNobodyHasTo) {
+  for (const Protection& dialing : {safe_, Protection{.tls = tls_}, Protection{}}) {
+    const Outcome outcome = Meet(dialing, {.tls = tls_});
+    EXPECT_TRUE(outcome.dialed.ok()) << outcome.dialed;
+    EXPECT_EQ(outcome.accepted, "");
+  }
+}
+
+TEST_F(TlsStreamTest, AnotherAuthorityIsRefusedWithBothNamed) {
+  const auto theirs = Tls::Create(other_.certificate, ServerOf(other_), ClientOf(other_)).value();
+  const Outcome outcome = Meet(Everywhere(theirs), safe_);
+  EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kUnauthenticated) << outcome.dialed;
+  EXPECT_THAT(Text(outcome.dialed), AllOf(HasSubstr("tcp://127.0.0.1:"), HasSubstr("'job-a' "),
+                                          HasSubstr("'job-b' "), HasSubstr("muster certs")));
+  EXPECT_THAT(outcome.accepted, AllOf(HasSubstr("'job-a' "), HasSubstr("unknown ca")));
+}
+
+TEST_F(TlsStreamTest, ADialingTaskOfAnotherAuthorityIsRefusedWithBothNamed) {
+  const auto theirs =
+      Tls::Create(authority_.certificate, ServerOf(other_), ClientOf(other_)).value();
+  const Outcome outcome = Meet(Everywhere(theirs), safe_);
+  EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kUnauthenticated) << outcome.dialed;
+  EXPECT_THAT(Text(outcome.dialed), AllOf(HasSubstr("does not believe this task's certificate"),
+                                          HasSubstr("unknown ca"), HasSubstr("muster certs")));
+  EXPECT_THAT(outcome.accepted,
+              AllOf(HasSubstr("'job-a' "), HasSubstr("'job-b' "), HasSubstr("muster certs")));
+}
+
+TEST_F(TlsStreamTest, ATaskWithoutACertificateIsRefused) {
+  const auto bare = Tls::Create(authority_.certificate, ServerOf(authority_), {}).value();
+  const Outcome outcome = Meet(Everywhere(bare), safe_);
+  EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kUnauthenticated) << outcome.dialed;
+  EXPECT_THAT(Text(outcome.dialed),
+              AllOf(HasSubstr("certificate required"), HasSubstr("muster certs")));
+  EXPECT_THAT(outcome.accepted, AllOf(HasSubstr("shows no certificate"), HasSubstr("'job-a' ")));
+}
+
+TEST_F(TlsStreamTest, AnExpiredCertificateIsRefusedAtEitherEnd) {
+  const Credentials server = ServerOf(authority_), client = ClientOf(authority_);
+  const auto late_client =
+      Tls::Create(authority_.certificate, server, Expired(authority_, client)).value();
+  Outcome outcome = Meet(Everywhere(late_client), safe_);
+  EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kUnauthenticated) << outcome.dialed;
+  EXPECT_THAT(Text(outcome.dialed), HasSubstr("certificate expired"));
+  EXPECT_THAT(outcome.accepted, AllOf(HasSubstr("has expired"), HasSubstr("muster certs")));
+  const auto late_server =
+      Tls::Create(authority_.certificate, Expired(authority_, server), client).value();
+  outcome = Meet(safe_, Everywhere(late_server));
+  EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kUnauthenticated) << outcome.dialed;
+  EXPECT_THAT(Text(outcome.dialed), AllOf(HasSubstr("has expired"), HasSubstr("muster certs")));
+  EXPECT_THAT(outcome.accepted, HasSubstr("certificate expired"));
+}
+
+// Nor are certificates good for what they were not made for.
+TEST_F(TlsStreamTest, ACertificateOfAnotherHostOrUseIsRefused) {
+  const Credentials server = ServerOf(authority_), client = ClientOf(authority_);
+  const auto elsewhere =
+      Tls::Create(authority_.certificate, ServerOf(authority_, "10.9.9.9"), client).value();
+  EXPECT_THAT(
+      Text(Meet(safe_, Everywhere(elsewhere)).dialed),
+      AllOf(HasSubstr("not believed at 127.0.0.1"), HasSubstr("mismatch"), HasSubstr("--host")));
+  const auto both_client = Tls::Create(authority_.certificate, client, client).value();
+  EXPECT_EQ(Meet(safe_, Everywhere(both_client)).dialed.code(), absl::StatusCode::kUnauthenticated);
+  const auto both_server = Tls::Create(authority_.certificate, server, server).value();
+  EXPECT_EQ(Meet(Everywhere(both_server), safe_).dialed.code(), absl::StatusCode::kUnauthenticated);
+}
+
+TEST_F(TlsStreamTest, PlainTextAndTlsDoNotMeet) {
+  Outcome outcome = Meet(plain_, safe_);
+  const auto told = AllOf(HasSubstr("TLS and plain text meet"), HasSubstr("'job-a' "),
+                          HasSubstr("MUSTER_CERTS"), HasSubstr("MUSTER_PLAIN_TEXT=1"));
+  EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kFailedPrecondition) << outcome.dialed;
+  EXPECT_THAT(Text(outcome.dialed), told);
+  EXPECT_THAT(outcome.accepted, told);
+  outcome = Meet(safe_, plain_);
+  EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kFailedPrecondition) << outcome.dialed;
+  EXPECT_THAT(Text(outcome.dialed), told);
+  EXPECT_THAT(outcome.accepted,
+              AllOf(HasSubstr("TLS and plain text meet"), HasSubstr("MUSTER_CERTS")));
+}
+
+TEST_F(TlsStreamTest, PlainTextHasToBeAskedFor) {
+  const Protection nothing = {.within_machine = true};
+  EXPECT_TRUE(Meet(plain_, plain_).dialed.ok());
+  const Outcome outcome = Meet(plain_, nothing);
+  EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kFailedPrecondition) << outcome.dialed;
+  EXPECT_THAT(outcome.accepted, HasSubstr("MUSTER_PLAIN_TEXT=1"));
+  const auto listener = Listener::Listen(Address::Tcp("127.0.0.1", 0)).value();
+  const absl::Status refused =
+      Dial(listener->address(), {.protection = nothing}, TestDeadline(), *interrupt_).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  EXPECT_THAT(Text(refused), HasSubstr("MUSTER_CERTS"));
+}
+
+// Somebody with a certificate of the job, but not its key, passes everything on between two tasks.
+TEST_F(TlsStreamTest, NobodyStandsInBetweenWithACertificateAlone) {
+  const auto near = Listener::Listen(Address::Tcp("127.0.0.1", 0)).value();
+  const auto far = Listener::Listen(Address::Tcp("127.0.0.1", 0)).value();
+  StreamPair to_him = Connect(*near, *interrupt_, {.protection = safe_});
+  StreamPair from_him = Connect(*far, *interrupt_, {.protection = safe_});
+  std::thread between([&] {
+    Stream* const ends[] = {to_him.accepted.get(), from_him.dialed.get()};
+    while (true) {
+      for (const int i : {0, 1}) {
+        const absl::StatusOr<ConstBytes> some = ends[i]->Peek();
+        if (!some.ok()) {
+          to_him.accepted->Close();
+          from_him.dialed->Close();
+          return;
+        }
+        const ConstBytes piece = *some;
+        if (!piece.empty()) ends[i]->Consume(ends[1 - i]->Write({&piece, 1}).value_or(0));
+      }
+    }
+  });
+  absl::Status accepted;
+  std::thread task([&] {
+    accepted =
+        AcceptHandshake(*from_him.accepted, JobKey('a'), TaskAt(0), {}, TestDeadline(), *interrupt_)
+            .status();
+    from_him.accepted->Close();
+  });
+  const absl::Status dialed =
+      DialHandshake(*to_him.dialed, JobKey('a'), TaskAt(1), "ring", TestDeadline(), *interrupt_)
+          .status();
+  to_him.dialed->Close();
+  task.join();
+  between.join();
+  EXPECT_EQ(dialed.code(), absl::StatusCode::kUnauthenticated) << dialed;
+  EXPECT_FALSE(accepted.ok());
+}
+
+// A flipped bit, and a cut, of what travels.
+TEST_F(TlsStreamTest, WhatWasAlteredOnItsWayIsNoticed) {
+  for (const uint64_t at : {uint64_t{2000}, uint64_t{20'000}, uint64_t{900'000}, kNever}) {
+    const auto listener = Listener::Listen(Address::Tcp("127.0.0.1", 0)).value();
+    auto accepted = std::async(std::launch::async, [&] {
+      auto plain = AcceptStream(*listener, *interrupt_);
+      return TlsStream::Accepted(NewFaultStream(std::move(plain), {.flip_at = at}).value(), tls_,
+                                 TestDeadline(), *interrupt_);
+    });
+    auto dialed = Dial(listener->address(), {.protection = safe_}, TestDeadline(), *interrupt_);
+    auto stream = accepted.get();
+    if (!stream.ok()) {  // in the handshake
+      EXPECT_LT(at, 3000u) << stream.status();
+      continue;
+    }
+    ASSERT_TRUE(dialed.ok()) << dialed.status();
+    const std::string text(1'000'000, 'x');
+    Channel from(*std::move(dialed)), to(*std::move(stream), {.peer = "worker-1"});
+    std::thread sender([&] {
+      from.Send(1, std::as_bytes(std::span(text)), TestDeadline(), *interrupt_).IgnoreError();
+    });
+    const absl::Status status = to.Receive(TestDeadline(), *interrupt_).status();
+    to.Close();
+    sender.join();
+    if (at == kNever) {
+      EXPECT_TRUE(status.ok()) << status;
+      continue;
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_THAT(Text(status), AllOf(HasSubstr("worker-1"), HasSubstr("altered on their way")));
+  }
+}
+
+// What travels is nothing that anybody can read.
+TEST_F(TlsStreamTest, NothingOfAMessageIsOnTheWire) {
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  auto near = SocketStream::Create(process::Descriptor(fds[0]), "near").value();
+  auto far = SocketStream::Create(process::Descriptor(fds[1]), "far").value();
+  Stream* const wire = far.get();
+  auto dialing = std::async(std::launch::async, [&, inner = std::move(near)]() mutable {
+    return TlsStream::Dialed(std::move(inner), tls_, "127.0.0.1", TestDeadline(), *interrupt_);
+  });
+  auto accepted = TlsStream::Accepted(std::move(far), tls_, TestDeadline(), *interrupt_).value();
+  auto dialed = dialing.get().value();
+  EXPECT_FALSE(dialed->binding().empty());
+  EXPECT_EQ(dialed->binding(), accepted->binding());
+  const std::string secret = "weights in the clear";
+  const ConstBytes piece = std::as_bytes(std::span(secret));
+  ASSERT_EQ(dialed->Write({&piece, 1}).value_or(0), secret.size());
+  const ConstBytes seen = wire->Peek().value();
+  const std::string_view text(reinterpret_cast<const char*>(seen.data()), seen.size());
+  EXPECT_GT(text.size(), secret.size());
+  EXPECT_EQ(text.find("weights"), text.npos);
+  EXPECT_EQ(text.find("clear"), text.npos);
+}
+
+TEST_F(TlsStreamTest, APeerThatIsSilentIsGivenUpAtTheDeadline) {
+  const auto listener = Listener::Listen(Address::Tcp("127.0.0.1", 0)).value();
+  const absl::Status status =
+      Dial(listener->address(), {.protection = safe_}, process::Deadline::After(0.05), *interrupt_)
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(Text(status), HasSubstr("TLS handshake with tcp://127.0.0.1:"));
+  interrupt_->Set(absl::AbortedError("epoch 3 is over"));
+  EXPECT_EQ(Dial(listener->address(), {.protection = safe_}, TestDeadline(), *interrupt_).status(),
+            absl::AbortedError("epoch 3 is over"));
+}
+
+}  // namespace
+}  // namespace muster::net::transport
