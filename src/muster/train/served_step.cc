@@ -85,6 +85,7 @@ void ServedStep::Begin() {
                                  .dropped = records.dropped,
                                  .repeated = records.repeated,
                                  .known = session_.records.has_value()};
+      if (!again) examples_ = counts.work();
       return ps::Place{.step = session_.step, .positions = session_.positions, .counts = counts};
     };
     session_.fetch_state = [this] { return FetchState(); };
@@ -126,7 +127,8 @@ absl::Status ServedStep::Open() {
   if (is_chief()) MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, size()));
   MUSTER_RETURN_IF_ERROR(replica_->Recover(absl::OkStatus()).status());
   TakePlace();
-  examples_ = replica_->work();
+  // Others may have gone on already from what this one gave.
+  if (examples_ < 0) examples_ = replica_->work();
   return absl::OkStatus();
 }
 

@@ -108,7 +108,7 @@ class ServedStep : public Strategy {
   std::vector<math::AlignedBuffer> memory_;  // of each variable, or of a table's block
   std::vector<engine::VariableView> views_;
   int64_t left_at_end_ = 0;  // this replica's, of the step that is done
-  int64_t examples_ = 0;     // ps::Counts::work of the last result
+  int64_t examples_ = -1;    // ps::Counts::work of the last result; -1: not opened
 };
 
 }  // namespace muster::train
