@@ -13,6 +13,7 @@ from bench import (
     distributed,
     jobs,
     predict,
+    recovery,
     servers,
     startup,
     tfrecord_decode,
@@ -38,6 +39,7 @@ BENCHES = {
     "collectives": all_reduce,
     "servers": servers,
     "distributed": distributed,
+    "recovery": recovery,
 }
 
 

@@ -65,12 +65,13 @@ struct FailureRule {
 };
 std::string_view FailureActionName(FailureRule::Action action);
 
-// How often a failed task may be started again, and how long after its end.
+// How often a failed task may be started again, and how long after its end: at once, and after
+// another restart in the window later.
 struct RestartBudget {
   int per_task = 3;
   int per_job = 100;  // a gang's restart counts one
   double window_seconds = 3600;
-  double backoff_seconds = 1;  // doubles with each restart in the window
+  double backoff_seconds = 1;  // of the second restart in the window; doubles with each other
   double max_backoff_seconds = 300;
   friend bool operator==(const RestartBudget&, const RestartBudget&) = default;
 };

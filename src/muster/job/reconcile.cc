@@ -141,9 +141,11 @@ void Reconciler::UpdateRunning() {
       std::any_of(status().tasks.begin(), status().tasks.end(), [type](const auto& entry) {
         return entry.first.type == type && entry.second.phase == TaskPhase::kRunning;
       });
+  const bool again = IsTrue("Restarting");
   const bool restarting =
-      std::any_of(status().tasks.begin(), status().tasks.end(), [](const auto& entry) {
-        return entry.second.phase == TaskPhase::kWaiting || entry.second.restart_after;
+      std::any_of(status().tasks.begin(), status().tasks.end(), [again](const auto& entry) {
+        return entry.second.phase == TaskPhase::kWaiting || entry.second.restart_after ||
+               (again && entry.second.phase == TaskPhase::kStarting);
       });
   if (!running || restarting) return;
   RemoveCondition("Restarting");

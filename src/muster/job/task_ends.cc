@@ -142,8 +142,10 @@ FailureRule::Action Reconciler::DecideFailure(TaskId id, const TaskEnd& end) con
 }
 
 double Reconciler::Backoff(size_t restarts_before) const {
+  if (restarts_before == 0) return 0;
   const RestartBudget& budget = spec_.restart_budget;
-  const double factor = std::ldexp(1.0, static_cast<int>(std::min<size_t>(restarts_before, 40)));
+  const double factor =
+      std::ldexp(1.0, static_cast<int>(std::min<size_t>(restarts_before - 1, 40)));
   return std::min(budget.max_backoff_seconds, budget.backoff_seconds * factor);
 }
 

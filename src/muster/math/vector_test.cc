@@ -279,7 +279,7 @@ TEST_P(VectorTest, RowsOfSeveralTablesAreSummed) {
 }
 
 TEST_P(VectorTest, RowsAreGatheredAndAddedWhereTheIndexSaysSo) {
-  for (const size_t cols : {1, 3, 8, 16, 20, 32}) {
+  for (const size_t cols : {1, 3, 4, 8, 16, 20, 32}) {
     const std::vector<int32_t> indices = {4, -1, 0, 4, 2, 4, -1, 1};
     const int64_t ld = static_cast<int64_t>(cols) + 1;
     const auto table = Random(5 * cols);

@@ -69,8 +69,9 @@ absl::StatusOr<State> Client::WaitForAll(int64_t generation) {
   }
 }
 
-// The rows of each table by server.
+// The rows of each table by server. One server has all, in the order of the block.
 void Client::Split(std::span<const Block> tables) {
+  if (has_one_server()) return;
   for (Wire& wire : wires_) {
     wire.rows.resize(tables.size());
     wire.keys.resize(tables.size());
@@ -98,11 +99,23 @@ void Client::Split(std::span<const Block> tables) {
 std::vector<TableRows> Client::TablesOf(const Wire& wire, std::span<const Block> tables) const {
   std::vector<TableRows> rows;
   for (size_t table = 0; table < tables.size(); ++table) {
-    rows.push_back({.variable = static_cast<uint32_t>(tables[table].variable),
-                    .rows = wire.rows[table],
-                    .keys = wire.keys[table]});
+    const Block& block = tables[table];
+    TableRows& to = rows.emplace_back();
+    to.variable = static_cast<uint32_t>(block.variable);
+    if (has_one_server()) {
+      to.rows = block.rows;
+      to.keys.assign(block.keys.begin(), block.keys.end());
+    } else {
+      to.rows = wire.rows[table];
+      to.keys = wire.keys[table];
+    }
   }
   return rows;
+}
+
+size_t Client::RowsOn(size_t server, size_t table, const Block& block) const {
+  return has_one_server() ? block.rows.size() + block.keys.size()
+                          : wires_[server].places[table].size();
 }
 
 absl::StatusOr<Pulled> Client::PullBatch(Pull request, const PullInto& into) {
@@ -174,7 +187,8 @@ absl::Status Client::TakePulled(size_t server, const Pulled& pulled, const PullI
   size_t floats = 0;
   for (size_t table = 0; table < into.tables.size(); ++table) {
     const auto variable = static_cast<size_t>(into.tables[table].variable);
-    floats += wire.places[table].size() * static_cast<size_t>(variables_[variable].cols);
+    floats +=
+        RowsOn(server, table, into.tables[table]) * static_cast<size_t>(variables_[variable].cols);
   }
   const auto dense = static_cast<size_t>(placement_.dense_floats(static_cast<int>(server)));
   if (pulled.dense.size() != dense || pulled.tables.size() != floats) {
@@ -195,6 +209,12 @@ absl::Status Client::TakePulled(size_t server, const Pulled& pulled, const PullI
   for (size_t table = 0; table < into.tables.size(); ++table) {
     const auto cols =
         static_cast<size_t>(variables_[static_cast<size_t>(into.tables[table].variable)].cols);
+    if (has_one_server()) {
+      const size_t n = RowsOn(server, table, into.tables[table]) * cols;
+      std::copy_n(from, n, into.blocks[table]);
+      from += n;
+      continue;
+    }
     for (const uint32_t place : wire.places[table]) {
       std::memcpy(into.blocks[table] + place * cols, from, cols * sizeof(float));
       from += cols;
@@ -222,7 +242,7 @@ void Client::CutGradients(size_t server, const Gradients& gradients) {
                      part);
     }
   }
-  for (size_t table = 0; table < gradients.tables.size(); ++table) {
+  for (size_t table = 0; table < gradients.tables.size() && !has_one_server(); ++table) {
     const auto cols =
         static_cast<size_t>(variables_[static_cast<size_t>(gradients.tables[table].variable)].cols);
     std::vector<float>& values = wire.values[table];
@@ -243,7 +263,8 @@ absl::Status Client::SendPush(size_t server, Push push, const Gradients& gradien
     push.dense = wire.dense;
     push.tables = TablesOf(wire, gradients.tables);
     for (size_t table = 0; table < push.tables.size(); ++table) {
-      push.tables[table].values = wire.values[table];
+      push.tables[table].values =
+          has_one_server() ? gradients.values[table] : std::span<const float>(wire.values[table]);
     }
   }
   return Send(server, kPush, push);

@@ -114,7 +114,8 @@ class Client {
   const ClientSpec& spec() const { return spec_; }
 
  private:
-  // What goes to one server and comes from it, kept from batch to batch.
+  // What goes to one server and comes from it, kept from batch to batch. Where there is one server
+  // alone, blocks go as they are and nothing is kept of tables.
   struct Wire {
     std::vector<std::vector<int32_t>> rows;     // by table of the request
     std::vector<std::vector<int64_t>> keys;     // the same
@@ -137,7 +138,9 @@ class Client {
   absl::StatusOr<Pulled> PullFromLead(Pull& request, const PullInto& into);
   absl::StatusOr<Held> HoldLead(const Hold& hold, int64_t sequence);
   absl::Status MeasureAndSettle(const Measure& measure);
+  bool has_one_server() const { return lines_.size() == 1; }
   void Split(std::span<const Block> tables);
+  size_t RowsOn(size_t server, size_t table, const Block& block) const;
   std::vector<TableRows> TablesOf(const Wire& wire, std::span<const Block> tables) const;
   absl::Status TakePulled(size_t server, const Pulled& pulled, const PullInto& into);
   absl::Status SendPush(size_t server, Push push, const Gradients& gradients);

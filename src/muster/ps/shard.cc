@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "muster/math/rows.h"
 #include "muster/math/vector.h"
 
 namespace muster::ps {
@@ -119,12 +120,15 @@ absl::Status Shard::CheckRows(std::span<const TableRows> tables) const {
           StrCat("keys of ", variables_[table.variable].name, ", which has a size"));
     }
     const int64_t rows = placement_.part(static_cast<int>(table.variable), server_).rows;
+    int32_t least = 0, most = -1;
     for (const int32_t row : table.rows) {
-      if (row >= 0 && row < rows) continue;
-      return absl::InvalidArgumentError(StrCat("row ", row, " of ", variables_[table.variable].name,
-                                               " on ps-", server_, ", which has ", rows,
-                                               " of its rows"));
+      least = std::min(least, row);
+      most = std::max(most, row);
     }
+    if (least >= 0 && most < rows) continue;
+    return absl::InvalidArgumentError(StrCat("row ", least < 0 ? least : most, " of ",
+                                             variables_[table.variable].name, " on ps-", server_,
+                                             ", which has ", rows, " of its rows"));
   }
   return absl::OkStatus();
 }
@@ -156,16 +160,13 @@ void Shard::Read(std::span<const TableRows> tables, std::vector<float>* dense,
   for (const TableRows& table : tables) {
     const auto cols = static_cast<size_t>(variables_[table.variable].cols);
     const float* const weights = memory_[table.variable].weights.data();
-    size_t at = rows->size();
+    const size_t at = rows->size();
     rows->resize(at + (table.rows.size() + table.keys.size()) * cols);
     if (memory_[table.variable].grown) {
       memory_[table.variable].grown->Read(table.keys, rows->data() + at);
     }
-    for (const int32_t row : table.rows) {
-      std::memcpy(rows->data() + at, weights + static_cast<size_t>(row) * cols,
-                  cols * sizeof(float));
-      at += cols;
-    }
+    math::GatherRows(weights, cols, table.rows.data(), table.rows.size(), rows->data() + at,
+                     static_cast<int64_t>(cols));
   }
 }
 

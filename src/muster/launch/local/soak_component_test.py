@@ -32,6 +32,7 @@ GOODPUT = 0.95
 EPOCHS = 600
 DEADLINE = 240.0  # of one training
 LONG_PAUSE = 5  # times the usual time between two lines
+RECOVERED = 5.0  # seconds behind a kill; later pauses are the machine's
 STEP = re.compile(r"step (\d+): loss")
 
 JOB = """
@@ -62,8 +63,12 @@ class Soak:
             f"{role.lower()}-{index}" for role, count in roles.items() for index in range(count)
         ]
         self.random = random.Random(f"{SEED} {sorted(roles.items())} {flags}")
-        self.kills = 0
+        self.killed: list[float] = []  # when
         print(f"MUSTER_SOAK_SEED={SEED}")
+
+    @property
+    def kills(self) -> int:
+        return len(self.killed)
 
     def start(self, name: str) -> subprocess.Popen[str]:
         jobs = self.trainings.jobs
@@ -90,7 +95,7 @@ class Soak:
             return
         try:
             os.kill(task["pid"], signal.SIGKILL)
-            self.kills += 1
+            self.killed.append(time.monotonic())
         except ProcessLookupError:
             pass
 
@@ -178,11 +183,17 @@ class Lines:
         for thread in self.threads:
             thread.join()
 
-    def goodput(self) -> float:
-        """1 less the share of the time in which nothing new was trained on."""
-        gaps = [after[0] - before[0] for before, after in zip(self.steps, self.steps[1:])]
+    def goodput(self, killed: list[float]) -> float:
+        """1 less the share of the time in which, for these kills, nothing new was trained on."""
+        spans = [(before[0], after[0]) for before, after in zip(self.steps, self.steps[1:])]
+        gaps = [after - before for before, after in spans]
         usual = statistics.median(gaps)
-        paused = sum(gap - usual for gap in gaps if gap > LONG_PAUSE * usual)
+        paused = sum(
+            after - before - usual
+            for before, after in spans
+            if after - before > LONG_PAUSE * usual
+            and any(before - RECOVERED <= kill <= after for kill in killed)
+        )
         again, furthest = 0.0, 0
         for gap, (_, step) in zip(gaps, self.steps[1:]):
             if step <= furthest:
@@ -208,7 +219,7 @@ def test_goodput_of_allreduce_at_one_kill_a_minute(
     process.send_signal(signal.SIGINT)
     process.wait(DEADLINE)
     lines.join()
-    goodput = lines.goodput()
+    goodput = lines.goodput(soak.killed)
     said = f"goodput {goodput:.4f} with {soak.kills} kills in {MINUTES:g} minutes, seed {SEED}"
     print(said)
     record_property("goodput", said)
