@@ -8,6 +8,7 @@ import pathlib
 import pytest
 
 from testbed.deep_model import deep_spec
+from testbed.processor import needs_bf16
 
 ROWS = 100_000
 
@@ -22,11 +23,6 @@ def place(muster, tmp_path_factory) -> pathlib.Path:
     return folder
 
 
-def needs_amx() -> None:
-    if "amx_bf16" not in pathlib.Path("/proc/cpuinfo").read_text():
-        pytest.skip("this processor has no AMX with bfloat16")
-
-
 def train(muster, place, name: str, *flags: object) -> pathlib.Path:
     model = place / name
     muster.run("train", place / "deep.yaml", "--train", place / "train.csv", "--model-dir", model,
@@ -35,7 +31,7 @@ def train(muster, place, name: str, *flags: object) -> pathlib.Path:
 
 
 def test_scores_as_fp32_does(muster, place):
-    needs_amx()
+    needs_bf16()
     auc = {}
     for precision in ("fp32", "bf16"):
         model = train(muster, place, f"auc-{precision}", "--precision", precision)
@@ -49,7 +45,7 @@ def test_scores_as_fp32_does(muster, place):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_same_bytes_for_the_same_threads(muster, place, threads):
-    needs_amx()
+    needs_bf16()
     data = []
     for run in ("a", "b"):
         model = train(muster, place, f"same-{threads}-{run}", "--precision", "bf16", "--threads",

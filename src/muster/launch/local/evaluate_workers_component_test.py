@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 from testbed.jobs import Jobs
+from testbed.processor import has_bf16, needs_bf16
 from testbed.trainings import SPEC, write_rows
 
 ROWS = 100_000
@@ -73,7 +74,7 @@ def evaluations(jobs: Jobs) -> Evaluations:
     [
         ("all.csv", ("--workers", 3)),
         ("data-*.csv", ("--workers", 2, "--thresholds", "0.3,0.7", "--calibration-buckets", 5)),
-        ("data-*.csv", ("--workers", 4, "--batch-size", 100, "--precision", "bf16")),
+        ("data-*.csv", ("--workers", 4, "--batch-size", 100)),
         ("data-*.csv", ("--workers", 1)),
     ],
 )
@@ -84,6 +85,12 @@ def test_the_result_is_that_of_one_process(
     events = set((evaluations.jobs.folder / "model/eval").iterdir())
     evaluations.check(evaluations.result(*flags, data=data), expected)
     assert len(set((evaluations.jobs.folder / "model/eval").iterdir()) - events) == 1
+
+
+def test_the_result_of_bf16_is_that_of_one_process(evaluations: Evaluations) -> None:
+    needs_bf16()
+    expected = evaluations.result("--precision", "bf16")
+    evaluations.check(evaluations.result("--precision", "bf16", "--workers", 4), expected)
 
 
 def test_other_heads(evaluations: Evaluations) -> None:
@@ -220,19 +227,22 @@ def test_more_workers_than_records(evaluations: Evaluations) -> None:
 def test_other_work_has_another_folder(evaluations: Evaluations) -> None:
     task = ("--workers", 2, "--task", 0)
     evaluations.jobs.ok(*evaluations.flags(*task))
-    for flags, data in (
+    others: list[tuple[tuple[object, ...], str]] = [
         (("--batch-size", 7), "all.csv"),
         ((), "data-*.csv"),
-        (("--precision", "bf16"), "all.csv"),
-    ):
+    ]
+    if has_bf16():
+        others.append((("--precision", "bf16"), "all.csv"))
+    for flags, data in others:
         evaluations.jobs.ok(*evaluations.flags(*task, *flags, data=data))
     evaluations.train(60)
     evaluations.jobs.ok(*evaluations.flags(*task))
-    assert len(evaluations.parts()) == len({path.parent for path in evaluations.parts()}) == 5
+    folders = {path.parent for path in evaluations.parts()}
+    assert len(evaluations.parts()) == len(folders) == len(others) + 2
     # And each is gone on with by itself.
     first = ("--workers", 2, "--checkpoint", "model/model.ckpt-50")
     assert evaluations.result(*first)["global_step"] == 50
-    assert len(evaluations.parts()) == 4
+    assert len(evaluations.parts()) == len(others) + 1
 
 
 def test_a_part_that_is_broken_is_named(evaluations: Evaluations) -> None:

@@ -1,0 +1,17 @@
+"""What this machine's processor can do."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+
+def has_bf16() -> bool:
+    """`--precision bf16` works here: it needs AMX."""
+    return "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
+
+
+def needs_bf16() -> None:
+    if not has_bf16():
+        pytest.skip("this processor has no AMX with bfloat16")
