@@ -6,53 +6,56 @@
 
 namespace muster::collective {
 
-RowList SumRows::Sum(std::span<const RowList> lists) {
+RowList SumRows::Sum(std::span<const RowList> lists, int64_t table_rows, int64_t cols,
+                     math::RowNumbers& numbers) {
+  const auto width = static_cast<size_t>(cols);
   size_t most = 0;
   for (const RowList& list : lists) most += list.rows.size();
-  if (rows_.size() < most) {
-    rows_.resize(most);
-    values_.resize(most * cols_);
-  }
-  size_ = 0;
+  if (rows_.size() < most) rows_.resize(most);
+  if (values_.size() < most * width) values_.resize(most * width);
+  Pass pass = numbers.Begin(table_rows, most);
   for (const RowList& list : lists) {
-    if (size_ == 0) {
-      Append(list, cols_);
-    } else if (cols_ == 1) {
-      Add(list, 1);
+    if (pass.count() == 0) {
+      Append(list, width, &pass);
+    } else if (width == 1) {
+      Add(list, 1, &pass);
     } else {
-      Add(list, cols_);
+      Add(list, width, &pass);
     }
   }
-  return {std::span(rows_).first(size_), std::span(values_).first(size_ * cols_)};
+  numbers.End(pass);
+  return {std::span(rows_).first(pass.count()), std::span(values_).first(pass.count() * width)};
 }
 
 // Of the first list all rows are new.
-void SumRows::Append(const RowList& list, size_t cols) {
+void SumRows::Append(const RowList& list, size_t cols, Pass* pass) {
   std::copy(list.rows.begin(), list.rows.end(), rows_.begin());
   std::copy_n(list.values.begin(), list.rows.size() * cols, values_.begin());
-  for (const int32_t row : list.rows)
-    place_[static_cast<size_t>(row)] = static_cast<uint32_t>(size_++);
+  Pass numbers = *pass;
+  for (const int32_t row : list.rows) numbers.NumberOf(row);
+  *pass = numbers;
 }
 
-inline void SumRows::Add(const RowList& list, size_t cols) {
+inline void SumRows::Add(const RowList& list, size_t cols, Pass* pass) {
   const float* values = list.values.data();
+  Pass numbers = *pass;
   for (const int32_t row : list.rows) {
-    uint32_t& place = place_[static_cast<size_t>(row)];
-    if (place < size_ && rows_[place] == row) {
-      float* const sum = values_.data() + place * cols;
+    const uint32_t before = numbers.count();
+    const uint32_t number = numbers.NumberOf(row);
+    float* const sum = values_.data() + number * cols;
+    if (number < before) {
       if (cols == 1) {
         *sum += *values;
       } else {
         math::AddTo(values, sum, cols);
       }
     } else {
-      place = static_cast<uint32_t>(size_);
-      rows_[size_] = row;
-      std::copy_n(values, cols, values_.data() + size_ * cols);
-      ++size_;
+      rows_[number] = row;
+      std::copy_n(values, cols, sum);
     }
     values += cols;
   }
+  *pass = numbers;
 }
 
 }  // namespace muster::collective

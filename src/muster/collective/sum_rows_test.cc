@@ -16,22 +16,25 @@ using testing::ElementsAreArray;
 using testing::IsEmpty;
 
 TEST(SumRowsTest, AddsRowsThatSeveralListsHave) {
-  SumRows sum(/*table_rows=*/10, /*cols=*/2);
+  SumRows sum;
+  math::RowNumbers numbers;
   const std::vector<int32_t> a = {7, 2}, b = {3, 7}, none = {};
   const std::vector<float> va = {1, 2, 3, 4}, vb = {10, 20, 30, 40};
   for (int again = 0; again < 2; ++again) {
-    const RowList all = sum.Sum(std::vector<RowList>{{a, va}, {none, {}}, {b, vb}});
+    const RowList all = sum.Sum(std::vector<RowList>{{a, va}, {none, {}}, {b, vb}},
+                                /*table_rows=*/10, /*cols=*/2, numbers);
     EXPECT_THAT(all.rows, ElementsAre(7, 2, 3));
     EXPECT_THAT(all.values, ElementsAre(31, 42, 3, 4, 10, 20));
   }
-  EXPECT_THAT(sum.Sum({}).rows, IsEmpty());
+  EXPECT_THAT(sum.Sum({}, 10, 2, numbers).rows, IsEmpty());
 }
 
-// Against a map, with many rows, lists, and calls after one another.
+// Against a map, with many rows, lists, tables, and calls after one another.
 TEST(SumRowsTest, IsTheSumOfEachRow) {
+  SumRows sum;
+  math::RowNumbers numbers;
   for (const int64_t cols : {1, 3, 16}) {
     constexpr int64_t kTableRows = 500;
-    SumRows sum(kTableRows, cols);
     std::mt19937 random(static_cast<uint32_t>(cols));
     for (int call = 0; call < 50; ++call) {
       std::vector<std::vector<int32_t>> rows(4);
@@ -54,7 +57,7 @@ TEST(SumRowsTest, IsTheSumOfEachRow) {
         }
         lists.push_back({rows[i], values[i]});
       }
-      const RowList all = sum.Sum(lists);
+      const RowList all = sum.Sum(lists, kTableRows, cols, numbers);
       ASSERT_THAT(all.rows, ElementsAreArray(order));
       for (size_t i = 0; i < order.size(); ++i) {
         ASSERT_THAT(all.values.subspan(i * cols, cols), ElementsAreArray(expected[order[i]]));

@@ -2,48 +2,42 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 namespace muster::engine {
 namespace {
 
-// Up to here a table's places fit well in memory: 4 bytes a row.
-constexpr int64_t kMostPlaces = int64_t{1} << 22;
+// Up to here a table's numbers fit well in memory: 4 bytes a row.
+constexpr int64_t kMostNumbers = int64_t{1} << 22;
 
 }  // namespace
 
 void DistinctRowsFinder::Find(std::span<const int32_t> ids, int64_t bound, DistinctRows* out) {
   out->positions.resize(ids.size());
-  // One more than needed: FindByPlace writes before it knows whether the id is new.
+  // One more than needed: FindByNumber writes before it knows whether the id is new.
   out->rows.resize(ids.size() + 1);
-  if (bound <= kMostPlaces) {
-    if (std::cmp_less(place_.size(), bound)) place_.resize(static_cast<size_t>(bound));
-    FindByPlace(ids, out);
+  if (bound <= kMostNumbers) {
+    FindByNumber(ids, bound, out);
   } else {
     FindByHash(ids, out);
   }
 }
 
-void DistinctRowsFinder::FindByPlace(std::span<const int32_t> ids, DistinctRows* out) {
+void DistinctRowsFinder::FindByNumber(std::span<const int32_t> ids, int64_t bound,
+                                      DistinctRows* out) {
   int32_t* const rows = out->rows.data();
-  uint32_t count = 0;
+  int32_t* const positions = out->positions.data();
+  math::RowNumbers::Pass pass = numbers_.Begin(bound, ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     const int32_t id = ids[i];
     if (id < 0) {
-      out->positions[i] = -1;
+      positions[i] = -1;
       continue;
     }
-    uint32_t& remembered = place_[static_cast<size_t>(id)];
-    // Whether an id is new cannot be predicted, so there is no branch on it.
-    const uint32_t place = remembered < count ? remembered : count;
-    rows[count] = id;
-    const bool is_new = (place == count) | (rows[place] != id);
-    const uint32_t position = is_new ? count : place;
-    remembered = position;
-    out->positions[i] = static_cast<int32_t>(position);
-    count += is_new;
+    rows[pass.count()] = id;  // written over where it is not new
+    positions[i] = static_cast<int32_t>(pass.NumberOf(id));
   }
-  out->rows.resize(count);
+  out->rows.resize(pass.count());
+  numbers_.End(pass);
 }
 
 void DistinctRowsFinder::FindByHash(std::span<const int32_t> ids, DistinctRows* out) {

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "muster/math/row_numbers.h"
+
 namespace muster::engine {
 
 // The distinct ids of one id list over the whole batch. Linear and embedding tables that read the
@@ -21,14 +23,11 @@ class DistinctRowsFinder {
   void Find(std::span<const int32_t> ids, int64_t bound, DistinctRows* out);
 
  private:
-  void FindByPlace(std::span<const int32_t> ids, DistinctRows* out);
+  void FindByNumber(std::span<const int32_t> ids, int64_t bound, DistinctRows* out);
   void FindByHash(std::span<const int32_t> ids, DistinctRows* out);
 
-  // Small tables: place_[id] is where the id stands in `rows`, if it does (Briggs, Torczon, "An
-  // efficient representation for sparse sets", 1993: never cleared). Large tables: an open hash
-  // table of places + 1.
-  std::vector<uint32_t> place_;
-  std::vector<int32_t> hash_;
+  math::RowNumbers numbers_;   // of small tables
+  std::vector<int32_t> hash_;  // of large ones: an open hash table of places + 1
 };
 
 // INVALID_ARGUMENT material: the first entry that is neither -1 nor in [0, bound), or -1.

@@ -164,8 +164,7 @@ Gradient ServerState::Sum(double rows) {
   Gradient sum = {.given = given_, .dense = dense_sum_};
   for (const auto& [variable, ranks] : lists) {
     const Part& part = placement_.part(static_cast<int>(variable), spec_.server);
-    const auto [found, made] = sums_.try_emplace(variable, part.rows, part.cols);
-    const collective::RowList all = found->second.Sum(ranks);
+    const collective::RowList all = sums_[variable].Sum(ranks, part.rows, part.cols, numbers_);
     sum.tables.push_back({.variable = variable, .rows = all.rows, .values = all.values});
   }
   for (const auto& [variable, ranks] : key_lists) {

@@ -193,7 +193,8 @@ class ServerState {
   std::vector<Pushed> answers_;  // by replica: to its last batch
   uint32_t stop_ = 0;            // the most urgent wish
   std::deque<std::vector<float>> weighted_;
-  std::map<uint32_t, collective::SumRows> sums_;
+  std::map<uint32_t, collective::SumRows> sums_;  // by variable
+  math::RowNumbers numbers_;
   std::map<uint32_t, KeySums> key_sums_;
   std::vector<uint32_t> given_;
   std::vector<float> dense_sum_;

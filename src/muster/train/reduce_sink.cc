@@ -181,10 +181,8 @@ void ReduceSink::Give(engine::GradientSink& next) {
     const Entry& entry = entries_[i];
     const int variable = entry.variable;
     if (entry.kind == Kind::kRows) {
-      const auto [found, made] =
-          sums_.try_emplace(variable, specs_[static_cast<size_t>(variable)].shape[0],
-                            specs_[static_cast<size_t>(variable)].shape[1]);
-      const RowList sum = found->second.Sum(lists_[i]);
+      const auto& shape = specs_[static_cast<size_t>(variable)].shape;
+      const RowList sum = rows_.Sum(lists_[i], shape[0], shape[1], numbers_);
       next.Rows(variable, sum.rows, sum.values);
       continue;
     }

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,9 +63,10 @@ class ReduceSink : public engine::GradientSink {
   std::vector<float> values_;  // all dense gradients and statistics that there can be, then losses
   size_t size_ = 0;            // of those that came
   collective::StreamSum sum_;
-  std::vector<std::byte> mine_;                          // rows, as they are sent
-  std::vector<std::vector<std::byte>> all_;              // of each rank
-  std::map<int, collective::SumRows> sums_;              // by variable
+  std::vector<std::byte> mine_;              // rows, as they are sent
+  std::vector<std::vector<std::byte>> all_;  // of each rank
+  collective::SumRows rows_;                 // of one table after the other
+  math::RowNumbers numbers_;
   std::vector<std::vector<collective::RowList>> lists_;  // of each kRows entry, by rank
 };
 
