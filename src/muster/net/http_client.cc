@@ -57,9 +57,11 @@ struct HttpClient::State {
   std::string Request(std::string_view method, std::string_view target,
                       const std::string& body) const;
   absl::Status Open(SteadyTime deadline);
-  // The answer, read to its end.
+  // The answer, read to its end. TrySend throws where descriptors, threads or memory run out.
   absl::StatusOr<HttpAnswerReader> Send(std::string_view method, std::string_view request,
                                         SteadyTime deadline);
+  absl::StatusOr<HttpAnswerReader> TrySend(std::string_view method, std::string_view request,
+                                           SteadyTime deadline);
 
   const HttpClientOptions options;
   const HttpUrl url;
@@ -88,9 +90,9 @@ absl::Status HttpClient::State::Open(SteadyTime deadline) {
   return connection.Open(std::min(deadline, After(options.connect_seconds)));
 }
 
-absl::StatusOr<HttpAnswerReader> HttpClient::State::Send(std::string_view method,
-                                                         std::string_view request,
-                                                         SteadyTime deadline) {
+absl::StatusOr<HttpAnswerReader> HttpClient::State::TrySend(std::string_view method,
+                                                            std::string_view request,
+                                                            SteadyTime deadline) {
   for (bool kept = connection.IsUsable();; kept = false) {
     if (!kept) MUSTER_RETURN_IF_ERROR(Open(deadline));
     HttpAnswerReader answer(method == "HEAD", options.max_answer_bytes);
@@ -98,6 +100,17 @@ absl::StatusOr<HttpAnswerReader> HttpClient::State::Send(std::string_view method
     if (status.ok()) return answer;
     // The server may have ended a kept connection while the request was on its way.
     if (!kept || !absl::IsUnavailable(status) || answer.started()) return status;
+  }
+}
+
+absl::StatusOr<HttpAnswerReader> HttpClient::State::Send(std::string_view method,
+                                                         std::string_view request,
+                                                         SteadyTime deadline) {
+  try {
+    return TrySend(method, request, deadline);
+  } catch (const std::exception& error) {
+    connection.Close();
+    return absl::ResourceExhaustedError(error.what());
   }
 }
 

@@ -16,7 +16,8 @@
 
 namespace muster::net::internal {
 
-// One owner thread, which does all the work inside these calls. Whatever fails closes it.
+// One owner thread, which does all the work inside these calls. Whatever fails closes it. Asio and
+// OpenSSL throw a std::exception where descriptors, threads or memory run out: Close() it then.
 class HttpClientConnection {
  public:
   // They outlive it. Without `tls` the connection is plain.

@@ -1,6 +1,6 @@
 // What servers may do to a client: answers in pieces, in chunks, cut, endless; addresses that do
 // not answer.
-#include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -304,6 +304,23 @@ TEST(HttpClientWireTest, ASilentTlsHandshakeEndsAtConnectingsDeadline) {
   const auto answer = client->Get("/x", kTestSeconds);
   EXPECT_TRUE(absl::IsDeadlineExceeded(answer.status())) << answer.status();
   EXPECT_THAT(answer.status().ToString(), HasSubstr("TLS handshake"));
+}
+
+TEST(HttpClientWireTest, WithoutDescriptorsACallFailsAndTheNextOneWorks) {
+  const ScriptedServer server({ScriptedServer::Answer(kSeven)});
+  const auto client = ClientOf(server.url());
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto failed = client->Get("/x", kTestSeconds);
+  const absl::Status made = HttpClient::Create({.url = server.url()}).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(failed.status())) << failed.status();
+  EXPECT_THAT(failed.status().ToString(), HasSubstr(StrCat("GET ", server.url(), "/x: ")));
+  EXPECT_TRUE(made.ok() || absl::IsResourceExhausted(made)) << made;
+  const auto answer = client->Get("/x", kTestSeconds);
+  EXPECT_TRUE(answer.ok()) << answer.status();
 }
 
 TEST(HttpClientWireTest, CertificatesThatAreNoneAreRefusedAtOnce) {

@@ -5,14 +5,15 @@
 
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <boost/asio/ip/address.hpp>
 
 #include "muster/net/listen.h"
+#include "muster/net/signals_blocked.h"
 
 namespace muster::net::internal {
 namespace {
@@ -32,6 +33,7 @@ struct Lookup {
 absl::StatusOr<Endpoints> AskForName(ClientLoop& loop, const HttpUrl& url, SteadyTime deadline) {
   const auto lookup = std::make_shared<Lookup>();  // the answer may come after the deadline
   tcp::resolver resolver(loop.context());
+  std::optional<SignalsBlocked> blocked(std::in_place);  // the first of them starts the thread
   resolver.async_resolve(
       url.host, std::to_string(url.port), tcp::resolver::numeric_service,
       [lookup](const error_code& error, const tcp::resolver::results_type& results) {
@@ -39,6 +41,7 @@ absl::StatusOr<Endpoints> AskForName(ClientLoop& loop, const HttpUrl& url, Stead
         lookup->error = error;
         for (const auto& one : results) lookup->found.push_back(one.endpoint());
       });
+  blocked.reset();
   const std::string what = StrCat("find host '", url.host, "'");
   MUSTER_RETURN_IF_ERROR(Annotate(loop.RunUntil(lookup->done, deadline), what));
   if (lookup->error || lookup->found.empty()) {
@@ -53,11 +56,7 @@ absl::StatusOr<Endpoints> EndpointsOf(ClientLoop& loop, const HttpUrl& url, Stea
     return Endpoints{{asio::ip::address_v4::loopback(), url.port},
                      {asio::ip::address_v6::loopback(), url.port}};
   }
-  try {  // Asio throws when there is no thread to ask with
-    return AskForName(loop, url, deadline);
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(StrCat("find host '", url.host, "': ", error.what()));
-  }
+  return AskForName(loop, url, deadline);
 }
 
 // Looking for a port of its own for a connection to a port where nobody listens, the system may
@@ -73,6 +72,7 @@ absl::StatusOr<tcp::socket> DialOne(ClientLoop& loop, const tcp::endpoint& endpo
                                     SteadyTime deadline) {
   const std::string what =
       StrCat("connect to ", HostPort(endpoint.address().to_string(), endpoint.port()));
+  tcp::socket socket(loop.context());
   const int fd = ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) {
     return absl::Status(
@@ -80,7 +80,6 @@ absl::StatusOr<tcp::socket> DialOne(ClientLoop& loop, const tcp::endpoint& endpo
                               : absl::StatusCode::kResourceExhausted,
         StrCat(what, ": ", error_code(errno, asio::error::get_system_category()).message()));
   }
-  tcp::socket socket(loop.context());
   error_code error;
   socket.assign(endpoint.protocol(), fd, error);
   if (error) {

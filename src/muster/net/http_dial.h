@@ -15,8 +15,9 @@ namespace muster::net::internal {
 // there in plain text. Another name is asked for in a thread of the loop's, which the loop waits
 // for when it is destroyed, even after the deadline.
 //
-// UNAVAILABLE and DEADLINE_EXCEEDED say for each address why; CANCELLED; RESOURCE_EXHAUSTED when
-// there is no descriptor or thread. The socket is close-on-exec from the moment it exists.
+// UNAVAILABLE and DEADLINE_EXCEEDED say for each address why; CANCELLED. Where there is no
+// descriptor or thread it is RESOURCE_EXHAUSTED or, from within Asio, a std::exception. The socket
+// is close-on-exec from the moment it exists.
 absl::StatusOr<boost::asio::ip::tcp::socket> Dial(ClientLoop& loop, const HttpUrl& url,
                                                   SteadyTime deadline);
 
