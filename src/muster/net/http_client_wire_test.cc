@@ -202,11 +202,13 @@ TEST(HttpClientWireTest, DripsDoNotMoveTheDeadline) {
 
 TEST(HttpClientWireTest, WhatIsTooMuchIsNotRead) {
   const std::string ok = "HTTP/1.1 200 OK\r\n";
+  std::string chunks;
+  for (int i = 0; i < 100; ++i) chunks += "1\r\n7\r\n";
   const std::vector<ScriptedServer::Script> scripts = {
       Drip(ok, StrCat("A: ", std::string(4000, 'a'), "\r\n")),
       Drip(ok + "A: ", std::string(4000, 'a')), Drip(ok + "Content-Length: 1001\r\n\r\n", ""),
       Drip(ok + "\r\n", std::string(400, 'a')),
-      Drip(ok + "Transfer-Encoding: chunked\r\n\r\n", "1\r\n7\r\n")};
+      Drip(ok + "Transfer-Encoding: chunked\r\n\r\n", chunks)};
   for (size_t i = 0; i < scripts.size(); ++i) {
     const ScriptedServer server({scripts[i]});
     const auto answer = ClientOf(server.url(), {.max_answer_bytes = 1000})->Get("/x", kTestSeconds);
@@ -306,6 +308,8 @@ TEST(HttpClientWireTest, ASilentTlsHandshakeEndsAtConnectingsDeadline) {
   EXPECT_THAT(answer.status().ToString(), HasSubstr("TLS handshake"));
 }
 
+// Not under sanitizers, whose own checks want descriptors (UBSan looks at memory through a pipe).
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(HttpClientWireTest, WithoutDescriptorsACallFailsAndTheNextOneWorks) {
   const ScriptedServer server({ScriptedServer::Answer(kSeven)});
   const auto client = ClientOf(server.url());
@@ -322,6 +326,7 @@ TEST(HttpClientWireTest, WithoutDescriptorsACallFailsAndTheNextOneWorks) {
   const auto answer = client->Get("/x", kTestSeconds);
   EXPECT_TRUE(answer.ok()) << answer.status();
 }
+#endif
 
 TEST(HttpClientWireTest, CertificatesThatAreNoneAreRefusedAtOnce) {
   const auto refused = HttpClient::Create(
