@@ -1,4 +1,4 @@
-// The control plane's client (libcurl): one JSON request, one answer, one deadline.
+// The control plane's client: one JSON request over HTTP/1.1, one answer, one deadline.
 //
 // Retrying is the caller's business: UNAVAILABLE says that no answer came (nobody listens, the
 // connection broke), so that a request which may safely be repeated can be; DEADLINE_EXCEEDED that
@@ -6,14 +6,14 @@
 // A message names the method and the URL, never the token.
 //
 // One exception: when a connection kept from an earlier request breaks before a byte of an answer
-// came, libcurl sends the request once more on a new one. The server may have acted on the first:
+// came, the request is sent once more on a new one. The server may have acted on the first:
 // requests that change something must bear being repeated (name a task's incarnation, an epoch).
 //
-// Goes to the URL's host and nowhere else: no proxy from the environment, no redirects.
+// Goes to the URL's host and nowhere else: no proxy from the environment, no redirects; "localhost"
+// is this machine whatever a name server says. A host's addresses are tried one after the other.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,13 +38,16 @@ struct HttpClientOptions {
 class HttpClient {
  public:
   // Makes no connection. FAILED_PRECONDITION for https without an authority, and for a token that
-  // would go over http to another machine; INVALID_ARGUMENT for what is no http or https URL.
+  // would go over http to another machine; INVALID_ARGUMENT for what is no http or https URL and,
+  // with https, for certificates and keys that are none.
   static absl::StatusOr<std::unique_ptr<HttpClient>> Create(HttpClientOptions options);
+  // Waits for the system's resolver where a call gave up on finding the host's address.
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // `target` is a path with its query ("/v1/jobs?wait=5"; EscapeForTarget for parts of it).
+  // `target` is a path with its query ("/v1/jobs?wait=5"; EscapeForTarget for parts of it);
+  // INVALID_ARGUMENT for one that could not stand in a request.
   // `seconds` bounds the whole call. A null `body` sends none; an empty answer is null.
   absl::StatusOr<Json> Get(std::string_view target, double seconds);
   absl::StatusOr<Json> Post(std::string_view target, const Json& body, double seconds);

@@ -11,7 +11,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/net/http_test_peer.h"
-#include "muster/net/listen.h"
 
 namespace muster::net {
 namespace {
@@ -19,38 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-// Answers one connection with `answer`, whatever it asks.
-class FixedServer {
- public:
-  explicit FixedServer(std::string answer)
-      : listener_(internal::ListenOn("127.0.0.1", 0).value()),
-        thread_([this, answer = std::move(answer)] { Serve(answer); }) {}
-  ~FixedServer() {
-    thread_.join();
-    close(listener_.descriptor);
-  }
-  std::string url() const { return StrCat("http://127.0.0.1:", listener_.port); }
-
- private:
-  void Serve(const std::string& answer) {
-    pollfd waiting = {.fd = listener_.descriptor, .events = POLLIN, .revents = 0};
-    poll(&waiting, 1, static_cast<int>(kTestSeconds * 1000));
-    std::string peer;
-    int error = 0;
-    const int fd = internal::AcceptOne(listener_.descriptor, &peer, &error);
-    if (fd < 0) return;
-    char buffer[4096];
-    waiting.fd = fd;
-    poll(&waiting, 1, static_cast<int>(kTestSeconds * 1000));
-    const ssize_t got = recv(fd, buffer, sizeof buffer, 0);
-    if (got > 0) send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
-    close(fd);
-  }
-
-  internal::Listener listener_;
-  std::thread thread_;
-};
 
 std::unique_ptr<HttpClient> MakeClient(HttpClientOptions options) {
   return HttpClient::Create(std::move(options)).value();
@@ -110,7 +77,7 @@ TEST(HttpClientTest, BrokenAnswersAreErrors) {
       {"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n" + std::string(2000, ' '),
        absl::StatusCode::kResourceExhausted, "more than the 1000 bytes"}};
   for (const Case& test : cases) {
-    const FixedServer server(test.answer);
+    const ScriptedServer server({ScriptedServer::Answer(test.answer)});
     const auto client = MakeClient({.url = server.url(), .max_answer_bytes = 1000});
     const auto answer = client->Get("/x", kTestSeconds);
     EXPECT_EQ(answer.status().code(), test.code) << test.answer << "\n" << answer.status();
@@ -120,7 +87,7 @@ TEST(HttpClientTest, BrokenAnswersAreErrors) {
 }
 
 TEST(HttpClientTest, AnEmptyAnswerIsNull) {
-  const FixedServer server("HTTP/1.1 204 No Content\r\n\r\n");
+  const ScriptedServer server({ScriptedServer::Answer("HTTP/1.1 204 No Content\r\n\r\n")});
   const auto answer = MakeClient({.url = server.url()})->Get("/x", kTestSeconds);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE(answer->is_null());
@@ -163,7 +130,8 @@ TEST(HttpClientTest, SecretsAndUrlsAreChecked) {
 
 TEST(HttpClientTest, TheEnvironmentsProxyIsNotAsked) {
   ASSERT_EQ(setenv("http_proxy", "http://192.0.2.1:1", 1), 0);
-  const FixedServer server("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7");
+  const ScriptedServer server(
+      {ScriptedServer::Answer("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7")});
   const auto answer = MakeClient({.url = server.url()})->Get("/x", kTestSeconds);
   unsetenv("http_proxy");
   ASSERT_TRUE(answer.ok()) << answer.status();

@@ -36,9 +36,9 @@ HttpConnection::HttpConnection(std::unique_ptr<HttpStream> stream, ConnectionHos
 
 void HttpConnection::Start() {
   ArmToClose(host_->limits().header_seconds);
-  stream_->Handshake([self = shared_from_this()](bool ok) {
+  stream_->Handshake([self = shared_from_this()](const HttpStream::Error& error) {
     if (self->closed_) return;
-    if (!ok) return self->Close();
+    if (error) return self->Close();
     self->BeginRequest();
   });
 }
@@ -97,13 +97,15 @@ void HttpConnection::BeginRequest() {
 }
 
 void HttpConnection::ReadMore() {
-  stream_->ReadSome(chunk_.data(), chunk_.size(), [self = shared_from_this()](bool ok, size_t n) {
-    if (self->closed_) return;
-    if (!ok) return self->Close();
-    if (std::exchange(self->idle_, false)) self->ArmToClose(self->host_->limits().header_seconds);
-    self->buffer_.append(self->chunk_.data(), n);
-    self->Parse();
-  });
+  stream_->ReadSome(chunk_.data(), chunk_.size(),
+                    [self = shared_from_this()](const HttpStream::Error& error, size_t n) {
+                      if (self->closed_) return;
+                      if (error) return self->Close();
+                      if (std::exchange(self->idle_, false))
+                        self->ArmToClose(self->host_->limits().header_seconds);
+                      self->buffer_.append(self->chunk_.data(), n);
+                      self->Parse();
+                    });
 }
 
 void HttpConnection::Parse() {
@@ -143,9 +145,9 @@ bool HttpConnection::JudgeHeader() {
 }
 
 void HttpConnection::SendContinue() {
-  stream_->Write(kContinue, [self = shared_from_this()](bool ok, size_t) {
+  stream_->Write(kContinue, [self = shared_from_this()](const HttpStream::Error& error, size_t) {
     if (self->closed_) return;
-    if (!ok) return self->Close();
+    if (error) return self->Close();
     self->ReadMore();
   });
 }
@@ -196,14 +198,15 @@ void HttpConnection::Write(const HttpResponse& response, bool keep_alive) {
   output_ = SerializeResponse(response, keep_alive);
   writing_ = true;
   ArmToClose(host_->limits().write_seconds);
-  stream_->Write(output_, [self = shared_from_this(), keep_alive](bool ok, size_t) {
-    if (self->closed_) return;
-    self->writing_ = false;
-    self->output_ = std::string();
-    if (!ok) return self->Close();
-    if (!keep_alive) return self->Linger();
-    self->BeginRequest();
-  });
+  stream_->Write(output_,
+                 [self = shared_from_this(), keep_alive](const HttpStream::Error& error, size_t) {
+                   if (self->closed_) return;
+                   self->writing_ = false;
+                   self->output_ = std::string();
+                   if (error) return self->Close();
+                   if (!keep_alive) return self->Linger();
+                   self->BeginRequest();
+                 });
 }
 
 // Closing with bytes unread would reset the connection and might take the answer with it.

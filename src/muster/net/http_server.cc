@@ -1,13 +1,12 @@
 #include "muster/net/http_server.h"
 
-#include <pthread.h>
-
-#include <csignal>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "muster/net/http_server_state.h"
 #include "muster/net/listen.h"
+#include "muster/net/signals_blocked.h"
 #include "muster/net/tls_context.h"
 
 namespace muster::net {
@@ -23,17 +22,6 @@ absl::Status CheckExposure(const HttpServerOptions& options) {
              options.token ? "" : "the token", !options.token && !options.tls ? " and " : "",
              options.tls ? "" : "a certificate with its key (muster certs makes them)",
              "; or listen on 127.0.0.1"));
-}
-
-// Signals go to the threads that expect them.
-std::thread StartWithoutSignals(std::function<void()> body) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
 }
 
 }  // namespace
@@ -60,7 +48,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions 
     auto state = std::make_unique<internal::ServerState>(std::move(options), std::move(router),
                                                          std::move(handlers), std::move(tls));
     MUSTER_RETURN_IF_ERROR(state->Listen());
-    state->thread = StartWithoutSignals([raw = state.get()] { raw->Run(); });
+    const internal::SignalsBlocked blocked;
+    state->thread = std::thread([raw = state.get()] { raw->Run(); });
     return std::unique_ptr<HttpServer>(new HttpServer(std::move(state)));
   } catch (const std::exception& error) {
     return absl::ResourceExhaustedError(StrCat("start an HTTP server: ", error.what()));

@@ -1,19 +1,25 @@
 #include "muster/net/http_stream.h"
 
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
+
+#include "muster/net/listen.h"
+#include "muster/net/tls_peer.h"
 
 namespace muster::net::internal {
 namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
-using boost::system::error_code;
 
 // Stream: tcp::socket, or ssl::stream over it.
 template <typename Stream>
@@ -24,15 +30,12 @@ class StreamOver : public HttpStream {
 
   void ReadSome(char* buffer, size_t size, Done done) override {
     stream_.async_read_some(asio::buffer(buffer, size),
-                            [done = std::move(done)](const error_code& error, size_t bytes) {
-                              done(!error && bytes > 0, bytes);
+                            [done = std::move(done)](const Error& error, size_t bytes) {
+                              done(error || bytes > 0 ? error : Error(asio::error::eof), bytes);
                             });
   }
   void Write(std::string_view bytes, Done done) override {
-    asio::async_write(stream_, asio::buffer(bytes.data(), bytes.size()),
-                      [done = std::move(done)](const error_code& error, size_t written) {
-                        done(!error, written);
-                      });
+    asio::async_write(stream_, asio::buffer(bytes.data(), bytes.size()), std::move(done));
   }
 
  protected:
@@ -42,20 +45,32 @@ class StreamOver : public HttpStream {
 class PlainStream : public StreamOver<tcp::socket> {
  public:
   using StreamOver::StreamOver;
-  void Handshake(std::function<void(bool)> done) override {
-    asio::post(stream_.get_executor(), [done = std::move(done)] { done(true); });
+  void Handshake(std::function<void(const Error&)> done) override {
+    asio::post(stream_.get_executor(), [done = std::move(done)] { done(Error()); });
   }
   tcp::socket& socket() override { return stream_; }
 };
 
 class TlsStream : public StreamOver<asio::ssl::stream<tcp::socket>> {
  public:
-  using StreamOver::StreamOver;
-  void Handshake(std::function<void(bool)> done) override {
-    stream_.async_handshake(asio::ssl::stream_base::server,
-                            [done = std::move(done)](const error_code& error) { done(!error); });
+  TlsStream(tcp::socket socket, asio::ssl::context& context,
+            asio::ssl::stream_base::handshake_type end)
+      : StreamOver(std::move(socket), context), end_(end) {}
+  void Handshake(std::function<void(const Error&)> done) override {
+    stream_.async_handshake(end_, std::move(done));
   }
   tcp::socket& socket() override { return stream_.next_layer(); }
+  std::string Distrust() override { return DistrustOf(stream_.native_handle()); }
+  absl::Status Expect(const std::string& host) {
+    const bool is_name = !ParseAddress(host).ok();
+    if (is_name && SSL_set_tlsext_host_name(stream_.native_handle(), host.c_str()) != 1) {
+      return absl::InvalidArgumentError(StrCat("TLS: '", host, "' is no host"));
+    }
+    return ExpectHost(stream_.native_handle(), host);
+  }
+
+ private:
+  const asio::ssl::stream_base::handshake_type end_;
 };
 
 }  // namespace
@@ -65,18 +80,24 @@ bool HttpStream::PeerClosed() {
   return recv(socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+bool HttpStream::Quiet() {
+  char byte;
+  return recv(socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+         (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
 void HttpStream::WaitReadable(std::function<void(bool)> done) {
   socket().async_wait(tcp::socket::wait_read,
-                      [done = std::move(done)](const error_code& error) { done(!error); });
+                      [done = std::move(done)](const Error& error) { done(!error); });
 }
 
 void HttpStream::ShutdownSend() {
-  error_code ignored;  // the peer may be gone
+  Error ignored;  // the peer may be gone
   socket().shutdown(tcp::socket::shutdown_send, ignored);
 }
 
 void HttpStream::Close() {
-  error_code ignored;
+  Error ignored;
   socket().close(ignored);
 }
 
@@ -85,7 +106,16 @@ std::unique_ptr<HttpStream> MakePlainStream(tcp::socket socket) {
 }
 
 std::unique_ptr<HttpStream> MakeTlsStream(tcp::socket socket, asio::ssl::context& context) {
-  return std::make_unique<TlsStream>(std::move(socket), context);
+  return std::make_unique<TlsStream>(std::move(socket), context, asio::ssl::stream_base::server);
+}
+
+absl::StatusOr<std::unique_ptr<HttpStream>> MakeTlsClientStream(tcp::socket socket,
+                                                                asio::ssl::context& context,
+                                                                const std::string& host) {
+  auto stream =
+      std::make_unique<TlsStream>(std::move(socket), context, asio::ssl::stream_base::client);
+  MUSTER_RETURN_IF_ERROR(stream->Expect(host));
+  return stream;
 }
 
 }  // namespace muster::net::internal

@@ -1,32 +1,41 @@
-// A connected socket, plain or under TLS, as HttpConnection uses it. Included by .cc files of this
-// layer only: Asio takes seconds to compile.
+// A connected socket, plain or under TLS, as both ends of HTTP use it. Included by .cc files of
+// this layer only: Asio takes seconds to compile.
 //
-// The io thread owns it. Each operation's `done` runs on the io thread, never inside the call. One
-// read and one write may be open at a time. Close() ends both with an error.
+// The thread that runs the socket's io_context owns it. Each operation's `done` runs there, never
+// inside the call. One read and one write may be open at a time. Close() ends both with an error.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 
+#include "muster/base/status.h"
+
 namespace muster::net::internal {
 
 class HttpStream {
  public:
-  using Done = std::function<void(bool ok, size_t bytes)>;
+  using Error = boost::system::error_code;
+  using Done = std::function<void(const Error& error, size_t bytes)>;
 
   virtual ~HttpStream() = default;
-  virtual void Handshake(std::function<void(bool ok)> done) = 0;
-  virtual void ReadSome(char* buffer, size_t size, Done done) = 0;  // ok with at least one byte
-  virtual void Write(std::string_view bytes, Done done) = 0;        // all of them; they must live
+  virtual void Handshake(std::function<void(const Error& error)> done) = 0;
+  // At least one byte, or an error: asio::error::eof when the peer ended its side in order.
+  virtual void ReadSome(char* buffer, size_t size, Done done) = 0;
+  virtual void Write(std::string_view bytes, Done done) = 0;  // all of them; they must live
   virtual boost::asio::ip::tcp::socket& socket() = 0;
+  // Why the peer's certificate is not believed; empty when it is, or none was wanted.
+  virtual std::string Distrust() { return {}; }
 
   // True, when the peer closed its end and nothing of it is left to read.
   bool PeerClosed();
+  // True, when the connection stands and there is nothing to read.
+  bool Quiet();
   // Calls `done` when there is something to read, the end included, without reading it.
   void WaitReadable(std::function<void(bool ok)> done);
   void ShutdownSend();
@@ -36,5 +45,9 @@ class HttpStream {
 std::unique_ptr<HttpStream> MakePlainStream(boost::asio::ip::tcp::socket socket);
 std::unique_ptr<HttpStream> MakeTlsStream(boost::asio::ip::tcp::socket socket,
                                           boost::asio::ssl::context& context);
+// The client's end, which believes a certificate for `host` (a name or an address) alone.
+absl::StatusOr<std::unique_ptr<HttpStream>> MakeTlsClientStream(boost::asio::ip::tcp::socket socket,
+                                                                boost::asio::ssl::context& context,
+                                                                const std::string& host);
 
 }  // namespace muster::net::internal

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -12,12 +13,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "muster/net/http_client.h"
 #include "muster/net/http_server.h"
+#include "muster/net/listen.h"
 
 namespace muster::net {
 
@@ -50,9 +53,13 @@ inline bool WaitFor(const std::function<bool()>& condition) {
   return true;
 }
 
-// A TCP connection to a port of this machine. Reads end at kTestSeconds.
+// A TCP connection to a port of this machine, or one that was accepted. Reads end at kTestSeconds.
 class RawPeer {
  public:
+  static RawPeer Accepted(int fd) {
+    fcntl(fd, F_SETFL, 0);  // sends wait
+    return {fd, true};
+  }
   explicit RawPeer(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -106,8 +113,57 @@ class RawPeer {
   std::string ReadToEnd() const { return ReadUntil(""); }
 
  private:
+  RawPeer(int fd, bool connected) : fd_(fd), connected_(connected) {}
+
   int fd_;
   bool connected_ = false;
+};
+
+// A server that does what a test says: one script a connection, in this order, each on the server's
+// thread. A connection ends with its script.
+class ScriptedServer {
+ public:
+  using Script = std::function<void(const RawPeer& peer)>;
+
+  explicit ScriptedServer(std::vector<Script> scripts, const std::string& address = "127.0.0.1")
+      : listener_(internal::ListenOn(address, 0).value()),
+        authority_(internal::HostPort(address, listener_.port)),
+        thread_([this, scripts = std::move(scripts)] { Serve(scripts); }) {}
+  ~ScriptedServer() {
+    shutdown(listener_.descriptor, SHUT_RDWR);  // accept nobody more
+    thread_.join();
+    close(listener_.descriptor);
+  }
+  ScriptedServer(const ScriptedServer&) = delete;
+  ScriptedServer& operator=(const ScriptedServer&) = delete;
+
+  // Reads a request's header and sends `answer`.
+  static Script Answer(std::string answer) {
+    return [answer = std::move(answer)](const RawPeer& peer) {
+      if (!peer.ReadUntil("\r\n\r\n").empty()) peer.Send(answer);
+    };
+  }
+
+  uint16_t port() const { return listener_.port; }
+  std::string authority() const { return authority_; }  // "127.0.0.1:40312"
+  std::string url() const { return StrCat("http://", authority_); }
+
+ private:
+  void Serve(const std::vector<Script>& scripts) const {
+    for (const Script& script : scripts) {
+      pollfd waiting = {.fd = listener_.descriptor, .events = POLLIN, .revents = 0};
+      poll(&waiting, 1, static_cast<int>(kTestSeconds * 1000));
+      std::string name;
+      int error = 0;
+      const int fd = internal::AcceptOne(listener_.descriptor, &name, &error);
+      if (fd < 0) return;
+      script(RawPeer::Accepted(fd));
+    }
+  }
+
+  const internal::Listener listener_;
+  const std::string authority_;
+  std::thread thread_;
 };
 
 }  // namespace muster::net

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "muster/net/tls_peer.h"
 #include "muster/net/transport/socket_error.h"
 
 namespace muster::net::transport {
@@ -28,12 +29,6 @@ constexpr size_t kBindingBytes = 32;
 std::string_view TlsReasonOf(unsigned long code) {
   const char* const reason = ERR_reason_error_string(code);
   return reason == nullptr ? "no reason given" : reason;
-}
-
-int TlsAlertOf(unsigned long code) {
-  const int reason = ERR_GET_REASON(code);
-  const bool alert = ERR_GET_LIB(code) == ERR_LIB_SSL && reason >= SSL_AD_REASON_OFFSET;
-  return alert ? reason - SSL_AD_REASON_OFFSET : -1;
 }
 
 void TlsStream::Free::operator()(ssl_st* ssl) const { SSL_free(ssl); }
@@ -87,7 +82,7 @@ absl::Status TlsStream::Judge(int result) {
   if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return absl::OkStatus();
   if (error == SSL_ERROR_ZERO_RETURN) return PeerClosed(peer());
   if (!shaken_) return Refusal(code);
-  if (TlsAlertOf(code) >= 0) {
+  if (net::internal::TlsAlertOf(code) >= 0) {
     return absl::DataLossError(StrCat(peer(),
                                       " gives the connection up: what it got was damaged or "
                                       "altered on its way (TLS: ",

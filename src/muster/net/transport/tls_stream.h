@@ -121,9 +121,7 @@ class TlsStream : public Stream {
   uint64_t records_ = 0;           // sent under this key
 };
 
-// Of an error in OpenSSL's queue: its words, which hold nothing secret, and the number of the alert
-// that the peer has sent, -1 for another error.
+// The words of an error in OpenSSL's queue, which hold nothing secret.
 std::string_view TlsReasonOf(unsigned long code);
-int TlsAlertOf(unsigned long code);
 
 }  // namespace muster::net::transport

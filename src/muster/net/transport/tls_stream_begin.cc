@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "muster/net/listen.h"
+#include "muster/net/tls_peer.h"
 #include "muster/net/transport/tls_stream.h"
 #include "muster/net/transport/wait.h"
 
@@ -17,11 +17,6 @@ using process::Deadline;
 
 constexpr std::string_view kWelcome = "MUSTTLS2";
 constexpr unsigned char kPlainText = 'M';  // of "MUSTRNET"
-
-bool IsOfCertificate(int alert) {
-  return (alert >= SSL_AD_BAD_CERTIFICATE && alert <= SSL_AD_ACCESS_DENIED) ||
-         alert == SSL_AD_CERTIFICATE_REQUIRED;
-}
 
 constexpr char kSameCertificates[] =
     "; give all tasks the certificates of one run of muster certs that names every machine by "
@@ -70,10 +65,7 @@ absl::StatusOr<std::unique_ptr<Stream>> TlsStream::Dialed(std::unique_ptr<Stream
   std::unique_ptr<TlsStream> stream(new TlsStream(std::move(inner), std::move(tls)));
   MUSTER_RETURN_IF_ERROR(stream->Begin(stream->tls_->client()));
   SSL* const ssl = stream->ssl_.get();
-  const bool set = net::internal::ParseAddress(host).ok()
-                       ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str()) == 1
-                       : SSL_set1_host(ssl, host.c_str()) == 1;
-  if (!set) return absl::InvalidArgumentError(StrCat("TLS: '", host, "' is no host"));
+  MUSTER_RETURN_IF_ERROR(net::internal::ExpectHost(ssl, host));
   SSL_set_connect_state(ssl);
   stream->host_ = host;
   MUSTER_RETURN_IF_ERROR(stream->Shake(deadline, interrupt));
@@ -157,11 +149,11 @@ absl::Status TlsStream::Refusal(unsigned long code) const {
                "certificates of one run of muster certs (",
                kCertsVariable, "), or none of them and ", kPlainTextVariable, "=1"));
   }
-  if (const long wrong = SSL_get_verify_result(ssl_.get()); wrong != X509_V_OK) {
-    return absl::UnauthenticatedError(StrCat(
-        "the certificate of ", peer(), ", of ", shown_issuer_, ", is not believed",
-        host_.empty() ? "" : " at ", host_, " by this task, who believes ", tls_->authority(),
-        " alone: ", X509_verify_cert_error_string(wrong), kSameCertificates));
+  if (const std::string wrong = net::internal::DistrustOf(ssl_.get()); !wrong.empty()) {
+    return absl::UnauthenticatedError(
+        StrCat("the certificate of ", peer(), ", of ", shown_issuer_, ", is not believed",
+               host_.empty() ? "" : " at ", host_, " by this task, who believes ",
+               tls_->authority(), " alone: ", wrong, kSameCertificates));
   }
   if (ERR_GET_REASON(code) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
     return absl::UnauthenticatedError(StrCat(peer(),
@@ -169,7 +161,7 @@ absl::Status TlsStream::Refusal(unsigned long code) const {
                                              "who has one of ",
                                              tls_->authority(), " alone", kSameCertificates));
   }
-  if (const int alert = TlsAlertOf(code); IsOfCertificate(alert)) {
+  if (net::internal::IsCertificateAlert(net::internal::TlsAlertOf(code))) {
     return absl::UnauthenticatedError(
         StrCat(peer(), " does not believe this task's certificate, of ", tls_->authority(), ": ",
                TlsReasonOf(code), kSameCertificates));

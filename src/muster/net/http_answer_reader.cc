@@ -1,0 +1,209 @@
+#include "muster/net/http_answer_reader.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+
+namespace muster::net::internal {
+namespace {
+
+namespace beast = boost::beast;
+
+constexpr std::string_view kProtocol = "HTTP/1.";
+constexpr std::string_view kHeaderEnd = "\r\n\r\n";
+constexpr std::string_view kLineEnd = "\r\n";
+constexpr size_t kMaxLineBytes = size_t{4} << 10;
+
+// "chunked" and nothing else: a body in another coding could not be read.
+bool IsChunkedOnly(const beast::http::fields& fields) {
+  const auto [first, last] = fields.equal_range(beast::http::field::transfer_encoding);
+  return first != last && std::next(first) == last && beast::iequals(first->value(), "chunked");
+}
+
+}  // namespace
+
+size_t HttpAnswerReader::Put(std::string_view bytes) {
+  started_ = started_ || !bytes.empty();
+  size_t taken = 0;
+  while (fault_.ok() && !done() && taken < bytes.size()) {
+    taken += PutSome(bytes.substr(taken));
+  }
+  return taken;
+}
+
+size_t HttpAnswerReader::PutSome(std::string_view bytes) {
+  switch (part_) {
+    case Part::kHeader:
+      return PutHeader(bytes);
+    case Part::kSized:
+    case Part::kToEnd:
+    case Part::kChunk:
+      return PutBody(bytes);
+    case Part::kChunkSize:
+    case Part::kChunkEnd:
+    case Part::kTrailer:
+      return PutLine(bytes);
+    case Part::kDone:
+      break;
+  }
+  return 0;
+}
+
+void HttpAnswerReader::PutEnd() {
+  if (!fault_.ok() || done()) return;
+  if (part_ == Part::kToEnd) {
+    part_ = Part::kDone;
+  } else if (!started_) {
+    fault_ =
+        absl::UnavailableError("Empty reply: the server closed the connection without an answer");
+  } else {
+    fault_ = absl::UnavailableError(StrCat("the answer was cut short: ", Progress()));
+  }
+}
+
+std::string HttpAnswerReader::Progress() const {
+  if (!started_) return "nothing of it came";
+  if (part_ == Part::kHeader) return "only a part of its header came";
+  return StrCat(body_.size(), " bytes of its body came");
+}
+
+void HttpAnswerReader::NotHttp(std::string_view why) {
+  fault_ = absl::UnavailableError(
+      StrCat("the answer is not HTTP/1.1: ", why, "; does another program listen there?"));
+}
+
+void HttpAnswerReader::TooLarge() {
+  fault_ = absl::ResourceExhaustedError(
+      StrCat("the answer has more than the ", max_body_bytes_, " bytes that are accepted here"));
+}
+
+size_t HttpAnswerReader::PutHeader(std::string_view bytes) {
+  const size_t had = header_.size();
+  header_.append(bytes.substr(0, kMaxAnswerHeaderBytes - header_bytes_ - had));
+  const size_t known = std::min(kProtocol.size(), header_.size());
+  if (header_.compare(0, known, kProtocol, 0, known) != 0) {
+    NotHttp("it begins otherwise");
+    return header_.size() - had;
+  }
+  const size_t end = header_.find(kHeaderEnd, had - std::min(had, kHeaderEnd.size() - 1));
+  if (end != header_.npos) {
+    header_.resize(end + kHeaderEnd.size());
+    const size_t taken = header_.size() - had;
+    ParseHeader();
+    return taken;
+  }
+  if (header_bytes_ + header_.size() == kMaxAnswerHeaderBytes) {
+    fault_ = absl::ResourceExhaustedError(
+        StrCat("the answer's header has more than ", kMaxAnswerHeaderBytes, " bytes"));
+  }
+  return header_.size() - had;
+}
+
+void HttpAnswerReader::ParseHeader() {
+  beast::http::response_parser<beast::http::empty_body> parser;
+  parser.header_limit(kMaxAnswerHeaderBytes + 1);
+  parser.skip(true);  // of the body nothing is its business
+  beast::error_code error;
+  const size_t used = parser.put(boost::asio::buffer(header_), error);
+  if (error) return NotHttp(error.message());
+  if (!parser.is_header_done() || used != header_.size()) return NotHttp("its header has no end");
+  status_ = static_cast<int>(parser.get().result_int());
+  if (status_ < 200) {
+    if (status_ < 100 || status_ == 101) return NotHttp(StrCat("status ", status_));
+    header_bytes_ += header_.size();
+    header_.clear();
+    return;
+  }
+  keep_alive_ = parser.keep_alive();
+  header_ = std::string();
+  header_bytes_ = 0;
+  if (to_head_ || status_ == 204 || status_ == 304) {
+    part_ = Part::kDone;
+  } else if (parser.get().count(beast::http::field::transfer_encoding) > 0) {
+    part_ = Part::kChunkSize;
+    if (!IsChunkedOnly(parser.get())) NotHttp("its body is in a coding that was not asked for");
+  } else if (const auto size = parser.content_length()) {
+    BeginBody(*size, Part::kSized);
+  } else {
+    keep_alive_ = false;
+    part_ = Part::kToEnd;
+  }
+}
+
+void HttpAnswerReader::BeginBody(uint64_t size, Part part) {
+  if (size > max_body_bytes_ - body_.size()) return TooLarge();
+  left_ = size;
+  part_ = size == 0 ? Part::kDone : part;
+}
+
+size_t HttpAnswerReader::PutBody(std::string_view bytes) {
+  if (part_ == Part::kToEnd) {
+    if (bytes.size() > max_body_bytes_ - body_.size()) {
+      TooLarge();
+      return 0;
+    }
+    body_.append(bytes);
+    return bytes.size();
+  }
+  const size_t taken = std::min<uint64_t>(left_, bytes.size());
+  body_.append(bytes.substr(0, taken));
+  left_ -= taken;
+  if (left_ == 0) part_ = part_ == Part::kSized ? Part::kDone : Part::kChunkEnd;
+  return taken;
+}
+
+size_t HttpAnswerReader::PutLine(std::string_view bytes) {
+  const size_t end = bytes.find('\n');
+  const size_t taken = end == bytes.npos ? bytes.size() : end + 1;
+  if (line_.size() + taken > kMaxLineBytes) {
+    NotHttp(StrCat("a line between its chunks has more than ", kMaxLineBytes, " bytes"));
+    return 0;
+  }
+  line_.append(bytes.substr(0, taken));
+  if (end != bytes.npos) {
+    TakeLine();
+    line_.clear();
+  }
+  return taken;
+}
+
+void HttpAnswerReader::TakeLine() {
+  if (!line_.ends_with(kLineEnd)) return NotHttp("a line between its chunks ends without CR LF");
+  if (part_ == Part::kChunkSize) return TakeChunkSize();
+  if (part_ == Part::kChunkEnd) {
+    part_ = Part::kChunkSize;
+    if (line_ != kLineEnd) NotHttp("a chunk is longer than it says");
+    return;
+  }
+  header_bytes_ += line_.size();
+  if (line_ == kLineEnd) {
+    part_ = Part::kDone;
+  } else if (header_bytes_ > kMaxAnswerHeaderBytes) {
+    fault_ = absl::ResourceExhaustedError(
+        StrCat("the answer's trailer has more than ", kMaxAnswerHeaderBytes, " bytes"));
+  }
+}
+
+// "1f4" or "1f4;name=value"
+void HttpAnswerReader::TakeChunkSize() {
+  uint64_t size = 0;
+  const char* const end = line_.data() + line_.size();
+  const auto parsed = std::from_chars(line_.data(), end, size, 16);
+  if (parsed.ec == std::errc::result_out_of_range) return TooLarge();
+  const size_t digits = static_cast<size_t>(parsed.ptr - line_.data());
+  const size_t behind = line_.find_first_not_of(" \t", digits);
+  if (parsed.ec != std::errc() || (line_[behind] != ';' && line_.substr(behind) != kLineEnd)) {
+    return NotHttp("a chunk has no size");
+  }
+  if (size == 0) {
+    part_ = Part::kTrailer;
+  } else {
+    BeginBody(size, Part::kChunk);
+  }
+}
+
+}  // namespace muster::net::internal

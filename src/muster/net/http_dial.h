@@ -1,0 +1,24 @@
+// Connects to the host of a URL. Included by .cc files of this layer only: Asio takes seconds to
+// compile.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include "muster/base/status.h"
+#include "muster/net/http_client_loop.h"
+#include "muster/net/http_url.h"
+
+namespace muster::net::internal {
+
+// Tries the host's addresses one after the other, each with its share of the time that is left.
+// "localhost" is this machine's two loopback addresses, whatever a name server says: a token may go
+// there in plain text. Another name is asked for in a thread of the loop's, which the loop waits
+// for when it is destroyed, even after the deadline.
+//
+// UNAVAILABLE and DEADLINE_EXCEEDED say for each address why; CANCELLED. Where there is no
+// descriptor or thread it is RESOURCE_EXHAUSTED or, from within Asio, a std::exception. The socket
+// is close-on-exec from the moment it exists.
+absl::StatusOr<boost::asio::ip::tcp::socket> Dial(ClientLoop& loop, const HttpUrl& url,
+                                                  SteadyTime deadline);
+
+}  // namespace muster::net::internal

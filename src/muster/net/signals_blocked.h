@@ -1,0 +1,26 @@
+// Threads that take no signals: those go to the threads that expect them.
+#pragma once
+
+#include <pthread.h>
+
+#include <csignal>
+
+namespace muster::net::internal {
+
+// While it lives, this thread takes no signals, nor does ever a thread that it starts meanwhile.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace muster::net::internal
