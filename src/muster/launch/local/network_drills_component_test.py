@@ -37,7 +37,7 @@ def test_a_cut_cable_is_noticed_and_when_it_is_mended_they_go_on(
         words.append(chief.stderr.readline())
         assert words[-1], words
     # Who notices first closes the connection, which the other may still hear.
-    noticed = ("silent", "10 s", "closed its connection")
+    noticed = ("silent", "10 s", "closed its connection", "closed the connection")
     assert any(word in line for line in words for word in noticed), words
     cable.heal()
     hosts.finish()
