@@ -160,7 +160,8 @@ double CpuMicrosOf(pid_t pid) {
 }
 
 absl::Status Probe(const Arguments& arguments) {
-  muster::io::FileSystem& files = muster::io::LocalFiles();
+  const auto local = muster::io::NewLocalFileSystem();
+  muster::io::FileSystem& files = *local;
   namespace tensorflow = muster::engine::tensorflow;
   const auto environment = muster::process::CurrentEnvironment();
   MUSTER_ASSIGN_OR_RETURN(auto model, tensorflow::OpenKerasExport(files, arguments.folder));
