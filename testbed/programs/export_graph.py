@@ -1,5 +1,6 @@
 """Writes exported models, as docs/formats/keras_export.md says, and what Python's TensorFlow makes of
-some batches: `export_graph.py wide_deep FOLDER`. Run by the current TensorFlow.
+some batches: `export_graph.py KIND FOLDER`, KIND being wide_deep, computed (small, with a shared
+table and ids computed of strings) or dropout (the same with it). Run by the current TensorFlow.
 
 FOLDER/export is the export; FOLDER/batches a bundle of batches (batch/N/input/NAME, batch/N/label/y,
 batch/N/sample_weight) and of what is expected of them (expected/N/...), computed with whole tables.
@@ -26,7 +27,9 @@ UNITS = [100, 75, 50, 25]
 class Model:
     """Variables by name: kind, value. `forward` gives logits and the states' new values."""
 
-    def __init__(self, small: bool) -> None:
+    def __init__(self, kind: str) -> None:
+        small = kind != "wide_deep"
+        self.dropout = kind == "dropout"
         self.random = np.random.default_rng(20261122)
         self.vocabulary = 30 if small else VOCABULARY
         self.units = [5, 4] if small else UNITS
@@ -44,7 +47,7 @@ class Model:
             width = units
         self.add("logits/kernel", "dense", [width, 1])
         self.add("mean", "state", [width])
-        if small:
+        if self.dropout:
             self.add("dropout", "seed", [2], dtype="int64")
 
     def add(self, name: str, kind: str, shape: list[int], trainable: bool | None = None,
@@ -84,7 +87,7 @@ class Model:
             h = tf.nn.relu(h @ var[4 + 2 * i] + var[5 + 2 * i])
         at = 4 + 2 * len(self.units)
         new = 0.9 * var[at + 1] + 0.1 * tf.reduce_mean(h, 0)
-        if self.small and training:
+        if self.dropout and training:
             keep = tf.random.stateless_uniform(tf.shape(h), tf.cast(var[at + 2], tf.int32)) >= 0.2
             h = tf.where(keep, h / 0.8, tf.zeros_like(h))
         wide = tf.reduce_sum(tf.gather(var[1], ids[1])[:, :, 0], 1)
@@ -220,7 +223,7 @@ def make_batch(model: Model, random: Any, rows: int) -> dict[str, Any]:
 
 def expect(model: Model, graph: Graph, session: Any, batch: dict[str, Any]) -> dict[str, Any]:
     """Of whole tables and true ids. Where there is dropout its seed is muster's: nothing then."""
-    if model.small:
+    if model.dropout:
         return {}
     sources = {"ids_0": "input/ids", "ids_1": "input/ids", "ids_2": "input/kind",
                "label_y": "label/y", "input_x": "input/x", "sample_weight": "sample_weight"}
@@ -228,6 +231,9 @@ def expect(model: Model, graph: Graph, session: Any, batch: dict[str, Any]) -> d
     for name in ("step", "evaluate"):
         given, results = graph.ports[name]
         feed = {p: batch[sources[k]] for k, p in given.items() if k in sources}
+        if model.small:
+            lengths = np.vectorize(len, otypes=["int32"])(batch["input/words"])
+            feed[given["ids_3"]] = lengths % model.vocabulary
         feed.update({p: model.values[int(k[4:])] for k, p in given.items() if k[:4] == "var_"})
         if name == "step":
             feed[given["denominator"]] = 0.0
@@ -237,7 +243,7 @@ def expect(model: Model, graph: Graph, session: Any, batch: dict[str, Any]) -> d
 
 
 def main(kind: str, folder: pathlib.Path, batches: int = 3) -> None:
-    model = Model(small=kind == "small")
+    model = Model(kind)
     with tf.Graph().as_default():
         graph = build(model)
         with v1.Session() as session:

@@ -86,8 +86,12 @@ absl::StatusOr<std::vector<FeatureBatch>> ReadBatches(
 class ProbeSink final : public muster::engine::GradientSink {
  public:
   ProbeSink(std::span<const VariableSpec> specs, std::span<const VariableView> weights, float rate)
-      : specs_(specs), weights_(weights), rate_(rate), gradients_(specs.size()),
-        rows_(specs.size()), squares_(specs.size()) {}
+      : specs_(specs),
+        weights_(weights),
+        rate_(rate),
+        gradients_(specs.size()),
+        rows_(specs.size()),
+        squares_(specs.size()) {}
 
   bool WantsSquares(int) const override { return true; }
   void Dense(int variable, std::span<const float> gradient) override {
@@ -104,7 +108,8 @@ class ProbeSink final : public muster::engine::GradientSink {
     squares_[v].assign(squares.begin(), squares.end());
     const auto cols = static_cast<size_t>(weights_[v].cols);
     for (size_t i = 0; i < gradient.size(); ++i) {
-      weights_[v].data[static_cast<size_t>(rows[i / cols]) * cols + i % cols] -= rate_ * gradient[i];
+      weights_[v].data[static_cast<size_t>(rows[i / cols]) * cols + i % cols] -=
+          rate_ * gradient[i];
     }
   }
   void Statistic(int variable, std::span<const float> value) override {
@@ -200,8 +205,8 @@ absl::Status Probe(const Arguments& arguments) {
     }
     const auto begin = std::chrono::steady_clock::now();
     const size_t n = static_cast<size_t>(step) % batches.size();
-    MUSTER_ASSIGN_OR_RETURN(const auto result, engine->Step(weights, batches[n],
-                                                            {.seed = 7, .step = step}, sink));
+    MUSTER_ASSIGN_OR_RETURN(const auto result,
+                            engine->Step(weights, batches[n], {.seed = 7, .step = step}, sink));
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
     if (step >= measured_from) micros.push_back(took.count());
     if (step < last_round) continue;
@@ -219,15 +224,16 @@ absl::Status Probe(const Arguments& arguments) {
   MUSTER_RETURN_IF_ERROR(ProbeSink::WriteFloats(*out, "predict/loss_sum", loss_sum));
   for (size_t i = 0; i < memory.size(); ++i) {
     if (arguments.table_rows > 0) break;
-    MUSTER_RETURN_IF_ERROR(ProbeSink::WriteFloats(
-        *out, StrCat("weights/", engine->variables()[i].name), memory[i]));
+    MUSTER_RETURN_IF_ERROR(
+        ProbeSink::WriteFloats(*out, StrCat("weights/", engine->variables()[i].name), memory[i]));
   }
   MUSTER_RETURN_IF_ERROR(out->Finish());
   std::nth_element(micros.begin(), micros.begin() + micros.size() / 2, micros.end());
-  std::printf("{\"version\": \"%s\", \"starts\": %d, \"median_us\": %.1f, \"cpu_us\": %.1f, "
-              "\"host_cpu_us\": %.1f}\n",
-              engine->host().version().c_str(), engine->host().starts(),
-              micros[micros.size() / 2], cpu, host_cpu);
+  std::printf(
+      "{\"version\": \"%s\", \"starts\": %d, \"median_us\": %.1f, \"cpu_us\": %.1f, "
+      "\"host_cpu_us\": %.1f}\n",
+      engine->host().version().c_str(), engine->host().starts(), micros[micros.size() / 2], cpu,
+      host_cpu);
   return absl::OkStatus();
 }
 
@@ -239,8 +245,8 @@ int main(int argc, char** argv) {
                stderr);
     return 2;
   }
-  Arguments arguments{.folder = argv[1], .batches = argv[2], .results = argv[3],
-                      .steps = std::atoi(argv[4])};
+  Arguments arguments{
+      .folder = argv[1], .batches = argv[2], .results = argv[3], .steps = std::atoi(argv[4])};
   if (argc > 5) arguments.rate = static_cast<float>(std::atof(argv[5]));
   if (argc > 6) arguments.table_rows = std::atoll(argv[6]);
   const absl::Status status = Probe(arguments);

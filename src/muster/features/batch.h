@@ -39,9 +39,9 @@ struct DenseColumn {
 // A column as an exported model is fed: numbers of any type, or strings, of any shape.
 struct RawColumn {
   formats::DataType type = formats::DataType::kFloat;
-  std::vector<int64_t> shape = {};      // of a row
-  std::vector<std::byte> bytes = {};    // rows x shape, row-major, little-endian
-  std::vector<uint64_t> offsets = {};   // strings only: where each begins in `bytes`, and the end
+  std::vector<int64_t> shape = {};     // of a row
+  std::vector<std::byte> bytes = {};   // rows x shape, row-major, little-endian
+  std::vector<uint64_t> offsets = {};  // strings only: where each begins in `bytes`, and the end
 };
 
 struct FeatureBatch {

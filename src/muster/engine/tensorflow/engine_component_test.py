@@ -23,20 +23,28 @@ def wide_deep(tmp_path_factory: pytest.TempPathFactory) -> ExportedGraph:
 
 
 @pytest.fixture(scope="module")
+def computed(tmp_path_factory: pytest.TempPathFactory) -> ExportedGraph:
+    """Small, with ids computed of strings and a shared table."""
+    return ExportedGraph("computed", tmp_path_factory.mktemp("computed"))
+
+
+@pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> ExportedGraph:
-    """With ids computed of strings, a shared table, dropout."""
-    return ExportedGraph("small", tmp_path_factory.mktemp("small"))
+    """The same with dropout."""
+    return ExportedGraph("dropout", tmp_path_factory.mktemp("dropout"))
 
 
-def test_gradients_are_pythons(wide_deep: ExportedGraph) -> None:
-    wide_deep.run("results", BATCHES)
-    given, expected = wide_deep.tensors("results"), wide_deep.tensors("batches")
+@pytest.mark.parametrize("kind", ["wide_deep", "computed"])
+def test_gradients_are_pythons(kind: str, request: pytest.FixtureRequest) -> None:
+    graph: ExportedGraph = request.getfixturevalue(kind)
+    graph.run("results", BATCHES)
+    given, expected = graph.tensors("results"), graph.tensors("batches")
     close = {"rtol": 1e-5, "atol": 1e-6}
     for n in range(BATCHES):
         losses = [expected[f"expected/{n}/step/{name}"] for name in ("loss", "data_loss")]
         np.testing.assert_allclose(given[f"step/{n}/losses"], losses, rtol=1e-6)
         compared = 0
-        for i, variable in enumerate(wide_deep.variables()):
+        for i, variable in enumerate(graph.variables()):
             name, key = variable["name"], f"expected/{n}/step/%s_{i:03d}"
             if variable["kind"] == "state":
                 want = expected[key % "new"]
@@ -57,7 +65,7 @@ def test_gradients_are_pythons(wide_deep: ExportedGraph) -> None:
             got = given[f"step/{n}/gradient/{name}"].reshape(want.shape)
             np.testing.assert_allclose(got, want, err_msg=name, **close)
             compared += 1
-        assert compared == len(wide_deep.variables()) - 2
+        assert compared == len(graph.variables()) - 2
     evaluated = expected["expected/0/evaluate/output_logits"].ravel()
     np.testing.assert_allclose(given["predict/logits"], evaluated, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(given["predict/loss_sum"],

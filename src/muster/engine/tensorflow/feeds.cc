@@ -124,10 +124,9 @@ absl::Status Feeds::CheckLookupIds(size_t lookup, const IdList& ids, int rows) c
   const std::string from =
       about.input < 0 ? StrCat("computed ids ", lookup)
                       : StrCat("input ", model_.inputs[static_cast<size_t>(about.input)].name);
-  return absl::InvalidArgumentError(
-      StrCat(from, ", row ", static_cast<size_t>(bad - ids.ids.begin()) / in_row,
-             " of the batch: id ", *bad, " is outside table ", model_.variables[table].name, " of ",
-             bound, " rows"));
+  return absl::InvalidArgumentError(StrCat(
+      from, ", row ", static_cast<size_t>(bad - ids.ids.begin()) / in_row, " of the batch: id ",
+      *bad, " is outside table ", model_.variables[table].name, " of ", bound, " rows"));
 }
 
 absl::Status Feeds::ShapeOfIds(size_t lookup, const FeatureBatch& batch, size_t count,
@@ -209,8 +208,7 @@ absl::Status Feeds::SetBatch(const FeatureBatch& batch, const std::vector<IdList
     if (model_.variables[v].kind != Kind::kTable) continue;
     variables_[v].offset += begin;
     const Table& table = tables_[v];
-    table.block.GatherTo(table.view,
-                         reinterpret_cast<float*>(segment_.at(variables_[v].offset)));
+    table.block.GatherTo(table.view, reinterpret_cast<float*>(segment_.at(variables_[v].offset)));
   }
   return absl::OkStatus();
 }

@@ -58,8 +58,8 @@ class Feeds {
   host::SharedBlock batch_block_;
   std::vector<host::TensorPlace> variables_, columns_, ids_;  // columns_: as FeatureBatch::raw
   host::TensorPlace denominator_;
-  std::vector<Table> tables_;        // by variable
-  std::vector<size_t> first_id_;     // by lookup: where its ids begin in its table's block
+  std::vector<Table> tables_;     // by variable
+  std::vector<size_t> first_id_;  // by lookup: where its ids begin in its table's block
   std::vector<host::TensorPlace> feeds_;
 };
 

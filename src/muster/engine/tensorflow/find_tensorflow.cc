@@ -59,9 +59,9 @@ absl::StatusOr<std::string> AskPython(const std::string& python,
   const auto run = process::RunCaptured(nullptr, spec, kPythonSeconds, kPythonBytes);
   if (!run.ok()) return run.status();
   if (run->timed_out || !run->exit.ok()) {
-    return absl::NotFoundError(StrCat(
-        python, " was asked for its tensorflow: ",
-        run->timed_out ? "no answer" : process::DescribeExit(run->exit), "; ", kAdvice));
+    return absl::NotFoundError(
+        StrCat(python, " was asked for its tensorflow: ",
+               run->timed_out ? "no answer" : process::DescribeExit(run->exit), "; ", kAdvice));
   }
   const size_t at = run->output.rfind("folder:");
   std::string folder = at == std::string::npos ? "" : run->output.substr(at + 7);
@@ -87,7 +87,8 @@ absl::StatusOr<std::string> FindNamed(const std::string& named, const char* by,
                " in it: name the folder of the Python package tensorflow, 2.16 or newer"));
   }
   if (!fs::exists(named, ignored)) {
-    return absl::NotFoundError(StrCat(by, " ", named, ": there is nothing of that name; ", kAdvice));
+    return absl::NotFoundError(
+        StrCat(by, " ", named, ": there is nothing of that name; ", kAdvice));
   }
   absl::StatusOr<std::string> found = AskPython(named, environment);
   if (!found.ok()) return Annotate(found.status(), by);

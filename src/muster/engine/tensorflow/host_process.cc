@@ -33,8 +33,8 @@ absl::StatusOr<std::string> FindHostProgram() {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path program = self.parent_path() / kProgramName;
   if (!error && std::filesystem::exists(program, error)) return program.string();
-  return absl::NotFoundError(StrCat("no ", kProgramName, " beside ", self.string(),
-                                    ": install both from the same build"));
+  return absl::NotFoundError(
+      StrCat("no ", kProgramName, " beside ", self.string(), ": install both from the same build"));
 }
 
 absl::Status SetTimeout(int socket, double seconds) {
@@ -161,8 +161,8 @@ absl::StatusOr<uint64_t> HostProcess::Define(const FunctionSpec& function) {
   }
   MUSTER_RETURN_IF_ERROR(outcome.status);
   if (number != functions_.size()) {
-    return absl::DataLossError(StrCat("the TensorFlow host numbers function ", functions_.size(),
-                                      " as ", number));
+    return absl::DataLossError(
+        StrCat("the TensorFlow host numbers function ", functions_.size(), " as ", number));
   }
   functions_.push_back(function);
   return number;
@@ -218,13 +218,15 @@ HostProcess::Outcome HostProcess::Lose(std::string_view what, bool hung) {
                                : process::DescribeExit(*exit);
   const int signal_number = exit.ok() && !hung ? exit->signal : 0;
   if (signal_number == SIGILL) {
-    how += ": this processor lacks instructions that this TensorFlow was built for: install one "
-           "that was built for it";
+    how +=
+        ": this processor lacks instructions that this TensorFlow was built for: install one "
+        "that was built for it";
   } else if (signal_number == SIGKILL) {
     how += ": perhaps for want of memory: use smaller batches or a machine with more";
   }
-  const std::string last =
-      lines.empty() ? "it said nothing" : StrCat("its last lines:\n  ", absl::StrJoin(lines, "\n  "));
+  const std::string last = lines.empty()
+                               ? "it said nothing"
+                               : StrCat("its last lines:\n  ", absl::StrJoin(lines, "\n  "));
   const std::string message =
       StrCat("the TensorFlow host (", spec_.program, ", process ", pid, ") was to ", what,
              hung ? " and did not: " : " and died: ", how, "; ", last);

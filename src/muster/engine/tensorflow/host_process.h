@@ -22,10 +22,10 @@
 namespace muster::engine::tensorflow {
 
 struct HostSpec {
-  std::string program = {};         // muster-tensorflow; empty: beside this program
-  std::string library_folder = {};  // with libtensorflow_cc.so.2: see FindTensorFlow
-  std::string saved_model = {};     // folder
-  std::string config = {};          // a serialized ConfigProto
+  std::string program = {};                   // muster-tensorflow; empty: beside this program
+  std::string library_folder = {};            // with libtensorflow_cc.so.2: see FindTensorFlow
+  std::string saved_model = {};               // folder
+  std::string config = {};                    // a serialized ConfigProto
   std::vector<std::string> environment = {};  // of the host, all of it
   double start_seconds = 300;                 // TensorFlow and the model are loaded
   double run_seconds = 600;                   // one call of a function

@@ -46,8 +46,8 @@ std::vector<int64_t> ReadShape(JsonFields& fields, bool any_size) {
       shape.push_back(kAnySize);
       continue;
     }
-    const bool good = size.is_number_integer() && (!size.is_number_unsigned() ||
-                                                   size.get<uint64_t>() <= uint64_t{kMaxSize});
+    const bool good = size.is_number_integer() &&
+                      (!size.is_number_unsigned() || size.get<uint64_t>() <= uint64_t{kMaxSize});
     if (!good || size.get<int64_t>() < 0 || size.get<int64_t>() > kMaxSize ||
         shape.size() == kMaxRank) {
       fields.Fail(StrCat("\"shape\" must be up to ", kMaxRank, " sizes from 0 to ", kMaxSize,
@@ -75,16 +75,18 @@ KerasColumn ReadColumn(JsonFields& fields) {
 }
 
 KerasVariable ReadVariable(JsonFields& fields) {
-  static constexpr std::pair<std::string_view, Kind> kKinds[] = {
-      {"dense", Kind::kDense}, {"table", Kind::kTable}, {"state", Kind::kState},
-      {"seed", Kind::kSeed}};
+  static constexpr std::pair<std::string_view, Kind> kKinds[] = {{"dense", Kind::kDense},
+                                                                 {"table", Kind::kTable},
+                                                                 {"state", Kind::kState},
+                                                                 {"seed", Kind::kSeed}};
   KerasVariable variable;
   variable.name = fields.Text("name");
   variable.type = ReadType(fields);
   variable.shape = ReadShape(fields, false);
   variable.trainable = fields.Bool("trainable", false);
   const std::string kind = fields.Text("kind");
-  const auto* const found = std::ranges::find(kKinds, kind, &std::pair<std::string_view, Kind>::first);
+  const auto* const found =
+      std::ranges::find(kKinds, kind, &std::pair<std::string_view, Kind>::first);
   if (found == std::end(kKinds)) {
     fields.Fail(StrCat("\"kind\" is \"", kind, "\": must be dense, table, state or seed"));
     return variable;
@@ -95,8 +97,8 @@ KerasVariable ReadVariable(JsonFields& fields) {
   if (variable.trainable && (variable.kind == Kind::kState || variable.kind == Kind::kSeed)) {
     fields.Fail(StrCat("a ", kind, " is not trainable"));
   }
-  if (!floats && (variable.trainable || variable.kind == Kind::kTable ||
-                  variable.kind == Kind::kState)) {
+  if (!floats &&
+      (variable.trainable || variable.kind == Kind::kTable || variable.kind == Kind::kState)) {
     fields.Fail(StrCat("\"dtype\" is ", formats::DataTypeName(variable.type),
                        ": what is trained, a table or a state must be float32"));
   }
@@ -106,8 +108,8 @@ KerasVariable ReadVariable(JsonFields& fields) {
   if (variable.kind == Kind::kTable && fields.status().ok() && variable.shape[0] > INT32_MAX) {
     fields.Fail(StrCat("a table of ", variable.shape[0], " rows: at most 2^31 - 1 can be trained"));
   }
-  const bool seed_fits = variable.type == formats::DataType::kInt64 &&
-                         variable.shape == std::vector<int64_t>{2};
+  const bool seed_fits =
+      variable.type == formats::DataType::kInt64 && variable.shape == std::vector<int64_t>{2};
   if (variable.kind == Kind::kSeed && !seed_fits) {
     fields.Fail("a seed must be two numbers of int64");
   }
@@ -131,9 +133,8 @@ void ReadList(JsonFields& parent, const char* name, const Read& read) {
 }
 
 void ReadColumns(JsonFields& parent, const char* name, std::vector<KerasColumn>* columns) {
-  ReadList(parent, name, [&](JsonFields& fields) {
-    return columns->emplace_back(ReadColumn(fields)).name;
-  });
+  ReadList(parent, name,
+           [&](JsonFields& fields) { return columns->emplace_back(ReadColumn(fields)).name; });
 }
 
 void ReadLookup(JsonFields& fields, size_t number, KerasExport* model) {
@@ -192,7 +193,8 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
   MUSTER_ASSIGN_OR_RETURN(const Json json, formats::ParseJsonObject(text, where));
   JsonFields fields(json, where);
   if (fields.Text("format") != kFormat) {
-    fields.Fail(StrCat("\"format\" is not \"", kFormat, "\": this is no export of "
+    fields.Fail(StrCat("\"format\" is not \"", kFormat,
+                       "\": this is no export of "
                        "muster.keras.export"));
   }
   const int64_t version = fields.Int("version", 0, 1, INT32_MAX);
@@ -215,9 +217,8 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
     model.sample_weight = ReadColumn(weight);
     fields.Take(weight.status());
   }
-  ReadList(fields, "variables", [&](JsonFields& each) {
-    return model.variables.emplace_back(ReadVariable(each)).name;
-  });
+  ReadList(fields, "variables",
+           [&](JsonFields& each) { return model.variables.emplace_back(ReadVariable(each)).name; });
   ReadList(fields, "lookups", [&](JsonFields& each) {
     ReadLookup(each, model.lookups.size(), &model);
     return std::string();

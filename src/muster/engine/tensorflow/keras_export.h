@@ -48,20 +48,20 @@ struct KerasLookup {
 // An argument or a result of a signature.
 struct KerasPort {
   enum class Role {
-    kVariable,     // var_NNN
-    kInput,        // input_NAME
-    kIds,          // ids_K
-    kLabel,        // label_NAME
+    kVariable,  // var_NNN
+    kInput,     // input_NAME
+    kIds,       // ids_K
+    kLabel,     // label_NAME
     kSampleWeight,
     kDenominator,
     kLoss,
     kDataLoss,
     kLossSum,
-    kGradient,     // grad_NNN
-    kRows,         // rows_NNN
-    kState,        // new_NNN
-    kPrediction,   // output_NAME
-    kMetric,       // state of a metric, by its name; `index` counts over all metrics
+    kGradient,    // grad_NNN
+    kRows,        // rows_NNN
+    kState,       // new_NNN
+    kPrediction,  // output_NAME
+    kMetric,      // state of a metric, by its name; `index` counts over all metrics
   };
   Role role = Role::kVariable;
   int index = 0;

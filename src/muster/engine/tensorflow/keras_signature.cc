@@ -59,8 +59,10 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
     if (name == "sample_weight") return Match{Role::kSampleWeight, model.sample_weight ? 0 : -1};
     if (name == "denominator") return Match{Role::kDenominator, 0};
     if (const auto rest = behind("var_")) return Match{Role::kVariable, NumberIn(*rest, variables)};
-    if (const auto rest = behind("input_")) return Match{Role::kInput, PlaceOf(model.inputs, *rest)};
-    if (const auto rest = behind("label_")) return Match{Role::kLabel, PlaceOf(model.labels, *rest)};
+    if (const auto rest = behind("input_"))
+      return Match{Role::kInput, PlaceOf(model.inputs, *rest)};
+    if (const auto rest = behind("label_"))
+      return Match{Role::kLabel, PlaceOf(model.labels, *rest)};
     return std::nullopt;
   }
   if (const int state = MetricState(model, name); state >= 0) return Match{Role::kMetric, state};
@@ -104,9 +106,8 @@ bool Gives(const KerasSignature& signature, Role role, size_t index) {
 absl::Status CheckStep(const KerasExport& model, const std::string& where) {
   const KerasSignature* const step = model.Find("step");
   if (step == nullptr) {
-    return absl::InvalidArgumentError(
-        StrCat(where, ": there is no signature \"step\": this is no model to train; ",
-               kExportAgain));
+    return absl::InvalidArgumentError(StrCat(
+        where, ": there is no signature \"step\": this is no model to train; ", kExportAgain));
   }
   const auto refuse = [&](std::string_view what) {
     return absl::InvalidArgumentError(

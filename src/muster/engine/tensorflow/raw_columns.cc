@@ -47,14 +47,12 @@ absl::Status CheckColumn(const KerasColumn& wanted, const char* what, const RawC
   std::vector<int64_t> shape = column.shape;
   shape.push_back(rows);
   const std::optional<int64_t> elements = formats::ElementCount(shape);
-  const bool fits = elements && (column.type == DataType::kString
-                                     ? StringsFit(column, *elements)
-                                     : std::cmp_equal(column.bytes.size() /
-                                                          formats::DataTypeBytes(column.type),
-                                                      *elements) &&
-                                           column.bytes.size() %
-                                                   formats::DataTypeBytes(column.type) ==
-                                               0);
+  const bool fits =
+      elements &&
+      (column.type == DataType::kString
+           ? StringsFit(column, *elements)
+           : std::cmp_equal(column.bytes.size() / formats::DataTypeBytes(column.type), *elements) &&
+                 column.bytes.size() % formats::DataTypeBytes(column.type) == 0);
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat(name, ": its ", column.bytes.size(), " bytes and ",
                                            column.offsets.size(), " offsets are not ", rows,

@@ -33,7 +33,7 @@ std::string SessionConfig(int threads, Executor executor) {
   const bool single = executor == Executor::kSingleThreaded;
   AppendNumber(&config, 2, static_cast<uint64_t>(threads));  // intra_op_parallelism_threads
   AppendNumber(&config, 5, single ? 1 : static_cast<uint64_t>(threads));  // inter_op_...
-  AppendNumber(&config, 9, 1);  // use_per_session_threads
+  AppendNumber(&config, 9, 1);                                            // use_per_session_threads
   if (single) {
     std::string experimental;
     AppendBytes(&experimental, 3, "SINGLE_THREADED_EXECUTOR");  // executor_type

@@ -203,8 +203,8 @@ absl::Status ExportedEngine::FindIds(FeatureBatch* batch) {
   return absl::OkStatus();
 }
 
-absl::Status ExportedEngine::Prepare(std::span<const VariableView> weights, const FeatureBatch& batch,
-                             bool training) {
+absl::Status ExportedEngine::Prepare(std::span<const VariableView> weights,
+                                     const FeatureBatch& batch, bool training) {
   MUSTER_RETURN_IF_ERROR(CheckWeights(specs_, weights));
   MUSTER_RETURN_IF_ERROR(CheckRawColumns(model_, batch, training));
   feeds_.SetWeights(exported_, weights);
@@ -213,8 +213,8 @@ absl::Status ExportedEngine::Prepare(std::span<const VariableView> weights, cons
 }
 
 absl::StatusOr<StepResult> ExportedEngine::StepWithoutRows(std::span<const VariableView> weights,
-                                                   const StepContext& context,
-                                                   GradientSink& sink) {
+                                                           const StepContext& context,
+                                                           GradientSink& sink) {
   if (context.denominator <= 0) return absl::InvalidArgumentError("the batch has no rows");
   MUSTER_RETURN_IF_ERROR(CheckWeights(specs_, weights));
   GiveZeros(sink);
@@ -222,8 +222,8 @@ absl::StatusOr<StepResult> ExportedEngine::StepWithoutRows(std::span<const Varia
 }
 
 absl::StatusOr<StepResult> ExportedEngine::Step(std::span<const VariableView> weights,
-                                        const FeatureBatch& batch, const StepContext& context,
-                                        GradientSink& sink) {
+                                                const FeatureBatch& batch,
+                                                const StepContext& context, GradientSink& sink) {
   if (batch.rows == 0) return StepWithoutRows(weights, context, sink);
   MUSTER_RETURN_IF_ERROR(Prepare(weights, batch, true));
   feeds_.SetSeeds(context);
@@ -240,9 +240,8 @@ absl::StatusOr<StepResult> ExportedEngine::Step(std::span<const VariableView> we
 
 const TensorPlace* ExportedEngine::Find(Places results, Role role, int index) const {
   const auto& outputs = step_.signature->outputs;
-  const auto found = std::ranges::find_if(outputs, [&](const KerasPort& port) {
-    return port.role == role && port.index == index;
-  });
+  const auto found = std::ranges::find_if(
+      outputs, [&](const KerasPort& port) { return port.role == role && port.index == index; });
   return found == outputs.end() ? nullptr : &results[static_cast<size_t>(found - outputs.begin())];
 }
 
@@ -270,9 +269,9 @@ absl::Status ExportedEngine::CheckGradients(Places results) const {
     bool fits = place->type == kFloatType && place->bytes == size;
     if (specs_[i].kind == VariableKind::kTable) {
       const TensorPlace* const rows = Find(results, Role::kRows, exported_[i]);
-      fits = place->type == kFloatType && rows->type == kInt32Type && rows->rank == 1 &&
-             place->bytes ==
-                 rows->dims[0] * static_cast<uint64_t>(specs_[i].shape[1]) * sizeof(float);
+      fits =
+          place->type == kFloatType && rows->type == kInt32Type && rows->rank == 1 &&
+          place->bytes == rows->dims[0] * static_cast<uint64_t>(specs_[i].shape[1]) * sizeof(float);
     }
     if (!fits) {
       return absl::DataLossError(StrCat("the step's ", state ? "new value" : "gradient", " of ",
@@ -331,8 +330,8 @@ void ExportedEngine::GiveZeros(GradientSink& sink) {
   }
 }
 
-absl::Status ExportedEngine::Predict(std::span<const VariableView> weights, const FeatureBatch& batch,
-                             Forward* out) {
+absl::Status ExportedEngine::Predict(std::span<const VariableView> weights,
+                                     const FeatureBatch& batch, Forward* out) {
   const bool labelled = HasLabels(model_, batch) && evaluate_.signature != nullptr;
   const Function& function = labelled ? evaluate_ : predict_;
   if (function.signature == nullptr) {
@@ -351,9 +350,9 @@ absl::Status ExportedEngine::Predict(std::span<const VariableView> weights, cons
     const std::byte* const from = host_->segment().at(place.offset);
     if (port.role == Role::kPrediction) {
       if (place.rank == 0 || std::cmp_not_equal(place.dims[0], batch.rows)) {
-        return absl::DataLossError(
-            StrCat("prediction ", model_.predictions[static_cast<size_t>(port.index)].name,
-                   " has not ", batch.rows, " rows"));
+        return absl::DataLossError(StrCat("prediction ",
+                                          model_.predictions[static_cast<size_t>(port.index)].name,
+                                          " has not ", batch.rows, " rows"));
       }
       out->predictions[static_cast<size_t>(port.index)] = ReadRaw(place, from);
       if (port.index == 0 && place.type == kFloatType) {

@@ -33,8 +33,8 @@ struct TensorFlowOptions {
 // replica's own.
 //
 // Tables stay where they are: their rows that a batch names are copied to the host, so that a
-// step costs the same whatever a table's size. The host is lost without harm: the step is done again
-// by another one, with the same bytes.
+// step costs the same whatever a table's size. The host is lost without harm: the step is done
+// again by another one, with the same bytes.
 class TensorFlowEngine : public Engine {
  public:
   // The process that computes, for tests and for people.

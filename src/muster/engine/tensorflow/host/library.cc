@@ -95,8 +95,8 @@ absl::StatusOr<Library> LoadLibrary(const std::string& folder) {
   }
   library.version = library.call.Version();
   if (IsOldVersion(library.version)) {
-    return absl::FailedPreconditionError(StrCat(path, " is TensorFlow ", library.version,
-                                                ": muster needs 2.16 or newer"));
+    return absl::FailedPreconditionError(
+        StrCat(path, " is TensorFlow ", library.version, ": muster needs 2.16 or newer"));
   }
   return library;
 }

@@ -14,22 +14,22 @@ void KeepMemory(void*, size_t, void*) {}
 
 size_t TypeBytes(uint64_t type) {
   switch (type) {
-    case 4:    // uint8
-    case 6:    // int8
-    case 10:   // bool
+    case 4:   // uint8
+    case 6:   // int8
+    case 10:  // bool
       return 1;
-    case 5:    // int16
-    case 14:   // bfloat16
-    case 17:   // uint16
-    case 19:   // float16
+    case 5:   // int16
+    case 14:  // bfloat16
+    case 17:  // uint16
+    case 19:  // float16
       return 2;
-    case 1:    // float32
-    case 3:    // int32
-    case 22:   // uint32
+    case 1:   // float32
+    case 3:   // int32
+    case 22:  // uint32
       return 4;
-    case 2:    // float64
-    case 9:    // int64
-    case 23:   // uint64
+    case 2:   // float64
+    case 9:   // int64
+    case 23:  // uint64
       return 8;
     default:
       return 0;
@@ -60,8 +60,8 @@ absl::StatusOr<std::unique_ptr<SavedModel>> SavedModel::Load(const Library& libr
   call.SetConfig(options, config.data(), config.size(), status.get());
   model->graph_ = call.NewGraph();
   if (status.ToStatus().ok()) {
-    model->session_ = call.LoadSessionFromSavedModel(
-        options, nullptr, folder.c_str(), &kServeTag, 1, model->graph_, nullptr, status.get());
+    model->session_ = call.LoadSessionFromSavedModel(options, nullptr, folder.c_str(), &kServeTag,
+                                                     1, model->graph_, nullptr, status.get());
   }
   call.DeleteSessionOptions(options);
   if (!status.ToStatus().ok()) {
@@ -181,9 +181,8 @@ absl::Status SavedModel::SetFeed(const TensorPlace& place, Feed* feed) const {
   } else {
     int64_t dims[TensorPlace::kMaxRank];
     for (uint64_t i = 0; i < place.rank; ++i) dims[i] = static_cast<int64_t>(place.dims[i]);
-    feed->tensor =
-        call_.NewTensor(static_cast<int>(place.type), dims, static_cast<int>(place.rank),
-                        segment_.at(place.offset), place.bytes, KeepMemory, nullptr);
+    feed->tensor = call_.NewTensor(static_cast<int>(place.type), dims, static_cast<int>(place.rank),
+                                   segment_.at(place.offset), place.bytes, KeepMemory, nullptr);
   }
   if (feed->tensor == nullptr) return BadFeed(feed->name, "TensorFlow makes no tensor of it");
   feed->place = place;
@@ -206,9 +205,9 @@ absl::Status SavedModel::Run(uint64_t number, FieldReader feeds) {
   results_.assign(function.fetches.size(), nullptr);
   const TensorFlowStatus status(call_);
   call_.SessionRun(session_, nullptr, function.feeds.data(),
-                   const_cast<TF_Tensor* const*>(inputs_.data()),
-                   static_cast<int>(inputs_.size()), function.fetches.data(), results_.data(),
-                   static_cast<int>(results_.size()), nullptr, 0, nullptr, status.get());
+                   const_cast<TF_Tensor* const*>(inputs_.data()), static_cast<int>(inputs_.size()),
+                   function.fetches.data(), results_.data(), static_cast<int>(results_.size()),
+                   nullptr, 0, nullptr, status.get());
   if (const absl::Status error = status.ToStatus(); !error.ok()) {
     DeleteResults();
     return error;
