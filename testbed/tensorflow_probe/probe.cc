@@ -21,6 +21,7 @@
 #include "muster/engine/tensorflow/tensorflow_engine.h"
 #include "muster/formats/bundle.h"
 #include "muster/io/local_file_system.h"
+#include "testbed/tensorflow_probe/read_batches.h"
 
 namespace {
 
@@ -29,7 +30,6 @@ using muster::engine::VariableKind;
 using muster::engine::VariableSpec;
 using muster::engine::VariableView;
 using muster::features::FeatureBatch;
-using muster::features::RawColumn;
 using muster::formats::BundleReader;
 using muster::formats::BundleWriter;
 using muster::formats::DataType;
@@ -40,47 +40,6 @@ struct Arguments {
   float rate = 0;
   int64_t table_rows = 0;
 };
-
-absl::StatusOr<RawColumn> ReadColumn(const BundleReader& bundle, const std::string& name) {
-  const auto found = bundle.tensors().find(name);
-  if (found == bundle.tensors().end()) return absl::NotFoundError(name);
-  RawColumn column{.type = found->second.type};
-  column.shape.assign(found->second.shape.begin() + 1, found->second.shape.end());
-  if (column.type == DataType::kString) {
-    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> texts, bundle.ReadStrings(name));
-    column.offsets.push_back(0);
-    for (const std::string& text : texts) {
-      const auto* const from = reinterpret_cast<const std::byte*>(text.data());
-      column.bytes.insert(column.bytes.end(), from, from + text.size());
-      column.offsets.push_back(column.bytes.size());
-    }
-    return column;
-  }
-  column.bytes.resize(found->second.bytes);
-  MUSTER_RETURN_IF_ERROR(
-      bundle.Read(name, {reinterpret_cast<char*>(column.bytes.data()), column.bytes.size()}));
-  return column;
-}
-
-absl::StatusOr<std::vector<FeatureBatch>> ReadBatches(
-    const BundleReader& bundle, const muster::engine::tensorflow::KerasExport& model) {
-  std::vector<FeatureBatch> batches;
-  for (int n = 0;; ++n) {
-    FeatureBatch batch;
-    std::vector<std::string> names;
-    for (const auto& input : model.inputs) names.push_back(StrCat("input/", input.name));
-    for (const auto& label : model.labels) names.push_back(StrCat("label/", label.name));
-    if (model.sample_weight) names.emplace_back("sample_weight");
-    const auto first = bundle.tensors().find(StrCat("batch/", n, "/", names[0]));
-    if (first == bundle.tensors().end()) return batches;
-    batch.rows = static_cast<int>(first->second.shape[0]);
-    for (const std::string& name : names) {
-      MUSTER_ASSIGN_OR_RETURN(RawColumn column, ReadColumn(bundle, StrCat("batch/", n, "/", name)));
-      batch.raw.push_back(std::move(column));
-    }
-    batches.push_back(std::move(batch));
-  }
-}
 
 // Keeps what the last step gave, and takes it off the weights.
 class ProbeSink final : public muster::engine::GradientSink {
@@ -191,7 +150,7 @@ absl::Status Probe(const Arguments& arguments) {
   }
   MUSTER_ASSIGN_OR_RETURN(const auto given, BundleReader::Open(files, arguments.batches));
   MUSTER_ASSIGN_OR_RETURN(const std::vector<FeatureBatch> batches,
-                          ReadBatches(*given, engine->model()));
+                          muster::testbed::ReadBatches(*given, engine->model()));
   MUSTER_ASSIGN_OR_RETURN(const auto out, BundleWriter::Create(files, arguments.results));
   ProbeSink sink(engine->variables(), weights, arguments.rate);
   const auto last_round = arguments.steps - static_cast<int>(batches.size());
