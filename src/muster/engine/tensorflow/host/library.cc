@@ -31,36 +31,36 @@ class Finder {
 
 std::string FindFunctions(void* library, Functions* call) {
   Finder finder(library);
-  finder.Find("TF_Version", &call->Version);
-  finder.Find("TF_NewStatus", &call->NewStatus);
-  finder.Find("TF_DeleteStatus", &call->DeleteStatus);
-  finder.Find("TF_GetCode", &call->GetCode);
-  finder.Find("TF_Message", &call->Message);
-  finder.Find("TF_NewGraph", &call->NewGraph);
-  finder.Find("TF_DeleteGraph", &call->DeleteGraph);
-  finder.Find("TF_NewSessionOptions", &call->NewSessionOptions);
-  finder.Find("TF_DeleteSessionOptions", &call->DeleteSessionOptions);
-  finder.Find("TF_SetConfig", &call->SetConfig);
-  finder.Find("TF_LoadSessionFromSavedModel", &call->LoadSessionFromSavedModel);
-  finder.Find("TF_CloseSession", &call->CloseSession);
-  finder.Find("TF_DeleteSession", &call->DeleteSession);
-  finder.Find("TF_GraphOperationByName", &call->GraphOperationByName);
-  finder.Find("TF_OperationNumOutputs", &call->OperationNumOutputs);
-  finder.Find("TF_OperationOutputType", &call->OperationOutputType);
-  finder.Find("TF_SessionRun", &call->SessionRun);
-  finder.Find("TF_NewTensor", &call->NewTensor);
-  finder.Find("TF_AllocateTensor", &call->AllocateTensor);
-  finder.Find("TF_DeleteTensor", &call->DeleteTensor);
-  finder.Find("TF_TensorType", &call->TensorType);
-  finder.Find("TF_NumDims", &call->NumDims);
-  finder.Find("TF_Dim", &call->Dim);
-  finder.Find("TF_TensorByteSize", &call->TensorByteSize);
-  finder.Find("TF_TensorData", &call->TensorData);
-  finder.Find("TF_StringInit", &call->StringInit);
-  finder.Find("TF_StringAssignView", &call->StringAssignView);
-  finder.Find("TF_StringGetDataPointer", &call->StringGetDataPointer);
-  finder.Find("TF_StringGetSize", &call->StringGetSize);
-  finder.Find("TF_StringDealloc", &call->StringDealloc);
+  finder.Find("TF_Version", &call->version);
+  finder.Find("TF_NewStatus", &call->new_status);
+  finder.Find("TF_DeleteStatus", &call->delete_status);
+  finder.Find("TF_GetCode", &call->get_code);
+  finder.Find("TF_Message", &call->message);
+  finder.Find("TF_NewGraph", &call->new_graph);
+  finder.Find("TF_DeleteGraph", &call->delete_graph);
+  finder.Find("TF_NewSessionOptions", &call->new_session_options);
+  finder.Find("TF_DeleteSessionOptions", &call->delete_session_options);
+  finder.Find("TF_SetConfig", &call->set_config);
+  finder.Find("TF_LoadSessionFromSavedModel", &call->load_session_from_saved_model);
+  finder.Find("TF_CloseSession", &call->close_session);
+  finder.Find("TF_DeleteSession", &call->delete_session);
+  finder.Find("TF_GraphOperationByName", &call->graph_operation_by_name);
+  finder.Find("TF_OperationNumOutputs", &call->operation_num_outputs);
+  finder.Find("TF_OperationOutputType", &call->operation_output_type);
+  finder.Find("TF_SessionRun", &call->session_run);
+  finder.Find("TF_NewTensor", &call->new_tensor);
+  finder.Find("TF_AllocateTensor", &call->allocate_tensor);
+  finder.Find("TF_DeleteTensor", &call->delete_tensor);
+  finder.Find("TF_TensorType", &call->tensor_type);
+  finder.Find("TF_NumDims", &call->num_dims);
+  finder.Find("TF_Dim", &call->dim);
+  finder.Find("TF_TensorByteSize", &call->tensor_byte_size);
+  finder.Find("TF_TensorData", &call->tensor_data);
+  finder.Find("TF_StringInit", &call->string_init);
+  finder.Find("TF_StringAssignView", &call->string_assign_view);
+  finder.Find("TF_StringGetDataPointer", &call->string_get_data_pointer);
+  finder.Find("TF_StringGetSize", &call->string_get_size);
+  finder.Find("TF_StringDealloc", &call->string_dealloc);
   return finder.missing();
 }
 
@@ -93,7 +93,7 @@ absl::StatusOr<Library> LoadLibrary(const std::string& folder) {
     return absl::FailedPreconditionError(
         StrCat(path, " has no function ", missing, ": muster needs TensorFlow 2.16 or newer"));
   }
-  library.version = library.call.Version();
+  library.version = library.call.version();
   if (IsOldVersion(library.version)) {
     return absl::FailedPreconditionError(
         StrCat(path, " is TensorFlow ", library.version, ": muster needs 2.16 or newer"));
@@ -102,9 +102,9 @@ absl::StatusOr<Library> LoadLibrary(const std::string& folder) {
 }
 
 absl::Status TensorFlowStatus::ToStatus() const {
-  const int code = call_.GetCode(status_);
+  const int code = call_.get_code(status_);
   if (code == 0) return absl::OkStatus();
-  return absl::Status(static_cast<absl::StatusCode>(code), call_.Message(status_));
+  return absl::Status(static_cast<absl::StatusCode>(code), call_.message(status_));
 }
 
 }  // namespace muster::engine::tensorflow::host

@@ -19,58 +19,58 @@ struct TF_SessionOptions;
 struct TF_Operation;
 struct TF_Tensor;
 
-struct TF_Output {
+struct TfOutput {
   TF_Operation* operation = nullptr;
   int index = 0;
 };
 
-struct TF_Buffer {
+struct TfBuffer {
   const void* data = nullptr;
   size_t length = 0;
   void (*deallocator)(void*, size_t) = nullptr;
 };
 
 // 24 bytes that TensorFlow's functions alone understand.
-struct TF_TString {
+struct TfString {
   alignas(8) char bytes[24] = {};
 };
 
 struct Functions {
-  const char* (*Version)();
-  TF_Status* (*NewStatus)();
-  void (*DeleteStatus)(TF_Status*);
-  int (*GetCode)(const TF_Status*);
-  const char* (*Message)(const TF_Status*);
-  TF_Graph* (*NewGraph)();
-  void (*DeleteGraph)(TF_Graph*);
-  TF_SessionOptions* (*NewSessionOptions)();
-  void (*DeleteSessionOptions)(TF_SessionOptions*);
-  void (*SetConfig)(TF_SessionOptions*, const void*, size_t, TF_Status*);
-  TF_Session* (*LoadSessionFromSavedModel)(const TF_SessionOptions*, const TF_Buffer*, const char*,
-                                           const char* const*, int, TF_Graph*, TF_Buffer*,
-                                           TF_Status*);
-  void (*CloseSession)(TF_Session*, TF_Status*);
-  void (*DeleteSession)(TF_Session*, TF_Status*);
-  TF_Operation* (*GraphOperationByName)(TF_Graph*, const char*);
-  int (*OperationNumOutputs)(TF_Operation*);
-  int (*OperationOutputType)(TF_Output);
-  void (*SessionRun)(TF_Session*, const TF_Buffer*, const TF_Output*, TF_Tensor* const*, int,
-                     const TF_Output*, TF_Tensor**, int, const TF_Operation* const*, int,
-                     TF_Buffer*, TF_Status*);
-  TF_Tensor* (*NewTensor)(int, const int64_t*, int, void*, size_t, void (*)(void*, size_t, void*),
-                          void*);
-  TF_Tensor* (*AllocateTensor)(int, const int64_t*, int, size_t);
-  void (*DeleteTensor)(TF_Tensor*);
-  int (*TensorType)(const TF_Tensor*);
-  int (*NumDims)(const TF_Tensor*);
-  int64_t (*Dim)(const TF_Tensor*, int);
-  size_t (*TensorByteSize)(const TF_Tensor*);
-  void* (*TensorData)(const TF_Tensor*);
-  void (*StringInit)(TF_TString*);
-  void (*StringAssignView)(TF_TString*, const char*, size_t);
-  const char* (*StringGetDataPointer)(const TF_TString*);
-  size_t (*StringGetSize)(const TF_TString*);
-  void (*StringDealloc)(TF_TString*);
+  const char* (*version)();
+  TF_Status* (*new_status)();
+  void (*delete_status)(TF_Status*);
+  int (*get_code)(const TF_Status*);
+  const char* (*message)(const TF_Status*);
+  TF_Graph* (*new_graph)();
+  void (*delete_graph)(TF_Graph*);
+  TF_SessionOptions* (*new_session_options)();
+  void (*delete_session_options)(TF_SessionOptions*);
+  void (*set_config)(TF_SessionOptions*, const void*, size_t, TF_Status*);
+  TF_Session* (*load_session_from_saved_model)(const TF_SessionOptions*, const TfBuffer*,
+                                               const char*, const char* const*, int, TF_Graph*,
+                                               TfBuffer*, TF_Status*);
+  void (*close_session)(TF_Session*, TF_Status*);
+  void (*delete_session)(TF_Session*, TF_Status*);
+  TF_Operation* (*graph_operation_by_name)(TF_Graph*, const char*);
+  int (*operation_num_outputs)(TF_Operation*);
+  int (*operation_output_type)(TfOutput);
+  void (*session_run)(TF_Session*, const TfBuffer*, const TfOutput*, TF_Tensor* const*, int,
+                      const TfOutput*, TF_Tensor**, int, const TF_Operation* const*, int, TfBuffer*,
+                      TF_Status*);
+  TF_Tensor* (*new_tensor)(int, const int64_t*, int, void*, size_t, void (*)(void*, size_t, void*),
+                           void*);
+  TF_Tensor* (*allocate_tensor)(int, const int64_t*, int, size_t);
+  void (*delete_tensor)(TF_Tensor*);
+  int (*tensor_type)(const TF_Tensor*);
+  int (*num_dims)(const TF_Tensor*);
+  int64_t (*dim)(const TF_Tensor*, int);
+  size_t (*tensor_byte_size)(const TF_Tensor*);
+  void* (*tensor_data)(const TF_Tensor*);
+  void (*string_init)(TfString*);
+  void (*string_assign_view)(TfString*, const char*, size_t);
+  const char* (*string_get_data_pointer)(const TfString*);
+  size_t (*string_get_size)(const TfString*);
+  void (*string_dealloc)(TfString*);
 };
 
 // The library, loaded for the rest of the process's life.
@@ -86,8 +86,8 @@ absl::StatusOr<Library> LoadLibrary(const std::string& folder);
 // A status of TensorFlow's, deleted with its owner.
 class TensorFlowStatus {
  public:
-  explicit TensorFlowStatus(const Functions& call) : call_(call), status_(call.NewStatus()) {}
-  ~TensorFlowStatus() { call_.DeleteStatus(status_); }
+  explicit TensorFlowStatus(const Functions& call) : call_(call), status_(call.new_status()) {}
+  ~TensorFlowStatus() { call_.delete_status(status_); }
   TensorFlowStatus(const TensorFlowStatus&) = delete;
   TensorFlowStatus& operator=(const TensorFlowStatus&) = delete;
 

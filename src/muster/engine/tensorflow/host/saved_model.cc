@@ -56,14 +56,14 @@ absl::StatusOr<std::unique_ptr<SavedModel>> SavedModel::Load(const Library& libr
   std::unique_ptr<SavedModel> model(new SavedModel(library, segment, folder));
   const Functions& call = library.call;
   const TensorFlowStatus status(call);
-  TF_SessionOptions* const options = call.NewSessionOptions();
-  call.SetConfig(options, config.data(), config.size(), status.get());
-  model->graph_ = call.NewGraph();
+  TF_SessionOptions* const options = call.new_session_options();
+  call.set_config(options, config.data(), config.size(), status.get());
+  model->graph_ = call.new_graph();
   if (status.ToStatus().ok()) {
-    model->session_ = call.LoadSessionFromSavedModel(options, nullptr, folder.c_str(), &kServeTag,
-                                                     1, model->graph_, nullptr, status.get());
+    model->session_ = call.load_session_from_saved_model(
+        options, nullptr, folder.c_str(), &kServeTag, 1, model->graph_, nullptr, status.get());
   }
-  call.DeleteSessionOptions(options);
+  call.delete_session_options(options);
   if (!status.ToStatus().ok()) {
     model->session_ = nullptr;
     return Annotate(status.ToStatus(),
@@ -79,14 +79,14 @@ SavedModel::~SavedModel() {
   }
   const TensorFlowStatus ignored(call_);
   if (session_ != nullptr) {
-    call_.CloseSession(session_, ignored.get());
-    call_.DeleteSession(session_, ignored.get());
+    call_.close_session(session_, ignored.get());
+    call_.delete_session(session_, ignored.get());
   }
-  if (graph_ != nullptr) call_.DeleteGraph(graph_);
+  if (graph_ != nullptr) call_.delete_graph(graph_);
 }
 
 void SavedModel::DeleteTensor(TF_Tensor* tensor) const {
-  if (tensor != nullptr) call_.DeleteTensor(tensor);
+  if (tensor != nullptr) call_.delete_tensor(tensor);
 }
 
 void SavedModel::DeleteResults() {
@@ -94,18 +94,18 @@ void SavedModel::DeleteResults() {
   results_.clear();
 }
 
-absl::StatusOr<TF_Output> SavedModel::Find(std::string_view tensor) const {
+absl::StatusOr<TfOutput> SavedModel::Find(std::string_view tensor) const {
   const size_t colon = tensor.rfind(':');
   const std::string name(tensor.substr(0, colon));
-  TF_Output output;
+  TfOutput output;
   if (colon != tensor.npos) {
     const char* const end = tensor.data() + tensor.size();
     const auto [at, error] = std::from_chars(tensor.data() + colon + 1, end, output.index);
     if (error != std::errc() || at != end) output.index = -1;
   }
-  output.operation = call_.GraphOperationByName(graph_, name.c_str());
+  output.operation = call_.graph_operation_by_name(graph_, name.c_str());
   if (output.operation == nullptr || output.index < 0 ||
-      output.index >= call_.OperationNumOutputs(output.operation)) {
+      output.index >= call_.operation_num_outputs(output.operation)) {
     return absl::NotFoundError(StrCat("the graph of ", folder_, " has no tensor ", tensor,
                                       ": was its model.json made for it? Export the model again"));
   }
@@ -116,8 +116,8 @@ absl::StatusOr<uint64_t> SavedModel::Define(const std::vector<FeedName>& feeds,
                                             const std::vector<std::string_view>& fetches) {
   Function function;
   for (const FeedName& feed : feeds) {
-    MUSTER_ASSIGN_OR_RETURN(const TF_Output output, Find(feed.tensor));
-    if (const int type = call_.OperationOutputType(output); std::cmp_not_equal(type, feed.type)) {
+    MUSTER_ASSIGN_OR_RETURN(const TfOutput output, Find(feed.tensor));
+    if (const int type = call_.operation_output_type(output); std::cmp_not_equal(type, feed.type)) {
       return absl::InvalidArgumentError(StrCat("tensor ", feed.tensor, " of ", folder_,
                                                " has TensorFlow's type ", type, ", not ",
                                                feed.type));
@@ -132,7 +132,7 @@ absl::StatusOr<uint64_t> SavedModel::Define(const std::vector<FeedName>& feeds,
     function.tensors.back().place.type = feed.type;
   }
   for (const std::string_view fetch : fetches) {
-    MUSTER_ASSIGN_OR_RETURN(const TF_Output output, Find(fetch));
+    MUSTER_ASSIGN_OR_RETURN(const TfOutput output, Find(fetch));
     function.fetches.push_back(output);
   }
   functions_.push_back(std::move(function));
@@ -144,20 +144,20 @@ absl::StatusOr<TF_Tensor*> SavedModel::NewStrings(const TensorPlace& place,
   int64_t dims[TensorPlace::kMaxRank];
   for (uint64_t i = 0; i < place.rank; ++i) dims[i] = static_cast<int64_t>(place.dims[i]);
   TF_Tensor* const tensor =
-      call_.AllocateTensor(static_cast<int>(kStringType), dims, static_cast<int>(place.rank),
-                           elements * sizeof(TF_TString));
+      call_.allocate_tensor(static_cast<int>(kStringType), dims, static_cast<int>(place.rank),
+                            elements * sizeof(TfString));
   if (tensor == nullptr) {
     return absl::ResourceExhaustedError(StrCat("no memory for ", elements, " strings"));
   }
-  auto* const strings = static_cast<TF_TString*>(call_.TensorData(tensor));
+  auto* const strings = static_cast<TfString*>(call_.tensor_data(tensor));
   const std::byte* const offsets = segment_.at(place.offset);
   const std::byte* const texts = offsets + (elements + 1) * sizeof(uint64_t);
   for (uint64_t i = 0; i < elements; ++i) {
     uint64_t range[2];
     std::memcpy(range, offsets + i * sizeof(uint64_t), sizeof range);
-    call_.StringInit(strings + i);
-    call_.StringAssignView(strings + i, reinterpret_cast<const char*>(texts) + range[0],
-                           range[1] - range[0]);
+    call_.string_init(strings + i);
+    call_.string_assign_view(strings + i, reinterpret_cast<const char*>(texts) + range[0],
+                             range[1] - range[0]);
   }
   return tensor;
 }
@@ -181,8 +181,9 @@ absl::Status SavedModel::SetFeed(const TensorPlace& place, Feed* feed) const {
   } else {
     int64_t dims[TensorPlace::kMaxRank];
     for (uint64_t i = 0; i < place.rank; ++i) dims[i] = static_cast<int64_t>(place.dims[i]);
-    feed->tensor = call_.NewTensor(static_cast<int>(place.type), dims, static_cast<int>(place.rank),
-                                   segment_.at(place.offset), place.bytes, KeepMemory, nullptr);
+    feed->tensor =
+        call_.new_tensor(static_cast<int>(place.type), dims, static_cast<int>(place.rank),
+                         segment_.at(place.offset), place.bytes, KeepMemory, nullptr);
   }
   if (feed->tensor == nullptr) return BadFeed(feed->name, "TensorFlow makes no tensor of it");
   feed->place = place;
@@ -204,10 +205,10 @@ absl::Status SavedModel::Run(uint64_t number, FieldReader feeds) {
   }
   results_.assign(function.fetches.size(), nullptr);
   const TensorFlowStatus status(call_);
-  call_.SessionRun(session_, nullptr, function.feeds.data(),
-                   const_cast<TF_Tensor* const*>(inputs_.data()), static_cast<int>(inputs_.size()),
-                   function.fetches.data(), results_.data(), static_cast<int>(results_.size()),
-                   nullptr, 0, nullptr, status.get());
+  call_.session_run(session_, nullptr, function.feeds.data(),
+                    const_cast<TF_Tensor* const*>(inputs_.data()), static_cast<int>(inputs_.size()),
+                    function.fetches.data(), results_.data(), static_cast<int>(results_.size()),
+                    nullptr, 0, nullptr, status.get());
   if (const absl::Status error = status.ToStatus(); !error.ok()) {
     DeleteResults();
     return error;
@@ -216,13 +217,13 @@ absl::Status SavedModel::Run(uint64_t number, FieldReader feeds) {
 }
 
 uint64_t SavedModel::DataBytes(const TF_Tensor* tensor) const {
-  if (call_.TensorType(tensor) != static_cast<int>(kStringType)) {
-    return call_.TensorByteSize(tensor);
+  if (call_.tensor_type(tensor) != static_cast<int>(kStringType)) {
+    return call_.tensor_byte_size(tensor);
   }
-  const auto* const strings = static_cast<const TF_TString*>(call_.TensorData(tensor));
-  const size_t elements = call_.TensorByteSize(tensor) / sizeof(TF_TString);
+  const auto* const strings = static_cast<const TfString*>(call_.tensor_data(tensor));
+  const size_t elements = call_.tensor_byte_size(tensor) / sizeof(TfString);
   uint64_t bytes = (elements + 1) * sizeof(uint64_t);
-  for (size_t i = 0; i < elements; ++i) bytes += call_.StringGetSize(strings + i);
+  for (size_t i = 0; i < elements; ++i) bytes += call_.string_get_size(strings + i);
   return bytes;
 }
 
@@ -230,16 +231,16 @@ std::vector<TensorPlace> SavedModel::Places(uint64_t reply, uint64_t* end) const
   std::vector<TensorPlace> places(results_.size());
   uint64_t at = reply + sizeof(uint64_t);
   for (size_t i = 0; i < places.size(); ++i) {
-    const auto rank = static_cast<uint64_t>(call_.NumDims(results_[i]));
+    const auto rank = static_cast<uint64_t>(call_.num_dims(results_[i]));
     places[i].rank = rank;
     at += (4 + rank) * sizeof(uint64_t);
   }
   for (size_t i = 0; i < places.size(); ++i) {
     const TF_Tensor* const tensor = results_[i];
     TensorPlace& place = places[i];
-    place.type = static_cast<uint64_t>(call_.TensorType(tensor));
+    place.type = static_cast<uint64_t>(call_.tensor_type(tensor));
     for (uint64_t d = 0; d < place.rank && d < TensorPlace::kMaxRank; ++d) {
-      place.dims[d] = static_cast<uint64_t>(call_.Dim(tensor, static_cast<int>(d)));
+      place.dims[d] = static_cast<uint64_t>(call_.dim(tensor, static_cast<int>(d)));
     }
     place.bytes = DataBytes(tensor);
     place.offset = AlignUp(at);
@@ -262,20 +263,20 @@ void SavedModel::WriteResult(uint64_t reply) const {
   fields.Number(places.size());
   for (size_t i = 0; i < places.size(); ++i) {
     places[i].Write(fields);
-    const void* const data = call_.TensorData(results_[i]);
+    const void* const data = call_.tensor_data(results_[i]);
     std::byte* to = segment_.at(places[i].offset);
     if (places[i].type != kStringType) {
       if (places[i].bytes > 0) std::memcpy(to, data, places[i].bytes);
       continue;
     }
-    const auto* const strings = static_cast<const TF_TString*>(data);
+    const auto* const strings = static_cast<const TfString*>(data);
     const uint64_t elements = CountOf(places[i]);
     std::byte* text = to + (elements + 1) * sizeof(uint64_t);
     for (uint64_t k = 0, offset = 0; k <= elements; ++k, to += sizeof offset) {
       std::memcpy(to, &offset, sizeof offset);
       if (k == elements) break;
-      const size_t size = call_.StringGetSize(strings + k);
-      std::memcpy(text + offset, call_.StringGetDataPointer(strings + k), size);
+      const size_t size = call_.string_get_size(strings + k);
+      std::memcpy(text + offset, call_.string_get_data_pointer(strings + k), size);
       offset += size;
     }
   }

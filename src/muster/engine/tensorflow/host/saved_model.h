@@ -51,13 +51,13 @@ class SavedModel {
     TF_Tensor* tensor = nullptr;
   };
   struct Function {
-    std::vector<TF_Output> feeds, fetches;
+    std::vector<TfOutput> feeds, fetches;
     std::vector<Feed> tensors;
   };
 
   SavedModel(const Library& library, const SharedSegment& segment, std::string folder)
       : call_(library.call), segment_(segment), folder_(std::move(folder)) {}
-  absl::StatusOr<TF_Output> Find(std::string_view tensor) const;
+  absl::StatusOr<TfOutput> Find(std::string_view tensor) const;
   absl::Status SetFeed(const TensorPlace& place, Feed* feed) const;
   absl::StatusOr<TF_Tensor*> NewStrings(const TensorPlace& place, uint64_t elements) const;
   void DeleteTensor(TF_Tensor* tensor) const;
