@@ -3,7 +3,7 @@ some batches: `export_graph.py KIND FOLDER`, KIND being wide_deep, computed (sma
 table and ids computed of strings) or dropout (the same with it). Run by the current TensorFlow.
 
 FOLDER/export is the export; FOLDER/batches a bundle of batches (batch/N/input/NAME, batch/N/label/y,
-batch/N/sample_weight) and of what is expected of them (expected/N/...), computed with whole tables.
+batch/N/sample_weight) and of what is expected of them (expected/N/...): see expected_results.py.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import tensorflow as tf
+from expected_results import save_batches, save_bundle
 
 v1 = tf.compat.v1
 ROWS, LISTS, VOCABULARY, COLUMNS = 40, 8, 1000, 8
@@ -187,12 +188,6 @@ def build(model: Model) -> Graph:
     return graph
 
 
-def save_bundle(prefix: pathlib.Path, tensors: dict[str, Any]) -> None:
-    names = sorted(tensors)
-    tf.raw_ops.SaveV2(prefix=str(prefix), tensor_names=names, shape_and_slices=[""] * len(names),
-                      tensors=[tf.constant(tensors[n]) for n in names])
-
-
 def manifest(model: Model, graph: Graph) -> dict[str, Any]:
     return {
         "format": "muster.keras", "version": 1, "tensorflow": tf.__version__, "keras": "none",
@@ -221,27 +216,6 @@ def make_batch(model: Model, random: Any, rows: int) -> dict[str, Any]:
     return batch
 
 
-def expect(model: Model, graph: Graph, session: Any, batch: dict[str, Any]) -> dict[str, Any]:
-    """Of whole tables and true ids. Where there is dropout its seed is muster's: nothing then."""
-    if model.dropout:
-        return {}
-    sources = {"ids_0": "input/ids", "ids_1": "input/ids", "ids_2": "input/kind",
-               "label_y": "label/y", "input_x": "input/x", "sample_weight": "sample_weight"}
-    expected: dict[str, Any] = {}
-    for name in ("step", "evaluate"):
-        given, results = graph.ports[name]
-        feed = {p: batch[sources[k]] for k, p in given.items() if k in sources}
-        if model.small:
-            lengths = np.vectorize(len, otypes=["int32"])(batch["input/words"])
-            feed[given["ids_3"]] = lengths % model.vocabulary
-        feed.update({p: model.values[int(k[4:])] for k, p in given.items() if k[:4] == "var_"})
-        if name == "step":
-            feed[given["denominator"]] = 0.0
-        values = session.run(results, feed)
-        expected.update({f"{name}/{k}": v for k, v in values.items()})
-    return expected
-
-
 def main(kind: str, folder: pathlib.Path, batches: int = 3) -> None:
     model = Model(kind)
     with tf.Graph().as_default():
@@ -250,18 +224,12 @@ def main(kind: str, folder: pathlib.Path, batches: int = 3) -> None:
             builder = v1.saved_model.Builder(str(folder / "export" / "step"))
             builder.add_meta_graph_and_variables(session, ["serve"])
             builder.save()
-            random = np.random.default_rng(7)
-            tensors: dict[str, Any] = {}
-            for n in range(batches):
-                batch = make_batch(model, random, ROWS + n)
-                tensors.update({f"batch/{n}/{k}": v for k, v in batch.items()})
-                for k, v in expect(model, graph, session, batch).items():
-                    tensors[f"expected/{n}/{k}"] = v
     save_bundle(folder / "export" / "weights",
                 {v["name"]: value for v, value in zip(model.variables, model.values)})
-    save_bundle(folder / "batches", tensors)
     text = json.dumps(manifest(model, graph), indent=1)
     (folder / "export" / "model.json").write_text(text, encoding="utf-8")
+    random = np.random.default_rng(7)
+    save_batches(folder, [make_batch(model, random, ROWS + n) for n in range(batches)])
 
 
 if __name__ == "__main__":

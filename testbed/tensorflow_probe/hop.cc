@@ -110,6 +110,8 @@ absl::Status Measure(const std::string& folder, const std::string& bundle, int s
   for (size_t k = 0; k < ids.size(); ++k) {
     const auto& column = batches[0].raw[static_cast<size_t>(model.lookups[k].input)];
     MUSTER_ASSIGN_OR_RETURN(ids[k].ids, tensorflow::ReadIds(column.type, column.bytes, "ids"));
+    ids[k].shape = column.shape;
+    ids[k].shape.insert(ids[k].shape.begin(), batches[0].rows);
   }
   MUSTER_RETURN_IF_ERROR(feeds.SetBatch(batches[0], &ids));
   const auto places = feeds.Of(signature);

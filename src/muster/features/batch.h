@@ -21,6 +21,9 @@ struct IdList {
   // Of a keys column: the key of each value, and `ids` are 0, or -1 where there is none, until who
   // has the table gives each key its row.
   std::vector<int64_t> keys = {};
+  // Of an exported model: the shape of the tensor that the ids are, its first size included, which
+  // need not be the batch's rows.
+  std::vector<int64_t> shape = {};
 
   bool one_per_row() const { return offsets.empty(); }
   size_t begin(int row) const {

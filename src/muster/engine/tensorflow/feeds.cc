@@ -129,30 +129,20 @@ absl::Status Feeds::CheckLookupIds(size_t lookup, const IdList& ids, int rows) c
       *bad, " is outside table ", model_.variables[table].name, " of ", bound, " rows"));
 }
 
-absl::Status Feeds::ShapeOfIds(size_t lookup, const FeatureBatch& batch, size_t count,
-                               TensorPlace* place) const {
-  const KerasLookup& about = model_.lookups[lookup];
-  std::vector<int64_t> shape = about.shape;
-  if (about.input >= 0) {
-    shape = batch.raw[static_cast<size_t>(about.input)].shape;
-  } else if (std::ranges::count(shape, kAnySize) == 1) {
-    int64_t others = batch.rows;
-    for (const int64_t size : shape) others *= size == kAnySize ? 1 : size;
-    const auto length = others == 0 ? 0 : static_cast<int64_t>(count) / others;
-    std::ranges::replace(shape, kAnySize, length);
+absl::StatusOr<TensorPlace> Feeds::PlaceOfIds(size_t lookup, const IdList& ids) const {
+  const std::vector<int64_t>& wanted = model_.lookups[lookup].shape;
+  TensorPlace place{.type = static_cast<uint64_t>(formats::DataType::kInt32),
+                    .bytes = ids.ids.size() * sizeof(int32_t),
+                    .rank = ids.shape.size()};
+  bool fits = ids.shape.size() == wanted.size() + 1;
+  for (size_t i = 0; fits && i < ids.shape.size(); ++i) {
+    fits = i == 0 || wanted[i - 1] == kAnySize || wanted[i - 1] == ids.shape[i];
+    place.dims[i] = static_cast<uint64_t>(ids.shape[i]);
   }
-  *place = {.type = static_cast<uint64_t>(formats::DataType::kInt32),
-            .bytes = count * sizeof(int32_t),
-            .rank = shape.size() + 1};
-  place->dims[0] = static_cast<uint64_t>(batch.rows);
-  for (size_t i = 0; i < shape.size(); ++i) place->dims[i + 1] = static_cast<uint64_t>(shape[i]);
   uint64_t elements = 0;
-  if (std::ranges::count(shape, kAnySize) == 0 && place->Elements(&elements) && elements == count) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      StrCat("the ", count, " ids of lookup ", lookup, " for ", batch.rows,
-             " rows do not fit the shape that the export gives them"));
+  if (fits && place.Elements(&elements) && elements == ids.ids.size()) return place;
+  return absl::InvalidArgumentError(StrCat("the ", ids.ids.size(), " ids of lookup ", lookup,
+                                           " do not have the shape that the export gives them"));
 }
 
 absl::Status Feeds::FindRows(const FeatureBatch& batch, const std::vector<IdList>& ids) {
@@ -162,7 +152,7 @@ absl::Status Feeds::FindRows(const FeatureBatch& batch, const std::vector<IdList
   }
   for (Table& table : tables_) table.block.Clear();
   for (size_t k = 0; k < ids.size(); ++k) {
-    MUSTER_RETURN_IF_ERROR(ShapeOfIds(k, batch, ids[k].ids.size(), &ids_[k]));
+    MUSTER_ASSIGN_OR_RETURN(ids_[k], PlaceOfIds(k, ids[k]));
     MUSTER_RETURN_IF_ERROR(CheckLookupIds(k, ids[k], batch.rows));
     first_id_[k] = block(model_.lookups[k].table).Add(ids[k].ids);
   }

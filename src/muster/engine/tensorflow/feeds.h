@@ -50,8 +50,7 @@ class Feeds {
   absl::Status FindRows(const features::FeatureBatch& batch,
                         const std::vector<features::IdList>& ids);
   absl::Status CheckLookupIds(size_t lookup, const features::IdList& ids, int rows) const;
-  absl::Status ShapeOfIds(size_t lookup, const features::FeatureBatch& batch, size_t count,
-                          host::TensorPlace* place) const;
+  absl::StatusOr<host::TensorPlace> PlaceOfIds(size_t lookup, const features::IdList& ids) const;
 
   const KerasExport& model_;
   host::SharedSegment& segment_;

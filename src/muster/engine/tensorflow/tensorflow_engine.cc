@@ -48,6 +48,8 @@ class ExportedEngine final : public TensorFlowEngine {
   uint64_t TypeOf(const KerasPort& port) const;
   absl::Status Prepare(std::span<const VariableView> weights, const FeatureBatch& batch,
                        bool training);
+  absl::Status ReadLookup(size_t lookup, const FeatureBatch& batch, Places results,
+                          IdList* list) const;
   absl::StatusOr<const std::vector<IdList>*> IdsOf(const FeatureBatch& batch);
   absl::StatusOr<Places> Run(const Function& function);
   absl::StatusOr<StepResult> ReadLosses(Places results) const;
@@ -154,6 +156,39 @@ absl::StatusOr<ExportedEngine::Places> ExportedEngine::Run(const Function& funct
   return host_->Run(function.number, feeds_.Of(*function.signature));
 }
 
+// `results`: of the signature `ids`, where there is one.
+absl::Status ExportedEngine::ReadLookup(size_t lookup, const FeatureBatch& batch, Places results,
+                                        IdList* list) const {
+  const int input = model_.lookups[lookup].input;
+  if (input >= 0) {
+    const features::RawColumn& column = batch.raw[static_cast<size_t>(input)];
+    MUSTER_ASSIGN_OR_RETURN(
+        list->ids, ReadIds(column.type, column.bytes,
+                           StrCat("input ", model_.inputs[static_cast<size_t>(input)].name)));
+    list->shape = column.shape;
+    list->shape.insert(list->shape.begin(), batch.rows);
+  } else {
+    const auto& outputs = ids_.signature->outputs;
+    const auto port = std::ranges::find(outputs, static_cast<int>(lookup), &KerasPort::index);
+    const TensorPlace& place = results[static_cast<size_t>(port - outputs.begin())];
+    MUSTER_ASSIGN_OR_RETURN(list->ids, ReadIds(static_cast<formats::DataType>(place.type),
+                                               {host_->segment().at(place.offset), place.bytes},
+                                               StrCat("computed ids ", lookup)));
+    list->shape.assign(place.dims, place.dims + place.rank);
+  }
+  const auto rows = static_cast<size_t>(batch.rows);
+  const size_t count = list->ids.size();
+  // Ids that are of no row in particular are the first one's.
+  const bool by_row = !list->shape.empty() && std::cmp_equal(list->shape[0], rows);
+  list->offsets.clear();
+  if (by_row && count == rows) return absl::OkStatus();
+  for (size_t row = 0; row <= rows; ++row) {
+    list->offsets.push_back(
+        static_cast<uint32_t>(by_row ? count / rows * row : (row == 0 ? 0 : count)));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<const std::vector<IdList>*> ExportedEngine::IdsOf(const FeatureBatch& batch) {
   if (!batch.id_lists.empty()) return &batch.id_lists;
   Places results;
@@ -165,32 +200,7 @@ absl::StatusOr<const std::vector<IdList>*> ExportedEngine::IdsOf(const FeatureBa
   }
   found_ids_.resize(model_.lookups.size());
   for (size_t k = 0; k < found_ids_.size(); ++k) {
-    const int input = model_.lookups[k].input;
-    absl::StatusOr<std::vector<int32_t>> ids;
-    if (input >= 0) {
-      const features::RawColumn& column = batch.raw[static_cast<size_t>(input)];
-      ids = ReadIds(column.type, column.bytes,
-                    StrCat("input ", model_.inputs[static_cast<size_t>(input)].name));
-    } else {
-      size_t port = 0;
-      const auto& outputs = ids_.signature->outputs;
-      while (!std::cmp_equal(outputs[port].index, k)) ++port;
-      const TensorPlace& place = results[port];
-      ids = ReadIds(static_cast<formats::DataType>(place.type),
-                    {host_->segment().at(place.offset), place.bytes}, StrCat("computed ids ", k));
-    }
-    if (!ids.ok()) return ids.status();
-    IdList& list = found_ids_[k];
-    list.ids = *std::move(ids);
-    const auto rows = static_cast<size_t>(batch.rows);
-    if (list.ids.size() % rows != 0) {
-      return absl::InvalidArgumentError(
-          StrCat("lookup ", k, " has ", list.ids.size(), " ids for ", rows, " rows"));
-    }
-    list.offsets.clear();
-    for (size_t row = 0; list.ids.size() != rows && row <= rows; ++row) {
-      list.offsets.push_back(static_cast<uint32_t>(list.ids.size() / rows * row));
-    }
+    MUSTER_RETURN_IF_ERROR(ReadLookup(k, batch, results, &found_ids_[k]));
   }
   return &found_ids_;
 }
