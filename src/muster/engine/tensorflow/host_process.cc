@@ -1,11 +1,12 @@
 #include "muster/engine/tensorflow/host_process.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/formats/bundle.h"
+#include "muster/process/deadline.h"
 
 namespace muster::engine::tensorflow {
 namespace {
@@ -37,17 +39,6 @@ absl::StatusOr<std::string> FindHostProgram() {
       StrCat("no ", kProgramName, " beside ", self.string(), ": install both from the same build"));
 }
 
-absl::Status SetTimeout(int socket, double seconds) {
-  const double whole = std::floor(seconds);
-  timeval timeout = {.tv_sec = static_cast<time_t>(whole),
-                     .tv_usec = static_cast<suseconds_t>((seconds - whole) * 1e6) + 1};
-  if (setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) == 0) {
-    return absl::OkStatus();
-  }
-  const int error = errno;
-  return ErrnoStatus(error, "set the time for an answer of a TensorFlow host");
-}
-
 std::string_view NameOf(RequestKind kind) {
   switch (kind) {
     case RequestKind::kOpen:
@@ -59,6 +50,8 @@ std::string_view NameOf(RequestKind kind) {
     case RequestKind::kRun:
     case RequestKind::kCollect:
       return "compute";
+    case RequestKind::kEnd:
+      return "end";
   }
   return "answer";
 }
@@ -74,6 +67,8 @@ absl::StatusOr<std::unique_ptr<HostProcess>> HostProcess::Start(HostSpec spec) {
   }
   std::unique_ptr<HostProcess> host(new HostProcess(std::move(spec)));
   MUSTER_ASSIGN_OR_RETURN(host->segment_, host::SharedSegment::Create());
+  static_assert(sizeof(host::Control) <= host::kLeastSegmentBytes);
+  MUSTER_RETURN_IF_ERROR(host->segment_->Allocate(sizeof(host::Control)).status());
   MUSTER_RETURN_IF_ERROR(host->reply_.Reserve(*host->segment_, kLeastReplyBytes).status());
   MUSTER_RETURN_IF_ERROR(host->Begin().status);
   return host;
@@ -91,6 +86,13 @@ absl::Status HostProcess::Spawn() {
   }
   socket_.Reset(ends[0]);
   const process::Descriptor theirs(ends[1]);
+  // The host waits by reading the one; here it is polled, with a deadline and the socket beside it.
+  requests_.Reset(eventfd(0, EFD_CLOEXEC));
+  answers_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!requests_.valid() || !answers_.valid()) {
+    const int error = errno;
+    return ErrnoStatus(error, "make an eventfd for a TensorFlow host");
+  }
   MUSTER_ASSIGN_OR_RETURN(output_, OutputTail::Open());
   const process::ChildSpec spec = {
       .argv = {spec_.program},
@@ -98,7 +100,9 @@ absl::Status HostProcess::Spawn() {
       .stdout_fd = output_->writer_fd(),
       .stderr_fd = output_->writer_fd(),
       .inherited = {{.from = theirs.get(), .to = host::kSocketFd},
-                    {.from = segment_->fd(), .to = host::kMemoryFd}},
+                    {.from = segment_->fd(), .to = host::kMemoryFd},
+                    {.from = requests_.get(), .to = host::kRequestEventFd},
+                    {.from = answers_.get(), .to = host::kAnswerEventFd}},
       .group = process::ChildSpec::Group::kOwnGroup,
   };
   MUSTER_ASSIGN_OR_RETURN(child_, process::Child::Start(spec));
@@ -110,9 +114,6 @@ absl::Status HostProcess::Spawn() {
 
 HostProcess::Outcome HostProcess::Begin() {
   if (const absl::Status status = Spawn(); !status.ok()) return {status};
-  if (const absl::Status status = SetTimeout(socket_.get(), spec_.start_seconds); !status.ok()) {
-    return {status};
-  }
   fields_.Clear();
   fields_.Text(spec_.library_folder);
   Outcome outcome = Ask(RequestKind::kOpen, spec_.start_seconds);
@@ -130,8 +131,7 @@ HostProcess::Outcome HostProcess::Begin() {
     uint64_t number = 0;
     outcome = Define(functions_[i], &number);
   }
-  if (!outcome.status.ok()) return outcome;
-  return {SetTimeout(socket_.get(), spec_.run_seconds)};
+  return outcome;
 }
 
 HostProcess::Outcome HostProcess::Define(const FunctionSpec& function, uint64_t* number) {
@@ -168,6 +168,20 @@ absl::StatusOr<uint64_t> HostProcess::Define(const FunctionSpec& function) {
   return number;
 }
 
+HostProcess::Waited HostProcess::Wait(double seconds) {
+  uint64_t count = 1;
+  if (write(requests_.get(), &count, sizeof count) != sizeof count) return Waited::kGone;
+  const process::Deadline deadline = process::Deadline::After(seconds);
+  const int fds[] = {answers_.get(), socket_.get()};
+  while (process::PollReadable(fds, 2, deadline)) {
+    if (read(answers_.get(), &count, sizeof count) == sizeof count) return Waited::kAnswered;
+    // Nothing ever comes through the socket but its end.
+    pollfd socket = {.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    if (poll(&socket, 1, 0) > 0) return Waited::kGone;
+  }
+  return Waited::kLate;
+}
+
 HostProcess::Outcome HostProcess::Ask(RequestKind kind, double seconds) {
   const std::span<const std::byte> body = fields_.bytes();
   const absl::StatusOr<uint64_t> at = body_.Reserve(*segment_, body.size());
@@ -180,20 +194,15 @@ HostProcess::Outcome HostProcess::Ask(RequestKind kind, double seconds) {
                         .body_bytes = body.size(),
                         .reply = reply_.offset(),
                         .reply_room = reply_.capacity()};
-  if (send(socket_.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request) {
-    return Lose(NameOf(kind), false);
-  }
-  Answer answer;
-  ssize_t got;
-  do {
-    got = recv(socket_.get(), &answer, sizeof answer, 0);
-  } while (got < 0 && errno == EINTR);
-  if (got != sizeof answer) {
-    const bool late = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  std::memcpy(segment_->at(0), &request, sizeof request);
+  if (const Waited waited = Wait(seconds); waited != Waited::kAnswered) {
+    const bool late = waited == Waited::kLate;
     const std::string what =
         late ? StrCat(NameOf(kind), " in ", seconds, " s") : std::string(NameOf(kind));
     return Lose(what, late);
   }
+  Answer answer;
+  std::memcpy(&answer, segment_->at(offsetof(host::Control, answer)), sizeof answer);
   Outcome outcome{.status = CheckAnswer(answer, request), .reply_bytes = answer.reply_bytes};
   if (!outcome.status.ok() || answer.code == 0) return outcome;
   std::string_view text = "no reason";
@@ -211,6 +220,8 @@ HostProcess::Outcome HostProcess::Lose(std::string_view what, bool hung) {
   const pid_t pid = child_->pid();
   child_.reset();
   socket_.Reset();
+  requests_.Reset();
+  answers_.Reset();
   const std::vector<std::string> lines = output_->Finish();
   output_.reset();
   std::string how = !exit.ok() ? "it did not end"

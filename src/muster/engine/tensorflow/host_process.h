@@ -77,11 +77,15 @@ class HostProcess {
     uint64_t reply_bytes = 0;
   };
 
+  enum class Waited { kAnswered, kGone, kLate };
+
   explicit HostProcess(HostSpec spec) : spec_(std::move(spec)) {}
   absl::Status Spawn();
   // A new host, as far as the last one was: TensorFlow and the model loaded, functions defined.
   Outcome Begin();
   Outcome Define(const FunctionSpec& function, uint64_t* number);
+  // Tells the host that there is a request, until there is an answer.
+  Waited Wait(double seconds);
   // What is in fields_, once.
   Outcome Ask(host::RequestKind kind, double seconds);
   // Until there is an answer: the bytes of its reply.
@@ -93,7 +97,7 @@ class HostProcess {
   std::unique_ptr<host::SharedSegment> segment_;
   host::SharedBlock body_, reply_;
   std::vector<FunctionSpec> functions_;
-  process::Descriptor socket_;
+  process::Descriptor socket_, requests_, answers_;
   std::unique_ptr<OutputTail> output_;
   std::unique_ptr<process::Child> child_;
   std::string version_;

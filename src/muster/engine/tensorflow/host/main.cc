@@ -1,5 +1,6 @@
 // muster-tensorflow: the process in which muster runs TensorFlow. It keeps no state that its owner
-// has not; started by muster, with a socket and the shared memory as its descriptors 3 and 4.
+// has not; started by muster, with a socket, the shared memory and two eventfds as its descriptors
+// 3 to 6.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,7 +25,8 @@ void EndWithOwner() {
 
 int RunHost() {
   struct stat info = {};
-  if (fstat(kSocketFd, &info) != 0 || !S_ISSOCK(info.st_mode) || fstat(kMemoryFd, &info) != 0) {
+  if (fstat(kSocketFd, &info) != 0 || !S_ISSOCK(info.st_mode) || fstat(kMemoryFd, &info) != 0 ||
+      fstat(kRequestEventFd, &info) != 0 || fstat(kAnswerEventFd, &info) != 0) {
     std::fputs(
         "muster-tensorflow is started by muster, to compute what an exported Keras model says.\n",
         stderr);
@@ -33,7 +35,8 @@ int RunHost() {
   auto segment = SharedSegment::Attach(process::Descriptor(kMemoryFd));
   absl::Status status = segment.status();
   if (status.ok()) {
-    Server server(process::Descriptor(kSocketFd), *std::move(segment));
+    Server server(process::Descriptor(kRequestEventFd), process::Descriptor(kAnswerEventFd),
+                  *std::move(segment));
     std::thread watcher(EndWithOwner);
     status = server.Serve();
     if (!status.ok()) {

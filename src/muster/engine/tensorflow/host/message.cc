@@ -19,9 +19,9 @@ absl::Status CheckAnswer(const Answer& answer, const Request& request) {
              ", version ", answer.version, ": is the muster-tensorflow beside muster another's?"));
 }
 
-void FieldWriter::Number(uint64_t value) {
-  const auto* const from = reinterpret_cast<const std::byte*>(&value);
-  bytes_.insert(bytes_.end(), from, from + sizeof value);
+void FieldWriter::Numbers(std::span<const uint64_t> values) {
+  const auto from = std::as_bytes(values);
+  bytes_.insert(bytes_.end(), from.begin(), from.end());
 }
 
 void FieldWriter::Text(std::string_view text) {
@@ -61,11 +61,9 @@ bool TensorPlace::Read(FieldReader& reader) {
 }
 
 void TensorPlace::Write(FieldWriter& writer) const {
-  writer.Number(type);
-  writer.Number(offset);
-  writer.Number(bytes);
-  writer.Number(rank);
-  for (uint64_t i = 0; i < rank; ++i) writer.Number(dims[i]);
+  const uint64_t head[] = {type, offset, bytes, rank};
+  writer.Numbers(head);
+  writer.Numbers({dims, rank});
 }
 
 bool TensorPlace::Elements(uint64_t* elements) const {

@@ -1,8 +1,8 @@
 // What a host process and its owner say to each other: docs/formats/tensorflow_host.md.
 //
-// A request and its answer are packets of fixed size on a socket; what belongs to them (texts,
-// shapes, places of tensors) lies in the memory that both map, as fields of 8 bytes each. Both
-// sides check every length before they use it.
+// A request and its answer lie at the beginning of the memory that both map, and an eventfd says
+// that one is there; what belongs to them (texts, shapes, places of tensors) lies in that memory as
+// fields of 8 bytes each. Both sides check every length before they use it.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,8 @@ inline constexpr uint16_t kVersion = 1;
 // The descriptors that the host is started with.
 inline constexpr int kSocketFd = 3;
 inline constexpr int kMemoryFd = 4;
+inline constexpr int kRequestEventFd = 5;
+inline constexpr int kAnswerEventFd = 6;
 
 enum class RequestKind : uint16_t {
   kOpen = 1,     // folder of the library -> TensorFlow's version
@@ -29,6 +31,7 @@ enum class RequestKind : uint16_t {
   kDefine = 3,   // feeds and fetches -> number of the function
   kRun = 4,      // function, feeds -> fetches
   kCollect = 5,  // the fetches of the last kRun, for which there was too little room
+  kEnd = 6,      // the host ends, without an answer
 };
 
 struct Request {
@@ -52,13 +55,21 @@ struct Answer {
 };
 static_assert(sizeof(Answer) == 32);
 
+// The beginning of the memory.
+struct Control {
+  alignas(64) Request request;
+  alignas(64) Answer answer;
+};
+static_assert(sizeof(Control) == 128);
+
 // DATA_LOSS for what is no answer to this request. The reply's place is not looked at.
 absl::Status CheckAnswer(const Answer& answer, const Request& request);
 
 // A fixed or variable number of fields, one behind the other.
 class FieldWriter {
  public:
-  void Number(uint64_t value);
+  void Number(uint64_t value) { Numbers({&value, 1}); }
+  void Numbers(std::span<const uint64_t> values);
   // Its length, its bytes, zeros up to a multiple of 8.
   void Text(std::string_view text);
   void Clear() { bytes_.clear(); }

@@ -14,10 +14,12 @@ namespace muster::engine::tensorflow::host {
 // One owner thread.
 class Server {
  public:
-  Server(process::Descriptor socket, std::unique_ptr<SharedSegment> segment);
+  // `requests`, `answers`: eventfds, the first of which blocks.
+  Server(process::Descriptor requests, process::Descriptor answers,
+         std::unique_ptr<SharedSegment> segment);
   ~Server();
 
-  // Returns when the owner has closed its end. DATA_LOSS for requests that cannot be: the two do
+  // Returns when the owner asks for the end. DATA_LOSS for requests that cannot be: the two do
   // not fit each other.
   absl::Status Serve();
 
@@ -30,7 +32,7 @@ class Server {
   absl::Status Define(FieldReader body, FieldWriter* reply);
   absl::Status Run(FieldReader body);
 
-  const process::Descriptor socket_;
+  const process::Descriptor requests_, answers_;
   const std::unique_ptr<SharedSegment> segment_;
   Library library_;
   bool opened_ = false;

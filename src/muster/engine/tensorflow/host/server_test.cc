@@ -1,7 +1,8 @@
 #include "muster/engine/tensorflow/host/server.h"
 
+#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
@@ -18,18 +19,19 @@ using ::testing::HasSubstr;
 class ServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    int ends[2];
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    socket_.Reset(ends[0]);
+    requests_.Reset(eventfd(0, EFD_CLOEXEC));
+    answers_.Reset(eventfd(0, EFD_CLOEXEC));
     segment_ = SharedSegment::Create().value();
+    ASSERT_EQ(segment_->Allocate(sizeof(Control)).value(), 0u);
     request_.reply = segment_->Allocate(4096).value();
     request_.reply_room = 4096;
     request_.sequence = 1;
     request_.segment_bytes = segment_->bytes();
     auto theirs = SharedSegment::Attach(process::Descriptor(dup(segment_->fd())));
     ASSERT_TRUE(theirs.ok()) << theirs.status();
-    thread_ = std::thread([this, fd = ends[1], segment = *std::move(theirs)]() mutable {
-      Server server(process::Descriptor(fd), std::move(segment));
+    thread_ = std::thread([this, segment = *std::move(theirs)]() mutable {
+      Server server(process::Descriptor(dup(requests_.get())),
+                    process::Descriptor(dup(answers_.get())), std::move(segment));
       result_ = server.Serve();
     });
   }
@@ -44,9 +46,11 @@ class ServerTest : public testing::Test {
   // The error that the server answers with.
   std::string Ask(RequestKind kind) {
     request_.kind = kind;
-    EXPECT_EQ(send(socket_.get(), &request_, sizeof request_, MSG_NOSIGNAL), sizeof request_);
+    Send();
+    uint64_t count = 0;
+    EXPECT_EQ(read(answers_.get(), &count, sizeof count), sizeof count);
     Answer answer;
-    EXPECT_EQ(recv(socket_.get(), &answer, sizeof answer, 0), sizeof answer);
+    std::memcpy(&answer, segment_->at(offsetof(Control, answer)), sizeof answer);
     EXPECT_TRUE(CheckAnswer(answer, request_).ok());
     ++request_.sequence;
     std::string_view text;
@@ -54,26 +58,32 @@ class ServerTest : public testing::Test {
     if (answer.code == 0 || !reply.Text(&text)) return "";
     return std::string(text);
   }
-  // What the server ends with after bytes that are no request.
-  absl::Status EndOf(const void* bytes, size_t size) {
-    EXPECT_EQ(send(socket_.get(), bytes, size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
-    thread_.join();
+  void Send() {
+    std::memcpy(segment_->at(0), &request_, sizeof request_);
+    const uint64_t one = 1;
+    EXPECT_EQ(write(requests_.get(), &one, sizeof one), sizeof one);
+  }
+  // What the server ends with.
+  absl::Status End() {
+    if (thread_.joinable()) {
+      Send();
+      thread_.join();
+    }
     return result_;
   }
   absl::Status Close() {
-    socket_.Reset();
-    if (thread_.joinable()) thread_.join();
-    return result_;
+    request_.kind = RequestKind::kEnd;
+    return End();
   }
 
-  process::Descriptor socket_;
+  process::Descriptor requests_, answers_;
   std::unique_ptr<SharedSegment> segment_;
   Request request_;
   std::thread thread_;
   absl::Status result_;
 };
 
-TEST_F(ServerTest, EndsWithItsOwner) { EXPECT_TRUE(Close().ok()); }
+TEST_F(ServerTest, EndsWhenItIsTold) { EXPECT_TRUE(Close().ok()); }
 
 TEST_F(ServerTest, RequestsOutOfOrderAreErrors) {
   EXPECT_EQ(Ask(RequestKind::kRun), "no model is loaded");
@@ -104,27 +114,28 @@ TEST_F(ServerTest, ATextThatIsTooLongIsCut) {
 TEST_F(ServerTest, PlacesOutsideTheMemoryEndIt) {
   request_.body = segment_->bytes() - 8;
   request_.body_bytes = 16;
-  EXPECT_EQ(EndOf(&request_, sizeof request_).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(End().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(ServerTest, SoDoPlacesWhoseEndOverflows) {
   request_.reply = kAlignment;
   request_.reply_room = UINT64_MAX;
-  EXPECT_EQ(EndOf(&request_, sizeof request_).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(End().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(ServerTest, MemoryThatIsNotThereEndsIt) {
   request_.segment_bytes = segment_->bytes() * 2;
-  EXPECT_THAT(EndOf(&request_, sizeof request_).message(), HasSubstr("it does not"));
+  EXPECT_THAT(End().message(), HasSubstr("it does not"));
 }
 
 TEST_F(ServerTest, AnotherVersionEndsIt) {
   request_.version = kVersion + 1;
-  EXPECT_THAT(EndOf(&request_, sizeof request_).message(), HasSubstr("not one of this version"));
+  EXPECT_THAT(End().message(), HasSubstr("not one of this version"));
 }
 
-TEST_F(ServerTest, ACutRequestEndsIt) {
-  EXPECT_EQ(EndOf(&request_, sizeof request_ - 1).code(), absl::StatusCode::kDataLoss);
+TEST_F(ServerTest, AnotherSequenceEndsIt) {
+  request_.sequence = 3;
+  EXPECT_THAT(End().message(), HasSubstr("request 3 after 0"));
 }
 
 TEST(SharedSegmentTest, GrowsAtItsAddressOnBothSides) {

@@ -11,7 +11,6 @@
 namespace muster::engine::tensorflow::host {
 namespace {
 
-constexpr uint64_t kGrowth = uint64_t{1} << 20;
 constexpr int kSegmentSeals = F_SEAL_SHRINK | F_SEAL_SEAL;
 
 uint64_t RoundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -64,14 +63,14 @@ absl::Status SharedSegment::Map(uint64_t bytes) {
 
 absl::StatusOr<uint64_t> SharedSegment::Allocate(uint64_t size) {
   const uint64_t offset = used_;
-  if (size > kMaxSegmentBytes - kGrowth - offset) {
+  if (size > kMaxSegmentBytes - kLeastSegmentBytes - offset) {
     return absl::ResourceExhaustedError(
         StrCat("share ", size, " bytes with a TensorFlow host beside ", offset, ": more than ",
                kMaxSegmentBytes >> 30, " GiB: use smaller batches"));
   }
   const uint64_t end = offset + RoundUp(std::max<uint64_t>(size, 1), kAlignment);
   if (end > bytes_) {
-    const uint64_t wanted = RoundUp(end, kGrowth);
+    const uint64_t wanted = RoundUp(end, kLeastSegmentBytes);
     // The pages are taken now: one that is missing later would end the process that touches it.
     if (ftruncate(memory_.get(), static_cast<off_t>(wanted)) != 0 ||
         fallocate(memory_.get(), 0, static_cast<off_t>(bytes_),
@@ -91,8 +90,8 @@ absl::StatusOr<uint64_t> SharedSegment::Allocate(uint64_t size) {
 absl::Status SharedSegment::MapTo(uint64_t bytes) {
   if (bytes <= bytes_) return absl::OkStatus();
   struct stat found = {};
-  if (bytes > kMaxSegmentBytes || bytes % kGrowth != 0 || fstat(memory_.get(), &found) != 0 ||
-      static_cast<uint64_t>(found.st_size) < bytes) {
+  if (bytes > kMaxSegmentBytes || bytes % kLeastSegmentBytes != 0 ||
+      fstat(memory_.get(), &found) != 0 || static_cast<uint64_t>(found.st_size) < bytes) {
     return absl::DataLossError(
         StrCat("the owner says that it shares ", bytes, " bytes: it does not"));
   }

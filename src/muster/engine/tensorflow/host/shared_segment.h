@@ -15,6 +15,8 @@ namespace muster::engine::tensorflow::host {
 // Everything that is handed over begins at a multiple of this: what TensorFlow reads without a
 // copy.
 inline constexpr uint64_t kAlignment = 64;
+// A segment grows in steps of so much: what the creator has allocated first lies in the first.
+inline constexpr uint64_t kLeastSegmentBytes = uint64_t{1} << 20;
 // Of address space, reserved at once; a segment cannot be larger.
 inline constexpr uint64_t kMaxSegmentBytes = uint64_t{64} << 30;
 
