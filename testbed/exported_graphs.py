@@ -16,13 +16,16 @@ PROGRAM = pathlib.Path(__file__).parent / "programs/export_graph.py"
 class ExportedGraph:
     """A folder with an export and batches; `run` gives what the engine said of them."""
 
-    def __init__(self, kind: str, folder: pathlib.Path):
-        python = os.environ["MUSTER_PYTHON_TENSORFLOW"]
-        folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run([python, str(PROGRAM), kind, str(folder)], check=True, timeout=300,
-                       capture_output=True)
+    def __init__(self, folder: pathlib.Path):
         self.folder = folder
         self.export = folder / "export"
+
+    @staticmethod
+    def make(kind: str, folder: pathlib.Path) -> ExportedGraph:
+        python = os.environ["MUSTER_PYTHON_TENSORFLOW"]
+        subprocess.run([python, str(PROGRAM), kind, str(folder)], check=True, timeout=300,
+                       capture_output=True)
+        return ExportedGraph(folder)
 
     def command(self, results: str, *arguments: object) -> list[str]:
         probe = pathlib.Path(os.environ["MUSTER_BINARY"]).with_name("muster-tensorflow-probe")
@@ -59,6 +62,37 @@ class ExportedGraph:
         manifest = json.loads((self.export / "model.json").read_text(encoding="utf-8"))
         variables: list[dict[str, Any]] = manifest["variables"]
         return variables
+
+    def compare(self, results: str, batches: int, absolute: float) -> int:
+        """What the engine gave of the batches with what Python made of them: the relative difference
+        is below 1e-5, or the absolute one that much of the largest value. Says how many were
+        compared."""
+        given, expected = self.tensors(results), self.tensors("batches")
+        compared = 0
+        for n in range(batches):
+            losses = [expected[f"expected/{n}/step/{name}"] for name in ("loss", "data_loss")]
+            np.testing.assert_allclose(given[f"step/{n}/losses"], losses, rtol=1e-5, atol=1e-7)
+            for i, variable in enumerate(self.variables()):
+                name, key = variable["name"], f"expected/{n}/step/%s_{i:03d}"
+                if variable["kind"] == "state":
+                    want = expected[key % "new"]
+                elif not variable["trainable"]:
+                    assert f"step/{n}/gradient/{name}" not in given
+                    continue
+                elif variable["kind"] == "table":
+                    values = expected[key % "grad"].astype("float64")
+                    rows, want = summed(expected[key % "rows"], values)
+                    np.testing.assert_array_equal(given[f"step/{n}/rows/{name}"], rows)
+                    _, squares = summed(expected[key % "rows"], values**2)
+                    got = given[f"step/{n}/squares/{name}"].reshape(squares.shape)
+                    np.testing.assert_allclose(got, squares, rtol=1e-4, atol=1e-9)
+                else:
+                    want = expected[key % "grad"]
+                got = given[f"step/{n}/gradient/{name}"].reshape(want.shape)
+                close = absolute * max(1.0, float(np.abs(want).max(initial=0)))
+                np.testing.assert_allclose(got, want, err_msg=name, rtol=1e-5, atol=close)
+                compared += 1
+        return compared
 
 
 def summed(rows: Any, values: Any) -> tuple[Any, Any]:

@@ -12,60 +12,38 @@ import time
 import numpy as np
 import pytest
 
-from testbed.exported_graphs import ExportedGraph, summed
+from testbed.exported_graphs import ExportedGraph
 
 BATCHES = 3
 
 
 @pytest.fixture(scope="module")
 def wide_deep(tmp_path_factory: pytest.TempPathFactory) -> ExportedGraph:
-    return ExportedGraph("wide_deep", tmp_path_factory.mktemp("wide_deep"))
+    return ExportedGraph.make("wide_deep", tmp_path_factory.mktemp("wide_deep"))
 
 
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory: pytest.TempPathFactory) -> ExportedGraph:
     """Small, with ids computed of strings and a shared table."""
-    return ExportedGraph("computed", tmp_path_factory.mktemp("computed"))
+    return ExportedGraph.make("computed", tmp_path_factory.mktemp("computed"))
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> ExportedGraph:
     """The same with dropout."""
-    return ExportedGraph("dropout", tmp_path_factory.mktemp("dropout"))
+    return ExportedGraph.make("dropout", tmp_path_factory.mktemp("dropout"))
 
 
 @pytest.mark.parametrize("kind", ["wide_deep", "computed", "small"])
 def test_gradients_are_pythons(kind: str, request: pytest.FixtureRequest) -> None:
     graph: ExportedGraph = request.getfixturevalue(kind)
     graph.run("results", BATCHES)
+    trained = sum(v["trainable"] or v["kind"] == "state" for v in graph.variables())
+    assert graph.compare("results", BATCHES, absolute=1e-6) == BATCHES * trained
     given, expected = graph.tensors("results"), graph.tensors("batches")
-    close = {"rtol": 1e-5, "atol": 1e-6}
-    for n in range(BATCHES):
-        losses = [expected[f"expected/{n}/step/{name}"] for name in ("loss", "data_loss")]
-        np.testing.assert_allclose(given[f"step/{n}/losses"], losses, rtol=1e-6)
-        compared = 0
-        for i, variable in enumerate(graph.variables()):
-            name, key = variable["name"], f"expected/{n}/step/%s_{i:03d}"
-            if variable["kind"] == "state":
-                want = expected[key % "new"]
-            elif not variable["trainable"]:
-                assert f"step/{n}/gradient/{name}" not in given
-                continue
-            elif variable["kind"] == "table":
-                values = expected[key % "grad"].astype("float64")
-                rows, want = summed(expected[key % "rows"], values)
-                assert len(rows) < len(values), "no id came twice: nothing was tested"
-                np.testing.assert_array_equal(given[f"step/{n}/rows/{name}"], rows)
-                _, squares = summed(expected[key % "rows"], values**2)
-                got = given[f"step/{n}/squares/{name}"].reshape(squares.shape)
-                np.testing.assert_allclose(got, squares, rtol=1e-4, atol=1e-9)
-            else:
-                want = expected[key % "grad"]
-            assert np.abs(want).max() > 1e-5, name
-            got = given[f"step/{n}/gradient/{name}"].reshape(want.shape)
-            np.testing.assert_allclose(got, want, err_msg=name, **close)
-            compared += 1
-        assert compared == sum(v["trainable"] or v["kind"] == "state" for v in graph.variables())
+    gradient = expected["expected/0/step/grad_000"]
+    assert len(set(expected["expected/0/step/rows_000"])) < len(gradient), "no id came twice"
+    assert np.abs(gradient).max() > 1e-4
     evaluated = expected["expected/0/evaluate/output_logits"].ravel()
     np.testing.assert_allclose(given["predict/logits"], evaluated, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(given["predict/loss_sum"],

@@ -114,6 +114,13 @@ absl::Status HostProcess::Spawn() {
 
 HostProcess::Outcome HostProcess::Begin() {
   if (const absl::Status status = Spawn(); !status.ok()) return {status};
+  Outcome outcome = Prepare();
+  // One that could not be made ready is of no use to the next request.
+  if (!outcome.status.ok()) child_.reset();
+  return outcome;
+}
+
+HostProcess::Outcome HostProcess::Prepare() {
   fields_.Clear();
   fields_.Text(spec_.library_folder);
   Outcome outcome = Ask(RequestKind::kOpen, spec_.start_seconds);

@@ -83,6 +83,7 @@ class HostProcess {
   absl::Status Spawn();
   // A new host, as far as the last one was: TensorFlow and the model loaded, functions defined.
   Outcome Begin();
+  Outcome Prepare();
   Outcome Define(const FunctionSpec& function, uint64_t* number);
   // Tells the host that there is a request, until there is an answer.
   Waited Wait(double seconds);

@@ -92,6 +92,20 @@ TEST_F(HostProcessTest, AlsoOneThatIsKilledBetweenRequests) {
   EXPECT_EQ(*another, function_ + 1);
 }
 
+TEST_F(HostProcessTest, AModelThatIsGoneIsAnErrorUntilItIsBack) {
+  Start("");
+  const std::string here = folder_.File("step"), away = folder_.File("away");
+  std::filesystem::rename(here, away);
+  ASSERT_GT(host_->pid(), 0);
+  ASSERT_EQ(kill(host_->pid(), SIGKILL), 0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(Sum().status().message(), HasSubstr("no saved_model.pb in " + here));
+    EXPECT_EQ(host_->pid(), -1);
+  }
+  std::filesystem::rename(away, here);
+  EXPECT_EQ(Sum().value(), 7);
+}
+
 TEST_F(HostProcessTest, AHostThatHangsIsEndedAndStartedAgain) {
   Start(Fault("hang", 1, "hung"), 0.5);
   EXPECT_EQ(Sum().value(), 7);
