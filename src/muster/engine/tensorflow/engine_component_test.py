@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import random
@@ -80,14 +81,14 @@ def test_killed_hosts_change_no_byte(small: ExportedGraph) -> None:
     seed = random.SystemRandom().randrange(1 << 30)
     print("seed", seed)
     chance = random.Random(seed)
-    steps = 6000
+    steps = 40_000
     small.run("undisturbed", steps, 0.01)
     probe = subprocess.Popen(small.command("disturbed", steps, 0.01), stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, env=small.environment())
     killed = 0
     try:
         while killed < 3 and probe.poll() is None:
-            time.sleep(1.5 + chance.random())
+            time.sleep(1 + chance.random())
             pid = host_of(probe)
             if pid > 0 and probe.poll() is None:
                 os.kill(pid, signal.SIGKILL)
@@ -97,7 +98,8 @@ def test_killed_hosts_change_no_byte(small: ExportedGraph) -> None:
         probe.kill()
         probe.wait()
     assert probe.returncode == 0, errors
-    assert f'"starts": {killed + 1}' in said and killed > 0, said
+    # One that is killed after the last step is not replaced.
+    assert 2 <= json.loads(said)["starts"] <= killed + 1, said
     assert small.bytes_of("undisturbed") == small.bytes_of("disturbed")
 
 
