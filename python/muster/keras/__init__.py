@@ -53,8 +53,10 @@ def export(
     from muster.keras import exporting
 
     exporting.export(
-        model, optimizer, loss, os.fspath(path), inputs, label, sample_weight, metrics,
-        loss_weights, example,
+        exporting.Request(
+            model, optimizer, loss, os.fspath(path), inputs, label, sample_weight, metrics,
+            loss_weights, example,
+        )
     )  # fmt: skip
 
 

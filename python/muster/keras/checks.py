@@ -39,14 +39,12 @@ def check_built(model: Any) -> List[Any]:
                 "3 (import keras; unset TF_USE_LEGACY_KERAS)"
             )
         raise ValueError(f"a Keras model is wanted, not {type(model).__name__}")
-    layers = list(layers_of(model))
-    if not model.built or any(not layer.built for layer in layers):
-        unbuilt = next((layer.name for layer in layers if not layer.built), model.name)
+    if not model.built:
         raise ValueError(
-            f"model '{model.name}' is not built (layer '{unbuilt}'): call it once on a batch, or "
-            "begin a Sequential with keras.Input"
+            f"model '{model.name}' is not built: call it once on a batch, or begin a Sequential with "
+            "keras.Input"
         )
-    return layers
+    return list(layers_of(model))
 
 
 def check_precision(model: Any, loss_scale: float) -> bool:

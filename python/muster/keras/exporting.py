@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
-from typing import Any, Dict, List
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List
 
 
 from muster.keras import checks, decoding, examples, fields, manifest, metrics, serving, verify
 from muster.keras.apply import Apply
-from muster.keras.fields import Ports
 from muster.keras.functions import Functions
 from muster.keras.graph import Graph
 from muster.keras.losses import Loss
@@ -19,71 +20,66 @@ from muster.keras.optimizers import Optimizer
 from muster.keras.variables import Variables
 
 
-def export(
-    model: Any,
-    optimizer: Any,
-    loss: Any,
-    path: str,
-    inputs: Any,
-    label: Any,
-    sample_weight: Any,
-    metric: Any,
-    loss_weights: Any,
-    example: Any,
-) -> None:
-    """See muster.keras.export."""
-    if os.path.lexists(path):
-        raise FileExistsError(f"{path} exists: give the export another name, or remove it")
-    checks.check_model(model)
-    update = Optimizer(optimizer)
-    mixed = checks.check_precision(model, update.loss_scale)
-    data_loss = Loss(model, loss, loss_weights)
-    ports = fields.inputs_of(model, inputs)
-    predicted = examples.predict_once(model, ports, example)
-    labels = fields.labels_of(label, examples.label_field(predicted, data_loss.sparse))
-    weight = fields.weight_of(sample_weight)
-    variables = Variables(model)
+@dataclass(frozen=True)
+class Request:
+    """The arguments of muster.keras.export."""
 
+    model: Any
+    optimizer: Any
+    loss: Any
+    path: str
+    inputs: Any
+    label: Any
+    sample_weight: Any
+    metrics: Any
+    loss_weights: Any
+    example: Any
+
+
+def export(request: Request) -> None:
+    """See muster.keras.export."""
+    if os.path.lexists(request.path):
+        raise FileExistsError(
+            f"{request.path} exists: give the export another name, or remove it"
+        )
+    checks.check_model(request.model)
+    with _unchanged(request.model):
+        _export(request)
+
+
+def _export(request: Request) -> None:
+    model = request.model
+    update = Optimizer(request.optimizer)
+    mixed = checks.check_precision(model, update.loss_scale)
+    loss = Loss(model, request.loss, request.loss_weights)
+    inputs = fields.inputs_of(model, request.inputs)
+    predicted = examples.predict_once(model, inputs, request.example)
+    labels = fields.labels_of(request.label, examples.label_field(predicted, loss.sparse))
+    weight = fields.weight_of(request.sample_weight)
     functions = Functions(
-        model, variables, ports, labels, weight, data_loss, update.loss_scale
+        model, Variables(model), inputs, labels, weight, loss, update.loss_scale
     )
     functions.find_lookups()
-    batch = examples.batch(model, functions.lookups, ports, labels, weight, example)
-    measured = metrics.resolve(metric, *verify.evaluate_once(model, data_loss, batch))
-    graph = _graph(functions, update, measured, ports)
-    _check_slices(variables, update)
+    batch = examples.batch(model, functions.lookups, inputs, labels, weight, request.example)
+    metric = metrics.resolve(request.metrics, *verify.evaluate_once(model, loss, batch))
+    graph = _graph(functions, update, metric)
+    _check_slices(functions.variables, update)
     slots: Dict[str, Any] = {}
-    if update.has_rule(variables):
-        entry = update.manifest(variables)
+    if update.has_rule(functions.variables):
+        entry = update.manifest(functions.variables)
     else:
-        apply = Apply(update, variables)
+        apply = Apply(update, functions.variables)
         graph.add("apply", apply.traced(), scratch=True)
         slots, entry = apply.values(), apply.manifest()
-    content = manifest.content(
-        model, functions, ports, labels, weight, data_loss, entry, measured, graph
-    )
-
-    parent = os.path.dirname(os.path.abspath(path))
-    os.makedirs(parent, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix=f".{os.path.basename(path)}.", dir=parent)
-    try:
+    with _new_folder(request.path) as folder:
         graph.save(os.path.join(folder, "step"))
-        serving.save(os.path.join(folder, "serving"), model, functions, ports)
-        manifest.write_weights(folder, variables, slots)
-        manifest.write(folder, content)
-        verify.compare(folder, model, functions, data_loss, update, batch, mixed)
-        _sync(folder)
-        os.chmod(folder, 0o755)
-        os.rename(folder, path)
-        _sync_folder(parent)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+        serving.save(os.path.join(folder, "serving"), functions)
+        manifest.write_weights(folder, functions.variables, slots)
+        manifest.write(folder, manifest.content(functions, entry, metric, graph))
+        verify.compare(folder, functions, update, batch, mixed)
 
 
-def _graph(
-    functions: Functions, update: Optimizer, measured: List[Metric], inputs: Ports
-) -> Graph:
+def _graph(functions: Functions, update: Optimizer, measured: List[Metric]) -> Graph:
     graph = Graph()
     graph.add("step", functions.step())
     if functions.ids is not None:
@@ -93,7 +89,7 @@ def _graph(
     graph.add("evaluate", functions.evaluate(measured))
     for one in measured:
         graph.add(*one.result())
-    for port in inputs.all:
+    for port in functions.inputs.all:
         if port.decode in ("png", "jpeg"):
             graph.add(f"decode_{port.name}", decoding.function(port))
     schedule = update.schedule()
@@ -112,6 +108,35 @@ def _check_slices(variables: Variables, update: Optimizer) -> None:
                 f"{update.name} in Keras treats repeated rows one by one: look rows up with "
                 "keras.layers.Embedding by ids of the inputs, or use SGD without clipping"
             )
+
+
+@contextlib.contextmanager
+def _unchanged(model: Any) -> Iterator[None]:
+    """The model's variables have their values again at the end."""
+    before = [(variable, variable.numpy()) for variable in model.variables]
+    try:
+        yield
+    finally:
+        for variable, value in before:
+            variable.assign(value)
+
+
+@contextlib.contextmanager
+def _new_folder(path: str) -> Iterator[str]:
+    """A folder that becomes `path` when it is filled, and is gone when that fails."""
+    path = os.path.abspath(path)
+    parent = os.path.dirname(path)
+    os.makedirs(parent, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix=f".{os.path.basename(path)}.", dir=parent)
+    try:
+        yield folder
+        _sync(folder)
+        os.chmod(folder, 0o755)
+        os.rename(folder, path)
+        _sync_folder(parent)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _sync(folder: str) -> None:

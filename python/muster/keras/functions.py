@@ -44,11 +44,11 @@ class Functions:
         self.variables = variables
         self.lookups: List[lookups.Lookup] = []
         self._ids: Optional[Traced] = None
-        self._model = model
-        self._inputs = inputs
-        self._labels = labels
-        self._weight = weight
-        self._loss = loss
+        self.model = model
+        self.inputs = inputs
+        self.labels = labels
+        self.weight = weight
+        self.loss = loss
         self.loss_scale = loss_scale
         self.predictions: List[Prediction] = []
         self.masked = False  # whether some prediction has a mask, which weighs the loss
@@ -66,7 +66,7 @@ class Functions:
 
             whole = self._specs(self.variables.all, whole=True)
             traced = tracing.trace({**whole, **self._input_specs()}, body)
-            names = [f"input_{port.name}" for port in self._inputs.all]
+            names = [f"input_{port.name}" for port in self.inputs.all]
             found.append((recorder, lookups.find(recorder, traced, names), traced))
         for entry in self.variables:
             if any(entry.index in recorder.whole for recorder, _, _ in found):
@@ -158,7 +158,7 @@ class Functions:
             predictions, _ = self._forward(arguments, False, False)
             results = self.named_predictions(predictions)
             loss = self._data_loss(arguments, predictions)
-            results["loss_sum"] = loss * self._rows(arguments) if self._loss.by_rows else loss
+            results["loss_sum"] = loss * self._rows(arguments) if self.loss.by_rows else loss
             labels, weight = self._targets(arguments)
             for metric in metrics:
                 results.update(metric.increments(labels, predictions))
@@ -179,7 +179,7 @@ class Functions:
     def named_predictions(self, predictions: Any) -> Tensors:
         """`output_NAME` of each."""
         flat = keras.tree.flatten(predictions)
-        names = getattr(self._model, "output_names", None)
+        names = getattr(self.model, "output_names", None)
         if isinstance(predictions, dict):
             names = [str(name) for name in predictions]
             flat = [predictions[name] for name in predictions]
@@ -231,29 +231,29 @@ class Functions:
             return current(variable)
 
         scope.get_current_value = get_current_value
-        inputs = self._inputs.pack(
-            {port.name: arguments[f"input_{port.name}"] for port in self._inputs.all}
+        inputs = self.inputs.pack(
+            {port.name: arguments[f"input_{port.name}"] for port in self.inputs.all}
         )
         with scope:
-            predictions = call(self._model, inputs, training)
-            scope.added = list(self._model.losses)
+            predictions = call(self.model, inputs, training)
+            scope.added = list(self.model.losses)
         scope.get_current_value = current
         return predictions, scope
 
     def _data_loss(self, arguments: Tensors, predictions: Any) -> Any:
         labels, weight = self._targets(arguments)
-        return tf.cast(self._loss(labels, predictions, weight), tf.float32)
+        return tf.cast(self.loss(labels, predictions, weight), tf.float32)
 
     def _targets(self, arguments: Tensors) -> Tuple[Any, Any]:
-        labels = {port.name: arguments[f"label_{port.name}"] for port in self._labels.all}
-        weight = arguments["sample_weight"] if self._weight else None
-        return self._labels.pack(labels), weight
+        labels = {port.name: arguments[f"label_{port.name}"] for port in self.labels.all}
+        weight = arguments["sample_weight"] if self.weight else None
+        return self.labels.pack(labels), weight
 
     def _added(self, scope: Any) -> Any:
         """The sum of what layers and regularizers add to the loss, or None."""
         if not scope.added:
             return None
-        if not self._loss.by_rows:
+        if not self.loss.by_rows:
             raise ValueError(
                 "loss: its reduction is 'sum', and the model's layers add losses of their own, which "
                 "each replica would add: use 'sum_over_batch_size'"
@@ -262,13 +262,13 @@ class Functions:
 
     def _share(self, arguments: Tensors) -> Any:
         """These rows' share of the denominator; None: nothing to multiply by."""
-        if not self._loss.by_rows:
+        if not self.loss.by_rows:
             return None
         whole = arguments["denominator"]
         return tf.where(whole > 0, tf.math.divide_no_nan(self._rows(arguments), whole), 1.0)
 
     def _rows(self, arguments: Tensors) -> Any:
-        label = arguments[f"label_{self._labels.all[0].name}"]
+        label = arguments[f"label_{self.labels.all[0].name}"]
         return tf.cast(tf.shape(label)[0], tf.float32)
 
     def _gradient(self, entry: Entry, gradient: Any) -> Tensors:
@@ -294,10 +294,10 @@ class Functions:
         if not whole:
             specs.update(self._ids_specs())
         specs.update(self._input_specs())
-        for port in self._labels.all:
+        for port in self.labels.all:
             specs[f"label_{port.name}"] = tracing.spec(port.shape, port.dtype)
-        if self._weight is not None:
-            specs["sample_weight"] = tracing.spec((), self._weight.dtype)
+        if self.weight is not None:
+            specs["sample_weight"] = tracing.spec((), self.weight.dtype)
         specs["denominator"] = tracing.spec((), "float32", batch=False)
         return specs
 
@@ -319,7 +319,7 @@ class Functions:
     def _input_specs(self) -> Dict[str, Any]:
         return {
             f"input_{port.name}": tracing.spec(port.shape, port.dtype)
-            for port in self._inputs.all
+            for port in self.inputs.all
         }
 
 

@@ -171,21 +171,20 @@ def check_operations(graph: Any, signature: str) -> None:
     for node in everywhere:
         if node.op in _PYTHON:
             raise ValueError(
-                f"{_place(node)} calls Python (tf.py_function or tf.numpy_function), which is not "
-                "there when the model is trained: say it with TensorFlow's or Keras's operations"
+                f"the model calls Python in {_place(node)} (tf.py_function or tf.numpy_function), "
+                "which is not there when the model is trained: say it with TensorFlow's or Keras's operations"
             )
         if node.op in _DRAWS:
             raise ValueError(
-                f"{_place(node)} draws random numbers by itself ({node.op}), so that a step could "
+                f"the model draws random numbers in {_place(node)} by itself ({node.op}), so that a step could "
                 "not be repeated: use keras.random with a keras.random.SeedGenerator that the layer "
                 "has as an attribute"
             )
 
 
 def _place(node: Any) -> str:
-    """The layer of a node, which Keras writes into its name."""
-    parts = node.name.split("/")
-    return f"layer '{parts[-2]}'" if len(parts) > 1 else f"operation '{node.name}'"
+    """Where a node is; Keras writes layers' names into those of nodes."""
+    return f"'{node.name.rpartition('/')[0] or node.name}'"
 
 
 def _called(nodes: Any, functions: Dict[str, Any]) -> Set[str]:

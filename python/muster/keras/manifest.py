@@ -9,10 +9,8 @@ from typing import Any, Dict, List, Optional
 import keras
 import tensorflow as tf
 
-from muster.keras.fields import Port, Ports
 from muster.keras.functions import Functions
 from muster.keras.graph import Graph
-from muster.keras.losses import Loss
 from muster.keras.metrics import Metric
 from muster.keras.variables import Variables
 
@@ -23,17 +21,11 @@ WEIGHTS = "weights"
 
 
 def content(
-    model: Any,
-    functions: Functions,
-    inputs: Ports,
-    labels: Ports,
-    weight: Optional[Port],
-    loss: Loss,
-    optimizer: Dict[str, Any],
-    metrics: List[Metric],
-    graph: Graph,
+    functions: Functions, optimizer: Dict[str, Any], metrics: List[Metric], graph: Graph
 ) -> Dict[str, Any]:
     """Of functions that are traced; `optimizer` is its entry."""
+    model, weight = functions.model, functions.weight
+    separable = functions.loss.separable(weight is not None, functions.masked)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -41,8 +33,8 @@ def content(
         "keras": keras.__version__,
         "model": {"name": model.name, "class": type(model).__name__},
         "config": _config(model),
-        "inputs": [port.entry() for port in inputs.all],
-        "labels": [port.entry() for port in labels.all],
+        "inputs": [port.entry() for port in functions.inputs.all],
+        "labels": [port.entry() for port in functions.labels.all],
         "sample_weight": weight.entry() if weight else None,
         "variables": [entry.manifest() for entry in functions.variables],
         "lookups": [lookup.manifest() for lookup in functions.lookups],
@@ -52,7 +44,7 @@ def content(
         ],
         "signatures": graph.signatures,
         "optimizer": optimizer,
-        "loss": loss.manifest(loss.separable(weight is not None, functions.masked)),
+        "loss": functions.loss.manifest(separable),
         "metrics": [metric.manifest() for metric in metrics],
     }
 

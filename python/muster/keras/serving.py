@@ -7,42 +7,43 @@ from typing import Any, Callable, Dict, List, Optional
 import tensorflow as tf
 
 from muster.keras import checks, decoding
-from muster.keras.fields import Port, Ports
+from muster.keras.fields import Port
 from muster.keras.functions import Functions
 
 # Of variable N in the bundle variables/variables.
 KEY = "vars/{}/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def save(folder: str, model: Any, functions: Functions, inputs: Ports) -> None:
+def save(folder: str, functions: Functions) -> None:
     """Keras's own variables would be restored by its own rules, not by their keys; hence copies."""
     root = tf.Module()
     root.vars = [
         tf.Variable(entry.variable.value, trainable=False, name=f"v{entry.index}")
         for entry in functions.variables
     ]
-    root.tables = _tables(model)
+    root.tables = _tables(functions.model)
 
     def predict(values: Dict[str, Any]) -> Dict[str, Any]:
         current = {i: variable.read_value() for i, variable in enumerate(root.vars)}
         return functions.serve(current, values)
 
-    names = [port.name for port in inputs.all]
+    inputs = functions.inputs.all
+    names = [port.name for port in inputs]
 
     def raw(*tensors: Any) -> Dict[str, Any]:
         return predict(dict(zip(names, tensors)))
 
     specs = [
         tf.TensorSpec([None, *port.shape], tf.as_dtype(port.dtype), port.name)
-        for port in inputs.all
+        for port in inputs
     ]
     signatures = {"serving_default": _function(raw, specs)}
-    features = _features(inputs.all)
+    features = _features(inputs)
     if features is not None:
 
         def parse(examples: Any) -> Dict[str, Any]:
             parsed = tf.io.parse_example(examples, features)
-            return predict({port.name: _value(port, parsed[port.feature]) for port in inputs.all})
+            return predict({port.name: _value(port, parsed[port.feature]) for port in inputs})
 
         signatures["parse_examples"] = _function(
             parse, [tf.TensorSpec([None], tf.string, "examples")]

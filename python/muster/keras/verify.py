@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from muster.keras import functions, manifest, optimizers
 from muster.keras.examples import Batch
@@ -24,6 +25,7 @@ from muster.keras.variables import STATE, TABLE, Entry
 STEPS = 3
 TOLERANCE = 1e-6  # of weights, relative to the largest of a variable
 MIXED_TOLERANCE = 1e-3  # where the model computes in 16 bits
+_FILL = "__saved_model_init_op"  # TensorFlow's name of what fills the tables
 _NOISE = 1e-5  # gradients so small beside the largest are rounding, which Adam makes large
 
 
@@ -38,21 +40,14 @@ def evaluate_once(model: Any, loss: Loss, batch: Batch) -> Tuple[Any, Any]:
 
 
 def compare(
-    folder: str, model: Any, traced: Functions, loss: Loss, update: Optimizer, batch: Batch,
-    mixed: bool,
+    folder: str, traced: Functions, update: Optimizer, batch: Batch, mixed: bool
 ) -> None:
-    """Of the export in `folder`. Raises ValueError where they differ; the model stays as it was."""
-    variables = traced.variables
-    before = [entry.variable.numpy() for entry in variables]
-    try:
-        with Session(folder) as session:
-            comparison = _Comparison(session, model, traced, loss, update, batch, mixed)
-            for step in range(STEPS):
-                comparison.step(step)
-            comparison.predictions()
-    finally:
-        for entry, value in zip(variables, before):
-            entry.variable.assign(value)
+    """Of the export in `folder`; trains the model. Raises ValueError where they differ."""
+    with Session(folder) as session:
+        comparison = _Comparison(session, traced, update, batch, mixed)
+        for step in range(STEPS):
+            comparison.step(step)
+        comparison.predictions()
 
 
 class Session:
@@ -61,17 +56,21 @@ class Session:
 
     def __init__(self, folder: str) -> None:
         self._signatures = manifest.read(folder)["signatures"]
-        self._folder = os.path.join(folder, "step")
+        self._file = os.path.join(folder, "step", "saved_model.pb")
         config = tf.compat.v1.ConfigProto(device_count={"GPU": 0})
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1
         self._session = tf.compat.v1.Session(graph=tf.Graph(), config=config)
 
     def __enter__(self) -> Session:
+        saved = SavedModel()
+        with open(self._file, "rb") as file:
+            saved.ParseFromString(file.read())
+        (meta,) = saved.meta_graphs
         with self._session.graph.as_default():
-            tf.compat.v1.saved_model.load(
-                self._session, [tf.saved_model.SERVING], self._folder
-            )
+            tf.import_graph_def(meta.graph_def, name="")
+        for tensor in meta.signature_def[_FILL].outputs.values():
+            self._session.run(tensor.name)
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -90,13 +89,12 @@ class Session:
 
 class _Comparison:
     def __init__(
-        self, session: Session, model: Any, traced: Functions, loss: Loss, update: Optimizer,
-        batch: Batch, mixed: bool,
+        self, session: Session, traced: Functions, update: Optimizer, batch: Batch, mixed: bool
     ) -> None:
         self._session = session
-        self._model = model
+        self._model = traced.model
         self._functions = traced
-        self._loss = loss
+        self._loss = traced.loss
         self._batch = batch
         self._tolerance = MIXED_TOLERANCE if mixed else TOLERANCE
         self._trained = traced.variables.trainable
@@ -107,9 +105,11 @@ class _Comparison:
 
     def step(self, step: int) -> None:
         arguments = self._arguments()
-        if step == 0 and self._session.has("step_whole"):
-            self._check_ids(arguments)
         ours = self._session.run("step", arguments)
+        if not np.isfinite(ours["loss"]):
+            raise ValueError(f"the loss is {ours['loss']}: give an example= for which it is a number")
+        if step == 0 and self._session.has("step_whole"):
+            self._check_ids(ours, arguments)
         new = self._apply(ours, arguments, step)
         value, gradients = self._train()
         where = f"step {step + 1} of {STEPS}"
@@ -163,9 +163,9 @@ class _Comparison:
             arguments[lookup.argument] = ids.astype(np.int32)
         return arguments
 
-    def _check_ids(self, arguments: Dict[str, Any]) -> None:
-        one, other = (self._session.run(name, arguments) for name in ("step", "step_whole"))
-        for name, value in one.items():
+    def _check_ids(self, results: Dict[str, Any], arguments: Dict[str, Any]) -> None:
+        other = self._session.run("step_whole", arguments)
+        for name, value in results.items():
             if not np.allclose(value, other[name], rtol=1e-5, atol=1e-6):
                 raise ValueError(f"{name} is another when ids are computed inside: {_ADVICE}")
 

@@ -1,0 +1,41 @@
+"""Checks of muster.keras, which run under the TensorFlow of today (testbed/exports/runner.py)."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import pathlib
+import subprocess
+
+FOLDER = pathlib.Path(__file__).parent / "exports"
+ROOT = FOLDER.parent.parent
+DEADLINE = 1500.0  # of all checks of a file, on a machine that has other work too
+
+
+def names(file: str) -> list[str]:
+    """Of the functions check_NAME, without running it."""
+    tree = ast.parse((FOLDER / file).read_text())
+    functions = (node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+    return [name[len("check_") :] for name in functions if name.startswith("check_")]
+
+
+class Checks:
+    """All checks of a file, run once in one process."""
+
+    def __init__(self, file: str, folder: pathlib.Path):
+        self.results: dict[str, str] = {}
+        command = [os.environ["MUSTER_PYTHON_TENSORFLOW"], FOLDER / "runner.py", FOLDER / file, folder]
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"}
+        done = subprocess.run(
+            [*map(str, command)], env=environment, capture_output=True, text=True, timeout=DEADLINE
+        )
+        for line in done.stdout.splitlines():
+            if line.startswith("{"):
+                result = json.loads(line)
+                self.results[result["name"]] = result["error"]
+        self.end = f"exit code {done.returncode}\n{done.stderr[-4000:]}"
+
+    def check(self, name: str) -> None:
+        assert name in self.results, f"{name} did not run: {self.end}"
+        assert not self.results[name], self.results[name]
