@@ -9,6 +9,8 @@ from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from muster.keras.tracing import Traced
 
+# The operation that fills the lookup tables, which loading a SavedModel runs.
+FILL = "fill_tables"
 _PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 _DRAWS = (
     "RandomUniform RandomUniformInt RandomStandardNormal TruncatedNormal RandomShuffle Multinomial "
@@ -62,7 +64,7 @@ class Graph:
     def save(self, folder: str) -> None:
         """Writes the SavedModel."""
         with self.graph.as_default():
-            fill = tf.group(*self._fills, name="fill_tables") if self._fills else None
+            fill = tf.group(*self._fills, name=FILL) if self._fills else None
             builder = tf.compat.v1.saved_model.Builder(folder)
             with tf.compat.v1.Session(graph=self.graph) as session:
                 builder.add_meta_graph_and_variables(

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
-from muster.keras import functions, manifest, optimizers
+from muster.keras import functions, graph, manifest, optimizers
 from muster.keras.examples import Batch
 from muster.keras.functions import Functions
 from muster.keras.losses import Loss
@@ -25,7 +25,6 @@ from muster.keras.variables import STATE, TABLE, Entry
 STEPS = 3
 TOLERANCE = 1e-6  # of weights, relative to the largest of a variable
 MIXED_TOLERANCE = 1e-3  # where the model computes in 16 bits
-_FILL = "__saved_model_init_op"  # TensorFlow's name of what fills the tables
 _NOISE = 1e-5  # gradients so small beside the largest are rounding, which Adam makes large
 
 
@@ -69,8 +68,8 @@ class Session:
         (meta,) = saved.meta_graphs
         with self._session.graph.as_default():
             tf.import_graph_def(meta.graph_def, name="")
-        for tensor in meta.signature_def[_FILL].outputs.values():
-            self._session.run(tensor.name)
+        if graph.FILL in (node.name for node in meta.graph_def.node):
+            self._session.run(graph.FILL)
         return self
 
     def __exit__(self, *_: Any) -> None:
