@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import pathlib
 from typing import Any
+from unittest import mock
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 import muster.keras
+from muster.keras.functions import Functions
 from muster.keras.verify import Session
 from testbed.exports import accepted
 
@@ -232,3 +234,42 @@ def check_keras_computes_mse_as_said(folder: pathlib.Path) -> None:
     assert near(results["loss"], (0.5**2 + 3 * 2.0**2) / 2)
     assert near(results["grad_000"], [[0.5], [0.5 + 3 * 2.0]])
     assert near(results["grad_001"], [0.5 + 3 * 2.0])
+
+
+def check_another_backend_is_refused(folder: pathlib.Path) -> None:
+    case = accepted.CASES["custom_loss"]()
+    with mock.patch.object(keras.backend, "backend", lambda: "jax"):
+        try:
+            muster.keras.export(case.model, case.optimizer, case.loss, folder / "out")
+        except ValueError as error:
+            assert "Keras runs on jax: a model is exported from TensorFlow" in str(error), error
+        else:
+            raise AssertionError("it was exported")
+
+
+def check_nothing_is_written_over(folder: pathlib.Path) -> None:
+    case = accepted.CASES["custom_loss"]()
+    (folder / "out").write_text("mine")
+    try:
+        muster.keras.export(case.model, case.optimizer, case.loss, folder / "out")
+    except FileExistsError as error:
+        assert "give the export another name" in str(error), error
+    assert (folder / "out").read_text() == "mine"
+
+
+def check_a_wrong_function_is_not_written(folder: pathlib.Path) -> None:
+    """The comparison sees a gradient that is off by a hundredth, and nothing is left."""
+    case = accepted.CASES["custom_loss"]()
+    real = Functions._gradient
+
+    def wrong(self: Functions, entry: Any, gradient: Any) -> Any:
+        return real(self, entry, gradient * 1.01)
+
+    with mock.patch.object(Functions, "_gradient", wrong):
+        try:
+            muster.keras.export(case.model, case.optimizer, case.loss, folder / "out")
+        except ValueError as error:
+            assert "differs from Keras's by" in str(error), error
+        else:
+            raise AssertionError("it was exported")
+    assert not list(folder.iterdir())

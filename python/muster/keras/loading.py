@@ -30,8 +30,8 @@ def load(path: str, model: Any, export: Optional[str]) -> None:
     shapes = reader.get_variable_to_shape_map()
     values: List[Tuple[Entry, Any]] = []
     for entry, key in zip(variables, keys):
-        if entry.kind == SEED and key not in shapes:
-            continue
+        if key not in shapes and (entry.kind == SEED or entry.dtype != "float32"):
+            continue  # it is nothing that training changes
         if key not in shapes:
             raise ValueError(
                 f"{prefix}: has no '{key}' (it has {_some(shapes)}): give the layers the names that "
