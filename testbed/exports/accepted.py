@@ -65,12 +65,13 @@ def wide_deep_normalized() -> Case:
 
 def ids_as_inputs() -> Case:
     """Three inputs of several types; of the ids one list, with a mask."""
-    item, words = L.Input((), dtype="int64", name="item"), L.Input((None,), dtype="int32", name="words")
-    age = L.Input((1,), name="age")
+    item, age = L.Input((), dtype="int64", name="item"), L.Input((1,), name="age")
+    words = L.Input((None,), dtype="int32", name="words")
     pooled = L.GlobalAveragePooling1D()(L.Embedding(60, 4, mask_zero=True)(words))
     x = L.Concatenate()([L.Embedding(30, 8)(item), pooled, age])
     model = keras.Model([item, words, age], L.Dense(1, activation="sigmoid")(x))
-    return Case(model, keras.optimizers.Adam(0.01), "binary_crossentropy", {"metrics": ["accuracy", "AUC"]})
+    options = {"metrics": ["accuracy", "AUC"]}
+    return Case(model, keras.optimizers.Adam(0.01), "binary_crossentropy", options)
 
 
 def shared_embedding() -> Case:
@@ -82,7 +83,7 @@ def shared_embedding() -> Case:
 
 def frozen_embedding() -> Case:
     table = L.Embedding(20, 4, trainable=False)
-    layers = [L.Input((3,), dtype="int32"), table, L.Flatten(), L.Dense(2, activation="softmax")]
+    layers = [L.Input((3,), dtype="int32", name="x"), table, L.Flatten(), L.Dense(2, "softmax")]
     return Case(keras.Sequential(layers), "adam", "sparse_categorical_crossentropy")
 
 
@@ -119,25 +120,24 @@ def text_lstm() -> Case:
 
 def text_conv() -> Case:
     layers = [
-        L.Input((12,), dtype="int32"),
+        L.Input((12,), dtype="int32", name="x"),
         L.Embedding(50, 8),
         L.Conv1D(6, 3, activation="relu"),
         L.GlobalMaxPooling1D(),
         L.Dense(1),
     ]
-    return Case(
-        keras.Sequential(layers), "ftrl", keras.losses.BinaryCrossentropy(from_logits=True)
-    )
+    loss = keras.losses.BinaryCrossentropy(from_logits=True)
+    return Case(keras.Sequential(layers), "ftrl", loss)
 
 
 def bidirectional_gru() -> Case:
-    layers = [L.Input((6, 3)), L.Bidirectional(L.GRU(4)), L.Dense(1)]
+    layers = [L.Input((6, 3), name="x"), L.Bidirectional(L.GRU(4)), L.Dense(1)]
     return Case(keras.Sequential(layers), "adam", "huber")
 
 
 def cnn() -> Case:
     layers = [
-        L.Input((14, 14, 1)),
+        L.Input((14, 14, 1), name="x"),
         L.Conv2D(4, 3),
         L.BatchNormalization(),
         L.ReLU(),
@@ -188,24 +188,25 @@ def custom_loss() -> Case:
         y = tf.reshape(y, tf.shape(z))
         return tf.reduce_mean(tf.maximum(0.9 * (y - z), 0.1 * (z - y)), -1)
 
-    layers = [L.Input((3,)), L.Dense(4, "tanh"), L.Dense(1)]
+    layers = [L.Input((3,), name="x"), L.Dense(4, "tanh"), L.Dense(1)]
     return Case(keras.Sequential(layers), keras.optimizers.SGD(0.1, clipnorm=0.1), pinball)
 
 
 def loss_as_sum() -> Case:
     loss = keras.losses.MeanSquaredError(reduction="sum")
-    return Case(keras.Sequential([L.Input((3,)), L.Dense(1)]), "sgd", loss)
+    return Case(keras.Sequential([L.Input((3,), name="x"), L.Dense(1)]), "sgd", loss)
 
 
 def added_losses() -> Case:
-    layers = [L.Input((3,)), L.Dense(4, activity_regularizer="l2"), L.Dense(1)]
-    return Case(keras.Sequential(layers), keras.optimizers.RMSprop(0.01, momentum=0.5, centered=True))
+    layers = [L.Input((3,), name="x"), L.Dense(4, activity_regularizer="l2"), L.Dense(1)]
+    optimizer = keras.optimizers.RMSprop(0.01, momentum=0.5, centered=True)
+    return Case(keras.Sequential(layers), optimizer)
 
 
 def bfloat16() -> Case:
     with_policy = {"dtype": "mixed_bfloat16"}
     layers = [
-        L.Input((3,), dtype="int32"),
+        L.Input((3,), dtype="int32", name="x"),
         L.Embedding(20, 8, **with_policy),
         L.Flatten(**with_policy),
         L.Dense(8, "relu", **with_policy),
@@ -215,13 +216,15 @@ def bfloat16() -> Case:
 
 
 def float16_scaled() -> Case:
-    layers = [L.Input((4,)), L.Dense(8, "relu", dtype="mixed_float16"), L.Dense(1, dtype="float32")]
-    return Case(keras.Sequential(layers), keras.optimizers.SGD(0.1, loss_scale_factor=1024))
+    layers = [L.Input((4,), name="x"), L.Dense(8, "relu", dtype="mixed_float16")]
+    model = keras.Sequential([*layers, L.Dense(1, dtype="float32")])
+    return Case(model, keras.optimizers.SGD(0.1, loss_scale_factor=1024))
 
 
 def lookup_layers() -> Case:
     """Words, integers, hashes and bins; some by tables, some as vectors."""
-    word, number = L.Input((), dtype="string", name="word"), L.Input((), dtype="int64", name="number")
+    word = L.Input((), dtype="string", name="word")
+    number = L.Input((), dtype="int64", name="number")
     value = L.Input((1,), name="value")
     by_word = L.Embedding(4, 3)(L.StringLookup(vocabulary=["a", "b"])(word))
     by_number = L.IntegerLookup(vocabulary=[1, 5, 7], output_mode="one_hot")(number)
@@ -283,20 +286,32 @@ def own_schedule() -> Case:
         def get_config(self):
             return {}
 
-    layers = [L.Input((3,)), L.Dense(1)]
+    layers = [L.Input((3,), name="x"), L.Dense(1)]
     return Case(keras.Sequential(layers), keras.optimizers.SGD(Steps(), clipvalue=0.01))
 
 
 def own_optimizer() -> Case:
     """Nadam has no rule of ours; with a table whose ids repeat."""
-    layers = [L.Input((4,), dtype="int32"), L.Embedding(3, 4), L.Flatten(), L.Dense(1)]
+    layers = [L.Input((4,), dtype="int32", name="x"), L.Embedding(3, 4), L.Flatten(), L.Dense(1)]
     schedule = keras.optimizers.schedules.CosineDecay(0.01, 10)
     return Case(keras.Sequential(layers), keras.optimizers.Nadam(schedule))
 
 
 def constrained() -> Case:
-    layers = [L.Input((3,)), L.Dense(4, kernel_constraint="max_norm"), L.Dense(1)]
+    layers = [L.Input((3,), name="x"), L.Dense(4, kernel_constraint="max_norm"), L.Dense(1)]
     return Case(keras.Sequential(layers), "lion")
+
+
+def by_name_of_weights() -> Case:
+    """Muon treats weights by their names and shapes."""
+    layers = [L.Input((3,), dtype="int32", name="x"), L.Embedding(5, 4), L.Flatten(), L.Dense(2)]
+    return Case(keras.Sequential(layers), keras.optimizers.Muon(0.01))
+
+
+def unnamed_inputs() -> Case:
+    a, b = L.Input((2,)), L.Input((), dtype="int32")
+    model = keras.Model([a, b], L.Dense(1)(L.Concatenate()([a, L.Embedding(4, 2)(b)])))
+    return Case(model, options={"inputs": ["size", Field("kind", "int64")]})
 
 
 def unused_weight() -> Case:
@@ -325,7 +340,7 @@ def own_gather() -> Case:
         def call(self, ids):
             return tf.gather(self.table, ids)
 
-    layers = [L.Input((3,), dtype="int32"), Rows(), L.Flatten(), L.Dense(1)]
+    layers = [L.Input((3,), dtype="int32", name="x"), Rows(), L.Flatten(), L.Dense(1)]
     return Case(keras.Sequential(layers), keras.optimizers.SGD(0.1, momentum=0.9))
 
 
@@ -336,7 +351,7 @@ CASES = {
         tied_embedding, text_lstm, text_conv, bidirectional_gru, cnn, image_from_bytes, raw_bytes,
         two_outputs, custom_loss, loss_as_sum, added_losses, bfloat16, float16_scaled,
         lookup_layers, adapted_text, attention, sequence_labels, own_schedule, own_optimizer,
-        constrained, unused_weight, own_gather,
+        by_name_of_weights, unnamed_inputs, constrained, unused_weight, own_gather,
     )
 }  # fmt: skip
 
@@ -345,4 +360,5 @@ TABLES = {
     "wide_deep": 8, "wide_deep_normalized": 8, "ids_as_inputs": 2, "shared_embedding": 1,
     "frozen_embedding": 1, "text_lstm": 1, "text_conv": 1, "bfloat16": 1, "lookup_layers": 2,
     "adapted_text": 1, "attention": 2, "sequence_labels": 1, "own_optimizer": 1,
+    "by_name_of_weights": 1, "unnamed_inputs": 1,
 }  # fmt: skip

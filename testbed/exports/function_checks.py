@@ -35,7 +35,9 @@ class Export:
 
     def run(self, signature: str, arguments: dict[str, Any]) -> dict[str, Any]:
         with Session(str(self.folder)) as session:
-            return session.run(signature, {**self.values, "denominator": np.float32(0), **arguments})
+            return session.run(
+                signature, {**self.values, "denominator": np.float32(0), **arguments}
+            )
 
 
 def near(a: Any, b: Any, tolerance: float = 1e-6) -> bool:
@@ -77,7 +79,9 @@ def check_a_block_of_rows_is_a_table(folder: pathlib.Path) -> None:
     }  # fmt: skip
     lookups = {x["argument"]: x for x in export.manifest["lookups"]}
     sources = {name: x["source"]["input"] for name, x in lookups.items()}
-    arguments.update({k: {"item": item, "words": words}[v].astype(np.int32) for k, v in sources.items()})
+    arguments.update(
+        {k: {"item": item, "words": words}[v].astype(np.int32) for k, v in sources.items()}
+    )
     whole = export.run("step", arguments)
     blocks = dict(arguments)
     order = {}
@@ -85,7 +89,9 @@ def check_a_block_of_rows_is_a_table(folder: pathlib.Path) -> None:
         table = lookup["table"]
         rows = np.unique(arguments[name])[::-1]
         blocks[f"var_{table:03d}"] = export.values[f"var_{table:03d}"][rows]
-        blocks[name] = (len(rows) - 1 - np.searchsorted(rows[::-1], arguments[name])).astype(np.int32)
+        blocks[name] = (len(rows) - 1 - np.searchsorted(rows[::-1], arguments[name])).astype(
+            np.int32
+        )
         order[f"rows_{table:03d}"] = rows
     part = export.run("step", blocks)
     assert len(order) == 2

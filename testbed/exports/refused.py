@@ -15,7 +15,7 @@ L = keras.layers
 
 
 def plain(*layers: Any, width: int = 3, **arguments: Any) -> Case:
-    return Case(keras.Sequential([L.Input((width,)), *layers, L.Dense(1)]), **arguments)
+    return Case(keras.Sequential([L.Input((width,), name="x"), *layers, L.Dense(1)]), **arguments)
 
 
 def layer(call, **attributes: Any) -> Any:
@@ -43,7 +43,8 @@ def variable_from_outside():
 
 def embeddings_regularizer():
     table = L.Embedding(5, 2, embeddings_regularizer="l2", name="words")
-    return Case(keras.Sequential([L.Input((3,), dtype="int32"), table, L.Flatten(), L.Dense(1)]))
+    layers = [L.Input((3,), dtype="int32", name="x"), table, L.Flatten(), L.Dense(1)]
+    return Case(keras.Sequential(layers))
 
 
 class KerasTwo:
@@ -84,12 +85,12 @@ def float16_without_scale():
 
 
 def stateful_lstm():
-    model = keras.Sequential([L.Input(batch_shape=(4, 5, 3)), L.LSTM(2, stateful=True), L.Dense(1)])
-    return Case(model)
+    layers = [L.Input(batch_shape=(4, 5, 3), name="x"), L.LSTM(2, stateful=True), L.Dense(1)]
+    return Case(keras.Sequential(layers))
 
 
 def fixed_batch():
-    return Case(keras.Sequential([L.Input((3,), batch_size=4), L.Dense(1)]))
+    return Case(keras.Sequential([L.Input((3,), batch_size=4, name="x"), L.Dense(1)]))
 
 
 def own_train_step():
@@ -97,7 +98,7 @@ def own_train_step():
         def train_step(self, data):
             return super().train_step(data)
 
-    return Case(Own([L.Input((3,)), L.Dense(1)]))
+    return Case(Own([L.Input((3,), name="x"), L.Dense(1)]))
 
 
 def global_seed():
@@ -142,13 +143,13 @@ def own_gather():
         def call(self, ids):
             return tf.gather(self.table, ids)
 
-    layers = [L.Input((3,), dtype="int32"), Rows(), L.Flatten(), L.Dense(1)]
+    layers = [L.Input((3,), dtype="int32", name="x"), Rows(), L.Flatten(), L.Dense(1)]
     return Case(keras.Sequential(layers), "adagrad")
 
 
 def ids_from_weights():
     """The second lookup is by what the first part of the network chooses."""
-    x = L.Input((3,))
+    x = L.Input((3,), name="x")
     chosen = keras.ops.argmax(L.Dense(5)(x), axis=-1)
     return Case(keras.Model(x, L.Dense(1)(L.Embedding(5, 2)(chosen))), "adam")
 
@@ -156,6 +157,14 @@ def ids_from_weights():
 def sparse_input():
     x = L.Input((5,), sparse=True, name="x")
     return Case(keras.Model(x, L.Dense(1)(x)))
+
+
+def unnamed_input():
+    return Case(keras.Sequential([L.Input((3,)), L.Dense(1)]))
+
+
+def changed_and_trained():
+    return plain(L.SpectralNormalization(L.Dense(2)))
 
 
 def subclassed_without_inputs():
@@ -173,15 +182,16 @@ def subclassed_without_inputs():
 
 
 def outputs_without_labels():
-    x = L.Input((3,))
-    return Case(keras.Model(x, {"a": L.Dense(1)(x), "b": L.Dense(1)(x)}), loss={"a": "mse", "b": "mse"})
+    x = L.Input((3,), name="x")
+    model = keras.Model(x, {"a": L.Dense(1)(x), "b": L.Dense(1)(x)})
+    return Case(model, loss={"a": "mse", "b": "mse"})
 
 
 def ids_beyond_table():
     table = L.Embedding(5, 2, name="small")
-    model = keras.Sequential([L.Input((1,), dtype="int32"), table, L.Flatten(), L.Dense(1)])
+    layers = [L.Input((1,), dtype="int32", name="x"), table, L.Flatten(), L.Dense(1)]
     example = (np.array([[4], [5]]), np.zeros(2))
-    return Case(model, options={"example": example})
+    return Case(keras.Sequential(layers), options={"example": example})
 
 
 def largest_error():
@@ -204,6 +214,23 @@ def wrong_example():
     return plain(options={"example": (np.zeros((4, 2)), np.zeros(4))})
 
 
+def no_weights():
+    return Case(keras.Sequential([L.Input((3,), name="x"), L.ReLU()]))
+
+
+def loss_a_row():
+    return plain(loss=keras.losses.MeanSquaredError(reduction="none"))
+
+
+def sum_with_regularizer():
+    loss = keras.losses.MeanSquaredError(reduction="sum")
+    return plain(L.Dense(2, kernel_regularizer="l2"), loss=loss)
+
+
+def optimizer_of_tf1():
+    return plain(optimizer=tf.compat.v1.train.GradientDescentOptimizer(0.1))
+
+
 def with_options(**options: Any):
     return lambda: plain(options=options)
 
@@ -220,7 +247,7 @@ CASES = {
     "embeddings_regularizer": (embeddings_regularizer, "'words': embeddings_regularizer"),
     "keras_two": (lambda: Case(KerasTwo()), "Keras 2 .tf_keras.*Keras 3"),
     "no_model": (lambda: Case(tf.Module()), "a Keras model is wanted, not Module"),
-    "no_weights": (lambda: Case(keras.Sequential([L.Input((3,)), L.ReLU()])), "no trainable"),
+    "no_weights": (no_weights, "no trainable"),
     "py_function": (py_function, "calls Python in '.*odd"),
     "numpy_function": (numpy_function, "calls Python in '.*odd"),
     "trained_in_bfloat16": (trained_in_bfloat16, "trained in bfloat16.*mixed_bfloat16"),
@@ -230,13 +257,15 @@ CASES = {
     "fixed_batch": (fixed_batch, "fixed batch size of 4"),
     "own_train_step": (own_train_step, "its own train_step"),
     "global_seed": (global_seed, "global seed.*SeedGenerator"),
-    "random_without_seed": (random_without_seed, "random numbers in '.*odd.*RandomUniform.*SeedGenerator"),
+    "random_without_seed": (random_without_seed, "numbers in '.*odd.*RandomUniform.*SeedGenerator"),
     "synchronized_norm": (synchronized_norm, "synchronized=True"),
     "counter": (counter, "calls' .int32. is changed by each step"),
     "python_state": (python_state, "loss at step 1.*state in its call"),
     "own_gather": (own_gather, "table' is read by row.*keras.layers.Embedding"),
     "ids_from_weights": (ids_from_weights, "embeddings' is read by row"),
     "sparse_input": (sparse_input, "input 'x' is sparse"),
+    "unnamed_input": (unnamed_input, "one without a name: say keras.Input"),
+    "changed_and_trained": (changed_and_trained, "kernel' is trained, and changed by its layer"),
     "subclassed_without_inputs": (subclassed_without_inputs, "inputs: .*muster.keras.Field"),
     "outputs_without_labels": (outputs_without_labels, "label: .*several outputs"),
     "ids_beyond_table": (ids_beyond_table, "'small'.*4 to 5.*5 rows|cannot predict"),
@@ -246,20 +275,11 @@ CASES = {
     "no_label": (with_options(label=None), "label: the record field"),
     "wide_weight": (with_options(sample_weight=Field("w", "float32", [2])), "one float a row"),
     "no_loss": (lambda: plain(loss=None), "loss: .*not None"),
-    "loss_a_row": (
-        lambda: plain(loss=keras.losses.MeanSquaredError(reduction="none")), "no number to minimise"
-    ),
-    "sum_with_regularizer": (
-        lambda: plain(
-            L.Dense(2, kernel_regularizer="l2"), loss=keras.losses.MeanSquaredError(reduction="sum")
-        ),
-        "each replica would add",
-    ),
+    "loss_a_row": (loss_a_row, "no number to minimise"),
+    "sum_with_regularizer": (sum_with_regularizer, "each replica would add"),
     "moving_average": (with_optimizer(lambda: O.SGD(use_ema=True)), "use_ema"),
     "accumulation": (with_optimizer(lambda: O.SGD(gradient_accumulation_steps=2)), "larger batch"),
     "changing_scale": (with_optimizer(lambda: O.LossScaleOptimizer(O.SGD())), "LossScaleOptimizer"),
-    "rate_by_function": (with_optimizer(lambda: O.SGD(lambda: 0.1)), "a learning rate that is a func"),
-    "optimizer_of_tf1": (
-        with_optimizer(lambda: tf.compat.v1.train.GradientDescentOptimizer(0.1)), "Could not interpret|none of Keras 3"
-    ),
+    "rate_by_function": (with_optimizer(lambda: O.SGD(lambda: 0.1)), "rate that is a function"),
+    "optimizer_of_tf1": (optimizer_of_tf1, "Could not interpret|none of Keras 3"),
 }  # fmt: skip

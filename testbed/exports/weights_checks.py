@@ -114,7 +114,7 @@ def check_a_served_model_is_loaded_back(folder: pathlib.Path) -> None:
 
 
 def _checkpoint(folder: pathlib.Path, add: float) -> pathlib.Path:
-    """A model folder as Muster leaves it, of the exported weights and `add`; seeds are not in it."""
+    """A model folder as Muster leaves it, of the exported weights and `add`, without seeds."""
     manifest = json.loads((folder / "out/model.json").read_text())
     reader = tf.train.load_checkpoint(str(folder / "out/weights"))
     tensors = {
@@ -177,8 +177,8 @@ def _refusal(path: Any, model: Any) -> str:
 def check_wrong_weights_are_refused(folder: pathlib.Path) -> None:
     case = _export("custom_loss", folder)
     layers = keras.layers
-    wide = keras.Sequential([layers.Input((3,)), layers.Dense(5), layers.Dense(1)])
-    deep = keras.Sequential([layers.Input((3,)), layers.Dense(1)])
+    wide = keras.Sequential([layers.Input((3,), name="x"), layers.Dense(5), layers.Dense(1)])
+    deep = keras.Sequential([layers.Input((3,), name="x"), layers.Dense(1)])
     assert "[3, 4]" in _refusal(folder / "out", wide) and "[3, 5]" in _refusal(folder / "out", wide)
     assert "4 variables" in _refusal(folder / "out/serving", deep)
     assert "no SavedModel" in _refusal(folder / "nothing", case.model)

@@ -38,7 +38,8 @@ def export(
     optimizer, loss, metrics, loss_weights: what `model.compile` takes.
     inputs: what the model is called with, as its structure (one, a list, a dict) of Fields. A
         Sequential or functional model has them already, each record field being called like its
-        input: None, or a dict of those that differ, by input name: a record field's name or a Field.
+        input: None, or a dict of those that differ, by input name: a record field's name or a
+        Field. Inputs without names want one each.
     label: the record field of the label, or a Field; a dict or list of them for several outputs.
     sample_weight: a record field of one number a row.
     example: a batch to compare the exported functions with the model on, (inputs, label) or

@@ -23,9 +23,7 @@ class Apply:
     def __init__(self, update: Optimizer, variables: Variables) -> None:
         self._name = update.name
         self._trained = variables.trainable
-        self._copies = [keras.Variable(entry.variable.numpy()) for entry in self._trained]
-        for copy, entry in zip(self._copies, self._trained):
-            copy.constraint = entry.variable.constraint
+        self._copies = [entry.copy() for entry in self._trained]
         self._optimizer = update.built(self._copies, self._trained, variables)
         self._slots = optimizers.slots(self._optimizer)
         self._rate = self._optimizer._learning_rate

@@ -39,9 +39,7 @@ class Request:
 def export(request: Request) -> None:
     """See muster.keras.export."""
     if os.path.lexists(request.path):
-        raise FileExistsError(
-            f"{request.path} exists: give the export another name, or remove it"
-        )
+        raise FileExistsError(f"{request.path} exists: give the export another name, or remove it")
     checks.check_model(request.model)
     with _unchanged(request.model):
         _export(request)
@@ -56,9 +54,7 @@ def _export(request: Request) -> None:
     predicted = examples.predict_once(model, inputs, request.example)
     labels = fields.labels_of(request.label, examples.label_field(predicted, loss.sparse))
     weight = fields.weight_of(request.sample_weight)
-    functions = Functions(
-        model, Variables(model), inputs, labels, weight, loss, update.loss_scale
-    )
+    functions = Functions(model, Variables(model), inputs, labels, weight, loss, update.loss_scale)
     functions.find_lookups()
     batch = examples.batch(model, functions.lookups, inputs, labels, weight, request.example)
     metric = metrics.resolve(request.metrics, *verify.evaluate_once(model, loss, batch))
@@ -153,5 +149,3 @@ def _sync_folder(folder: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
@@ -11,6 +12,7 @@ _DTYPES = (
     "float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool string"
 ).split()
 _DECODES = ("raw", "png", "jpeg")
+_NUMBERED = re.compile(r"keras_tensor(_\d+)?$")  # Keras's name of an input without one
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,9 @@ class Field:
             raise ValueError(f"{what}: decode {self.decode!r} is none of {', '.join(_DECODES)}")
         if None in self.shape or self.dtype == "string":
             raise ValueError(f"{what}: decode wants a shape without None and a dtype of numbers")
-        if self.decode != "raw" and (len(self.shape) != 3 or self.dtype not in ("uint8", "float32")):
+        if self.decode != "raw" and (
+            len(self.shape) != 3 or self.dtype not in ("uint8", "float32")
+        ):
             raise ValueError(
                 f"{what}: decode {self.decode!r} gives uint8 or float32 of (height, width, "
                 f"channels), not {self.dtype} {self.shape}"
@@ -128,22 +132,9 @@ def _functional_inputs(model: Any, given: Any) -> Ports:
 
     tensors = keras.tree.flatten(model.inputs)
     names = [str(tensor.name) for tensor in tensors]
-    if given is None:
-        fields: Mapping[str, Any] = {}
-    elif isinstance(given, Mapping):
-        fields = given
-    elif isinstance(given, (list, tuple)):
-        fields = dict(zip(names, given))
-        if len(given) != len(names):
-            raise ValueError(f"inputs: {len(given)} are given, the model has {len(names)}: {names}")
-    else:
-        fields = {names[0]: given}
-        if len(names) != 1:
-            raise ValueError(f"inputs: one is given, the model has {len(names)}: {names}")
-    for name in fields:
-        if name not in names:
-            raise ValueError(f"inputs: the model has no input '{name}'; it has {names}")
-    ports = []
+    fields = _given_inputs(given, names)
+    ports: List[Port] = []
+    placed: Dict[int, str] = {}
     for name, tensor in zip(names, tensors):
         if getattr(tensor, "sparse", False) or getattr(tensor, "ragged", False):
             raise ValueError(f"input '{name}' is sparse or ragged: use a dense one, padded")
@@ -151,14 +142,35 @@ def _functional_inputs(model: Any, given: Any) -> Ports:
             raise ValueError(
                 f"input '{name}' has a fixed batch size of {tensor.shape[0]}: leave batch_size out"
             )
-        own = Field(name, str(tensor.dtype), tuple(tensor.shape[1:]))
-        field = fields.get(name, own)
+        field = fields.get(name, name)
+        unnamed = _NUMBERED.match(name)
+        if unnamed and name not in fields:
+            raise ValueError(
+                "inputs: the model has one without a name: say keras.Input(..., name='age'), or "
+                "inputs='age' (a list for several), the record field that it comes from"
+            )
         if isinstance(field, str):
-            field = Field(field, own.dtype, own.shape)
+            field = Field(field, str(tensor.dtype), tuple(tensor.shape[1:]))
         _check_field(field, "inputs")
-        ports.append(port(name, field))
-    structure = model.input if not isinstance(model, keras.Sequential) else model.inputs[0]
-    return Ports(ports, keras.tree.map_structure(lambda tensor: str(tensor.name), structure))
+        placed[id(tensor)] = field.feature if unnamed else name
+        _add(ports, port(placed[id(tensor)], field), "inputs")
+    structure = model.inputs[0] if isinstance(model, keras.Sequential) else model.input
+    return Ports(ports, keras.tree.map_structure(lambda tensor: placed[id(tensor)], structure))
+
+
+def _given_inputs(given: Any, names: List[str]) -> Mapping[str, Any]:
+    """What is given for inputs of these names, by name."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                raise ValueError(f"inputs: the model has no input '{name}'; it has {names}")
+        return given
+    several = list(given) if isinstance(given, (list, tuple)) else [given]
+    if len(several) != len(names):
+        raise ValueError(f"inputs: {len(several)} given, the model has {len(names)}: {names}")
+    return dict(zip(names, several))
 
 
 def _structured(given: Any, what: str, default: Callable[[str, str], Field]) -> Ports:
@@ -168,11 +180,7 @@ def _structured(given: Any, what: str, default: Callable[[str, str], Field]) -> 
         if isinstance(field, str):
             field = default(name or "", field)
         _check_field(field, what)
-        named = port(name or field.feature, field)
-        if any(other.name == named.name for other in ports):
-            raise ValueError(f"{what}: two are called '{named.name}'")
-        ports.append(named)
-        return named.name
+        return _add(ports, port(name or field.feature, field), what)
 
     structure: Any
     if isinstance(given, Mapping):
@@ -184,6 +192,13 @@ def _structured(given: Any, what: str, default: Callable[[str, str], Field]) -> 
     if not ports:
         raise ValueError(f"{what}: none is given")
     return Ports(ports, structure)
+
+
+def _add(ports: List[Port], named: Port, what: str) -> str:
+    if any(other.name == named.name for other in ports):
+        raise ValueError(f"{what}: two are called '{named.name}'")
+    ports.append(named)
+    return named.name
 
 
 def _check_field(field: Any, what: str) -> None:

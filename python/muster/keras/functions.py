@@ -120,11 +120,15 @@ class Functions:
                 results.update(self._gradient(entry, gradient))
             for entry in self.variables:
                 new = scope.get_current_value(entry.variable)
-                if entry.trainable or entry.kind in (TABLE, SEED) or new is None:
+                if new is None or new is arguments[entry.argument()] or entry.kind == SEED:
                     continue
-                if new is not arguments[entry.argument()]:
-                    states.append(entry)
-                    results[entry.argument("new")] = new
+                if entry.trainable:
+                    raise ValueError(
+                        f"variable '{entry.name}' is trained, and changed by its layer in each "
+                        "step too, which replicas cannot share: take the layer out"
+                    )
+                states.append(entry)
+                results[entry.argument("new")] = new
             return results
 
         traced = tracing.trace(self._step_specs(whole), body)
@@ -204,7 +208,9 @@ class Functions:
                 return real()
             lookup = next(turn)
             if lookup.table is not entry:
-                raise ValueError(f"layer '{layer.name}' is called in another order when called again")
+                raise ValueError(
+                    f"layer '{layer.name}' is called in another order when called again"
+                )
             ids = tf.cast(inputs, tf.int32) if whole else arguments[lookup.argument]
             rows = tf.gather(arguments[entry.argument()], ids)
             rows.set_shape([*inputs.shape, *entry.shape[1:]])
@@ -312,14 +318,11 @@ class Functions:
         }
 
     def _ids_specs(self) -> Dict[str, Any]:
-        return {
-            lookup.argument: tracing.spec(lookup.shape, "int32") for lookup in self.lookups
-        }
+        return {lookup.argument: tracing.spec(lookup.shape, "int32") for lookup in self.lookups}
 
     def _input_specs(self) -> Dict[str, Any]:
         return {
-            f"input_{port.name}": tracing.spec(port.shape, port.dtype)
-            for port in self.inputs.all
+            f"input_{port.name}": tracing.spec(port.shape, port.dtype) for port in self.inputs.all
         }
 
 

@@ -54,7 +54,9 @@ class Graph:
                 key: tensor.name for key, tensor in traced.inputs.items() if tensor.op.name in there
             }
             names = [*inputs.values(), *outputs.values()]
-            tensors = tf.import_graph_def(nodes, input_map=replaced, return_elements=names, name=name)
+            tensors = tf.import_graph_def(
+                nodes, input_map=replaced, return_elements=names, name=name
+            )
         placed = [tensor.name for tensor in tensors]
         self.signatures[name] = {
             "inputs": dict(zip(inputs, placed)),
@@ -174,13 +176,14 @@ def check_operations(graph: Any, signature: str) -> None:
         if node.op in _PYTHON:
             raise ValueError(
                 f"the model calls Python in {_place(node)} (tf.py_function or tf.numpy_function), "
-                "which is not there when the model is trained: say it with TensorFlow's or Keras's operations"
+                "which is not there when the model is trained: say it with operations of TensorFlow "
+                "or Keras"
             )
         if node.op in _DRAWS:
             raise ValueError(
-                f"the model draws random numbers in {_place(node)} by itself ({node.op}), so that a step could "
-                "not be repeated: use keras.random with a keras.random.SeedGenerator that the layer "
-                "has as an attribute"
+                f"the model draws random numbers in {_place(node)} by itself ({node.op}), so that a "
+                "step could not be repeated: use keras.random with a keras.random.SeedGenerator "
+                "that the layer has as an attribute"
             )
 
 
@@ -202,7 +205,9 @@ def _called(nodes: Any, functions: Dict[str, Any]) -> Set[str]:
 
 def _captured(variable: Any) -> str:
     if variable is None:
-        return "the model reads a resource that is no weight of one of its layers and no lookup table"
+        return (
+            "the model reads a resource that is no weight of one of its layers and no lookup table"
+        )
     if "seed_generator" in variable.name:
         return (
             "the model draws random numbers with Keras's global seed (keras.random without a seed): "

@@ -46,7 +46,7 @@ class Lookup:
 
 @contextlib.contextmanager
 def intercepted(handler: Handler) -> Iterator[None]:
-    """`handler` answers the calls of Embedding layers: layer, inputs, and what calls the real one."""
+    """`handler` answers calls of Embedding layers: layer, inputs, and what calls the real one."""
     real = keras.layers.Embedding.call
 
     def call(self: Any, inputs: Any) -> Any:
@@ -138,11 +138,7 @@ def computed_ids(recorder: Recorder, lookups: List[Lookup]) -> Dict[str, Any]:
     """The tensors of `recorder`'s graph that are the ids of computed lookups, by argument."""
     tables: Set[int] = {lookup.table.index for lookup in lookups}
     seen = [one for one in recorder.seen if one.table.index in tables]
-    return {
-        lookup.argument: one.ids
-        for lookup, one in zip(lookups, seen)
-        if lookup.input is None
-    }
+    return {lookup.argument: one.ids for lookup, one in zip(lookups, seen) if lookup.input is None}
 
 
 def _plain_input(ids: Any, arguments: Dict[str, str]) -> Optional[str]:

@@ -25,9 +25,7 @@ class Loss:
 
     def __call__(self, labels: Any, predictions: Any, sample_weight: Any) -> Any:
         """A scalar, without what the model's layers add."""
-        return self._carrier.compute_loss(
-            y=labels, y_pred=predictions, sample_weight=sample_weight
-        )
+        return self._carrier.compute_loss(y=labels, y_pred=predictions, sample_weight=sample_weight)
 
     @property
     def sparse(self) -> bool:

@@ -63,7 +63,9 @@ class Metric:
                 )
             return {"value": tf.cast(value, tf.float32)}
 
-        specs = {name: tracing.spec(shape, "float32", batch=False) for name, shape in self._states()}
+        specs = {
+            name: tracing.spec(shape, "float32", batch=False) for name, shape in self._states()
+        }
         return f"result_{self._index}", tracing.trace(specs, body)
 
     def manifest(self) -> Dict[str, Any]:
@@ -152,9 +154,7 @@ def _by_shape(word: str, label: Any, prediction: Any) -> Any:
         )
     else:
         kind = (
-            keras.metrics.CategoricalAccuracy
-            if accuracy
-            else keras.metrics.CategoricalCrossentropy
+            keras.metrics.CategoricalAccuracy if accuracy else keras.metrics.CategoricalCrossentropy
         )
     return kind(name=word)
 

@@ -34,8 +34,7 @@ def save(folder: str, functions: Functions) -> None:
         return predict(dict(zip(names, tensors)))
 
     specs = [
-        tf.TensorSpec([None, *port.shape], tf.as_dtype(port.dtype), port.name)
-        for port in inputs
+        tf.TensorSpec([None, *port.shape], tf.as_dtype(port.dtype), port.name) for port in inputs
     ]
     signatures = {"serving_default": _function(raw, specs)}
     features = _features(inputs)
@@ -104,5 +103,3 @@ def _value(port: Port, parsed: Any) -> Any:
             lambda content: decoding.decode(port, content), parsed, fn_output_signature=kind
         )
     return parsed if parsed.dtype == kind else tf.cast(parsed, kind)
-
-

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List
 
+import keras
+
 DENSE, TABLE, STATE, SEED = "dense", "table", "state", "seed"
 
 
@@ -31,6 +33,13 @@ class Entry:
     def argument(self, word: str = "var") -> str:
         """`var_003`, `grad_003`, ..."""
         return f"{word}_{self.index:03d}"
+
+    def copy(self) -> Any:
+        """A Keras variable of the same name and value, for an optimizer that looks at both."""
+        variable = keras.Variable(self.variable.numpy(), name=self.variable.name)
+        variable._path = self.variable.path
+        variable.constraint = self.variable.constraint
+        return variable
 
     def manifest(self) -> Dict[str, Any]:
         return {

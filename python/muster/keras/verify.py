@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Mapping, Tuple
 
-import keras
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
@@ -38,9 +37,7 @@ def evaluate_once(model: Any, loss: Loss, batch: Batch) -> Tuple[Any, Any]:
     return labels, predictions
 
 
-def compare(
-    folder: str, traced: Functions, update: Optimizer, batch: Batch, mixed: bool
-) -> None:
+def compare(folder: str, traced: Functions, update: Optimizer, batch: Batch, mixed: bool) -> None:
     """Of the export in `folder`; trains the model. Raises ValueError where they differ."""
     with Session(folder) as session:
         comparison = _Comparison(session, traced, update, batch, mixed)
@@ -98,7 +95,7 @@ class _Comparison:
         self._tolerance = MIXED_TOLERANCE if mixed else TOLERANCE
         self._trained = traced.variables.trainable
         variables = [entry.variable for entry in self._trained]
-        self._copies = [keras.Variable(variable.numpy()) for variable in variables]
+        self._copies = [entry.copy() for entry in self._trained]
         self._theirs = update.built(variables, self._trained, traced.variables)
         self._ours = update.built(self._copies, self._trained, traced.variables)
 
@@ -106,7 +103,9 @@ class _Comparison:
         arguments = self._arguments()
         ours = self._session.run("step", arguments)
         if not np.isfinite(ours["loss"]):
-            raise ValueError(f"the loss is {ours['loss']}: give an example= for which it is a number")
+            raise ValueError(
+                f"the loss is {ours['loss']}: give an example= for which it is a number"
+            )
         if step == 0 and self._session.has("step_whole"):
             self._check_ids(ours, arguments)
         new = self._apply(ours, arguments, step)
@@ -156,8 +155,9 @@ class _Comparison:
             rows = lookup.table.shape[0]
             if ids.size and (ids.min() < 0 or ids.max() >= rows):
                 raise ValueError(
-                    f"layer '{lookup.layer}' gets ids from {ids.min()} to {ids.max()}, its table has "
-                    f"{rows} rows: give an example= whose ids are in the table, or a larger input_dim"
+                    f"layer '{lookup.layer}' gets ids from {ids.min()} to {ids.max()}, its table "
+                    f"has {rows} rows: give an example= whose ids are in the table, or a larger "
+                    "input_dim"
                 )
             arguments[lookup.argument] = ids.astype(np.int32)
         return arguments
@@ -211,8 +211,8 @@ class _Comparison:
         wrong = ~(difference <= allowed) & ~np.asarray(noise)
         if wrong.any():
             raise ValueError(
-                f"'{entry.name}' differs from Keras's by {difference[wrong].max():.3g} after {where} "
-                f"(allowed: {allowed:.3g}): {_ADVICE}"
+                f"'{entry.name}' differs from Keras's by {difference[wrong].max():.3g} after "
+                f"{where} (allowed: {allowed:.3g}): {_ADVICE}"
             )
 
 
