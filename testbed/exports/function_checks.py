@@ -211,7 +211,9 @@ def check_what_the_loss_does_not_need_is_not_trained(folder: pathlib.Path) -> No
 
 
 def check_masked_losses_are_no_mean_over_rows(folder: pathlib.Path) -> None:
-    assert Export("sequence_labels", folder / "a").manifest["loss"]["separable"] is False
+    export = Export("sequence_labels", folder / "a")
+    assert export.manifest["loss"]["separable"] is False
+    assert export.manifest["labels"][0]["shape"] == [None], "as long as its words"
     assert Export("text_lstm", folder / "b").manifest["loss"]["separable"] is True
 
 

@@ -7,8 +7,11 @@ import json
 import pathlib
 import re
 
+import numpy as np
+
 import muster.keras
-from testbed.exports import accepted, refused
+from muster.keras.verify import Session
+from testbed.exports import accepted, made_up, refused
 
 
 def _accept(name: str, folder: pathlib.Path) -> None:
@@ -22,6 +25,21 @@ def _accept(name: str, folder: pathlib.Path) -> None:
     kinds = [v["kind"] for v in manifest["variables"]]
     assert kinds.count("table") == accepted.TABLES.get(name, 0), kinds
     assert len(manifest["lookups"]) >= kinds.count("table")
+    _check_as_a_worker(folder / "out", 0.02 if "16" in name else 1e-4)
+
+
+def _check_as_a_worker(export: pathlib.Path, tolerance: float) -> None:
+    """The step is the same with TensorFlow's optimizations of the graph, in one thread."""
+    arguments = made_up.arguments(export)
+    with Session(str(export)) as session:
+        for signature in ("step", "step_whole", "predict", "evaluate"):
+            if not session.has(signature):
+                continue
+            want = session.run(signature, arguments)
+            have = made_up.run_as_a_worker(export, signature, arguments)
+            for key, value in want.items():
+                allowed = tolerance * max(1.0, float(np.max(np.abs(value), initial=0)))
+                assert np.max(np.abs(have[key] - value), initial=0) <= allowed, (signature, key)
 
 
 def _refuse(name: str, folder: pathlib.Path) -> None:

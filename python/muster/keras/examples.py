@@ -37,13 +37,14 @@ class Batch:
         return named
 
 
-def predict_once(model: Any, ports: Ports, example: Any) -> Any:
-    """The model's predictions for some batch, with numbers 0: what their shapes are."""
+def predict_once(model: Any, ports: Ports, example: Any) -> None:
+    """Calls the model with the example, or with zeros, so that it has all its variables. Raises
+    ValueError where it cannot predict."""
     given = _given_inputs(ports, example)
     values = {
         port.name: _typed(port, given[port.name]) if given else _zeros(port) for port in ports.all
     }
-    return _try(lambda: functions.call(model, ports.pack(values), False), example)
+    _try(lambda: functions.call(model, ports.pack(values), False), example)
 
 
 def label_field(predictions: Any, sparse: bool) -> Callable[[str, str], Field]:

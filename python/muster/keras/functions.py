@@ -28,16 +28,14 @@ class Prediction:
 
 
 class Functions:
-    """`find_lookups` first: it says which variables are tables; then `step`, which says what the
-    others are."""
+    """`find_lookups` first: it says which variables are tables; then `set_targets`, then `step`,
+    which says what the other variables are."""
 
     def __init__(
         self,
         model: Any,
         variables: Variables,
         inputs: Ports,
-        labels: Ports,
-        weight: Optional[Port],
         loss: Loss,
         loss_scale: float,
     ) -> None:
@@ -46,8 +44,9 @@ class Functions:
         self._ids: Optional[Traced] = None
         self.model = model
         self.inputs = inputs
-        self.labels = labels
-        self.weight = weight
+        self.labels = Ports([], [])
+        self.weight: Optional[Port] = None
+        self.predicted: Any = None  # predictions as placeholders, for their shapes
         self.loss = loss
         self.loss_scale = loss_scale
         self.predictions: List[Prediction] = []
@@ -62,7 +61,8 @@ class Functions:
             def body(arguments: Tensors) -> Tensors:
                 with lookups.intercepted(recorder.handle):
                     predictions, scope = self._call(arguments, training, recorder.read)
-                return {"all": keras.tree.flatten(predictions)[0]}
+                self.predicted = predictions
+                return {"first": keras.tree.flatten(predictions)[0]}
 
             whole = self._specs(self.variables.all, whole=True)
             traced = tracing.trace({**whole, **self._input_specs()}, body)
@@ -88,6 +88,11 @@ class Functions:
             with traced.graph.as_default():
                 ids = {name: tf.cast(value, tf.int64) for name, value in computed.items()}
             self._ids = traced.with_outputs(ids)
+
+    def set_targets(self, labels: Ports, weight: Optional[Port]) -> None:
+        """What the loss takes besides predictions."""
+        self.labels = labels
+        self.weight = weight
 
     @property
     def ids(self) -> Optional[Traced]:
