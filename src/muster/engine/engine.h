@@ -1,6 +1,6 @@
 // Engine: a model as a pure function of weights and a batch. It owns no weights, no slots and no
 // statistics: those belong to the trainer, who keeps, replicates or serves them.
-// Members: native/ (graph of layers); later tensorflow/.
+// Members: native/ (graph of layers), tensorflow/ (exported Keras models).
 #pragma once
 
 #include <cstdint>
@@ -89,6 +89,14 @@ class GradientSink {
   // the sum over all appearances.
   virtual void Rows(int variable, std::span<const int32_t> rows,
                     std::span<const float> gradient) = 0;
+  // Whether of this table RowsAndSquares is called instead, by an engine that can tell (asked in
+  // each step). An optimizer that squares the gradient of each appearance (Keras's) wants it.
+  virtual bool WantsSquares(int /*variable*/) const { return false; }
+  // `squares` are rows.size() x cols too: the sum over all appearances of each one's square.
+  virtual void RowsAndSquares(int variable, std::span<const int32_t> rows,
+                              std::span<const float> gradient, std::span<const float> /*squares*/) {
+    Rows(variable, rows, gradient);
+  }
   // kState: this batch's mean or variance.
   virtual void Statistic(int variable, std::span<const float> value) = 0;
 };
@@ -102,6 +110,10 @@ struct StepResult {
 struct Forward {
   std::vector<float> logits;
   double loss_sum = 0;  // sum over rows (weighted) when the batch has labels
+  // Of an exported model: each of its predictions, the first of which is the logits too where it is
+  // of floats; and what the batch adds to the states of its metrics, in order, when it has labels.
+  std::vector<features::RawColumn> predictions = {};
+  std::vector<std::vector<float>> metric_states = {};
 };
 
 // A layer as a person looks at it (TensorBoard's graph).
@@ -144,6 +156,11 @@ class Engine {
   // All of them: who gives the engine blocks of tables renumbers the ids by it. Lists that share a
   // table, and tables that share a list, share their numbers.
   virtual std::span<const TableUse> table_uses() const = 0;
+
+  // Gives a batch the id lists that table_uses() names and that the engine itself finds from the
+  // other columns; those who renumber ids call it before. Step and Predict do it where the batch
+  // has none.
+  virtual absl::Status FindIds(features::FeatureBatch* /*batch*/) { return absl::OkStatus(); }
 
   // Says that what `weights` name stays as it is until the next Step or Freeze: Predict, when given
   // the same memory, may use what the engine computed from it once. Predictions may then differ in

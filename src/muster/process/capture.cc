@@ -34,7 +34,8 @@ absl::StatusOr<CapturedRun> RunCaptured(ProcessTree* tree, ChildSpec spec, doubl
   const Descriptor reader(ends[0]);
   Descriptor writer(ends[1]);
   spec.stdout_fd = spec.stderr_fd = writer.get();
-  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Child> child, tree->Start(spec));
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Child> child,
+                          tree == nullptr ? Child::Start(spec) : tree->Start(spec));
   writer.Reset();
   CapturedRun run;
   const Deadline deadline = Deadline::After(timeout_seconds);

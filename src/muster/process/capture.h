@@ -14,8 +14,9 @@ struct CapturedRun {
   bool timed_out = false;  // it was killed at the deadline
 };
 
-// Starts the spec's program (its stdout and stderr are set here), reads what it says, and kills it
-// and its group when the deadline comes. Errors are those of Child::Start.
+// Starts the spec's program, through `tree` where this process has one (else null; its stdout and
+// stderr are set here), reads what it says, and kills it and its group when the deadline comes.
+// Errors are those of Child::Start.
 absl::StatusOr<CapturedRun> RunCaptured(ProcessTree* tree, ChildSpec spec, double timeout_seconds,
                                         size_t max_bytes);
 

@@ -7,7 +7,7 @@
 
 #include "muster/engine/native/folded_dense.h"
 #include "muster/engine/native/native_graph.h"
-#include "muster/engine/native/step_checks.h"
+#include "muster/engine/step_checks.h"
 
 namespace muster::engine::native {
 namespace {

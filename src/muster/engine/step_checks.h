@@ -9,7 +9,7 @@
 #include "muster/engine/engine.h"
 #include "muster/features/batch.h"
 
-namespace muster::engine::native {
+namespace muster::engine {
 
 // INVALID_ARGUMENT for memory that does not fit these variables.
 absl::Status CheckWeights(std::span<const VariableSpec> specs,
@@ -20,4 +20,4 @@ absl::Status CheckWeights(std::span<const VariableSpec> specs,
 absl::Status CheckIds(const features::FeatureBatch& batch, int index, const std::string& table,
                       int64_t table_rows);
 
-}  // namespace muster::engine::native
+}  // namespace muster::engine

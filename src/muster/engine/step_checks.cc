@@ -1,11 +1,11 @@
-#include "muster/engine/native/step_checks.h"
+#include "muster/engine/step_checks.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "muster/engine/distinct_rows.h"
 
-namespace muster::engine::native {
+namespace muster::engine {
 
 absl::Status CheckWeights(std::span<const VariableSpec> specs,
                           std::span<const VariableView> weights) {
@@ -60,4 +60,4 @@ absl::Status CheckIds(const features::FeatureBatch& batch, int index, const std:
   return absl::OkStatus();
 }
 
-}  // namespace muster::engine::native
+}  // namespace muster::engine

@@ -1,0 +1,106 @@
+"""Keras models for Muster: exported once, trained without Python, loaded back.
+
+    import muster.keras
+    muster.keras.export(model, optimizer, loss, "exported", label="clicked")
+    ...                                      # muster train exported --train 'data/*' ...
+    muster.keras.load("checkpoint", model)
+
+Needs TensorFlow 2.16 or later with its Keras 3, which are imported when first used. docs/keras.md
+says which models can be exported, docs/formats/keras_export.md what is written.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Optional, Union
+
+from muster.keras.fields import Field
+
+__all__ = ["Field", "export", "load"]
+
+_Path = Union[str, "os.PathLike[str]"]
+
+
+def export(
+    model: Any,
+    optimizer: Any,
+    loss: Any,
+    path: _Path,
+    inputs: Any = None,
+    label: Any = "label",
+    sample_weight: Any = None,
+    metrics: Any = None,
+    loss_weights: Any = None,
+    example: Any = None,
+) -> None:
+    """Writes `model` to the new folder `path` as something that `muster train` trains.
+
+    optimizer, loss, metrics, loss_weights: what `model.compile` takes.
+    inputs: what the model is called with, as its structure (one, a list, a dict) of Fields. A
+        Sequential or functional model has them already, each record field being called like its
+        input: None, or a dict of those that differ, by input name: a record field's name or a
+        Field. Inputs without names want one each.
+    label: the record field of the label, or a Field; a dict or list of them for several outputs.
+    sample_weight: a record field of one number a row.
+    example: a batch to compare the exported functions with the model on, (inputs, label) or
+        (inputs, label, sample_weight), in the same structures; None: made up.
+
+    The model's weights are the initial values, and stay as they are. Three steps are trained by
+    Keras and by what was exported, from the same weights and seeds; nothing is written when they
+    differ. Raises ValueError for a model that cannot be exported, naming the layer and what to do;
+    FileExistsError when there is something at `path`.
+    """
+    _require()
+    from muster.keras import exporting
+
+    exporting.export(
+        exporting.Request(
+            model, optimizer, loss, os.fspath(path), inputs, label, sample_weight, metrics,
+            loss_weights, example,
+        )
+    )  # fmt: skip
+
+
+def load(path: _Path, model: Any, manifest: Optional[_Path] = None) -> None:
+    """Gives `model` the weights at `path`.
+
+    path: a checkpoint that Muster wrote (its prefix, or the folder with it), a SavedModel that it
+        exported, or what `export` wrote.
+    manifest: what `export` wrote, for a model whose variables are called otherwise than then (Keras
+        numbers unnamed layers): variables are matched in order.
+
+    Raises ValueError when the weights are not this model's, naming the variable; nothing is
+    changed then.
+    """
+    _require()
+    from muster.keras import loading
+
+    loading.load(os.fspath(path), model, None if manifest is None else os.fspath(manifest))
+
+
+def _require() -> None:
+    """Raises ImportError or ValueError without a TensorFlow and Keras that export can work with."""
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise ImportError(
+            "muster.keras needs TensorFlow 2.16 or later: pip install tensorflow-cpu"
+        ) from error
+    version = tuple(int(part) for part in tensorflow.__version__.split(".")[:2])
+    if version < (2, 16):
+        raise ImportError(
+            f"muster.keras needs TensorFlow 2.16 or later with Keras 3; this is "
+            f"{tensorflow.__version__}: pip install --upgrade tensorflow-cpu"
+        )
+    import keras
+
+    if keras.__version__.startswith("2."):
+        raise ImportError(
+            f"muster.keras needs Keras 3; this is {keras.__version__}: unset TF_USE_LEGACY_KERAS, "
+            "pip install --upgrade keras"
+        )
+    if keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            f"Keras runs on {keras.backend.backend()}: a model is exported from TensorFlow; set "
+            "KERAS_BACKEND=tensorflow before Keras is imported"
+        )

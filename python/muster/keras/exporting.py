@@ -1,0 +1,153 @@
+"""Puts an export together: checks, traces, compares, writes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List
+
+
+from muster.keras import checks, decoding, examples, fields, manifest, metrics, serving, verify
+from muster.keras.apply import Apply
+from muster.keras.functions import Functions
+from muster.keras.graph import Graph
+from muster.keras.losses import Loss
+from muster.keras.metrics import Metric
+from muster.keras.optimizers import Optimizer
+from muster.keras.variables import Variables
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of muster.keras.export."""
+
+    model: Any
+    optimizer: Any
+    loss: Any
+    path: str
+    inputs: Any
+    label: Any
+    sample_weight: Any
+    metrics: Any
+    loss_weights: Any
+    example: Any
+
+
+def export(request: Request) -> None:
+    """See muster.keras.export."""
+    if os.path.lexists(request.path):
+        raise FileExistsError(f"{request.path} exists: give the export another name, or remove it")
+    checks.check_model(request.model)
+    with _unchanged(request.model):
+        _export(request)
+
+
+def _export(request: Request) -> None:
+    model = request.model
+    update = Optimizer(request.optimizer)
+    mixed = checks.check_precision(model, update.loss_scale)
+    loss = Loss(model, request.loss, request.loss_weights)
+    inputs = fields.inputs_of(model, request.inputs)
+    examples.predict_once(model, inputs, request.example)
+    functions = Functions(model, Variables(model), inputs, loss, update.loss_scale)
+    functions.find_lookups()
+    field = examples.label_field(functions.predicted, loss.sparse)
+    labels = fields.labels_of(request.label, field)
+    weight = fields.weight_of(request.sample_weight)
+    functions.set_targets(labels, weight)
+    batch = examples.batch(model, functions.lookups, inputs, labels, weight, request.example)
+    metric = metrics.resolve(request.metrics, *verify.evaluate_once(model, loss, batch))
+    graph = _graph(functions, update, metric)
+    _check_slices(functions.variables, update)
+    slots: Dict[str, Any] = {}
+    if update.has_rule(functions.variables):
+        entry = update.manifest(functions.variables)
+    else:
+        apply = Apply(update, functions.variables)
+        graph.add("apply", apply.traced(), scratch=True)
+        slots, entry = apply.values(), apply.manifest()
+    with _new_folder(request.path) as folder:
+        graph.save(os.path.join(folder, "step"))
+        serving.save(os.path.join(folder, "serving"), functions)
+        manifest.write_weights(folder, functions.variables, slots)
+        manifest.write(folder, manifest.content(functions, entry, metric, graph))
+        verify.compare(folder, functions, update, batch, mixed)
+
+
+def _graph(functions: Functions, update: Optimizer, measured: List[Metric]) -> Graph:
+    graph = Graph()
+    graph.add("step", functions.step())
+    if functions.ids is not None:
+        graph.add("ids", functions.ids)
+        graph.add("step_whole", functions.step(whole=True))
+    graph.add("predict", functions.predict())
+    graph.add("evaluate", functions.evaluate(measured))
+    for one in measured:
+        graph.add(*one.result())
+    for port in functions.inputs.all:
+        if port.decode in ("png", "jpeg"):
+            graph.add(f"decode_{port.name}", decoding.function(port))
+    schedule = update.schedule()
+    if schedule is not None:
+        graph.add("learning_rate", schedule)
+    return graph
+
+
+def _check_slices(variables: Variables, update: Optimizer) -> None:
+    """An optimizer that squares gradients does it entry by entry where Keras has a list of rows."""
+    for entry in variables:
+        if entry.sliced and entry.trainable and not update.adds_up():
+            raise ValueError(
+                f"variable '{entry.name}' is read by row (gather, or an Embedding whose ids are not "
+                "computed from the inputs alone), and "
+                f"{update.name} in Keras treats repeated rows one by one: look rows up with "
+                "keras.layers.Embedding by ids of the inputs, or use SGD without clipping"
+            )
+
+
+@contextlib.contextmanager
+def _unchanged(model: Any) -> Iterator[None]:
+    """The model's variables have their values again at the end."""
+    before = [(variable, variable.numpy()) for variable in model.variables]
+    try:
+        yield
+    finally:
+        for variable, value in before:
+            variable.assign(value)
+
+
+@contextlib.contextmanager
+def _new_folder(path: str) -> Iterator[str]:
+    """A folder that becomes `path` when it is filled, and is gone when that fails."""
+    path = os.path.abspath(path)
+    parent = os.path.dirname(path)
+    os.makedirs(parent, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix=f".{os.path.basename(path)}.", dir=parent)
+    try:
+        yield folder
+        _sync(folder)
+        os.chmod(folder, 0o755)
+        os.rename(folder, path)
+        _sync_folder(parent)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _sync(folder: str) -> None:
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            with open(os.path.join(parent, name), "rb") as file:
+                os.fsync(file.fileno())
+        _sync_folder(parent)
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,95 @@
+"""Weights out of checkpoints and SavedModels, back into a Keras model."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from muster.keras import checks, manifest, serving
+from muster.keras.variables import SEED, Entry, Variables
+
+
+def load(path: str, model: Any, export: Optional[str]) -> None:
+    """See muster.keras.load."""
+    checks.check_built(model)
+    variables = Variables(model)
+    prefix, keys = _find(path, variables)
+    if keys is None:
+        keys = [entry.name for entry in variables]
+        names = _names(path if export is None and _has_manifest(path) else export)
+        if names is not None:
+            keys = names
+    if len(keys) != len(variables):
+        raise ValueError(
+            f"{path}: is of a model with {len(keys)} variables, '{model.name}' has {len(variables)}"
+        )
+    reader = _open(prefix)
+    shapes = reader.get_variable_to_shape_map()
+    values: List[Tuple[Entry, Any]] = []
+    for entry, key in zip(variables, keys):
+        if key not in shapes and (entry.kind == SEED or entry.dtype != "float32"):
+            continue  # it is nothing that training changes
+        if key not in shapes:
+            raise ValueError(
+                f"{prefix}: has no '{key}' (it has {_some(shapes)}): give the layers the names that "
+                "they had when the model was exported, or manifest= what was exported then"
+            )
+        value = np.asarray(reader.get_tensor(key))
+        if list(value.shape) != entry.shape or value.dtype != entry.variable.numpy().dtype:
+            raise ValueError(
+                f"{prefix}: '{key}' is {value.dtype} {list(value.shape)}, '{entry.name}' of "
+                f"'{model.name}' is {entry.dtype} {entry.shape}"
+            )
+        values.append((entry, value))
+    for entry, value in values:
+        entry.variable.assign(value)
+
+
+def _find(path: str, variables: Variables) -> Tuple[str, Optional[List[str]]]:
+    """A bundle's prefix, and its keys in variable order where those are no names."""
+    if _has_manifest(path):
+        return os.path.join(path, manifest.WEIGHTS), None
+    saved = os.path.join(path, "variables", "variables")
+    if os.path.exists(f"{saved}.index"):
+        count = sum(key.startswith("vars/") for key in _open(saved).get_variable_to_shape_map())
+        if not count:
+            raise ValueError(
+                f"{path}: a SavedModel, but none that Muster exported from a Keras model"
+            )
+        return saved, [serving.KEY.format(i) for i in range(count)]
+    if os.path.isdir(path):
+        latest = tf.train.latest_checkpoint(path)
+        if latest is None:
+            raise ValueError(f"{path}: holds no checkpoint, no SavedModel and no export")
+        return str(latest), None
+    if os.path.exists(f"{path}.index"):
+        return path, None
+    raise ValueError(
+        f"{path}: there is no checkpoint ({path}.index), no SavedModel and no export there"
+    )
+
+
+def _has_manifest(path: str) -> bool:
+    return os.path.exists(os.path.join(path, manifest.FILE))
+
+
+def _names(export: Optional[str]) -> Optional[List[str]]:
+    """Of an export's variables, in order."""
+    if export is None:
+        return None
+    return [str(entry["name"]) for entry in manifest.read(export)["variables"]]
+
+
+def _open(prefix: str) -> Any:
+    try:
+        return tf.train.load_checkpoint(prefix)
+    except Exception as error:
+        raise ValueError(f"{prefix}: cannot be read: {error}") from error
+
+
+def _some(shapes: Dict[str, Any]) -> str:
+    names = sorted(name for name in shapes if not name.startswith("_"))
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

@@ -1,0 +1,153 @@
+"""Where a model reads rows of a table by ids, found and replaced while it is traced.
+
+Embedding layers are intercepted by their class, for the time of a trace, so that subclasses and
+layers inside layers are seen too. Keras is not safe for threads, and neither is this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set
+
+import keras
+import tensorflow as tf
+
+from muster.keras import tracing
+from muster.keras.fields import Shape
+from muster.keras.variables import TABLE, Entry, Variables
+
+Handler = Callable[[Any, Any, Callable[[], Any]], Any]
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """The K-th lookup of a call of the model."""
+
+    index: int
+    table: Entry
+    layer: str
+    shape: Shape
+    input: Optional[str]  # the input that the ids are; None: they are computed
+
+    @property
+    def argument(self) -> str:
+        return f"ids_{self.index}"
+
+    def manifest(self) -> Dict[str, Any]:
+        source = {"input": self.input} if self.input else {"computed": self.argument}
+        return {
+            "table": self.table.index,
+            "argument": self.argument,
+            "shape": list(self.shape),
+            "source": source,
+        }
+
+
+@contextlib.contextmanager
+def intercepted(handler: Handler) -> Iterator[None]:
+    """`handler` answers calls of Embedding layers: layer, inputs, and what calls the real one."""
+    real = keras.layers.Embedding.call
+
+    def call(self: Any, inputs: Any) -> Any:
+        return handler(self, inputs, lambda: real(self, inputs))
+
+    keras.layers.Embedding.call = call
+    try:
+        yield
+    finally:
+        keras.layers.Embedding.call = real
+
+
+@dataclass
+class _Seen:
+    table: Entry
+    layer: str
+    ids: Any
+
+
+@dataclass
+class Recorder:
+    """Sees which variables are tables: those of Embedding layers that nothing else reads."""
+
+    variables: Variables
+    seen: List[_Seen] = field(default_factory=list)
+    whole: Dict[int, str] = field(default_factory=dict)  # variable index -> why it is no table
+    _inside: Optional[Entry] = None
+
+    def handle(self, layer: Any, inputs: Any, real: Callable[[], Any]) -> Any:
+        variable = layer.embeddings
+        if not isinstance(variable, keras.Variable) or not self.variables.has(variable):
+            return real()
+        entry = self.variables.of(variable)
+        if not isinstance(inputs, tf.Tensor):
+            self.whole[entry.index] = "its ids are sparse or ragged"
+        else:
+            self.seen.append(_Seen(entry, layer.name, inputs))
+        self._inside = entry
+        try:
+            return real()
+        finally:
+            self._inside = None
+
+    def read(self, variable: Any) -> None:
+        """Of each read of a variable's value."""
+        if not self.variables.has(variable):
+            return
+        entry = self.variables.of(variable)
+        if entry is not self._inside:
+            self.whole.setdefault(entry.index, "it is read otherwise too")
+
+
+def find(recorder: Recorder, traced: tracing.Traced, ports: List[str]) -> List[Lookup]:
+    """The lookups of a trace by `recorder`, tables marked as such. A table with a lookup whose ids
+    do not come from the inputs alone is no table."""
+    graph = traced.graph
+    arguments = {tensor.op.name: name for name, tensor in traced.inputs.items()}
+    for seen in recorder.seen:
+        if seen.ids.graph is not graph:
+            recorder.whole.setdefault(seen.table.index, "it is looked up inside a loop")
+            continue
+        for op in tracing.ancestors(seen.ids):
+            name = arguments.get(op.name)
+            if (name is not None and name not in ports) or _is_variable_read(op):
+                recorder.whole.setdefault(seen.table.index, "its ids are computed from weights")
+    lookups: List[Lookup] = []
+    for seen in recorder.seen:
+        if seen.table.index in recorder.whole or len(seen.table.shape) != 2:
+            continue
+        seen.table.kind = TABLE
+        shape = seen.ids.shape
+        if shape.rank is None or shape.rank == 0:
+            raise ValueError(
+                f"layer '{seen.layer}' looks up ids of unknown rank: reshape them to a known one"
+            )
+        lookups.append(
+            Lookup(len(lookups), seen.table, seen.layer, tuple(shape.as_list()[1:]),
+                   _plain_input(seen.ids, arguments))
+        )  # fmt: skip
+    return lookups
+
+
+def number(lookups: List[Lookup]) -> List[Lookup]:
+    """The same, counted from 0."""
+    return [replace(lookup, index=index) for index, lookup in enumerate(lookups)]
+
+
+def computed_ids(recorder: Recorder, lookups: List[Lookup]) -> Dict[str, Any]:
+    """The tensors of `recorder`'s graph that are the ids of computed lookups, by argument."""
+    tables: Set[int] = {lookup.table.index for lookup in lookups}
+    seen = [one for one in recorder.seen if one.table.index in tables]
+    return {lookup.argument: one.ids for lookup, one in zip(lookups, seen) if lookup.input is None}
+
+
+def _plain_input(ids: Any, arguments: Dict[str, str]) -> Optional[str]:
+    """The input that `ids` are, casts apart."""
+    while ids.op.type in ("Cast", "Identity") and ids.dtype.is_integer:
+        ids = ids.op.inputs[0]
+    name = arguments.get(ids.op.name) if ids.dtype != tf.bool else None
+    return name[len("input_") :] if name and name.startswith("input_") else None
+
+
+def _is_variable_read(op: Any) -> bool:
+    return op.type in ("ReadVariableOp", "ResourceGather", "VarHandleOp")

@@ -1,0 +1,94 @@
+"""The export's manifest and initial values, written and read."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, List, Optional
+
+import keras
+import tensorflow as tf
+
+from muster.keras.functions import Functions
+from muster.keras.graph import Graph
+from muster.keras.metrics import Metric
+from muster.keras.variables import Variables
+
+FORMAT = "muster.keras"
+VERSION = 1
+FILE = "model.json"
+WEIGHTS = "weights"
+
+
+def content(
+    functions: Functions, optimizer: Dict[str, Any], metrics: List[Metric], graph: Graph
+) -> Dict[str, Any]:
+    """Of functions that are traced; `optimizer` is its entry."""
+    model, weight = functions.model, functions.weight
+    separable = functions.loss.separable(weight is not None, functions.masked)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        "model": {"name": model.name, "class": type(model).__name__},
+        "config": _config(model),
+        "inputs": [port.entry() for port in functions.inputs.all],
+        "labels": [port.entry() for port in functions.labels.all],
+        "sample_weight": weight.entry() if weight else None,
+        "variables": [entry.manifest() for entry in functions.variables],
+        "lookups": [lookup.manifest() for lookup in functions.lookups],
+        "predictions": [
+            {"name": one.name, "dtype": one.dtype, "shape": list(one.shape)}
+            for one in functions.predictions
+        ],
+        "signatures": graph.signatures,
+        "optimizer": optimizer,
+        "loss": functions.loss.manifest(separable),
+        "metrics": [metric.manifest() for metric in metrics],
+    }
+
+
+def write(folder: str, manifest: Dict[str, Any]) -> None:
+    with open(os.path.join(folder, FILE), "w", encoding="utf-8") as file:
+        json.dump(manifest, file, indent=1, ensure_ascii=False, allow_nan=False)
+        file.write("\n")
+
+
+def read(folder: str) -> Dict[str, Any]:
+    """Raises ValueError for what is no manifest of an export."""
+    path = os.path.join(folder, FILE)
+    try:
+        with open(path, encoding="utf-8") as file:
+            manifest = json.load(file)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ValueError(f"{path}: not a model that muster.keras.export wrote")
+    if manifest.get("version") != VERSION:
+        raise ValueError(
+            f"{path}: is of version {manifest.get('version')}, this Muster reads {VERSION}"
+        )
+    return manifest
+
+
+def write_weights(folder: str, variables: Variables, slots: Dict[str, Any]) -> None:
+    """The bundle of initial values."""
+    values = {entry.name: entry.variable.value for entry in variables}
+    values.update({f"optimizer/{name}": slot for name, slot in slots.items()})
+    names = sorted(values)
+    tf.raw_ops.SaveV2(
+        prefix=os.path.join(folder, WEIGHTS),
+        tensor_names=names,
+        shape_and_slices=[""] * len(names),
+        tensors=[tf.convert_to_tensor(values[name]) for name in names],
+    )
+
+
+def _config(model: Any) -> Optional[Dict[str, Any]]:
+    try:
+        config = json.loads(model.to_json())
+        json.dumps(config, allow_nan=False)
+    except Exception:  # subclassed models, and layers that do not say what they are made of
+        return None
+    return config if isinstance(config, dict) else None

@@ -1,0 +1,97 @@
+"""A model's variables as the manifest has them: an order, unique names, a kind each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List
+
+import keras
+
+DENSE, TABLE, STATE, SEED = "dense", "table", "state", "seed"
+
+
+@dataclass
+class Entry:
+    """`variable` is Keras's. Tracing finds out its kind, whether the loss depends on it, and
+    whether a dense one's gradient is a list of rows in Keras (sliced)."""
+
+    index: int
+    name: str
+    variable: Any
+    kind: str
+    trainable: bool
+    sliced: bool = False
+
+    @property
+    def dtype(self) -> str:
+        return str(self.variable.dtype)
+
+    @property
+    def shape(self) -> List[int]:
+        return [int(length) for length in self.variable.shape]
+
+    def argument(self, word: str = "var") -> str:
+        """`var_003`, `grad_003`, ..."""
+        return f"{word}_{self.index:03d}"
+
+    def copy(self) -> Any:
+        """A Keras variable of the same name and value, for an optimizer that looks at both."""
+        variable = keras.Variable(self.variable.numpy(), name=self.variable.name)
+        variable._path = self.variable.path
+        variable.constraint = self.variable.constraint
+        return variable
+
+    def manifest(self) -> Dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "dtype": self.dtype,
+            "shape": self.shape,
+            "trainable": self.trainable,
+        }
+
+
+class Variables:
+    """All of a model's, trainable ones first; metrics' are none of them."""
+
+    def __init__(self, model: Any) -> None:
+        trainable = list(model.trainable_variables)
+        ids = {id(variable) for variable in trainable}
+        rest = [v for v in model.non_trainable_variables if id(v) not in ids]
+        self.all: List[Entry] = []
+        self._by_id: Dict[int, Entry] = {}
+        names: Dict[str, int] = {}
+        for variable in trainable + rest:
+            if id(variable) in self._by_id:
+                continue
+            seen = names.get(variable.path, 0)
+            names[variable.path] = seen + 1
+            name = f"{variable.path}:{seen}" if seen else variable.path
+            kind = SEED if _is_seed(variable) else DENSE
+            entry = Entry(len(self.all), name, variable, kind, id(variable) in ids)
+            self.all.append(entry)
+            self._by_id[id(variable)] = entry
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def of(self, variable: Any) -> Entry:
+        """Raises KeyError for a variable that is none of the model's."""
+        return self._by_id[id(variable)]
+
+    def has(self, variable: Any) -> bool:
+        return id(variable) in self._by_id
+
+    @property
+    def trainable(self) -> List[Entry]:
+        return [entry for entry in self.all if entry.trainable]
+
+    def of_kind(self, kind: str) -> List[Entry]:
+        return [entry for entry in self.all if entry.kind == kind]
+
+
+def _is_seed(variable: Any) -> bool:
+    return str(variable.path).endswith("seed_generator_state") and list(variable.shape) == [2]

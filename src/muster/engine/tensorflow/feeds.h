@@ -1,0 +1,65 @@
+// What a function of an exported model is fed, in the memory shared with its host.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/engine/engine.h"
+#include "muster/engine/tensorflow/host/message.h"
+#include "muster/engine/tensorflow/host/shared_segment.h"
+#include "muster/engine/tensorflow/keras_export.h"
+#include "muster/engine/tensorflow/table_block.h"
+#include "muster/features/batch.h"
+#include "muster/io/file_system.h"
+
+namespace muster::engine::tensorflow {
+
+// One owner thread. `model` and `segment` outlive it.
+class Feeds {
+ public:
+  Feeds(const KerasExport& model, host::SharedSegment& segment);
+
+  // Places for what does not change its size, and the values of what never changes.
+  absl::Status Begin(io::FileSystem& files);
+
+  // The variables of the model that `weights` are, by their index in the export: of others nothing
+  // is given.
+  void SetWeights(std::span<const int> variables, std::span<const VariableView> weights);
+  void SetSeeds(const StepContext& context);
+  void SetDenominator(double denominator);
+  // The columns, and `ids` of all lookups, renumbered into the blocks of their tables, with the
+  // blocks. Without `ids`: the columns alone. INVALID_ARGUMENT for ids outside their tables.
+  absl::Status SetBatch(const features::FeatureBatch& batch,
+                        const std::vector<features::IdList>* ids);
+
+  // The places of a signature's arguments.
+  std::span<const host::TensorPlace> Of(const KerasSignature& signature);
+
+  TableBlock& block(int variable) { return tables_[static_cast<size_t>(variable)].block; }
+
+ private:
+  struct Table {
+    VariableView view;
+    std::vector<float> frozen;  // of a table that never changes
+    TableBlock block;
+  };
+  absl::Status ReadConstant(io::FileSystem& files);
+  absl::Status FindRows(const features::FeatureBatch& batch,
+                        const std::vector<features::IdList>& ids);
+  absl::Status CheckLookupIds(size_t lookup, const features::IdList& ids, int rows) const;
+  absl::StatusOr<host::TensorPlace> PlaceOfIds(size_t lookup, const features::IdList& ids) const;
+
+  const KerasExport& model_;
+  host::SharedSegment& segment_;
+  host::SharedBlock batch_block_;
+  std::vector<host::TensorPlace> variables_, columns_, ids_;  // columns_: as FeatureBatch::raw
+  host::TensorPlace denominator_;
+  std::vector<Table> tables_;     // by variable
+  std::vector<size_t> first_id_;  // by lookup: where its ids begin in its table's block
+  std::vector<host::TensorPlace> feeds_;
+};
+
+}  // namespace muster::engine::tensorflow

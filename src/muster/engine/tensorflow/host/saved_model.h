@@ -1,0 +1,78 @@
+// A SavedModel loaded by TensorFlow, and functions of it: some of its tensors fed, some fetched.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/engine/tensorflow/host/library.h"
+#include "muster/engine/tensorflow/host/message.h"
+#include "muster/engine/tensorflow/host/shared_segment.h"
+
+namespace muster::engine::tensorflow::host {
+
+// A tensor of the graph, "operation:k", and its type.
+struct FeedName {
+  std::string_view tensor;
+  uint64_t type = 0;
+};
+
+// One owner thread. Errors of TensorFlow's own come with its code and text.
+class SavedModel {
+ public:
+  // `config`: a serialized ConfigProto. The library and the segment outlive the model.
+  static absl::StatusOr<std::unique_ptr<SavedModel>> Load(const Library& library,
+                                                          const SharedSegment& segment,
+                                                          const std::string& folder,
+                                                          std::string_view config);
+  ~SavedModel();
+  SavedModel(const SavedModel&) = delete;
+  SavedModel& operator=(const SavedModel&) = delete;
+
+  // The number of the function. NOT_FOUND for a tensor that the graph has not, INVALID_ARGUMENT for
+  // one of another type.
+  absl::StatusOr<uint64_t> Define(const std::vector<FeedName>& feeds,
+                                  const std::vector<std::string_view>& fetches);
+  // Reads the feeds where they lie. What it fetched is kept until the next Run. INVALID_ARGUMENT
+  // for places that are not in the memory or not as long as their shapes.
+  absl::Status Run(uint64_t function, FieldReader feeds);
+
+  // What the last Run fetched: how many bytes at a place of the memory, and there they are.
+  uint64_t ResultBytes(uint64_t reply) const;
+  void WriteResult(uint64_t reply) const;
+
+ private:
+  struct Feed {
+    TensorPlace place;  // that `tensor` was made of
+    std::string name;
+    TF_Tensor* tensor = nullptr;
+  };
+  struct Function {
+    std::vector<TfOutput> feeds, fetches;
+    std::vector<Feed> tensors;
+  };
+
+  SavedModel(const Library& library, const SharedSegment& segment, std::string folder)
+      : call_(library.call), segment_(segment), folder_(std::move(folder)) {}
+  absl::StatusOr<TfOutput> Find(std::string_view tensor) const;
+  absl::Status SetFeed(const TensorPlace& place, Feed* feed) const;
+  absl::StatusOr<TF_Tensor*> NewStrings(const TensorPlace& place, uint64_t elements) const;
+  void DeleteTensor(TF_Tensor* tensor) const;
+  void DeleteResults();
+  std::vector<TensorPlace> Places(uint64_t reply, uint64_t* end) const;
+  uint64_t DataBytes(const TF_Tensor* tensor) const;
+
+  const Functions& call_;
+  const SharedSegment& segment_;
+  const std::string folder_;
+  TF_Graph* graph_ = nullptr;
+  TF_Session* session_ = nullptr;
+  std::vector<Function> functions_;
+  std::vector<const TF_Tensor*> inputs_;
+  std::vector<TF_Tensor*> results_;
+};
+
+}  // namespace muster::engine::tensorflow::host

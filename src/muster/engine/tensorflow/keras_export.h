@@ -1,0 +1,113 @@
+// An exported Keras model as its manifest describes it: docs/formats/keras_export.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/formats/bundle.h"
+#include "muster/formats/json_fields.h"
+#include "muster/io/file_system.h"
+
+namespace muster::engine::tensorflow {
+
+// Any length.
+inline constexpr int64_t kAnySize = -1;
+
+// An input, a label, the sample weight or a prediction.
+struct KerasColumn {
+  std::string name;
+  std::string feature;  // the record's field; of a prediction empty
+  formats::DataType type = formats::DataType::kFloat;
+  std::vector<int64_t> shape;  // of a row; kAnySize
+  std::string decode;          // "raw", "png", "jpeg"; empty: the field is the value
+};
+
+struct KerasVariable {
+  enum class Kind { kDense, kTable, kState, kSeed };
+  std::string name;
+  Kind kind = Kind::kDense;
+  formats::DataType type = formats::DataType::kFloat;
+  std::vector<int64_t> shape;
+  bool trainable = false;
+  // Never changes: the export's value is the value for ever.
+  bool constant() const { return !trainable && (kind == Kind::kDense || kind == Kind::kTable); }
+};
+
+// Ids that pick rows of a table.
+struct KerasLookup {
+  int table = 0;               // a variable
+  std::vector<int64_t> shape;  // of a row; kAnySize
+  int input = -1;              // the ids are this input as it is; -1: an output of `ids`
+};
+
+// An argument or a result of a signature.
+struct KerasPort {
+  enum class Role {
+    kVariable,  // var_NNN
+    kInput,     // input_NAME
+    kIds,       // ids_K
+    kLabel,     // label_NAME
+    kSampleWeight,
+    kDenominator,
+    kLoss,
+    kDataLoss,
+    kLossSum,
+    kGradient,    // grad_NNN
+    kRows,        // rows_NNN
+    kState,       // new_NNN
+    kPrediction,  // output_NAME
+    kMetric,      // state of a metric, by its name; `index` counts over all metrics
+  };
+  Role role = Role::kVariable;
+  int index = 0;
+  std::string tensor;  // "operation:k" of the graph
+};
+
+struct KerasSignature {
+  std::vector<KerasPort> inputs, outputs;
+};
+
+struct KerasMetric {
+  struct State {
+    std::string name;
+    std::vector<int64_t> shape;
+  };
+  std::string name;
+  std::vector<State> states;
+  std::string result;  // a signature
+};
+
+struct KerasExport {
+  std::string folder;
+  std::string tensorflow_version, keras_version;
+  std::string model_name;
+  std::vector<KerasColumn> inputs, labels;
+  std::optional<KerasColumn> sample_weight;
+  std::vector<KerasVariable> variables;
+  std::vector<KerasLookup> lookups;
+  std::vector<KerasColumn> predictions;
+  // "step", "predict", "evaluate", "ids": those that the export has.
+  std::map<std::string, KerasSignature, std::less<>> signatures;
+  std::vector<KerasMetric> metrics;
+  std::string loss;
+  bool loss_is_separable = true;
+  formats::Json optimizer;  // an object
+
+  const KerasSignature* Find(std::string_view signature) const;
+  std::string saved_model() const { return io::JoinPath(folder, "step"); }
+  std::string weights() const { return io::JoinPath(folder, "weights"); }  // prefix of a bundle
+};
+
+// What model.json says. Every number is checked before it is used: INVALID_ARGUMENT "WHERE: ..."
+// names the field; FAILED_PRECONDITION for an export of a newer version.
+absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::string& where);
+
+// Of a folder. NOT_FOUND says how to make an export where there is none.
+absl::StatusOr<KerasExport> OpenKerasExport(io::FileSystem& files, const std::string& folder);
+
+}  // namespace muster::engine::tensorflow

@@ -1,0 +1,115 @@
+#include "muster/engine/tensorflow/keras_export.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/engine/tensorflow/test_model.h"
+
+namespace muster::engine::tensorflow {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(KerasExportTest, ReadsAManifest) {
+  const auto model = ParseKerasExport(TestManifest(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->tensorflow_version, "2.21.0");
+  EXPECT_EQ(model->model_name, "toy");
+  ASSERT_EQ(model->inputs.size(), 2u);
+  EXPECT_EQ(model->inputs[1].type, formats::DataType::kInt64);
+  EXPECT_THAT(model->inputs[1].shape, ElementsAre(kAnySize));
+  EXPECT_EQ(model->labels[0].feature, "fy");
+  EXPECT_FALSE(model->sample_weight);
+  ASSERT_EQ(model->variables.size(), 4u);
+  EXPECT_EQ(model->variables[1].kind, KerasVariable::Kind::kTable);
+  EXPECT_EQ(model->variables[3].kind, KerasVariable::Kind::kSeed);
+  EXPECT_FALSE(model->variables[2].constant());
+  ASSERT_EQ(model->lookups.size(), 1u);
+  EXPECT_EQ(model->lookups[0].input, 1);
+  const KerasSignature* const step = model->Find("step");
+  ASSERT_NE(step, nullptr);
+  ASSERT_EQ(step->inputs.size(), 6u);
+  EXPECT_EQ(step->inputs[3].role, KerasPort::Role::kIds);
+  EXPECT_EQ(step->outputs[2].role, KerasPort::Role::kGradient);
+  EXPECT_EQ(step->outputs[5].role, KerasPort::Role::kState);
+  EXPECT_EQ(step->outputs[5].index, 2);
+  EXPECT_EQ(model->Find("ids"), nullptr);
+  EXPECT_EQ(model->optimizer["name"], "SGD");
+}
+
+struct BadManifest {
+  const char* from;
+  const char* to;
+  const char* error;
+};
+
+class BadManifestTest : public testing::TestWithParam<BadManifest> {};
+
+TEST_P(BadManifestTest, NamesFileAndField) {
+  std::string text = TestManifest();
+  const size_t at = text.find(GetParam().from);
+  ASSERT_NE(at, std::string::npos) << GetParam().from;
+  text.replace(at, std::string(GetParam().from).size(), GetParam().to);
+  const auto model = ParseKerasExport(text, "model.json");
+  EXPECT_THAT(model.status().message(), HasSubstr(GetParam().error));
+  EXPECT_THAT(model.status().message(), HasSubstr("model.json"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadManifestTest,
+    testing::Values(
+        BadManifest{"\"muster.keras\"", "\"other\"", "no export of muster.keras.export"},
+        BadManifest{"\"version\": 1", "\"version\": 2", "version 2, this muster knows 1"},
+        BadManifest{"\"version\": 1", "\"version\": 0", "\"version\" must be a whole number"},
+        BadManifest{"\"metrics\": []}", "\"metrics\": [", "is not JSON"},
+        BadManifest{"\"float32\", \"shape\": [2]", "\"float33\", \"shape\": [2]",
+                    "inputs[0]: \"dtype\" is \"float33\""},
+        BadManifest{"\"shape\": [2]", "\"shape\": [-2]", "inputs[0]: \"shape\" must be up to 16"},
+        BadManifest{"\"shape\": [2]", "\"shape\": [18446744073709551615]", "inputs[0]: \"shape\""},
+        BadManifest{"\"shape\": [2]", "\"shape\": [1099511627776, 1099511627776]",
+                    "inputs[0]: \"shape\" has too many elements"},
+        BadManifest{"\"shape\": [2]", "\"size\": [2]", "inputs[0]: \"shape\" is missing"},
+        BadManifest{"\"name\": \"ids\"", "\"name\": \"x\"", "two of the name x"},
+        BadManifest{"\"kind\": \"dense\"", "\"kind\": \"sparse\"",
+                    "variables[0]: \"kind\" is \"sparse\""},
+        BadManifest{"\"shape\": [2, 2]", "\"shape\": [null, 2]", "variables[0]: \"shape\""},
+        BadManifest{"\"dtype\": \"float32\", \"shape\": [2, 2]",
+                    "\"dtype\": \"float16\", \"shape\": [2, 2]", "must be float32"},
+        BadManifest{"\"shape\": [5, 2]", "\"shape\": [10]", "must be rows and columns"},
+        BadManifest{"\"shape\": [5, 2]", "\"shape\": [3000000000, 2]", "at most 2^31 - 1"},
+        BadManifest{"\"kind\": \"seed\", \"dtype\": \"int64\", \"shape\": [2]",
+                    "\"kind\": \"seed\", \"dtype\": \"int64\", \"shape\": [3]",
+                    "variables[3]: a seed must be two numbers of int64"},
+        BadManifest{"\"shape\": [2], \"trainable\": false", "\"shape\": [2], \"trainable\": true",
+                    "a state is not trainable"},
+        BadManifest{"\"table\": 1", "\"table\": 9", "lookups[0]: \"table\""},
+        BadManifest{"\"table\": 1", "\"table\": 0", "variable that is a table"},
+        BadManifest{"\"argument\": \"ids_0\"", "\"argument\": \"ids_1\"", "must be \"ids_0\""},
+        BadManifest{"\"input\": \"ids\"", "\"input\": \"idx\"", "there is no input idx"},
+        BadManifest{"\"input\": \"ids\"", "\"computed\": \"ids_0\"",
+                    "nothing computes the ids of lookup 0"},
+        BadManifest{"\"int64\", \"shape\": [null]", "\"string\", \"shape\": [null]",
+                    "is of strings, which are no ids"},
+        BadManifest{"\"step\": {", "\"stop\": {", "there is no signature \"step\""},
+        BadManifest{"\"var_003\"", "\"var_004\"", "\"var_004\" names what the manifest does not"},
+        BadManifest{"\"var_003\"", "\"vax_003\"", "\"vax_003\" is nothing that this version"},
+        BadManifest{"\"label_y\"", "\"label_z\"", "\"label_z\" names what"},
+        BadManifest{"\"kernel:0\"", "7", "must be the name of a tensor"},
+        BadManifest{"\"var_001\": \"table:0\"", "\"var_0000\": \"table:0\"", "is there twice"},
+        BadManifest{"\"loss\": \"loss:0\", ", "", "there is no \"loss\""},
+        BadManifest{"\"grad_000\": \"kernel_gradient:0\",", "",
+                    "there is no gradient of variable 0, kernel"},
+        BadManifest{"\"rows_001\": \"table_rows:0\", ", "", "there is no \"rows\" of table 1"},
+        BadManifest{"\"new_002\": \"new_mean:0\"", "\"data_loss\": \"new_mean:0\"",
+                    "no new value of state 2, mean"}));
+
+TEST(KerasExportTest, AFolderThatIsNone) {
+  const ModelFolder folder;
+  const auto files = io::NewLocalFileSystem();
+  const auto model = OpenKerasExport(*files, folder.path());
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(model.status().message(), HasSubstr("muster.keras.export(model, ...)"));
+}
+
+}  // namespace
+}  // namespace muster::engine::tensorflow

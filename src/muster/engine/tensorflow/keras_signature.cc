@@ -1,0 +1,164 @@
+#include "muster/engine/tensorflow/keras_signature.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace muster::engine::tensorflow {
+namespace {
+
+using Kind = KerasVariable::Kind;
+using Role = KerasPort::Role;
+
+constexpr const char* kRead[] = {"step", "predict", "evaluate", "ids"};
+constexpr const char* kExportAgain = "export the model with muster.keras.export";
+
+// The digits behind a prefix: a number below `count`, or -1.
+int NumberIn(std::string_view digits, size_t count) {
+  int number = -1;
+  const char* const end = digits.data() + digits.size();
+  const auto [at, error] = std::from_chars(digits.data(), end, number);
+  const bool good = error == std::errc() && at == end && number >= 0;
+  return good && std::cmp_less(number, count) ? number : -1;
+}
+
+template <typename Named>
+int PlaceOf(const std::vector<Named>& all, std::string_view name) {
+  const auto found = std::ranges::find(all, name, &Named::name);
+  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
+}
+
+// All states of all metrics count from 0.
+int MetricState(const KerasExport& model, std::string_view name) {
+  int number = 0;
+  for (const KerasMetric& metric : model.metrics) {
+    for (const KerasMetric::State& state : metric.states) {
+      if (state.name == name) return number;
+      ++number;
+    }
+  }
+  return -1;
+}
+
+struct Match {
+  Role role;
+  int index;  // -1: there is nothing of that number or name
+};
+
+std::optional<Match> MatchName(const KerasExport& model, std::string_view name, bool input) {
+  const auto behind = [&](std::string_view prefix) {
+    return name.starts_with(prefix) ? std::optional(name.substr(prefix.size())) : std::nullopt;
+  };
+  const size_t variables = model.variables.size();
+  if (const auto rest = behind("ids_")) {
+    return Match{Role::kIds, NumberIn(*rest, model.lookups.size())};
+  }
+  if (input) {
+    if (name == "sample_weight") return Match{Role::kSampleWeight, model.sample_weight ? 0 : -1};
+    if (name == "denominator") return Match{Role::kDenominator, 0};
+    if (const auto rest = behind("var_")) return Match{Role::kVariable, NumberIn(*rest, variables)};
+    if (const auto rest = behind("input_"))
+      return Match{Role::kInput, PlaceOf(model.inputs, *rest)};
+    if (const auto rest = behind("label_"))
+      return Match{Role::kLabel, PlaceOf(model.labels, *rest)};
+    return std::nullopt;
+  }
+  if (const int state = MetricState(model, name); state >= 0) return Match{Role::kMetric, state};
+  if (name == "loss") return Match{Role::kLoss, 0};
+  if (name == "data_loss") return Match{Role::kDataLoss, 0};
+  if (name == "loss_sum") return Match{Role::kLossSum, 0};
+  if (const auto rest = behind("grad_")) return Match{Role::kGradient, NumberIn(*rest, variables)};
+  if (const auto rest = behind("rows_")) return Match{Role::kRows, NumberIn(*rest, variables)};
+  if (const auto rest = behind("new_")) return Match{Role::kState, NumberIn(*rest, variables)};
+  if (const auto rest = behind("output_")) {
+    return Match{Role::kPrediction, PlaceOf(model.predictions, *rest)};
+  }
+  return std::nullopt;
+}
+
+absl::Status ReadPorts(const formats::Json& object, const std::string& where,
+                       const KerasExport& model, bool input, std::vector<KerasPort>* ports) {
+  const auto refuse = [&](std::string_view name, std::string_view why) {
+    return absl::InvalidArgumentError(StrCat(where, ": \"", name, "\" ", why));
+  };
+  std::set<std::pair<Role, int>> seen;
+  for (const auto& [name, tensor] : object.items()) {
+    const std::optional<Match> match = MatchName(model, name, input);
+    if (!match) return refuse(name, "is nothing that this version of muster knows");
+    if (match->index < 0) return refuse(name, "names what the manifest does not have");
+    if (!tensor.is_string() || tensor.get<std::string>().empty()) {
+      return refuse(name, "must be the name of a tensor of the graph");
+    }
+    if (!seen.emplace(match->role, match->index).second) return refuse(name, "is there twice");
+    ports->push_back({match->role, match->index, tensor.get<std::string>()});
+  }
+  return absl::OkStatus();
+}
+
+bool Gives(const KerasSignature& signature, Role role, size_t index) {
+  return std::ranges::any_of(signature.outputs, [&](const KerasPort& port) {
+    return port.role == role && std::cmp_equal(port.index, index);
+  });
+}
+
+absl::Status CheckStep(const KerasExport& model, const std::string& where) {
+  const KerasSignature* const step = model.Find("step");
+  if (step == nullptr) {
+    return absl::InvalidArgumentError(StrCat(
+        where, ": there is no signature \"step\": this is no model to train; ", kExportAgain));
+  }
+  const auto refuse = [&](std::string_view what) {
+    return absl::InvalidArgumentError(
+        StrCat(where, ".step.outputs: there is no ", what, "; ", kExportAgain));
+  };
+  if (!Gives(*step, Role::kLoss, 0)) return refuse("\"loss\"");
+  for (size_t i = 0; i < model.variables.size(); ++i) {
+    const KerasVariable& variable = model.variables[i];
+    const bool table = variable.kind == Kind::kTable;
+    if (variable.trainable && !Gives(*step, Role::kGradient, i)) {
+      return refuse(StrCat("gradient of variable ", i, ", ", variable.name));
+    }
+    if (variable.trainable && table && !Gives(*step, Role::kRows, i)) {
+      return refuse(StrCat("\"rows\" of table ", i, ", ", variable.name));
+    }
+    if (variable.kind == Kind::kState && !Gives(*step, Role::kState, i)) {
+      return refuse(StrCat("new value of state ", i, ", ", variable.name));
+    }
+  }
+  const bool computed = std::ranges::any_of(
+      model.lookups, [](const KerasLookup& lookup) { return lookup.input < 0; });
+  const KerasSignature* const ids = model.Find("ids");
+  for (size_t k = 0; computed && k < model.lookups.size(); ++k) {
+    if (model.lookups[k].input >= 0) continue;
+    if (ids == nullptr || !Gives(*ids, Role::kIds, k)) {
+      return absl::InvalidArgumentError(
+          StrCat(where, ".ids: nothing computes the ids of lookup ", k, "; ", kExportAgain));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadSignatures(const formats::Json& json, const std::string& where,
+                            KerasExport* model) {
+  for (const char* const name : kRead) {
+    const auto found = json.find(name);
+    if (found == json.end()) continue;
+    KerasSignature signature;
+    formats::JsonFields fields(*found, StrCat(where, ".", name));
+    for (const bool input : {true, false}) {
+      const char* const side = input ? "inputs" : "outputs";
+      MUSTER_RETURN_IF_ERROR(ReadPorts(fields.Object(side), StrCat(fields.where(), ".", side),
+                                       *model, input,
+                                       input ? &signature.inputs : &signature.outputs));
+    }
+    MUSTER_RETURN_IF_ERROR(fields.status());
+    model->signatures.emplace(name, std::move(signature));
+  }
+  return CheckStep(*model, where);
+}
+
+}  // namespace muster::engine::tensorflow

@@ -1,0 +1,16 @@
+// The signatures of an exported model: arguments and results by their names.
+#pragma once
+
+#include <string>
+
+#include "muster/base/status.h"
+#include "muster/engine/tensorflow/keras_export.h"
+
+namespace muster::engine::tensorflow {
+
+// Reads "signatures" of a manifest whose other parts are in `*model` already, and checks that
+// `step` gives what a trainer needs of each variable.
+absl::Status ReadSignatures(const formats::Json& json, const std::string& where,
+                            KerasExport* model);
+
+}  // namespace muster::engine::tensorflow

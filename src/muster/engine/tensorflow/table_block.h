@@ -1,0 +1,49 @@
+// The rows of a table that a batch names, as one block that a function reads; and the gradients of
+// its entries summed by row.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "muster/engine/distinct_rows.h"
+#include "muster/engine/engine.h"
+
+namespace muster::engine::tensorflow {
+
+// Keeps memory between batches; one owner thread. Nothing here grows with the table.
+class TableBlock {
+ public:
+  // Begins a batch.
+  void Clear() { ids_.clear(); }
+  // Appends the ids of a lookup, which are in [0, rows of the table). Returns where they begin.
+  size_t Add(std::span<const int32_t> ids);
+  // Once all lookups are there: renumbers their ids. `rows`: of the table.
+  void Find(int64_t rows);
+
+  // Positions in the block, of all lookups in the order of Add.
+  std::span<const int32_t> positions() const { return distinct_.positions; }
+  // The table's row of each of the block's, in order of first appearance.
+  std::span<const int32_t> rows() const { return distinct_.rows; }
+  // rows().size() x cols.
+  void GatherTo(const VariableView& table, float* block) const;
+
+  // Sums entries that name the same row: entry i, at `gradient` + i * cols, is of the block's row
+  // positions[i]. False when a position is not in the block.
+  bool Sum(std::span<const int32_t> positions, const float* gradient, int64_t cols,
+           bool with_squares);
+  // In order of first appearance among the entries.
+  std::span<const int32_t> touched() const { return touched_; }
+  std::span<const float> sums() const { return sums_; }
+  std::span<const float> squares() const { return squares_; }
+
+ private:
+  std::vector<int32_t> ids_;
+  DistinctRowsFinder finder_;
+  DistinctRows distinct_;
+  std::vector<int32_t> place_;  // of a row of the block in touched_; -1
+  std::vector<int32_t> touched_;
+  std::vector<float> sums_, squares_;
+};
+
+}  // namespace muster::engine::tensorflow

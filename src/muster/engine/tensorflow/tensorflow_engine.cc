@@ -1,0 +1,399 @@
+#include "muster/engine/tensorflow/tensorflow_engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "muster/engine/step_checks.h"
+#include "muster/engine/tensorflow/feeds.h"
+#include "muster/engine/tensorflow/raw_columns.h"
+
+namespace muster::engine::tensorflow {
+namespace {
+
+using features::FeatureBatch;
+using features::IdList;
+using host::TensorPlace;
+using Kind = KerasVariable::Kind;
+using Role = KerasPort::Role;
+
+constexpr uint64_t kFloatType = static_cast<uint64_t>(formats::DataType::kFloat);
+constexpr uint64_t kInt32Type = static_cast<uint64_t>(formats::DataType::kInt32);
+
+class ExportedEngine final : public TensorFlowEngine {
+ public:
+  ExportedEngine(KerasExport model, std::unique_ptr<HostProcess> host);
+  absl::Status Begin(io::FileSystem& files);
+
+  const HostProcess& host() const override { return *host_; }
+  const KerasExport& model() const override { return model_; }
+  std::span<const VariableSpec> variables() const override { return specs_; }
+  int logits_dimension() const override { return logits_dimension_; }
+  std::span<const TableUse> table_uses() const override { return table_uses_; }
+  absl::Status FindIds(FeatureBatch* batch) override;
+  absl::StatusOr<StepResult> Step(std::span<const VariableView> weights, const FeatureBatch& batch,
+                                  const StepContext& context, GradientSink& sink) override;
+  absl::Status Predict(std::span<const VariableView> weights, const FeatureBatch& batch,
+                       Forward* out) override;
+
+ private:
+  struct Function {
+    const KerasSignature* signature = nullptr;
+    uint64_t number = 0;
+  };
+  using Places = std::span<const TensorPlace>;
+
+  absl::Status Define(const char* name, Function* function);
+  uint64_t TypeOf(const KerasPort& port) const;
+  absl::Status Prepare(std::span<const VariableView> weights, const FeatureBatch& batch,
+                       bool training);
+  absl::Status ReadLookup(size_t lookup, const FeatureBatch& batch, Places results,
+                          IdList* list) const;
+  absl::StatusOr<const std::vector<IdList>*> IdsOf(const FeatureBatch& batch);
+  absl::StatusOr<Places> Run(const Function& function);
+  absl::StatusOr<StepResult> ReadLosses(Places results) const;
+  absl::Status CheckGradients(Places results) const;
+  absl::Status SumRows(Places results, const GradientSink& sink);
+  void GiveGradients(Places results, GradientSink& sink);
+  void GiveZeros(GradientSink& sink);
+  absl::StatusOr<StepResult> StepWithoutRows(std::span<const VariableView> weights,
+                                             const StepContext& context, GradientSink& sink);
+  // The result of that role; null when there is none.
+  const TensorPlace* Find(Places results, Role role, int index) const;
+  std::span<const float> Floats(const TensorPlace& place) const {
+    return {reinterpret_cast<const float*>(host_->segment().at(place.offset)),
+            place.bytes / sizeof(float)};
+  }
+
+  const KerasExport model_;
+  const std::unique_ptr<HostProcess> host_;
+  Feeds feeds_;
+  std::vector<VariableSpec> specs_;
+  std::vector<int> exported_;  // by spec: the variable's index in the export
+  std::vector<TableUse> table_uses_;
+  int logits_dimension_ = 0;
+  Function step_, predict_, evaluate_, ids_;
+  std::vector<IdList> found_ids_;
+  std::vector<float> zeros_;
+};
+
+void GiveRows(int spec, std::span<const int32_t> rows, std::span<const float> sums,
+              std::span<const float> squares, GradientSink& sink) {
+  if (sink.WantsSquares(spec)) {
+    sink.RowsAndSquares(spec, rows, sums, squares);
+  } else {
+    sink.Rows(spec, rows, sums);
+  }
+}
+
+ExportedEngine::ExportedEngine(KerasExport model, std::unique_ptr<HostProcess> host)
+    : model_(std::move(model)), host_(std::move(host)), feeds_(model_, host_->segment()) {
+  std::vector<int> spec_of(model_.variables.size(), -1);
+  for (size_t i = 0; i < model_.variables.size(); ++i) {
+    const KerasVariable& variable = model_.variables[i];
+    if (variable.constant() || variable.kind == Kind::kSeed) continue;
+    spec_of[i] = static_cast<int>(specs_.size());
+    exported_.push_back(static_cast<int>(i));
+    specs_.push_back({.name = variable.name,
+                      .kind = variable.kind == Kind::kTable   ? VariableKind::kTable
+                              : variable.kind == Kind::kState ? VariableKind::kState
+                                                              : VariableKind::kDense,
+                      .shape = variable.shape,
+                      .initializer = {}});
+  }
+  for (size_t k = 0; k < model_.lookups.size(); ++k) {
+    const int spec = spec_of[static_cast<size_t>(model_.lookups[k].table)];
+    if (spec >= 0) table_uses_.push_back({.variable = spec, .id_list = static_cast<int>(k)});
+  }
+  if (!model_.predictions.empty() && model_.predictions[0].type == formats::DataType::kFloat) {
+    const auto width = formats::ElementCount(model_.predictions[0].shape);
+    if (width && *width <= INT32_MAX) logits_dimension_ = static_cast<int>(*width);
+  }
+}
+
+uint64_t ExportedEngine::TypeOf(const KerasPort& port) const {
+  const auto i = static_cast<size_t>(port.index);
+  switch (port.role) {
+    case Role::kVariable:
+      return static_cast<uint64_t>(model_.variables[i].type);
+    case Role::kInput:
+      return static_cast<uint64_t>(model_.inputs[i].type);
+    case Role::kLabel:
+      return static_cast<uint64_t>(model_.labels[i].type);
+    case Role::kSampleWeight:
+      return static_cast<uint64_t>(model_.sample_weight->type);
+    case Role::kIds:
+      return kInt32Type;
+    default:
+      return kFloatType;
+  }
+}
+
+absl::Status ExportedEngine::Define(const char* name, Function* function) {
+  function->signature = model_.Find(name);
+  if (function->signature == nullptr) return absl::OkStatus();
+  FunctionSpec spec;
+  for (const KerasPort& port : function->signature->inputs) {
+    spec.feeds.push_back({.tensor = port.tensor, .type = TypeOf(port)});
+  }
+  for (const KerasPort& port : function->signature->outputs) spec.fetches.push_back(port.tensor);
+  absl::StatusOr<uint64_t> number = host_->Define(spec);
+  if (!number.ok()) return Annotate(number.status(), StrCat("signature ", name));
+  function->number = *number;
+  return absl::OkStatus();
+}
+
+absl::Status ExportedEngine::Begin(io::FileSystem& files) {
+  MUSTER_RETURN_IF_ERROR(Define("step", &step_));
+  MUSTER_RETURN_IF_ERROR(Define("predict", &predict_));
+  MUSTER_RETURN_IF_ERROR(Define("evaluate", &evaluate_));
+  MUSTER_RETURN_IF_ERROR(Define("ids", &ids_));
+  return feeds_.Begin(files);
+}
+
+absl::StatusOr<ExportedEngine::Places> ExportedEngine::Run(const Function& function) {
+  return host_->Run(function.number, feeds_.Of(*function.signature));
+}
+
+// `results`: of the signature `ids`, where there is one.
+absl::Status ExportedEngine::ReadLookup(size_t lookup, const FeatureBatch& batch, Places results,
+                                        IdList* list) const {
+  const int input = model_.lookups[lookup].input;
+  if (input >= 0) {
+    const features::RawColumn& column = batch.raw[static_cast<size_t>(input)];
+    MUSTER_ASSIGN_OR_RETURN(
+        list->ids, ReadIds(column.type, column.bytes,
+                           StrCat("input ", model_.inputs[static_cast<size_t>(input)].name)));
+    list->shape = column.shape;
+    list->shape.insert(list->shape.begin(), batch.rows);
+  } else {
+    const auto& outputs = ids_.signature->outputs;
+    const auto port = std::ranges::find(outputs, static_cast<int>(lookup), &KerasPort::index);
+    const TensorPlace& place = results[static_cast<size_t>(port - outputs.begin())];
+    MUSTER_ASSIGN_OR_RETURN(list->ids, ReadIds(static_cast<formats::DataType>(place.type),
+                                               {host_->segment().at(place.offset), place.bytes},
+                                               StrCat("computed ids ", lookup)));
+    list->shape.assign(place.dims, place.dims + place.rank);
+  }
+  const auto rows = static_cast<size_t>(batch.rows);
+  const size_t count = list->ids.size();
+  // Ids that are of no row in particular are the first one's.
+  const bool by_row = !list->shape.empty() && std::cmp_equal(list->shape[0], rows);
+  list->offsets.clear();
+  if (by_row && count == rows) return absl::OkStatus();
+  for (size_t row = 0; row <= rows; ++row) {
+    list->offsets.push_back(
+        static_cast<uint32_t>(by_row ? count / rows * row : (row == 0 ? 0 : count)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const std::vector<IdList>*> ExportedEngine::IdsOf(const FeatureBatch& batch) {
+  if (!batch.id_lists.empty()) return &batch.id_lists;
+  Places results;
+  if (ids_.signature != nullptr) {
+    MUSTER_RETURN_IF_ERROR(feeds_.SetBatch(batch, nullptr));
+    absl::StatusOr<Places> run = Run(ids_);
+    if (!run.ok()) return Annotate(run.status(), "compute ids");
+    results = *run;
+  }
+  found_ids_.resize(model_.lookups.size());
+  for (size_t k = 0; k < found_ids_.size(); ++k) {
+    MUSTER_RETURN_IF_ERROR(ReadLookup(k, batch, results, &found_ids_[k]));
+  }
+  return &found_ids_;
+}
+
+absl::Status ExportedEngine::FindIds(FeatureBatch* batch) {
+  MUSTER_RETURN_IF_ERROR(CheckRawColumns(model_, *batch, false));
+  batch->id_lists.clear();
+  MUSTER_RETURN_IF_ERROR(IdsOf(*batch).status());
+  batch->id_lists = std::move(found_ids_);
+  return absl::OkStatus();
+}
+
+absl::Status ExportedEngine::Prepare(std::span<const VariableView> weights,
+                                     const FeatureBatch& batch, bool training) {
+  MUSTER_RETURN_IF_ERROR(CheckWeights(specs_, weights));
+  MUSTER_RETURN_IF_ERROR(CheckRawColumns(model_, batch, training));
+  feeds_.SetWeights(exported_, weights);
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<IdList>* const ids, IdsOf(batch));
+  return feeds_.SetBatch(batch, ids);
+}
+
+absl::StatusOr<StepResult> ExportedEngine::StepWithoutRows(std::span<const VariableView> weights,
+                                                           const StepContext& context,
+                                                           GradientSink& sink) {
+  if (context.denominator <= 0) return absl::InvalidArgumentError("the batch has no rows");
+  MUSTER_RETURN_IF_ERROR(CheckWeights(specs_, weights));
+  GiveZeros(sink);
+  return StepResult();
+}
+
+absl::StatusOr<StepResult> ExportedEngine::Step(std::span<const VariableView> weights,
+                                                const FeatureBatch& batch,
+                                                const StepContext& context, GradientSink& sink) {
+  if (batch.rows == 0) return StepWithoutRows(weights, context, sink);
+  MUSTER_RETURN_IF_ERROR(Prepare(weights, batch, true));
+  feeds_.SetSeeds(context);
+  feeds_.SetDenominator(context.denominator);
+  absl::StatusOr<Places> results = Run(step_);
+  if (!results.ok()) return Annotate(results.status(), StrCat("step ", context.step));
+  MUSTER_ASSIGN_OR_RETURN(const StepResult losses, ReadLosses(*results));
+  if (!std::isfinite(losses.loss)) return losses;
+  MUSTER_RETURN_IF_ERROR(CheckGradients(*results));
+  MUSTER_RETURN_IF_ERROR(SumRows(*results, sink));
+  GiveGradients(*results, sink);
+  return losses;
+}
+
+const TensorPlace* ExportedEngine::Find(Places results, Role role, int index) const {
+  const auto& outputs = step_.signature->outputs;
+  const auto found = std::ranges::find_if(
+      outputs, [&](const KerasPort& port) { return port.role == role && port.index == index; });
+  return found == outputs.end() ? nullptr : &results[static_cast<size_t>(found - outputs.begin())];
+}
+
+absl::StatusOr<StepResult> ExportedEngine::ReadLosses(Places results) const {
+  const TensorPlace* const loss = Find(results, Role::kLoss, 0);
+  const TensorPlace* const data_loss = Find(results, Role::kDataLoss, 0);
+  for (const TensorPlace* const place : {loss, data_loss}) {
+    if (place != nullptr && (place->type != kFloatType || place->bytes != sizeof(float))) {
+      return absl::DataLossError("the step's loss is not one number of float32");
+    }
+  }
+  StepResult result;
+  result.loss = double{Floats(*loss)[0]};
+  result.data_loss = data_loss == nullptr ? result.loss : double{Floats(*data_loss)[0]};
+  return result;
+}
+
+// Before the first is given, so that an error leaves all weights as they were.
+absl::Status ExportedEngine::CheckGradients(Places results) const {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    const bool state = specs_[i].kind == VariableKind::kState;
+    const TensorPlace* const place =
+        Find(results, state ? Role::kState : Role::kGradient, exported_[i]);
+    const auto size = static_cast<uint64_t>(specs_[i].elements()) * sizeof(float);
+    bool fits = place->type == kFloatType && place->bytes == size;
+    if (specs_[i].kind == VariableKind::kTable) {
+      const TensorPlace* const rows = Find(results, Role::kRows, exported_[i]);
+      fits =
+          place->type == kFloatType && rows->type == kInt32Type && rows->rank == 1 &&
+          place->bytes == rows->dims[0] * static_cast<uint64_t>(specs_[i].shape[1]) * sizeof(float);
+    }
+    if (!fits) {
+      return absl::DataLossError(StrCat("the step's ", state ? "new value" : "gradient", " of ",
+                                        specs_[i].name,
+                                        " is not of its shape: export the model again"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExportedEngine::SumRows(Places results, const GradientSink& sink) {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (specs_[i].kind != VariableKind::kTable) continue;
+    const int variable = exported_[i];
+    const TensorPlace& rows = *Find(results, Role::kRows, variable);
+    const std::span<const int32_t> positions(
+        reinterpret_cast<const int32_t*>(host_->segment().at(rows.offset)), rows.dims[0]);
+    const float* const gradient = Floats(*Find(results, Role::kGradient, variable)).data();
+    if (!feeds_.block(variable).Sum(positions, gradient, specs_[i].shape[1],
+                                    sink.WantsSquares(static_cast<int>(i)))) {
+      return absl::DataLossError(StrCat("the step's gradient of table ", specs_[i].name,
+                                        " names a row that it was not given"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ExportedEngine::GiveGradients(Places results, GradientSink& sink) {
+  for (size_t i = specs_.size(); i-- > 0;) {
+    const auto spec = static_cast<int>(i);
+    const int variable = exported_[i];
+    if (specs_[i].kind == VariableKind::kState) {
+      sink.Statistic(spec, Floats(*Find(results, Role::kState, variable)));
+    } else if (specs_[i].kind == VariableKind::kDense) {
+      sink.Dense(spec, Floats(*Find(results, Role::kGradient, variable)));
+    } else {
+      const TableBlock& block = feeds_.block(variable);
+      GiveRows(spec, block.touched(), block.sums(), block.squares(), sink);
+    }
+  }
+}
+
+void ExportedEngine::GiveZeros(GradientSink& sink) {
+  for (size_t i = specs_.size(); i-- > 0;) {
+    const auto spec = static_cast<int>(i);
+    if (specs_[i].kind == VariableKind::kTable) {
+      GiveRows(spec, {}, {}, {}, sink);
+      continue;
+    }
+    zeros_.assign(static_cast<size_t>(specs_[i].elements()), 0);
+    if (specs_[i].kind == VariableKind::kState) {
+      sink.Statistic(spec, zeros_);
+    } else {
+      sink.Dense(spec, zeros_);
+    }
+  }
+}
+
+absl::Status ExportedEngine::Predict(std::span<const VariableView> weights,
+                                     const FeatureBatch& batch, Forward* out) {
+  const bool labelled = HasLabels(model_, batch) && evaluate_.signature != nullptr;
+  const Function& function = labelled ? evaluate_ : predict_;
+  if (function.signature == nullptr) {
+    return absl::FailedPreconditionError(
+        StrCat(model_.folder, " has no signature \"predict\": export the model again"));
+  }
+  MUSTER_RETURN_IF_ERROR(Prepare(weights, batch, labelled));
+  feeds_.SetDenominator(0);
+  absl::StatusOr<Places> results = Run(function);
+  if (!results.ok()) return Annotate(results.status(), "predict");
+  *out = {};
+  out->predictions.resize(model_.predictions.size());
+  for (size_t i = 0; i < results->size(); ++i) {
+    const KerasPort& port = function.signature->outputs[i];
+    const TensorPlace& place = (*results)[i];
+    const std::byte* const from = host_->segment().at(place.offset);
+    if (port.role == Role::kPrediction) {
+      if (place.rank == 0 || std::cmp_not_equal(place.dims[0], batch.rows)) {
+        return absl::DataLossError(StrCat("prediction ",
+                                          model_.predictions[static_cast<size_t>(port.index)].name,
+                                          " has not ", batch.rows, " rows"));
+      }
+      out->predictions[static_cast<size_t>(port.index)] = ReadRaw(place, from);
+      if (port.index == 0 && place.type == kFloatType) {
+        out->logits.assign(Floats(place).begin(), Floats(place).end());
+      }
+    } else if (place.type == kFloatType && port.role == Role::kLossSum && place.bytes > 0) {
+      out->loss_sum = double{Floats(place)[0]};
+    } else if (place.type == kFloatType && port.role == Role::kMetric) {
+      const auto state = static_cast<size_t>(port.index);
+      if (out->metric_states.size() <= state) out->metric_states.resize(state + 1);
+      out->metric_states[state].assign(Floats(place).begin(), Floats(place).end());
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TensorFlowEngine>> NewTensorFlowEngine(
+    io::FileSystem& files, KerasExport model, const TensorFlowOptions& options) {
+  HostSpec spec{.program = options.host_program,
+                .library_folder = options.library_folder,
+                .saved_model = model.saved_model(),
+                .config = SessionConfig(options.threads, options.executor),
+                .environment = options.environment,
+                .start_seconds = options.start_seconds,
+                .run_seconds = options.run_seconds};
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<HostProcess> host, HostProcess::Start(std::move(spec)));
+  auto engine = std::make_unique<ExportedEngine>(std::move(model), std::move(host));
+  MUSTER_RETURN_IF_ERROR(engine->Begin(files));
+  return engine;
+}
+
+}  // namespace muster::engine::tensorflow

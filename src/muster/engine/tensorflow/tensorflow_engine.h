@@ -1,0 +1,51 @@
+// An exported Keras model as an Engine: a host process computes, everything else is here.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/engine/engine.h"
+#include "muster/engine/tensorflow/host_process.h"
+#include "muster/engine/tensorflow/keras_export.h"
+#include "muster/engine/tensorflow/session_config.h"
+#include "muster/io/file_system.h"
+
+namespace muster::engine::tensorflow {
+
+struct TensorFlowOptions {
+  // Threads of one operation. With 1, which is what small models want, operations run one after
+  // the other on one thread.
+  int threads = 1;
+  Executor executor = Executor::kSingleThreaded;
+  std::string library_folder = {};            // see FindTensorFlow
+  std::vector<std::string> environment = {};  // of the host process
+  std::string host_program = {};              // empty: muster-tensorflow beside this program
+  double start_seconds = 300, run_seconds = 600;
+};
+
+// variables() are what is trained and the states, by the export's names and in its order. What
+// never changes (frozen weights and tables) the engine reads from the export itself; a state's
+// Statistic is its new value, seeds are drawn from (seed, step, replica). Id lists are one for each
+// lookup, in the export's order. Gradients that need the sum of squares of duplicates: see
+// GradientSink::WantsSquares. `replica_sums` are not used: BatchNorm's statistics are each
+// replica's own.
+//
+// Tables stay where they are: their rows that a batch names are copied to the host, so that a
+// step costs the same whatever a table's size. The host is lost without harm: the step is done
+// again by another one, with the same bytes.
+class TensorFlowEngine : public Engine {
+ public:
+  // The process that computes, for tests and for people.
+  virtual const HostProcess& host() const = 0;
+  virtual const KerasExport& model() const = 0;
+};
+
+// `files` holds the export's folder and weights; the folder is on this machine's own file system
+// too, where TensorFlow reads it. Errors are HostProcess's and the export's. The thread that calls
+// it (and Step) lives as long as the engine: see process::ChildSpec::parent_death_signal.
+absl::StatusOr<std::unique_ptr<TensorFlowEngine>> NewTensorFlowEngine(
+    io::FileSystem& files, KerasExport model, const TensorFlowOptions& options);
+
+}  // namespace muster::engine::tensorflow

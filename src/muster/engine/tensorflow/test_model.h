@@ -1,0 +1,113 @@
+// For the tests of this layer: folders with exports that the fake TensorFlow understands.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "muster/engine/engine.h"
+#include "muster/engine/tensorflow/tensorflow_engine.h"
+#include "muster/io/local_file_system.h"
+
+namespace muster::engine::tensorflow {
+
+// A folder of the test's own, gone afterwards.
+class ModelFolder {
+ public:
+  ModelFolder() {
+    std::string path = testing::TempDir() + "/muster_tensorflow_XXXXXX";
+    path_ = mkdtemp(path.data());
+    std::filesystem::create_directory(path_ + "/step");
+  }
+  ~ModelFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ModelFolder(const ModelFolder&) = delete;
+  ModelFolder& operator=(const ModelFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(File(name)) << text;
+  }
+  void WriteGraph(const std::string& text) const { Write("step/saved_model.pb", text); }
+
+ private:
+  std::string path_;
+};
+
+// Of the fake.
+inline HostSpec FakeHost(const ModelFolder& folder) {
+  return {.library_folder = MUSTER_FAKE_TENSORFLOW,
+          .saved_model = folder.File("step"),
+          .config = SessionConfig(1, Executor::kSingleThreaded),
+          .environment = process::CurrentEnvironment()};
+}
+
+// A kernel, a table looked up twice by the input `ids`, a state that is the seed. Gradients are the
+// weights themselves, the loss is their sum.
+inline const char* TestGraph() {
+  return "feed kernel 1\nfeed table 1\nfeed mean 1\nfeed seed 9\nfeed x 1\nfeed ids_0 3\n"
+         "feed denominator 1\nfeed label 1\nfeed names 7\n"
+         "fetch loss sum kernel\nfetch data_loss sum denominator\nfetch kernel_gradient copy "
+         "kernel\n"
+         "fetch table_rows flat ids_0\nfetch table_gradient picked table ids_0\n"
+         "fetch new_mean floats seed\nfetch prediction copy x\nfetch loss_sum sum label\n"
+         "fetch read_names copy names\nfetch many zeros 100000\n";
+}
+
+inline std::string TestManifest() {
+  return R"({"format": "muster.keras", "version": 1, "tensorflow": "2.21.0", "keras": "3.15.1",
+ "model": {"name": "toy", "class": "Model"}, "config": null,
+ "inputs": [{"name": "x", "feature": "fx", "dtype": "float32", "shape": [2], "decode": null},
+            {"name": "ids", "feature": "fids", "dtype": "int64", "shape": [null], "decode": null}],
+ "labels": [{"name": "y", "feature": "fy", "dtype": "float32", "shape": [], "decode": null}],
+ "sample_weight": null,
+ "variables": [
+  {"name": "kernel", "kind": "dense", "dtype": "float32", "shape": [2, 2], "trainable": true},
+  {"name": "table", "kind": "table", "dtype": "float32", "shape": [5, 2], "trainable": true},
+  {"name": "mean", "kind": "state", "dtype": "float32", "shape": [2], "trainable": false},
+  {"name": "seed", "kind": "seed", "dtype": "int64", "shape": [2], "trainable": false}],
+ "lookups": [{"table": 1, "argument": "ids_0", "shape": [null], "source": {"input": "ids"}}],
+ "predictions": [{"name": "p", "dtype": "float32", "shape": [2]}],
+ "signatures": {
+  "step": {"inputs": {"var_000": "kernel:0", "var_001": "table:0", "var_003": "seed:0",
+                      "ids_0": "ids_0:0", "denominator": "denominator:0", "label_y": "label:0"},
+           "outputs": {"loss": "loss:0", "data_loss": "data_loss:0", "grad_000": "kernel_gradient:0",
+                       "rows_001": "table_rows:0", "grad_001": "table_gradient:0",
+                       "new_002": "new_mean:0"}},
+  "predict": {"inputs": {"input_x": "x:0"}, "outputs": {"output_p": "prediction:0"}},
+  "evaluate": {"inputs": {"input_x": "x:0", "label_y": "label:0"},
+               "outputs": {"output_p": "prediction:0", "loss_sum": "loss_sum:0"}}},
+ "optimizer": {"name": "SGD", "rule": "keras", "learning_rate": 0.1},
+ "loss": {"name": "custom", "separable": true}, "metrics": []})";
+}
+
+template <typename Number>
+features::RawColumn NumbersOf(formats::DataType type, std::vector<int64_t> shape,
+                              const std::vector<Number>& numbers) {
+  features::RawColumn column{.type = type, .shape = std::move(shape)};
+  const auto bytes = std::as_bytes(std::span(numbers));
+  column.bytes.assign(bytes.begin(), bytes.end());
+  return column;
+}
+
+// Two rows, with `ids` in equal parts.
+inline features::FeatureBatch TestBatch(const std::vector<int64_t>& ids) {
+  features::FeatureBatch batch;
+  batch.rows = 2;
+  batch.raw.push_back(NumbersOf<float>(formats::DataType::kFloat, {2}, {1, 2, 3, 4}));
+  batch.raw.push_back(
+      NumbersOf(formats::DataType::kInt64, {static_cast<int64_t>(ids.size()) / 2}, ids));
+  batch.raw.push_back(NumbersOf<float>(formats::DataType::kFloat, {}, {1, 0.5f}));
+  return batch;
+}
+
+}  // namespace muster::engine::tensorflow

@@ -1,0 +1,104 @@
+"""Exported models of testbed/programs/export_graph.py, and the program that runs the engine on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+from typing import Any
+
+import numpy as np
+
+PROGRAM = pathlib.Path(__file__).parent / "programs/export_graph.py"
+
+
+class ExportedGraph:
+    """A folder with an export and batches; `run` gives what the engine said of them."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        self.export = folder / "export"
+
+    @staticmethod
+    def make(kind: str, folder: pathlib.Path) -> ExportedGraph:
+        python = os.environ["MUSTER_PYTHON_TENSORFLOW"]
+        subprocess.run([python, str(PROGRAM), kind, str(folder)], check=True, timeout=300,
+                       capture_output=True)
+        return ExportedGraph(folder)
+
+    def command(self, results: str, *arguments: object) -> list[str]:
+        probe = pathlib.Path(os.environ["MUSTER_BINARY"]).with_name("muster-tensorflow-probe")
+        return [str(probe), str(self.export), str(self.folder / "batches"),
+                str(self.folder / results), *map(str, arguments)]
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        return {**os.environ, "MUSTER_TENSORFLOW": os.environ["MUSTER_PYTHON_TENSORFLOW"],
+                **changes}
+
+    def run(self, results: str, *arguments: object, **changes: str) -> dict[str, Any]:
+        done = subprocess.run(self.command(results, *arguments), env=self.environment(**changes),
+                              capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        said: dict[str, Any] = json.loads(done.stdout)
+        return said
+
+    def fail(self, *arguments: object, **changes: str) -> str:
+        done = subprocess.run(self.command("none", *arguments), env=self.environment(**changes),
+                              capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 1, f"exit {done.returncode}: {done.stderr}"
+        return done.stderr
+
+    def tensors(self, bundle: str) -> dict[str, Any]:
+        import tensorflow as tf
+
+        reader = tf.train.load_checkpoint(str(self.folder / bundle))
+        return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+    def bytes_of(self, results: str) -> bytes:
+        return (self.folder / f"{results}.data-00000-of-00001").read_bytes()
+
+    def variables(self) -> list[dict[str, Any]]:
+        manifest = json.loads((self.export / "model.json").read_text(encoding="utf-8"))
+        variables: list[dict[str, Any]] = manifest["variables"]
+        return variables
+
+    def compare(self, results: str, batches: int, absolute: float) -> int:
+        """What the engine gave of the batches with what Python made of them: the relative difference
+        is below 1e-5, or the absolute one that much of the largest value. Says how many were
+        compared."""
+        given, expected = self.tensors(results), self.tensors("batches")
+        compared = 0
+        for n in range(batches):
+            losses = [expected[f"expected/{n}/step/{name}"] for name in ("loss", "data_loss")]
+            np.testing.assert_allclose(given[f"step/{n}/losses"], losses, rtol=1e-5, atol=1e-7)
+            for i, variable in enumerate(self.variables()):
+                name, key = variable["name"], f"expected/{n}/step/%s_{i:03d}"
+                if variable["kind"] == "state":
+                    want = expected[key % "new"]
+                elif not variable["trainable"]:
+                    assert f"step/{n}/gradient/{name}" not in given
+                    continue
+                elif variable["kind"] == "table":
+                    values = expected[key % "grad"].astype("float64")
+                    rows, want = summed(expected[key % "rows"], values)
+                    np.testing.assert_array_equal(given[f"step/{n}/rows/{name}"], rows)
+                    _, squares = summed(expected[key % "rows"], values**2)
+                    got = given[f"step/{n}/squares/{name}"].reshape(squares.shape)
+                    np.testing.assert_allclose(got, squares, rtol=1e-4, atol=1e-9)
+                else:
+                    want = expected[key % "grad"]
+                got = given[f"step/{n}/gradient/{name}"].reshape(want.shape)
+                close = absolute * max(1.0, float(np.abs(want).max(initial=0)))
+                np.testing.assert_allclose(got, want, err_msg=name, rtol=1e-5, atol=close)
+                compared += 1
+        return compared
+
+
+def summed(rows: Any, values: Any) -> tuple[Any, Any]:
+    """Rows in order of first appearance, and the sum of what each one has."""
+    order = list(dict.fromkeys(rows.tolist()))
+    sums = np.zeros([len(order), values.shape[1]], "float64")
+    for row, value in zip(rows, values):
+        sums[order.index(row)] += value
+    return np.array(order), sums
