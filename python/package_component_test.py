@@ -84,7 +84,8 @@ def test_types_are_strict(tools, repository) -> None:
 def test_the_wheel_is_for_this_platform_and_has_no_tests(wheel) -> None:
     assert "-py3-none-linux_" in wheel.name
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"muster/bin/muster", "muster/py.typed", "muster/estimator/core.py"} <= set(names)
+    programs = {"muster/bin/muster", "muster/bin/muster-tensorflow"}
+    assert programs | {"muster/py.typed", "muster/estimator/core.py"} <= set(names)
     assert not [name for name in names if name.endswith("_test.py")]
 
 
