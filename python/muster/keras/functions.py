@@ -211,8 +211,8 @@ class Functions:
             entry = self.variables.of(variable)
             if entry.kind != TABLE:
                 return real()
-            lookup = next(turn)
-            if lookup.table is not entry:
+            lookup = next(turn, None)
+            if lookup is None or lookup.table is not entry:
                 raise ValueError(
                     f"layer '{layer.name}' is called in another order when called again"
                 )
