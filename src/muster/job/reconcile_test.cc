@@ -1,12 +1,8 @@
 #include "muster/job/reconcile.h"
 
-#include <algorithm>
-#include <string>
-#include <vector>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "muster/job/pod_template.h"
+#include "muster/job/reconcile_test_support.h"
 
 namespace muster::job {
 namespace {
@@ -17,73 +13,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Phase = TaskObservation::Phase;
 using Kind = Action::Kind;
-
-constexpr TaskId kChief0{TaskType::kChief, 0}, kWorker0{TaskType::kWorker, 0},
-    kWorker1{TaskType::kWorker, 1}, kPs0{TaskType::kPs, 0}, kEvaluator0{TaskType::kEvaluator, 0};
-
-JobSpec SpecOf(std::vector<std::pair<TaskType, int>> replicas,
-               RestartPolicy policy = RestartPolicy::kOnFailure) {
-  JobSpec spec;
-  spec.name = "job";
-  for (const auto& [type, count] : replicas) {
-    spec.replicas[type] = {count, policy, TemplateFor({"true"})};
-  }
-  return spec;
-}
-
-// A job and its launcher, whose tasks end as the test says.
-class Bench {
- public:
-  explicit Bench(JobSpec of) : spec(std::move(of)) { Pass(0); }
-
-  void Pass(double seconds) {
-    now_.monotonic += seconds;
-    now_.wall += seconds;
-    result = Reconcile(spec, result.status, seen, now_);
-    seen.tasks.clear();
-  }
-  // What is asked for is done: starting tasks run, stopping ones end by SIGTERM.
-  void Obey(double seconds = 1) {
-    for (const Action& action : result.actions) {
-      if (action.kind == Kind::kStart) See(action.id, Phase::kRunning, {});
-      if (action.kind == Kind::kStop) See(action.id, Phase::kEnded, {.signal = 15});
-    }
-    Pass(seconds);
-  }
-  void See(TaskId id, Phase phase, TaskEnd end) {
-    seen.tasks.push_back({.id = id,
-                          .incarnation = result.status.tasks.at(id).incarnation,
-                          .phase = phase,
-                          .end = std::move(end)});
-  }
-  void End(TaskId id, TaskEnd end, double seconds = 1) {
-    See(id, Phase::kEnded, std::move(end));
-    Pass(seconds);
-  }
-  std::vector<std::string> Actions() const {
-    std::vector<std::string> texts;
-    for (const Action& action : result.actions) {
-      const char* const verb = action.kind == Kind::kStart  ? "start "
-                               : action.kind == Kind::kStop ? "stop "
-                                                            : "delete ";
-      texts.push_back(StrCat(verb, TaskName(action.id), " #", action.incarnation));
-    }
-    return texts;
-  }
-  TaskPhase phase(TaskId id) const { return result.status.tasks.at(id).phase; }
-  JobPhase job() const { return result.status.phase; }
-  std::string FailedMessage() const {
-    const Condition* const failed = result.status.FindCondition("Failed");
-    return failed == nullptr ? "" : failed->message;
-  }
-
-  JobSpec spec;
-  Reconciled result;
-  Observed seen;
-
- private:
-  Now now_{.wall = 1e9, .monotonic = 50, .clock_id = "boot"};
-};
 
 TEST(Reconcile, StartsEachTaskAndRepeatsUntilItShows) {
   Bench bench(SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}));
@@ -121,101 +50,6 @@ TEST(Reconcile, TheChiefsSuccessIsTheJobsAndPsAreStoppedLast) {
   EXPECT_EQ(bench.job(), JobPhase::kSucceeded);
   EXPECT_TRUE(bench.result.status.FindCondition("Succeeded")->is_true);
   EXPECT_FALSE(bench.result.status.FindCondition("Running")->is_true);
-}
-
-TEST(Reconcile, PoliciesDecideWhichFailuresRestart) {
-  const struct {
-    RestartPolicy policy;
-    TaskEnd end;
-    bool restarts;
-  } cases[] = {
-      {RestartPolicy::kNever, {.exit_code = 1}, false},
-      {RestartPolicy::kNever, {.signal = 9}, false},
-      {RestartPolicy::kOnFailure, {.exit_code = 1}, true},
-      {RestartPolicy::kOnFailure, {.lost = true}, true},
-      {RestartPolicy::kExitCode, {.exit_code = 1}, false},
-      {RestartPolicy::kExitCode, {.exit_code = 127}, false},
-      {RestartPolicy::kExitCode, {.exit_code = 128}, true},
-      {RestartPolicy::kExitCode, {.exit_code = 137}, true},
-      {RestartPolicy::kExitCode, {.signal = 9}, true},
-      {RestartPolicy::kExitCode, {.lost = true}, true},
-      {RestartPolicy::kAlways, {.exit_code = 0}, true},
-      {RestartPolicy::kAlways, {.exit_code = 7}, true},
-  };
-  for (const auto& each : cases) {
-    SCOPED_TRACE(StrCat(RestartPolicyName(each.policy), ", ", each.end.Describe()));
-    Bench bench(SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, each.policy));
-    bench.Obey();
-    bench.End(kWorker1, each.end);
-    EXPECT_EQ(bench.job(), each.restarts ? JobPhase::kActive : JobPhase::kFailed);
-    if (!each.restarts) {
-      EXPECT_THAT(bench.FailedMessage(), HasSubstr(StrCat("worker-1: ", each.end.Describe())));
-      continue;
-    }
-    ASSERT_NE(bench.result.status.FindCondition("Restarting"), nullptr);
-    EXPECT_EQ(bench.result.status.FindCondition("Running"), nullptr);
-    EXPECT_THAT(bench.Actions(), ElementsAre("start worker-1 #4"));
-    bench.Obey();
-    EXPECT_EQ(bench.result.status.FindCondition("Restarting"), nullptr);
-    EXPECT_NE(bench.result.status.FindCondition("Running"), nullptr);
-  }
-}
-
-TEST(Reconcile, AGangStartsAgainOnlyWhenAllOfItHasEnded) {
-  JobSpec spec = SpecOf({{TaskType::kWorker, 2}, {TaskType::kEvaluator, 1}});
-  spec.restart_scope = RestartScope::kGang;
-  Bench bench(spec);
-  bench.Obey();
-  bench.End(kWorker1, {.signal = 9});
-  EXPECT_THAT(bench.Actions(), ElementsAre("stop worker-0 #2"));
-  bench.Pass(30);  // worker 0 ignores SIGTERM for long
-  EXPECT_THAT(bench.Actions(), ElementsAre("stop worker-0 #2"));
-  EXPECT_EQ(bench.phase(kEvaluator0), TaskPhase::kRunning);
-  bench.End(kWorker0, {.signal = 9});
-  EXPECT_THAT(bench.Actions(), ElementsAre("start worker-0 #4", "start worker-1 #5"));
-  EXPECT_EQ(bench.result.status.recent_restarts.size(), 1u);  // one restart, not two
-}
-
-TEST(Reconcile, ARestartBudgetHoldsOverItsWindowWithGrowingPauses) {
-  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 1}});
-  spec.restart_budget = {.per_task = 3, .window_seconds = 100, .backoff_seconds = 2};
-  Bench bench(spec);
-  bench.Obey();
-  bench.End(kWorker0, {.exit_code = 3}, 0);
-  EXPECT_EQ(bench.phase(kWorker0), TaskPhase::kStarting);  // the first time at once
-  bench.Obey(0);
-  for (const double pause : {2.0, 4.0}) {
-    bench.End(kWorker0, {.exit_code = 3}, 0);
-    EXPECT_EQ(bench.phase(kWorker0), TaskPhase::kWaiting);
-    EXPECT_EQ(bench.result.wake_after, pause);
-    bench.Pass(pause);
-    EXPECT_EQ(bench.phase(kWorker0), TaskPhase::kStarting);
-    bench.Obey(0);
-  }
-  Bench later = bench;
-  bench.End(kWorker0, {.exit_code = 3}, 0);
-  EXPECT_THAT(bench.FailedMessage(),
-              HasSubstr("worker-0: exit code 3, and its budget of 3 restarts in 1m40s is spent"));
-  later.End(kWorker0, {.exit_code = 3}, 120);  // the window has passed
-  EXPECT_EQ(later.job(), JobPhase::kActive);
-}
-
-TEST(Reconcile, FailureRulesComeBeforeTheRestartPolicy) {
-  using Rule = FailureRule::Action;
-  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, RestartPolicy::kNever);
-  spec.failure_policy = {{TaskType::kWorker, {3}, {}, Rule::kIgnore},
-                         {TaskType::kWorker, {}, {9}, Rule::kRestartTask},
-                         {TaskType::kChief, {4}, {}, Rule::kIgnore}};
-  Bench bench(spec);
-  bench.Obey();
-  Bench chief = bench;
-  bench.End(kWorker0, {.signal = 9});
-  EXPECT_EQ(bench.phase(kWorker0), TaskPhase::kStarting);
-  bench.End(kWorker1, {.exit_code = 3});
-  EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kFailed);
-  EXPECT_EQ(bench.job(), JobPhase::kActive);
-  chief.End(kChief0, {.exit_code = 4});  // a leader's failure cannot be ignored
-  EXPECT_EQ(chief.job(), JobPhase::kFailed);
 }
 
 TEST(Reconcile, DeadlineAndBackoffLimitStopAllWhateverThePolicy) {

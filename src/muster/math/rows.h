@@ -2,13 +2,23 @@
 // nothing. Indices are not checked against the table. Thread-safe for distinct memory.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 
 #include "muster/math/kernels.h"
 
 namespace muster::math {
 
+// One of `rows` that is not in [0, table_rows), if there is one.
+inline std::optional<int32_t> RowOutside(std::span<const int32_t> rows, int64_t table_rows) {
+  uint32_t most = 0;  // negative rows are large ones
+  for (const int32_t row : rows) most = std::max(most, static_cast<uint32_t>(row));
+  if (rows.empty() || most < table_rows) return std::nullopt;
+  return static_cast<int32_t>(most);
+}
 // out[i * ld + j] = table[indices[i] * cols + j] for n rows.
 inline void GatherRows(const float* table, size_t cols, const int32_t* indices, size_t n,
                        float* out, int64_t ld) {

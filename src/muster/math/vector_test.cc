@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/base/random.h"
+#include "muster/math/rows.h"
 
 namespace muster::math {
 namespace {
@@ -276,6 +279,15 @@ TEST_P(VectorTest, RowsOfSeveralTablesAreSummed) {
       }
     }
   }
+}
+
+TEST(RowsTest, ARowOutsideTheTableIsFound) {
+  EXPECT_EQ(RowOutside({}, 0), std::nullopt);
+  EXPECT_EQ(RowOutside(std::vector<int32_t>{0, 4, 2}, 5), std::nullopt);
+  EXPECT_EQ(RowOutside(std::vector<int32_t>{0, 5, 2}, 5), 5);
+  EXPECT_EQ(RowOutside(std::vector<int32_t>{0, -1, 2}, 5), -1);
+  EXPECT_EQ(RowOutside(std::vector<int32_t>{0}, 0), 0);
+  EXPECT_EQ(RowOutside(std::vector<int32_t>{INT32_MIN}, int64_t{1} << 31), INT32_MIN);
 }
 
 TEST_P(VectorTest, RowsAreGatheredAndAddedWhereTheIndexSaysSo) {

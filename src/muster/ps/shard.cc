@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "muster/math/rows.h"
 #include "muster/math/vector.h"
@@ -120,15 +121,11 @@ absl::Status Shard::CheckRows(std::span<const TableRows> tables) const {
           StrCat("keys of ", variables_[table.variable].name, ", which has a size"));
     }
     const int64_t rows = placement_.part(static_cast<int>(table.variable), server_).rows;
-    int32_t least = 0, most = -1;
-    for (const int32_t row : table.rows) {
-      least = std::min(least, row);
-      most = std::max(most, row);
+    if (const std::optional<int32_t> row = math::RowOutside(table.rows, rows)) {
+      return absl::InvalidArgumentError(StrCat("row ", *row, " of ",
+                                               variables_[table.variable].name, " on ps-", server_,
+                                               ", which has ", rows, " of its rows"));
     }
-    if (least >= 0 && most < rows) continue;
-    return absl::InvalidArgumentError(StrCat("row ", least < 0 ? least : most, " of ",
-                                             variables_[table.variable].name, " on ps-", server_,
-                                             ", which has ", rows, " of its rows"));
   }
   return absl::OkStatus();
 }

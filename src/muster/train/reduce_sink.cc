@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "muster/collective/collectives.h"
+#include "muster/math/rows.h"
 
 namespace muster::train {
 namespace {
@@ -160,12 +162,8 @@ absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes, s
         !reader.Take(uint64_t{count} * Cols(variable), &list.values)) {
       return wrong(StrCat("cut in ", spec.name));
     }
-    const auto rows = static_cast<uint32_t>(spec.shape[0]);
-    uint32_t most = 0;  // negative rows are large ones
-    for (const int32_t row : list.rows) most = std::max(most, static_cast<uint32_t>(row));
-    if (count > 0 && most >= rows) {
-      return wrong(
-          StrCat("row ", static_cast<int32_t>(most), " of ", spec.name, ", which has ", rows));
+    if (const std::optional<int32_t> row = math::RowOutside(list.rows, spec.shape[0])) {
+      return wrong(StrCat("row ", *row, " of ", spec.name, ", which has ", spec.shape[0]));
     }
   }
   std::span<const char> text;

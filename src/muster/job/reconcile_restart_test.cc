@@ -1,0 +1,108 @@
+// Which failures start what again, when, and how often.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/job/reconcile_test_support.h"
+
+namespace muster::job {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Reconcile, PoliciesDecideWhichFailuresRestart) {
+  const struct {
+    RestartPolicy policy;
+    TaskEnd end;
+    bool restarts;
+  } cases[] = {
+      {RestartPolicy::kNever, {.exit_code = 1}, false},
+      {RestartPolicy::kNever, {.signal = 9}, false},
+      {RestartPolicy::kOnFailure, {.exit_code = 1}, true},
+      {RestartPolicy::kOnFailure, {.lost = true}, true},
+      {RestartPolicy::kExitCode, {.exit_code = 1}, false},
+      {RestartPolicy::kExitCode, {.exit_code = 127}, false},
+      {RestartPolicy::kExitCode, {.exit_code = 128}, true},
+      {RestartPolicy::kExitCode, {.exit_code = 137}, true},
+      {RestartPolicy::kExitCode, {.signal = 9}, true},
+      {RestartPolicy::kExitCode, {.lost = true}, true},
+      {RestartPolicy::kAlways, {.exit_code = 0}, true},
+      {RestartPolicy::kAlways, {.exit_code = 7}, true},
+  };
+  for (const auto& each : cases) {
+    SCOPED_TRACE(StrCat(RestartPolicyName(each.policy), ", ", each.end.Describe()));
+    Bench bench(SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, each.policy));
+    bench.Obey();
+    bench.End(kWorker1, each.end);
+    EXPECT_EQ(bench.job(), each.restarts ? JobPhase::kActive : JobPhase::kFailed);
+    if (!each.restarts) {
+      EXPECT_THAT(bench.FailedMessage(), HasSubstr(StrCat("worker-1: ", each.end.Describe())));
+      continue;
+    }
+    ASSERT_NE(bench.result.status.FindCondition("Restarting"), nullptr);
+    EXPECT_EQ(bench.result.status.FindCondition("Running"), nullptr);
+    EXPECT_THAT(bench.Actions(), ElementsAre("start worker-1 #4"));
+    bench.Obey();
+    EXPECT_EQ(bench.result.status.FindCondition("Restarting"), nullptr);
+    EXPECT_NE(bench.result.status.FindCondition("Running"), nullptr);
+  }
+}
+
+TEST(Reconcile, AGangStartsAgainOnlyWhenAllOfItHasEnded) {
+  JobSpec spec = SpecOf({{TaskType::kWorker, 2}, {TaskType::kEvaluator, 1}});
+  spec.restart_scope = RestartScope::kGang;
+  Bench bench(spec);
+  bench.Obey();
+  bench.End(kWorker1, {.signal = 9});
+  EXPECT_THAT(bench.Actions(), ElementsAre("stop worker-0 #2"));
+  bench.Pass(30);  // worker 0 ignores SIGTERM for long
+  EXPECT_THAT(bench.Actions(), ElementsAre("stop worker-0 #2"));
+  EXPECT_EQ(bench.phase(kEvaluator0), TaskPhase::kRunning);
+  bench.End(kWorker0, {.signal = 9});
+  EXPECT_THAT(bench.Actions(), ElementsAre("start worker-0 #4", "start worker-1 #5"));
+  EXPECT_EQ(bench.result.status.recent_restarts.size(), 1u);  // one restart, not two
+}
+
+TEST(Reconcile, ARestartBudgetHoldsOverItsWindowWithGrowingPauses) {
+  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 1}});
+  spec.restart_budget = {.per_task = 3, .window_seconds = 100, .backoff_seconds = 2};
+  Bench bench(spec);
+  bench.Obey();
+  bench.End(kWorker0, {.exit_code = 3}, 0);
+  EXPECT_EQ(bench.phase(kWorker0), TaskPhase::kStarting);  // the first time at once
+  bench.Obey(0);
+  for (const double pause : {2.0, 4.0}) {
+    bench.End(kWorker0, {.exit_code = 3}, 0);
+    EXPECT_EQ(bench.phase(kWorker0), TaskPhase::kWaiting);
+    EXPECT_EQ(bench.result.wake_after, pause);
+    bench.Pass(pause);
+    EXPECT_EQ(bench.phase(kWorker0), TaskPhase::kStarting);
+    bench.Obey(0);
+  }
+  Bench later = bench;
+  bench.End(kWorker0, {.exit_code = 3}, 0);
+  EXPECT_THAT(bench.FailedMessage(),
+              HasSubstr("worker-0: exit code 3, and its budget of 3 restarts in 1m40s is spent"));
+  later.End(kWorker0, {.exit_code = 3}, 120);  // the window has passed
+  EXPECT_EQ(later.job(), JobPhase::kActive);
+}
+
+TEST(Reconcile, FailureRulesComeBeforeTheRestartPolicy) {
+  using Rule = FailureRule::Action;
+  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, RestartPolicy::kNever);
+  spec.failure_policy = {{TaskType::kWorker, {3}, {}, Rule::kIgnore},
+                         {TaskType::kWorker, {}, {9}, Rule::kRestartTask},
+                         {TaskType::kChief, {4}, {}, Rule::kIgnore}};
+  Bench bench(spec);
+  bench.Obey();
+  Bench chief = bench;
+  bench.End(kWorker0, {.signal = 9});
+  EXPECT_EQ(bench.phase(kWorker0), TaskPhase::kStarting);
+  bench.End(kWorker1, {.exit_code = 3});
+  EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kFailed);
+  EXPECT_EQ(bench.job(), JobPhase::kActive);
+  chief.End(kChief0, {.exit_code = 4});  // a leader's failure cannot be ignored
+  EXPECT_EQ(chief.job(), JobPhase::kFailed);
+}
+
+}  // namespace
+}  // namespace muster::job
