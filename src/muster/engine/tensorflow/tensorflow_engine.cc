@@ -5,8 +5,11 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
+
 #include "muster/engine/step_checks.h"
 #include "muster/engine/tensorflow/feeds.h"
+#include "muster/engine/tensorflow/find_tensorflow.h"
 #include "muster/engine/tensorflow/raw_columns.h"
 
 namespace muster::engine::tensorflow {
@@ -23,19 +26,24 @@ constexpr uint64_t kInt32Type = static_cast<uint64_t>(formats::DataType::kInt32)
 
 class ExportedEngine final : public TensorFlowEngine {
  public:
-  ExportedEngine(KerasExport model, std::unique_ptr<HostProcess> host);
-  absl::Status Begin(io::FileSystem& files);
+  ExportedEngine(io::FileSystem& files, KerasExport model, HostSpec spec, std::string tensorflow,
+                 std::span<const int> groups);
+  // Starts the host, where there is none yet.
+  absl::Status Begin();
 
-  const HostProcess& host() const override { return *host_; }
+  const HostProcess* host() const override { return host_.get(); }
   const KerasExport& model() const override { return model_; }
   std::span<const VariableSpec> variables() const override { return specs_; }
   int logits_dimension() const override { return logits_dimension_; }
   std::span<const TableUse> table_uses() const override { return table_uses_; }
+  bool finds_ids() const override { return true; }
   absl::Status FindIds(FeatureBatch* batch) override;
   absl::StatusOr<StepResult> Step(std::span<const VariableView> weights, const FeatureBatch& batch,
                                   const StepContext& context, GradientSink& sink) override;
   absl::Status Predict(std::span<const VariableView> weights, const FeatureBatch& batch,
                        Forward* out) override;
+  absl::StatusOr<std::vector<double>> MetricValues(
+      std::span<const std::vector<float>> states) override;
 
  private:
   struct Function {
@@ -44,10 +52,13 @@ class ExportedEngine final : public TensorFlowEngine {
   };
   using Places = std::span<const TensorPlace>;
 
-  absl::Status Define(const char* name, Function* function);
+  absl::Status Define(const std::string& name, Function* function);
   uint64_t TypeOf(const KerasPort& port) const;
   absl::Status Prepare(std::span<const VariableView> weights, const FeatureBatch& batch,
                        bool training);
+  // The batch itself where it has no images that are to be decoded.
+  absl::StatusOr<const FeatureBatch*> Decoded(const FeatureBatch& batch);
+  absl::Status Decode(size_t input, int rows, features::RawColumn* column);
   absl::Status ReadLookup(size_t lookup, const FeatureBatch& batch, Places results,
                           IdList* list) const;
   absl::StatusOr<const std::vector<IdList>*> IdsOf(const FeatureBatch& batch);
@@ -66,15 +77,20 @@ class ExportedEngine final : public TensorFlowEngine {
             place.bytes / sizeof(float)};
   }
 
+  io::FileSystem& files_;
   const KerasExport model_;
-  const std::unique_ptr<HostProcess> host_;
-  Feeds feeds_;
+  const HostSpec host_spec_;
+  const std::string tensorflow_;
+  std::unique_ptr<HostProcess> host_;
+  std::unique_ptr<Feeds> feeds_;  // into host_'s segment
   std::vector<VariableSpec> specs_;
   std::vector<int> exported_;  // by spec: the variable's index in the export
   std::vector<TableUse> table_uses_;
   int logits_dimension_ = 0;
   Function step_, predict_, evaluate_, ids_;
+  std::vector<Function> decoders_, results_;  // by input; by metric
   std::vector<IdList> found_ids_;
+  FeatureBatch decoded_;
   std::vector<float> zeros_;
 };
 
@@ -87,8 +103,12 @@ void GiveRows(int spec, std::span<const int32_t> rows, std::span<const float> su
   }
 }
 
-ExportedEngine::ExportedEngine(KerasExport model, std::unique_ptr<HostProcess> host)
-    : model_(std::move(model)), host_(std::move(host)), feeds_(model_, host_->segment()) {
+ExportedEngine::ExportedEngine(io::FileSystem& files, KerasExport model, HostSpec host,
+                               std::string tensorflow, std::span<const int> groups)
+    : files_(files),
+      model_(std::move(model)),
+      host_spec_(std::move(host)),
+      tensorflow_(std::move(tensorflow)) {
   std::vector<int> spec_of(model_.variables.size(), -1);
   for (size_t i = 0; i < model_.variables.size(); ++i) {
     const KerasVariable& variable = model_.variables[i];
@@ -100,7 +120,8 @@ ExportedEngine::ExportedEngine(KerasExport model, std::unique_ptr<HostProcess> h
                               : variable.kind == Kind::kState ? VariableKind::kState
                                                               : VariableKind::kDense,
                       .shape = variable.shape,
-                      .initializer = {}});
+                      .initializer = {},
+                      .group = i < groups.size() ? groups[i] : 0});
   }
   for (size_t k = 0; k < model_.lookups.size(); ++k) {
     const int spec = spec_of[static_cast<size_t>(model_.lookups[k].table)];
@@ -125,12 +146,14 @@ uint64_t ExportedEngine::TypeOf(const KerasPort& port) const {
       return static_cast<uint64_t>(model_.sample_weight->type);
     case Role::kIds:
       return kInt32Type;
+    case Role::kBytes:
+      return host::kStringType;
     default:
       return kFloatType;
   }
 }
 
-absl::Status ExportedEngine::Define(const char* name, Function* function) {
+absl::Status ExportedEngine::Define(const std::string& name, Function* function) {
   function->signature = model_.Find(name);
   if (function->signature == nullptr) return absl::OkStatus();
   FunctionSpec spec;
@@ -144,16 +167,41 @@ absl::Status ExportedEngine::Define(const char* name, Function* function) {
   return absl::OkStatus();
 }
 
-absl::Status ExportedEngine::Begin(io::FileSystem& files) {
+absl::Status ExportedEngine::Begin() {
+  if (feeds_ != nullptr) return absl::OkStatus();
+  HostSpec spec = host_spec_;
+  if (spec.library_folder.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(spec.library_folder, FindTensorFlow(tensorflow_, spec.environment));
+  }
+  absl::StatusOr<std::unique_ptr<HostProcess>> host = HostProcess::Start(std::move(spec));
+  if (!host.ok() && absl::StrContains(host.status().message(), "Op type not registered")) {
+    return absl::FailedPreconditionError(
+        StrCat(host.status().message(), " The model was exported with TensorFlow ",
+               model_.tensorflow_version, ": compute it with that version or a newer one"));
+  }
+  MUSTER_RETURN_IF_ERROR(host.status());
+  host_ = *std::move(host);
   MUSTER_RETURN_IF_ERROR(Define("step", &step_));
   MUSTER_RETURN_IF_ERROR(Define("predict", &predict_));
   MUSTER_RETURN_IF_ERROR(Define("evaluate", &evaluate_));
   MUSTER_RETURN_IF_ERROR(Define("ids", &ids_));
-  return feeds_.Begin(files);
+  decoders_.resize(model_.inputs.size());
+  for (size_t i = 0; i < decoders_.size(); ++i) {
+    if (!model_.inputs[i].is_image()) continue;
+    MUSTER_RETURN_IF_ERROR(Define(StrCat("decode_", model_.inputs[i].name), &decoders_[i]));
+  }
+  results_.resize(model_.metrics.size());
+  for (size_t i = 0; i < results_.size(); ++i) {
+    MUSTER_RETURN_IF_ERROR(Define(model_.metrics[i].result, &results_[i]));
+  }
+  auto feeds = std::make_unique<Feeds>(model_, host_->segment());
+  MUSTER_RETURN_IF_ERROR(feeds->Begin(files_));
+  feeds_ = std::move(feeds);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ExportedEngine::Places> ExportedEngine::Run(const Function& function) {
-  return host_->Run(function.number, feeds_.Of(*function.signature));
+  return host_->Run(function.number, feeds_->Of(*function.signature));
 }
 
 // `results`: of the signature `ids`, where there is one.
@@ -189,11 +237,84 @@ absl::Status ExportedEngine::ReadLookup(size_t lookup, const FeatureBatch& batch
   return absl::OkStatus();
 }
 
+absl::Status ExportedEngine::Decode(size_t input, int rows, features::RawColumn* column) {
+  const KerasColumn& wanted = model_.inputs[input];
+  const std::string name = StrCat("input ", wanted.name, " (feature ", wanted.feature, ")");
+  if (decoders_[input].signature == nullptr) {
+    return absl::FailedPreconditionError(StrCat(name, ": ", model_.folder, " has no signature ",
+                                                "that decodes it: export the model again"));
+  }
+  features::RawColumn values{.type = wanted.type};
+  for (int row = 0; row < rows; ++row) {
+    const uint64_t begin = column->offsets[static_cast<size_t>(row)];
+    const uint64_t end = column->offsets[static_cast<size_t>(row) + 1];
+    MUSTER_RETURN_IF_ERROR(
+        feeds_->SetBytes(std::span(column->bytes).subspan(begin, end - begin)));
+    absl::StatusOr<Places> results = Run(decoders_[input]);
+    if (!results.ok()) {
+      return Annotate(results.status(),
+                      StrCat(name, ", row ", row, " of the batch: decode ", wanted.decode));
+    }
+    const TensorPlace& place = (*results)[0];
+    const std::vector<int64_t> shape(place.dims, place.dims + place.rank);
+    if (row == 0) values.shape = shape;
+    if (shape != values.shape || static_cast<formats::DataType>(place.type) != wanted.type) {
+      return absl::InvalidArgumentError(
+          StrCat(name, ", row ", row, " of the batch: the image is ", features::ShapeText(shape),
+                 ", the first one of the batch ", features::ShapeText(values.shape)));
+    }
+    const std::byte* const from = host_->segment().at(place.offset);
+    values.bytes.insert(values.bytes.end(), from, from + place.bytes);
+  }
+  *column = std::move(values);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const FeatureBatch*> ExportedEngine::Decoded(const FeatureBatch& batch) {
+  const auto is_encoded = [&](size_t input) {
+    return input < batch.raw.size() && model_.inputs[input].is_image() &&
+           batch.raw[input].type == formats::DataType::kString &&
+           batch.raw[input].offsets.size() == static_cast<size_t>(batch.rows) + 1;
+  };
+  const FeatureBatch* found = &batch;
+  for (size_t i = 0; i < model_.inputs.size(); ++i) {
+    if (!is_encoded(i)) continue;
+    if (found == &batch) decoded_ = batch;
+    found = &decoded_;
+    MUSTER_RETURN_IF_ERROR(Decode(i, batch.rows, &decoded_.raw[i]));
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<double>> ExportedEngine::MetricValues(
+    std::span<const std::vector<float>> states) {
+  std::vector<double> values;
+  if (results_.empty() && model_.metrics.empty()) return values;
+  MUSTER_RETURN_IF_ERROR(Begin());
+  MUSTER_RETURN_IF_ERROR(feeds_->SetMetricStates(states));
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const std::string& name = model_.metrics[i].name;
+    if (results_[i].signature == nullptr) {
+      return absl::FailedPreconditionError(StrCat("metric ", name, ": ", model_.folder,
+                                                  " has no signature \"", model_.metrics[i].result,
+                                                  "\": export the model again"));
+    }
+    absl::StatusOr<Places> results = Run(results_[i]);
+    if (!results.ok()) return Annotate(results.status(), StrCat("metric ", name));
+    const TensorPlace& place = (*results)[0];
+    if (place.type != kFloatType || place.bytes != sizeof(float)) {
+      return absl::DataLossError(StrCat("metric ", name, " is not one number of float32"));
+    }
+    values.push_back(double{Floats(place)[0]});
+  }
+  return values;
+}
+
 absl::StatusOr<const std::vector<IdList>*> ExportedEngine::IdsOf(const FeatureBatch& batch) {
   if (!batch.id_lists.empty()) return &batch.id_lists;
   Places results;
   if (ids_.signature != nullptr) {
-    MUSTER_RETURN_IF_ERROR(feeds_.SetBatch(batch, nullptr));
+    MUSTER_RETURN_IF_ERROR(feeds_->SetBatch(batch, nullptr));
     absl::StatusOr<Places> run = Run(ids_);
     if (!run.ok()) return Annotate(run.status(), "compute ids");
     results = *run;
@@ -206,20 +327,30 @@ absl::StatusOr<const std::vector<IdList>*> ExportedEngine::IdsOf(const FeatureBa
 }
 
 absl::Status ExportedEngine::FindIds(FeatureBatch* batch) {
+  MUSTER_RETURN_IF_ERROR(Begin());
+  MUSTER_ASSIGN_OR_RETURN(const FeatureBatch* const decoded, Decoded(*batch));
+  if (decoded != batch) std::swap(*batch, decoded_);
   MUSTER_RETURN_IF_ERROR(CheckRawColumns(model_, *batch, false));
   batch->id_lists.clear();
   MUSTER_RETURN_IF_ERROR(IdsOf(*batch).status());
+  for (size_t k = 0; k < found_ids_.size(); ++k) {
+    const KerasVariable& table = model_.variables[static_cast<size_t>(model_.lookups[k].table)];
+    MUSTER_RETURN_IF_ERROR(
+        feeds_->CheckLookupIds(k, found_ids_[k], table.shape[0], batch->rows));
+  }
   batch->id_lists = std::move(found_ids_);
   return absl::OkStatus();
 }
 
 absl::Status ExportedEngine::Prepare(std::span<const VariableView> weights,
                                      const FeatureBatch& batch, bool training) {
+  MUSTER_RETURN_IF_ERROR(Begin());
   MUSTER_RETURN_IF_ERROR(CheckWeights(specs_, weights));
-  MUSTER_RETURN_IF_ERROR(CheckRawColumns(model_, batch, training));
-  feeds_.SetWeights(exported_, weights);
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<IdList>* const ids, IdsOf(batch));
-  return feeds_.SetBatch(batch, ids);
+  MUSTER_ASSIGN_OR_RETURN(const FeatureBatch* const decoded, Decoded(batch));
+  MUSTER_RETURN_IF_ERROR(CheckRawColumns(model_, *decoded, training));
+  feeds_->SetWeights(exported_, weights);
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<IdList>* const ids, IdsOf(*decoded));
+  return feeds_->SetBatch(*decoded, ids);
 }
 
 absl::StatusOr<StepResult> ExportedEngine::StepWithoutRows(std::span<const VariableView> weights,
@@ -236,8 +367,8 @@ absl::StatusOr<StepResult> ExportedEngine::Step(std::span<const VariableView> we
                                                 const StepContext& context, GradientSink& sink) {
   if (batch.rows == 0) return StepWithoutRows(weights, context, sink);
   MUSTER_RETURN_IF_ERROR(Prepare(weights, batch, true));
-  feeds_.SetSeeds(context);
-  feeds_.SetDenominator(context.denominator);
+  feeds_->SetSeeds(context);
+  feeds_->SetDenominator(context.denominator);
   absl::StatusOr<Places> results = Run(step_);
   if (!results.ok()) return Annotate(results.status(), StrCat("step ", context.step));
   MUSTER_ASSIGN_OR_RETURN(const StepResult losses, ReadLosses(*results));
@@ -300,7 +431,7 @@ absl::Status ExportedEngine::SumRows(Places results, const GradientSink& sink) {
     const std::span<const int32_t> positions(
         reinterpret_cast<const int32_t*>(host_->segment().at(rows.offset)), rows.dims[0]);
     const float* const gradient = Floats(*Find(results, Role::kGradient, variable)).data();
-    if (!feeds_.block(variable).Sum(positions, gradient, specs_[i].shape[1],
+    if (!feeds_->block(variable).Sum(positions, gradient, specs_[i].shape[1],
                                     sink.WantsSquares(static_cast<int>(i)))) {
       return absl::DataLossError(StrCat("the step's gradient of table ", specs_[i].name,
                                         " names a row that it was not given"));
@@ -318,7 +449,7 @@ void ExportedEngine::GiveGradients(Places results, GradientSink& sink) {
     } else if (specs_[i].kind == VariableKind::kDense) {
       sink.Dense(spec, Floats(*Find(results, Role::kGradient, variable)));
     } else {
-      const TableBlock& block = feeds_.block(variable);
+      const TableBlock& block = feeds_->block(variable);
       GiveRows(spec, block.touched(), block.sums(), block.squares(), sink);
     }
   }
@@ -342,6 +473,7 @@ void ExportedEngine::GiveZeros(GradientSink& sink) {
 
 absl::Status ExportedEngine::Predict(std::span<const VariableView> weights,
                                      const FeatureBatch& batch, Forward* out) {
+  MUSTER_RETURN_IF_ERROR(Begin());
   const bool labelled = HasLabels(model_, batch) && evaluate_.signature != nullptr;
   const Function& function = labelled ? evaluate_ : predict_;
   if (function.signature == nullptr) {
@@ -349,7 +481,7 @@ absl::Status ExportedEngine::Predict(std::span<const VariableView> weights,
         StrCat(model_.folder, " has no signature \"predict\": export the model again"));
   }
   MUSTER_RETURN_IF_ERROR(Prepare(weights, batch, labelled));
-  feeds_.SetDenominator(0);
+  feeds_->SetDenominator(0);
   absl::StatusOr<Places> results = Run(function);
   if (!results.ok()) return Annotate(results.status(), "predict");
   *out = {};
@@ -390,9 +522,9 @@ absl::StatusOr<std::unique_ptr<TensorFlowEngine>> NewTensorFlowEngine(
                 .environment = options.environment,
                 .start_seconds = options.start_seconds,
                 .run_seconds = options.run_seconds};
-  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<HostProcess> host, HostProcess::Start(std::move(spec)));
-  auto engine = std::make_unique<ExportedEngine>(std::move(model), std::move(host));
-  MUSTER_RETURN_IF_ERROR(engine->Begin(files));
+  auto engine = std::make_unique<ExportedEngine>(files, std::move(model), std::move(spec),
+                                                 options.tensorflow, options.groups);
+  if (options.start_at_once) MUSTER_RETURN_IF_ERROR(engine->Begin());
   return engine;
 }
 
