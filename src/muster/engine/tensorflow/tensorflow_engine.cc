@@ -23,7 +23,7 @@ constexpr uint64_t kInt32Type = static_cast<uint64_t>(formats::DataType::kInt32)
 
 class ExportedEngine final : public TensorFlowEngine {
  public:
-  ExportedEngine(KerasExport model, std::unique_ptr<HostProcess> host);
+  ExportedEngine(KerasExport model, std::span<const int> groups, std::unique_ptr<HostProcess> host);
   absl::Status Begin(io::FileSystem& files);
 
   const HostProcess& host() const override { return *host_; }
@@ -78,16 +78,8 @@ class ExportedEngine final : public TensorFlowEngine {
   std::vector<float> zeros_;
 };
 
-void GiveRows(int spec, std::span<const int32_t> rows, std::span<const float> sums,
-              std::span<const float> squares, GradientSink& sink) {
-  if (sink.WantsSquares(spec)) {
-    sink.RowsAndSquares(spec, rows, sums, squares);
-  } else {
-    sink.Rows(spec, rows, sums);
-  }
-}
-
-ExportedEngine::ExportedEngine(KerasExport model, std::unique_ptr<HostProcess> host)
+ExportedEngine::ExportedEngine(KerasExport model, std::span<const int> groups,
+                               std::unique_ptr<HostProcess> host)
     : model_(std::move(model)), host_(std::move(host)), feeds_(model_, host_->segment()) {
   std::vector<int> spec_of(model_.variables.size(), -1);
   for (size_t i = 0; i < model_.variables.size(); ++i) {
@@ -100,7 +92,8 @@ ExportedEngine::ExportedEngine(KerasExport model, std::unique_ptr<HostProcess> h
                               : variable.kind == Kind::kState ? VariableKind::kState
                                                               : VariableKind::kDense,
                       .shape = variable.shape,
-                      .initializer = {}});
+                      .initializer = {},
+                      .group = i < groups.size() ? groups[i] : 0});
   }
   for (size_t k = 0; k < model_.lookups.size(); ++k) {
     const int spec = spec_of[static_cast<size_t>(model_.lookups[k].table)];
@@ -300,8 +293,10 @@ absl::Status ExportedEngine::SumRows(Places results, const GradientSink& sink) {
     const std::span<const int32_t> positions(
         reinterpret_cast<const int32_t*>(host_->segment().at(rows.offset)), rows.dims[0]);
     const float* const gradient = Floats(*Find(results, Role::kGradient, variable)).data();
-    if (!feeds_.block(variable).Sum(positions, gradient, specs_[i].shape[1],
-                                    sink.WantsSquares(static_cast<int>(i)))) {
+    if (!feeds_.block(variable).Sum(positions, gradient,
+                                    {.cols = specs_[i].shape[1],
+                                     .with_squares = sink.WantsSquares(static_cast<int>(i)),
+                                     .clip = static_cast<float>(model_.clip_value)})) {
       return absl::DataLossError(StrCat("the step's gradient of table ", specs_[i].name,
                                         " names a row that it was not given"));
     }
@@ -319,7 +314,7 @@ void ExportedEngine::GiveGradients(Places results, GradientSink& sink) {
       sink.Dense(spec, Floats(*Find(results, Role::kGradient, variable)));
     } else {
       const TableBlock& block = feeds_.block(variable);
-      GiveRows(spec, block.touched(), block.sums(), block.squares(), sink);
+      sink.Rows(spec, block.touched(), block.sums());
     }
   }
 }
@@ -328,7 +323,7 @@ void ExportedEngine::GiveZeros(GradientSink& sink) {
   for (size_t i = specs_.size(); i-- > 0;) {
     const auto spec = static_cast<int>(i);
     if (specs_[i].kind == VariableKind::kTable) {
-      GiveRows(spec, {}, {}, {}, sink);
+      sink.Rows(spec, {}, {});
       continue;
     }
     zeros_.assign(static_cast<size_t>(specs_[i].elements()), 0);
@@ -391,7 +386,7 @@ absl::StatusOr<std::unique_ptr<TensorFlowEngine>> NewTensorFlowEngine(
                 .start_seconds = options.start_seconds,
                 .run_seconds = options.run_seconds};
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<HostProcess> host, HostProcess::Start(std::move(spec)));
-  auto engine = std::make_unique<ExportedEngine>(std::move(model), std::move(host));
+  auto engine = std::make_unique<ExportedEngine>(std::move(model), options.groups, std::move(host));
   MUSTER_RETURN_IF_ERROR(engine->Begin(files));
   return engine;
 }
