@@ -41,10 +41,11 @@ def test_weights_are_keras(name: str, replicas: int, trained: pathlib.Path) -> N
 
     folder = trained / name
     ours = f"ours_{replicas}"
-    for weights in (ours, "again"):
+    again = f"again_{replicas}"
+    for weights in (ours, again):
         train(folder, "whole" if replicas == 1 else "halves", replicas, weights)
     data = "data-00000-of-00001"
-    assert (folder / f"{ours}.{data}").read_bytes() == (folder / f"again.{data}").read_bytes()
+    assert (folder / f"{ours}.{data}").read_bytes() == (folder / f"{again}.{data}").read_bytes()
     given, expected, initial = (
         tf.train.load_checkpoint(str(folder / bundle))
         for bundle in (ours, "expected", "export/weights")
