@@ -58,17 +58,19 @@ class ProbeSink final : public muster::engine::GradientSink {
     float* const w = weights_[static_cast<size_t>(variable)].data;
     for (size_t i = 0; i < gradient.size(); ++i) w[i] -= rate_ * gradient[i];
   }
-  void Rows(int, std::span<const int32_t>, std::span<const float>) override { std::abort(); }
-  void RowsAndSquares(int variable, std::span<const int32_t> rows, std::span<const float> gradient,
-                      std::span<const float> squares) override {
+  void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override {
     const auto v = static_cast<size_t>(variable);
-    Keep(variable, gradient);
     rows_[v].assign(rows.begin(), rows.end());
-    squares_[v].assign(squares.begin(), squares.end());
+    gradients_[v].clear();
+    squares_[v].clear();
     const auto cols = static_cast<size_t>(weights_[v].cols);
-    for (size_t i = 0; i < gradient.size(); ++i) {
-      weights_[v].data[static_cast<size_t>(rows[i / cols]) * cols + i % cols] -=
-          rate_ * gradient[i];
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto sums = gradient.subspan(2 * i * cols, cols);
+      const auto squares = gradient.subspan((2 * i + 1) * cols, cols);
+      gradients_[v].insert(gradients_[v].end(), sums.begin(), sums.end());
+      squares_[v].insert(squares_[v].end(), squares.begin(), squares.end());
+      float* const row = weights_[v].data + static_cast<size_t>(rows[i]) * cols;
+      for (size_t j = 0; j < cols; ++j) row[j] -= rate_ * sums[j];
     }
   }
   void Statistic(int variable, std::span<const float> value) override {

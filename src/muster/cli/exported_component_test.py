@@ -48,7 +48,7 @@ def compare(trained: dict[str, np.ndarray], keras: dict[str, np.ndarray], within
         difference = np.abs(trained[name] - wanted).max()
         assert difference <= within * max(1.0, np.abs(wanted).max()), f"{name}: {difference}"
         compared += 1
-    assert compared >= 6
+    assert compared >= 5
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

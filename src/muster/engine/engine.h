@@ -86,17 +86,14 @@ class GradientSink {
   virtual ~GradientSink() = default;
   virtual void Dense(int variable, std::span<const float> gradient) = 0;
   // `rows` are distinct, in order of first appearance in the batch; gradient is rows.size() x cols:
-  // the sum over all appearances.
+  // the sum over all appearances. Where WantsSquares(variable), it is rows.size() x (2 cols): of
+  // each row its sums, then the sum over all appearances of the square of each.
   virtual void Rows(int variable, std::span<const int32_t> rows,
                     std::span<const float> gradient) = 0;
-  // Whether of this table RowsAndSquares is called instead, by an engine that can tell (asked in
-  // each step). An optimizer that squares the gradient of each appearance (Keras's) wants it.
+  // An optimizer that squares the gradient of each appearance (Keras's) wants it of its tables; the
+  // same at every step. Only engines of exported models can tell, and only their optimizers ask. A
+  // sink in front of another one asks that one.
   virtual bool WantsSquares(int /*variable*/) const { return false; }
-  // `squares` are rows.size() x cols too: the sum over all appearances of each one's square.
-  virtual void RowsAndSquares(int variable, std::span<const int32_t> rows,
-                              std::span<const float> gradient, std::span<const float> /*squares*/) {
-    Rows(variable, rows, gradient);
-  }
   // kState: this batch's mean or variance.
   virtual void Statistic(int variable, std::span<const float> value) = 0;
 };

@@ -102,7 +102,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
     const bool signal = all.stop == Stop::kInterrupted;
     return Result{.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
   }
-  sink_.Begin(*epoch_.group, static_cast<double>(rows) / all.rows, overlap_);
+  sink_.Begin(*epoch_.group, next, static_cast<double>(rows) / all.rows, overlap_);
   GroupSums sums(*epoch_.group);
   auto step = session_.model.engine->Step(session_.variables.views(),
                                           batch != nullptr ? batch->features : no_rows_,
@@ -118,7 +118,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
   }
   overlap_ = !sums.used() && cores_ > 1;
   worked_nanos_ = session_.clock.MonotonicNanos() - working_since_;
-  MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, PositionAfter(batch), &positions_, next));
+  MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, PositionAfter(batch), &positions_));
   working_since_ = session_.clock.MonotonicNanos();
   MUSTER_RETURN_IF_ERROR(TakePositions());
   const bool finite = std::isfinite(step->loss);

@@ -56,7 +56,7 @@ ServedStep::ServedStep(Session& session, ServedOptions options, TableBlocks bloc
       spec_(std::move(options)),
       variables_(std::move(variables)),
       blocks_(std::move(blocks)),
-      sink_(variables_.size()),
+      sink_(variables_),
       memory_(variables_.size()) {
   for (size_t i = 0; i < variables_.size(); ++i) {
     const ps::Variable& variable = variables_[i];

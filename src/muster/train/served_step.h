@@ -35,11 +35,16 @@ struct ServedOptions {
 // The gradients of one step, kept until they are pushed.
 class KeepSink : public engine::GradientSink {
  public:
-  explicit KeepSink(size_t variables) : kept_(variables) {}
+  // `variables` must outlive it.
+  explicit KeepSink(std::span<const ps::Variable> variables)
+      : variables_(variables), kept_(variables.size()) {}
   // Statistics count by `share`.
   void Begin(double share);
   void Dense(int variable, std::span<const float> gradient) override;
   void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override;
+  bool WantsSquares(int variable) const override {
+    return variables_[static_cast<size_t>(variable)].gradient_layout().squares;
+  }
   void Statistic(int variable, std::span<const float> value) override;
 
   struct Kept {
@@ -49,6 +54,7 @@ class KeepSink : public engine::GradientSink {
   const Kept& kept(int variable) const { return kept_[static_cast<size_t>(variable)]; }
 
  private:
+  const std::span<const ps::Variable> variables_;
   double share_ = 1;
   std::vector<Kept> kept_;
 };

@@ -183,6 +183,19 @@ void ReadMetrics(JsonFields& parent, KerasExport* model) {
   });
 }
 
+void ReadOptimizer(JsonFields& parent, KerasExport* model) {
+  model->optimizer = parent.Object("optimizer");
+  const std::string where = StrCat(parent.where(), ".optimizer");
+  JsonFields optimizer(model->optimizer, where);
+  JsonFields clip(optimizer.Object("clip"), StrCat(where, ".clip"));
+  model->clip_value = clip.Number("clipvalue", 0);
+  if (clip.Has("clipvalue") && model->clip_value <= 0) {
+    clip.Fail("\"clipvalue\" must be over 0");
+  }
+  parent.Take(optimizer.status());
+  parent.Take(clip.status());
+}
+
 }  // namespace
 
 const KerasSignature* KerasExport::Find(std::string_view signature) const {
@@ -228,7 +241,7 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
   JsonFields loss(fields.Object("loss"), StrCat(where, ".loss"));
   model.loss = loss.Text("name");
   model.loss_is_separable = loss.Bool("separable", true);
-  model.optimizer = fields.Object("optimizer");
+  ReadOptimizer(fields, &model);
   for (const absl::Status& status : {about.status(), loss.status(), fields.status()}) {
     MUSTER_RETURN_IF_ERROR(status);
   }

@@ -93,6 +93,7 @@ struct KerasExport {
   std::string loss;
   bool loss_is_separable = true;
   formats::Json optimizer;  // an object
+  double clip_value = 0;    // its "clip"."clipvalue"; 0: none
 
   const KerasSignature* Find(std::string_view signature) const;
   std::string saved_model() const { return io::JoinPath(folder, "step"); }

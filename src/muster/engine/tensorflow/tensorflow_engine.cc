@@ -94,15 +94,6 @@ class ExportedEngine final : public TensorFlowEngine {
   std::vector<float> zeros_;
 };
 
-void GiveRows(int spec, std::span<const int32_t> rows, std::span<const float> sums,
-              std::span<const float> squares, GradientSink& sink) {
-  if (sink.WantsSquares(spec)) {
-    sink.RowsAndSquares(spec, rows, sums, squares);
-  } else {
-    sink.Rows(spec, rows, sums);
-  }
-}
-
 ExportedEngine::ExportedEngine(io::FileSystem& files, KerasExport model, HostSpec host,
                                std::string tensorflow, std::span<const int> groups)
     : files_(files),
@@ -431,8 +422,10 @@ absl::Status ExportedEngine::SumRows(Places results, const GradientSink& sink) {
     const std::span<const int32_t> positions(
         reinterpret_cast<const int32_t*>(host_->segment().at(rows.offset)), rows.dims[0]);
     const float* const gradient = Floats(*Find(results, Role::kGradient, variable)).data();
-    if (!feeds_->block(variable).Sum(positions, gradient, specs_[i].shape[1],
-                                    sink.WantsSquares(static_cast<int>(i)))) {
+    if (!feeds_->block(variable).Sum(positions, gradient,
+                                    {.cols = specs_[i].shape[1],
+                                     .with_squares = sink.WantsSquares(static_cast<int>(i)),
+                                     .clip = static_cast<float>(model_.clip_value)})) {
       return absl::DataLossError(StrCat("the step's gradient of table ", specs_[i].name,
                                         " names a row that it was not given"));
     }
@@ -450,7 +443,7 @@ void ExportedEngine::GiveGradients(Places results, GradientSink& sink) {
       sink.Dense(spec, Floats(*Find(results, Role::kGradient, variable)));
     } else {
       const TableBlock& block = feeds_->block(variable);
-      GiveRows(spec, block.touched(), block.sums(), block.squares(), sink);
+      sink.Rows(spec, block.touched(), block.sums());
     }
   }
 }
@@ -459,7 +452,7 @@ void ExportedEngine::GiveZeros(GradientSink& sink) {
   for (size_t i = specs_.size(); i-- > 0;) {
     const auto spec = static_cast<int>(i);
     if (specs_[i].kind == VariableKind::kTable) {
-      GiveRows(spec, {}, {}, {}, sink);
+      sink.Rows(spec, {}, {});
       continue;
     }
     zeros_.assign(static_cast<size_t>(specs_[i].elements()), 0);

@@ -24,8 +24,8 @@ struct TensorFlowOptions {
   std::string library_folder = {};
   std::string tensorflow = {};
   std::vector<std::string> environment = {};  // of the host process
-  std::vector<int> groups = {};  // VariableSpec::group by variable of the export; none: all are 0
-  std::string host_program = {};              // empty: muster-tensorflow beside this program
+  std::vector<int> groups = {};   // VariableSpec::group by variable of the export; none: all are 0
+  std::string host_program = {};  // empty: muster-tensorflow beside this program
   double start_seconds = 300, run_seconds = 600;
   // The host is started with the engine; else when something is first computed. Who only wants to
   // know the variables needs no TensorFlow.
@@ -35,9 +35,12 @@ struct TensorFlowOptions {
 // variables() are what is trained and the states, by the export's names and in its order. What
 // never changes (frozen weights and tables) the engine reads from the export itself; a state's
 // Statistic is its new value, seeds are drawn from (seed, step, replica). Id lists are one for each
-// lookup, in the export's order. Gradients that need the sum of squares of duplicates: see
-// GradientSink::WantsSquares. `replica_sums` are not used: BatchNorm's statistics are each
-// replica's own.
+// lookup, in the export's order. Squares: see GradientSink::WantsSquares. `replica_sums` are not
+// used: BatchNorm's statistics are each replica's own.
+//
+// Clipping by value: of tables each entry is cut here, an entry being the gradient of one id of the
+// batch, as Keras does it; nobody behind it can, who has their sums. Gradients of dense variables
+// are given as they are. (optim::ClipSpec::tables_are_cut tells the trainer.)
 //
 // Tables stay where they are: their rows that a batch names are copied to the host, so that a
 // step costs the same whatever a table's size. The host is lost without harm: the step is done
