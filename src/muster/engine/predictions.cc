@@ -213,9 +213,9 @@ absl::StatusOr<formats::ValueType> PredictionType(formats::DataType type) {
     case kUint64:
       return formats::ValueType::kInt;
     default:
-      return absl::InvalidArgumentError(
-          StrCat(formats::DataTypeName(type), " cannot be written as a prediction: cast it to "
-                                              "float32 in the model's last layer"));
+      return absl::InvalidArgumentError(StrCat(formats::DataTypeName(type),
+                                               " cannot be written as a prediction: cast it to "
+                                               "float32 in the model's last layer"));
   }
 }
 

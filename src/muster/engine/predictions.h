@@ -1,5 +1,5 @@
-// Predictions: what an exported model predicts; or what a head makes of logits, under the names and shapes that tf.estimator's head of
-// the same kind gives them. rows x width each:
+// Predictions: what an exported model predicts; or what a head makes of logits, under the names and
+// shapes that tf.estimator's head of the same kind gives them. rows x width each:
 //   binary       logits 1, logistic 1, probabilities 2, class_ids 1, classes 1, all_class_ids 2,
 //                all_classes 2; class 1 when the logit is above 0
 //   multi-class  logits n, probabilities n (softmax), class_ids 1 (the first largest logit),
@@ -26,7 +26,7 @@ namespace muster::engine {
 struct PredictionTensor {
   std::string name;
   formats::ValueType type = formats::ValueType::kFloat;
-  int width = 1;  // 0, without rows: of any
+  int width = 1;                  // 0, without rows: of any
   bool same_in_all_rows = false;  // then it holds one row
   // The one that `type` names.
   std::vector<float> floats;

@@ -188,10 +188,9 @@ class RawReader {
       PutStrings(values, rows.rows(), longest, column);
       return absl::OkStatus();
     }
-    return IsFloating(spec_.type) ? PutNumbers(values, values.floats, rows.rows(), longest, column,
-                                               bad_row)
-                                  : PutNumbers(values, values.ints, rows.rows(), longest, column,
-                                               bad_row);
+    return IsFloating(spec_.type)
+               ? PutNumbers(values, values.floats, rows.rows(), longest, column, bad_row)
+               : PutNumbers(values, values.ints, rows.rows(), longest, column, bad_row);
   }
 
  private:

@@ -101,7 +101,8 @@ TEST_F(RawColumnsTest, ANumberThatTheTypeDoesNotHoldIsNamedWithItsRow) {
   Use(kUint8, {2});
   AddInts({0, 255});
   AddInts({1, 256});
-  EXPECT_THAT(Error(), HasSubstr("field 'field' (x of the model) has 256, the model takes uint8 [2]"));
+  EXPECT_THAT(Error(),
+              HasSubstr("field 'field' (x of the model) has 256, the model takes uint8 [2]"));
   EXPECT_EQ(bad_row_, 1);
 }
 
@@ -191,10 +192,10 @@ TEST(RawSchemaTest, WhatNoRecordCanHaveIsRefused) {
 }
 
 TEST(RawSchemaTest, AFieldThatTwoColumnsReadIsThereOnce) {
-  const auto schema = RawSchema({.inputs = {{"x", "f", DataType::kInt32, {2}, ""},
-                                            {"z", "f", DataType::kInt64, {2}, ""}},
-                                 .labels = {{"y", "g", DataType::kInt64, {}, ""}}},
-                                false, "id");
+  const auto schema = RawSchema(
+      {.inputs = {{"x", "f", DataType::kInt32, {2}, ""}, {"z", "f", DataType::kInt64, {2}, ""}},
+       .labels = {{"y", "g", DataType::kInt64, {}, ""}}},
+      false, "id");
   ASSERT_TRUE(schema.ok()) << schema.status();
   ASSERT_EQ(schema->fields.size(), 2u);
   EXPECT_EQ(schema->fields[0].name, "f");

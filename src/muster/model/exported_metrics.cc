@@ -75,8 +75,8 @@ class ExportedMetrics final : public metrics::Metrics {
     for (size_t i = 0; i < values_.size(); ++i) {
       values.emplace_back(engine_.model().metrics[i].name, values_[i]);
     }
-    values.emplace_back("loss", rows_ > 0 ? loss_sum_ / rows_
-                                          : std::numeric_limits<double>::quiet_NaN());
+    values.emplace_back("loss",
+                        rows_ > 0 ? loss_sum_ / rows_ : std::numeric_limits<double>::quiet_NaN());
     return values;
   }
 

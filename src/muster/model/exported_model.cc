@@ -28,8 +28,7 @@ features::RawColumnSpecs RawColumnsOf(const KerasExport& model) {
 }
 
 absl::StatusOr<ModelSpec> LoadExportedSpec(io::FileSystem& files, const std::string& folder) {
-  MUSTER_ASSIGN_OR_RETURN(KerasExport model,
-                          engine::tensorflow::OpenKerasExport(files, folder));
+  MUSTER_ASSIGN_OR_RETURN(KerasExport model, engine::tensorflow::OpenKerasExport(files, folder));
   ModelSpec spec;
   auto schema = features::RawSchema(RawColumnsOf(model), /*with_labels=*/true, /*key=*/"");
   if (!schema.ok()) return Annotate(schema.status(), folder);
@@ -54,7 +53,8 @@ absl::Status SaveExport(io::FileSystem& files, const ModelSpec& spec, const std:
 }
 
 std::string DescribeExportedDifference(const ModelSpec& a, const ModelSpec& b) {
-  if (!a.exported || !b.exported) return "one is of a model file, the other an exported Keras model";
+  if (!a.exported || !b.exported)
+    return "one is of a model file, the other an exported Keras model";
   const KerasExport &one = *a.exported, &other = *b.exported;
   if (one.checksum == other.checksum) return "";
   return StrCat("the model.json of ", one.folder, " and ", other.folder, " differ");
@@ -79,16 +79,15 @@ absl::StatusOr<Model> BuildExported(const ModelSpec& spec, const BuildOptions& o
   MUSTER_ASSIGN_OR_RETURN(KerasOptimizer optimizer, ParseKerasOptimizer(exported));
   const int threads = options.native.threads;
   MUSTER_ASSIGN_OR_RETURN(
-      model.engine,
-      engine::tensorflow::NewTensorFlowEngine(
-          *model.files, exported,
-          {.threads = threads,
-           .executor = threads > 1 ? engine::tensorflow::Executor::kDefault
-                                   : engine::tensorflow::Executor::kSingleThreaded,
-           .tensorflow = options.tensorflow,
-           .environment = process::CurrentEnvironment(),
-           .groups = optimizer.groups,
-           .start_at_once = false}));
+      model.engine, engine::tensorflow::NewTensorFlowEngine(
+                        *model.files, exported,
+                        {.threads = threads,
+                         .executor = threads > 1 ? engine::tensorflow::Executor::kDefault
+                                                 : engine::tensorflow::Executor::kSingleThreaded,
+                         .tensorflow = options.tensorflow,
+                         .environment = process::CurrentEnvironment(),
+                         .groups = optimizer.groups,
+                         .start_at_once = false}));
   model.optimizer_specs = std::move(optimizer.specs);
   for (const optim::OptimizerSpec& each : model.optimizer_specs) {
     MUSTER_ASSIGN_OR_RETURN(auto built, optim::NewOptimizer(each));

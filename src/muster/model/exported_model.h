@@ -1,5 +1,5 @@
-// An exported Keras model (docs/keras.md) as a model to train: what a model file is to the models of
-// our own.
+// An exported Keras model (docs/keras.md) as a model to train: what a model file is to the models
+// of our own.
 #pragma once
 
 #include <memory>

@@ -31,8 +31,8 @@ class EvaluationMetrics {
   static absl::StatusOr<EvaluationMetrics> Create(const ModeModel& mode, const EvalSpec& spec) {
     const model::ModelSpec& model = mode.model.spec;
     EvaluationMetrics metrics;
-    MUSTER_ASSIGN_OR_RETURN(
-        metrics.head_, model::NewMetrics(mode.model, spec.metrics.value_or(model.metrics)));
+    MUSTER_ASSIGN_OR_RETURN(metrics.head_,
+                            model::NewMetrics(mode.model, spec.metrics.value_or(model.metrics)));
     for (const auto& [name, make] : mode.custom.eval_metrics) {
       metrics.custom_.emplace_back(name, make());
     }
@@ -283,8 +283,7 @@ absl::StatusOr<uint64_t> Estimator::Predict(const PredictSpec& spec, const TakeP
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     if (batch == nullptr) break;
     MUSTER_RETURN_IF_ERROR(opened->Forward(batch->features, &forward));
-    MUSTER_RETURN_IF_ERROR(
-        predictor_->Predict(forward, batch->features.rows, &predictions));
+    MUSTER_RETURN_IF_ERROR(predictor_->Predict(forward, batch->features.rows, &predictions));
     const StepValues values{kNoLoss, kNoLoss, batch->features.rows, batch->epoch};
     MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.AfterRun(run, values); }));
     MUSTER_RETURN_IF_ERROR(take(*batch, predictions));

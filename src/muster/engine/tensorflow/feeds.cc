@@ -220,10 +220,10 @@ absl::Status Feeds::SetMetricStates(std::span<const std::vector<float>> states) 
       place.bytes = elements * sizeof(float);
       place.offset = total;
       total += Aligned(place.bytes);
-      if (states_.size() <= states.size() && states[states_.size() - 1].size() == elements) continue;
-      return absl::InvalidArgumentError(
-          StrCat("metric ", metric.name, ": its state has not the ", elements,
-                 " numbers that the export gives it"));
+      if (states_.size() <= states.size() && states[states_.size() - 1].size() == elements)
+        continue;
+      return absl::InvalidArgumentError(StrCat("metric ", metric.name, ": its state has not the ",
+                                               elements, " numbers that the export gives it"));
     }
   }
   MUSTER_ASSIGN_OR_RETURN(const uint64_t begin, other_block_.Reserve(segment_, total));
