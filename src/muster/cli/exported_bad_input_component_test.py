@@ -151,7 +151,7 @@ def test_a_loss_that_is_no_number(
         size = tf.train.Feature(float_list=tf.train.FloatList(value=[float("nan")]))
         features = tf.train.Features(feature={"words": ids, "size": size, "label": ids})
         writer.write(tf.train.Example(features=features).SerializeToString())
-    assert "loss is NaN at step 0" in training.error(models / "words/export", data)
+    assert "loss is NaN at step 1" in training.error(models / "words/export", data)
 
 
 def test_tensorflow_is_looked_for_before_anything_is_made(
