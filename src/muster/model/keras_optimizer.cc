@@ -107,17 +107,17 @@ struct KerasScheduleEntry {
 
 const std::vector<KerasRuleEntry>& KerasRules() {
   using Spec = OptimizerSpec;
-  static const std::vector<RuleNumber> adam = {{"beta_1", &Spec::beta1, KerasRange::kBelowOne},
-                                               {"beta_2", &Spec::beta2, KerasRange::kBelowOne},
-                                               {"epsilon", &Spec::epsilon, KerasRange::kPositive}};
-  static const std::vector<KerasRuleEntry> rules = {
+  static const std::vector<RuleNumber> kAdam = {{"beta_1", &Spec::beta1, KerasRange::kBelowOne},
+                                                {"beta_2", &Spec::beta2, KerasRange::kBelowOne},
+                                                {"epsilon", &Spec::epsilon, KerasRange::kPositive}};
+  static const std::vector<KerasRuleEntry> kRules = {
       {"SGD", OptimizerKind::kSgd, {{"momentum", &Spec::momentum, KerasRange::kUpToOne}}},
       {"Adagrad",
        OptimizerKind::kAdagrad,
        {{"initial_accumulator_value", &Spec::initial_accumulator, KerasRange::kNotNegative},
         {"epsilon", &Spec::epsilon, KerasRange::kPositive}}},
-      {"Adam", OptimizerKind::kAdam, adam},
-      {"AdamW", OptimizerKind::kAdam, adam},
+      {"Adam", OptimizerKind::kAdam, kAdam},
+      {"AdamW", OptimizerKind::kAdam, kAdam},
       {"RMSprop",
        OptimizerKind::kRmsProp,
        {{"rho", &Spec::rho, KerasRange::kBelowOne},
@@ -131,17 +131,17 @@ const std::vector<KerasRuleEntry>& KerasRules() {
         {"l2_regularization_strength", &Spec::l2, KerasRange::kNotNegative},
         {"l2_shrinkage_regularization_strength", &Spec::l2_shrinkage, KerasRange::kNotNegative},
         {"beta", &Spec::beta, KerasRange::kNotNegative}}}};
-  return rules;
+  return kRules;
 }
 
 const std::vector<KerasScheduleEntry>& KerasSchedules() {
   using Spec = ScheduleSpec;
-  static const std::vector<ScheduleNumber> decay = {
+  static const std::vector<ScheduleNumber> kDecay = {
       {"decay_steps", &Spec::decay_steps, KerasRange::kPositive},
       {"decay_rate", &Spec::decay_rate, KerasRange::kNotNegative}};
-  static const std::vector<KerasScheduleEntry> schedules = {
-      {"ExponentialDecay", ScheduleKind::kExponential, decay},
-      {"InverseTimeDecay", ScheduleKind::kInverseTime, decay},
+  static const std::vector<KerasScheduleEntry> kSchedules = {
+      {"ExponentialDecay", ScheduleKind::kExponential, kDecay},
+      {"InverseTimeDecay", ScheduleKind::kInverseTime, kDecay},
       {"PolynomialDecay",
        ScheduleKind::kPolynomial,
        {{"decay_steps", &Spec::decay_steps, KerasRange::kPositive},
@@ -158,7 +158,7 @@ const std::vector<KerasScheduleEntry>& KerasSchedules() {
         {"t_mul", &Spec::t_mul, KerasRange::kPositive},
         {"m_mul", &Spec::m_mul, KerasRange::kNotNegative},
         {"alpha", &Spec::alpha, KerasRange::kUpToOne}}}};
-  return schedules;
+  return kSchedules;
 }
 
 void ReadPiecewise(JsonFields& fields, OptimizerSpec* spec) {

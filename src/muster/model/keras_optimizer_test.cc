@@ -36,7 +36,7 @@ absl::StatusOr<KerasOptimizer> ParseWith(const std::string& optimizer) {
 absl::StatusOr<KerasOptimizer> WithRate(const std::string& rate) {
   return ParseWith(R"({"name": "SGD", "rule": "keras", "momentum": 0.0, "nesterov": true,
                    "learning_rate": )" +
-               rate + "}");
+                   rate + "}");
 }
 
 TEST(KerasOptimizerTest, AdamWithDecayThatLeavesVariablesOut) {
@@ -78,7 +78,8 @@ TEST(KerasOptimizerTest, EveryNumberOfARule) {
   EXPECT_EQ(spec.weight_decay, 0.7);
   EXPECT_EQ(ftrl->clip, optim::ClipSpec());
 
-  const auto rms = ParseWith(R"({"name": "RMSprop", "rule": "keras", "learning_rate": 0.1, "rho": 0.8,
+  const auto rms =
+      ParseWith(R"({"name": "RMSprop", "rule": "keras", "learning_rate": 0.1, "rho": 0.8,
       "momentum": 0.5, "epsilon": 1e-5, "centered": true, "clip": {"clipvalue": 0.5}})");
   ASSERT_TRUE(rms.ok()) << rms.status();
   EXPECT_EQ(rms->specs[0].kind, OptimKind::kRmsProp);
@@ -97,7 +98,8 @@ TEST(KerasOptimizerTest, EveryNumberOfARule) {
 }
 
 TEST(KerasOptimizerTest, SgdTakesSquaresWhereANormIsTaken) {
-  const auto sgd = ParseWith(R"({"name": "SGD", "rule": "keras", "learning_rate": 0.1, "momentum": 0.9,
+  const auto sgd =
+      ParseWith(R"({"name": "SGD", "rule": "keras", "learning_rate": 0.1, "momentum": 0.9,
       "nesterov": true, "clip": {"clipnorm": 1.5}})");
   ASSERT_TRUE(sgd.ok()) << sgd.status();
   EXPECT_TRUE(sgd->specs[0].nesterov);
