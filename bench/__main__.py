@@ -12,6 +12,7 @@ from bench import (
     deep,
     distributed,
     jobs,
+    keras,
     predict,
     recovery,
     servers,
@@ -40,6 +41,7 @@ BENCHES = {
     "servers": servers,
     "distributed": distributed,
     "recovery": recovery,
+    "keras": keras,
 }
 
 

@@ -162,7 +162,7 @@ absl::Status Probe(const Arguments& arguments) {
   for (int step = 0; step < arguments.steps; ++step) {
     if (step == measured_from) {
       cpu = CpuMicros(CLOCK_PROCESS_CPUTIME_ID);
-      host_cpu = CpuMicrosOf(engine->host().pid());
+      host_cpu = CpuMicrosOf(engine->host()->pid());
     }
     const auto begin = std::chrono::steady_clock::now();
     const size_t n = static_cast<size_t>(step) % batches.size();
@@ -177,7 +177,7 @@ absl::Status Probe(const Arguments& arguments) {
   }
   const double steps = arguments.steps - measured_from;
   cpu = (CpuMicros(CLOCK_PROCESS_CPUTIME_ID) - cpu) / steps;
-  host_cpu = (CpuMicrosOf(engine->host().pid()) - host_cpu) / steps;
+  host_cpu = (CpuMicrosOf(engine->host()->pid()) - host_cpu) / steps;
   muster::engine::Forward forward;
   MUSTER_RETURN_IF_ERROR(engine->Predict(weights, batches[0], &forward));
   MUSTER_RETURN_IF_ERROR(ProbeSink::WriteFloats(*out, "predict/logits", forward.logits));
@@ -193,7 +193,7 @@ absl::Status Probe(const Arguments& arguments) {
   std::printf(
       "{\"version\": \"%s\", \"starts\": %d, \"median_us\": %.1f, \"cpu_us\": %.1f, "
       "\"host_cpu_us\": %.1f}\n",
-      engine->host().version().c_str(), engine->host().starts(), micros[micros.size() / 2], cpu,
+      engine->host()->version().c_str(), engine->host()->starts(), micros[micros.size() / 2], cpu,
       host_cpu);
   return absl::OkStatus();
 }

@@ -85,6 +85,7 @@ void AddRecords(CLI::App& app) {
       app.add_subcommand("records", "Make, look into and check files of training records");
   records->require_subcommand(1);
   AddRecordsFromCsv(*records);
+  AddRecordsFromIdx(*records);
   AddRecordsInspect(*records);
   AddRecordsVerify(*records);
   AddRecordsStats(*records);

@@ -11,6 +11,7 @@
 namespace muster::cli {
 
 void AddRecordsFromCsv(CLI::App& records);
+void AddRecordsFromIdx(CLI::App& records);
 void AddRecordsInspect(CLI::App& records);
 void AddRecordsVerify(CLI::App& records);
 void AddRecordsStats(CLI::App& records);

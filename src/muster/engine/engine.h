@@ -154,9 +154,10 @@ class Engine {
   // table, and tables that share a list, share their numbers.
   virtual std::span<const TableUse> table_uses() const = 0;
 
-  // Gives a batch the id lists that table_uses() names and that the engine itself finds from the
-  // other columns; those who renumber ids call it before. Step and Predict do it where the batch
-  // has none.
+  // Gives a batch the id lists that table_uses() names, where the engine itself finds them from the
+  // other columns (finds_ids); those who renumber ids call it before. Step and Predict do it where
+  // the batch has none.
+  virtual bool finds_ids() const { return false; }
   virtual absl::Status FindIds(features::FeatureBatch* /*batch*/) { return absl::OkStatus(); }
 
   // Says that what `weights` name stays as it is until the next Step or Freeze: Predict, when given

@@ -5,6 +5,7 @@
 
 #include "muster/formats/bundle.h"
 #include "muster/formats/graph_def.h"
+#include "muster/model/export_folder.h"
 #include "muster/model/saved_model_features.h"
 #include "muster/model/saved_model_head.h"
 #include "muster/model/saved_model_inputs.h"
@@ -143,15 +144,6 @@ absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
                               std::span<const engine::VariableView> weights,
                               const std::string& folder,
                               std::span<const std::span<const int64_t>> grown_keys) {
-  const std::string context = StrCat("exporting ", folder);
-  std::string path = folder;
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  const auto existing = files.Stat(path);
-  if (existing.ok()) {
-    return absl::AlreadyExistsError(
-        StrCat(context, ": it exists already; give another folder or remove it"));
-  }
-  if (!absl::IsNotFound(existing.status())) return Annotate(existing.status(), context);
   // With as many rows as its keys have.
   std::vector<engine::VariableSpec> sized(variables.begin(), variables.end());
   GrownKeys keys;
@@ -160,20 +152,12 @@ absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
     sized[i].shape[0] = std::ssize(grown_keys[i]) + 1;
     keys[sized[i].name] = grown_keys[i];
   }
-  MUSTER_RETURN_IF_ERROR(Annotate(CheckWeights(sized, weights), context));
-  const auto contents = MakeContents(spec, sized, keys);
-  MUSTER_RETURN_IF_ERROR(Annotate(contents.status(), context));
-  MUSTER_RETURN_IF_ERROR(Annotate(CheckSize(contents->saved_model), context));
-
-  const std::string temporary = io::TemporaryPath(path);
-  absl::Status status = files.RemoveAll(temporary);
-  if (status.ok()) status = WriteFolder(files, temporary, *contents, sized, weights);
-  if (status.ok()) status = files.Rename(temporary, path);
-  if (!status.ok()) {
-    files.RemoveAll(temporary).IgnoreError();
-    return Annotate(status, context);
-  }
-  return Annotate(files.SyncFolder(io::Dirname(path)), context);
+  return WriteExportFolder(files, folder, [&](const std::string& temporary) -> absl::Status {
+    MUSTER_RETURN_IF_ERROR(CheckWeights(sized, weights));
+    MUSTER_ASSIGN_OR_RETURN(const Contents contents, MakeContents(spec, sized, keys));
+    MUSTER_RETURN_IF_ERROR(CheckSize(contents.saved_model));
+    return WriteFolder(files, temporary, contents, sized, weights);
+  });
 }
 
 }  // namespace muster::model

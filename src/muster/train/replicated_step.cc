@@ -43,14 +43,12 @@ int ReplicaEpoch::source() const {
 absl::StatusOr<std::unique_ptr<ReplicatedStep>> ReplicatedStep::Create(Session& session,
                                                                        Replicas& replicas) {
   std::unique_ptr<ReplicatedStep> step(new ReplicatedStep(session, replicas));
-  const model::Model& model = session.model;
-  const features::FeatureSpec used = model::UsedFeatures(model.spec.features, model.request,
-                                                         /*with_label=*/true, /*with_key=*/false);
-  MUSTER_ASSIGN_OR_RETURN(const auto transform,
-                          features::FeatureTransform::Create(used, model.request));
+  MUSTER_ASSIGN_OR_RETURN(
+      const model::RowTransform rows,
+      model::NewRowTransform(session.model, /*with_labels=*/true, /*with_key=*/false));
   int bad_row = -1;
-  MUSTER_RETURN_IF_ERROR(transform->Apply(formats::Columns(used.schema), /*with_labels=*/true,
-                                          &step->no_rows_, &bad_row));
+  MUSTER_RETURN_IF_ERROR(rows.transform->Apply(formats::Columns(rows.used.schema),
+                                               /*with_labels=*/true, &step->no_rows_, &bad_row));
   return step;
 }
 

@@ -89,6 +89,8 @@ class ServedStep : public Strategy {
   // Each batch of one is a step of all, and all know before it how many rows it has.
   bool in_lock_step() const { return synchronous() && !spec_.client.has_backups(); }
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop);
+  // The rows that the batch, which may be null, names.
+  absl::Status TakeBlocks(const InputBatch* batch);
   Result EndBy(uint32_t stop);
   absl::StatusOr<ps::Pulled> PullFor(uint32_t rows, Stop stop);
   absl::StatusOr<engine::StepResult> Compute(const InputBatch& batch, const ps::Pulled& pulled);

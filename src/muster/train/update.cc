@@ -84,10 +84,14 @@ void UpdateSink::Rows(int variable, std::span<const int32_t> rows,
   });
 }
 
-// Keras: moving -= (moving - batch) * (1 - momentum).
+// Keras: moving -= (moving - batch) * (1 - momentum); without momentum the value as it is.
 void UpdateSink::Statistic(int variable, std::span<const float> value) {
   variables_.BeforeChange(variable);
   const std::span<float> moving = Weights(variable);
+  if (variables_.specs()[variable].momentum == 0) {
+    std::ranges::copy(value, moving.begin());
+    return;
+  }
   const auto decay = static_cast<float>(1.0 - variables_.specs()[variable].momentum);
   for (size_t i = 0; i < value.size(); ++i) moving[i] -= (moving[i] - value[i]) * decay;
 }

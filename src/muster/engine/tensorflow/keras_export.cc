@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "muster/base/crc32c.h"
 #include "muster/engine/tensorflow/keras_signature.h"
 
 namespace muster::engine::tensorflow {
@@ -253,6 +254,12 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
 absl::StatusOr<KerasExport> OpenKerasExport(io::FileSystem& files, const std::string& folder) {
   const std::string path = io::JoinPath(folder, kManifestName);
   const absl::StatusOr<std::string> text = io::ReadFile(files, path, kMaxManifestBytes);
+  if (absl::IsNotFound(text.status()) && files.Stat(io::JoinPath(folder, "saved_model.pb")).ok()) {
+    return absl::NotFoundError(
+        StrCat(folder, " is a SavedModel, which says how to predict but has no function of a ",
+               "training step: export the Keras model in Python with muster.keras.export(model, "
+               "optimizer, loss, path)"));
+  }
   if (absl::IsNotFound(text.status())) {
     return absl::NotFoundError(StrCat(folder, " has no ", kManifestName,
                                       ": it is no exported Keras model; make one in Python with "
@@ -261,6 +268,7 @@ absl::StatusOr<KerasExport> OpenKerasExport(io::FileSystem& files, const std::st
   MUSTER_RETURN_IF_ERROR(text.status());
   MUSTER_ASSIGN_OR_RETURN(KerasExport model, ParseKerasExport(*text, path));
   model.folder = folder;
+  model.checksum = Crc32c(*text);
   return model;
 }
 

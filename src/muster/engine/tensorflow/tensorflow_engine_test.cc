@@ -155,7 +155,7 @@ TEST_F(TensorFlowEngineTest, BatchesOfDifferentSizes) {
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_THAT(sink.values[1], ElementsAre(20.0f * ids, 21.0f * ids));
   }
-  EXPECT_EQ(engine_->host().starts(), 1);
+  EXPECT_EQ(engine_->host()->starts(), 1);
 }
 
 TEST_F(TensorFlowEngineTest, SeedsDependOnSeedStepAndReplica) {

@@ -1,0 +1,36 @@
+// What the verbs that make TFRecord shards of other files have in common: flags of the output,
+// progress on a terminal, an end by Ctrl-C, and the result as text or JSON.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "CLI/App.hpp"
+#include "muster/base/status.h"
+#include "muster/data/convert.h"
+#include "muster/data/shard_writer.h"
+
+namespace muster::cli {
+
+struct ConversionFlags {
+  std::string folder;
+  int shards = 1;
+  std::string compression = "none";
+  bool overwrite = false;
+  bool json = false;
+  bool quiet = false;
+
+  data::ShardSetSpec output() const;
+};
+
+// --out, --shards, --compression, --overwrite, --json, --quiet.
+void AddConversionFlags(CLI::App* verb, ConversionFlags* flags);
+
+// Runs `convert` with what tells its progress and stops it, and prints what became of it. `rows`
+// is what a record is called: "rows", "images".
+absl::Status RunConversion(
+    const ConversionFlags& flags, const std::string& rows,
+    const std::function<absl::StatusOr<data::ConversionCounts>(const data::ConversionProgress&)>&
+        convert);
+
+}  // namespace muster::cli
