@@ -12,8 +12,8 @@ ECHO_ONLY = "^(ThereAndBack/Unix|Raw/UnixThereAndBack)/"
 BATCHES = (512, 4096, 32768)  # rows
 PULLS, PUSHES = 3e6, 1.5e6  # rows a second of a core
 METHOD = """
-Echo: as many bytes there and back between two threads, a core each: frames of our channels, and
-blocking calls on a socket. Rows: one worker and one server, a thread each, with a table of 4,000,000
+Echo: as many bytes there and back between two threads, a core each: frames of our channels, which ask
+for a while before they sleep as servers and workers do, and blocking calls on a socket. Rows: one worker and one server, a thread each, with a table of 4,000,000
 rows of 32 floats and Adagrad (1 GB), each batch of other rows, spread over all of it; a push is there
 when the server has applied it. Rows a CPU second count the CPU time of both threads together: splitting,
 copying, the socket both ways, the optimizer.

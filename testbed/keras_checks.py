@@ -38,6 +38,16 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}", "CUDA_VISIBLE_DEVICES": ""}
 
 
+def make_trainings(folder: pathlib.Path, *names: str) -> pathlib.Path:
+    """What testbed/programs/keras_trainings.py makes."""
+    program = ROOT / "testbed/programs/keras_trainings.py"
+    python = os.environ["MUSTER_PYTHON_TENSORFLOW"]
+    done = subprocess.run([python, str(program), str(folder), *names], env=environment(),
+                          capture_output=True, text=True, timeout=DEADLINE)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
 class Checks:
     """All checks of a file, run once in one process."""
 

@@ -36,13 +36,19 @@ def write_rows(path: pathlib.Path, rows: int, with_id: bool = False) -> None:
 class Trainings:
     """Trainings of the same data, each into a folder of its own."""
 
+    spec = "spec.yaml"
+    data = "train.csv"
+
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
-        write_rows(jobs.folder / "train.csv", 3000)
-        (jobs.folder / "spec.yaml").write_text(SPEC)
+        self.make()
+
+    def make(self) -> None:
+        write_rows(self.jobs.folder / self.data, 3000)
+        (self.jobs.folder / self.spec).write_text(SPEC)
 
     def flags(self, model_dir: str, *flags: object) -> list[object]:
-        return ["train", "spec.yaml", "--train", "train.csv", "--model-dir", model_dir, *flags]
+        return ["train", self.spec, "--train", self.data, "--model-dir", model_dir, *flags]
 
     def run(self, model_dir: str, *flags: object) -> subprocess.CompletedProcess[str]:
         return self.jobs.call(*self.flags(model_dir, *flags))
@@ -64,3 +70,14 @@ class Trainings:
 
     def weights(self, model_dir: str) -> bytes:
         return pathlib.Path(self.newest(model_dir) + ".data-00000-of-00001").read_bytes()
+
+
+class KerasTrainings(Trainings):
+    """Of an exported Keras model in FOLDER/export and its data in two files."""
+
+    def __init__(self, jobs: Jobs, folder: pathlib.Path) -> None:
+        self.spec, self.data = str(folder / "export"), str(folder / "half-*.tfrecord")
+        super().__init__(jobs)
+
+    def make(self) -> None:
+        """They are there."""

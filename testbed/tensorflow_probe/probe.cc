@@ -58,17 +58,19 @@ class ProbeSink final : public muster::engine::GradientSink {
     float* const w = weights_[static_cast<size_t>(variable)].data;
     for (size_t i = 0; i < gradient.size(); ++i) w[i] -= rate_ * gradient[i];
   }
-  void Rows(int, std::span<const int32_t>, std::span<const float>) override { std::abort(); }
-  void RowsAndSquares(int variable, std::span<const int32_t> rows, std::span<const float> gradient,
-                      std::span<const float> squares) override {
+  void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override {
     const auto v = static_cast<size_t>(variable);
-    Keep(variable, gradient);
     rows_[v].assign(rows.begin(), rows.end());
-    squares_[v].assign(squares.begin(), squares.end());
+    gradients_[v].clear();
+    squares_[v].clear();
     const auto cols = static_cast<size_t>(weights_[v].cols);
-    for (size_t i = 0; i < gradient.size(); ++i) {
-      weights_[v].data[static_cast<size_t>(rows[i / cols]) * cols + i % cols] -=
-          rate_ * gradient[i];
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto sums = gradient.subspan(2 * i * cols, cols);
+      const auto squares = gradient.subspan((2 * i + 1) * cols, cols);
+      gradients_[v].insert(gradients_[v].end(), sums.begin(), sums.end());
+      squares_[v].insert(squares_[v].end(), squares.begin(), squares.end());
+      float* const row = weights_[v].data + static_cast<size_t>(rows[i]) * cols;
+      for (size_t j = 0; j < cols; ++j) row[j] -= rate_ * sums[j];
     }
   }
   void Statistic(int variable, std::span<const float> value) override {
@@ -160,7 +162,7 @@ absl::Status Probe(const Arguments& arguments) {
   for (int step = 0; step < arguments.steps; ++step) {
     if (step == measured_from) {
       cpu = CpuMicros(CLOCK_PROCESS_CPUTIME_ID);
-      host_cpu = CpuMicrosOf(engine->host().pid());
+      host_cpu = CpuMicrosOf(engine->host()->pid());
     }
     const auto begin = std::chrono::steady_clock::now();
     const size_t n = static_cast<size_t>(step) % batches.size();
@@ -175,7 +177,7 @@ absl::Status Probe(const Arguments& arguments) {
   }
   const double steps = arguments.steps - measured_from;
   cpu = (CpuMicros(CLOCK_PROCESS_CPUTIME_ID) - cpu) / steps;
-  host_cpu = (CpuMicrosOf(engine->host().pid()) - host_cpu) / steps;
+  host_cpu = (CpuMicrosOf(engine->host()->pid()) - host_cpu) / steps;
   muster::engine::Forward forward;
   MUSTER_RETURN_IF_ERROR(engine->Predict(weights, batches[0], &forward));
   MUSTER_RETURN_IF_ERROR(ProbeSink::WriteFloats(*out, "predict/logits", forward.logits));
@@ -191,7 +193,7 @@ absl::Status Probe(const Arguments& arguments) {
   std::printf(
       "{\"version\": \"%s\", \"starts\": %d, \"median_us\": %.1f, \"cpu_us\": %.1f, "
       "\"host_cpu_us\": %.1f}\n",
-      engine->host().version().c_str(), engine->host().starts(), micros[micros.size() / 2], cpu,
+      engine->host()->version().c_str(), engine->host()->starts(), micros[micros.size() / 2], cpu,
       host_cpu);
   return absl::OkStatus();
 }

@@ -9,7 +9,9 @@
 #include "absl/strings/str_format.h"
 
 #include "CLI/CLI.hpp"
+#include "muster/engine/tensorflow/find_tensorflow.h"
 #include "muster/io/local_file_system.h"
+#include "muster/process/child.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -55,6 +57,20 @@ void AddThreadsFlag(CLI::App& verb, train::RunConfig* run) {
   verb.add_option("--threads", run->threads, "Threads that compute a batch")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+}
+
+void AddTensorFlowFlag(CLI::App& verb, train::RunConfig* run) {
+  verb.add_option("--tensorflow", run->tensorflow,
+                  "Of an exported Keras model: the folder, virtual environment or interpreter that "
+                  "has TensorFlow 2.16 or newer (default: MUSTER_TENSORFLOW, else that of python3)")
+      ->type_name("PATH");
+}
+
+absl::Status ResolveTensorFlow(const model::ModelSpec& model, train::RunConfig* run) {
+  if (!model.exported) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(run->tensorflow, engine::tensorflow::FindTensorFlow(
+                                               run->tensorflow, process::CurrentEnvironment()));
+  return absl::OkStatus();
 }
 
 void AddPrecisionFlag(CLI::App& verb, const std::string& help,

@@ -39,6 +39,11 @@ struct TrainedModelFlags {
 };
 void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags);
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run);
+// --tensorflow, of exported Keras models.
+void AddTensorFlowFlag(CLI::App& verb, train::RunConfig* run);
+// Of an exported model: finds TensorFlow, so that what is wrong is said before anything is made,
+// and found once. FindTensorFlow's errors.
+absl::Status ResolveTensorFlow(const model::ModelSpec& model, train::RunConfig* run);
 // --precision fp32 or bf16; `take` is called when it is given.
 void AddPrecisionFlag(CLI::App& verb, const std::string& help,
                       std::function<void(engine::Precision)> take);

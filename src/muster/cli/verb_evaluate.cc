@@ -54,6 +54,15 @@ void AddMetricsFlags(CLI::App& verb, metrics::MetricsSpec* metrics) {
       ->check(CLI::Range(1, 10000));
 }
 
+// INVALID_ARGUMENT for metrics that a model of `spec` does not have.
+absl::Status CheckMetrics(const EvaluateFlags& flags, const model::ModelSpec& spec) {
+  if (!spec.exported) return metrics::Validate(MetricsOf(flags, spec.metrics), spec.head);
+  if (flags.metrics == metrics::MetricsSpec()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--thresholds, --top-k, --per-class and --calibration-buckets are for models of a model "
+      "file: an exported model has the metrics that muster.keras.export was given");
+}
+
 train::EvalSpec EvalSpecOf(const EvaluateFlags& flags, const TrainedModel& model) {
   train::EvalSpec eval = flags.eval;
   eval.input = SequentialInput(flags.data, kInferenceBatchSize);
@@ -71,6 +80,7 @@ void PrintResult(const EvaluateFlags& flags, const train::EvalResult& result) {
 
 absl::Status RunEvaluate(const EvaluateFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
+  MUSTER_RETURN_IF_ERROR(CheckMetrics(flags, model->estimator->model().spec));
   train::EvalSpec eval = EvalSpecOf(flags, *model);
   MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
   AddCalledHook(calls, train::ModeKeys::kEval, &eval.hooks);
@@ -176,7 +186,7 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
   // What is wrong with the model or the flags is said once, and before anything starts.
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
                           train::LoadModelDir(*files, flags.trained.run.model_dir));
-  MUSTER_RETURN_IF_ERROR(metrics::Validate(MetricsOf(flags, spec.metrics), spec.head));
+  MUSTER_RETURN_IF_ERROR(CheckMetrics(flags, spec));
   std::string leased;  // until the last worker that was started again has read it
   const auto lease = LeaseOn(*files, flags.trained, &leased);
   MUSTER_ASSIGN_OR_RETURN(const train::PartPlan wanted, PlanOf(flags, leased, *files));
@@ -224,6 +234,7 @@ void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
   verb->add_option("--name", flags->eval.name, "Events go to eval_NAME instead of eval");
   AddMetricsFlags(*verb, &flags->metrics);
   AddThreadsFlag(*verb, &flags->trained.run);
+  AddTensorFlowFlag(*verb, &flags->trained.run);
   AddPrecisionFlag(
       *verb, "bf16: large layers in bfloat16, on AMX (default: fp32)",
       [flags](engine::Precision given) { flags->trained.run.inference_precision = given; });

@@ -126,9 +126,19 @@ absl::Status RunInspect(const InspectFlags& flags) {
   const auto info = files->Stat(flags.path);
   const bool folder = info.ok() && info->is_folder;
   const std::string spec_path = folder ? io::JoinPath(flags.path, "model.yaml") : flags.path;
+  const bool exported = folder && files->Stat(io::JoinPath(flags.path, "model.json")).ok();
   if (!flags.features.patterns.empty()) {
+    if (exported) {
+      return absl::InvalidArgumentError(
+          StrCat("--features shows the columns of a model file; ", flags.path,
+                 " is an exported model, which has none: see its model.json for its inputs"));
+    }
     MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, spec_path));
     return PrintFeatures(*files, spec, flags.features);
+  }
+  if (exported) {
+    MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, flags.path));
+    return InspectSpec(spec, flags.json);
   }
   if (folder) {
     MUSTER_ASSIGN_OR_RETURN(const std::string prefix, checkpoint::Latest(*files, flags.path));

@@ -180,6 +180,7 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments) {
   verb->add_option("--format", flags->format, "When the name does not tell (a folder: csv)")
       ->check(CLI::IsMember({"csv", "jsonl", "tfrecord"}));
   AddThreadsFlag(*verb, &flags->trained.run);
+  AddTensorFlowFlag(*verb, &flags->trained.run);
   AddPrecisionFlag(
       *verb, "bf16: large layers in bfloat16, on AMX (default: fp32)",
       [flags](engine::Precision given) { flags->trained.run.inference_precision = given; });

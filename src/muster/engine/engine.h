@@ -86,17 +86,14 @@ class GradientSink {
   virtual ~GradientSink() = default;
   virtual void Dense(int variable, std::span<const float> gradient) = 0;
   // `rows` are distinct, in order of first appearance in the batch; gradient is rows.size() x cols:
-  // the sum over all appearances.
+  // the sum over all appearances. Where WantsSquares(variable), it is rows.size() x (2 cols): of
+  // each row its sums, then the sum over all appearances of the square of each.
   virtual void Rows(int variable, std::span<const int32_t> rows,
                     std::span<const float> gradient) = 0;
-  // Whether of this table RowsAndSquares is called instead, by an engine that can tell (asked in
-  // each step). An optimizer that squares the gradient of each appearance (Keras's) wants it.
+  // An optimizer that squares the gradient of each appearance (Keras's) wants it of its tables; the
+  // same at every step. Only engines of exported models can tell, and only their optimizers ask. A
+  // sink in front of another one asks that one.
   virtual bool WantsSquares(int /*variable*/) const { return false; }
-  // `squares` are rows.size() x cols too: the sum over all appearances of each one's square.
-  virtual void RowsAndSquares(int variable, std::span<const int32_t> rows,
-                              std::span<const float> gradient, std::span<const float> /*squares*/) {
-    Rows(variable, rows, gradient);
-  }
   // kState: this batch's mean or variance.
   virtual void Statistic(int variable, std::span<const float> value) = 0;
 };
@@ -157,9 +154,10 @@ class Engine {
   // table, and tables that share a list, share their numbers.
   virtual std::span<const TableUse> table_uses() const = 0;
 
-  // Gives a batch the id lists that table_uses() names and that the engine itself finds from the
-  // other columns; those who renumber ids call it before. Step and Predict do it where the batch
-  // has none.
+  // Gives a batch the id lists that table_uses() names, where the engine itself finds them from the
+  // other columns (finds_ids); those who renumber ids call it before. Step and Predict do it where
+  // the batch has none.
+  virtual bool finds_ids() const { return false; }
   virtual absl::Status FindIds(features::FeatureBatch* /*batch*/) { return absl::OkStatus(); }
 
   // Says that what `weights` name stays as it is until the next Step or Freeze: Predict, when given

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 namespace muster::engine {
@@ -113,7 +114,110 @@ void PredictRegression(std::span<const float> logits, const HeadSpec& head, Tens
   std::ranges::copy(logits, filler->Floats("logits", width).begin());
 }
 
+// Of what a prediction of an exported model may be; others are read as strings.
+enum TypeNumber : int {
+  kFloat32 = 1,
+  kFloat64 = 2,
+  kInt32 = 3,
+  kUint8 = 4,
+  kInt16 = 5,
+  kInt8 = 6,
+  kInt64 = 9,
+  kBool = 10,
+  kUint16 = 17,
+  kUint32 = 22,
+  kUint64 = 23,
+};
+
+template <class From, class To>
+void ReadNumbers(std::span<const std::byte> bytes, std::vector<To>* to) {
+  to->resize(bytes.size() / sizeof(From));
+  for (size_t i = 0; i < to->size(); ++i) {
+    From value;
+    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+    (*to)[i] = static_cast<To>(value);
+  }
+}
+
+absl::Status ReadTensor(const features::RawColumn& column, int rows, PredictionTensor* tensor) {
+  const auto width = formats::ElementCount(column.shape);
+  if (!width || !std::in_range<int>(*width) || (tensor->width > 0 && tensor->width != *width)) {
+    return absl::DataLossError(StrCat("prediction ", tensor->name, " is not of the shape that the ",
+                                      "export says: export the model again"));
+  }
+  tensor->width = static_cast<int>(*width);
+  switch (static_cast<int>(column.type)) {
+    case kFloat32:
+      ReadNumbers<float>(column.bytes, &tensor->floats);
+      break;
+    case kFloat64:
+      ReadNumbers<double>(column.bytes, &tensor->floats);
+      break;
+    case kInt32:
+      ReadNumbers<int32_t>(column.bytes, &tensor->ints);
+      break;
+    case kUint8:
+    case kBool:
+      ReadNumbers<uint8_t>(column.bytes, &tensor->ints);
+      break;
+    case kInt16:
+      ReadNumbers<int16_t>(column.bytes, &tensor->ints);
+      break;
+    case kInt8:
+      ReadNumbers<int8_t>(column.bytes, &tensor->ints);
+      break;
+    case kInt64:
+      ReadNumbers<int64_t>(column.bytes, &tensor->ints);
+      break;
+    case kUint16:
+      ReadNumbers<uint16_t>(column.bytes, &tensor->ints);
+      break;
+    case kUint32:
+      ReadNumbers<uint32_t>(column.bytes, &tensor->ints);
+      break;
+    case kUint64:
+      ReadNumbers<uint64_t>(column.bytes, &tensor->ints);
+      break;
+    default:
+      for (size_t i = 0; i + 1 < column.offsets.size(); ++i) {
+        tensor->strings.emplace_back(
+            reinterpret_cast<const char*>(column.bytes.data()) + column.offsets[i],
+            column.offsets[i + 1] - column.offsets[i]);
+      }
+  }
+  const size_t have = tensor->floats.size() + tensor->ints.size() + tensor->strings.size();
+  if (have == static_cast<size_t>(rows) * static_cast<size_t>(tensor->width)) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(StrCat("prediction ", tensor->name, " has ", have, " values for ",
+                                    rows, " rows of ", tensor->width));
+}
+
 }  // namespace
+
+absl::StatusOr<formats::ValueType> PredictionType(formats::DataType type) {
+  switch (static_cast<int>(type)) {
+    case kFloat32:
+    case kFloat64:
+      return formats::ValueType::kFloat;
+    case static_cast<int>(formats::DataType::kString):
+      return formats::ValueType::kString;
+    case kInt32:
+    case kUint8:
+    case kInt16:
+    case kInt8:
+    case kInt64:
+    case kBool:
+    case kUint16:
+    case kUint32:
+    case kUint64:
+      return formats::ValueType::kInt;
+    default:
+      return absl::InvalidArgumentError(StrCat(formats::DataTypeName(type),
+                                               " cannot be written as a prediction: cast it to "
+                                               "float32 in the model's last layer"));
+  }
+}
 
 float Sigmoid(float logit) { return 1.0f / (1.0f + std::exp(-logit)); }
 
@@ -149,6 +253,8 @@ const PredictionTensor* Predictions::Find(std::string_view name) const {
   return found == tensors.end() ? nullptr : &*found;
 }
 
+Predictor::Predictor(std::vector<PredictionTensor> tensors) : tensors_(std::move(tensors)) {}
+
 Predictor::Predictor(const HeadSpec& head, std::vector<std::string> class_names)
     : head_(head), class_names_(std::move(class_names)) {
   if (!class_names_.empty() || head_.is_regression()) return;
@@ -156,7 +262,28 @@ Predictor::Predictor(const HeadSpec& head, std::vector<std::string> class_names)
   for (int i = 0; i < classes; ++i) class_names_.push_back(StrCat(i));
 }
 
+absl::Status Predictor::Predict(const Forward& forward, int rows, Predictions* out) const {
+  if (!tensors_) {
+    Predict(forward.logits, out);
+    return absl::OkStatus();
+  }
+  if (forward.predictions.size() != tensors_->size()) {
+    return absl::DataLossError(StrCat("the model gave ", forward.predictions.size(),
+                                      " predictions, its export says ", tensors_->size()));
+  }
+  out->rows = rows;
+  out->tensors = *tensors_;
+  for (size_t i = 0; i < tensors_->size(); ++i) {
+    MUSTER_RETURN_IF_ERROR(ReadTensor(forward.predictions[i], rows, &out->tensors[i]));
+  }
+  return absl::OkStatus();
+}
+
 void Predictor::Predict(std::span<const float> logits, Predictions* out) const {
+  if (tensors_) {
+    *out = {.rows = 0, .tensors = *tensors_};
+    return;
+  }
   out->rows = static_cast<int>(logits.size()) / head_.logits_dimension();
   TensorFiller filler(out);
   switch (head_.kind) {

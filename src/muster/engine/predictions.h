@@ -1,5 +1,5 @@
-// Predictions: what a head makes of logits, under the names and shapes that tf.estimator's head of
-// the same kind gives them. rows x width each:
+// Predictions: what an exported model predicts; or what a head makes of logits, under the names and
+// shapes that tf.estimator's head of the same kind gives them. rows x width each:
 //   binary       logits 1, logistic 1, probabilities 2, class_ids 1, classes 1, all_class_ids 2,
 //                all_classes 2; class 1 when the logit is above 0
 //   multi-class  logits n, probabilities n (softmax), class_ids 1 (the first largest logit),
@@ -10,12 +10,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "muster/engine/engine.h"
 #include "muster/engine/head_spec.h"
+#include "muster/formats/bundle.h"
 #include "muster/formats/schema.h"
 
 namespace muster::engine {
@@ -23,12 +26,12 @@ namespace muster::engine {
 struct PredictionTensor {
   std::string name;
   formats::ValueType type = formats::ValueType::kFloat;
-  int width = 1;
+  int width = 1;                  // 0, without rows: of any
   bool same_in_all_rows = false;  // then it holds one row
   // The one that `type` names.
   std::vector<float> floats;
   std::vector<int64_t> ints;
-  std::vector<std::string_view> strings;  // into the Predictor
+  std::vector<std::string_view> strings;  // into the Predictor, or into the Forward
 
   // Where the values of a row begin.
   size_t begin(int row) const {
@@ -49,10 +52,14 @@ class Predictor {
  public:
   // `class_names`: the label's words in their order; empty: "0", "1", ... . `head` is valid.
   Predictor(const HeadSpec& head, std::vector<std::string> class_names);
+  // Of an exported model, whose predictions are these, without rows: it has no head and no classes.
+  explicit Predictor(std::vector<PredictionTensor> tensors);
 
   // Replaces *out. `logits` is rows x head.logits_dimension(). *out may be reused; without logits
   // it has the tensors' names, types and widths.
   void Predict(std::span<const float> logits, Predictions* out) const;
+  // Of what the engine gave for `rows` rows. DATA_LOSS where an exported model gave other tensors.
+  absl::Status Predict(const Forward& forward, int rows, Predictions* out) const;
 
   const HeadSpec& head() const { return head_; }
   const std::vector<std::string>& class_names() const { return class_names_; }
@@ -60,7 +67,12 @@ class Predictor {
  private:
   HeadSpec head_;
   std::vector<std::string> class_names_;
+  std::optional<std::vector<PredictionTensor>> tensors_;  // of an exported model
 };
+
+// What an exported model's tensor of that type is read as. INVALID_ARGUMENT for types that are
+// neither float32, float64, whole numbers, bool nor strings.
+absl::StatusOr<formats::ValueType> PredictionType(formats::DataType type);
 
 // As the binary and multi-label heads compute it.
 float Sigmoid(float logit);

@@ -32,6 +32,13 @@ struct AdamRule {
   float epsilon = 0;
 };
 
+// Keras's Adam has its factors of 1 - beta rounded once.
+struct KerasAdamRule {
+  float rate = 0;  // as AdamRule's
+  float one_minus_beta1 = 0, one_minus_beta2 = 0;
+  float epsilon = 0;
+};
+
 struct MomentumRule {
   float learning_rate = 0;
   float momentum = 0;
@@ -41,6 +48,13 @@ struct MomentumRule {
 struct RmsPropRule {
   float learning_rate = 0;
   float rho = 0;
+  float momentum = 0;
+  float epsilon = 0;
+};
+
+struct KerasRmsPropRule {
+  float learning_rate = 0;
+  float rho = 0, one_minus_rho = 0;
   float momentum = 0;
   float epsilon = 0;
 };
@@ -123,6 +137,26 @@ struct Kernels {
                    const RmsPropRule& rule);
   void (*rms_prop_rows)(float* w, float* ms, float* mom, float* mg, size_t cols,
                         const int32_t* rows, size_t count, const float* g, const RmsPropRule& rule);
+
+  // Keras's rules. `squares`: beside each of `g`, or null, which is their squares. Of rows `g` is
+  // count x 2 cols: of each its cols sums, then its cols squares.
+  void (*keras_adagrad)(float* w, float* acc, const float* g, const float* squares, size_t n,
+                        const AdagradRule& rule);
+  void (*keras_ftrl)(float* w, float* z, float* acc, const float* g, const float* squares, size_t n,
+                     const FtrlRule& rule);
+  void (*keras_adam)(float* w, float* m, float* v, const float* g, const float* squares, size_t n,
+                     const KerasAdamRule& rule);
+  void (*keras_rms_prop)(float* w, float* v, float* mom, float* mean, const float* g,
+                         const float* squares, size_t n, const KerasRmsPropRule& rule);
+  void (*keras_adagrad_rows)(float* w, float* acc, size_t cols, const int32_t* rows, size_t count,
+                             const float* g, const AdagradRule& rule);
+  void (*keras_ftrl_rows)(float* w, float* z, float* acc, size_t cols, const int32_t* rows,
+                          size_t count, const float* g, const FtrlRule& rule);
+  void (*keras_adam_rows)(float* w, float* m, float* v, size_t cols, const int32_t* rows,
+                          size_t count, const float* g, const KerasAdamRule& rule);
+  void (*keras_rms_prop_rows)(float* w, float* v, float* mom, float* mean, size_t cols,
+                              const int32_t* rows, size_t count, const float* g,
+                              const KerasRmsPropRule& rule);
 
   void (*gather_rows)(const float* table, size_t cols, const int32_t* indices, size_t n, float* out,
                       int64_t ld);

@@ -111,4 +111,47 @@ inline void RmsPropUpdateRows(float* w, float* ms, float* mom, float* mg, size_t
   ActiveKernels().rms_prop_rows(w, ms, mom, mg, cols, rows, count, g, rule);
 }
 
+// Keras 3's rules (docs/formats/keras_export.md) for gradients g that are sums, and s, the sums of
+// the squares of what they are sums of. `squares` has s, or is null: then s is g^2.
+//   Adagrad: acc += s; w -= (g * lr) / sqrt(acc + epsilon).
+//   Ftrl:    as FtrlUpdate with s for g^2.
+//   Adam:    m += (g - m)(1 - beta1); v += (s - v)(1 - beta2); w -= m rate / (sqrt(v) + epsilon).
+//   RMSprop: v = rho v + (1 - rho) s; with `mean`: mean = rho mean + (1 - rho) g and
+//            d = max(0, v - mean^2), else d = v; x = lr g / sqrt(d + epsilon); with `mom`:
+//            x = mom = momentum mom + x; w -= x. `mom` and `mean` may be null.
+inline void KerasAdagradUpdate(float* w, float* acc, const float* g, const float* squares, size_t n,
+                               const AdagradRule& rule) {
+  ActiveKernels().keras_adagrad(w, acc, g, squares, n, rule);
+}
+inline void KerasFtrlUpdate(float* w, float* z, float* acc, const float* g, const float* squares,
+                            size_t n, const FtrlRule& rule) {
+  ActiveKernels().keras_ftrl(w, z, acc, g, squares, n, rule);
+}
+inline void KerasAdamUpdate(float* w, float* m, float* v, const float* g, const float* squares,
+                            size_t n, const KerasAdamRule& rule) {
+  ActiveKernels().keras_adam(w, m, v, g, squares, n, rule);
+}
+inline void KerasRmsPropUpdate(float* w, float* v, float* mom, float* mean, const float* g,
+                               const float* squares, size_t n, const KerasRmsPropRule& rule) {
+  ActiveKernels().keras_rms_prop(w, v, mom, mean, g, squares, n, rule);
+}
+// The same for rows, as above; `g` is count x 2 cols: of each row its sums, then its squares.
+inline void KerasAdagradUpdateRows(float* w, float* acc, size_t cols, const int32_t* rows,
+                                   size_t count, const float* g, const AdagradRule& rule) {
+  ActiveKernels().keras_adagrad_rows(w, acc, cols, rows, count, g, rule);
+}
+inline void KerasFtrlUpdateRows(float* w, float* z, float* acc, size_t cols, const int32_t* rows,
+                                size_t count, const float* g, const FtrlRule& rule) {
+  ActiveKernels().keras_ftrl_rows(w, z, acc, cols, rows, count, g, rule);
+}
+inline void KerasAdamUpdateRows(float* w, float* m, float* v, size_t cols, const int32_t* rows,
+                                size_t count, const float* g, const KerasAdamRule& rule) {
+  ActiveKernels().keras_adam_rows(w, m, v, cols, rows, count, g, rule);
+}
+inline void KerasRmsPropUpdateRows(float* w, float* v, float* mom, float* mean, size_t cols,
+                                   const int32_t* rows, size_t count, const float* g,
+                                   const KerasRmsPropRule& rule) {
+  ActiveKernels().keras_rms_prop_rows(w, v, mom, mean, cols, rows, count, g, rule);
+}
+
 }  // namespace muster::math

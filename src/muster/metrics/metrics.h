@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/engine/engine.h"
 #include "muster/engine/head_spec.h"
 #include "muster/metrics/state.h"
 
@@ -40,11 +41,18 @@ class Metrics {
                    std::span<const float> weights) = 0;
   // The loss of the same batch, summed over its `rows` rows (weighted).
   virtual void AddLoss(double weighted_sum, int64_t rows) = 0;
+  // Both, of what the engine gave for a batch.
+  virtual void Add(const engine::Forward& forward, const features::FeatureBatch& batch) {
+    Add(forward.logits, batch.labels, batch.weights);
+    AddLoss(forward.loss_sum, batch.rows);
+  }
   // `other` is of the same head and spec; INVALID_ARGUMENT if it is not.
   virtual absl::Status Merge(const Metrics& other) = 0;
   // The same by way of a state, from another process; INVALID_ARGUMENT too for one that cannot be.
   virtual State GetState() const = 0;
   virtual absl::Status Merge(const State& state) = 0;
+  // Behind the last batch, before Values: what has to be computed for them.
+  virtual absl::Status Finish() { return absl::OkStatus(); }
   // In a fixed order; "loss" (the mean over batches of the batch's weighted sum / rows, as
   // tf.estimator reports it) last. NaN where undefined.
   virtual std::vector<NamedValue> Values() const = 0;

@@ -161,6 +161,9 @@ class LayerGraphBuilder {
 
 }  // namespace
 
-std::string LayerGraph(const Model& model) { return LayerGraphBuilder(model).Build(); }
+absl::StatusOr<std::string> LayerGraph(const Model& model) {
+  if (model.spec.exported) return StepGraph(*model.files, *model.spec.exported);
+  return LayerGraphBuilder(model).Build();
+}
 
 }  // namespace muster::model

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "muster/base/status.h"
 #include "muster/model/model.h"
 
 namespace muster::model {
@@ -14,6 +15,7 @@ namespace muster::model {
 //   LAYER            Engine::layers(), with its variables beside it under their names
 //   head/loss        reads the logits, the label and the weight; head/predictions reads the logits
 // Each has its shape (rows unknown) in _output_shapes.
-std::string LayerGraph(const Model& model);
+// Of an exported model: the operations of its step.
+absl::StatusOr<std::string> LayerGraph(const Model& model);
 
 }  // namespace muster::model

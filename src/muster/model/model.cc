@@ -8,6 +8,7 @@
 
 #include "muster/engine/native/graph.h"
 #include "muster/engine/native/head.h"
+#include "muster/model/exported_model.h"
 
 namespace muster::model {
 namespace {
@@ -164,8 +165,9 @@ std::string EmbeddingVariable(const ColumnSpec& column) {
   return StrCat(LayerFolder(column.name), "/embedding_weights");
 }
 
-absl::StatusOr<Model> BuildModel(const ModelSpec& spec,
-                                 const engine::native::EngineOptions& options) {
+absl::StatusOr<Model> BuildModel(const ModelSpec& spec, const BuildOptions& build) {
+  if (spec.exported) return BuildExported(spec, build);
+  const engine::native::EngineOptions& options = build.native;
   const bool wants_bf16 = options.training == engine::Precision::kBfloat16 ||
                           options.inference == engine::Precision::kBfloat16;
   if (wants_bf16 && !spec.dnn) {
@@ -202,6 +204,37 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec,
   MUSTER_ASSIGN_OR_RETURN(
       model.engine, std::move(graph).Finish(logits, engine::native::NewHead(spec.head), options));
   return model;
+}
+
+absl::StatusOr<RowTransform> NewRowTransform(const Model& model, bool with_labels, bool with_key) {
+  RowTransform rows;
+  if (model.spec.exported) {
+    features::RawColumnSpecs columns = RawColumnsOf(*model.spec.exported);
+    MUSTER_ASSIGN_OR_RETURN(rows.used.schema,
+                            features::RawSchema(columns, with_labels, /*key=*/""));
+    rows.used.label = model.spec.features.label;
+    MUSTER_ASSIGN_OR_RETURN(rows.transform,
+                            features::NewRawTransform(std::move(columns), rows.used.schema));
+    return rows;
+  }
+  rows.used = UsedFeatures(model.spec.features, model.request, with_labels, with_key);
+  MUSTER_ASSIGN_OR_RETURN(rows.transform,
+                          features::FeatureTransform::Create(rows.used, model.request));
+  return rows;
+}
+
+absl::StatusOr<std::unique_ptr<metrics::Metrics>> NewMetrics(const Model& model,
+                                                             const metrics::MetricsSpec& spec) {
+  if (model.spec.exported) return NewExportedMetrics(model);
+  return metrics::NewMetrics(model.spec.head, spec, model.spec.features.label.words);
+}
+
+absl::StatusOr<engine::Predictor> NewPredictor(const Model& model) {
+  if (model.spec.exported) {
+    MUSTER_ASSIGN_OR_RETURN(auto tensors, PredictionsOf(*model.spec.exported));
+    return engine::Predictor(std::move(tensors));
+  }
+  return engine::Predictor(model.spec.head, model.spec.features.label.words);
 }
 
 features::FeatureSpec UsedFeatures(const features::FeatureSpec& spec,

@@ -8,6 +8,7 @@
 #include "muster/base/status.h"
 #include "muster/engine/engine.h"
 #include "muster/engine/native/graph.h"
+#include "muster/engine/predictions.h"
 #include "muster/features/transform.h"
 #include "muster/model/model_spec.h"
 #include "muster/optim/optimizer.h"
@@ -22,6 +23,7 @@ namespace muster::model {
 // A linear or dnn model alone uses the same names; a baseline model has baseline/bias.
 struct Model {
   ModelSpec spec;
+  std::unique_ptr<io::FileSystem> files;  // an exported model's engine reads its export by it
   features::FeatureRequest request;
   std::unique_ptr<engine::Engine> engine;
   std::vector<optim::OptimizerSpec> optimizer_specs;          // by VariableSpec::group
@@ -33,8 +35,25 @@ std::string EmbeddingVariable(const features::ColumnSpec& column);
 
 // INVALID_ARGUMENT for bf16 without a dnn part; FAILED_PRECONDITION for a precision that this
 // processor does not have.
-absl::StatusOr<Model> BuildModel(const ModelSpec& spec,
-                                 const engine::native::EngineOptions& options = {});
+struct BuildOptions {
+  engine::native::EngineOptions native = {};
+  std::string tensorflow = {};  // of an exported model, which uses native.threads too
+};
+absl::StatusOr<Model> BuildModel(const ModelSpec& spec, const BuildOptions& options = {});
+
+// Rows to batches, and which fields it reads: UsedFeatures, or an exported model's.
+struct RowTransform {
+  features::FeatureSpec used;
+  std::unique_ptr<features::FeatureTransform> transform;
+};
+absl::StatusOr<RowTransform> NewRowTransform(const Model& model, bool with_labels, bool with_key);
+
+// Of its head, with `spec`; of an exported model its own: `model` must outlive them.
+absl::StatusOr<std::unique_ptr<metrics::Metrics>> NewMetrics(const Model& model,
+                                                             const metrics::MetricsSpec& spec);
+// `model` need not outlive it. INVALID_ARGUMENT for an exported model's prediction of no type that
+// can be written.
+absl::StatusOr<engine::Predictor> NewPredictor(const Model& model);
 
 // `spec` with only the fields that the requested columns read, the label's and weight's when
 // `with_label` and the key's when `with_key`: data without a label can be scored, unused inputs are

@@ -6,6 +6,7 @@
 
 #include "muster/base/nearest.h"
 #include "muster/formats/yaml_reader.h"
+#include "muster/model/exported_model.h"
 #include "muster/model/feature_parser.h"
 #include "muster/model/head_parser.h"
 #include "muster/model/optimizer_parser.h"
@@ -17,6 +18,8 @@ using features::ColumnSpec;
 
 constexpr uint64_t kMaxSpecBytes = uint64_t{1} << 20;
 constexpr double kHuge = 1e30;
+constexpr const char* kSavedSpec = "model.yaml";
+constexpr const char* kSavedExport = "exported";
 
 // The optimizers of tf.estimator's canned models (V2), which a part without one gets.
 optim::OptimizerSpec DefaultFtrl(double learning_rate) {
@@ -193,8 +196,21 @@ absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view
 }
 
 absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path) {
+  const auto info = files.Stat(path);
+  if (info.ok() && info->is_folder) return LoadExportedSpec(files, path);
   MUSTER_ASSIGN_OR_RETURN(const std::string yaml, io::ReadFile(files, path, 2 * kMaxSpecBytes));
   return ParseModelSpec(files, yaml, path);
+}
+
+bool HasSavedSpec(io::FileSystem& files, const std::string& folder) {
+  return files.Stat(io::JoinPath(folder, kSavedSpec)).ok() ||
+         files.Stat(io::JoinPath(folder, kSavedExport)).ok();
+}
+
+absl::StatusOr<ModelSpec> LoadSavedSpec(io::FileSystem& files, const std::string& folder) {
+  const std::string exported = io::JoinPath(folder, kSavedExport);
+  if (files.Stat(exported).ok()) return LoadExportedSpec(files, exported);
+  return LoadModelSpec(files, io::JoinPath(folder, kSavedSpec));
 }
 
 }  // namespace muster::model

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "muster/base/status.h"
 #include "muster/engine/engine.h"
 #include "muster/engine/head_spec.h"
+#include "muster/engine/tensorflow/keras_export.h"
 #include "muster/features/column.h"
 #include "muster/io/file_system.h"
 #include "muster/metrics/metrics.h"
@@ -58,6 +60,9 @@ struct TrainDefaults {
 };
 
 struct ModelSpec {
+  // An exported Keras model (exported_model.h). Of the rest only `features.schema`, `train` and
+  // `clip_gradients` say something then.
+  std::shared_ptr<const engine::tensorflow::KerasExport> exported;
   features::FeatureSpec features;
   std::optional<BaselineSpec> baseline;  // baseline, alone
   std::optional<LinearSpec> linear;      // linear and wide_deep
@@ -74,13 +79,18 @@ struct ModelSpec {
 // INVALID_ARGUMENT and the file errors of a vocabulary. Input over 1 MiB is refused.
 absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view yaml,
                                          const std::string& name);
+// `path` may be the folder of an exported Keras model instead.
 absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path);
+// The spec that SaveModelSpec has written into FOLDER, and whether it has.
+absl::StatusOr<ModelSpec> LoadSavedSpec(io::FileSystem& files, const std::string& folder);
+bool HasSavedSpec(io::FileSystem& files, const std::string& folder);
 
 // YAML that parses to an equal spec. Vocabularies that came from a file are named, not printed.
 std::string PrintModelSpec(const ModelSpec& spec);
 
 // Writes FOLDER/model.yaml and, for each vocabulary from a file, FOLDER/<column>.vocabulary.txt, so
-// that LoadModelSpec(FOLDER/model.yaml) gives an equal spec wherever the folder goes.
+// that LoadSavedSpec(FOLDER) gives an equal spec wherever the folder goes. Of an exported model
+// FOLDER/exported, a copy of the export.
 absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
 
 // What keeps a model of spec `a` from going on as `b`: the first difference in inputs, columns,

@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 
+#include "muster/model/exported_model.h"
 #include "muster/model/model_spec.h"
 #include "muster/model/optimizer_printer.h"
 #include "muster/model/spec_emitter.h"
@@ -243,6 +244,7 @@ std::string PrintModelSpec(const ModelSpec& spec) {
 
 absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec,
                            const std::string& folder) {
+  if (spec.exported) return SaveExport(files, spec, io::JoinPath(folder, "exported"));
   ModelSpec portable = spec;
   for (ColumnSpec& column : portable.features.columns) {
     if (column.words_file.empty()) continue;
@@ -257,6 +259,7 @@ absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec,
 }
 
 std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b) {
+  if (a.exported || b.exported) return DescribeExportedDifference(a, b);
   const auto comparable = [](ModelSpec spec) {
     spec.train = TrainDefaults();
     spec.metrics = metrics::MetricsSpec();

@@ -1,41 +1,64 @@
 #include "muster/optim/adagrad.h"
 
 #include "muster/math/vector.h"
+#include "muster/optim/keras_rule.h"
 
 namespace muster::optim {
 namespace {
 
+std::vector<SlotSpec> AdagradSlots(const OptimizerSpec& spec) {
+  return {{"accumulator", static_cast<float>(spec.initial_accumulator)}};
+}
+
+math::AdagradRule AdagradRuleAt(const OptimizerSpec& spec, int64_t step) {
+  return {RateAt(spec, step), static_cast<float>(spec.epsilon)};
+}
+
 class Adagrad : public Optimizer {
  public:
-  explicit Adagrad(const OptimizerSpec& spec)
-      : spec_(spec), slots_{{"accumulator", static_cast<float>(spec.initial_accumulator)}} {}
+  explicit Adagrad(const OptimizerSpec& spec) : spec_(spec), slots_(AdagradSlots(spec)) {}
 
   std::span<const SlotSpec> slots() const override { return slots_; }
   bool moves_untouched_rows() const override { return false; }
 
   void ApplyDense(std::span<float> weights, std::span<float* const> slots,
                   std::span<const float> gradient, int64_t step) const override {
-    math::AdagradUpdate(weights.data(), slots[0], gradient.data(), gradient.size(), RuleAt(step));
+    math::AdagradUpdate(weights.data(), slots[0], gradient.data(), gradient.size(),
+                        AdagradRuleAt(spec_, step));
   }
   void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                  std::span<const int32_t> rows, std::span<const float> gradient,
                  int64_t step) const override {
     math::AdagradUpdateRows(table.data(), slots[0], static_cast<size_t>(cols), rows.data(),
-                            rows.size(), gradient.data(), RuleAt(step));
+                            rows.size(), gradient.data(), AdagradRuleAt(spec_, step));
   }
 
  private:
-  math::AdagradRule RuleAt(int64_t step) const {
-    return {RateAt(spec_, step), static_cast<float>(spec_.epsilon)};
-  }
-
   const OptimizerSpec spec_;
   const std::vector<SlotSpec> slots_;
+};
+
+struct KerasAdagrad {
+  using Step = math::AdagradRule;
+  static constexpr bool kMovesAllRows = false;
+  const OptimizerSpec spec;
+
+  std::vector<SlotSpec> Slots() const { return AdagradSlots(spec); }
+  Step At(int64_t step) const { return AdagradRuleAt(spec, step); }
+  static void Update(float* w, std::span<float* const> slots, const float* g, size_t n,
+                     const Step& step) {
+    math::KerasAdagradUpdate(w, slots[0], g, nullptr, n, step);
+  }
+  static void UpdateRows(float* w, std::span<float* const> slots, size_t cols,
+                         std::span<const int32_t> rows, const float* g, const Step& step) {
+    math::KerasAdagradUpdateRows(w, slots[0], cols, rows.data(), rows.size(), g, step);
+  }
 };
 
 }  // namespace
 
 std::unique_ptr<Optimizer> NewAdagrad(const OptimizerSpec& spec) {
+  if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasAdagrad{spec});
   return std::make_unique<Adagrad>(spec);
 }
 

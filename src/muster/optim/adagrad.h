@@ -1,5 +1,5 @@
-// Adagrad (Duchi, Hazan, Singer, JMLR 12, 2011) by the rule of TensorFlow's ApplyAdagradV2.
-// Slot: "accumulator".
+// Adagrad (Duchi, Hazan, Singer, JMLR 12, 2011) by the rule of TensorFlow's ApplyAdagradV2, or by
+// Keras 3's, which has epsilon in the root. Slot: "accumulator".
 #pragma once
 
 #include <memory>

@@ -3,9 +3,18 @@
 #include <cmath>
 
 #include "muster/math/vector.h"
+#include "muster/optim/keras_rule.h"
 
 namespace muster::optim {
 namespace {
+
+// Of update `step`, corrected. In float arithmetic, as TensorFlow: the correction's rounding is
+// large in the first steps.
+float AdamRateAt(const OptimizerSpec& spec, int64_t step) {
+  const auto t = static_cast<float>(step + 1);
+  const auto beta1 = static_cast<float>(spec.beta1), beta2 = static_cast<float>(spec.beta2);
+  return RateAt(spec, step) * std::sqrt(1.0f - std::pow(beta2, t)) / (1.0f - std::pow(beta1, t));
+}
 
 class Adam : public Optimizer {
  public:
@@ -51,13 +60,8 @@ class Adam : public Optimizer {
   }
 
  private:
-  // In float arithmetic, as TensorFlow: the correction's rounding is large in the first steps.
   math::AdamRule RuleAt(int64_t step) const {
-    const auto t = static_cast<float>(step + 1);
-    math::AdamRule rule{0, beta1_, beta2_, epsilon_};
-    rule.rate =
-        RateAt(spec_, step) * std::sqrt(1.0f - std::pow(beta2_, t)) / (1.0f - std::pow(beta1_, t));
-    return rule;
+    return {AdamRateAt(spec_, step), beta1_, beta2_, epsilon_};
   }
 
   const OptimizerSpec spec_;
@@ -66,9 +70,31 @@ class Adam : public Optimizer {
   const bool lazy_;
 };
 
+struct KerasAdam {
+  using Step = math::KerasAdamRule;
+  static constexpr bool kMovesAllRows = true;
+  const OptimizerSpec spec;
+
+  static std::vector<SlotSpec> Slots() { return {{"momentum", 0}, {"velocity", 0}}; }
+  static bool Rests(int64_t /*step*/) { return false; }
+  Step At(int64_t step) const {
+    return {AdamRateAt(spec, step), static_cast<float>(1 - spec.beta1),
+            static_cast<float>(1 - spec.beta2), static_cast<float>(spec.epsilon)};
+  }
+  static void Update(float* w, std::span<float* const> slots, const float* g, size_t n,
+                     const Step& step) {
+    math::KerasAdamUpdate(w, slots[0], slots[1], g, nullptr, n, step);
+  }
+  static void UpdateRows(float* w, std::span<float* const> slots, size_t cols,
+                         std::span<const int32_t> rows, const float* g, const Step& step) {
+    math::KerasAdamUpdateRows(w, slots[0], slots[1], cols, rows.data(), rows.size(), g, step);
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Optimizer> NewAdam(const OptimizerSpec& spec) {
+  if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasAdam{spec});
   return std::make_unique<Adam>(spec);
 }
 

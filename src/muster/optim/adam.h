@@ -1,6 +1,6 @@
 // Adam (Kingma, Ba, ICLR 2015, the form before section 2.1) by Keras 2's rule: dense by
-// TensorFlow's ApplyAdam, tables dense-equivalent or, when lazy, touched rows only.
-// Slots: "m", "v".
+// TensorFlow's ApplyAdam, tables dense-equivalent or, when lazy, touched rows only; slots "m", "v".
+// Or by Keras 3's; slots "momentum", "velocity".
 #pragma once
 
 #include <memory>

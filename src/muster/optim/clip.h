@@ -1,4 +1,7 @@
 // Clipping of gradients, as tf.clip_by_value, clip_by_norm and clip_by_global_norm.
+//
+// Norms are of a gradient's entries: of a table whose gradient comes with squares (row_layout.h)
+// its entries are the appearances of its ids, of another its rows.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +17,9 @@ struct ClipSpec {
     kGlobalNorm  // all gradients by limit / max(norm over all of them, limit)
   } kind = Kind::kNone;
   double limit = 0;  // over 0
+  // kValue: the gradients of tables come cut already, entry by entry, and are left as they are. So
+  // those of exported Keras models are, whose engine cuts them before it adds them up.
+  bool tables_are_cut = false;
 
   // Whether it wants more than one element at a time.
   bool by_norm() const { return kind == Kind::kNorm || kind == Kind::kGlobalNorm; }

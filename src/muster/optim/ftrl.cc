@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/math/vector.h"
+#include "muster/optim/keras_rule.h"
 
 namespace muster::optim {
 namespace {
@@ -18,12 +19,32 @@ math::FtrlRule FtrlRuleAt(const OptimizerSpec& spec, int64_t step) {
   return rule;
 }
 
+std::vector<SlotSpec> FtrlSlots(const OptimizerSpec& spec) {
+  return {{"accumulator", static_cast<float>(spec.initial_accumulator)}, {"linear", 0}};
+}
+
+// With squares the accumulator takes them instead of g^2. SparseApplyFtrl of one column adds to `z`
+// in another order.
+template <bool kOneColumn, bool kSquares>
+void UpdateFtrlOfAnyPower(float* w, float* acc, float* z, const float* g, const float* squares,
+                          size_t n, const math::FtrlRule& rule, float exponent) {
+  for (size_t i = 0; i < n; ++i) {
+    const float new_acc = acc[i] + (kSquares ? squares[i] : g[i] * g[i]);
+    const float power = std::pow(new_acc, exponent);
+    const float shrunk_g = g[i] + 2.0f * rule.l2_shrinkage * w[i];
+    const float sigma = (power - std::pow(acc[i], exponent)) / rule.learning_rate * w[i];
+    z[i] = kOneColumn ? z[i] + shrunk_g - sigma : z[i] + (shrunk_g - sigma);
+    const float shrunk = std::copysign(rule.l1, z[i]) - z[i];
+    w[i] =
+        std::fabs(z[i]) > rule.l1 ? shrunk / (power / rule.learning_rate + 2.0f * rule.l2) : 0.0f;
+    acc[i] = new_acc;
+  }
+}
+
 // What every learning rate power shares.
 class FtrlBase : public Optimizer {
  public:
-  explicit FtrlBase(const OptimizerSpec& spec)
-      : spec_(spec),
-        slots_{{"accumulator", static_cast<float>(spec.initial_accumulator)}, {"linear", 0}} {}
+  explicit FtrlBase(const OptimizerSpec& spec) : spec_(spec), slots_(FtrlSlots(spec)) {}
 
   std::span<const SlotSpec> slots() const override { return slots_; }
   bool moves_untouched_rows() const override { return false; }
@@ -58,45 +79,65 @@ class FtrlAnyPower : public FtrlBase {
 
   void ApplyDense(std::span<float> weights, std::span<float* const> slots,
                   std::span<const float> gradient, int64_t step) const override {
-    Update<false>(weights.data(), slots[0], slots[1], gradient.data(), gradient.size(),
-                  FtrlRuleAt(spec_, step));
+    UpdateFtrlOfAnyPower<false, false>(weights.data(), slots[0], slots[1], gradient.data(), nullptr,
+                                       gradient.size(), FtrlRuleAt(spec_, step), exponent_);
   }
   void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                  std::span<const int32_t> rows, std::span<const float> gradient,
                  int64_t step) const override {
     const math::FtrlRule rule = FtrlRuleAt(spec_, step);
-    const auto update = cols == 1 ? &FtrlAnyPower::Update<true> : &FtrlAnyPower::Update<false>;
+    const auto update =
+        cols == 1 ? &UpdateFtrlOfAnyPower<true, false> : &UpdateFtrlOfAnyPower<false, false>;
     for (size_t i = 0; i < rows.size(); ++i) {
       const int64_t at = rows[i] * cols;
-      (this->*update)(table.data() + at, slots[0] + at, slots[1] + at, gradient.data() + i * cols,
-                      static_cast<size_t>(cols), rule);
+      update(table.data() + at, slots[0] + at, slots[1] + at, gradient.data() + i * cols, nullptr,
+             static_cast<size_t>(cols), rule, exponent_);
     }
   }
 
  private:
-  // SparseApplyFtrl of one column adds to `z` in another order.
-  template <bool kOneColumn>
-  void Update(float* w, float* acc, float* z, const float* g, size_t n,
-              const math::FtrlRule& rule) const {
-    for (size_t i = 0; i < n; ++i) {
-      const float new_acc = acc[i] + g[i] * g[i];
-      const float power = std::pow(new_acc, exponent_);
-      const float shrunk_g = g[i] + 2.0f * rule.l2_shrinkage * w[i];
-      const float sigma = (power - std::pow(acc[i], exponent_)) / rule.learning_rate * w[i];
-      z[i] = kOneColumn ? z[i] + shrunk_g - sigma : z[i] + (shrunk_g - sigma);
-      const float shrunk = std::copysign(rule.l1, z[i]) - z[i];
-      w[i] =
-          std::fabs(z[i]) > rule.l1 ? shrunk / (power / rule.learning_rate + 2.0f * rule.l2) : 0.0f;
-      acc[i] = new_acc;
+  const float exponent_;
+};
+
+struct KerasFtrl {
+  using Step = math::FtrlRule;
+  static constexpr bool kMovesAllRows = true;
+  const OptimizerSpec spec;
+  const bool is_root = spec.learning_rate_power == -0.5;
+  const float exponent = -static_cast<float>(spec.learning_rate_power);
+
+  std::vector<SlotSpec> Slots() const { return FtrlSlots(spec); }
+  // After the first step a row without a gradient is where its slots have it already, unless what
+  // they say changes with the step or something else moves it.
+  bool Rests(int64_t step) const {
+    return step > 0 && spec.schedule.kind == ScheduleSpec::Kind::kConstant &&
+           spec.schedule.warm_up_steps == 0 && spec.l2_shrinkage == 0 && spec.weight_decay == 0;
+  }
+  Step At(int64_t step) const { return FtrlRuleAt(spec, step); }
+  void Update(float* w, std::span<float* const> slots, const float* g, size_t n,
+              const Step& step) const {
+    if (is_root) return math::KerasFtrlUpdate(w, slots[1], slots[0], g, nullptr, n, step);
+    UpdateFtrlOfAnyPower<false, false>(w, slots[0], slots[1], g, nullptr, n, step, exponent);
+  }
+  void UpdateRows(float* w, std::span<float* const> slots, size_t cols,
+                  std::span<const int32_t> rows, const float* g, const Step& step) const {
+    if (is_root) {
+      return math::KerasFtrlUpdateRows(w, slots[1], slots[0], cols, rows.data(), rows.size(), g,
+                                       step);
+    }
+    for (const int32_t row : rows) {
+      const size_t at = static_cast<size_t>(row) * cols;
+      UpdateFtrlOfAnyPower<false, true>(w + at, slots[0] + at, slots[1] + at, g, g + cols, cols,
+                                        step, exponent);
+      g += 2 * cols;
     }
   }
-
-  const float exponent_;
 };
 
 }  // namespace
 
 std::unique_ptr<Optimizer> NewFtrl(const OptimizerSpec& spec) {
+  if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasFtrl{spec});
   if (spec.learning_rate_power == -0.5) return std::make_unique<FtrlRoot>(spec);
   return std::make_unique<FtrlAnyPower>(spec);
 }

@@ -6,6 +6,8 @@ Keras sums their gradients first. Lines: `spec NAME FIELD=VALUE ...`, then for e
 `case ROWS COLS` (ROWS 0: a dense variable of COLS elements), then `STEP ARRAY VALUE ...`. In schedules.txt a `spec` line is followed by `STEP RATE` lines.
 """
 
+from __future__ import annotations
+
 import pathlib
 
 import numpy as np

@@ -140,8 +140,13 @@ absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spe
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, NewRule(spec));
   MUSTER_RETURN_IF_ERROR(Check(std::isfinite(spec.weight_decay) && spec.weight_decay >= 0,
                                spec.kind, "weight_decay", spec.weight_decay, "0 or more"));
+  const bool keras = spec.rule == OptimizerSpec::Rule::kKeras;
+  if (keras && spec.lazy) {
+    return absl::InvalidArgumentError(
+        StrCat(OptimizerName(spec.kind), ": by Keras's rule none is lazy"));
+  }
   if (spec.weight_decay == 0) return rule;
-  if (spec.kind == OptimizerSpec::Kind::kFtrl) {
+  if (spec.kind == OptimizerSpec::Kind::kFtrl && !keras) {
     return absl::InvalidArgumentError(
         "Ftrl: weight_decay would be undone, as its weights are made anew from its slots; give l2");
   }

@@ -8,6 +8,7 @@ namespace muster::optim {
 namespace {
 
 using Kind = OptimizerSpec::Kind;
+using Rule = OptimizerSpec::Rule;
 
 constexpr int64_t kTableRows = 100000;
 constexpr int64_t kBatch = 40;
@@ -26,11 +27,12 @@ std::vector<int32_t> DistinctRows(RandomStream& random, int64_t count) {
 }
 
 void UpdateTable(benchmark::State& state, Kind kind, double power, int64_t cols, int64_t ids,
-                 bool lazy = true) {
+                 bool lazy = true, Rule rule = Rule::kTensorFlow) {
   OptimizerSpec spec;
   spec.kind = kind;
+  spec.rule = rule;
   spec.learning_rate_power = power;
-  spec.lazy = lazy;
+  spec.lazy = lazy && rule == Rule::kTensorFlow;
   const auto optimizer = *NewOptimizer(spec);
   std::vector<float> table(kTableRows * cols, 0.1f);
   std::vector<std::vector<float>> slots;
@@ -42,8 +44,8 @@ void UpdateTable(benchmark::State& state, Kind kind, double power, int64_t cols,
   RandomStream random(1, RandomPurpose::kSampleData, 0);
   std::vector<std::vector<int32_t>> rows;
   for (int i = 0; i < kBatches; ++i) rows.push_back(DistinctRows(random, kBatch * ids));
-  std::vector<float> gradient(kBatch * ids * cols);
-  for (float& g : gradient) g = random.Uniform() - 0.5f;
+  std::vector<float> gradient(kBatch * ids * optimizer->LayoutOf(cols).width());
+  for (float& g : gradient) g = random.Uniform() - (optimizer->wants_squares() ? 0 : 0.5f);
   int64_t step = 0;
   for (auto _ : state) {
     StepTable(*optimizer, table, cols, pointers, rows[step % kBatches], gradient, step);
@@ -66,6 +68,12 @@ BENCHMARK_CAPTURE(UpdateTable, sgd_8_embeddings_of_8, Kind::kSgd, -0.5, 8, 8);
 // These walk the whole table.
 BENCHMARK_CAPTURE(UpdateTable, adam_8_embeddings_of_8, Kind::kAdam, -0.5, 8, 8, false);
 BENCHMARK_CAPTURE(UpdateTable, rmsprop_8_embeddings_of_8, Kind::kRmsProp, -0.5, 8, 8, false);
+// Keras's rules; adam walks the whole table, ftrl at the first step only.
+BENCHMARK_CAPTURE(UpdateTable, keras_adagrad_8_embeddings_of_8, Kind::kAdagrad, -0.5, 8, 8, false,
+                  Rule::kKeras);
+BENCHMARK_CAPTURE(UpdateTable, keras_ftrl_12_ids, Kind::kFtrl, -0.5, 1, 12, false, Rule::kKeras);
+BENCHMARK_CAPTURE(UpdateTable, keras_adam_8_embeddings_of_8, Kind::kAdam, -0.5, 8, 8, false,
+                  Rule::kKeras);
 
 }  // namespace
 }  // namespace muster::optim

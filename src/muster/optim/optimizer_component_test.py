@@ -1,7 +1,9 @@
 """TensorFlow still computes the numbers of testdata/, so that the unit tests beside it compare with it."""
 
+import os
 import pathlib
 import runpy
+import subprocess
 
 import numpy as np
 import pytest
@@ -30,14 +32,28 @@ def test_decay_before_the_update_is_keras_adamw() -> None:
 
 @pytest.mark.parametrize("name", ["updates.txt", "schedules.txt"])
 def test_committed_vectors_are_tensorflows(name: str) -> None:
-    now = runpy.run_path(str(FOLDER / "make_test_vectors.py"))["FILES"][name]().splitlines()
+    now = runpy.run_path(str(FOLDER / "make_test_vectors.py"))["FILES"][name]()
+    compare(name, now, labels=2 if name == "updates.txt" else 1)
+
+
+def test_committed_vectors_are_keras_3s(tmp_path: pathlib.Path) -> None:
+    made = tmp_path / "made.txt"
+    python = os.environ["MUSTER_PYTHON_TENSORFLOW"]
+    done = subprocess.run([python, str(FOLDER / "make_keras_vectors.py"), str(made)],
+                          env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, capture_output=True,
+                          text=True, timeout=600)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    compare("keras_updates.txt", made.read_text(), labels=2)
+
+
+def compare(name: str, made: str, labels: int) -> None:
+    now = made.splitlines()
     committed = (FOLDER / "testdata" / name).read_text().splitlines()
-    assert len(now) == len(committed)
+    assert len(now) == len(committed) > 10
     for a, b in zip(now, committed):
         if not a[0].isdigit():
             assert a == b
             continue
-        labels = 2 if name == "updates.txt" else 1
         assert a.split()[:labels] == b.split()[:labels]
         ours, theirs = (np.array(line.split()[labels:], float) for line in (a, b))
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6, err_msg=a[:40])

@@ -1,4 +1,5 @@
-// Our updates against those of TensorFlow's kernels, which make_test_vectors.py ran.
+// Our updates against those of TensorFlow's kernels, which make_test_vectors.py ran, and of Keras
+// 3's optimizers, which make_keras_vectors.py did.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,8 +47,8 @@ struct VectorCase {
   std::map<std::pair<int, std::string>, std::vector<float>> arrays;  // by step and name
 };
 
-std::vector<VectorCase> CommittedVectors() {
-  std::ifstream file(MUSTER_TESTDATA "/updates.txt");
+std::vector<VectorCase> CommittedVectors(const char* path) {
+  std::ifstream file(path);
   std::vector<VectorCase> cases;
   VectorCase current;
   std::string line;
@@ -71,18 +72,22 @@ std::vector<VectorCase> CommittedVectors() {
   return cases;
 }
 
-// The sum of the gradients of each distinct id, in order of first appearance.
-void SumDuplicates(int64_t cols, std::vector<int32_t>* ids, std::vector<float>* gradient) {
+// The gradients of each distinct id added up, in order of first appearance.
+void SumDuplicates(RowLayout layout, std::vector<int32_t>* ids, std::vector<float>* gradient) {
   std::vector<int32_t> distinct;
   std::vector<float> sums;
   for (size_t i = 0; i < ids->size(); ++i) {
     const auto found = std::find(distinct.begin(), distinct.end(), (*ids)[i]);
-    const size_t at = found - distinct.begin();
+    const size_t at = (found - distinct.begin()) * layout.width();
     if (found == distinct.end()) {
       distinct.push_back((*ids)[i]);
-      sums.resize(sums.size() + cols);
+      sums.resize(sums.size() + layout.width());
     }
-    for (int64_t j = 0; j < cols; ++j) sums[at * cols + j] += (*gradient)[i * cols + j];
+    for (int64_t j = 0; j < layout.cols; ++j) {
+      const float g = (*gradient)[i * layout.cols + j];
+      sums[at + j] += g;
+      if (layout.squares) sums[at + layout.cols + j] += g * g;
+    }
   }
   *ids = std::move(distinct);
   *gradient = std::move(sums);
@@ -116,18 +121,18 @@ double LargestError(std::span<const float> ours, std::span<const float> theirs, 
   return error;
 }
 
-// TensorFlow's SGD adds gradients of one row one by one, and its sparse RMSProp has an approximate
-// reciprocal root: there the error is taken of the array's largest. That is the loosest measure
-// here, and no looser than kTolerance * max(1, largest).
+// The weights are what is asked of Keras's rules. TensorFlow's SGD adds gradients of one row one by
+// one, and its sparse RMSProp has an approximate reciprocal root: there the error is taken of the
+// array's largest. That is the loosest measure here, and no looser than kTolerance * max(1,
+// largest).
 double FloorOf(const OptimizerSpec& spec) {
+  if (spec.rule == OptimizerSpec::Rule::kKeras) return 1;
   const bool coarse =
       spec.kind == OptimizerSpec::Kind::kSgd || spec.kind == OptimizerSpec::Kind::kRmsProp;
   return coarse ? 1 : 0.1;
 }
 
-TEST(OptimizerVectorsTest, AgreesWithTensorFlowsKernels) {
-  const std::vector<VectorCase> cases = CommittedVectors();
-  ASSERT_EQ(cases.size(), 84u);
+void ExpectVectors(const std::vector<VectorCase>& cases) {
   for (const VectorCase& one : cases) {
     const auto optimizer = NewOptimizer(one.spec);
     ASSERT_TRUE(optimizer.ok()) << one.name << ": " << optimizer.status();
@@ -139,7 +144,7 @@ TEST(OptimizerVectorsTest, AgreesWithTensorFlowsKernels) {
       } else {
         std::vector<int32_t> ids = numbers.Ids(one.rows);
         std::vector<float> gradient = numbers.Floats(kIdsAStep * one.cols);
-        SumDuplicates(one.cols, &ids, &gradient);
+        SumDuplicates((*optimizer)->LayoutOf(one.cols), &ids, &gradient);
         StepTable(**optimizer, state.weights, one.cols, state.pointers, ids, gradient, step);
       }
       if (!one.arrays.contains({step + 1, "weights"})) continue;
@@ -154,6 +159,19 @@ TEST(OptimizerVectorsTest, AgreesWithTensorFlowsKernels) {
       }
     }
   }
+}
+
+TEST(OptimizerVectorsTest, AgreesWithTensorFlowsKernels) {
+  const std::vector<VectorCase> cases = CommittedVectors(MUSTER_TESTDATA "/updates.txt");
+  ASSERT_EQ(cases.size(), 84u);
+  ExpectVectors(cases);
+}
+
+TEST(OptimizerVectorsTest, AgreesWithKerasWhereIdsRepeat) {
+  const std::vector<VectorCase> cases = CommittedVectors(MUSTER_TESTDATA "/keras_updates.txt");
+  ASSERT_EQ(cases.size(), 84u);
+  for (const VectorCase& one : cases) ASSERT_EQ(one.spec.rule, OptimizerSpec::Rule::kKeras);
+  ExpectVectors(cases);
 }
 
 }  // namespace

@@ -1,36 +1,56 @@
 #include "muster/optim/rms_prop.h"
 
 #include "muster/math/vector.h"
+#include "muster/optim/keras_rule.h"
 
 namespace muster::optim {
 namespace {
 
-class RmsProp : public Optimizer {
+// Which slots a rule has, and where.
+class RmsPropSlots {
  public:
-  explicit RmsProp(const OptimizerSpec& spec) : spec_(spec), slots_{{"rms", 0}} {
+  RmsPropSlots(const OptimizerSpec& spec, const char* squares, const char* mean)
+      : specs_{{squares, 0}} {
     if (spec.momentum > 0) {
-      momentum_ = static_cast<int>(slots_.size());
-      slots_.push_back({"momentum", 0});
+      momentum_ = static_cast<int>(specs_.size());
+      specs_.push_back({"momentum", 0});
     }
     if (spec.centered) {
-      mean_ = static_cast<int>(slots_.size());
-      slots_.push_back({"mg", 0});
+      mean_ = static_cast<int>(specs_.size());
+      specs_.push_back({mean, 0});
     }
   }
+  const std::vector<SlotSpec>& specs() const { return specs_; }
+  bool has_momentum() const { return momentum_ >= 0; }
+  // Null where there is none.
+  float* Momentum(std::span<float* const> slots) const { return Of(slots, momentum_); }
+  float* Mean(std::span<float* const> slots) const { return Of(slots, mean_); }
 
-  std::span<const SlotSpec> slots() const override { return slots_; }
-  bool moves_untouched_rows() const override { return !spec_.lazy && momentum_ < 0; }
+ private:
+  static float* Of(std::span<float* const> slots, int place) {
+    return place < 0 ? nullptr : slots[place];
+  }
+  std::vector<SlotSpec> specs_;
+  int momentum_ = -1, mean_ = -1;  // places in specs_
+};
+
+class RmsProp : public Optimizer {
+ public:
+  explicit RmsProp(const OptimizerSpec& spec) : spec_(spec), slots_(spec, "rms", "mg") {}
+
+  std::span<const SlotSpec> slots() const override { return slots_.specs(); }
+  bool moves_untouched_rows() const override { return !spec_.lazy && !slots_.has_momentum(); }
 
   void ApplyDense(std::span<float> weights, std::span<float* const> slots,
                   std::span<const float> gradient, int64_t step) const override {
-    math::RmsPropUpdate(weights.data(), slots[0], SlotOf(slots, momentum_), SlotOf(slots, mean_),
+    math::RmsPropUpdate(weights.data(), slots[0], slots_.Momentum(slots), slots_.Mean(slots),
                         gradient.data(), gradient.size(), RuleAt(step));
   }
 
   void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                  std::span<const int32_t> rows, std::span<const float> gradient,
                  int64_t step) const override {
-    math::RmsPropUpdateRows(table.data(), slots[0], SlotOf(slots, momentum_), SlotOf(slots, mean_),
+    math::RmsPropUpdateRows(table.data(), slots[0], slots_.Momentum(slots), slots_.Mean(slots),
                             static_cast<size_t>(cols), rows.data(), rows.size(), gradient.data(),
                             RuleAt(step));
   }
@@ -47,22 +67,42 @@ class RmsProp : public Optimizer {
   }
 
  private:
-  static float* SlotOf(std::span<float* const> slots, int place) {
-    return place < 0 ? nullptr : slots[place];
-  }
   math::RmsPropRule RuleAt(int64_t step) const {
     return {RateAt(spec_, step), static_cast<float>(spec_.rho), static_cast<float>(spec_.momentum),
             static_cast<float>(spec_.epsilon)};
   }
 
   const OptimizerSpec spec_;
-  std::vector<SlotSpec> slots_;
-  int momentum_ = -1, mean_ = -1;  // places in slots_
+  const RmsPropSlots slots_;
+};
+
+struct KerasRmsProp {
+  using Step = math::KerasRmsPropRule;
+  static constexpr bool kMovesAllRows = true;
+  const OptimizerSpec spec;
+  const RmsPropSlots slots{spec, "velocity", "average_gradient"};
+
+  const std::vector<SlotSpec>& Slots() const { return slots.specs(); }
+  static bool Rests(int64_t /*step*/) { return false; }
+  Step At(int64_t step) const {
+    return {RateAt(spec, step), static_cast<float>(spec.rho), static_cast<float>(1 - spec.rho),
+            static_cast<float>(spec.momentum), static_cast<float>(spec.epsilon)};
+  }
+  void Update(float* w, std::span<float* const> all, const float* g, size_t n,
+              const Step& step) const {
+    math::KerasRmsPropUpdate(w, all[0], slots.Momentum(all), slots.Mean(all), g, nullptr, n, step);
+  }
+  void UpdateRows(float* w, std::span<float* const> all, size_t cols, std::span<const int32_t> rows,
+                  const float* g, const Step& step) const {
+    math::KerasRmsPropUpdateRows(w, all[0], slots.Momentum(all), slots.Mean(all), cols, rows.data(),
+                                 rows.size(), g, step);
+  }
 };
 
 }  // namespace
 
 std::unique_ptr<Optimizer> NewRmsProp(const OptimizerSpec& spec) {
+  if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasRmsProp{spec});
   return std::make_unique<RmsProp>(spec);
 }
 

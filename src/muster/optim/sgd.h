@@ -1,6 +1,8 @@
 // Stochastic gradient descent, with momentum (Polyak 1964) or Nesterov's (Sutskever et al., ICML
 // 2013), by Keras 2's SGD: TensorFlow's ApplyGradientDescent and ApplyKerasMomentum. Tables:
 // touched rows only, as SparseApplyKerasMomentum. Slot, with momentum: "momentum".
+//
+// Keras 3's rule is the same but for tables with momentum, every row of which moves at every step.
 #pragma once
 
 #include <memory>

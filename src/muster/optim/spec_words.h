@@ -52,6 +52,7 @@ inline OptimizerSpec ParseSpecWords(std::istringstream& words) {
   ScheduleSpec& schedule = spec.schedule;
   const std::map<std::string, bool*> flags = {{"centered", &spec.centered},
                                               {"nesterov", &spec.nesterov},
+                                              {"squares", &spec.squares},
                                               {"staircase", &schedule.staircase},
                                               {"cycle", &schedule.cycle}};
   std::string word;
@@ -62,6 +63,8 @@ inline OptimizerSpec ParseSpecWords(std::istringstream& words) {
       while (OptimizerName(spec.kind) != value) {
         spec.kind = static_cast<OptimizerSpec::Kind>((static_cast<int>(spec.kind) + 1) % 5);
       }
+    } else if (key == "rule") {
+      spec.rule = value == "keras" ? OptimizerSpec::Rule::kKeras : OptimizerSpec::Rule::kTensorFlow;
     } else if (key == "schedule") {
       while (ScheduleName(schedule.kind) != value) {
         schedule.kind = static_cast<ScheduleSpec::Kind>(static_cast<int>(schedule.kind) + 1);

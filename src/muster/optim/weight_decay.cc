@@ -17,6 +17,7 @@ class WeightDecay : public Optimizer {
       : spec_(spec), inner_(std::move(inner)) {}
 
   std::span<const SlotSpec> slots() const override { return inner_->slots(); }
+  bool wants_squares() const override { return inner_->wants_squares(); }
   bool moves_untouched_rows() const override {
     return !spec_.lazy || inner_->moves_untouched_rows();
   }

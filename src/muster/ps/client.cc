@@ -243,8 +243,8 @@ void Client::CutGradients(size_t server, const Gradients& gradients) {
     }
   }
   for (size_t table = 0; table < gradients.tables.size() && !has_one_server(); ++table) {
-    const auto cols =
-        static_cast<size_t>(variables_[static_cast<size_t>(gradients.tables[table].variable)].cols);
+    const auto variable = static_cast<size_t>(gradients.tables[table].variable);
+    const auto cols = static_cast<size_t>(variables_[variable].gradient_cols());
     std::vector<float>& values = wire.values[table];
     values.resize(wire.places[table].size() * cols);
     float* to = values.data();

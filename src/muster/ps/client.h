@@ -59,8 +59,9 @@ struct PullInto {
   std::span<float* const> blocks = {};
 };
 
-// What it pushes: `dense` by variable, empty where there is none; `values` as `tables`. A table
-// without rows must be there too: optimizers may move it all the same.
+// What it pushes: `dense` by variable, empty where there is none; `values` as `tables`, of each row
+// Variable::gradient_cols() floats. A table without rows must be there too: optimizers may move it
+// all the same.
 struct Gradients {
   std::span<const std::span<const float>> dense = {};
   std::span<const Block> tables = {};

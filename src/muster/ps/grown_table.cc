@@ -31,6 +31,7 @@ GrownTable::GrownTable(const Variable& variable, int servers)
     : variable_(variable),
       growth_(*variable.growth),
       cols_(static_cast<size_t>(variable.cols)),
+      gradient_cols_(static_cast<size_t>(variable.gradient_cols())),
       capacity_(growth_.capacity == 0 ? kMostRows : (growth_.capacity + servers - 1) / servers),
       slots_(variable.slots()) {}
 
@@ -153,14 +154,15 @@ void GrownTable::Apply(std::span<const int64_t> keys, std::span<const float> gra
     if (row < 0) {
       // From the first one on that has no row the others' gradients are moved together.
       if (touched_.size() == i) {
-        admitted_.assign(gradient.begin(), gradient.begin() + static_cast<ptrdiff_t>(i * cols_));
+        const auto before = gradient.first(i * gradient_cols_);
+        admitted_.assign(before.begin(), before.end());
       }
       continue;
     }
     const bool all = touched_.size() == i;
     touched_.push_back(row);
     if (all) continue;
-    const auto own = gradient.subspan(i * cols_, cols_);
+    const auto own = gradient.subspan(i * gradient_cols_, gradient_cols_);
     admitted_.insert(admitted_.end(), own.begin(), own.end());
   }
   const bool all = touched_.size() == keys.size();

@@ -46,7 +46,8 @@ class GrownTable {
 
   // The rows that a step reads: keys.size() x cols.
   void Read(std::span<const int64_t> keys, float* rows) const;
-  // Update number `step`, from 0: `keys` are distinct, `gradient` is keys.size() x cols.
+  // Update number `step`, from 0: `keys` are distinct, `gradient` is keys.size() x
+  // Variable::gradient_cols().
   void Apply(std::span<const int64_t> keys, std::span<const float> gradient, int64_t step);
 
   // Up to `count` of the size() entries, from number `first` on; all change their places with Apply
@@ -72,7 +73,7 @@ class GrownTable {
 
   const Variable& variable_;
   const Variable::Growth growth_;
-  const size_t cols_;
+  const size_t cols_, gradient_cols_;
   const int64_t capacity_;
   // Of each known key its row, or ~place in waiting_.
   absl::flat_hash_map<int64_t, int32_t> places_;

@@ -24,8 +24,9 @@ class GrownTableTest : public testing::Test {
   GrownTableTest() { Use({}); }
 
   void Use(Variable::Growth growth,
-           optim::OptimizerSpec::Kind kind = optim::OptimizerSpec::Kind::kSgd) {
-    optim::OptimizerSpec spec{.kind = kind, .learning_rate = 1};
+           optim::OptimizerSpec::Kind kind = optim::OptimizerSpec::Kind::kSgd,
+           optim::OptimizerSpec::Rule rule = optim::OptimizerSpec::Rule::kTensorFlow) {
+    optim::OptimizerSpec spec{.kind = kind, .rule = rule, .learning_rate = 1};
     optimizer_ = optim::NewOptimizer(spec).value();
     growth.stddev = 0.5;
     variable_ = {.name = "users",
@@ -190,6 +191,22 @@ TEST(PlacementOfKeysTest, KeysAreSpread) {
       ++count[static_cast<size_t>(placement.ServerOfKey(i * stride))];
     for (const int each : count) EXPECT_NEAR(each, 1000, 250) << stride;
   }
+}
+
+// Gradients with squares (optim/row_layout.h) are moved together as others are.
+TEST_F(GrownTableTest, SquaresGoWithTheirKeys) {
+  using Spec = optim::OptimizerSpec;
+  Use({.admit_after = 2}, Spec::Kind::kAdagrad, Spec::Rule::kKeras);
+  table_->Apply(std::vector<int64_t>{7, 9}, std::vector<float>(8), 0);
+  EXPECT_EQ(table_->rows(), 0);
+  // 8 is new, and waits.
+  table_->Apply(std::vector<int64_t>{7, 8, 9},
+                std::vector<float>{1, 2, 3, 4, 0, 0, 99, 99, 5, 6, 7, 8}, 1);
+  GrownImage image;
+  TakeImage(*table_, variable_, &image);
+  EXPECT_THAT(image.keys, ElementsAre(7, 9));
+  ASSERT_EQ(image.slots.size(), 1u);
+  EXPECT_THAT(image.slots[0], ElementsAre(3.1f, 4.1f, 7.1f, 8.1f));
 }
 
 }  // namespace

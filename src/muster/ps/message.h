@@ -134,7 +134,7 @@ struct TableRows {
   uint32_t variable = 0;
   std::span<const int32_t> rows = {};
   std::vector<int64_t> keys = {};
-  std::span<const float> values = {};  // rows x cols, or none
+  std::span<const float> values = {};  // rows x cols, of gradients gradient_cols(), or none
 };
 
 // What the lead says to all of the round that led to a step.

@@ -145,7 +145,8 @@ Gradient ServerState::Sum(double rows) {
     const Push& push = staged->push;
     const float weight = rows > 0 ? static_cast<float>(push.rows / rows) : 1;
     for (const TableRows& table : push.tables) {
-      const std::span<const float> values = Weighted(table.values, weight);
+      const std::span<const float> values =
+          Weighted(table.values, variables_[table.variable].gradient_layout(), weight);
       if (variables_[table.variable].grows()) {
         key_lists[table.variable].push_back({.keys = table.keys, .values = values});
       } else {
@@ -154,7 +155,7 @@ Gradient ServerState::Sum(double rows) {
     }
     if (push.dense.empty()) continue;
     for (size_t i = 0; i < given_.size(); ++i) given_[i] |= push.given[i];
-    const std::span<const float> dense = Weighted(push.dense, weight);
+    const std::span<const float> dense = Weighted(push.dense, {}, weight);
     if (std::exchange(first, false)) {
       std::copy(dense.begin(), dense.end(), dense_sum_.begin());
     } else {
@@ -164,11 +165,13 @@ Gradient ServerState::Sum(double rows) {
   Gradient sum = {.given = given_, .dense = dense_sum_};
   for (const auto& [variable, ranks] : lists) {
     const Part& part = placement_.part(static_cast<int>(variable), spec_.server);
-    const collective::RowList all = sums_[variable].Sum(ranks, part.rows, part.cols, numbers_);
+    const collective::RowList all =
+        sums_[variable].Sum(ranks, part.rows, variables_[variable].gradient_cols(), numbers_);
     sum.tables.push_back({.variable = variable, .rows = all.rows, .values = all.values});
   }
   for (const auto& [variable, ranks] : key_lists) {
-    const auto [found, made] = key_sums_.try_emplace(variable, variables_[variable].cols);
+    const auto [found, made] =
+        key_sums_.try_emplace(variable, variables_[variable].gradient_cols());
     const KeySums::List all = found->second.Sum(ranks);
     sum.tables.push_back(
         {.variable = variable, .keys = {all.keys.begin(), all.keys.end()}, .values = all.values});
@@ -176,10 +179,11 @@ Gradient ServerState::Sum(double rows) {
   return sum;
 }
 
-std::span<const float> ServerState::Weighted(std::span<const float> values, float weight) {
+std::span<const float> ServerState::Weighted(std::span<const float> values, optim::RowLayout layout,
+                                             float weight) {
   if (weight == 1 || values.empty()) return values;
   std::vector<float>& own = weighted_.emplace_back(values.begin(), values.end());
-  math::Scale(weight, own.data(), own.size());
+  optim::ScaleEntries(weight, layout, own);
   return own;
 }
 

@@ -155,7 +155,8 @@ class ServerState {
   absl::StatusOr<double> CountedRows(int64_t step, const Word& word);
   void EndHold(Connection by);
   Gradient Sum(double rows);
-  std::span<const float> Weighted(std::span<const float> values, float weight);
+  std::span<const float> Weighted(std::span<const float> values, optim::RowLayout layout,
+                                  float weight);
   void Reset();
 
   const ServerSpec spec_;

@@ -139,7 +139,7 @@ absl::Status Shard::Check(const Gradient& gradient) const {
                                              " dense floats, where ps-", server_, " has ", dense));
   }
   for (const TableRows& table : gradient.tables) {
-    const auto cols = static_cast<size_t>(variables_[table.variable].cols);
+    const auto cols = static_cast<size_t>(variables_[table.variable].gradient_cols());
     const size_t rows = table.rows.size() + table.keys.size();
     if (table.values.size() == rows * cols) continue;
     return absl::InvalidArgumentError(StrCat(table.values.size(), " floats for ", rows, " rows of ",
@@ -174,10 +174,11 @@ std::span<const float> Shard::Clipped(const Variable& variable, std::span<const 
   return clipped_;
 }
 
-std::span<const float> Shard::Scaled(float scale, std::span<const float> gradient) {
+std::span<const float> Shard::Scaled(float scale, optim::RowLayout layout,
+                                     std::span<const float> gradient) {
   if (scale == 1) return gradient;
   scaled_.assign(gradient.begin(), gradient.end());
-  math::Scale(scale, scaled_.data(), scaled_.size());
+  optim::ScaleEntries(scale, layout, scaled_);
   return scaled_;
 }
 
@@ -201,7 +202,8 @@ std::vector<double> Shard::Squares(const Gradient& gradient) const {
     squares[i] = math::SumOfSquares(values.data(), values.size());
   });
   for (const TableRows& table : gradient.tables) {
-    squares[table.variable] += math::SumOfSquares(table.values.data(), table.values.size());
+    squares[table.variable] +=
+        optim::SumOfSquaredEntries(variables_[table.variable].gradient_layout(), table.values);
   }
   return squares;
 }
@@ -209,10 +211,11 @@ std::vector<double> Shard::Squares(const Gradient& gradient) const {
 void Shard::Apply(const Gradient& gradient, int64_t step, std::span<const float> scales) {
   const auto scale = [&](size_t i) { return scales.empty() ? 1 : scales[i]; };
   ForEachDense(gradient, [&](size_t i, std::span<const float> values) {
-    ApplyDense(i, Scaled(scale(i), values), step);
+    ApplyDense(i, Scaled(scale(i), variables_[i].gradient_layout(), values), step);
   });
   for (TableRows table : gradient.tables) {
-    table.values = Scaled(scale(table.variable), table.values);
+    table.values =
+        Scaled(scale(table.variable), variables_[table.variable].gradient_layout(), table.values);
     ApplyTable(table.variable, table, step);
   }
 }

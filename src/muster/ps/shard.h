@@ -44,9 +44,10 @@ class Shard {
   void Read(std::span<const TableRows> tables, std::vector<float>* dense,
             std::vector<float>* rows) const;
   // The optimizers' update number `step`; statistics by their momentum. `gradient` was checked, its
-  // rows are distinct. `scales` by variable multiply it first; none: all are 1.
+  // rows are distinct. `scales` by variable multiply its entries first; none: all are 1.
   void Apply(const Gradient& gradient, int64_t step, std::span<const float> scales = {});
-  // The sum of squares of each variable's gradient; of statistics 0. `gradient` was checked.
+  // The sum of squares of each variable's gradient, entry by entry where squares come with it
+  // (optim/row_layout.h); of statistics 0. `gradient` was checked.
   std::vector<double> Squares(const Gradient& gradient) const;
 
  private:
@@ -64,7 +65,8 @@ class Shard {
   absl::Status CheckKeys(const TableRows& table) const;
   absl::StatusOr<GrownTable*> Grown(uint32_t variable) const;
   std::span<const float> Clipped(const Variable& variable, std::span<const float> gradient);
-  std::span<const float> Scaled(float scale, std::span<const float> gradient);
+  std::span<const float> Scaled(float scale, optim::RowLayout layout,
+                                std::span<const float> gradient);
   // Calls visit(variable, gradient) for each dense one that is given and on this server.
   template <class Visit>
   void ForEachDense(const Gradient& gradient, Visit visit) const;

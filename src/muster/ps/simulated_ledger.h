@@ -36,7 +36,7 @@ class SimulatedLedger : protected SimulatedNetwork {
     } else if (time_.Below(2) == 0 && !spec_.synchronous) {
       spec_.staleness = static_cast<int64_t>(time_.Below(3));
     }
-    MakeVariables();
+    MakeVariables(/*squares=*/seed % 2 == 0);
   }
   size_t replicas() const { return static_cast<size_t>(spec_.replicas); }
   size_t servers() const { return static_cast<size_t>(spec_.servers); }
@@ -146,9 +146,12 @@ class SimulatedLedger : protected SimulatedNetwork {
   std::vector<int64_t> all_keys_;                     // of the one that grows, in the same order
 
  private:
-  void MakeVariables() {
+  // Rows of gradients have squares in every other history, which the optimizer does not need.
+  void MakeVariables(bool squares) {
     optim::OptimizerSpec sgd;
     sgd.kind = optim::OptimizerSpec::Kind::kSgd;
+    sgd.rule = optim::OptimizerSpec::Rule::kKeras;
+    sgd.squares = squares;
     sgd.learning_rate = 1;
     optimizer_ = optim::NewOptimizer(sgd).value();
     variables_ = {{.name = "ledger",

@@ -315,8 +315,11 @@ class SimulatedTraining : SimulatedLedger {
     const bool finite = !has || !not_finite_.contains({process.replica, next});
     std::vector<int32_t> rows;
     std::vector<int64_t> keys;
-    const std::vector<float> table(has && finite ? servers() : 0, -1.0f), dense = {-1.0f, -1.0f};
-    for (size_t k = 0; k < table.size(); ++k) {
+    std::vector<float> table;
+    const std::vector<float> dense = {-1.0f, -1.0f};
+    for (size_t k = 0; has && finite && k < servers(); ++k) {
+      table.push_back(-1);
+      if (variables_[0].gradient_layout().squares) table.push_back(1);
       rows.push_back(static_cast<int32_t>(RowOf(process.replica, next, k)));
       keys.push_back(all_keys_[RowOf(process.replica, next, k)]);
     }

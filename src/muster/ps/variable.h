@@ -21,8 +21,8 @@ struct Variable {
 
   std::string name = {};
   Kind kind = Kind::kDense;
-  int64_t rows = 0;  // 1 for what is no table
-  int64_t cols = 0;
+  int64_t rows = 0;                             // 1 for what is no table
+  int64_t cols = 0;                             // of a table's weights and slots
   double momentum = 0;                          // kState
   const optim::Optimizer* optimizer = nullptr;  // not of kState; must outlive what it is given to
   float clip = 0;  // > 0: each element of a gradient to [-clip, clip] before it is applied
@@ -43,6 +43,12 @@ struct Variable {
   size_t slots() const { return optimizer == nullptr ? 0 : optimizer->slots().size(); }
   bool is_table() const { return kind == Kind::kTable; }
   bool grows() const { return growth.has_value(); }
+  // Of a row of its gradient, as it is pushed: a table's optimizer may want squares too.
+  optim::RowLayout gradient_layout() const {
+    return {.cols = cols,
+            .squares = is_table() && optimizer != nullptr && optimizer->wants_squares()};
+  }
+  int64_t gradient_cols() const { return gradient_layout().width(); }
 };
 
 using Variables = std::vector<Variable>;

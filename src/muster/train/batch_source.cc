@@ -61,13 +61,11 @@ InputFn RowsInput(OpenRows open, bool with_labels) {
   return [open = std::move(open), with_labels](
              io::FileSystem&, const model::Model& model,
              const data::Position*) -> absl::StatusOr<std::unique_ptr<BatchSource>> {
-    const features::FeatureSpec used =
-        model::UsedFeatures(model.spec.features, model.request, with_labels, /*with_key=*/false);
-    MUSTER_ASSIGN_OR_RETURN(auto transform,
-                            features::FeatureTransform::Create(used, model.request));
-    MUSTER_ASSIGN_OR_RETURN(NextRows next, open(used.schema));
-    return std::make_unique<RowsSource>(used.schema, std::move(next), with_labels,
-                                        std::move(transform));
+    MUSTER_ASSIGN_OR_RETURN(model::RowTransform rows,
+                            model::NewRowTransform(model, with_labels, /*with_key=*/false));
+    MUSTER_ASSIGN_OR_RETURN(NextRows next, open(rows.used.schema));
+    return std::make_unique<RowsSource>(rows.used.schema, std::move(next), with_labels,
+                                        std::move(rows.transform));
   };
 }
 

@@ -6,21 +6,19 @@
 #include "muster/math/vector.h"
 
 namespace muster::train {
-namespace {
 
-void ScaleToNorm(double norm, double limit, std::span<float> gradient) {
+void ClipSink::ScaleToNorm(double norm, Kept& kept) const {
   // Not a number stays what it is.
-  if (norm <= limit) return;
-  math::Scale(static_cast<float>(limit / norm), gradient.data(), gradient.size());
+  if (norm <= spec_.limit) return;
+  optim::ScaleEntries(static_cast<float>(spec_.limit / norm), kept.layout, kept.gradient);
 }
-
-}  // namespace
 
 ClipSink::Kept& ClipSink::Keep(int variable, std::span<const float> gradient) {
   if (count_ == kept_.size()) kept_.emplace_back();
   Kept& kept = kept_[count_++];
   kept.variable = variable;
   kept.has_rows = false;
+  kept.layout = {};
   kept.gradient.assign(gradient.begin(), gradient.end());
   return kept;
 }
@@ -33,29 +31,33 @@ void ClipSink::Give(const Kept& kept) {
   }
 }
 
-void ClipSink::ClipAlone(std::span<float> gradient) const {
+void ClipSink::ClipAlone(Kept& kept) const {
   if (spec_.kind == optim::ClipSpec::Kind::kValue) {
-    math::Clamp(static_cast<float>(spec_.limit), gradient.data(), gradient.size());
+    math::Clamp(static_cast<float>(spec_.limit), kept.gradient.data(), kept.gradient.size());
   } else {
-    ScaleToNorm(std::sqrt(math::SumOfSquares(gradient.data(), gradient.size())), spec_.limit,
-                gradient);
+    ScaleToNorm(std::sqrt(optim::SumOfSquaredEntries(kept.layout, kept.gradient)), kept);
   }
 }
 
 void ClipSink::Dense(int variable, std::span<const float> gradient) {
   Kept& kept = Keep(variable, gradient);
   if (spec_.kind == optim::ClipSpec::Kind::kGlobalNorm) return;
-  ClipAlone(kept.gradient);
+  ClipAlone(kept);
   Give(kept);
   --count_;
 }
 
 void ClipSink::Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) {
+  if (spec_.tables_are_cut) return next_.Rows(variable, rows, gradient);
   Kept& kept = Keep(variable, gradient);
   kept.has_rows = true;
+  kept.layout.squares = next_.WantsSquares(variable) && !rows.empty();
+  if (kept.layout.squares) {
+    kept.layout.cols = static_cast<int64_t>(gradient.size() / rows.size() / 2);
+  }
   kept.rows.assign(rows.begin(), rows.end());
   if (spec_.kind == optim::ClipSpec::Kind::kGlobalNorm) return;
-  ClipAlone(kept.gradient);
+  ClipAlone(kept);
   Give(kept);
   --count_;
 }
@@ -68,10 +70,10 @@ void ClipSink::Finish() {
   const auto kept = std::span(kept_).first(count_);
   double squares = 0;
   for (const Kept& one : kept) {
-    squares += math::SumOfSquares(one.gradient.data(), one.gradient.size());
+    squares += optim::SumOfSquaredEntries(one.layout, one.gradient);
   }
   for (Kept& one : kept) {
-    ScaleToNorm(std::sqrt(squares), spec_.limit, one.gradient);
+    ScaleToNorm(std::sqrt(squares), one);
     Give(one);
   }
   count_ = 0;

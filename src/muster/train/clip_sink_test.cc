@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "muster/base/strings.h"
@@ -16,7 +17,7 @@ using testing::ElementsAre;
 using testing::FloatNear;
 using testing::Pointwise;
 
-// Notes what comes, in order.
+// Notes what comes, in order. Table 3 wants squares.
 class NotingSink : public engine::GradientSink {
  public:
   struct Note {
@@ -34,6 +35,7 @@ class NotingSink : public engine::GradientSink {
   void Statistic(int variable, std::span<const float> value) override {
     notes.push_back({StrCat("statistic ", variable), {value.begin(), value.end()}});
   }
+  bool WantsSquares(int variable) const override { return variable == 3; }
   std::vector<Note> notes;
 };
 
@@ -106,6 +108,38 @@ TEST(ClipSinkTest, LeavesSmallAndEmptyGradients) {
   EXPECT_EQ(noting.notes[2].values, kRowGradients);
   EXPECT_EQ(noting.notes[3].what, "rows 3");
   EXPECT_THAT(noting.notes[3].values, ElementsAre());
+}
+
+// Of a table with squares each appearance of an id counts: here 9 + 16 + 0.25 of them, twice.
+TEST(ClipSinkTest, NormsAreOverTheEntriesOfATableWithSquares) {
+  const std::vector<float> rows = {1, 2, 4, 5, 3, 1, 9, 7.25};
+  for (const bool all : {false, true}) {
+    NotingSink noting;
+    ClipSink sink({all ? ClipKind::kGlobalNorm : ClipKind::kNorm, 2.5}, noting);
+    EXPECT_TRUE(sink.WantsSquares(3));
+    EXPECT_FALSE(sink.WantsSquares(1));
+    if (all) sink.Dense(0, kDense);
+    sink.Rows(3, std::vector<int32_t>{2, 5}, rows);
+    sink.Rows(3, {}, {});
+    sink.Finish();
+    const double scale = 2.5 / std::sqrt(25.25 + (all ? 25.25 : 0));
+    std::vector<float> expected;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      expected.push_back(static_cast<float>(rows[i] * (i % 4 < 2 ? scale : scale * scale)));
+    }
+    ASSERT_EQ(noting.notes.size(), all ? 3u : 2u);
+    EXPECT_EQ(noting.notes[all ? 1 : 0].what, "rows 3 2 5");
+    EXPECT_THAT(noting.notes[all ? 1 : 0].values, Pointwise(FloatNear(1e-6f), expected));
+    EXPECT_TRUE(noting.notes.back().values.empty());
+  }
+}
+
+TEST(ClipSinkTest, TablesThatAreCutAlreadyPass) {
+  NotingSink noting;
+  ClipSink sink({.kind = ClipKind::kValue, .limit = 1, .tables_are_cut = true}, noting);
+  GiveAll(sink);
+  EXPECT_THAT(noting.notes[0].values, ElementsAre(1, -1, 0.5f));
+  EXPECT_EQ(noting.notes[2].values, kRowGradients);
 }
 
 // So that the step that follows finds it.

@@ -227,7 +227,8 @@ absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOption
   MUSTER_RETURN_IF_ERROR(
       CheckStrategy(options, config.num_ps_replicas, config.num_worker_replicas));
   MUSTER_ASSIGN_OR_RETURN(ServedCluster cluster, ServedBy(config, options));
-  MUSTER_ASSIGN_OR_RETURN(const model::Model built, model::BuildModel(model));
+  MUSTER_ASSIGN_OR_RETURN(const model::Model built,
+                          model::BuildModel(model, {.tensorflow = config.tensorflow}));
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
   MUSTER_ASSIGN_OR_RETURN(cluster.protection, ProtectionOf(config, options));
   return ServeParameters(built, cluster, key);

@@ -17,12 +17,15 @@ absl::StatusOr<std::unique_ptr<Estimator>> Estimator::Create(io::FileSystem& fil
   std::unique_ptr<Estimator> estimator(new Estimator(files, clock, config));
   auto mode = std::make_unique<ModeModel>();
   MUSTER_ASSIGN_OR_RETURN(
-      mode->model, model::BuildModel(spec, {.threads = config.threads,
-                                            .sub_batches_are_replicas = config.threads_are_replicas,
-                                            .training = config.precision,
-                                            .inference = config.inference_precision}));
+      mode->model,
+      model::BuildModel(spec, {.native = {.threads = config.threads,
+                                          .sub_batches_are_replicas = config.threads_are_replicas,
+                                          .training = config.precision,
+                                          .inference = config.inference_precision},
+                               .tensorflow = config.tensorflow}));
+  MUSTER_ASSIGN_OR_RETURN(engine::Predictor predictor, model::NewPredictor(mode->model));
+  estimator->predictor_ = std::move(predictor);
   estimator->modes_[ModeKeys::kPredict] = std::move(mode);
-  estimator->predictor_.emplace(spec.head, spec.features.label.words);
   return estimator;
 }
 
@@ -52,14 +55,14 @@ absl::StatusOr<ModeModel*> Estimator::ModelFor(ModeKeys mode) {
 }
 
 absl::Status Estimator::CheckFolder() const {
-  const std::string path = io::JoinPath(config_.model_dir, "model.yaml");
-  if (!files_.Stat(path).ok()) return absl::OkStatus();
+  if (!model::HasSavedSpec(files_, config_.model_dir)) return absl::OkStatus();
   if (model_fn_) {
     return absl::FailedPreconditionError(
         StrCat("model folder ", config_.model_dir, " holds a model of a model file (model.yaml), ",
                "not of a model function; give another model_dir, or remove that folder"));
   }
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec there, model::LoadModelSpec(files_, path));
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec there,
+                          model::LoadSavedSpec(files_, config_.model_dir));
   const std::string difference = model::DescribeDifference(there, model().spec);
   if (difference.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(StrCat("model folder ", config_.model_dir,
@@ -69,8 +72,7 @@ absl::Status Estimator::CheckFolder() const {
 
 absl::Status Estimator::MakeFolder() const {
   MUSTER_RETURN_IF_ERROR(Annotate(files_.MakeFolders(config_.model_dir), "making --model-dir"));
-  const bool is_there = files_.Stat(io::JoinPath(config_.model_dir, "model.yaml")).ok();
-  if (model_fn_ || is_there) return absl::OkStatus();
+  if (model_fn_ || model::HasSavedSpec(files_, config_.model_dir)) return absl::OkStatus();
   return model::SaveModelSpec(files_, model().spec, config_.model_dir);
 }
 
@@ -132,20 +134,28 @@ absl::StatusOr<std::unique_ptr<ModelLease>> Estimator::TakeLease() const {
 // The newest checkpoint's state, else the warm start's.
 absl::Status Estimator::Restore(Session& session) const {
   MUSTER_RETURN_IF_ERROR(RestoreSession(session));
-  if (!warm_start_ || !session.checkpoint.empty()) return absl::OkStatus();
+  if (!session.checkpoint.empty()) return absl::OkStatus();
+  if (const auto& exported = session.model.spec.exported) {
+    // A model of Keras's comes with its initial values.
+    const std::string index = exported->weights() + ".index";
+    if (!files_.Stat(index).ok()) {
+      return absl::NotFoundError(
+          StrCat(index, " is not there, which has the initial values: export the model again"));
+    }
+    MUSTER_RETURN_IF_ERROR(
+        ApplyWarmStart(files_, {.from = exported->weights()}, session.variables).status());
+  }
+  if (!warm_start_) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(const int count, ApplyWarmStart(files_, *warm_start_, session.variables));
   session.progress.Note(StrCat("Warm-started ", count, " variables from ", warm_start_->from));
   return absl::OkStatus();
 }
 
 absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::string& model_dir) {
-  const std::string path = io::JoinPath(model_dir, "model.yaml");
-  auto spec = model::LoadModelSpec(files, path);
-  if (absl::IsNotFound(spec.status())) {
-    return absl::NotFoundError(StrCat(model_dir, " is no model folder: it has no model.yaml; give ",
-                                      "--model-dir as it was given to 'muster train'"));
-  }
-  return spec;
+  if (model::HasSavedSpec(files, model_dir)) return model::LoadSavedSpec(files, model_dir);
+  return absl::NotFoundError(StrCat(model_dir, " is no model folder: it has no model.yaml and no ",
+                                    "exported/; give --model-dir as it was given to ",
+                                    "'muster train'"));
 }
 
 }  // namespace muster::train

@@ -5,6 +5,7 @@
 
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/formats/event.h"
+#include "muster/model/exported_saved_model.h"
 #include "muster/model/saved_model.h"
 #include "muster/train/estimator.h"
 #include "muster/train/grown_tables.h"
@@ -31,8 +32,7 @@ class EvaluationMetrics {
     const model::ModelSpec& model = mode.model.spec;
     EvaluationMetrics metrics;
     MUSTER_ASSIGN_OR_RETURN(metrics.head_,
-                            metrics::NewMetrics(model.head, spec.metrics.value_or(model.metrics),
-                                                model.features.label.words));
+                            model::NewMetrics(mode.model, spec.metrics.value_or(model.metrics)));
     for (const auto& [name, make] : mode.custom.eval_metrics) {
       metrics.custom_.emplace_back(name, make());
     }
@@ -40,8 +40,7 @@ class EvaluationMetrics {
   }
 
   void Add(const engine::Forward& forward, const features::FeatureBatch& batch) {
-    head_->Add(forward.logits, batch.labels, batch.weights);
-    head_->AddLoss(forward.loss_sum, batch.rows);
+    head_->Add(forward, batch);
     for (auto& [name, metric] : custom_) metric->Add(forward.logits, batch.labels, batch.weights);
   }
 
@@ -52,6 +51,8 @@ class EvaluationMetrics {
   }
   metrics::Metrics& head() { return *head_; }
 
+  // Before Values.
+  absl::Status Finish() { return head_->Finish(); }
   // "loss" last; a user's metric takes the place of the head's of the same name.
   std::vector<metrics::NamedValue> Values() const {
     std::vector<metrics::NamedValue> values = head_->Values();
@@ -200,6 +201,7 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
                       metrics.Add(forward, batch);
                     }));
   progress.Update(opened->state, /*last=*/true);
+  MUSTER_RETURN_IF_ERROR(metrics.Finish());
   return Conclude(spec,
                   {.step = opened->restored.step,
                    .checkpoint = opened->restored.prefix,
@@ -256,6 +258,7 @@ absl::StatusOr<EvalResult> Estimator::MergeEvaluation(const EvalSpec& spec, cons
     result.examples += state->rows;
     MUSTER_RETURN_IF_ERROR(metrics.head().Merge(*state));
   }
+  MUSTER_RETURN_IF_ERROR(metrics.Finish());
   result.seconds = progress.seconds();
   result.metrics = metrics.Values();
   return Conclude(spec, std::move(result), {});
@@ -280,7 +283,7 @@ absl::StatusOr<uint64_t> Estimator::Predict(const PredictSpec& spec, const TakeP
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     if (batch == nullptr) break;
     MUSTER_RETURN_IF_ERROR(opened->Forward(batch->features, &forward));
-    predictor_->Predict(forward.logits, &predictions);
+    MUSTER_RETURN_IF_ERROR(predictor_->Predict(forward, batch->features.rows, &predictions));
     const StepValues values{kNoLoss, kNoLoss, batch->features.rows, batch->epoch};
     MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.AfterRun(run, values); }));
     MUSTER_RETURN_IF_ERROR(take(*batch, predictions));
@@ -301,6 +304,10 @@ absl::Status Estimator::Export(const std::string& folder) {
         "of a custom model is in TensorFlow");
   }
   MUSTER_RETURN_IF_ERROR(LoadForInference(mode).status());
+  if (mode->model.spec.exported) {
+    return model::ExportServing(files_, *mode->model.spec.exported, inference_->specs(),
+                                inference_->views(), folder);
+  }
   if (model_fn_) {
     return mode->custom.export_model(files_, inference_->specs(), inference_->views(), folder);
   }

@@ -17,10 +17,9 @@ class Input::Producer {
  public:
   static absl::StatusOr<std::unique_ptr<Producer>> Create(const model::Model& model,
                                                           const InputSpec& spec) {
-    std::unique_ptr<Producer> producer(new Producer(model, spec));
-    MUSTER_ASSIGN_OR_RETURN(producer->transform_,
-                            features::FeatureTransform::Create(producer->used_, model.request));
-    return producer;
+    MUSTER_ASSIGN_OR_RETURN(model::RowTransform rows,
+                            model::NewRowTransform(model, spec.with_labels, spec.with_keys));
+    return std::unique_ptr<Producer>(new Producer(model, spec, std::move(rows)));
   }
 
   const formats::Schema& schema() const { return used_.schema; }
@@ -54,11 +53,11 @@ class Input::Producer {
     uint64_t dropped = 0;  // that batches have told of
   };
 
-  Producer(const model::Model& model, const InputSpec& spec)
+  Producer(const model::Model& model, const InputSpec& spec, model::RowTransform rows)
       : spec_(spec),
         head_(model.spec.head),
-        used_(model::UsedFeatures(model.spec.features, model.request, spec.with_labels,
-                                  spec.with_keys)),
+        used_(std::move(rows.used)),
+        transform_(std::move(rows.transform)),
         key_(used_.key.empty() ? -1 : used_.schema.Find(used_.key)),
         columns_(used_.schema) {}
 
@@ -139,9 +138,9 @@ class Input::Producer {
   const InputSpec spec_;
   const engine::HeadSpec head_;
   const features::FeatureSpec used_;
+  const std::unique_ptr<features::FeatureTransform> transform_;
   const int key_;
   formats::Columns columns_;
-  std::unique_ptr<features::FeatureTransform> transform_;
   std::vector<Feed> feeds_;
 };
 

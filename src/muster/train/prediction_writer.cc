@@ -344,6 +344,12 @@ absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(
   engine::Predictions shape;
   predictor.Predict({}, &shape);
   MUSTER_ASSIGN_OR_RETURN(auto output, Output::Open(files, options.path));
+  for (const engine::PredictionTensor& tensor : shape.tensors) {
+    if (tensor.width > 0 || options.format != PredictionFormat::kCsv) continue;
+    return absl::InvalidArgumentError(StrCat("prediction '", tensor.name,
+                                             "' has any number of values, which columns of CSV ",
+                                             "cannot hold: say --format jsonl or tfrecord"));
+  }
   if (options.format != PredictionFormat::kTfRecord) {
     return std::make_unique<TextWriter>(std::move(output), std::move(options), shape);
   }

@@ -7,6 +7,7 @@
 
 #include "muster/collective/collectives.h"
 #include "muster/math/rows.h"
+#include "muster/optim/row_layout.h"
 
 namespace muster::train {
 namespace {
@@ -56,12 +57,16 @@ ReduceSink::ReduceSink(std::span<const engine::VariableSpec> specs) : specs_(spe
   values_.resize(most);
 }
 
-size_t ReduceSink::Cols(int variable) const {
-  return static_cast<size_t>(specs_[static_cast<size_t>(variable)].shape[1]);
+int64_t ReduceSink::GradientCols(int variable) const {
+  return optim::RowLayout{.cols = specs_[static_cast<size_t>(variable)].shape[1],
+                          .squares = WantsSquares(variable)}
+      .width();
 }
 
-void ReduceSink::Begin(collective::Group& group, double share, bool early) {
+void ReduceSink::Begin(collective::Group& group, engine::GradientSink& next, double share,
+                       bool early) {
   group_ = &group;
+  next_ = &next;
   share_ = share;
   entries_.clear();
   mine_.clear();
@@ -97,7 +102,7 @@ void ReduceSink::Statistic(int variable, std::span<const float> value) {
 }
 
 absl::Status ReduceSink::Reduce(engine::StepResult* result, std::string_view note,
-                                std::vector<std::string>* notes, engine::GradientSink& next) {
+                                std::vector<std::string>* notes) {
   // Who has no gradient for want of a finite loss must not hold the others up: it gives zeros, and
   // the sum of the losses is as little a number as its own.
   std::fill(values_.data() + size_, values_.data() + values_.size(), 0.0F);
@@ -112,7 +117,7 @@ absl::Status ReduceSink::Reduce(engine::StepResult* result, std::string_view not
     mine_.clear();
   }
   MUSTER_RETURN_IF_ERROR(GatherRows(note, notes));
-  Give(next);
+  Give();
   return absl::OkStatus();
 }
 
@@ -122,7 +127,8 @@ uint64_t ReduceSink::MaxBytes() const {
   for (const Entry& entry : entries_) {
     if (entry.kind != Kind::kRows) continue;
     const auto rows = static_cast<uint64_t>(specs_[static_cast<size_t>(entry.variable)].shape[0]);
-    bytes += sizeof(uint32_t) + rows * (sizeof(int32_t) + Cols(entry.variable) * sizeof(float));
+    const auto cols = static_cast<uint64_t>(GradientCols(entry.variable));
+    bytes += sizeof(uint32_t) + rows * (sizeof(int32_t) + cols * sizeof(float));
   }
   return bytes;
 }
@@ -159,7 +165,8 @@ absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes, s
     RowList& list = lists_[i][static_cast<size_t>(rank)];
     if (!reader.TakeCount(&count) || std::cmp_greater(count, spec.shape[0]) ||
         !reader.Take(count, &list.rows) ||
-        !reader.Take(uint64_t{count} * Cols(variable), &list.values)) {
+        !reader.Take(uint64_t{count} * static_cast<uint64_t>(GradientCols(variable)),
+                     &list.values)) {
       return wrong(StrCat("cut in ", spec.name));
     }
     if (const std::optional<int32_t> row = math::RowOutside(list.rows, spec.shape[0])) {
@@ -174,21 +181,21 @@ absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes, s
   return absl::OkStatus();
 }
 
-void ReduceSink::Give(engine::GradientSink& next) {
+void ReduceSink::Give() {
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
     const int variable = entry.variable;
     if (entry.kind == Kind::kRows) {
-      const auto& shape = specs_[static_cast<size_t>(variable)].shape;
-      const RowList sum = rows_.Sum(lists_[i], shape[0], shape[1], numbers_);
-      next.Rows(variable, sum.rows, sum.values);
+      const int64_t table_rows = specs_[static_cast<size_t>(variable)].shape[0];
+      const RowList sum = rows_.Sum(lists_[i], table_rows, GradientCols(variable), numbers_);
+      next_->Rows(variable, sum.rows, sum.values);
       continue;
     }
     const std::span<const float> values = std::span(values_).subspan(entry.begin, entry.size);
     if (entry.kind == Kind::kDense) {
-      next.Dense(variable, values);
+      next_->Dense(variable, values);
     } else {
-      next.Statistic(variable, values);
+      next_->Statistic(variable, values);
     }
   }
 }

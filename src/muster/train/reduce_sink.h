@@ -24,12 +24,14 @@ class ReduceSink : public engine::GradientSink {
   // `specs`: of the engine; must outlive this.
   explicit ReduceSink(std::span<const engine::VariableSpec> specs);
 
-  // Before each Engine::Step. `share`: this replica's part of the whole batch's rows, by which its
-  // moving statistics count. `early`: sums may begin during the step, whose engine must not use the
-  // group then; each replica may choose, the bytes are the same.
-  void Begin(collective::Group& group, double share, bool early);
+  // Before each Engine::Step. `next` gets the sums; it says now whether it wants squares. `share`:
+  // this replica's part of the whole batch's rows, by which its moving statistics count. `early`:
+  // sums may begin during the step, whose engine must not use the group then; each replica may
+  // choose, the bytes are the same.
+  void Begin(collective::Group& group, engine::GradientSink& next, double share, bool early);
   void Dense(int variable, std::span<const float> gradient) override;
   void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override;
+  bool WantsSquares(int variable) const override { return next_->WantsSquares(variable); }
   void Statistic(int variable, std::span<const float> value) override;
 
   // After each Engine::Step. Sums gradients, statistics and *result over the group, gives them to
@@ -37,7 +39,7 @@ class ReduceSink : public engine::GradientSink {
   // rank). When the sum of the losses is not finite, nothing is given, on any replica. After an
   // error nothing was given.
   absl::Status Reduce(engine::StepResult* result, std::string_view note,
-                      std::vector<std::string>* notes, engine::GradientSink& next);
+                      std::vector<std::string>* notes);
   // Instead, after a step that failed: the group may then be told.
   void Abandon() { sum_.Abandon(); }
 
@@ -49,15 +51,17 @@ class ReduceSink : public engine::GradientSink {
     size_t begin = 0, size = 0;  // of values_
   };
 
-  size_t Cols(int variable) const;
+  // Floats of a row of its gradient.
+  int64_t GradientCols(int variable) const;
   void Add(Kind kind, int variable, size_t size);
   uint64_t MaxBytes() const;
   absl::Status GatherRows(std::string_view note, std::vector<std::string>* notes);
   absl::Status TakeLists(int rank, std::span<const std::byte> bytes, std::string* note);
-  void Give(engine::GradientSink& next);
+  void Give();
 
   const std::span<const engine::VariableSpec> specs_;
   collective::Group* group_ = nullptr;
+  engine::GradientSink* next_ = nullptr;
   double share_ = 1;
   std::vector<Entry> entries_;
   std::vector<float> values_;  // all dense gradients and statistics that there can be, then losses

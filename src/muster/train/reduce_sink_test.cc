@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "muster/collective/collectives.h"
 #include "muster/collective/test_ranks.h"
 
@@ -10,6 +12,42 @@ namespace muster::train {
 namespace {
 
 using collective::Group;
+
+// Gradients of the ids of a batch, added up by row in order of first appearance, squares behind the
+// sums of a row.
+struct RowGradients {
+  RowGradients(std::span<const int32_t> ids, std::span<const float> entries, size_t cols) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const auto found = std::find(rows.begin(), rows.end(), ids[i]);
+      const auto at = static_cast<size_t>(found - rows.begin()) * 2 * cols;
+      if (found == rows.end()) {
+        rows.push_back(ids[i]);
+        values.resize(values.size() + 2 * cols);
+      }
+      for (size_t j = 0; j < cols; ++j) {
+        const float entry = entries[i * cols + j];
+        values[at + j] += entry;
+        values[at + cols + j] += entry * entry;
+      }
+    }
+  }
+  std::vector<int32_t> rows;
+  std::vector<float> values;
+};
+
+// Keeps what a table with squares gets.
+class SquaresSink : public engine::GradientSink {
+ public:
+  bool WantsSquares(int variable) const override { return variable == 0; }
+  void Dense(int, std::span<const float>) override {}
+  void Rows(int, std::span<const int32_t> given, std::span<const float> gradient) override {
+    rows.assign(given.begin(), given.end());
+    values.assign(gradient.begin(), gradient.end());
+  }
+  void Statistic(int, std::span<const float>) override {}
+  std::vector<int32_t> rows;
+  std::vector<float> values;
+};
 
 class NoSink : public engine::GradientSink {
  public:
@@ -38,16 +76,49 @@ TEST(ReduceSinkTest, ARankHasNotMoreRowsThanTheTable) {
                                    std::as_writable_bytes(std::span(sizes)));
     }
     ReduceSink sink(specs);
-    sink.Begin(group, 0.5, /*early=*/false);
+    sink.Begin(group, given, 0.5, /*early=*/false);
     sink.Rows(0, std::vector<int32_t>{3}, std::vector<float>{1, 2, 3, 4});
     engine::StepResult result = {.loss = 1, .data_loss = 1};
     std::vector<std::string> notes;
-    return sink.Reduce(&result, "note", &notes, given);
+    return sink.Reduce(&result, "note", &notes);
   });
   EXPECT_EQ(results[0].code(), absl::StatusCode::kDataLoss) << results[0];
   EXPECT_THAT(ToStd(results[0].message()),
               testing::HasSubstr(StrCat(most + 1, " bytes, of which it can have ", most)));
   EXPECT_EQ(given.calls, 0);
+}
+
+// Two replicas with halves of a batch have what one has with all of it.
+TEST(ReduceSinkTest, SquaresAddUpOverReplicas) {
+  std::vector<engine::VariableSpec> specs(1);
+  specs[0].name = "table";
+  specs[0].kind = engine::VariableKind::kTable;
+  specs[0].shape = {10, 2};
+  const std::vector<int32_t> ids = {3, 7, 3, 1, 7, 7, 9, 3};
+  std::vector<float> entries;
+  for (int i = 0; i < 16; ++i) entries.push_back(static_cast<float>(i * 5 % 13 - 6) / 8);
+  const RowGradients whole(ids, entries, 2);
+  for (int again = 0; again < 2; ++again) {
+    collective::TestRanks ranks(2);
+    std::vector<SquaresSink> given(2);
+    const auto results = ranks.Run([&](Group& group) {
+      const auto rank = static_cast<size_t>(group.rank());
+      const RowGradients half(std::span<const int32_t>(ids).subspan(rank * 4, 4),
+                              std::span<const float>(entries).subspan(rank * 8, 8), 2);
+      ReduceSink sink(specs);
+      sink.Begin(group, given[rank], 0.5, /*early=*/false);
+      EXPECT_TRUE(sink.WantsSquares(0));
+      sink.Rows(0, half.rows, half.values);
+      engine::StepResult result = {.loss = 1, .data_loss = 1};
+      std::vector<std::string> notes;
+      return sink.Reduce(&result, "note", &notes);
+    });
+    for (size_t rank = 0; rank < 2; ++rank) {
+      ASSERT_TRUE(results[rank].ok()) << results[rank];
+      EXPECT_EQ(given[rank].rows, whole.rows);
+      EXPECT_EQ(given[rank].values, whole.values);
+    }
+  }
 }
 
 }  // namespace

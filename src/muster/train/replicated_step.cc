@@ -43,14 +43,12 @@ int ReplicaEpoch::source() const {
 absl::StatusOr<std::unique_ptr<ReplicatedStep>> ReplicatedStep::Create(Session& session,
                                                                        Replicas& replicas) {
   std::unique_ptr<ReplicatedStep> step(new ReplicatedStep(session, replicas));
-  const model::Model& model = session.model;
-  const features::FeatureSpec used = model::UsedFeatures(model.spec.features, model.request,
-                                                         /*with_label=*/true, /*with_key=*/false);
-  MUSTER_ASSIGN_OR_RETURN(const auto transform,
-                          features::FeatureTransform::Create(used, model.request));
+  MUSTER_ASSIGN_OR_RETURN(
+      const model::RowTransform rows,
+      model::NewRowTransform(session.model, /*with_labels=*/true, /*with_key=*/false));
   int bad_row = -1;
-  MUSTER_RETURN_IF_ERROR(transform->Apply(formats::Columns(used.schema), /*with_labels=*/true,
-                                          &step->no_rows_, &bad_row));
+  MUSTER_RETURN_IF_ERROR(rows.transform->Apply(formats::Columns(rows.used.schema),
+                                               /*with_labels=*/true, &step->no_rows_, &bad_row));
   return step;
 }
 
@@ -104,7 +102,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
     const bool signal = all.stop == Stop::kInterrupted;
     return Result{.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
   }
-  sink_.Begin(*epoch_.group, static_cast<double>(rows) / all.rows, overlap_);
+  sink_.Begin(*epoch_.group, next, static_cast<double>(rows) / all.rows, overlap_);
   GroupSums sums(*epoch_.group);
   auto step = session_.model.engine->Step(session_.variables.views(),
                                           batch != nullptr ? batch->features : no_rows_,
@@ -120,7 +118,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
   }
   overlap_ = !sums.used() && cores_ > 1;
   worked_nanos_ = session_.clock.MonotonicNanos() - working_since_;
-  MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, PositionAfter(batch), &positions_, next));
+  MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, PositionAfter(batch), &positions_));
   working_since_ = session_.clock.MonotonicNanos();
   MUSTER_RETURN_IF_ERROR(TakePositions());
   const bool finite = std::isfinite(step->loss);

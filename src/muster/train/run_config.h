@@ -23,6 +23,8 @@ struct RunConfig {
   // bf16 needs AMX: Estimator::Create fails without it.
   engine::Precision precision = engine::Precision::kFloat32;            // of training
   engine::Precision inference_precision = engine::Precision::kFloat32;  // of evaluate and predict
+  // Where TensorFlow is, for exported Keras models; "": see engine/tensorflow/find_tensorflow.h.
+  std::string tensorflow = {};
   // Checkpoints by steps or by time, not both; save_checkpoints_secs is 600 when neither is given.
   // 0 of the one that is given: at the start and the end only.
   std::optional<int64_t> save_checkpoints_steps = {};

@@ -32,7 +32,7 @@ constexpr std::string_view kKeySettings[] = {"dnn/hidden_units",
                                              "type"};
 constexpr int kShownSettings = 5;
 
-absl::StatusOr<formats::HparamExperiment> Experiment(const model::ModelSpec& model,
+absl::StatusOr<formats::HparamExperiment> Experiment(const model::Model& model,
                                                      const std::vector<formats::Hparam>& settings,
                                                      double seconds) {
   using Type = formats::HparamInfo::Type;
@@ -52,8 +52,7 @@ absl::StatusOr<formats::HparamExperiment> Experiment(const model::ModelSpec& mod
     }
   }
   experiment.metrics.push_back({"", "loss", "loss"});
-  MUSTER_ASSIGN_OR_RETURN(const auto metrics, metrics::NewMetrics(model.head, model.metrics,
-                                                                  model.features.label.words));
+  MUSTER_ASSIGN_OR_RETURN(const auto metrics, model::NewMetrics(model, model.spec.metrics));
   for (const auto& [name, value] : metrics->Values()) {
     experiment.metrics.push_back({"eval", name, StrCat("eval/", name)});
   }
@@ -74,11 +73,12 @@ class RunSummary : public Hook {
       summary.AddText("spec", formats::CodeBlock(model::PrintModelSpec(session.model.spec)));
     }
     MUSTER_ASSIGN_OR_RETURN(const formats::HparamExperiment experiment,
-                            Experiment(session.model.spec, settings, now));
+                            Experiment(session.model, settings, now));
     AddHparamExperiment(experiment, &summary);
     AddHparamSessionStart(settings, now, &summary);
     MUSTER_RETURN_IF_ERROR(session.events->WriteSummary(session.step, summary));
-    MUSTER_RETURN_IF_ERROR(session.events->WriteGraph(model::LayerGraph(session.model)));
+    MUSTER_ASSIGN_OR_RETURN(const std::string graph, model::LayerGraph(session.model));
+    MUSTER_RETURN_IF_ERROR(session.events->WriteGraph(graph));
     return session.events->Flush();
   }
 

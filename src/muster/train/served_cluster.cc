@@ -153,9 +153,12 @@ absl::StatusOr<ps::Variables> ServedVariables(const model::Model& model, bool sy
       continue;
     }
     variable.optimizer = model.optimizers[static_cast<size_t>(spec.group)].get();
+    const bool is_table = spec.kind == engine::VariableKind::kTable;
     // Asynchronous workers clip their own gradients, before they push them.
-    if (synchronous && clip.kind == Clip::kValue) variable.clip = static_cast<float>(clip.limit);
-    if (spec.kind != engine::VariableKind::kTable) continue;
+    if (synchronous && clip.kind == Clip::kValue && !(is_table && clip.tables_are_cut)) {
+      variable.clip = static_cast<float>(clip.limit);
+    }
+    if (!is_table) continue;
     variable.kind = ps::Variable::Kind::kTable;
     variable.rows = spec.shape[0];
     variable.cols = spec.shape[1];

@@ -56,7 +56,7 @@ ServedStep::ServedStep(Session& session, ServedOptions options, TableBlocks bloc
       spec_(std::move(options)),
       variables_(std::move(variables)),
       blocks_(std::move(blocks)),
-      sink_(variables_.size()),
+      sink_(variables_),
       memory_(variables_.size()) {
   for (size_t i = 0; i < variables_.size(); ++i) {
     const ps::Variable& variable = variables_[i];
@@ -157,8 +157,7 @@ absl::StatusOr<Strategy::Result> ServedStep::TryRun(const InputBatch* batch, Sto
     MUSTER_RETURN_IF_ERROR(replica_->Finish(left_at_end_));
     return EndBy(static_cast<uint32_t>(stop));
   }
-  MUSTER_RETURN_IF_ERROR(
-      blocks_.Take(batch != nullptr ? batch->features : features::FeatureBatch()));
+  MUSTER_RETURN_IF_ERROR(TakeBlocks(batch));
   MUSTER_ASSIGN_OR_RETURN(const ps::Pulled pulled, PullFor(rows, stop));
   if (pulled.stop != 0 || (in_lock_step() && pulled.rows == 0)) return EndBy(pulled.stop);
   engine::StepResult step;
@@ -172,6 +171,15 @@ absl::StatusOr<Strategy::Result> ServedStep::TryRun(const InputBatch* batch, Sto
   Result result = {.outcome = finite ? Outcome::kDone : Outcome::kNotFinite};
   result.values = ValuesOf(batch, step, pulled, pushed);
   return result;
+}
+
+absl::Status ServedStep::TakeBlocks(const InputBatch* batch) {
+  if (batch == nullptr) return blocks_.Take(features::FeatureBatch());
+  engine::Engine& engine = *session_.model.engine;
+  if (!engine.finds_ids()) return blocks_.Take(batch->features);
+  features::FeatureBatch found = batch->features;
+  MUSTER_RETURN_IF_ERROR(engine.FindIds(&found));
+  return blocks_.Take(found);
 }
 
 Strategy::Result ServedStep::EndBy(uint32_t stop) {

@@ -35,11 +35,16 @@ struct ServedOptions {
 // The gradients of one step, kept until they are pushed.
 class KeepSink : public engine::GradientSink {
  public:
-  explicit KeepSink(size_t variables) : kept_(variables) {}
+  // `variables` must outlive it.
+  explicit KeepSink(std::span<const ps::Variable> variables)
+      : variables_(variables), kept_(variables.size()) {}
   // Statistics count by `share`.
   void Begin(double share);
   void Dense(int variable, std::span<const float> gradient) override;
   void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override;
+  bool WantsSquares(int variable) const override {
+    return variables_[static_cast<size_t>(variable)].gradient_layout().squares;
+  }
   void Statistic(int variable, std::span<const float> value) override;
 
   struct Kept {
@@ -49,6 +54,7 @@ class KeepSink : public engine::GradientSink {
   const Kept& kept(int variable) const { return kept_[static_cast<size_t>(variable)]; }
 
  private:
+  const std::span<const ps::Variable> variables_;
   double share_ = 1;
   std::vector<Kept> kept_;
 };
@@ -83,6 +89,8 @@ class ServedStep : public Strategy {
   // Each batch of one is a step of all, and all know before it how many rows it has.
   bool in_lock_step() const { return synchronous() && !spec_.client.has_backups(); }
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop);
+  // The rows that the batch, which may be null, names.
+  absl::Status TakeBlocks(const InputBatch* batch);
   Result EndBy(uint32_t stop);
   absl::StatusOr<ps::Pulled> PullFor(uint32_t rows, Stop stop);
   absl::StatusOr<engine::StepResult> Compute(const InputBatch& batch, const ps::Pulled& pulled);

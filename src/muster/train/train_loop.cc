@@ -40,6 +40,7 @@ class TracedSink : public engine::GradientSink {
     const TraceScope scope(trace_, "update");
     sink_.Rows(variable, rows, gradient);
   }
+  bool WantsSquares(int variable) const override { return sink_.WantsSquares(variable); }
   void Statistic(int variable, std::span<const float> value) override {
     const TraceScope scope(trace_, "update");
     sink_.Statistic(variable, value);

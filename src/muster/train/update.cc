@@ -50,6 +50,11 @@ void UpdateSink::Dense(int variable, std::span<const float> gradient) {
   });
 }
 
+bool UpdateSink::WantsSquares(int variable) const {
+  return variables_.specs()[variable].kind == engine::VariableKind::kTable &&
+         OptimizerOf(variable).wants_squares();
+}
+
 void UpdateSink::Rows(int variable, std::span<const int32_t> rows,
                       std::span<const float> gradient) {
   if (grown_ != nullptr && variables_.specs()[variable].growth) {
@@ -72,16 +77,21 @@ void UpdateSink::Rows(int variable, std::span<const int32_t> rows,
   } else {
     variables_.BeforeChange(variable, rows);
   }
+  const auto given = static_cast<size_t>(optimizer.LayoutOf(cols).width());
   InParts(rows.size(), width, kBlockRows, [&](size_t first, size_t last) {
     optimizer.ApplyRows(table, cols, slots, rows.subspan(first, last - first),
-                        gradient.subspan(first * width, (last - first) * width), step_);
+                        gradient.subspan(first * given, (last - first) * given), step_);
   });
 }
 
-// Keras: moving -= (moving - batch) * (1 - momentum).
+// Keras: moving -= (moving - batch) * (1 - momentum); without momentum the value as it is.
 void UpdateSink::Statistic(int variable, std::span<const float> value) {
   variables_.BeforeChange(variable);
   const std::span<float> moving = Weights(variable);
+  if (variables_.specs()[variable].momentum == 0) {
+    std::ranges::copy(value, moving.begin());
+    return;
+  }
   const auto decay = static_cast<float>(1.0 - variables_.specs()[variable].momentum);
   for (size_t i = 0; i < value.size(); ++i) moving[i] -= (moving[i] - value[i]) * decay;
 }

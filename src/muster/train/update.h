@@ -28,6 +28,7 @@ class UpdateSink : public engine::GradientSink {
 
   void Dense(int variable, std::span<const float> gradient) override;
   void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override;
+  bool WantsSquares(int variable) const override;
   void Statistic(int variable, std::span<const float> value) override;
 
  private:

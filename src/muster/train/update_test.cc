@@ -28,14 +28,20 @@ model:
 )";
 
 // Weights and slots after three updates on so many threads.
-std::vector<std::vector<float>> AfterUpdates(const std::string& optimizer, int threads) {
+std::vector<std::vector<float>> AfterUpdates(
+    const std::string& optimizer, int threads,
+    optim::OptimizerSpec::Rule rule = optim::OptimizerSpec::Rule::kTensorFlow) {
   const auto files = io::NewMemoryFileSystem();
   std::string yaml(kLargeSpec);
   for (size_t at; (at = yaml.find("OPTIMIZER")) != std::string::npos;) {
     yaml.replace(at, 9, optimizer);
   }
   const model::ModelSpec spec = model::ParseModelSpec(*files, yaml, "m.yaml").value();
-  const model::Model model = model::BuildModel(spec).value();
+  model::Model model = model::BuildModel(spec).value();
+  for (size_t i = 0; i < model.optimizers.size(); ++i) {
+    model.optimizer_specs[i].rule = rule;
+    model.optimizers[i] = optim::NewOptimizer(model.optimizer_specs[i]).value();
+  }
   const auto variables = Variables::Create(model, /*seed=*/1, /*with_slots=*/true).value();
   UpdateSink sink(model, *variables, threads);
   RandomStream random(20250106, RandomPurpose::kSampleData, 1);
@@ -43,16 +49,19 @@ std::vector<std::vector<float>> AfterUpdates(const std::string& optimizer, int t
     sink.set_step(step);
     for (int v = 0; v < static_cast<int>(variables->specs().size()); ++v) {
       const engine::VariableSpec& variable = variables->specs()[v];
-      std::vector<float> gradient(static_cast<size_t>(variable.elements()));
-      for (float& g : gradient) g = static_cast<float>(random.Normal());
+      const size_t width = sink.WantsSquares(v) ? 2 : 1;
+      std::vector<float> gradient(static_cast<size_t>(variable.elements()) * width);
+      for (float& g : gradient)
+        g = static_cast<float>(width == 2 ? random.Uniform() : random.Normal());
       if (variable.kind == engine::VariableKind::kDense) {
         sink.Dense(v, gradient);
         continue;
       }
       std::vector<int32_t> rows;
       for (int row = step; row < variable.shape[0]; row += 3) rows.push_back(row);
-      sink.Rows(v, rows,
-                std::span(gradient).first(rows.size() * static_cast<size_t>(variable.shape[1])));
+      sink.Rows(
+          v, rows,
+          std::span(gradient).first(rows.size() * static_cast<size_t>(variable.shape[1]) * width));
     }
   }
   std::vector<std::vector<float>> values;
@@ -75,6 +84,19 @@ TEST(UpdateSinkTest, BytesDoNotDependOnTheThreads) {
     for (const int threads : {2, 3}) {
       EXPECT_EQ(AfterUpdates(optimizer, threads), expected) << optimizer << ", " << threads;
     }
+  }
+}
+
+TEST(UpdateSinkTest, BytesDoNotDependOnTheThreadsByKerasRules) {
+  constexpr auto kKeras = optim::OptimizerSpec::Rule::kKeras;
+  for (const char* optimizer :
+       {"adagrad", "adam", "{adam: {weight_decay: 0.1}}", "rmsprop",
+        "{rmsprop: {centered: true, momentum: 0.5}}", "ftrl", "{ftrl: {l2_shrinkage: 0.1}}",
+        "{sgd: {weight_decay: 0.1, momentum: 0.9}}"}) {
+    const auto expected = AfterUpdates(optimizer, 1, kKeras);
+    ASSERT_GE(expected.size(), 10u);
+    EXPECT_NE(expected, AfterUpdates(optimizer, 1)) << optimizer << ": both rules are one";
+    EXPECT_EQ(AfterUpdates(optimizer, 3, kKeras), expected) << optimizer;
   }
 }
 

@@ -73,9 +73,8 @@ absl::StatusOr<std::unique_ptr<Variables>> Variables::Create(const model::Model&
     }
     MUSTER_ASSIGN_OR_RETURN(float* data, variables->Allocate(spec.elements(), spec.name));
     Initialize(spec, seed, static_cast<int>(i), data);
-    const bool matrix = spec.shape.size() > 1;
-    variables->views_.push_back(
-        {data, matrix ? spec.shape[0] : 1, matrix ? spec.shape[1] : spec.elements()});
+    const int64_t rows = spec.shape.size() > 1 ? spec.shape[0] : 1;
+    variables->views_.push_back({data, rows, rows > 0 ? spec.elements() / rows : 0});
     std::vector<float*>& slots = variables->slots_.emplace_back();
     if (!with_slots || spec.kind == engine::VariableKind::kState) continue;
     for (const optim::SlotSpec& slot : model.optimizers[spec.group]->slots()) {

@@ -113,10 +113,10 @@ void Feeds::SetDenominator(double denominator) {
   std::memcpy(segment_.at(denominator_.offset), &value, sizeof value);
 }
 
-absl::Status Feeds::CheckLookupIds(size_t lookup, const IdList& ids, int rows) const {
+absl::Status Feeds::CheckLookupIds(size_t lookup, const IdList& ids, int64_t bound,
+                                   int rows) const {
   const KerasLookup& about = model_.lookups[lookup];
   const auto table = static_cast<size_t>(about.table);
-  const int64_t bound = tables_[table].view.rows;
   const auto bad = std::ranges::find_if(
       ids.ids, [bound](int32_t id) { return id < 0 || std::cmp_greater_equal(id, bound); });
   if (bad == ids.ids.end()) return absl::OkStatus();
@@ -153,8 +153,9 @@ absl::Status Feeds::FindRows(const FeatureBatch& batch, const std::vector<IdList
   for (Table& table : tables_) table.block.Clear();
   for (size_t k = 0; k < ids.size(); ++k) {
     MUSTER_ASSIGN_OR_RETURN(ids_[k], PlaceOfIds(k, ids[k]));
-    MUSTER_RETURN_IF_ERROR(CheckLookupIds(k, ids[k], batch.rows));
-    first_id_[k] = block(model_.lookups[k].table).Add(ids[k].ids);
+    Table& table = tables_[static_cast<size_t>(model_.lookups[k].table)];
+    MUSTER_RETURN_IF_ERROR(CheckLookupIds(k, ids[k], table.view.rows, batch.rows));
+    first_id_[k] = table.block.Add(ids[k].ids);
   }
   for (size_t v = 0; v < tables_.size(); ++v) {
     if (model_.variables[v].kind != Kind::kTable) continue;
@@ -203,6 +204,45 @@ absl::Status Feeds::SetBatch(const FeatureBatch& batch, const std::vector<IdList
   return absl::OkStatus();
 }
 
+absl::Status Feeds::SetMetricStates(std::span<const std::vector<float>> states) {
+  states_.clear();
+  uint64_t total = 0;
+  for (const KerasMetric& metric : model_.metrics) {
+    for (const KerasMetric::State& state : metric.states) {
+      TensorPlace& place = states_.emplace_back();
+      place.type = static_cast<uint64_t>(formats::DataType::kFloat);
+      place.rank = state.shape.size();
+      uint64_t elements = 1;
+      for (size_t i = 0; i < state.shape.size(); ++i) {
+        place.dims[i] = static_cast<uint64_t>(state.shape[i]);
+        elements *= place.dims[i];
+      }
+      place.bytes = elements * sizeof(float);
+      place.offset = total;
+      total += Aligned(place.bytes);
+      if (states_.size() <= states.size() && states[states_.size() - 1].size() == elements)
+        continue;
+      return absl::InvalidArgumentError(StrCat("metric ", metric.name, ": its state has not the ",
+                                               elements, " numbers that the export gives it"));
+    }
+  }
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t begin, other_block_.Reserve(segment_, total));
+  for (size_t i = 0; i < states_.size(); ++i) {
+    states_[i].offset += begin;
+    std::ranges::copy(std::as_bytes(std::span(states[i])), segment_.at(states_[i].offset));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Feeds::SetBytes(std::span<const std::byte> bytes) {
+  const uint64_t offsets[2] = {0, bytes.size()};
+  bytes_ = {.type = host::kStringType, .bytes = sizeof offsets + bytes.size()};
+  MUSTER_ASSIGN_OR_RETURN(bytes_.offset, other_block_.Reserve(segment_, bytes_.bytes));
+  std::memcpy(segment_.at(bytes_.offset), offsets, sizeof offsets);
+  std::ranges::copy(bytes, segment_.at(bytes_.offset) + sizeof offsets);
+  return absl::OkStatus();
+}
+
 std::span<const TensorPlace> Feeds::Of(const KerasSignature& signature) {
   feeds_.clear();
   for (const KerasPort& port : signature.inputs) {
@@ -222,6 +262,12 @@ std::span<const TensorPlace> Feeds::Of(const KerasSignature& signature) {
         break;
       case Role::kIds:
         feeds_.push_back(ids_[i]);
+        break;
+      case Role::kMetric:
+        feeds_.push_back(states_[i]);
+        break;
+      case Role::kBytes:
+        feeds_.push_back(bytes_);
         break;
       default:
         feeds_.push_back(denominator_);

@@ -35,6 +35,15 @@ class Feeds {
   absl::Status SetBatch(const features::FeatureBatch& batch,
                         const std::vector<features::IdList>* ids);
 
+  // The states of all metrics, in the order of the export's; as many floats as each has.
+  absl::Status SetMetricStates(std::span<const std::vector<float>> states);
+  // One image.
+  absl::Status SetBytes(std::span<const std::byte> bytes);
+
+  // INVALID_ARGUMENT for an id of the lookup that is not in [0, bound), of a batch of `rows` rows.
+  absl::Status CheckLookupIds(size_t lookup, const features::IdList& ids, int64_t bound,
+                              int rows) const;
+
   // The places of a signature's arguments.
   std::span<const host::TensorPlace> Of(const KerasSignature& signature);
 
@@ -49,7 +58,6 @@ class Feeds {
   absl::Status ReadConstant(io::FileSystem& files);
   absl::Status FindRows(const features::FeatureBatch& batch,
                         const std::vector<features::IdList>& ids);
-  absl::Status CheckLookupIds(size_t lookup, const features::IdList& ids, int rows) const;
   absl::StatusOr<host::TensorPlace> PlaceOfIds(size_t lookup, const features::IdList& ids) const;
 
   const KerasExport& model_;
@@ -57,6 +65,9 @@ class Feeds {
   host::SharedBlock batch_block_;
   std::vector<host::TensorPlace> variables_, columns_, ids_;  // columns_: as FeatureBatch::raw
   host::TensorPlace denominator_;
+  host::SharedBlock other_block_;  // of states and bytes
+  std::vector<host::TensorPlace> states_;
+  host::TensorPlace bytes_;
   std::vector<Table> tables_;     // by variable
   std::vector<size_t> first_id_;  // by lookup: where its ids begin in its table's block
   std::vector<host::TensorPlace> feeds_;

@@ -57,7 +57,10 @@ absl::StatusOr<std::string> AskPython(const std::string& python,
                                       const std::vector<std::string>& environment) {
   const process::ChildSpec spec = {.argv = {python, "-c", kQuestion}, .environment = environment};
   const auto run = process::RunCaptured(nullptr, spec, kPythonSeconds, kPythonBytes);
-  if (!run.ok()) return run.status();
+  if (!run.ok()) {
+    return absl::NotFoundError(
+        StrCat("looking for TensorFlow: ", run.status().message(), "; ", kAdvice));
+  }
   if (run->timed_out || !run->exit.ok()) {
     return absl::NotFoundError(
         StrCat(python, " was asked for its tensorflow: ",

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "muster/base/crc32c.h"
 #include "muster/engine/tensorflow/keras_signature.h"
 
 namespace muster::engine::tensorflow {
@@ -182,6 +183,19 @@ void ReadMetrics(JsonFields& parent, KerasExport* model) {
   });
 }
 
+void ReadOptimizer(JsonFields& parent, KerasExport* model) {
+  model->optimizer = parent.Object("optimizer");
+  const std::string where = StrCat(parent.where(), ".optimizer");
+  JsonFields optimizer(model->optimizer, where);
+  JsonFields clip(optimizer.Object("clip"), StrCat(where, ".clip"));
+  model->clip_value = clip.Number("clipvalue", 0);
+  if (clip.Has("clipvalue") && model->clip_value <= 0) {
+    clip.Fail("\"clipvalue\" must be over 0");
+  }
+  parent.Take(optimizer.status());
+  parent.Take(clip.status());
+}
+
 }  // namespace
 
 const KerasSignature* KerasExport::Find(std::string_view signature) const {
@@ -227,7 +241,7 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
   JsonFields loss(fields.Object("loss"), StrCat(where, ".loss"));
   model.loss = loss.Text("name");
   model.loss_is_separable = loss.Bool("separable", true);
-  model.optimizer = fields.Object("optimizer");
+  ReadOptimizer(fields, &model);
   for (const absl::Status& status : {about.status(), loss.status(), fields.status()}) {
     MUSTER_RETURN_IF_ERROR(status);
   }
@@ -240,6 +254,12 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
 absl::StatusOr<KerasExport> OpenKerasExport(io::FileSystem& files, const std::string& folder) {
   const std::string path = io::JoinPath(folder, kManifestName);
   const absl::StatusOr<std::string> text = io::ReadFile(files, path, kMaxManifestBytes);
+  if (absl::IsNotFound(text.status()) && files.Stat(io::JoinPath(folder, "saved_model.pb")).ok()) {
+    return absl::NotFoundError(
+        StrCat(folder, " is a SavedModel, which says how to predict but has no function of a ",
+               "training step: export the Keras model in Python with muster.keras.export(model, "
+               "optimizer, loss, path)"));
+  }
   if (absl::IsNotFound(text.status())) {
     return absl::NotFoundError(StrCat(folder, " has no ", kManifestName,
                                       ": it is no exported Keras model; make one in Python with "
@@ -248,6 +268,7 @@ absl::StatusOr<KerasExport> OpenKerasExport(io::FileSystem& files, const std::st
   MUSTER_RETURN_IF_ERROR(text.status());
   MUSTER_ASSIGN_OR_RETURN(KerasExport model, ParseKerasExport(*text, path));
   model.folder = folder;
+  model.checksum = Crc32c(*text);
   return model;
 }
 

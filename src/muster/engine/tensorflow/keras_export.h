@@ -9,23 +9,15 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/features/raw_columns.h"
 #include "muster/formats/bundle.h"
 #include "muster/formats/json_fields.h"
 #include "muster/io/file_system.h"
 
 namespace muster::engine::tensorflow {
 
-// Any length.
-inline constexpr int64_t kAnySize = -1;
-
-// An input, a label, the sample weight or a prediction.
-struct KerasColumn {
-  std::string name;
-  std::string feature;  // the record's field; of a prediction empty
-  formats::DataType type = formats::DataType::kFloat;
-  std::vector<int64_t> shape;  // of a row; kAnySize
-  std::string decode;          // "raw", "png", "jpeg"; empty: the field is the value
-};
+using features::kAnySize;
+using KerasColumn = features::RawColumnSpec;
 
 struct KerasVariable {
   enum class Kind { kDense, kTable, kState, kSeed };
@@ -62,6 +54,8 @@ struct KerasPort {
     kState,       // new_NNN
     kPrediction,  // output_NAME
     kMetric,      // state of a metric, by its name; `index` counts over all metrics
+    kBytes,       // of decode_NAME: an image's
+    kValue,       // of decode_NAME and of a metric's result
   };
   Role role = Role::kVariable;
   int index = 0;
@@ -84,6 +78,7 @@ struct KerasMetric {
 
 struct KerasExport {
   std::string folder;
+  uint32_t checksum = 0;  // CRC32C of model.json
   std::string tensorflow_version, keras_version;
   std::string model_name;
   std::vector<KerasColumn> inputs, labels;
@@ -91,12 +86,14 @@ struct KerasExport {
   std::vector<KerasVariable> variables;
   std::vector<KerasLookup> lookups;
   std::vector<KerasColumn> predictions;
-  // "step", "predict", "evaluate", "ids": those that the export has.
+  // "step", "predict", "evaluate", "ids", "decode_NAME" of inputs, "result_M" of metrics: those
+  // that the export has.
   std::map<std::string, KerasSignature, std::less<>> signatures;
   std::vector<KerasMetric> metrics;
   std::string loss;
   bool loss_is_separable = true;
   formats::Json optimizer;  // an object
+  double clip_value = 0;    // its "clip"."clipvalue"; 0: none
 
   const KerasSignature* Find(std::string_view signature) const;
   std::string saved_model() const { return io::JoinPath(folder, "step"); }

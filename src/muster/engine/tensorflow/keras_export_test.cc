@@ -35,6 +35,7 @@ TEST(KerasExportTest, ReadsAManifest) {
   EXPECT_EQ(step->outputs[5].index, 2);
   EXPECT_EQ(model->Find("ids"), nullptr);
   EXPECT_EQ(model->optimizer["name"], "SGD");
+  EXPECT_EQ(model->clip_value, 0);
 }
 
 struct BadManifest {
@@ -96,6 +97,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadManifest{"\"label_y\"", "\"label_z\"", "\"label_z\" names what"},
         BadManifest{"\"kernel:0\"", "7", "must be the name of a tensor"},
         BadManifest{"\"var_001\": \"table:0\"", "\"var_0000\": \"table:0\"", "is there twice"},
+        BadManifest{"\"clip\": null", "\"clip\": {\"clipvalue\": -1}",
+                    "optimizer.clip: \"clipvalue\" must be over 0"},
+        BadManifest{"\"clip\": null", "\"clip\": 1", "\"clip\" must be an object"},
         BadManifest{"\"loss\": \"loss:0\", ", "", "there is no \"loss\""},
         BadManifest{"\"grad_000\": \"kernel_gradient:0\",", "",
                     "there is no gradient of variable 0, kernel"},

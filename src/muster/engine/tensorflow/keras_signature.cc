@@ -12,7 +12,10 @@ namespace {
 using Kind = KerasVariable::Kind;
 using Role = KerasPort::Role;
 
-constexpr const char* kRead[] = {"step", "predict", "evaluate", "ids"};
+bool IsRead(std::string_view name) {
+  return name == "step" || name == "predict" || name == "evaluate" || name == "ids" ||
+         name.starts_with("decode_") || name.starts_with("result_");
+}
 constexpr const char* kExportAgain = "export the model with muster.keras.export";
 
 // The digits behind a prefix: a number below `count`, or -1.
@@ -58,6 +61,8 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
   if (input) {
     if (name == "sample_weight") return Match{Role::kSampleWeight, model.sample_weight ? 0 : -1};
     if (name == "denominator") return Match{Role::kDenominator, 0};
+    if (name == "bytes") return Match{Role::kBytes, 0};
+    if (const int state = MetricState(model, name); state >= 0) return Match{Role::kMetric, state};
     if (const auto rest = behind("var_")) return Match{Role::kVariable, NumberIn(*rest, variables)};
     if (const auto rest = behind("input_"))
       return Match{Role::kInput, PlaceOf(model.inputs, *rest)};
@@ -66,6 +71,7 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
     return std::nullopt;
   }
   if (const int state = MetricState(model, name); state >= 0) return Match{Role::kMetric, state};
+  if (name == "value") return Match{Role::kValue, 0};
   if (name == "loss") return Match{Role::kLoss, 0};
   if (name == "data_loss") return Match{Role::kDataLoss, 0};
   if (name == "loss_sum") return Match{Role::kLossSum, 0};
@@ -144,11 +150,10 @@ absl::Status CheckStep(const KerasExport& model, const std::string& where) {
 
 absl::Status ReadSignatures(const formats::Json& json, const std::string& where,
                             KerasExport* model) {
-  for (const char* const name : kRead) {
-    const auto found = json.find(name);
-    if (found == json.end()) continue;
+  for (const auto& [name, object] : json.items()) {
+    if (!IsRead(name)) continue;
     KerasSignature signature;
-    formats::JsonFields fields(*found, StrCat(where, ".", name));
+    formats::JsonFields fields(object, StrCat(where, ".", name));
     for (const bool input : {true, false}) {
       const char* const side = input ? "inputs" : "outputs";
       MUSTER_RETURN_IF_ERROR(ReadPorts(fields.Object(side), StrCat(fields.where(), ".", side),

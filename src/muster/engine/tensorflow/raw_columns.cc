@@ -5,21 +5,13 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_join.h"
-
 namespace muster::engine::tensorflow {
 namespace {
 
 using features::FeatureBatch;
 using features::RawColumn;
+using features::ShapeText;
 using formats::DataType;
-
-std::string ShapeText(const std::vector<int64_t>& shape) {
-  const auto print = [](std::string* text, int64_t size) {
-    text->append(size == kAnySize ? "any" : std::to_string(size));
-  };
-  return StrCat("[", absl::StrJoin(shape, ", ", print), "]");
-}
 
 bool ShapeFits(const std::vector<int64_t>& shape, const std::vector<int64_t>& wanted) {
   return std::ranges::equal(shape, wanted, [](int64_t size, int64_t want) {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "muster/math/vector.h"
+
 namespace muster::engine::tensorflow {
 
 size_t TableBlock::Add(std::span<const int32_t> ids) {
@@ -22,29 +24,30 @@ void TableBlock::GatherTo(const VariableView& table, float* block) const {
   }
 }
 
-bool TableBlock::Sum(std::span<const int32_t> positions, const float* gradient, int64_t cols,
-                     bool with_squares) {
-  const auto width = static_cast<size_t>(cols);
+bool TableBlock::Sum(std::span<const int32_t> positions, const float* gradient,
+                     const Entries& entries) {
+  const auto cols = static_cast<size_t>(entries.cols);
+  const size_t width = entries.with_squares ? 2 * cols : cols;
   place_.assign(distinct_.rows.size(), -1);
   touched_.clear();
   sums_.clear();
-  squares_.clear();
   for (const int32_t position : positions) {
     if (std::cmp_less(position, 0) || std::cmp_greater_equal(position, place_.size())) return false;
     int32_t& place = place_[static_cast<size_t>(position)];
     if (place < 0) {
       place = static_cast<int32_t>(touched_.size());
       touched_.push_back(distinct_.rows[static_cast<size_t>(position)]);
-      sums_.insert(sums_.end(), gradient, gradient + cols);
-      if (with_squares) {
-        for (size_t i = 0; i < width; ++i) squares_.push_back(gradient[i] * gradient[i]);
-      }
-    } else {
-      float* const sum = sums_.data() + static_cast<size_t>(place) * width;
-      for (size_t i = 0; i < width; ++i) sum[i] += gradient[i];
-      float* const square = squares_.data() + static_cast<size_t>(place) * width;
-      for (size_t i = 0; with_squares && i < width; ++i) square[i] += gradient[i] * gradient[i];
+      sums_.resize(sums_.size() + width);
     }
+    const float* entry = gradient;
+    if (entries.clip > 0) {
+      cut_.assign(gradient, gradient + cols);
+      math::Clamp(entries.clip, cut_.data(), cols);
+      entry = cut_.data();
+    }
+    float* const sum = sums_.data() + static_cast<size_t>(place) * width;
+    for (size_t i = 0; i < cols; ++i) sum[i] += entry[i];
+    for (size_t i = cols; i < width; ++i) sum[i] += entry[i - cols] * entry[i - cols];
     gradient += cols;
   }
   return true;

@@ -28,14 +28,19 @@ class TableBlock {
   // rows().size() x cols.
   void GatherTo(const VariableView& table, float* block) const;
 
+  // How entries are added up.
+  struct Entries {
+    int64_t cols = 0;
+    bool with_squares = false;  // a row's sums are followed by the sums of its entries' squares
+    float clip = 0;             // > 0: each entry's elements are cut to [-clip, clip] first
+  };
   // Sums entries that name the same row: entry i, at `gradient` + i * cols, is of the block's row
   // positions[i]. False when a position is not in the block.
-  bool Sum(std::span<const int32_t> positions, const float* gradient, int64_t cols,
-           bool with_squares);
+  bool Sum(std::span<const int32_t> positions, const float* gradient, const Entries& entries);
   // In order of first appearance among the entries.
   std::span<const int32_t> touched() const { return touched_; }
+  // touched().size() x cols, or 2 cols with squares.
   std::span<const float> sums() const { return sums_; }
-  std::span<const float> squares() const { return squares_; }
 
  private:
   std::vector<int32_t> ids_;
@@ -43,7 +48,8 @@ class TableBlock {
   DistinctRows distinct_;
   std::vector<int32_t> place_;  // of a row of the block in touched_; -1
   std::vector<int32_t> touched_;
-  std::vector<float> sums_, squares_;
+  std::vector<float> sums_;
+  std::vector<float> cut_;  // an entry
 };
 
 }  // namespace muster::engine::tensorflow

@@ -26,17 +26,11 @@ class KeptGradients final : public GradientSink {
     rows.assign(given.begin(), given.end());
     Keep(variable, gradient);
   }
-  void RowsAndSquares(int variable, std::span<const int32_t> given, std::span<const float> gradient,
-                      std::span<const float> given_squares) override {
-    squares.assign(given_squares.begin(), given_squares.end());
-    Rows(variable, given, gradient);
-  }
   void Statistic(int variable, std::span<const float> value) override { Keep(variable, value); }
 
   std::vector<int> order;
   std::map<int, std::vector<float>> values;
   std::vector<int32_t> rows;
-  std::vector<float> squares;
 
  private:
   void Keep(int variable, std::span<const float> given) {
@@ -101,13 +95,41 @@ TEST_F(TensorFlowEngineTest, GradientsOfRowsAreSummedInOrderOfFirstAppearance) {
     EXPECT_THAT(sink.order, ElementsAre(2, 1, 0));
     EXPECT_THAT(sink.values[0], ElementsAre(1, 2, 3, 4));
     EXPECT_THAT(sink.rows, ElementsAre(3, 1, 4));
-    EXPECT_THAT(sink.values[1], ElementsAre(60, 62, 10, 11, 40, 41));
     if (squares) {
-      EXPECT_THAT(sink.squares, ElementsAre(1800, 1922, 100, 121, 1600, 1681));
+      EXPECT_THAT(sink.values[1],
+                  ElementsAre(60, 62, 1800, 1922, 10, 11, 100, 121, 40, 41, 1600, 1681));
     } else {
-      EXPECT_THAT(sink.squares, IsEmpty());
+      EXPECT_THAT(sink.values[1], ElementsAre(60, 62, 10, 11, 40, 41));
     }
   }
+}
+
+TEST_F(TensorFlowEngineTest, EntriesOfTablesAreCutBeforeTheyAreAddedUp) {
+  std::string manifest = TestManifest();
+  manifest.replace(manifest.find("\"clip\": null"), 12, "\"clip\": {\"clipvalue\": 10.5}");
+  engine_.reset();
+  Open(manifest);
+  KeptGradients sink(/*with_squares=*/true);
+  ASSERT_TRUE(Step(TestBatch({3, 1, 3, 0}), sink).ok());
+  EXPECT_THAT(sink.rows, ElementsAre(3, 1, 0));
+  EXPECT_THAT(sink.values[1], ElementsAre(21, 21, 220.5, 220.5, 10, 10.5, 100, 110.25, 0, 1, 0, 1));
+  EXPECT_THAT(sink.values[0], ElementsAre(1, 2, 3, 4)) << "dense ones are not cut here";
+  table_ = {0, 1, -10, -11, 20, 21, -30, 31, 40, 41};
+  KeptGradients sums;
+  ASSERT_TRUE(Step(TestBatch({3, 1, 3, 3}), sums).ok());
+  EXPECT_THAT(sums.values[1], ElementsAre(-31.5, 31.5, -10, -10.5));
+}
+
+TEST_F(TensorFlowEngineTest, GroupsAreTheExportsVariables) {
+  auto model = OpenKerasExport(*files_, folder_.path());
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto engine = NewTensorFlowEngine(*files_, *std::move(model),
+                                          {.library_folder = MUSTER_FAKE_TENSORFLOW,
+                                           .environment = process::CurrentEnvironment(),
+                                           .groups = {0, 1, 0, 0}});
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  EXPECT_EQ((*engine)->variables()[0].group, 0);
+  EXPECT_EQ((*engine)->variables()[1].group, 1);
 }
 
 TEST_F(TensorFlowEngineTest, TablesMayBeBlocks) {
@@ -133,7 +155,7 @@ TEST_F(TensorFlowEngineTest, BatchesOfDifferentSizes) {
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_THAT(sink.values[1], ElementsAre(20.0f * ids, 21.0f * ids));
   }
-  EXPECT_EQ(engine_->host().starts(), 1);
+  EXPECT_EQ(engine_->host()->starts(), 1);
 }
 
 TEST_F(TensorFlowEngineTest, SeedsDependOnSeedStepAndReplica) {

@@ -86,7 +86,8 @@ inline std::string TestManifest() {
   "predict": {"inputs": {"input_x": "x:0"}, "outputs": {"output_p": "prediction:0"}},
   "evaluate": {"inputs": {"input_x": "x:0", "label_y": "label:0"},
                "outputs": {"output_p": "prediction:0", "loss_sum": "loss_sum:0"}}},
- "optimizer": {"name": "SGD", "rule": "keras", "learning_rate": 0.1},
+ "optimizer": {"name": "SGD", "rule": "keras", "learning_rate": 0.1, "momentum": 0.0,
+               "nesterov": false, "clip": null, "weight_decay": null},
  "loss": {"name": "custom", "separable": true}, "metrics": []})";
 }
 

@@ -221,9 +221,11 @@ void All(benchmark::internal::Benchmark* one) {
   Large(one);
 }
 
+// As parameter servers and their workers wait.
+const Setting kUnix = {.kind = Kind::kUnix, .spin_micros = DefaultSpinMicros()};
 constexpr Setting kTcp = {.kind = Kind::kTcp},
                   kTcpChecksum = {.kind = Kind::kTcp, .checksum = true},
-                  kTls = {.kind = Kind::kTcp, .tls = true}, kUnix = {.kind = Kind::kUnix},
+                  kTls = {.kind = Kind::kTcp, .tls = true}, kUnixSleep = {.kind = Kind::kUnix},
                   kShm = {.kind = Kind::kSharedMemory, .spin_micros = kLongSpin},
                   kShmSleep = {.kind = Kind::kSharedMemory};
 
@@ -232,6 +234,7 @@ BENCHMARK_CAPTURE(ThereAndBack, Tcp, kTcp)->Apply(Small);
 BENCHMARK_CAPTURE(ThereAndBack, Tls, kTls)->Apply(Small);
 BENCHMARK_CAPTURE(Raw, UnixThereAndBack, Kind::kUnix, true)->Apply(Middle);
 BENCHMARK_CAPTURE(ThereAndBack, Unix, kUnix)->Apply(Middle);
+BENCHMARK_CAPTURE(ThereAndBack, UnixSleeping, kUnixSleep)->Apply(Middle);
 BENCHMARK_CAPTURE(ThereAndBack, SharedMemorySleeping, kShmSleep)->Apply(Small);
 BENCHMARK_CAPTURE(ThereAndBack, SharedMemory, kShm)->Apply(Small);
 BENCHMARK_CAPTURE(Raw, TcpOneWay, Kind::kTcp, false)->Apply(Large);

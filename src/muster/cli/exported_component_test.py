@@ -1,0 +1,77 @@
+"""`muster train EXPORTED`: what it makes of a Keras model is what Keras makes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+from testbed import keras_checks
+from testbed.muster import Muster
+
+BATCH = 40
+OPTIMIZERS = ["adagrad", "adam", "ftrl", "momentum", "rmsprop"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return keras_checks.make_trainings(tmp_path_factory.mktemp("keras"), *OPTIMIZERS, "words")
+
+
+@pytest.fixture
+def muster(monkeypatch: pytest.MonkeyPatch) -> Muster:
+    monkeypatch.setenv("MUSTER_TENSORFLOW", os.environ["MUSTER_PYTHON_TENSORFLOW"])
+    return Muster()
+
+
+def train(muster: Muster, model: pathlib.Path, model_dir: pathlib.Path, *flags: object) -> None:
+    muster.run("train", model / "export", "--train", model / "data.tfrecord", "--model-dir",
+               model_dir, "--batch-size", BATCH, "--no-shuffle", "--quiet", *flags)  # fmt: skip
+
+
+def weights(model_dir: pathlib.Path) -> dict[str, np.ndarray]:
+    import tensorflow as tf
+
+    reader = tf.train.load_checkpoint(str(model_dir))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def compare(trained: dict[str, np.ndarray], keras: dict[str, np.ndarray], within: float) -> None:
+    compared = 0
+    for name, wanted in keras.items():
+        if name not in trained:
+            continue
+        assert trained[name].shape == wanted.shape, name
+        difference = np.abs(trained[name] - wanted).max()
+        assert difference <= within * max(1.0, np.abs(wanted).max()), f"{name}: {difference}"
+        compared += 1
+    assert compared >= 5
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_hundred_steps_are_those_of_train_on_batch(
+    optimizer: str, models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path
+) -> None:
+    train(muster, models / optimizer, tmp_path / "m")
+    compare(weights(tmp_path / "m"), dict(np.load(models / optimizer / "trained.npz")), 1e-6)
+
+
+def test_evaluation_and_predictions_are_those_of_keras(
+    models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path
+) -> None:
+    model, data = models / "words", models / "words/data.tfrecord"
+    train(muster, model, tmp_path / "m")
+    compare(weights(tmp_path / "m"), dict(np.load(model / "trained.npz")), 1e-5)
+    found = muster.event("evaluated", "evaluate", "--model-dir", tmp_path / "m", "--data", data)
+    wanted = json.loads((model / "evaluated.json").read_text())
+    assert found["loss"] == pytest.approx(wanted["loss"], abs=1e-5)
+    assert found["accuracy"] == pytest.approx(wanted["accuracy"], abs=1e-6)
+    out = tmp_path / "p.jsonl"
+    muster.run("predict", "--model-dir", tmp_path / "m", "--data", data, "--out", out, "--quiet")
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    name = next(key for key in rows[0] if key != "row")
+    predicted = np.array([row[name] for row in rows])
+    np.testing.assert_allclose(predicted, np.load(model / "predicted.npy"), atol=1e-5)

@@ -1,0 +1,53 @@
+// What `muster train` and `muster worker` do, once their flags are read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/cli/model_flags.h"
+#include "muster/cli/train_flags.h"
+#include "muster/engine/engine.h"
+#include "muster/train/run_config.h"
+
+namespace muster::cli {
+
+struct TrainFlags {
+  std::string spec;
+  DataFlags data;
+  EvaluationFlags eval;
+  train::RunConfig run;
+  int64_t epochs = 0;
+  int64_t steps = 0;
+  int64_t max_steps = 0;
+  LoggingFlags logging;
+  std::string warm_start;
+  int64_t seed = -1;
+  std::optional<engine::Precision> precision;
+  bool no_shuffle = false;
+  bool drop_remainder = false;
+  bool fresh_data = false;
+  HookCallFlags calls;
+  OutputFlags output;
+  std::string strategy;
+  int64_t staleness = -1;
+  int aggregate = 0;
+  // Of a job of several replicas.
+  int workers = 0, ps = 0;
+  ProtectionFlags protection;
+  int min_workers = 0;  // so many go on without the others; 0: only all
+  int replicas = 0;     // in this process
+  int restarts = 3;
+  std::string job;
+};
+
+// This process's part of a training: all of it, or the task that TF_CONFIG says.
+absl::Status RunTrain(TrainFlags& flags);
+
+// The same command for each replica, as a job of this machine. `arguments`: the command's, without
+// those that say how many.
+absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments);
+
+}  // namespace muster::cli

@@ -1,0 +1,90 @@
+// The engine of an exported model: tensorflow_engine.h. What it starts with, the batch and its ids,
+// and predictions are in exported_engine.cc, the step in exported_step.cc.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/engine/tensorflow/feeds.h"
+#include "muster/engine/tensorflow/tensorflow_engine.h"
+
+namespace muster::engine::tensorflow {
+
+inline constexpr auto kFloatType = static_cast<uint64_t>(formats::DataType::kFloat);
+inline constexpr auto kInt32Type = static_cast<uint64_t>(formats::DataType::kInt32);
+
+class ExportedEngine final : public TensorFlowEngine {
+ public:
+  ExportedEngine(io::FileSystem& files, KerasExport model, HostSpec spec, std::string tensorflow,
+                 std::span<const int> groups);
+  // Starts the host, where there is none yet.
+  absl::Status Begin();
+
+  const HostProcess* host() const override { return host_.get(); }
+  const KerasExport& model() const override { return model_; }
+  std::span<const VariableSpec> variables() const override { return specs_; }
+  int logits_dimension() const override { return logits_dimension_; }
+  std::span<const TableUse> table_uses() const override { return table_uses_; }
+  bool finds_ids() const override { return true; }
+  absl::Status FindIds(features::FeatureBatch* batch) override;
+  absl::StatusOr<StepResult> Step(std::span<const VariableView> weights,
+                                  const features::FeatureBatch& batch, const StepContext& context,
+                                  GradientSink& sink) override;
+  absl::Status Predict(std::span<const VariableView> weights, const features::FeatureBatch& batch,
+                       Forward* out) override;
+  absl::StatusOr<std::vector<double>> MetricValues(
+      std::span<const std::vector<float>> states) override;
+
+ private:
+  struct Function {
+    const KerasSignature* signature = nullptr;
+    uint64_t number = 0;
+  };
+  using Places = std::span<const host::TensorPlace>;
+
+  absl::Status Define(const std::string& name, Function* function);
+  uint64_t TypeOf(const KerasPort& port) const;
+  absl::Status Prepare(std::span<const VariableView> weights, const features::FeatureBatch& batch,
+                       bool training);
+  // The batch itself where it has no images that are to be decoded.
+  absl::StatusOr<const features::FeatureBatch*> Decoded(const features::FeatureBatch& batch);
+  absl::Status Decode(size_t input, int rows, features::RawColumn* column);
+  absl::Status ReadLookup(size_t lookup, const features::FeatureBatch& batch, Places results,
+                          features::IdList* list) const;
+  absl::StatusOr<const std::vector<features::IdList>*> IdsOf(const features::FeatureBatch& batch);
+  absl::StatusOr<Places> Run(const Function& function);
+  absl::StatusOr<StepResult> ReadLosses(Places results) const;
+  absl::Status CheckGradients(Places results) const;
+  absl::Status SumRows(Places results, const GradientSink& sink);
+  void GiveGradients(Places results, GradientSink& sink);
+  void GiveZeros(GradientSink& sink);
+  absl::StatusOr<StepResult> StepWithoutRows(std::span<const VariableView> weights,
+                                             const StepContext& context, GradientSink& sink);
+  // The result of that role; null when there is none.
+  const host::TensorPlace* Find(Places results, KerasPort::Role role, int index) const;
+  std::span<const float> Floats(const host::TensorPlace& place) const {
+    return {reinterpret_cast<const float*>(host_->segment().at(place.offset)),
+            place.bytes / sizeof(float)};
+  }
+
+  io::FileSystem& files_;
+  const KerasExport model_;
+  const HostSpec host_spec_;
+  const std::string tensorflow_;
+  std::unique_ptr<HostProcess> host_;
+  std::unique_ptr<Feeds> feeds_;  // into host_'s segment
+  std::vector<VariableSpec> specs_;
+  std::vector<int> exported_;  // by spec: the variable's index in the export
+  std::vector<TableUse> table_uses_;
+  int logits_dimension_ = 0;
+  Function step_, predict_, evaluate_, ids_;
+  std::vector<Function> decoders_, results_;  // by input; by metric
+  std::vector<features::IdList> found_ids_;
+  features::FeatureBatch decoded_;
+  std::vector<float> zeros_;
+};
+
+}  // namespace muster::engine::tensorflow

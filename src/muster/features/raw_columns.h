@@ -1,0 +1,56 @@
+// RawColumnSpec: a field of the records as an exported model is fed it; and what makes RawColumns
+// of rows. docs/keras.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/features/transform.h"
+#include "muster/formats/bundle.h"
+#include "muster/formats/schema.h"
+
+namespace muster::features {
+
+// Any length.
+inline constexpr int64_t kAnySize = -1;
+
+// An input, a label, the sample weight or a prediction.
+struct RawColumnSpec {
+  std::string name;
+  std::string feature;  // the record's field; of a prediction empty
+  formats::DataType type = formats::DataType::kFloat;
+  std::vector<int64_t> shape;  // of a row; kAnySize
+  // How the field's one string of bytes becomes the value: "raw" (little-endian numbers of that
+  // type), "png" or "jpeg" (which stays as it is here, and is the engine's to decode); empty: the
+  // field is the value.
+  std::string decode;
+
+  bool is_image() const { return decode == "png" || decode == "jpeg"; }
+};
+
+struct RawColumnSpecs {
+  std::vector<RawColumnSpec> inputs = {};
+  std::vector<RawColumnSpec> labels = {};  // the sample weight last, where there is one
+};
+
+// The fields that the columns read, each once, a key among them where it is not empty. Integers and
+// bool are int fields, other numbers float; a scalar is a single value, all else a list.
+// INVALID_ARGUMENT for columns that want one field in two ways, and for what no record can have
+// (numbers that are complex, two lengths that are any).
+absl::StatusOr<formats::Schema> RawSchema(const RawColumnSpecs& columns, bool with_labels,
+                                          const std::string& key);
+
+// Fills FeatureBatch::raw, and nothing else: `columns.inputs`, then, with labels, `columns.labels`.
+// A length that is any is padded to the batch's longest, at least 1, with 0 or "". Errors name the
+// field, what the row has and what the model takes: another number of values, a number that its
+// type does not hold.
+absl::StatusOr<std::unique_ptr<FeatureTransform>> NewRawTransform(RawColumnSpecs columns,
+                                                                  const formats::Schema& schema);
+
+// "[8]", "[any, 3]".
+std::string ShapeText(const std::vector<int64_t>& shape);
+
+}  // namespace muster::features

@@ -1,0 +1,140 @@
+"""Exported Keras models trained by several tasks, some of which die."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+
+from testbed import keras_checks
+from testbed.drills import Drill, break_training, interrupt_training, kill_in_training
+from testbed.jobs import Jobs
+from testbed.trainings import KerasTrainings
+
+HALF = 20
+LONG = ("--epochs", 60, "--batch-size", HALF, "--save-secs", 0)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("keras")
+    return keras_checks.make_trainings(folder, "adagrad", "momentum", "normalized")
+
+
+@pytest.fixture
+def plain(jobs: Jobs, models: pathlib.Path) -> KerasTrainings:
+    return of(jobs, models / "adagrad")
+
+
+@pytest.fixture
+def normalized(jobs: Jobs, models: pathlib.Path) -> KerasTrainings:
+    return of(jobs, models / "normalized")
+
+
+def of(jobs: Jobs, folder: pathlib.Path) -> KerasTrainings:
+    jobs.environment["MUSTER_TENSORFLOW"] = os.environ["MUSTER_PYTHON_TENSORFLOW"]
+    return KerasTrainings(jobs, folder)
+
+
+def tensors(trainings: KerasTrainings, model_dir: str) -> dict[str, np.ndarray]:
+    import tensorflow as tf
+
+    reader = tf.train.load_checkpoint(trainings.newest(model_dir))
+    types = reader.get_variable_to_dtype_map()
+    return {name: reader.get_tensor(name) for name, t in types.items() if t == tf.float32}
+
+
+def assert_close(ours: dict[str, np.ndarray], wanted: dict[str, np.ndarray], within: float) -> None:
+    assert len(ours) >= 8
+    for name, value in wanted.items():
+        difference = np.abs(ours[name] - value).max()
+        assert difference <= within * max(1.0, np.abs(value).max()), f"{name}: {difference}"
+
+
+STRATEGIES = {
+    "allreduce": ("--workers", 2),
+    "ps_sync": ("--workers", 2, "--ps", 2, "--strategy", "ps-sync"),
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("model", ["adagrad", "momentum"])
+def test_two_workers_are_one_with_twice_the_batch(
+    strategy: str, model: str, jobs: Jobs, models: pathlib.Path
+) -> None:
+    trainings = of(jobs, models / model)
+    steps = ("--no-shuffle", "--max-steps", 20)
+    trainings.ok("two", "--batch-size", HALF, *steps, *STRATEGIES[strategy])
+    trainings.data = str(models / model / "data.tfrecord")
+    trainings.ok("one", "--batch-size", 2 * HALF, *steps)
+    assert_close(tensors(trainings, "two"), tensors(trainings, "one"), 1e-5)
+
+
+@pytest.mark.parametrize("flags", [("--workers", 2), STRATEGIES["ps_sync"]])
+def test_the_same_job_gives_the_same_bytes(
+    flags: tuple[object, ...], normalized: KerasTrainings
+) -> None:
+    for model_dir in ("first", "second"):
+        normalized.ok(model_dir, "--batch-size", HALF, *flags)
+    assert normalized.weights("first") == normalized.weights("second")
+
+
+def test_servers_without_order_train_it_too(plain: KerasTrainings) -> None:
+    said = plain.ok("model", "--workers", 2, "--ps", 1, "--epochs", 3, "--batch-size", HALF)
+    assert "Trained" in said
+    assert plain.step("model") == 600  # 3 epochs of 4,000 rows
+
+
+@pytest.mark.parametrize("victim", ["worker-0", "chief-0"])
+def test_a_killed_replica_changes_no_byte(victim: str, normalized: KerasTrainings) -> None:
+    flags = ("--workers", 2, *LONG)
+    normalized.ok("unbroken", *flags)
+    kill_in_training(normalized, flags, victim)
+    assert normalized.weights("broken") == normalized.weights("unbroken")
+
+
+def test_a_killed_server_changes_no_byte(normalized: KerasTrainings) -> None:
+    flags = (*STRATEGIES["ps_sync"], *LONG[:-2], "--save-steps", 200)
+    normalized.ok("unbroken", *flags)
+    kill_in_training(normalized, flags, "ps-0", step=0)
+    assert normalized.weights("broken") == normalized.weights("unbroken")
+
+
+def hosts_of(pid: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid), "-x", "muster-tensorfl"],
+                           capture_output=True, text=True, check=False)  # fmt: skip
+    return [int(line) for line in found.stdout.split()]
+
+
+def test_a_killed_host_process_changes_no_byte(normalized: KerasTrainings) -> None:
+    flags = ("--workers", 2, *LONG)
+    normalized.ok("unbroken", *flags)
+    killed: list[int] = []
+
+    def kill_host(drill: Drill) -> None:
+        def find() -> list[int]:
+            task = drill.task("worker-0")
+            return hosts_of(int(task["pid"])) if task.get("phase") == "running" else []
+
+        drill.wait_step(0)
+        drill.wait(find, "for the worker's host process")
+        for pid in find():
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    code, said = break_training(normalized, flags, kill_host, "Trained")
+    assert code == 0, said
+    assert killed
+    assert normalized.weights("broken") == normalized.weights("unbroken")
+
+
+def test_an_interrupted_training_goes_on_where_it_stood(normalized: KerasTrainings) -> None:
+    flags = ("--workers", 2, *LONG)
+    normalized.ok("unbroken", *flags)
+    interrupt_training(normalized, flags)
+    normalized.ok("broken", *flags)
+    assert normalized.weights("broken") == normalized.weights("unbroken")

@@ -1,0 +1,28 @@
+// The optimizer of an exported Keras model (docs/formats/keras_export.md, "Optimizer") as this
+// program's: specs by Keras's rules.
+#pragma once
+
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/engine/tensorflow/keras_export.h"
+#include "muster/optim/clip.h"
+#include "muster/optim/optimizer.h"
+
+namespace muster::model {
+
+struct KerasOptimizer {
+  // One; with weight decay that leaves variables out a second one, which is the first without.
+  std::vector<optim::OptimizerSpec> specs;
+  // By variable of the export, which of them trains it; 0 for what is not trained.
+  std::vector<int> groups;
+  // By value: the engine cuts the entries of tables (optim::ClipSpec::tables_are_cut).
+  optim::ClipSpec clip;
+};
+
+// INVALID_ARGUMENT "FOLDER/model.json.optimizer: ..." names the field that is missing or out of its
+// range; UNIMPLEMENTED, with what to export instead, for an optimizer or a schedule that is a
+// function.
+absl::StatusOr<KerasOptimizer> ParseKerasOptimizer(const engine::tensorflow::KerasExport& model);
+
+}  // namespace muster::model

@@ -1,0 +1,168 @@
+// Keras's rules behind the interface; what they compute is in optimizer_vectors_test.cc.
+#include "muster/optim/keras_rule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace muster::optim {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatEq;
+using ::testing::HasSubstr;
+using KerasKind = OptimizerSpec::Kind;
+
+OptimizerSpec KerasSpec(KerasKind kind) {
+  OptimizerSpec spec;
+  spec.kind = kind;
+  spec.rule = OptimizerSpec::Rule::kKeras;
+  return spec;
+}
+
+std::vector<std::string> SlotNames(const Optimizer& optimizer) {
+  std::vector<std::string> names;
+  for (const SlotSpec& slot : optimizer.slots()) names.push_back(slot.name);
+  return names;
+}
+
+// A table of ones and its slots.
+struct KerasTable {
+  KerasTable(const Optimizer& optimizer, size_t n) : weights(n, 1.0f) {
+    for (const SlotSpec& slot : optimizer.slots()) slots.emplace_back(n, slot.initial_value);
+    for (auto& slot : slots) pointers.push_back(slot.data());
+  }
+  std::vector<float> weights;
+  std::vector<std::vector<float>> slots;
+  std::vector<float*> pointers;
+};
+
+TEST(KerasRuleTest, SlotsHaveKerasNames) {
+  EXPECT_THAT(SlotNames(**NewOptimizer(KerasSpec(KerasKind::kAdagrad))),
+              ElementsAre("accumulator"));
+  EXPECT_THAT(SlotNames(**NewOptimizer(KerasSpec(KerasKind::kAdam))),
+              ElementsAre("momentum", "velocity"));
+  EXPECT_THAT(SlotNames(**NewOptimizer(KerasSpec(KerasKind::kFtrl))),
+              ElementsAre("accumulator", "linear"));
+  OptimizerSpec rms = KerasSpec(KerasKind::kRmsProp);
+  EXPECT_THAT(SlotNames(**NewOptimizer(rms)), ElementsAre("velocity"));
+  rms.momentum = 0.5;
+  rms.centered = true;
+  EXPECT_THAT(SlotNames(**NewOptimizer(rms)),
+              ElementsAre("velocity", "momentum", "average_gradient"));
+  OptimizerSpec sgd = KerasSpec(KerasKind::kSgd);
+  EXPECT_TRUE(SlotNames(**NewOptimizer(sgd)).empty());
+  sgd.momentum = 0.5;
+  EXPECT_THAT(SlotNames(**NewOptimizer(sgd)), ElementsAre("momentum"));
+}
+
+TEST(KerasRuleTest, WhatIsQuadraticWantsSquares) {
+  for (const bool decay : {false, true}) {
+    for (const KerasKind kind : {KerasKind::kAdagrad, KerasKind::kAdam, KerasKind::kFtrl,
+                                 KerasKind::kRmsProp, KerasKind::kSgd}) {
+      OptimizerSpec spec = KerasSpec(kind);
+      if (decay) spec.weight_decay = 0.1;
+      const auto optimizer = NewOptimizer(spec);
+      ASSERT_TRUE(optimizer.ok()) << optimizer.status();
+      EXPECT_EQ((*optimizer)->wants_squares(), kind != KerasKind::kSgd);
+      EXPECT_EQ((*optimizer)->LayoutOf(3).width(), kind == KerasKind::kSgd ? 3 : 6);
+      spec.squares = true;
+      EXPECT_TRUE((*NewOptimizer(spec))->wants_squares());
+      spec.rule = OptimizerSpec::Rule::kTensorFlow;
+      if (kind == KerasKind::kFtrl) spec.weight_decay = 0;
+      EXPECT_FALSE((*NewOptimizer(spec))->wants_squares());
+    }
+  }
+}
+
+TEST(KerasRuleTest, NoneIsLazy) {
+  OptimizerSpec spec = KerasSpec(KerasKind::kAdam);
+  spec.lazy = true;
+  EXPECT_THAT(ToStd(NewOptimizer(spec).status().message()), HasSubstr("none is lazy"));
+}
+
+// Untouched rows are where a gradient of 0 has them: what a walk does in any parts is what
+// ApplyRows does with zeros.
+TEST(KerasRuleTest, UntouchedRowsMoveAsWithoutGradient) {
+  OptimizerSpec momentum = KerasSpec(KerasKind::kSgd);
+  momentum.momentum = 0.5;
+  OptimizerSpec nesterov = momentum;
+  nesterov.nesterov = true;
+  OptimizerSpec rms = KerasSpec(KerasKind::kRmsProp);
+  rms.momentum = 0.5;
+  rms.centered = true;
+  OptimizerSpec power = KerasSpec(KerasKind::kFtrl);
+  power.learning_rate_power = -0.7;
+  OptimizerSpec shrinks = KerasSpec(KerasKind::kFtrl);
+  shrinks.l2_shrinkage = 0.1;
+  OptimizerSpec decays = KerasSpec(KerasKind::kFtrl);
+  decays.weight_decay = 0.1;
+  constexpr int64_t kRows = 700, kCols = 3;
+  const std::vector<int32_t> touched = {5, 2, 640};
+  std::vector<int32_t> all(kRows);
+  for (int32_t i = 0; i < kRows; ++i) all[static_cast<size_t>(i)] = i;
+  for (const OptimizerSpec& spec :
+       {momentum, nesterov, rms, power, shrinks, decays, KerasSpec(KerasKind::kAdam),
+        KerasSpec(KerasKind::kFtrl), KerasSpec(KerasKind::kRmsProp)}) {
+    const auto optimizer = *NewOptimizer(spec);
+    EXPECT_TRUE(optimizer->moves_untouched_rows());
+    const auto width = static_cast<size_t>(optimizer->LayoutOf(kCols).width());
+    KerasTable walked(*optimizer, kRows * kCols), whole(*optimizer, kRows * kCols);
+    float left = 0;  // of row 5, when it has been touched for the last time
+    for (int step = 0; step < 4; ++step) {
+      // Another row in the second half of the steps.
+      const auto rows = std::span(touched).subspan(step < 2 ? 0 : 1, 2);
+      std::vector<float> gradient(rows.size() * width, 0.25f);
+      StepTable(*optimizer, walked.weights, kCols, walked.pointers, rows, gradient, step);
+      std::vector<float> of_all(kRows * width);
+      for (const int32_t row : rows) {
+        std::fill_n(of_all.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(row) * width),
+                    width, 0.25f);
+      }
+      StepTable(*optimizer, whole.weights, kCols, whole.pointers, all, of_all, step);
+      if (step == 1) left = walked.weights[5 * kCols];
+    }
+    EXPECT_EQ(walked.weights, whole.weights) << OptimizerName(spec.kind);
+    EXPECT_EQ(walked.slots, whole.slots) << OptimizerName(spec.kind);
+    // Ftrl's slots do not change then, and undo weight decay.
+    const bool rests = (spec.kind == KerasKind::kRmsProp && spec.momentum == 0) ||
+                       (spec.kind == KerasKind::kFtrl && spec.l2_shrinkage == 0);
+    EXPECT_EQ(walked.weights[5 * kCols] == left, rests) << OptimizerName(spec.kind);
+    EXPECT_NE(left, 1) << OptimizerName(spec.kind);
+  }
+}
+
+TEST(KerasRuleTest, AdagradTakesTheSumOfSquares) {
+  OptimizerSpec spec = KerasSpec(KerasKind::kAdagrad);
+  spec.learning_rate = 1;
+  spec.initial_accumulator = 1;
+  const auto optimizer = *NewOptimizer(spec);
+  EXPECT_FALSE(optimizer->moves_untouched_rows());
+  KerasTable table(*optimizer, 4);
+  // Entries (1, 2) and (1, -2) of row 1.
+  StepTable(*optimizer, table.weights, 2, table.pointers, std::vector<int32_t>{1},
+            std::vector<float>{2, 0, 2, 8}, 0);
+  EXPECT_THAT(table.slots[0], ElementsAre(1, 1, 3, 9));
+  EXPECT_THAT(table.weights, ElementsAre(1, 1, FloatEq(1 - 2 / std::sqrt(3.0f)), 1));
+}
+
+TEST(RowLayoutTest, EntriesAreScaledAndMeasured) {
+  std::vector<float> rows = {1, 2, 3, 4, 5, 6, 7, 8};
+  const RowLayout with = {.cols = 2, .squares = true}, without = {.cols = 2};
+  EXPECT_EQ(with.width(), 4);
+  EXPECT_EQ(without.width(), 2);
+  EXPECT_EQ(SumOfSquaredEntries(with, rows), 3 + 4 + 7 + 8);
+  EXPECT_EQ(SumOfSquaredEntries(without, rows), 204);
+  ScaleEntries(0.5f, with, rows);
+  EXPECT_THAT(rows, ElementsAre(0.5, 1, 0.75, 1, 2.5, 3, 1.75, 2));
+  ScaleEntries(2, without, rows);
+  EXPECT_THAT(rows, ElementsAre(1, 2, 1.5, 2, 5, 6, 3.5, 4));
+  EXPECT_EQ(SumOfSquaredEntries(with, {}), 0);
+}
+
+}  // namespace
+}  // namespace muster::optim

@@ -1,0 +1,44 @@
+// RowLayout: what a table's gradient has of a row.
+//
+// An optimizer that follows Keras squares each entry of a gradient, an entry being one appearance
+// of an id. Entries are added up long before, so their squares go with the sums: of each row `cols`
+// sums over its entries, then `cols` sums of their squares. Whoever adds such gradients up adds
+// rows of width() floats and need not know.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "muster/math/vector.h"
+
+namespace muster::optim {
+
+struct RowLayout {
+  int64_t cols = 0;
+  bool squares = false;
+
+  int64_t width() const { return squares ? 2 * cols : cols; }  // floats
+};
+
+// Multiplies all entries by `scale`: squares by its square.
+inline void ScaleEntries(float scale, RowLayout layout, std::span<float> rows) {
+  if (!layout.squares) return math::Scale(scale, rows.data(), rows.size());
+  const auto cols = static_cast<size_t>(layout.cols);
+  for (size_t at = 0; at < rows.size(); at += 2 * cols) {
+    math::Scale(scale, rows.data() + at, cols);
+    math::Scale(scale * scale, rows.data() + at + cols, cols);
+  }
+}
+
+// Over all entries; where there are no squares, over the sums.
+inline double SumOfSquaredEntries(RowLayout layout, std::span<const float> rows) {
+  if (!layout.squares) return math::SumOfSquares(rows.data(), rows.size());
+  const auto cols = static_cast<size_t>(layout.cols);
+  double sum = 0;
+  for (size_t at = cols; at < rows.size(); at += 2 * cols) {
+    for (const float square : rows.subspan(at, cols)) sum += double{square};
+  }
+  return sum;
+}
+
+}  // namespace muster::optim

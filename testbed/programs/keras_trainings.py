@@ -1,0 +1,130 @@
+"""Exports Keras models, writes their data as TFRecords, and trains them with Keras on the same batches.
+
+    keras_trainings.py FOLDER [NAME...]     by the current TensorFlow, PYTHONPATH with the root and python/
+
+FOLDER/NAME/export, FOLDER/NAME/data.tfrecord (and the same in two halves of each batch, half-0.tfrecord
+and half-1.tfrecord), and what Keras made of it: FOLDER/NAME/trained.npz by the export's names of
+variables, FOLDER/NAME/evaluated.json and FOLDER/NAME/predicted.npy of the same data.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+import sys
+from typing import Any, Callable
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import muster.keras
+from testbed.exports.accepted import WideDeep
+
+L, O = keras.layers, keras.optimizers
+STEPS, BATCH = 100, 40
+
+
+def feature(values: Any) -> Any:
+    values = np.asarray(values).reshape(-1)
+    if values.dtype.kind == "f":
+        return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+    if values.dtype.kind in "iub":
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+    values = [v if isinstance(v, bytes) else str(v).encode() for v in values]
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+
+
+def write(path: pathlib.Path, columns: dict[str, Any], rows: Any) -> None:
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for row in rows:
+            example = {name: feature(values[row]) for name, values in columns.items()}
+            features = tf.train.Features(feature=example)
+            writer.write(tf.train.Example(features=features).SerializeToString())
+
+
+def train(folder: pathlib.Path, model: Any, optimizer: Callable[[], Any], loss: Any,
+          columns: dict[str, Any], label: Any, metrics: list[str], **options: Any) -> None:  # fmt: skip
+    folder.mkdir(parents=True)
+    options.setdefault("label", "label")
+    muster.keras.export(model, optimizer(), loss, folder / "export", metrics=metrics, **options)
+    columns = {**columns, "label": label}
+    rows = np.arange(len(label))
+    write(folder / "data.tfrecord", columns, rows)
+    for half in (0, 1):
+        write(folder / f"half-{half}.tfrecord", columns, rows[rows // (BATCH // 2) % 2 == half])
+    inputs = {k: v for k, v in columns.items() if k != "label"}
+    if len(inputs) == 1:
+        inputs = next(iter(inputs.values()))
+    model.compile(optimizer(), loss, metrics=metrics)
+    for step in range(0, len(label), BATCH):
+        part = slice(step, step + BATCH)
+        batch = {k: v[part] for k, v in inputs.items()} if isinstance(inputs, dict) else inputs[part]
+        model.train_on_batch(batch, label[part])
+    manifest = json.loads((folder / "export/model.json").read_text())
+    variables = [*model.trainable_variables, *model.non_trainable_variables]
+    names = [v["name"] for v in manifest["variables"]]
+    np.savez(folder / "trained.npz", **{n: np.asarray(v) for n, v in zip(names, variables)})
+    (folder / "evaluated.json").write_text(
+        json.dumps({k: float(v) for k, v in model.evaluate(
+            inputs, label, batch_size=BATCH, verbose=0, return_dict=True).items()})
+    )  # fmt: skip
+    np.save(folder / "predicted.npy", model.predict(inputs, batch_size=BATCH, verbose=0))
+
+
+def wide_deep(folder: pathlib.Path, optimizer: Callable[[], Any], normalized: bool = False) -> None:
+    """Of ids that repeat in a batch; `normalized`: with BatchNormalization and dropout."""
+    random = np.random.default_rng(12)
+    model = WideDeep(normalized=normalized)
+    model(np.zeros((2, 4), np.int32))
+    ids = random.integers(0, 12, (STEPS * BATCH, 4))
+    label = (ids.sum(1) + random.integers(0, 12, len(ids)) > 26).astype(np.int64)
+    train(folder, model, optimizer, keras.losses.BinaryCrossentropy(from_logits=True), {"ids": ids},
+          label, ["accuracy"], inputs=muster.keras.Field("ids", "int64", [4]),
+          example=(ids[:40], label[:40]))  # fmt: skip
+
+
+def words(folder: pathlib.Path) -> None:
+    """Lists of any length, and two inputs of different types."""
+    random = np.random.default_rng(13)
+    text = keras.Input((None,), dtype="int32", name="words")
+    size = keras.Input((1,), name="size")
+    x = L.GlobalAveragePooling1D()(L.Embedding(30, 6)(text))
+    out = L.Dense(3, activation="softmax")(L.Dense(8, activation="tanh")(L.Concatenate()([x, size])))
+    model = keras.Model([text, size], out)
+    ids = random.integers(0, 30, (STEPS * BATCH // 4, 5))
+    label = ids.max(1) // 11
+    columns = {"words": ids, "size": ids.mean(1, keepdims=True).astype(np.float32) / 30}
+    train(folder, model, lambda: O.Adam(0.01), "sparse_categorical_crossentropy", columns, label,
+          ["accuracy"])  # fmt: skip
+
+
+OPTIMIZERS = {
+    "adagrad": lambda: O.Adagrad(0.05),
+    "adam": lambda: O.Adam(0.001),
+    "ftrl": lambda: O.Ftrl(0.05),
+    "momentum": lambda: O.SGD(0.05, momentum=0.9),
+    "rmsprop": lambda: O.RMSprop(0.001),
+}
+
+
+MODELS: dict[str, Callable[[pathlib.Path], None]] = {
+    **{name: functools.partial(wide_deep, optimizer=o) for name, o in OPTIMIZERS.items()},
+    "normalized": lambda folder: wide_deep(folder, OPTIMIZERS["adagrad"], normalized=True),
+    "words": words,
+}
+
+
+def main(folder: str, *names: str) -> None:
+    for name in names or MODELS:
+        keras.utils.set_random_seed(7)
+        MODELS[name](pathlib.Path(folder, name))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
