@@ -12,7 +12,7 @@ from bench.context import CannotRun, Context
 from bench.measure import Series, interleave, run
 from bench.report import Report, Row, in_unit
 
-LOSS_TOLERANCE = 0.02
+LOSS_TOLERANCE = 0.01
 HOP_STEPS = 6000
 HOP_US, HOP_CPU_US = 40.0, 15.0
 microseconds = in_unit("us")
@@ -29,20 +29,23 @@ class Case:
     goal: float | None  # over fit's
     ours: tuple[int, int]
     peer: tuple[int, int]
+    # Steps behind which both sides are compared: a relu that rounding turns over lets a training part
+    # from itself, with small batches within some hundred steps.
+    compared: int
 
 
 CASES = (
-    Case("wide-deep", "wide & deep of 8 columns", 40, 1, 7, (500, 10_500), (300, 2300)),
-    Case("wide-deep", "wide & deep of 8 columns", 512, 1, 3, (200, 3200), (200, 1200)),
-    Case("wide-deep-list", "wide & deep of a list of 8", 40, 1, None, (500, 10_500), (300, 2300)),
-    Case("mnist", "MNIST", 64, 2, 1 / 0.9, (50, 450), (50, 350)),
+    Case("wide-deep", "wide & deep of 8 columns", 40, 1, 7, (500, 10_500), (300, 2300), 600),
+    Case("wide-deep", "wide & deep of 8 columns", 512, 1, 3, (200, 3200), (200, 1200), 1200),
+    Case("wide-deep-list", "wide & deep of a list of 8", 40, 1, None, (500, 10_500), (300, 2300), 600),
+    Case("mnist", "MNIST", 64, 2, 1 / 0.9, (50, 450), (50, 350), 350),
 )
 METHOD = f"""
 Keras models exported by `muster.keras.export` and trained by `muster train` from TFRecord files, beside
 the same model, data and batch in Python: reading, decoding, shuffle, forward, backward and update. "Wide &
 deep" has 8 ids a row, some often, with two tables of 1,000 rows each (8 columns and 1), 100-75-50-25 and
-Adagrad; MNIST two convolutions, two dense layers and Adam. Peers read with tf.data (records shuffled, batched, then
-parsed). Cost is CPU of all threads in the steady state. Ours is that of `muster` and its
+Adagrad; MNIST two convolutions, two dense layers and Adam. Peers read with tf.data (records shuffled,
+batched, then parsed). Cost is CPU of all threads in the steady state. Ours is that of `muster` and its
 `muster-tensorflow`, run once to the warm step and once to the end, and the difference taken. Keras's `fit`
 is as it comes; the loop is a tf.function of one step, with as many threads in each pool as ours has.
 "The hop" is what it costs that TensorFlow runs in a process of its own: the same function in the host
@@ -80,13 +83,16 @@ def prepare(context: Context, kind: str) -> Data:
     return Data(folder / "exported", f"{folder}/part-0000[0-3]-*", f"{folder}/part-00004-*")
 
 
-def ours(context: Context, case: Case, data: Data, steps: int) -> tuple[float, Path]:
+def ours(
+    context: Context, case: Case, data: Data, steps: int, *flags: str
+) -> tuple[float, Path]:
     """CPU seconds of a training, and where its model is."""
     model = context.fresh_folder(f"keras-ours-{case.kind}-{case.batch}-{steps}") / "model"
     done = run([
         context.muster, "train", data.exported, "--train", data.train, "--model-dir", model,
         "--batch-size", str(case.batch), "--max-steps", str(steps), "--threads", str(case.threads),
         "--epochs", "1000000", "--summary-steps", "1000000", "--save-secs", "0", "--quiet", "--json",
+        *flags,
     ], **our_environment(context))  # fmt: skip
     return done.cpu_seconds, model
 
@@ -108,23 +114,23 @@ def peer(
     if how == "loop":
         command += ["--threads", str(case.threads)]
     if test:
-        command += ["--test", data.test]
+        command += ["--ordered", "--test", data.test]
     return run(command, **peer_environment(context)).events()
 
 
 def same_thing(context: Context, case: Case, data: Data) -> str:
-    """Both sides after as many steps, on the test rows."""
-    steps = case.peer[1]
-    _, model = ours(context, case, data, steps)
+    """Both sides after as many steps on the records in their order, on the test rows."""
+    steps = case.compared
+    _, model = ours(context, case, data, steps, "--no-shuffle")
     found = run([context.muster, "evaluate", "--model-dir", model, "--data", data.test, "--quiet",
                  "--json"], **our_environment(context)).events()  # fmt: skip
-    mine = found.get("average_loss", found.get("loss"))
+    mine = found["loss"]
     theirs = peer(context, case, data, "fit", steps, test=True)["loss"]
     text = (
-        f"{case.what}, batch {case.batch}: loss on the test rows after {steps} steps {mine:.4f}, "
+        f"{case.what}, batch {case.batch}: test loss after {steps} steps unshuffled {mine:.4f}, "
         f"Keras's {theirs:.4f}."
     )
-    if abs(mine - theirs) > LOSS_TOLERANCE * max(1.0, theirs):
+    if abs(mine - theirs) > LOSS_TOLERANCE:
         raise CannotRun(f"the sides did not learn the same thing: {text}")
     return text
 

@@ -78,6 +78,7 @@ def main():
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--train", required=True)
     parser.add_argument("--test")
+    parser.add_argument("--ordered", action="store_true", help="records are not shuffled")
     parser.add_argument("--batch-size", type=int, required=True)
     parser.add_argument("--warm-steps", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True)
@@ -87,7 +88,7 @@ def main():
         tf.config.threading.set_intra_op_parallelism_threads(flags.threads)
         tf.config.threading.set_inter_op_parallelism_threads(flags.threads)
     model, optimizer, loss = build(flags.kind)
-    data = batches(flags.kind, flags.train, flags.batch_size)
+    data = batches(flags.kind, flags.train, flags.batch_size, ordered=flags.ordered)
     found = {"fit": fit, "loop": loop}[flags.how](data, model, optimizer, loss, flags)
     if flags.test:
         found["loss"] = loss_on(flags.test, flags.kind, model, loss)

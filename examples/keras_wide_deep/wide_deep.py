@@ -17,13 +17,16 @@ import tensorflow as tf
 import muster.keras
 
 WORDS = {
-    "sex": ["Female", "Male"],
+    "relationship": ["Husband", "Wife", "Not-in-family", "Own-child", "Unmarried"],
     "workclass": ["Private", "Self-emp-not-inc", "Local-gov", "State-gov", "Federal-gov"],
     "education": ["HS-grad", "Some-college", "Bachelors", "Masters", "Doctorate", "11th"],
     "occupation": ["Craft-repair", "Exec-managerial", "Sales", "Adm-clerical", "Tech-support"],
 }
 # Mean and deviation of the census table.
-NUMBERS = {"age": (38.6, 13.7), "education-num": (10.1, 2.6), "hours-per-week": (40.4, 12.4)}
+NUMBERS = {
+    "age": (38.6, 13.7), "education-num": (10.1, 2.6), "hours-per-week": (40.4, 12.4),
+    "capital-gain": (1078, 7385),
+}  # fmt: skip
 PARTS, BUCKETS = 5, 1000
 
 

@@ -16,7 +16,7 @@ model = keras.Sequential(
         layers.Input((28, 28, 1), dtype="uint8", name="image"),
         layers.Rescaling(1 / 255),
         layers.Conv2D(32, 3, use_bias=False),
-        layers.BatchNormalization(),
+        layers.BatchNormalization(momentum=0.9),
         layers.ReLU(),
         layers.MaxPooling2D(),
         layers.Conv2D(64, 3, activation="relu"),
