@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<MemoryTraining>> Load(int batch_size) {
   auto training = std::make_unique<MemoryTraining>();
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, spec_path));
   MUSTER_ASSIGN_OR_RETURN(training->model,
-                          model::BuildModel(spec, {.training = spec.train.precision}));
+                          model::BuildModel(spec, {.native = {.training = spec.train.precision}}));
   MUSTER_ASSIGN_OR_RETURN(training->variables,
                           Variables::Create(training->model, kSeed, /*with_slots=*/true));
   InputSpec input_spec;
