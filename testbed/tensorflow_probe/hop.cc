@@ -74,7 +74,8 @@ absl::Status Measure(const std::string& folder, const std::string& bundle, int s
                           tensorflow::HostProcess::Start({.library_folder = library_folder,
                                                           .saved_model = model.saved_model(),
                                                           .config = config,
-                                                          .environment = environment}));
+                                                          .environment = environment,
+                                                          .one_core = true}));
   MUSTER_ASSIGN_OR_RETURN(const auto library, tensorflow::host::LoadLibrary(library_folder));
   MUSTER_ASSIGN_OR_RETURN(
       const auto here,
@@ -108,6 +109,10 @@ absl::Status Measure(const std::string& folder, const std::string& bundle, int s
   }
   std::vector<IdList> ids(model.lookups.size());
   for (size_t k = 0; k < ids.size(); ++k) {
+    if (model.lookups[k].input < 0) {
+      return absl::UnimplementedError(
+          "its ids are computed from its inputs: give an export whose ids are inputs");
+    }
     const auto& column = batches[0].raw[static_cast<size_t>(model.lookups[k].input)];
     MUSTER_ASSIGN_OR_RETURN(ids[k].ids, tensorflow::ReadIds(column.type, column.bytes, "ids"));
     ids[k].shape = column.shape;

@@ -115,6 +115,8 @@ absl::Status HostProcess::Spawn() {
 HostProcess::Outcome HostProcess::Begin() {
   if (const absl::Status status = Spawn(); !status.ok()) return {status};
   Outcome outcome = Prepare();
+  if (outcome.status.ok() && spec_.one_core && !core_) core_ = process::CoreClaim::Take();
+  if (outcome.status.ok() && core_ && !core_->Bind(child_->pid())) core_.reset();
   // One that could not be made ready is of no use to the next request.
   if (!outcome.status.ok()) child_.reset();
   return outcome;
@@ -262,6 +264,8 @@ absl::StatusOr<uint64_t> HostProcess::Insist(uint64_t function,
       fields_.Clear();
       fields_.Number(function);
       for (const TensorPlace& feed : feeds) feed.Write(fields_);
+      std::optional<process::CoreClaim::Stay> stay;
+      if (core_) stay.emplace(*core_);
       outcome = Ask(RequestKind::kRun, spec_.run_seconds);
     }
     if (outcome.status.ok() && outcome.reply_bytes > reply_.capacity()) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "muster/engine/tensorflow/host/shared_segment.h"
 #include "muster/engine/tensorflow/output_tail.h"
 #include "muster/process/child.h"
+#include "muster/process/core_claim.h"
 #include "muster/process/descriptor.h"
 
 namespace muster::engine::tensorflow {
@@ -29,6 +31,9 @@ struct HostSpec {
   std::vector<std::string> environment = {};  // of the host, all of it
   double start_seconds = 300;                 // TensorFlow and the model are loaded
   double run_seconds = 600;                   // one call of a function
+  // The host's calls compute on one thread: while its owner waits for one, both are on one core
+  // that no other owner has, where there is such (process::CoreClaim).
+  bool one_core = false;
   int tries = 3;  // so often a host is started for one request before it is given up
 };
 
@@ -101,6 +106,7 @@ class HostProcess {
   process::Descriptor socket_, requests_, answers_;
   std::unique_ptr<OutputTail> output_;
   std::unique_ptr<process::Child> child_;
+  std::optional<process::CoreClaim> core_;
   std::string version_;
   uint64_t sequence_ = 0;
   int starts_ = 0;

@@ -14,7 +14,8 @@ absl::StatusOr<std::unique_ptr<TensorFlowEngine>> NewTensorFlowEngine(
                 .config = SessionConfig(options.threads, options.executor),
                 .environment = options.environment,
                 .start_seconds = options.start_seconds,
-                .run_seconds = options.run_seconds};
+                .run_seconds = options.run_seconds,
+                .one_core = options.threads == 1};
   auto engine = std::make_unique<ExportedEngine>(files, std::move(model), std::move(spec),
                                                  options.tensorflow, options.groups);
   if (options.start_at_once) MUSTER_RETURN_IF_ERROR(engine->Begin());
