@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "muster/formats/number_type.h"
+
 namespace muster::engine {
 namespace {
 
@@ -114,21 +116,6 @@ void PredictRegression(std::span<const float> logits, const HeadSpec& head, Tens
   std::ranges::copy(logits, filler->Floats("logits", width).begin());
 }
 
-// Of what a prediction of an exported model may be; others are read as strings.
-enum TypeNumber : int {
-  kFloat32 = 1,
-  kFloat64 = 2,
-  kInt32 = 3,
-  kUint8 = 4,
-  kInt16 = 5,
-  kInt8 = 6,
-  kInt64 = 9,
-  kBool = 10,
-  kUint16 = 17,
-  kUint32 = 22,
-  kUint64 = 23,
-};
-
 template <class From, class To>
 void ReadNumbers(std::span<const std::byte> bytes, std::vector<To>* to) {
   to->resize(bytes.size() / sizeof(From));
@@ -146,44 +133,17 @@ absl::Status ReadTensor(const features::RawColumn& column, int rows, PredictionT
                                       "export says: export the model again"));
   }
   tensor->width = static_cast<int>(*width);
-  switch (static_cast<int>(column.type)) {
-    case kFloat32:
-      ReadNumbers<float>(column.bytes, &tensor->floats);
-      break;
-    case kFloat64:
-      ReadNumbers<double>(column.bytes, &tensor->floats);
-      break;
-    case kInt32:
-      ReadNumbers<int32_t>(column.bytes, &tensor->ints);
-      break;
-    case kUint8:
-    case kBool:
-      ReadNumbers<uint8_t>(column.bytes, &tensor->ints);
-      break;
-    case kInt16:
-      ReadNumbers<int16_t>(column.bytes, &tensor->ints);
-      break;
-    case kInt8:
-      ReadNumbers<int8_t>(column.bytes, &tensor->ints);
-      break;
-    case kInt64:
-      ReadNumbers<int64_t>(column.bytes, &tensor->ints);
-      break;
-    case kUint16:
-      ReadNumbers<uint16_t>(column.bytes, &tensor->ints);
-      break;
-    case kUint32:
-      ReadNumbers<uint32_t>(column.bytes, &tensor->ints);
-      break;
-    case kUint64:
-      ReadNumbers<uint64_t>(column.bytes, &tensor->ints);
-      break;
-    default:
-      for (size_t i = 0; i + 1 < column.offsets.size(); ++i) {
-        tensor->strings.emplace_back(
-            reinterpret_cast<const char*>(column.bytes.data()) + column.offsets[i],
-            column.offsets[i + 1] - column.offsets[i]);
-      }
+  const bool numbers = formats::VisitNumber(column.type, [&]<class From>(std::type_identity<From>) {
+    if constexpr (std::is_floating_point_v<From>) {
+      ReadNumbers<From>(column.bytes, &tensor->floats);
+    } else {
+      ReadNumbers<From>(column.bytes, &tensor->ints);
+    }
+  });
+  for (size_t i = 0; !numbers && i + 1 < column.offsets.size(); ++i) {
+    tensor->strings.emplace_back(
+        reinterpret_cast<const char*>(column.bytes.data()) + column.offsets[i],
+        column.offsets[i + 1] - column.offsets[i]);
   }
   const size_t have = tensor->floats.size() + tensor->ints.size() + tensor->strings.size();
   if (have == static_cast<size_t>(rows) * static_cast<size_t>(tensor->width)) {
@@ -196,27 +156,15 @@ absl::Status ReadTensor(const features::RawColumn& column, int rows, PredictionT
 }  // namespace
 
 absl::StatusOr<formats::ValueType> PredictionType(formats::DataType type) {
-  switch (static_cast<int>(type)) {
-    case kFloat32:
-    case kFloat64:
-      return formats::ValueType::kFloat;
-    case static_cast<int>(formats::DataType::kString):
-      return formats::ValueType::kString;
-    case kInt32:
-    case kUint8:
-    case kInt16:
-    case kInt8:
-    case kInt64:
-    case kBool:
-    case kUint16:
-    case kUint32:
-    case kUint64:
-      return formats::ValueType::kInt;
-    default:
-      return absl::InvalidArgumentError(StrCat(formats::DataTypeName(type),
-                                               " cannot be written as a prediction: cast it to "
-                                               "float32 in the model's last layer"));
-  }
+  if (type == formats::DataType::kString) return formats::ValueType::kString;
+  auto value = formats::ValueType::kInt;
+  const bool numbers = formats::VisitNumber(type, [&]<class Number>(std::type_identity<Number>) {
+    if (std::is_floating_point_v<Number>) value = formats::ValueType::kFloat;
+  });
+  if (numbers) return value;
+  return absl::InvalidArgumentError(
+      StrCat(formats::DataTypeName(type),
+             " cannot be written as a prediction: cast it to float32 in the model's last layer"));
 }
 
 float Sigmoid(float logit) { return 1.0f / (1.0f + std::exp(-logit)); }

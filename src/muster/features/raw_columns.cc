@@ -12,52 +12,23 @@
 
 #include "absl/strings/str_join.h"
 
+#include "muster/formats/number_type.h"
+
 namespace muster::features {
 namespace {
 
 using formats::DataType;
 using formats::ValueType;
 
-// TensorFlow's numbers of the types that a record's numbers can become.
-enum TypeNumber : int {
-  kFloat32 = 1,
-  kFloat64 = 2,
-  kInt32 = 3,
-  kUint8 = 4,
-  kInt16 = 5,
-  kInt8 = 6,
-  kString = 7,
-  kInt64 = 9,
-  kBool = 10,
-  kBfloat16 = 14,
-  kUint16 = 17,
-  kFloat16 = 19,
-  kUint32 = 22,
-  kUint64 = 23,
-};
-
 constexpr int64_t kMostElements = int64_t{1} << 31;  // of a column in a batch
 
 bool IsFloating(DataType type) {
-  const auto number = static_cast<int>(type);
-  return number == kFloat32 || number == kFloat64 || number == kBfloat16 || number == kFloat16;
+  return type == DataType::kFloat || type == DataType::kDouble || type == DataType::kBfloat16 ||
+         type == DataType::kHalf;
 }
 
 bool IsInteger(DataType type) {
-  switch (static_cast<int>(type)) {
-    case kInt32:
-    case kUint8:
-    case kInt16:
-    case kInt8:
-    case kInt64:
-    case kBool:
-    case kUint16:
-    case kUint32:
-    case kUint64:
-      return true;
-    default:
-      return false;
-  }
+  return !IsFloating(type) && formats::VisitNumber(type, [](auto) {});
 }
 
 std::string NameOf(const RawColumnSpec& column) {
@@ -97,56 +68,43 @@ uint16_t HalfOf(float value) {
 // Writes numbers of one type; false for one that it does not hold.
 class NumberWriter {
  public:
-  NumberWriter(DataType type, std::byte* to) : type_(static_cast<int>(type)), to_(to) {}
+  NumberWriter(DataType type, std::byte* to) : type_(type), to_(to) {}
 
   bool Put(int64_t value) {
-    switch (type_) {
-      case kInt32:
-        return PutInteger<int32_t>(value);
-      case kUint8:
-        return PutInteger<uint8_t>(value);
-      case kInt16:
-        return PutInteger<int16_t>(value);
-      case kInt8:
-        return PutInteger<int8_t>(value);
-      case kInt64:
-        return PutInteger<int64_t>(value);
-      case kBool:
-        return PutBytes(static_cast<uint8_t>(value)) && (value == 0 || value == 1);
-      case kUint16:
-        return PutInteger<uint16_t>(value);
-      case kUint32:
-        return PutInteger<uint32_t>(value);
-      default:
-        return PutInteger<uint64_t>(value);
+    if (type_ == DataType::kBool) {
+      PutBytes(static_cast<uint8_t>(value));
+      return value == 0 || value == 1;
     }
+    bool fits = false;
+    formats::VisitNumber(type_, [&]<class Number>(std::type_identity<Number>) {
+      if constexpr (std::is_integral_v<Number>) {
+        PutBytes(static_cast<Number>(value));
+        fits = std::in_range<Number>(value);
+      }
+    });
+    return fits;
   }
   bool Put(float value) {
-    switch (type_) {
-      case kFloat64:
-        return PutBytes(double{value});
-      case kBfloat16:
-        return PutBytes(Bfloat16Of(value));
-      case kFloat16:
-        return PutBytes(HalfOf(value));
-      default:
-        return PutBytes(value);
+    if (type_ == DataType::kDouble) {
+      PutBytes(double{value});
+    } else if (type_ == DataType::kBfloat16) {
+      PutBytes(Bfloat16Of(value));
+    } else if (type_ == DataType::kHalf) {
+      PutBytes(HalfOf(value));
+    } else {
+      PutBytes(value);
     }
+    return true;
   }
 
  private:
   template <class Number>
-  bool PutInteger(int64_t value) {
-    return PutBytes(static_cast<Number>(value)) && std::in_range<Number>(value);
-  }
-  template <class Number>
-  bool PutBytes(Number value) {
+  void PutBytes(Number value) {
     std::memcpy(to_, &value, sizeof value);
     to_ += sizeof value;
-    return true;
   }
 
-  const int type_;
+  const DataType type_;
   std::byte* to_;
 };
 

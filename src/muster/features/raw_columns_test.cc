@@ -12,10 +12,6 @@ using formats::DataType;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr auto kUint8 = static_cast<DataType>(4);
-constexpr auto kHalf = static_cast<DataType>(19);
-constexpr auto kBfloat16 = static_cast<DataType>(14);
-
 template <class Number>
 std::vector<Number> Numbers(const RawColumn& column) {
   std::vector<Number> numbers(column.bytes.size() / sizeof(Number));
@@ -98,7 +94,7 @@ TEST_F(RawColumnsTest, NumbersBecomeTheTypeOfTheModel) {
 }
 
 TEST_F(RawColumnsTest, ANumberThatTheTypeDoesNotHoldIsNamedWithItsRow) {
-  Use(kUint8, {2});
+  Use(DataType::kUint8, {2});
   AddInts({0, 255});
   AddInts({1, 256});
   EXPECT_THAT(Error(),
@@ -141,20 +137,20 @@ TEST_F(RawColumnsTest, StringsArePaddedWithEmptyOnes) {
 }
 
 TEST_F(RawColumnsTest, HalvesAreRoundedToEven) {
-  Use(kHalf, {7});
+  Use(DataType::kHalf, {7});
   AddFloats({1, 1.0f / 3, 65504, 65520, 5.9604645e-8f, -0.0f, 2049});
   EXPECT_THAT(Numbers<uint16_t>(Read()),
               ElementsAre(0x3c00, 0x3555, 0x7bff, 0x7c00, 0x0001, 0x8000, 0x6800));
 }
 
 TEST_F(RawColumnsTest, Bfloat16IsRoundedToEven) {
-  Use(kBfloat16, {3});
+  Use(DataType::kBfloat16, {3});
   AddFloats({1, 1.00390625f, 1.01171875f});
   EXPECT_THAT(Numbers<uint16_t>(Read()), ElementsAre(0x3f80, 0x3f80, 0x3f82));
 }
 
 TEST_F(RawColumnsTest, RawBytesAreTakenAsTheyAre) {
-  Use(kUint8, {2, 2}, "raw");
+  Use(DataType::kUint8, {2, 2}, "raw");
   AddStrings({std::string_view("\1\2\3\4", 4)});
   EXPECT_THAT(Numbers<uint8_t>(Read()), ElementsAre(1, 2, 3, 4));
   AddStrings({"abc"});
@@ -162,7 +158,7 @@ TEST_F(RawColumnsTest, RawBytesAreTakenAsTheyAre) {
 }
 
 TEST_F(RawColumnsTest, ImagesStayForTheEngine) {
-  Use(kUint8, {28, 28, 1}, "png");
+  Use(DataType::kUint8, {28, 28, 1}, "png");
   AddStrings({"not decoded here"});
   const RawColumn& column = Read();
   EXPECT_EQ(column.type, DataType::kString);

@@ -19,9 +19,24 @@
 
 namespace muster::formats {
 
-// Values of tensorflow/core/framework/types.proto. The named ones are written; a reader may meet
-// any other value that fits an int.
-enum class DataType : int { kFloat = 1, kInt32 = 3, kString = 7, kInt64 = 9, kBool = 10 };
+// Values of tensorflow/core/framework/types.proto. A reader may meet any other value that fits an
+// int.
+enum class DataType : int {
+  kFloat = 1,
+  kDouble = 2,
+  kInt32 = 3,
+  kUint8 = 4,
+  kInt16 = 5,
+  kInt8 = 6,
+  kString = 7,
+  kInt64 = 9,
+  kBool = 10,
+  kBfloat16 = 14,
+  kUint16 = 17,
+  kHalf = 19,
+  kUint32 = 22,
+  kUint64 = 23,
+};
 
 // Bytes of an element; 0 for strings and for types that are not stored as plain elements.
 size_t DataTypeBytes(DataType type);

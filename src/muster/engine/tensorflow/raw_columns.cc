@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "muster/formats/number_type.h"
+
 namespace muster::engine::tensorflow {
 namespace {
 
@@ -134,41 +136,12 @@ absl::StatusOr<std::vector<int32_t>> ReadIds(DataType type, std::span<const std:
                                              const std::string& what) {
   std::vector<int32_t> ids;
   bool good = false;
-  switch (static_cast<int>(type)) {
-    case 1:
-      good = AppendIds<float>(bytes, &ids);
-      break;
-    case 2:
-      good = AppendIds<double>(bytes, &ids);
-      break;
-    case 3:
-      good = AppendIds<int32_t>(bytes, &ids);
-      break;
-    case 4:
-    case 10:
-      good = AppendIds<uint8_t>(bytes, &ids);
-      break;
-    case 5:
-      good = AppendIds<int16_t>(bytes, &ids);
-      break;
-    case 6:
-      good = AppendIds<int8_t>(bytes, &ids);
-      break;
-    case 9:
-      good = AppendIds<int64_t>(bytes, &ids);
-      break;
-    case 17:
-      good = AppendIds<uint16_t>(bytes, &ids);
-      break;
-    case 22:
-      good = AppendIds<uint32_t>(bytes, &ids);
-      break;
-    case 23:
-      good = AppendIds<uint64_t>(bytes, &ids);
-      break;
-    default:
-      return absl::InvalidArgumentError(
-          StrCat(what, ": values of ", formats::DataTypeName(type), " are no ids"));
+  const bool numbers = formats::VisitNumber(type, [&]<class Number>(std::type_identity<Number>) {
+    good = AppendIds<Number>(bytes, &ids);
+  });
+  if (!numbers) {
+    return absl::InvalidArgumentError(
+        StrCat(what, ": values of ", formats::DataTypeName(type), " are no ids"));
   }
   if (good) return ids;
   return absl::InvalidArgumentError(
