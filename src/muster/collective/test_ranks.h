@@ -18,7 +18,7 @@ namespace muster::collective {
 
 class TestRanks {
  public:
-  explicit TestRanks(int size, GroupOptions options = {}) {
+  explicit TestRanks(int size, const GroupOptions& options = {}) {
     const auto n = static_cast<size_t>(size);
     std::vector<std::vector<std::unique_ptr<Channel>>> channels(n);
     for (auto& row : channels) row.resize(n);

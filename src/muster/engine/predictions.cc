@@ -122,7 +122,7 @@ void ReadNumbers(std::span<const std::byte> bytes, std::vector<To>* to) {
   for (size_t i = 0; i < to->size(); ++i) {
     From value;
     std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-    (*to)[i] = static_cast<To>(value);
+    (*to)[i] = static_cast<To>(+value);  // an int8 is a number here, no character
   }
 }
 
