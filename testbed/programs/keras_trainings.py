@@ -49,18 +49,23 @@ def write(path: pathlib.Path, columns: dict[str, Any], rows: Any) -> None:
 
 
 def train(folder: pathlib.Path, model: Any, optimizer: Callable[[], Any], loss: Any,
-          columns: dict[str, Any], label: Any, metrics: list[str], **options: Any) -> None:  # fmt: skip
+          columns: dict[str, Any], label: Any, metrics: list[str], inputs: Any = None,
+          **options: Any) -> None:  # fmt: skip
+    """`columns` are the records' fields; `inputs` what the model takes, where that differs."""
     folder.mkdir(parents=True)
     options.setdefault("label", "label")
-    muster.keras.export(model, optimizer(), loss, folder / "export", metrics=metrics, **options)
+    fields = options.pop("fields", None)
+    muster.keras.export(model, optimizer(), loss, folder / "export", metrics=metrics, inputs=fields,
+                        **options)  # fmt: skip
     columns = {**columns, "label": label}
     rows = np.arange(len(label))
     write(folder / "data.tfrecord", columns, rows)
     for half in (0, 1):
         write(folder / f"half-{half}.tfrecord", columns, rows[rows // (BATCH // 2) % 2 == half])
-    inputs = {k: v for k, v in columns.items() if k != "label"}
-    if len(inputs) == 1:
-        inputs = next(iter(inputs.values()))
+    if inputs is None:
+        inputs = {k: v for k, v in columns.items() if k != "label"}
+        if len(inputs) == 1:
+            inputs = next(iter(inputs.values()))
     model.compile(optimizer(), loss, metrics=metrics)
     for step in range(0, len(label), BATCH):
         part = slice(step, step + BATCH)
@@ -85,7 +90,7 @@ def wide_deep(folder: pathlib.Path, optimizer: Callable[[], Any], normalized: bo
     ids = random.integers(0, 12, (STEPS * BATCH, 4))
     label = (ids.sum(1) + random.integers(0, 12, len(ids)) > 26).astype(np.int64)
     train(folder, model, optimizer, keras.losses.BinaryCrossentropy(from_logits=True), {"ids": ids},
-          label, ["accuracy"], inputs=muster.keras.Field("ids", "int64", [4]),
+          label, ["accuracy"], fields=muster.keras.Field("ids", "int64", [4]),
           example=(ids[:40], label[:40]))  # fmt: skip
 
 
@@ -104,6 +109,21 @@ def words(folder: pathlib.Path) -> None:
           ["accuracy"])  # fmt: skip
 
 
+def pictures(folder: pathlib.Path) -> None:
+    """PNG files of two shades, in records as they are."""
+    random = np.random.default_rng(14)
+    label = random.integers(0, 2, STEPS * BATCH // 4)
+    images = random.integers(0, 128, (len(label), 6, 5, 3)) + label[:, None, None, None] * 120
+    images = images.astype(np.uint8)
+    model = keras.Sequential([L.Input((6, 5, 3), dtype="uint8", name="image"),
+                              L.Rescaling(1 / 255), L.Flatten(), L.Dense(4, activation="relu"),
+                              L.Dense(2, activation="softmax", name="shade")])  # fmt: skip
+    files = np.array([tf.io.encode_png(image).numpy() for image in images], dtype=object)
+    train(folder, model, lambda: O.SGD(0.05), "sparse_categorical_crossentropy", {"file": files},
+          label, ["accuracy"], inputs=images,
+          fields={"image": muster.keras.Field("file", "uint8", [6, 5, 3], decode="png")})  # fmt: skip
+
+
 OPTIMIZERS = {
     "adagrad": lambda: O.Adagrad(0.05),
     "adam": lambda: O.Adam(0.001),
@@ -117,6 +137,7 @@ MODELS: dict[str, Callable[[pathlib.Path], None]] = {
     **{name: functools.partial(wide_deep, optimizer=o) for name, o in OPTIMIZERS.items()},
     "normalized": lambda folder: wide_deep(folder, OPTIMIZERS["adagrad"], normalized=True),
     "words": words,
+    "pictures": pictures,
 }
 
 
