@@ -38,14 +38,18 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}", "CUDA_VISIBLE_DEVICES": ""}
 
 
-def make_trainings(folder: pathlib.Path, *names: str) -> pathlib.Path:
-    """What testbed/programs/keras_trainings.py makes."""
-    program = ROOT / "testbed/programs/keras_trainings.py"
+def make(program: str, folder: pathlib.Path, *names: str) -> pathlib.Path:
+    """`folder` with what testbed/programs/PROGRAM makes in it."""
+    path = ROOT / "testbed/programs" / program
     python = os.environ["MUSTER_PYTHON_TENSORFLOW"]
-    done = subprocess.run([python, str(program), str(folder), *names], env=environment(),
+    done = subprocess.run([python, str(path), str(folder), *names], env=environment(),
                           capture_output=True, text=True, timeout=DEADLINE)  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     return folder
+
+
+def make_trainings(folder: pathlib.Path, *names: str) -> pathlib.Path:
+    return make("keras_trainings.py", folder, *names)
 
 
 class Checks:

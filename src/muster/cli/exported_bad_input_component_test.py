@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -30,33 +31,38 @@ def write(path: pathlib.Path, rows: list[dict[str, Any]]) -> pathlib.Path:
     return path
 
 
-def hosts() -> set[str]:
-    return {
-        path.parent.name
-        for path in pathlib.Path("/proc").glob("[0-9]*/comm")
-        if path.read_text().startswith("muster-tensorfl")
-    }
+def started_with(mark: str) -> list[str]:
+    """The processes whose environment has it: other tests run beside this one."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if path.parent.name != str(os.getpid()) and mark.encode() in path.read_bytes():
+                found.append(path.parent.name)
+    return found
 
 
 class Training:
     """What `muster train` says of a model and data that it refuses."""
 
-    def __init__(self, muster: Muster, folder: pathlib.Path) -> None:
-        self.muster, self.folder = muster, folder
-        self.before = hosts()
+    def __init__(self, muster: Muster, folder: pathlib.Path, mark: str) -> None:
+        self.muster, self.folder, self.mark = muster, folder, mark
 
     def error(self, export: pathlib.Path, data: object, *flags: object) -> str:
         said = self.muster.fail("train", export, "--train", data, "--model-dir",
                                 self.folder / "model", "--quiet", *flags)  # fmt: skip
-        assert hosts() <= self.before, "a host process is left"
+        assert not started_with(self.mark), "a process is left"
         assert said.count("\n") == 1, said
         assert not list(self.folder.rglob("*.tmp*")), "a half-written file is left"
         return said
 
 
 @pytest.fixture
-def training(muster: Muster, tmp_path: pathlib.Path) -> Training:
-    return Training(muster, tmp_path)
+def training(
+    muster: Muster, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> Training:
+    mark = f"MUSTER_TEST_MARK={tmp_path}"
+    monkeypatch.setenv(*mark.split("=", 1))
+    return Training(muster, tmp_path, mark)
 
 
 @pytest.fixture

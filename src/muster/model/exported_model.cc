@@ -6,6 +6,7 @@
 #include "muster/engine/tensorflow/tensorflow_engine.h"
 #include "muster/io/copy.h"
 #include "muster/io/local_file_system.h"
+#include "muster/model/export_folder.h"
 #include "muster/model/keras_optimizer.h"
 #include "muster/process/child.h"
 
@@ -42,14 +43,9 @@ absl::StatusOr<ModelSpec> LoadExportedSpec(io::FileSystem& files, const std::str
 }
 
 absl::Status SaveExport(io::FileSystem& files, const ModelSpec& spec, const std::string& folder) {
-  const std::string& from = spec.exported->folder;
-  const std::string partial = StrCat(folder, ".tmp");
-  absl::Status status = files.RemoveAll(partial);
-  if (status.ok()) status = io::CopyFolder(files, from, partial);
-  if (status.ok()) status = files.Rename(partial, folder);
-  if (status.ok()) status = files.SyncFolder(io::Dirname(folder));
-  if (!status.ok()) static_cast<void>(files.RemoveAll(partial));
-  return Annotate(status, StrCat("copying ", from, " to ", folder));
+  return WriteExportFolder(files, folder, [&](const std::string& temporary) {
+    return io::CopyFolder(files, spec.exported->folder, temporary);
+  });
 }
 
 std::string DescribeExportedDifference(const ModelSpec& a, const ModelSpec& b) {

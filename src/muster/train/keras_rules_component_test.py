@@ -11,18 +11,12 @@ import pytest
 
 from testbed import keras_checks
 
-PROGRAM = keras_checks.ROOT / "testbed/programs/train_keras.py"
 STEPS = 100
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    folder = tmp_path_factory.mktemp("trained")
-    python = os.environ["MUSTER_PYTHON_TENSORFLOW"]
-    done = subprocess.run([python, str(PROGRAM), str(folder)], env=keras_checks.environment(),
-                          capture_output=True, text=True, timeout=keras_checks.DEADLINE)  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    return folder
+    return keras_checks.make("train_keras.py", tmp_path_factory.mktemp("trained"))
 
 
 def train(folder: pathlib.Path, batches: str, replicas: int, weights: str) -> None:
