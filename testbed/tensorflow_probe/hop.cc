@@ -122,7 +122,8 @@ absl::Status Measure(const std::string& folder, const std::string& bundle, int s
   const auto places = feeds.Of(signature);
   tensorflow::host::FieldWriter fields;
   for (const auto& place : places) place.Write(fields);
-  MUSTER_ASSIGN_OR_RETURN(const uint64_t reply, host->segment().Allocate(4 << 20));
+  constexpr uint64_t kReplyBytes = 4 << 20;
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t reply, host->segment().Allocate(kReplyBytes));
   Cost there_cost, here_cost;
   constexpr int kTurn = 50, kWarmUp = 3;
   for (int turn = 0; turn < steps / kTurn; ++turn) {
@@ -135,7 +136,7 @@ absl::Status Measure(const std::string& folder, const std::string& bundle, int s
         } else {
           MUSTER_RETURN_IF_ERROR(
               here->Run(here_number, tensorflow::host::FieldReader(fields.bytes())));
-          here->WriteResult(reply);
+          here->WriteResult(reply, kReplyBytes);
         }
       }
       const std::chrono::duration<double, std::micro> took =

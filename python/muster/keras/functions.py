@@ -21,6 +21,15 @@ from muster.keras.variables import DENSE, SEED, STATE, TABLE, Entry, Variables
 
 
 @dataclass(frozen=True)
+class Taken:
+    """Rows of a table that a lookup gave, [ids..., columns]."""
+
+    table: Entry
+    ids: Any
+    rows: Any
+
+
+@dataclass(frozen=True)
 class Prediction:
     name: str
     dtype: str
@@ -104,10 +113,11 @@ class Functions:
         states: List[Entry] = []
 
         def body(arguments: Tensors) -> Tensors:
-            trained = self.variables.trainable
+            dense = [entry for entry in self.variables.trainable if entry.kind != TABLE]
+            taken: List[Taken] = []
             with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch([arguments[entry.argument()] for entry in trained])
-                predictions, scope = self._forward(arguments, True, whole)
+                tape.watch([arguments[entry.argument()] for entry in dense])
+                predictions, scope = self._forward(arguments, True, whole, tape, taken)
                 self.masked = any(
                     getattr(one, "_keras_mask", None) is not None
                     for one in keras.tree.flatten(predictions)
@@ -120,9 +130,11 @@ class Functions:
                     data, loss = data * scale, loss * scale
                 minimised = loss * self.loss_scale if self.loss_scale != 1 else loss
             results: Tensors = {"loss": loss, "data_loss": data}
-            gradients = tape.gradient(minimised, [arguments[e.argument()] for e in trained])
-            for entry, gradient in zip(trained, gradients):
+            sources = [arguments[entry.argument()] for entry in dense]
+            gradients = tape.gradient(minimised, [*sources, *(one.rows for one in taken)])
+            for entry, gradient in zip(dense, gradients):
                 results.update(self._gradient(entry, gradient))
+            results.update(self._row_gradients(taken, gradients[len(dense) :]))
             for entry in self.variables:
                 new = scope.get_current_value(entry.variable)
                 if new is None or new is arguments[entry.argument()] or entry.kind == SEED:
@@ -200,8 +212,16 @@ class Functions:
 
     # ---- parts of those
 
-    def _forward(self, arguments: Tensors, training: bool, whole: bool) -> Tuple[Any, Any]:
-        """Predictions and the scope, with rows of tables from blocks, or from whole tables."""
+    def _forward(
+        self,
+        arguments: Tensors,
+        training: bool,
+        whole: bool,
+        tape: Any = None,
+        taken: Optional[List[Taken]] = None,
+    ) -> Tuple[Any, Any]:
+        """Predictions and the scope, with rows of tables from blocks, or from whole tables. `tape`
+        watches the rows that are trained, which are added to `taken`."""
         turn = iter(self.lookups)
 
         def handle(layer: Any, inputs: Any, real: Callable[[], Any]) -> Any:
@@ -219,6 +239,9 @@ class Functions:
             ids = tf.cast(inputs, tf.int32) if whole else arguments[lookup.argument]
             rows = tf.gather(arguments[entry.argument()], ids)
             rows.set_shape([*inputs.shape, *entry.shape[1:]])
+            if tape is not None and taken is not None and entry.trainable:
+                tape.watch(rows)
+                taken.append(Taken(entry, ids, rows))
             return tf.cast(rows, layer.compute_dtype)
 
         with lookups.intercepted(handle):
@@ -285,18 +308,32 @@ class Functions:
     def _gradient(self, entry: Entry, gradient: Any) -> Tensors:
         if gradient is None:
             return {}
-        unscale = 1.0 / self.loss_scale
-        if isinstance(gradient, tf.IndexedSlices) and entry.kind == TABLE:
-            values = gradient.values if unscale == 1 else gradient.values * unscale
-            return {
-                entry.argument("rows"): tf.cast(gradient.indices, tf.int32),
-                entry.argument("grad"): values,
-            }
-        if entry.kind == TABLE:
-            raise ValueError(f"the gradient of table '{entry.name}' is not a list of rows")
         entry.sliced = isinstance(gradient, tf.IndexedSlices)
-        dense = tf.convert_to_tensor(gradient)
-        return {entry.argument("grad"): dense if unscale == 1 else dense * unscale}
+        return {entry.argument("grad"): self._unscaled(tf.convert_to_tensor(gradient))}
+
+    def _row_gradients(self, taken: List[Taken], gradients: List[Any]) -> Tensors:
+        """Of each table, an entry for each id. The gradient of the rows that a lookup gave is its
+        entries already: that of the table would be the same by way of many more operations."""
+        entries: Dict[int, List[Tuple[Any, Any]]] = {}
+        for one, gradient in zip(taken, gradients):
+            if gradient is None:
+                continue
+            values = tf.convert_to_tensor(gradient)
+            if values.shape.rank != 2:
+                values = tf.reshape(values, [-1, *one.table.shape[1:]])
+            ids = one.ids if one.ids.shape.rank == 1 else tf.reshape(one.ids, [-1])
+            entries.setdefault(one.table.index, []).append((ids, values))
+        results: Tensors = {}
+        for index, parts in entries.items():
+            entry = self.variables.all[index]
+            ids, values = (parts[0] if len(parts) == 1
+                           else [tf.concat(list(side), 0) for side in zip(*parts)])  # fmt: skip
+            results[entry.argument("rows")] = tf.identity(ids)
+            results[entry.argument("grad")] = self._unscaled(values)
+        return results
+
+    def _unscaled(self, gradient: Any) -> Any:
+        return gradient if self.loss_scale == 1 else gradient * (1.0 / self.loss_scale)
 
     # ---- arguments
 

@@ -170,6 +170,11 @@ class Engine {
   virtual absl::Status Predict(std::span<const VariableView> weights,
                                const features::FeatureBatch& batch, Forward* out) = 0;
 
+  // Says that what comes next on this thread is not another call at once, but something that may
+  // start threads or take long (a save, an evaluation): what an engine holds between calls that
+  // follow each other, such as a core that the thread stays on, is given back until the next one.
+  virtual void Rest() {}
+
   // For people to look at; an engine need not have them. The layers, each after those it reads, the
   // last gives the logits:
   virtual std::span<const LayerInfo> layers() const { return {}; }

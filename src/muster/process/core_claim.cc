@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -64,10 +65,11 @@ bool CoreClaim::Bind(pid_t process) const {
   return sched_setaffinity(process, sizeof set, &set) == 0;
 }
 
-CoreClaim::Stay::Stay(const CoreClaim& claim) : claim_(claim), bound_(claim.Bind(0)) {}
+CoreClaim::Stay::Stay(const CoreClaim& claim)
+    : claim_(claim), thread_(gettid()), bound_(claim.Bind(thread_)) {}
 
 CoreClaim::Stay::~Stay() {
-  if (bound_) sched_setaffinity(0, sizeof claim_.before_, &claim_.before_);
+  if (bound_) sched_setaffinity(thread_, sizeof claim_.before_, &claim_.before_);
 }
 
 }  // namespace muster::process

@@ -24,8 +24,8 @@ class CoreClaim {
   // Binds the process' first thread to the core. False where the system refuses.
   bool Bind(pid_t process) const;
 
-  // This thread stays on the core while it lives; then it may run where it might before. Threads
-  // that it starts in between are bound, too.
+  // The thread that makes it stays on the core while it lives; then it may run where it might
+  // before. Threads that it starts in between are bound, too. The claim outlives it.
   class Stay {
    public:
     explicit Stay(const CoreClaim& claim);
@@ -35,6 +35,7 @@ class CoreClaim {
 
    private:
     const CoreClaim& claim_;
+    const pid_t thread_;
     const bool bound_;
   };
 

@@ -73,6 +73,7 @@ class CheckpointSaver : public Hook {
   absl::Status Save(Session& session, bool in_background) {
     MUSTER_RETURN_IF_ERROR(FinishSave(session));
     if (session.step == session.saved_step) return absl::OkStatus();
+    session.model.engine->Rest();  // the saver has a thread, and listeners evaluate
     if (session.fetch_state) MUSTER_RETURN_IF_ERROR(session.fetch_state());
     for (const auto& listener : listeners_) {
       MUSTER_RETURN_IF_ERROR(listener->BeforeSave(session, session.step));

@@ -88,6 +88,7 @@ TrainLoop::TrainLoop(Session& session, const TrainSpec& spec, HookList hooks)
 
 absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   const absl::Status status = RunSteps(stop);
+  session_.model.engine->Rest();
   if (!status.ok() && together_ != nullptr) together_->Fail(status);
   MUSTER_RETURN_IF_ERROR(status);
   MUSTER_RETURN_IF_ERROR(Finish());
@@ -119,6 +120,7 @@ absl::Status TrainLoop::RunSteps(const std::atomic<bool>& stop) {
     }
     MUSTER_ASSIGN_OR_RETURN(const bool more, RunStep(stop));
     if (more) continue;
+    session_.model.engine->Rest();
     MUSTER_ASSIGN_OR_RETURN(const bool dismissed, WaitForOthers());
     if (dismissed) break;
   }
@@ -140,6 +142,7 @@ void TrainLoop::CountSteps() {
 }
 
 absl::Status TrainLoop::GoOnElsewhere() {
+  session_.model.engine->Rest();
   MUSTER_RETURN_IF_ERROR(OpenData());
   if (session_.parts > 0) CountSteps();
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));

@@ -37,6 +37,9 @@ class ExportedEngine final : public TensorFlowEngine {
                        Forward* out) override;
   absl::StatusOr<std::vector<double>> MetricValues(
       std::span<const std::vector<float>> states) override;
+  void Rest() override {
+    if (host_ != nullptr) host_->Rest();
+  }
 
  private:
   struct Function {

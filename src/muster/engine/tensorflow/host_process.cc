@@ -113,6 +113,7 @@ absl::Status HostProcess::Spawn() {
 }
 
 HostProcess::Outcome HostProcess::Begin() {
+  Rest();  // what a process is bound to its children are, too
   if (const absl::Status status = Spawn(); !status.ok()) return {status};
   Outcome outcome = Prepare();
   if (outcome.status.ok() && spec_.one_core && !core_) core_ = process::CoreClaim::Take();
@@ -264,8 +265,7 @@ absl::StatusOr<uint64_t> HostProcess::Insist(uint64_t function,
       fields_.Clear();
       fields_.Number(function);
       for (const TensorPlace& feed : feeds) feed.Write(fields_);
-      std::optional<process::CoreClaim::Stay> stay;
-      if (core_) stay.emplace(*core_);
+      if (core_ && !stay_) stay_.emplace(*core_);
       outcome = Ask(RequestKind::kRun, spec_.run_seconds);
     }
     if (outcome.status.ok() && outcome.reply_bytes > reply_.capacity()) {

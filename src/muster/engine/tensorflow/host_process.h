@@ -31,8 +31,8 @@ struct HostSpec {
   std::vector<std::string> environment = {};  // of the host, all of it
   double start_seconds = 300;                 // TensorFlow and the model are loaded
   double run_seconds = 600;                   // one call of a function
-  // The host's calls compute on one thread: while its owner waits for one, both are on one core
-  // that no other owner has, where there is such (process::CoreClaim).
+  // The host's calls compute on one thread: from the first until its owner rests both are on one
+  // core that no other owner has, where there is such (process::CoreClaim).
   bool one_core = false;
   int tries = 3;  // so often a host is started for one request before it is given up
 };
@@ -69,6 +69,10 @@ class HostProcess {
   // next Run; their places are as long as their shapes say.
   absl::StatusOr<std::span<const host::TensorPlace>> Run(uint64_t function,
                                                          std::span<const host::TensorPlace> feeds);
+
+  // The owner's thread may be on all its cores again, until the next Run. Threads that it starts
+  // before it rests are on that of the host, too.
+  void Rest() { stay_.reset(); }
 
   const std::string& version() const { return version_; }  // TensorFlow's
   pid_t pid() const;                                       // -1: none runs
@@ -107,6 +111,7 @@ class HostProcess {
   std::unique_ptr<OutputTail> output_;
   std::unique_ptr<process::Child> child_;
   std::optional<process::CoreClaim> core_;
+  std::optional<process::CoreClaim::Stay> stay_;  // on core_
   std::string version_;
   uint64_t sequence_ = 0;
   int starts_ = 0;

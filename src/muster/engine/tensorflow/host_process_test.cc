@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/engine/tensorflow/test_model.h"
+#include "muster/process/cpu_sets.h"
 
 namespace muster::engine::tensorflow {
 namespace {
@@ -26,10 +27,11 @@ absl::StatusOr<host::TensorPlace> PutFloats(HostProcess& process, std::vector<fl
 class HostProcessTest : public testing::Test {
  protected:
   // The sum of x, by a host whose graph has these lines besides.
-  void Start(const std::string& faults, double run_seconds = 60) {
+  void Start(const std::string& faults, double run_seconds = 60, bool one_core = false) {
     folder_.WriteGraph(std::string(TestGraph()) + faults);
     HostSpec spec = FakeHost(folder_);
     spec.run_seconds = run_seconds;
+    spec.one_core = one_core;
     auto host = HostProcess::Start(spec);
     ASSERT_TRUE(host.ok()) << host.status();
     host_ = *std::move(host);
@@ -90,6 +92,25 @@ TEST_F(HostProcessTest, AlsoOneThatIsKilledBetweenRequests) {
   const auto another = host_->Define({.feeds = {{"x:0", 1}}, .fetches = {"prediction:0"}});
   ASSERT_TRUE(another.ok()) << another.status();
   EXPECT_EQ(*another, function_ + 1);
+}
+
+TEST_F(HostProcessTest, ItsOwnerStaysOnItsCoreUntilItRests) {
+  const std::vector<int> before = process::AvailableCpus().value();
+  if (before.size() < 2) GTEST_SKIP() << "needs two cores";
+  Start(Fault("kill", 3, "died_bound"), 60, /*one_core=*/true);
+  EXPECT_EQ(process::AvailableCpus().value(), before) << "it has not asked yet";
+  EXPECT_EQ(Sum().value(), 7);
+  if (process::AvailableCpus().value() == before) GTEST_SKIP() << "others have claimed all cores";
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Sum().value(), 7);  // by another host, too
+    EXPECT_EQ(process::AvailableCpus().value().size(), 1u);
+  }
+  host_->Rest();
+  EXPECT_EQ(process::AvailableCpus().value(), before);
+  EXPECT_EQ(Sum().value(), 7);
+  EXPECT_EQ(process::AvailableCpus().value().size(), 1u);
+  host_.reset();
+  EXPECT_EQ(process::AvailableCpus().value(), before);
 }
 
 TEST_F(HostProcessTest, AModelThatIsGoneIsAnErrorUntilItIsBack) {

@@ -250,15 +250,10 @@ std::vector<TensorPlace> SavedModel::Places(uint64_t reply, uint64_t* end) const
   return places;
 }
 
-uint64_t SavedModel::ResultBytes(uint64_t reply) const {
-  uint64_t end = 0;
-  Places(reply, &end);
-  return end - reply;
-}
-
-void SavedModel::WriteResult(uint64_t reply) const {
+uint64_t SavedModel::WriteResult(uint64_t reply, uint64_t room) const {
   uint64_t end = 0;
   const std::vector<TensorPlace> places = Places(reply, &end);
+  if (end - reply > room) return end - reply;
   FieldWriter fields;
   fields.Number(places.size());
   for (size_t i = 0; i < places.size(); ++i) {
@@ -281,6 +276,7 @@ void SavedModel::WriteResult(uint64_t reply) const {
     }
   }
   std::memcpy(segment_.at(reply), fields.bytes().data(), fields.bytes().size());
+  return end - reply;
 }
 
 }  // namespace muster::engine::tensorflow::host

@@ -40,9 +40,9 @@ class SavedModel {
   // for places that are not in the memory or not as long as their shapes.
   absl::Status Run(uint64_t function, FieldReader feeds);
 
-  // What the last Run fetched: how many bytes at a place of the memory, and there they are.
-  uint64_t ResultBytes(uint64_t reply) const;
-  void WriteResult(uint64_t reply) const;
+  // What the last Run fetched, at that place of the memory if there is room for it. Returns its
+  // bytes.
+  uint64_t WriteResult(uint64_t reply, uint64_t room) const;
 
  private:
   struct Feed {

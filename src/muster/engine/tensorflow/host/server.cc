@@ -83,8 +83,7 @@ void Server::Handle(const Request& request, Answer* answer) {
   }
   answer->code = static_cast<uint64_t>(status.code());
   if (status.ok() && ran) {
-    answer->reply_bytes = model_->ResultBytes(request.reply);
-    if (answer->reply_bytes <= request.reply_room) model_->WriteResult(request.reply);
+    answer->reply_bytes = model_->WriteResult(request.reply, request.reply_room);
     return;
   }
   answer->reply_bytes = reply.bytes().size();
