@@ -174,10 +174,10 @@ TEST_P(EngineConformance, GradientsAreThoseOfTheLoss) {
         weights_->at(v) = before;
         return (loss[1] - loss[0]) / (2 * step);
       };
-      const double coarse = difference(2e-2), fine = difference(1e-2);
+      const double coarse = difference(1e-2), fine = difference(2e-3);
       const double kink = std::fabs(coarse - fine);
       if (kink < 1e-3 + 1e-2 * std::fabs(slope)) ++smooth;
-      EXPECT_NEAR(expected, fine, 5e-4 + 5e-3 * std::fabs(slope) + 2 * kink)
+      EXPECT_NEAR(expected, fine, 1e-3 + 5e-3 * std::fabs(slope) + 2 * kink)
           << spec.name << " in direction " << n;
     }
     if (slope > 1e-2 && smooth >= 2) ++moved;

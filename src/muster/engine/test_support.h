@@ -26,8 +26,8 @@ class TestWeights {
         w = static_cast<float>(scale * random.Normal());
         if (spec.kind == VariableKind::kState) w = std::fabs(w) + 0.5f;
       }
-      const int64_t cols = spec.shape.size() == 2 ? spec.shape[1] : 1;
-      views_.push_back({memory.data(), spec.shape[0], cols});
+      const int64_t rows = spec.shape.empty() ? 1 : spec.shape[0];
+      views_.push_back({memory.data(), rows, spec.elements() / rows});
     }
   }
 

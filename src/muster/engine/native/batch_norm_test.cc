@@ -62,31 +62,6 @@ class BatchNormTest : public testing::Test {
   std::vector<std::unique_ptr<Engine>> engines_;
 };
 
-TEST_F(BatchNormTest, SynchronizedReplicasAreOneWithAllRows) {
-  const auto whole = NewNet(true, {});
-  TestWeights weights(*whole);
-  RecordingSink want(*whole);
-  const auto result = whole->Step(weights.views(), batch_, {}, want);
-  ASSERT_TRUE(result.ok());
-  for (const int threads : {1, 2}) {
-    for (const int rows : {0, 1, 10}) {
-      SumsOfTwo pair;
-      std::vector<RecordingSink> got;
-      const auto results =
-          StepOfTwo({RowsOf(batch_, 0, rows), RowsOf(batch_, rows, 23)}, threads, &got, pair);
-      ASSERT_TRUE(results[0].ok() && results[1].ok());
-      EXPECT_NEAR(results[0]->loss + results[1]->loss, result->loss, 1e-6);
-      for (auto& [name, sum] : got[0].dense) {
-        for (size_t i = 0; i < sum.size(); ++i) sum[i] += got[1].dense[name].at(i);
-        ExpectNear(sum, want.dense[name], name);
-      }
-      for (const auto& [name, statistic] : want.statistics) {
-        for (auto& side : got) ExpectNear(side.statistics[name], statistic, name);
-      }
-    }
-  }
-}
-
 TEST_F(BatchNormTest, AReplicaWithoutAFiniteLossHoldsNobodyUp) {
   std::vector<FeatureBatch> parts = {RowsOf(batch_, 0, 10), RowsOf(batch_, 10, 23)};
   parts[0].weights.assign(10, std::numeric_limits<float>::infinity());
