@@ -109,12 +109,12 @@ class Stepper:
         self.model.compile(self.optimizer, loss())
         self.optimizer.build(self.model.trainable_variables)
         manifest = json.loads((folder / "export/model.json").read_text(encoding="utf-8"))
-        names = [v["name"] for v in manifest["variables"]]
-        trained = self.model.trainable_variables
-        self.variables = dict(zip(names, [*trained, *self.model.non_trainable_variables]))
-        assert len(self.variables) == len(names)
+        entries, trained = manifest["variables"], self.model.trainable_variables
+        variables = [*trained, *self.model.non_trainable_variables]
+        assert len(variables) == len(entries)
+        self.variables = {e["name"]: v for e, v in zip(entries, variables) if e["kind"] != "seed"}
         slots = {v.path.partition("/")[2]: v for v in self.optimizer.variables[2:]}
-        for key, variable in zip(names, trained):
+        for key, variable in zip(list(self.variables), trained):
             prefix = variable.path.replace("/", "_") + "_"
             for path in [path for path in slots if path.startswith(prefix)]:
                 place = f"training/{manifest['optimizer']['name']}/{key}/{path[len(prefix):]}"

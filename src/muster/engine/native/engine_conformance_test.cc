@@ -8,8 +8,6 @@ namespace {
 using native::GraphBuilder;
 using native::Node;
 
-native::BatchShape Shape() { return native::WideAndDeepShape(); }
-
 absl::StatusOr<std::unique_ptr<Engine>> MakeLinear(int threads) {
   GraphBuilder graph;
   const Node logits = graph.Linear({.tables = {{"t0", 0, 9}, {"t1", 1, 9}, {"t2", 2, 9}},
@@ -45,6 +43,19 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeDnn(int threads) {
                                  native::NewBinaryHead(), {.threads = threads});
 }
 
+// Prediction with frozen weights folds its tables into the dense layer.
+absl::StatusOr<std::unique_ptr<Engine>> MakeFoldable(int threads) {
+  GraphBuilder graph;
+  const Node x =
+      graph.Concat({graph.EmbeddingBag({.name = "a", .id_list = 0, .rows = 9, .dimension = 8}),
+                    graph.DenseInput(0, 2),
+                    graph.EmbeddingBag({.name = "b", .id_list = 1, .rows = 9, .dimension = 4})});
+  const Node h =
+      graph.Dense(x, {.name = "h", .units = 21, .activation = native::Activation::kTanh});
+  return std::move(graph).Finish(graph.Dense(h, {.name = "logits", .units = 1}),
+                                 native::NewBinaryHead(), {.threads = threads});
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> MakeNormalized(int threads) {
   GraphBuilder graph;
   Node x =
@@ -61,7 +72,7 @@ EngineMember Member(const std::string& name, int threads,
                     const std::function<absl::StatusOr<std::unique_ptr<Engine>>(int)>& make) {
   return {.name = StrCat(name, threads),
           .make = [make, threads] { return make(threads); },
-          .batch = [] { return native::RandomBatch(Shape()); }};
+          .batch = [] { return native::RandomBatch(native::WideAndDeepShape()); }};
 }
 
 std::vector<EngineMember> Members() {
@@ -69,6 +80,7 @@ std::vector<EngineMember> Members() {
   for (const int threads : {1, 3}) {
     members.push_back(Member("Linear", threads, MakeLinear));
     members.push_back(Member("Dnn", threads, MakeDnn));
+    members.push_back(Member("Foldable", threads, MakeFoldable));
     members.push_back(Member("Normalized", threads, MakeNormalized));
     members.back().batch_norm = EngineMember::BatchNorm::kSynchronized;
     members.push_back(Member("WideAndDeep", threads, native::NewWideAndDeep));
