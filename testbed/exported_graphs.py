@@ -27,9 +27,12 @@ class ExportedGraph:
                        capture_output=True)
         return ExportedGraph(folder)
 
+    @staticmethod
+    def program(name: str) -> pathlib.Path:
+        return pathlib.Path(os.environ["MUSTER_BINARY"]).with_name(f"muster-tensorflow-{name}")
+
     def command(self, results: str, *arguments: object) -> list[str]:
-        probe = pathlib.Path(os.environ["MUSTER_BINARY"]).with_name("muster-tensorflow-probe")
-        return [str(probe), str(self.export), str(self.folder / "batches"),
+        return [str(self.program("probe")), str(self.export), str(self.folder / "batches"),
                 str(self.folder / results), *map(str, arguments)]
 
     def environment(self, **changes: str) -> dict[str, str]:

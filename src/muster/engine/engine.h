@@ -1,6 +1,6 @@
 // Engine: a model as a pure function of weights and a batch. It owns no weights, no slots and no
 // statistics: those belong to the trainer, who keeps, replicates or serves them.
-// Members: native/ (graph of layers), tensorflow/ (exported Keras models).
+// Members, which pass engine_conformance.h: native/ (layers), tensorflow/ (exported Keras models).
 #pragma once
 
 #include <cstdint>

@@ -16,10 +16,9 @@ absl::Status CheckWeights(std::span<const VariableSpec> specs,
   for (size_t i = 0; i < weights.size(); ++i) {
     const VariableSpec& spec = specs[i];
     const VariableView& view = weights[i];
-    const bool fits = spec.kind == VariableKind::kTable
-                          ? view.cols == spec.shape[1] && view.rows >= 0
-                          : view.rows * view.cols == spec.elements();
-    if (!fits || (view.data == nullptr && view.rows > 0)) {
+    const bool fits = spec.kind == VariableKind::kTable ? view.cols == spec.shape[1]
+                                                        : view.rows * view.cols == spec.elements();
+    if (!fits || view.rows < 0 || (view.data == nullptr && view.rows > 0)) {
       return absl::InvalidArgumentError(StrCat("the memory of variable ", spec.name, " is ",
                                                view.rows, " x ", view.cols,
                                                ", which does not fit its shape"));

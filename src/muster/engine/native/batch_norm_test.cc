@@ -25,47 +25,6 @@ std::unique_ptr<Engine> NewNet(bool synchronized, const EngineOptions& options) 
       .value();
 }
 
-FeatureBatch RowsOf(const FeatureBatch& batch, int begin, int end) {
-  FeatureBatch part;
-  part.rows = end - begin;
-  const auto& all = batch.dense[0];
-  part.dense.push_back(
-      {.width = 3, .values = {all.values.begin() + begin * 3, all.values.begin() + end * 3}});
-  part.labels.assign(batch.labels.begin() + begin, batch.labels.begin() + end);
-  return part;
-}
-
-// Two replicas' sums, each on a thread.
-class Pair {
- public:
-  class Side : public ReplicaSums {
-   public:
-    Side(Pair& pair, size_t index) : pair_(pair), index_(index) {}
-    absl::Status Add(std::span<double> values) override {
-      if (calls_++ == fail_at_) return absl::AbortedError("the other one was lost");
-      pair_.given_[index_].assign(values.begin(), values.end());
-      pair_.barrier_.arrive_and_wait();
-      for (size_t i = 0; i < values.size(); ++i) {
-        values[i] = pair_.given_[0].at(i) + pair_.given_[1].at(i);
-      }
-      pair_.barrier_.arrive_and_wait();
-      return absl::OkStatus();
-    }
-    int calls_ = 0;
-    int fail_at_ = -1;
-
-   private:
-    Pair& pair_;
-    const size_t index_;
-  };
-
-  Side sides[2] = {{*this, 0}, {*this, 1}};
-
- private:
-  std::barrier<> barrier_{2};
-  std::vector<double> given_[2];
-};
-
 void ExpectNear(const std::vector<float>& got, const std::vector<float>& want,
                 const std::string& name) {
   ASSERT_EQ(got.size(), want.size()) << name;
@@ -81,7 +40,7 @@ class BatchNormTest : public testing::Test {
   // Both at once; the first has `rows` of the batch.
   std::vector<absl::StatusOr<StepResult>> StepOfTwo(const std::vector<FeatureBatch>& parts,
                                                     int threads, std::vector<RecordingSink>* sinks,
-                                                    Pair& pair) {
+                                                    SumsOfTwo& pair) {
     std::vector<absl::StatusOr<StepResult>> results(2);
     engines_.clear();
     sinks->clear();
@@ -103,51 +62,26 @@ class BatchNormTest : public testing::Test {
   std::vector<std::unique_ptr<Engine>> engines_;
 };
 
-TEST_F(BatchNormTest, SynchronizedReplicasAreOneWithAllRows) {
-  const auto whole = NewNet(true, {});
-  TestWeights weights(*whole);
-  RecordingSink want(*whole);
-  const auto result = whole->Step(weights.views(), batch_, {}, want);
-  ASSERT_TRUE(result.ok());
-  for (const int threads : {1, 2}) {
-    for (const int rows : {0, 1, 10}) {
-      Pair pair;
-      std::vector<RecordingSink> got;
-      const auto results =
-          StepOfTwo({RowsOf(batch_, 0, rows), RowsOf(batch_, rows, 23)}, threads, &got, pair);
-      ASSERT_TRUE(results[0].ok() && results[1].ok());
-      EXPECT_NEAR(results[0]->loss + results[1]->loss, result->loss, 1e-6);
-      for (auto& [name, sum] : got[0].dense) {
-        for (size_t i = 0; i < sum.size(); ++i) sum[i] += got[1].dense[name].at(i);
-        ExpectNear(sum, want.dense[name], name);
-      }
-      for (const auto& [name, statistic] : want.statistics) {
-        for (auto& side : got) ExpectNear(side.statistics[name], statistic, name);
-      }
-    }
-  }
-}
-
 TEST_F(BatchNormTest, AReplicaWithoutAFiniteLossHoldsNobodyUp) {
   std::vector<FeatureBatch> parts = {RowsOf(batch_, 0, 10), RowsOf(batch_, 10, 23)};
   parts[0].weights.assign(10, std::numeric_limits<float>::infinity());
   for (const int threads : {1, 2}) {
-    Pair pair;
+    SumsOfTwo pair;
     std::vector<RecordingSink> sinks;
     const auto results = StepOfTwo(parts, threads, &sinks, pair);
     ASSERT_TRUE(results[0].ok() && results[1].ok());
     EXPECT_FALSE(std::isfinite(results[0]->loss));
     EXPECT_TRUE(std::isfinite(results[1]->loss));
-    EXPECT_EQ(pair.sides[0].calls_, 8);
-    EXPECT_EQ(pair.sides[1].calls_, 8);
+    EXPECT_EQ(pair.sides[0].calls, 8);
+    EXPECT_EQ(pair.sides[1].calls, 8);
   }
 }
 
 TEST_F(BatchNormTest, ALostReplicaEndsTheStepWithItsCause) {
   for (const int threads : {1, 2}) {
     for (const int call : {0, 3, 4, 7}) {
-      Pair pair;
-      for (auto& side : pair.sides) side.fail_at_ = call;
+      SumsOfTwo pair;
+      for (auto& side : pair.sides) side.fail_at = call;
       std::vector<RecordingSink> sinks;
       const auto results =
           StepOfTwo({RowsOf(batch_, 0, 10), RowsOf(batch_, 10, 23)}, threads, &sinks, pair);

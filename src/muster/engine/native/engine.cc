@@ -317,6 +317,8 @@ absl::Status NativeEngine::Predict(std::span<const VariableView> weights,
   Prepare(weights, batch, false);
   crew_.Run(predict_);
   const float* const logits = graph_.logits->value(0);
+  out->predictions.clear();
+  out->metric_states.clear();
   out->logits.assign(logits, logits + int64_t{batch.rows} * graph_.logits->width);
   out->loss_sum = 0;
   for (const Worker& worker : workers_) out->loss_sum += worker.loss_sum;

@@ -1,89 +1,15 @@
-// For the tests of this layer: weights of an engine, a sink that records, random batches.
+// For the tests of this layer: random batches, and the engines that several of them use.
 #pragma once
 
-#include <cmath>
-#include <map>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "muster/base/random.h"
-#include "muster/engine/engine.h"
 #include "muster/engine/native/graph.h"
+#include "muster/engine/test_support.h"
 
 namespace muster::engine::native {
-
-// An engine's variables, filled with normal numbers (variances: positive).
-class TestWeights {
- public:
-  explicit TestWeights(const Engine& engine, double scale = 0.5) : specs_(engine.variables()) {
-    RandomStream random(20250103, RandomPurpose::kInitialWeights, 1);
-    for (const VariableSpec& spec : specs_) {
-      auto& memory = memories_.emplace_back(static_cast<size_t>(spec.elements()));
-      for (float& w : memory) {
-        w = static_cast<float>(scale * random.Normal());
-        if (spec.kind == VariableKind::kState) w = std::fabs(w) + 0.5f;
-      }
-      const int64_t cols = spec.shape.size() == 2 ? spec.shape[1] : 1;
-      views_.push_back({memory.data(), spec.shape[0], cols});
-    }
-  }
-
-  std::span<const VariableView> views() const { return views_; }
-  std::vector<VariableView>& mutable_views() { return views_; }
-  std::vector<float>& operator[](std::string_view name) { return memories_[IndexOf(name)]; }
-  std::vector<float>& at(size_t variable) { return memories_[variable]; }
-  size_t IndexOf(std::string_view name) const {
-    for (size_t i = 0; i < specs_.size(); ++i) {
-      if (specs_[i].name == name) return i;
-    }
-    return specs_.size();
-  }
-
- private:
-  std::span<const VariableSpec> specs_;
-  std::vector<std::vector<float>> memories_;
-  std::vector<VariableView> views_;
-};
-
-// Keeps what a step gives. Table gradients are also spread out to dense ones.
-class RecordingSink final : public GradientSink {
- public:
-  explicit RecordingSink(const Engine& engine) : specs_(engine.variables()) {}
-
-  void Dense(int variable, std::span<const float> gradient) override {
-    const std::string& name = Called(variable);
-    dense[name].assign(gradient.begin(), gradient.end());
-  }
-  void Rows(int variable, std::span<const int32_t> given_rows,
-            std::span<const float> gradient) override {
-    const std::string& name = Called(variable);
-    const VariableSpec& spec = specs_[static_cast<size_t>(variable)];
-    rows[name].assign(given_rows.begin(), given_rows.end());
-    auto& spread = dense[name];
-    spread.assign(static_cast<size_t>(spec.elements()), 0);
-    const auto cols = static_cast<size_t>(spec.shape[1]);
-    for (size_t i = 0; i < given_rows.size() * cols; ++i) {
-      spread[static_cast<size_t>(given_rows[i / cols]) * cols + i % cols] = gradient[i];
-    }
-  }
-  void Statistic(int variable, std::span<const float> value) override {
-    statistics[Called(variable)].assign(value.begin(), value.end());
-  }
-
-  std::vector<std::string> order;  // of the calls
-  std::map<std::string, std::vector<float>, std::less<>> dense, statistics;
-  std::map<std::string, std::vector<int32_t>, std::less<>> rows;
-
- private:
-  const std::string& Called(int variable) {
-    return order.emplace_back(specs_[static_cast<size_t>(variable)].name);
-  }
-
-  std::span<const VariableSpec> specs_;
-};
 
 struct BatchShape {
   int rows = 7;

@@ -268,6 +268,10 @@ absl::Status ExportedEngine::Prepare(std::span<const VariableView> weights,
   return feeds_->SetBatch(*decoded, ids);
 }
 
+absl::Status ExportedEngine::Freeze(std::span<const VariableView> weights) {
+  return CheckWeights(specs_, weights);
+}
+
 absl::Status ExportedEngine::Predict(std::span<const VariableView> weights,
                                      const FeatureBatch& batch, Forward* out) {
   MUSTER_RETURN_IF_ERROR(Begin());

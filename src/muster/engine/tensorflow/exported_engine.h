@@ -33,6 +33,7 @@ class ExportedEngine final : public TensorFlowEngine {
   absl::StatusOr<StepResult> Step(std::span<const VariableView> weights,
                                   const features::FeatureBatch& batch, const StepContext& context,
                                   GradientSink& sink) override;
+  absl::Status Freeze(std::span<const VariableView> weights) override;
   absl::Status Predict(std::span<const VariableView> weights, const features::FeatureBatch& batch,
                        Forward* out) override;
   absl::StatusOr<std::vector<double>> MetricValues(
@@ -61,6 +62,7 @@ class ExportedEngine final : public TensorFlowEngine {
   absl::StatusOr<Places> Run(const Function& function);
   absl::StatusOr<StepResult> ReadLosses(Places results) const;
   absl::Status CheckGradients(Places results) const;
+  bool GradientsAreFinite(Places results) const;
   absl::Status SumRows(Places results, const GradientSink& sink);
   void GiveGradients(Places results, GradientSink& sink);
   void GiveZeros(GradientSink& sink);

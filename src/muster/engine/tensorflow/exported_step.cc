@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "muster/engine/step_checks.h"
 #include "muster/engine/tensorflow/exported_engine.h"
+#include "muster/math/vector.h"
 
 namespace muster::engine::tensorflow {
 namespace {
@@ -11,6 +13,12 @@ namespace {
 using features::FeatureBatch;
 using host::TensorPlace;
 using Role = KerasPort::Role;
+
+bool AllFinite(std::span<const float> values) {
+  // The sum of squares is finite only where all are.
+  if (std::isfinite(math::Dot(values.data(), values.data(), values.size()))) return true;
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
 
 }  // namespace
 
@@ -32,9 +40,13 @@ absl::StatusOr<StepResult> ExportedEngine::Step(std::span<const VariableView> we
   feeds_->SetDenominator(context.denominator);
   absl::StatusOr<Places> results = Run(step_);
   if (!results.ok()) return Annotate(results.status(), StrCat("step ", context.step));
-  MUSTER_ASSIGN_OR_RETURN(const StepResult losses, ReadLosses(*results));
+  MUSTER_ASSIGN_OR_RETURN(StepResult losses, ReadLosses(*results));
   if (!std::isfinite(losses.loss)) return losses;
   MUSTER_RETURN_IF_ERROR(CheckGradients(*results));
+  if (!GradientsAreFinite(*results)) {
+    losses.loss = std::numeric_limits<double>::quiet_NaN();
+    return losses;
+  }
   MUSTER_RETURN_IF_ERROR(SumRows(*results, sink));
   GiveGradients(*results, sink);
   return losses;
@@ -82,6 +94,17 @@ absl::Status ExportedEngine::CheckGradients(Places results) const {
     }
   }
   return absl::OkStatus();
+}
+
+// TensorFlow's product with relu makes 0 of NaN, so that a loss may be finite while gradients, and
+// soon all weights, are not.
+bool ExportedEngine::GradientsAreFinite(Places results) const {
+  const auto& outputs = step_.signature->outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const bool kept = outputs[i].role == Role::kGradient || outputs[i].role == Role::kState;
+    if (kept && !AllFinite(Floats(results[i]))) return false;
+  }
+  return true;
 }
 
 absl::Status ExportedEngine::SumRows(Places results, const GradientSink& sink) {

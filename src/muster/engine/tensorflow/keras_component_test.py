@@ -1,8 +1,11 @@
-"""Every Keras model that muster.keras.export takes, through the engine: the gradients are Python's."""
+"""Every Keras model that muster.keras.export takes, through the engine: the gradients are Python's, and
+the engine does what every engine must."""
 
 from __future__ import annotations
 
 import pathlib
+import re
+import subprocess
 
 import pytest
 
@@ -20,3 +23,19 @@ def test_gradients_are_pythons(name: str, exports: pathlib.Path) -> None:
     graph = ExportedGraph(exports / name)
     graph.run("results", 2)
     assert graph.compare("results", 2, absolute=1e-6) > 0
+
+
+# What a model computes in 16 bits is not as precise.
+PRECISION = {"bfloat16": 0.02, "float16_scaled": 0.002}
+
+
+@pytest.mark.parametrize("name", keras_checks.keys("accepted.py", "CASES"))
+def test_it_passes_the_suite_of_engines(name: str, exports: pathlib.Path) -> None:
+    graph = ExportedGraph(exports / name)
+    program = graph.program("conformance")
+    command = [program, graph.export, graph.folder / "batches", PRECISION.get(name, 1e-5)]
+    done = subprocess.run(list(map(str, command)), env=graph.environment(), capture_output=True,
+                          text=True, timeout=300, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    passed = re.search(r"PASSED  \] (\d+) tests", done.stdout)
+    assert passed and int(passed[1]) >= 20 and "SKIPPED" not in done.stdout, done.stdout

@@ -36,7 +36,8 @@ struct TensorFlowOptions {
 // never changes (frozen weights and tables) the engine reads from the export itself; a state's
 // Statistic is its new value, seeds are drawn from (seed, step, replica). Id lists are one for each
 // lookup, in the export's order. Squares: see GradientSink::WantsSquares. `replica_sums` are not
-// used: BatchNorm's statistics are each replica's own.
+// used: BatchNorm's statistics are each replica's own. A loss whose gradients or new states are not
+// all finite is given as NaN, though TensorFlow made a number of it.
 //
 // Clipping by value: of tables each entry is cut here, an entry being the gradient of one id of the
 // batch, as Keras does it; nobody behind it can, who has their sums. Gradients of dense variables
