@@ -28,6 +28,7 @@ from testbed.exports.accepted import WideDeep
 
 L, O = keras.layers, keras.optimizers
 STEPS, BATCH = 100, 40
+FIRST_ID = 10**12  # of the field `id`; `name` is another key of a row
 
 
 def feature(values: Any) -> Any:
@@ -59,9 +60,10 @@ def train(folder: pathlib.Path, model: Any, optimizer: Callable[[], Any], loss: 
                         **options)  # fmt: skip
     columns = {**columns, "label": label}
     rows = np.arange(len(label))
-    write(folder / "data.tfrecord", columns, rows)
+    records = {**columns, "id": rows + FIRST_ID, "name": np.char.mod("row %d", rows)}
+    write(folder / "data.tfrecord", records, rows)
     for half in (0, 1):
-        write(folder / f"half-{half}.tfrecord", columns, rows[rows // (BATCH // 2) % 2 == half])
+        write(folder / f"half-{half}.tfrecord", records, rows[rows // (BATCH // 2) % 2 == half])
     if inputs is None:
         inputs = {k: v for k, v in columns.items() if k != "label"}
         if len(inputs) == 1:
@@ -106,7 +108,7 @@ def words(folder: pathlib.Path) -> None:
     label = ids.max(1) // 11
     columns = {"words": ids, "size": ids.mean(1, keepdims=True).astype(np.float32) / 30}
     train(folder, model, lambda: O.Adam(0.01), "sparse_categorical_crossentropy", columns, label,
-          ["accuracy"])  # fmt: skip
+          ["accuracy"], key=muster.keras.Field("id", "int64"))  # fmt: skip
 
 
 def pictures(folder: pathlib.Path) -> None:
@@ -120,7 +122,7 @@ def pictures(folder: pathlib.Path) -> None:
                               L.Dense(2, activation="softmax", name="shade")])  # fmt: skip
     files = np.array([tf.io.encode_png(image).numpy() for image in images], dtype=object)
     train(folder, model, lambda: O.SGD(0.05), "sparse_categorical_crossentropy", {"file": files},
-          label, ["accuracy"], inputs=images,
+          label, ["accuracy"], inputs=images, key="name",
           fields={"image": muster.keras.Field("file", "uint8", [6, 5, 3], decode="png")})  # fmt: skip
 
 

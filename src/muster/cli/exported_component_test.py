@@ -74,6 +74,8 @@ def test_evaluation_and_predictions_are_those_of_keras(
     out = tmp_path / "p.jsonl"
     muster.run("predict", "--model-dir", tmp_path / "m", "--data", data, "--out", out, "--quiet")
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    output = next(key for key in rows[0] if key != "row")
+    key, output = rows[0]  # in this order
+    keys = {"id": lambda row: 10**12 + row, "name": lambda row: f"row {row}"}
+    assert [row[key] for row in rows] == [keys[key](row) for row in range(len(rows))]
     predicted = np.array([row[output] for row in rows])
     np.testing.assert_allclose(predicted, np.load(model / "predicted.npy"), atol=1e-5)
