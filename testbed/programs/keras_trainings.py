@@ -84,10 +84,11 @@ def train(folder: pathlib.Path, model: Any, optimizer: Callable[[], Any], loss: 
     np.save(folder / "predicted.npy", model.predict(inputs, batch_size=BATCH, verbose=0))
 
 
-def wide_deep(folder: pathlib.Path, optimizer: Callable[[], Any], normalized: bool = False) -> None:
+def wide_deep(folder: pathlib.Path, optimizer: Callable[[], Any], normalized: bool = False,
+              rows: int = 50) -> None:  # fmt: skip
     """Of ids that repeat in a batch; `normalized`: with BatchNormalization and dropout."""
     random = np.random.default_rng(12)
-    model = WideDeep(normalized=normalized)
+    model = WideDeep(rows=rows, normalized=normalized)
     model(np.zeros((2, 4), np.int32))
     ids = random.integers(0, 12, (STEPS * BATCH, 4))
     label = (ids.sum(1) + random.integers(0, 12, len(ids)) > 26).astype(np.int64)
@@ -138,6 +139,8 @@ OPTIMIZERS = {
 MODELS: dict[str, Callable[[pathlib.Path], None]] = {
     **{name: functools.partial(wide_deep, optimizer=o) for name, o in OPTIMIZERS.items()},
     "normalized": lambda folder: wide_deep(folder, OPTIMIZERS["adagrad"], normalized=True),
+    # 80 MB of tables.
+    "large": lambda folder: wide_deep(folder, OPTIMIZERS["adagrad"], rows=1_000_000),
     "words": words,
     "pictures": pictures,
 }

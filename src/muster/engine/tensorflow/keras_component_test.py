@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import pytest
@@ -15,8 +16,27 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return keras_checks.make("export_keras.py", tmp_path_factory.mktemp("exports"))
 
 
+OLDEST = "MUSTER_PYTHON_TENSORFLOW_OLDEST"
+LAYERS = ("cnn", "text_lstm", "lookup_layers")
+
+
+@pytest.fixture(scope="module")
+def exports_of_the_oldest(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return keras_checks.make("export_keras.py", tmp_path_factory.mktemp("oldest"), *LAYERS, by=OLDEST)
+
+
 @pytest.mark.parametrize("name", keras_checks.keys("accepted.py", "CASES"))
 def test_gradients_are_pythons(name: str, exports: pathlib.Path) -> None:
     graph = ExportedGraph(exports / name)
     graph.run("results", 2)
     assert graph.compare("results", 2, absolute=1e-6) > 0
+
+
+@pytest.mark.parametrize("exported_by", ["exports", "exports_of_the_oldest"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_by_the_oldest_tensorflow_are_pythons(
+    name: str, exported_by: str, request: pytest.FixtureRequest
+) -> None:
+    graph = ExportedGraph(request.getfixturevalue(exported_by) / name)
+    graph.run("results_of_the_oldest", 2, MUSTER_TENSORFLOW=os.environ[OLDEST])
+    assert graph.compare("results_of_the_oldest", 2, absolute=1e-6) > 0

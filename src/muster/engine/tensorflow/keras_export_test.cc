@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadManifest{"\"sample_weight\": null",
                     "\"key\": {\"name\": \"key\", \"feature\": \"id\", \"dtype\": \"int64\", "
                     "\"shape\": [2], \"decode\": null}",
-                    "m.key: a key is one value a row"},
+                    "model.json.key: a key is one value a row"},
         BadManifest{"\"clip\": null", "\"clip\": 1", "\"clip\" must be an object"},
         BadManifest{"\"loss\": \"loss:0\", ", "", "there is no \"loss\""},
         BadManifest{"\"grad_000\": \"kernel_gradient:0\",", "",
