@@ -344,7 +344,8 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return StrCat("[", absl::StrJoin(shape, ", ", print), "]");
 }
 
-absl::StatusOr<formats::Schema> RawSchema(const RawColumnSpecs& columns, bool with_labels, bool with_key) {
+absl::StatusOr<formats::Schema> RawSchema(const RawColumnSpecs& columns, bool with_labels,
+                                          bool with_key) {
   formats::Schema schema;
   for (const auto& column : columns.inputs) MUSTER_RETURN_IF_ERROR(AddField(column, &schema));
   if (with_labels) {

@@ -39,11 +39,11 @@ struct RawColumnSpecs {
 };
 
 // The fields that the columns read, each once, with those of labels and key where they are asked
-// for. Integers and bool are int fields, other numbers float; a scalar is a single value, all else a
-// list.
-// INVALID_ARGUMENT for columns that want one field in two ways, and for what no record can have
-// (numbers that are complex, two lengths that are any).
-absl::StatusOr<formats::Schema> RawSchema(const RawColumnSpecs& columns, bool with_labels, bool with_key);
+// for. Integers and bool are int fields, other numbers float; a scalar is a single value, all else
+// a list. INVALID_ARGUMENT for columns that want one field in two ways, and for what no record can
+// have (numbers that are complex, two lengths that are any).
+absl::StatusOr<formats::Schema> RawSchema(const RawColumnSpecs& columns, bool with_labels,
+                                          bool with_key);
 
 // Fills FeatureBatch::raw, and nothing else: `columns.inputs`, then, with labels, `columns.labels`.
 // A length that is any is padded to the batch's longest, at least 1, with 0 or "". Errors name the

@@ -68,8 +68,8 @@ absl::StatusOr<ImageSize> CheckJpeg(std::string_view bytes) {
     if (bytes.size() - at < 2) return cut();
     const size_t length = BigEndian(bytes.substr(at, 2));  // with these two bytes
     if (length > bytes.size() - at) return cut();
-    const bool is_frame = marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
-                          marker != 0xcc;
+    const bool is_frame =
+        marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
     if (length < (is_frame ? 8 : 2)) return Bad("JPEG", StrCat("a segment of ", length, " bytes"));
     if (is_frame) {
       size = {BigEndian(bytes.substr(at + 3, 2)), BigEndian(bytes.substr(at + 5, 2))};
@@ -87,8 +87,7 @@ absl::StatusOr<ImageSize> CheckJpeg(std::string_view bytes) {
 absl::StatusOr<ImageSize> CheckImage(std::string_view bytes) {
   if (bytes.starts_with(kPngSignature)) return CheckPng(bytes);
   if (bytes.starts_with(kJpegSignature)) return CheckJpeg(bytes);
-  return absl::InvalidArgumentError(
-      bytes.empty() ? "no bytes" : "neither a PNG nor a JPEG file");
+  return absl::InvalidArgumentError(bytes.empty() ? "no bytes" : "neither a PNG nor a JPEG file");
 }
 
 }  // namespace muster::formats

@@ -34,8 +34,7 @@ TEST_P(ImageFileTest, ItsSizeIsInItsHeader) {
 TEST_P(ImageFileTest, EveryCutIsFound) {
   const std::string& bytes = GetParam().bytes;
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_EQ(CheckImage(bytes.substr(0, size)).status().code(),
-              absl::StatusCode::kInvalidArgument)
+    EXPECT_EQ(CheckImage(bytes.substr(0, size)).status().code(), absl::StatusCode::kInvalidArgument)
         << size;
   }
   EXPECT_THAT(CheckImage(bytes.substr(0, bytes.size() - 1)).status().message(),

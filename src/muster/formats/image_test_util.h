@@ -17,8 +17,8 @@ inline std::string BigEndianBytes(uint32_t value, int bytes) {
 
 inline std::string PngChunk(std::string_view type, std::string_view content) {
   const std::string body = std::string(type) + std::string(content);
-  const auto checksum = static_cast<uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(body.data()), body.size()));
+  const auto checksum =
+      static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(body.data()), body.size()));
   return BigEndianBytes(static_cast<uint32_t>(content.size()), 4) + body +
          BigEndianBytes(checksum, 4);
 }
