@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from testbed import keras_checks
 from testbed.muster import Muster
+from testbed.tensorboard import TensorBoard, serve
 
 HERE = pathlib.Path(__file__).parent
 # By program: how many files it writes, those to train on and to test, and flags.
@@ -87,6 +89,33 @@ def test_mnist(job: Muster, tmp_path: pathlib.Path) -> None:
             tmp_path / "data", "--shards", "4")  # fmt: skip
     assert "accuracy" in use(job, tmp_path, "data/part-0000[0-2]-*", "data/part-00003-*",
                              "--epochs", "10")  # fmt: skip
+    check_tensorboard(tmp_path / "model")
+
+
+def check_tensorboard(model_dir: pathlib.Path) -> None:
+    """Its scalars by Keras's names, and the graph: the model's layers within each function."""
+    from google.protobuf import text_format
+    from tensorboard.compat.proto import graph_pb2
+
+    with serve(model_dir) as board:
+        board.wait(lambda: {"accuracy", "loss"} <= set(scalars(board, "eval")))
+        board.wait(lambda: "loss" in scalars(board, "."))
+        assert board.get("plugin/graphs/info")["."]["run_graph"] is True
+        text = board.get("plugin/graphs/graph", run=".", conceptual="false")
+    graph = text_format.Parse(text, graph_pb2.GraphDef())
+    names = {node.name for node in graph.node}
+    for node in graph.node:
+        assert all(name.lstrip("^").split(":")[0] in names for name in node.input), node.name
+    for function in ("step", "predict", "evaluate"):
+        layers = {name.split("/")[2] for name in names if name.startswith(f"{function}/mnist")}
+        found = {re.sub(r"(_\d+)+$", "", layer) for layer in layers}
+        assert {"rescaling", "conv2d", "batch_normalization", "re_lu", "max_pooling2d", "flatten",
+                "dense", "digit"} <= found  # fmt: skip
+        assert ("dropout" in found) == (function == "step")
+
+
+def scalars(board: TensorBoard, run: str) -> list[str]:
+    return list(board.get("plugin/scalars/tags").get(run, {}))
 
 
 @pytest.mark.parametrize("program", RECORDS)

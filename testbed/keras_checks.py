@@ -38,18 +38,20 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}", "CUDA_VISIBLE_DEVICES": ""}
 
 
-def make(program: str, folder: pathlib.Path, *names: str) -> pathlib.Path:
-    """`folder` with what testbed/programs/PROGRAM makes in it."""
+def make(
+    program: str, folder: pathlib.Path, *names: str, by: str = "MUSTER_PYTHON_TENSORFLOW"
+) -> pathlib.Path:
+    """`folder` with what testbed/programs/PROGRAM makes in it, run by the interpreter in `by`."""
     path = ROOT / "testbed/programs" / program
-    python = os.environ["MUSTER_PYTHON_TENSORFLOW"]
+    python = os.environ[by]
     done = subprocess.run([python, str(path), str(folder), *names], env=environment(),
                           capture_output=True, text=True, timeout=DEADLINE)  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     return folder
 
 
-def make_trainings(folder: pathlib.Path, *names: str) -> pathlib.Path:
-    return make("keras_trainings.py", folder, *names)
+def make_trainings(folder: pathlib.Path, *names: str, **options: str) -> pathlib.Path:
+    return make("keras_trainings.py", folder, *names, **options)
 
 
 class Checks:

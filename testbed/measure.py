@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,12 @@ process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
 _, status, usage = os.wait4(process.pid, 0)
 print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)
 """
+
+
+def resident_bytes(pid: int) -> int:
+    """What a running process has in memory, its share of what others have too."""
+    rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
 
 
 def run_measured(command: Sequence[str], **options: Any) -> tuple[int, str, int]:

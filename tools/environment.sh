@@ -19,12 +19,17 @@ default_jobs() {
   echo $((cores < by_memory ? cores : by_memory))
 }
 
-# build_preset PRESET [TARGET...], with JOBS jobs.
+# build_preset PRESET [-DOPTION=VALUE...] [TARGET...], with JOBS jobs.
 build_preset() {
-  local preset=$1
+  local preset=$1 options=()
   shift
+  while [[ ${1:-} == -D* ]]; do
+    options+=("$1")
+    shift
+  done
   mkdir -p build
-  cmake --preset "$preset" >build/configure.log 2>&1 || { cat build/configure.log; return 1; }
+  cmake --preset "$preset" "${options[@]}" >build/configure.log 2>&1 ||
+    { cat build/configure.log; return 1; }
   cmake --build --preset "$preset" -j "$JOBS" ${1:+--target "$@"}
 }
 

@@ -8,7 +8,7 @@ BUILD_PACKAGES=(
   libgoogle-perftools-dev
 )
 TEST_PACKAGES=(
-  git libgtest-dev libgmock-dev
+  git libgtest-dev libgmock-dev libbenchmark-dev
   python3 python3-venv unzip
   iproute2 nftables
   clang-format-14

@@ -40,13 +40,14 @@ run_ctest() {
 
 # The tests against real TensorFlow, *_component_test.py, and those of the Python package, with the
 # release binary. MUSTER_PYTHON_TOOLS is an interpreter with what builds and checks that package,
-# MUSTER_PYTHON_TENSORFLOW one with the TensorFlow of today, for programs that `muster run` starts.
+# MUSTER_PYTHON_TENSORFLOW one with the TensorFlow of today, for programs that `muster run` starts,
+# MUSTER_PYTHON_TENSORFLOW_OLDEST one with the oldest that exported Keras models work with.
 run_component_tests() {
-  local python tools tensorflow
+  local python tools tensorflow oldest
   python=$(python_venv component) && tools=$(python_venv python) &&
-    tensorflow=$(python_venv tensorflow) || return 1
+    tensorflow=$(python_venv tensorflow) && oldest=$(python_venv oldest-tensorflow) || return 1
   MUSTER_BINARY="$PWD/build/release/src/muster/muster" MUSTER_PYTHON_TOOLS="$tools" \
-    MUSTER_PYTHON_TENSORFLOW="$tensorflow" \
+    MUSTER_PYTHON_TENSORFLOW="$tensorflow" MUSTER_PYTHON_TENSORFLOW_OLDEST="$oldest" \
     PYTHONDONTWRITEBYTECODE=1 TF_CPP_MIN_LOG_LEVEL=3 \
     "$python" -m pytest --numprocesses "$JOBS" --dist loadfile \
     --junit-xml "$RESULTS/component/pytest.xml"

@@ -1,7 +1,7 @@
 """Exports every model of testbed/exports/accepted.py with muster.keras.export, makes batches for it,
 and computes what Python's TensorFlow makes of them: FOLDER/NAME/export and FOLDER/NAME/batches.
 
-    export_keras.py FOLDER         run by the current TensorFlow, PYTHONPATH with the root and python/
+    export_keras.py FOLDER [NAME...]    run by the current TensorFlow, PYTHONPATH with the root and python/
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def make_batch(manifest: dict[str, Any], random: Any, rows: int) -> dict[str, An
     return batch
 
 
-def main(folder: pathlib.Path) -> None:
-    for name, make in accepted.CASES.items():
+def main(folder: pathlib.Path, *names: str) -> None:
+    for name in names or accepted.CASES:
         keras.utils.clear_session()
         keras.utils.set_random_seed(7)
-        case = make()
+        case = accepted.CASES[name]()
         place = folder / name
         place.mkdir()
         export = place / "export"
@@ -60,4 +60,4 @@ def main(folder: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    main(pathlib.Path(sys.argv[1]), *sys.argv[2:])

@@ -28,6 +28,7 @@ from testbed.exports.accepted import WideDeep
 
 L, O = keras.layers, keras.optimizers
 STEPS, BATCH = 100, 40
+FIRST_ID = 10**12  # of the field `id`; `name` is another key of a row
 
 
 def feature(values: Any) -> Any:
@@ -59,9 +60,10 @@ def train(folder: pathlib.Path, model: Any, optimizer: Callable[[], Any], loss: 
                         **options)  # fmt: skip
     columns = {**columns, "label": label}
     rows = np.arange(len(label))
-    write(folder / "data.tfrecord", columns, rows)
+    records = {**columns, "id": rows + FIRST_ID, "name": np.char.mod("row %d", rows)}
+    write(folder / "data.tfrecord", records, rows)
     for half in (0, 1):
-        write(folder / f"half-{half}.tfrecord", columns, rows[rows // (BATCH // 2) % 2 == half])
+        write(folder / f"half-{half}.tfrecord", records, rows[rows // (BATCH // 2) % 2 == half])
     if inputs is None:
         inputs = {k: v for k, v in columns.items() if k != "label"}
         if len(inputs) == 1:
@@ -82,10 +84,11 @@ def train(folder: pathlib.Path, model: Any, optimizer: Callable[[], Any], loss: 
     np.save(folder / "predicted.npy", model.predict(inputs, batch_size=BATCH, verbose=0))
 
 
-def wide_deep(folder: pathlib.Path, optimizer: Callable[[], Any], normalized: bool = False) -> None:
+def wide_deep(folder: pathlib.Path, optimizer: Callable[[], Any], normalized: bool = False,
+              rows: int = 50) -> None:  # fmt: skip
     """Of ids that repeat in a batch; `normalized`: with BatchNormalization and dropout."""
     random = np.random.default_rng(12)
-    model = WideDeep(normalized=normalized)
+    model = WideDeep(rows=rows, normalized=normalized)
     model(np.zeros((2, 4), np.int32))
     ids = random.integers(0, 12, (STEPS * BATCH, 4))
     label = (ids.sum(1) + random.integers(0, 12, len(ids)) > 26).astype(np.int64)
@@ -106,7 +109,7 @@ def words(folder: pathlib.Path) -> None:
     label = ids.max(1) // 11
     columns = {"words": ids, "size": ids.mean(1, keepdims=True).astype(np.float32) / 30}
     train(folder, model, lambda: O.Adam(0.01), "sparse_categorical_crossentropy", columns, label,
-          ["accuracy"])  # fmt: skip
+          ["accuracy"], key=muster.keras.Field("id", "int64"))  # fmt: skip
 
 
 def pictures(folder: pathlib.Path) -> None:
@@ -120,7 +123,7 @@ def pictures(folder: pathlib.Path) -> None:
                               L.Dense(2, activation="softmax", name="shade")])  # fmt: skip
     files = np.array([tf.io.encode_png(image).numpy() for image in images], dtype=object)
     train(folder, model, lambda: O.SGD(0.05), "sparse_categorical_crossentropy", {"file": files},
-          label, ["accuracy"], inputs=images,
+          label, ["accuracy"], inputs=images, key="name",
           fields={"image": muster.keras.Field("file", "uint8", [6, 5, 3], decode="png")})  # fmt: skip
 
 
@@ -136,6 +139,8 @@ OPTIMIZERS = {
 MODELS: dict[str, Callable[[pathlib.Path], None]] = {
     **{name: functools.partial(wide_deep, optimizer=o) for name, o in OPTIMIZERS.items()},
     "normalized": lambda folder: wide_deep(folder, OPTIMIZERS["adagrad"], normalized=True),
+    # 80 MB of tables.
+    "large": lambda folder: wide_deep(folder, OPTIMIZERS["adagrad"], rows=1_000_000),
     "words": words,
     "pictures": pictures,
 }

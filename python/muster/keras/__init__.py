@@ -5,7 +5,7 @@
     ...                                      # muster train exported --train 'data/*' ...
     muster.keras.load("checkpoint", model)
 
-Needs TensorFlow 2.16 or later with its Keras 3, which are imported when first used. docs/keras.md
+Needs TensorFlow 2.16 or later with Keras 3.5 or later, which are imported when first used. docs/keras.md
 says which models can be exported, docs/formats/keras_export.md what is written.
 """
 
@@ -32,6 +32,7 @@ def export(
     metrics: Any = None,
     loss_weights: Any = None,
     example: Any = None,
+    key: Any = None,
 ) -> None:
     """Writes `model` to the new folder `path` as something that `muster train` trains.
 
@@ -42,6 +43,8 @@ def export(
         Field. Inputs without names want one each.
     label: the record field of the label, or a Field; a dict or list of them for several outputs.
     sample_weight: a record field of one number a row.
+    key: the record field that `muster predict` returns with each score: a name for strings, a Field
+        of one value for another dtype.
     example: a batch to compare the exported functions with the model on, (inputs, label) or
         (inputs, label, sample_weight), in the same structures; None: made up.
 
@@ -55,7 +58,7 @@ def export(
 
     exporting.export(
         exporting.Request(
-            model, optimizer, loss, os.fspath(path), inputs, label, sample_weight, metrics,
+            model, optimizer, loss, os.fspath(path), inputs, label, sample_weight, key, metrics,
             loss_weights, example,
         )
     )  # fmt: skip
@@ -94,10 +97,10 @@ def _require() -> None:
         )
     import keras
 
-    if keras.__version__.startswith("2."):
+    if tuple(int(part) for part in keras.__version__.split(".")[:2]) < (3, 5):
         raise ImportError(
-            f"muster.keras needs Keras 3; this is {keras.__version__}: unset TF_USE_LEGACY_KERAS, "
-            "pip install --upgrade keras"
+            f"muster.keras needs Keras 3.5 or later; this is {keras.__version__}: unset "
+            "TF_USE_LEGACY_KERAS, pip install --upgrade keras"
         )
     if keras.backend.backend() != "tensorflow":
         raise ValueError(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-import keras
 import tensorflow as tf
 
 from muster.keras import optimizers, tracing
 from muster.keras.optimizers import Optimizer
 from muster.keras.tracing import Tensors, Traced
-from muster.keras.variables import TABLE, Variables
+from muster.keras.variables import TABLE, Variables, is_variable
 
 
 class Apply:
@@ -27,14 +26,14 @@ class Apply:
         self._optimizer = update.built(self._copies, self._trained, variables)
         self._slots = optimizers.slots(self._optimizer)
         self._rate = self._optimizer._learning_rate
-        if isinstance(self._rate, keras.Variable):
+        if is_variable(self._rate):
             self._rate_value = self._rate.numpy()
 
     def traced(self) -> Traced:
         """Raises ValueError for an optimizer with state that it does not show."""
         traced = tracing.trace(self._specs(), self._body)
         known = [*self._copies, *self._slots, self._optimizer.iterations, self._rate]
-        handles = [v.value.handle for v in known if isinstance(v, keras.Variable)]
+        handles = [v.value.handle for v in known if is_variable(v)]
         for variable in traced.graph.variables:
             if not any(variable.handle is handle for handle in handles):
                 raise ValueError(
@@ -53,7 +52,7 @@ class Apply:
     def _body(self, arguments: Tensors) -> Tensors:
         gradients: List[Any] = []
         self._optimizer.iterations.assign(arguments["step"])
-        if isinstance(self._rate, keras.Variable):
+        if is_variable(self._rate):
             self._rate.assign(self._rate_value)
         for slot, name in zip(self._slots, self._slot_names()):
             slot.value.assign(arguments[name])

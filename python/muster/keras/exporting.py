@@ -31,6 +31,7 @@ class Request:
     inputs: Any
     label: Any
     sample_weight: Any
+    key: Any
     metrics: Any
     loss_weights: Any
     example: Any
@@ -57,10 +58,13 @@ def _export(request: Request) -> None:
     field = examples.label_field(functions.predicted, loss.sparse)
     labels = fields.labels_of(request.label, field)
     weight = fields.weight_of(request.sample_weight)
+    key = fields.key_of(request.key, [*inputs.all, *labels.all, *([weight] if weight else [])])
     functions.set_targets(labels, weight)
     batch = examples.batch(model, functions.lookups, inputs, labels, weight, request.example)
     metric = metrics.resolve(request.metrics, *verify.evaluate_once(model, loss, batch))
     graph = _graph(functions, update, metric)
+    if key is not None and any(one.name == key.feature for one in functions.predictions):
+        raise ValueError(f"key: an output of the model is called '{key.feature}' too: rename it")
     _check_slices(functions.variables, update)
     slots: Dict[str, Any] = {}
     if update.has_rule(functions.variables):
@@ -73,7 +77,7 @@ def _export(request: Request) -> None:
         graph.save(os.path.join(folder, "step"))
         serving.save(os.path.join(folder, "serving"), functions)
         manifest.write_weights(folder, functions.variables, slots)
-        manifest.write(folder, manifest.content(functions, entry, metric, graph))
+        manifest.write(folder, manifest.content(functions, key, entry, metric, graph))
         verify.compare(folder, functions, update, batch, mixed)
 
 

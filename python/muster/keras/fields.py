@@ -120,6 +120,21 @@ def weight_of(given: Any) -> Optional[Port]:
     return port("sample_weight", field)
 
 
+def key_of(given: Any, others: List[Port]) -> Optional[Port]:
+    """The key of a row: one value. A field of `others` has its type, any other name is of strings."""
+    if given is None:
+        return None
+    field = given
+    if isinstance(given, str):
+        types = [port.dtype for port in others if port.feature == given]
+        field = Field(given, types[0] if types else "string")
+    plain = isinstance(field, Field) and not field.shape and field.decode is None
+    shared = [port for port in others if plain and port.feature == field.feature]
+    if not plain or any(port.shape or port.decode for port in shared):
+        raise ValueError(f"key: a record field of one value a row is wanted, not {given!r}")
+    return port("key", field)
+
+
 def _is_functional(model: Any) -> bool:
     """Whether the model knows its inputs: Sequential, or made of layers' inputs and outputs."""
     import keras

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.keras import Field
-from muster.keras.fields import Ports, labels_of, port, weight_of
+from muster.keras.fields import Ports, key_of, labels_of, port, weight_of
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,14 @@ def test_weights() -> None:
     assert weight is not None and (weight.feature, weight.dtype) == ("w", "float32")
     with pytest.raises(ValueError, match="one float a row"):
         weight_of(Field("w", "int32"))
+
+
+def test_keys() -> None:
+    others = [port("x", Field("user", "int64")), port("z", Field("ids", "int64", [4]))]
+    assert key_of(None, others) is None
+    for given, dtype in (("id", "string"), ("user", "int64"), (Field("id", "int32"), "int32")):
+        key = key_of(given, others)
+        assert key is not None and (key.name, key.dtype, key.shape) == ("key", dtype, ())
+    for wrong in ("ids", 3, Field("id", "int64", [2]), Field("ids", "int64")):
+        with pytest.raises(ValueError, match="key: a record field of one value a row"):
+            key_of(wrong, others)

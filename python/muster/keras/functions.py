@@ -226,7 +226,7 @@ class Functions:
 
         def handle(layer: Any, inputs: Any, real: Callable[[], Any]) -> Any:
             variable = layer.embeddings
-            if not isinstance(variable, keras.Variable) or not self.variables.has(variable):
+            if not self.variables.has(variable):
                 return real()
             entry = self.variables.of(variable)
             if entry.kind != TABLE:

@@ -77,7 +77,7 @@ class Recorder:
 
     def handle(self, layer: Any, inputs: Any, real: Callable[[], Any]) -> Any:
         variable = layer.embeddings
-        if not isinstance(variable, keras.Variable) or not self.variables.has(variable):
+        if not self.variables.has(variable):
             return real()
         entry = self.variables.of(variable)
         if not isinstance(inputs, tf.Tensor):

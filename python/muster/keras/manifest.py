@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional
 import keras
 import tensorflow as tf
 
+from muster.keras.fields import Port
 from muster.keras.functions import Functions
 from muster.keras.graph import Graph
 from muster.keras.metrics import Metric
@@ -21,7 +22,11 @@ WEIGHTS = "weights"
 
 
 def content(
-    functions: Functions, optimizer: Dict[str, Any], metrics: List[Metric], graph: Graph
+    functions: Functions,
+    key: Optional[Port],
+    optimizer: Dict[str, Any],
+    metrics: List[Metric],
+    graph: Graph,
 ) -> Dict[str, Any]:
     """Of functions that are traced; `optimizer` is its entry."""
     model, weight = functions.model, functions.weight
@@ -36,6 +41,7 @@ def content(
         "inputs": [port.entry() for port in functions.inputs.all],
         "labels": [port.entry() for port in functions.labels.all],
         "sample_weight": weight.entry() if weight else None,
+        "key": key.entry() if key else None,
         "variables": [entry.manifest() for entry in functions.variables],
         "lookups": [lookup.manifest() for lookup in functions.lookups],
         "predictions": [

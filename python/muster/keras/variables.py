@@ -93,5 +93,10 @@ class Variables:
         return [entry for entry in self.all if entry.kind == kind]
 
 
+def is_variable(value: Any) -> bool:
+    """Of Keras: not by its class, which has been another one under the same name."""
+    return hasattr(value, "assign")
+
+
 def _is_seed(variable: Any) -> bool:
     return str(variable.path).endswith("seed_generator_state") and list(variable.shape) == [2]

@@ -13,12 +13,18 @@ from testbed import keras_checks
 from testbed.muster import Muster
 
 BATCH = 40
+OLDEST = "MUSTER_PYTHON_TENSORFLOW_OLDEST"
 OPTIMIZERS = ["adagrad", "adam", "ftrl", "momentum", "rmsprop"]
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return keras_checks.make_trainings(tmp_path_factory.mktemp("keras"), *OPTIMIZERS, "words", "pictures")
+
+
+@pytest.fixture(scope="module")
+def models_of_the_oldest(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return keras_checks.make_trainings(tmp_path_factory.mktemp("oldest"), "adagrad", "pictures", by=OLDEST)  # fmt: skip
 
 
 @pytest.fixture
@@ -74,6 +80,20 @@ def test_evaluation_and_predictions_are_those_of_keras(
     out = tmp_path / "p.jsonl"
     muster.run("predict", "--model-dir", tmp_path / "m", "--data", data, "--out", out, "--quiet")
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    output = next(key for key in rows[0] if key != "row")
+    key, output = rows[0]  # in this order
+    keys = {"id": lambda row: 10**12 + row, "name": lambda row: f"row {row}"}
+    assert [row[key] for row in rows] == [keys[key](row) for row in range(len(rows))]
     predicted = np.array([row[output] for row in rows])
     np.testing.assert_allclose(predicted, np.load(model / "predicted.npy"), atol=1e-5)
+
+
+@pytest.mark.parametrize("exported_by", ["models", "models_of_the_oldest"])
+@pytest.mark.parametrize("name", ["adagrad", "pictures"])
+def test_the_oldest_tensorflow_trains_as_keras(
+    name: str, exported_by: str, request: pytest.FixtureRequest, muster: Muster, tmp_path: pathlib.Path
+) -> None:
+    """What it exported itself, and what the TensorFlow of today did."""
+    model = request.getfixturevalue(exported_by) / name
+    train(muster, model, tmp_path / "m", "--tensorflow", os.environ[OLDEST])
+    within = 1e-6 if name == "adagrad" else 1e-5
+    compare(weights(tmp_path / "m"), dict(np.load(model / "trained.npz")), within)

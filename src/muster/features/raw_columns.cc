@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_join.h"
 
+#include "muster/formats/image.h"
 #include "muster/formats/number_type.h"
 
 namespace muster::features {
@@ -130,8 +131,7 @@ class RawReader {
     if (spec_.is_image()) {
       column->type = DataType::kString;
       column->shape.clear();
-      PutStrings(values.strings, rows.rows(), 1, column);
-      return absl::OkStatus();
+      return PutImages(values.strings, rows.rows(), column, bad_row);
     }
     if (spec_.decode == "raw") return ReadBytes(values, rows.rows(), column, bad_row);
     int64_t longest = any_ ? 1 : unit_;
@@ -224,10 +224,30 @@ class RawReader {
       for (auto i = static_cast<int64_t>(end - begin); i < width; ++i) PutString({}, column);
     }
   }
-  static void PutStrings(const std::vector<std::string_view>& strings, int rows, int,
-                         RawColumn* column) {
+
+  absl::Status PutImages(const std::vector<std::string_view>& files, int rows, RawColumn* column,
+                         int* bad_row) const {
     column->offsets.push_back(0);
-    for (int row = 0; row < rows; ++row) PutString(strings[static_cast<size_t>(row)], column);
+    for (int row = 0; row < rows; ++row) {
+      const std::string_view bytes = files[static_cast<size_t>(row)];
+      if (absl::Status status = CheckFile(bytes); !status.ok()) {
+        *bad_row = row;
+        return status;
+      }
+      PutString(bytes, column);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckFile(std::string_view bytes) const {
+    const auto size = formats::CheckImage(bytes);
+    if (!size.ok()) return Annotate(size.status(), NameOf(spec_));
+    const std::vector<int64_t>& shape = spec_.shape;
+    if (shape.size() == 3 && size->height == shape[0] && size->width == shape[1]) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(StrCat(NameOf(spec_), " is an image of ", size->height, " x ",
+                                             size->width, " pixels, ", Wanted(spec_)));
   }
 
   const RawColumnSpec spec_;
@@ -325,13 +345,13 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 }
 
 absl::StatusOr<formats::Schema> RawSchema(const RawColumnSpecs& columns, bool with_labels,
-                                          const std::string& key) {
+                                          bool with_key) {
   formats::Schema schema;
   for (const auto& column : columns.inputs) MUSTER_RETURN_IF_ERROR(AddField(column, &schema));
   if (with_labels) {
     for (const auto& column : columns.labels) MUSTER_RETURN_IF_ERROR(AddField(column, &schema));
   }
-  if (!key.empty() && schema.Find(key) < 0) schema.fields.emplace_back().name = key;
+  if (with_key && columns.key) MUSTER_RETURN_IF_ERROR(AddField(*columns.key, &schema));
   return schema;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ namespace muster::features {
 // Any length.
 inline constexpr int64_t kAnySize = -1;
 
-// An input, a label, the sample weight or a prediction.
+// An input, a label, the sample weight, the key or a prediction.
 struct RawColumnSpec {
   std::string name;
   std::string feature;  // the record's field; of a prediction empty
@@ -34,14 +35,15 @@ struct RawColumnSpec {
 struct RawColumnSpecs {
   std::vector<RawColumnSpec> inputs = {};
   std::vector<RawColumnSpec> labels = {};  // the sample weight last, where there is one
+  std::optional<RawColumnSpec> key = {};   // one value a row, which predictions come out with
 };
 
-// The fields that the columns read, each once, a key among them where it is not empty. Integers and
-// bool are int fields, other numbers float; a scalar is a single value, all else a list.
-// INVALID_ARGUMENT for columns that want one field in two ways, and for what no record can have
-// (numbers that are complex, two lengths that are any).
+// The fields that the columns read, each once, with those of labels and key where they are asked
+// for. Integers and bool are int fields, other numbers float; a scalar is a single value, all else
+// a list. INVALID_ARGUMENT for columns that want one field in two ways, and for what no record can
+// have (numbers that are complex, two lengths that are any).
 absl::StatusOr<formats::Schema> RawSchema(const RawColumnSpecs& columns, bool with_labels,
-                                          const std::string& key);
+                                          bool with_key);
 
 // Fills FeatureBatch::raw, and nothing else: `columns.inputs`, then, with labels, `columns.labels`.
 // A length that is any is padded to the batch's longest, at least 1, with 0 or "". Errors name the

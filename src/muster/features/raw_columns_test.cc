@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "muster/formats/image_test_util.h"
+
 namespace muster::features {
 namespace {
 
@@ -35,7 +37,7 @@ class RawColumnsTest : public testing::Test {
     const RawColumnSpecs columns = {
         .inputs = {{"x", "field", type, std::move(shape), std::move(decode)}},
         .labels = {{"y", "label", DataType::kFloat, {}, ""}}};
-    auto schema = RawSchema(columns, true, "");
+    auto schema = RawSchema(columns, true, false);
     ASSERT_TRUE(schema.ok()) << schema.status();
     schema_ = *schema;
     auto transform = NewRawTransform(columns, schema_);
@@ -158,11 +160,26 @@ TEST_F(RawColumnsTest, RawBytesAreTakenAsTheyAre) {
 }
 
 TEST_F(RawColumnsTest, ImagesStayForTheEngine) {
-  Use(DataType::kUint8, {28, 28, 1}, "png");
-  AddStrings({"not decoded here"});
+  Use(DataType::kUint8, {28, 20, 1}, "png");
+  const std::string png = formats::TestPng(28, 20), jpeg = formats::TestJpeg(28, 20);
+  AddStrings({png});
+  AddStrings({jpeg});  // which TensorFlow decodes as well
   const RawColumn& column = Read();
   EXPECT_EQ(column.type, DataType::kString);
-  EXPECT_THAT(Strings(column), ElementsAre("not decoded here"));
+  EXPECT_THAT(Strings(column), ElementsAre(png, jpeg));
+}
+
+TEST_F(RawColumnsTest, ImagesThatAreNoneAreBadRows) {
+  Use(DataType::kUint8, {28, 20, 1}, "png");
+  const std::string png = formats::TestPng(28, 20), turned = formats::TestPng(20, 28);
+  AddStrings({png});
+  AddStrings({std::string_view(png).substr(0, 60)});
+  EXPECT_THAT(Error(), HasSubstr("(x of the model): a broken PNG file: it is cut at byte 60"));
+  EXPECT_EQ(bad_row_, 1);
+  Use(DataType::kUint8, {28, 20, 1}, "png");
+  AddStrings({turned});
+  EXPECT_THAT(Error(), HasSubstr("20 x 28 pixels, the model takes uint8 [28, 20, 1]"));
+  EXPECT_EQ(bad_row_, 0);
 }
 
 TEST_F(RawColumnsTest, NoRowsAreNoError) {
@@ -171,7 +188,7 @@ TEST_F(RawColumnsTest, NoRowsAreNoError) {
 }
 
 std::string SchemaError(const RawColumnSpecs& columns) {
-  return std::string(RawSchema(columns, true, "").status().message());
+  return std::string(RawSchema(columns, true, false).status().message());
 }
 
 TEST(RawSchemaTest, WhatNoRecordCanHaveIsRefused) {
@@ -191,12 +208,27 @@ TEST(RawSchemaTest, AFieldThatTwoColumnsReadIsThereOnce) {
   const auto schema = RawSchema(
       {.inputs = {{"x", "f", DataType::kInt32, {2}, ""}, {"z", "f", DataType::kInt64, {2}, ""}},
        .labels = {{"y", "g", DataType::kInt64, {}, ""}}},
-      false, "id");
+      false, false);
   ASSERT_TRUE(schema.ok()) << schema.status();
-  ASSERT_EQ(schema->fields.size(), 2u);
+  ASSERT_EQ(schema->fields.size(), 1u);
   EXPECT_EQ(schema->fields[0].name, "f");
   EXPECT_TRUE(schema->fields[0].list);
+}
+
+TEST(RawSchemaTest, TheKeyIsAFieldWhereItIsAskedFor) {
+  RawColumnSpecs columns = {.inputs = {{"x", "f", DataType::kInt32, {}, ""}},
+                            .key = {{"key", "id", DataType::kInt64, {}, ""}}};
+  EXPECT_EQ(RawSchema(columns, false, false)->fields.size(), 1u);
+  const auto schema = RawSchema(columns, false, true);
+  ASSERT_TRUE(schema.ok()) << schema.status();
+  ASSERT_EQ(schema->fields.size(), 2u);
   EXPECT_EQ(schema->fields[1].name, "id");
+  EXPECT_EQ(schema->fields[1].type, formats::ValueType::kInt);
+  columns.key->feature = "f";  // an input is the key
+  EXPECT_EQ(RawSchema(columns, false, true)->fields.size(), 1u);
+  columns.key->type = DataType::kString;
+  EXPECT_THAT(RawSchema(columns, false, true).status().message(),
+              HasSubstr("something else of the same field"));
 }
 
 }  // namespace

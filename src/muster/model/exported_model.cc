@@ -23,7 +23,8 @@ constexpr int kKerasBatchSize = 32;  // of Model.fit
 }  // namespace
 
 features::RawColumnSpecs RawColumnsOf(const KerasExport& model) {
-  features::RawColumnSpecs columns = {.inputs = model.inputs, .labels = model.labels};
+  features::RawColumnSpecs columns = {
+      .inputs = model.inputs, .labels = model.labels, .key = model.key};
   if (model.sample_weight) columns.labels.push_back(*model.sample_weight);
   return columns;
 }
@@ -31,10 +32,11 @@ features::RawColumnSpecs RawColumnsOf(const KerasExport& model) {
 absl::StatusOr<ModelSpec> LoadExportedSpec(io::FileSystem& files, const std::string& folder) {
   MUSTER_ASSIGN_OR_RETURN(KerasExport model, engine::tensorflow::OpenKerasExport(files, folder));
   ModelSpec spec;
-  auto schema = features::RawSchema(RawColumnsOf(model), /*with_labels=*/true, /*key=*/"");
+  auto schema = features::RawSchema(RawColumnsOf(model), /*with_labels=*/true, /*with_key=*/true);
   if (!schema.ok()) return Annotate(schema.status(), folder);
   spec.features.schema = *std::move(schema);
   if (!model.labels.empty()) spec.features.label.input = model.labels[0].feature;
+  if (model.key) spec.features.key = model.key->feature;
   MUSTER_ASSIGN_OR_RETURN(const KerasOptimizer optimizer, ParseKerasOptimizer(model));
   spec.clip_gradients = optimizer.clip;
   spec.train.batch_size = kKerasBatchSize;

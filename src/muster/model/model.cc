@@ -210,9 +210,9 @@ absl::StatusOr<RowTransform> NewRowTransform(const Model& model, bool with_label
   RowTransform rows;
   if (model.spec.exported) {
     features::RawColumnSpecs columns = RawColumnsOf(*model.spec.exported);
-    MUSTER_ASSIGN_OR_RETURN(rows.used.schema,
-                            features::RawSchema(columns, with_labels, /*key=*/""));
+    MUSTER_ASSIGN_OR_RETURN(rows.used.schema, features::RawSchema(columns, with_labels, with_key));
     rows.used.label = model.spec.features.label;
+    if (with_key) rows.used.key = model.spec.features.key;
     MUSTER_ASSIGN_OR_RETURN(rows.transform,
                             features::NewRawTransform(std::move(columns), rows.used.schema));
     return rows;

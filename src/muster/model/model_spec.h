@@ -60,8 +60,8 @@ struct TrainDefaults {
 };
 
 struct ModelSpec {
-  // An exported Keras model (exported_model.h). Of the rest only `features.schema`, `train` and
-  // `clip_gradients` say something then.
+  // An exported Keras model (exported_model.h). Of the rest only `features.schema`,
+  // `features.key`, `train` and `clip_gradients` say something then.
   std::shared_ptr<const engine::tensorflow::KerasExport> exported;
   features::FeatureSpec features;
   std::optional<BaselineSpec> baseline;  // baseline, alone

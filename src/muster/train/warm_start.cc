@@ -85,18 +85,24 @@ class Source {
   // The whole tensor of floats.
   absl::StatusOr<std::vector<float>> Read(const std::string& name,
                                           std::vector<int64_t>* shape) const {
+    MUSTER_ASSIGN_OR_RETURN(*shape, ShapeOf(name));
+    std::vector<float> values(static_cast<size_t>(formats::ElementCount(*shape).value_or(0)));
+    MUSTER_RETURN_IF_ERROR(ReadTo(name, values));
+    return values;
+  }
+  // The same into memory of its size, without a copy of it.
+  absl::Status ReadTo(const std::string& name, std::span<float> values) const {
+    MUSTER_ASSIGN_OR_RETURN(const std::string key, Find(name));
+    return Annotate(
+        bundle_->Read(key, {reinterpret_cast<char*>(values.data()), values.size_bytes()}),
+        "warm start");
+  }
+  absl::StatusOr<std::vector<int64_t>> ShapeOf(const std::string& name) const {
     MUSTER_ASSIGN_OR_RETURN(const std::string key, Find(name));
     const formats::TensorInfo& info = bundle_->tensors().at(key);
-    if (info.type != formats::DataType::kFloat) {
-      return absl::FailedPreconditionError(StrCat("warm start: '", key, "' of ", prefix_, " is ",
-                                                  formats::DataTypeName(info.type),
-                                                  ", not float32"));
-    }
-    *shape = info.shape;
-    std::vector<float> values(info.bytes / sizeof(float));
-    MUSTER_RETURN_IF_ERROR(Annotate(
-        bundle_->Read(key, {reinterpret_cast<char*>(values.data()), info.bytes}), "warm start"));
-    return values;
+    if (info.type == formats::DataType::kFloat) return info.shape;
+    return absl::FailedPreconditionError(StrCat("warm start: '", key, "' of ", prefix_, " is ",
+                                                formats::DataTypeName(info.type), ", not float32"));
   }
 
   // The keys of a table that has grown there.
@@ -194,24 +200,24 @@ absl::Status StartVariable(const WarmStart& settings, const Source& source,
   const auto previous = settings.previous_names.find(spec.name);
   const std::string& name =
       previous == settings.previous_names.end() ? spec.name : previous->second;
+  const auto vocabulary = settings.vocabularies.find(spec.name);
   std::vector<int64_t> shape;
+  if (!spec.growth && vocabulary == settings.vocabularies.end()) {
+    MUSTER_ASSIGN_OR_RETURN(shape, source.ShapeOf(name));
+    if (shape == spec.shape) {
+      return source.ReadTo(name, {view.data, static_cast<size_t>(spec.elements())});
+    }
+    return absl::FailedPreconditionError(
+        StrCat("warm start: '", name, "' of ", source.prefix(), " is ", Show(shape),
+               ", the model has ", Show(spec.shape), "; give its vocabularies, or leave it out"));
+  }
   MUSTER_ASSIGN_OR_RETURN(const std::vector<float> values, source.Read(name, &shape));
   if (spec.growth) {
     MUSTER_ASSIGN_OR_RETURN(std::vector<int64_t> keys, source.ReadKeys(name));
     return Annotate(variables.StartGrown(static_cast<int>(variable), std::move(keys), values),
                     StrCat("warm start from ", source.prefix()));
   }
-  const auto vocabulary = settings.vocabularies.find(spec.name);
-  if (vocabulary != settings.vocabularies.end()) {
-    return Remap(spec.name, vocabulary->second, source, values, shape, view);
-  }
-  if (shape != spec.shape) {
-    return absl::FailedPreconditionError(
-        StrCat("warm start: '", name, "' of ", source.prefix(), " is ", Show(shape),
-               ", the model has ", Show(spec.shape), "; give its vocabularies, or leave it out"));
-  }
-  std::copy(values.begin(), values.end(), view.data);
-  return absl::OkStatus();
+  return Remap(spec.name, vocabulary->second, source, values, shape, view);
 }
 
 // The vocabulary whose words the ids of a column stand for, or null.

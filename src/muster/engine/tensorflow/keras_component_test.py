@@ -3,6 +3,7 @@ the engine does what every engine must."""
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import subprocess
@@ -16,6 +17,15 @@ from testbed.exported_graphs import ExportedGraph
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return keras_checks.make("export_keras.py", tmp_path_factory.mktemp("exports"))
+
+
+OLDEST = "MUSTER_PYTHON_TENSORFLOW_OLDEST"
+LAYERS = ("cnn", "text_lstm", "lookup_layers")
+
+
+@pytest.fixture(scope="module")
+def exports_of_the_oldest(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return keras_checks.make("export_keras.py", tmp_path_factory.mktemp("oldest"), *LAYERS, by=OLDEST)
 
 
 @pytest.mark.parametrize("name", keras_checks.keys("accepted.py", "CASES"))
@@ -39,3 +49,13 @@ def test_it_passes_the_suite_of_engines(name: str, exports: pathlib.Path) -> Non
     assert done.returncode == 0, done.stdout + done.stderr
     passed = re.search(r"PASSED  \] (\d+) tests", done.stdout)
     assert passed and int(passed[1]) >= 20 and "SKIPPED" not in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("exported_by", ["exports", "exports_of_the_oldest"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_by_the_oldest_tensorflow_are_pythons(
+    name: str, exported_by: str, request: pytest.FixtureRequest
+) -> None:
+    graph = ExportedGraph(request.getfixturevalue(exported_by) / name)
+    graph.run("results_of_the_oldest", 2, MUSTER_TENSORFLOW=os.environ[OLDEST])
+    assert graph.compare("results_of_the_oldest", 2, absolute=1e-6) > 0

@@ -231,6 +231,14 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
     model.sample_weight = ReadColumn(weight);
     fields.Take(weight.status());
   }
+  if (fields.Has("key")) {
+    JsonFields key(fields.Object("key"), StrCat(where, ".key"));
+    model.key = ReadColumn(key);
+    if (!model.key->shape.empty() || !model.key->decode.empty()) {
+      key.Fail("a key is one value a row, as the record has it");
+    }
+    fields.Take(key.status());
+  }
   ReadList(fields, "variables",
            [&](JsonFields& each) { return model.variables.emplace_back(ReadVariable(each)).name; });
   ReadList(fields, "lookups", [&](JsonFields& each) {

@@ -83,6 +83,7 @@ struct KerasExport {
   std::string model_name;
   std::vector<KerasColumn> inputs, labels;
   std::optional<KerasColumn> sample_weight;
+  std::optional<KerasColumn> key;  // one value a row, without `decode`
   std::vector<KerasVariable> variables;
   std::vector<KerasLookup> lookups;
   std::vector<KerasColumn> predictions;

@@ -99,6 +99,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadManifest{"\"var_001\": \"table:0\"", "\"var_0000\": \"table:0\"", "is there twice"},
         BadManifest{"\"clip\": null", "\"clip\": {\"clipvalue\": -1}",
                     "optimizer.clip: \"clipvalue\" must be over 0"},
+        BadManifest{"\"sample_weight\": null",
+                    "\"key\": {\"name\": \"key\", \"feature\": \"id\", \"dtype\": \"int64\", "
+                    "\"shape\": [2], \"decode\": null}",
+                    "model.json.key: a key is one value a row"},
         BadManifest{"\"clip\": null", "\"clip\": 1", "\"clip\" must be an object"},
         BadManifest{"\"loss\": \"loss:0\", ", "", "there is no \"loss\""},
         BadManifest{"\"grad_000\": \"kernel_gradient:0\",", "",

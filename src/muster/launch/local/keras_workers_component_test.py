@@ -13,6 +13,7 @@ import pytest
 from testbed import keras_checks
 from testbed.drills import Drill, break_training, interrupt_training, kill_in_training
 from testbed.jobs import Jobs
+from testbed.measure import resident_bytes
 from testbed.trainings import KerasTrainings
 
 HALF = 20
@@ -22,7 +23,7 @@ LONG = ("--epochs", 60, "--batch-size", HALF, "--save-secs", 0)
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("keras")
-    return keras_checks.make_trainings(folder, "adagrad", "momentum", "normalized")
+    return keras_checks.make_trainings(folder, "adagrad", "momentum", "normalized", "large")
 
 
 @pytest.fixture
@@ -138,3 +139,22 @@ def test_an_interrupted_training_goes_on_where_it_stood(normalized: KerasTrainin
     interrupt_training(normalized, flags)
     normalized.ok("broken", *flags)
     assert normalized.weights("broken") == normalized.weights("unbroken")
+
+
+def test_tables_lie_on_the_servers_alone(jobs: Jobs, models: pathlib.Path) -> None:
+    """But for the chief, which writes the checkpoints."""
+    large = of(jobs, models / "large")
+    table_bytes = 4 * 1_000_000 * (4 + 1) * 4
+    servers = ("--workers", 2, "--ps", 2, "--strategy", "ps-sync", "--save-steps", 50)
+    training = jobs.start(*large.flags("model", *servers, *LONG[:4], "--job", "large"))
+    jobs.wait(lambda: large.step("model") >= 50, "for a checkpoint")
+    resident = {name: resident_bytes(jobs.running("large", name)["pid"])
+                for name in ("chief-0", "worker-0", "ps-0", "ps-1")}  # fmt: skip
+    training.send_signal(signal.SIGINT)
+    training.communicate(timeout=60)
+    assert resident["worker-0"] < table_bytes / 4, resident
+    for name, least in (("chief-0", 2), ("ps-0", 1), ("ps-1", 1)):  # with slots as large
+        assert resident[name] > 0.9 * least * table_bytes, resident
+    reached = large.step("model")
+    large.ok("model", *servers, *LONG[:4], "--max-steps", reached + 5)
+    assert large.step("model") == reached + 5
