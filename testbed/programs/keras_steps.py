@@ -7,8 +7,8 @@
 FOLDER/NAME/export, FOLDER/NAME/data.tfrecord, and the same in two halves of each batch, half-0.tfrecord
 and half-1.tfrecord. MODEL_DIR has a checkpoint of every step of that data in its order: Keras is given
 the weights and slots of one, trains on the next batch, and is compared with the next one. The result,
-MODEL_DIR/compared.json: of each step the greatest difference in a tensor, by its name, as a part of the
-tensor's largest number, and how far the step moved it, likewise.
+MODEL_DIR/compared.json: of each step and tensor, by its name, its largest number, the greatest difference
+and how far the step moved it.
 """
 
 from __future__ import annotations
@@ -146,12 +146,10 @@ def compare(folder: pathlib.Path, name: str, model_dir: pathlib.Path) -> None:
         stepper.model.train_on_batch(x[rows], label[rows])
         after, wanted = read(model_dir / f"model.ckpt-{step + 1}"), stepper.take()
 
-        def greatest(tensor: str, other: Any) -> float:
-            largest = float(np.abs(wanted[tensor]).max())
-            return float(np.abs(wanted[tensor] - other[tensor]).max()) / max(largest, 1e-30)
-
-        steps.append({tensor: {"differs": greatest(tensor, after), "moved": greatest(tensor, before)}
-                      for tensor in wanted})  # fmt: skip
+        steps.append({tensor: {"largest": float(np.abs(value).max()),
+                               "differs": float(np.abs(value - after[tensor]).max()),
+                               "moved": float(np.abs(value - before[tensor]).max())}
+                      for tensor, value in wanted.items()})  # fmt: skip
         before = after
     (model_dir / "compared.json").write_text(json.dumps(steps))
 

@@ -29,8 +29,8 @@ struct Given {
 };
 
 Given& Arguments() {
-  static auto* const given = new Given;
-  return *given;
+  static auto* const kGiven = new Given;
+  return *kGiven;
 }
 
 absl::Status Read(const std::string& folder, const std::string& bundle, double precision) {

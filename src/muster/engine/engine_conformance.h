@@ -224,8 +224,8 @@ class EngineConformance : public testing::TestWithParam<EngineMember> {
  private:
   std::optional<Outcome> before_;
   static std::map<std::string, std::unique_ptr<Engine>>& Engines() {
-    static auto* const engines = new std::map<std::string, std::unique_ptr<Engine>>;
-    return *engines;
+    static auto* const kEngines = new std::map<std::string, std::unique_ptr<Engine>>;
+    return *kEngines;
   }
 };
 
