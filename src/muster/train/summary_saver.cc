@@ -30,6 +30,7 @@ void AddHistogramOf(const std::string& tag, const MatrixView& matrix, formats::S
 std::string PartOf(const std::string& name) { return name.substr(0, name.find('/')); }
 
 void AddLearningRates(const Session& session, formats::Summary* summary) {
+  if (session.model.applies) return;  // it is within the function
   std::set<int> seen;
   for (const engine::VariableSpec& spec : session.variables.specs()) {
     if (!seen.insert(spec.group).second) continue;
