@@ -77,8 +77,8 @@ absl::StatusOr<Model> BuildExported(const ModelSpec& spec, const BuildOptions& o
   MUSTER_ASSIGN_OR_RETURN(KerasOptimizer optimizer, ParseKerasOptimizer(exported));
   const int threads = options.native.threads;
   std::vector<std::string> environment = process::CurrentEnvironment();
-  // Each replica applies it by itself, to the same bytes: with threads TensorFlow adds repeated rows
-  // of a table up in any order, unless it is told.
+  // Each replica applies it by itself, to the same bytes: with threads TensorFlow adds repeated
+  // rows of a table up in any order, unless it is told.
   if (optimizer.applies) environment.emplace_back("TF_DETERMINISTIC_OPS=1");
   MUSTER_ASSIGN_OR_RETURN(
       model.engine, engine::tensorflow::NewTensorFlowEngine(

@@ -6,7 +6,9 @@ ApplySink::ApplySink(engine::Updater& updater, const Variables& variables,
                      engine::GradientSink& next)
     : updater_(updater), variables_(variables), next_(next), kept_(variables.specs().size()) {}
 
-void ApplySink::Dense(int variable, std::span<const float> gradient) { Rows(variable, {}, gradient); }
+void ApplySink::Dense(int variable, std::span<const float> gradient) {
+  Rows(variable, {}, gradient);
+}
 
 void ApplySink::Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) {
   Kept& kept = kept_[static_cast<size_t>(variable)];

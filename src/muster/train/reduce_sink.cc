@@ -173,8 +173,7 @@ absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes, s
     const int variable = entries_[i].variable;
     const auto& spec = specs_[static_cast<size_t>(variable)];
     RowList& list = lists_[i][static_cast<size_t>(rank)];
-    if (!reader.TakeCount(&count) || count > MaxRows(variable) ||
-        !reader.Take(count, &list.rows) ||
+    if (!reader.TakeCount(&count) || count > MaxRows(variable) || !reader.Take(count, &list.rows) ||
         !reader.Take(uint64_t{count} * static_cast<uint64_t>(GradientCols(variable)),
                      &list.values)) {
       return wrong(StrCat("cut in ", spec.name));

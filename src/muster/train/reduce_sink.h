@@ -36,9 +36,9 @@ class ReduceSink : public engine::GradientSink {
   void Statistic(int variable, std::span<const float> value) override;
 
   // After each Engine::Step. Sums gradients, statistics and *result over the group (entries it puts
-  // one behind the other, by rank), gives them to `next` in the order in which they came, and to every replica what each one noted (*notes, by
-  // rank). When the sum of the losses is not finite, nothing is given, on any replica. After an
-  // error nothing was given.
+  // one behind the other, by rank), gives them to `next` in the order in which they came, and to
+  // every replica what each one noted (*notes, by rank). When the sum of the losses is not finite,
+  // nothing is given, on any replica. After an error nothing was given.
   absl::Status Reduce(engine::StepResult* result, std::string_view note,
                       std::vector<std::string>* notes);
   // Instead, after a step that failed: the group may then be told.

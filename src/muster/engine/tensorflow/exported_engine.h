@@ -43,9 +43,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   void Rest() override {
     if (host_ != nullptr) host_->Rest();
   }
-  Updater* updater() override {
-    return model_.applies || model_.rate_is_function ? this : nullptr;
-  }
+  Updater* updater() override { return model_.applies || model_.rate_is_function ? this : nullptr; }
 
  private:
   bool has_learning_rate() const override { return model_.rate_is_function; }

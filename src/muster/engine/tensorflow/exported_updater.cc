@@ -85,9 +85,8 @@ absl::Status ExportedEngine::Apply(std::span<const VariableView> weights,
                                    std::span<const VariableGradient> gradients, int64_t step) {
   MUSTER_RETURN_IF_ERROR(Begin());
   MUSTER_RETURN_IF_ERROR(CheckWeights(specs_, weights));
-  if (gradients.size() != specs_.size() || !std::ranges::equal(slots, slots_, {},
-                                                               &std::span<char>::size,
-                                                               &UpdaterSlot::bytes)) {
+  if (gradients.size() != specs_.size() ||
+      !std::ranges::equal(slots, slots_, {}, &std::span<char>::size, &UpdaterSlot::bytes)) {
     return absl::InvalidArgumentError("slots and gradients are not those of the model");
   }
   for (size_t i = 0; i < specs_.size(); ++i) {
@@ -115,12 +114,12 @@ absl::Status ExportedEngine::Apply(std::span<const VariableView> weights,
     const auto& shape = is_slot ? slots_[i].shape : model_.variables[i].shape;
     const TensorPlace wanted = PlaceOfTensor(type, shape);
     if (place.type != wanted.type || place.bytes != wanted.bytes) {
-      return absl::DataLossError(
-          StrCat(what, " gives a new value of ", is_slot ? slots_[i].name : model_.variables[i].name,
-                 " that is not of its type and shape: export the model again"));
+      return absl::DataLossError(StrCat(
+          what, " gives a new value of ", is_slot ? slots_[i].name : model_.variables[i].name,
+          " that is not of its type and shape: export the model again"));
     }
-    taken.emplace_back(is_slot ? static_cast<void*>(slots[i].data()) : weights[SpecOf(port.index)].data,
-                       &place);
+    taken.emplace_back(
+        is_slot ? static_cast<void*>(slots[i].data()) : weights[SpecOf(port.index)].data, &place);
   }
   for (const auto& [to, place] : taken) {
     if (place->bytes > 0) std::memcpy(to, host_->segment().at(place->offset), place->bytes);

@@ -60,8 +60,8 @@ std::optional<std::string_view> Behind(std::string_view prefix, std::string_view
 // In a signature of the optimizer. Variables are those that are trained.
 std::optional<Match> MatchUpdate(const KerasExport& model, std::string_view name, bool input) {
   const auto match = [&](Role role, std::string_view digits) {
-    return Match{role, NumberIn(digits, role == Role::kSlot ? model.slots.size()
-                                                            : model.variables.size())};
+    return Match{
+        role, NumberIn(digits, role == Role::kSlot ? model.slots.size() : model.variables.size())};
   };
   const auto trained = [&](Role role, std::string_view digits) {
     Match found = match(role, digits);
