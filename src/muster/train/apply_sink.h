@@ -19,8 +19,11 @@ class ApplySink : public engine::GradientSink {
  public:
   ApplySink(engine::Updater& updater, const Variables& variables, engine::GradientSink& next);
 
-  // Before each Engine::Step: the global step before it.
-  void set_step(int64_t step) { step_ = step; }
+  // Before each Engine::Step: the global step before it. What is kept of another one is forgotten.
+  void set_step(int64_t step) {
+    step_ = step;
+    any_ = false;
+  }
   void Dense(int variable, std::span<const float> gradient) override;
   void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override;
   bool WantsEntries(int /*variable*/) const override { return true; }

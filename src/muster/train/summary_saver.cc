@@ -35,8 +35,9 @@ void AddLearningRates(const Session& session, formats::Summary* summary) {
   for (const engine::VariableSpec& spec : session.variables.specs()) {
     if (!seen.insert(spec.group).second) continue;
     const auto& optimizer = session.model.optimizer_specs[static_cast<size_t>(spec.group)];
-    summary->AddScalar(StrCat(PartOf(spec.name), "/learning_rate"),
-                       optim::RateAt(optimizer, session.step - 1));
+    const float rate = optim::RateAt(optimizer, session.step - 1);
+    // Behind a step that was none, that of a function is not known any more.
+    if (!std::isnan(rate)) summary->AddScalar(StrCat(PartOf(spec.name), "/learning_rate"), rate);
   }
 }
 
