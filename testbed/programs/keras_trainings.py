@@ -127,13 +127,72 @@ def pictures(folder: pathlib.Path) -> None:
           fields={"image": muster.keras.Field("file", "uint8", [6, 5, 3], decode="png")})  # fmt: skip
 
 
+class Counting(keras.optimizers.Optimizer):
+    """One's own: steps along the gradient, by what it has squared so far, and counts its updates in
+    whole numbers."""
+
+    def __init__(self, learning_rate: Any = 0.01, name: str = "counting", **options: Any) -> None:
+        super().__init__(learning_rate=learning_rate, name=name, **options)
+
+    def build(self, variables: Any) -> None:
+        if self.built:
+            return
+        super().build(variables)
+        self.squares = self.add_optimizer_variables(variables, "squares", initializer="ones")
+        self.count = self.add_variable((), initializer="zeros", dtype="int64", name="count")
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+        super().apply(grads, trainable_variables)
+        self.count.assign_add(2)
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        squares = self.squares[self._get_variable_index(variable)]
+        self.assign_add(squares, keras.ops.square(gradient))
+        rate = keras.ops.cast(learning_rate, variable.dtype)
+        rate = rate / (1 + 0.01 * keras.ops.cast(self.count, variable.dtype))
+        self.assign_sub(variable, keras.ops.divide(rate * gradient, keras.ops.sqrt(squares)))
+
+
+class Waves(O.schedules.LearningRateSchedule):
+    """One's own: goes up and down."""
+
+    def __call__(self, step: Any) -> Any:
+        return 0.002 * (1.5 + tf.sin(tf.cast(step, tf.float32) / 7))
+
+    def get_config(self) -> dict[str, Any]:
+        return {}
+
+
 OPTIMIZERS = {
     "adagrad": lambda: O.Adagrad(0.05),
     "adam": lambda: O.Adam(0.001),
     "ftrl": lambda: O.Ftrl(0.05),
     "momentum": lambda: O.SGD(0.05, momentum=0.9),
     "rmsprop": lambda: O.RMSprop(0.001),
+    # Without a rule of muster's: as functions.
+    "adadelta": lambda: O.Adadelta(0.5),
+    "adamax": lambda: O.Adamax(O.schedules.CosineDecay(0.002, 80, 0.1), clipnorm=0.5),
+    "amsgrad": lambda: O.Adam(0.001, amsgrad=True, weight_decay=0.01),
+    "lion": lambda: O.Lion(0.0003),
+    "nadam": lambda: O.Nadam(0.002, clipvalue=0.01),
+    "own": lambda: Counting(0.05),
+    # With one.
+    "own_schedule": lambda: O.Adam(Waves()),
 }
+
+
+def constrained(folder: pathlib.Path) -> None:
+    """Weights that are cut to a norm behind each update, an embedding's too."""
+    random = np.random.default_rng(15)
+    layers = [L.Input((4,), dtype="int32", name="ids"),
+              L.Embedding(12, 4, embeddings_constraint=keras.constraints.MaxNorm(0.06)), L.Flatten(),
+              L.Dense(8, activation="tanh", kernel_constraint="non_neg"),
+              L.Dense(1, kernel_constraint=keras.constraints.UnitNorm())]  # fmt: skip
+    ids = random.integers(0, 12, (STEPS * BATCH, 4))
+    label = (ids.sum(1) > 22).astype(np.int64)
+    train(folder, keras.Sequential(layers), lambda: O.SGD(0.05, momentum=0.9),
+          keras.losses.BinaryCrossentropy(from_logits=True), {"ids": ids}, label, ["accuracy"],
+          example=(ids[:40], label[:40]))  # fmt: skip
 
 
 MODELS: dict[str, Callable[[pathlib.Path], None]] = {
@@ -143,6 +202,8 @@ MODELS: dict[str, Callable[[pathlib.Path], None]] = {
     "large": lambda folder: wide_deep(folder, OPTIMIZERS["adagrad"], rows=1_000_000),
     "words": words,
     "pictures": pictures,
+    "constrained": constrained,
+    "own_normalized": lambda folder: wide_deep(folder, OPTIMIZERS["own"], normalized=True),
 }
 
 

@@ -15,11 +15,15 @@ from testbed.muster import Muster
 BATCH = 40
 OLDEST = "MUSTER_PYTHON_TENSORFLOW_OLDEST"
 OPTIMIZERS = ["adagrad", "adam", "ftrl", "momentum", "rmsprop"]
+# Those that are exported as functions, and a rule whose learning rate is one.
+FUNCTIONS = ["adadelta", "adamax", "amsgrad", "constrained", "lion", "nadam", "own", "own_schedule"]
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    return keras_checks.make_trainings(tmp_path_factory.mktemp("keras"), *OPTIMIZERS, "words", "pictures")
+    return keras_checks.make_trainings(
+        tmp_path_factory.mktemp("keras"), *OPTIMIZERS, *FUNCTIONS, "words", "pictures"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +61,33 @@ def compare(trained: dict[str, np.ndarray], keras: dict[str, np.ndarray], within
     assert compared >= 4
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", [*OPTIMIZERS, *FUNCTIONS])
 def test_a_hundred_steps_are_those_of_train_on_batch(
     optimizer: str, models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path
 ) -> None:
     train(muster, models / optimizer, tmp_path / "m")
     compare(weights(tmp_path / "m"), dict(np.load(models / optimizer / "trained.npz")), 1e-6)
+
+
+def test_what_a_function_knows_is_in_the_checkpoint(
+    models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path
+) -> None:
+    """Of any type: `own` counts in int64. A training that goes on goes on from there."""
+    train(muster, models / "own", tmp_path / "m", "--max-steps", 60)
+    manifest = json.loads((models / "own" / "export" / "model.json").read_text())
+    [count] = [slot["name"] for slot in manifest["optimizer"]["slots"] if slot["dtype"] == "int64"]
+    assert weights(tmp_path / "m")[f"training/Counting/{count}"] == 120
+    train(muster, models / "own", tmp_path / "m")
+    train(muster, models / "own", tmp_path / "whole")
+    assert weights(tmp_path / "whole")[f"training/Counting/{count}"] == 200
+    data = "model.ckpt-100.data-00000-of-00001"
+    assert (tmp_path / "m" / data).read_bytes() == (tmp_path / "whole" / data).read_bytes()
+
+
+def test_a_function_is_inspected(models: pathlib.Path, muster: Muster) -> None:
+    assert "optimizer Nadam, a function with 29 slots" in muster.run(
+        "inspect", models / "nadam" / "export"
+    )
 
 
 @pytest.mark.parametrize("name", ["words", "pictures"])

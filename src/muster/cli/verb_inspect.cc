@@ -10,6 +10,7 @@
 #include "muster/cli/cli.h"
 #include "muster/cli/feature_printer.h"
 #include "muster/cli/model_flags.h"
+#include "muster/engine/updater.h"
 #include "muster/io/local_file_system.h"
 #include "muster/model/model.h"
 #include "nlohmann/json.hpp"
@@ -116,6 +117,11 @@ absl::Status InspectSpec(const model::ModelSpec& spec, bool json) {
     std::printf("%zu inputs, %zu columns, %zu variables, %lld parameters\n",
                 spec.features.schema.fields.size(), spec.features.columns.size(), lines.size(),
                 static_cast<long long>(parameters));
+    if (model.applies) {
+      const engine::Updater& updater = *model.engine->updater();
+      std::printf("optimizer %s, a function with %zu slots\n", updater.name().c_str(),
+                  updater.slots().size());
+    }
   }
   PrintTensors(lines, json);
   return absl::OkStatus();

@@ -94,6 +94,9 @@ class GradientSink {
   // same at every step. Only engines of exported models can tell, and only their optimizers ask. A
   // sink in front of another one asks that one.
   virtual bool WantsSquares(int /*variable*/) const { return false; }
+  // Or it wants the appearances themselves: `rows` may then repeat, and the gradient is rows.size()
+  // x cols, one for each. Asked and answered as WantsSquares is.
+  virtual bool WantsEntries(int /*variable*/) const { return false; }
   // kState: this batch's mean or variance.
   virtual void Statistic(int variable, std::span<const float> value) = 0;
 };
@@ -138,6 +141,8 @@ struct TableUse {
   int id_list = 0;  // of FeatureBatch::id_lists
 };
 
+class Updater;
+
 // One owner thread (Step and Predict use inner threads of their own).
 class Engine {
  public:
@@ -174,6 +179,9 @@ class Engine {
   // start threads or take long (a save, an evaluation): what an engine holds between calls that
   // follow each other, such as a core that the thread stays on, is given back until the next one.
   virtual void Rest() {}
+
+  // Null: the model's optimizer is a rule (optim/) and numbers. updater.h.
+  virtual Updater* updater() { return nullptr; }
 
   // For people to look at; an engine need not have them. The layers, each after those it reads, the
   // last gives the logits:

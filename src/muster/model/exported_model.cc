@@ -76,6 +76,10 @@ absl::StatusOr<Model> BuildExported(const ModelSpec& spec, const BuildOptions& o
   model.files = io::NewLocalFileSystem();
   MUSTER_ASSIGN_OR_RETURN(KerasOptimizer optimizer, ParseKerasOptimizer(exported));
   const int threads = options.native.threads;
+  std::vector<std::string> environment = process::CurrentEnvironment();
+  // Each replica applies it by itself, to the same bytes: with threads TensorFlow adds repeated
+  // rows of a table up in any order, unless it is told.
+  if (optimizer.applies) environment.emplace_back("TF_DETERMINISTIC_OPS=1");
   MUSTER_ASSIGN_OR_RETURN(
       model.engine, engine::tensorflow::NewTensorFlowEngine(
                         *model.files, exported,
@@ -83,9 +87,11 @@ absl::StatusOr<Model> BuildExported(const ModelSpec& spec, const BuildOptions& o
                          .executor = threads > 1 ? engine::tensorflow::Executor::kDefault
                                                  : engine::tensorflow::Executor::kSingleThreaded,
                          .tensorflow = options.tensorflow,
-                         .environment = process::CurrentEnvironment(),
+                         .environment = std::move(environment),
                          .groups = optimizer.groups,
                          .start_at_once = false}));
+  model.applies = optimizer.applies;
+  model.rate = std::move(optimizer.rate);
   model.optimizer_specs = std::move(optimizer.specs);
   for (const optim::OptimizerSpec& each : model.optimizer_specs) {
     MUSTER_ASSIGN_OR_RETURN(auto built, optim::NewOptimizer(each));

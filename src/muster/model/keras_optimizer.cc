@@ -196,7 +196,8 @@ void ReadSchedule(JsonFields& fields, OptimizerSpec* spec) {
   }
 }
 
-void ReadLearningRate(JsonFields& fields, const Json& optimizer, OptimizerSpec* spec) {
+void ReadLearningRate(JsonFields& fields, const Json& optimizer, OptimizerSpec* spec,
+                      KerasOptimizer* out) {
   const auto rate = optimizer.find("learning_rate");
   if (rate == optimizer.end() || !rate->is_object()) {
     spec->learning_rate = ReadNumber(fields, "learning_rate", KerasRange::kPositive);
@@ -204,10 +205,11 @@ void ReadLearningRate(JsonFields& fields, const Json& optimizer, OptimizerSpec* 
   }
   JsonFields schedule(*rate, StrCat(fields.where(), ".learning_rate"));
   if (schedule.Has("signature")) {
-    schedule.Take(absl::UnimplementedError(
-        StrCat(schedule.where(),
-               ": it is a function of the step, which muster does not run yet: export with a "
-               "number or one of Keras's schedules")));
+    out->rate = std::make_shared<optim::StepRate>();
+    spec->rate = out->rate;
+    if (schedule.Text("signature") != "learning_rate") {
+      schedule.Fail("\"signature\" must be \"learning_rate\"");
+    }
   } else {
     ReadSchedule(schedule, spec);
   }
@@ -260,12 +262,11 @@ void ReadWeightDecay(JsonFields& fields, KerasOptimizer* out) {
 void ReadRule(JsonFields& fields, OptimizerSpec* spec) {
   const std::string name = fields.Text("name");
   const auto found = std::ranges::find(KerasRules(), name, &KerasRuleEntry::name);
-  if (fields.Bool("apply", false) || fields.Text("rule") != "keras" ||
-      found == KerasRules().end()) {
+  if (fields.Text("rule") != "keras" || found == KerasRules().end()) {
     return fields.Take(absl::UnimplementedError(
         StrCat(fields.where(), ": ", name,
-               ": muster trains Adagrad, Adam, AdamW, Ftrl, RMSprop and SGD by Keras's rules, "
-               "without constraints on weights; export with one of them")));
+               ": this muster has no such rule: export the model with the muster.keras that "
+               "belongs to it, which writes an optimizer that it does not know as a function")));
   }
   spec->rule = OptimizerSpec::Rule::kKeras;
   spec->kind = found->kind;
@@ -283,15 +284,17 @@ absl::StatusOr<KerasOptimizer> ParseKerasOptimizer(const KerasExport& model) {
   JsonFields fields(model.optimizer,
                     StrCat(io::JoinPath(model.folder, "model.json"), ".optimizer"));
   KerasOptimizer out;
+  out.groups.assign(model.variables.size(), 0);
+  out.applies = model.applies;
+  if (out.applies) return out;
   OptimizerSpec spec;
   ReadRule(fields, &spec);
   MUSTER_RETURN_IF_ERROR(fields.status());
-  ReadLearningRate(fields, model.optimizer, &spec);
+  ReadLearningRate(fields, model.optimizer, &spec, &out);
   out.clip = ReadClip(fields, model.clip_value);
   // Of sums alone nobody can tell the norm of their entries.
   spec.squares = spec.kind == OptimizerKind::kSgd && out.clip.by_norm();
   out.specs = {spec};
-  out.groups.assign(model.variables.size(), 0);
   ReadWeightDecay(fields, &out);
   MUSTER_RETURN_IF_ERROR(fields.status());
   for (const OptimizerSpec& each : out.specs) {

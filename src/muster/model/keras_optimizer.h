@@ -2,6 +2,7 @@
 // program's: specs by Keras's rules.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -16,13 +17,17 @@ struct KerasOptimizer {
   std::vector<optim::OptimizerSpec> specs;
   // By variable of the export, which of them trains it; 0 for what is not trained.
   std::vector<int> groups;
+  // Not null: the learning rate of `specs`, which the engine's updater knows, step by step.
+  std::shared_ptr<optim::StepRate> rate;
+  // The engine's updater is the optimizer: there are no specs.
+  bool applies = false;
   // By value: the engine cuts the entries of tables (optim::ClipSpec::tables_are_cut).
   optim::ClipSpec clip;
 };
 
 // INVALID_ARGUMENT "FOLDER/model.json.optimizer: ..." names the field that is missing or out of its
-// range; UNIMPLEMENTED, with what to export instead, for an optimizer or a schedule that is a
-// function.
+// range; UNIMPLEMENTED, with what to export instead, for an optimizer or a schedule that this
+// version does not know.
 absl::StatusOr<KerasOptimizer> ParseKerasOptimizer(const engine::tensorflow::KerasExport& model);
 
 }  // namespace muster::model

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 namespace muster::model {
@@ -24,7 +25,10 @@ absl::StatusOr<KerasOptimizer> ParseWith(const std::string& optimizer) {
   {"name": "s", "kind": "state", "dtype": "float32", "shape": [2], "trainable": false}],
  "signatures": {"step": {"inputs": {"var_000": "a:0", "var_001": "b:0", "denominator": "d:0"},
   "outputs": {"loss": "l:0", "data_loss": "m:0", "grad_000": "ga:0", "grad_001": "gb:0",
-              "new_002": "ns:0"}}}, "optimizer": )" +
+              "new_002": "ns:0"}},
+  "learning_rate": {"inputs": {"step": "t:0"}, "outputs": {"learning_rate": "r:0"}},
+  "apply": {"inputs": {"step": "t:0"}, "outputs": {"new_var_000": "na:0", "new_var_001": "nb:0"}}},
+ "optimizer": )" +
           optimizer + "}",
       "m/model.json");
   MUSTER_RETURN_IF_ERROR(model.status());
@@ -152,16 +156,33 @@ TEST(KerasOptimizerTest, EverySchedule) {
   EXPECT_FLOAT_EQ(rate(restarts, 20), 0.1f);
 }
 
-TEST(KerasOptimizerTest, FunctionsHaveAWayOut) {
+TEST(KerasOptimizerTest, FunctionsAreTheUpdaters) {
   const auto apply = ParseWith(R"({"name": "Lion", "apply": true, "slots": []})");
-  EXPECT_EQ(apply.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(ToStd(apply.status().message()),
-              HasSubstr("m/model.json.optimizer: Lion: muster trains Adagrad, Adam, AdamW, Ftrl, "
-                        "RMSprop and SGD by Keras's rules"));
+  ASSERT_TRUE(apply.ok()) << apply.status();
+  EXPECT_TRUE(apply->applies);
+  EXPECT_THAT(apply->specs, testing::IsEmpty());
+  EXPECT_THAT(apply->groups, ElementsAre(0, 0, 0));
+  EXPECT_EQ(apply->clip, optim::ClipSpec()) << "it is within the function";
+
   const auto schedule = WithRate(R"({"signature": "learning_rate"})");
-  EXPECT_EQ(schedule.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(ToStd(schedule.status().message()), HasSubstr("one of Keras's schedules"));
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_FALSE(schedule->applies);
+  ASSERT_NE(schedule->rate, nullptr);
+  schedule->rate->Set(3, 0.25f);
+  EXPECT_EQ(optim::RateAt(schedule->specs[0], 3), 0.25f);
+  EXPECT_TRUE(std::isnan(optim::RateAt(schedule->specs[0], 4))) << "nobody has computed it";
+  EXPECT_EQ(WithRate("0.1")->rate, nullptr);
+}
+
+TEST(KerasOptimizerTest, WhatIsNotKnownHasAWayOut) {
+  const auto rule = ParseWith(R"({"name": "Lion", "rule": "keras", "learning_rate": 0.1})");
+  EXPECT_EQ(rule.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(ToStd(rule.status().message()),
+              HasSubstr("m/model.json.optimizer: Lion: this muster has no such rule: export"));
   EXPECT_EQ(WithRate(R"({"schedule": "Mine"})").status().code(), absl::StatusCode::kUnimplemented);
+  const auto signature = WithRate(R"({"signature": "rate"})");
+  EXPECT_EQ(signature.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(ToStd(signature.status().message()), HasSubstr("must be \"learning_rate\""));
 }
 
 TEST(KerasOptimizerTest, NumbersOutOfRangeAreNamed) {

@@ -28,6 +28,11 @@ struct Model {
   std::unique_ptr<engine::Engine> engine;
   std::vector<optim::OptimizerSpec> optimizer_specs;          // by VariableSpec::group
   std::vector<std::unique_ptr<optim::Optimizer>> optimizers;  // the same
+  // Of an exported model. engine->updater() is the optimizer, of all variables: there are no
+  // others.
+  bool applies = false;
+  // Not null: the learning rate of the optimizers, to be set from engine->updater() before a step.
+  std::shared_ptr<optim::StepRate> rate;
 };
 
 // The variable of an embedding column: the same for all that share it.

@@ -30,6 +30,7 @@
 #include "muster/base/status.h"
 #include "muster/optim/row_layout.h"
 #include "muster/optim/schedule.h"
+#include "muster/optim/step_rate.h"
 #include "muster/optim/touched_rows.h"
 
 namespace muster::optim {
@@ -39,6 +40,8 @@ struct OptimizerSpec {
   enum class Rule { kTensorFlow, kKeras } rule = Rule::kTensorFlow;
   double learning_rate = 0.05;  // of the schedule's begin
   ScheduleSpec schedule = {};
+  // Instead of both: to be set before each step.
+  std::shared_ptr<const StepRate> rate = nullptr;
   double initial_accumulator = 0.1;   // ftrl, adagrad
   double epsilon = 1e-7;              // adagrad, adam, rmsprop
   double l1 = 0, l2 = 0;              // ftrl
@@ -60,6 +63,7 @@ std::string_view OptimizerName(OptimizerSpec::Kind kind);  // "Ftrl", "RMSprop",
 
 // The learning rate of update `step`, counted from 0.
 inline float RateAt(const OptimizerSpec& spec, int64_t step) {
+  if (spec.rate != nullptr) return spec.rate->At(step);
   return LearningRateAt(spec.learning_rate, spec.schedule, step);
 }
 

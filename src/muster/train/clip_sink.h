@@ -30,6 +30,7 @@ class ClipSink : public engine::GradientSink {
   void Dense(int variable, std::span<const float> gradient) override;
   void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override;
   bool WantsSquares(int variable) const override { return next_.WantsSquares(variable); }
+  bool WantsEntries(int variable) const override { return next_.WantsEntries(variable); }
   void Statistic(int variable, std::span<const float> value) override;
 
   // After each Engine::Step: gives `next` what is still kept, in the order in which it came.

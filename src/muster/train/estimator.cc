@@ -144,6 +144,12 @@ absl::Status Estimator::Restore(Session& session) const {
     }
     MUSTER_RETURN_IF_ERROR(
         ApplyWarmStart(files_, {.from = exported->weights()}, session.variables).status());
+    const auto slots = session.variables.UpdaterTensors("optimizer");
+    if (!slots.empty()) {
+      MUSTER_ASSIGN_OR_RETURN(const auto bundle,
+                              formats::BundleReader::Open(files_, exported->weights()));
+      MUSTER_RETURN_IF_ERROR(Annotate(checkpoint::Restore(*bundle, slots), exported->weights()));
+    }
   }
   if (!warm_start_) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(const int count, ApplyWarmStart(files_, *warm_start_, session.variables));

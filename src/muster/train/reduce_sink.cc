@@ -15,6 +15,8 @@ namespace {
 using collective::RowList;
 
 constexpr uint64_t kMaxNoteBytes = uint64_t{1} << 20;
+// A table's entries of one replica's batch: as many as it has ids.
+constexpr uint64_t kMaxEntryBytes = uint64_t{1} << 30;
 constexpr size_t kLosses = 2;  // behind the values that are summed
 
 void Append(std::vector<std::byte>* bytes, const void* data, size_t size) {
@@ -61,6 +63,14 @@ int64_t ReduceSink::GradientCols(int variable) const {
   return optim::RowLayout{.cols = specs_[static_cast<size_t>(variable)].shape[1],
                           .squares = WantsSquares(variable)}
       .width();
+}
+
+uint64_t ReduceSink::MaxRows(int variable) const {
+  if (!WantsEntries(variable)) {
+    return static_cast<uint64_t>(specs_[static_cast<size_t>(variable)].shape[0]);
+  }
+  const auto cols = static_cast<uint64_t>(GradientCols(variable));
+  return kMaxEntryBytes / (sizeof(int32_t) + cols * sizeof(float));
 }
 
 void ReduceSink::Begin(collective::Group& group, engine::GradientSink& next, double share,
@@ -126,7 +136,7 @@ uint64_t ReduceSink::MaxBytes() const {
   uint64_t bytes = kMaxNoteBytes;
   for (const Entry& entry : entries_) {
     if (entry.kind != Kind::kRows) continue;
-    const auto rows = static_cast<uint64_t>(specs_[static_cast<size_t>(entry.variable)].shape[0]);
+    const uint64_t rows = MaxRows(entry.variable);
     const auto cols = static_cast<uint64_t>(GradientCols(entry.variable));
     bytes += sizeof(uint32_t) + rows * (sizeof(int32_t) + cols * sizeof(float));
   }
@@ -163,8 +173,7 @@ absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes, s
     const int variable = entries_[i].variable;
     const auto& spec = specs_[static_cast<size_t>(variable)];
     RowList& list = lists_[i][static_cast<size_t>(rank)];
-    if (!reader.TakeCount(&count) || std::cmp_greater(count, spec.shape[0]) ||
-        !reader.Take(count, &list.rows) ||
+    if (!reader.TakeCount(&count) || count > MaxRows(variable) || !reader.Take(count, &list.rows) ||
         !reader.Take(uint64_t{count} * static_cast<uint64_t>(GradientCols(variable)),
                      &list.values)) {
       return wrong(StrCat("cut in ", spec.name));
@@ -181,13 +190,25 @@ absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes, s
   return absl::OkStatus();
 }
 
+RowList ReduceSink::JoinedEntries(const std::vector<RowList>& lists) {
+  entry_rows_.clear();
+  entry_values_.clear();
+  for (const RowList& list : lists) {
+    entry_rows_.insert(entry_rows_.end(), list.rows.begin(), list.rows.end());
+    entry_values_.insert(entry_values_.end(), list.values.begin(), list.values.end());
+  }
+  return {.rows = entry_rows_, .values = entry_values_};
+}
+
 void ReduceSink::Give() {
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
     const int variable = entry.variable;
     if (entry.kind == Kind::kRows) {
       const int64_t table_rows = specs_[static_cast<size_t>(variable)].shape[0];
-      const RowList sum = rows_.Sum(lists_[i], table_rows, GradientCols(variable), numbers_);
+      const RowList sum = WantsEntries(variable)
+                              ? JoinedEntries(lists_[i])
+                              : rows_.Sum(lists_[i], table_rows, GradientCols(variable), numbers_);
       next_->Rows(variable, sum.rows, sum.values);
       continue;
     }

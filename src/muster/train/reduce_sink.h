@@ -32,12 +32,13 @@ class ReduceSink : public engine::GradientSink {
   void Dense(int variable, std::span<const float> gradient) override;
   void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override;
   bool WantsSquares(int variable) const override { return next_->WantsSquares(variable); }
+  bool WantsEntries(int variable) const override { return next_->WantsEntries(variable); }
   void Statistic(int variable, std::span<const float> value) override;
 
-  // After each Engine::Step. Sums gradients, statistics and *result over the group, gives them to
-  // `next` in the order in which they came, and to every replica what each one noted (*notes, by
-  // rank). When the sum of the losses is not finite, nothing is given, on any replica. After an
-  // error nothing was given.
+  // After each Engine::Step. Sums gradients, statistics and *result over the group (entries it puts
+  // one behind the other, by rank), gives them to `next` in the order in which they came, and to
+  // every replica what each one noted (*notes, by rank). When the sum of the losses is not finite,
+  // nothing is given, on any replica. After an error nothing was given.
   absl::Status Reduce(engine::StepResult* result, std::string_view note,
                       std::vector<std::string>* notes);
   // Instead, after a step that failed: the group may then be told.
@@ -53,6 +54,9 @@ class ReduceSink : public engine::GradientSink {
 
   // Floats of a row of its gradient.
   int64_t GradientCols(int variable) const;
+  // How many rows of its gradient a rank can have.
+  uint64_t MaxRows(int variable) const;
+  collective::RowList JoinedEntries(const std::vector<collective::RowList>& lists);
   void Add(Kind kind, int variable, size_t size);
   uint64_t MaxBytes() const;
   absl::Status GatherRows(std::string_view note, std::vector<std::string>* notes);
@@ -71,6 +75,8 @@ class ReduceSink : public engine::GradientSink {
   std::vector<std::vector<std::byte>> all_;  // of each rank
   collective::SumRows rows_;                 // of one table after the other
   math::RowNumbers numbers_;
+  std::vector<int32_t> entry_rows_;
+  std::vector<float> entry_values_;
   std::vector<std::vector<collective::RowList>> lists_;  // of each kRows entry, by rank
 };
 

@@ -121,5 +121,44 @@ TEST(ReduceSinkTest, SquaresAddUpOverReplicas) {
   }
 }
 
+// Keeps a table's entries.
+class EntriesSink final : public SquaresSink {
+ public:
+  bool WantsSquares(int) const override { return false; }
+  bool WantsEntries(int) const override { return true; }
+};
+
+// More of them than the table has rows; a rank may have none.
+TEST(ReduceSinkTest, EntriesStayWhatTheyAre) {
+  std::vector<engine::VariableSpec> specs(1);
+  specs[0].name = "table";
+  specs[0].kind = engine::VariableKind::kTable;
+  specs[0].shape = {3, 2};
+  const std::vector<std::vector<int32_t>> rows = {{2, 0, 2, 2, 1}, {}, {2, 2}};
+  const std::vector<std::vector<float>> entries = {
+      {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {}, {11, 12, 13, 14}};
+  collective::TestRanks ranks(3);
+  std::vector<EntriesSink> given(3);
+  const auto results = ranks.Run([&](Group& group) {
+    const auto rank = static_cast<size_t>(group.rank());
+    ReduceSink sink(specs);
+    for (int again = 0; again < 2; ++again) {
+      sink.Begin(group, given[rank], 0.5, /*early=*/false);
+      EXPECT_TRUE(sink.WantsEntries(0));
+      sink.Rows(0, rows[rank], entries[rank]);
+      engine::StepResult result = {.loss = 1, .data_loss = 1};
+      std::vector<std::string> notes;
+      MUSTER_RETURN_IF_ERROR(sink.Reduce(&result, "note", &notes));
+    }
+    return absl::OkStatus();
+  });
+  for (size_t rank = 0; rank < 3; ++rank) {
+    ASSERT_TRUE(results[rank].ok()) << results[rank];
+    EXPECT_THAT(given[rank].rows, testing::ElementsAre(2, 0, 2, 2, 1, 2, 2));
+    EXPECT_THAT(given[rank].values,
+                testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14));
+  }
+}
+
 }  // namespace
 }  // namespace muster::train

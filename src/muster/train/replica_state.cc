@@ -102,9 +102,7 @@ absl::Status ReceiveState(Group& group, int from, int64_t step, Session& session
   auto unpacked = Unpack(positions, header.ranks);
   if (!unpacked.ok()) return group.Accuse(from, ToStd(unpacked.status().message()));
   *overwritten = true;
-  for (size_t i = 0; i < session.variables.specs().size(); ++i) {
-    session.variables.BeforeChange(static_cast<int>(i));
-  }
+  session.variables.BeforeChange();
   for (const checkpoint::Tensor& tensor : tensors) {
     MUSTER_RETURN_IF_ERROR(ReceiveInto(group, from, std::as_writable_bytes(tensor.bytes)));
   }

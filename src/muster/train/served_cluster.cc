@@ -133,6 +133,19 @@ absl::Status CheckServable(const model::ModelSpec& spec) {
         "synchronized_batch_norm with parameter servers: their workers do not wait for each other "
         "in the midst of a step; train by --strategy allreduce, or leave it out");
   }
+  const char* const function = spec.exported == nullptr          ? nullptr
+                               : spec.exported->applies          ? "optimizer"
+                               : spec.exported->rate_is_function ? "learning rate"
+                                                                 : nullptr;
+  if (function != nullptr) {
+    return absl::UnimplementedError(StrCat(
+        spec.exported->folder, ": the ", function, " of ", spec.exported->optimizer_name,
+        " is a function that TensorFlow computes, which parameter servers have not: train by "
+        "--strategy allreduce (--workers N without --ps), or export with ",
+        spec.exported->applies
+            ? "Adagrad, Adam, AdamW, Ftrl, RMSprop or SGD and no constraints on weights"
+            : "a number or one of Keras's schedules"));
+  }
   return absl::OkStatus();
 }
 

@@ -305,9 +305,7 @@ absl::Status ServedStep::RestoreCheckpoint() {
   session_.position.reset();
   session_.positions.clear();
   session_.saved_step = -1;
-  for (size_t i = 0; i < variables_.size(); ++i) {
-    session_.variables.BeforeChange(static_cast<int>(i));
-  }
+  session_.variables.BeforeChange();
   MUSTER_RETURN_IF_ERROR(RestoreSession(session_));
   if (session_.saved_step < 0) {
     return absl::UnavailableError(
@@ -329,9 +327,7 @@ ps::Memory ServedStep::MemoryOf() const {
 }
 
 absl::Status ServedStep::FetchState() {
-  for (size_t i = 0; i < variables_.size(); ++i) {
-    session_.variables.BeforeChange(static_cast<int>(i));
-  }
+  session_.variables.BeforeChange();
   MUSTER_ASSIGN_OR_RETURN(ps::Place place, replica_->Save());
   session_.step = place.step;
   TakeCounts();

@@ -30,12 +30,14 @@ void AddHistogramOf(const std::string& tag, const MatrixView& matrix, formats::S
 std::string PartOf(const std::string& name) { return name.substr(0, name.find('/')); }
 
 void AddLearningRates(const Session& session, formats::Summary* summary) {
+  if (session.model.applies) return;  // it is within the function
   std::set<int> seen;
   for (const engine::VariableSpec& spec : session.variables.specs()) {
     if (!seen.insert(spec.group).second) continue;
     const auto& optimizer = session.model.optimizer_specs[static_cast<size_t>(spec.group)];
-    summary->AddScalar(StrCat(PartOf(spec.name), "/learning_rate"),
-                       optim::RateAt(optimizer, session.step - 1));
+    const float rate = optim::RateAt(optimizer, session.step - 1);
+    // Behind a step that was none, that of a function is not known any more.
+    if (!std::isnan(rate)) summary->AddScalar(StrCat(PartOf(spec.name), "/learning_rate"), rate);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "muster/engine/updater.h"
 #include "muster/train/basic_hooks.h"
 #include "muster/train/checkpoint_saver.h"
 #include "muster/train/parts.h"
@@ -41,6 +42,7 @@ class TracedSink : public engine::GradientSink {
     sink_.Rows(variable, rows, gradient);
   }
   bool WantsSquares(int variable) const override { return sink_.WantsSquares(variable); }
+  bool WantsEntries(int variable) const override { return sink_.WantsEntries(variable); }
   void Statistic(int variable, std::span<const float> value) override {
     const TraceScope scope(trace_, "update");
     sink_.Statistic(variable, value);
@@ -84,6 +86,9 @@ TrainLoop::TrainLoop(Session& session, const TrainSpec& spec, HookList hooks)
       sink_(session.model, session.variables, session.config.threads) {
   const optim::ClipSpec& clip = session.model.spec.clip_gradients;
   if (clip.kind != optim::ClipSpec::Kind::kNone) clip_.emplace(clip, sink_);
+  if (session.model.applies) {
+    apply_.emplace(*session.model.engine->updater(), session.variables, sink_);
+  }
 }
 
 absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
@@ -266,14 +271,14 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::StepTogether(const std::ato
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, NextBatch());
     Stop wish = session_.stop_requested ? Stop::kRequested : Stop::kNo;
     if (stop.load(std::memory_order_relaxed)) wish = Stop::kInterrupted;
-    sink_.set_step(session_.step);
+    MUSTER_RETURN_IF_ERROR(BeginUpdate());
     session_.previous_step = session_.step;
     MUSTER_ASSIGN_OR_RETURN(const Strategy::Result result,
                             together_->Run(batch, wish, FirstSink()));
     switch (result.outcome) {
       case Outcome::kDone:
       case Outcome::kNotFinite:
-        if (clip_) clip_->Finish();
+        MUSTER_RETURN_IF_ERROR(FinishUpdate());
         if (batch != nullptr) bad_records_ = batch->position.bad_records;
         return batch != nullptr ? result.values : WithEpoch(result.values, loss_epoch_);
       case Outcome::kMoved:
@@ -290,12 +295,30 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::StepTogether(const std::ato
 }
 
 engine::GradientSink& TrainLoop::FirstSink() {
+  if (apply_) return *apply_;
   if (clip_) return *clip_;
   return sink_;
 }
 
-absl::StatusOr<StepValues> TrainLoop::Step(const InputBatch& batch) {
+absl::Status TrainLoop::BeginUpdate() {
   sink_.set_step(session_.step);
+  if (apply_) apply_->set_step(session_.step);
+  if (session_.model.rate == nullptr) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const float rate,
+                          session_.model.engine->updater()->LearningRate(session_.step));
+  session_.model.rate->Set(session_.step, rate);
+  return absl::OkStatus();
+}
+
+absl::Status TrainLoop::FinishUpdate() {
+  if (clip_) clip_->Finish();
+  if (!apply_) return absl::OkStatus();
+  const TraceScope scope(session_.trace, "update");
+  return apply_->Finish();
+}
+
+absl::StatusOr<StepValues> TrainLoop::Step(const InputBatch& batch) {
+  MUSTER_RETURN_IF_ERROR(BeginUpdate());
   engine::GradientSink* sink = &FirstSink();
   TracedSink traced(*sink, session_.trace);
   if (session_.trace != nullptr) sink = &traced;
@@ -311,7 +334,7 @@ absl::StatusOr<StepValues> TrainLoop::Step(const InputBatch& batch) {
       session_.model.engine->Step(
           views, *features, {.seed = session_.config.seed, .step = session_.step, .replica = 0},
           *sink));
-  if (clip_) clip_->Finish();
+  MUSTER_RETURN_IF_ERROR(FinishUpdate());
   const bool finite = std::isfinite(step.loss);
   if (finite) ++session_.step;
   Count(batch.features.rows, finite, batch.dropped, &session_.records);

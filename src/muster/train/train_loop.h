@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/train/apply_sink.h"
 #include "muster/train/clip_sink.h"
 #include "muster/train/estimator.h"
 #include "muster/train/hook.h"
@@ -56,6 +57,9 @@ class TrainLoop {
   absl::Status GoOnElsewhere();
   void CountSteps();
   engine::GradientSink& FirstSink();
+  // What is to be known before a step, and done behind the last of its gradients.
+  absl::Status BeginUpdate();
+  absl::Status FinishUpdate();
   void Report(const StepValues& values);
   void ReportReplicas();
   absl::Status Finish();
@@ -65,6 +69,7 @@ class TrainLoop {
   const HookList hooks_;
   UpdateSink sink_;
   std::optional<ClipSink> clip_;
+  std::optional<ApplySink> apply_;  // where the optimizer is a function; nothing is clipped then
   std::unique_ptr<GrownTables> grown_;  // of a process that trains alone, where tables grow
   std::unique_ptr<BatchSource> input_;
   std::unique_ptr<Strategy> together_;  // null: this one trains alone

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 
 #include "absl/container/flat_hash_set.h"
 
 #include "muster/base/random.h"
+#include "muster/engine/updater.h"
 
 namespace muster::train {
 namespace {
@@ -76,14 +78,32 @@ absl::StatusOr<std::unique_ptr<Variables>> Variables::Create(const model::Model&
     const int64_t rows = spec.shape.size() > 1 ? spec.shape[0] : 1;
     variables->views_.push_back({data, rows, rows > 0 ? spec.elements() / rows : 0});
     std::vector<float*>& slots = variables->slots_.emplace_back();
-    if (!with_slots || spec.kind == engine::VariableKind::kState) continue;
+    if (!with_slots || model.applies || spec.kind == engine::VariableKind::kState) continue;
     for (const optim::SlotSpec& slot : model.optimizers[spec.group]->slots()) {
       MUSTER_ASSIGN_OR_RETURN(float* values, variables->Allocate(spec.elements(), spec.name));
       std::fill(values, values + spec.elements(), slot.initial_value);
       slots.push_back(values);
     }
   }
+  if (with_slots && model.applies) MUSTER_RETURN_IF_ERROR(variables->AllocateUpdaterSlots());
   return variables;
+}
+
+// Of any type: in as many floats.
+absl::Status Variables::AllocateUpdaterSlots() {
+  for (const engine::UpdaterSlot& slot : model_.engine->updater()->slots()) {
+    const uint64_t bytes = slot.bytes();
+    const auto floats = static_cast<int64_t>((bytes + sizeof(float) - 1) / sizeof(float));
+    MUSTER_ASSIGN_OR_RETURN(float* const data, Allocate(floats, slot.name));
+    updater_slots_.emplace_back(reinterpret_cast<char*>(data), bytes);
+    std::ranges::fill(updater_slots_.back(), 0);
+  }
+  return absl::OkStatus();
+}
+
+void Variables::BeforeChange() const {
+  const size_t count = specs_.size() + updater_slots_.size();
+  for (size_t i = 0; i < count; ++i) BeforeChange(static_cast<int>(i));
 }
 
 std::unique_ptr<Variables> Variables::WithoutMemory(const model::Model& model) {
@@ -110,13 +130,32 @@ std::vector<checkpoint::Tensor> Variables::Tensors(bool with_slots) const {
       continue;
     }
     add(spec.name, i, views_[i].data);
-    if (!with_slots || spec.kind == engine::VariableKind::kState) continue;
+    if (!with_slots || model_.applies || spec.kind == engine::VariableKind::kState) continue;
     const auto slots = model_.optimizers[spec.group]->slots();
     const std::string_view optimizer =
         optim::OptimizerName(model_.optimizer_specs[spec.group].kind);
     for (size_t k = 0; k < slots.size(); ++k) {
       add(StrCat("training/", optimizer, "/", spec.name, "/", slots[k].name), i, slots_[i][k]);
     }
+  }
+  if (with_slots && model_.applies) {
+    auto slots = UpdaterTensors(StrCat("training/", model_.engine->updater()->name()));
+    std::ranges::move(slots, std::back_inserter(tensors));
+  }
+  return tensors;
+}
+
+// Each is, for FrozenTensors, a variable of its own behind those of the model.
+std::vector<checkpoint::Tensor> Variables::UpdaterTensors(const std::string& prefix) const {
+  std::vector<checkpoint::Tensor> tensors;
+  if (updater_slots_.empty()) return tensors;
+  const auto slots = model_.engine->updater()->slots();
+  for (size_t k = 0; k < slots.size(); ++k) {
+    tensors.push_back({.name = StrCat(prefix, "/", slots[k].name),
+                       .type = slots[k].type,
+                       .shape = slots[k].shape,
+                       .bytes = updater_slots_[k],
+                       .variable = static_cast<int>(specs_.size() + k)});
   }
   return tensors;
 }

@@ -34,6 +34,10 @@ class Variables {
   std::span<const engine::VariableSpec> specs() const { return specs_; }
   // Slots of one variable, in the order of its optimizer's slots(); empty for state.
   std::span<float* const> slots(int variable) const { return slots_[variable]; }
+  // Slots of an optimizer that is a function (model::Model::applies), in its updater's order.
+  std::span<const std::span<char>> updater_slots() const { return updater_slots_; }
+  // The same as they are named in a bundle: "PREFIX/SLOT".
+  std::vector<checkpoint::Tensor> UpdaterTensors(const std::string& prefix) const;
 
   // Of a table that grows, whose view and slots are empty here: all of it, as the newest checkpoint
   // has it or the next one will. Null for others. With CheckGrown after it was filled from a file:
@@ -45,7 +49,9 @@ class Variables {
   absl::Status StartGrown(int variable, std::vector<int64_t> keys,
                           std::vector<float> weights) const;
 
-  // To be called before weights or slots of a variable change: all of them, or these rows.
+  // To be called before weights or slots of a variable change: all of them, or these rows. Without
+  // a variable: before any may change, those of the updater too.
+  void BeforeChange() const;
   void BeforeChange(int variable) const {
     if (frozen_ != nullptr) frozen_->BeforeAll(variable);
   }
@@ -56,7 +62,8 @@ class Variables {
   void set_frozen(checkpoint::FrozenTensors* frozen) { frozen_ = frozen; }
 
   // Everything to save: weights under their names, slots under
-  // training/<Optimizer>/<variable>/<slot>. Points into this object's memory.
+  // training/<Optimizer>/<variable>/<slot>, those of a function under training/<Optimizer>/<slot>.
+  // Points into this object's memory.
   std::vector<checkpoint::Tensor> Tensors(bool with_slots) const;
   uint64_t parameters() const;  // trained floats, without slots and statistics
 
@@ -69,12 +76,14 @@ class Variables {
   explicit Variables(const model::Model& model);
   void AddGrown(size_t variable, bool with_slots, std::vector<checkpoint::Tensor>* tensors) const;
   absl::StatusOr<float*> Allocate(int64_t elements, const std::string& name);
+  absl::Status AllocateUpdaterSlots();
 
   const model::Model& model_;
   std::span<const engine::VariableSpec> specs_;
   std::vector<Buffer> buffers_;
   std::vector<engine::VariableView> views_;
   std::vector<std::vector<float*>> slots_;
+  std::vector<std::span<char>> updater_slots_;
   std::vector<std::unique_ptr<ps::GrownImage>> grown_;  // by variable
   checkpoint::FrozenTensors* frozen_ = nullptr;
 };

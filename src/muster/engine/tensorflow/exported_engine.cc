@@ -40,6 +40,7 @@ ExportedEngine::ExportedEngine(io::FileSystem& files, KerasExport model, HostSpe
                       .initializer = {},
                       .group = i < groups.size() ? groups[i] : 0});
   }
+  for (const KerasSlot& slot : model_.slots) slots_.push_back({slot.name, slot.type, slot.shape});
   for (size_t k = 0; k < model_.lookups.size(); ++k) {
     const int spec = spec_of[static_cast<size_t>(model_.lookups[k].table)];
     if (spec >= 0) table_uses_.push_back({.variable = spec, .id_list = static_cast<int>(k)});
@@ -62,7 +63,12 @@ uint64_t ExportedEngine::TypeOf(const KerasPort& port) const {
     case Role::kSampleWeight:
       return static_cast<uint64_t>(model_.sample_weight->type);
     case Role::kIds:
+    case Role::kRows:
       return kInt32Type;
+    case Role::kStep:
+      return static_cast<uint64_t>(formats::DataType::kInt64);
+    case Role::kSlot:
+      return static_cast<uint64_t>(model_.slots[i].type);
     case Role::kBytes:
       return host::kStringType;
     default:
@@ -105,6 +111,8 @@ absl::Status ExportedEngine::Begin() {
   MUSTER_RETURN_IF_ERROR(Define("predict", &predict_));
   MUSTER_RETURN_IF_ERROR(Define("evaluate", &evaluate_));
   MUSTER_RETURN_IF_ERROR(Define("ids", &ids_));
+  MUSTER_RETURN_IF_ERROR(Define("apply", &apply_));
+  MUSTER_RETURN_IF_ERROR(Define("learning_rate", &learning_rate_));
   decoders_.resize(model_.inputs.size());
   for (size_t i = 0; i < decoders_.size(); ++i) {
     if (!model_.inputs[i].is_image()) continue;

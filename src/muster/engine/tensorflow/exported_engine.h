@@ -1,5 +1,6 @@
 // The engine of an exported model: tensorflow_engine.h. What it starts with, the batch and its ids,
-// and predictions are in exported_engine.cc, the step in exported_step.cc.
+// and predictions are in exported_engine.cc, the step in exported_step.cc, what it computes of the
+// optimizer in exported_updater.cc.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,14 @@
 
 #include "muster/engine/tensorflow/feeds.h"
 #include "muster/engine/tensorflow/tensorflow_engine.h"
+#include "muster/engine/updater.h"
 
 namespace muster::engine::tensorflow {
 
 inline constexpr auto kFloatType = static_cast<uint64_t>(formats::DataType::kFloat);
 inline constexpr auto kInt32Type = static_cast<uint64_t>(formats::DataType::kInt32);
 
-class ExportedEngine final : public TensorFlowEngine {
+class ExportedEngine final : public TensorFlowEngine, private Updater {
  public:
   ExportedEngine(io::FileSystem& files, KerasExport model, HostSpec spec, std::string tensorflow,
                  std::span<const int> groups);
@@ -41,8 +43,17 @@ class ExportedEngine final : public TensorFlowEngine {
   void Rest() override {
     if (host_ != nullptr) host_->Rest();
   }
+  Updater* updater() override { return model_.applies || model_.rate_is_function ? this : nullptr; }
 
  private:
+  bool has_learning_rate() const override { return model_.rate_is_function; }
+  absl::StatusOr<float> LearningRate(int64_t step) override;
+  bool applies() const override { return model_.applies; }
+  const std::string& name() const override { return model_.optimizer_name; }
+  std::span<const UpdaterSlot> slots() const override { return slots_; }
+  absl::Status Apply(std::span<const VariableView> weights, std::span<const std::span<char>> slots,
+                     std::span<const VariableGradient> gradients, int64_t step) override;
+
   struct Function {
     const KerasSignature* signature = nullptr;
     uint64_t number = 0;
@@ -66,6 +77,17 @@ class ExportedEngine final : public TensorFlowEngine {
   absl::Status SumRows(Places results, const GradientSink& sink);
   void GiveGradients(Places results, GradientSink& sink);
   void GiveZeros(GradientSink& sink);
+  // Runs it on what is fed, by the order of its inputs.
+  struct Given {
+    host::TensorPlace place;
+    const void* from = nullptr;
+  };
+  absl::StatusOr<Places> RunOn(const Function& function, std::span<const Given> given);
+  absl::StatusOr<Given> GivenTo(const KerasPort& port, std::span<const VariableView> weights,
+                                std::span<const std::span<char>> slots,
+                                std::span<const VariableGradient> gradients,
+                                const int64_t* step) const;
+  size_t SpecOf(int variable) const;
   absl::StatusOr<StepResult> StepWithoutRows(std::span<const VariableView> weights,
                                              const StepContext& context, GradientSink& sink);
   // The result of that role; null when there is none.
@@ -85,11 +107,13 @@ class ExportedEngine final : public TensorFlowEngine {
   std::vector<int> exported_;  // by spec: the variable's index in the export
   std::vector<TableUse> table_uses_;
   int logits_dimension_ = 0;
-  Function step_, predict_, evaluate_, ids_;
+  Function step_, predict_, evaluate_, ids_, apply_, learning_rate_;
   std::vector<Function> decoders_, results_;  // by input; by metric
   std::vector<features::IdList> found_ids_;
   features::FeatureBatch decoded_;
   std::vector<float> zeros_;
+  std::vector<UpdaterSlot> slots_;
+  host::SharedBlock update_block_;  // what `apply` and `learning_rate` are fed
 };
 
 }  // namespace muster::engine::tensorflow

@@ -118,7 +118,8 @@ absl::Status ExportedEngine::SumRows(Places results, const GradientSink& sink) {
     if (!feeds_->block(variable).Sum(positions, gradient,
                                      {.cols = specs_[i].shape[1],
                                       .with_squares = sink.WantsSquares(static_cast<int>(i)),
-                                      .clip = static_cast<float>(model_.clip_value)})) {
+                                      .clip = static_cast<float>(model_.clip_value),
+                                      .apart = sink.WantsEntries(static_cast<int>(i))})) {
       return absl::DataLossError(StrCat("the step's gradient of table ", specs_[i].name,
                                         " names a row that it was not given"));
     }

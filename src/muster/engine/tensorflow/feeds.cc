@@ -7,6 +7,7 @@
 
 #include "muster/base/random.h"
 #include "muster/engine/tensorflow/raw_columns.h"
+#include "muster/engine/tensorflow/tensor_layout.h"
 
 namespace muster::engine::tensorflow {
 namespace {
@@ -16,23 +17,6 @@ using features::IdList;
 using host::TensorPlace;
 using Kind = KerasVariable::Kind;
 using Role = KerasPort::Role;
-
-TensorPlace PlaceOfVariable(const KerasVariable& variable) {
-  TensorPlace place;
-  place.type = static_cast<uint64_t>(variable.type);
-  place.rank = variable.shape.size();
-  uint64_t elements = 1;
-  for (size_t i = 0; i < variable.shape.size(); ++i) {
-    place.dims[i] = static_cast<uint64_t>(variable.shape[i]);
-    elements *= place.dims[i];
-  }
-  place.bytes = elements * formats::DataTypeBytes(variable.type);
-  return place;
-}
-
-uint64_t Aligned(uint64_t bytes) {
-  return (bytes + host::kAlignment - 1) / host::kAlignment * host::kAlignment;
-}
 
 }  // namespace
 
@@ -44,7 +28,7 @@ Feeds::Feeds(const KerasExport& model, host::SharedSegment& segment)
       tables_(model.variables.size()),
       first_id_(model.lookups.size()) {
   for (const KerasVariable& variable : model.variables) {
-    variables_.push_back(PlaceOfVariable(variable));
+    variables_.push_back(PlaceOfTensor(variable.type, variable.shape));
   }
   denominator_.type = static_cast<uint64_t>(formats::DataType::kFloat);
   denominator_.bytes = sizeof(float);

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_format.h"
+
 #include "muster/base/crc32c.h"
 #include "muster/engine/tensorflow/keras_signature.h"
 
@@ -183,6 +185,25 @@ void ReadMetrics(JsonFields& parent, KerasExport* model) {
   });
 }
 
+// slot_000, slot_001, ... in that order.
+void ReadSlots(JsonFields& optimizer, KerasExport* model) {
+  ReadList(optimizer, "slots", [&](JsonFields& fields) {
+    const size_t number = model->slots.size();
+    KerasSlot& slot = model->slots.emplace_back();
+    slot.name = fields.Text("name");
+    slot.type = ReadType(fields);
+    slot.shape = ReadShape(fields, false);
+    if (slot.name != SlotName(number)) {
+      fields.Fail(StrCat("\"name\" must be \"", SlotName(number), "\""));
+    }
+    if (formats::DataTypeBytes(slot.type) == 0) {
+      fields.Fail(StrCat("\"dtype\" is ", formats::DataTypeName(slot.type),
+                         ": a slot of an optimizer must be of numbers"));
+    }
+    return slot.name;
+  });
+}
+
 void ReadOptimizer(JsonFields& parent, KerasExport* model) {
   model->optimizer = parent.Object("optimizer");
   const std::string where = StrCat(parent.where(), ".optimizer");
@@ -192,11 +213,19 @@ void ReadOptimizer(JsonFields& parent, KerasExport* model) {
   if (clip.Has("clipvalue") && model->clip_value <= 0) {
     clip.Fail("\"clipvalue\" must be over 0");
   }
+  model->optimizer_name = optimizer.Text("name");
+  model->applies = optimizer.Bool("apply", false);
+  if (model->applies) ReadSlots(optimizer, model);
+  const auto rate = model->optimizer.find("learning_rate");
+  model->rate_is_function =
+      rate != model->optimizer.end() && rate->is_object() && rate->contains("signature");
   parent.Take(optimizer.status());
   parent.Take(clip.status());
 }
 
 }  // namespace
+
+std::string SlotName(size_t number) { return absl::StrFormat("slot_%03d", number); }
 
 const KerasSignature* KerasExport::Find(std::string_view signature) const {
   const auto found = signatures.find(signature);

@@ -56,6 +56,11 @@ struct KerasPort {
     kMetric,      // state of a metric, by its name; `index` counts over all metrics
     kBytes,       // of decode_NAME: an image's
     kValue,       // of decode_NAME and of a metric's result
+    // Of `apply` and `learning_rate`, which read kVariable, kGradient and kRows too:
+    kStep,
+    kSlot,         // slot_NNN, and new_slot_NNN
+    kNewVariable,  // new_var_NNN
+    kLearningRate,
   };
   Role role = Role::kVariable;
   int index = 0;
@@ -76,6 +81,15 @@ struct KerasMetric {
   std::string result;  // a signature
 };
 
+// State of an optimizer that is a function.
+struct KerasSlot {
+  std::string name;
+  formats::DataType type = formats::DataType::kFloat;
+  std::vector<int64_t> shape;
+};
+
+std::string SlotName(size_t number);  // "slot_012"
+
 struct KerasExport {
   std::string folder;
   uint32_t checksum = 0;  // CRC32C of model.json
@@ -87,14 +101,19 @@ struct KerasExport {
   std::vector<KerasVariable> variables;
   std::vector<KerasLookup> lookups;
   std::vector<KerasColumn> predictions;
-  // "step", "predict", "evaluate", "ids", "decode_NAME" of inputs, "result_M" of metrics: those
-  // that the export has.
+  // "step", "predict", "evaluate", "ids", "decode_NAME" of inputs, "result_M" of metrics, "apply"
+  // and "learning_rate": those that the export has.
   std::map<std::string, KerasSignature, std::less<>> signatures;
   std::vector<KerasMetric> metrics;
   std::string loss;
   bool loss_is_separable = true;
   formats::Json optimizer;  // an object
   double clip_value = 0;    // its "clip"."clipvalue"; 0: none
+  // It is the signature "apply", with these slots; or its learning rate is a signature.
+  std::string optimizer_name;
+  bool applies = false;
+  std::vector<KerasSlot> slots;
+  bool rate_is_function = false;
 
   const KerasSignature* Find(std::string_view signature) const;
   std::string saved_model() const { return io::JoinPath(folder, "step"); }

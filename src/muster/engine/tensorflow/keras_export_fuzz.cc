@@ -20,6 +20,8 @@ void FuzzOneManifest(std::string_view text) {
         const auto index = static_cast<size_t>(port.index);
         if (port.role == KerasPort::Role::kVariable) (void)model->variables.at(index);
         if (port.role == KerasPort::Role::kInput) (void)model->inputs.at(index);
+        if (port.role == KerasPort::Role::kNewVariable) (void)model->variables.at(index);
+        if (port.role == KerasPort::Role::kSlot) (void)model->slots.at(index);
         if (port.role == KerasPort::Role::kIds) (void)model->lookups.at(index);
         if (port.role == KerasPort::Role::kPrediction) (void)model->predictions.at(index);
       }

@@ -38,6 +38,52 @@ TEST(KerasExportTest, ReadsAManifest) {
   EXPECT_EQ(model->clip_value, 0);
 }
 
+TEST(KerasExportTest, ReadsAnOptimizerThatIsAFunction) {
+  using Role = KerasPort::Role;
+  const auto model = ParseKerasExport(FunctionManifest(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_TRUE(model->applies);
+  EXPECT_TRUE(model->rate_is_function);
+  EXPECT_EQ(model->optimizer_name, "SGD");
+  ASSERT_EQ(model->slots.size(), 2u);
+  EXPECT_EQ(model->slots[0].type, formats::DataType::kInt64);
+  EXPECT_THAT(model->slots[1].shape, ElementsAre(4));
+  const KerasSignature* const apply = model->Find("apply");
+  ASSERT_NE(apply, nullptr);
+  std::vector<Role> roles;
+  for (const KerasPort& port : apply->inputs) roles.push_back(port.role);
+  EXPECT_THAT(roles,
+              ElementsAre(Role::kGradient, Role::kRows, Role::kVariable, Role::kSlot, Role::kStep));
+  EXPECT_EQ(apply->outputs[1].role, Role::kNewVariable);
+  EXPECT_EQ(apply->outputs[3].index, 1);
+  const auto plain = ParseKerasExport(TestManifest(), "m");
+  EXPECT_FALSE(plain->applies);
+  EXPECT_FALSE(plain->rate_is_function);
+}
+
+TEST(KerasExportTest, AFunctionMustGiveAllThatItReplaces) {
+  const struct {
+    const char *from, *to, *error;
+  } cases[] = {
+      {"\"apply\": {", "\"applied\": {", "apply: nothing computes the new value of variable 0"},
+      {"\"new_var_001\": \"next_table:0\",", "", "the new value of variable 1, table"},
+      {"\"new_slot_000\": \"next_count:0\",", "", "the new value of slot slot_000"},
+      {"\"learning_rate\": \"rate:0\"", "", "learning_rate: nothing computes the learning rate"},
+      {"\"grad_000\": \"given", "\"grad_002\": \"given", "\"grad_002\" names what the manifest"},
+      {"\"rows_001\": \"rows:0\"", "\"rows_000\": \"rows:0\"", "\"rows_000\" names what"},
+      {"\"new_slot_001\"", "\"new_slot_002\"", "\"new_slot_002\" names what"},
+      {"\"grad_000\": \"given", "\"input_x\": \"given", "\"input_x\" is nothing that"},
+      {"\"new_002\"", "\"new_var_000\"", "\"new_var_000\" names what"},
+      {"\"slot_001\", \"dtype\"", "\"slot_002\", \"dtype\"", "\"name\" must be \"slot_001\""},
+      {"\"dtype\": \"int32\"", "\"dtype\": \"string\"",
+       "slots[1]: \"dtype\" is string: a slot of an optimizer must be of numbers"},
+  };
+  for (const auto& one : cases) {
+    const auto model = ParseKerasExport(Replaced(FunctionManifest(), one.from, one.to), "m");
+    EXPECT_THAT(model.status().message(), HasSubstr(one.error)) << one.from;
+  }
+}
+
 struct BadManifest {
   const char* from;
   const char* to;

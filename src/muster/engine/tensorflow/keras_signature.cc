@@ -12,9 +12,12 @@ namespace {
 using Kind = KerasVariable::Kind;
 using Role = KerasPort::Role;
 
+// Of the optimizer.
+bool IsUpdate(std::string_view name) { return name == "apply" || name == "learning_rate"; }
+
 bool IsRead(std::string_view name) {
   return name == "step" || name == "predict" || name == "evaluate" || name == "ids" ||
-         name.starts_with("decode_") || name.starts_with("result_");
+         IsUpdate(name) || name.starts_with("decode_") || name.starts_with("result_");
 }
 constexpr const char* kExportAgain = "export the model with muster.keras.export";
 
@@ -50,10 +53,40 @@ struct Match {
   int index;  // -1: there is nothing of that number or name
 };
 
-std::optional<Match> MatchName(const KerasExport& model, std::string_view name, bool input) {
-  const auto behind = [&](std::string_view prefix) {
-    return name.starts_with(prefix) ? std::optional(name.substr(prefix.size())) : std::nullopt;
+std::optional<std::string_view> Behind(std::string_view prefix, std::string_view name) {
+  return name.starts_with(prefix) ? std::optional(name.substr(prefix.size())) : std::nullopt;
+}
+
+// In a signature of the optimizer. Variables are those that are trained.
+std::optional<Match> MatchUpdate(const KerasExport& model, std::string_view name, bool input) {
+  const auto match = [&](Role role, std::string_view digits) {
+    return Match{
+        role, NumberIn(digits, role == Role::kSlot ? model.slots.size() : model.variables.size())};
   };
+  const auto trained = [&](Role role, std::string_view digits) {
+    Match found = match(role, digits);
+    if (found.index < 0) return found;
+    const KerasVariable& variable = model.variables[static_cast<size_t>(found.index)];
+    const bool fits = role != Role::kRows || variable.kind == Kind::kTable;
+    if (!variable.trainable || !fits) found.index = -1;
+    return found;
+  };
+  if (!input) {
+    if (name == "learning_rate") return Match{Role::kLearningRate, 0};
+    if (const auto rest = Behind("new_var_", name)) return trained(Role::kNewVariable, *rest);
+    if (const auto rest = Behind("new_slot_", name)) return match(Role::kSlot, *rest);
+    return std::nullopt;
+  }
+  if (name == "step") return Match{Role::kStep, 0};
+  if (const auto rest = Behind("slot_", name)) return match(Role::kSlot, *rest);
+  if (const auto rest = Behind("var_", name)) return trained(Role::kVariable, *rest);
+  if (const auto rest = Behind("grad_", name)) return trained(Role::kGradient, *rest);
+  if (const auto rest = Behind("rows_", name)) return trained(Role::kRows, *rest);
+  return std::nullopt;
+}
+
+std::optional<Match> MatchName(const KerasExport& model, std::string_view name, bool input) {
+  const auto behind = [&](std::string_view prefix) { return Behind(prefix, name); };
   const size_t variables = model.variables.size();
   if (const auto rest = behind("ids_")) {
     return Match{Role::kIds, NumberIn(*rest, model.lookups.size())};
@@ -85,13 +118,15 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
 }
 
 absl::Status ReadPorts(const formats::Json& object, const std::string& where,
-                       const KerasExport& model, bool input, std::vector<KerasPort>* ports) {
+                       const KerasExport& model, bool update, bool input,
+                       std::vector<KerasPort>* ports) {
   const auto refuse = [&](std::string_view name, std::string_view why) {
     return absl::InvalidArgumentError(StrCat(where, ": \"", name, "\" ", why));
   };
   std::set<std::pair<Role, int>> seen;
   for (const auto& [name, tensor] : object.items()) {
-    const std::optional<Match> match = MatchName(model, name, input);
+    const std::optional<Match> match =
+        update ? MatchUpdate(model, name, input) : MatchName(model, name, input);
     if (!match) return refuse(name, "is nothing that this version of muster knows");
     if (match->index < 0) return refuse(name, "names what the manifest does not have");
     if (!tensor.is_string() || tensor.get<std::string>().empty()) {
@@ -146,6 +181,33 @@ absl::Status CheckStep(const KerasExport& model, const std::string& where) {
   return absl::OkStatus();
 }
 
+// What the optimizer is said to be must be there.
+absl::Status CheckUpdate(const KerasExport& model, const std::string& where) {
+  const auto refuse = [&](std::string_view signature, std::string_view what) {
+    return absl::InvalidArgumentError(
+        StrCat(where, ".", signature, ": nothing computes ", what, "; ", kExportAgain));
+  };
+  const KerasSignature* const rate = model.Find("learning_rate");
+  if (model.rate_is_function && (rate == nullptr || !Gives(*rate, Role::kLearningRate, 0))) {
+    return refuse("learning_rate", "the learning rate");
+  }
+  if (!model.applies) return absl::OkStatus();
+  const KerasSignature* const apply = model.Find("apply");
+  for (size_t i = 0; i < model.variables.size(); ++i) {
+    const KerasVariable& variable = model.variables[i];
+    if (!variable.trainable) continue;
+    if (apply == nullptr || !Gives(*apply, Role::kNewVariable, i)) {
+      return refuse("apply", StrCat("the new value of variable ", i, ", ", variable.name));
+    }
+  }
+  for (size_t i = 0; i < model.slots.size(); ++i) {
+    if (apply == nullptr || !Gives(*apply, Role::kSlot, i)) {
+      return refuse("apply", StrCat("the new value of slot ", model.slots[i].name));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ReadSignatures(const formats::Json& json, const std::string& where,
@@ -157,12 +219,13 @@ absl::Status ReadSignatures(const formats::Json& json, const std::string& where,
     for (const bool input : {true, false}) {
       const char* const side = input ? "inputs" : "outputs";
       MUSTER_RETURN_IF_ERROR(ReadPorts(fields.Object(side), StrCat(fields.where(), ".", side),
-                                       *model, input,
+                                       *model, IsUpdate(name), input,
                                        input ? &signature.inputs : &signature.outputs));
     }
     MUSTER_RETURN_IF_ERROR(fields.status());
     model->signatures.emplace(name, std::move(signature));
   }
+  MUSTER_RETURN_IF_ERROR(CheckUpdate(*model, where));
   return CheckStep(*model, where);
 }
 

@@ -24,8 +24,21 @@ void TableBlock::GatherTo(const VariableView& table, float* block) const {
   }
 }
 
+bool TableBlock::Keep(std::span<const int32_t> positions, const float* gradient, int64_t cols) {
+  touched_.clear();
+  for (const int32_t position : positions) {
+    if (std::cmp_less(position, 0) || std::cmp_greater_equal(position, distinct_.rows.size())) {
+      return false;
+    }
+    touched_.push_back(distinct_.rows[static_cast<size_t>(position)]);
+  }
+  sums_.assign(gradient, gradient + positions.size() * static_cast<size_t>(cols));
+  return true;
+}
+
 bool TableBlock::Sum(std::span<const int32_t> positions, const float* gradient,
                      const Entries& entries) {
+  if (entries.apart) return Keep(positions, gradient, entries.cols);
   const auto cols = static_cast<size_t>(entries.cols);
   const size_t width = entries.with_squares ? 2 * cols : cols;
   place_.assign(distinct_.rows.size(), -1);

@@ -33,16 +33,19 @@ class TableBlock {
     int64_t cols = 0;
     bool with_squares = false;  // a row's sums are followed by the sums of its entries' squares
     float clip = 0;             // > 0: each entry's elements are cut to [-clip, clip] first
+    bool apart = false;         // they are not added up: touched() and sums() are the entries
   };
   // Sums entries that name the same row: entry i, at `gradient` + i * cols, is of the block's row
   // positions[i]. False when a position is not in the block.
   bool Sum(std::span<const int32_t> positions, const float* gradient, const Entries& entries);
-  // In order of first appearance among the entries.
+  // In order of first appearance among the entries, or one for each.
   std::span<const int32_t> touched() const { return touched_; }
   // touched().size() x cols, or 2 cols with squares.
   std::span<const float> sums() const { return sums_; }
 
  private:
+  bool Keep(std::span<const int32_t> positions, const float* gradient, int64_t cols);
+
   std::vector<int32_t> ids_;
   DistinctRowsFinder finder_;
   DistinctRows distinct_;

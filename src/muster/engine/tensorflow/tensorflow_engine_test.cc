@@ -18,8 +18,10 @@ using ::testing::IsEmpty;
 
 class KeptGradients final : public GradientSink {
  public:
-  explicit KeptGradients(bool with_squares = false) : with_squares_(with_squares) {}
+  explicit KeptGradients(bool with_squares = false, bool with_entries = false)
+      : with_squares_(with_squares), with_entries_(with_entries) {}
   bool WantsSquares(int) const override { return with_squares_; }
+  bool WantsEntries(int) const override { return with_entries_; }
   void Dense(int variable, std::span<const float> gradient) override { Keep(variable, gradient); }
   void Rows(int variable, std::span<const int32_t> given,
             std::span<const float> gradient) override {
@@ -37,7 +39,7 @@ class KeptGradients final : public GradientSink {
     order.push_back(variable);
     values[variable].assign(given.begin(), given.end());
   }
-  const bool with_squares_;
+  const bool with_squares_, with_entries_;
 };
 
 class TensorFlowEngineTest : public testing::Test {
@@ -118,6 +120,13 @@ TEST_F(TensorFlowEngineTest, EntriesOfTablesAreCutBeforeTheyAreAddedUp) {
   KeptGradients sums;
   ASSERT_TRUE(Step(TestBatch({3, 1, 3, 3}), sums).ok());
   EXPECT_THAT(sums.values[1], ElementsAre(-31.5, 31.5, -10, -10.5));
+}
+
+TEST_F(TensorFlowEngineTest, EntriesAreGivenAsTheyAre) {
+  KeptGradients sink(/*with_squares=*/false, /*with_entries=*/true);
+  ASSERT_TRUE(Step(TestBatch({3, 1, 3, 4}), sink).ok());
+  EXPECT_THAT(sink.rows, ElementsAre(3, 1, 3, 4));
+  EXPECT_THAT(sink.values[1], ElementsAre(30, 31, 10, 11, 30, 31, 40, 41));
 }
 
 TEST_F(TensorFlowEngineTest, GroupsAreTheExportsVariables) {

@@ -91,6 +91,41 @@ inline std::string TestManifest() {
  "loss": {"name": "custom", "separable": true}, "metrics": []})";
 }
 
+// The same with an optimizer that is a function: the kernel becomes its gradient, the table stays,
+// slot 0 becomes the step, slot 1 the four rows of the table's gradient. Its learning rate is the
+// step too.
+inline std::string FunctionGraph() {
+  return std::string(TestGraph()) +
+         "feed given 1\nfeed rows 3\nfeed count 9\nfeed time 9\nfetch next_kernel copy given\n"
+         "fetch next_table copy table\nfetch next_count copy time\nfetch seen flat rows\n"
+         "fetch rate floats time\n";
+}
+
+inline std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+inline std::string FunctionManifest() {
+  const std::string with_optimizer =
+      Replaced(TestManifest(), R"("rule": "keras", "learning_rate": 0.1, "momentum": 0.0,)",
+               R"("apply": true, "learning_rate": {"signature": "learning_rate"},
+                  "slots": [{"name": "slot_000", "dtype": "int64", "shape": []},
+                            {"name": "slot_001", "dtype": "int32", "shape": [4]}],)");
+  return Replaced(with_optimizer, R"("predict": {)",
+                  R"("apply": {"inputs": {"grad_000": "given:0", "rows_001": "rows:0",
+                                          "var_001": "table:0", "slot_000": "count:0",
+                                          "step": "time:0"},
+                               "outputs": {"new_var_000": "next_kernel:0",
+                                           "new_var_001": "next_table:0",
+                                           "new_slot_000": "next_count:0",
+                                           "new_slot_001": "seen:0"}},
+                     "learning_rate": {"inputs": {"step": "time:0"},
+                                       "outputs": {"learning_rate": "rate:0"}},
+                     "predict": {)");
+}
+
 template <typename Number>
 features::RawColumn NumbersOf(formats::DataType type, std::vector<int64_t> shape,
                               const std::vector<Number>& numbers) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
 import signal
@@ -17,13 +18,17 @@ from testbed.measure import resident_bytes
 from testbed.trainings import KerasTrainings
 
 HALF = 20
+RULES = ["adagrad", "momentum"]
+NORMALIZED = ["normalized", "own_normalized"]  # by a rule, and by a function
+FUNCTIONS = ["adamax", "nadam", "own", "own_schedule"]  # optimizers and a schedule
 LONG = ("--epochs", 60, "--batch-size", HALF, "--save-secs", 0)
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("keras")
-    return keras_checks.make_trainings(folder, "adagrad", "momentum", "normalized", "large")
+    names = (*RULES, *FUNCTIONS, *NORMALIZED, "large")
+    return keras_checks.make_trainings(folder, *names)
 
 
 @pytest.fixture
@@ -41,12 +46,14 @@ def of(jobs: Jobs, folder: pathlib.Path) -> KerasTrainings:
     return KerasTrainings(jobs, folder)
 
 
-def tensors(trainings: KerasTrainings, model_dir: str) -> dict[str, np.ndarray]:
+def tensors(
+    trainings: KerasTrainings, model_dir: str, dtype: type = np.float32
+) -> dict[str, np.ndarray]:
     import tensorflow as tf
 
     reader = tf.train.load_checkpoint(trainings.newest(model_dir))
     types = reader.get_variable_to_dtype_map()
-    return {name: reader.get_tensor(name) for name, t in types.items() if t == tf.float32}
+    return {name: reader.get_tensor(name) for name, t in types.items() if t == dtype}
 
 
 def assert_close(ours: dict[str, np.ndarray], wanted: dict[str, np.ndarray], within: float) -> None:
@@ -62,8 +69,20 @@ STRATEGIES = {
 }
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("model", ["adagrad", "momentum"])
+def test_servers_refuse_what_they_cannot_compute(jobs: Jobs, models: pathlib.Path) -> None:
+    for model, what in (("own", "optimizer of Counting"), ("own_schedule", "learning rate of Adam")):
+        for flags in (STRATEGIES["ps_sync"], ("--workers", 2, "--ps", 1)):
+            done = of(jobs, models / model).run("refused", *flags)
+            assert done.returncode == 1
+            assert f"the {what} is a function that TensorFlow computes" in done.stderr
+            assert "train by --strategy allreduce" in done.stderr
+    assert not (jobs.folder / "refused").exists()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "model"),
+    [*itertools.product(STRATEGIES, RULES), *(("allreduce", model) for model in FUNCTIONS)],
+)
 def test_two_workers_are_one_with_twice_the_batch(
     strategy: str, model: str, jobs: Jobs, models: pathlib.Path
 ) -> None:
@@ -90,12 +109,26 @@ def test_servers_without_order_train_it_too(plain: KerasTrainings) -> None:
     assert plain.step("model") == 600  # 3 epochs of 4,000 rows
 
 
+@pytest.mark.parametrize("model", NORMALIZED)
 @pytest.mark.parametrize("victim", ["worker-0", "chief-0"])
-def test_a_killed_replica_changes_no_byte(victim: str, normalized: KerasTrainings) -> None:
+def test_a_killed_replica_changes_no_byte(
+    victim: str, model: str, jobs: Jobs, models: pathlib.Path
+) -> None:
+    trainings = of(jobs, models / model)
     flags = ("--workers", 2, *LONG)
-    normalized.ok("unbroken", *flags)
-    kill_in_training(normalized, flags, victim)
-    assert normalized.weights("broken") == normalized.weights("unbroken")
+    trainings.ok("unbroken", *flags)
+    kill_in_training(trainings, flags, victim)
+    assert trainings.weights("broken") == trainings.weights("unbroken")
+
+
+def test_replicas_may_leave_and_come(jobs: Jobs, models: pathlib.Path) -> None:
+    """Whoever comes is given the slots of an optimizer that is a function too."""
+    trainings = of(jobs, models / "own_normalized")
+    flags = ("--workers", "2:3", "--evaluator", "--eval", trainings.data, *LONG)
+    said = kill_in_training(trainings, flags, "worker-1", step=0)
+    assert "Trained" in said
+    counts = [v for v in tensors(trainings, "broken", np.int64).values() if v.shape == ()]
+    assert 2 * trainings.step("broken") in counts
 
 
 def test_a_killed_server_changes_no_byte(normalized: KerasTrainings) -> None:
@@ -111,9 +144,13 @@ def hosts_of(pid: int) -> list[int]:
     return [int(line) for line in found.stdout.split()]
 
 
-def test_a_killed_host_process_changes_no_byte(normalized: KerasTrainings) -> None:
+@pytest.mark.parametrize("model", NORMALIZED)
+def test_a_killed_host_process_changes_no_byte(
+    model: str, jobs: Jobs, models: pathlib.Path
+) -> None:
+    trainings = of(jobs, models / model)
     flags = ("--workers", 2, *LONG)
-    normalized.ok("unbroken", *flags)
+    trainings.ok("unbroken", *flags)
     killed: list[int] = []
 
     def kill_host(drill: Drill) -> None:
@@ -127,18 +164,22 @@ def test_a_killed_host_process_changes_no_byte(normalized: KerasTrainings) -> No
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 
-    code, said = break_training(normalized, flags, kill_host, "Trained")
+    code, said = break_training(trainings, flags, kill_host, "Trained")
     assert code == 0, said
     assert killed
-    assert normalized.weights("broken") == normalized.weights("unbroken")
+    assert trainings.weights("broken") == trainings.weights("unbroken")
 
 
-def test_an_interrupted_training_goes_on_where_it_stood(normalized: KerasTrainings) -> None:
+@pytest.mark.parametrize("model", NORMALIZED)
+def test_an_interrupted_training_goes_on_where_it_stood(
+    model: str, jobs: Jobs, models: pathlib.Path
+) -> None:
+    trainings = of(jobs, models / model)
     flags = ("--workers", 2, *LONG)
-    normalized.ok("unbroken", *flags)
-    interrupt_training(normalized, flags)
-    normalized.ok("broken", *flags)
-    assert normalized.weights("broken") == normalized.weights("unbroken")
+    trainings.ok("unbroken", *flags)
+    interrupt_training(trainings, flags)
+    trainings.ok("broken", *flags)
+    assert trainings.weights("broken") == trainings.weights("unbroken")
 
 
 def test_tables_lie_on_the_servers_alone(jobs: Jobs, models: pathlib.Path) -> None:

@@ -1,0 +1,54 @@
+// Updater: what an engine computes of its model's optimizer, where that is no rule of optim/ but a
+// function that came with the model (an exported Keras model's).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/engine/engine.h"
+#include "muster/formats/bundle.h"
+
+namespace muster::engine {
+
+// State of the optimizer: of no variable in particular, and of any type but strings.
+struct UpdaterSlot {
+  std::string name;
+  formats::DataType type = formats::DataType::kFloat;
+  std::vector<int64_t> shape;
+  uint64_t bytes() const;
+};
+
+// Of one variable, over the rows of all replicas. Of a table the entries: values are those of
+// rows.size() rows, one for each id that the batch has, so that rows repeat
+// (GradientSink::WantsEntries).
+struct VariableGradient {
+  std::span<const float> values = {};
+  std::span<const int32_t> rows = {};
+};
+
+// The engine's one owner thread. It owns no weights and no slots.
+class Updater {
+ public:
+  virtual ~Updater() = default;
+
+  // The rate of update `step`, counted from 0, where it is a function of the step.
+  virtual bool has_learning_rate() const = 0;
+  virtual absl::StatusOr<float> LearningRate(int64_t step) = 0;
+
+  // Whether Apply is how all variables are trained.
+  virtual bool applies() const = 0;
+  virtual const std::string& name() const = 0;  // of the optimizer
+  virtual std::span<const UpdaterSlot> slots() const = 0;
+  // Update `step`: replaces the weights that are trained, and all slots. `weights` and `gradients`
+  // are in the order of Engine::variables(), those of states are not looked at; tables are whole.
+  // After an error weights and slots are as they were.
+  virtual absl::Status Apply(std::span<const VariableView> weights,
+                             std::span<const std::span<char>> slots,
+                             std::span<const VariableGradient> gradients, int64_t step) = 0;
+};
+
+}  // namespace muster::engine
