@@ -103,10 +103,6 @@ BROKEN: dict[str, tuple[Callable[[pathlib.Path], None], str]] = {
         r"Op type not registered 'MatMuX'.*The model was exported with TensorFlow 2\.\d+\.\d+: "
         "compute it with that version or a newer one",
     ),
-    "unknown_attribute": (
-        lambda e: replace(e / "step/saved_model.pb", b"\x0btranspose_a", b"\x0btranspose_z"),
-        "NodeDef mentions attr.*transpose_z.*compute it with that version or a newer one",
-    ),
 }
 
 
