@@ -8,8 +8,12 @@
 
 namespace muster::engine::tensorflow {
 
+namespace {
+
 using host::TensorPlace;
 using Role = KerasPort::Role;
+
+}  // namespace
 
 size_t ExportedEngine::SpecOf(int variable) const {
   return static_cast<size_t>(std::ranges::lower_bound(exported_, variable) - exported_.begin());
