@@ -2,18 +2,15 @@
 
 #include "muster/engine/native/test_support.h"
 
-namespace muster::engine {
+namespace muster::engine::native {
 namespace {
-
-using native::GraphBuilder;
-using native::Node;
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeLinear(int threads) {
   GraphBuilder graph;
   const Node logits = graph.Linear({.tables = {{"t0", 0, 9}, {"t1", 1, 9}, {"t2", 2, 9}},
                                     .dense = {{"d0", 0, 2}, {"d1", 1, 1}},
                                     .bias_name = "bias"});
-  return std::move(graph).Finish(logits, native::NewBinaryHead(), {.threads = threads});
+  return std::move(graph).Finish(logits, NewBinaryHead(), {.threads = threads});
 }
 
 // Bags of every combiner, two of them over one table; nothing but a row's own values counts.
@@ -33,14 +30,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeDnn(int threads) {
                                       .dimension = 2,
                                       .combiner = features::Combiner::kSqrtN}));
   parts.push_back(graph.DenseInput(0, 2));
-  Node x = graph.Dense(graph.Concat(parts), {.name = "h0",
-                                             .units = 20,
-                                             .activation = native::Activation::kRelu,
-                                             .l1 = 0.001,
-                                             .l2 = 0.01});
-  x = graph.Dense(x, {.name = "h1", .units = 7, .activation = native::Activation::kTanh});
-  return std::move(graph).Finish(graph.Dense(x, {.name = "logits", .units = 1}),
-                                 native::NewBinaryHead(), {.threads = threads});
+  Node x = graph.Dense(
+      graph.Concat(parts),
+      {.name = "h0", .units = 20, .activation = Activation::kRelu, .l1 = 0.001, .l2 = 0.01});
+  x = graph.Dense(x, {.name = "h1", .units = 7, .activation = Activation::kTanh});
+  return std::move(graph).Finish(graph.Dense(x, {.name = "logits", .units = 1}), NewBinaryHead(),
+                                 {.threads = threads});
 }
 
 // Prediction with frozen weights folds its tables into the dense layer.
@@ -50,10 +45,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeFoldable(int threads) {
       graph.Concat({graph.EmbeddingBag({.name = "a", .id_list = 0, .rows = 9, .dimension = 8}),
                     graph.DenseInput(0, 2),
                     graph.EmbeddingBag({.name = "b", .id_list = 1, .rows = 9, .dimension = 4})});
-  const Node h =
-      graph.Dense(x, {.name = "h", .units = 21, .activation = native::Activation::kTanh});
-  return std::move(graph).Finish(graph.Dense(h, {.name = "logits", .units = 1}),
-                                 native::NewBinaryHead(), {.threads = threads});
+  const Node h = graph.Dense(x, {.name = "h", .units = 21, .activation = Activation::kTanh});
+  return std::move(graph).Finish(graph.Dense(h, {.name = "logits", .units = 1}), NewBinaryHead(),
+                                 {.threads = threads});
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeNormalized(int threads) {
@@ -62,17 +56,17 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeNormalized(int threads) {
       graph.Concat({graph.DenseInput(0, 2),
                     graph.EmbeddingBag({.name = "e", .id_list = 2, .rows = 9, .dimension = 4})});
   x = graph.BatchNorm(x, {.name = "n0", .synchronized = true});
-  x = graph.Dense(x, {.name = "h", .units = 5, .activation = native::Activation::kTanh});
+  x = graph.Dense(x, {.name = "h", .units = 5, .activation = Activation::kTanh});
   x = graph.BatchNorm(x, {.name = "n1", .synchronized = true});
-  return std::move(graph).Finish(graph.Dense(x, {.name = "logits", .units = 1}),
-                                 native::NewBinaryHead(), {.threads = threads});
+  return std::move(graph).Finish(graph.Dense(x, {.name = "logits", .units = 1}), NewBinaryHead(),
+                                 {.threads = threads});
 }
 
 EngineMember Member(const std::string& name, int threads,
                     const std::function<absl::StatusOr<std::unique_ptr<Engine>>(int)>& make) {
   return {.name = StrCat(name, threads),
           .make = [make, threads] { return make(threads); },
-          .batch = [] { return native::RandomBatch(native::WideAndDeepShape()); }};
+          .batch = [] { return RandomBatch(WideAndDeepShape()); }};
 }
 
 std::vector<EngineMember> Members() {
@@ -83,7 +77,7 @@ std::vector<EngineMember> Members() {
     members.push_back(Member("Foldable", threads, MakeFoldable));
     members.push_back(Member("Normalized", threads, MakeNormalized));
     members.back().batch_norm = EngineMember::BatchNorm::kSynchronized;
-    members.push_back(Member("WideAndDeep", threads, native::NewWideAndDeep));
+    members.push_back(Member("WideAndDeep", threads, NewWideAndDeep));
     members.back().is_random = true;
     members.back().batch_norm = EngineMember::BatchNorm::kOwnRows;
   }
@@ -93,4 +87,4 @@ std::vector<EngineMember> Members() {
 INSTANTIATE_TEST_SUITE_P(Native, EngineConformance, testing::ValuesIn(Members()), EngineMemberName);
 
 }  // namespace
-}  // namespace muster::engine
+}  // namespace muster::engine::native
