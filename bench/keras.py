@@ -38,7 +38,8 @@ CASES = (
     Case("wide-deep", "wide & deep of 8 columns", 40, 1, 7, (500, 10_500), (300, 2300), 600),
     Case("wide-deep", "wide & deep of 8 columns", 512, 1, 3, (200, 3200), (200, 1200), 1200),
     Case("wide-deep-list", "wide & deep of a list of 8", 40, 1, None, (500, 10_500), (300, 2300), 600),
-    Case("mnist", "MNIST", 64, 2, 1 / 0.9, (50, 450), (50, 350), 350),
+    Case("mnist", "MNIST", 64, 1, 1 / 0.9, (50, 450), (50, 350), 350),
+    Case("mnist", "MNIST by two threads", 64, 2, None, (50, 450), (50, 350), 350),
 )
 METHOD = f"""
 Keras models exported by `muster.keras.export` and trained by `muster train` from TFRecord files, beside
@@ -46,8 +47,9 @@ the same model, data and batch in Python: reading, decoding, shuffle, forward, b
 deep" has 8 ids a row, some often, with two tables of 1,000 rows each (8 columns and 1), 100-75-50-25 and
 Adagrad; MNIST two convolutions, two dense layers and Adam. Peers read with tf.data (records shuffled,
 batched, then parsed). Cost is CPU of all threads in the steady state. Ours is that of `muster` and its
-`muster-tensorflow`, run once to the warm step and once to the end, and the difference taken. Keras's `fit`
-is as it comes; the loop is a tf.function of one step, with as many threads in each pool as ours has.
+`muster-tensorflow`, run once to the warm step and once to the end, and the difference taken. One thread
+computes, as `muster train` does unless `--threads` says otherwise. Keras's `fit` is as it comes; the loop
+is a tf.function of one step, with as many threads in each pool as ours has.
 "The hop" is what it costs that TensorFlow runs in a process of its own: the same function in the host
 and in its caller's process, in turns (`muster-tensorflow-hop`).
 {keras_jobs.METHOD}

@@ -65,6 +65,10 @@ absl::StatusOr<std::unique_ptr<HostProcess>> HostProcess::Start(HostSpec spec) {
   if (!process::FindEnvironment("TF_CPP_MIN_LOG_LEVEL", spec.environment)) {
     process::SetEnvironment("TF_CPP_MIN_LOG_LEVEL", "1", &spec.environment);  // warnings
   }
+  // tcmalloc gives no memory back between steps: the next one takes it again.
+  if (!process::FindEnvironment("TCMALLOC_RELEASE_RATE", spec.environment)) {
+    process::SetEnvironment("TCMALLOC_RELEASE_RATE", "0", &spec.environment);
+  }
   std::unique_ptr<HostProcess> host(new HostProcess(std::move(spec)));
   MUSTER_ASSIGN_OR_RETURN(host->segment_, host::SharedSegment::Create());
   static_assert(sizeof(host::Control) <= host::kLeastSegmentBytes);
