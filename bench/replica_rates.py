@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from bench.context import Adult, CannotRun, Context, prepare_adult
 from bench.measure import Series, run
 from bench.report import Row
-from bench.tasks import Cost, Task, Training, write_key
+from bench.tasks import CameLate, Cost, Task, Training, write_key
 
 BATCH = 512
 TELL = 500  # steps between two that are told
@@ -19,6 +20,7 @@ CLICK_ROWS = 100_000
 SCALING, SERVED, ESTIMATOR = 1.7, 0.7, 15.0  # goals
 MB_MORE = 20.0
 MB_PER_MIB = 2**20 / 1e6
+ATTEMPTS = 3  # of a measurement whose chief came late
 LOSS_TOLERANCE = 0.02  # between ps-async and the peer
 PEER = "Estimator"
 
@@ -97,6 +99,10 @@ def all_reduce(context: Context, data: Set) -> Cost:
 def served(context: Context, data: Set, last: int = 2 * LAST - WARM) -> Cost:
     """Each replica's step counts here, where all-reduce counts those that both take together."""
     tasks = [("chief-0", 0), ("worker-0", 1), ("ps-0", None)]
+    for _ in range(ATTEMPTS - 1):
+        # Nobody waits for the chief: on a busy machine the worker may have done it all.
+        with suppress(CameLate):
+            return ours(context, data, "served", tasks, last)
     return ours(context, data, "served", tasks, last)
 
 

@@ -3,7 +3,9 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
+if(NOT CMAKE_UNITY_BUILD_BATCH_SIZE)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
+endif()
 
 set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG -g1")
@@ -24,6 +26,13 @@ if(MUSTER_SANITIZE)
   add_compile_options(-fsanitize=${MUSTER_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MUSTER_SANITIZE})
+  # The macro by which g++ tells that it instruments, which the sources and Abseil ask for.
+  if(MUSTER_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    add_compile_definitions(__SANITIZE_ADDRESS__)
+    # AddressSanitizer stops at each of these by itself, when the memory is used. To check them once
+    # more costs a third of the time to compile.
+    add_compile_options(-fno-sanitize=null,object-size,vptr)
+  endif()
 endif()
 
 find_program(MUSTER_CCACHE ccache)

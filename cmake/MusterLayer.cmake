@@ -1,13 +1,19 @@
-# muster_layer(FOLDER [DEPENDS layer...] [LIBRARIES lib...])
+# muster_layer(FOLDER [ROOM] [NO_THREADS] [DEPENDS layer...] [LIBRARIES lib...] [TESTS_USE layer...]
+#              [TESTS_START target...])
 #
 # Declares the layer that lives in src/muster/FOLDER: a static library `muster_<folder>` of its
 # *.cc files, one unit test program of its *_test.cc files, one benchmark program of its
 # *_benchmark.cc files and, under MUSTER_FUZZ, one fuzz program a *_fuzz.cc file, whose seed corpus
 # is fuzz/corpus/<name of the file>/.
 # Tests find the layer's folder testdata/ in MUSTER_TESTDATA.
+# NO_THREADS: neither its code nor its tests start a thread or share anything between threads, so
+# that its tests are not built for ThreadSanitizer; tools/check_layers.py holds the sources to it.
 # DEPENDS names the layers it may use; tools/check_layers.py holds the includes against it.
+# ROOM: its names are in the namespace of the layer that it lies in: muster/train/loop has those of
+# muster::train.
+# TESTS_USE: higher layers that its tests may use, too, to have what is under test done for real.
 function(muster_layer folder)
-  cmake_parse_arguments(LAYER "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(LAYER "ROOM;NO_THREADS" "" "DEPENDS;LIBRARIES;TESTS_USE;TESTS_START" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   set(directory ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cc)
@@ -28,6 +34,10 @@ function(muster_layer folder)
   if(sources)
     add_library(muster_${name} STATIC ${sources})
     set(scope PUBLIC)
+    if(MUSTER_SANITIZE)
+      # Only what a unit test or a fuzz target is made of.
+      set_target_properties(muster_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
   else()
     add_library(muster_${name} INTERFACE)
     set(scope INTERFACE)
@@ -37,14 +47,38 @@ function(muster_layer folder)
                         absl::status absl::statusor absl::strings absl::str_format absl::flat_hash_map
                         absl::flat_hash_set absl::synchronization absl::span Threads::Threads)
 
+  if(LAYER_NO_THREADS AND MUSTER_SANITIZE MATCHES "thread")
+    set(tests "")
+  endif()
   if(tests AND MUSTER_TESTS)
     add_executable(muster_${name}_test ${tests})
-    target_link_libraries(muster_${name}_test PRIVATE muster_${name} GTest::gmock_main)
-    target_compile_definitions(muster_${name}_test PRIVATE MUSTER_TESTDATA="${directory}/testdata")
-    # The code under test is built as users run it; the tests themselves need not be.
-    target_compile_options(muster_${name}_test PRIVATE -O1)
-    add_test(NAME unit.${name} COMMAND muster_${name}_test)
-    set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300)
+    set(used "")
+    foreach(layer ${LAYER_TESTS_USE})
+      string(REPLACE "/" "_" layer ${layer})
+      list(APPEND used muster_${layer})
+    endforeach()
+    target_link_libraries(muster_${name}_test PRIVATE ${used} muster_${name} GTest::gmock_main)
+    # Only where it is used: objects that name no folder are found in the compiler's cache by others.
+    if(EXISTS ${directory}/testdata)
+      target_compile_definitions(muster_${name}_test PRIVATE MUSTER_TESTDATA="${directory}/testdata")
+    endif()
+    if(MUSTER_SANITIZE)
+      if(MUSTER_SANITIZE MATCHES "address")
+        # It makes so much code of a test that to optimise it takes longer than to run it.
+        target_compile_options(muster_${name}_test PRIVATE -O0)
+      endif()
+      set(started "")
+      foreach(target ${LAYER_TESTS_START})
+        list(APPEND started $<TARGET_FILE:${target}>)
+      endforeach()
+      add_test(NAME unit.${name} COMMAND ${CMAKE_SOURCE_DIR}/tools/once.sh
+               $<TARGET_FILE:muster_${name}_test> ${directory}/testdata ${started})
+    else()
+      # The code under test is built as users run it; the tests themselves need not be.
+      target_compile_options(muster_${name}_test PRIVATE -O1)
+      add_test(NAME unit.${name} COMMAND muster_${name}_test)
+    endif()
+    set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900)
   endif()
   if(benchmarks AND MUSTER_BENCHMARKS)
     add_executable(muster_${name}_benchmark ${benchmarks})

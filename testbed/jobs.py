@@ -23,6 +23,8 @@ class Jobs:
         self.folder = folder
         self.home = folder / "home"
         self.environment = {**os.environ, "MUSTER_HOME": str(self.home)}
+        # A test that imports TensorFlow 2 sets it in its own process; TensorFlow 1 would obey it.
+        self.environment.pop("TF2_BEHAVIOR", None)
 
     def call(
         self, *arguments: object, wrapper: Sequence[str] = ()

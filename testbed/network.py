@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import pathlib
+import shutil
 import subprocess
+from collections.abc import Mapping
 
 HOSTS = ("a", "b")
 
@@ -39,7 +42,18 @@ class Network:
 
     def _build(self) -> None:
         for host in HOSTS:
-            self._call("ip", "netns", "add", self.names[host])
+            self._add(host)
+        self._join()
+
+    def _add(self, host: str) -> None:
+        self.know(host, {})
+        self._call("ip", "netns", "add", self.names[host])
+        self._in(host, "ip", "link", "set", "lo", "up")
+        self._in(host, "nft", "add table inet drill")
+        chain = "add chain inet drill in { type filter hook input priority 0; }"
+        self._in(host, "nft", chain)
+
+    def _join(self) -> None:
         ends = {host: f"m{self._tag}{host}" for host in HOSTS}
         self._call("ip", "link", "add", ends["a"], "type", "veth", "peer", "name", ends["b"])
         for host in HOSTS:
@@ -47,18 +61,30 @@ class Network:
             self._call("ip", "link", "set", ends[host], "netns", name)
             self._in(host, "ip", "address", "add", f"{self.addresses[host]}/24", "dev", ends[host])
             self._in(host, "ip", "link", "set", ends[host], "up")
-            self._in(host, "ip", "link", "set", "lo", "up")
-            self._in(host, "nft", "add table inet drill")
-            chain = "add chain inet drill in { type filter hook input priority 0; }"
-            self._in(host, "nft", chain)
 
     def __exit__(self, *_: object) -> None:
         for name in self.names.values():
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+            shutil.rmtree(self._files(name), ignore_errors=True)
 
-    def command(self, host: str) -> list[str]:
-        """In front of a command: it runs on that host."""
-        return ["ip", "netns", "exec", self.names[host]]
+    def command(self, host: str, own_processes: bool = False) -> list[str]:
+        """In front of a command: it runs on that host. With `own_processes` it has process numbers
+        of its own, so that nobody elsewhere can look whether it lives."""
+        unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        return ["ip", "netns", "exec", self.names[host], *(unshare if own_processes else [])]
+
+    def know(self, host: str, addresses: Mapping[str, str]) -> None:
+        """The names that can be looked up on that host from now on; at first there are none."""
+        lines = ["127.0.0.1 localhost"] + [f"{addresses[name]} {name}" for name in addresses]
+        folder = self._files(self.names[host])
+        folder.mkdir(parents=True, exist_ok=True)
+        # Written in place: a command that runs there sees these files instead of those of /etc.
+        (folder / "hosts").write_text("\n".join(lines) + "\n")
+        (folder / "resolv.conf").write_text("")
+
+    @staticmethod
+    def _files(name: str) -> pathlib.Path:
+        return pathlib.Path("/etc/netns", name)
 
     def lose(self, percent: int, *hosts: str) -> None:
         """That many of a hundred packets do not arrive at these hosts; 100: it hears nothing."""
@@ -71,6 +97,23 @@ class Network:
         notice: over such a cable nobody computes its sums."""
         which = f'iifname != "lo" meta length > 200 numgen inc mod 1000000 == {number}'
         self._in(host, "nft", f"add rule inet drill in {which} @th,800,16 set 0x5aa5")
+
+    def cut_port(self, port: int) -> None:
+        """Nobody of another host reaches who listens there, or hears of it any more."""
+        for host in HOSTS:
+            for end in ("sport", "dport"):
+                self._in(host, "nft", f'add rule inet drill in iifname != "lo" tcp {end} {port} drop')
+
+    def replace(self, host: str) -> None:
+        """The machine vanishes without a word, and another has its address. What ran there must have
+        been killed."""
+        self._call("ip", "netns", "del", self.names[host])
+        other = next(each for each in HOSTS if each != host)
+        # Its end of the cable went with it, sooner or later.
+        command = [*self.command(other), "ip", "link", "del", f"m{self._tag}{other}"]
+        subprocess.run(command, capture_output=True, check=False)
+        self._add(host)
+        self._join()
 
     def heal(self) -> None:
         for host in HOSTS:

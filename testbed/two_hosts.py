@@ -10,16 +10,21 @@ from collections.abc import Mapping
 from testbed.network import Network
 from testbed.trainings import Trainings
 
-WAIT = 120.0
+WAIT = 600.0  # thousands of steps on a machine that does much else
 # Task -> its host. A chief on one, a worker on the other.
 TWO = {"chief-0": "a", "worker-0": "b"}
 
 
 class TwoHosts:
-    """Starts tasks of one training, which goes to the folder `broken`, by TF_CONFIG."""
+    """Starts tasks of one training, which goes to the folder `broken`, by TF_CONFIG, which has
+    addresses, or with `named` names."""
 
     def __init__(
-        self, trainings: Trainings, cable: Network, places: Mapping[str, str] = TWO
+        self,
+        trainings: Trainings,
+        cable: Network,
+        places: Mapping[str, str] = TWO,
+        named: bool = False,
     ) -> None:
         self.trainings = trainings
         self.cable = cable
@@ -28,9 +33,14 @@ class TwoHosts:
         self.key.write_text("5e" * 32)
         self.key.chmod(0o600)
         self.cluster: dict[str, list[str]] = {}
+        self.names: dict[str, str] = {}  # and their addresses
         for port, (task, host) in enumerate(places.items(), 7001):
             kind = task.split("-")[0]
-            self.cluster.setdefault(kind, []).append(f"{cable.addresses[host]}:{port}")
+            address = cable.addresses[host]
+            if named:
+                self.names[name := f"{task}.job.svc"] = address
+                address = name
+            self.cluster.setdefault(kind, []).append(f"{address}:{port}")
         self.processes: dict[str, subprocess.Popen[str]] = {}
 
     def start(self, *flags: object, environment: Mapping[str, str]) -> TwoHosts:
@@ -38,13 +48,23 @@ class TwoHosts:
             self.start_one(task, *flags, environment=environment)
         return self
 
-    def start_one(self, task: str, *flags: object, environment: Mapping[str, str]) -> None:
+    def start_one(
+        self,
+        task: str,
+        *flags: object,
+        environment: Mapping[str, str],
+        own_processes: bool = False,
+    ) -> None:
         kind, index = task.split("-")
         config = {"cluster": self.cluster, "task": {"type": kind, "index": int(index)}}
         jobs = self.trainings.jobs
         arguments = ["worker", *self.trainings.flags("broken", *flags)[1:]]
         self.processes[task] = subprocess.Popen(
-            [*self.cable.command(self.places[task]), jobs.binary, *map(str, arguments)],
+            [
+                *self.cable.command(self.places[task], own_processes),
+                jobs.binary,
+                *map(str, arguments),
+            ],
             env={
                 **jobs.environment,
                 "TF_CONFIG": json.dumps(config),
@@ -56,7 +76,8 @@ class TwoHosts:
 
     def certificates(self, name: str = "certs") -> pathlib.Path:
         """Of all hosts, in a folder of that name."""
-        hosts = [word for host in self.cable.addresses.values() for word in ("--host", host)]
+        known = self.names or self.cable.addresses.values()
+        hosts = [word for host in known for word in ("--host", host)]
         self.trainings.jobs.ok("certs", "--out", name, "--name", name, *hosts)
         return self.trainings.jobs.folder / name
 

@@ -3,46 +3,73 @@
 
 Errors: an include of a layer that is not in the including layer's DEPENDS (directly or through
 it); a relative include; a source or header in a folder that is no layer, so that no target builds
-it; a header without #pragma once; a namespace that is not the folder's; a circle among the layers.
+it; a header without #pragma once; a namespace that is not the folder's; a circle among the layers;
+a thread, mutex or atomic in a layer that is declared NO_THREADS; a call of NewLocalFileSystem
+outside of files/, io/ and tests, which would read no other scheme than the local one.
 Warning only: a file over 400 lines.
 
 usage: check_layers.py [ROOT]      exit code 0 clean, 1 errors found, 2 wrong use
 """
 
+import dataclasses
 import re
 import sys
 from pathlib import Path
+from typing import Container
 
 MAX_LINES = 400
 SUFFIXES = (".cc", ".h", ".inc", ".cpp", ".hpp")
-ARGUMENT_KEYWORDS = ("DEPENDS", "LIBRARIES")
+ARGUMENT_KEYWORDS = ("DEPENDS", "LIBRARIES", "TESTS_USE", "TESTS_START")
+WITHOUT_THREADS = "NO_THREADS"
+ROOM = "ROOM"
+THREADS = re.compile(
+    r"std::(?:jthread|thread|mutex|shared_mutex|atomic|async|condition_variable)\b|absl::Mutex\b"
+)
+LOCAL_FILES = re.compile(r"\bNewLocalFileSystem\(")
+MAY_USE_LOCAL_FILES = ("io", "files")
 LAYER = re.compile(r"^\s*muster_layer\(\s*([^)]*)\)", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+TEST = re.compile(r"_test\.cc$|_benchmark\.cc$|^test_|_test_support\.h$")
+# `train/loop/hook.h`, `train/loop/hook` for its .h and .cc, `docs/formats/`, `cli/verb_*.cc`; no
+# placeholder such as FOLDER.
+NAMED_PATH = re.compile(r"`((?:[a-z][a-z0-9_.-]*/)+[a-z0-9_.*-]*)`")
 NAMESPACE = re.compile(r"^(?:inline\s+)?namespace\s+([\w:]+)\s*\{")
 
 
-def parse_layers(cmake: str) -> dict[str, list[str]]:
-    """Folder -> the folders it names under DEPENDS, in the order of the file."""
-    layers: dict[str, list[str]] = {}
+@dataclasses.dataclass
+class Layer:
+    """A muster_layer line: what cmake/MusterLayer.cmake says of each word."""
+
+    depends: list[str] = dataclasses.field(default_factory=list)
+    tests_use: list[str] = dataclasses.field(default_factory=list)
+    is_room: bool = False
+    has_threads: bool = True
+
+
+def parse_layers(cmake: str) -> dict[str, Layer]:
+    """By folder, in the order of the file."""
+    layers: dict[str, Layer] = {}
     text = re.sub(r"#[^\n]*", "", cmake)
     for call in LAYER.finditer(text):
         folder, *rest = call.group(1).split()
+        layer = layers[folder] = Layer(is_room=ROOM in rest, has_threads=WITHOUT_THREADS not in rest)
         keyword = ""
-        layers[folder] = []
         for word in rest:
             if word in ARGUMENT_KEYWORDS:
                 keyword = word
             elif keyword == "DEPENDS":
-                layers[folder].append(word)
+                layer.depends.append(word)
+            elif keyword == "TESTS_USE":
+                layer.tests_use.append(word)
     return layers
 
 
-def reachable(layers: dict[str, list[str]], errors: list[str]) -> dict[str, set[str]]:
+def reachable(layers: dict[str, Layer], errors: list[str]) -> dict[str, set[str]]:
     """Folder -> every folder it may include, itself among them."""
     allowed: dict[str, set[str]] = {}
-    for folder, depends in layers.items():  # declared bottom first, so depends are done already
+    for folder, layer in layers.items():  # declared bottom first, so depends are done already
         allowed[folder] = {folder}
-        for other in depends:
+        for other in layer.depends:
             if other not in allowed:
                 errors.append(
                     f"CMakeLists.txt: layer {folder} depends on {other}, which is not declared "
@@ -53,62 +80,118 @@ def reachable(layers: dict[str, list[str]], errors: list[str]) -> dict[str, set[
     return allowed
 
 
-def layer_of(path: str, layers: dict[str, list[str]]) -> str | None:
+def layer_of(path: str, layers: Container[str]) -> str | None:
     """The layer of a path relative to src/muster; a layer does not own its subfolders."""
     folder = path.rpartition("/")[0]
     return folder if folder in layers else None
 
 
-def namespace_of(layer: str) -> str:
-    return "muster" if layer == "base" else "muster::" + layer.replace("/", "::")
+def namespace_of(folder: str, layers: dict[str, Layer]) -> str:
+    while layers[folder].is_room and "/" in folder:
+        folder = folder.rpartition("/")[0]
+    return "muster" if folder == "base" else "muster::" + folder.replace("/", "::")
 
 
-def check_file(path: Path, source: Path, allowed: dict[str, set[str]]) -> list[str]:
-    """The errors of one file; `source` is src/muster."""
-    relative = path.relative_to(source).as_posix()
-    layer = layer_of(relative, allowed)
-    if layer is None:
-        return [
-            f"src/muster/{relative}: its folder is no layer, so no target builds it: "
-            "add a muster_layer line to src/muster/CMakeLists.txt"
-        ]
-    errors = []
-    expected = namespace_of(layer)
-    others = {namespace_of(other) for other in allowed}
-    found_namespace = False
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines, start=1):
-        where = f"src/muster/{relative}:{number}"
-        if include := INCLUDE.match(line):
-            errors += [f"{where}: {e}" for e in check_include(include[1], path, layer, allowed)]
-        elif namespace := NAMESPACE.match(line):
-            name = namespace[1]
-            nested = found_namespace and not name.startswith("muster")
-            if name == expected or (name.startswith(expected + "::") and name not in others):
-                found_namespace = True
-            elif not nested:
-                errors.append(f"{where}: namespace {name} in the folder of {expected}")
-    if path.suffix == ".h" and "#pragma once" not in lines:
-        errors.append(f"src/muster/{relative}: a header without #pragma once")
-    if path.suffix == ".h" and not found_namespace:
-        errors.append(f"src/muster/{relative}: nothing in namespace {expected}")
-    return errors
+class Checker:
+    """Of the files of one tree; `source` is src/muster."""
 
+    def __init__(self, source: Path, layers: dict[str, Layer], errors: list[str]):
+        self.source = source
+        self.layers = layers
+        self.allowed = reachable(layers, errors)
+        self.namespaces = {namespace_of(folder, layers) for folder in layers}
 
-def check_include(name: str, path: Path, layer: str, allowed: dict[str, set[str]]) -> list[str]:
-    if not name.startswith("muster/"):
-        if ".." in name.split("/") or (path.parent / name).exists():
-            return [f'include "{name}" is relative: write it from "muster/" on']
+    def may_use(self, folder: str, path: Path) -> set[str]:
+        """The layers that a file of the folder may include."""
+        layers = set(self.allowed[folder])
+        if TEST.search(path.name):
+            for other in self.layers[folder].tests_use:
+                layers |= self.allowed.get(other, set())
+        return layers
+
+    def check(self, path: Path) -> list[str]:
+        relative = path.relative_to(self.source).as_posix()
+        folder = layer_of(relative, self.layers)
+        if folder is None:
+            return [
+                f"src/muster/{relative}: its folder is no layer, so no target builds it: "
+                "add a muster_layer line to src/muster/CMakeLists.txt"
+            ]
+        errors = []
+        expected = namespace_of(folder, self.layers)
+        found_namespace = False
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, start=1):
+            where = f"src/muster/{relative}:{number}"
+            if include := INCLUDE.match(line):
+                errors += [f"{where}: {e}" for e in self.check_include(include[1], path, folder)]
+            elif namespace := NAMESPACE.match(line):
+                name = namespace[1]
+                nested = found_namespace and not name.startswith("muster")
+                is_inner = name.startswith(expected + "::") and name not in self.namespaces
+                if name == expected or is_inner:
+                    found_namespace = True
+                elif not nested:
+                    errors.append(f"{where}: namespace {name} in the folder of {expected}")
+        if path.suffix == ".h" and "#pragma once" not in lines:
+            errors.append(f"src/muster/{relative}: a header without #pragma once")
+        if path.suffix == ".h" and not found_namespace:
+            errors.append(f"src/muster/{relative}: nothing in namespace {expected}")
+        if not self.layers[folder].has_threads:
+            errors += check_threads(lines, relative)
+        if folder not in MAY_USE_LOCAL_FILES and not TEST.search(path.name):
+            errors += check_local_files(lines, relative)
+        return errors
+
+    def check_include(self, name: str, path: Path, folder: str) -> list[str]:
+        if not name.startswith("muster/"):
+            if ".." in name.split("/") or (path.parent / name).exists():
+                return [f'include "{name}" is relative: write it from "muster/" on']
+            return []
+        other = layer_of(name.removeprefix("muster/"), self.layers)
+        if other is None:
+            return [f'include "{name}": that folder is no layer']
+        usable = self.may_use(folder, path)
+        if other not in usable:
+            return [
+                f'include "{name}": layer {folder} may not use {other} '
+                f"(it may use {', '.join(sorted(usable - {folder})) or 'no other layer'})"
+            ]
         return []
-    other = layer_of(name.removeprefix("muster/"), allowed)
-    if other is None:
-        return [f'include "{name}": that folder is no layer']
-    if other not in allowed[layer]:
-        return [
-            f'include "{name}": layer {layer} may not use {other} '
-            f"(it may use {', '.join(sorted(allowed[layer] - {layer})) or 'no other layer'})"
-        ]
-    return []
+
+
+def check_threads(lines: list[str], relative: str) -> list[str]:
+    """The errors of one file of a layer that ThreadSanitizer does not run."""
+    return [
+        f"src/muster/{relative}:{number}: {found[0]} in a layer declared {WITHOUT_THREADS}: remove "
+        "that word from its muster_layer line, so that ThreadSanitizer runs its tests"
+        for number, line in enumerate(lines, start=1)
+        if (found := THREADS.search(line))
+    ]
+
+
+def check_local_files(lines: list[str], relative: str) -> list[str]:
+    """The errors of one file that must be able to open paths of every scheme."""
+    return [
+        f"src/muster/{relative}:{number}: NewLocalFileSystem: call files::OpenFileSystems, or take "
+        "an io::FileSystem&, so that paths of every scheme work"
+        for number, line in enumerate(lines, start=1)
+        if LOCAL_FILES.search(line)
+    ]
+
+
+def check_named_paths(root: Path, source: Path) -> list[str]:
+    """The errors of ARCHITECTURE.md: each file or folder that it names in backticks exists."""
+    document = root / "ARCHITECTURE.md"
+    if not document.exists():
+        return []
+    errors = []
+    for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), start=1):
+        for name in NAMED_PATH.findall(line):
+            patterns = (name, name + ".h")
+            if not any(any(f.glob(pattern)) for f in (root, source) for pattern in patterns):
+                errors.append(f"ARCHITECTURE.md:{number}: `{name}` does not exist")
+    return errors
 
 
 def check_tree(root: Path) -> tuple[list[str], list[str], int]:
@@ -119,15 +202,16 @@ def check_tree(root: Path) -> tuple[list[str], list[str], int]:
     layers = parse_layers((source / "CMakeLists.txt").read_text(encoding="utf-8"))
     if not layers:
         errors.append("src/muster/CMakeLists.txt: no muster_layer line found")
-    allowed = reachable(layers, errors)
+    checker = Checker(source, layers, errors)
     files = sorted(p for p in source.rglob("*") if p.suffix in SUFFIXES)
     for path in files:
-        errors += check_file(path, source, allowed)
+        errors += checker.check(path)
         count = len(path.read_text(encoding="utf-8").splitlines())
         if count > MAX_LINES:
             warnings.append(f"{path.relative_to(root)}: {count} lines (over {MAX_LINES})")
     if not files:
         errors.append("src/muster: no source files found")
+    errors += check_named_paths(root, source)
     return errors, warnings, len(files)
 
 

@@ -47,6 +47,17 @@ class CheckLayersTest(unittest.TestCase):
         files = {"data/a.cc": '#include "muster/data/csv/a.h"\nnamespace muster::data {\n}\n'}
         self.assert_one(self.errors(files), "data may not use data/csv")
 
+    def test_thread_in_a_layer_declared_without(self) -> None:
+        cmake = CMAKE.replace("muster_layer(io", "muster_layer(io NO_THREADS")
+        files = {"io/a.cc": "namespace muster::io {\nstd::mutex lock;\n}\n"}
+        self.assert_one(self.errors(files, cmake), "io/a.cc:2", "std::mutex", "NO_THREADS")
+        self.assertEqual(self.errors(files), [])
+
+    def test_files_opened_without_looking_at_the_scheme(self) -> None:
+        text = "namespace muster::data {\nauto files = io::NewLocalFileSystem();\n}\n"
+        self.assert_one(self.errors({"data/a.cc": text}), "data/a.cc:2", "files::OpenFileSystems")
+        self.assertEqual(self.errors({"data/a_test.cc": text}), [])
+
     def test_relative_include(self) -> None:
         files = {"data/a.cc": '#include "../io/io.h"\nnamespace muster::data {\n}\n'}
         self.assert_one(self.errors(files), "data/a.cc:1", "relative")
@@ -76,6 +87,28 @@ class CheckLayersTest(unittest.TestCase):
     def test_layer_that_depends_on_a_later_one(self) -> None:
         cmake = "muster_layer(base DEPENDS io)\nmuster_layer(io DEPENDS base)\n"
         self.assert_one(self.errors({}, cmake), "layer base depends on io")
+
+    def test_a_room_shares_its_layers_namespace(self) -> None:
+        cmake = CMAKE.replace("muster_layer(data/csv", "muster_layer(data/csv ROOM")
+        files = {"data/csv/a.cc": "namespace muster::data {\n}\n"}
+        self.assertEqual(self.errors(files, cmake), [])
+        self.assert_one(self.errors(files), "namespace muster::data in the folder")
+
+    def test_tests_alone_use_the_layers_that_are_for_them(self) -> None:
+        cmake = CMAKE.replace("(io DEPENDS base", "(io DEPENDS base TESTS_USE data")
+        text = '#include "muster/data/a.h"\nnamespace muster::io {\n}\n'
+        self.assertEqual(self.errors({"io/a_test.cc": text}, cmake), [])
+        self.assert_one(self.errors({"io/a.cc": text}, cmake), "layer io may not use data")
+
+    def test_path_in_the_architecture_that_does_not_exist(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            (root / "src/muster/io").mkdir(parents=True)
+            (root / "src/muster/io/io.h").write_text(HEADER, encoding="utf-8")
+            (root / "src/muster/CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
+            named = "`io/io.h`, `io/*.h`, `src/muster/io/`; `FOLDER/part` is no path\n"
+            (root / "ARCHITECTURE.md").write_text(named + "see `io/gone.h`\n", encoding="utf-8")
+            self.assert_one(check_layers.check_tree(root)[0], "ARCHITECTURE.md:2", "`io/gone.h`")
 
     def test_no_layers_at_all(self) -> None:
         self.assertTrue(self.errors({}, "add_library(muster)\n"))

@@ -9,17 +9,20 @@ export CCACHE_MAXSIZE="${CCACHE_MAXSIZE:-2G}"
 export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR=1
 mkdir -p "$MUSTER_CACHE"
 
-# One compile job for each core, but no more than memory holds at 1.5 GiB a job.
+# How many compile jobs memory holds at 1.5 GiB a job.
+jobs_in_memory() { awk '/^MemAvailable:/ {print int($2 / 1572864)}' /proc/meminfo; }
+
+# One compile job for each core, but no more than memory holds.
 default_jobs() {
-  local cores free_kib
+  local cores by_memory
   cores=$(nproc)
-  free_kib=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)
-  local by_memory=$((free_kib / 1572864))
+  by_memory=$(jobs_in_memory)
   if ((by_memory < 1)); then by_memory=1; fi
   echo $((cores < by_memory ? cores : by_memory))
 }
 
-# build_preset PRESET [-DOPTION=VALUE...] [TARGET...], with JOBS jobs.
+# build_preset PRESET [-DOPTION=VALUE...] [TARGET...], with JOBS jobs. One process at a time builds a
+# preset; the next one waits, and finds most of it done.
 build_preset() {
   local preset=$1 options=()
   shift
@@ -28,22 +31,28 @@ build_preset() {
     shift
   done
   mkdir -p build
-  cmake --preset "$preset" "${options[@]}" >build/configure.log 2>&1 ||
-    { cat build/configure.log; return 1; }
-  cmake --build --preset "$preset" -j "$JOBS" ${1:+--target "$@"}
+  # Joined by &&: a caller's `||` turns `set -e` off in here.
+  (
+    flock 9 &&
+      { cmake --preset "$preset" "${options[@]}" >"build/configure-$preset.log" 2>&1 ||
+        { cat "build/configure-$preset.log"; exit 1; }; } &&
+      cmake --build --preset "$preset" -j "$JOBS" ${1:+--target "$@"} 9>&-
+  ) 9>"build/$preset.lock"
 }
 
-# python_venv NAME: a virtual environment with what tools/requirements-NAME.txt pins, made once for
-# each content of that file. Prints the path of its interpreter.
+# python_venv NAME [VERSION]: a virtual environment with what tools/requirements-NAME.txt pins, made
+# once for each content of that file. Prints the path of its interpreter; nothing where VERSION is
+# given and this machine has no such Python.
 python_venv() {
-  local requirements=tools/requirements-$1.txt hash folder base
+  local requirements=tools/requirements-$1.txt version=${2:-} hash folder base
+  if [[ -n "$version" && -z "$(python_of "$version")" ]]; then return 0; fi
   hash=$(sha256sum "$requirements" | cut -c1-12)
   folder="$MUSTER_CACHE/venv-$1-$hash"
   # Joined by &&: a caller's `||` turns `set -e` off in here.
   (
     flock 9
     [[ -e "$folder/complete" ]] || {
-      base=$(usable_python) &&
+      base=$(if [[ -n "$version" ]]; then python_of "$version"; else usable_python; fi) &&
         echo "Installing from PyPI into $folder: $(grep -v '^#' "$requirements" | xargs)" >&2 &&
         rm -rf "$folder" && "$base" -m venv "$folder" &&
         "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
@@ -52,6 +61,18 @@ python_venv() {
     }
   ) 9>"$folder.lock" || return 1
   echo "$folder/bin/python"
+}
+
+# python_of VERSION: an interpreter of that version in the PATH or of pyenv; nothing without one.
+python_of() {
+  local candidate
+  for candidate in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python; do
+    if "$candidate" -c 'import sys, venv, ensurepip
+sys.exit(sys.argv[1] != "%d.%d" % sys.version_info[:2])' "$1" 2>/dev/null; then
+      echo "$candidate"
+      return 0
+    fi
+  done
 }
 
 # The first interpreter that tensorflow 2.15 has wheels for and that can make an environment.

@@ -30,32 +30,56 @@ timed() {
   [[ $outcome == done ]]
 }
 
+# More processes than JOBS, for tests of which many wait for a deadline.
+waiting_jobs() { echo $((JOBS + (JOBS + 1) / 2)); }
+
 # run_ctest PRESET FOLDER ARGUMENT...
 run_ctest() {
   local preset=$1 folder="$RESULTS/$2"
   shift 2
-  GTEST_OUTPUT="xml:$folder/gtest/" ctest --test-dir "build/$preset" -j "$JOBS" --no-tests=error \
+  GTEST_OUTPUT="xml:$folder/gtest/" ctest --test-dir "build/$preset" -j "$(waiting_jobs)" --no-tests=error \
     --output-on-failure --output-junit "$folder/ctest.xml" "$@"
+}
+
+# Makes the Python environments of the component tests.
+component_environments() {
+  local name
+  for name in component python tensorflow oldest-tensorflow 'tensorflow-1 3.7' 'tensorflow-2.4 3.8'; do
+    # shellcheck disable=SC2086
+    python_venv $name >/dev/null || return 1
+  done
+}
+
+# Builds the release preset while these environments are made: downloads wait for the network, the
+# compiler for the cores. Where a download fails the component tests say so.
+build_release() {
+  mkdir -p build
+  component_environments >build/environments.log 2>&1 </dev/null &
+  build_preset release -DMUSTER_BENCHMARKS=ON
 }
 
 # The tests against real TensorFlow, *_component_test.py, and those of the Python package, with the
 # release binary. MUSTER_PYTHON_TOOLS is an interpreter with what builds and checks that package,
 # MUSTER_PYTHON_TENSORFLOW one with the TensorFlow of today, for programs that `muster run` starts,
 # MUSTER_PYTHON_TENSORFLOW_OLDEST one with the oldest that exported Keras models work with.
+# MUSTER_PYTHON_TENSORFLOW_1 and _2_4, which are empty where this machine has no Python 3.7 or 3.8, run
+# the programs of articles.
 run_component_tests() {
-  local python tools tensorflow oldest
+  local python tools tensorflow oldest one two_four
   python=$(python_venv component) && tools=$(python_venv python) &&
-    tensorflow=$(python_venv tensorflow) && oldest=$(python_venv oldest-tensorflow) || return 1
+    tensorflow=$(python_venv tensorflow) && oldest=$(python_venv oldest-tensorflow) &&
+    one=$(python_venv tensorflow-1 3.7) && two_four=$(python_venv tensorflow-2.4 3.8) || return 1
   MUSTER_BINARY="$PWD/build/release/src/muster/muster" MUSTER_PYTHON_TOOLS="$tools" \
     MUSTER_PYTHON_TENSORFLOW="$tensorflow" MUSTER_PYTHON_TENSORFLOW_OLDEST="$oldest" \
+    MUSTER_PYTHON_TENSORFLOW_1="$one" MUSTER_PYTHON_TENSORFLOW_2_4="$two_four" \
     PYTHONDONTWRITEBYTECODE=1 TF_CPP_MIN_LOG_LEVEL=3 \
-    "$python" -m pytest --numprocesses "$JOBS" --dist loadfile \
+    "$python" -m pytest --numprocesses "$(waiting_jobs)" --dist loadfile \
     --junit-xml "$RESULTS/component/pytest.xml"
 }
 
-# run_fuzz SECONDS: replays each target's corpus, then fuzzes it for so long.
+# run_fuzz SECONDS: replays each target's corpus, then fuzzes it for so long. Fuzzing does not wait.
 run_fuzz() {
-  MUSTER_FUZZ_SECONDS=$1 run_ctest fuzz fuzz -L fuzz
+  MUSTER_FUZZ_SECONDS=$1 run_ctest asan-ubsan fuzz -L fuzz -j "$JOBS"
 }
 
 # print_summary FOLDER...: the last lines; fails when anything failed.

@@ -17,9 +17,9 @@
 #include "muster/checkpoint/async_saver.h"
 #include "muster/io/local_file_system.h"
 #include "muster/model/model.h"
-#include "muster/train/input.h"
-#include "muster/train/update.h"
-#include "muster/train/variables.h"
+#include "muster/train/input/input.h"
+#include "muster/train/weights/update.h"
+#include "muster/train/weights/variables.h"
 
 namespace muster {
 namespace {

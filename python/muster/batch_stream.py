@@ -18,12 +18,14 @@ class StreamColumn(NamedTuple):
     """A column of the stream: its name, "int", "float" or "string", and whether rows are lists.
 
     `weighs`: the column whose values these belong to; padding of that one is left out here too.
+    `truncated`: fractions are cut off, as TensorFlow does with keys of a cross.
     """
 
     name: str
     type: str
     list: bool = False
     weighs: str = ""
+    truncated: bool = False
 
 
 class BatchWriter:
@@ -74,6 +76,10 @@ def _append(given: Cells, column: StreamColumn, parts: List[bytes]) -> None:
     values: Any = given.values
     if column.type == STRING:
         values = cells_lib.as_bytes(values)
+    if given.rank > 2 and column.type != FLOAT:
+        raise ValueError(
+            f"feature '{column.name}' has rank {given.rank}: rows of {column.type}s have rank 2"
+        )
     lengths = given.lengths
     if lengths is not None and not column.list:
         raise ValueError(
@@ -91,6 +97,8 @@ def _append(given: Cells, column: StreamColumn, parts: List[bytes]) -> None:
         parts.append(array.array("I", map(len, values)).tobytes())
         parts.append(b"".join(values))
     else:
+        if column.truncated:
+            values = cells_lib.truncated(values)
         parts.append(cells_lib.numbers(values, column.type, column.name))
 
 

@@ -81,3 +81,10 @@ def test_what_does_not_fit_is_named(column, batch, says) -> None:
 def test_rows_must_agree() -> None:
     with pytest.raises(ValueError, match="'b' has 1 rows, others have 2"):
         written([StreamColumn("a", "int"), StreamColumn("b", "int")], {"a": [1, 2], "b": [1]})
+
+
+def test_keys_of_a_cross_lose_their_fractions() -> None:
+    cut = [StreamColumn("x", "int", truncated=True)]
+    whole = written([StreamColumn("x", "int")], {"x": [1, -2, 3]})
+    for values in ([1.7, -2.9, 3.0], np.array([1.7, -2.9, 3.0])):
+        assert written(cut, {"x": values}) == whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import logging
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import weakref
 from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence
 
 Event = Dict[str, Any]
@@ -28,8 +30,11 @@ class Calls(Protocol):
 logger = logging.getLogger("muster")
 
 _CALL = b'{"event":"call",'
+_WARNING = "warning: "  # of the program, also with --quiet
 _STOP_SECONDS = 30
+_TERMINATED = 128 + signal.SIGTERM
 _PIPE_BYTES = 1 << 20
+_PR_SET_PDEATHSIG = 1
 _F_SETPIPE_SZ = 1031  # fcntl.F_SETPIPE_SZ has a name since Python 3.10 only
 
 
@@ -61,16 +66,26 @@ def main() -> None:
 
 
 def run(
-    arguments: Sequence[object], feed: Optional[Feed] = None, calls: Optional[Calls] = None
+    arguments: Sequence[object],
+    feed: Optional[Feed] = None,
+    calls: Optional[Calls] = None,
+    seen: Optional[Callable[[Event], None]] = None,
 ) -> List[Event]:
     """Runs a verb and returns what it printed with --json, an object a line.
 
     `feed` writes the program's standard input; what it raises is raised again here, when the
-    program has been stopped; so is what `calls` raises, in whose thread this is. Progress goes to
-    the logger "muster". Raises MusterError with the program's message when it fails.
+    program has been stopped; so is what `calls` raises, in whose thread this is, and what `seen`
+    does, which is given each object as it comes. Progress goes to
+    the logger "muster". Raises MusterError with the program's message when it fails. SIGTERM, where
+    nobody else handles it, is the program's, which saves what it has; then this one exits with 143.
     """
-    with _Running(arguments, feed, calls) as running:
-        return [json.loads(line) for line in running.lines()]
+    with _Running(arguments, feed, calls) as running, running.passing_on_sigterm():
+        events = []
+        for line in running.lines():
+            events.append(json.loads(line))
+            if seen is not None:
+                seen(events[-1])
+        return events
 
 
 def stream(
@@ -80,6 +95,17 @@ def stream(
     with _Running(arguments, feed, calls) as running:
         for line in running.lines():
             yield json.loads(line)
+
+
+# Of this process. Where the interpreter ends before its threads do, one that is inside a library of
+# C++ (TensorFlow, which gives batches) ends the process with an abort.
+_RUNNING: weakref.WeakSet[_Running] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    for running in list(_RUNNING):
+        running.stop()
 
 
 class _Running:
@@ -103,20 +129,39 @@ class _Running:
             stderr=subprocess.PIPE,
             start_new_session=True,  # an interrupt reaches it through us, once
             pass_fds=() if theirs < 0 else (theirs,),
+            preexec_fn=_ending_with_this_process() if command[1] == "worker" else None,
         )
         if theirs >= 0:
             os.close(theirs)
         self._feed = feed
         self._feed_error: Optional[BaseException] = None
         self._message: List[str] = []
+        self._told = False  # to end, by a signal
         self._threads = [threading.Thread(target=self._read_progress, daemon=True)]
         if feed:
             self._threads.append(threading.Thread(target=self._write_input, daemon=True))
         for thread in self._threads:
             thread.start()
+        _RUNNING.add(self)
 
     def __enter__(self) -> _Running:
         return self
+
+    @contextlib.contextmanager
+    def passing_on_sigterm(self) -> Iterator[None]:
+        here = threading.current_thread() is threading.main_thread()
+        if not here or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+            yield
+            return
+        signal.signal(signal.SIGTERM, lambda number, frame: self._end())
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _end(self) -> None:
+        self._told = True
+        self._process.send_signal(signal.SIGTERM)
 
     def lines(self) -> Iterator[bytes]:
         """The program's output; at its end raises what went wrong, here or there."""
@@ -126,6 +171,8 @@ class _Running:
             else:
                 yield line
         code = self._process.wait()
+        if code != 0 and self._told:
+            raise SystemExit(_TERMINATED)
         for thread in self._threads:
             thread.join()
         if self._feed_error is not None:
@@ -147,6 +194,11 @@ class _Running:
             _required(self._answers).write(json.dumps(answer).encode() + b"\n")
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Ends the program where it still runs, and then the threads that have to do with it."""
+        _RUNNING.discard(self)
         if self._answers is not None:
             self._answers.close()
         if self._process.poll() is None:
@@ -156,8 +208,11 @@ class _Running:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+        self._threads[0].join(_STOP_SECONDS)  # it reads what it closes here
         for pipe in (self._process.stdout, self._process.stderr):
             _required(pipe).close()
+        for thread in self._threads[1:]:  # its next write fails; it may wait for its next batch
+            thread.join(_STOP_SECONDS)
 
     def _write_input(self) -> None:
         pipe = _required(self._process.stdin)
@@ -186,9 +241,24 @@ class _Running:
             if kind == "progress":
                 logger.info(_progress_text(event))
             elif kind == "note":
-                logger.info(event["text"])
+                warns = event.get("level") == "warning"
+                logger.log(logging.WARNING if warns else logging.INFO, event["text"])
+            elif line.startswith(_WARNING):
+                logger.warning(line[len(_WARNING) :])
             elif line:
                 self._message.append(line)
+
+
+def _ending_with_this_process() -> Callable[[], None]:
+    """For a task of a cluster: were it to live on, it would tell the others that its data is cut."""
+    import ctypes
+
+    prctl, number = ctypes.CDLL(None).prctl, int(signal.SIGKILL)
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, number)
+
+    return ask
 
 
 def _required(pipe: Optional[IO[bytes]]) -> IO[bytes]:

@@ -23,6 +23,7 @@ class Cells(NamedTuple):
     values: Any
     lengths: Optional[List[int]] = None
     padded: bool = False  # '' and -1 are no values, as in a dense tensor of several values a row
+    rank: int = 2  # of what was given; above 2, `lengths` count all values of a row
 
 
 def cells(value: Any, name: str) -> Cells:
@@ -58,10 +59,10 @@ def _array(value: Any, name: str) -> Cells:
     if value.ndim == 1 or value.size == rows:
         flat = _flat(value.reshape(-1), name)
         return Cells(flat.kind, rows, flat.values)
-    if value.ndim > 2:
-        raise ValueError(f"feature '{name}' has rank {value.ndim}: rows of values have rank 2")
     flat = _flat(value.reshape(-1), name)
-    return Cells(flat.kind, rows, flat.values, [int(value.shape[1])] * rows, padded=True)
+    width = int(value.size) // rows if rows else 0
+    lengths = [width] * rows
+    return Cells(flat.kind, rows, flat.values, lengths, padded=True, rank=int(value.ndim))
 
 
 def _sparse(value: Any, name: str) -> Cells:
@@ -74,6 +75,9 @@ def _sparse(value: Any, name: str) -> Cells:
 
 
 def _list(value: List[Any], name: str) -> Cells:
+    rank = 2
+    while _is_deep(value):
+        value, rank = [[cell for part in row for cell in part] for row in value], rank + 1
     nested = [row for row in value if isinstance(row, (list, tuple)) or hasattr(row, "ndim")]
     nested = [row for row in nested if not (hasattr(row, "ndim") and row.ndim == 0)]
     if not nested:
@@ -84,7 +88,19 @@ def _list(value: List[Any], name: str) -> Cells:
     flat = _flat([cell for row in value for cell in row], name)
     if all(length == 1 for length in lengths):
         return flat
-    return Cells(flat.kind, len(value), flat.values, lengths, padded=True)
+    return Cells(flat.kind, len(value), flat.values, lengths, padded=True, rank=rank)
+
+
+def _is_deep(rows: List[Any]) -> bool:
+    """Whether the rows are lists of lists (of arrays), all of them."""
+    return bool(rows) and all(
+        _is_sequence(row) and len(row) > 0 and all(_is_sequence(part) for part in row)
+        for row in rows
+    )
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) > 0
 
 
 def _flat(value: Any, name: str) -> Cells:
@@ -139,6 +155,11 @@ def numbers(values: Any, kind: str, name: str) -> bytes:
     if any(a != b for a, b in zip(whole, values)):
         raise ValueError(f"feature '{name}': its floats are not whole numbers")
     return array.array("q", whole).tobytes()
+
+
+def truncated(values: Any) -> Any:
+    """Numbers without their fractions, towards 0."""
+    return values.astype("<i8") if hasattr(values, "astype") else [int(value) for value in values]
 
 
 def type_name(dtype: Any) -> str:

@@ -56,13 +56,19 @@ def test_several_values_a_row(value, lengths, values, padded) -> None:
     assert given.rows == len(lengths)
 
 
+@pytest.mark.parametrize("form", [np.array, np.ndarray.tolist, list])
+def test_rows_of_any_shape_are_their_values(form) -> None:
+    given = cells(form(np.arange(12.0).reshape(2, 3, 2)), "x")
+    assert (given.rows, given.lengths, given.rank) == (2, [6, 6], 3)
+    assert list(given.values) == list(range(12))
+
+
 @pytest.mark.parametrize(
     "value, says",
     [
         ("text", "a list of values"),
         (5, "a list of values"),
         (np.float32(5), "rank 0"),
-        (np.zeros((2, 2, 2)), "rank 3"),
         ([1, "a"], "types int, str"),
         ([[1], 2], "mixes values with lists"),
         (np.array([1j]), "complex128"),

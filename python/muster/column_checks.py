@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Optional, Sequence, Tuple, Union
 
 from muster.cells import FLOAT, INT, type_name
 from muster.columns import CategoricalColumn, SequenceColumn
+from muster.tensorflow_columns import ours
 
 POOLINGS = ("sum", "mean", "sqrtn", "max", "last")
 
@@ -22,17 +23,17 @@ def check_key(key: Any) -> None:
         raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")
 
 
-def check_numeric(key: Any, shape: Union[int, Sequence[int]], dtype: Any) -> int:
-    """Values a row (a step), for a shape of one dimension."""
+def check_numeric(key: Any, shape: Union[int, Sequence[int]], dtype: Any) -> Tuple[int, ...]:
+    """The dimensions of a row (a step)."""
     check_key(key)
     if type_name(dtype) not in (INT, FLOAT):
         raise ValueError(f"dtype must be convertible to float. dtype: {dtype}, key: {key}")
     dimensions = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(size < 1 for size in dimensions):
         raise ValueError(f"shape dimensions must be greater than 0. shape: {shape}, key: {key}")
-    if len(dimensions) != 1:
-        raise ValueError(f"shape {shape} of '{key}': Muster's columns have one dimension: (N,)")
-    return int(dimensions[0])
+    if not dimensions:
+        raise ValueError(f"shape {shape} of '{key}': a row has one value or more: (1,)")
+    return tuple(int(size) for size in dimensions)
 
 
 def check_embedding(
@@ -83,11 +84,14 @@ def check_oov(key: str, num_oov_buckets: int, has_default: bool) -> None:
         raise ValueError(f"Invalid num_oov_buckets {num_oov_buckets} in {key}.")
 
 
-def check_categorical(column: Any) -> None:
+def check_categorical(column: Any) -> CategoricalColumn:
+    """The column, as ours where it is TensorFlow's."""
+    column = ours(column)
     if not isinstance(column, CategoricalColumn):
         raise ValueError(
             f"Unsupported input type. Input must be a CategoricalColumn. Given: {column}"
         )
+    return column
 
 
 def unsupported(name: str, argument: str, instead: str) -> ValueError:

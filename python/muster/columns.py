@@ -60,12 +60,13 @@ class VarLenFeature:
 
 @dataclass(frozen=True)
 class NumericColumn(FeatureColumn):
-    """`size` values a row."""
+    """`size` values a row; `dimensions`: their shape, where it is not (size,)."""
 
     key: str
     size: int = 1
     default_value: Optional[float] = None
     normalizer: Normalizer = Normalizer()
+    dimensions: Tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -73,7 +74,7 @@ class NumericColumn(FeatureColumn):
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        return (self.size,)
+        return self.dimensions or (self.size,)
 
     @property
     def parse_example_spec(self) -> Dict[str, Any]:

@@ -7,6 +7,7 @@ called), as TensorFlow does. What Muster cannot say raises ValueError too, and s
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union
 
@@ -39,6 +40,7 @@ from muster.columns import (
     base,
 )
 from muster.normalizer import Normalizer, trace
+from muster.tensorflow_columns import ours
 
 __all__ = [
     "bucketized_column",
@@ -56,6 +58,7 @@ __all__ = [
     "sequence_categorical_column_with_vocabulary_file",
     "sequence_categorical_column_with_vocabulary_list",
     "sequence_numeric_column",
+    "shared_embedding_columns",
     "shared_embeddings",
     "weighted_categorical_column",
 ]
@@ -70,7 +73,8 @@ def numeric_column(
 ) -> NumericColumn:
     """`normalizer_fn` may add, subtract, multiply and divide by numbers: `lambda x: (x - 3) / 2`,
     on its own or of `muster.normalizer.log1p(x)`."""
-    size = check_numeric(key, shape, dtype)
+    dimensions = check_numeric(key, shape, dtype)
+    size = math.prod(dimensions)
     if isinstance(default_value, (list, tuple)) and len(set(default_value)) == 1:
         default_value = default_value[0]
     if default_value is not None and not isinstance(default_value, (int, float)):
@@ -78,7 +82,8 @@ def numeric_column(
     if default_value is not None and size > 1:
         raise ValueError(f"numeric_column '{key}': only one value a row can have a default_value")
     default = None if default_value is None else float(default_value)
-    return NumericColumn(key, size, default, trace(normalizer_fn, key))
+    normalizer = trace(normalizer_fn, key)
+    return NumericColumn(key, size, default, normalizer, dimensions if len(dimensions) > 1 else ())
 
 
 def sequence_numeric_column(
@@ -90,21 +95,26 @@ def sequence_numeric_column(
     pooling: str = "mean",
 ) -> SequenceNumericColumn:
     """`pooling` is Muster's own: how the steps become one, "sum", "mean", "sqrtn", "max", "last"."""
-    size = check_numeric(key, shape, dtype)
+    dimensions = check_numeric(key, shape, dtype)
+    if len(dimensions) > 1:
+        raise ValueError(f"shape {shape} of '{key}': a step has one dimension: (N,)")
     if default_value != 0:
         raise ValueError(f"sequence_numeric_column '{key}': default_value must be 0")
     check_pooling(key, pooling)
-    return SequenceNumericColumn(key, size, trace(normalizer_fn, key), pooling)
+    return SequenceNumericColumn(key, dimensions[0], trace(normalizer_fn, key), pooling)
 
 
 def bucketized_column(
     source_column: NumericColumn, boundaries: Sequence[float]
 ) -> BucketizedColumn:
+    source_column = ours(source_column)
     if not isinstance(source_column, NumericColumn):
         raise ValueError(
             "source_column must be a column generated with numeric_column(). "
             f"Given: {source_column}"
         )
+    if len(source_column.shape) > 1:
+        raise ValueError(f"source_column must be one-dimensional column. Given: {source_column}")
     if not isinstance(boundaries, (list, tuple)) or not boundaries:
         raise ValueError("boundaries must be a sorted list, and not empty.")
     if any(a >= b for a, b in zip(boundaries, boundaries[1:])):
@@ -206,6 +216,7 @@ def crossed_column(
         raise ValueError(f"hash_bucket_size must be > 1. hash_bucket_size: {hash_bucket_size}")
     if not keys or len(keys) < 2:
         raise ValueError(f"keys must be a list with length > 1. Given: {keys}")
+    keys = [ours(key) for key in keys]
     for key in keys:
         if not isinstance(key, (str, CategoricalColumn)):
             raise ValueError(
@@ -224,7 +235,7 @@ def crossed_column(
 
 
 def indicator_column(categorical_column: CategoricalColumn) -> IndicatorColumn:
-    check_categorical(categorical_column)
+    categorical_column = check_categorical(categorical_column)
     if isinstance(categorical_column, SequenceColumn):
         raise ValueError(
             f"In indicator_column: {categorical_column.name}. categorical_column must not be of "
@@ -236,7 +247,7 @@ def indicator_column(categorical_column: CategoricalColumn) -> IndicatorColumn:
 def weighted_categorical_column(
     categorical_column: CategoricalColumn, weight_feature_key: str, dtype: Any = "float32"
 ) -> WeightedColumn:
-    check_categorical(categorical_column)
+    categorical_column = check_categorical(categorical_column)
     if type_name(dtype) not in (INT, FLOAT):
         raise ValueError(f"dtype {dtype} is not convertible to float.")
     if isinstance(categorical_column, (WeightedColumn, CrossedColumn, SequenceColumn)):
@@ -264,7 +275,7 @@ def embedding_column(
     `pooling` is Muster's own: how the steps of a sequence column become one.
     """
     del use_safe_embedding_lookup  # rows without ids are zeros, always
-    check_categorical(categorical_column)
+    categorical_column = check_categorical(categorical_column)
     name = categorical_column.name
     check_embedding(name, dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt)
     if not trainable:
@@ -287,9 +298,8 @@ def shared_embeddings(
     pooling: Optional[str] = None,
 ) -> List[EmbeddingColumn]:
     """Embeddings of several columns in one table."""
-    columns = list(categorical_columns)
+    columns = [check_categorical(column) for column in categorical_columns]
     for column in columns:
-        check_categorical(column)
         if type(base(column)) is not type(base(columns[0])):
             raise ValueError(
                 "To use shared_embedding_column, all categorical_columns must have the same type, "
@@ -315,6 +325,9 @@ def shared_embeddings(
         for column in columns
     ]
     return [replace(column, shared=name) for column in made]
+
+
+shared_embedding_columns = shared_embeddings  # TensorFlow 1's name
 
 
 def sequence_categorical_column_with_identity(
@@ -361,7 +374,7 @@ def sequence_categorical_column_with_vocabulary_list(
 def make_parse_example_spec(feature_columns: Iterable[FeatureColumn]) -> Dict[str, Any]:
     """Feature name -> FixedLenFeature or VarLenFeature: TensorFlow's where it is imported."""
     result: Dict[str, Any] = {}
-    for column in feature_columns:
+    for column in map(ours, feature_columns):
         if not isinstance(column, FeatureColumn):
             raise ValueError(
                 f"All feature_columns must be FeatureColumn instances. Given: {column}"

@@ -154,7 +154,7 @@ def test_long_vocabularies_go_into_files(tmp_path) -> None:
     words = [f"word {i}" for i in range(5000)]
     column = fc.categorical_column_with_vocabulary_list("a", words)
     entry = entries(tmp_path, column)["a"]
-    assert pathlib.Path(entry["file"]).read_text().splitlines() == words
+    assert (tmp_path / entry["file"]).read_text().splitlines() == words
 
 
 def test_types_of_inputs() -> None:
@@ -180,10 +180,14 @@ def test_types_of_inputs() -> None:
     for name, wrong, says in [
         ("s", SampleInput("int"), "columns want string, the data is int"),
         ("n", SampleInput("string"), "columns want float, the data is string"),
-        ("raw", SampleInput("float"), "bucketize it first"),
     ]:
         with pytest.raises(ValueError, match=says):
             stream_columns(uses, {**sample, name: wrong})
+    cut = stream_columns(uses, {**sample, "raw": SampleInput("float")})
+    assert cut[3] == StreamColumn("raw", "int", truncated=True)
+    both = input_uses([*made, fc.numeric_column("raw")])
+    with pytest.raises(ValueError, match="give the cross a bucketized_column of it"):
+        stream_columns(both, {**sample, "raw": SampleInput("float")})
     with pytest.raises(ValueError, match="Feature raw is not in features"):
         stream_columns(uses, {name: sample[name] for name in "nis"})
 
@@ -226,7 +230,10 @@ SEQUENCE = fc.sequence_categorical_column_with_hash_bucket("s", 5)
 @pytest.mark.parametrize(
     "make, says",
     [
-        (lambda: fc.numeric_column("a", shape=(3, 2)), "one dimension"),
+        (lambda: fc.numeric_column("a", shape=()), "one value or more"),
+        (lambda: fc.sequence_numeric_column("a", shape=(3, 2)), "one dimension"),
+        (lambda: fc.bucketized_column(fc.numeric_column("a", shape=(3, 2)), [0]),
+         "one-dimensional column"),
         (lambda: fc.numeric_column("a", shape=(0,)), "greater than 0"),
         (lambda: fc.weighted_categorical_column(NUMBER, "w"), "must be a CategoricalColumn"),
         (lambda: fc.embedding_column(SEQUENCE, 2), "must not be of type SequenceCategorical"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 from muster import columns as fc
+from muster import places
 from muster.batch_stream import StreamColumn
 from muster.cells import FLOAT, INT, STRING
 from muster.normalizer import Normalizer
@@ -96,11 +97,14 @@ def stream_columns(
         if len(use.types) > 1:
             raise ValueError(f"feature '{name}': one column reads it as int, another as string")
         kind = next(iter(use.types), given.type if use.raw else FLOAT)
-        if use.raw and kind == FLOAT:
+        truncated = use.raw and kind == FLOAT
+        if truncated and use.numeric:
             raise ValueError(
-                f"feature '{name}' is a key of a cross: its dtype must be string or integer; "
-                "bucketize it first"
+                f"feature '{name}' is a key of a cross, which cuts its fractions off, and a numeric "
+                "column too: give the cross a bucketized_column of it, or two features"
             )
+        if truncated:
+            kind = INT
         if use.numeric and kind == STRING:
             raise ValueError(f"feature '{name}' is a number to one column, a string to another")
         if (kind == STRING) != (given.type == STRING):
@@ -112,7 +116,7 @@ def stream_columns(
         if use.size > 1 and not given.list:
             raise ValueError(f"feature '{name}' has one value a row, its column's shape is "
                              f"({use.size},)")  # fmt: skip
-        out.append(StreamColumn(name, kind, given.list, use.weighs))
+        out.append(StreamColumn(name, kind, given.list, use.weighs, truncated))
     return out
 
 
@@ -214,9 +218,9 @@ class ModelFile:
         entry: Dict[str, Any] = {"vocabulary": column.key}
         words: Sequence[str] = column.words
         if column.file is not None:
-            entry["file"] = str(pathlib.Path(column.file).absolute())
+            entry["file"] = str(pathlib.Path(places.local_path(column.file)).absolute())
             if column.size is not None:
-                with open(column.file, encoding="utf-8", newline="\n") as file:
+                with open(places.local_path(column.file), encoding="utf-8", newline="\n") as file:
                     words = [line.rstrip("\r\n") for line in itertools.islice(file, column.size)]
                 if len(words) < column.size:
                     raise ValueError(
@@ -230,7 +234,7 @@ class ModelFile:
             else:
                 path = self._folder / f"vocabulary-{len(self._columns)}.txt"
                 path.write_bytes("".join(f"{word}\n" for word in words).encode())
-                entry["file"] = str(path)
+                entry["file"] = path.name  # beside the model file, which so says the same anywhere
         if column.num_oov_buckets:
             entry["oov_buckets"] = column.num_oov_buckets
         elif column.default_value >= 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -10,18 +9,24 @@ import numpy as np
 import tensorflow as tf
 
 from muster.keras import Field
+from testbed.exports.case import Case
+from testbed.exports.own_losses import (
+    in_batch_softmax,
+    only_added_losses,
+    part_of_a_loss,
+    regularized_embedding,
+    retrieval,
+    summed_softmax,
+    weighted_steps,
+)
+from testbed.exports.preprocessing import (
+    adapted_text,
+    feature_space,
+    lookup_layers,
+    words_that_must_be_known,
+)
 
 L = keras.layers
-
-
-@dataclass
-class Case:
-    """The arguments of muster.keras.export."""
-
-    model: Any
-    optimizer: Any = "sgd"
-    loss: Any = "mse"
-    options: dict[str, Any] = field(default_factory=dict)
 
 
 class WideDeep(keras.Model):
@@ -215,38 +220,16 @@ def bfloat16() -> Case:
     return Case(keras.Sequential(layers), "adam")
 
 
+def bfloat16_to_the_end() -> Case:
+    """Its predictions are written as float32."""
+    layers = [L.Input((3,), name="x"), *(L.Dense(n, dtype="mixed_bfloat16") for n in (8, 1))]
+    return Case(keras.Sequential(layers), "adam")
+
+
 def float16_scaled() -> Case:
     layers = [L.Input((4,), name="x"), L.Dense(8, "relu", dtype="mixed_float16")]
     model = keras.Sequential([*layers, L.Dense(1, dtype="float32")])
     return Case(model, keras.optimizers.SGD(0.1, loss_scale_factor=1024))
-
-
-def lookup_layers() -> Case:
-    """Words, integers, hashes and bins; some by tables, some as vectors."""
-    word = L.Input((), dtype="string", name="word")
-    number = L.Input((), dtype="int64", name="number")
-    value = L.Input((1,), name="value")
-    by_word = L.Embedding(4, 3)(L.StringLookup(vocabulary=["a", "b"])(word))
-    by_number = L.IntegerLookup(vocabulary=[1, 5, 7], output_mode="one_hot")(number)
-    hashed = L.Embedding(8, 3)(L.Hashing(8)(word))
-    norm = L.Normalization(mean=1.5, variance=2.0)(value)
-    bins = L.CategoryEncoding(3, output_mode="one_hot")(L.Discretization([-1.0, 1.0])(value))
-    x = L.Concatenate()([by_word, by_number, hashed, norm, bins])
-    return Case(keras.Model([word, number, value], L.Dense(1)(x)), "adagrad")
-
-
-def adapted_text() -> Case:
-    vectorize = L.TextVectorization(max_tokens=20, output_sequence_length=4)
-    vectorize.adapt(["the cat sat", "the dog ran"])
-    normalize = L.Normalization()
-    normalize.adapt(np.arange(10, dtype=np.float32).reshape(5, 2))
-    text, x = L.Input((), dtype="string", name="text"), L.Input((2,), name="x")
-    words = L.GlobalAveragePooling1D()(L.Embedding(20, 4, mask_zero=True)(vectorize(text)))
-    model = keras.Model([text, x], L.Dense(1)(L.Concatenate()([words, normalize(x)])))
-    random = np.random.default_rng(5)
-    texts = np.array([b"The cat", b"the dog RAN", b"mat", b"a cat sat on the mat"])
-    example = ([texts, random.normal(size=(4, 2))], random.normal(size=4))
-    return Case(model, "adam", "mse", {"example": example})
 
 
 def attention() -> Case:
@@ -350,7 +333,9 @@ CASES = {
         wide_deep, wide_deep_normalized, ids_as_inputs, shared_embedding, frozen_embedding,
         tied_embedding, text_lstm, text_conv, bidirectional_gru, cnn, image_from_bytes, raw_bytes,
         two_outputs, custom_loss, loss_as_sum, added_losses, bfloat16, float16_scaled,
-        lookup_layers, adapted_text, attention, sequence_labels, own_schedule, own_optimizer,
+        bfloat16_to_the_end, words_that_must_be_known, regularized_embedding, retrieval,
+        in_batch_softmax, summed_softmax, part_of_a_loss, only_added_losses, weighted_steps,
+        lookup_layers, adapted_text, feature_space, attention, sequence_labels, own_schedule, own_optimizer,
         by_name_of_weights, unnamed_inputs, constrained, unused_weight, own_gather,
     )
 }  # fmt: skip
@@ -360,5 +345,7 @@ TABLES = {
     "wide_deep": 8, "wide_deep_normalized": 8, "ids_as_inputs": 2, "shared_embedding": 1,
     "frozen_embedding": 1, "text_lstm": 1, "text_conv": 1, "bfloat16": 1, "lookup_layers": 2,
     "adapted_text": 1, "attention": 2, "sequence_labels": 1, "own_optimizer": 1,
+    "words_that_must_be_known": 1, "retrieval": 2, "in_batch_softmax": 1, "summed_softmax": 1,
+    "weighted_steps": 1,
     "by_name_of_weights": 1, "unnamed_inputs": 1,
 }  # fmt: skip

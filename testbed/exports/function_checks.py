@@ -1,10 +1,12 @@
-"""What the exported functions compute: denominators, seeds, metrics, ids, predictions, images."""
+"""What the exported functions compute: denominators, seeds, ids, predictions, images; and what is said
+of models that are exported, but are not what they seem."""
 
 from __future__ import annotations
 
 import json
 import pathlib
-from typing import Any
+import warnings
+from typing import Any, Callable
 from unittest import mock
 
 import keras
@@ -129,36 +131,6 @@ def check_states_are_the_batchs(folder: pathlib.Path) -> None:
     assert near(new[f"new_{export.indices[states[1]]:03d}"], 0.99), "0.99 * 1 + 0.01 * 0"
 
 
-def check_metrics_add_up_to_keras(folder: pathlib.Path) -> None:
-    export = Export("ids_as_inputs", folder)
-    random = np.random.default_rng(4)
-    count = 40
-    inputs = {
-        "item": random.integers(0, 30, count), "words": random.integers(0, 60, (count, 3)),
-        "age": random.normal(size=(count, 1)),
-    }  # fmt: skip
-    label = random.integers(0, 2, count).astype(np.float32)
-    model = export.case.model
-    model.compile(export.case.optimizer, export.case.loss, metrics=["accuracy", "AUC"])
-    want = model.evaluate(inputs, label, batch_size=count, verbose=0, return_dict=True)
-    lookups = {x["argument"]: x["source"]["input"] for x in export.manifest["lookups"]}
-    sums: dict[str, Any] = {}
-    for begin in range(0, count, 16):
-        rows = slice(begin, begin + 16)
-        arguments = {f"input_{name}": value[rows] for name, value in inputs.items()}
-        arguments.update({k: inputs[v][rows].astype(np.int32) for k, v in lookups.items()})
-        results = export.run("evaluate", {**arguments, "label_label": label[rows]})
-        for name, value in results.items():
-            if name.startswith(("metric_", "loss_")):
-                sums[name] = sums.get(name, 0) + value.astype(np.float64)
-    assert near(sums["loss_sum"] / count, want["loss"], 1e-5)
-    for metric in export.manifest["metrics"]:
-        states = {state["name"]: sums[state["name"]] for state in metric["states"]}
-        value = export.run(metric["result"], states)["value"]
-        assert near(value, want["AUC" if "auc" in metric["name"].lower() else metric["name"]], 1e-5)
-    assert [m["name"] for m in export.manifest["metrics"]] == ["accuracy", "auc"]
-
-
 def check_ids_are_computed_from_words(folder: pathlib.Path) -> None:
     export = Export("lookup_layers", folder)
     ids = export.run("ids", {"input_word": np.array([b"b", b"x", b"a"], object)})
@@ -178,7 +150,7 @@ def check_an_image_is_decoded(folder: pathlib.Path) -> None:
     image = np.random.default_rng(5).integers(0, 256, (6, 6, 3)).astype(np.uint8)
     png = tf.io.encode_png(image).numpy()
     assert (export.run("decode_image", {"bytes": png})["value"] == image).all()
-    served = tf.saved_model.load(str(export.folder / "serving")).signatures
+    served = tf.saved_model.load(str(export.folder / "before_training")).signatures
     raw = served["serving_default"](image=tf.constant(image[None]))
     feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[png]))
     record = tf.train.Example(features=tf.train.Features(feature={"jpg": feature}))
@@ -281,3 +253,48 @@ def check_a_wrong_function_is_not_written(folder: pathlib.Path) -> None:
         else:
             raise AssertionError("it was exported")
     assert not list(folder.iterdir())
+
+
+def _said(export: Callable[[], None]) -> str:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        export()
+    return "\n".join(str(one.message) for one in said if one.filename == __file__)
+
+
+def check_rows_that_change_each_others_predictions_are_said(folder: pathlib.Path) -> None:
+    """A score that is added up over the whole batch, as an example of Keras's for recommenders has it."""
+
+    class Scores(keras.Model):
+        def __init__(self, axes: int) -> None:
+            super().__init__()
+            self.table, self.axes = keras.layers.Embedding(9, 4), axes
+
+        def call(self, ids: Any) -> Any:
+            users, items = self.table(ids[:, 0]), self.table(ids[:, 1])
+            if self.axes == 2:
+                return keras.ops.tensordot(users, items, 2) + users[:, :1]
+            return keras.ops.sum(users * items, axis=1, keepdims=True)
+
+    for axes in (1, 2):
+        model = Scores(axes)
+        model.table.build()
+        model.table.embeddings.assign(np.random.default_rng(4).normal(size=(9, 4)))
+        model(np.zeros((2, 2), np.int32))
+        options = {"inputs": muster.keras.Field("ids", "int64", [2])}
+        example = np.arange(16).reshape(8, 2) % 9, np.ones((8,))
+        said = _said(lambda: muster.keras.export(model, "sgd", "mse", folder / f"of_{axes}",
+                                                 example=example, **options))  # fmt: skip
+        assert ("something else of a row" in said) == (axes == 2), said
+    assert "give `muster predict` the --batch-size" in said
+
+
+def check_what_a_model_does_around_its_training_is_said(folder: pathlib.Path) -> None:
+    class Own(keras.Sequential):
+        def evaluate(self, *given: Any, **options: Any) -> Any:
+            return super().evaluate(*given, **options)
+
+    model = Own([keras.layers.Input((3,), name="x"), keras.layers.Dense(1)])
+    said = _said(lambda: muster.keras.export(model, "sgd", "mse", folder / "out"))
+    assert "has its own evaluate, which Muster does not call" in said, said
+    assert (folder / "out/model.json").exists()

@@ -21,18 +21,19 @@ def arguments(export: pathlib.Path, seed: int = 1) -> dict[str, Any]:
     reader = tf.train.load_checkpoint(str(export / "weights"))
     made: dict[str, Any] = {"denominator": np.float32(0)}
     for i, variable in enumerate(manifest["variables"]):
-        made[f"var_{i:03d}"] = reader.get_tensor(variable["name"])
+        made[f"var_{i:03d}"] = made[f"whole_{i:03d}"] = reader.get_tensor(variable["name"])
     for kind in ("inputs", "labels"):
         for port in manifest[kind]:
             made[f"{kind[:-1]}_{port['name']}"] = _values(port, random)
     if manifest["sample_weight"]:
-        made["sample_weight"] = np.ones(ROWS, np.float32)
+        made["sample_weight"] = np.ones((ROWS, *manifest["sample_weight"]["shape"]), np.float32)
     with Session(str(export)) as session:
         ids = session.run("ids", made) if session.has("ids") else {}
     for lookup in manifest["lookups"]:
         source = lookup["source"]
         name = lookup["argument"]
-        true = made[f"input_{source['input']}"] if "input" in source else ids[source["computed"]]
+        ((kind, of),) = source.items()
+        true = ids[of] if kind == "computed" else made[f"{kind}_{of}"]
         assert true.max() < manifest["variables"][lookup["table"]]["shape"][0]
         made[name] = true.astype(np.int32)
     return made

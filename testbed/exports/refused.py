@@ -41,12 +41,6 @@ def variable_from_outside():
     return plain(layer(lambda self, x: x * OUTSIDE))
 
 
-def embeddings_regularizer():
-    table = L.Embedding(5, 2, embeddings_regularizer="l2", name="words")
-    layers = [L.Input((3,), dtype="int32", name="x"), table, L.Flatten(), L.Dense(1)]
-    return Case(keras.Sequential(layers))
-
-
 class KerasTwo:
     """As tf_keras.Model says it is."""
 
@@ -93,12 +87,72 @@ def fixed_batch():
     return Case(keras.Sequential([L.Input((3,), batch_size=4, name="x"), L.Dense(1)]))
 
 
-def own_train_step():
-    class Own(keras.Sequential):
-        def train_step(self, data):
-            return super().train_step(data)
+def own(method: str) -> Any:
+    """Of a model with its own `method`, which does what Keras's does."""
 
-    return Case(Own([L.Input((3,), name="x"), L.Dense(1)]))
+    def make():
+        inherited = getattr(keras.Sequential, method)
+
+        def does(self, *given):
+            return inherited(self, *given)
+
+        kind = type("Own", (keras.Sequential,), {method: does})
+        return Case(kind([L.Input((3,), name="x"), L.Dense(1)]))
+
+    return make
+
+
+def trained_optimizer():
+    case = plain(optimizer=keras.optimizers.Adam())
+    case.model.compile(case.optimizer, case.loss)
+    case.model.train_on_batch(np.ones((4, 3)), np.ones((4, 1)))
+    return case
+
+
+def resumed_optimizer():
+    """Its schedule would begin again."""
+    optimizer = keras.optimizers.Adam()
+    optimizer.iterations.assign(40)
+    return plain(optimizer=optimizer)
+
+
+def output_without_label():
+    x = L.Input((3,), name="x")
+    model = keras.Model(x, {"a": L.Dense(1)(x), "b": L.Dense(1)(x)})
+    options = {"label": {"a": "a"}, "metrics": {"b": ["mae"]}}
+    return Case(model, "sgd", {"a": "mse"}, options)
+
+
+def numbers_of_classes():
+    x = L.Input((3,), name="x")
+    metrics = [keras.metrics.F1Score()]
+    return Case(keras.Model(x, L.Dense(2, "softmax")(x)), "sgd", "categorical_crossentropy",
+                {"metrics": metrics})  # fmt: skip
+
+
+class Shuffling(keras.metrics.Mean):
+    """A metric of rankings, which puts ties in any order."""
+
+    def update_state(self, y, z, sample_weight=None):
+        super().update_state(keras.random.shuffle(z))
+
+
+def ids_computed_from_labels():
+    class Pairs(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.items = L.Embedding(5, 2)
+
+        def call(self, x):
+            return self.items(x)
+
+        def compute_loss(self, x, y, y_pred, sample_weight):
+            return keras.ops.mean((self.items(4 - y) - y_pred) ** 2)
+
+    model = Pairs()
+    model(np.zeros(2, np.int32))
+    options = {"inputs": Field("x", "int32"), "label": Field("y", "int32")}
+    return Case(model, "adam", None, options)
 
 
 def global_seed():
@@ -244,7 +298,6 @@ CASES = {
     "unbuilt": (unbuilt, "not built: call it once on a batch"),
     "raw_variable": (raw_variable, "layer 'odd'.*'scale' is a tf.Variable.*add_weight"),
     "variable_from_outside": (variable_from_outside, "reads the variable 'outside.*add_weight"),
-    "embeddings_regularizer": (embeddings_regularizer, "'words': embeddings_regularizer"),
     "keras_two": (lambda: Case(KerasTwo()), "Keras 2 .tf_keras.*Keras 3"),
     "no_model": (lambda: Case(tf.Module()), "a Keras model is wanted, not Module"),
     "no_weights": (no_weights, "no trainable"),
@@ -255,7 +308,23 @@ CASES = {
     "float16_without_scale": (float16_without_scale, "float16.*loss_scale_factor"),
     "stateful_lstm": (stateful_lstm, "stateful=True"),
     "fixed_batch": (fixed_batch, "fixed batch size of 4"),
-    "own_train_step": (own_train_step, "its own train_step"),
+    "own_train_step": (own("train_step"), "its own train_step"),
+    "own_test_step": (own("test_step"), "its own test_step.*metrics="),
+    "own_predict_step": (own("predict_step"), "its own predict_step.*the model's call"),
+    "own_compute_metrics": (own("compute_metrics"), "its own compute_metrics.*metrics="),
+    "trained_optimizer": (trained_optimizer, "Adam has trained 1 steps.*from_config"),
+    "resumed_optimizer": (resumed_optimizer, "Adam has trained 40 steps.*from_config"),
+    "output_without_label": (output_without_label, "output 'b' has no label of its name.*'a'"),
+    "unknown_output": (with_options(metrics={"other": ["mae"]}), "no output 'other', only"),
+    "numbers_of_classes": (numbers_of_classes, "'f1_score' gives more.*average='macro'"),
+    "shuffling": (lambda: plain(options={"metrics": [Shuffling(name="odd")]}),
+                  "metric 'odd' draws random numbers with.*SeedGenerator"),
+    "flat_labels": (lambda: plain(options={"metrics": [keras.metrics.F1Score(average="macro")]}),
+                    r"'f1_score' cannot be computed of labels \[8\] and predictions \[8, 1\]"),
+    "ids_computed_from_labels": (ids_computed_from_labels, "is read by row.*labels as they are"),
+    "metrics_without_label": (lambda: plain(L.Dense(2, activity_regularizer="l2"), loss=None,
+                                            options={"label": None, "metrics": ["mae"]}),
+                              "metrics: there is no label"),
     "global_seed": (global_seed, "global seed.*SeedGenerator"),
     "random_without_seed": (random_without_seed, "numbers in '.*odd.*RandomUniform.*SeedGenerator"),
     "synchronized_norm": (synchronized_norm, "synchronized=True"),
@@ -273,8 +342,9 @@ CASES = {
     "wrong_example": (wrong_example, r"example: .*shape \[4, 2\]"),
     "unknown_input": (with_options(inputs={"z": "x"}), "no input 'z'"),
     "no_label": (with_options(label=None), "label: the record field"),
-    "wide_weight": (with_options(sample_weight=Field("w", "float32", [2])), "one float a row"),
-    "no_loss": (lambda: plain(loss=None), "loss: .*not None"),
+    "wide_weight": (with_options(sample_weight=Field("w", "float32", [2])), "cannot be computed"),
+    "counted_weight": (with_options(sample_weight=Field("w", "int64")), "field of floats"),
+    "no_loss": (lambda: plain(loss=None), "loss: there is none.*add_loss"),
     "loss_a_row": (loss_a_row, "no number to minimise"),
     "sum_with_regularizer": (sum_with_regularizer, "each replica would add"),
     "moving_average": (with_optimizer(lambda: O.SGD(use_ema=True)), "use_ema"),

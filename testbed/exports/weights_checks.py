@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import shutil
+import subprocess
+import sys
 from typing import Any
 
 import keras
@@ -46,7 +49,7 @@ def _write_bundle(prefix: pathlib.Path, tensors: dict[str, Any]) -> None:
 
 def _serve(folder: pathlib.Path, values: list[Any]) -> pathlib.Path:
     """The template with these values, written as a program without Keras writes them."""
-    template, served = folder / "out/serving", folder / "served"
+    template, served = folder / "out/before_training", folder / "served"
     graph = tf.train.load_checkpoint(str(template / "variables/variables")).get_tensor(GRAPH)
     shutil.copytree(template, served)
     shutil.rmtree(served / "variables")
@@ -180,7 +183,7 @@ def check_wrong_weights_are_refused(folder: pathlib.Path) -> None:
     wide = keras.Sequential([layers.Input((3,), name="x"), layers.Dense(5), layers.Dense(1)])
     deep = keras.Sequential([layers.Input((3,), name="x"), layers.Dense(1)])
     assert "[3, 4]" in _refusal(folder / "out", wide) and "[3, 5]" in _refusal(folder / "out", wide)
-    assert "4 variables" in _refusal(folder / "out/serving", deep)
+    assert "4 variables" in _refusal(folder / "out/before_training", deep)
     assert "no SavedModel" in _refusal(folder / "nothing", case.model)
     assert "holds no checkpoint" in _refusal(folder, case.model)
     assert "not built" in _refusal(folder / "out", keras.Sequential([layers.Dense(1)]))
@@ -191,3 +194,67 @@ def check_wrong_weights_are_refused(folder: pathlib.Path) -> None:
     assert "not a model that" in _refusal(folder / "out", case.model)
     tf.saved_model.save(tf.Module(), str(folder / "other"))
     assert "none that Muster" in _refusal(folder / "other", case.model)
+
+
+def check_what_is_frozen_comes_from_the_export(folder: pathlib.Path) -> None:
+    """A checkpoint has what is trained; statistics of an adapted layer, frozen weights and tables are
+    where the model folder keeps the export, or the manifest."""
+    case = _export("frozen_embedding", folder)
+    model = folder / "model"
+    manifest = json.loads((folder / "out/model.json").read_text())
+    reader = tf.train.load_checkpoint(str(folder / "out/weights"))
+    trained = {v["name"]: reader.get_tensor(v["name"]) + 1 for v in manifest["variables"]
+               if v["trainable"]}  # fmt: skip
+    _write_bundle(model / "model.ckpt-7", trained)
+    (model / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-7"\n')
+    want = [variable.numpy() for variable in case.model.non_trainable_variables]
+    assert want, "something is frozen"
+    for variable in case.model.variables:
+        variable.assign(variable.numpy() * 0)
+    assert "in the model folder's 'exported'" in _refusal(model, case.model)
+    muster.keras.load(model, case.model, manifest=folder / "out")
+    for variable, value in zip(case.model.non_trainable_variables, want):
+        assert (variable.numpy() == value).all(), variable.path
+        variable.assign(value * 0)
+    shutil.copytree(folder / "out", model / "exported")
+    for path in (model, model / "model.ckpt-7"):
+        muster.keras.load(path, case.model)
+        for variable, value in zip(case.model.non_trainable_variables, want):
+            assert (variable.numpy() == value).all(), variable.path
+    for variable in case.model.trainable_variables:
+        assert (variable.numpy() == trained[variable.path]).all(), variable.path
+
+
+def _muster(*arguments: Any) -> None:
+    environment = {**os.environ, "MUSTER_TENSORFLOW": sys.executable}
+    done = subprocess.run([os.environ["MUSTER_BINARY"], *map(str, arguments)], env=environment,
+                          capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def check_what_muster_trained_is_loaded_back(folder: pathlib.Path) -> None:
+    """Of a model with adapted columns and frozen layers: from its model folder, a checkpoint and what
+    was exported for serving."""
+    case = _export("feature_space", folder)
+    rows = [{"age": 10.0 + i, "city": "ab"[i % 2], "kind": i % 3, "label": i % 2} for i in range(64)]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = folder / "rows.jsonl"
+    _muster("train", folder / "out", "--train", data, "--model-dir", folder / "m", "--quiet")
+    _muster("export", "--model-dir", folder / "m", "--out", folder / "served")
+    _muster("predict", "--model-dir", folder / "m", "--data", data, "--out", folder / "p.jsonl")
+    predicted = [json.loads(line) for line in (folder / "p.jsonl").read_text().splitlines()]
+    want = np.array([list(row.values())[1] for row in predicted])
+    inputs = {name: tf.constant([[row[name]] for row in rows]) for name in ("age", "city", "kind")}
+    assert np.abs(case.model.predict(inputs, verbose=0) - want).max() > 1e-4, "it was trained"
+    newest = tf.train.latest_checkpoint(str(folder / "m"))
+    other = accepted.CASES["feature_space"]().model  # as it is made in another process
+    places: list[tuple[Any, Any, dict[str, Any]]] = [
+        (case.model, folder / "m", {}), (case.model, newest, {}), (case.model, folder / "served", {}),
+        (other, folder / "m", {"manifest": folder / "m/exported"}),
+    ]  # fmt: skip
+    for model, place, options in places:
+        for variable in model.variables:
+            if variable.dtype == "float32":
+                variable.assign(variable.numpy() * 0)
+        muster.keras.load(place, model, **options)
+        assert np.abs(model.predict(inputs, verbose=0) - want).max() < 1e-5, place

@@ -61,10 +61,13 @@ class Expected:
             if self.variables[int(rest)]["kind"] == "seed":
                 return muster_seed(seed, step, int(rest))
             return self.values[int(rest)]
+        if kind == "whole":
+            return self.values[int(rest)]
         if kind == "ids":
             source = self.manifest["lookups"][int(rest)]["source"]
-            if "input" in source:
-                return batch[f"input/{source['input']}"].astype("int32")
+            ((origin, of),) = source.items()
+            if origin != "computed":
+                return batch[f"{origin}/{of}"].astype("int32")
             return self.call("ids", batch, step, seed)[name].astype("int32")
         if name == "denominator":
             return 0.0

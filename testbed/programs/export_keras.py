@@ -32,7 +32,9 @@ def make_column(random: Any, about: dict[str, Any], rows: int) -> Any:
         return np.array(random.choice(["a", "b", "the cat"], shape), dtype=object)
     if about["dtype"].startswith("float"):
         return random.uniform(0, 1, shape).astype(about["dtype"])
-    return random.integers(0, 2, shape).astype(about["dtype"])
+    values = random.integers(0, 2, shape)
+    values[0] = 1 - values[1]  # they differ
+    return values.astype(about["dtype"])
 
 
 def make_batch(manifest: dict[str, Any], random: Any, rows: int) -> dict[str, Any]:

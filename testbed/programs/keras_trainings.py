@@ -52,12 +52,13 @@ def write(path: pathlib.Path, columns: dict[str, Any], rows: Any) -> None:
 def train(folder: pathlib.Path, model: Any, optimizer: Callable[[], Any], loss: Any,
           columns: dict[str, Any], label: Any, metrics: list[str], inputs: Any = None,
           **options: Any) -> None:  # fmt: skip
-    """`columns` are the records' fields; `inputs` what the model takes, where that differs."""
+    """`columns` are the records' fields; `inputs` what the model takes and `target` the label's Field,
+    where they differ."""
     folder.mkdir(parents=True)
-    options.setdefault("label", "label")
+    options["label"] = options.pop("target", "label")
     fields = options.pop("fields", None)
-    muster.keras.export(model, optimizer(), loss, folder / "export", metrics=metrics, inputs=fields,
-                        **options)  # fmt: skip
+    muster.keras.export(model, optimizer(), loss, folder / "export", metrics=metrics or None,
+                        inputs=fields, **options)  # fmt: skip
     columns = {**columns, "label": label}
     rows = np.arange(len(label))
     records = {**columns, "id": rows + FIRST_ID, "name": np.char.mod("row %d", rows)}
@@ -81,7 +82,11 @@ def train(folder: pathlib.Path, model: Any, optimizer: Callable[[], Any], loss: 
         json.dumps({k: float(v) for k, v in model.evaluate(
             inputs, label, batch_size=BATCH, verbose=0, return_dict=True).items()})
     )  # fmt: skip
-    np.save(folder / "predicted.npy", model.predict(inputs, batch_size=BATCH, verbose=0))
+    predicted = model.predict(inputs, batch_size=BATCH, verbose=0)
+    if isinstance(predicted, dict):
+        np.savez(folder / "predicted.npz", **predicted)
+    else:
+        np.save(folder / "predicted.npy", predicted)
 
 
 def wide_deep(folder: pathlib.Path, optimizer: Callable[[], Any], normalized: bool = False,
@@ -195,6 +200,58 @@ def constrained(folder: pathlib.Path) -> None:
           example=(ids[:40], label[:40]))  # fmt: skip
 
 
+class Recommender(keras.Model):
+    """Learns which item of the batch comes next, by its own compute_loss, and predicts the best of all
+    items: their table is looked up by inputs and labels, and read whole in prediction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items = L.Embedding(12, 6, embeddings_initializer="normal", name="items")
+        self.mean, self.hidden = L.GlobalAveragePooling1D(), L.Dense(6, name="hidden")
+
+    def call(self, ids: Any, training: bool = False) -> Any:
+        found = {"query": self.hidden(self.mean(self.items(ids)))}
+        if not training:
+            scores = keras.ops.matmul(found["query"], keras.ops.transpose(self.items.embeddings))
+            found["best"] = keras.ops.argmax(scores, axis=-1)
+        return found
+
+    def compute_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any) -> Any:
+        scores = keras.ops.matmul(y_pred["query"], keras.ops.transpose(self.items(y)))
+        wanted = keras.ops.arange(keras.ops.shape(scores)[0])
+        losses = keras.losses.sparse_categorical_crossentropy(wanted, scores, from_logits=True)
+        return keras.ops.mean(losses)
+
+
+def recommender(folder: pathlib.Path) -> None:
+    """25 steps, of which the last is of half a batch."""
+    random = np.random.default_rng(16)
+    model = Recommender()
+    model(np.zeros((2, 3), np.int32))
+    ids = random.integers(0, 12, (STEPS * BATCH // 4 - BATCH // 2, 3))
+    train(folder, model, lambda: O.Adagrad(0.1), None, {"ids": ids}, (ids.sum(1) % 12), [],
+          target=muster.keras.Field("label", "int64"),
+          fields=muster.keras.Field("ids", "int64", [3]))  # fmt: skip
+
+
+class Again(L.Layer):
+    """Adds how far its two inputs are apart."""
+
+    def call(self, both: Any) -> Any:
+        self.add_loss(keras.ops.mean(keras.ops.square(both[0] - both[1])))
+        return both[0]
+
+
+def autoencoder(folder: pathlib.Path) -> None:
+    """No loss but what its layers and regularizers add, and no label."""
+    random = np.random.default_rng(17)
+    x = L.Input((4,), name="x")
+    code = L.Dense(2, activation="tanh", kernel_regularizer="l2")(x)
+    model = keras.Model(x, Again()([L.Dense(4)(code), x]))
+    rows = random.normal(size=(STEPS * BATCH // 4, 4)).astype(np.float32)
+    train(folder, model, lambda: O.Adam(0.01), None, {"x": rows}, np.zeros(len(rows)), [])
+
+
 MODELS: dict[str, Callable[[pathlib.Path], None]] = {
     **{name: functools.partial(wide_deep, optimizer=o) for name, o in OPTIMIZERS.items()},
     "normalized": lambda folder: wide_deep(folder, OPTIMIZERS["adagrad"], normalized=True),
@@ -203,6 +260,8 @@ MODELS: dict[str, Callable[[pathlib.Path], None]] = {
     "words": words,
     "pictures": pictures,
     "constrained": constrained,
+    "recommender": recommender,
+    "autoencoder": autoencoder,
     "own_normalized": lambda folder: wide_deep(folder, OPTIMIZERS["own"], normalized=True),
 }
 

@@ -11,10 +11,18 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--model-dir", required=True)
 parser.add_argument("--max-steps", type=int, default=40)
 parser.add_argument("--endless", type=int, default=1, help="0: each row once")
+parser.add_argument("--eval-gate", default="", help="a file; each evaluation waits for it")
 gate.add_flags(parser)
 flags = parser.parse_args()
 
 tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)
+
+
+def eval_input_fn() -> tf.data.Dataset:
+    gate.Gate(flags.eval_gate, 0).pass_through(0)
+    return clicks.input_fn(False)
+
+
 config = tf.estimator.RunConfig(
     model_dir=flags.model_dir,
     save_checkpoints_steps=10,
@@ -29,7 +37,7 @@ tf.estimator.train_and_evaluate(
         hooks=[clicks.GateHook(flags.gate, flags.gate_step)],
     ),
     tf.estimator.EvalSpec(
-        lambda: clicks.input_fn(False), steps=None, start_delay_secs=0, throttle_secs=1
+        eval_input_fn, steps=None, start_delay_secs=0, throttle_secs=1
     ),
 )
 print(f"{config.task_type} {config.task_id} is done", flush=True)

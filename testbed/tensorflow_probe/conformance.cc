@@ -69,6 +69,7 @@ EngineMember Member() {
       .gives_squares = true,
       .is_mean = mean,
       .is_separable = model.loss_is_separable,
+      .evaluates_as_keras = true,
       .hides_nan = true,
       .precision = Arguments().precision,
       .input_columns = model.inputs.size()};

@@ -109,7 +109,7 @@ absl::Status Measure(const std::string& folder, const std::string& bundle, int s
   }
   std::vector<IdList> ids(model.lookups.size());
   for (size_t k = 0; k < ids.size(); ++k) {
-    if (model.lookups[k].input < 0) {
+    if (model.lookups[k].computed()) {
       return absl::UnimplementedError(
           "its ids are computed from its inputs: give an export whose ids are inputs");
     }

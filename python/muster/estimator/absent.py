@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NoReturn
 
-_MODEL_FN = (
-    "a model_fn is TensorFlow code, which Muster does not run: use a canned estimator, "
-    "a head with DNNEstimator, LinearEstimator or DNNLinearCombinedEstimator, or C++ "
-    "(docs/estimator.md)"
+MODEL_FN = (
+    "a model_fn is TensorFlow code, which Muster's trainer does not run. Where no canned estimator "
+    "and no head of LinearEstimator, DNNEstimator or DNNLinearCombinedEstimator will do, there are "
+    "three ways (examples/custom_model_fn/README.md). The program unchanged, with the TensorFlow it "
+    "was written for (docs/run.md):\n"
+    f"    muster run --chief --workers 2 --ps 1 --evaluator -- python {sys.argv[0]}\n"
+    "Its model as Keras, trained without Python (docs/keras.md):\n"
+    "    muster.keras.export(model, optimizer, loss, 'exported')\n"
+    "    muster train exported --train 'data/part-*' --model-dir model --workers 3\n"
+    "Its model in C++ (docs/estimator.md): see examples/custom_estimator/custom_estimator.cc"
 )
 _TENSORS = "works on tensors of a graph, which there is none of: derive a hook from SessionRunHook"
 _SIGNATURES = "the exported signatures are those of the head"
 
 _INSTEAD = {
-    "EstimatorSpec": _MODEL_FN,
+    "EstimatorSpec": MODEL_FN,
     "add_metrics": "give the metrics that the head has (docs/metrics.md), or a head of another kind",
-    "call_logit_fn": _MODEL_FN,
+    "call_logit_fn": MODEL_FN,
     "Head": "use one of the heads by name, such as BinaryClassHead",
     "MultiHead": "a model has one head: train one model a label, or use MultiLabelHead",
     "FeedFnHook": _TENSORS,

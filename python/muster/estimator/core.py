@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import logging
 import os
 import pathlib
 import re
-import shutil
 import tempfile
-import time
 from typing import (
     Any,
     Callable,
@@ -21,19 +20,21 @@ from typing import (
     Mapping,
     Optional,
     Sequence,
-    Tuple,
     Union,
 )
 
-from muster import binary
-from muster.cells import STRING
+from muster import binary, places
+from muster.cells import FLOAT, STRING
 from muster.estimator import feeding
-from muster.estimator.export import check_features
+from muster.estimator.absent import MODEL_FN
+from muster.estimator.export import Finishing, check_features
+from muster.estimator.folders import checkpoint_value, configured, timestamped
 from muster.estimator.hook_calls import HookCalls, checked_listeners
 from muster.estimator.hooks import Asked, ask, own_hooks
 from muster.estimator.inputs import FilesInput
 from muster.estimator.model import CannedModel
-from muster.estimator.predictions import RowReader, by_batch
+from muster.estimator.old_folders import adopting, going_on
+from muster.estimator.predictions import RowReader, always, by_batch, metrics_of
 from muster.estimator.run_config import RunConfig
 from muster.estimator.spec import ModeKeys, warm_start_settings
 from muster.model_file import SampleInput
@@ -42,11 +43,15 @@ logger = logging.getLogger("muster")
 
 _STREAM = "-"
 _LABEL = re.compile(r'^label: \{input: ("(?:[^"\\]|\\.)*")', re.MULTILINE)  # of model.yaml
+_FILES_BY_SEVERAL = (
+    "predict: files are dealt to several tasks by 'muster predict --workers N', which writes a part "
+    "a task; an input function of batches is dealt here"
+)
 _ROW_KEY = "row"  # what `muster predict` calls the number of a row
 
 
 class Estimator:
-    """Base of the canned estimators. A program's own model_fn is C++ in Muster (docs/python.md).
+    """Base of the canned estimators. A program's own model_fn is refused (absent.MODEL_FN).
 
     MODEL_DIR holds checkpoints, events and exports in TensorFlow's formats. One thread at a time.
     """
@@ -60,12 +65,9 @@ class Estimator:
         warm_start_from: Any = None,
     ) -> None:
         if not isinstance(model_fn, CannedModel):
-            raise ValueError(
-                "Estimator: a model_fn is TensorFlow code, which Muster does not run; use one of "
-                "the canned estimators, or write the model in C++ (docs/python.md)"
-            )
+            raise ValueError(f"Estimator: {MODEL_FN}")
         self._model = model_fn
-        self._config, self._model_dir = _configure(config, model_dir)
+        self._config, self._model_dir = configured(config, model_dir)
         self._params = dict(params or {})
         self._warm_start = warm_start_settings(warm_start_from)
 
@@ -93,11 +95,20 @@ class Estimator:
         found = re.search(r'^model_checkpoint_path: "(.*)"', state.read_text(), re.MULTILINE)
         return None if found is None else os.path.join(self._model_dir, found.group(1))
 
+    def eval_dir(self, name: Optional[str] = None) -> str:
+        """Where evaluations of that name write their events."""
+        return os.path.join(self._model_dir, f"eval_{name}" if name else "eval")
+
     def get_variable_names(self) -> List[str]:
         """Names of the variables of the newest checkpoint."""
         self._check_trained()
         events = binary.run(["inspect", self._model_dir, "--json"])
         return sorted(event["name"] for event in events if "name" in event)
+
+    def get_variable_value(self, name: str) -> Any:
+        """A variable's value in the newest checkpoint, as TensorFlow reads it: a numpy array."""
+        self._check_trained()
+        return checkpoint_value(str(self.latest_checkpoint()), name)
 
     def train(
         self,
@@ -113,7 +124,8 @@ class Estimator:
             {"train": asked.own}, [*asked.listeners, *checked_listeners(saving_listeners)]
         )
         last_step = asked.stop_at(self._last_step(steps, max_steps))
-        if last_step is not None and last_step <= self._global_step():
+        done = last_step is not None and last_step <= self._global_step()
+        if done and not self._config.task.in_cluster:
             logger.info("Skipping training since max_steps has already saved.")
             return self
         self._train(input_fn, last_step, asked, calls, lambda folder, label: [])
@@ -138,14 +150,18 @@ class Estimator:
         if steps is not None:
             flags += ["--steps", steps]
         returned = self._call(input_fn, ModeKeys.EVAL)
+        label = self._label()
         if isinstance(returned, FilesInput):
-            _check_label(returned, self._label())
-            data, feed = self._file_flags("--data", returned), None
+            feeding.check_label(returned, label)
+            sample, feed = self._file_sample(returned), None
+            data = self._file_flags("--data", returned)
         else:
             batches = feeding.open_batches(returned, ModeKeys.EVAL, steps is not None)
-            data, feed = ["--data", _STREAM], self._feed(batches, self._label(), steps)
+            sample, feed = batches.sample(), self._feed(batches, label, steps)
+            data = ["--data", _STREAM]
         command = ["evaluate", "--model-dir", self._model_dir, *data, *flags]
-        return metrics_of(binary.run(command, feed, calls))
+        with adopting(self._model, self._model_dir, sample, label):
+            return metrics_of(binary.run(command, feed, calls))
 
     def predict(
         self,
@@ -155,26 +171,44 @@ class Estimator:
         checkpoint_path: Optional[str] = None,
         yield_single_examples: bool = True,
     ) -> Iterator[Dict[str, Any]]:
-        """Yields a dict of arrays a row, or a batch without `yield_single_examples`."""
+        """Yields a dict of arrays a row, or a batch without `yield_single_examples`.
+
+        In a cluster chief and workers have a batch each in turn, unless the input function deals
+        them itself, which it says by an argument `input_context`.
+        """
         calls = HookCalls({"predict": own_hooks(hooks, "predict")})
         flags = self._check_trained(checkpoint_path)
         reader = RowReader(predict_keys, self._model.head)
         sizes: Deque[int] = collections.deque()
+        task = self._config.task
+        if not task.trains:
+            logger.info("%s-%d predicts nothing: chief and workers do", task.type, task.index)
+            return
         returned = self._call(input_fn, ModeKeys.PREDICT)
         flags += ["--out", "-", "--json", "--quiet", "--threads", self._config.threads]
         if isinstance(returned, FilesInput):
-            data, feed = self._file_flags("--data", returned), None
+            if task.workers > 1:
+                raise ValueError(_FILES_BY_SEVERAL)
+            sample, feed = self._file_sample(returned), None
+            data = self._file_flags("--data", returned)
         else:
             batches = feeding.open_batches(returned, ModeKeys.PREDICT, bounded=False)
-            data, feed = ["--data", _STREAM], self._feed(batches, None, None, sizes)
+            if not feeding.takes_context(input_fn):
+                dealt = batches.dealt(task.rank, task.workers)
+                if dealt is None:
+                    return
+                batches = dealt
+            sample, feed = batches.sample(), self._feed(batches, None, None, sizes)
+            data = ["--data", _STREAM]
         command = ["predict", "--model-dir", self._model_dir, *data, *flags]
-        rows = (reader.single(row, _ROW_KEY) for row in binary.stream(command, feed, calls))
-        if yield_single_examples:
-            yield from rows
-            return
-        counts = iter(sizes.popleft, None) if feed else _always(returned.batch_size)
-        for batch in by_batch(rows, counts):
-            yield reader.stacked(batch)
+        with adopting(self._model, self._model_dir, sample, self._label()):
+            rows = (reader.single(row, _ROW_KEY) for row in binary.stream(command, feed, calls))
+            if yield_single_examples:
+                yield from rows
+                return
+            counts = iter(sizes.popleft, None) if feed else always(returned.batch_size)
+            for batch in by_batch(rows, counts):
+                yield reader.stacked(batch)
 
     def export_saved_model(
         self,
@@ -186,22 +220,18 @@ class Estimator:
         experimental_mode: str = ModeKeys.PREDICT,
     ) -> bytes:
         """Writes EXPORT_DIR_BASE/<seconds since 1970> and returns its path, in bytes."""
-        if as_text:
-            raise ValueError("as_text: Muster writes saved_model.pb only")
+        finishing = Finishing(assets_extra, as_text)
         if experimental_mode != ModeKeys.PREDICT:
             raise ValueError(f"experimental_mode {experimental_mode}: only 'infer' is exported")
         if checkpoint_path is None and self.latest_checkpoint() is None:
             raise ValueError(f"Couldn't find trained model at {self._model_dir}.")
         flags = self._check_trained(checkpoint_path)
         check_features(serving_input_receiver_fn, self._model.serving_features())
-        base = pathlib.Path(os.fspath(export_dir_base))
+        base = pathlib.Path(places.local_path(export_dir_base))
         base.mkdir(parents=True, exist_ok=True)
-        path = _timestamped(base)
+        path = timestamped(base)
         binary.run(["export", "--model-dir", self._model_dir, "--out", path, "--json", *flags])
-        for name, source in (assets_extra or {}).items():
-            target = path / "assets.extra" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+        finishing.finish(path)
         return str(path).encode()
 
     export_savedmodel = export_saved_model
@@ -213,16 +243,19 @@ class Estimator:
         asked: Asked,
         calls: HookCalls,
         more_flags: Callable[[pathlib.Path, str], List[object]],
+        seen: Optional[Callable[[binary.Event], None]] = None,
     ) -> List[binary.Event]:
         """Trains up to `last_step`, as hooks `asked`, and returns the program's events.
 
         `more_flags` is given a temporary folder that lives as long as the program runs, and the
-        name of the label.
+        name of the label. In a cluster this is the task's part in it: a replica, or a server.
         """
+        task = self._config.task
         returned = self._call(input_fn, ModeKeys.TRAIN)
         with tempfile.TemporaryDirectory(prefix="muster-") as name:
             folder = pathlib.Path(name)
-            command: List[object] = ["train", folder / "model.yaml"]
+            command: List[object] = ["worker" if task.in_cluster else "train"]
+            command += [folder / "model.yaml"]
             label_ids = False
             if isinstance(returned, FilesInput):
                 label = returned.label
@@ -230,18 +263,27 @@ class Estimator:
                 command += self._training_files(returned, last_step)
             else:
                 label = self._label()
-                limit = None if last_step is None else max(0, last_step - self._global_step())
-                batches = feeding.open_batches(returned, ModeKeys.TRAIN, limit is not None)
-                sample, feed = batches.sample(), self._feed(batches, label, limit)
+                batches = feeding.open_batches(returned, ModeKeys.TRAIN, last_step is not None)
+                sample, feed = batches.sample(), self._feed(batches, label, self._limit(last_step))
                 label_ids = self._model.head.multi_label and batches.labels_are_ids()
                 command += ["--train", _STREAM]
+                if not task.trains:  # a server, an evaluator: it was for the model's sake
+                    batches.close()
+                    feed = None
             self._model.write(folder, sample, label, label_ids)
             if last_step is not None:
                 command += ["--max-steps", last_step]
             command += ["--model-dir", self._model_dir, "--fresh-data", "--json"]
             command += self._config.replace(**asked.config).train_flags()
             command += [*self._warm_start_flags(), *asked.flags, *more_flags(folder, label)]
-            return binary.run(command, feed, calls)
+            with going_on(self._model_dir):
+                return binary.run(command, feed, calls, seen)
+
+    def _limit(self, last_step: Optional[int]) -> Optional[int]:
+        """How many batches a training takes; in a cluster nobody knows."""
+        if last_step is None or self._config.task.in_cluster:
+            return None
+        return max(0, last_step - self._global_step())
 
     def _training_files(self, files: FilesInput, last_step: Optional[int]) -> List[object]:
         flags = self._file_flags("--train", files)
@@ -258,7 +300,7 @@ class Estimator:
         returned = self._call(input_fn, ModeKeys.EVAL)
         flags: List[object] = [] if steps is None else ["--eval-steps", steps]
         if isinstance(returned, FilesInput):
-            _check_label(returned, label)
+            feeding.check_label(returned, label)
             return [*flags, "--eval", *returned.patterns]
         batches = feeding.open_batches(returned, ModeKeys.EVAL, steps is not None)
         path = folder / "evaluation.batches"
@@ -277,7 +319,8 @@ class Estimator:
         labels = None if label is None else self._model.label_column(label)
 
         def feed(write: binary.Write) -> None:
-            feeding.write_batches(write, batches, columns, labels, limit, sizes)
+            with contextlib.closing(batches):
+                feeding.write_batches(write, batches, columns, labels, limit, sizes)
 
         return feed
 
@@ -291,6 +334,11 @@ class Estimator:
             kind = files.types.get(name) or next(
                 iter(use.types), "float" if use.numeric else STRING
             )
+            if use.raw and kind == FLOAT:
+                raise ValueError(
+                    f"column '{name}' is a key of a cross: in files that is a string or an int; "
+                    "bucketize floats first"
+                )
             extra: Dict[str, Any] = {}
             if name in files.missing:
                 extra["missing"] = files.missing[name]
@@ -340,57 +388,10 @@ class Estimator:
         prefix = os.fspath(checkpoint_path)
         if not pathlib.Path(f"{prefix}.index").is_file():
             raise ValueError(f"checkpoint_path {prefix}: there is no {prefix}.index")
-        if not pathlib.Path(self._model_dir, "model.yaml").is_file():
+        elsewhere = pathlib.Path(prefix).parent != pathlib.Path(self._model_dir)
+        if elsewhere and not pathlib.Path(self._model_dir, "model.yaml").is_file():
             raise ValueError(
                 f"checkpoint_path {prefix}: the model_dir {self._model_dir} has no model.yaml, which "
                 "says what that checkpoint's weights are; give the model_dir that it was trained in"
             )
         return ["--checkpoint", prefix]
-
-
-def metrics_of(events: Sequence[binary.Event]) -> Dict[str, Any]:
-    """Of the last evaluation among the program's events; NaN for what it could not compute."""
-    found = [event for event in events if event.get("event") == "evaluated"][-1]
-    metrics = {
-        name: float("nan") if value is None else value
-        for name, value in found.items()
-        if name != "event"
-    }
-    metrics["global_step"] = int(metrics["global_step"])
-    return metrics
-
-
-def _check_label(files: FilesInput, label: str) -> None:
-    if files.label != label:
-        raise ValueError(f"label '{files.label}' of the files: the model learns '{label}'")
-
-
-def _configure(config: Optional[RunConfig], model_dir: Any) -> Tuple[RunConfig, str]:
-    if config is None:
-        config = RunConfig()
-    if not isinstance(config, RunConfig):
-        raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
-    given = None if model_dir is None else os.fspath(model_dir)
-    if given is not None and config.model_dir is not None and config.model_dir != given:
-        raise ValueError(
-            "`model_dir` are set both in constructor and `RunConfig`, but with different values. "
-            f"In constructor: '{given}', in `RunConfig`: '{config.model_dir}' "
-        )
-    folder = given or config.model_dir
-    if folder is None:
-        folder = tempfile.mkdtemp()
-        logger.warning("Using temporary folder as model directory: %s", folder)
-    return config.replace(model_dir=folder), folder
-
-
-def _timestamped(base: pathlib.Path) -> pathlib.Path:
-    """BASE/<10 digits> that is not there yet."""
-    stamp = int(time.time())
-    while (base / f"{stamp:010d}").exists():
-        stamp += 1
-    return base / f"{stamp:010d}"
-
-
-def _always(size: int) -> Iterator[int]:
-    while True:
-        yield size

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import csv
 import itertools
+import os
+import pathlib
 import random
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -395,3 +401,28 @@ def test_a_missing_program_says_what_to_do(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MUSTER_BINARY", str(tmp_path / "nothing"))
     with pytest.raises(MusterError, match="MUSTER_BINARY names no program"):
         model.train(batches)
+
+
+ENDLESS = """
+import itertools, sys
+from muster import estimator, feature_column
+batch = {"x": [0.5, -0.5]}, [1.0, 0.0]
+model = estimator.LinearRegressor([feature_column.numeric_column("x")], sys.argv[1])
+model.train(lambda: itertools.repeat(batch))
+"""
+
+
+def test_a_signal_to_end_is_the_programs_which_saves(tmp_path) -> None:
+    model = tmp_path / "model"
+    package = pathlib.Path(estimator.__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, model], stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(package)},
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not (model / "model.ckpt-0.index").exists() and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 143, said

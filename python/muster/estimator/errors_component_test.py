@@ -36,6 +36,10 @@ def in_tf_config(settings, **values):
     return make
 
 
+def in_cluster(cluster, **task):
+    return in_tf_config({"cluster": cluster, "task": task})
+
+
 def train_spec(**values):
     return lambda est, _: est.TrainSpec(**{"input_fn": batches, **values})
 
@@ -77,6 +81,18 @@ RUN_CONFIG = {
     "log_step_count_steps": config(log_step_count_steps=0),
     "session_creation_timeout_secs": config(session_creation_timeout_secs=0),
     "seed": config(tf_random_seed=1.5),
+    "a cluster without a chief": in_cluster({"worker": ["a:1"]}, type="worker", index=0),
+    "two chiefs": in_cluster({"chief": ["a:1", "b:1"]}, type="chief", index=0),
+    "no task type": in_cluster({"chief": ["a:1"]}, index=0),
+    "no task index": in_cluster({"chief": ["a:1"]}, type="chief"),
+    "a negative index": in_cluster({"chief": ["a:1"]}, type="chief", index=-1),
+    "chief and master": in_cluster(
+        {"chief": ["a:1"], "master": ["b:1"]}, type="chief", index=0
+    ),
+    "an evaluator beside a master": in_cluster({"master": ["b:1"]}, type="evaluator", index=0),
+    "a chief without a cluster": in_tf_config({"task": {"type": "chief", "index": 0}}),
+    "the second of no cluster": in_tf_config({"task": {"type": "worker", "index": 1}}),
+    "service": in_tf_config({"service": 3}),
     "replacing both intervals": lambda est, _: est.RunConfig().replace(
         save_checkpoints_steps=1, save_checkpoints_secs=1
     ),
@@ -156,12 +172,39 @@ def test_what_tf_estimator_refuses(case, tmp_path, monkeypatch) -> None:
     assert our_words.startswith(words)  # the value that is wrong may come behind
 
 
+CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
+
+
+@pytest.mark.parametrize("cluster", [{}, {"chief": ["a:1"]}, CLUSTER, {"master": ["a:1"]}])
+def test_a_task_is_what_tf_estimator_takes_it_for(cluster, monkeypatch) -> None:
+    import tensorflow as tf
+
+    tasks = [(kind, index) for kind, hosts in cluster.items() for index in range(len(hosts))]
+    if "chief" in cluster:
+        tasks.append(("evaluator", 0))
+    for kind, index in tasks or [("worker", 0)]:
+        settings = {"cluster": cluster, "task": {"type": kind, "index": index}}
+        monkeypatch.setenv("TF_CONFIG", json.dumps(settings))
+        theirs, ours = tf.estimator.RunConfig("m"), estimator.RunConfig("m")
+        for name in ("task_type", "task_id", "is_chief", "master", "evaluation_master", "service",
+                     "num_worker_replicas", "num_ps_replicas", "global_id_in_cluster"):
+            assert getattr(ours, name) == getattr(theirs, name), (kind, index, name)
+        assert ours.cluster_spec.as_dict() == theirs.cluster_spec.as_dict()
+
+
 @pytest.mark.parametrize(
     "text, says",
     [
         ("{", "TF_CONFIG: not JSON"),
         ("[1]", "TF_CONFIG: must be a JSON object"),
-        ('{"cluster": {"chief": ["a:1"]}}', "TF_CONFIG names a cluster.*unset TF_CONFIG"),
+        (
+            '{"cluster": {"chief": ["a:1"]}, "task": {"type": "worker", "index": 0}}',
+            "worker is not a valid task_type in the cluster_spec",
+        ),
+        (
+            '{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 1}}',
+            "1 is not a valid task_id for task_type chief in the cluster_spec",
+        ),
     ],
 )
 def test_a_tf_config_that_cannot_be_followed(text, says, monkeypatch) -> None:

@@ -1,12 +1,16 @@
 """`tf.estimator.export`: what an exported model is fed with.
 
 A SavedModel of Muster always takes both: parsed features (signature `serving_default`) and
-serialised tf.Examples (`predict`, `classification`, `regression`). A receiver says which features
-the program means to serve, and is checked against the model's.
+serialised tf.Examples (`predict`, `classification`, `regression`). A receiver, made here or by the
+program with TensorFlow, says which features it means to serve, and is checked against the model's.
 """
 
 from __future__ import annotations
 
+import logging
+import pathlib
+import shutil
+import sys
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional
 
@@ -17,6 +21,14 @@ __all__ = [
     "build_parsing_serving_input_receiver_fn",
     "build_raw_serving_input_receiver_fn",
 ]
+
+
+logger = logging.getLogger("muster")
+
+_RECEIVERS = (
+    "make it with muster.estimator.export.build_parsing_serving_input_receiver_fn or "
+    "build_raw_serving_input_receiver_fn"
+)
 
 
 @dataclass(frozen=True)
@@ -52,27 +64,95 @@ def build_raw_serving_input_receiver_fn(
 
 
 def check_receiver(function: Any) -> None:
-    """Raises ValueError for what is none of the two above."""
+    """Raises ValueError for what is no function."""
     if not function:
         raise ValueError("An input_receiver_fn must be defined.")
-    if not isinstance(function, _ReceiverFn):
-        raise ValueError(
-            "serving_input_receiver_fn: Muster exports without running TensorFlow code; make it "
-            "with muster.estimator.export.build_parsing_serving_input_receiver_fn or "
-            "build_raw_serving_input_receiver_fn"
-        )
+    if not callable(function):
+        raise ValueError(f"serving_input_receiver_fn must be callable, given: {function}")
 
 
 def check_features(function: Any, wanted: Iterable[str]) -> None:
-    """Raises ValueError when the receiver lacks a feature that the model reads."""
+    """Raises ValueError when the receiver lacks a feature that the model reads, or computes one."""
     check_receiver(function)
-    features: Dict[str, Any] = dict(function().features)
+    if isinstance(function, _ReceiverFn):
+        features: Dict[str, Any] = dict(function().features)
+    else:
+        features = _features_of_tensorflow(function)
     for name in wanted:
         if name not in features:
             raise ValueError(
                 f"Feature {name} is not in features dictionary: the model reads it, the "
                 f"serving_input_receiver_fn has {sorted(features)}"
             )
+
+
+def _features_of_tensorflow(function: Any) -> Dict[str, Any]:
+    """Of a program's own receiver: placeholders, or what tf.io.parse_example gives."""
+    tf = sys.modules.get("tensorflow")
+    if tf is None:
+        raise ValueError(f"serving_input_receiver_fn: {_RECEIVERS}")
+    with tf.Graph().as_default():
+        receiver = function()
+    features = getattr(receiver, "features", None)
+    if not isinstance(features, Mapping):
+        raise ValueError(
+            f"serving_input_receiver_fn must return a ServingInputReceiver with a dict of features, "
+            f"not {type(receiver)}; {_RECEIVERS}"
+        )
+    for name, tensor in features.items():
+        operation = _source_of(tensor)
+        if not operation.startswith(("Placeholder", "ParseExample", "ParseSingleExample")):
+            raise ValueError(
+                f"serving_input_receiver_fn: feature '{name}' is computed (by {operation}), and what "
+                "Muster exports takes features as they are in records: compute it in a column, such "
+                f"as normalizer_fn; {_RECEIVERS}"
+            )
+    named = getattr(receiver, "receiver_tensors", None)
+    if isinstance(named, Mapping) and len(named) == len(features) and set(named) != set(features):
+        logger.warning(
+            "serving_input_receiver_fn: the exported inputs are called as the features are, %s, not "
+            "%s", sorted(features), sorted(named),
+        )  # fmt: skip
+    return dict(features)
+
+
+def _source_of(tensor: Any) -> str:
+    """The kind of the operation that gives a tensor, or a sparse one's values."""
+    operation = getattr(tensor, "values", tensor).op
+    while operation.type == "Identity":
+        operation = operation.inputs[0].op
+    return str(operation.type)
+
+
+class Finishing:
+    """What is added to a SavedModel that the program has written."""
+
+    def __init__(self, assets_extra: Optional[Mapping[str, str]], as_text: bool) -> None:
+        """Raises ValueError where the text cannot be written."""
+        self._assets, self._as_text = dict(assets_extra or {}), as_text
+        if as_text:
+            _text_writer()
+
+    def finish(self, folder: pathlib.Path) -> None:
+        for name, source in self._assets.items():
+            target = folder / "assets.extra" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        if self._as_text:
+            binary = folder / "saved_model.pb"
+            (folder / "saved_model.pbtxt").write_text(_text_writer()(binary.read_bytes()))
+            binary.unlink()
+
+
+def _text_writer() -> Callable[[bytes], str]:
+    try:
+        from google.protobuf import text_format
+        from tensorflow.core.protobuf import saved_model_pb2
+    except ImportError as error:
+        raise ValueError(f"as_text needs TensorFlow, to write saved_model.pbtxt: {error}") from None
+    return lambda data: str(
+        text_format.MessageToString(saved_model_pb2.SavedModel.FromString(data))
+    )
 
 
 def _check_batch_size(default_batch_size: Optional[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from muster.estimator.export import check_receiver
+from muster.estimator.export import Finishing, check_receiver
 
 
 class Exporter:
@@ -20,8 +20,6 @@ class Exporter:
         as_text: bool = False,
         exports_to_keep: Optional[int] = None,
     ) -> None:
-        if assets_extra or as_text:
-            raise ValueError(f"exporter '{name}': Muster has no assets_extra and no as_text")
         if exports_to_keep is not None and exports_to_keep <= 0:
             raise ValueError("`exports_to_keep`, if provided, must be positive number. "
                              f"Got {exports_to_keep}")  # fmt: skip
@@ -29,6 +27,7 @@ class Exporter:
         self.name = name
         self.serving_input_receiver_fn = serving_input_receiver_fn
         self.exports_to_keep = exports_to_keep
+        self.finishing = Finishing(assets_extra, as_text)
 
 
 class FinalExporter(Exporter):

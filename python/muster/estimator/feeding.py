@@ -1,8 +1,8 @@
 """From what an input function returns to what `muster` reads.
 
-An input function may return files (inputs.csv, inputs.records), a tf.data.Dataset, an iterable or
-a generator of batches, or one batch, which then is every batch. A batch is (features, labels), or
-features alone: a dict of a column of values a feature.
+An input function may return files (inputs.csv, inputs.records), a tf.data.Dataset or its tensors
+(graph_input.py), an iterable or a generator of batches, or one batch, which then is every batch. A
+batch is (features, labels), or features alone: a dict of a column of values a feature.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 from muster.batch_stream import BatchWriter, StreamColumn
 from muster.binary import Write
 from muster.cells import INT, cells
+from muster.estimator import graph_input
 from muster.estimator.inputs import FilesInput
 from muster.estimator.spec import ModeKeys, check_input_fn
 from muster.model_file import SampleInput
 
 _ROWS = StreamColumn("rows", INT)
+_CONTEXT = "input_context"
 
 Batch = Tuple[Dict[str, Any], Any]  # features, labels or None
 
@@ -33,6 +35,17 @@ class Batches:
 
     def all(self) -> Iterator[Batch]:
         return itertools.chain([self.first], self.rest)
+
+    def close(self) -> None:
+        """Ends what gives the batches, such as a session of TensorFlow's."""
+        if hasattr(self.rest, "close"):
+            self.rest.close()
+
+    def dealt(self, index: int, count: int) -> Optional[Batches]:
+        """Every `count`th batch from `index` on; None where there are not so many."""
+        share = itertools.islice(self.all(), index, None, count)
+        first = next(share, None)
+        return None if first is None else Batches(first, share)
 
     def labels_are_ids(self) -> bool:
         """Whether the labels of a multi-label head are numbers of classes, not a 0 or 1 for each."""
@@ -49,14 +62,51 @@ class Batches:
 
 
 def call_input_fn(input_fn: Any, mode: str, config: Any, params: Any = None) -> Any:
-    """Gives an input function those of mode, config and params that it names."""
+    """Gives an input function those of mode, config and params that it names.
+
+    Returns what it does, but for tensors of TensorFlow's: graph_input.GraphBatches.
+    """
     check_input_fn(input_fn)
-    try:
-        names = inspect.signature(input_fn).parameters
-    except (TypeError, ValueError):
-        names = inspect.signature(lambda: None).parameters
+    names = _parameters(input_fn)
     offered = {"mode": mode, "config": config, "params": params}
-    return input_fn(**{name: value for name, value in offered.items() if name in names})
+    if _CONTEXT in names and config is not None:
+        task = config.task
+        offered[_CONTEXT] = InputContext(task.workers, task.rank) if task.trains else InputContext()
+    given = {name: value for name, value in offered.items() if name in names}
+    seed = getattr(config, "tf_random_seed", None)
+    return graph_input.call(lambda: input_fn(**given), seed)
+
+
+@dataclass(frozen=True)
+class InputContext:
+    """tf.distribute.InputContext: which part of the data a task's input function is to give."""
+
+    num_input_pipelines: int = 1
+    input_pipeline_id: int = 0
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return self.num_input_pipelines
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        if global_batch_size % self.num_input_pipelines != 0:
+            raise ValueError(
+                f"The `global_batch_size` {global_batch_size} is not divisible by "
+                f"`num_replicas_in_sync` {self.num_input_pipelines} "
+            )
+        return global_batch_size // self.num_input_pipelines
+
+
+def takes_context(input_fn: Any) -> bool:
+    """Whether an input function deals the data to the tasks of a cluster by itself."""
+    return _CONTEXT in _parameters(input_fn)
+
+
+def _parameters(input_fn: Any) -> Mapping[str, Any]:
+    try:
+        return inspect.signature(input_fn).parameters
+    except (TypeError, ValueError):
+        return {}
 
 
 def open_batches(returned: Any, mode: str, bounded: bool) -> Batches:
@@ -71,12 +121,14 @@ def open_batches(returned: Any, mode: str, bounded: bool) -> Batches:
 def _iterate(returned: Any, mode: str, bounded: bool) -> Iterator[Batch]:
     if hasattr(returned, "as_numpy_iterator"):
         returned = _dataset(returned)
-    elif _is_batch(returned):
+    elif _is_batch(returned) or getattr(returned, "constant", False):
         if mode == ModeKeys.TRAIN and not bounded:
             raise ValueError(
                 "input_fn returned one batch, which is every batch of the training: say steps or "
                 "max_steps, or return an iterable of batches"
             )
+        if isinstance(returned, graph_input.GraphBatches):
+            returned = next(iter(returned))
         once = mode != ModeKeys.TRAIN
         returned = [returned] if once else itertools.repeat(returned)
     elif not hasattr(returned, "__iter__") and not hasattr(returned, "__next__"):
@@ -94,9 +146,7 @@ def _dataset(dataset: Any) -> Iterator[Any]:
 
 
 def _is_batch(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return True
-    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Mapping)
+    return isinstance(graph_input.split(value)[0], Mapping)
 
 
 def _split(batch: Any, mode: str) -> Batch:
@@ -177,5 +227,6 @@ def _checked_labels(labels: Any, label: LabelColumn) -> Any:
     return labels
 
 
-def is_files(returned: Any) -> bool:
-    return isinstance(returned, FilesInput)
+def check_label(files: FilesInput, label: str) -> None:
+    if files.label != label:
+        raise ValueError(f"label '{files.label}' of the files: the model learns '{label}'")

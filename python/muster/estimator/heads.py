@@ -7,8 +7,17 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from muster import columns as fc
 from muster.normalizer import Normalizer
+from muster.tensorflow_columns import ours
 
+SUM = "sum"
 _SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
+# As tf.keras.losses.Reduction and tf.compat.v1.losses.Reduction say them.
+_REDUCTIONS = {
+    SUM: True,
+    "weighted_sum": True,
+    _SUM_OVER_BATCH_SIZE: False,
+    "weighted_sum_over_batch_size": False,
+}
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,7 @@ class Head:
     multi_label: bool = False
     label_dimension: int = 1
     thresholds: Tuple[float, ...] = ()
+    sums: bool = False  # the loss of a batch is its rows' sum, not their mean
 
     @property
     def regression(self) -> bool:
@@ -42,11 +52,10 @@ def BinaryClassHead(
     loss_fn: Any = None,
     name: Optional[str] = None,
 ) -> Head:
-    _check(loss_reduction, loss_fn)
+    sums = _check(loss_reduction, loss_fn)
     words = _words(label_vocabulary, 2)
-    return Head(
-        "binary", 2, words, _weight(weight_column), thresholds=_check_thresholds(thresholds)
-    )
+    checked = _check_thresholds(thresholds)
+    return Head("binary", 2, words, _weight(weight_column), thresholds=checked, sums=sums)
 
 
 def MultiClassHead(
@@ -57,11 +66,12 @@ def MultiClassHead(
     loss_fn: Any = None,
     name: Optional[str] = None,
 ) -> Head:
-    _check(loss_reduction, loss_fn)
+    sums = _check(loss_reduction, loss_fn)
     if n_classes is None or n_classes <= 2:
         raise ValueError(f"n_classes must be > 2: {n_classes}.")
     kind = {"multi_class": {"classes": n_classes}}
-    return Head(kind, n_classes, _words(label_vocabulary, n_classes), _weight(weight_column))
+    words = _words(label_vocabulary, n_classes)
+    return Head(kind, n_classes, words, _weight(weight_column), sums=sums)
 
 
 def MultiLabelHead(
@@ -75,7 +85,7 @@ def MultiLabelHead(
     name: Optional[str] = None,
 ) -> Head:
     """Labels: n_classes times 0 or 1, or a sparse or ragged column of words or class numbers."""
-    _check(loss_reduction, loss_fn)
+    sums = _check(loss_reduction, loss_fn)
     if n_classes is None or n_classes < 2:
         raise ValueError(
             f"n_classes must be > 1 for multi-label classification. Given: {n_classes}"
@@ -85,7 +95,8 @@ def MultiLabelHead(
     kind = {"multi_label": {"classes": n_classes}}
     words = _words(label_vocabulary, n_classes)
     checked = _check_thresholds(thresholds)
-    return Head(kind, n_classes, words, _weight(weight_column), True, thresholds=checked)
+    weight = _weight(weight_column)
+    return Head(kind, n_classes, words, weight, True, thresholds=checked, sums=sums)
 
 
 def RegressionHead(
@@ -100,8 +111,8 @@ def RegressionHead(
         raise ValueError(
             "inverse_link_fn: Muster predicts the mean itself; or PoissonRegressionHead"
         )
-    _check(loss_reduction, loss_fn)
-    return _regression("mean_squared", label_dimension, weight_column)
+    sums = _check(loss_reduction, loss_fn)
+    return _regression("mean_squared", label_dimension, weight_column, sums)
 
 
 def PoissonRegressionHead(
@@ -113,8 +124,8 @@ def PoissonRegressionHead(
 ) -> Head:
     if not compute_full_loss:
         raise ValueError("compute_full_loss=False: Muster's Poisson loss is the full one")
-    _check(loss_reduction, None)
-    return _regression("poisson", label_dimension, weight_column)
+    sums = _check(loss_reduction, None)
+    return _regression("poisson", label_dimension, weight_column, sums)
 
 
 def LogisticRegressionHead(
@@ -123,8 +134,8 @@ def LogisticRegressionHead(
     name: Optional[str] = None,
 ) -> Head:
     """Labels are probabilities, from 0 to 1; predicts the probability."""
-    _check(loss_reduction, None)
-    return _regression("logistic", 1, weight_column)
+    sums = _check(loss_reduction, None)
+    return _regression("logistic", 1, weight_column, sums)
 
 
 def binary_or_multi_class(
@@ -141,21 +152,25 @@ def binary_or_multi_class(
     return MultiClassHead(n_classes, weight_column, label_vocabulary, loss_reduction)
 
 
-def _regression(loss: str, label_dimension: int, weight_column: Any) -> Head:
+def _regression(loss: str, label_dimension: int, weight_column: Any, sums: bool) -> Head:
     if label_dimension < 1:
         raise ValueError(f"Invalid label_dimension {label_dimension}.")
     kind = {"regression": {"loss": loss, "label_dimension": label_dimension}}
-    return Head(kind, 0, None, _weight(weight_column), label_dimension=label_dimension)
+    weight = _weight(weight_column)
+    return Head(kind, 0, None, weight, label_dimension=label_dimension, sums=sums)
 
 
-def _check(loss_reduction: Any, loss_fn: Any) -> None:
-    if str(getattr(loss_reduction, "value", loss_reduction)) != _SUM_OVER_BATCH_SIZE:
+def _check(loss_reduction: Any, loss_fn: Any) -> bool:
+    """Whether the loss is the sum over the batch; refuses what the program has not."""
+    given = str(getattr(loss_reduction, "value", loss_reduction))
+    if given not in _REDUCTIONS:
         raise ValueError(
             f"loss_reduction {loss_reduction}: Muster's loss is the mean over the batch, "
-            "'sum_over_batch_size'; scale the learning rate instead"
+            f"'{_SUM_OVER_BATCH_SIZE}', or its sum, '{SUM}', of rows times their weights"
         )
     if loss_fn is not None:
         raise ValueError("loss_fn is TensorFlow code; a loss of your own is C++ (docs/python.md)")
+    return _REDUCTIONS[given]
 
 
 def _check_thresholds(given: Optional[Sequence[float]]) -> Tuple[float, ...]:
@@ -184,6 +199,7 @@ def _weight(given: Any) -> Optional[str]:
         return None
     if isinstance(given, str):
         return given
+    given = ours(given)
     if isinstance(given, fc.NumericColumn):
         if given.normalizer != Normalizer():
             raise ValueError(

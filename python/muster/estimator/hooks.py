@@ -199,7 +199,7 @@ def ask(hooks: Optional[Iterable[Any]], model_dir: str, step: int) -> Asked:
     asked = Asked()
     for hook in check_hooks(hooks):
         if isinstance(hook, EarlyStop):
-            asked.flags += ["--early-stop", hook.rule]
+            asked.flags += ["--early-stop", hook.rule, "--eval-elsewhere"]
         elif _has_own_code(hook):
             asked.own.append(hook)
         else:

@@ -15,7 +15,7 @@ class FilesInput:
 
     `label`: the column or feature with the labels. `types` says "int", "float" or "string" of a
     column that only crosses use (string unless told), `lists` names columns of several values,
-    `missing` the cells that count as none, `defaults` what stands for them.
+    `missing` the values that count as none, `defaults` what stands for them.
     """
 
     patterns: Tuple[str, ...]

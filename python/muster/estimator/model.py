@@ -91,6 +91,7 @@ class CannedModel:
             model,
             head=self.head.kind,
             weight=self.head.weight,
+            loss_reduction="sum" if self.head.sums else None,
             metrics={"thresholds": thresholds} if thresholds else None,
         )
         path = folder / "model.yaml"

@@ -138,6 +138,11 @@ _NEUTRAL: Dict[str, Any] = {
     "ema_overwrite_frequency": None,
 }
 _CLIPPING = {"clipvalue": "value", "clipnorm": "norm", "global_clipnorm": "global_norm"}
+_FTRL = ("learning_rate", *(f.name for f in fields(_Ftrl) if f.name != "learning_rate"))
+_RMS_PROP = (
+    "RMSProp of TensorFlow 1 begins with a mean square of 1, Muster's with 0, as Keras's: give "
+    "tf.keras.optimizers.RMSprop, or muster.estimator.optimizers.RMSprop"
+)
 _SILENT = ("name", "is_legacy_optimizer", "jit_compile", "ema_momentum", "ema_overwrite_frequency")
 
 
@@ -158,6 +163,24 @@ def entry(given: Any, learning_rate: Optional[float]) -> Dict[str, Any]:
     if getattr(given, "_exclude_from_weight_decay_names", None):
         raise ValueError(f"optimizer {word}: Muster's weight_decay is that of a whole part's weights")
     return {_KINDS.get(word, word): _options(word, config)}
+
+
+def of_version_1(given: Any, learning_rate: float) -> Any:
+    """An optimizer that is given by name to an estimator of TensorFlow 1; others as they are."""
+    if not isinstance(given, str):
+        return given
+    if given == "RMSProp":
+        raise ValueError(_RMS_PROP)
+    found = {
+        "Adagrad": Adagrad(learning_rate, epsilon=0.0),
+        "Adam": Adam(learning_rate, epsilon=1e-8),
+        "Ftrl": Ftrl(learning_rate),
+        "SGD": SGD(learning_rate),
+    }
+    if given not in found:
+        names = ", ".join(f"'{name}'" for name in found)
+        raise ValueError(f"Unsupported optimizer name: {given}. Supported names are: {names}")
+    return found[given]
 
 
 def clipping(*given: Any) -> Optional[Dict[str, float]]:
@@ -190,6 +213,8 @@ def _config(given: Any) -> Tuple[str, Dict[str, Any]]:
     """The optimizer's name and arguments."""
     if not isinstance(given, Optimizer) and not hasattr(given, "get_config") and callable(given):
         given = given()
+    if type(given).__module__.startswith("tensorflow.python.training."):
+        given = _of_tensorflow_1(given)
     name = type(given).__name__.lower()
     if isinstance(given, Optimizer):
         return name, {f.name: getattr(given, f.name) for f in fields(given)}
@@ -198,6 +223,40 @@ def _config(given: Any) -> Tuple[str, Dict[str, Any]]:
     raise ValueError(
         "The given object is not an Optimizer instance: a name, an optimizer of "
         f"muster.estimator.optimizers or of Keras is wanted. Given: {given}"
+    )
+
+
+def _of_tensorflow_1(given: Any) -> Optimizer:
+    """An optimizer of tf.compat.v1.train as ours. What it was made with lies in its attributes."""
+
+    def of(name: str) -> float:
+        value = getattr(given, f"_{name}")
+        if isinstance(value, (int, float)):
+            return float(value)
+        raise ValueError(
+            f"{kind}: {name} is no number but {value!r}; a learning rate that changes is one of "
+            "tf.keras.optimizers.schedules, in an optimizer of Keras's"
+        )
+
+    kind = type(given).__name__
+    if kind == "AdagradOptimizer":
+        start = of("initial_accumulator_value")
+        return Adagrad(of("learning_rate"), initial_accumulator_value=start, epsilon=0.0)
+    if kind == "AdamOptimizer":
+        return Adam(of("lr"), beta_1=of("beta1"), beta_2=of("beta2"), epsilon=of("epsilon"))
+    if kind == "FtrlOptimizer":
+        names = [name for name in _FTRL if hasattr(given, f"_{name}")]
+        return Ftrl(**{name: of(name) for name in names})
+    if kind == "GradientDescentOptimizer":
+        return SGD(of("learning_rate"))
+    if kind == "MomentumOptimizer":
+        nesterov = bool(getattr(given, "_use_nesterov", False))
+        return SGD(of("learning_rate"), momentum=of("momentum"), nesterov=nesterov)
+    raise ValueError(
+        _RMS_PROP
+        if kind == "RMSPropOptimizer"
+        else f"{kind}: Muster has TensorFlow 1's AdagradOptimizer, AdamOptimizer, FtrlOptimizer, "
+        "GradientDescentOptimizer and MomentumOptimizer"
     )
 
 

@@ -10,6 +10,7 @@ from muster import columns as fc
 from muster.estimator import optimizers
 from muster.estimator.heads import Head
 from muster.estimator.model import CannedModel
+from muster.tensorflow_columns import ours
 
 # Where an optimizer is given by name, as in tf.estimator; None: Keras's default, as DNN* there.
 _LINEAR_RATE = 0.2
@@ -114,11 +115,11 @@ def _activation(function: Any) -> str:
 
 
 def check_columns(given: Any, linear: bool) -> List[fc.FeatureColumn]:
-    if isinstance(given, fc.FeatureColumn):
+    if isinstance(ours(given), fc.FeatureColumn):
         given = [given]
     if isinstance(given, Mapping):
         raise ValueError("Expected feature_columns to be iterable, found dict.")
-    columns = list(given)
+    columns = [ours(column) for column in given]
     if not columns:
         raise ValueError("feature_columns must not be empty.")
     names: Dict[str, fc.FeatureColumn] = {}

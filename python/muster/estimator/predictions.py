@@ -1,10 +1,11 @@
-"""Rows that `muster predict` prints, as the dicts of tf.estimator's predict."""
+"""What the program prints, as tf.estimator returns it: rows of predictions, metrics."""
 
 from __future__ import annotations
 
 import importlib.util
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Union
 
+from muster.binary import Event
 from muster.estimator.heads import Head
 
 _WHOLE = {"class_ids": "int64", "all_class_ids": "int32"}
@@ -82,3 +83,24 @@ def by_batch(
             held = []
     if held:
         yield held
+
+
+def metrics_of(events: Sequence[Event]) -> Dict[str, Any]:
+    """Of the last evaluation among the program's events, {} of none; NaN for what it could not
+    compute."""
+    evaluations = [event for event in events if event.get("event") == "evaluated"]
+    if not evaluations:
+        return {}
+    found = evaluations[-1]
+    metrics = {
+        name: float("nan") if value is None else value
+        for name, value in found.items()
+        if name not in ("event", "checkpoint", "bad_records")
+    }
+    metrics["global_step"] = int(metrics["global_step"])
+    return metrics
+
+
+def always(size: int) -> Iterator[int]:
+    while True:
+        yield size

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, List, Mapping, Optional
+
+from muster.estimator.cluster import ClusterSpec, Task, task_of_environment
 
 _SAVE_BOTH = "`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set."
 _DEFAULT = object()
@@ -16,7 +17,8 @@ class RunConfig:
 
     Accepted without effect: session_config, protocol, session_creation_timeout_secs,
     experimental_max_worker_delay_secs, checkpoint_save_graph_def.
-    Raises ValueError as TensorFlow does, and for what needs several processes.
+    TF_CONFIG says which task of a cluster this is (cluster.py). Raises ValueError as TensorFlow
+    does, and for distribution strategies.
     """
 
     def __init__(
@@ -48,12 +50,8 @@ class RunConfig:
             save_checkpoints_steps = None
         elif save_checkpoints_steps is not None and save_checkpoints_secs is not None:
             raise ValueError(_SAVE_BOTH)
-        tf_config = _tf_config()
-        if tf_config.get("cluster"):
-            raise ValueError(
-                "TF_CONFIG names a cluster: Muster trains in one process; unset TF_CONFIG"
-            )
-        self.model_dir: Optional[str] = _model_dir(model_dir, tf_config.get("model_dir"))
+        self._task = task_of_environment()
+        self.model_dir: Optional[str] = _model_dir(model_dir, self._task.model_dir)
         self.tf_random_seed = tf_random_seed
         self.save_summary_steps = save_summary_steps
         self.save_checkpoints_steps: Optional[int] = save_checkpoints_steps
@@ -74,30 +72,56 @@ class RunConfig:
         self._check()
 
     @property
+    def task(self) -> Task:
+        """Muster's own: all that TF_CONFIG says."""
+        return self._task
+
+    @property
+    def cluster_spec(self) -> ClusterSpec:
+        return self._task.cluster
+
+    @property
     def task_type(self) -> str:
-        return "worker"
+        return self._task.type
 
     @property
     def task_id(self) -> int:
-        return 0
+        return self._task.index
+
+    @property
+    def global_id_in_cluster(self) -> Optional[int]:
+        return self._task.global_id
 
     @property
     def is_chief(self) -> bool:
-        return True
+        return self._task.is_chief
+
+    @property
+    def master(self) -> str:
+        return self._task.master
+
+    @property
+    def evaluation_master(self) -> str:
+        return self._task.evaluation_master
+
+    @property
+    def service(self) -> Optional[Mapping[str, Any]]:
+        return self._task.service
 
     @property
     def num_worker_replicas(self) -> int:
-        return 1
+        evaluator = self._task.in_cluster and not self._task.cluster
+        return 0 if evaluator else self._task.workers
 
     @property
     def num_ps_replicas(self) -> int:
-        return 0
+        return self._task.servers
 
     def replace(self, **changes: Any) -> RunConfig:
         """A copy with other values; one of the two save_checkpoints_* takes the other's place."""
         out = copy.copy(self)
         for name, value in changes.items():
-            if name not in vars(self):
+            if name not in vars(self) or name.startswith("_"):
                 raise ValueError(f"Replacing {name} is not supported: RunConfig has no such name")
             setattr(out, name, value)
         steps, seconds = out.save_checkpoints_steps, out.save_checkpoints_secs
@@ -163,19 +187,8 @@ class RunConfig:
         for name in ("train_distribute", "eval_distribute", "experimental_distribute", "device_fn"):
             require(
                 getattr(self, name) is None,
-                f"{name}: Muster trains in one process on its CPU; say threads=N",
+                f"{name}: Muster trains on its tasks' CPUs; say threads=N, or start several tasks",
             )
-
-
-def _tf_config() -> Dict[str, Any]:
-    text = os.environ.get("TF_CONFIG") or "{}"
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"TF_CONFIG: not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"TF_CONFIG: must be a JSON object, not {text[:100]}")
-    return found
 
 
 def _model_dir(given: Any, in_tf_config: Optional[str]) -> Optional[str]:

@@ -131,7 +131,7 @@ class WarmStartSettings(_WarmStartSettings):
         if self.var_name_to_prev_var_name:
             raise ValueError(
                 "var_name_to_prev_var_name: from Python, variables keep their names; other names "
-                "can be given in C++ (train/warm_start.h)"
+                "can be given in C++ (train/weights/warm_start.h)"
             )
         patterns = self.vars_to_warm_start
         if patterns is None:

@@ -7,11 +7,13 @@ import pathlib
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from muster.binary import Event
-from muster.estimator.core import Estimator, metrics_of
+from muster.estimator.cluster import EVALUATOR, MASTER
+from muster.estimator.core import Estimator
 from muster.estimator.export import check_features
 from muster.estimator.exporter import Exporter
 from muster.estimator.hook_calls import HookCalls, checked_listeners
 from muster.estimator.hooks import ask, own_hooks
+from muster.estimator.predictions import metrics_of
 from muster.estimator.spec import EvalSpec, TrainSpec
 
 
@@ -22,6 +24,10 @@ def train_and_evaluate(
 
     Returns the last evaluation's metrics, and for each exporter the path of what it exported then,
     or None. The evaluation's batches are read once and kept in a temporary file.
+
+    In a cluster (TF_CONFIG) it is this task's part: chief and workers train, servers serve until
+    the training ends, the evaluator evaluates and exports. Who does not evaluate returns {} and
+    None for each exporter.
     """
     if not isinstance(estimator, Estimator):
         raise TypeError(
@@ -43,17 +49,50 @@ def train_and_evaluate(
     for exporter in eval_spec.exporters:
         check_features(exporter.serving_input_receiver_fn, estimator.serving_features())
 
+    task = estimator.config.task
+    if task.type == EVALUATOR and task.index > 0:
+        raise ValueError(
+            "For distributed training, there can only be one `evaluator` task (with task id 0). "
+            f"Given task id {task.index}"
+        )
+
     def evaluation(folder: pathlib.Path, label: str) -> List[object]:
+        if task.in_cluster and task.type not in (MASTER, EVALUATOR):
+            # Another task evaluates, or, as tf.estimator has it, none.
+            elsewhere = ["--evaluator", "--eval", folder / "evaluation.batches"]
+            return [*elsewhere, *_flags(eval_spec)] if task.has_evaluator() else []
         data = estimator._evaluation_data(eval_spec.input_fn, eval_spec.steps, folder, label)
-        return [*data, *_flags(eval_spec)]
+        flags = [*data, *_flags(eval_spec)]
+        return [*flags, "--evaluator"] if task.type == EVALUATOR else flags
 
     last_step = asked.stop_at(train_spec.max_steps)
-    events = estimator._train(train_spec.input_fn, last_step, asked, calls, evaluation)
+    finishing = _Finishing(estimator.model_dir, eval_spec.exporters)
+    events = estimator._train(
+        train_spec.input_fn, last_step, asked, calls, evaluation, finishing.seen
+    )
     metrics = metrics_of(events)
     return metrics, [
-        _exported(events, estimator.model_dir, exporter.name, metrics["global_step"])
+        _exported(events, estimator.model_dir, exporter.name, metrics.get("global_step", -1))
         for exporter in eval_spec.exporters
     ]
+
+
+class _Finishing:
+    """Adds to each export what its exporter asks for, as soon as the program has written it."""
+
+    def __init__(self, model_dir: str, exporters: Sequence[Exporter]) -> None:
+        self._by_folder = {
+            os.path.join(model_dir, "export", exporter.name): exporter.finishing
+            for exporter in exporters
+        }
+
+    def seen(self, event: Event) -> None:
+        if event.get("event") != "exported":
+            return
+        path = pathlib.Path(event["saved_model"])
+        finishing = self._by_folder.get(str(path.parent))
+        if finishing is not None and path.is_dir():  # else it is too old to be kept
+            finishing.finish(path)
 
 
 def _flags(spec: EvalSpec) -> List[object]:

@@ -15,6 +15,7 @@ import os
 from typing import Any, Optional, Union
 
 from muster.keras.fields import Field
+from muster.places import local_path
 
 __all__ = ["Field", "export", "load"]
 
@@ -36,13 +37,15 @@ def export(
 ) -> None:
     """Writes `model` to the new folder `path` as something that `muster train` trains.
 
-    optimizer, loss, metrics, loss_weights: what `model.compile` takes.
+    optimizer, loss, metrics, loss_weights: what `model.compile` takes. loss=None is for a model whose
+        layers add losses (add_loss), or that has its own compute_loss.
     inputs: what the model is called with, as its structure (one, a list, a dict) of Fields. A
         Sequential or functional model has them already, each record field being called like its
         input: None, or a dict of those that differ, by input name: a record field's name or a
         Field. Inputs without names want one each.
-    label: the record field of the label, or a Field; a dict or list of them for several outputs.
-    sample_weight: a record field of one number a row.
+    label: the record field of the label, or a Field; a dict or list of them for several outputs, or
+        as the model's own compute_loss takes them. None where the loss needs none.
+    sample_weight: a record field of one number a row, or a Field of one for each step of a row.
     key: the record field that `muster predict` returns with each score: a name for strings, a Field
         of one value for another dtype.
     example: a batch to compare the exported functions with the model on, (inputs, label) or
@@ -58,7 +61,7 @@ def export(
 
     exporting.export(
         exporting.Request(
-            model, optimizer, loss, os.fspath(path), inputs, label, sample_weight, key, metrics,
+            model, optimizer, loss, local_path(path), inputs, label, sample_weight, key, metrics,
             loss_weights, example,
         )
     )  # fmt: skip
@@ -78,7 +81,9 @@ def load(path: _Path, model: Any, manifest: Optional[_Path] = None) -> None:
     _require()
     from muster.keras import loading
 
-    loading.load(os.fspath(path), model, None if manifest is None else os.fspath(manifest))
+    loading.load(
+        local_path(path), model, None if manifest is None else local_path(manifest)
+    )
 
 
 def _require() -> None:

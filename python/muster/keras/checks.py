@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Iterator, List, Tuple
 
 import keras
 import tensorflow as tf
 
+# What Muster does by itself, and where else a model can say what it wants to differ.
+_OWN = {
+    "train_step": "put it into the loss, a layer's add_loss or the model's compute_loss",
+    "test_step": "put it into the loss, the model's compute_loss or metrics=",
+    "predict_step": "put it into the model's call",
+    "compute_metrics": "give the metrics as metrics=",
+}
+# What is around all of that: without it a model computes the same, but for what they do besides.
+_AROUND = ("fit", "evaluate", "predict")
+
 
 def check_model(model: Any) -> None:
     """Raises ValueError naming the layer and what to do."""
     layers = check_built(model)
-    for method in ("train_step", "compute_loss"):
+    for method, instead in _OWN.items():
         if getattr(type(model), method) is not getattr(keras.Model, method):
             raise ValueError(
-                f"model '{model.name}' has its own {method}, which Muster does not call: put it into "
-                "the loss, or into a layer's add_loss"
+                f"model '{model.name}' has its own {method}, which Muster does not call: {instead}"
+            )
+    for method in _AROUND:
+        if getattr(type(model), method) is not getattr(keras.Model, method):
+            warnings.warn(
+                f"model '{model.name}' has its own {method}, which Muster does not call: what it does "
+                "besides (bring the candidates of a retrieval up to date) is to be done in Python, "
+                "after muster.keras.load",
+                stacklevel=4,
             )
     if not model.trainable_variables:
         raise ValueError(f"model '{model.name}' has no trainable weights")
@@ -66,11 +84,6 @@ def layers_of(model: Any) -> Iterator[Any]:
 def _check_layer(layer: Any) -> None:
     what = f"layer '{layer.name}'"
     if isinstance(layer, keras.layers.Embedding):
-        if layer.embeddings_regularizer is not None:
-            raise ValueError(
-                f"{what}: embeddings_regularizer would give every row a gradient at every step: "
-                "leave it out, or use an optimizer with weight_decay"
-            )
         if getattr(layer, "lora_enabled", False):
             raise ValueError(f"{what}: LoRA embeddings are not carried over")
     if getattr(layer, "stateful", False) is True:
@@ -85,6 +98,8 @@ def _check_layer(layer: Any) -> None:
         )
     if getattr(layer, "quantization_mode", None):
         raise ValueError(f"{what} is quantized: export the model before quantizing it")
+    if type(layer).__module__.startswith("keras."):
+        return  # what a lookup layer has counted is nothing that its call reads
     for attribute, variable in _raw_variables(layer):
         raise ValueError(
             f"{what}: its attribute '{attribute}' is a tf.Variable ('{variable.name}'), which Keras "

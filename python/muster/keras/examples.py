@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from muster.keras import functions
+from muster.keras import checks, functions
 from muster.keras.fields import Field, Port, Ports
 from muster.keras.lookups import Lookup
 
@@ -28,6 +28,20 @@ class Batch:
     model_inputs: Any
     model_labels: Any
 
+    ports: Ports
+    label_ports: Ports
+
+    @property
+    def count(self) -> int:
+        return len(next(iter(self.inputs.values())))
+
+    def rows(self, rows: slice) -> Batch:
+        """Some of its rows."""
+        inputs = {name: value[rows] for name, value in self.inputs.items()}
+        labels = {name: value[rows] for name, value in self.labels.items()}
+        weight = None if self.weight is None else self.weight[rows]
+        return make(self.ports, self.label_ports, inputs, labels, weight)
+
     def arguments(self) -> Dict[str, Any]:
         """By the names that functions have for them."""
         named = {f"input_{name}": value for name, value in self.inputs.items()}
@@ -37,12 +51,23 @@ class Batch:
         return named
 
 
+def make(
+    ports: Ports, label_ports: Ports, inputs: Dict[str, Any], labels: Dict[str, Any], weight: Any
+) -> Batch:
+    packed = ports.pack(inputs), label_ports.pack(labels)
+    return Batch(inputs, labels, weight, *packed, ports, label_ports)
+
+
 def predict_once(model: Any, ports: Ports, example: Any) -> None:
     """Calls the model with the example, or with zeros, so that it has all its variables. Raises
     ValueError where it cannot predict."""
     given = _given_inputs(ports, example)
+    known = _known(model)
     values = {
-        port.name: _typed(port, given[port.name]) if given else _zeros(port) for port in ports.all
+        port.name: _typed(port, given[port.name])
+        if given
+        else _zeros(port, known.get(port.name))
+        for port in ports.all
     }
     _try(lambda: functions.call(model, ports.pack(values), False), example)
 
@@ -79,7 +104,11 @@ def batch(
     if example is not None:
         return _given(ports, labels, weight, example)
     random = np.random.default_rng(_SEED)
-    inputs = {port.name: _random(port, random, _limit(port, found)) for port in ports.all}
+    known = _known(model)
+    inputs = {
+        port.name: _random(port, random, _limit(port, found), known.get(port.name))
+        for port in ports.all
+    }
     predictions = _try(lambda: functions.call(model, ports.pack(inputs), False), None)
     flat = keras.tree.flatten(predictions)
     values = {}
@@ -88,17 +117,22 @@ def batch(
         if isinstance(predictions, Mapping) and port.name in predictions:
             of = predictions[port.name]
         classes = int(of.shape[-1]) if of.shape.rank and of.shape[-1] else 2
-        if port.dtype.startswith("float"):
+        rows_of = [lookup.table.shape[0] for lookup in found if lookup.label == port.name]
+        if rows_of:
+            values[port.name] = _random(port, random, min(rows_of))
+        elif port.dtype.startswith("float"):
             values[port.name] = random.integers(0, 2, _shape(port)).astype(port.dtype)
         else:
             values[port.name] = _random(port, random, max(2, classes))
     rows = None
     if weight is not None:
-        rows = random.uniform(0.5, 1.5, _ROWS).astype(weight.dtype)
-    return Batch(inputs, values, rows, ports.pack(inputs), labels.pack(values))
+        rows = random.uniform(0.5, 1.5, _shape(weight)).astype(weight.dtype)
+    return make(ports, labels, inputs, values, rows)
 
 
 def _given(ports: Ports, labels: Ports, weight: Optional[Port], example: Any) -> Batch:
+    if not labels.all and isinstance(example, (list, tuple)) and len(example) == 1:
+        example = (*example, None)
     if not isinstance(example, (list, tuple)) or len(example) != (3 if weight else 2):
         raise ValueError(
             "example: (inputs, label" + (", sample_weight" if weight else "") + ") is wanted"
@@ -111,13 +145,13 @@ def _given(ports: Ports, labels: Ports, weight: Optional[Port], example: Any) ->
     counts = {len(value) for value in [*inputs.values(), *values.values()]}
     if len(counts) != 1 or 0 in counts:
         raise ValueError(f"example: inputs and labels have different numbers of rows: {counts}")
-    return Batch(inputs, values, rows, ports.pack(inputs), labels.pack(values))
+    return make(ports, labels, inputs, values, rows)
 
 
 def _given_inputs(ports: Ports, example: Any) -> Dict[str, Any]:
     if example is None:
         return {}
-    if not isinstance(example, (list, tuple)) or len(example) < 2:
+    if not isinstance(example, (list, tuple)) or not example:
         raise ValueError("example: (inputs, label) or (inputs, label, sample_weight) is wanted")
     return ports.unpack(example[0])
 
@@ -142,7 +176,23 @@ def _shape(port: Port) -> List[int]:
     return [_ROWS, *(_LENGTH if length is None else length for length in port.shape)]
 
 
-def _zeros(port: Port) -> Any:
+def _known(model: Any) -> Dict[str, Any]:
+    """By input, the values that a lookup layer without a place for others takes."""
+    known: Dict[str, Any] = {}
+    for layer in checks.layers_of(model):
+        if getattr(layer, "num_oov_indices", None) != 0 or not hasattr(layer, "get_vocabulary"):
+            continue
+        words = layer.get_vocabulary(include_special_tokens=False)
+        for node in getattr(layer, "_inbound_nodes", []):
+            for tensor in node.input_tensors:
+                if isinstance(tensor._keras_history.operation, keras.layers.InputLayer):
+                    known[str(tensor.name)] = words
+    return known
+
+
+def _zeros(port: Port, known: Any) -> Any:
+    if known:
+        return np.full(_shape(port), known[0], dtype=_numpy_type(port))
     if port.dtype == "string":
         return np.full(_shape(port), b"", dtype=object)
     return np.zeros(_shape(port), tf.as_dtype(port.dtype).as_numpy_dtype)
@@ -154,8 +204,14 @@ def _limit(port: Port, found: List[Lookup]) -> int:
     return min(rows) if rows else (256 if port.dtype == "uint8" else 2)
 
 
-def _random(port: Port, random: Any, limit: int) -> Any:
+def _numpy_type(port: Port) -> Any:
+    return object if port.dtype == "string" else tf.as_dtype(port.dtype).as_numpy_dtype
+
+
+def _random(port: Port, random: Any, limit: int, known: Any = None) -> Any:
     shape = _shape(port)
+    if known:
+        return random.choice(np.array(known, dtype=_numpy_type(port)), shape)
     if port.dtype == "string":
         return random.choice(np.array([b"a", b"b", b"c d"], dtype=object), shape)
     kind = tf.as_dtype(port.dtype)

@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List
 
+import keras
 
 from muster.keras import checks, decoding, examples, fields, manifest, metrics, serving, verify
 from muster.keras.apply import Apply
@@ -49,6 +50,7 @@ def export(request: Request) -> None:
 def _export(request: Request) -> None:
     model = request.model
     update = Optimizer(request.optimizer)
+    given = None if _has_no_labels(request) else request.label
     mixed = checks.check_precision(model, update.loss_scale)
     loss = Loss(model, request.loss, request.loss_weights)
     inputs = fields.inputs_of(model, request.inputs)
@@ -56,12 +58,16 @@ def _export(request: Request) -> None:
     functions = Functions(model, Variables(model), inputs, loss, update.loss_scale)
     functions.find_lookups()
     field = examples.label_field(functions.predicted, loss.sparse)
-    labels = fields.labels_of(request.label, field)
+    labels = fields.labels_of(given, field, wanted=loss.wants_labels)
     weight = fields.weight_of(request.sample_weight)
     key = fields.key_of(request.key, [*inputs.all, *labels.all, *([weight] if weight else [])])
     functions.set_targets(labels, weight)
+    if loss.own:
+        functions.find_lookups()
     batch = examples.batch(model, functions.lookups, inputs, labels, weight, request.example)
-    metric = metrics.resolve(request.metrics, *verify.evaluate_once(model, loss, batch))
+    names = getattr(model, "output_names", None)
+    evaluated = verify.evaluate_once(model, loss, batch, mixed)
+    metric = metrics.resolve(request.metrics, *evaluated, names)
     graph = _graph(functions, update, metric)
     if key is not None and any(one.name == key.feature for one in functions.predictions):
         raise ValueError(f"key: an output of the model is called '{key.feature}' too: rename it")
@@ -75,7 +81,7 @@ def _export(request: Request) -> None:
         slots, entry = apply.values(), apply.manifest()
     with _new_folder(request.path) as folder:
         graph.save(os.path.join(folder, "step"))
-        serving.save(os.path.join(folder, "serving"), functions)
+        serving.save(os.path.join(folder, serving.FOLDER), functions)
         manifest.write_weights(folder, functions.variables, slots)
         manifest.write(folder, manifest.content(functions, key, entry, metric, graph))
         verify.compare(folder, functions, update, batch, mixed)
@@ -105,17 +111,24 @@ def _check_slices(variables: Variables, update: Optimizer) -> None:
     for entry in variables:
         if entry.sliced and entry.trainable and not update.adds_up():
             raise ValueError(
-                f"variable '{entry.name}' is read by row (gather, or an Embedding whose ids are not "
-                "computed from the inputs alone), and "
+                f"variable '{entry.name}' is read by row (gather, or an Embedding whose ids are "
+                "neither computed from the inputs alone nor labels as they are), and "
                 f"{update.name} in Keras treats repeated rows one by one: look rows up with "
                 "keras.layers.Embedding by ids of the inputs, or use SGD without clipping"
             )
 
 
+def _has_no_labels(request: Request) -> bool:
+    """Whether nothing would read the label that is called so by default."""
+    own = type(request.model).compute_loss is not keras.Model.compute_loss
+    return request.loss is None and not own and request.metrics is None
+
+
 @contextlib.contextmanager
 def _unchanged(model: Any) -> Iterator[None]:
     """The model's variables have their values again at the end."""
-    before = [(variable, variable.numpy()) for variable in model.variables]
+    changed = [*model.variables, *model.metrics_variables]
+    before = [(variable, variable.numpy()) for variable in changed]
     try:
         yield
     finally:

@@ -10,6 +10,7 @@ from testbed import keras_checks
 
 NAMES = {
     "function_checks.py": keras_checks.names("function_checks.py"),
+    "evaluation_checks.py": keras_checks.names("evaluation_checks.py"),
     "weights_checks.py": keras_checks.names("weights_checks.py"),
     "rule_checks.py": [
         *(f"rule_of_{name}" for name in keras_checks.keys("rule_checks.py", "RULES")),

@@ -101,22 +101,23 @@ def inputs_of(model: Any, given: Any) -> Ports:
     return _structured(given, "inputs", lambda name, feature: _no_type("inputs", feature))
 
 
-def labels_of(given: Any, default: Callable[[str, str], Field]) -> Ports:
-    """`default` makes the Field of a label that is only a record field's name, by its place."""
+def labels_of(given: Any, default: Callable[[str, str], Field], wanted: bool = True) -> Ports:
+    """`default` makes the Field of a label that is only a record field's name, by its place. None
+    are none, unless they are `wanted`."""
+    if given is None and not wanted:
+        return Ports([], None)
     if given is None:
         raise ValueError("label: the record field of the label is wanted")
     return _structured(given, "label", default)
 
 
 def weight_of(given: Any) -> Optional[Port]:
-    """The sample weight: one number a row."""
+    """The sample weight: a number a row, or for each of its steps."""
     if given is None:
         return None
     field = Field(given, "float32") if isinstance(given, str) else given
-    if not isinstance(field, Field) or field.shape or not field.dtype.startswith("float"):
-        raise ValueError(
-            f"sample_weight: a record field of one float a row is wanted, not {given!r}"
-        )
+    if not isinstance(field, Field) or not field.dtype.startswith("float"):
+        raise ValueError(f"sample_weight: a record field of floats is wanted, not {given!r}")
     return port("sample_weight", field)
 
 
@@ -231,6 +232,8 @@ def _no_type(what: str, feature: str) -> Field:
 
 
 def _map(function: Callable[[str], Any], structure: Any) -> Any:
+    if structure is None:
+        return None
     if isinstance(structure, Mapping):
         return {key: _map(function, value) for key, value in structure.items()}
     if isinstance(structure, (list, tuple)):
@@ -239,6 +242,8 @@ def _map(function: Callable[[str], Any], structure: Any) -> Any:
 
 
 def _walk(structure: Any, values: Any, found: Dict[str, Any]) -> None:
+    if structure is None:
+        return
     if isinstance(structure, Mapping):
         if not isinstance(values, Mapping) or set(values) != set(structure):
             raise ValueError(f"example: a dict of {sorted(structure)} is wanted")

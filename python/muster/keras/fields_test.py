@@ -68,7 +68,7 @@ def test_weights() -> None:
     assert weight_of(None) is None
     weight = weight_of("w")
     assert weight is not None and (weight.feature, weight.dtype) == ("w", "float32")
-    with pytest.raises(ValueError, match="one float a row"):
+    with pytest.raises(ValueError, match="a record field of floats is wanted"):
         weight_of(Field("w", "int32"))
 
 

@@ -12,10 +12,11 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import keras
 import tensorflow as tf
 
-from muster.keras import lookups, tracing
+from muster.keras import lookups, outputs, tracing
 from muster.keras.fields import Port, Ports
 from muster.keras.losses import Loss
 from muster.keras.metrics import Metric
+from muster.keras.outputs import Prediction
 from muster.keras.tracing import Tensors, Traced
 from muster.keras.variables import DENSE, SEED, STATE, TABLE, Entry, Variables
 
@@ -30,15 +31,18 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Prediction:
-    name: str
-    dtype: str
-    shape: List[Optional[int]]
+class _Found:
+    """What a trace of the model's call looks up."""
+
+    recorder: lookups.Recorder
+    rows: List[lookups.Lookup]
+    traced: Traced
 
 
 class Functions:
     """`find_lookups` first: it says which variables are tables; then `set_targets`, then `step`,
-    which says what the other variables are."""
+    which says what the other variables are. A model's own compute_loss may look up rows by labels:
+    then `find_lookups` once more when they are set."""
 
     def __init__(
         self,
@@ -53,7 +57,8 @@ class Functions:
         self._ids: Optional[Traced] = None
         self.model = model
         self.inputs = inputs
-        self.labels = Ports([], [])
+        self.labels = Ports([], None)
+        self._has_targets = False
         self.weight: Optional[Port] = None
         self.predicted: Any = None  # predictions as placeholders, for their shapes
         self.loss = loss
@@ -62,46 +67,61 @@ class Functions:
         self.masked = False  # whether some prediction has a mask, which weighs the loss
 
     def find_lookups(self) -> None:
-        """Raises ValueError where the model looks up other rows in training than in prediction."""
-        found = []
-        for training in (True, False):
-            recorder = lookups.Recorder(self.variables)
-
-            def body(arguments: Tensors) -> Tensors:
-                with lookups.intercepted(recorder.handle):
-                    predictions, scope = self._call(arguments, training, recorder.read)
-                self.predicted = predictions
-                return {"first": keras.tree.flatten(predictions)[0]}
-
-            whole = self._specs(self.variables.all, whole=True)
-            traced = tracing.trace({**whole, **self._input_specs()}, body)
-            names = [f"input_{port.name}" for port in self.inputs.all]
-            found.append((recorder, lookups.find(recorder, traced, names), traced))
+        """Which variables are tables, of which a step reads rows only. What prediction reads of
+        them otherwise it reads of whole tables (`Entry.read_whole`)."""
+        training = self._find_lookups(True)
+        prediction = self._find_lookups(False)
         for entry in self.variables:
-            if any(entry.index in recorder.whole for recorder, _, _ in found):
-                entry.kind = DENSE if entry.kind == TABLE else entry.kind
-        both = []
-        for recorder, some, traced in found:
-            kept = [one for one in some if one.table.kind == TABLE]
-            both.append([(one.layer, one.table.index, one.input, one.shape) for one in kept])
-        if both[0] != both[1]:
-            raise ValueError(
-                "the model looks up other rows of embeddings in training than in prediction: "
-                f"{sorted(set(map(str, both[0])) ^ set(map(str, both[1])))}; call the same Embedding "
-                "layers in both"
-            )
-        recorder, some, traced = found[0]
-        self.lookups = lookups.number([one for one in some if one.table.kind == TABLE])
-        computed = lookups.computed_ids(recorder, self.lookups)
+            entry.read_whole = False
+            if entry.kind != SEED:
+                looked_up = any(one.table is entry for one in training.rows)
+                entry.kind = TABLE if looked_up else DENSE
+        self.lookups = lookups.number(training.rows)
+        for entry in self.variables.of_kind(TABLE):
+            entry.read_whole = entry.index in prediction.recorder.whole
+        turn = 0
+        for one in prediction.rows:
+            place = self._next_lookup(turn, one.table, one.layer, one.shape)
+            if place is not None:
+                turn = place + 1
+            elif one.table.kind == TABLE:
+                one.table.read_whole = True
+        computed = lookups.computed_ids(training.recorder, self.lookups)
         if computed:
-            with traced.graph.as_default():
+            with training.traced.graph.as_default():
                 ids = {name: tf.cast(value, tf.int64) for name, value in computed.items()}
-            self._ids = traced.with_outputs(ids)
+            self._ids = training.traced.with_outputs(ids)
+
+    def _find_lookups(self, training: bool) -> _Found:
+        recorder = lookups.Recorder(self.variables)
+        with_loss = self.loss.own and self._has_targets
+
+        def body(arguments: Tensors) -> Tensors:
+            with lookups.intercepted(recorder.handle):
+                predictions, scope = self._call(arguments, training, recorder.read, with_loss)
+            self.predicted = predictions
+            first = keras.tree.flatten(predictions)[0]
+            return {"first": first, "loss": scope.loss} if with_loss else {"first": first}
+
+        specs = {**self._specs(self.variables.all, whole=True), **self._input_specs()}
+        if with_loss:
+            specs.update(self._target_specs())
+        traced = tracing.trace(specs, body)
+        return _Found(recorder, lookups.find(recorder, traced), traced)
+
+    def _next_lookup(self, turn: int, table: Entry, layer: str, shape: Any) -> Optional[int]:
+        """The place of the first lookup from `turn` on that is such a one."""
+        for place in range(turn, len(self.lookups)):
+            one = self.lookups[place]
+            if one.table is table and (one.layer, one.shape) == (layer, tuple(shape)):
+                return place
+        return None
 
     def set_targets(self, labels: Ports, weight: Optional[Port]) -> None:
         """What the loss takes besides predictions."""
         self.labels = labels
         self.weight = weight
+        self._has_targets = True
 
     @property
     def ids(self) -> Optional[Traced]:
@@ -117,14 +137,12 @@ class Functions:
             taken: List[Taken] = []
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch([arguments[entry.argument()] for entry in dense])
-                predictions, scope = self._forward(arguments, True, whole, tape, taken)
+                predictions, scope = self._forward(arguments, True, whole, True, tape, taken)
                 self.masked = any(
                     getattr(one, "_keras_mask", None) is not None
                     for one in keras.tree.flatten(predictions)
                 )
-                data = self._data_loss(arguments, predictions)
-                added = self._added(scope)
-                loss = data if added is None else data + added
+                data, loss = scope.data_loss, scope.loss
                 scale = self._share(arguments)
                 if scale is not None:
                     data, loss = data * scale, loss * scale
@@ -164,28 +182,26 @@ class Functions:
     def predict(self) -> Traced:
         def body(arguments: Tensors) -> Tensors:
             predictions, _ = self._forward(arguments, False, False)
-            named = self.named_predictions(predictions)
-            self.predictions = [
-                Prediction(name[len("output_") :], value.dtype.name, value.shape.as_list()[1:])
-                for name, value in named.items()
-            ]
+            named = outputs.named(self.model, predictions)
+            self.predictions = outputs.described(named)
             return named
 
         return tracing.trace({**self._specs(self.variables.all), **self._ids_specs(),
-                              **self._input_specs()}, body)  # fmt: skip
+                              **self._input_specs(), **self._whole_specs()}, body)  # fmt: skip
 
     def evaluate(self, metrics: List[Metric]) -> Traced:
+        """`loss_sum` is the loss that Keras's evaluate has of the batch, times its rows."""
+
         def body(arguments: Tensors) -> Tensors:
-            predictions, _ = self._forward(arguments, False, False)
-            results = self.named_predictions(predictions)
-            loss = self._data_loss(arguments, predictions)
-            results["loss_sum"] = loss * self._rows(arguments) if self.loss.by_rows else loss
-            labels, weight = self._targets(arguments)
+            predictions, scope = self._forward(arguments, False, False, with_loss=True)
+            results = outputs.named(self.model, predictions)
+            results["loss_sum"] = scope.loss * self._rows(arguments)
+            labels, _ = self._targets(arguments)
             for metric in metrics:
                 results.update(metric.increments(labels, predictions))
             return results
 
-        return tracing.trace(self._step_specs(False), body)
+        return tracing.trace({**self._step_specs(False), **self._whole_specs()}, body)
 
     def serve(self, values: Dict[int, Any], inputs: Tensors) -> Tensors:
         """Predictions from variables' values by index, tables whole."""
@@ -194,21 +210,8 @@ class Functions:
         predictions, _ = self._call(arguments, False, None)
         return {
             name[len("output_") :]: value
-            for name, value in self.named_predictions(predictions).items()
+            for name, value in outputs.named(self.model, predictions).items()
         }
-
-    def named_predictions(self, predictions: Any) -> Tensors:
-        """`output_NAME` of each."""
-        flat = keras.tree.flatten(predictions)
-        names = getattr(self.model, "output_names", None)
-        if isinstance(predictions, dict):
-            names = [str(name) for name in predictions]
-            flat = [predictions[name] for name in predictions]
-        elif names is None or len(names) != len(flat):
-            names = [str(i) for i in range(len(flat))] if len(flat) > 1 else ["output"]
-        if any(not isinstance(one, tf.Tensor) for one in flat):
-            raise ValueError("the model's predictions must be dense tensors, in a list or a dict")
-        return {f"output_{name}": tf.identity(one) for name, one in zip(names, flat)}
 
     # ---- parts of those
 
@@ -217,25 +220,31 @@ class Functions:
         arguments: Tensors,
         training: bool,
         whole: bool,
+        with_loss: bool = False,
         tape: Any = None,
         taken: Optional[List[Taken]] = None,
     ) -> Tuple[Any, Any]:
         """Predictions and the scope, with rows of tables from blocks, or from whole tables. `tape`
         watches the rows that are trained, which are added to `taken`."""
-        turn = iter(self.lookups)
+        turn = 0
 
         def handle(layer: Any, inputs: Any, real: Callable[[], Any]) -> Any:
+            nonlocal turn
             variable = layer.embeddings
             if not self.variables.has(variable):
                 return real()
             entry = self.variables.of(variable)
             if entry.kind != TABLE:
                 return real()
-            lookup = next(turn, None)
-            if lookup is None or lookup.table is not entry:
+            place = self._next_lookup(turn, entry, layer.name, inputs.shape.as_list()[1:])
+            if place is None and entry.read_whole and not training:
+                return real()
+            if place is None or (training and place != turn):
                 raise ValueError(
                     f"layer '{layer.name}' is called in another order when called again"
                 )
+            turn = place + 1
+            lookup = self.lookups[place]
             ids = tf.cast(inputs, tf.int32) if whole else arguments[lookup.argument]
             rows = tf.gather(arguments[entry.argument()], ids)
             rows.set_shape([*inputs.shape, *entry.shape[1:]])
@@ -245,16 +254,23 @@ class Functions:
             return tf.cast(rows, layer.compute_dtype)
 
         with lookups.intercepted(handle):
-            return self._call(arguments, training, _refuse_tables(self.variables))
+            read = lookups.refuse_tables(self.variables, arguments)
+            return self._call(arguments, training, read, with_loss)
 
     def _call(
-        self, arguments: Tensors, training: bool, read: Optional[Callable[[Any], None]]
+        self,
+        arguments: Tensors,
+        training: bool,
+        read: Optional[Callable[[Any], None]],
+        with_loss: bool = False,
     ) -> Tuple[Any, Any]:
-        """The model's predictions, and the scope with the variables' new values and losses."""
+        """The model's predictions, and the scope with the variables' new values and, where they are
+        asked for, the losses: `loss`, and `data_loss` without what layers add."""
         mapping = [
-            (entry.variable, arguments[entry.argument()])
+            (entry.variable, arguments[name])
             for entry in self.variables
-            if entry.argument() in arguments and _has_its_shape(entry, arguments)
+            for name in (entry.argument("whole"), entry.argument())
+            if name in arguments and arguments[name].shape.as_list() == entry.shape
         ]
         scope = keras.StatelessScope(state_mapping=mapping, collect_losses=True)
         current = scope.get_current_value
@@ -270,29 +286,20 @@ class Functions:
         )
         with scope:
             predictions = call(self.model, inputs, training)
-            scope.added = list(self.model.losses)
+            if not self.loss.own:  # which reads of them what it wants
+                list(self.model.losses)  # what regularizers read is read
+            if with_loss:
+                labels, weight = self._targets(arguments)
+                scope.data_loss, scope.loss = self.loss(
+                    inputs, labels, predictions, weight, training
+                )
         scope.get_current_value = current
         return predictions, scope
-
-    def _data_loss(self, arguments: Tensors, predictions: Any) -> Any:
-        labels, weight = self._targets(arguments)
-        return tf.cast(self.loss(labels, predictions, weight), tf.float32)
 
     def _targets(self, arguments: Tensors) -> Tuple[Any, Any]:
         labels = {port.name: arguments[f"label_{port.name}"] for port in self.labels.all}
         weight = arguments["sample_weight"] if self.weight else None
         return self.labels.pack(labels), weight
-
-    def _added(self, scope: Any) -> Any:
-        """The sum of what layers and regularizers add to the loss, or None."""
-        if not scope.added:
-            return None
-        if not self.loss.by_rows:
-            raise ValueError(
-                "loss: its reduction is 'sum', and the model's layers add losses of their own, which "
-                "each replica would add: use 'sum_over_batch_size'"
-            )
-        return tf.add_n([tf.reduce_sum(tf.cast(loss, tf.float32)) for loss in scope.added])
 
     def _share(self, arguments: Tensors) -> Any:
         """These rows' share of the denominator; None: nothing to multiply by."""
@@ -302,8 +309,8 @@ class Functions:
         return tf.where(whole > 0, tf.math.divide_no_nan(self._rows(arguments), whole), 1.0)
 
     def _rows(self, arguments: Tensors) -> Any:
-        label = arguments[f"label_{self.labels.all[0].name}"]
-        return tf.cast(tf.shape(label)[0], tf.float32)
+        ports, kind = (self.labels, "label") if self.labels.all else (self.inputs, "input")
+        return tf.cast(tf.shape(arguments[f"{kind}_{ports.all[0].name}"])[0], tf.float32)
 
     def _gradient(self, entry: Entry, gradient: Any) -> Tensors:
         if gradient is None:
@@ -342,10 +349,7 @@ class Functions:
         if not whole:
             specs.update(self._ids_specs())
         specs.update(self._input_specs())
-        for port in self.labels.all:
-            specs[f"label_{port.name}"] = tracing.spec(port.shape, port.dtype)
-        if self.weight is not None:
-            specs["sample_weight"] = tracing.spec((), self.weight.dtype)
+        specs.update(self._target_specs())
         specs["denominator"] = tracing.spec((), "float32", batch=False)
         return specs
 
@@ -358,6 +362,21 @@ class Functions:
             )
             for entry in entries
         }
+
+    def _whole_specs(self) -> Dict[str, Any]:
+        return {
+            entry.argument("whole"): tracing.spec(entry.shape, entry.dtype, batch=False)
+            for entry in self.variables
+            if entry.read_whole
+        }
+
+    def _target_specs(self) -> Dict[str, Any]:
+        specs = {
+            f"label_{port.name}": tracing.spec(port.shape, port.dtype) for port in self.labels.all
+        }
+        if self.weight is not None:
+            specs["sample_weight"] = tracing.spec(self.weight.shape, self.weight.dtype)
+        return specs
 
     def _ids_specs(self) -> Dict[str, Any]:
         return {lookup.argument: tracing.spec(lookup.shape, "int32") for lookup in self.lookups}
@@ -373,18 +392,3 @@ def call(model: Any, inputs: Any, training: bool) -> Any:
     parameters = inspect.signature(model.call).parameters.values()
     takes = any(p.name == "training" or p.kind is p.VAR_KEYWORD for p in parameters)
     return model(inputs, training=training) if takes else model(inputs)
-
-
-def _has_its_shape(entry: Entry, arguments: Tensors) -> bool:
-    return bool(arguments[entry.argument()].shape.as_list() == entry.shape)
-
-
-def _refuse_tables(variables: Variables) -> Callable[[Any], None]:
-    def read(variable: Any) -> None:
-        if variables.has(variable) and variables.of(variable).kind == TABLE:
-            raise ValueError(
-                f"table '{variables.of(variable).name}' is read otherwise than when it was first "
-                "traced: the model's call must do the same each time"
-            )
-
-    return read

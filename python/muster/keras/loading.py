@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from muster.keras import checks, manifest, serving
-from muster.keras.variables import SEED, Entry, Variables
+from muster.keras.variables import DENSE, SEED, TABLE, Entry, Variables
 
 
 def load(path: str, model: Any, export: Optional[str]) -> None:
@@ -26,18 +26,19 @@ def load(path: str, model: Any, export: Optional[str]) -> None:
         raise ValueError(
             f"{path}: is of a model with {len(keys)} variables, '{model.name}' has {len(variables)}"
         )
+    constants = _constants(export or _export_beside(prefix))
     reader = _open(prefix)
     shapes = reader.get_variable_to_shape_map()
     values: List[Tuple[Entry, Any]] = []
     for entry, key in zip(variables, keys):
-        if key not in shapes and (entry.kind == SEED or entry.dtype != "float32"):
+        if key in shapes:
+            value = np.asarray(reader.get_tensor(key))
+        elif key in constants:
+            value = constants[key]
+        elif entry.kind == SEED or entry.dtype != "float32":
             continue  # it is nothing that training changes
-        if key not in shapes:
-            raise ValueError(
-                f"{prefix}: has no '{key}' (it has {_some(shapes)}): give the layers the names that "
-                "they had when the model was exported, or manifest= what was exported then"
-            )
-        value = np.asarray(reader.get_tensor(key))
+        else:
+            raise ValueError(_missing(prefix, key, shapes, entry))
         if list(value.shape) != entry.shape or value.dtype != entry.variable.numpy().dtype:
             raise ValueError(
                 f"{prefix}: '{key}' is {value.dtype} {list(value.shape)}, '{entry.name}' of "
@@ -46,6 +47,38 @@ def load(path: str, model: Any, export: Optional[str]) -> None:
         values.append((entry, value))
     for entry, value in values:
         entry.variable.assign(value)
+
+
+def _export_beside(prefix: str) -> Optional[str]:
+    """The export of the model folder that a checkpoint is in."""
+    export = os.path.join(os.path.dirname(prefix), "exported")
+    return export if _has_manifest(export) else None
+
+
+def _constants(export: Optional[str]) -> Dict[str, Any]:
+    """What no training of an export changes, by name: frozen weights, statistics of adapted layers.
+    A checkpoint does not have them."""
+    if export is None:
+        return {}
+    reader = _open(os.path.join(export, manifest.WEIGHTS))
+    return {
+        str(entry["name"]): np.asarray(reader.get_tensor(entry["name"]))
+        for entry in manifest.read(export)["variables"]
+        if not entry["trainable"] and entry["kind"] in (DENSE, TABLE)
+    }
+
+
+def _missing(prefix: str, key: str, shapes: Dict[str, Any], entry: Entry) -> str:
+    advice = (
+        "give the layers the names that they had when the model was exported, or manifest= what was "
+        "exported then"
+    )
+    if not entry.variable.trainable:
+        advice = (
+            "what is not trained is in what was exported, in the model folder's 'exported' if it is "
+            "not given as manifest=; or the layers had other names then"
+        )
+    return f"{prefix}: has no '{key}' (it has {_some(shapes)}): {advice}"
 
 
 def _find(path: str, variables: Variables) -> Tuple[str, Optional[List[str]]]:

@@ -28,14 +28,21 @@ class Lookup:
     table: Entry
     layer: str
     shape: Shape
-    input: Optional[str]  # the input that the ids are; None: they are computed
+    input: Optional[str]  # the input that the ids are
+    label: Optional[str]  # or the label; neither: they are computed
 
     @property
     def argument(self) -> str:
         return f"ids_{self.index}"
 
+    @property
+    def computed(self) -> bool:
+        return self.input is None and self.label is None
+
     def manifest(self) -> Dict[str, Any]:
-        source = {"input": self.input} if self.input else {"computed": self.argument}
+        source = {"computed": self.argument}
+        if not self.computed:
+            source = {"input": self.input} if self.input else {"label": str(self.label)}
         return {
             "table": self.table.index,
             "argument": self.argument,
@@ -99,9 +106,9 @@ class Recorder:
             self.whole.setdefault(entry.index, "it is read otherwise too")
 
 
-def find(recorder: Recorder, traced: tracing.Traced, ports: List[str]) -> List[Lookup]:
-    """The lookups of a trace by `recorder`, tables marked as such. A table with a lookup whose ids
-    do not come from the inputs alone is no table."""
+def find(recorder: Recorder, traced: tracing.Traced) -> List[Lookup]:
+    """The lookups of a trace by `recorder`, of tables: a variable with a lookup whose ids are neither
+    a label as it is nor computed from the inputs alone is none."""
     graph = traced.graph
     arguments = {tensor.op.name: name for name, tensor in traced.inputs.items()}
     for seen in recorder.seen:
@@ -110,13 +117,16 @@ def find(recorder: Recorder, traced: tracing.Traced, ports: List[str]) -> List[L
             continue
         for op in tracing.ancestors(seen.ids):
             name = arguments.get(op.name)
-            if (name is not None and name not in ports) or _is_variable_read(op):
+            weights = name is not None and not name.startswith(("input_", "label_"))
+            if weights or _is_variable_read(op):
                 recorder.whole.setdefault(seen.table.index, "its ids are computed from weights")
+            elif name is not None and name.startswith("label_"):
+                if _plain(seen.ids, arguments, "label_") is None:
+                    recorder.whole.setdefault(seen.table.index, "its ids are computed from labels")
     lookups: List[Lookup] = []
     for seen in recorder.seen:
         if seen.table.index in recorder.whole or len(seen.table.shape) != 2:
             continue
-        seen.table.kind = TABLE
         shape = seen.ids.shape
         if shape.rank is None or shape.rank == 0:
             raise ValueError(
@@ -124,7 +134,7 @@ def find(recorder: Recorder, traced: tracing.Traced, ports: List[str]) -> List[L
             )
         lookups.append(
             Lookup(len(lookups), seen.table, seen.layer, tuple(shape.as_list()[1:]),
-                   _plain_input(seen.ids, arguments))
+                   _plain(seen.ids, arguments, "input_"), _plain(seen.ids, arguments, "label_"))
         )  # fmt: skip
     return lookups
 
@@ -138,16 +148,32 @@ def computed_ids(recorder: Recorder, lookups: List[Lookup]) -> Dict[str, Any]:
     """The tensors of `recorder`'s graph that are the ids of computed lookups, by argument."""
     tables: Set[int] = {lookup.table.index for lookup in lookups}
     seen = [one for one in recorder.seen if one.table.index in tables]
-    return {lookup.argument: one.ids for lookup, one in zip(lookups, seen) if lookup.input is None}
+    return {lookup.argument: one.ids for lookup, one in zip(lookups, seen) if lookup.computed}
 
 
-def _plain_input(ids: Any, arguments: Dict[str, str]) -> Optional[str]:
-    """The input that `ids` are, casts apart."""
+def _plain(ids: Any, arguments: Dict[str, str], kind: str) -> Optional[str]:
+    """The input or label that `ids` are, casts apart; `kind` is "input_" or "label_"."""
     while ids.op.type in ("Cast", "Identity") and ids.dtype.is_integer:
         ids = ids.op.inputs[0]
     name = arguments.get(ids.op.name) if ids.dtype != tf.bool else None
-    return name[len("input_") :] if name and name.startswith("input_") else None
+    return name[len(kind) :] if name and name.startswith(kind) else None
 
 
 def _is_variable_read(op: Any) -> bool:
     return op.type in ("ReadVariableOp", "ResourceGather", "VarHandleOp")
+
+
+def refuse_tables(variables: Variables, arguments: tracing.Tensors) -> Callable[[Any], None]:
+    """What is called of each read of a variable: of a table only rows are there, but where it is an
+    argument as a whole."""
+
+    def read(variable: Any) -> None:
+        if not variables.has(variable) or variables.of(variable).kind != TABLE:
+            return
+        if variables.of(variable).argument("whole") not in arguments:
+            raise ValueError(
+                f"table '{variables.of(variable).name}' is read otherwise than when it was first "
+                "traced: the model's call must do the same each time"
+            )
+
+    return read

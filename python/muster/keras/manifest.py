@@ -30,7 +30,8 @@ def content(
 ) -> Dict[str, Any]:
     """Of functions that are traced; `optimizer` is its entry."""
     model, weight = functions.model, functions.weight
-    separable = functions.loss.separable(weight is not None, functions.masked)
+    loss = functions.loss.manifest(functions.masked, weight is not None)
+    by_batch = not loss["separable"] or not functions.loss.by_rows_alone
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -50,7 +51,8 @@ def content(
         ],
         "signatures": graph.signatures,
         "optimizer": optimizer,
-        "loss": functions.loss.manifest(separable),
+        "loss": loss,
+        "evaluates_by_batch": by_batch or any(metric.by_batch for metric in metrics),
         "metrics": [metric.manifest() for metric in metrics],
     }
 

@@ -158,6 +158,12 @@ def _check(optimizer: Any) -> None:
             "optimizer LossScaleOptimizer: a loss scale that changes is not carried over: give the "
             "inner optimizer loss_scale_factor=1024 or so, or use the policy mixed_bfloat16"
         )
+    steps = int(optimizer.iterations.numpy())
+    if steps:
+        raise ValueError(
+            f"optimizer {name} has trained {steps} steps, whose state would be lost: give a new one, "
+            "type(optimizer).from_config(optimizer.get_config()), which begins at step 0"
+        )
     if getattr(optimizer, "use_ema", False):
         raise ValueError(f"optimizer {name}: use_ema is not carried over: leave it out")
     if getattr(optimizer, "gradient_accumulation_steps", None):

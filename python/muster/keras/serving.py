@@ -10,6 +10,8 @@ from muster.keras import checks, decoding
 from muster.keras.fields import Port
 from muster.keras.functions import Functions
 
+# Within an export: of the initial values, so that nobody takes it for what was trained.
+FOLDER = "before_training"
 # Of variable N in the bundle variables/variables.
 KEY = "vars/{}/.ATTRIBUTES/VARIABLE_VALUE"
 

@@ -13,7 +13,8 @@ DENSE, TABLE, STATE, SEED = "dense", "table", "state", "seed"
 @dataclass
 class Entry:
     """`variable` is Keras's. Tracing finds out its kind, whether the loss depends on it, and
-    whether a dense one's gradient is a list of rows in Keras (sliced)."""
+    whether a dense one's gradient is a list of rows in Keras (sliced), and whether prediction reads
+    a whole table (read_whole)."""
 
     index: int
     name: str
@@ -21,6 +22,7 @@ class Entry:
     kind: str
     trainable: bool
     sliced: bool = False
+    read_whole: bool = False
 
     @property
     def dtype(self) -> str:

@@ -8,13 +8,15 @@ the same weights, slots and seeds, so that rounding is not amplified from step t
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Dict, List, Mapping, Tuple
 
+import keras
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
-from muster.keras import functions, graph, manifest, optimizers
+from muster.keras import functions, graph, manifest, optimizers, outputs
 from muster.keras.examples import Batch
 from muster.keras.functions import Functions
 from muster.keras.losses import Loss
@@ -24,17 +26,57 @@ from muster.keras.variables import STATE, TABLE, Entry
 STEPS = 3
 TOLERANCE = 1e-6  # of weights, relative to the largest of a variable
 MIXED_TOLERANCE = 1e-3  # where the model computes in 16 bits
+_SAME, _MIXED_SAME = 1e-5, 1e-2  # of losses, relative
 _NOISE = 1e-5  # gradients so small beside the largest are rounding, which Adam makes large
 
 
-def evaluate_once(model: Any, loss: Loss, batch: Batch) -> Tuple[Any, Any]:
-    """Labels and predictions, and the loss tried."""
-    predictions = functions.call(model, batch.model_inputs, False)
-    labels = tf.nest.map_structure(tf.convert_to_tensor, batch.model_labels)
-    value = loss(labels, predictions, batch.weight)
-    if value.shape.rank != 0:
-        raise ValueError(f"loss: gives {value.shape} numbers a batch, not one: take their mean")
-    return labels, predictions
+def evaluate_once(model: Any, loss: Loss, batch: Batch, mixed: bool) -> Tuple[Any, Any]:
+    """Labels and predictions, and the loss tried: whether it is a mean over rows, or their sum."""
+    half = batch.count // 2
+    parts = [slice(None), slice(None, half), slice(half, None)] if half else [slice(None)]
+    values, predicted = [], []
+    for rows in parts:
+        part = batch.rows(rows)
+        inputs, labels = tensors(part.model_inputs), tensors(part.model_labels)
+        predictions = functions.call(model, inputs, False)
+        try:
+            value = loss(inputs, labels, predictions, part.weight, False)[1]
+        except ValueError:
+            raise
+        except Exception as error:
+            raise ValueError(f"loss: it cannot be computed: {error}") from error
+        values.append(float(value))
+        predicted.append([np.asarray(one) for one in keras.tree.flatten(predictions)])
+        if rows == parts[0]:
+            whole = labels, predictions
+    if half:
+        counts = [half, batch.count - half]
+        loss.examine(values[0], values[1:], counts, _MIXED_SAME if mixed else _SAME)
+        _warn_of_mixed_rows(model, *predicted)
+    return whole
+
+
+def _warn_of_mixed_rows(model: Any, whole: List[Any], first: List[Any], second: List[Any]) -> None:
+    """Of a batch's predictions and its halves': those of a row must not depend on the others."""
+    for all_, one, two in zip(whole, first, second):
+        if all_.dtype.kind != "f" or all_.shape != (len(one) + len(two), *one.shape[1:]):
+            continue
+        together = np.concatenate([one, two])
+        if not np.allclose(all_, together, rtol=_MIXED_SAME, atol=_MIXED_SAME, equal_nan=True):
+            warnings.warn(
+                f"model '{model.name}' predicts something else of a row when other rows are in its "
+                "batch: look for an operation over the whole batch in its call (tensordot over two "
+                "axes), or give `muster predict` the --batch-size of the training",
+                stacklevel=6,
+            )
+            return
+
+
+def tensors(structure: Any) -> Any:
+    """As Keras gives arrays to a model."""
+    return keras.tree.map_structure(
+        lambda one: None if one is None else tf.convert_to_tensor(one), structure
+    )
 
 
 def compare(folder: str, traced: Functions, update: Optimizer, batch: Batch, mixed: bool) -> None:
@@ -128,8 +170,8 @@ class _Comparison:
     def predictions(self) -> None:
         """Of the trained weights."""
         ours = self._session.run("predict", self._arguments())
-        theirs = self._functions.named_predictions(
-            functions.call(self._model, self._batch.model_inputs, False)
+        theirs = outputs.named(
+            self._model, functions.call(self._model, self._batch.model_inputs, False)
         )
         for name, value in theirs.items():
             tolerance = max(1e-5, self._tolerance)
@@ -144,13 +186,17 @@ class _Comparison:
     def _arguments(self) -> Dict[str, Any]:
         arguments: Dict[str, Any] = dict(self._batch.arguments(), denominator=np.float32(0))
         for entry in self._functions.variables:
-            arguments[entry.argument()] = entry.variable.numpy()
+            value = arguments[entry.argument()] = entry.variable.numpy()
+            if entry.read_whole:
+                arguments[entry.argument("whole")] = value
         computed = self._session.run("ids", arguments) if self._session.has("ids") else {}
         for lookup in self._functions.lookups:
-            if lookup.input is None:
+            if lookup.computed:
                 ids = computed[lookup.argument]
+            elif lookup.label is not None:
+                ids = np.asarray(self._batch.labels[lookup.label])
             else:
-                ids = np.asarray(self._batch.inputs[lookup.input])
+                ids = np.asarray(self._batch.inputs[str(lookup.input)])
             ids = ids.astype(np.int64)
             rows = lookup.table.shape[0]
             if ids.size and (ids.min() < 0 or ids.max() >= rows):
@@ -193,11 +239,9 @@ class _Comparison:
         batch = self._batch
         variables = [entry.variable for entry in self._trained]
         with tf.GradientTape() as tape:
-            predictions = functions.call(self._model, batch.model_inputs, True)
-            loss = self._loss(batch.model_labels, predictions, batch.weight)
-            loss = tf.cast(loss, tf.float32)
-            for added in self._model.losses:
-                loss += tf.reduce_sum(tf.cast(added, tf.float32))
+            inputs, labels = tensors(batch.model_inputs), tensors(batch.model_labels)
+            predictions = functions.call(self._model, inputs, True)
+            _, loss = self._loss(inputs, labels, predictions, batch.weight, True)
             scaled = loss * self._functions.loss_scale
         gradients = tape.gradient(scaled, variables)
         if self._functions.loss_scale != 1:

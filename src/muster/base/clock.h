@@ -1,4 +1,4 @@
-// Time as a parameter, so that a test can make it.
+// Time as a parameter, so that a test can control it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class SystemClock : public Clock {
   int64_t MonotonicNanos() const override;
 };
 
-// Moves only when told. One owner thread.
+// Advances only when told. One owner thread.
 class FakeClock : public Clock {
  public:
   explicit FakeClock(double wall_seconds = 1'700'000'000) : wall_seconds_(wall_seconds) {}

@@ -1,4 +1,4 @@
-// How deep a JSON text nests, known before a library goes down into it recursively.
+// Checks how deep a JSON text nests before a library parses it recursively.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// The byte of the first '[' or '{', outside strings, that opens more than `levels`; npos: none
+// The byte of the first '[' or '{', outside strings, that opens more than `levels`; npos if none
 // does. The text need not be JSON.
 size_t FindDeeperJson(std::string_view text, int levels);
 

@@ -1,5 +1,5 @@
 // A mutex with clang's thread-safety annotations. Over std::mutex and not absl::Mutex, because
-// ThreadSanitizer does not see what Debian's build of abseil orders.
+// ThreadSanitizer does not see the synchronization of Debian's build of abseil.
 #pragma once
 
 #include <mutex>

@@ -8,11 +8,11 @@
 namespace muster {
 
 // The candidate within a third of the word's length (at least 2) in edit distance, compared without
-// case; empty when none is. Ties go to the first.
+// case; empty if there is none. Ties go to the first.
 std::string Nearest(std::string_view word, std::span<const std::string> candidates);
 
-// " (did you mean 'x'?)" or, when nothing is near and there are at most 20 candidates,
-// " (known: a, b, c)"; else empty. To append to an error message.
+// " (did you mean 'x'?)" or, if no candidate is near and there are at most 20, " (known: a, b, c)";
+// else empty. To append to an error message.
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// Runs fn(0) ... fn(n-1), fn(0) on the calling thread, the others on n-1 threads of its own that
+// Runs fn(0) ... fn(n-1), fn(0) on the calling thread, the others on the crew's n-1 threads, which
 // spin a little and then sleep between calls. Run() returns when all have returned; it may be
 // called from one thread at a time. With n == 1 no thread exists and Run() is a plain call.
 class ThreadCrew {

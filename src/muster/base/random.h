@@ -12,8 +12,8 @@ namespace muster {
 
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// What a stream is for; part of its key, so that two uses of one seed never meet. Values are
-// written into checkpoints' results: never renumber.
+// What a stream is for; part of its key, so that two uses of one seed never share numbers. Values
+// are written into checkpoints' results: never renumber.
 enum class RandomPurpose : uint32_t {
   kInitialWeights = 1,
   kShuffleChunks = 2,
@@ -33,8 +33,8 @@ class RandomStream {
   // Goes to the n-th 32-bit number of the stream.
   void Seek(uint64_t n);
 
-  // What the numbers are a function of beside their places: 32-bit number n is word n % 4 of
-  // Philox4x32({low and high half of n / 4, words()}, key()). For those who compute many at once.
+  // The other inputs of the numbers, besides their positions: 32-bit number n is word n % 4 of
+  // Philox4x32({low and high half of n / 4, words()}, key()). For code that computes many at once.
   std::array<uint32_t, 2> key() const { return key_; }
   std::array<uint32_t, 2> words() const { return {base_[2], base_[3]}; }
 

@@ -19,7 +19,7 @@ bool SameWord(const char* a, const char* b) {
 
 }  // namespace internal
 
-// The last words of more than one overlap those before.
+// For sizes that are not a multiple of the word, the last word overlaps the one before.
 inline bool SameBytes(const char* a, const char* b, size_t size) {
   if (size >= 8) {
     for (size_t i = 0; i + 8 < size; i += 8) {

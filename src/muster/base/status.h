@@ -6,7 +6,7 @@
 //   DATA_LOSS            a file is broken
 //   FAILED_PRECONDITION  something must be set up first
 //   RESOURCE_EXHAUSTED   disk or memory is full
-//   UNAVAILABLE          try again; ABORTED rejoin; CANCELLED somebody asked to stop
+//   UNAVAILABLE          try again; ABORTED: rejoin; CANCELLED: somebody asked to stop
 // A message says what was being done, to what (file and offset, key and value), what went wrong
 // and what to do. An outer layer adds its context once, in front, with Annotate().
 #pragma once

@@ -1,7 +1,7 @@
 // StrCat over std::string_view.
 //
 // Debian builds abseil with a string_view class of its own (absl::string_view is not
-// std::string_view). Our interfaces use std::string_view; these bridge to abseil.
+// std::string_view). Our interfaces use std::string_view; these functions convert to abseil's.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ const T& CatArgument(const T& value) {
 }
 }  // namespace internal
 
-// The arguments as text, one behind the other: absl::StrCat.
+// The arguments as text, concatenated: absl::StrCat.
 template <typename... Arguments>
 [[nodiscard]] std::string StrCat(const Arguments&... arguments) {
   return absl::StrCat(internal::CatArgument(arguments)...);

@@ -1,5 +1,5 @@
-// AsyncSaver: saves without holding up the training: a thread of its own writes the tensors as they
-// were when the save started, while the training changes them (frozen_tensors.h).
+// AsyncSaver: saves without holding up training: a thread of its own writes the tensors as they
+// were when the save started, while training changes them (frozen_tensors.h).
 #pragma once
 
 #include <atomic>
@@ -16,37 +16,38 @@
 
 namespace muster::checkpoint {
 
-// One owner thread. At most one save is in flight. The destructor waits for it and drops its
+// One owner thread. At most one save is in flight. The destructor waits for it and ignores its
 // failure: call Wait() first.
 class AsyncSaver {
  public:
-  // `files` and `clock` must outlive it.
+  // `files` and `clock` must outlive this object.
   AsyncSaver(io::FileSystem& files, const Clock& clock, std::string folder, SaverOptions options);
 
-  // To be told before the tensors change: frozen().BeforeAll and BeforeRows.
+  // Must be told before the tensors change: frozen().BeforeAll and BeforeRows.
   FrozenTensors& frozen() { return frozen_; }
 
-  // Starts to save what `tensors` hold now (as Saver::Save does). Their memory must stay until the
-  // save has ended, and frozen() be told of every change. Waits for a save in flight; if that
-  // failed, its failure is returned and nothing started.
+  // Starts to save the present values of `tensors` (as Saver::Save does). Their memory must stay
+  // until the save has ended, and frozen() must be told of every change. Waits for a save in
+  // flight; if that failed, its failure is returned and nothing is started.
   absl::Status Start(int64_t step, std::span<const Tensor> tensors, Strings strings);
 
-  // Waits for a save in flight, then saves on this thread: for a training that has nothing else to
+  // Waits for a save in flight, then saves on this thread, for when training has nothing else to
   // do. Returns the prefix.
   absl::StatusOr<std::string> SaveNow(int64_t step, std::span<const Tensor> tensors,
                                       const Strings& strings);
 
-  // Whether a save is in flight: a Start() now would wait. One that has ended, well or not, is not.
+  // Whether a save is in flight, so that a Start() now would wait. False after a save ended or
+  // failed.
   bool busy() const { return writer_.joinable() && !done_.load(std::memory_order_acquire); }
 
-  // The failure of a save that has ended since the last call of anything here; cheap, for every
-  // step.
+  // The failure of a save that has ended since the last call of any function here; cheap enough for
+  // every step.
   absl::Status Check() { return busy() ? absl::OkStatus() : Wait(); }
 
   // Waits for a save in flight and returns its failure, once.
   absl::Status Wait();
 
-  // Of the newest whole checkpoint that this has written; "" before there is one.
+  // The prefix of the newest complete checkpoint that this object wrote; "" before the first.
   const std::string& prefix() const { return prefix_; }
 
  private:

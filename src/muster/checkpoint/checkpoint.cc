@@ -13,6 +13,7 @@ namespace muster::checkpoint {
 namespace {
 
 constexpr std::string_view kGlobalStep = "global_step";
+constexpr std::string_view kSlots = "training/";
 
 std::string Describe(formats::DataType type, std::span<const int64_t> shape) {
   return StrCat(formats::DataTypeName(type), " [", absl::StrJoin(shape, ", "), "]");
@@ -101,26 +102,47 @@ absl::Status RestoreAll(io::FileSystem& files, const std::string& prefix,
 
 }  // namespace
 
+std::string DescribePassedOver(const Found& found) {
+  if (found.broken.empty()) return "";
+  return StrCat("broken checkpoints were passed over for ", found.prefix, ": ",
+                absl::StrJoin(found.broken, "; "));
+}
+
+absl::Status CheckNewest(const Found& found) {
+  if (found.broken.empty()) return absl::OkStatus();
+  return absl::DataLossError(
+      StrCat("the newest checkpoint is broken: ", absl::StrJoin(found.broken, "; "),
+             "; put back a copy of it, or give --fall-back to take ", found.prefix));
+}
+
 absl::StatusOr<std::string> Latest(io::FileSystem& files, const std::string& folder) {
-  std::string prefix;
-  MUSTER_RETURN_IF_ERROR(TryNewestFirst(files, folder, [&](const std::string& candidate) {
-                           prefix = candidate;
-                           return formats::BundleReader::Open(files, candidate).status();
-                         }).status());
-  return prefix;
+  MUSTER_ASSIGN_OR_RETURN(Found found, FindLatest(files, folder));
+  return std::move(found.prefix);
+}
+
+absl::StatusOr<Found> FindLatest(io::FileSystem& files, const std::string& folder, bool verify) {
+  Found found;
+  const auto check = [&](const std::string& candidate) -> absl::Status {
+    found.prefix = candidate;
+    MUSTER_ASSIGN_OR_RETURN(const auto bundle, formats::BundleReader::Open(files, candidate));
+    if (!verify) return absl::OkStatus();
+    for (const auto& [name, info] : bundle->tensors()) {
+      if (!name.starts_with(kSlots)) MUSTER_RETURN_IF_ERROR(bundle->Verify(name));
+    }
+    return absl::OkStatus();
+  };
+  MUSTER_ASSIGN_OR_RETURN(found.broken, TryNewestFirst(files, folder, check));
+  return found;
 }
 
 absl::StatusOr<Restored> RestoreLatest(io::FileSystem& files, const std::string& folder,
                                        std::span<const Tensor> tensors) {
   Restored restored;
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> causes,
+  MUSTER_ASSIGN_OR_RETURN(restored.broken,
                           TryNewestFirst(files, folder, [&](const std::string& candidate) {
                             return RestoreAll(files, candidate, tensors, &restored);
                           }));
-  if (!causes.empty()) {
-    restored.note = StrCat("broken checkpoints were passed over for ", restored.prefix, ": ",
-                           absl::StrJoin(causes, "; "));
-  }
+  restored.note = DescribePassedOver({restored.prefix, restored.broken});
   return restored;
 }
 

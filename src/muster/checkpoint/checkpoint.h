@@ -1,5 +1,5 @@
 // Checkpoints: FOLDER/model.ckpt-STEP.{index,data-00000-of-00001} (TensorFlow bundles) and the text
-// file FOLDER/checkpoint that names the newest and those kept. Here: finding and restoring them;
+// file FOLDER/checkpoint, which names the newest and those kept. This file finds and restores them;
 // saver.h writes them. docs/formats/checkpoint.md.
 #pragma once
 
@@ -22,9 +22,9 @@ struct Tensor {
   formats::DataType type = formats::DataType::kFloat;
   std::vector<int64_t> shape;
   std::span<char> bytes;  // elements, row-major
-  int variable = -1;      // whose weights or slots these are (FrozenTensors); -1: nobody's
-  // To restore a tensor whose first dimension the checkpoint says (shape[0] is not looked at):
-  // gives memory for so many rows. Empty: the shape is known.
+  int variable = -1;      // whose weights or slots these are (FrozenTensors); -1: none's
+  // To restore a tensor whose first dimension comes from the checkpoint (shape[0] is ignored):
+  // returns memory for `rows` rows. Empty: the shape is known.
   std::function<std::span<char>(int64_t rows)> resize = {};
 };
 
@@ -38,17 +38,33 @@ struct CheckpointState {
   friend bool operator==(const CheckpointState&, const CheckpointState&) = default;
 };
 
-// From FOLDER/checkpoint; empty when there is none. DATA_LOSS when it cannot be read as one.
+// Read from FOLDER/checkpoint; empty when the file does not exist. DATA_LOSS if it cannot be
+// parsed.
 absl::StatusOr<CheckpointState> ReadState(io::FileSystem& files, const std::string& folder);
 
-// The prefix of the newest checkpoint whose index is sound and whose data files are long enough:
-// that of the state file, else the highest such model.ckpt-N. NOT_FOUND when the folder has no
-// checkpoint, DATA_LOSS, with the cause, when all it has are broken.
+// The prefix of the newest checkpoint whose index is valid and whose data files are long enough:
+// the one that the state file names, else the highest such model.ckpt-N. NOT_FOUND when the folder
+// has no checkpoint, DATA_LOSS, with the cause, when all of them are broken.
 absl::StatusOr<std::string> Latest(io::FileSystem& files, const std::string& folder);
 
-// Fills the memory of `tensors` from the checkpoint at `prefix`.
-// Every difference is named in one FAILED_PRECONDITION ("checkpoint of another spec"): tensors
-// missing, shapes or types unequal.
+// A checkpoint, and why newer ones of its folder were skipped: they are broken.
+struct Found {
+  std::string prefix;
+  std::vector<std::string> broken = {};
+};
+// For people: "broken checkpoints were passed over for PREFIX: ..."; "" if none was.
+std::string DescribePassedOver(const Found& found);
+// DATA_LOSS if a newer checkpoint was skipped, for callers that accept only the newest: names
+// --fall-back.
+absl::Status CheckNewest(const Found& found);
+
+// As Latest. With `verify`, a checkpoint with a wrong checksum is broken too. Slots are not
+// checked, as only training reads them; everything else is read.
+absl::StatusOr<Found> FindLatest(io::FileSystem& files, const std::string& folder,
+                                 bool verify = false);
+
+// Fills the memory of `tensors` from the checkpoint at `prefix`. All differences are named in one
+// FAILED_PRECONDITION ("checkpoint of another spec"): tensors missing, shapes or types unequal.
 absl::Status Restore(const formats::BundleReader& bundle, std::span<const Tensor> tensors);
 
 // The int64 scalar "global_step".
@@ -58,16 +74,17 @@ struct Restored {
   std::string prefix;
   int64_t step = 0;
   std::map<std::string, std::string> strings;  // all string scalars
-  std::string note;  // why newer checkpoints were passed over; "" when this is the newest
+  std::vector<std::string> broken = {};        // why newer checkpoints were skipped
+  std::string note;                            // DescribePassedOver; "" when this is the newest
 };
 
-// Fills `tensors` from the newest checkpoint all of whose checksums that this needs are right; one
-// that is broken, or vanishes meanwhile, is passed over for the next older, and `note` says so.
-// Errors as of Latest and Restore; the memory of `tensors` may then hold anything.
+// Fills `tensors` from the newest checkpoint in which all checksums needed here are right. A
+// checkpoint that is broken, or disappears meanwhile, is skipped for the next older one, and the
+// result says so. Errors as of Latest and Restore; the memory of `tensors` may then hold anything.
 absl::StatusOr<Restored> RestoreLatest(io::FileSystem& files, const std::string& folder,
                                        std::span<const Tensor> tensors);
 
-// The same from the checkpoint at `prefix` ("DIR/model.ckpt-N"; with ".index" behind it as well).
+// The same from the checkpoint at `prefix` ("DIR/model.ckpt-N", also with ".index" appended).
 // NOT_FOUND when there is none, DATA_LOSS when it is broken.
 absl::StatusOr<Restored> RestorePrefix(io::FileSystem& files, const std::string& prefix,
                                        std::span<const Tensor> tensors);

@@ -15,7 +15,7 @@ std::optional<int64_t> StepOfIndex(std::string_view name);
 
 std::string StatePath(const std::string& folder);
 
-// Replaces FOLDER/checkpoint; a reader finds the old or the new.
+// Replaces FOLDER/checkpoint; a reader finds either the old or the new contents.
 absl::Status WriteState(io::FileSystem& files, const std::string& folder,
                         const CheckpointState& state);
 

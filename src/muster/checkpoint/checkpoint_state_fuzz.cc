@@ -1,9 +1,11 @@
-// Checkpoint state files of any bytes: what is read can be written and is read again the same.
+// Checkpoint state files, and files that name the best checkpoint, of any bytes: what is read can
+// be written and is read again the same.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "muster/checkpoint/best.h"
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/checkpoint/checkpoint_state.h"
 #include "muster/io/memory_file_system.h"
@@ -15,6 +17,20 @@ void Expect(bool condition, const char* what) {
   if (condition) return;
   std::fprintf(stderr, "checkpoint_state_fuzz: not true: %s\n", what);
   std::abort();
+}
+
+void CheckBest(std::string_view input) {
+  const auto files = io::NewMemoryFileSystem();
+  Expect(files->MakeFolders("m").ok(), "folder");
+  Expect(io::WriteFileAtomically(*files, "m/best_checkpoint", input).ok(), "input");
+  const auto best = ReadBest(*files, "m");
+  Expect(BestPrefix(*files, "m").status().code() ==
+             (best.ok() ? absl::StatusCode::kNotFound : absl::StatusCode::kDataLoss),
+         "it is not there");
+  if (!best.ok() || !*best) return;
+  Expect(WriteBest(*files, "m", **best).ok(), "write the best");
+  const auto again = ReadBest(*files, "m");
+  Expect(again.ok() && *again && (*again)->name == (*best)->name, "the best is read");
 }
 
 void Check(std::string_view input) {
@@ -38,5 +54,6 @@ void Check(std::string_view input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   muster::checkpoint::Check({reinterpret_cast<const char*>(data), size});
+  muster::checkpoint::CheckBest({reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -128,6 +128,26 @@ TEST(CheckpointTest, FallsBackFromDamagedBytes) {
   EXPECT_EQ(LoadLatest(*files)->value, 12);
 }
 
+TEST(CheckpointTest, ABrokenNewestIsFoundOnlyWhereItIsReadWhole) {
+  const auto files = io::NewMemoryFileSystem();
+  for (int step : {10, 11}) ASSERT_TRUE(SaveStep(*files, step, 1).ok());
+  const auto whole = FindLatest(*files, "m", /*verify=*/true);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->prefix, "m/model.ckpt-11");
+  EXPECT_EQ(DescribePassedOver(*whole), "");
+  EXPECT_TRUE(CheckNewest(*whole).ok());
+  const std::string path = "m/model.ckpt-11.data-00000-of-00001";
+  std::string data = *io::ReadFile(*files, path);
+  data[5] ^= 4;
+  ASSERT_TRUE(io::WriteFileAtomically(*files, path, data).ok());
+  EXPECT_EQ(FindLatest(*files, "m")->prefix, "m/model.ckpt-11");
+  const auto older = FindLatest(*files, "m", /*verify=*/true);
+  ASSERT_TRUE(older.ok()) << older.status();
+  EXPECT_EQ(older->prefix, "m/model.ckpt-10");
+  EXPECT_THAT(DescribePassedOver(*older), AllOf(HasSubstr("m/model.ckpt-10"), HasSubstr(path)));
+  EXPECT_TRUE(absl::IsDataLoss(CheckNewest(*older)));
+}
+
 TEST(CheckpointTest, AFailingDiskIsNotTakenForAMissingCheckpoint) {
   const auto memory = io::NewMemoryFileSystem();
   ASSERT_TRUE(SaveStep(*memory, 1, 1).ok());

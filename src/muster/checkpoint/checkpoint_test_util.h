@@ -1,4 +1,4 @@
-// What tests of this layer share: small tensors whose values tell which save they come from.
+// Helpers for the tests of this layer: small tensors whose values tell which save they come from.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace muster::checkpoint {
 
 inline constexpr double kNow = 1'700'000'000.5;
 
-// Two tensors whose every element is `value`, so that a mixture of two saves is seen.
+// Two tensors whose every element is `value`, so that a mixture of two saves is detected.
 struct Weights {
   explicit Weights(float value = 0) : kernel(300, value), bias(7, value) {}
   std::vector<Tensor> tensors() {
     return {{"kernel", formats::DataType::kFloat, {100, 3}, Bytes(kernel), 0},
             {"bias", formats::DataType::kFloat, {7}, Bytes(bias), 1}};
   }
-  // As a training does.
+  // Changes the values as training does.
   void Change(FrozenTensors& frozen, float value) {
     frozen.BeforeAll(0);
     std::fill(kernel.begin(), kernel.end(), value);
@@ -50,7 +50,7 @@ inline absl::StatusOr<std::string> SaveStep(io::FileSystem& files, int64_t step,
   return Saver(files, "m", {.keep_max = keep}).Save(step, weights.tensors(), strings, kNow);
 }
 
-// The step and the value that all weights of the newest checkpoint have; a mixture is an error.
+// The step, and the value of all weights, of the newest checkpoint; a mixture is an error.
 struct Loaded {
   int64_t step = 0;
   float value = 0;

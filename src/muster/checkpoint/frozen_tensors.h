@@ -1,7 +1,7 @@
 // FrozenTensors: the bytes that tensors have at one moment, for a thread that writes them to disk
-// while their owner goes on changing them. Nothing is copied when they are frozen: the owner says
-// what it is about to change, and of that, what the writer has not read yet is kept aside. A row of
-// a table is kept by itself, so that a step costs what it touches.
+// while their owner keeps changing them. Freezing copies nothing: the owner announces what it is
+// about to change, and the part of it that the writer has not read yet is copied first. A row of a
+// table is copied by itself, so that the cost of a step depends on what it touches.
 #pragma once
 
 #include <atomic>
@@ -17,20 +17,21 @@
 
 namespace muster::checkpoint {
 
-// One owner thread, and between Freeze and Thaw one writer thread. Memory: 4 bytes a row (a block
-// of 256 bytes where rows are not 64 to 4096 bytes) and, from the first save on, what was kept in
-// the save that kept the most, which is at most the tensors' own.
+// One owner thread, and between Freeze and Thaw one writer thread. Memory: 4 bytes per row (per
+// block of 256 bytes if rows are not 64 to 4096 bytes) and, from the first save on, the largest
+// amount copied in any save, which is at most the size of the tensors.
 class FrozenTensors {
  public:
-  // Owner. Takes the memory that Freeze will need, so that the first one is as quick as the others.
+  // Owner. Allocates the memory that Freeze will need, so that the first one is as fast as the
+  // others.
   void Prepare(std::span<const Tensor> tensors);
 
-  // Owner, while thawed. From here on Read gives what the tensors hold now; their memory must stay
-  // until Thaw.
+  // Owner, while thawed. From now on Read gives the present values of the tensors; their memory
+  // must stay until Thaw.
   void Freeze(std::span<const Tensor> tensors);
 
-  // Owner, before it changes all tensors of a variable (Tensor::variable), or these rows of them
-  // (rows: the first dimension; any order). Cheap while nothing is frozen.
+  // Owner, before it changes all tensors of a variable (Tensor::variable), or only these rows of
+  // them (rows: the first dimension; any order). Cheap while nothing is frozen.
   void BeforeAll(int variable) {
     if (frozen_.load(std::memory_order_acquire)) KeepAll(variable);
   }
@@ -38,11 +39,11 @@ class FrozenTensors {
     if (frozen_.load(std::memory_order_acquire)) KeepRows(variable, rows);
   }
 
-  // Writer. Fills `piece` with the next of the tensors' bytes, in order and back to back; there
-  // must be as many.
+  // Writer. Fills `piece` with the next of the tensors' bytes, in order and back to back; that many
+  // must be left.
   void Read(std::span<char> piece);
 
-  // Writer, when it has read all or gives up.
+  // Writer, when it has read everything or gives up.
   void Thaw();
 
  private:
@@ -50,8 +51,8 @@ class FrozenTensors {
   struct Part {
     Tensor tensor;
     uint64_t block_bytes = 0;
-    std::vector<uint32_t> kept;  // a block's place aside, or 0
-    uint64_t read = 0;           // bytes that the writer has
+    std::vector<uint32_t> kept;  // the place of a block's copy, or 0
+    uint64_t read = 0;           // bytes that the writer has read
   };
 
   void Layout(std::span<const Tensor> tensors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -66,7 +67,7 @@ class FrozenTensors {
   std::vector<Part> parts_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::vector<size_t>> parts_of_ ABSL_GUARDED_BY(mutex_);   // of each variable
   size_t next_part_ ABSL_GUARDED_BY(mutex_) = 0;                        // of the writer
-  std::vector<std::unique_ptr<char[]>> aside_ ABSL_GUARDED_BY(mutex_);  // chunks of kept blocks
+  std::vector<std::unique_ptr<char[]>> aside_ ABSL_GUARDED_BY(mutex_);  // chunks of copied blocks
   uint64_t aside_bytes_ ABSL_GUARDED_BY(mutex_) = 0;                    // used, from the first on
 };
 

@@ -1,9 +1,9 @@
-// Lease: keeps a checkpoint from being removed while somebody reads it, over a shared folder.
+// Lease: keeps a checkpoint in a shared folder from being removed while a process reads it.
 //
-// The holder writes PREFIX.lease-HOLDER beside the checkpoint, and writes it anew every few
-// seconds. A Saver leaves a checkpoint alone while it finds such a file that has changed within
-// kLeaseSeconds of its own clock: no two machines' clocks are compared. A holder that is killed
-// leaves a file that stands still, and the checkpoint goes with one of the next saves.
+// The holder writes PREFIX.lease-HOLDER beside the checkpoint, and rewrites it every few seconds. A
+// Saver does not remove a checkpoint while it finds such a file that has changed within
+// kLeaseSeconds of its own clock: clocks of two machines are never compared. A killed holder's file
+// no longer changes, and the checkpoint is removed at one of the next saves.
 // docs/formats/checkpoint.md.
 #pragma once
 
@@ -23,11 +23,12 @@ namespace muster::checkpoint {
 inline constexpr double kLeaseSeconds = 60;
 inline constexpr double kLeaseBeatSeconds = 10;
 
-// Of a reader. It has a thread of its own, which writes the file; the destructor removes it.
+// Used by a reader. A thread of its own writes the file; the destructor removes it.
 class Lease {
  public:
-  // What an earlier incarnation of `holder` ("evaluator-0") has left in the folder is removed.
-  // NOT_FOUND: the checkpoint ("DIR/model.ckpt-N") is gone; take another. `files` must outlive it.
+  // Removes files that an earlier incarnation of `holder` ("evaluator-0") has left in the folder.
+  // NOT_FOUND: the checkpoint ("DIR/model.ckpt-N") is gone; take another. `files` must outlive the
+  // lease.
   static absl::StatusOr<std::unique_ptr<Lease>> Take(io::FileSystem& files,
                                                      const std::string& prefix,
                                                      const std::string& holder,
@@ -50,11 +51,11 @@ class Lease {
   std::jthread thread_;
 };
 
-// Of the one who removes checkpoints. One owner thread.
+// Used by the process that removes checkpoints. One owner thread.
 class LeaseWatch {
  public:
-  // Whether somebody holds a lease on the checkpoint. `seconds`: now, of the caller's clock.
-  // A file that is seen for the first time is one: its holder may be about to write it again.
+  // Whether anyone holds a lease on the checkpoint. `seconds`: now, by the caller's clock. A file
+  // that is seen for the first time counts as a lease: its holder may be about to write it again.
   bool IsLeased(io::FileSystem& files, const std::string& prefix, double seconds);
 
  private:
@@ -65,7 +66,7 @@ class LeaseWatch {
   std::map<std::string, Seen> seen_;  // by path
 };
 
-// Whether `name` is that of a lease, and of which checkpoint: "model.ckpt-N", else "".
+// The checkpoint, "model.ckpt-N", if `name` is the name of a lease, else "".
 std::string LeasedBy(const std::string& name);
 
 }  // namespace muster::checkpoint

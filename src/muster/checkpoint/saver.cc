@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_set.h"
 
+#include "muster/checkpoint/best.h"
 #include "muster/checkpoint/checkpoint_state.h"
 
 namespace muster::checkpoint {
@@ -133,6 +134,8 @@ absl::StatusOr<CheckpointState> Saver::NextState(const std::string& name, double
 
 void Saver::DropOldest(double seconds, CheckpointState* state, std::vector<std::string>* expired) {
   const double hours = options_.keep_every_n_hours * 3600;
+  const auto found = ReadBest(files_, folder_);
+  const std::string best = found.ok() && *found ? (*found)->name : "";
   size_t i = 0;
   for (auto over = static_cast<ptrdiff_t>(state->all.size()) - options_.keep_max; over > 0;
        --over) {
@@ -140,7 +143,7 @@ void Saver::DropOldest(double seconds, CheckpointState* state, std::vector<std::
     const double saved = state->timestamps[i];
     if (const double next = state->last_preserved + hours; saved > next) {
       state->last_preserved = saved - next < hours ? next : saved;  // the latter after a pause
-    } else if (leases_.IsLeased(files_, io::JoinPath(folder_, name), seconds)) {
+    } else if (name == best || leases_.IsLeased(files_, io::JoinPath(folder_, name), seconds)) {
       ++i;  // stays in the list, for the next save to look at
       continue;
     } else {

@@ -15,36 +15,38 @@
 
 namespace muster::checkpoint {
 
-// tf.train.Saver's.
+// tf.train.Saver's options.
 struct SaverOptions {
-  int keep_max = 5;  // 0: all
-  // Of every so many hours one checkpoint stays for good: a checkpoint that keep_max would remove
-  // stays, and leaves the list, when it was saved after the end of the hours, and the next hours
-  // begin. The state file carries where they begin (last_preserved_timestamp), so that a restart
-  // changes nothing; in a pause of the training they do not add up.
+  int keep_max = 5;  // 0: all; the best one (best.h) and leased ones are kept in addition
+  // One checkpoint of every period of this many hours is kept permanently: a checkpoint that
+  // keep_max would remove is kept, but leaves the list, if it was saved after the end of the
+  // period; then the next period begins. The state file stores the period's beginning
+  // (last_preserved_timestamp), so that a restart changes nothing; periods do not add up while
+  // training is paused.
   double keep_every_n_hours = 10'000;
-  // Unix time of the beginning, where the state file knows no such time; 0: that of the first save.
+  // Unix time of the first period's beginning, if the state file has none; 0: that of the first
+  // save.
   double start_seconds = 0;
 };
 
 // Named texts to be saved as string scalars (the data position, the spec).
 using Strings = std::vector<std::pair<std::string, std::string>>;
 
-// Removes what saves into `folder` have left that were killed: temporary files, and data files
-// without an index; and leases on what is gone. Nobody may be saving into it.
+// Removes files that killed saves into `folder` have left: temporary files, data files without an
+// index, and leases on removed checkpoints. No process may be saving into the folder.
 void RemoveLeftovers(io::FileSystem& files, const std::string& folder);
 
-// One thread at a time; one writer a folder, any number of readers.
+// One thread at a time; one writer per folder, any number of readers.
 class Saver {
  public:
   Saver(io::FileSystem& files, std::string folder, SaverOptions options = {});
 
   // Writes model.ckpt-STEP with `tensors`, an int64 scalar "global_step", and `strings`. Updates
-  // the state file, removes what is too old, unless somebody holds a lease on it (lease.h), and, at
-  // first, what a killed save has left. Nothing half-written is ever found by Latest(). `seconds`
-  // is the Unix time that the state file shall tell. Where `read` is given, it hands out the bytes
-  // of all tensors, in order and back to back, and their own memory is not looked at. Returns the
-  // prefix.
+  // the state file; removes checkpoints that are too old, unless they have a lease (lease.h), and,
+  // the first time, the files that a killed save has left. Latest() never finds a half-written
+  // checkpoint. `seconds` is the Unix time for the state file. If `read` is given, it provides the
+  // bytes of all tensors, in order and back to back, and the tensors' own memory is not read.
+  // Returns the prefix.
   absl::StatusOr<std::string> Save(int64_t step, std::span<const Tensor> tensors,
                                    const Strings& strings, double seconds,
                                    const formats::BundleWriter::ReadPiece& read = nullptr);
@@ -52,10 +54,11 @@ class Saver {
   const std::string& folder() const { return folder_; }
 
  private:
-  // The state after saving NAME, and what it no longer names and shall go.
+  // The state after saving NAME, and the checkpoints that it no longer names and that must be
+  // removed.
   absl::StatusOr<CheckpointState> NextState(const std::string& name, double seconds,
                                             std::vector<std::string>* expired);
-  // Of what is beyond keep_max.
+  // Applies keep_max: removes checkpoints from *state, and adds those to be deleted to *expired.
   void DropOldest(double seconds, CheckpointState* state, std::vector<std::string>* expired);
 
   io::FileSystem& files_;

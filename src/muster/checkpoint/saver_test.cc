@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 
+#include "muster/checkpoint/best.h"
 #include "muster/checkpoint/checkpoint_state.h"
 #include "muster/checkpoint/checkpoint_test_util.h"
 #include "muster/io/local_file_system.h"
@@ -28,6 +29,20 @@ TEST(SaverTest, KeepsTheNewest) {
   ASSERT_TRUE(state.ok());
   EXPECT_EQ(state->latest, "model.ckpt-5");
   EXPECT_THAT(state->all, ElementsAre("model.ckpt-4", "model.ckpt-5"));
+}
+
+TEST(SaverTest, KeepsTheBestBesides) {
+  const auto files = io::NewMemoryFileSystem();
+  ASSERT_TRUE(SaveStep(*files, 1, 1, 2).ok());
+  ASSERT_TRUE(WriteBest(*files, "m", {.name = "model.ckpt-1", .step = 1, .metric = "auc"}).ok());
+  for (int step = 2; step <= 5; ++step) ASSERT_TRUE(SaveStep(*files, step, 1, 2).ok());
+  EXPECT_THAT(ReadState(*files, "m")->all,
+              ElementsAre("model.ckpt-1", "model.ckpt-4", "model.ckpt-5"));
+  EXPECT_TRUE(files->Stat("m/model.ckpt-1.index").ok());
+  ASSERT_TRUE(WriteBest(*files, "m", {.name = "model.ckpt-5", .step = 5, .metric = "auc"}).ok());
+  for (int step = 6; step <= 9; ++step) ASSERT_TRUE(SaveStep(*files, step, 1, 2).ok());
+  EXPECT_THAT(ReadState(*files, "m")->all,
+              ElementsAre("model.ckpt-5", "model.ckpt-8", "model.ckpt-9"));
 }
 
 TEST(SaverTest, KeepZeroKeepsAll) {

@@ -149,6 +149,31 @@ def test_bad_label(place):
     assert "bad.csv:3" in errors and "'y'" in errors and "0 or 1" in errors
 
 
+LENIENT = ("--max-bad-records", "4")
+
+
+@pytest.mark.parametrize("batch", ["1", "2"])
+@pytest.mark.parametrize("job", [(), ("--workers", "2"), ("--workers", "2", "--ps", "1")])
+def test_a_batch_of_bad_labels_is_no_step(batch, job, muster, place, monkeypatch):
+    """At the beginning, in the midst and at the end of a replica's share."""
+    monkeypatch.setenv("MUSTER_HOME", str(place.folder / "home"))
+    labels = "9910999101109990"
+    place.write("bad.csv", HEADER + "".join(f"{i},30,1.5,a,{y}\n" for i, y in enumerate(labels)))
+    place.ok(*train("bad.csv", *LENIENT[:1], "8", "--batch-size", batch, "--no-shuffle", *job))
+    place.write("bad.csv", HEADER + "".join(f"{i},30,1.5,a,{y}\n" for i, y in enumerate("0199")))
+    evaluate = ("evaluate", "--model-dir", place.folder / "model", "--data", place.folder / "bad.csv",
+                *LENIENT, "--batch-size", batch)  # fmt: skip
+    for workers in ((), ("--workers", "2")):
+        assert muster.event("evaluated", *evaluate, *workers)["bad_records"] == 2
+
+
+@pytest.mark.parametrize("job", [(), ("--workers", "2", "--evaluator", "--restarts", "0")])
+def test_data_of_evaluations_may_have_bad_records(job, place, monkeypatch):
+    monkeypatch.setenv("MUSTER_HOME", str(place.folder / "home"))
+    place.write("bad.csv", GOOD + "41,x,1,a,1\n42,30,1.5,a,9\n")
+    place.ok(*train("good.csv", "--eval", "bad.csv", "--max-bad-records", "2", *job))
+
+
 def test_label_that_is_no_class(place):
     place.write("spec.yaml", SPEC + "head: {multi_class: 3}\n")
     place.write("bad.csv", HEADER + "1,30,1.5,a,2\n2,30,1.5,a,3\n")
@@ -223,6 +248,21 @@ def test_full_disk(place, small_disk):
         assert "No space left" in errors and "disk/" in errors
     assert not list(small_disk.rglob("*.tfrecord"))
     assert not list(small_disk.rglob("model.ckpt-*.index"))
+
+
+@pytest.mark.parametrize("arguments", [("--json",), ()])
+def test_results_that_cannot_be_printed_are_a_failure(place, arguments):
+    """Whoever reads them would take none, or half of them, for all."""
+    train = ("train", "spec.yaml", "--train", "good.csv", "--model-dir", "m", "--quiet", "--json")
+    evaluate = ("evaluate", "--model-dir", "m", "--data", "good.csv", "--quiet", *arguments)
+    for command in (train, evaluate):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run(
+                [place.binary, *command], cwd=place.folder, stdout=full, stderr=subprocess.PIPE,
+                text=True, check=False,
+            )  # fmt: skip
+        assert result.returncode == 1
+        assert "muster: writing to standard output: No space left on device" in result.stderr
 
 
 def test_wrong_use_is_exit_code_two(place):

@@ -1,18 +1,24 @@
 #include "muster/cli/cli.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 
 #include "CLI/CLI.hpp"
 #include "muster/base/strings.h"
+#include "muster/cli/number_checks.h"
 #include "muster/math/kernels.h"
-#include "muster/process/pulse.h"
+#include "muster/process/heartbeat.h"
 
 namespace muster::cli {
 
 void FailUnlessOk(const absl::Status& status) {
-  if (!status.ok()) throw VerbFailed{status};
+  if (!status.ok()) throw VerbFailed{.status = status};
 }
 
 namespace {
@@ -28,6 +34,22 @@ std::vector<std::string> TakeCommand(int* argc, char** argv) {
     return command;
   }
   return {};
+}
+
+// Whether whoever was to read standard output has left (| head -1), which is his business.
+bool ReaderIsGone() {
+  pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
+
+// A program that reads results must not take half of them for all. The exit code.
+int FlushOutput() {
+  const bool flushed = std::fflush(stdout) == 0;
+  const int error = flushed ? 0 : errno;
+  if ((flushed && std::ferror(stdout) == 0) || error == EPIPE || ReaderIsGone()) return 0;
+  std::fprintf(stderr, "muster: writing to standard output: %s: what it got is not all\n",
+               error != 0 ? std::strerror(error) : "an earlier error");
+  return 1;
 }
 
 }  // namespace
@@ -54,11 +76,13 @@ int Main(int argc, char** argv) {
   const std::vector<std::string> command = TakeCommand(&argc, argv);
   AddRun(app, command);
   AddJobVerbs(app);
+  AddRm(app);
   AddResume(app);
   AddTensorBoard(app, command);
   AddCerts(app);
   AddAgent(app);
   AddCoordinator(app);
+  SayBounds(app);
   if (const char* const unknown = math::UnknownInstructions(); unknown != nullptr) {
     std::fprintf(stderr,
                  "muster: MUSTER_INSTRUCTIONS=%s names no instruction set (known: baseline, avx2, "
@@ -66,16 +90,16 @@ int Main(int argc, char** argv) {
                  unknown);
     return 2;
   }
-  const auto pulse = process::Pulse::StartIfAsked();
+  const auto heartbeat = process::Heartbeat::StartIfAsked();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const VerbFailed& failure) {
     std::fprintf(stderr, "muster: %s\n", std::string(failure.status.message()).c_str());
-    return 1;
+    return failure.exit_code;
   }
-  return 0;
+  return FlushOutput();
 }
 
 }  // namespace muster::cli

@@ -13,9 +13,9 @@ namespace muster::cli {
 
 int Main(int argc, char** argv);
 
-// Each adds its subcommand to `app`; its work runs in the subcommand's callback, whose failure is
-// thrown as VerbFailed.
-// `arguments`: all behind the verb, for the tasks of a job.
+// Each function adds its subcommand to `app`. The subcommand's callback does the work and throws
+// VerbFailed when it fails.
+// `arguments`: everything after the verb, for the tasks of a job.
 void AddTrain(CLI::App& app, const std::vector<std::string>& arguments);
 void AddWorker(CLI::App& app);
 void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments);
@@ -24,17 +24,19 @@ void AddExport(CLI::App& app);
 void AddInspect(CLI::App& app);
 void AddRecords(CLI::App& app);
 void AddSample(CLI::App& app);
-// `command`: what stood behind "--".
+// `command`: what stood after "--".
 void AddRun(CLI::App& app, const std::vector<std::string>& command);
 void AddResume(CLI::App& app);
 void AddTensorBoard(CLI::App& app, const std::vector<std::string>& arguments);
 void AddJobVerbs(CLI::App& app);
+void AddRm(CLI::App& app);
 void AddCerts(CLI::App& app);
 void AddAgent(CLI::App& app);
 void AddCoordinator(CLI::App& app);
 
 struct VerbFailed {
   absl::Status status;
+  int exit_code = 1;
 };
 
 // Throws VerbFailed unless OK: the end of a verb's callback.

@@ -9,7 +9,7 @@
 #include "muster/base/clock.h"
 #include "muster/cli/interrupt.h"
 #include "muster/cli/verb_records.h"
-#include "muster/train/progress.h"
+#include "muster/train/loop/progress.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {

@@ -1,5 +1,5 @@
-// What the verbs that make TFRecord shards of other files have in common: flags of the output,
-// progress on a terminal, an end by Ctrl-C, and the result as text or JSON.
+// Shared by the verbs that convert other files to TFRecord shards: output flags, progress on a
+// terminal, stopping by Ctrl-C, and the result as text or JSON.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,8 @@ struct ConversionFlags {
 // --out, --shards, --compression, --overwrite, --json, --quiet.
 void AddConversionFlags(CLI::App* verb, ConversionFlags* flags);
 
-// Runs `convert` with what tells its progress and stops it, and prints what became of it. `rows`
-// is what a record is called: "rows", "images".
+// Runs `convert` with a callback that reports progress and can stop it, and prints the result.
+// `rows` is what a record is called: "rows", "images".
 absl::Status RunConversion(
     const ConversionFlags& flags, const std::string& rows,
     const std::function<absl::StatusOr<data::ConversionCounts>(const data::ConversionProgress&)>&

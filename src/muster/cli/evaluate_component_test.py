@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import random
 
 import pytest
@@ -49,9 +50,12 @@ def train(muster, place, name, data, head, metrics, *flags):
 )  # fmt: skip
 def test_flags_ask_for_what_the_model_file_can(data, head, metrics, flags, muster, place) -> None:
     whole = muster.event("evaluated", *train(muster, place, "whole", data, head, metrics))
+    assert pathlib.Path(whole.pop("checkpoint")).parent.name == "whole"
     plain = train(muster, place, "plain", data, head, "{}")
-    assert muster.event("evaluated", *plain, *flags) == whole
-    assert muster.event("evaluated", *plain).keys() < whole.keys()
+    asked = muster.event("evaluated", *plain, *flags)
+    assert pathlib.Path(asked.pop("checkpoint")).parent.name == "plain"
+    assert asked == whole
+    assert muster.event("evaluated", *plain).keys() - {"checkpoint"} < whole.keys()
 
 
 def test_a_flag_takes_the_place_of_the_files(muster, place) -> None:

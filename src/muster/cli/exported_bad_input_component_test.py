@@ -116,7 +116,7 @@ def test_a_broken_export(
 
 
 def test_a_saved_model_without_a_step(models: pathlib.Path, training: Training) -> None:
-    said = training.error(models / "adagrad/export/serving", models / "adagrad/data.tfrecord")
+    said = training.error(models / "adagrad/export/before_training", models / "adagrad/data.tfrecord")
     assert "has no function of a training step" in said
     assert "muster.keras.export(model, optimizer, loss, path)" in said
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ FUNCTIONS = ["adadelta", "adamax", "amsgrad", "constrained", "lion", "nadam", "o
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return keras_checks.make_trainings(
-        tmp_path_factory.mktemp("keras"), *OPTIMIZERS, *FUNCTIONS, "words", "pictures"
+        tmp_path_factory.mktemp("keras"), *OPTIMIZERS, *FUNCTIONS, "words", "pictures",
+        "recommender", "autoencoder",
     )
 
 
@@ -110,6 +112,78 @@ def test_evaluation_and_predictions_are_those_of_keras(
     assert [row[key] for row in rows] == [keys[key](row) for row in range(len(rows))]
     predicted = np.array([row[output] for row in rows])
     np.testing.assert_allclose(predicted, np.load(model / "predicted.npy"), atol=1e-5)
+
+
+def test_parts_of_processes_are_what_one_writes(
+    models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUSTER_HOME", str(tmp_path / "home"))
+    data = models / "words" / "data.tfrecord"
+    train(muster, models / "words", tmp_path / "m")
+    of_model = ("--model-dir", tmp_path / "m", "--data", data, "--quiet")
+    one = muster.event("evaluated", "evaluate", *of_model)
+    two = muster.event("evaluated", "evaluate", *of_model, "--workers", 2)
+    assert two == pytest.approx(one, rel=1e-12)
+    predict = ("predict", *of_model, "--format", "jsonl", "--out")
+    muster.run(*predict, tmp_path / "one")
+    muster.run(*predict, tmp_path / "two", "--workers", 2)
+    parts = sorted((tmp_path / "two").glob("part-*.jsonl"))
+    assert len(parts) == 2
+    assert "".join(part.read_text() for part in parts) == (tmp_path / "one").read_text() != ""
+
+
+def test_a_recommender_is_trained_evaluated_and_predicts_as_with_keras(
+    models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path
+) -> None:
+    """Its loss depends on the rows of a batch, so that it is evaluated by those of the training."""
+    model, data = models / "recommender", models / "recommender" / "data.tfrecord"
+    said = muster.event("evaluated", "train", model / "export", "--train", data, "--eval", data,
+                        "--model-dir", tmp_path / "m", "--batch-size", BATCH, "--no-shuffle")  # fmt: skip
+    wanted = dict(np.load(model / "trained.npz"))
+    trained = weights(tmp_path / "m")
+    for name, value in wanted.items():
+        np.testing.assert_allclose(trained[name], value, atol=1e-5)
+    loss = json.loads((model / "evaluated.json").read_text())["loss"]
+    found = muster.event("evaluated", "evaluate", "--model-dir", tmp_path / "m", "--data", data)
+    assert [found["loss"], said["loss"]] == pytest.approx([loss, loss], abs=1e-4)
+    out = tmp_path / "p.jsonl"
+    muster.run("predict", "--model-dir", tmp_path / "m", "--data", data, "--out", out, "--quiet")
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    predicted = np.load(model / "predicted.npz")
+    np.testing.assert_allclose([row["query"] for row in rows], predicted["query"], atol=1e-4)
+    best = np.array([row["best"] for row in rows]).reshape(-1)
+    assert np.mean(best == predicted["best"]) > 0.99
+
+
+def test_an_autoencoder_needs_no_label(
+    models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path
+) -> None:
+    """Its loss is what layers and regularizers add."""
+    model, data = models / "autoencoder", models / "autoencoder" / "data.tfrecord"
+    train(muster, model, tmp_path / "m")
+    compare(weights(tmp_path / "m"), dict(np.load(model / "trained.npz")), 1e-5)
+    found = muster.event("evaluated", "evaluate", "--model-dir", tmp_path / "m", "--data", data)
+    wanted = json.loads((model / "evaluated.json").read_text())
+    assert found["loss"] == pytest.approx(wanted["loss"], abs=1e-5) and found["loss"] > 0.01
+
+
+def test_what_its_layers_add_chooses_the_best_and_is_told(
+    models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path
+) -> None:
+    """Of a model without another loss: each evaluation says it, and the best one is what is kept."""
+    model, data = models / "autoencoder", models / "autoencoder" / "data.tfrecord"
+    flags = ["train", model / "export", "--train", data, "--eval", data, "--batch-size", BATCH,
+             "--save-steps", 5, "--eval-throttle-secs", 0, "--eval-start-delay-secs", 0,
+             "--exporter", "best", "--early-stop", "loss:lower:1000", "--model-dir"]  # fmt: skip
+    said = muster.run(*flags, tmp_path / "m", "--json")
+    events = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    losses = [event["loss"] for event in events if event["event"] == "evaluated"]
+    assert losses and min(losses) > 0.01
+    assert [event for event in events if event["event"] == "exported"], "one is the best"
+    ended = [event for event in events if event["event"] == "trained"]
+    assert ended and ended[-1]["step"] < 25, "its loss is under 1,000 at the first evaluation"
+    told = muster.call(*flags, tmp_path / "again")
+    assert re.search(r"Evaluated step \d+: loss \d+\.\d{4}\n", told.stderr), told.stderr
 
 
 @pytest.mark.parametrize("exported_by", ["models", "models_of_the_oldest"])

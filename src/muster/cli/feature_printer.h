@@ -1,4 +1,4 @@
-// What a spec's columns make of rows, for `muster inspect --features`.
+// The values that a spec's columns produce from rows, for `muster inspect --features`.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct FeaturePrinterOptions {
 };
 
 // Prints to stdout, for each row, the floats of every numeric, indicator and sequence column and
-// the ids of every categorical one, with their weights. As JSON a line: {"dense":{column:[floats]},
-// "ids":{column:[ids]},"weights":{column:[floats]}}, the last if a column is weighted; floats in
-// their shortest exact form.
+// the ids of every categorical one, with their weights. As JSON, one object per line:
+// {"dense":{column:[floats]}, "ids":{column:[ids]},"weights":{column:[floats]}}, "weights" only if
+// a column is weighted; floats in their shortest exact form.
 absl::Status PrintFeatures(io::FileSystem& files, const model::ModelSpec& spec,
                            const FeaturePrinterOptions& options);
 

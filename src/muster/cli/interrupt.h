@@ -1,11 +1,17 @@
-// SIGINT and SIGTERM as a request to stop: the first asks, a second one ends the process at once.
+// SIGINT, SIGTERM and SIGHUP as a request to stop: the first signal requests it, a second one ends
+// the process at once. A closing terminal may send SIGHUP twice, so SIGHUP only ever requests.
+// SIGINT (Ctrl-C) is meant for the whole job; SIGTERM (a drain, an eviction, a preemption) and
+// SIGHUP are meant for this process alone: in a training of several tasks the others continue or
+// wait for its replacement.
 #pragma once
 
 #include <atomic>
+#include <string>
 
 namespace muster::cli {
 
-// Installs the handlers for its lifetime; one at a time.
+// Installs the handlers for its lifetime; at most one scope exists at a time. A SIGHUP that is
+// ignored (nohup) stays so.
 class InterruptScope {
  public:
   InterruptScope();
@@ -14,6 +20,12 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
   static const std::atomic<bool>& requested();
+  // "Ctrl-C", "SIGTERM", "SIGHUP (its terminal was closed)": the source of the request; "" while
+  // there is none.
+  static std::string StoppedBy();
+  // Whether the request was for this process alone: SIGTERM or SIGHUP. Stays set after the scope
+  // has ended.
+  static const std::atomic<bool>& terminated();
 };
 
 }  // namespace muster::cli

@@ -8,10 +8,13 @@
 #include "muster/control/coordinator.h"
 #include "muster/control/job_access.h"
 #include "muster/control/status_json.h"
-#include "muster/io/local_file_system.h"
+#include "muster/files/file_systems.h"
+#include "muster/launch/local/job_removal.h"
+#include "muster/launch/local/local_job.h"
 #include "muster/net/http_client.h"
 #include "muster/process/deadline.h"
 #include "muster/process/descriptor.h"
+#include "muster/process/network_namespace.h"
 #include "muster/process/pidfd.h"
 
 namespace muster::cli {
@@ -25,8 +28,18 @@ constexpr double kPatienceSeconds = 20;  // longer than a supervisor's longest p
 constexpr int kAskAgainMillis = 50;
 
 std::string Advice(const control::JobFolder& folder) {
-  return StrCat("muster resume ", io::Basename(folder.path),
-                " goes on with it; without, its tasks have ended after the lease");
+  const std::string name = io::Basename(folder.path);
+  return StrCat("muster resume ", name, " goes on with it, muster stop ", name, " closes it");
+}
+
+// Nothing of it runs any more: "lost", and so are the tasks that ran.
+void SetLost(const control::JobFolder& folder, Json* job) {
+  (*job)["lost"] = true;
+  (*job)["coordinator"] = StrCat("ended: coordinator lost; ", Advice(folder));
+  for (Json& task : (*job)["tasks"]) {
+    const std::string phase = JsonFields(task, "task").Text("phase");
+    if (phase == "starting" || phase == "running" || phase == "stopping") task["phase"] = "lost";
+  }
 }
 
 // `silence`: why the coordinator did not answer.
@@ -40,13 +53,28 @@ absl::StatusOr<Json> DescribeJournal(const control::JobFolder& folder,
       control::StatusFromJson(fields.Object("status"), folder.journal() + ": status"));
   Json job = control::DescribeJob(spec, status, state);
   if (!status.ended()) {
-    job["coordinator"] = control::LivingCoordinator(folder)
-                             ? StrCat("its coordinator does not answer: ", ToStd(silence.message()))
-                         : control::LivingSupervisor(folder)
-                             ? "its coordinator is being started again"
-                             : StrCat("its coordinator does not run: ", Advice(folder));
+    if (control::LivingCoordinator(folder)) {
+      job["coordinator"] = StrCat("its coordinator does not answer: ", ToStd(silence.message()));
+    } else if (control::LivingSupervisor(folder)) {
+      job["coordinator"] = "its coordinator is being started again";
+    } else if (launch::local::AnyAgentLives(folder)) {
+      job["coordinator"] = StrCat(
+          "its coordinator does not run, and its tasks end within the "
+          "lease: ",
+          Advice(folder));
+    } else {
+      SetLost(folder, &job);
+    }
   }
   return job;
+}
+
+// A job in a network of its own is spoken to from within that.
+absl::Status EnterNetworkOf(const control::JobFolder& folder) {
+  if (process::IsNetworkIsolated()) return absl::OkStatus();
+  const auto coordinator = control::LivingCoordinator(folder);
+  return coordinator ? process::JoinNetwork(*coordinator)
+                     : absl::UnavailableError("its coordinator has just ended");
 }
 
 }  // namespace
@@ -65,6 +93,9 @@ absl::StatusOr<Json> AskCoordinator(const control::JobFolder& folder, const std:
   MUSTER_ASSIGN_OR_RETURN(const Json state, StateOf(folder));
   JsonFields fields(state, folder.journal());
   JsonFields notes(fields.Object("notes"), "notes");
+  if (notes.Text(launch::local::kIsolatedNote) == "yes") {
+    MUSTER_RETURN_IF_ERROR(EnterNetworkOf(folder));
+  }
   MUSTER_ASSIGN_OR_RETURN(net::HttpClientOptions options,
                           control::ClientOptions(folder, notes.Text("url")));
   MUSTER_ASSIGN_OR_RETURN(const auto client, net::HttpClient::Create(std::move(options)));
@@ -74,7 +105,7 @@ absl::StatusOr<Json> AskCoordinator(const control::JobFolder& folder, const std:
 }
 
 absl::StatusOr<Json> StateOf(const control::JobFolder& folder) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(control::JournalState journal,
                           control::ReadJournal(*files, folder.journal()));
   return std::move(journal.state);

@@ -1,4 +1,4 @@
-// What the verbs about a job ask: its coordinator where one lives, else its journal.
+// How the verbs about a job query it: they ask its coordinator if one runs, else read its journal.
 #pragma once
 
 #include <string>
@@ -11,38 +11,38 @@ namespace muster::cli {
 // The job of that name under $MUSTER_HOME.
 absl::StatusOr<control::JobFolder> FindJob(const std::string& name);
 
-// control::DescribeJob(); where no coordinator answers and the job has not ended, its member
-// "coordinator" says why and what to do.
+// The result of control::DescribeJob(). If no coordinator answers and the job has not ended, the
+// member "coordinator" says why and what to do; "lost" is true if nothing of the job runs any more.
 absl::StatusOr<formats::Json> DescribeJobOf(const control::JobFolder& folder);
 
-// What its journal says.
+// The state in the job's journal.
 absl::StatusOr<formats::Json> StateOf(const control::JobFolder& folder);
 
-// It has succeeded or failed.
+// Whether the job has succeeded or failed.
 bool HasEnded(const formats::Json& job);
 
-// Whether a coordinator lives, or is about to be started again.
+// Whether the job's coordinator runs or is about to be restarted.
 bool IsCaredFor(const control::JobFolder& folder);
 
-// One request to the living coordinator; FAILED_PRECONDITION when there is none.
+// One request to the running coordinator; FAILED_PRECONDITION when there is none.
 absl::StatusOr<formats::Json> AskCoordinator(const control::JobFolder& folder,
                                              const std::string& method, const std::string& path,
                                              const formats::Json& body);
 
-// The same for a request that must arrive: while the coordinator is being started (again), it is
-// asked until it answers, for some seconds at most.
+// The same for a request that must arrive: while the coordinator is being started or restarted, the
+// request is repeated until it answers, for some seconds at most.
 absl::StatusOr<formats::Json> AskPatiently(const control::JobFolder& folder,
                                            const std::string& method, const std::string& path,
                                            const formats::Json& body);
 
-// Waits until the processes that run the job (coordinator, supervisor) have ended, or for so many
-// seconds, or for a signal. True: they have.
+// Waits until the processes that run the job (coordinator, supervisor) have ended, `seconds` have
+// passed, or a signal arrives. True: they have ended.
 bool WaitForEnd(const control::JobFolder& folder, double seconds);
 
-// For flags and arguments that name a job: a path is wrong use.
-std::string JobNameError(const std::string& name);  // "": it may be one
+// For flags and arguments that name a job; passing a path is wrong use.
+std::string JobNameError(const std::string& name);  // "": the name is valid
 
-// The muster binary that runs.
+// The path of the running muster binary.
 absl::StatusOr<std::string> OwnProgram();
 
 }  // namespace muster::cli

@@ -14,17 +14,20 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/cli/job_client.h"
-#include "muster/io/local_file_system.h"
+#include "muster/cli/job_programs.h"
+#include "muster/files/file_systems.h"
+#include "muster/io/path_scheme.h"
 #include "muster/job/manifest.h"
 #include "muster/job/pod_template.h"
 #include "muster/job/tf_config.h"
 #include "muster/job/volumes.h"
-#include "muster/launch/local/staging.h"
+#include "muster/train/cluster_role.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr double kFinishSeconds = 60;
+constexpr int kDefaultRestarts = 3;
 constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 20;
 constexpr size_t kMaxStem = 24;
 
@@ -77,6 +80,7 @@ std::string NameFor(const std::string& stem) {
 
 absl::StatusOr<job::RestartPolicy> ParsePolicy(const std::string& name) {
   using job::RestartPolicy;
+  if (name.empty()) return RestartPolicy::kOnFailure;
   for (const auto policy : {RestartPolicy::kAlways, RestartPolicy::kOnFailure,
                             RestartPolicy::kNever, RestartPolicy::kExitCode}) {
     if (job::RestartPolicyName(policy) == name) return policy;
@@ -86,10 +90,13 @@ absl::StatusOr<job::RestartPolicy> ParsePolicy(const std::string& name) {
 }
 
 absl::StatusOr<job::Manifest> FromFile(const JobFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
-  MUSTER_ASSIGN_OR_RETURN(const std::string text,
-                          io::ReadFile(*files, flags.file, kMaxManifestBytes));
-  MUSTER_ASSIGN_OR_RETURN(job::Manifest manifest, job::ParseManifest(text, flags.file));
+  const auto files = files::OpenFileSystems();
+  const bool is_input = flags.file == "-";
+  MUSTER_ASSIGN_OR_RETURN(
+      const std::string text,
+      io::ReadFile(*files, is_input ? "/dev/stdin" : flags.file, kMaxManifestBytes));
+  const std::string name = is_input ? "standard input" : flags.file;
+  MUSTER_ASSIGN_OR_RETURN(job::Manifest manifest, job::ParseManifest(text, name));
   if (!flags.name.empty()) manifest.spec.name = flags.name;
   return manifest;
 }
@@ -106,7 +113,10 @@ absl::StatusOr<job::JobSpec> FromCommand(const JobFlags& flags) {
   add(job::TaskType::kWorker, flags.workers >= 0 ? flags.workers : flags.chief ? 0 : 1);
   add(job::TaskType::kPs, flags.ps);
   add(job::TaskType::kEvaluator, flags.evaluator ? 1 : 0);
-  spec.restart_budget.per_task = flags.restarts;
+  spec.restart_budget.per_task = flags.restarts.value_or(kDefaultRestarts);
+  spec.all_workers = !flags.chief;
+  spec.needs_evaluator = flags.evaluator;
+  spec.fail_fast = true;
   const bool gang = flags.restart_scope.empty() ? flags.ps == 0 : flags.restart_scope == "gang";
   spec.restart_scope = gang ? job::RestartScope::kGang : job::RestartScope::kTask;
   return spec;
@@ -130,23 +140,6 @@ absl::Status SetTimeouts(const JobFlags& flags, job::JobSpec* spec) {
   return absl::OkStatus();
 }
 
-bool IsProgram(const std::string& path) {
-  const auto files = io::NewLocalFileSystem();
-  const auto info = files->Stat(path);
-  return info.ok() && !info->is_folder && access(path.c_str(), X_OK) == 0;
-}
-
-bool IsInPath(const std::string& name) {
-  const char* const path = std::getenv("PATH");
-  const std::string folders = path == nullptr ? "" : path;
-  for (size_t at = 0; at <= folders.size();) {
-    const size_t end = std::min(folders.find(':', at), folders.size());
-    if (IsProgram(io::JoinPath(folders.substr(at, end - at), name))) return true;
-    at = end + 1;
-  }
-  return false;
-}
-
 // Wrong use: a flag that is not NAME=PATH, names no volume, or a path that is not there.
 absl::Status MapVolumesOf(const JobFlags& flags, JobRequest* request) {
   const auto fail = [](const absl::Status& status) {
@@ -154,7 +147,7 @@ absl::Status MapVolumesOf(const JobFlags& flags, JobRequest* request) {
   };
   auto places = job::ParseVolumes(flags.volumes);
   if (!places.ok()) fail(places.status());
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   const auto exists = [&](const std::string& path) { return files->Stat(path).ok(); };
   for (auto& [name, path] : *places) {
     path = io::JoinPath(request->options.working_directory, path);
@@ -165,58 +158,54 @@ absl::Status MapVolumesOf(const JobFlags& flags, JobRequest* request) {
   return status;
 }
 
+void SetEnv(const std::string& name, const std::string& value, job::JobSpec* spec) {
+  for (auto& [type, replica] : spec->replicas) job::SetEnv(name, value, &replica.pod_template);
+}
+
 void SetEnvOf(const JobFlags& flags, job::JobSpec* spec) {
   for (const std::string& text : flags.env) {
     const size_t equals = text.find('=');
-    for (auto& [type, replica] : spec->replicas) {
-      job::SetEnv(text.substr(0, equals), text.substr(equals + 1), &replica.pod_template);
-    }
+    SetEnv(text.substr(0, equals), text.substr(equals + 1), spec);
   }
 }
 
-// Whether `program`, a path, will be one that may be run by a task. What comes out of an archive is
-// not known before it is unpacked.
-bool IsTaskProgram(const std::string& program, const std::string& folder,
-                   const std::vector<launch::local::StagedItem>& staged) {
-  if (staged.empty() || program.starts_with('/')) return IsProgram(io::JoinPath(folder, program));
-  const std::string path = program.starts_with("./") ? program.substr(2) : program;
-  return std::any_of(staged.begin(), staged.end(), [&](const launch::local::StagedItem& item) {
-    return item.is_archive ? path.starts_with(item.name + "/")
-                           : path == item.name && IsProgram(item.source);
-  });
+// What stands behind "--" beside a job file, for the containers that have no command.
+absl::Status SetEntryPoints(const JobFlags& flags, job::JobSpec* spec) {
+  if (flags.file.empty() || flags.command.empty()) return absl::OkStatus();
+  bool is_used = false;
+  for (auto& [type, replica] : spec->replicas) {
+    is_used = is_used || !job::HasCommand(replica.pod_template);
+    job::SetEntryPoint(flags.command, &replica.pod_template);
+  }
+  if (is_used) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("each container of ", flags.file,
+                                           " has a command: nothing would run what stands "
+                                           "behind --; leave it out"));
 }
 
-// The working folder, too, so that a slip of the pen costs no restarts.
-absl::Status CheckProgram(const job::Process& process, const JobRequest& request,
-                          const std::vector<launch::local::StagedItem>& staged) {
-  const std::string folder = process.working_directory.empty() ? request.options.working_directory
-                                                               : process.working_directory;
-  const auto info = io::NewLocalFileSystem()->Stat(folder);
-  if (!info.ok() || !info->is_folder) {
-    return absl::InvalidArgumentError(
-        StrCat("the working directory ", folder, " is no folder of this machine"));
+absl::Status MapPathsOf(const JobFlags& flags, JobRequest* request) {
+  auto paths = job::ParsePaths(flags.paths);
+  if (!paths.ok())
+    throw CLI::ValidationError("--path", std::string(ToStd(paths.status().message())));
+  const auto files = files::OpenFileSystems();
+  for (auto& [from, to] : *paths) {
+    to = io::JoinPath(request->options.working_directory, to);
+    if (!files->Stat(to).ok()) throw CLI::ValidationError("--path", StrCat("there is no ", to));
+    request->notes.push_back(StrCat(from, " of the image is ", to));
   }
-  const std::string& program = process.command[0];
-  if (program.find('/') == std::string::npos) {
-    if (IsInPath(program)) return absl::OkStatus();
-    return absl::InvalidArgumentError(StrCat("there is no program '", program, "' in the PATH"));
-  }
-  if (IsTaskProgram(program, folder, staged)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("there is no program '", program, "' that may be run, ",
-             staged.empty() ? StrCat("seen from ", folder) : "among what is staged"));
-}
-
-absl::Status CheckPrograms(const JobRequest& request) {
-  MUSTER_ASSIGN_OR_RETURN(const auto staged, launch::local::PlanStaging(
-                                                 request.spec, request.options.working_directory));
-  for (const auto& [type, replica] : request.spec.replicas) {
-    const auto process = job::ProcessOf(replica.pod_template);
-    const absl::Status status =
-        process.ok() ? CheckProgram(*process, request, staged) : process.status();
-    if (!status.ok()) return Annotate(status, job::TypeFieldName(type));
-  }
+  job::MapPaths(*paths, &request->spec);
   return absl::OkStatus();
+}
+
+void SetGpusOf(const JobFlags& flags, JobRequest* request) {
+  if (flags.gpus < 0) return;
+  bool changed = false;
+  for (auto& [type, replica] : request->spec.replicas) {
+    changed = job::SetGpus(flags.gpus, &replica.pod_template) || changed;
+  }
+  if (changed && flags.gpus == 0) {
+    request->notes.push_back("limits of nvidia.com/gpu are not used (--gpus 0)");
+  }
 }
 
 // That of the first template whose environment has a TF_CONFIG with one.
@@ -227,6 +216,20 @@ std::string ModelDirOfTemplates(const job::JobSpec& spec) {
     for (const auto& [name, value] : process->env) {
       std::string found = name == "TF_CONFIG" ? job::ModelDirOf(value) : "";
       if (!found.empty()) return found;
+    }
+  }
+  return "";
+}
+
+// Of a command with --model-dir FOLDER or --model_dir=FOLDER, as the Estimator's programs have it.
+std::string ModelDirOfCommand(const std::vector<std::string>& command) {
+  for (size_t i = 0; i < command.size(); ++i) {
+    for (const std::string_view flag : {"--model-dir", "--model_dir"}) {
+      std::string found;
+      if (command[i] == flag && i + 1 < command.size()) found = command[i + 1];
+      if (command[i].starts_with(StrCat(flag, "="))) found = command[i].substr(flag.size() + 1);
+      const bool is_same_for_all = found.find('{') == std::string::npos;
+      if (!found.empty() && found[0] != '-' && is_same_for_all) return found;
     }
   }
   return "";
@@ -244,9 +247,11 @@ void AddNotes(JobRequest* request) {
 
 // What the tasks find on this machine, and where the coordinator is.
 void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
-  verb.add_option("--env", flags->env,
-                  "NAME=VALUE: of each task's environment, instead of the template's; may be "
-                  "repeated. The journal keeps it: no place for a password")
+  verb.add_option(
+          "--env", flags->env,
+          "NAME=VALUE: of each task's environment, instead of the template's; {type}, {index} "
+          "and {port} stand for the task's own. May be repeated. The journal keeps it: no "
+          "place for a password")
       ->allow_extra_args(false)
       ->check([](const std::string& text) {
         const size_t equals = text.find('=');
@@ -256,6 +261,17 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option("--volume", flags->volumes,
                   "NAME=PATH: where this machine has a volume of a TFJob's pods; may be repeated")
       ->allow_extra_args(false);
+  verb.add_option("--path", flags->paths,
+                  "/FOLDER=PATH: where this machine has a folder of the image, in commands, "
+                  "arguments and environment; may be repeated")
+      ->allow_extra_args(false);
+  verb.add_option("--gpus", flags->gpus,
+                  "GPUs of each task, instead of the templates' limits; 0 runs a job made for GPUs "
+                  "on a machine without, and leaves CUDA_VISIBLE_DEVICES as it is")
+      ->check(CLI::Range(0, 1024));
+  verb.add_flag("--share-gpus", flags->share_gpus,
+                "Take GPUs that other jobs of this machine use, too (default: those that no other "
+                "has)");
   verb.add_option("--file", flags->files,
                   "PATH or PATH#NAME: a file that each task gets in a working folder of its own; "
                   "may be repeated")
@@ -268,18 +284,27 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option("--certs", flags->certificates,
                   "A folder of muster certs: the coordinator speaks TLS; wanted beyond loopback")
       ->check(CLI::ExistingDirectory);
+  verb.add_flag(
+          "--isolate", flags->isolate,
+          "A network of the job's own, in which there is only loopback: no other user of this "
+          "machine reaches its ports, and it reaches no other machine")
+      ->excludes("--listen")
+      ->excludes("--certs");
 }
 
 }  // namespace
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags) {
-  verb.add_option("job", flags->file, "A TFJob file (YAML); or a command behind --");
+  verb.add_option("job", flags->file,
+                  "A TFJob file (YAML), - for standard input; or a command behind --. "
+                  "Beside a file the command is the images' entry point");
   verb.add_flag("--chief", flags->chief, "One task is the chief");
   verb.add_option("--workers", flags->workers, "Workers (default: 1, none beside a chief)")
       ->check(CLI::Range(0, 10000));
   verb.add_option("--ps", flags->ps, "Parameter servers")->check(CLI::Range(0, 10000));
   verb.add_flag("--evaluator", flags->evaluator, "One task is the evaluator");
-  verb.add_option("--name", flags->name, "The job's (default: made from the command)")
+  verb.add_option("--name", flags->name,
+                  "The job's: up to 46 of a-z, 0-9, '-' and '_' (default: made from the command)")
       ->check(JobNameError);
   verb.add_option("--restart-policy", flags->restart_policy,
                   "Always, OnFailure, Never, ExitCode (default: OnFailure)");
@@ -298,28 +323,33 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
           "--model-dir", flags->model_dir,
           "Where the program keeps its model: for --progress-timeout and muster tensorboard")
       ->type_name("FOLDER");
-  verb.add_option("--finish-timeout", flags->finish_timeout,
-                  "For the other tasks to end after success (default: 60s)");
+  verb.add_option(
+      "--finish-timeout", flags->finish_timeout,
+      "For the other tasks to end after success (default: 60s); an evaluator has as long "
+      "after it has evaluated the last checkpoint and nothing changes any more");
   verb.add_option("--lease", flags->lease_seconds,
                   "Seconds of silence after which an agent is given up, or ends (default: 10)")
       ->check(CLI::Range(0.5, 3600.0));
   verb.add_option("--grace", flags->grace_seconds, "Seconds from SIGTERM to SIGKILL (default: 10)")
       ->check(CLI::Range(0.0, 3600.0));
   verb.add_option("--rendezvous-timeout", flags->rendezvous_seconds,
-                  "Seconds for all tasks to be there (default: 60)")
-      ->check(CLI::Range(1.0, 86400.0));
+                  "Seconds for all tasks to be there, 0: unlimited (default: 60); muster worker's "
+                  "too (default: 300)")
+      ->check(CLI::Range(0.0, 1e9));
   verb.add_flag("--evaluator-in-cluster", flags->evaluator_in_cluster,
                 "As TFJob: everyone's TF_CONFIG lists the evaluator");
   verb.add_flag("--master-as-chief", flags->master_as_chief, "TF_CONFIG calls the master chief");
   AddPlaceFlags(verb, flags);
 }
 
-absl::StatusOr<launch::local::JobAccess> AccessOf(const JobFlags& flags) {
-  launch::local::JobAccess access;
-  access.certificates = flags.certificates;
-  const bool tls = !access.certificates.empty();
-  MUSTER_ASSIGN_OR_RETURN(access.listen, control::ParseListenPlace(flags.listen, tls));
-  return access;
+absl::StatusOr<launch::local::LocalJobOptions> LocalOptionsOf(const JobFlags& flags) {
+  launch::local::LocalJobOptions local;
+  local.certificates = flags.certificates;
+  local.share_gpus = flags.share_gpus;
+  local.isolate = flags.isolate;
+  const bool tls = !local.certificates.empty();
+  MUSTER_ASSIGN_OR_RETURN(local.listen, control::ParseListenPlace(flags.listen, tls));
+  return local;
 }
 
 absl::Status CheckJobFlags(const JobFlags& flags) {
@@ -328,15 +358,18 @@ absl::Status CheckJobFlags(const JobFlags& flags) {
         "there is nothing to run: give a job file, or roles and a command, as in muster run "
         "--workers 2 -- python train.py");
   }
-  if (!flags.file.empty() && !flags.command.empty()) {
-    return absl::InvalidArgumentError(
-        StrCat("both a job file (", flags.file, ") and a command behind -- are given"));
-  }
   const bool names_roles = flags.chief || flags.evaluator || flags.workers >= 0 || flags.ps > 0;
   if (!flags.file.empty() && names_roles) {
     return absl::InvalidArgumentError(
         "a job file says how many chief, workers, ps and evaluators there are: leave these flags "
         "out, or give a command behind -- instead of the file");
+  }
+  const bool names_restarts =
+      flags.restarts || !flags.restart_policy.empty() || !flags.restart_scope.empty();
+  if (!flags.file.empty() && names_restarts) {
+    return absl::InvalidArgumentError(
+        "a job file says what is restarted (restartPolicy, backoffLimit, the annotation "
+        "muster/restartBudget): leave --restarts, --restart-policy and --restart-scope out");
   }
   MUSTER_RETURN_IF_ERROR(ParsePolicy(flags.restart_policy).status());
   MUSTER_RETURN_IF_ERROR(job::ParseExpect(flags.expect).status());
@@ -360,22 +393,35 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
   append(flags.archives, &request.spec.archives);
   MUSTER_RETURN_IF_ERROR(SetTimeouts(flags, &request.spec));
   std::string& model_dir = request.spec.model_dir;
-  if (!flags.model_dir.empty()) model_dir = flags.model_dir;
+  if (!flags.model_dir.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(model_dir, io::LocalPath(flags.model_dir));
+  }
   if (model_dir.empty()) model_dir = ModelDirOfTemplates(request.spec);
+  // Staged tasks run in folders of their own.
+  const bool is_staged = !request.spec.files.empty() || !request.spec.archives.empty();
+  if (model_dir.empty() && !is_staged) model_dir = ModelDirOfCommand(flags.command);
   const bool is_local = !model_dir.empty() && model_dir.find("://") == std::string::npos;
   if (is_local) model_dir = io::JoinPath(CurrentFolder(), model_dir);
   MUSTER_RETURN_IF_ERROR(job::Validate(request.spec, flags.file.empty() ? "job" : flags.file));
   MUSTER_ASSIGN_OR_RETURN(const job::Expect expect, job::ParseExpect(flags.expect));
   MUSTER_RETURN_IF_ERROR(job::CheckCluster(request.spec, expect));
   request.options = {.lease_seconds = flags.lease_seconds,
-                     .rendezvous_seconds = flags.rendezvous_seconds,
                      .grace_seconds = flags.grace_seconds,
                      .tf_config = {.evaluator_in_cluster = flags.evaluator_in_cluster,
                                    .master_as_chief = flags.master_as_chief},
                      .working_directory = CurrentFolder()};
+  if (flags.rendezvous_seconds >= 0) {
+    request.options.rendezvous_seconds = flags.rendezvous_seconds;
+    SetEnv(train::kRendezvousVariable, StrCat(flags.rendezvous_seconds), &request.spec);
+  }
   SetEnvOf(flags, &request.spec);
-  MUSTER_RETURN_IF_ERROR(MapVolumesOf(flags, &request));
-  MUSTER_RETURN_IF_ERROR(CheckPrograms(request));
+  SetGpusOf(flags, &request);
+  MUSTER_RETURN_IF_ERROR(SetEntryPoints(flags, &request.spec));
+  Refusals refusals;
+  refusals.Add(MapVolumesOf(flags, &request));
+  MUSTER_RETURN_IF_ERROR(MapPathsOf(flags, &request));
+  refusals.Add(CheckPrograms(request.spec, request.options.working_directory));
+  MUSTER_RETURN_IF_ERROR(refusals.status());
   AddNotes(&request);
   return request;
 }

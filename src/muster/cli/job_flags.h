@@ -1,6 +1,7 @@
 // A job from the command line: a TFJob file, or roles and a command.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,26 +11,32 @@
 namespace muster::cli {
 
 struct JobFlags {
-  std::string file;                  // a TFJob
-  std::vector<std::string> command;  // or this, what stood behind "--"
+  std::string file;  // a TFJob
+  // What stood after "--": the command of all tasks or, with a file, the replacement for the
+  // image's entry point.
+  std::vector<std::string> command;
   bool chief = false, evaluator = false;
-  int workers = -1, ps = 0;  // -1: 1, or 0 beside a chief
+  int workers = -1, ps = 0;  // -1: 1, or 0 with a chief
   std::string name;
-  // Of what a name is made when none is given, where that is not the command.
+  // What a name is derived from when none is given, if not from the command.
   std::vector<std::string> typed;
-  std::string restart_policy = "OnFailure";
-  int restarts = 3;
-  std::string restart_scope;  // "": gang without ps, task with
+  std::string restart_policy;   // "": OnFailure
+  std::optional<int> restarts;  // none: 3
+  std::string restart_scope;    // "": gang without ps, task with
   std::string expect;
   std::string model_dir;
   std::string progress_timeout, finish_timeout;  // "": as the file says; else 60s for the latter
-  double lease_seconds = 10, grace_seconds = 10, rendezvous_seconds = 60;
+  double lease_seconds = 10, grace_seconds = 10;
+  double rendezvous_seconds = -1;  // for agents and native tasks; 0: unlimited; < 0: not given
   bool evaluator_in_cluster = false, master_as_chief = false;
   std::vector<std::string> volumes;          // NAME=PATH
+  std::vector<std::string> paths;            // FOLDER=PATH: a folder of the image and its path here
+  int gpus = -1;                             // of each task; -1: as the templates say
   std::vector<std::string> env;              // NAME=VALUE
-  std::vector<std::string> files, archives;  // to stage, beside those of the job file
+  std::vector<std::string> files, archives;  // to stage, besides those of the job file
   std::string listen = "127.0.0.1";
-  std::string certificates;  // a folder; "": no TLS
+  std::string certificates;                  // a folder; "": no TLS
+  bool share_gpus = false, isolate = false;  // as of LocalJobOptions
 };
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags);
@@ -37,16 +44,18 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags);
 struct JobRequest {
   job::JobSpec spec;
   control::CoordinatorOptions options;
-  std::vector<std::string> notes;  // for the user: what the file says and is not used here
+  std::vector<std::string> notes;  // for the user: settings of the file that are not used here
 };
 
-// What is wrong with the flags by themselves, before any file is read: wrong use.
+// Checks the flags by themselves, before any file is read. An error is wrong use.
 absl::Status CheckJobFlags(const JobFlags& flags);
 
-// All that can be known to be wrong before anything starts is an error: INVALID_ARGUMENT.
+// Everything that can be found wrong before anything starts is an error, all problems of a kind in
+// one message: INVALID_ARGUMENT.
 absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags);
 
-// Where its coordinator is to listen: INVALID_ARGUMENT for a place without what it wants.
-absl::StatusOr<launch::local::JobAccess> AccessOf(const JobFlags& flags);
+// Where the job's coordinator listens and what the job gets of this machine. INVALID_ARGUMENT for
+// an address that lacks what it requires.
+absl::StatusOr<launch::local::LocalJobOptions> LocalOptionsOf(const JobFlags& flags);
 
 }  // namespace muster::cli

@@ -5,9 +5,11 @@
 #include <map>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
+#include "muster/job/failure_advice.h"
 #include "muster/job/job_spec.h"
-#include "muster/train/progress.h"
+#include "muster/train/loop/progress.h"
 
 namespace muster::cli {
 namespace {
@@ -15,6 +17,8 @@ namespace {
 using formats::Json;
 using formats::JsonFields;
 using Row = std::vector<std::string>;
+
+constexpr size_t kMaxAbout = 80;
 
 std::string Megabytes(int64_t bytes) {
   return bytes > 0 ? absl::StrFormat("%.0f MB", static_cast<double>(bytes) * 1e-6) : "";
@@ -78,6 +82,13 @@ std::string RecordLine(const Json& tasks) {
   return "";
 }
 
+// "" where none vanished.
+std::string LossLines(const Json& losses) {
+  std::string text;
+  for (const Json& loss : losses) text += JsonFields(loss, "lost checkpoints").Text("text") + "\n";
+  return text;
+}
+
 std::string WhoAndHow(const Json& failure) {
   JsonFields fields(failure, "failure");
   return StrCat(fields.Text("task"), ": ", fields.Text("text"));
@@ -100,10 +111,19 @@ size_t CauseOf(const Json& failures) {
 
 std::string JobLine(const Json& job) {
   JsonFields fields(job, "job");
+  if (fields.Bool("lost", false)) {
+    return StrCat("job ", fields.Text("name"), " ", fields.Text("coordinator"));
+  }
   std::string line = StrCat("job ", fields.Text("name"), " ", fields.Text("phase"));
   const double took = fields.Number("completion_time", 0) - fields.Number("start_time", 0);
   if (took >= 0 && fields.Number("completion_time", 0) > 0) {
     line += StrCat(" in ", train::FormatDuration(took));
+  }
+  if (fields.Text("phase") == "finishing" && fields.Has("waiting_for")) {
+    line += StrCat(": it waits for ", fields.Text("waiting_for"));
+  }
+  if (const auto warnings = fields.Texts("warnings"); !warnings.empty()) {
+    line += StrCat(", although ", absl::StrJoin(warnings, " and "));
   }
   if (!fields.Text("message").empty()) line += StrCat(": ", fields.Text("message"));
   if (!fields.Text("coordinator").empty()) line += StrCat(" (", fields.Text("coordinator"), ")");
@@ -120,7 +140,27 @@ std::string JobTable(const Json& job) {
                                  [&](const Row& row) { return !row[column].empty(); });
     if (!any) rows[0][column].clear();
   }
-  return StrCat(JobLine(job), "\n", RecordLine(fields.List("tasks")), Aligned(rows));
+  return StrCat(JobLine(job), "\n", RecordLine(fields.List("tasks")),
+                LossLines(fields.List("lost_checkpoints")), Aligned(rows));
+}
+
+std::string JobList(const std::vector<Json>& jobs, double now) {
+  std::vector<Row> rows = {{"JOB", "STATE", "TASKS", "AGE", "TOOK", ""}};
+  for (const Json& job : jobs) {
+    JsonFields fields(job, "job");
+    const double start = fields.Number("start_time", 0);
+    const double end = fields.Number("completion_time", 0);
+    const auto warnings = fields.Texts("warnings");
+    std::string about = fields.Text("message");
+    if (about.empty()) about = absl::StrJoin(warnings, " and ");
+    if (about.empty()) about = fields.Text("coordinator");
+    if (about.size() > kMaxAbout) about = StrCat(about.substr(0, kMaxAbout - 3), "...");
+    rows.push_back({fields.Text("name"), fields.Bool("lost", false) ? "lost" : fields.Text("phase"),
+                    StrCat(fields.List("tasks").size()),
+                    start > 0 ? train::FormatDuration(std::max(0.0, now - start)) : "",
+                    end > 0 && end >= start ? train::FormatDuration(end - start) : "", about});
+  }
+  return Aligned(rows);
 }
 
 std::map<std::string, std::string> StateLines(const Json& job) {
@@ -150,13 +190,15 @@ std::string FailureText(const Json& job) {
     text += StrCat("its last lines (muster logs ", fields.Text("name"), " ", about.Text("task"),
                    " shows all):\n");
   for (const std::string& line : lines) text += StrCat("  | ", line, "\n");
+  if (const std::string advice = job::AdviceOn(lines); !advice.empty()) text += advice + "\n";
   for (size_t i = first + 1; i < failures.size(); ++i) {
     text +=
         StrCat("followed by ", WhoAndHow(failures[i]), ", ",
                absl::StrFormat("%.1f", SecondsOf(failures[i]) - SecondsOf(cause)), " s later\n");
   }
   if (first > 0)
-    text += StrCat("before that ", first, " failures, after which tasks started again\n");
+    text += StrCat("before that ", first, first == 1 ? " failure" : " failures",
+                   ", after which tasks started again\n");
   return text;
 }
 

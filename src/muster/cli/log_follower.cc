@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+
+#include "muster/process/log_file.h"
 
 namespace muster::cli {
 namespace {
@@ -20,6 +23,25 @@ std::string PrefixFor(job::TaskId task, size_t width, size_t place, bool color) 
   name.resize(std::max(width, name.size()), ' ');
   const std::string text = name + " | ";
   return color ? StrCat("\033[", kColors[place % std::size(kColors)], "m", text, "\033[0m") : text;
+}
+
+int MostRotated() { return process::LogFileOptions().kept_files; }
+
+// "worker-0.log", and for 1, 2, ... what was rotated away, the older the higher.
+std::string RotatedName(const std::string& path, int age) {
+  return age == 0 ? path : StrCat(path, ".", age);
+}
+
+// How often the open file was rotated; none: it is not there any more.
+std::optional<int> AgeOf(int fd, const std::string& path) {
+  struct stat open_file {
+  }, named{};
+  if (fstat(fd, &open_file) != 0) return std::nullopt;
+  for (int age = 0; age <= MostRotated(); ++age) {
+    const bool is_there = stat(RotatedName(path, age).c_str(), &named) == 0;
+    if (is_there && named.st_ino == open_file.st_ino) return age;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -59,18 +81,41 @@ void LogFollower::PrintLines(Log& log, bool last) {
   log.open_line.erase(0, std::min(at, log.open_line.size()));
 }
 
-void LogFollower::PrintLog(job::TaskId task, Log& log, bool last) {
-  if (!log.file.valid()) {
-    log.file.Reset(open(folder_.task_log(task).c_str(), O_RDONLY | O_CLOEXEC));
-    if (!log.file.valid()) return;
+// The oldest that is kept. False: there is none yet.
+bool LogFollower::OpenOldest(job::TaskId task, Log& log) const {
+  const std::string path = folder_.task_log(task);
+  for (int age = MostRotated(); age >= 0 && !log.file.valid(); --age) {
+    log.file.Reset(open(RotatedName(path, age).c_str(), O_RDONLY | O_CLOEXEC));
   }
-  ReadOn(log);
-  if (WasRotated(task, log)) {
-    ReadOn(log);  // what came before it was renamed
-    log.file.Reset();
+  log.offset = 0;
+  return log.file.valid();
+}
+
+// The one that was written after it. False: there is none, it is still written.
+bool LogFollower::OpenNext(job::TaskId task, Log& log) const {
+  const std::string path = folder_.task_log(task);
+  while (true) {
+    const auto age = AgeOf(log.file.get(), path);
+    if (age == 0) return false;
+    process::Descriptor next;
+    if (age) {
+      next.Reset(open(RotatedName(path, *age - 1).c_str(), O_RDONLY | O_CLOEXEC));
+      if (!next.valid()) return false;                   // in the midst of a rotation
+      if (AgeOf(log.file.get(), path) != age) continue;  // the names have moved meanwhile
+    }
+    log.file = std::move(next);
     log.offset = 0;
-    return PrintLog(task, log, last);
+    return age.has_value() || OpenOldest(task, log);
   }
+}
+
+void LogFollower::PrintLog(job::TaskId task, Log& log, bool last) {
+  if (!log.file.valid() && !OpenOldest(task, log)) return;
+  do {
+    const auto age = AgeOf(log.file.get(), folder_.task_log(task));
+    ReadOn(log);  // all, where it had been renamed before
+    if (age == 0) break;
+  } while (OpenNext(task, log));
   if (last) PrintLines(log, last);
 }
 
@@ -85,17 +130,12 @@ void LogFollower::ReadOn(Log& log) {
   }
 }
 
-// Another file has its name now.
-bool LogFollower::WasRotated(job::TaskId task, const Log& log) const {
-  struct stat open_file {
-  }, named{};
-  return fstat(log.file.get(), &open_file) == 0 &&
-         stat(folder_.task_log(task).c_str(), &named) == 0 && open_file.st_ino != named.st_ino;
-}
-
 void LogFollower::Print(bool last) {
-  for (auto& [task, log] : logs_) PrintLog(task, log, last);
-  std::fflush(out_);
+  for (auto& [task, log] : logs_) {
+    if (!broken_) PrintLog(task, log, last);
+    broken_ = broken_ || std::ferror(out_) != 0;
+  }
+  broken_ = broken_ || std::fflush(out_) != 0;
 }
 
 }  // namespace muster::cli

@@ -21,9 +21,12 @@ class LogFollower {
   };
   LogFollower(control::JobFolder folder, const Options& options, std::FILE* out);
 
-  // Prints what is new. `last`: also a line without its end.
+  // Prints new output, starting with rotated files. `last`: also prints an unfinished line.
   void Print(bool last = false);
-  // Readable when there may be more; -1 where the system gives no such thing.
+  // True once its output cannot be written (a closed pipe or terminal, a full disk). It prints
+  // nothing from then on.
+  bool broken() const { return broken_; }
+  // Readable when there may be more output; -1 if the system offers no such notification.
   int change_fd() const { return notify_.get(); }
   void ClearChange() const;
 
@@ -37,12 +40,14 @@ class LogFollower {
   void PrintLog(job::TaskId task, Log& log, bool last);
   void PrintLines(Log& log, bool last);
   void ReadOn(Log& log);
-  bool WasRotated(job::TaskId task, const Log& log) const;
+  bool OpenOldest(job::TaskId task, Log& log) const;
+  bool OpenNext(job::TaskId task, Log& log) const;
 
   const control::JobFolder folder_;
   std::FILE* const out_;
   process::Descriptor notify_;
   std::map<job::TaskId, Log> logs_;
+  bool broken_ = false;
 };
 
 }  // namespace muster::cli

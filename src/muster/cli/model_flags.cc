@@ -9,8 +9,9 @@
 #include "absl/strings/str_format.h"
 
 #include "CLI/CLI.hpp"
+#include "muster/checkpoint/best.h"
 #include "muster/engine/tensorflow/find_tensorflow.h"
-#include "muster/io/local_file_system.h"
+#include "muster/files/file_systems.h"
 #include "muster/process/child.h"
 #include "nlohmann/json.hpp"
 
@@ -28,12 +29,37 @@ std::string ProcessName() {
 }  // namespace
 
 void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& help,
-                  DataFlags* flags) {
+                  DataFlags* flags, const std::string& bad_records_of) {
   verb.add_option(name, flags->patterns, help)->required()->type_name("GLOB");
   verb.add_option("--batch-size", flags->batch_size, "Rows a batch")->check(CLI::Range(1, 1 << 24));
   verb.add_option("--max-bad-records", flags->max_bad_records,
-                  "Leave out and count up to N rows that cannot be read or do not fit the spec")
+                  "Leave out and count up to N rows that cannot be read or do not fit the spec" +
+                      bad_records_of)
       ->type_name("N");
+}
+
+void AddRejectsFlag(CLI::App& verb, DataFlags* flags) {
+  verb.add_option("--rejects", flags->rejects,
+                  "Keep what --max-bad-records leaves out, a JSON object a line (docs/data.md); "
+                  "with --workers a folder")
+      ->needs("--max-bad-records")
+      ->type_name("FILE");
+}
+
+absl::StatusOr<std::unique_ptr<train::RejectWriter>> OpenRejects(io::FileSystem& files,
+                                                                 const std::string& path) {
+  if (path.empty()) return nullptr;
+  return train::RejectWriter::Create(files, path);
+}
+
+train::RejectRecord RejectInto(train::RejectWriter* writer) {
+  if (writer == nullptr) return {};
+  return [writer](const data::BadRecord& record) { return writer->Add(record); };
+}
+
+std::string LeftOut(uint64_t bad_records) {
+  if (bad_records == 0) return "";
+  return StrCat(", left out ", bad_records, bad_records == 1 ? " bad record" : " bad records");
 }
 
 train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size) {
@@ -49,8 +75,33 @@ void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags) {
       ->required()
       ->type_name("DIR");
   verb.add_option("--checkpoint", flags->checkpoint,
-                  "Its weights, such as DIR/model.ckpt-100 (default: the newest of --model-dir)")
+                  "Its weights, such as DIR/model.ckpt-100; best: of the evaluations while it was "
+                  "trained; the folder of an export (default: the newest of --model-dir)")
       ->type_name("PREFIX");
+}
+
+void AddFallBackFlag(CLI::App& verb, TrainedModelFlags* flags) {
+  verb.add_flag("--fall-back", flags->fall_back,
+                "Where the newest checkpoint is broken, take the newest that is whole, and warn");
+}
+
+absl::Status ResolveBest(io::FileSystem& files, TrainedModelFlags* flags) {
+  if (flags->checkpoint != "best") return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(flags->checkpoint, checkpoint::BestPrefix(files, flags->run.model_dir));
+  return absl::OkStatus();
+}
+
+absl::Status ResolveNewest(io::FileSystem& files, bool fall_back, TrainedModelFlags* flags) {
+  MUSTER_RETURN_IF_ERROR(ResolveBest(files, flags));
+  if (!flags->checkpoint.empty()) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const checkpoint::Found found,
+                          checkpoint::FindLatest(files, flags->run.model_dir, /*verify=*/true));
+  if (!fall_back) MUSTER_RETURN_IF_ERROR(checkpoint::CheckNewest(found));
+  if (!found.broken.empty()) {
+    std::fprintf(stderr, "warning: %s\n", checkpoint::DescribePassedOver(found).c_str());
+  }
+  flags->checkpoint = found.prefix;
+  return absl::OkStatus();
 }
 
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run) {
@@ -105,13 +156,15 @@ std::unique_ptr<checkpoint::Lease> LeaseOn(io::FileSystem& files, const TrainedM
   return nullptr;
 }
 
-absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const TrainedModelFlags& flags) {
+absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(TrainedModelFlags flags) {
   auto model = std::make_unique<TrainedModel>();
-  model->files = io::NewLocalFileSystem();
+  model->files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
                           train::LoadModelDir(*model->files, flags.run.model_dir));
+  MUSTER_RETURN_IF_ERROR(ResolveBest(*model->files, &flags));
   MUSTER_ASSIGN_OR_RETURN(model->estimator,
                           train::Estimator::Create(*model->files, model->clock, spec, flags.run));
+  model->estimator->set_fall_back(flags.fall_back);
   model->estimator->set_checkpoint(flags.checkpoint);
   std::string leased;
   model->lease = LeaseOn(*model->files, flags, &leased);
@@ -120,7 +173,7 @@ absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const TrainedMode
 
 void AddOutputFlags(CLI::App& verb, OutputFlags* flags) {
   verb.add_flag("--json", flags->json, "Results as JSON, an object a line, on stdout");
-  verb.add_flag("--quiet", flags->quiet, "No progress");
+  verb.add_flag("--quiet", flags->quiet, "No progress; warnings all the same");
 }
 
 train::ProgressStyle StyleOf(const OutputFlags& flags) {
@@ -131,11 +184,12 @@ train::ProgressStyle StyleOf(const OutputFlags& flags) {
 
 void AddHookCallFlags(CLI::App& verb, HookCallFlags* flags) {
   auto* calls = verb.add_option("--hook-calls", flags->wanted,
-                                "Calls of hooks that who runs this program wants, an object a line "
-                                "on stdout (docs/formats/hook_calls.md)")
+                                "Hooks that the parent process subscribes to: each call is a line "
+                                "of JSON on stdout (docs/formats/hook_calls.md)")
                     ->delimiter(',')
                     ->type_name("CALLS");
-  auto* answers = verb.add_option("--hook-answers", flags->answers, "Where their answers are read")
+  auto* answers = verb.add_option("--hook-answers", flags->answers,
+                                  "Descriptor on which their answers are read")
                       ->check(CLI::NonNegativeNumber)
                       ->type_name("FD");
   calls->needs(answers);
@@ -154,10 +208,11 @@ void AddCalledHook(const std::shared_ptr<train::HookCalls>& calls, train::ModeKe
 }
 
 void PrintMetrics(const OutputFlags& flags, const std::string& event,
-                  const std::vector<metrics::NamedValue>& metrics) {
+                  const train::EvalResult& result) {
+  const std::vector<metrics::NamedValue>& metrics = result.metrics;
   if (flags.json) {
-    nlohmann::ordered_json object;
-    object["event"] = event;
+    nlohmann::ordered_json object = {
+        {"event", event}, {"checkpoint", result.checkpoint}, {"bad_records", result.bad_records}};
     for (const auto& [name, value] : metrics) {
       if (std::isfinite(value)) {
         object[name] = value;

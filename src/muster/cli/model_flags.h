@@ -12,9 +12,10 @@
 #include "muster/checkpoint/lease.h"
 #include "muster/metrics/metrics.h"
 #include "muster/train/estimator.h"
-#include "muster/train/hook_calls.h"
-#include "muster/train/input.h"
-#include "muster/train/progress.h"
+#include "muster/train/input/input.h"
+#include "muster/train/input/reject_writer.h"
+#include "muster/train/loop/hook_calls.h"
+#include "muster/train/loop/progress.h"
 
 namespace muster::cli {
 
@@ -23,45 +24,66 @@ struct DataFlags {
   std::vector<std::string> patterns;
   int batch_size = 0;
   uint64_t max_bad_records = 0;
+  std::string rejects;  // "": bad records are not kept
 };
-// `name` is the flag with the globs, such as "--data".
+// `name` is the flag with the globs, such as "--data"; `bad_records_of` is appended to the help of
+// --max-bad-records and says what the limit applies to.
 void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& help,
-                  DataFlags* flags);
-constexpr int kInferenceBatchSize = 1024;  // where nothing is trained
+                  DataFlags* flags, const std::string& bad_records_of);
+// Adds --rejects; call it after AddDataFlags.
+void AddRejectsFlag(CLI::App& verb, DataFlags* flags);
+// A writer that keeps the bad records in the file `path`; null for "". The caller closes it.
+absl::StatusOr<std::unique_ptr<train::RejectWriter>> OpenRejects(io::FileSystem& files,
+                                                                 const std::string& path);
+train::RejectRecord RejectInto(train::RejectWriter* writer);
+// ", left out 2 bad records"; "" for none.
+std::string LeftOut(uint64_t bad_records);
+constexpr int kInferenceBatchSize = 1024;  // default when nothing is trained
 // Data read once, in order.
 train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size);
 
-// A trained model, and which of its checkpoints; "": the newest.
+// A trained model and one of its checkpoints: "" for the newest, "best", or the folder of an
+// export.
 struct TrainedModelFlags {
   train::RunConfig run;
   std::string checkpoint;
-  std::string reader;  // who reads it, whatever its process (LeaseOn); "": this process
+  bool fall_back = false;  // to an older one if the newest is broken
+  std::string reader;      // the reader's name, across processes (LeaseOn); "": this process
 };
 void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags);
+// Adds --fall-back, for verbs that otherwise refuse a broken newest checkpoint.
+void AddFallBackFlag(CLI::App& verb, TrainedModelFlags* flags);
+// Replaces "best" by the name of the best checkpoint, so that all later steps use the same one.
+// NOT_FOUND if no evaluation has recorded a best one.
+absl::Status ResolveBest(io::FileSystem& files, TrainedModelFlags* flags);
+// Replaces "" by the newest checkpoint whose checksums are all valid, so that several processes
+// read the same one. If that is not the newest one, it warns when falling back is allowed, else
+// returns DATA_LOSS.
+absl::Status ResolveNewest(io::FileSystem& files, bool fall_back, TrainedModelFlags* flags);
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run);
-// --tensorflow, of exported Keras models.
+// Adds --tensorflow, for exported Keras models.
 void AddTensorFlowFlag(CLI::App& verb, train::RunConfig* run);
-// Of an exported model: finds TensorFlow, so that what is wrong is said before anything is made,
-// and found once. FindTensorFlow's errors.
+// For an exported model: finds TensorFlow once, so that problems are reported before anything is
+// made. Errors are those of FindTensorFlow.
 absl::Status ResolveTensorFlow(const model::ModelSpec& model, train::RunConfig* run);
 // --precision fp32 or bf16; `take` is called when it is given.
 void AddPrecisionFlag(CLI::App& verb, const std::string& help,
                       std::function<void(engine::Precision)> take);
 
-// While it is there, a training that goes on leaves the checkpoint alone that `flags` name, or the
-// newest, whose prefix is then *prefix. Null where there is none to be had, and where the folder
-// cannot be written.
+// While the lease exists, a running training does not delete the checkpoint that `flags` name, or
+// the newest one, whose prefix is then *prefix. Null if there is no checkpoint to lease, or if the
+// folder cannot be written.
 std::unique_ptr<checkpoint::Lease> LeaseOn(io::FileSystem& files, const TrainedModelFlags& flags,
                                            std::string* prefix);
 
-// A trained model and what it stands on.
+// A trained model and what it depends on.
 struct TrainedModel {
   std::unique_ptr<io::FileSystem> files;
   SystemClock clock;
   std::unique_ptr<checkpoint::Lease> lease;  // on the checkpoint to be read
   std::unique_ptr<train::Estimator> estimator;
 };
-absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(const TrainedModelFlags& flags);
+absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(TrainedModelFlags flags);
 
 struct OutputFlags {
   bool json = false;
@@ -71,20 +93,20 @@ void AddOutputFlags(CLI::App& verb, OutputFlags* flags);
 // Progress goes to stderr, so that results on stdout can be piped.
 train::ProgressStyle StyleOf(const OutputFlags& flags);
 
-// Hooks that whoever runs this program keeps (train/hook_calls.h).
+// Hooks that run in the parent process (train/loop/hook_calls.h).
 struct HookCallFlags {
   std::vector<std::string> wanted;
   int answers = -1;
 };
 void AddHookCallFlags(CLI::App& verb, HookCallFlags* flags);
-// Null where no call is wanted. Calls go to stdout.
+// Null if no call is wanted. Calls go to stdout.
 absl::StatusOr<std::shared_ptr<train::HookCalls>> HookCallsOf(const HookCallFlags& flags);
-// Adds the hook that makes the calls of `mode`, where there is one; `calls` may be null.
+// Adds the hook that makes the calls of `mode`, if there are any; `calls` may be null.
 void AddCalledHook(const std::shared_ptr<train::HookCalls>& calls, train::ModeKeys mode,
                    std::vector<std::shared_ptr<train::Hook>>* hooks);
 
 // Aligned "name  value" lines, or one JSON object, to stdout.
 void PrintMetrics(const OutputFlags& flags, const std::string& event,
-                  const std::vector<metrics::NamedValue>& metrics);
+                  const train::EvalResult& result);
 
 }  // namespace muster::cli

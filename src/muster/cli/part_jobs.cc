@@ -51,6 +51,15 @@ absl::StatusOr<std::vector<bool>> PartsDone(io::FileSystem& files, const std::st
   return all;
 }
 
+absl::StatusOr<std::string> RejectsPath(io::FileSystem& files, const std::string& folder,
+                                        const train::PartPlan& plan, int part) {
+  if (folder.empty()) return "";
+  MUSTER_RETURN_IF_ERROR(files.MakeFolders(folder));
+  train::PartPlan rejects = plan;
+  rejects.suffix = ".jsonl";
+  return train::PartPath(folder, rejects, part);
+}
+
 void SayOfParts(const std::string& folder, const std::vector<bool>& done) {
   const auto there = std::count(done.begin(), done.end(), true);
   if (there == 0) return;
@@ -58,8 +67,8 @@ void SayOfParts(const std::string& folder, const std::vector<bool>& done) {
 }
 
 absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
-                        const std::vector<std::string>& arguments, const TrainedModelFlags& trained,
-                        const train::PartPlan& plan, std::FILE* out) {
+                        const std::vector<std::string>& arguments, const train::PartPlan& plan,
+                        std::FILE* out) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   JobFlags job;
   job.workers = flags.workers;
@@ -67,14 +76,15 @@ absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
   job.restarts = flags.restarts;
   job.restart_scope = "task";
   job.command = {program, verb, "--task", "{index}"};
-  const auto own = WithoutFlags(arguments, {"--restarts", "--job"});
+  const auto own = WithoutFlags(arguments, {"--restarts", "--job", "--checkpoint"});
   job.command.insert(job.command.end(), own.begin(), own.end());
-  // There may be a newer one when they start.
-  if (trained.checkpoint.empty()) job.command.push_back(StrCat("--checkpoint=", plan.checkpoint));
-  MUSTER_ASSIGN_OR_RETURN(const auto access, AccessOf(job));
+  // There may be a newer one, or a better one, when they start.
+  job.command.push_back(StrCat("--checkpoint=", plan.checkpoint));
+  MUSTER_ASSIGN_OR_RETURN(const auto local, LocalOptionsOf(job));
   MUSTER_ASSIGN_OR_RETURN(JobRequest request, RequestOf(job));
   request.spec.all_workers = true;
-  return StartJob(request, access, /*detach=*/false, out);
+  request.spec.model_dir.clear();  // it is read; what changes in it is not their progress
+  return StartJob(request, local, /*detach=*/false, out);
 }
 
 }  // namespace muster::cli

@@ -1,5 +1,4 @@
-// Work on data that is cut into parts (train/part_plan.h), by processes of a job: what the verbs
-// that do such work have in common.
+// Shared by the verbs that process data in parts (train/part_plan.h), by the processes of a job.
 #pragma once
 
 #include <cstdio>
@@ -14,30 +13,35 @@
 namespace muster::cli {
 
 struct PartFlags {
-  int workers = 0;  // 0: this process alone, not in parts
-  int task = -1;    // which of the workers this is; -1: who starts them
+  int workers = 0;  // 0: this process alone, without parts
+  int task = -1;    // the index of this worker; -1: the process that starts them
   int restarts = 3;
   std::string job;
 };
 // `workers`: what --workers is for.
 void AddPartFlags(CLI::App& verb, const std::string& workers, PartFlags* flags);
 
-// INVALID_ARGUMENT for what does not go with --workers.
+// INVALID_ARGUMENT for flags that cannot be combined with --workers.
 absl::Status CheckParts(const PartFlags& flags, const DataFlags& data, const HookCallFlags& calls);
 
-// Of the worker's incarnations together: the next one removes the lease that a killed one left.
+// One name for all incarnations of a worker: the next one removes the lease that a killed one left.
 std::string ReaderOf(const std::string& verb, const PartFlags& flags);
 
-// Whether each part of the plan is there, by part; what killed processes left of others is removed.
+// Which parts of the plan are done, by part. Removes the unfinished parts that killed processes
+// left.
 absl::StatusOr<std::vector<bool>> PartsDone(io::FileSystem& files, const std::string& folder,
                                             const train::PartPlan& plan);
-// For people, where some are there and some are not.
+// Where the bad records of a part go, in the folder that --rejects names when used with --workers.
+// The folder is made if needed; "" if --rejects was not given.
+absl::StatusOr<std::string> RejectsPath(io::FileSystem& files, const std::string& folder,
+                                        const train::PartPlan& plan, int part);
+// Tells people which parts exist already, if some do and some do not.
 void SayOfParts(const std::string& folder, const std::vector<bool>& done);
 
 // Runs VERB ARGUMENTS --task I for each worker I, with the plan's checkpoint, and prints what they
-// write to `out`. ABORTED: the job failed, and why.
+// write to `out`. ABORTED: the job failed; the message says why.
 absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
-                        const std::vector<std::string>& arguments, const TrainedModelFlags& trained,
-                        const train::PartPlan& plan, std::FILE* out);
+                        const std::vector<std::string>& arguments, const train::PartPlan& plan,
+                        std::FILE* out);
 
 }  // namespace muster::cli

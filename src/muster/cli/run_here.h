@@ -10,16 +10,26 @@
 
 namespace muster::cli {
 
-// A line of ours among the tasks' output, on stderr.
+// Prints a line of Muster's own among the tasks' output, on stderr.
 void SayOfJob(const std::string& text);
 
-// In the foreground this process is its coordinator and prints what the tasks write, to `out`,
-// until the job has ended; the first Ctrl-C stops it. ABORTED: it failed, and why. Detached it
-// prints the job's name and returns.
-absl::Status StartJob(const JobRequest& request, const launch::local::JobAccess& access,
+// Removes the job if it has ended and its ttlSecondsAfterFinished has passed, and reports that.
+void RemoveExpired(const control::JobFolder& folder);
+// The same for every job of this machine.
+void RemoveAllExpired();
+
+// Ends a job that has no coordinator: stops what is left of it and records in the journal that it
+// has failed and `why`. ALREADY_EXISTS if another process has started to run it.
+absl::Status CloseJob(const control::JobFolder& folder, const std::string& why);
+
+// In the foreground this process is the job's coordinator and prints what the tasks write to `out`
+// until the job has ended; the first Ctrl-C stops the job. ABORTED: the job failed; the message
+// says why. With `detach` it prints the job's name and returns.
+absl::Status StartJob(const JobRequest& request, const launch::local::LocalJobOptions& local,
                       bool detach, std::FILE* out = stdout);
 
-// Without those flags, each of which has a value: a job's own, which its tasks do not know.
+// `arguments` without `flags`, each of which takes a value. They are flags of the job that its
+// tasks do not know.
 std::vector<std::string> WithoutFlags(const std::vector<std::string>& arguments,
                                       const std::vector<std::string>& flags);
 

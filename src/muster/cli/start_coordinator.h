@@ -1,4 +1,4 @@
-// A coordinator as a process of its own, in the background.
+// Starts a coordinator as a separate process in the background.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace muster::cli {
 
-// Returns when it has begun to run the job, or with why it cannot.
+// Returns once the coordinator has begun to run the job, or an error that says why it cannot.
 absl::StatusOr<std::unique_ptr<process::Child>> StartCoordinator(const control::JobFolder& folder);
 
-// The same with a supervisor beside it, which starts it again when it dies and ends with it. Both
+// The same with a supervisor, which restarts the coordinator when it fails and ends with it. Both
 // outlive this process.
 absl::Status StartSupervised(const control::JobFolder& folder);
 

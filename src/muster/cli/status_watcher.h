@@ -1,4 +1,4 @@
-// `muster status --watch`: how a job is, until it has ended.
+// `muster status --watch`: a job's status until it has ended.
 #pragma once
 
 #include "muster/base/status.h"
@@ -6,8 +6,9 @@
 
 namespace muster::cli {
 
-// On a terminal the table, drawn anew each second; elsewhere a line for each change of the job or a
-// task. Ends with the job, when nobody runs it any more, or with Ctrl-C.
+// On a terminal it redraws the table each second; elsewhere it prints a line for each change of the
+// job or a task. Returns when the job has ended, when no coordinator runs it any more, or on
+// Ctrl-C.
 absl::Status WatchStatus(const control::JobFolder& folder);
 
 }  // namespace muster::cli

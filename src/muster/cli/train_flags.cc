@@ -1,5 +1,6 @@
 #include "muster/cli/train_flags.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -12,8 +13,9 @@
 #include "muster/base/nearest.h"
 #include "muster/base/strings.h"
 #include "muster/train/cluster_role.h"
-#include "muster/train/early_stopping.h"
-#include "muster/train/profiler.h"
+#include "muster/train/loop/evaluations.h"
+#include "muster/train/loop/hooks/early_stopping.h"
+#include "muster/train/loop/hooks/profiler.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -55,11 +57,36 @@ absl::StatusOr<std::unique_ptr<train::Exporter>> ExporterOf(const std::string& t
   return train::NewBestExporter(options);
 }
 
-// "auc 0.8912, loss 0.3141": what a line has room for.
+// What a training stops by says which of its checkpoints is the best; else its best exporter; else
+// the loss.
+absl::StatusOr<train::BestBy> BestByOf(const EvaluationFlags& flags) {
+  if (!flags.early_stops.empty()) {
+    using Kind = train::EarlyStopping::Kind;
+    MUSTER_ASSIGN_OR_RETURN(const train::EarlyStopping rule,
+                            train::ParseEarlyStopping(flags.early_stops.front()));
+    return train::BestBy{rule.metric, rule.kind == Kind::kNoIncrease || rule.kind == Kind::kHigher};
+  }
+  for (const std::string& text : flags.exporters) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(text.substr(text.find('=') + 1), ':');  // ExporterOf has checked them
+    if (parts[0] == "best" && parts.size() == 3)
+      return train::BestBy{parts[1], parts[2] == "higher"};
+  }
+  return train::BestBy();
+}
+
+// "auc 0.8912, average_loss 0.3141": what a line has room for; of an exported model, whose metrics
+// have the names that Keras gives them, the first few.
 std::string Summary(const train::EvalResult& result) {
+  constexpr int kInALine = 4;
+  const bool of_head = std::ranges::any_of(
+      result.metrics, [](const auto& metric) { return metric.first == "average_loss"; });
   std::string text;
+  int shown = 0;
   for (const auto& [name, value] : result.metrics) {
-    if (name != "auc" && name != "accuracy" && name != "average_loss") continue;
+    const bool is_short = name == "auc" || name == "accuracy" || name == "average_loss";
+    if (of_head ? !is_short : name == "global_step") continue;
+    if (shown++ == kInALine) break;
     text += absl::StrFormat("%s%s %.4f", text.empty() ? "" : ", ", name, value);
   }
   return text;
@@ -70,6 +97,30 @@ nlohmann::ordered_json RecordsJson(const std::optional<train::RecordCounts>& rec
   return {{"trained", records->trained},
           {"dropped", records->dropped},
           {"repeated", records->repeated}};
+}
+
+double RateOf(const train::TrainResult& result) {
+  return result.seconds > 0 ? static_cast<double>(result.examples) / result.seconds : 0;
+}
+
+// How far the training is, and what this run did.
+void PrintSteps(const train::TrainResult& result) {
+  const auto step = static_cast<long long>(result.step);
+  if (result.nothing_left) {
+    std::printf(
+        "Nothing left to do: the model is trained at step %lld; give more --epochs or "
+        "--max-steps to go on\n",
+        step);
+    return;
+  }
+  std::printf("%s at step %lld", result.interrupted ? "Stopped" : "Trained", step);
+  if (result.first_step > 0) {
+    std::printf(" (resumed at %lld)", static_cast<long long>(result.first_step));
+  }
+  std::printf(", %s examples in %s, %s examples/s, loss %.4f\n",
+              train::FormatCount(static_cast<double>(result.examples)).c_str(),
+              train::FormatDuration(result.seconds).c_str(),
+              train::FormatCount(RateOf(result)).c_str(), result.loss);
 }
 
 void PrintRecords(const train::RecordCounts& records) {
@@ -165,6 +216,28 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
                   "METRIC:no_decrease:STEPS, METRIC:higher:VALUE or METRIC:lower:VALUE; with "
                   ":min_steps=STEPS behind it not by evaluations before that step")
       ->type_name("RULE");
+  verb.add_flag("--eval-elsewhere", flags->elsewhere,
+                "--early-stop goes by what another program (muster evaluate) writes into "
+                "MODEL_DIR/eval, instead of --eval");
+}
+
+absl::Status CheckEvaluation(const EvaluationFlags& flags, const model::ModelSpec& model) {
+  if (!flags.early_stops.empty() && flags.data.patterns.empty() && !flags.elsewhere) {
+    throw CLI::RequiresError("--early-stop", "--eval (or --eval-elsewhere)");
+  }
+  MUSTER_RETURN_IF_ERROR(EvalSpecOf(flags).status());
+  for (const std::string& text : flags.early_stops) {
+    MUSTER_ASSIGN_OR_RETURN(const train::EarlyStopping rule, train::ParseEarlyStopping(text));
+    MUSTER_RETURN_IF_ERROR(
+        train::CheckMetric(model, rule.metric, StrCat("--early-stop '", text, "'")));
+  }
+  for (const std::string& text : flags.exporters) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(text.substr(text.find('=') + 1), ':');  // npos + 1 is 0
+    if (parts.size() < 3) continue;                            // not by a metric of its own
+    MUSTER_RETURN_IF_ERROR(train::CheckMetric(model, parts[1], StrCat("--exporter '", text, "'")));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<train::EvalSpec> EvalSpecOf(const EvaluationFlags& flags) {
@@ -179,6 +252,7 @@ absl::StatusOr<train::EvalSpec> EvalSpecOf(const EvaluationFlags& flags) {
     MUSTER_ASSIGN_OR_RETURN(auto exporter, ExporterOf(text, flags.exports_to_keep));
     spec.exporters.push_back(std::move(exporter));
   }
+  MUSTER_ASSIGN_OR_RETURN(spec.best_by, BestByOf(flags));
   return spec;
 }
 
@@ -196,33 +270,26 @@ absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> EarlyStopsOf(
 }
 
 void PrintTrained(const OutputFlags& output, const train::TrainResult& result) {
-  const double rate = result.seconds > 0 ? result.examples / result.seconds : 0;
   if (output.json) {
     nlohmann::ordered_json object = {{"event", "trained"},
                                      {"first_step", result.first_step},
                                      {"step", result.step},
                                      {"examples", result.examples},
                                      {"seconds", result.seconds},
-                                     {"examples_per_second", rate},
-                                     {"loss", result.loss},
+                                     {"examples_per_second", RateOf(result)},
+                                     {"loss", nullptr},
                                      {"bad_records", result.bad_records},
                                      {"records", RecordsJson(result.records)},
                                      {"replica_changes", result.changes},
                                      {"interrupted", result.interrupted},
+                                     {"nothing_left", result.nothing_left},
                                      {"stop_reason", result.stop_reason},
                                      {"checkpoint", result.checkpoint}};
+    if (!result.nothing_left) object["loss"] = result.loss;
     std::printf("%s\n", object.dump().c_str());
     return;
   }
-  std::printf("%s at step %lld", result.interrupted ? "Stopped" : "Trained",
-              static_cast<long long>(result.step));
-  if (result.first_step > 0) {
-    std::printf(" (resumed at %lld)", static_cast<long long>(result.first_step));
-  }
-  std::printf(", %s examples in %s, %s examples/s, loss %.4f\n",
-              train::FormatCount(static_cast<double>(result.examples)).c_str(),
-              train::FormatDuration(result.seconds).c_str(), train::FormatCount(rate).c_str(),
-              result.loss);
+  PrintSteps(result);
   if (!result.stop_reason.empty()) std::printf("  ended      %s\n", result.stop_reason.c_str());
   if (result.bad_records > 0) {
     std::printf("  left out   %llu bad records\n",
@@ -234,19 +301,23 @@ void PrintTrained(const OutputFlags& output, const train::TrainResult& result) {
   }
   std::printf("  checkpoint %s\n", result.checkpoint.c_str());
 }
-
 void ReportEvaluation(const OutputFlags& output, train::Progress& progress,
                       const train::EvalResult& result, const std::vector<std::string>& exports,
                       bool again) {
   if (!output.json) {
-    if (!again) progress.Note(StrCat("Evaluated step ", result.step, ": ", Summary(result)));
+    if (!again) {
+      progress.Note(StrCat("Evaluated step ", result.step, ": ", Summary(result),
+                           LeftOut(result.bad_records)));
+    }
     for (const std::string& folder : exports) progress.Note(StrCat("Exported ", folder));
     return;
   }
-  if (!again) PrintMetrics(output, "evaluated", result.metrics);
+  if (!again) PrintMetrics(output, "evaluated", result);
   for (const std::string& folder : exports) {
-    const nlohmann::ordered_json object = {
-        {"event", "exported"}, {"saved_model", folder}, {"step", result.step}};
+    const nlohmann::ordered_json object = {{"event", "exported"},
+                                           {"saved_model", folder},
+                                           {"step", result.step},
+                                           {"checkpoint", result.checkpoint}};
     std::printf("%s\n", object.dump().c_str());
   }
   std::fflush(stdout);
@@ -255,8 +326,10 @@ void ReportEvaluation(const OutputFlags& output, train::Progress& progress,
 void PrintEvaluated(const OutputFlags& output, const train::EvalResult& result,
                     const std::vector<std::string>& exports) {
   if (output.json) return;
-  std::printf("Evaluated %llu examples\n", static_cast<unsigned long long>(result.examples));
-  PrintMetrics(output, "evaluated", result.metrics);
+  std::printf("Evaluated %llu examples with %s%s\n",
+              static_cast<unsigned long long>(result.examples), result.checkpoint.c_str(),
+              LeftOut(result.bad_records).c_str());
+  PrintMetrics(output, "evaluated", result);
   for (const std::string& folder : exports) std::printf("  exported   %s\n", folder.c_str());
 }
 

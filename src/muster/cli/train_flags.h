@@ -1,5 +1,5 @@
 // What `muster train` does besides the steps: lines and events, evaluations, exports, early
-// stopping; and how it tells its results.
+// stopping; and how it reports its results.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 #include "CLI/App.hpp"
 #include "muster/base/status.h"
 #include "muster/cli/model_flags.h"
-#include "muster/train/basic_hooks.h"
-#include "muster/train/run_config.h"
-#include "muster/train/specs.h"
+#include "muster/train/loop/hooks/basic_hooks.h"
+#include "muster/train/loop/run_config.h"
+#include "muster/train/loop/specs.h"
 
 namespace muster::cli {
 
@@ -25,15 +25,16 @@ struct EvaluationFlags {
   std::vector<std::string> exporters;
   int exports_to_keep = 5;
   std::vector<std::string> early_stops;
-  bool evaluator = false;  // a task of its own does all this
+  bool elsewhere = false;  // another program evaluates and writes the events
+  bool evaluator = false;  // a separate task does all this
 };
 
-// What a training tells of itself.
+// What a training reports about itself.
 struct LoggingFlags {
   train::LoggingTensorOptions lines;
   int64_t profile_steps = 0;
 };
-// Also what `run` says of summaries and rates.
+// Also adds the flags for summaries and rates in `run`.
 void AddLoggingFlags(CLI::App& verb, LoggingFlags* flags, train::RunConfig* run);
 void AddLoggingHooks(const LoggingFlags& flags, std::vector<std::shared_ptr<train::Hook>>* hooks);
 
@@ -44,25 +45,30 @@ struct ProtectionFlags {
 };
 
 void AddProtectionFlags(CLI::App& verb, ProtectionFlags* flags);
-// As of a coordinator: an address of `run` beyond loopback without certificates is wrong use.
+// The same rule as for a coordinator: an address in `run` beyond loopback without certificates is
+// wrong use.
 void CheckProtected(const ProtectionFlags& flags, const train::RunConfig& run,
                     const EvaluationFlags& eval);
 
 void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags);
 
-// INVALID_ARGUMENT for an exporter or a stopping rule that is none.
+// Checks before anything starts that stopping rules have evaluations to use, and that rules and
+// exporters name metrics that the model has. Wrong use is thrown as CLI11 does.
+absl::Status CheckEvaluation(const EvaluationFlags& flags, const model::ModelSpec& model);
+
+// INVALID_ARGUMENT for an invalid exporter or stopping rule.
 absl::StatusOr<train::EvalSpec> EvalSpecOf(const EvaluationFlags& flags);
 absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> EarlyStopsOf(
     const EvaluationFlags& flags, const std::string& model_dir);
 
 void PrintTrained(const OutputFlags& output, const train::TrainResult& result);
 
-// An evaluation while the training goes on: an "evaluated" object, or a line among the progress;
-// `again`: it was reported, only its exports are new.
+// Reports an evaluation while the training continues: an "evaluated" object, or a line among the
+// progress. `again`: the evaluation was reported before and only its exports are new.
 void ReportEvaluation(const OutputFlags& output, train::Progress& progress,
                       const train::EvalResult& result, const std::vector<std::string>& exports,
                       bool again);
-// The last evaluation, as a table; nothing with --json, where it was reported.
+// Prints the last evaluation as a table; nothing with --json, since it was reported already.
 void PrintEvaluated(const OutputFlags& output, const train::EvalResult& result,
                     const std::vector<std::string>& exports);
 

@@ -10,7 +10,7 @@
 #include "muster/cli/model_flags.h"
 #include "muster/cli/train_flags.h"
 #include "muster/engine/engine.h"
-#include "muster/train/run_config.h"
+#include "muster/train/loop/run_config.h"
 
 namespace muster::cli {
 
@@ -34,20 +34,22 @@ struct TrainFlags {
   std::string strategy;
   int64_t staleness = -1;
   int aggregate = 0;
-  // Of a job of several replicas.
+  // For a job of several replicas.
   int workers = 0, ps = 0;
   ProtectionFlags protection;
-  int min_workers = 0;  // so many go on without the others; 0: only all
-  int replicas = 0;     // in this process
+  int stall_seconds = 0;  // --stall-timeout
+  int min_workers = 0;    // this many continue without the others; 0: all are needed
+  int replicas = 0;       // in this process
   int restarts = 3;
+  double rendezvous_seconds = -1;  // 0: unlimited; < 0: not given
   std::string job;
 };
 
-// This process's part of a training: all of it, or the task that TF_CONFIG says.
+// This process's part of a training: all of it, or the task that TF_CONFIG names.
 absl::Status RunTrain(TrainFlags& flags);
 
-// The same command for each replica, as a job of this machine. `arguments`: the command's, without
-// those that say how many.
+// Runs the same command for each replica, as a job on this machine. `arguments`: those of the
+// command without the flags for the number of replicas.
 absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments);
 
 }  // namespace muster::cli

@@ -12,6 +12,7 @@
 #include "muster/cli/cli.h"
 #include "muster/cli/interrupt.h"
 #include "muster/cli/job_client.h"
+#include "muster/cli/run_here.h"
 #include "muster/cli/start_coordinator.h"
 #include "muster/launch/local/local_job.h"
 #include "muster/process/keep_alive.h"
@@ -53,19 +54,20 @@ absl::Status RunCoordinator(const CoordinatorFlags& flags) {
   return absl::OkStatus();
 }
 
-// SIGTERM and SIGINT, which from now on end nothing by themselves.
+// SIGTERM, SIGINT and SIGHUP, which from now on end nothing by themselves.
 absl::StatusOr<process::Descriptor> TakeStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   process::Descriptor taken(signalfd(-1, &signals, SFD_CLOEXEC));
   if (!taken.valid()) return ErrnoStatus(errno, "cannot make a signalfd");
   return taken;
 }
 
-absl::Status Supervise(const CoordinatorFlags& flags) {
+absl::Status KeepCoordinator(const CoordinatorFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto stop, TakeStopSignals());
   MUSTER_ASSIGN_OR_RETURN(const auto lock, control::JobLock::Take(flags.folder.supervisor_lock()));
   auto coordinator = StartCoordinator(flags.folder);
@@ -78,6 +80,12 @@ absl::Status Supervise(const CoordinatorFlags& flags) {
       process::KeepAlive(*std::move(coordinator), [&] { return StartCoordinator(flags.folder); },
                          SystemClock(), {.stop_fd = stop.get(), .say = say});
   return Annotate(ended, "the coordinator has ended");
+}
+
+absl::Status Supervise(const CoordinatorFlags& flags) {
+  absl::Status ended = KeepCoordinator(flags);
+  RemoveExpired(flags.folder);  // nobody runs it any more
+  return ended;
 }
 
 absl::Status ResumeJob(const std::string& name) {

@@ -11,9 +11,11 @@
 #include "muster/base/crc32c.h"
 #include "muster/cli/cli.h"
 #include "muster/cli/model_flags.h"
+#include "muster/cli/output_checks.h"
 #include "muster/cli/part_jobs.h"
-#include "muster/io/local_file_system.h"
+#include "muster/files/file_systems.h"
 #include "muster/train/estimator.h"
+#include "muster/train/evaluation_batch.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -67,15 +69,21 @@ train::EvalSpec EvalSpecOf(const EvaluateFlags& flags, const TrainedModel& model
   train::EvalSpec eval = flags.eval;
   eval.input = SequentialInput(flags.data, kInferenceBatchSize);
   eval.metrics = MetricsOf(flags, model.estimator->model().spec.metrics);
+  eval.needs_events = false;
   return eval;
 }
 
 void PrintResult(const EvaluateFlags& flags, const train::EvalResult& result) {
-  if (!flags.output.json) {
-    std::printf("Evaluated %llu examples in %s\n", static_cast<unsigned long long>(result.examples),
-                train::FormatDuration(result.seconds).c_str());
+  if (!result.events.ok()) {
+    std::fprintf(stderr, "warning: the metrics are in no event file: %s\n",
+                 std::string(result.events.message()).c_str());
   }
-  PrintMetrics(flags.output, "evaluated", result.metrics);
+  if (!flags.output.json) {
+    std::printf("Evaluated %llu examples with %s in %s%s\n",
+                static_cast<unsigned long long>(result.examples), result.checkpoint.c_str(),
+                train::FormatDuration(result.seconds).c_str(), LeftOut(result.bad_records).c_str());
+  }
+  PrintMetrics(flags.output, "evaluated", result);
 }
 
 absl::Status RunEvaluate(const EvaluateFlags& flags) {
@@ -84,11 +92,14 @@ absl::Status RunEvaluate(const EvaluateFlags& flags) {
   train::EvalSpec eval = EvalSpecOf(flags, *model);
   MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
   AddCalledHook(calls, train::ModeKeys::kEval, &eval.hooks);
+  MUSTER_ASSIGN_OR_RETURN(const auto rejects, OpenRejects(*model->files, flags.data.rejects));
+  eval.reject = RejectInto(rejects.get());
   train::EvalResult result;
   {
     train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model->clock);
     MUSTER_ASSIGN_OR_RETURN(result, model->estimator->Evaluate(eval, progress));
   }
+  if (rejects != nullptr) MUSTER_RETURN_IF_ERROR(rejects->Close());
   PrintResult(flags, result);
   return absl::OkStatus();
 }
@@ -96,6 +107,8 @@ absl::Status RunEvaluate(const EvaluateFlags& flags) {
 absl::StatusOr<train::PartPlan> PlanOf(const EvaluateFlags& flags, const std::string& checkpoint,
                                        io::FileSystem& files) {
   const bool exact = flags.trained.run.inference_precision == engine::Precision::kFloat32;
+  const std::string rejects =
+      flags.data.rejects.empty() ? "" : StrCat(", kept in ", flags.data.rejects);
   const int batch_size = SequentialInput(flags.data, kInferenceBatchSize).reader.batch_size;
   return train::MakePartPlan(
       files, {.patterns = flags.data.patterns,
@@ -103,7 +116,7 @@ absl::StatusOr<train::PartPlan> PlanOf(const EvaluateFlags& flags, const std::st
               .checkpoint = checkpoint.empty() ? flags.trained.checkpoint : checkpoint,
               .settings = StrCat("batches of ", batch_size, ", ", exact ? "fp32" : "bf16", ", top ",
                                  absl::StrJoin(flags.metrics.top_k, ","), ", at most ",
-                                 flags.data.max_bad_records, " bad records a part"),
+                                 flags.data.max_bad_records, " bad records a part", rejects),
               .suffix = kSuffix,
               .processes = flags.parts.workers,
               .batch_size = batch_size});
@@ -120,12 +133,14 @@ std::string FolderOf(const EvaluateFlags& flags, train::PartPlan plan) {
 
 void PrintPart(const EvaluateFlags& flags, int part, const metrics::State& state) {
   if (flags.output.json) {
-    const nlohmann::ordered_json object = {
-        {"event", "evaluated part"}, {"part", part}, {"examples", state.rows}};
+    const nlohmann::ordered_json object = {{"event", "evaluated part"},
+                                           {"part", part},
+                                           {"examples", state.rows},
+                                           {"bad_records", state.bad_records}};
     std::printf("%s\n", object.dump().c_str());
   } else {
-    std::printf("Evaluated part %d: %llu examples\n", part,
-                static_cast<unsigned long long>(state.rows));
+    std::printf("Evaluated part %d: %llu examples%s\n", part,
+                static_cast<unsigned long long>(state.rows), LeftOut(state.bad_records).c_str());
   }
   std::fflush(stdout);
 }
@@ -139,9 +154,14 @@ absl::Status MakeParts(const EvaluateFlags& flags, const train::PartPlan& plan,
     MUSTER_ASSIGN_OR_RETURN(const bool done, train::PartIsDone(*model.files, folder, plan, part));
     if (done) continue;
     eval.input.source.shard = plan.ShardOf(part);
+    MUSTER_ASSIGN_OR_RETURN(const std::string path,
+                            RejectsPath(*model.files, flags.data.rejects, plan, part));
+    MUSTER_ASSIGN_OR_RETURN(const auto rejects, OpenRejects(*model.files, path));
+    eval.reject = RejectInto(rejects.get());
     train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model.clock);
     MUSTER_ASSIGN_OR_RETURN(const metrics::State state,
                             model.estimator->EvaluatePart(eval, progress));
+    if (rejects != nullptr) MUSTER_RETURN_IF_ERROR(rejects->Close());
     MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(
         *model.files, train::PartPath(folder, plan, part), metrics::Serialize(state)));
     if (flags.parts.task >= 0) PrintPart(flags, part, state);
@@ -150,7 +170,8 @@ absl::Status MakeParts(const EvaluateFlags& flags, const train::PartPlan& plan,
 }
 
 absl::Status RunTask(EvaluateFlags flags) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
+  MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, /*fall_back=*/true, &flags.trained));
   MUSTER_ASSIGN_OR_RETURN(const train::PartPlan wanted, PlanOf(flags, "", *files));
   const std::string folder = FolderOf(flags, wanted);
   MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, train::OpenPartPlan(*files, folder, wanted));
@@ -182,22 +203,28 @@ absl::StatusOr<train::EvalResult> MergeParts(const EvaluateFlags& flags,
 absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& arguments) {
   const SystemClock clock;
   train::Progress progress(train::ProgressStyle::kNone, STDERR_FILENO, clock);
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   // What is wrong with the model or the flags is said once, and before anything starts.
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
                           train::LoadModelDir(*files, flags.trained.run.model_dir));
   MUSTER_RETURN_IF_ERROR(CheckMetrics(flags, spec));
+  MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, /*fall_back=*/true, &flags.trained));
   std::string leased;  // until the last worker that was started again has read it
   const auto lease = LeaseOn(*files, flags.trained, &leased);
   MUSTER_ASSIGN_OR_RETURN(const train::PartPlan wanted, PlanOf(flags, leased, *files));
   const std::string folder = FolderOf(flags, wanted);
-  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, train::OpenPartPlan(*files, folder, wanted));
+  const auto opened = train::OpenPartPlan(*files, folder, wanted);
+  if (absl::IsPermissionDenied(opened.status())) {
+    return Annotate(opened.status(),
+                    "--workers keep their parts in --model-dir until all are there, and this one "
+                    "may not be written; evaluate without --workers");
+  }
+  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, opened);
   MUSTER_ASSIGN_OR_RETURN(const auto done, PartsDone(*files, folder, plan));
   SayOfParts(folder, done);
   const bool missing = std::find(done.begin(), done.end(), false) != done.end();
   if (missing && flags.parts.workers > 1) {
-    MUSTER_RETURN_IF_ERROR(
-        RunPartJob("evaluate", flags.parts, arguments, flags.trained, plan, stderr));
+    MUSTER_RETURN_IF_ERROR(RunPartJob("evaluate", flags.parts, arguments, plan, stderr));
   }
   flags.trained.checkpoint = plan.checkpoint;
   MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
@@ -208,6 +235,16 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
                           MergeParts(flags, plan, folder, *model, progress));
   PrintResult(flags, result);
   return files->RemoveAll(folder);
+}
+
+// As many rows a batch as the model was trained with, where its value depends on that.
+void ChooseBatchSize(EvaluateFlags* flags) {
+  if (flags->data.batch_size > 0) return;
+  const auto files = files::OpenFileSystems();
+  const auto spec = train::LoadModelDir(*files, flags->trained.run.model_dir);
+  if (!spec.ok()) return;
+  flags->data.batch_size = train::EvaluationBatchSize(*files, *spec, flags->trained.run.model_dir,
+                                                      flags->trained.checkpoint);
 }
 
 absl::Status CheckEvaluateParts(const EvaluateFlags& flags) {
@@ -228,7 +265,10 @@ void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
       "By processes that may die; the same command goes on where all were killed:\n"
       "  muster evaluate --model-dir model --data 'data/test/part-*' --workers 2");
   AddTrainedModelFlags(*verb, &flags->trained);
-  AddDataFlags(*verb, "--data", "CSV, TFRecord or JSON lines: files, globs, or -", &flags->data);
+  AddDataFlags(*verb, "--data",
+               "CSV, TFRecord or JSON lines: files, globs, or - for batches of a program",
+               &flags->data, "; with --workers, of each part");
+  AddRejectsFlag(*verb, &flags->data);
   verb->add_option("--steps", flags->eval.steps, "Batches at most (default: all)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--name", flags->eval.name, "Events go to eval_NAME instead of eval");
@@ -245,6 +285,11 @@ void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
                "(docs/distributed.md)",
                &flags->parts);
   verb->callback([=] {
+    const auto files = files::OpenFileSystems();
+    CheckRejectsPlace(*files, flags->data.rejects, "");
+    FailUnlessOk(CheckNotData(*files, flags->data.patterns,
+                              {{"--rejects", flags->data.rejects, flags->parts.workers > 0}}));
+    ChooseBatchSize(flags.get());
     if (flags->parts.workers == 0) return FailUnlessOk(RunEvaluate(*flags));
     FailUnlessOk(CheckEvaluateParts(*flags));
     FailUnlessOk(flags->parts.task >= 0 ? RunTask(*flags) : RunParts(*flags, arguments));

@@ -29,12 +29,14 @@ absl::Status RunExport(const ExportFlags& flags) {
   MUSTER_RETURN_IF_ERROR(model->files->MakeFolders(io::Dirname(out)));
   MUSTER_RETURN_IF_ERROR(model->estimator->Export(out));
   const std::string& note = model->estimator->restore_note();
-  if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
+  if (!note.empty()) std::fprintf(stderr, "warning: %s\n", note.c_str());
+  const std::string& checkpoint = model->estimator->restored_checkpoint();
   if (flags.output.json) {
-    const nlohmann::ordered_json object = {{"event", "exported"}, {"saved_model", out}};
+    const nlohmann::ordered_json object = {
+        {"event", "exported"}, {"saved_model", out}, {"checkpoint", checkpoint}};
     std::printf("%s\n", object.dump().c_str());
   } else {
-    std::printf("Exported SavedModel to %s\n", out.c_str());
+    std::printf("Exported SavedModel of %s to %s\n", checkpoint.c_str(), out.c_str());
   }
   return absl::OkStatus();
 }
@@ -48,6 +50,7 @@ void AddExport(CLI::App& app) {
       "Example:\n"
       "  muster export --model-dir model --out saved_model");
   AddTrainedModelFlags(*verb, &flags->trained);
+  AddFallBackFlag(*verb, &flags->trained);
   verb->add_option("--out", flags->out,
                    "Folder to make (default: MODEL_DIR/export/final/<seconds since 1970>)")
       ->type_name("DIR");

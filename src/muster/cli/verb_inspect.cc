@@ -11,7 +11,7 @@
 #include "muster/cli/feature_printer.h"
 #include "muster/cli/model_flags.h"
 #include "muster/engine/updater.h"
-#include "muster/io/local_file_system.h"
+#include "muster/files/file_systems.h"
 #include "muster/model/model.h"
 #include "nlohmann/json.hpp"
 
@@ -128,7 +128,7 @@ absl::Status InspectSpec(const model::ModelSpec& spec, bool json) {
 }
 
 absl::Status RunInspect(const InspectFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   const auto info = files->Stat(flags.path);
   const bool folder = info.ok() && info->is_folder;
   const std::string spec_path = folder ? io::JoinPath(flags.path, "model.yaml") : flags.path;

@@ -2,18 +2,21 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "muster/base/clock.h"
 #include "muster/base/nearest.h"
 #include "muster/cli/cli.h"
 #include "muster/cli/interrupt.h"
 #include "muster/cli/job_client.h"
 #include "muster/cli/job_printer.h"
 #include "muster/cli/log_follower.h"
+#include "muster/cli/run_here.h"
 #include "muster/cli/status_watcher.h"
 
 namespace muster::cli {
@@ -45,6 +48,8 @@ absl::Status ShowStatus(const JobVerbFlags& flags) {
 
 absl::Status ListAll(const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
+  RemoveAllExpired();
+  std::vector<Json> all;
   for (const std::string& name : control::ListJobs(jobs)) {
     const auto folder = FindJob(name);
     if (!folder.ok()) continue;
@@ -54,9 +59,16 @@ absl::Status ListAll(const JobVerbFlags& flags) {
     } else if (flags.json) {
       PrintJson(*job);
     } else {
-      std::printf("%s\n", JobLine(*job).c_str());
+      all.push_back(*job);
     }
   }
+  std::stable_sort(all.begin(), all.end(), [](const Json& a, const Json& b) {
+    const auto start = [](const Json& job) {
+      return JsonFields(job, "job").Number("start_time", 0);
+    };
+    return start(a) < start(b);
+  });
+  if (!all.empty()) std::fputs(JobList(all, SystemClock().WallSeconds()).c_str(), stdout);
   return absl::OkStatus();
 }
 
@@ -85,6 +97,7 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
   const auto goes_on = [&] { return !HasEnded(job) && IsCaredFor(folder); };
   while (flags.follow && goes_on() && !InterruptScope::requested()) {
     logs.Print();
+    if (logs.broken()) break;
     pollfd change{.fd = logs.change_fd(), .events = POLLIN, .revents = 0};
     const bool quiet = poll(&change, 1, static_cast<int>(kLookSeconds * 1000)) == 0;
     logs.ClearChange();
@@ -92,6 +105,7 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
     MUSTER_ASSIGN_OR_RETURN(job, DescribeJobOf(folder));
   }
   logs.Print(/*last=*/true);
+  if (logs.broken()) return absl::UnavailableError("cannot write out what the tasks wrote");
   return absl::OkStatus();
 }
 
@@ -105,6 +119,11 @@ absl::Status StopJob(const JobVerbFlags& flags) {
   if (HasEnded(job)) {
     std::fprintf(stderr, "muster: %s\n", JobLine(job).c_str());
     return absl::OkStatus();
+  }
+  if (!IsCaredFor(folder)) {
+    const absl::Status closed =
+        CloseJob(folder, "stopped by muster stop after its coordinator was lost");
+    if (!absl::IsAlreadyExists(closed)) return closed;
   }
   MUSTER_RETURN_IF_ERROR(AskToStop(folder));
   if (flags.no_wait) return absl::OkStatus();

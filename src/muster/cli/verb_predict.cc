@@ -8,8 +8,9 @@
 #include "CLI/CLI.hpp"
 #include "muster/cli/cli.h"
 #include "muster/cli/model_flags.h"
+#include "muster/cli/output_checks.h"
 #include "muster/cli/part_jobs.h"
-#include "muster/io/local_file_system.h"
+#include "muster/files/file_systems.h"
 #include "muster/train/estimator.h"
 #include "muster/train/part_plan.h"
 #include "muster/train/prediction_writer.h"
@@ -29,7 +30,7 @@ struct PredictFlags {
 };
 
 struct Predicted {
-  uint64_t examples = 0;
+  train::PredictResult result = {};
   double seconds = 0;
 };
 
@@ -56,12 +57,17 @@ absl::StatusOr<train::PredictionWriter::Options> WriterOptions(
 
 absl::StatusOr<Predicted> PredictInto(const PredictFlags& flags, TrainedModel& model,
                                       const train::PredictionWriter::Options& options,
-                                      const data::Shard& shard) {
+                                      const std::string& rejects_path,
+                                      const data::Shard& shard = {}, uint64_t first_number = 0) {
   MUSTER_ASSIGN_OR_RETURN(
       const auto writer,
       train::PredictionWriter::Create(*model.files, options, model.estimator->predictor()));
-  train::PredictSpec spec{.input = SequentialInput(flags.data, kInferenceBatchSize)};
+  MUSTER_ASSIGN_OR_RETURN(const auto rejects, OpenRejects(*model.files, rejects_path));
+  train::PredictSpec spec{.input = SequentialInput(flags.data, kInferenceBatchSize),
+                          .reject = RejectInto(rejects.get())};
   spec.input.source.shard = shard;
+  spec.input.source.first_number = first_number;
+  spec.input.source.may_be_empty = true;
   spec.input.with_labels = false;
   spec.input.with_keys = true;
   MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
@@ -74,24 +80,33 @@ absl::StatusOr<Predicted> PredictInto(const PredictFlags& flags, TrainedModel& m
       // Rows come before the next batch's calls.
       return calls == nullptr ? absl::OkStatus() : writer->Flush();
     };
-    MUSTER_ASSIGN_OR_RETURN(predicted.examples, model.estimator->Predict(spec, write, progress));
+    MUSTER_ASSIGN_OR_RETURN(predicted.result, model.estimator->Predict(spec, write, progress));
     predicted.seconds = progress.seconds();
   }
+  // First: predictions that are there have theirs.
+  if (rejects != nullptr) MUSTER_RETURN_IF_ERROR(rejects->Close());
   MUSTER_RETURN_IF_ERROR(writer->Close());
   return predicted;
 }
 
+// On stdout; on stderr where that has the predictions.
 void PrintPredicted(const PredictFlags& flags, const Predicted& predicted, const std::string& out) {
+  const train::PredictResult& result = predicted.result;
+  std::FILE* const stream = out == "-" ? stderr : stdout;
+  if (out == "-" && flags.output.quiet) return;
   if (flags.output.json) {
     const nlohmann::ordered_json object = {{"event", "predicted"},
-                                           {"examples", predicted.examples},
+                                           {"examples", result.examples},
+                                           {"bad_records", result.bad_records},
                                            {"seconds", predicted.seconds},
+                                           {"checkpoint", result.checkpoint},
                                            {"out", out}};
-    std::printf("%s\n", object.dump().c_str());
+    std::fprintf(stream, "%s\n", object.dump().c_str());
   } else {
-    std::printf("Predicted %llu examples in %s to %s\n",
-                static_cast<unsigned long long>(predicted.examples),
-                train::FormatDuration(predicted.seconds).c_str(), out.c_str());
+    std::fprintf(stream, "Predicted %llu examples with %s in %s to %s%s\n",
+                 static_cast<unsigned long long>(result.examples), result.checkpoint.c_str(),
+                 train::FormatDuration(predicted.seconds).c_str(),
+                 out == "-" ? "standard output" : out.c_str(), LeftOut(result.bad_records).c_str());
   }
 }
 
@@ -100,23 +115,30 @@ absl::Status RunPredict(const PredictFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto options,
                           WriterOptions(flags, model->estimator->model().spec.features));
   MUSTER_ASSIGN_OR_RETURN(const Predicted predicted,
-                          PredictInto(flags, *model, options, data::Shard()));
-  if (flags.out != "-") PrintPredicted(flags, predicted, flags.out);
+                          PredictInto(flags, *model, options, flags.data.rejects));
+  PrintPredicted(flags, predicted, flags.out);
   return absl::OkStatus();
 }
 
 absl::StatusOr<train::PartPlan> PlanOf(const PredictFlags& flags, const std::string& checkpoint,
                                        io::FileSystem& files) {
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
+                          train::LoadModelDir(files, flags.trained.run.model_dir));
+  const bool numbered = spec.features.key.empty();
+  const std::string rejects =
+      flags.data.rejects.empty() ? "" : StrCat(", kept in ", flags.data.rejects);
   const std::string format = flags.format.empty() ? "csv" : flags.format;
   const bool exact = flags.trained.run.inference_precision == engine::Precision::kFloat32;
   train::PartPlanOptions options = {
       .patterns = flags.data.patterns,
       .model_dir = flags.trained.run.model_dir,
       .checkpoint = checkpoint.empty() ? flags.trained.checkpoint : checkpoint,
-      .settings = StrCat(format, ", ", exact ? "fp32" : "bf16", ", at most ",
-                         flags.data.max_bad_records, " bad records a part"),
+      .settings =
+          StrCat(format, ", ", exact ? "fp32" : "bf16", ", at most ", flags.data.max_bad_records,
+                 " bad records a part", rejects, numbered ? ", rows numbered" : ""),
       .suffix = "." + format,
-      .processes = flags.parts.workers};
+      .processes = flags.parts.workers,
+      .numbered = numbered};
   MUSTER_ASSIGN_OR_RETURN(const train::PartPlan wanted, train::MakePartPlan(files, options));
   return train::OpenPartPlan(files, flags.out, wanted);
 }
@@ -124,7 +146,8 @@ absl::StatusOr<train::PartPlan> PlanOf(const PredictFlags& flags, const std::str
 // Those of its parts that are not there. A signal ends it at once: what it has not finished has no
 // name yet.
 absl::Status RunTask(PredictFlags flags) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
+  MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, flags.trained.fall_back, &flags.trained));
   MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, PlanOf(flags, "", *files));
   flags.trained.checkpoint = plan.checkpoint;
   flags.trained.reader = ReaderOf("predict", flags.parts);
@@ -136,8 +159,11 @@ absl::Status RunTask(PredictFlags flags) {
     MUSTER_ASSIGN_OR_RETURN(auto options,
                             WriterOptions(flags, model->estimator->model().spec.features));
     options.path = train::PartPath(flags.out, plan, part);
-    MUSTER_ASSIGN_OR_RETURN(const Predicted predicted,
-                            PredictInto(flags, *model, options, plan.ShardOf(part)));
+    MUSTER_ASSIGN_OR_RETURN(const std::string rejects,
+                            RejectsPath(*files, flags.data.rejects, plan, part));
+    MUSTER_ASSIGN_OR_RETURN(
+        const Predicted predicted,
+        PredictInto(flags, *model, options, rejects, plan.ShardOf(part), plan.FirstNumberOf(part)));
     PrintPredicted(flags, predicted, options.path);
     std::fflush(stdout);
   }
@@ -146,7 +172,8 @@ absl::Status RunTask(PredictFlags flags) {
 
 // A task of a job for each worker, and what is there when all have ended.
 absl::Status RunParts(PredictFlags flags, const std::vector<std::string>& arguments) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
+  MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, flags.trained.fall_back, &flags.trained));
   std::string leased;  // until the last worker that was started again has read it
   const auto lease = LeaseOn(*files, flags.trained, &leased);
   MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, PlanOf(flags, leased, *files));
@@ -157,7 +184,7 @@ absl::Status RunParts(PredictFlags flags, const std::vector<std::string>& argume
     flags.trained.checkpoint = plan.checkpoint;
     return RunTask(std::move(flags));
   }
-  return RunPartJob("predict", flags.parts, arguments, flags.trained, plan, stdout);
+  return RunPartJob("predict", flags.parts, arguments, plan, stdout);
 }
 
 }  // namespace
@@ -166,13 +193,18 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments) {
   const auto flags = std::make_shared<PredictFlags>();
   CLI::App* verb = app.add_subcommand("predict", "Score rows, keeping their keys");
   verb->footer(
-      "Labels are not needed. Rows come out in their order, with the spec's key or their number.\n"
+      "Labels are not needed. Rows come out in their order, with the spec's key or the number of\n"
+      "the record in all of the data, from 0; one that is left out keeps its number.\n"
       "Example:\n"
       "  muster predict --model-dir model --data test.csv --out predictions.csv\n"
       "In parts, by processes that may die; the same command makes what is missing:\n"
       "  muster predict --model-dir model --data 'data/test/part-*' --out predictions --workers 2");
   AddTrainedModelFlags(*verb, &flags->trained);
-  AddDataFlags(*verb, "--data", "CSV, TFRecord or JSON lines: files, globs, or -", &flags->data);
+  AddFallBackFlag(*verb, &flags->trained);
+  AddDataFlags(*verb, "--data",
+               "CSV, TFRecord or JSON lines: files, globs, or - for batches of a program",
+               &flags->data, "; with --workers, of each part");
+  AddRejectsFlag(*verb, &flags->data);
   verb->add_option("--out", flags->out,
                    "FILE.csv, FILE.jsonl, FILE.tfrecord, or - for stdout; with --workers a folder")
       ->required()
@@ -191,7 +223,13 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments) {
                "(docs/distributed.md)",
                &flags->parts);
   verb->callback([=] {
-    if (flags->parts.workers == 0) return FailUnlessOk(RunPredict(*flags));
+    const auto files = files::OpenFileSystems();
+    CheckRejectsPlace(*files, flags->data.rejects, flags->out);
+    const bool in_parts = flags->parts.workers > 0;
+    FailUnlessOk(CheckNotData(
+        *files, flags->data.patterns,
+        {{"--out", flags->out, in_parts}, {"--rejects", flags->data.rejects, in_parts}}));
+    if (!in_parts) return FailUnlessOk(RunPredict(*flags));
     if (flags->out == "-") {
       FailUnlessOk(
           absl::InvalidArgumentError("--out -: with --workers give a folder for the parts"));

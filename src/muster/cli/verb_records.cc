@@ -6,7 +6,7 @@
 #include "CLI/CLI.hpp"
 #include "muster/cli/cli.h"
 #include "muster/data/record_index.h"
-#include "muster/io/local_file_system.h"
+#include "muster/files/file_systems.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -19,7 +19,7 @@ struct IndexFlags {
 };
 
 absl::Status RunIndex(const IndexFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   const formats::CsvOptions csv = {.delimiter = ParseDelimiter(flags.delimiter)};
   MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandFiles(*files, flags.patterns));
   for (const std::string& path : paths) {

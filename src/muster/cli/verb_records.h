@@ -1,4 +1,4 @@
-// The verbs below `muster records`, one or two a file.
+// The subcommands of `muster records`, one or two per source file.
 #pragma once
 
 #include <string>

@@ -5,7 +5,7 @@
 #include "muster/cli/conversion.h"
 #include "muster/cli/verb_records.h"
 #include "muster/data/convert.h"
-#include "muster/io/local_file_system.h"
+#include "muster/files/file_systems.h"
 #include "muster/model/model_spec.h"
 
 namespace muster::cli {
@@ -20,7 +20,7 @@ struct FromCsvFlags {
 };
 
 absl::Status RunFromCsv(const FromCsvFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   data::ConversionSpec spec;
   spec.inputs = flags.inputs;
   spec.csv.delimiter = ParseDelimiter(flags.delimiter);

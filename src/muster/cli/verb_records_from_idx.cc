@@ -5,7 +5,7 @@
 #include "muster/cli/conversion.h"
 #include "muster/cli/verb_records.h"
 #include "muster/data/convert_idx.h"
-#include "muster/io/local_file_system.h"
+#include "muster/files/file_systems.h"
 
 namespace muster::cli {
 namespace {
@@ -16,7 +16,7 @@ struct FromIdxFlags {
 };
 
 absl::Status RunFromIdx(const FromIdxFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   data::IdxConversionSpec spec = flags.spec;
   spec.output = flags.conversion.output();
   return RunConversion(flags.conversion, "images", [&](const data::ConversionProgress& progress) {

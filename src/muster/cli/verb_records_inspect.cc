@@ -8,10 +8,10 @@
 #include "CLI/CLI.hpp"
 #include "muster/cli/cli.h"
 #include "muster/cli/verb_records.h"
+#include "muster/files/file_systems.h"
 #include "muster/formats/columns.h"
 #include "muster/formats/example.h"
 #include "muster/formats/tfrecord.h"
-#include "muster/io/local_file_system.h"
 #include "muster/model/model_spec.h"
 #include "nlohmann/json.hpp"
 
@@ -74,7 +74,7 @@ struct RecordsInspectFlags {
 };
 
 absl::Status RunRecordsInspect(const RecordsInspectFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandFiles(*files, flags.patterns));
   uint64_t shown = 0;
   for (const std::string& path : paths) {
@@ -117,7 +117,7 @@ absl::StatusOr<uint64_t> VerifyFile(io::FileSystem& files, const std::string& pa
 }
 
 absl::Status RunVerify(const VerifyFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   formats::Schema schema;
   if (!flags.spec.empty()) {
     MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, flags.spec));

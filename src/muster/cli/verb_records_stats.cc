@@ -10,7 +10,8 @@
 #include "muster/data/column_stats.h"
 #include "muster/data/reader.h"
 #include "muster/data/source.h"
-#include "muster/io/local_file_system.h"
+#include "muster/features/coverage.h"
+#include "muster/files/file_systems.h"
 #include "muster/model/model_spec.h"
 #include "nlohmann/json.hpp"
 
@@ -29,7 +30,12 @@ struct StatsFlags {
   bool json = false;
 };
 
-void PrintStatsJson(const data::ColumnStats& stats, size_t top) {
+double Share(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+void PrintStatsJson(const data::ColumnStats& stats, const features::IdCoverage& coverage,
+                    size_t top) {
   ordered_json object = {{"rows", stats.rows()}, {"columns", ordered_json::object()}};
   for (const data::ColumnStats::Column& column : stats.Summarize(top)) {
     ordered_json entry = {{"type", formats::ValueTypeName(column.type)},
@@ -47,6 +53,12 @@ void PrintStatsJson(const data::ColumnStats& stats, size_t top) {
       entry["stddev"] = column.stddev;
     }
     object["columns"][column.name] = std::move(entry);
+  }
+  object["ids"] = ordered_json::object();
+  for (const features::IdCoverage::Column& column : coverage.columns()) {
+    object["ids"][column.name] = {{"without_id", column.without},
+                                  {"share_without_id", Share(column.without, coverage.rows())},
+                                  {"values_without_id", column.values}};
   }
   std::printf("%s\n", object.dump(-1, ' ', false, ordered_json::error_handler_t::replace).c_str());
 }
@@ -79,8 +91,22 @@ void PrintStatsTable(const data::ColumnStats& stats, size_t top) {
   }
 }
 
+// What the model's columns make of the inputs: a vocabulary that matches nothing is seen here.
+void PrintCoverage(const features::IdCoverage& coverage) {
+  if (coverage.columns().empty()) return;
+  size_t width = 6;
+  for (const auto& column : coverage.columns()) width = std::max(width, column.name.size());
+  std::printf("\n%-*s  %15s\n", static_cast<int>(width), "column", "rows without id");
+  for (const auto& column : coverage.columns()) {
+    std::string values;
+    for (const std::string& value : column.values) values += StrCat("  ", value);
+    std::printf("%-*s  %13.1f %%%s\n", static_cast<int>(width), column.name.c_str(),
+                100 * Share(column.without, coverage.rows()), values.c_str());
+  }
+}
+
 absl::Status RunStats(const StatsFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, flags.spec));
   data::SourceSpec source_spec;
   source_spec.patterns = flags.patterns;
@@ -88,20 +114,25 @@ absl::Status RunStats(const StatsFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const data::RecordSource> source,
                           data::OpenSource(*files, source_spec, flags.max_bad_records));
   data::ColumnStats stats(spec.features.schema);
+  features::IdCoverage coverage(spec.features);
   MUSTER_ASSIGN_OR_RETURN(
       const auto reader,
       data::BatchReader::Create(source, stats.schema(),
                                 {.batch_size = 512, .max_bad_records = flags.max_bad_records}));
-  formats::Columns columns(stats.schema());
+  formats::Columns columns(stats.schema()), scalars(spec.features.schema);
   while (true) {
     MUSTER_ASSIGN_OR_RETURN(const bool more, reader->Next(&columns));
     if (!more) break;
     stats.Add(columns);
+    scalars.Clear();
+    stats.FillScalars(columns, &scalars);
+    coverage.Add(scalars);
   }
   if (flags.json) {
-    PrintStatsJson(stats, flags.top);
+    PrintStatsJson(stats, coverage, flags.top);
   } else {
     PrintStatsTable(stats, flags.top);
+    PrintCoverage(coverage);
   }
   return absl::OkStatus();
 }
@@ -114,7 +145,9 @@ void AddRecordsStats(CLI::App& records) {
       "stats", "Count, missing values, range, mean and frequent values of each input");
   verb->footer(
       "Deviations are the population's. A missing value that a conversion replaced by its "
-      "default counts as a value.\nExample:\n"
+      "default counts as a value.\n"
+      "A row has no id in a column when none of its values is a word of the vocabulary, or below "
+      "'buckets', or there is none; the first such values are shown.\nExample:\n"
       "  muster records stats train.csv --spec titanic.yaml");
   verb->add_option("files", flags->patterns, "CSV, TFRecord or JSON lines: files or globs")
       ->required()

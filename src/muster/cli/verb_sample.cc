@@ -9,7 +9,7 @@
 #include "muster/cli/interrupt.h"
 #include "muster/cli/verb_records.h"
 #include "muster/data/clicks_sample.h"
-#include "muster/io/local_file_system.h"
+#include "muster/files/file_systems.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -71,7 +71,7 @@ struct Truth {
 };
 
 absl::StatusOr<Truth> WriteClicks(const SampleFlags& flags) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   const InterruptScope interrupt;
   const data::ClickSampler sampler(flags.seed);
   TextFile csv(*files, flags.out), truth_csv(*files, flags.truth);

@@ -4,10 +4,13 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/cli/cli.h"
+#include "muster/cli/interrupt.h"
 #include "muster/cli/job_client.h"
 #include "muster/cli/model_flags.h"
+#include "muster/cli/run_here.h"
 #include "muster/cli/train_flags.h"
 #include "muster/cli/train_run.h"
+#include "muster/train/cluster_role.h"
 
 namespace muster::cli {
 namespace {
@@ -18,7 +21,8 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                    "(docs/keras.md)")
       ->required()
       ->type_name("SPEC");
-  AddDataFlags(*verb, "--train", "Training data: files, globs, or - for batches", &flags->data);
+  AddDataFlags(*verb, "--train", "Training data: files, globs, or - for batches", &flags->data,
+               ", of --train and of each evaluation of --eval");
   verb->add_option("--model-dir", flags->run.model_dir, "Folder of checkpoints and events")
       ->required()
       ->type_name("DIR");
@@ -60,6 +64,15 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                    "come later are dropped (default: of all)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
+  verb->add_option("--rendezvous-timeout", flags->rendezvous_seconds,
+                   "Seconds that tasks of a job wait for one that is not there, 0: unlimited "
+                   "(default: MUSTER_RENDEZVOUS_TIMEOUT, else 300; for it to be started, 60)")
+      ->check(CLI::Range(0.0, 1e9));
+  verb->add_option("--stall-timeout", flags->stall_seconds,
+                   "Seconds in which neither data nor keep-alives came from another machine, after "
+                   "which the network to it counts as broken (default: 30)")
+      ->check(CLI::Range(train::kMinStallSeconds, train::kMaxStallSeconds))
+      ->type_name("SECONDS");
   verb->add_option("--save-steps", flags->run.save_checkpoints_steps, "Checkpoint every N steps")
       ->check(CLI::PositiveNumber);
   verb->add_option("--save-secs", flags->run.save_checkpoints_secs,
@@ -83,6 +96,15 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   AddEvaluationFlags(*verb, &flags->eval);
   AddHookCallFlags(*verb, &flags->calls);
   AddOutputFlags(*verb, &flags->output);
+}
+
+// What a shell says of a process that SIGTERM ended (128 + 15): launchers start such a task again.
+constexpr int kTerminated = 143;
+
+// A task that was told to end has not finished its training, whatever it was doing.
+void FailUnlessTrained(const absl::Status& status) {
+  if (!status.ok() && InterruptScope::terminated()) throw VerbFailed{status, kTerminated};
+  FailUnlessOk(status);
 }
 
 // "4", or "2:4" for two to four.
@@ -139,9 +161,9 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
       }
     }
     const bool several = flags->workers > 1 || flags->ps > 0 || flags->eval.evaluator;
-    FailUnlessOk(several ? RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--ps",
-                                                                        "--restarts", "--job"}))
-                         : RunTrain(*flags));
+    if (!several) return FailUnlessTrained(RunTrain(*flags));
+    FailUnlessOk(
+        RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--ps", "--restarts", "--job"})));
   });
 }
 
@@ -164,7 +186,7 @@ void AddWorker(CLI::App& app) {
                    "Train, and go on, with so few replicas when the others of TF_CONFIG are not "
                    "there (default: only with all)")
       ->check(CLI::Range(1, 1000));
-  verb->callback([flags] { FailUnlessOk(RunTrain(*flags)); });
+  verb->callback([flags] { FailUnlessTrained(RunTrain(*flags)); });
 }
 
 }  // namespace muster::cli

@@ -7,14 +7,15 @@
 namespace muster::collective {
 namespace {
 
-// Up to so many bytes in all, every rank's values go to every other: one wait instead of 2 (n-1).
+// If a rank sends at most this many bytes in all, its values go directly to every other rank: one
+// wait instead of 2 (n-1).
 constexpr size_t kDirectBytes = size_t{32} << 10;
-// Around the ring go so many bytes a rank at a time: a chunk is then still in the core's cache when
-// it is sent on, and when its sum comes back. The order of sums depends on it.
+// This many bytes per rank go around the ring at a time: a chunk is then still in the core's cache
+// when it is forwarded, and when its sum comes back. The order of sums depends on this number.
 constexpr size_t kRingBytes = size_t{256} << 10;
 constexpr size_t kChunkFloats = 16;  // chunks of the ring begin on a cache line
 
-// The values of one rank that are on their way around.
+// A range of values that goes around the ring as one piece.
 struct Chunk {
   size_t begin = 0, end = 0;
   size_t size() const { return end - begin; }
@@ -33,7 +34,7 @@ void AddPart(ConstBytes part, size_t offset, float* to) {
               part.size() / sizeof(float));
 }
 
-// Sums in the order of ranks, from copies: what is sent must not change while it is.
+// Sums in the order of ranks, from copies, since values must not change while they are sent.
 absl::Status Direct(Group& group, std::span<float> values) {
   const int n = group.size(), rank = group.rank();
   const size_t bytes = values.size_bytes();

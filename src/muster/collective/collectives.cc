@@ -13,7 +13,7 @@ absl::Status AllGather(Group& group, ConstBytes mine, MutableBytes all) {
   if (!mine.empty() && piece(rank).data() != mine.data()) {
     std::memcpy(piece(rank).data(), mine.data(), mine.size());
   }
-  // In round k everyone sends k ranks on: no two send to the same rank at once.
+  // In round k every rank sends to the rank k after it: no two send to the same rank at once.
   for (int round = 1; round < n; ++round) {
     const int from = (rank + n - round) % n;
     MUSTER_RETURN_IF_ERROR(group.Exchange((rank + round) % n, mine, from, piece(from)));
@@ -52,8 +52,8 @@ absl::Status Broadcast(Group& group, int root, MutableBytes bytes) {
   MUSTER_RETURN_IF_ERROR(group.status());
   const int n = group.size();
   if (n == 1) return absl::OkStatus();
-  // A chain from the root on: each passes on the pieces as they come, so that it takes little
-  // longer than one transfer.
+  // A chain that begins at the root: each rank forwards the pieces as they come, so that the
+  // broadcast takes little longer than one transfer.
   const int place = (group.rank() - root + n) % n;
   const int next = (group.rank() + 1) % n, previous = (group.rank() + n - 1) % n;
   constexpr size_t kPiece = size_t{256} << 10;

@@ -29,7 +29,7 @@ class CollectivesTest : public testing::TestWithParam<int> {};
 TEST_P(CollectivesTest, AllReduceSumsAndGivesEveryRankTheSameBytes) {
   const int n = GetParam();
   TestRanks ranks(n);
-  const auto block = size_t{65'536} * static_cast<size_t>(n);  // so much goes around at a time
+  const auto block = size_t{65'536} * static_cast<size_t>(n);  // bytes that go around at a time
   for (const size_t size :
        {size_t{0}, size_t{1}, size_t{2}, size_t{15}, size_t{16}, size_t{17}, size_t{1000},
         size_t{8192}, size_t{8193}, size_t{100'003}, block, block + 1, 2 * block + 40'001}) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "muster/collective/rank_failure.h"
+
 namespace muster::collective {
 namespace {
 
@@ -10,7 +12,6 @@ using process::Deadline;
 constexpr uint16_t kPieces = 1;  // the one type of message: order and sizes say what it is
 // To tell a peer why: it may be stuck, and there is nothing to be lost by not reaching it.
 constexpr double kTellSeconds = 0.5;
-constexpr std::string_view kRankPrefix = "rank ";
 
 }  // namespace
 
@@ -23,9 +24,7 @@ Group::Group(int rank, std::vector<std::unique_ptr<Channel>> channels, const Int
 
 std::string Group::NameOf(int rank) const {
   const auto index = static_cast<size_t>(rank);
-  std::string name = StrCat(kRankPrefix, rank);
-  if (index < options_.names.size()) name += StrCat(" (", options_.names[index], ")");
-  return name;
+  return RankName(rank, index < options_.names.size() ? options_.names[index] : "");
 }
 
 absl::Status Group::Exchange(int to, ConstBytes out, int from, size_t in_bytes, Take take) {
@@ -65,27 +64,36 @@ absl::Status Group::Check() {
 
 absl::Status Group::Fail(const absl::Status& why) {
   if (!status_.ok()) return status_;
-  return End(Annotate(absl::AbortedError(why.message()), NameOf(rank_)));
+  return End(absl::AbortedError(FormatRankFailure(NameOf(rank_), ToStd(why.message()), "")));
 }
 
 absl::Status Group::Accuse(int rank, std::string_view what) {
   if (!status_.ok()) return status_;
-  const std::string text = StrCat(NameOf(rank), ": ", what);
+  const std::string text = FormatRankFailure(NameOf(rank), what, "");
   End(absl::AbortedError(text)).IgnoreError();
   return status_ = absl::DataLossError(text);
+}
+
+absl::Status Group::Unreached(int rank, const absl::Status& why) {
+  if (!status_.ok()) return status_;
+  return Lost(rank, ToStd(why.message()));
 }
 
 // An error that names a rank already is another's finding, on its way to all.
 absl::Status Group::Blame(const absl::Status& error, int to, int from) {
   if (interrupt_.is_set()) return status_ = interrupt_.status();
   const std::string_view message = ToStd(error.message());
-  if (message.substr(0, kRankPrefix.size()) == kRankPrefix) return End(error);
+  if (ParseRankFailure(message)) return End(error);
   int culprit = from >= 0 ? from : to;
   const auto names = [&](int rank) {
     return rank >= 0 && message.find(channels_[static_cast<size_t>(rank)]->peer()) != message.npos;
   };
   if (!names(culprit) && names(to)) culprit = to;
-  return End(Annotate(absl::AbortedError(error.message()), NameOf(culprit)));
+  return Lost(culprit, message);
+}
+
+absl::Status Group::Lost(int rank, std::string_view cause) {
+  return End(absl::AbortedError(FormatRankFailure(NameOf(rank), cause, NameOf(rank_))));
 }
 
 absl::Status Group::End(absl::Status why) {

@@ -1,13 +1,15 @@
 // Group: the ranks of one epoch, with a channel to each, and what ends it.
 //
 // Every rank calls the same collectives in the same order with the same sizes. The first error ends
-// the group for all ranks: who meets it tells the others which rank failed and why, and everyone's
-// call returns that, whoever noticed it first. After that every call returns it; the caller makes a
-// new group, of a later epoch. What was being reduced is then worth nothing.
+// the group for all ranks: the rank that meets it tells the others which rank failed and why, and
+// the call of every rank returns that. After that every call returns it; the caller makes a new
+// group, of a later epoch. The values that were being reduced are then invalid.
 //
 // Error contract, after gloo's (docs/errors.md there): no call waits longer than the group's
 // timeout without a byte moving, and none outlives the Interrupt.
-//   ABORTED      "rank 2 (worker-1): ...": that rank failed, in the words of who saw it first
+//   ABORTED      "rank 2 (worker-1): ... (seen by rank 1 (worker-0))": that rank failed, in the
+//                words of who saw it first; "rank 2 (worker-1): ...": it said so itself
+//                (rank_failure.h reads this form)
 //   the Interrupt's status, when that came first
 //   (sizes that differ between ranks are such a failure too: DATA_LOSS in the words)
 #pragma once
@@ -31,8 +33,8 @@ using net::transport::MutableBytes;
 using net::transport::Take;
 
 struct GroupOptions {
-  // A peer that computes for longer than this between two collectives is given up: membership
-  // notices the dead ones long before.
+  // A peer that computes for longer than this between two collectives is given up; membership
+  // notices lost peers long before.
   double timeout_seconds = 3600;
   // Names of the ranks, for messages; empty: "rank 2".
   std::vector<std::string> names = {};
@@ -41,7 +43,8 @@ struct GroupOptions {
 // One owner thread.
 class Group {
  public:
-  // `channels`: by rank, all of one epoch; its own is null. `interrupt` must outlive the group.
+  // `channels`: by rank, all of one epoch; its own is null, and so is one that was not reached.
+  // `interrupt` must outlive the group.
   Group(int rank, std::vector<std::unique_ptr<Channel>> channels, const Interrupt& interrupt,
         GroupOptions options = {});
 
@@ -71,11 +74,16 @@ class Group {
   // it would send it again. The others get ABORTED.
   absl::Status Accuse(int rank, std::string_view what);
 
+  // Ends the group if this rank could not connect to `rank`, whose channel is null: the ranks that
+  // have a channel get ABORTED with both names, and do not take this rank for the one that failed.
+  absl::Status Unreached(int rank, const absl::Status& why);
+
   // Memory for a collective, kept from call to call.
   float* Scratch(size_t floats) { return scratch_.Reserve(floats); }
 
  private:
   absl::Status End(absl::Status why);
+  absl::Status Lost(int rank, std::string_view cause);
   // Of a call with `to` and `from`, each perhaps -1.
   absl::Status Blame(const absl::Status& error, int to, int from);
   process::Deadline NextDeadline() const;

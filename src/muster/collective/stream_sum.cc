@@ -38,7 +38,7 @@ void StreamSum::Run(const std::stop_token& stop) {
   }
 }
 
-// Unlocked meanwhile: nobody else is in a collective.
+// Sums the next `count` values. The lock is released meanwhile: no other thread is in a collective.
 void StreamSum::ReduceNext(std::unique_lock<std::mutex>& lock, size_t count) {
   const std::span<float> values = values_.subspan(reduced_, count);
   lock.unlock();
@@ -62,7 +62,7 @@ void StreamSum::Abandon() {
   Stop(lock);
 }
 
-// The thread begins no other bucket, and has ended the one in hand.
+// Returns when the thread has ended its present bucket; it begins no other one.
 void StreamSum::Stop(std::unique_lock<std::mutex>& lock) {
   early_ = false;
   changed_.wait(lock, [this] { return !busy_; });

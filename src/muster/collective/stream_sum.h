@@ -1,5 +1,5 @@
-// StreamSum: the all-reduce of values that come one after the other: the first are on their way
-// around while the later ones are still being computed, as a backward pass gives its gradients.
+// StreamSum: the all-reduce of values that are computed one after the other, as a backward pass
+// gives its gradients: the first values are summed while later ones are still being computed.
 //
 // After Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training" (VLDB
 // 2020), section 3.2.3: buckets, in an order that is the same on all ranks.
@@ -15,23 +15,25 @@
 
 namespace muster::collective {
 
-// One owner thread. Where sums begin early it does not touch the group from Begin until Finish or
-// Abandon has returned.
+// One owner thread. If sums begin early, the owner must not use the group from Begin until Finish
+// or Abandon has returned.
 class StreamSum {
  public:
-  // `values` are to be summed over all ranks, in place; none of them is there yet. `early`: by a
-  // thread of this object's own, in buckets, as soon as they are; else all in Finish. What crosses
-  // between the ranks, and every bit of the sums, is the same either way: each rank may choose.
+  // Begins to sum `values` over all ranks, in place; no value is ready yet. `early`: this object's
+  // own thread sums buckets of values as soon as they are ready; else Finish sums all of them. The
+  // messages between the ranks, and every bit of the sums, are the same in both cases: each rank
+  // may choose.
   void Begin(Group& group, std::span<float> values, bool early);
-  // The first `count` will not change any more, nor be read before Finish returns.
+  // The first `count` values are ready: the caller must not change them any more, nor read them
+  // before Finish returns.
   void Ready(size_t count);
-  // All are there. Returns when they are sums, or the group's error.
+  // All values are ready. Returns when all of them are summed, or with the group's error.
   absl::Status Finish();
-  // Instead of Finish, by a rank that cannot go on: returns when the group may be used again. The
-  // other ranks wait for what is missing until they are told (Group::Fail).
+  // Called instead of Finish by a rank that cannot continue: returns when the group may be used
+  // again. The other ranks wait for the missing values until they are told (Group::Fail).
   void Abandon();
 
-  size_t reduced() const;  // values that are sums already; any thread
+  size_t reduced() const;  // how many values are summed already; any thread may call it
 
  private:
   void Run(const std::stop_token& stop);
@@ -43,10 +45,10 @@ class StreamSum {
   std::condition_variable_any changed_;
   Group* group_ = nullptr;
   std::span<float> values_;
-  size_t bucket_ = 0;  // values: a turn of the ring
+  size_t bucket_ = 0;  // values in a bucket: those of one turn of the ring
   size_t ready_ = 0, reduced_ = 0;
   bool early_ = false;  // the thread may begin a bucket
-  bool busy_ = false;   // it is in one
+  bool busy_ = false;   // the thread is summing a bucket
   absl::Status status_;
   std::jthread thread_;
 };

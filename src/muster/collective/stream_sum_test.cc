@@ -19,7 +19,7 @@ float ValueOf(int rank, size_t i) {
          3.0F;
 }
 
-// As a backward pass does it: `piece` values at a time.
+// Gives values `piece` at a time, as a backward pass does.
 absl::Status Give(StreamSum& sum, Group& group, std::vector<float>& values, size_t piece) {
   for (size_t begin = 0; begin < values.size(); begin += piece) {
     const size_t end = std::min(begin + piece, values.size());
@@ -34,7 +34,7 @@ TEST(StreamSumTest, TheBytesDoNotDependOnWhoBeginsEarly) {
     const size_t turn = RingTurnFloats(n);
     for (const size_t size : {size_t{0}, size_t{10}, turn, turn + 5, 3 * turn + 1000}) {
       std::vector<std::vector<float>> first;
-      for (const int early : {0, 1, 2, 7}) {  // a bit of each rank
+      for (const int early : {0, 1, 2, 7}) {  // one bit for each rank
         TestRanks ranks(n);
         std::vector<std::vector<float>> all(static_cast<size_t>(n), std::vector<float>(size, -1));
         ranks.RunAll([&](Group& group) {
@@ -43,7 +43,7 @@ TEST(StreamSumTest, TheBytesDoNotDependOnWhoBeginsEarly) {
           for (int again = 0; again < 2; ++again) {
             sum.Begin(group, values, (early >> group.rank() & 1) != 0);
             MUSTER_RETURN_IF_ERROR(Give(sum, group, values, 10'007));
-            MUSTER_RETURN_IF_ERROR(Barrier(group));  // the group is the caller's again
+            MUSTER_RETURN_IF_ERROR(Barrier(group));  // the caller may use the group again
           }
           return absl::OkStatus();
         });
@@ -60,8 +60,8 @@ TEST(StreamSumTest, TheBytesDoNotDependOnWhoBeginsEarly) {
   }
 }
 
-// Each rank's last values come only when its first are sums: without an early beginning nobody
-// would ever go on.
+// Each rank gives its last values only when its first ones are summed: if sums did not begin early,
+// no rank would ever continue.
 TEST(StreamSumTest, TheFirstAreSumsBeforeTheLastAreThere) {
   TestRanks ranks(2);
   const size_t turn = RingTurnFloats(2);

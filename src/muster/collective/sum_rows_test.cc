@@ -29,7 +29,7 @@ TEST(SumRowsTest, AddsRowsThatSeveralListsHave) {
   EXPECT_THAT(sum.Sum({}, 10, 2, numbers).rows, IsEmpty());
 }
 
-// Against a map, with many rows, lists, tables, and calls after one another.
+// Compares with a map, for many rows, lists and tables, and in several calls one after the other.
 TEST(SumRowsTest, IsTheSumOfEachRow) {
   SumRows sum;
   math::RowNumbers numbers;

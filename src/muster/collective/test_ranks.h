@@ -1,4 +1,5 @@
-// N ranks as threads of this process, joined by unix sockets: what the tests of this layer run on.
+// TestRanks: N ranks as threads of this process, connected by unix sockets. The tests of this layer
+// use it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ class TestRanks {
     }
   }
 
-  // Runs fn on every rank at once; what each returned.
+  // Runs fn on every rank at once; returns the statuses by rank.
   std::vector<absl::Status> Run(const std::function<absl::Status(Group&)>& fn) {
     std::vector<absl::Status> results(groups_.size());
     std::vector<std::jthread> threads;
@@ -47,15 +48,15 @@ class TestRanks {
     threads.clear();
     return results;
   }
-  // The same, where all must succeed.
+  // The same if all ranks must succeed.
   void RunAll(const std::function<absl::Status(Group&)>& fn) {
     for (const absl::Status& status : Run(fn)) EXPECT_TRUE(status.ok()) << status;
   }
 
-  // For a thread of the caller's own; must not outlive this.
+  // Moves a rank's group to the caller, for use on its own thread; it must not outlive this object.
   std::unique_ptr<Group> Take(int rank) { return std::move(groups_[static_cast<size_t>(rank)]); }
 
-  // What the others see when a process dies: its sockets are gone.
+  // Closes the rank's sockets, as the other ranks see it when its process dies.
   void Kill(int rank) { groups_[static_cast<size_t>(rank)].reset(); }
   Interrupt& interrupt(int rank) { return *interrupts_[static_cast<size_t>(rank)]; }
 

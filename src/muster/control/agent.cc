@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -15,16 +16,18 @@
 
 #include "muster/base/clock.h"
 #include "muster/control/agent_link.h"
+#include "muster/control/checkpoint_watch.h"
+#include "muster/control/evaluator_watch.h"
 #include "muster/control/job_access.h"
 #include "muster/control/progress.h"
 #include "muster/io/file_system.h"
 #include "muster/process/deadline.h"
 #include "muster/process/diagnosis.h"
+#include "muster/process/heartbeat.h"
 #include "muster/process/memory_limit.h"
 #include "muster/process/output_log.h"
 #include "muster/process/ports.h"
 #include "muster/process/process_tree.h"
-#include "muster/process/pulse.h"
 
 namespace muster::control {
 namespace {
@@ -32,12 +35,14 @@ namespace {
 using State = AgentReport::State;
 
 constexpr double kLookSeconds = 1;       // between two looks at a task that runs
+constexpr double kLateLookSeconds = 4;   // a look that comes so late: this process did not run
 constexpr int kLooksPerPss = 10;         // Pss walks page tables
 constexpr double kLostGraceSeconds = 3;  // nobody waits for a task without coordinator
 constexpr double kLogSeconds = 2;        // for the rest of the output, after the task's end
 constexpr size_t kLastLines = 20;
 constexpr int64_t kJournalBytes = 16 << 20;  // of the disk, which output leaves to the journal
-constexpr double kMaxModelLookSeconds = 30;
+constexpr double kMinModelLookSeconds = 5, kMaxModelLookSeconds = 30;
+constexpr size_t kLastLineBytes = 300;
 // A look at a task that hangs: CPU use over so long, then py-spy; within the coordinator's
 // patience.
 constexpr double kSampleSeconds = 1;
@@ -52,6 +57,15 @@ void Complain(const absl::Status& status) {
 job::TaskEnd EndOf(const process::ExitInfo& exit) {
   if (exit.signal != 0) return {.signal = exit.signal};
   return {.exit_code = exit.code};
+}
+
+// The last line with a word in it, cut where it is long.
+std::string LastLineOf(const std::vector<std::string>& lines) {
+  const auto has_words = [](const std::string& line) {
+    return line.find_first_not_of(" \t\r") != std::string::npos;
+  };
+  const auto last = std::find_if(lines.rbegin(), lines.rend(), has_words);
+  return last == lines.rend() ? "" : last->substr(0, kLastLineBytes);
 }
 
 // A task of our own.
@@ -85,13 +99,16 @@ class Agent {
   void Say(State state, const std::string& said, bool urgent);
   std::vector<std::string> EnvironmentFor(const StartOrder& order) const;
   void WatchProgress(const StartOrder& order);
+  void LookAtCheckpoints();
   std::string WhyLifeless();
   void Measure();
   void Diagnose();
   void LogDiagnosis();
-  void Finish(const job::TaskEnd& end);
-  bool lost() { return link_->silent_seconds() > link_->lease_seconds(); }
+  void Finish(job::TaskEnd end);
+  bool lost();
   std::string LostText();
+  void Pause();
+  void Signal(int signal) const;
 
   const AgentOptions options_;
   AgentReport report_;
@@ -100,11 +117,16 @@ class Agent {
   std::unique_ptr<process::ProcessTree> tree_;
   const SystemClock clock_;
   std::unique_ptr<process::OutputLog> log_;
-  std::optional<Progress> progress_;              // once it is started
-  std::optional<process::PulseWatch> pulse_;      // the same
-  std::unique_ptr<process::MemoryLimit> memory_;  // null: not limited
+  std::optional<Progress> progress_;                  // once it is started
+  std::optional<EvaluatorWatch> evaluator_;           // the same, of an evaluator
+  std::optional<CheckpointWatch> checkpoints_;        // the same
+  std::optional<process::HeartbeatWatch> heartbeat_;  // the same
+  std::unique_ptr<process::MemoryLimit> memory_;      // null: not limited
   std::unique_ptr<process::Child> child_;
   std::string py_spy_ = "py-spy";
+  // When this process, or the coordinator that had told it to pause, was last seen not to run.
+  double stood_still_at_ = 0;
+  double looked_at_ = 0;
   int looks_ = 0;
 };
 
@@ -142,6 +164,38 @@ void Agent::Say(State state, const std::string& said, bool urgent) {
   report_.state = state;
   report_.said = said;
   link_->Tell(report_, urgent);
+}
+
+// Silence counts only while both could have spoken: whoever was stopped together with the other, by
+// Ctrl-Z or with the whole machine's tasks, has lost nobody.
+bool Agent::lost() {
+  const double now = static_cast<double>(clock_.MonotonicNanos()) * 1e-9;
+  if (looked_at_ > 0 && now - looked_at_ > kLateLookSeconds) stood_still_at_ = now;
+  looked_at_ = now;
+  if (link_->orders().pause) {
+    const auto coordinator = LivingCoordinator(options_.folder);
+    const auto stat = coordinator ? process::ReadStat(*coordinator) : std::nullopt;
+    if (stat && stat->state == 'T') stood_still_at_ = now;
+  }
+  return std::min(link_->silent_seconds(), now - stood_still_at_) > link_->lease_seconds();
+}
+
+void Agent::Signal(int signal) const {
+  for (const process::ProcessStat& each : tree_->Running()) kill(each.pid, signal);
+}
+
+// Until the order is withdrawn, or there is another reason to go on.
+void Agent::Pause() {
+  Signal(SIGSTOP);
+  Say(State::kRunning, kPausedText, /*urgent=*/true);
+  while (true) {
+    const AgentOrders orders = link_->orders();
+    if (!orders.pause || orders.stop || lost()) break;
+    if (LookAtChild(kLookSeconds)) break;  // somebody killed it
+  }
+  Signal(SIGCONT);
+  progress_->Forgive(clock_.MonotonicNanos());
+  Say(State::kRunning, "runs", /*urgent=*/true);
 }
 
 std::string Agent::LostText() {
@@ -192,11 +246,20 @@ std::vector<std::string> Agent::EnvironmentFor(const StartOrder& order) const {
 // From here on the time without a sign of life counts.
 void Agent::WatchProgress(const StartOrder& order) {
   ProgressOptions progress{.step_file = StepPath(options_.folder.path, options_.id)};
-  if (order.progress_seconds > 0 && !order.model_dir.empty()) {
-    progress.model_dir = order.model_dir;
-    progress.look_seconds = std::clamp(order.progress_seconds / 10, 1.0, kMaxModelLookSeconds);
-  }
+  progress.model_dir = order.model_dir;
+  progress.look_seconds = order.progress_seconds > 0
+                              ? std::clamp(order.progress_seconds / 10, 1.0, kMaxModelLookSeconds)
+                              : kMinModelLookSeconds;
   progress_.emplace(std::move(progress), clock_.MonotonicNanos());
+  if (options_.id.task.type == job::TaskType::kEvaluator) {
+    evaluator_.emplace(order.model_dir, clock_.MonotonicNanos());
+  }
+  checkpoints_.emplace(order.model_dir);
+}
+
+void Agent::LookAtCheckpoints() {
+  checkpoints_->Look();
+  report_.lost_step = checkpoints_->lost_step();
 }
 
 absl::Status Agent::StartChild(const StartOrder& order) {
@@ -214,13 +277,14 @@ absl::Status Agent::StartChild(const StartOrder& order) {
   if (order.memory_bytes > 0) LimitMemory(order.memory_bytes);
   if (memory_ != nullptr) spec.cgroup_procs_fd = memory_->procs_fd();
   WatchProgress(order);
-  MUSTER_ASSIGN_OR_RETURN(pulse_, process::PulseWatch::Create(&spec, IsThisProgram(spec.argv[0])));
+  MUSTER_ASSIGN_OR_RETURN(heartbeat_,
+                          process::HeartbeatWatch::Create(&spec, IsThisProgram(spec.argv[0])));
   // Of the Python that the program runs in.
   const std::string py_spy = io::JoinPath(io::Dirname(order.command[0]), "py-spy");
   if (order.command[0][0] == '/' && access(py_spy.c_str(), X_OK) == 0) py_spy_ = py_spy;
   MUSTER_ASSIGN_OR_RETURN(child_, tree_->Start(spec));
   log_->CloseWriter();
-  pulse_->CloseWriter();
+  heartbeat_->CloseWriter();
   report_.child_pid = child_->pid();
   return absl::OkStatus();
 }
@@ -234,6 +298,18 @@ void Agent::Measure() {
   report_.idle_seconds = progress_->idle_seconds();
   report_.step = progress_->step();
   report_.counts = progress_->counts();
+  report_.saved = progress_->saved();
+  LookAtCheckpoints();
+  if (!evaluator_) return;
+  evaluator_->Look({.now_nanos = clock_.MonotonicNanos(),
+                    .output_bytes = log_->bytes(),
+                    .cpu_seconds = usage.cpu_seconds},
+                   [this] {
+                     std::vector<pid_t> pids;
+                     for (const auto& running : tree_->Running()) pids.push_back(running.pid);
+                     return pids;
+                   });
+  report_.work = evaluator_->work();
 }
 
 // What the task is doing, before it is ended for want of a sign of life.
@@ -297,6 +373,10 @@ job::TaskEnd Agent::WatchChild() {
       Say(State::kRunning, StrCat("stops: ", orders.stop_reason), /*urgent=*/false);
       return StopChild(orders.grace_seconds);
     }
+    if (orders.pause) {
+      Pause();
+      continue;
+    }
     if (lost()) {
       job::TaskEnd end = StopChild(kLostGraceSeconds);
       end.detail = LostText();
@@ -314,11 +394,11 @@ job::TaskEnd Agent::WatchChild() {
 
 // "" while it lives. A task that was stopped holds up all the others, and cannot obey.
 std::string Agent::WhyLifeless() {
-  if (pulse_->Look(clock_.MonotonicNanos()) < link_->lease_seconds()) return "";
+  if (heartbeat_->Look(clock_.MonotonicNanos()) < link_->lease_seconds()) return "";
   const auto stat = process::ReadStat(child_->pid());
   const char state = stat ? stat->state : '?';
   if (state == 't') return "";  // a debugger holds it
-  return StrCat(state == 'T' ? "was stopped (SIGSTOP)" : "gave no pulse", " for ",
+  return StrCat(state == 'T' ? "was stopped (SIGSTOP)" : "gave no sign of life", " for ",
                 job::PrintDuration(link_->lease_seconds()), ", and was killed");
 }
 
@@ -341,10 +421,11 @@ job::TaskEnd Agent::RunTask() {
 
 // In writing first, so that the end is known whoever lives; then it is told, and told again until
 // that is written down too or nobody is there.
-void Agent::Finish(const job::TaskEnd& end) {
+void Agent::Finish(job::TaskEnd end) {
   if (log_ != nullptr) {
     if (const absl::Status whole = log_->Finish(kLogSeconds); !whole.ok()) Complain(whole);
     report_.last_lines = log_->Tail();
+    if (!end.succeeded()) end.last_line = LastLineOf(report_.last_lines);
     LogDiagnosis();
   }
   port_.reset();
@@ -353,10 +434,13 @@ void Agent::Finish(const job::TaskEnd& end) {
     Complain(written);
   }
   if (progress_) {  // its last words
-    progress_->Look(clock_.MonotonicNanos(), 0);
+    progress_->Look(clock_.MonotonicNanos(), 0, /*last=*/true);
     report_.step = progress_->step();
     report_.counts = progress_->counts();
+    report_.saved = progress_->saved();
+    LookAtCheckpoints();
   }
+  report_.work.reset();
   report_.end = end;
   Say(State::kEnded, end.Describe(), /*urgent=*/true);
   while (!link_->orders().end_taken && !lost()) {
@@ -371,7 +455,7 @@ absl::Status Agent::Run() {
   job::TaskEnd end = RunTask();
   if (memory_ != nullptr) end.out_of_memory = memory_->OutOfMemoryKills().value_or(0) > 0;
   memory_.reset();  // before the end is told: nobody waits for this process afterwards
-  Finish(end);
+  Finish(std::move(end));
   return absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// An agent's conversation with its coordinator: what it knows is told, at once when it changes;
-// what it is to do is there.
+// An agent's connection to its coordinator: sends the agent's report, at once when it changes, and
+// holds the newest orders.
 #pragma once
 
 #include <condition_variable>
@@ -14,11 +14,11 @@
 
 namespace muster::control {
 
-// One owner thread; it has a thread of its own, whose requests wait for news at the coordinator.
+// One owner thread. The link's own thread sends long-poll requests to the coordinator.
 class AgentLink {
  public:
-  // Two clients of the coordinator. `report` names the task; `lease_seconds` holds until the
-  // coordinator says another. Nothing is told before the first Tell().
+  // Takes two clients of the coordinator. `report` names the task; `lease_seconds` holds until the
+  // coordinator sends another. Nothing is sent before the first Tell().
   AgentLink(std::unique_ptr<net::HttpClient> poll_client,
             std::unique_ptr<net::HttpClient> urgent_client, AgentReport report,
             double lease_seconds);
@@ -26,14 +26,14 @@ class AgentLink {
   AgentLink(const AgentLink&) = delete;
   AgentLink& operator=(const AgentLink&) = delete;
 
-  // Replaces what is told from now on; `urgent`: tells it before it returns, if the coordinator
-  // can be reached within two seconds.
+  // Replaces the report from now on. `urgent`: sends it before returning, if the coordinator can be
+  // reached within two seconds.
   void Tell(const AgentReport& report, bool urgent);
   AgentOrders orders();
-  // Since the coordinator was heard.
+  // Seconds since the coordinator last answered.
   double silent_seconds();
   double lease_seconds();
-  // Why the last report was not answered; "": it was.
+  // Why the last report got no answer; "" if it got one.
   std::string last_error();
   // Readable when orders() has news, until ClearNews().
   int news_fd() const { return news_fd_.get(); }
@@ -46,15 +46,15 @@ class AgentLink {
   const process::Descriptor news_fd_;  // an eventfd
   std::mutex mutex_;
   std::condition_variable_any pause_;
-  AgentReport report_;  // and all below: under mutex_
+  AgentReport report_;  // guarded by mutex_, as all below
   AgentOrders orders_;
   int64_t sequence_ = 0;
   double lease_seconds_;
   double heard_at_;
   std::string last_error_;
 
-  const std::unique_ptr<net::HttpClient> poll_client_;    // of the thread
-  const std::unique_ptr<net::HttpClient> urgent_client_;  // of the owner
+  const std::unique_ptr<net::HttpClient> poll_client_;    // used by the thread
+  const std::unique_ptr<net::HttpClient> urgent_client_;  // used by the owner
   std::jthread loop_;                                     // last: it ends first
 };
 

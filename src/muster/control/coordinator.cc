@@ -18,6 +18,8 @@ constexpr int64_t kFormat = 1;
 constexpr int64_t kVersionsPerGeneration = int64_t{1} << 32;
 // Beyond a lease: for an agent that has ended its task by itself to say so.
 constexpr double kLeaseMargin = 1;
+// A pass that comes so late says that this process did not run.
+constexpr double kOversleptSeconds = 2;
 // For an agent to look at a task that hangs.
 constexpr double kDiagnosisSeconds = 30;
 
@@ -114,6 +116,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Resume(const Environme
     if (note.is_string()) coordinator->notes_[name] = note.get<std::string>();
   }
   coordinator->last_steps_ = fields.Object("last_steps");
+  coordinator->lost_checkpoints_ = fields.List("lost_checkpoints");
   coordinator->generation_ = fields.Int("generation", 0, 0, 1 << 30) + 1;
   MUSTER_RETURN_IF_ERROR(fields.status());
   for (const auto& [id, task] : coordinator->status_.tasks) {
@@ -140,6 +143,7 @@ Json Coordinator::State(const job::JobStatus& status) const {
                 {"last_lines", last_lines_},
                 {"diagnoses", diagnoses_},
                 {"last_steps", last_steps_},
+                {"lost_checkpoints", lost_checkpoints_},
                 {"generation", generation_},
                 {"notes", Json::object()}};
   for (const auto& [task, address] : addresses_) {
@@ -158,6 +162,7 @@ job::TaskObservation Coordinator::Merge(const job::TaskObservation& seen) const 
   const auto found = agents_.find({seen.id, seen.incarnation});
   if (found == agents_.end() || !found->second.report) return merged;
   const Agent& agent = found->second;
+  merged.progressed = agent.report->saved || agent.report->step.value_or(0) > 0;
   if (agent.report->end) {
     merged.phase = Phase::kEnded;
     merged.end = *agent.report->end;
@@ -165,6 +170,7 @@ job::TaskObservation Coordinator::Merge(const job::TaskObservation& seen) const 
              agent.report->state == AgentReport::State::kRunning) {
     merged.phase = Phase::kRunning;
     merged.idle_seconds = agent.report->idle_seconds + (now() - agent.last_heard);
+    merged.work = agent.report->work;
   }
   return merged;
 }
@@ -187,7 +193,37 @@ job::Observed Coordinator::Observe() {
   return observed;
 }
 
+// Those seconds count as no agent's silence.
+void Coordinator::Forgive(double seconds) {
+  const auto later = [&](double at) { return std::min(at + seconds, now()); };
+  for (auto& [key, agent] : agents_) {
+    agent.last_heard = later(agent.last_heard);
+    if (agent.asked_at) agent.asked_at = later(*agent.asked_at);
+    if (agent.stop_at) agent.stop_at = later(*agent.stop_at);
+  }
+}
+
+void Coordinator::SetPaused(bool paused) {
+  if (paused == paused_) return;
+  if (paused) {
+    paused_at_ = now();
+  } else {
+    Forgive(now() - *paused_at_);
+    wake_at_.reset();
+  }
+  paused_ = paused;
+  for (auto& [key, agent] : agents_) ++agent.version;
+}
+
 absl::StatusOr<double> Coordinator::Pass() {
+  if (wake_at_ && !paused_ && now() - *wake_at_ > kOversleptSeconds) Forgive(now() - passed_at_);
+  auto wake_after = PassOnce();
+  passed_at_ = now();
+  wake_at_ = wake_after.ok() ? std::optional(now() + *wake_after) : std::nullopt;
+  return wake_after;
+}
+
+absl::StatusOr<double> Coordinator::PassOnce() {
   const job::Observed observed = Observe();
   const job::Now time{.wall = environment_.clock->WallSeconds(),
                       .monotonic = now(),
@@ -207,6 +243,7 @@ absl::StatusOr<double> Coordinator::Pass() {
   Act(decided.actions);
   GiveStarts();
   ForgetAgents();
+  if (paused_) return std::max(0.0, decided.wake_after);
   return std::max(0.0, std::min({decided.wake_after, CheckLeases(), CheckRendezvous()}));
 }
 
@@ -351,7 +388,7 @@ bool Coordinator::Take(const AgentReport& report) {
   Agent& agent = AgentOf(report.task, report.incarnation);
   agent.last_heard = now();
   if (agent.report && agent.report->sequence > report.sequence) return false;
-  const bool is_news = !agent.report || agent.report->state != report.state ||
+  const bool is_news = TakeLoss(report) || !agent.report || agent.report->state != report.state ||
                        agent.report->address != report.address;
   agent.report = report;
   TakeAddress(report);
@@ -385,6 +422,7 @@ AgentOrders Coordinator::OrdersFor(job::TaskId task, int64_t incarnation) const 
   }
   const Agent& agent = *current;
   orders.start = agent.start;
+  orders.pause = paused_;
   orders.stop = agent.stop_at.has_value();
   orders.stop_reason = agent.stop_reason;
   orders.diagnose = agent.diagnose;

@@ -1,5 +1,6 @@
-// Coordinator: one job's decisions turned into deeds. It owns the spec, the status and what agents
-// said; Reconcile decides, the journal remembers before the launcher acts, agents are told.
+// Coordinator: carries out the decisions for one job. It owns the spec, the status and the agents'
+// reports. Reconcile decides, the journal records the decision before the launcher acts on it, and
+// agents get their orders.
 //
 // Deterministic: time, launcher and journal are given; threads and HTTP are in service.h. One owner
 // thread.
@@ -23,21 +24,21 @@
 namespace muster::control {
 
 struct CoordinatorOptions {
-  double lease_seconds = 10;       // an agent or a coordinator silent for so long is given up
-  double rendezvous_seconds = 60;  // for all agents of a cluster to report
+  double lease_seconds = 10;       // an agent or a coordinator silent this long is given up
+  double rendezvous_seconds = 60;  // for all agents of a cluster to report; 0: unlimited
   double grace_seconds = 10;       // from SIGTERM to SIGKILL
   job::TfConfigOptions tf_config = {};
   std::string working_directory = {};  // of tasks whose template names none
-  std::string task_folders = {};       // where each task has its own, by its name; "": nowhere
+  std::string task_folders = {};       // the parent of the tasks' own folders, by name; "": none
 };
 
 class Coordinator {
  public:
-  struct Environment {  // all outlive the coordinator
+  struct Environment {  // all must outlive the coordinator
     Journal* journal = nullptr;
     Launcher* launcher = nullptr;
     const Clock* clock = nullptr;
-    std::string clock_id = {};  // where the clock's monotonic time counts: a boot of the machine
+    std::string clock_id = {};  // the scope of monotonic time: a boot of the machine
   };
 
   // A new job. INVALID_ARGUMENT when a task's template gives no process. Nothing is done or written
@@ -45,37 +46,44 @@ class Coordinator {
   static absl::StatusOr<std::unique_ptr<Coordinator>> New(const job::JobSpec& spec,
                                                           const CoordinatorOptions& options,
                                                           const Environment& environment);
-  // The job of a journal, where its last coordinator left it; agents that live are adopted.
+  // Continues the job of a journal where its last coordinator left it; running agents are adopted.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Resume(const Environment& environment);
 
-  // Writes down what is known now. A new job does so before anything else, and after SetNote().
+  // Writes the current state to the journal. A new job does so before anything else, and after
+  // SetNote().
   absl::Status Write() { return WriteDown(status_); }
 
-  // Observes, decides, writes down, acts. Returns the seconds after which it must be called again,
-  // whatever happens. After an error (the journal cannot be written) nothing was done, but that the
+  // Observes, decides, writes down, acts. Returns the seconds after which it must be called again
+  // at the latest. After an error (the journal cannot be written) nothing was done, except that the
   // tasks of a cancelled job were told to stop: call again.
   absl::StatusOr<double> Pass();
 
-  // What an agent says; what it is to do is OrdersFor(). True: a Pass should follow at once.
+  // Takes an agent's report; the answer is OrdersFor(). True: a Pass should follow at once.
   bool Take(const AgentReport& report);
   AgentOrders OrdersFor(job::TaskId task, int64_t incarnation) const;
-  // Theirs, without making them.
+  // The version of those orders, without building them.
   int64_t OrdersVersion(job::TaskId task, int64_t incarnation) const;
 
   // Ends the job: `why` is its reason ("stopped by muster stop").
   void Cancel(const std::string& why) { cancelled_ = why; }
 
-  // Suspended: all tasks end, and wait to be started again when it is not any more.
-  // FAILED_PRECONDITION for a job that is ending; errors of the journal, after which nothing has
+  // While suspended, all tasks are ended; they are started again when the job is resumed.
+  // FAILED_PRECONDITION for a job that is ending. After an error of the journal nothing has
   // changed.
   absl::Status SetSuspended(bool suspended);
+
+  // Pauses the job's tasks, while this process is stopped as well (Ctrl-Z), until it is false
+  // again. Time in which it is paused, or in which Pass was not called when due, does not count as
+  // silence of the agents: a coordinator that was stopped together with its agents loses none of
+  // them.
+  void SetPaused(bool paused);
 
   // Nothing is left to do: the job has ended and no task runs.
   bool finished() const;
   const job::JobSpec& spec() const { return spec_; }
   const CoordinatorOptions& options() const { return options_; }
   const job::JobStatus& status() const { return status_; }
-  // A member of the journal's state that belongs to others (the service's address).
+  // Sets a member of the journal's state that others use (the service's address).
   void SetNote(const char* name, const std::string& value) { notes_[name] = value; }
 
   // For people and programs: see DescribeJob().
@@ -83,7 +91,7 @@ class Coordinator {
 
  private:
   using Key = std::pair<job::TaskId, int64_t>;
-  // What is known of one incarnation.
+  // What is known about one incarnation.
   struct Agent {
     std::optional<AgentReport> report;
     double last_heard = 0;           // monotonic seconds, as all times here
@@ -91,11 +99,11 @@ class Coordinator {
     std::optional<double> stop_at;   // its first Stop
     std::string stop_reason;
     bool diagnose = false;
-    std::string given_up;  // why it was killed: what ends it is told by this
+    std::string given_up;  // why it was killed; reported as the reason of its end
     bool killed = false;
     bool end_taken = false;
     std::optional<StartOrder> start;
-    bool adopted = false;  // of an earlier coordinator: it runs and has yet to report
+    bool adopted = false;  // started by an earlier coordinator; runs, has not reported yet
     int64_t version = 0;
   };
 
@@ -107,6 +115,7 @@ class Coordinator {
   Agent& AgentOf(job::TaskId task, int64_t incarnation);
   double now() const { return static_cast<double>(environment_.clock->MonotonicNanos()) * 1e-9; }
 
+  absl::StatusOr<double> PassOnce();
   job::Observed Observe();
   job::TaskObservation Merge(const job::TaskObservation& seen) const;
   absl::Status WriteDown(const job::JobStatus& status);
@@ -119,15 +128,17 @@ class Coordinator {
   void ForgetAgents();
   void KeepLastWords(const job::JobStatus& status);
   void KeepLastSteps();
+  bool TakeLoss(const AgentReport& report);
   void TakeEnds();
   double CheckLeases();
+  void Forgive(double seconds);
   void Kill(const Key& key, Agent& agent, const std::string& why) const;
 
   // coordinator_rendezvous.cc
   void TakeAddress(const AgentReport& report);
   bool IsMissing(job::TaskId id) const;
   std::vector<job::TaskId> Missing() const;
-  // Whether `task` starts only when it is known where `other` is.
+  // Whether `task` starts only once the address of `other` is known.
   bool Needs(job::TaskId task, job::TaskId other) const;
   std::string DescribeMeeting(const std::vector<job::TaskId>& missing) const;
   void GiveStarts();
@@ -140,20 +151,25 @@ class Coordinator {
   std::map<job::TaskType, job::Process> processes_;
   job::JobStatus status_;
   std::map<Key, Agent> agents_;
-  job::Cluster addresses_;  // the last of each task
+  job::Cluster addresses_;  // the latest of each task
   using Texts = std::map<std::string, std::vector<std::string>>;
   Texts last_lines_, diagnoses_;  // of failures, by "worker-0.3"
-  // By task, of its last incarnation that has ended: "step" and "counts".
+  // By task: "step" and "counts" of its last incarnation that has ended.
   Json last_steps_ = Json::object();
+  // Checkpoints that vanished while a task was restarted: "task", "incarnation", "step".
+  Json lost_checkpoints_ = Json::array();
   std::map<std::string, std::string> notes_;
-  // Counts coordinators of this job, so that versions of orders grow from one to the next.
+  // Counts the coordinators of this job, so that order versions grow from one to the next.
   int64_t generation_ = 0;
   std::string cancelled_;
   std::string waiting_for_;
+  bool paused_ = false;
+  std::optional<double> paused_at_, wake_at_;  // monotonic seconds
+  double passed_at_ = 0;                       // monotonic seconds of the last pass
 };
 
-// The job of a journal for people and programs, also when no coordinator runs: name, phase,
-// message, tasks, failures with their last lines, TFJob's own status.
+// Describes the job of a journal for people and programs, also when no coordinator runs: name,
+// phase, message, tasks, failures with their last lines, TFJob's own status.
 Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const Json& state);
 
 // The spec of a journal's state.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/control/coordinator.h"
+#include "muster/process/identity.h"
 
 namespace muster::control {
 
@@ -81,14 +82,20 @@ absl::StatusOr<StartOrder> Coordinator::StartOrderFor(job::TaskId task, int64_t 
     if (is_seen) cluster[id] = address;
   }
   const job::Process& process = processes_.at(task.type);
+  const job::Placeholders values =
+      job::PlaceholdersFor(spec_, cluster, task, process::ThisProcess().host);
   StartOrder order;
   for (const std::string& argument : process.command) {
-    order.command.push_back(job::ExpandArgument(argument, cluster, task));
+    order.command.push_back(job::ExpandPlaceholders(argument, values));
   }
-  order.env = process.env;
+  for (const auto& [name, value] : process.env) {
+    order.env.emplace_back(name, job::ExpandPlaceholders(value, values));
+  }
   order.env.emplace_back("MUSTER_JOB", spec_.name);
   order.env.emplace_back("MUSTER_TASK", job::TaskName(task));
   order.env.emplace_back("MUSTER_INCARNATION", StrCat(incarnation));
+  order.env.emplace_back("MUSTER_EVALUATOR",
+                         spec_.count(job::TaskType::kEvaluator) > 0 ? "1" : "0");
   job::TfConfigOptions tf_options = options_.tf_config;
   for (const auto& [name, value] : process.env) {
     if (name == "TF_CONFIG") tf_options.model_dir = job::ModelDirOf(value);
@@ -110,6 +117,7 @@ absl::StatusOr<StartOrder> Coordinator::StartOrderFor(job::TaskId task, int64_t 
 // Those for whom the others wait too long are given up, with a message that names them all.
 double Coordinator::CheckRendezvous() {
   double next = std::numeric_limits<double>::infinity();
+  if (options_.rendezvous_seconds <= 0) return next;
   for (auto& [key, agent] : agents_) {
     const auto task = status_.tasks.find(key.first);
     const bool awaited = task != status_.tasks.end() && task->second.incarnation == key.second &&

@@ -20,6 +20,32 @@ TEST_F(CoordinatorTest, CancelStopsInGoodOrder) {
   EXPECT_TRUE(coordinator_->status().failures.empty());
 }
 
+TEST_F(CoordinatorTest, WhoWasStoppedTogetherWithItsAgentsHasLostNone) {
+  Begin(Workers(2));
+  RunBoth();
+  Advance(1000);  // no pass came meanwhile
+  EXPECT_TRUE(launcher_.kills.empty());
+  Advance(8);
+  Advance(4);  // and now they are silent
+  EXPECT_EQ(launcher_.kills.size(), 2);
+}
+
+TEST_F(CoordinatorTest, APausedJobStandsStillUntilItGoesOn) {
+  Begin(Workers(2));
+  RunBoth();
+  const int64_t seen = OrdersFor(kWorker0).version;
+  coordinator_->SetPaused(true);
+  EXPECT_TRUE(OrdersFor(kWorker0).pause);
+  EXPECT_GT(OrdersFor(kWorker0).version, seen);
+  EXPECT_TRUE(OrdersFromJson(ToJson(OrdersFor(kWorker0)))->pause);
+  for (int i = 0; i < 10; ++i) Advance(6);
+  EXPECT_TRUE(launcher_.kills.empty());
+  coordinator_->SetPaused(false);
+  EXPECT_FALSE(OrdersFor(kWorker0).pause);
+  Pass();
+  EXPECT_TRUE(launcher_.kills.empty());
+}
+
 TEST_F(CoordinatorTest, AFullDiskStopsNoStop) {
   Begin(Workers(2));
   RunBoth();
@@ -90,6 +116,36 @@ TEST_F(CoordinatorTest, ASuspendedJobStaysSoUntilItIsResumed) {
   coordinator_->Cancel("enough");
   Pass();
   EXPECT_TRUE(absl::IsFailedPrecondition(coordinator_->SetSuspended(true)));
+}
+
+TEST_F(CoordinatorTest, WhatIsSeenOfAnEvaluatorAndOfProgressCounts) {
+  using Newest = job::EvaluatorWork::Newest;
+  constexpr TaskId kEvaluator0{TaskType::kEvaluator, 0};
+  job::JobSpec spec = Workers(1);
+  spec.replicas[TaskType::kEvaluator] = {1, job::RestartPolicy::kOnFailure,
+                                         job::TemplateFor({"program"})};
+  Begin(spec);
+  for (const TaskId task : {kWorker0, kEvaluator0}) Say(task, AgentReport::State::kWaiting);
+  AgentReport trains = Report(kWorker0, AgentReport::State::kRunning);
+  trains.saved = true;
+  Say(trains);
+  EXPECT_TRUE(coordinator_->status().progressed);
+  AgentReport works = Report(kEvaluator0, AgentReport::State::kRunning);
+  works.work = job::EvaluatorWork{.newest = Newest::kNotEvaluated, .still_seconds = 100};
+  Say(works);
+  SayEnded(kWorker0, {.exit_code = 0});
+  for (int i = 0; i < 20; ++i) {  // long past the finish timeout
+    clock_.Advance(8);
+    ++works.sequence;
+    EXPECT_FALSE(Say(works).stop);
+  }
+  EXPECT_EQ(coordinator_->Describe()["waiting_for"], "evaluator-0 to finish its evaluations");
+  works.sequence += 10;
+  works.work->newest = Newest::kEvaluated;
+  const auto read = ReportFromJson(ToJson(works));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, works);
+  EXPECT_TRUE(Say(*read).stop);
 }
 
 TEST_F(CoordinatorTest, WhatAHangingTaskDidIsAskedForAndKept) {

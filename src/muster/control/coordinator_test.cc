@@ -160,6 +160,17 @@ TEST_F(CoordinatorTest, TheRendezvousDeadlineNamesWhoIsMissingAndWhatTheOthersSa
                         "worker-0 at 127.0.0.1:9000 says 'waits'"));
 }
 
+TEST_F(CoordinatorTest, ARendezvousWithoutALimitWaits) {
+  options_.rendezvous_seconds = 0;
+  Begin(Workers(2));
+  for (int i = 0; i < 100; ++i) {
+    clock_.Advance(6.1);
+    Say(kWorker0, AgentReport::State::kWaiting);
+  }
+  Pass();
+  EXPECT_TRUE(coordinator_->status().failures.empty());
+}
+
 TEST_F(CoordinatorTest, ARestartedCoordinatorGoesOnWithWhatRuns) {
   Begin(Workers(2));
   RunBoth();
@@ -226,6 +237,34 @@ TEST_F(CoordinatorTest, AReportThatComesLateChangesNothing) {
   Say(early);
   EXPECT_EQ(PhaseOf(kWorker0), TaskPhase::kRunning);
   EXPECT_EQ(coordinator_->Describe()["tasks"][0]["phase"], "running");
+}
+
+TEST_F(CoordinatorTest, CheckpointsThatVanishWhileATaskRestartsAreReportedByTaskAndStep) {
+  job::JobSpec spec = Workers(2);
+  spec.model_dir = "/model";
+  Begin(spec);
+  RunBoth();
+  const auto say_lost = [this](TaskId task) {
+    AgentReport report = Report(task, AgentReport::State::kRunning);
+    report.lost_step = 1200;
+    Say(report);
+  };
+  const auto losses = [this] { return coordinator_->Describe()["lost_checkpoints"]; };
+  say_lost(kWorker1);
+  EXPECT_TRUE(losses().empty()) << "what goes at the first start is meant to go";
+  SayEnded(kWorker1, {.signal = 9});
+  Advance(10);
+  Say(kWorker1, AgentReport::State::kWaiting);
+  for (int twice = 0; twice < 2; ++twice) say_lost(kWorker1);
+  ASSERT_EQ(losses().size(), 1);
+  EXPECT_EQ(losses()[0]["task"], "worker-1");
+  EXPECT_EQ(losses()[0]["step"], 1200);
+  const std::string text = losses()[0]["text"];
+  EXPECT_NE(text.find("worker-1 was started again (incarnation 3)"), std::string::npos) << text;
+  EXPECT_NE(text.find("up to step 1200 are gone from /model"), std::string::npos) << text;
+  SayEnded(kWorker0, {.exit_code = 0});
+  Restart();
+  EXPECT_EQ(losses().size(), 1);
 }
 
 }  // namespace

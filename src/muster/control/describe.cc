@@ -1,4 +1,5 @@
 // A job in words and numbers, for `muster status`.
+#include <algorithm>
 #include <utility>
 
 #include "muster/control/coordinator.h"
@@ -8,6 +9,9 @@ namespace muster::control {
 namespace {
 
 using formats::JsonFields;
+
+// Of checkpoints: as many as there are failures.
+constexpr size_t kMaxLosses = 20;
 
 Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
   Json json = {{"task", job::TaskName(id)},
@@ -44,6 +48,19 @@ Json FailureJson(const job::JobStatus& status, const job::Failure& failure, cons
   return json;
 }
 
+// With a "text" for people.
+Json LossJson(const job::JobSpec& spec, const Json& loss) {
+  JsonFields fields(loss, "lost checkpoints");
+  Json json = loss;
+  json["text"] =
+      StrCat(fields.Text("task"), " was started again (incarnation ",
+             fields.Int("incarnation", 0, 0, INT64_MAX), "), and the checkpoints up to step ",
+             fields.Int("step", 0, 0, INT64_MAX), " are gone from ", spec.model_dir,
+             ": what they held is trained anew; a program that removes its model folder at its ",
+             "start loses it each time, let it keep the folder or run it with --restarts 0");
+  return json;
+}
+
 // "counts": of a native training's chief, its records "trained", "dropped" and "repeated".
 void SetStep(int64_t step, const Counts& counts, Json* task) {
   (*task)["step"] = step;
@@ -64,6 +81,8 @@ Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const J
                {"completion_time", status.completion_time},
                {"tasks", Json::array()},
                {"failures", Json::array()},
+               {"warnings", Json::array()},
+               {"lost_checkpoints", Json::array()},
                {"tfjob", job::StatusJson(spec, status)}};
   for (const auto& [id, task] : status.tasks) {
     json["tasks"].push_back(TaskJson(id, task));
@@ -74,6 +93,10 @@ Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const J
       SetStep(about.Int("step", 0, 0, INT64_MAX), CountsOf(about.Object("counts")),
               &json["tasks"].back());
     }
+  }
+  if (status.phase == job::JobPhase::kSucceeded) json["warnings"] = job::Shortfalls(status);
+  for (const Json& loss : fields.List("lost_checkpoints")) {
+    json["lost_checkpoints"].push_back(LossJson(spec, loss));
   }
   for (const job::Failure& failure : status.failures) {
     json["failures"].push_back(
@@ -88,6 +111,21 @@ void Coordinator::KeepLastSteps() {
     Json& last = last_steps_[job::TaskName(key.first)] = Json::object();
     SetStep(*agent.report->step, agent.report->counts, &last);
   }
+}
+
+// Whether it is news. What a program removes at its first start is meant to go; what is gone after
+// it was started again had been trained for this job.
+bool Coordinator::TakeLoss(const AgentReport& report) {
+  const job::TaskStatus& task = status_.tasks.at(report.task);
+  if (!report.lost_step || task.restarts + task.restarts_in_place == 0) return false;
+  const Json loss = {{"task", job::TaskName(report.task)},
+                     {"incarnation", report.incarnation},
+                     {"step", *report.lost_step}};
+  const bool is_known = std::find(lost_checkpoints_.begin(), lost_checkpoints_.end(), loss) !=
+                        lost_checkpoints_.end();
+  if (is_known || lost_checkpoints_.size() >= kMaxLosses) return false;
+  lost_checkpoints_.push_back(loss);
+  return true;
 }
 
 // What only a live coordinator knows is added.

@@ -11,7 +11,8 @@
 
 #include "muster/control/coordinator.h"
 #include "muster/control/status_json.h"
-#include "muster/io/local_file_system.h"
+#include "muster/files/file_systems.h"
+#include "muster/io/private_file_system.h"
 
 namespace muster::control {
 namespace {
@@ -100,7 +101,7 @@ absl::Status ForbidIncarnation(const std::string& folder, const IncarnationId& i
 }
 
 absl::StatusOr<std::vector<IncarnationId>> ListIncarnations(const std::string& folder) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(const auto names, files->List(FolderOf(folder)));
   std::vector<IncarnationId> ids;
   for (const std::string& name : names) {
@@ -118,13 +119,13 @@ absl::StatusOr<std::vector<IncarnationId>> ListIncarnations(const std::string& f
 }
 
 absl::Status WriteEnd(const std::string& folder, const IncarnationId& id, const job::TaskEnd& end) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = io::NewPrivateFileSystem();
   return io::WriteFileAtomically(*files, EndPath(folder, id), PrintJson(ToJson(end)));
 }
 
 absl::StatusOr<job::TaskEnd> ReadEnd(const std::string& folder, const IncarnationId& id) {
   const std::string path = EndPath(folder, id);
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(*files, path, 1 << 20));
   MUSTER_ASSIGN_OR_RETURN(const Json json, ParseJsonObject(text, path));
   return EndFromJson(json, path);

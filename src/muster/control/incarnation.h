@@ -1,11 +1,11 @@
-// The mark of one incarnation of a task on its machine: a file in the job's folder that its agent
-// holds locked while it lives, so that whoever looks knows for certain whether it does, also after
-// a kill -9 and a restart of everything else. A mark is never removed: what has one is never
-// started again.
+// The mark of one incarnation of a task on its machine: a file in the job's folder that the agent
+// keeps locked while it runs. The lock shows for certain whether the agent runs, also after a kill
+// -9 and a restart of everything else. A mark is never removed: an incarnation that has one is
+// never started again.
 //
 // Files "agents/worker-0.3" (the lock; holds the agent's pid), "agents/worker-0.3.end" (how the
-// task ended, as JSON) and "agents/worker-0.3.step" (its step's number, if the task writes it). On
-// a file system of one machine.
+// task ended, as JSON) and "agents/worker-0.3.step" (its step number, if the task writes it). They
+// must be on a file system of one machine.
 #pragma once
 
 #include <optional>
@@ -27,10 +27,10 @@ struct IncarnationId {
   }
 };
 
-// Holds the mark until it, or the process, ends.
+// Holds the mark until this object or the process ends.
 class IncarnationClaim {
  public:
-  // None: there is a mark already, this agent must not run.
+  // None: there is a mark already, so this agent must not run.
   static absl::StatusOr<std::optional<IncarnationClaim>> Take(const std::string& folder,
                                                               const IncarnationId& id);
   ~IncarnationClaim();
@@ -48,23 +48,23 @@ struct IncarnationMark {
 };
 absl::StatusOr<IncarnationMark> LookAtIncarnation(const std::string& folder,
                                                   const IncarnationId& id);
-// A mark that nobody holds, unless there is one: the incarnation will never run.
+// Makes a mark that nobody holds, unless there is one: the incarnation will never run.
 absl::Status ForbidIncarnation(const std::string& folder, const IncarnationId& id);
-// Those with a mark.
+// All incarnations with a mark.
 absl::StatusOr<std::vector<IncarnationId>> ListIncarnations(const std::string& folder);
 
 absl::Status WriteEnd(const std::string& folder, const IncarnationId& id, const job::TaskEnd& end);
 // NOT_FOUND: the agent wrote none.
 absl::StatusOr<job::TaskEnd> ReadEnd(const std::string& folder, const IncarnationId& id);
 
-// Where a task may write its step's number: MUSTER_STEP_FILE.
+// Where a task may write its step number: MUSTER_STEP_FILE.
 std::string StepPath(const std::string& folder, const IncarnationId& id);
 
-// Every process of an incarnation has this variable in its environment, so that what it leaves is
-// found: MUSTER_MARK=/jobs/j:worker-0.3.
+// Every process of an incarnation has this variable in its environment, so that leftover processes
+// can be found: MUSTER_MARK=/jobs/j:worker-0.3.
 constexpr char kMarkVariable[] = "MUSTER_MARK";
 std::string MarkOf(const std::string& folder, const IncarnationId& id);
-// Of the process::MemoryLimit that its agent makes: "worker-0-3".
+// The name of the process::MemoryLimit that its agent makes: "worker-0-3".
 std::string MemoryGroupOf(const IncarnationId& id);
 
 }  // namespace muster::control

@@ -1,5 +1,5 @@
-// How the programs of one job reach its coordinator, and why they believe each other: where it
-// listens, the token, and beyond loopback TLS by the job's own authority. docs/security.md.
+// How the programs of one job reach its coordinator and trust each other: its listening address,
+// the token and, beyond loopback, TLS with the job's own certificate authority. docs/security.md.
 #pragma once
 
 #include <string>
@@ -19,30 +19,31 @@ struct ListenPlace {
   friend bool operator==(const ListenPlace&, const ListenPlace&) = default;
 };
 
-// "10.0.0.5", "10.0.0.5:7000", "::1", "[::1]:7000". INVALID_ARGUMENT for what is no address in
-// numbers, and, unless `tls`, for one that other machines reach: the message says what to do.
+// "10.0.0.5", "10.0.0.5:7000", "::1", "[::1]:7000". INVALID_ARGUMENT for text that is not a numeric
+// address and, without `tls`, for an address that other machines can reach: the message says what
+// to do.
 absl::StatusOr<ListenPlace> ParseListenPlace(const std::string& text, bool tls);
-// What parses to it.
+// Text that ParseListenPlace() parses back to `place`.
 std::string PrintListenPlace(const ListenPlace& place);
 
-// Copies what a job needs of the certificates in `certificates` (of `muster certs`) into its
+// Copies what a job needs from the certificates in `certificates` (of `muster certs`) into its
 // folder: the authority's certificate, the server's with its key; never the authority's key.
-// FAILED_PRECONDITION when clients would not believe them at that place, NOT_FOUND when there are
-// none: said before anything starts.
+// FAILED_PRECONDITION if clients would not trust them at that address, NOT_FOUND if there are none.
+// Both are detected before anything starts.
 absl::Status TakeCertificates(const std::string& certificates, const ListenPlace& place,
                               const JobFolder& folder);
 // The same without copying.
 absl::Status CheckCertificates(const std::string& certificates, const ListenPlace& place);
 
-// With the job's token, and its certificate where it wants TLS.
+// Server options with the job's token and, if `place` uses TLS, its certificate.
 absl::StatusOr<net::HttpServerOptions> ServerOptions(const JobFolder& folder,
                                                      const ListenPlace& place);
-// Of a client of the coordinator at `url`, on this machine: with the token, and for https with the
-// job's authority, the only one that is believed.
+// Options for a client of the coordinator at `url`, on this machine: with the token and, for https,
+// with the job's authority, the only one that is trusted.
 absl::StatusOr<net::HttpClientOptions> ClientOptions(const JobFolder& folder,
                                                      const std::string& url);
 
-// The address by which programs of this machine reach it: 127.0.0.1 for 0.0.0.0, ::1 for ::.
+// The address at which programs on this machine reach it: 127.0.0.1 for 0.0.0.0, ::1 for ::.
 std::string LocalAddress(const ListenPlace& place);
 std::string LocalUrl(const ListenPlace& place, int port);
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/base/nearest.h"
-#include "muster/io/local_file_system.h"
+#include "muster/files/file_systems.h"
 
 namespace muster::control {
 namespace {
@@ -56,7 +56,7 @@ absl::Status CheckJobName(const std::string& name) {
   const bool is_path = name.find('/') != std::string::npos || name.empty() || name[0] == '.';
   if (!is_path) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      StrCat("'", name, "' can be no job's name: a name has letters, digits and '-'"));
+      StrCat("'", name, "' can be no job's name: a name has letters, digits, '-' and '_'"));
 }
 
 std::string JobFolder::agent_log(job::TaskId task) const {
@@ -82,7 +82,7 @@ absl::StatusOr<std::string> JobsFolder() {
 
 absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::string& name) {
   MUSTER_RETURN_IF_ERROR(CheckJobName(name));
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   MUSTER_RETURN_IF_ERROR(files->MakeFolders(jobs));
   char* const real = realpath(jobs.c_str(), nullptr);
   if (real == nullptr) return ErrnoStatus(errno, StrCat("cannot find ", jobs));
@@ -106,7 +106,7 @@ absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::stri
 
 absl::StatusOr<JobFolder> FindJobFolder(const std::string& jobs, const std::string& name) {
   MUSTER_RETURN_IF_ERROR(CheckJobName(name));
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   const JobFolder folder{io::JoinPath(jobs, name)};
   if (files->Stat(folder.journal()).ok()) return folder;
   const std::vector<std::string> known = ListJobs(jobs);
@@ -115,7 +115,7 @@ absl::StatusOr<JobFolder> FindJobFolder(const std::string& jobs, const std::stri
 }
 
 std::vector<std::string> ListJobs(const std::string& jobs) {
-  const auto files = io::NewLocalFileSystem();
+  const auto files = files::OpenFileSystems();
   std::vector<std::string> found;
   for (const std::string& name : files->List(jobs).value_or(std::vector<std::string>())) {
     const JobFolder folder{io::JoinPath(jobs, name)};

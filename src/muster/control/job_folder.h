@@ -1,16 +1,16 @@
-// Where a job lives on this machine: a folder of its own, for its owner alone (0700).
+// A job's own folder on this machine, accessible by its owner alone (0700).
 //
 //   journal          what the coordinator knows (journal.h)
-//   lock             held by the coordinator while it lives
-//   supervisor       held by what starts the coordinator again when it dies, where there is such
+//   lock             held by the coordinator while it runs
+//   supervisor       held by the supervisor that restarts the coordinator, if there is one
 //   token            the job's secret, 0600
 //   data_key         the same for its tasks' connections to each other (MUSTER_KEY_FILE)
-//   coordinator.log  what the coordinator says when it has no terminal
+//   coordinator.log  the coordinator's messages when it has no terminal
 //   agents/          marks of incarnations (incarnation.h), agents' own logs
 //   logs/            NAME.log: what a task wrote, all its incarnations
 //   ca.pem, server.pem, server-key.pem   with TLS: job_access.h
-//   staged/          files and archives of the job; work/NAME: each task's own folder, where it has
-//                    them (launch/local/staging.h)
+//   staged/          files and archives of the job; work/NAME: each task's own folder, if it has
+//                    one (launch/local/staging.h)
 #pragma once
 
 #include <optional>
@@ -40,17 +40,17 @@ struct JobFolder {
 // FAILED_PRECONDITION when none of the three is set.
 absl::StatusOr<std::string> JobsFolder();
 
-// INVALID_ARGUMENT for what can be no job's name, such as a path.
+// INVALID_ARGUMENT for an invalid job name, such as a path.
 absl::Status CheckJobName(const std::string& name);
 
-// A new folder for the job. ALREADY_EXISTS when a job of that name runs, or its coordinator is
-// about to be started again; one that has ended gives way, as NAME.previous.
+// A new folder for the job. ALREADY_EXISTS if a job of that name runs, or its coordinator is about
+// to be restarted; a job that has ended is renamed to NAME.previous.
 absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::string& name);
-// NOT_FOUND with the names that there are; INVALID_ARGUMENT for what can be no job's name.
+// NOT_FOUND lists the existing names; INVALID_ARGUMENT for an invalid job name.
 absl::StatusOr<JobFolder> FindJobFolder(const std::string& jobs, const std::string& name);
 std::vector<std::string> ListJobs(const std::string& jobs);
 
-// A file that one process holds while it lives; it holds that process's pid.
+// A file that one process keeps locked while it runs; the file contains that process's pid.
 class JobLock {
  public:
   // ALREADY_EXISTS when another process holds it.
@@ -64,8 +64,8 @@ class JobLock {
   int fd_;
 };
 
-// The pid of the coordinator that lives, if one does; of the supervisor. 0: it lives, its pid is
-// not known yet. To look disturbs nobody.
+// The pid of the running coordinator or supervisor, if there is one. 0: it runs, but its pid is not
+// known yet. These calls do not disturb the lock's holder.
 std::optional<int> LivingCoordinator(const JobFolder& folder);
 std::optional<int> LivingSupervisor(const JobFolder& folder);
 

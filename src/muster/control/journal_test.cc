@@ -105,6 +105,7 @@ TEST(StatusJsonTest, EveryFieldComesBack) {
           .restart_after = true,
           .gang = true,
           .stop_reason = "why",
+          .cut_off = true,
           .restarts = 2,
           .restarts_in_place = 1,
           .recent_restarts = {0.5, 1.5},
@@ -113,7 +114,9 @@ TEST(StatusJsonTest, EveryFieldComesBack) {
                                    .out_of_memory = true,
                                    .lost = true,
                                    .detail = "detail",
-                                   .at = 7}};
+                                   .last_line = "last words",
+                                   .at = 7},
+          .early_end = job::TaskEnd{.exit_code = 1, .last_line = "KeyError", .at = 6}};
   status.conditions.push_back({"Failed", false, "Reason", "message", 1, 2});
   status.failures.push_back({{job::TaskType::kWorker, 1}, 4, {.exit_code = 1}, true});
   status.failure_message = "m";
@@ -126,6 +129,8 @@ TEST(StatusJsonTest, EveryFieldComesBack) {
   status.clock_id = "boot";
   status.active_since = 4;
   status.ended_at = 5;
+  status.progressed = true;
+  status.disrupted_at = 0.5;
   status.start_time = 6;
   status.completion_time = 7;
   const auto again = StatusFromJson(ToJson(status), "test");

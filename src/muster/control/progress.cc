@@ -22,22 +22,16 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxStepBytes = 256;
 constexpr int kMaxEntries = 20000;  // of a model folder; changes beyond them are not seen
 
-// Of names, sizes and times; 0 for a folder that is not there.
-uint64_t StateOf(const std::string& folder) {
-  std::error_code error;
-  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied,
-                                         error);
-  uint64_t state = 0;
-  for (int n = 0; !error && entry != fs::recursive_directory_iterator() && n < kMaxEntries; ++n) {
-    const std::string path = entry->path().string();
-    struct stat info {};
-    if (lstat(path.c_str(), &info) == 0) {  // a sum: the order of entries does not count
-      state += std::hash<std::string>()(
-          StrCat(path, ":", info.st_size, ":", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec));
-    }
-    entry.increment(error);
-  }
-  return state;
+// What TensorFlow and Keras call a checkpoint's file when it is complete.
+bool IsCheckpoint(std::string_view path) {
+  return (path.ends_with(".index") && !path.ends_with("model.ckpt-0.index")) ||
+         path.ends_with(".keras") || path.ends_with(".h5");
+}
+
+// A thread of its own renews a lease, whether its task gets on or not: muster.lease.beat and
+// model.ckpt-N.lease-HOLDER.
+bool IsLease(const std::string& name) {
+  return name.starts_with("muster.lease") || name.find(".lease-") != std::string::npos;
 }
 
 // Of "a=1 b=2"; what is none of these is passed over.
@@ -54,12 +48,33 @@ Counts CountsIn(std::string_view text) {
 
 }  // namespace
 
+// Sums, so that the order of entries does not count.
+FolderState FolderStateOf(const std::string& folder) {
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied,
+                                         error);
+  FolderState state;
+  for (int n = 0; !error && entry != fs::recursive_directory_iterator() && n < kMaxEntries; ++n) {
+    const std::string path = entry->path().string();
+    struct stat info {};
+    const bool counts = !IsLease(entry->path().filename().string());
+    if (counts && lstat(path.c_str(), &info) == 0) {
+      const uint64_t hash = std::hash<std::string>()(
+          StrCat(path, ":", info.st_size, ":", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec));
+      state.all += hash;
+      if (IsCheckpoint(path)) state.checkpoints += hash;
+    }
+    entry.increment(error);
+  }
+  return state;
+}
+
 Progress::Progress(ProgressOptions options, int64_t now_nanos)
     : options_(std::move(options)),
       looked_at_(now_nanos),
       alive_at_(now_nanos),
       model_looked_at_(now_nanos) {
-  if (!options_.model_dir.empty()) model_state_ = StateOf(options_.model_dir);
+  if (!options_.model_dir.empty()) model_state_ = FolderStateOf(options_.model_dir);
 }
 
 void Progress::LookAtStep() {
@@ -74,19 +89,21 @@ void Progress::LookAtStep() {
   counts_ = CountsIn({parsed.ptr, text->data() + text->size()});
 }
 
-void Progress::LookAtModel() {
+void Progress::LookAtModel(bool last) {
   const double passed = static_cast<double>(looked_at_ - model_looked_at_) * 1e-9;
-  if (options_.model_dir.empty() || passed < options_.look_seconds) return;
+  if (options_.model_dir.empty() || (passed < options_.look_seconds && !last)) return;
   model_looked_at_ = looked_at_;
-  const uint64_t state = StateOf(options_.model_dir);
-  if (state != model_state_) alive_at_ = looked_at_;
+  const FolderState state = FolderStateOf(options_.model_dir);
+  if (state.all != model_state_.all) alive_at_ = looked_at_;
+  // Fewer files are none that appeared, when all are gone.
+  if (state.checkpoints != model_state_.checkpoints && state.checkpoints != 0) saved_ = true;
   model_state_ = state;
 }
 
-void Progress::Look(int64_t now_nanos, int64_t last_output_nanos) {
+void Progress::Look(int64_t now_nanos, int64_t last_output_nanos, bool last) {
   looked_at_ = now_nanos;
   LookAtStep();
-  LookAtModel();
+  LookAtModel(last);
   alive_at_ = std::max(alive_at_, std::min(last_output_nanos, now_nanos));
 }
 

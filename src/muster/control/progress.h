@@ -1,4 +1,4 @@
-// When a task last gave a sign of life: output, another step in its step file, a change in the
+// When a task last gave a sign of life: output, a new step in its step file, or a change in the
 // model folder.
 #pragma once
 
@@ -11,32 +11,47 @@ namespace muster::control {
 
 using Counts = std::map<std::string, int64_t>;
 
+// The state of a folder and all below it except Muster's leases, which are renewed whether or not
+// their holder makes progress. Two states are equal if names, sizes and modification times are.
+struct FolderState {
+  uint64_t all = 0;          // 0: the folder is not there
+  uint64_t checkpoints = 0;  // of checkpoint files alone: TensorFlow's and Keras's
+  friend bool operator==(const FolderState&, const FolderState&) = default;
+};
+FolderState FolderStateOf(const std::string& folder);
+
 struct ProgressOptions {
-  std::string step_file = {};  // the task may write its step's number there
-  std::string model_dir = {};  // with all below it; "": not looked at
-  // Between two looks at the model folder, which costs a stat() of each of its files.
+  std::string step_file = {};  // the task may write its step number there
+  std::string model_dir = {};  // with all below it; "": not watched
+  // Interval between two scans of the model folder; a scan costs a stat() of each of its files.
   double look_seconds = 1;
 };
 
-// A file of another text, or another set of names, sizes and times of change in a folder, is a
-// change; what cannot be read has not changed. One owner thread.
+// New text in a file, or a new set of names, sizes and modification times in a folder, is a change;
+// files and folders that cannot be read count as unchanged. One owner thread.
 class Progress {
  public:
-  // What is there now is no sign of life yet.
+  // What exists already does not count as a sign of life.
   Progress(ProgressOptions options, int64_t now_nanos);
 
-  // Looks; times are Clock's MonotonicNanos.
-  void Look(int64_t now_nanos, int64_t last_output_nanos);
-  // As of the last look, since the last sign of life.
+  // Checks for signs of life; times are Clock's MonotonicNanos. `last`: also scans the model
+  // folder, however recent its last scan is.
+  void Look(int64_t now_nanos, int64_t last_output_nanos, bool last = false);
+  // Counts the time up to now as a sign of life, because the task could not give one.
+  void Forgive(int64_t now_nanos) { alive_at_ = looked_at_ = now_nanos; }
+  // Seconds from the last sign of life to the last Look().
   double idle_seconds() const { return static_cast<double>(looked_at_ - alive_at_) * 1e-9; }
-  // What the step file begins with, where that is a number.
+  // The number at the beginning of the step file, if there is one.
   std::optional<int64_t> step() const { return step_; }
-  // And the words NAME=NUMBER behind it, where they are such: "17 trained=544 dropped=0".
+  // The NAME=NUMBER words that follow it: "17 trained=544 dropped=0".
   const Counts& counts() const { return counts_; }
+  // Whether a checkpoint appeared in the model folder, other than one of step 0 (the Estimator's
+  // first).
+  bool saved() const { return saved_; }
 
  private:
   void LookAtStep();
-  void LookAtModel();
+  void LookAtModel(bool last);
 
   const ProgressOptions options_;
   int64_t looked_at_;
@@ -45,7 +60,8 @@ class Progress {
   std::string step_text_;
   std::optional<int64_t> step_;
   Counts counts_;
-  uint64_t model_state_ = 0;
+  FolderState model_state_;
+  bool saved_ = false;
 };
 
 }  // namespace muster::control

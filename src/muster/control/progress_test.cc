@@ -57,6 +57,21 @@ TEST_F(ProgressTest, AnotherStepIsASignOfLifeTheSameOneIsNot) {
   EXPECT_EQ(progress.step(), 8);
 }
 
+TEST_F(ProgressTest, ACheckpointThatAppearsIsToldFromOtherFiles) {
+  std::filesystem::create_directory(folder_ + "/model");
+  Write("model/model.ckpt-7.index", "old");
+  Progress progress(Options(), 0);
+  Write("model/graph.pbtxt", "x");
+  Write("model/model.ckpt-0.index", "x");
+  progress.Look(30 * kNanosASecond, 0);
+  EXPECT_FALSE(progress.saved());
+  Write("model/model.ckpt-9.index", "x");
+  progress.Look(30 * kNanosASecond, 0);
+  EXPECT_FALSE(progress.saved()) << "the folder is looked at now and then";
+  progress.Look(30 * kNanosASecond, 0, /*last=*/true);
+  EXPECT_TRUE(progress.saved());
+}
+
 TEST_F(ProgressTest, CountsStandBehindTheStep) {
   Progress progress(Options(), 0);
   Write("step", "7 trained=96 dropped=-1 and so=on x=1=2 =3\n");
@@ -74,6 +89,16 @@ TEST_F(ProgressTest, AnyTextOfAStepFileWillDo) {
   progress.Look(30 * kNanosASecond, 0);
   EXPECT_DOUBLE_EQ(progress.idle_seconds(), 0);
   EXPECT_FALSE(progress.step().has_value());
+}
+
+// Their threads renew them as long as the process is there, whether it gets on or not.
+TEST_F(ProgressTest, ARenewedLeaseIsNoSignOfLife) {
+  std::filesystem::create_directories(folder_ + "/model");
+  Progress progress(Options(), 0);
+  Write("model/muster.lease.beat", "1");
+  Write("model/model.ckpt-7.lease-evaluator-0", "1");
+  progress.Look(10 * kNanosASecond, 0);
+  EXPECT_DOUBLE_EQ(progress.idle_seconds(), 10);
 }
 
 TEST_F(ProgressTest, ChangesInTheModelFolderAreSignsOfLife) {

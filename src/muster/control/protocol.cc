@@ -46,6 +46,33 @@ Json StartJson(const StartOrder& start) {
           {"progress_seconds", start.progress_seconds}};
 }
 
+using Newest = job::EvaluatorWork::Newest;
+constexpr std::pair<Newest, const char*> kNewest[] = {{Newest::kUnknown, "unknown"},
+                                                      {Newest::kNotEvaluated, "not evaluated"},
+                                                      {Newest::kEvaluated, "evaluated"}};
+
+Json WorkJson(const job::EvaluatorWork& work) {
+  Json json = {{"still_seconds", work.still_seconds}, {"idle_seconds", work.idle_seconds}};
+  for (const auto& [newest, name] : kNewest) {
+    if (newest == work.newest) json["newest"] = name;
+  }
+  return json;
+}
+
+// A word that is not known is of another version's agent: it says nothing.
+job::EvaluatorWork WorkFromJson(JsonFields& report) {
+  JsonFields fields(report.Object("work"), "report: work");
+  job::EvaluatorWork work;
+  work.still_seconds = fields.Number("still_seconds", 0);
+  work.idle_seconds = fields.Number("idle_seconds", 0);
+  const std::string text = fields.Text("newest");
+  for (const auto& [newest, name] : kNewest) {
+    if (text == name) work.newest = newest;
+  }
+  report.Take(fields.status());
+  return work;
+}
+
 StartOrder StartFromJson(JsonFields& orders) {
   JsonFields fields(orders.Object("start"), "orders: start");
   StartOrder start;
@@ -83,7 +110,10 @@ Json ToJson(const AgentReport& report) {
                {"idle_seconds", report.idle_seconds}, {"cpu_seconds", report.cpu_seconds},
                {"pss_bytes", report.pss_bytes},       {"seen", report.seen}};
   if (report.end) json["end"] = ToJson(*report.end);
+  if (report.saved) json["saved"] = true;
+  if (report.work) json["work"] = WorkJson(*report.work);
   if (report.step) json["step"] = *report.step;
+  if (report.lost_step) json["lost_step"] = *report.lost_step;
   if (!report.counts.empty()) json["counts"] = report.counts;
   if (!report.last_lines.empty()) json["last_lines"] = report.last_lines;
   if (!report.diagnosis.empty()) json["diagnosis"] = report.diagnosis;
@@ -112,7 +142,10 @@ absl::StatusOr<AgentReport> ReportFromJson(const Json& json) {
   if (report.last_lines.size() > kMaxLines) fields.Fail("\"last_lines\" are too many");
   report.diagnosis = fields.Texts("diagnosis");
   if (report.diagnosis.size() > kMaxLines) fields.Fail("\"diagnosis\" has too many lines");
+  report.saved = fields.Bool("saved", false);
+  if (fields.Has("work")) report.work = WorkFromJson(fields);
   if (fields.Has("step")) report.step = fields.Int("step", 0, 0, kMaxInt64);
+  if (fields.Has("lost_step")) report.lost_step = fields.Int("lost_step", 0, 0, kMaxInt64);
   report.counts = CountsOf(fields.Object("counts"));
   if (fields.Has("end")) {
     auto end = EndFromJson(fields.Object("end"), "report: end");
@@ -128,6 +161,7 @@ absl::StatusOr<AgentReport> ReportFromJson(const Json& json) {
 
 Json ToJson(const AgentOrders& orders) {
   Json json = {{"version", orders.version},
+               {"pause", orders.pause},
                {"stop", orders.stop},
                {"stop_reason", orders.stop_reason},
                {"diagnose", orders.diagnose},
@@ -146,6 +180,7 @@ absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json) {
   JsonFields fields(json, "orders");
   AgentOrders orders;
   orders.version = fields.Int("version", 0, 0, kMaxInt64);
+  orders.pause = fields.Bool("pause", false);
   orders.stop = fields.Bool("stop", false);
   orders.stop_reason = fields.Text("stop_reason");
   orders.diagnose = fields.Bool("diagnose", false);

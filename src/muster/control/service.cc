@@ -157,6 +157,15 @@ void Service::Cancel(const std::string& why) {
   work_.notify_all();
 }
 
+void Service::SetPaused(bool paused) {
+  const std::lock_guard lock(mutex_);
+  if (coordinator_ == nullptr) return;
+  coordinator_->SetPaused(paused);
+  AnswerWaiters();
+  dirty_ = true;
+  work_.notify_all();
+}
+
 void Service::AnswerWaiters() {
   std::erase_if(waiters_, [this](const auto& entry) {
     const auto& [id, waiter] = entry;

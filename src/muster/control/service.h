@@ -1,4 +1,4 @@
-// Service: a coordinator with its threads, and HTTP for agents and people (docs/run.md).
+// Service: a coordinator with its threads and its HTTP server for agents and people (docs/run.md).
 //
 //   POST /v1/agent   a report; answered with orders, at once when they differ from those that the
 //                    agent has seen, else when they do or after a part of the lease
@@ -6,7 +6,7 @@
 //   POST /v1/stop    {"why": "..."}: the job ends
 //   POST /v1/suspend {"suspend": true}: its tasks end; false: they start again
 //
-// Every request shows the job's token.
+// Every request must carry the job's token.
 #pragma once
 
 #include <condition_variable>
@@ -36,19 +36,20 @@ class Service {
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  // For programs of this machine.
+  // For programs on this machine.
   std::string url() const { return LocalUrl(place_, port()); }
   int port() const { return server_->port(); }
 
-  // Begins to run the coordinator, once. Before, requests are answered UNAVAILABLE.
+  // Starts the coordinator; called once. Until then, requests are answered UNAVAILABLE.
   void Run(std::unique_ptr<Coordinator> coordinator);
 
-  // Ends threads and server; Wake() does nothing from then on. What runs goes on running.
+  // Ends threads and server; Wake() does nothing from then on. Running tasks continue.
   void Stop();
 
-  // Something may have changed. Any thread.
+  // Call it when something may have changed. Any thread.
   void Wake();
   void Cancel(const std::string& why);  // after Run()
+  void SetPaused(bool paused);          // the same; Coordinator::SetPaused
 
   // Readable after each pass, until ClearChange().
   int change_fd() const { return change_fd_.get(); }
@@ -73,14 +74,14 @@ class Service {
 
   const ListenPlace place_;
   process::Descriptor change_fd_;  // an eventfd
-  std::mutex mutex_;               // with a condition variable, which wants this one
+  std::mutex mutex_;               // used with a condition variable, which needs std::mutex
   std::condition_variable_any work_;
-  std::unique_ptr<Coordinator> coordinator_;  // and all below: under mutex_
-  std::map<IncarnationId, Waiter> waiters_;   // an agent has one at a time: its last counts
+  std::unique_ptr<Coordinator> coordinator_;  // guarded by mutex_, as all below
+  std::map<IncarnationId, Waiter> waiters_;   // one per agent: its last request counts
   bool dirty_ = true;
-  bool passed_ = false;  // once at least
+  bool passed_ = false;  // at least once
   bool finished_ = false;
-  std::string complaint_;  // the last error, said once
+  std::string complaint_;  // the last error, reported once
 
   std::unique_ptr<net::HttpServer> server_;
   std::jthread loop_;  // last: it ends first

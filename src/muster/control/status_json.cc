@@ -42,11 +42,21 @@ Json TaskJson(const job::TaskStatus& task) {
                {"gang", task.gang},
                {"stop_reason", task.stop_reason},
                {"hanging", task.hanging},
+               {"cut_off", task.cut_off},
                {"restarts", task.restarts},
                {"restarts_in_place", task.restarts_in_place},
                {"recent_restarts", task.recent_restarts}};
   if (task.last_end) json["last_end"] = ToJson(*task.last_end);
+  if (task.early_end) json["early_end"] = ToJson(*task.early_end);
   return json;
+}
+
+std::optional<job::TaskEnd> ParseEnd(JsonFields& fields, const char* name) {
+  if (!fields.Has(name)) return std::nullopt;
+  auto end = EndFromJson(fields.Object(name), StrCat(fields.where(), ": ", name));
+  fields.Take(end.status());
+  if (!end.ok()) return std::nullopt;
+  return *std::move(end);
 }
 
 absl::StatusOr<job::TaskStatus> TaskFromJson(const Json& json, const std::string& where) {
@@ -62,11 +72,9 @@ absl::StatusOr<job::TaskStatus> TaskFromJson(const Json& json, const std::string
   task.restarts = static_cast<int>(fields.Int("restarts", 0, 0, kMaxCount));
   task.restarts_in_place = static_cast<int>(fields.Int("restarts_in_place", 0, 0, kMaxCount));
   task.recent_restarts = ParseTimes(fields, "recent_restarts");
-  if (fields.Has("last_end")) {
-    auto end = EndFromJson(fields.Object("last_end"), StrCat(where, ": last_end"));
-    fields.Take(end.status());
-    if (end.ok()) task.last_end = *std::move(end);
-  }
+  task.cut_off = fields.Bool("cut_off", false);
+  task.last_end = ParseEnd(fields, "last_end");
+  task.early_end = ParseEnd(fields, "early_end");
   MUSTER_RETURN_IF_ERROR(fields.status());
   return task;
 }
@@ -137,9 +145,13 @@ void ParseLists(JsonFields& fields, job::JobStatus* status) {
 }  // namespace
 
 Json ToJson(const job::TaskEnd& end) {
-  return {
-      {"exit_code", end.exit_code}, {"signal", end.signal}, {"out_of_memory", end.out_of_memory},
-      {"lost", end.lost},           {"detail", end.detail}, {"at", end.at}};
+  return {{"exit_code", end.exit_code},
+          {"signal", end.signal},
+          {"out_of_memory", end.out_of_memory},
+          {"lost", end.lost},
+          {"detail", end.detail},
+          {"last_line", end.last_line},
+          {"at", end.at}};
 }
 
 absl::StatusOr<job::TaskEnd> EndFromJson(const Json& json, const std::string& where) {
@@ -150,6 +162,7 @@ absl::StatusOr<job::TaskEnd> EndFromJson(const Json& json, const std::string& wh
   end.out_of_memory = fields.Bool("out_of_memory", false);
   end.lost = fields.Bool("lost", false);
   end.detail = fields.Text("detail");
+  end.last_line = fields.Text("last_line");
   end.at = fields.Number("at", 0);
   MUSTER_RETURN_IF_ERROR(fields.status());
   return end;
@@ -171,6 +184,8 @@ Json ToJson(const job::JobStatus& status) {
                {"clock_id", status.clock_id},
                {"active_since", status.active_since},
                {"ended_at", status.ended_at},
+               {"progressed", status.progressed},
+               {"disrupted_at", status.disrupted_at},
                {"start_time", status.start_time},
                {"completion_time", status.completion_time}};
   for (const auto& [id, task] : status.tasks) json["tasks"][job::TaskName(id)] = TaskJson(task);
@@ -196,6 +211,8 @@ absl::StatusOr<job::JobStatus> StatusFromJson(const Json& json, const std::strin
   status.clock_id = fields.Text("clock_id");
   status.active_since = fields.Number("active_since", 0);
   status.ended_at = fields.Number("ended_at", 0);
+  status.progressed = fields.Bool("progressed", false);
+  status.disrupted_at = fields.Number("disrupted_at", -1);
   status.start_time = fields.Number("start_time", 0);
   status.completion_time = fields.Number("completion_time", 0);
   MUSTER_RETURN_IF_ERROR(fields.status());

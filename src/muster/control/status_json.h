@@ -9,11 +9,11 @@ namespace muster::control {
 
 using formats::Json;
 
-// No member is null, so that patches of it can be kept. Parses back to an equal status.
+// No member is null, since RFC 7396 patches delete null members. Parses back to an equal status.
 Json ToJson(const job::JobStatus& status);
 Json ToJson(const job::TaskEnd& end);
 
-// INVALID_ARGUMENT "WHERE: ..." for what ToJson() would not have written.
+// INVALID_ARGUMENT "WHERE: ..." for JSON that ToJson() would not have written.
 absl::StatusOr<job::JobStatus> StatusFromJson(const Json& json, const std::string& where);
 absl::StatusOr<job::TaskEnd> EndFromJson(const Json& json, const std::string& where);
 

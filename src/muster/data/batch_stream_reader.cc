@@ -41,6 +41,7 @@ class BatchStreamReader : public BatchReader {
       columns->Clear();
       return Annotate(status, StrCat(path_, ": batch ", batch_));
     }
+    first_number_ = emitted_;
     rows_.resize(columns->rows());
     std::iota(rows_.begin(), rows_.end(), 0);
     emitted_ += rows_.size();
@@ -58,13 +59,22 @@ class BatchStreamReader : public BatchReader {
   std::string Origin(int row) const override {
     return StrCat(path_, ": batch ", batch_, ", row ", rows_[row] + 1);
   }
+  uint64_t Number(int row) const override {
+    return first_number_ + static_cast<uint64_t>(rows_[row]);
+  }
 
   absl::Status RejectRow(int row, const absl::Status& why, formats::Columns* columns) override {
     if (++bad_rows_ > spec_.max_bad_records) return Annotate(why, Origin(row));
+    if (spec_.take_bad_record) {
+      spec_.take_bad_record({.number = Number(row), .where = Origin(row), .bytes = "", .why = why});
+    }
     columns->RemoveRow(row);
     rows_.erase(rows_.begin() + row);
     return absl::OkStatus();
   }
+  // Batches are their writer's: one stays smaller.
+  absl::StatusOr<bool> Refill(formats::Columns* columns) override { return columns->rows() > 0; }
+  uint64_t bad_rows() const override { return bad_rows_; }
 
  private:
   absl::Status ReadBatch(formats::Columns* columns) {
@@ -108,6 +118,7 @@ class BatchStreamReader : public BatchReader {
   std::vector<int> rows_;  // of the batch, in the stream's count
   uint64_t batch_ = 0;
   uint64_t emitted_ = 0;
+  uint64_t first_number_ = 0;  // of the batch
   uint64_t bad_rows_ = 0;
   bool ended_ = false;
 };

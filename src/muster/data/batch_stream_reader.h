@@ -1,5 +1,5 @@
-// BatchStreamReader: the batches of a stream (formats/batch_stream.h) as they come: sizes and order
-// are their writer's. What Python's input functions feed `muster` with.
+// BatchStreamReader: reads the batches of a stream (formats/batch_stream.h), whose sizes and order
+// the stream's writer chooses. Python's input functions feed `muster` with it.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace muster::data {
 
-// Whether the source is a stream of batches instead of files of records: a name that ends in
-// .batches, or "-", the standard input.
+// Whether the source is a stream of batches instead of files of records: its name ends in .batches,
+// or is "-", the standard input.
 bool IsBatchStream(const SourceSpec& spec);
 
-// Of `spec` only max_bad_records counts. There is no going on in the middle: a stream is read from
-// its start, in one epoch, and position() says how many rows were taken. INVALID_ARGUMENT for
-// several names. Errors name the stream and the batch, counted from 1; a stream without its end is
-// DATA_LOSS behind its last batch.
+// Of `spec` only max_bad_records and take_bad_record are used. Reading cannot continue from the
+// middle: a stream is read from its start, in one epoch, and position() says how many rows were
+// taken. INVALID_ARGUMENT for several names. Errors name the stream and the batch, counted from 1;
+// a stream without its end marker is DATA_LOSS after its last batch.
 absl::StatusOr<std::unique_ptr<BatchReader>> OpenBatchStream(io::FileSystem& files,
                                                              const SourceSpec& source,
                                                              const formats::Schema& schema,

@@ -88,8 +88,21 @@ TEST_F(BatchStreamReaderTest, RejectedRowsAreCountedAndNamedInTheStreamsCount) {
   EXPECT_TRUE(reader->RejectRow(0, why, &columns_).ok());
   EXPECT_THAT(columns_.column(0).ints, ElementsAre(2, 3));
   EXPECT_EQ(reader->position().bad_records, 1u);
+  EXPECT_EQ(reader->Number(1), 2u) << "a row that is left out keeps its number";
+  EXPECT_TRUE(reader->Refill(&columns_).value());
+  EXPECT_EQ(columns_.rows(), 2) << "batches are their writer's";
   EXPECT_EQ(reader->RejectRow(1, why, &columns_).message(),
             "in.batches: batch 1, row 3: too small");
+}
+
+TEST_F(BatchStreamReaderTest, OfABatchOfBadRowsNothingIsLeft) {
+  auto reader = Open(NumbersFrame({1}) + NumbersFrame({2}) + TestFrame(0, ""), 1).value();
+  ASSERT_TRUE(reader->Next(&columns_).value());
+  ASSERT_TRUE(reader->RejectRow(0, absl::InvalidArgumentError("too small"), &columns_).ok());
+  EXPECT_FALSE(reader->Refill(&columns_).value());
+  ASSERT_TRUE(reader->Next(&columns_).value());
+  EXPECT_THAT(columns_.column(0).ints, ElementsAre(2));
+  EXPECT_EQ(reader->bad_rows(), 1u);
 }
 
 TEST_F(BatchStreamReaderTest, NamesSayWhatIsAStream) {

@@ -1,6 +1,6 @@
-// Made-up click logs with a known truth: 13 numbers, 26 categories, a label drawn from a logistic
-// model of the row as it is written, so that the best reachable AUC and log loss are known.
-// docs/data.md describes the model.
+// Synthetic click logs with a known truth: 13 numbers, 26 categories, and a label drawn from a
+// logistic model of the row as it is written, so that the best reachable AUC and log loss are
+// known. docs/data.md describes the model.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ constexpr int kClickCategories = 26;
 struct ClickRow {
   std::array<double, kClickNumbers> numbers;         // NaN: missing; else at least 0.01
   std::array<int32_t, kClickCategories> categories;  // rank by frequency from 0; -1: missing
-  double probability = 0;                            // of the label being 1, given the rest
+  double probability = 0;                            // that the label is 1, given the rest
   bool label = false;
 };
 
@@ -33,16 +33,16 @@ class ClickSampler {
   // "label,I1,...,I13,C1,...,C26\n".
   static std::string Header();
   static void AppendCsv(const ClickRow& row, std::string* text);
-  // Values of category column `column` (from 0): 2 ... 100,000 in even ratios.
+  // The number of values of category column `column` (from 0): 2 ... 100,000 in equal ratios.
   static int Cardinality(int column);
 
  private:
-  // Draws a rank in one 64-bit number (Walker's alias method, 1977).
+  // Draws a rank with one 64-bit number (Walker's alias method, 1977).
   struct Zipf {
     explicit Zipf(int cardinality);
     int32_t Draw(uint64_t random) const;
     double frequency_of_first = 0;
-    std::vector<uint32_t> keep;  // of 2^32: stay with the slot
+    std::vector<uint32_t> keep;  // out of 2^32: stay with the slot
     std::vector<int32_t> other;
   };
   struct Cross {
@@ -59,8 +59,9 @@ class ClickSampler {
   std::vector<Cross> crosses_;
 };
 
-// What a model that knows the truth scores on these rows, with standard errors: of the AUC DeLong's
-// (E. DeLong, D. DeLong, Clarke-Pearson, 1988), of the log loss the sample's. NaN where undefined.
+// The score of a model that knows the truth, on these rows, with standard errors: DeLong's for the
+// AUC (E. DeLong, D. DeLong, Clarke-Pearson, 1988), the sample's for the log loss. NaN where
+// undefined.
 struct BestScore {
   double positives = 0;  // share of rows
   double auc = 0, auc_error = 0;

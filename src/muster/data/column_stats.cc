@@ -8,7 +8,7 @@
 namespace muster::data {
 
 ColumnStats::ColumnStats(const formats::Schema& schema)
-    : schema_(schema), states_(schema.fields.size()) {
+    : given_(schema), schema_(schema), states_(schema.fields.size()) {
   for (formats::Field& field : schema_.fields) {
     if (!field.list) field.separator = '\0';  // a scalar cell is one value
     field.list = true;
@@ -50,6 +50,32 @@ void ColumnStats::Add(const formats::Columns& columns) {
     for (const int64_t value : column.ints) state.numbers.Add(static_cast<double>(value));
     for (const float value : column.floats) state.numbers.Add(value);
     for (const std::string_view value : column.strings) AddString(value, &state);
+  }
+}
+
+void ColumnStats::FillScalars(const formats::Columns& columns, formats::Columns* out) const {
+  // Strings point into `columns`, which lives as long as *out is looked at.
+  for (int row = 0; row < columns.rows(); ++row) {
+    for (size_t c = 0; c < given_.fields.size(); ++c) {
+      const formats::Field& field = given_.fields[c];
+      const formats::Column& from = columns.column(static_cast<int>(c));
+      formats::Column& to = out->mutable_column(static_cast<int>(c));
+      const uint32_t begin = from.offsets[row];
+      const uint32_t end =
+          field.list ? from.offsets[row + 1] : std::min(begin + 1, from.offsets[row + 1]);
+      if (!field.list && begin == end && field.has_default) {
+        out->AppendDefault(static_cast<int>(c), field);
+        continue;
+      }
+      const auto copy = [&](const auto& values, auto& target, auto none) {
+        target.insert(target.end(), values.begin() + begin, values.begin() + end);
+        if (!field.list && begin == end) target.push_back(none);
+      };
+      if (field.type == formats::ValueType::kInt) copy(from.ints, to.ints, int64_t{-1});
+      if (field.type == formats::ValueType::kFloat) copy(from.floats, to.floats, -1.0f);
+      if (field.type == formats::ValueType::kString) copy(from.strings, to.strings, "");
+    }
+    out->AddRow();
   }
 }
 

@@ -13,7 +13,7 @@
 
 namespace muster::data {
 
-// Different strings that are counted by value, over all columns; further ones are not.
+// The number of different strings that are counted by value, over all columns; others are not.
 constexpr size_t kMaxDistinct = 1'000'000;
 
 // One owner thread.
@@ -22,9 +22,12 @@ class ColumnStats {
   explicit ColumnStats(const formats::Schema& schema);
 
   // The schema to decode with: every field is a list without a default, so that a row without a
-  // value is seen as such and not as its default.
+  // value is recognised and not given the default.
   const formats::Schema& schema() const { return schema_; }
   void Add(const formats::Columns& columns);
+  // Fills *out, which must be cleared, with the same rows in the original schema: a scalar is the
+  // row's first value, else the default, else "" or -1.
+  void FillScalars(const formats::Columns& columns, formats::Columns* out) const;
 
   struct Column {
     std::string name;
@@ -35,14 +38,14 @@ class ColumnStats {
     double min = 0, max = 0, mean = 0, stddev = 0;
     // Strings.
     uint64_t distinct = 0;
-    bool more_distinct = false;                         // there was no room for
+    bool more_distinct = false;                         // some were not counted, for lack of room
     std::vector<std::pair<std::string, uint64_t>> top;  // most frequent first, at most `top`
   };
   uint64_t rows() const { return rows_; }
   std::vector<Column> Summarize(size_t top) const;
 
  private:
-  struct Numbers {  // Welford's sums
+  struct Numbers {  // sums of Welford's method
     double count = 0, mean = 0, squares = 0, min = 0, max = 0;
     void Add(double value);
   };
@@ -55,10 +58,11 @@ class ColumnStats {
   };
   void AddString(std::string_view value, State* state);
 
+  const formats::Schema given_;
   formats::Schema schema_;
   std::vector<State> states_;
   uint64_t rows_ = 0;
-  size_t distinct_ = 0;  // of all columns
+  size_t distinct_ = 0;  // over all columns
 };
 
 }  // namespace muster::data

@@ -1,4 +1,4 @@
-// CSV files to a set of TFRecord shards of tf.Example.
+// Converts CSV files to a set of TFRecord shards of tf.Example.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace muster::data {
 struct ConversionSpec {
   std::vector<std::string> inputs;  // files or globs, plain or GZIP
   formats::CsvOptions csv;
-  formats::Schema schema;  // one feature a field
+  formats::Schema schema;  // one feature per field
   ShardSetSpec output;
-  uint64_t max_bad_records = 0;  // rows that do not fit the schema, left out
+  uint64_t max_bad_records = 0;  // limit of rows that do not fit the schema and are left out
 };
 
 struct ConversionCounts {
@@ -31,9 +31,9 @@ struct ConversionCounts {
 // Called every few thousand rows; an error from it stops the work and is returned.
 using ConversionProgress = std::function<absl::Status(const ConversionCounts&)>;
 
-// Rows are read file after file and dealt round robin to the shards. Memory does not depend on the
-// files' sizes. After an error no shard is left. Row errors name FILE:LINE, column and value;
-// INVALID_ARGUMENT also when there is no row at all.
+// Rows are read file after file and distributed round robin over the shards. Memory does not depend
+// on the files' sizes. After an error no shard is left. Row errors name FILE:LINE, column and
+// value; INVALID_ARGUMENT also when there is no row at all.
 absl::StatusOr<ConversionCounts> ConvertCsv(io::FileSystem& files, const ConversionSpec& spec,
                                             const ConversionProgress& progress = {});
 

@@ -53,6 +53,7 @@ void ChunkPool::Return(std::unique_ptr<Chunk> chunk) {
   if (chunk->bytes.capacity() > kMaxFreeChunkBytes) return;
   chunk->records.clear();
   chunk->offsets.clear();
+  chunk->left_out.clear();
   MutexLock lock(&mutex_);
   if (free_.size() < kMaxFreeChunks) free_.push_back(std::move(chunk));
 }
@@ -81,14 +82,17 @@ FileSource::FileSource(io::FileSystem& file_system, const std::vector<File>& fil
     const uint64_t from = std::clamp(begin, first, last), to = std::clamp(end, first, last);
     paths_.push_back(file.path);
     names_and_sizes_.emplace_back(io::Basename(file.path), file.index.file_size);
-    AddChunks(static_cast<int>(paths_.size()) - 1, file.index, from - first, to - from);
+    AddChunks(static_cast<int>(paths_.size()) - 1, file.index, from - first, to - from,
+              spec.first_number + from);
     first = last;
   }
   fingerprint_ = Fingerprint();
 }
 
-// The chunks that hold `take` records of a file behind the first `skip`.
-void FileSource::AddChunks(int file, const RecordIndex& index, uint64_t skip, uint64_t take) {
+// The chunks that hold `take` records of a file behind the first `skip`, which are those from
+// `number` on in the data.
+void FileSource::AddChunks(int file, const RecordIndex& index, uint64_t skip, uint64_t take,
+                           uint64_t number) {
   for (size_t i = 0; i < index.chunks.size() && take > 0; ++i) {
     const IndexedChunk& chunk = index.chunks[i];
     if (skip >= chunk.records) {
@@ -101,6 +105,8 @@ void FileSource::AddChunks(int file, const RecordIndex& index, uint64_t skip, ui
     info.end = i + 1 < index.chunks.size() ? index.chunks[i + 1].begin : index.end;
     info.first_record = skip;
     info.records = std::min(take, chunk.records - skip);
+    info.first_number = number;
+    number += info.records;
     info.line = chunk.line;
     info.compressed = index.compression != formats::Compression::kNone;
     take -= info.records;
@@ -135,6 +141,7 @@ absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> FileSource::OpenFile
 std::shared_ptr<Chunk> FileSource::NewPiece(size_t chunk) const {
   std::shared_ptr<Chunk> piece = pool_->Take();
   piece->file = paths_[chunks_[chunk].file];
+  piece->first_number = chunks_[chunk].first_number;
   return piece;
 }
 
@@ -171,13 +178,19 @@ absl::StatusOr<std::unique_ptr<ChunkStream>> FileSource::Stream(size_t chunk) co
   return StreamCompressed(chunk, std::move(file), kChunkBytes);
 }
 
-absl::Status FileSource::CountBad(size_t chunk, uint64_t count, const absl::Status& why) const {
-  MutexLock lock(&mutex_);
-  uint64_t& noted = bad_[chunk];
-  noted = std::max(noted, count);
-  uint64_t total = 0;
-  for (const auto& [unused, bad] : bad_) total += bad;
-  return total > max_bad_records_ ? why : absl::OkStatus();
+absl::Status FileSource::CountBad(size_t chunk, uint64_t count, BadRecord bad) const {
+  {
+    MutexLock lock(&mutex_);
+    uint64_t& noted = bad_[chunk];
+    const bool is_new = count > noted;
+    noted = std::max(noted, count);
+    uint64_t total = 0;
+    for (const auto& [unused, of_chunk] : bad_) total += of_chunk;
+    if (total > max_bad_records_) return bad.why;
+    if (!is_new) return absl::OkStatus();
+  }
+  if (spec_.take_bad_record) spec_.take_bad_record(std::move(bad));
+  return absl::OkStatus();
 }
 
 uint64_t FileSource::bad_records() const {

@@ -1,5 +1,5 @@
-// FileSource: what the sources over files have in common: the table of chunks and its shards, open
-// files, memory of chunks used again, counts of bad records.
+// FileSource: the common part of all sources over files: the table of chunks and its shards, open
+// files, reused memory of chunks, counts of bad records.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace muster::data {
 
-// Memory of chunks that nobody uses any more, for the next ones: pages that are already there.
+// Memory of chunks that are no longer used, for new chunks: its pages are already mapped.
 // Thread-safe; chunks may outlive the pool's owner.
 class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
  public:
@@ -36,7 +36,7 @@ class FileSource : public RecordSource {
     RecordIndex index;
   };
 
-  // `files`: all files of the source in order, with the index of those that this shard needs.
+  // `files`: all files of the source in order, with the indexes of those that this shard needs.
   FileSource(io::FileSystem& file_system, const std::vector<File>& files, const SourceSpec& spec,
              uint64_t max_bad_records);
 
@@ -48,22 +48,22 @@ class FileSource : public RecordSource {
   uint64_t fingerprint() const override { return fingerprint_; }
 
  protected:
-  // Cuts `piece->bytes`, which is the chunk's part of a plain file, into records.
+  // Cuts `piece->bytes`, the chunk's part of an uncompressed file, into records.
   virtual absl::Status Cut(size_t chunk, Chunk* piece) const = 0;
-  // Reads a compressed file front to back; pieces of about `piece_bytes`.
+  // Reads a compressed file from front to back, in pieces of about `piece_bytes`.
   virtual absl::StatusOr<std::unique_ptr<ChunkStream>> StreamCompressed(
       size_t chunk, std::shared_ptr<const io::RandomAccessFile> file,
       uint64_t piece_bytes) const = 0;
 
   const SourceSpec& spec() const { return spec_; }
   std::shared_ptr<Chunk> NewPiece(size_t chunk) const;
-  // Notes that `count` records of the chunk were bad so far, the last for the reason `why`; returns
-  // `why` when there are too many.
-  absl::Status CountBad(size_t chunk, uint64_t count, const absl::Status& why) const;
+  // Notes that `count` records of the chunk were bad so far, the last of them `bad`; returns its
+  // reason when there are too many bad records.
+  absl::Status CountBad(size_t chunk, uint64_t count, BadRecord bad) const;
   absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> OpenFile(int file) const;
 
  private:
-  void AddChunks(int file, const RecordIndex& index, uint64_t skip, uint64_t take);
+  void AddChunks(int file, const RecordIndex& index, uint64_t skip, uint64_t take, uint64_t number);
   uint64_t Fingerprint() const;
 
   io::FileSystem& file_system_;
@@ -79,7 +79,7 @@ class FileSource : public RecordSource {
   mutable std::map<size_t, uint64_t> bad_ ABSL_GUARDED_BY(mutex_);  // by chunk
 };
 
-// The members. OpenSource chooses.
+// The implementations; OpenSource chooses one.
 std::unique_ptr<RecordSource> NewTfRecordSource(io::FileSystem& file_system,
                                                 const std::vector<FileSource::File>& files,
                                                 const SourceSpec& spec, uint64_t max_bad_records);

@@ -13,10 +13,10 @@
 
 namespace muster::data {
 
-// Calls `produce` on a thread of its own, up to `depth` items ahead, and hands the items out in
-// order. An item that was used goes back with Recycle() so that its memory is used again.
-// Next() and Recycle() belong to one consumer thread. An error or the end reaches the consumer
-// behind the items produced before it; the destructor stops the producer and joins it.
+// Calls `produce` on a thread of its own, up to `depth` items ahead, and returns the items in
+// order. A used item is given back with Recycle() so that its memory is used again. Next() and
+// Recycle() belong to one consumer thread. An error or the end reaches the consumer after all items
+// produced before it; the destructor stops the producer and joins it.
 template <typename Item>
 class Prefetch {
  public:
@@ -82,7 +82,7 @@ class Prefetch {
   std::deque<Item> free_;
   bool done_ = false;
   absl::Status status_;
-  std::jthread thread_;  // last: starts when all else is there, ends first
+  std::jthread thread_;  // last: starts after all other members exist, ends first
 };
 
 }  // namespace muster::data

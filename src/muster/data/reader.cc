@@ -26,11 +26,12 @@ class BatchReaderImpl : public BatchReader {
     if (start->source_fingerprint != Fingerprint()) {
       return absl::FailedPreconditionError(
           "the saved position belongs to other data: the files, their sizes, the shard or whether "
-          "they are shuffled differ");
+          "they are shuffled differ; give those again, or begin the new data with --fresh-data");
     }
     if (start->seed != spec_.seed) {
       return absl::FailedPreconditionError(
-          StrCat("the saved position was reached with seed ", start->seed, ", not ", spec_.seed));
+          StrCat("the saved position was reached with seed ", start->seed, ", not ", spec_.seed,
+                 "; give --seed ", start->seed, ", or begin the data anew with --fresh-data"));
     }
     epoch_ = start->epoch;
     bad_records_ = start->bad_records;
@@ -42,7 +43,13 @@ class BatchReaderImpl : public BatchReader {
   int64_t epoch() const override { return batch_epoch_; }
   uint64_t dropped() const override { return dropped_; }
   std::string Origin(int row) const override { return rows_[row].chunk->Where(rows_[row].record); }
+  uint64_t Number(int row) const override { return rows_[row].chunk->Number(rows_[row].record); }
   absl::Status RejectRow(int row, const absl::Status& why, formats::Columns* columns) override;
+  absl::StatusOr<bool> Refill(formats::Columns* columns) override;
+  uint64_t bad_rows() const override {
+    const bool at_end = spec_.epochs > 0 && epoch_ >= spec_.epochs;
+    return at_end ? bad_of_ended_ : bad_records_;
+  }
 
  private:
   absl::Status OpenEpoch(const Position* start);
@@ -52,6 +59,9 @@ class BatchReaderImpl : public BatchReader {
   }
   // Adds rows until the batch is full or the epoch ends.
   absl::Status FillBatch(formats::Columns* columns);
+  bool IsBatch(const formats::Columns& columns) const {
+    return columns.rows() == spec_.batch_size || (columns.rows() > 0 && !spec_.drop_remainder);
+  }
   absl::Status Decode(formats::Columns* columns);
   absl::Status CountBad(const absl::Status& why, const Pick& pick);
   absl::Status NoBatch() const;
@@ -62,7 +72,10 @@ class BatchReaderImpl : public BatchReader {
   std::unique_ptr<RecordOrder> order_;
   int64_t epoch_ = 0;
   int64_t batch_epoch_ = 0;
-  uint64_t bad_records_ = 0;  // of this epoch
+  uint64_t bad_records_ = 0;     // of this epoch
+  uint64_t bad_of_ended_ = 0;    // of the epoch before
+  bool gave_batch_ = false;      // Next did, and Refill has not taken it back
+  int ended_without_batch_ = 0;  // epochs, one behind the other
   uint64_t dropped_ = 0;
   std::vector<Pick> picks_;
   std::vector<Pick> rows_;                          // of the batch
@@ -82,22 +95,22 @@ absl::Status BatchReaderImpl::OpenEpoch(const Position* start) {
 
 absl::StatusOr<bool> BatchReaderImpl::Next(formats::Columns* columns) {
   MUSTER_RETURN_IF_ERROR(failed_);
-  for (int ended = 0; spec_.epochs <= 0 || epoch_ < spec_.epochs;) {
+  if (std::exchange(gave_batch_, false)) ended_without_batch_ = 0;
+  while (spec_.epochs <= 0 || epoch_ < spec_.epochs) {
     columns->Clear();
     rows_.clear();
     held_.clear();
     failed_ = FillBatch(columns);
     MUSTER_RETURN_IF_ERROR(failed_);
-    const bool full = columns->rows() == spec_.batch_size;
-    if (full || (columns->rows() > 0 && !spec_.drop_remainder)) {
+    if (IsBatch(*columns)) {
       batch_epoch_ = epoch_;
-      return true;
+      return gave_batch_ = true;
     }
     dropped_ += static_cast<uint64_t>(columns->rows());
     // The first epoch to end here may have given batches before, the next one did not.
-    if (spec_.epochs <= 0 && ++ended == 2) return NoBatch();
+    if (spec_.epochs <= 0 && ++ended_without_batch_ == 2) return NoBatch();
     ++epoch_;
-    bad_records_ = 0;
+    bad_of_ended_ = std::exchange(bad_records_, 0);
     failed_ = OpenEpoch(nullptr);
     MUSTER_RETURN_IF_ERROR(failed_);
   }
@@ -106,9 +119,12 @@ absl::StatusOr<bool> BatchReaderImpl::Next(formats::Columns* columns) {
 }
 
 absl::Status BatchReaderImpl::NoBatch() const {
+  const std::string bad =
+      bad_records_ > 0 ? StrCat(", ", bad_records_, " of which were left out as bad,") : "";
   return absl::InvalidArgumentError(
-      StrCat("an epoch of ", source_->records(), " records gives no batch of ", spec_.batch_size,
-             ": take a smaller batch, or keep the last one of an epoch"));
+      StrCat("an epoch of ", source_->records(), " records", bad, " gives no batch of ",
+             spec_.batch_size, ": take a smaller batch, or keep the last one of an epoch",
+             bad.empty() ? "" : ", or mend the records"));
 }
 
 absl::Status BatchReaderImpl::FillBatch(formats::Columns* columns) {
@@ -138,8 +154,16 @@ absl::Status BatchReaderImpl::Decode(formats::Columns* columns) {
 }
 
 absl::Status BatchReaderImpl::CountBad(const absl::Status& why, const Pick& pick) {
-  if (++bad_records_ + source_->bad_records() <= spec_.max_bad_records) return absl::OkStatus();
-  return Annotate(why, pick.chunk->Where(pick.record));
+  if (++bad_records_ + source_->bad_records() > spec_.max_bad_records) {
+    return Annotate(why, pick.chunk->Where(pick.record));
+  }
+  if (spec_.take_bad_record) {
+    spec_.take_bad_record({.number = pick.chunk->Number(pick.record),
+                           .where = pick.chunk->Where(pick.record),
+                           .bytes = std::string(pick.chunk->records[pick.record]),
+                           .why = why});
+  }
+  return absl::OkStatus();
 }
 
 absl::Status BatchReaderImpl::RejectRow(int row, const absl::Status& why,
@@ -148,6 +172,16 @@ absl::Status BatchReaderImpl::RejectRow(int row, const absl::Status& why,
   columns->RemoveRow(row);
   rows_.erase(rows_.begin() + row);
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> BatchReaderImpl::Refill(formats::Columns* columns) {
+  failed_ = FillBatch(columns);
+  MUSTER_RETURN_IF_ERROR(failed_);
+  gave_batch_ = IsBatch(*columns);
+  if (gave_batch_) return true;
+  dropped_ += static_cast<uint64_t>(columns->rows());
+  columns->Clear();
+  return false;
 }
 
 Position BatchReaderImpl::position() const {

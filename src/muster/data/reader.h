@@ -2,9 +2,10 @@
 // saved between any two batches and continued exactly.
 //
 // Shuffle (docs/data.md): chunks in a seeded order, a seeded permutation inside each, `open_chunks`
-// of them open at a time; the next record comes from an open chunk drawn with probability in
-// proportion to the records it has left. All random numbers are counter-based on (seed, epoch,
-// chunk), so that a position is the epoch, the next chunk and a cursor for each open chunk.
+// of them open at a time; the next record comes from an open chunk, drawn with a probability
+// proportional to the number of records it has left. All random numbers are counter-based on (seed,
+// epoch, chunk), so that a position consists of the epoch, the next chunk and a cursor for each
+// open chunk.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +24,19 @@ struct ReaderSpec {
   bool shuffle = false;
   uint64_t seed = 0;
   int open_chunks = 16;
-  int64_t epochs = 1;           // <= 0: for ever
-  bool drop_remainder = false;  // of each epoch's last, smaller batch
-  // Rows that do not fit the schema are left out, up to this many an epoch (with the bad records
-  // that the source met).
+  int64_t epochs = 1;           // <= 0: indefinitely
+  bool drop_remainder = false;  // drops each epoch's last, smaller batch
+  // Rows that do not fit the schema are left out, up to this many per epoch (including the source's
+  // bad records).
   uint64_t max_bad_records = 0;
+  TakeBadRecord take_bad_record = {};  // for rows left out here, not for those of the source
 };
 
-// Where a reader stands: plain data, printable (docs/formats/position.md), equal when equal.
+// The position of a reader: plain data, printable (docs/formats/position.md), comparable.
 struct Position {
   struct Cursor {
-    uint32_t ordinal = 0;   // place of the chunk in the epoch's order
-    uint64_t consumed = 0;  // records taken from it
+    uint32_t ordinal = 0;   // the chunk's place in the epoch's order
+    uint64_t consumed = 0;  // records taken from the chunk
     friend bool operator==(const Cursor&, const Cursor&) = default;
   };
   uint64_t source_fingerprint = 0;
@@ -60,18 +62,26 @@ class BatchReader {
   // Replaces *columns with the next batch (at most batch_size rows, fewer at an epoch's end); false
   // when all epochs are done. Errors name file, record offset, column and value.
   virtual absl::StatusOr<bool> Next(formats::Columns* columns) = 0;
-  // Behind the batch last returned.
+  // The position after the batch last returned.
   virtual Position position() const = 0;
-  // Of the batch last returned, counted from 0.
+  // The epoch of the batch last returned, counted from 0.
   virtual int64_t epoch() const = 0;
-  // Rows of epochs' last, smaller batches that drop_remainder has left out since Create.
+  // Rows of the last, smaller batches of epochs that drop_remainder has left out since Create.
   virtual uint64_t dropped() const { return 0; }
-  // Where row `row` of the batch last returned stands: "FILE: record at byte N" or "FILE:LINE".
+  // The place of row `row` of the batch last returned: "FILE: record at byte N" or "FILE:LINE".
   virtual std::string Origin(int row) const = 0;
-  // For a row that later work found wrong (`why`: a label that does not exist): takes it out of
-  // *columns, the batch last returned, and counts it as bad; when max_bad_records are used up,
-  // returns `why` with the row's origin in front instead.
+  // The row's number in the data, counted from 0: rows that were left out count too.
+  virtual uint64_t Number(int row) const = 0;
+  // For a row that a later step found wrong (`why`: a label that does not exist): removes it from
+  // *columns, the batch last returned, and counts it as bad. When max_bad_records is used up,
+  // returns `why` preceded by the row's origin instead.
   virtual absl::Status RejectRow(int row, const absl::Status& why, formats::Columns* columns) = 0;
+  // After RejectRow: fills *columns up with the next rows of the epoch, which may be wrong as well.
+  // False if no batch remains: it has no rows, or is a smaller one that drop_remainder leaves out;
+  // *columns is then empty, and Next continues.
+  virtual absl::StatusOr<bool> Refill(formats::Columns* columns) = 0;
+  // Rows left out of the epoch so far; after the end, of the last epoch.
+  virtual uint64_t bad_rows() const = 0;
 };
 
 }  // namespace muster::data

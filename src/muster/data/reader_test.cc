@@ -323,6 +323,51 @@ TEST(BatchReaderTest, RowsFoundWrongLaterAreRejected) {
             "numbers: record at byte 0: no such label");
 }
 
+// As whoever finds each row of `wrong` to be wrong: what is left of the batches.
+absl::StatusOr<std::vector<Batch>> Rejecting(BatchReader* reader, const std::set<int64_t>& wrong) {
+  std::vector<Batch> batches;
+  formats::Columns columns(IdSchema());
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(bool more, reader->Next(&columns));
+    if (!more) return batches;
+    for (int row = 0; more && row < columns.rows();) {
+      if (!wrong.contains(columns.column(0).ints[row])) {
+        ++row;
+        continue;
+      }
+      MUSTER_RETURN_IF_ERROR(reader->RejectRow(row, absl::InvalidArgumentError("no"), &columns));
+      MUSTER_ASSIGN_OR_RETURN(more, reader->Refill(&columns));
+    }
+    if (more) batches.push_back({columns.column(0).ints, reader->epoch()});
+  }
+}
+
+TEST(BatchReaderTest, TheNextRowsTakeThePlaceOfRejectedOnes) {
+  const auto source = std::make_shared<NumberSource>(std::vector{5, 4});
+  const auto reader = Open(source, {.batch_size = 3, .epochs = 2, .max_bad_records = 4});
+  const auto batches = Rejecting(reader.get(), {1, 2, 4, 8});
+  ASSERT_TRUE(batches.ok()) << batches.status();
+  EXPECT_EQ(*batches,
+            (std::vector<Batch>{{{0, 3, 5}, 0}, {{6, 7}, 0}, {{0, 3, 5}, 1}, {{6, 7}, 1}}));
+  EXPECT_EQ(reader->bad_rows(), 4u) << "of the last epoch";
+}
+
+TEST(BatchReaderTest, ABatchOfWhichNothingIsLeftIsNone) {
+  const auto source = std::make_shared<NumberSource>(std::vector{4});
+  ReaderSpec spec = {.batch_size = 2, .epochs = 2, .max_bad_records = 4};
+  EXPECT_EQ(Rejecting(Open(source, spec).get(), {2, 3}).value(),
+            (std::vector<Batch>{{{0, 1}, 0}, {{0, 1}, 1}}));
+  EXPECT_TRUE(Rejecting(Open(source, spec).get(), {0, 1, 2, 3}).value().empty());
+  spec.drop_remainder = true;
+  const auto reader = Open(source, spec);
+  EXPECT_EQ(Rejecting(reader.get(), {0}).value(), (std::vector<Batch>{{{1, 2}, 0}, {{1, 2}, 1}}));
+  EXPECT_EQ(reader->dropped(), 2u);
+  spec.epochs = 0;
+  spec.drop_remainder = false;
+  EXPECT_THAT(Rejecting(Open(source, spec).get(), {0, 1, 2, 3}).status().message(),
+              HasSubstr("4 records, 4 of which were left out as bad, gives no batch of 2"));
+}
+
 TEST(BatchReaderTest, NonsenseInTheSpec) {
   const auto source = std::make_shared<NumberSource>(std::vector{3});
   EXPECT_FALSE(BatchReader::Create(source, IdSchema(), {.batch_size = 0}).ok());

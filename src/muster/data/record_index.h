@@ -1,7 +1,7 @@
-// RecordIndex: where the records of one file can be cut, and how many there are, so that a file
-// can be read in chunks in any order. Built while the file is written (muster records), or by one
-// scan. Kept beside the file under a hidden name, so that programs that read all visible files of a
-// folder do not take it for data. docs/formats/record_index.md.
+// RecordIndex: where one file can be cut between records, and how many records it has, so that the
+// file can be read in chunks in any order. Built while the file is written (muster records), or by
+// one scan. Stored beside the file under a hidden name, so that programs that read all visible
+// files of a folder do not take it for data. docs/formats/record_index.md.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class FileFormat : uint8_t { kTfRecord = 0, kCsv = 1, kJsonLines = 2 };
 
 struct IndexedChunk {
   uint64_t begin = 0;    // byte in the (uncompressed) file; its end is the next one's begin
-  uint64_t records = 0;  // records that start in it, broken ones included
+  uint64_t records = 0;  // records that start in it, including broken ones
   uint64_t line = 0;     // text: the line (1-based) at `begin`
   friend bool operator==(const IndexedChunk&, const IndexedChunk&) = default;
 };
@@ -31,7 +31,7 @@ struct RecordIndex {
   FileFormat format = FileFormat::kTfRecord;
   formats::Compression compression = formats::Compression::kNone;
   char delimiter = ',';    // CSV
-  uint64_t file_size = 0;  // as it lies on disk
+  uint64_t file_size = 0;  // on disk
   uint64_t end = 0;        // bytes, uncompressed
   std::vector<IndexedChunk> chunks;
 
@@ -39,7 +39,7 @@ struct RecordIndex {
   friend bool operator==(const RecordIndex&, const RecordIndex&) = default;
 };
 
-// Gathers an index while records are written or scanned, in order. A compressed file is one chunk.
+// Builds an index while records are written or scanned, in order. A compressed file is one chunk.
 class RecordIndexBuilder {
  public:
   RecordIndexBuilder(FileFormat format, formats::Compression compression, char delimiter = ',');
@@ -58,19 +58,19 @@ absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes);
 // CSV when the name ends in .csv or .csv.gz, JSON lines when in .jsonl or .jsonl.gz, else TFRecord.
 FileFormat FormatOfName(std::string_view path);
 
-// How the rows of a text file are cut: as `csv` says, or a JSON object a line.
+// How the rows of a text file are cut: as `csv` says, or one JSON object per line.
 formats::CsvOptions RowOptions(FileFormat format, formats::CsvOptions csv);
 
 // "a/.part-0.tfrecord.index" for "a/part-0.tfrecord".
 std::string RecordIndexPath(const std::string& path);
 
 // Reads the whole file. Records with a wrong CRC of their data are counted and left to the reader;
-// what cannot be stepped over is an error, as is a CSV file without a header.
+// damage that cannot be skipped is an error, as is a CSV file without a header.
 absl::StatusOr<RecordIndex> ScanRecords(io::FileSystem& files, const std::string& path,
                                         formats::CsvOptions csv = {});
 
-// The index beside the file when it is sound, of the same file size, delimiter and not older than
-// the file; else a scan, whose result is not written.
+// The index beside the file if it is valid, has the same file size and delimiter, and is not older
+// than the file; otherwise a scan, whose result is not written.
 absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::string& path,
                                               formats::CsvOptions csv = {});
 

@@ -1,4 +1,4 @@
-// RecordOrder: in which order the records of an epoch come. Members: in file order, and the chunked
+// RecordOrder: the order of an epoch's records. Implementations: file order, and the chunked
 // shuffle (docs/data.md).
 #pragma once
 
@@ -21,8 +21,8 @@ struct Pick {
 class RecordOrder {
  public:
   virtual ~RecordOrder() = default;
-  // Appends up to `count` next records to *picks, and to *held what keeps them in memory; none are
-  // appended only at the end of the epoch.
+  // Appends up to `count` next records to *picks, and the objects that keep them in memory to
+  // *held; appends none only at the end of the epoch.
   virtual absl::Status Take(size_t count, std::vector<Pick>* picks,
                             std::vector<std::shared_ptr<const Chunk>>* held) = 0;
   // Sets emitted, next_ordinal and open.

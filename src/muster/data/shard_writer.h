@@ -1,5 +1,6 @@
-// ShardWriter: a set of TFRecord files part-00000-of-0000N.tfrecord[.gz|.zlib] with their indexes
-// that appears as a whole: written under temporary names, renamed when all are complete.
+// ShardWriter: writes a set of TFRecord files part-00000-of-0000N.tfrecord[.gz|.zlib] with their
+// indexes. The set appears as a whole: it is written under temporary names and renamed when
+// complete.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,12 @@
 namespace muster::data {
 
 struct ShardSetSpec {
-  std::string folder;  // made when it does not exist
+  std::string folder;  // created if it does not exist
   int shards = 1;
   formats::Compression compression = formats::Compression::kNone;
-  // Whether shards of another set (another count or compression) in the folder are removed when
-  // this one is complete; else they are an error. Shards of the same names are always replaced.
+  // Whether shards of another set (with another count or compression) in the folder are removed
+  // when this one is complete; otherwise they are an error. Shards of the same names are always
+  // replaced.
   bool overwrite = false;
 };
 
@@ -39,9 +41,9 @@ class ShardWriter {
   ShardWriter(const ShardWriter&) = delete;
   ShardWriter& operator=(const ShardWriter&) = delete;
 
-  // Records are dealt round robin: shards differ by one record at most.
+  // Records are distributed round robin: shards differ by one record at most.
   absl::Status Write(std::string_view record);
-  // Closes, renames and indexes all. After an error in it, none of the set is left.
+  // Closes, renames and indexes all shards. After an error in it, none of the set is left.
   absl::Status Commit();
 
   // Final names, in order.

@@ -55,6 +55,11 @@ std::string Chunk::Where(size_t record) const {
   return StrCat(file, ": record at byte ", offsets[record]);
 }
 
+uint64_t Chunk::Number(size_t record) const {
+  const auto before = std::upper_bound(left_out.begin(), left_out.end(), record);
+  return first_number + record + static_cast<uint64_t>(before - left_out.begin());
+}
+
 uint64_t RecordSource::records() const {
   uint64_t sum = 0;
   for (const ChunkInfo& chunk : chunks()) sum += chunk.records;
@@ -80,7 +85,7 @@ absl::StatusOr<std::vector<std::unique_ptr<RecordSource>>> OpenShards(io::FileSy
   // Where each file is one shard's, another may have them all.
   const bool whole = shards.empty() || shards.front().count == std::ssize(shards) ||
                      shards.front().by == ShardBy::kRecord;
-  if (records == 0 && whole) {
+  if (records == 0 && whole && !spec.may_be_empty) {
     return absl::InvalidArgumentError(StrCat("no records in ", absl::StrJoin(paths, ", ")));
   }
   std::vector<std::unique_ptr<RecordSource>> sources;

@@ -1,14 +1,15 @@
 // RecordSource: the records of a set of files, as an ordered table of chunks that can be read in
-// any order. Members: TFRecord files (tfrecord_source.cc) and text files (text_source.cc: CSV, JSON
-// lines); one conformance suite (data/source_conformance.h).
+// any order. Implementations: TFRecord files (tfrecord_source.cc) and text files (text_source.cc:
+// CSV, JSON lines); one conformance suite (data/source_conformance.h).
 //
-// A chunk is what is read and held at once: about kChunkBytes of whole records. Where a file cannot
-// be cut anywhere (TFRecord, quoted CSV), the cuts come from its index (data/record_index.h,
-// written by `muster records`) or from one scan at Open; a compressed file is one chunk, which can
-// also be streamed in pieces.
+// A chunk is the unit that is read and held at once: about kChunkBytes of whole records. If a file
+// cannot be cut at arbitrary places (TFRecord, quoted CSV), the cuts come from its index
+// (data/record_index.h, written by `muster records`) or from one scan at Open; a compressed file is
+// one chunk, which can also be streamed in pieces.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,7 +29,8 @@ enum class ShardBy { kFile, kRecord };
 
 // Part `index` of `count`. By file: files index, index + count, ... of the sorted list. By record:
 // a contiguous share of the records, all shares within one record of each other; or, with
-// `multiple`, each beginning at a multiple of so many, all within so many of each other.
+// `multiple`, each share begins at a multiple of it, and all are within `multiple` records of each
+// other.
 struct Shard {
   int index = 0;
   int count = 1;
@@ -36,10 +38,25 @@ struct Shard {
   int multiple = 1;
 };
 
+// A record that was left out because it cannot be read or does not fit.
+struct BadRecord {
+  uint64_t number = 0;  // its place in the data, counted from 0
+  std::string where;    // "FILE: record at byte N" or "FILE:LINE"
+  std::string bytes;    // as in the file; "" for a row of a stream of batches
+  absl::Status why;
+};
+// Called on the reading thread; within a file in the order of its records.
+using TakeBadRecord = std::function<void(BadRecord record)>;
+
 struct SourceSpec {
   std::vector<std::string> patterns;  // globs; files sorted within each
   Shard shard = {};
   formats::CsvOptions csv = {};
+  // The number of the first record of the first file of the shard. Other than 0 if shards are files
+  // and other files come before. Shards by record compute their own.
+  uint64_t first_number = 0;
+  bool may_be_empty = false;           // files without a record are not an error
+  TakeBadRecord take_bad_record = {};  // for those that the source leaves out, each once
 };
 
 // Records of one chunk or of a piece of it, in file order. Immutable, shared by the batches that
@@ -48,10 +65,14 @@ struct Chunk {
   std::string file;
   FileFormat format = FileFormat::kTfRecord;
   std::vector<std::string_view> records;  // into `bytes`
-  // Of each record, for messages: its byte in the (uncompressed) file, or its line in a CSV file.
+  // For messages: each record's byte offset in the (uncompressed) file, or its line in a CSV file.
   std::vector<uint64_t> offsets;
   std::string bytes;
+  uint64_t first_number = 0;     // of the first record in the data, if none were left out
+  std::vector<size_t> left_out;  // per bad record: index of the next of `records`; ascending
 
+  // The record's number in the data; bad records count too.
+  uint64_t Number(size_t record) const;
   // "FILE: record at byte N" or "FILE:LINE".
   std::string Where(size_t record) const;
 };
@@ -59,8 +80,9 @@ struct Chunk {
 struct ChunkInfo {
   int file = 0;
   uint64_t begin = 0, end = 0;  // bytes in the (uncompressed) file
-  uint64_t records = 0;         // broken ones included
+  uint64_t records = 0;         // including broken ones
   uint64_t first_record = 0;    // records to skip at the chunk's start (sharding)
+  uint64_t first_number = 0;    // the number in the data of the first that is not skipped
   uint64_t line = 0;            // CSV: the line at `begin`
   bool compressed = false;
 };
@@ -80,15 +102,15 @@ class RecordSource {
   virtual const std::vector<ChunkInfo>& chunks() const = 0;
   uint64_t records() const;  // of this shard
   // Thread-safe. A bad record (CRC) is DATA_LOSS unless `max_bad` > 0 was given at Open: then it is
-  // left out and counted. Holds all of the chunk: a compressed file whole.
+  // left out and counted. Holds the entire chunk: for a compressed file, all of it.
   virtual absl::StatusOr<std::shared_ptr<const Chunk>> Read(size_t chunk) const = 0;
-  // The same records in pieces: memory stays flat for a compressed file too. Thread-safe; the
+  // The same records in pieces: memory stays constant for a compressed file too. Thread-safe; the
   // source must outlive the stream.
   virtual absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(size_t chunk) const = 0;
   // A decoder for this source's records into `schema`.
   virtual absl::StatusOr<std::unique_ptr<formats::RowDecoder>> NewDecoder(
       const formats::Schema& schema) const = 0;
-  // Different bad records met so far; reading one again does not count it again.
+  // The number of different bad records met so far; rereading one does not count it again.
   virtual uint64_t bad_records() const = 0;
   // Identifies files, sizes and cuts, so that a position is not applied to other data. Folders do
   // not matter.
@@ -97,13 +119,14 @@ class RecordSource {
 
 // CSV when the names end in .csv or .csv.gz, JSON lines when in .jsonl, else TFRecord (one source
 // holds one kind; CSV files must have the same header). NOT_FOUND for a pattern without files;
-// INVALID_ARGUMENT when the files hold no record at all. `files` must outlive the source.
+// INVALID_ARGUMENT when the files hold no record at all, unless spec.may_be_empty. `files` must
+// outlive the source.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
                                                          const SourceSpec& spec,
                                                          uint64_t max_bad_records = 0);
 
-// Several shards of the same data, each as OpenSource gives it (spec.shard is not read); one
-// without records is no error while another has some. Files are looked for and indexed once.
+// Several shards of the same data, each as OpenSource gives it (spec.shard is not read); a shard
+// without records is not an error as long as another has some. Files are found and indexed once.
 absl::StatusOr<std::vector<std::unique_ptr<RecordSource>>> OpenShards(io::FileSystem& files,
                                                                       const SourceSpec& spec,
                                                                       std::span<const Shard> shards,

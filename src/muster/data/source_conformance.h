@@ -1,4 +1,4 @@
-// What every RecordSource does: the suite that its members pass.
+// What every RecordSource must do: the test suite of all implementations.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace muster::data {
 
-// How a member's files are written.
+// How an implementation's files are written.
 class SourceFormat {
  public:
   virtual ~SourceFormat() = default;
@@ -27,11 +27,11 @@ class SourceFormat {
 
 class RecordSourceConformance : public testing::TestWithParam<std::shared_ptr<SourceFormat>> {
  protected:
-  // Three files data/a, b, c of several chunks (the second of one record), 7,001 records together.
+  // Three files data/a, b, c of several chunks (the second has one record), 7,001 records in total.
   void SetUp() override;
   std::unique_ptr<RecordSource> Open(Shard shard = {},
                                      std::vector<std::string> patterns = {"data/*"});
-  // Records of the source, chunk after chunk.
+  // The records of the source, chunk after chunk.
   static std::vector<std::string> All(const RecordSource& source);
 
   const SourceFormat& format() const { return *GetParam(); }

@@ -122,6 +122,30 @@ TEST_P(RecordSourceConformance, ShardsOfMultiplesBeginAtThem) {
   }
 }
 
+// Read whole or in pieces, the record with number n is the n-th of the data.
+TEST_P(RecordSourceConformance, RecordsKnowTheirPlaceInTheData) {
+  for (const int count : {1, 3, 10}) {
+    uint64_t next = 0;
+    for (int index = 0; index < count; ++index) {
+      const auto source = Open({index, count, ShardBy::kRecord});
+      for (size_t i = 0; i < source->chunks().size(); ++i) {
+        EXPECT_EQ((*source->Read(i))->Number(0), next);
+        auto stream = source->Stream(i);
+        ASSERT_TRUE(stream.ok()) << stream.status();
+        while (const auto piece = (*stream)->Next().value()) {
+          for (size_t record = 0; record < piece->records.size(); ++record) {
+            ASSERT_EQ(piece->Number(record), next++) << index << " of " << count;
+          }
+        }
+      }
+    }
+    EXPECT_EQ(next, all_.size());
+  }
+  const SourceSpec third = {
+      .patterns = {"data/*"}, .shard = {2, 3, ShardBy::kFile}, .first_number = 4001};
+  EXPECT_EQ((*(*OpenSource(*files_, third))->Read(0))->Number(0), 4001u);
+}
+
 TEST_P(RecordSourceConformance, ShardsByFileTakeEveryNthFile) {
   EXPECT_THAT(Open({0, 2, ShardBy::kFile})->files(), ElementsAre(Path("a"), Path("c")));
   EXPECT_EQ(All(*Open({1, 2, ShardBy::kFile})), written_[1]);
@@ -246,13 +270,23 @@ TEST_F(OpenSourceTest, BadRecordsAreLeftOutAndCountedOnce) {
     const auto strict = *OpenSource(*files_, spec);
     EXPECT_EQ(strict->Read(0).status().code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(strict->Read(0).status().message(), HasSubstr("a.tfrecord: record at byte 0"));
-    const auto tolerant = *OpenSource(*files_, spec, 2);
+    std::vector<BadRecord> left_out;
+    SourceSpec told = spec;
+    told.take_bad_record = [&](BadRecord record) { left_out.push_back(std::move(record)); };
+    const auto tolerant = *OpenSource(*files_, told, 2);
     for (int i = 0; i < 3; ++i) {
       const auto chunk = tolerant->Read(0);
       ASSERT_TRUE(chunk.ok()) << chunk.status();
       EXPECT_THAT((*chunk)->records, ElementsAre("two", "four"));
+      EXPECT_EQ((*chunk)->Number(0), 1u);
+      EXPECT_EQ((*chunk)->Number(1), 3u);
     }
     EXPECT_EQ(tolerant->bad_records(), 2u);
+    ASSERT_EQ(left_out.size(), 2u);
+    EXPECT_EQ(left_out[1].number, 2u);
+    EXPECT_EQ(left_out[1].where, "a.tfrecord: record at byte 38");
+    EXPECT_EQ(left_out[1].bytes.size(), 5u);
+    EXPECT_EQ(left_out[1].why.code(), absl::StatusCode::kDataLoss);
     EXPECT_FALSE((*OpenSource(*files_, spec, 1))->Read(0).ok());
   }
 }

@@ -25,6 +25,7 @@ class TextPieces : public ChunkStream {
   absl::StatusOr<std::shared_ptr<const Chunk>> Next() override {
     std::shared_ptr<Chunk> piece = new_piece_();
     piece->bytes.clear();
+    piece->first_number += std::max(row_, first_) - first_;
     sizes_.clear();
     for (; row_ < end_ && piece->bytes.size() < piece_bytes_; ++row_) {
       std::string_view row;

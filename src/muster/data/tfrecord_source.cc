@@ -8,11 +8,15 @@
 namespace muster::data {
 namespace {
 
+std::string AtByte(const Chunk& piece, uint64_t offset) {
+  return StrCat(piece.file, ": record at byte ", offset);
+}
+
 // Pieces of a compressed file. The bytes of a piece are its records, without frames.
 class TfRecordPieces : public ChunkStream {
  public:
   using NewPiece = std::function<std::shared_ptr<Chunk>()>;
-  using CountBad = std::function<absl::Status(uint64_t count, const absl::Status& why)>;
+  using CountBad = std::function<absl::Status(uint64_t count, BadRecord bad)>;
 
   TfRecordPieces(std::unique_ptr<formats::TfRecordReader> reader, const ChunkInfo& info,
                  uint64_t piece_bytes, NewPiece new_piece, CountBad count_bad)
@@ -26,6 +30,7 @@ class TfRecordPieces : public ChunkStream {
   absl::StatusOr<std::shared_ptr<const Chunk>> Next() override {
     std::shared_ptr<Chunk> piece = new_piece_();
     piece->bytes.clear();
+    piece->first_number += std::max(frame_, first_) - first_;
     sizes_.clear();
     while (frame_ < end_ && piece->bytes.size() < piece_bytes_) {
       MUSTER_RETURN_IF_ERROR(Append(piece.get()));
@@ -50,7 +55,14 @@ class TfRecordPieces : public ChunkStream {
           StrCat(piece->file, ": ends at record ", frame_, ", but had more when it was opened"));
     }
     if (frame_++ < first_) return absl::OkStatus();
-    if (!more.ok()) return count_bad_(++bad_, more.status());
+    if (!more.ok()) {
+      const uint64_t number = piece->first_number + sizes_.size() + piece->left_out.size();
+      piece->left_out.push_back(sizes_.size());
+      return count_bad_(++bad_, {.number = number,
+                                 .where = AtByte(*piece, offset),
+                                 .bytes = std::string(record),
+                                 .why = more.status()});
+    }
     piece->bytes.append(record);
     piece->offsets.push_back(offset);
     sizes_.push_back(record.size());
@@ -92,7 +104,13 @@ class TfRecordSource : public FileSource {
       offset += record.size() + formats::kTfRecordOverhead;
       if (frame < info.first_record) continue;
       if (!size.ok()) {
-        MUSTER_RETURN_IF_ERROR(CountBad(chunk, ++bad, size.status()));
+        const uint64_t number = info.first_number + (frame - info.first_record);
+        piece->left_out.push_back(piece->records.size());
+        MUSTER_RETURN_IF_ERROR(CountBad(chunk, ++bad,
+                                        {.number = number,
+                                         .where = AtByte(*piece, info.begin + at),
+                                         .bytes = std::string(record),
+                                         .why = size.status()}));
         continue;
       }
       piece->records.push_back(record);
@@ -115,8 +133,8 @@ class TfRecordSource : public FileSource {
           piece->format = FileFormat::kTfRecord;
           return piece;
         },
-        [this, chunk](uint64_t count, const absl::Status& why) {
-          return CountBad(chunk, count, why);
+        [this, chunk](uint64_t count, BadRecord bad) {
+          return CountBad(chunk, count, std::move(bad));
         });
   }
 

@@ -16,7 +16,7 @@ struct DistinctRows {
   std::vector<int32_t> positions;  // for each entry its place in `rows`; -1 for no id
 };
 
-// Finds them. Keeps memory between calls; one owner thread.
+// Finds the distinct rows. Keeps memory between calls; one owner thread.
 class DistinctRowsFinder {
  public:
   // `ids` are -1 or in [0, bound).
@@ -26,11 +26,12 @@ class DistinctRowsFinder {
   void FindByNumber(std::span<const int32_t> ids, int64_t bound, DistinctRows* out);
   void FindByHash(std::span<const int32_t> ids, DistinctRows* out);
 
-  math::RowNumbers numbers_;   // of small tables
-  std::vector<int32_t> hash_;  // of large ones: an open hash table of places + 1
+  math::RowNumbers numbers_;   // for small tables
+  std::vector<int32_t> hash_;  // for large tables: an open hash table of places + 1
 };
 
-// INVALID_ARGUMENT material: the first entry that is neither -1 nor in [0, bound), or -1.
+// Returns the first entry that is neither -1 nor in [0, bound), which makes an INVALID_ARGUMENT
+// error; -1 if there is none.
 int64_t FindBadId(std::span<const int32_t> ids, int64_t bound);
 
 }  // namespace muster::engine

@@ -1,6 +1,7 @@
 // Engine: a model as a pure function of weights and a batch. It owns no weights, no slots and no
-// statistics: those belong to the trainer, who keeps, replicates or serves them.
-// Members, which pass engine_conformance.h: native/ (layers), tensorflow/ (exported Keras models).
+// statistics: those belong to the trainer, which keeps, replicates or serves them.
+// Implementations, which pass engine_conformance.h: native/ (layers), tensorflow/ (exported Keras
+// models).
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ struct VariableSpec {
   Initializer initializer;
   int group = 0;        // which of the model's optimizers trains it
   double momentum = 0;  // kState: new = momentum * old + (1 - momentum) * batch statistic
-  // A table whose rows come with their keys: shape [0, cols], and what an engine is given is always
+  // A table whose rows come with their keys: its shape is [0, cols], and the engine is always given
   // a block of it.
   std::optional<features::GrowthSpec> growth = std::nullopt;
   int64_t elements() const;
@@ -48,18 +49,18 @@ struct VariableView {
   int64_t cols = 0;
 };
 
-// In what the products of large layers are computed. kBfloat16 rounds their operands to 8
-// significant bits and sums in float; weights, slots, gradients and all else stay float. It needs
-// AMX.
+// The precision in which the products of large layers are computed. kBfloat16 rounds their operands
+// to 8 significant bits and sums in float; weights, slots, gradients and everything else stay
+// float. It needs AMX.
 enum class Precision { kFloat32, kBfloat16 };
 
-// Sums that replicas, each with a part of the same batch, need in the midst of a step.
+// Sums over replicas that a step needs before it ends, when each replica has a part of one batch.
 class ReplicaSums {
  public:
   virtual ~ReplicaSums() = default;
-  // Replaces each value by its sum over all replicas. Each of them calls it equally often with as
-  // many values, whatever became of its loss. On the thread that called Engine::Step, whose error
-  // this one's is.
+  // Replaces each value by its sum over all replicas. All replicas must call it equally often with
+  // the same number of values, whatever their loss is. Called on the thread of
+  // Engine::Step, which returns its error.
   virtual absl::Status Add(std::span<double> values) = 0;
 };
 
@@ -69,64 +70,68 @@ struct StepContext {
   uint64_t seed = 0;
   int64_t step = 0;  // the global step before this one
   uint32_t replica = 0;
-  // Gradients and loss are (weighted) sums over rows divided by this; 0: the batch's own rows, as
-  // tf.estimator does it with weights too. A trainer that spreads one batch over replicas gives the
-  // whole batch's rows; then a replica's part may have no row, and all its gradients are 0.
+  // Gradients and loss are (weighted) sums over rows divided by this, unless the head sums
+  // (HeadSpec::LossScale). 0: divided by the number of the batch's own rows, as tf.estimator does,
+  // also with weights. A trainer that spreads one batch over replicas gives the number of rows of
+  // the whole batch; a replica's part may then be empty, and all its gradients are 0.
   double denominator = 0;
-  // For synchronised BatchNorm of one batch over replicas, with its `denominator`; null: this
+  // For synchronised BatchNorm of one batch over replicas, with its `denominator`; null: over this
   // replica's rows alone. Not owned.
   ReplicaSums* replica_sums = nullptr;
 };
 
 // Takes each gradient as soon as it is ready, on the thread that called Step, in an order that is
-// the same at every step. When a call comes, the engine does not read that variable again in this
-// step: the sink may update it at once. Spans are valid during the call only.
+// the same at every step. After the call the engine does not read that variable again in this step,
+// so the sink may update it at once. Spans are valid during the call only.
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
   virtual void Dense(int variable, std::span<const float> gradient) = 0;
   // `rows` are distinct, in order of first appearance in the batch; gradient is rows.size() x cols:
-  // the sum over all appearances. Where WantsSquares(variable), it is rows.size() x (2 cols): of
-  // each row its sums, then the sum over all appearances of the square of each.
+  // the sum over all appearances. Where WantsSquares(variable), it is rows.size() x (2 cols): each
+  // row has its sums, then the sum over all appearances of the squared gradients.
   virtual void Rows(int variable, std::span<const int32_t> rows,
                     std::span<const float> gradient) = 0;
-  // An optimizer that squares the gradient of each appearance (Keras's) wants it of its tables; the
-  // same at every step. Only engines of exported models can tell, and only their optimizers ask. A
-  // sink in front of another one asks that one.
+  // Whether the sums of squares are wanted for this table, as by an optimizer that squares the
+  // gradient of each appearance (Keras's). The answer is the same at every step. Only engines of
+  // exported models can give squares, and only their optimizers ask for them. A sink that forwards
+  // to another sink forwards this question.
   virtual bool WantsSquares(int /*variable*/) const { return false; }
-  // Or it wants the appearances themselves: `rows` may then repeat, and the gradient is rows.size()
-  // x cols, one for each. Asked and answered as WantsSquares is.
+  // Whether the single appearances are wanted instead: `rows` may then repeat, and the gradient is
+  // rows.size() x cols, one row for each appearance. Otherwise like WantsSquares.
   virtual bool WantsEntries(int /*variable*/) const { return false; }
   // kState: this batch's mean or variance.
   virtual void Statistic(int variable, std::span<const float> value) = 0;
 };
 
 struct StepResult {
-  double loss = 0;       // over the batch, with regularisation: what is minimised
-  double data_loss = 0;  // without
+  double loss = 0;       // over the batch, with regularisation; this is minimised
+  double data_loss = 0;  // without regularisation
 };
 
 // Predictions for a batch: `logits` rows x logits_dimension.
 struct Forward {
   std::vector<float> logits;
-  double loss_sum = 0;  // sum over rows (weighted) when the batch has labels
-  // Of an exported model: each of its predictions, the first of which is the logits too where it is
-  // of floats; and what the batch adds to the states of its metrics, in order, when it has labels.
+  // The (weighted) sum over rows when the batch has labels. For an exported model: the batch's loss
+  // as Keras's evaluate computes it, with regularisation, times its rows.
+  double loss_sum = 0;
+  // For an exported model only. Its predictions; the first is also the logits if it holds floats.
+  // If the batch has labels: what the batch adds to the states of the metrics, in order.
   std::vector<features::RawColumn> predictions = {};
   std::vector<std::vector<float>> metric_states = {};
 };
 
-// A layer as a person looks at it (TensorBoard's graph).
+// A layer as it is shown to people (TensorBoard's graph).
 struct LayerInfo {
   std::string name;  // "dnn/hiddenlayer_0/Dense"; '/' groups, as in the names of variables
   std::string op;    // "Dense", "EmbeddingBag", "Concat", ...
-  // What it reads: earlier layers, FeatureBatch::dense and id_lists, variables().
+  // What the layer reads: earlier layers, FeatureBatch::dense and id_lists, variables().
   std::vector<int> layers = {}, dense = {}, id_lists = {}, variables = {};
   std::vector<std::pair<std::string, std::string>> attributes = {};  // such as activation: relu
-  int width = 0;                                                     // it gives rows x width
+  int width = 0;                                                     // its output is rows x width
 };
 
-// What a layer gave in a step: rows x width, row i at values + i * ld. Not owned.
+// The output of a layer in a step: rows x width, row i at values + i * ld. Not owned.
 struct Activations {
   std::string name;
   const float* values = nullptr;
@@ -149,25 +154,26 @@ class Engine {
   virtual ~Engine() = default;
   virtual std::span<const VariableSpec> variables() const = 0;
   virtual int logits_dimension() const = 0;
-  // `weights` in the order of variables(). INVALID_ARGUMENT for labels that do not fit the head
-  // (naming the row). When the loss is NaN or infinite it is returned and no gradient was given,
-  // but with replica_sums some that are as little numbers.
+  // `weights` are in the order of variables(). INVALID_ARGUMENT for labels that do not fit the head
+  // (names the row). A NaN or infinite loss is returned and no gradients are given; with
+  // replica_sums some gradients may have been given, NaN or infinite as well.
   virtual absl::StatusOr<StepResult> Step(std::span<const VariableView> weights,
                                           const features::FeatureBatch& batch,
                                           const StepContext& context, GradientSink& sink) = 0;
-  // All of them: who gives the engine blocks of tables renumbers the ids by it. Lists that share a
-  // table, and tables that share a list, share their numbers.
+  // All uses of tables. A caller that gives the engine blocks of tables renumbers the ids by this
+  // list. Lists that share a table, and tables that share a list, share their numbers.
   virtual std::span<const TableUse> table_uses() const = 0;
 
-  // Gives a batch the id lists that table_uses() names, where the engine itself finds them from the
-  // other columns (finds_ids); those who renumber ids call it before. Step and Predict do it where
-  // the batch has none.
+  // Adds to a batch the id lists that table_uses() names, where the engine derives them from the
+  // other columns (finds_ids). Callers that renumber ids call it first. Step and Predict do it
+  // where the batch has no id lists.
   virtual bool finds_ids() const { return false; }
   virtual absl::Status FindIds(features::FeatureBatch* /*batch*/) { return absl::OkStatus(); }
 
-  // Says that what `weights` name stays as it is until the next Step or Freeze: Predict, when given
-  // the same memory, may use what the engine computed from it once. Predictions may then differ in
-  // their last bits from those without it. INVALID_ARGUMENT for weights that do not fit.
+  // Promises that the values of `weights` do not change until the next Step or Freeze: Predict,
+  // when given the same memory, may use results computed from them once. Predictions may then
+  // differ in their last bits from those without Freeze. INVALID_ARGUMENT for weights that do not
+  // fit.
   virtual absl::Status Freeze(std::span<const VariableView> /*weights*/) {
     return absl::OkStatus();
   }
@@ -175,18 +181,18 @@ class Engine {
   virtual absl::Status Predict(std::span<const VariableView> weights,
                                const features::FeatureBatch& batch, Forward* out) = 0;
 
-  // Says that what comes next on this thread is not another call at once, but something that may
-  // start threads or take long (a save, an evaluation): what an engine holds between calls that
-  // follow each other, such as a core that the thread stays on, is given back until the next one.
+  // Says that this thread does not make another call at once, but does something that may start
+  // threads or take long (a save, an evaluation). What the engine holds from one call to the next,
+  // such as the core that the thread is pinned to, is released until the next call.
   virtual void Rest() {}
 
-  // Null: the model's optimizer is a rule (optim/) and numbers. updater.h.
+  // Null: the model's optimizer is a rule (optim/) with numbers. See updater.h.
   virtual Updater* updater() { return nullptr; }
 
-  // For people to look at; an engine need not have them. The layers, each after those it reads, the
-  // last gives the logits:
+  // For people to look at; an engine need not have them. The layers, each after those it reads; the
+  // last one gives the logits.
   virtual std::span<const LayerInfo> layers() const { return {}; }
-  // and what the layers that the model watches gave in the last Step, whatever was predicted since.
+  // The outputs of the model's watched layers in the last Step, also after calls of Predict.
   virtual std::vector<Activations> activations() const { return {}; }
 };
 

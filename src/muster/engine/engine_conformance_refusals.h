@@ -1,4 +1,4 @@
-// Part of engine_conformance.h: what an engine refuses, and that it is none the worse afterwards.
+// Part of engine_conformance.h: what an engine refuses, and that it works as before afterwards.
 #pragma once
 
 #include <climits>
@@ -84,7 +84,7 @@ TEST_P(EngineConformance, RefusesIdsThatDoNotFit) {
     ExpectRefused(batch, StrCat("an id too few", of));
     batch = found;
     batch.id_lists.resize(Index(use.id_list));
-    // Without any they are found.
+    // Without any id lists the engine finds them.
     if (use.id_list > 0 || !engine_->finds_ids()) ExpectRefused(batch, StrCat("no such list", of));
     // A block of a table bounds its ids as the table does.
     std::vector<VariableView> views = weights_->mutable_views();
@@ -95,7 +95,7 @@ TEST_P(EngineConformance, RefusesIdsThatDoNotFit) {
   }
 }
 
-// Not refused: the loss tells the trainer.
+// Not refused: the trainer learns of it by the loss.
 TEST_P(EngineConformance, GivesNoGradientsOfALossThatIsNoNumber) {
   for (size_t i = 0; i < engine_->variables().size(); ++i) {
     const VariableSpec& spec = engine_->variables()[i];
@@ -103,7 +103,7 @@ TEST_P(EngineConformance, GivesNoGradientsOfALossThatIsNoNumber) {
     const std::vector<float> good = weights_->at(i);
     weights_->at(i).assign(good.size(), std::numeric_limits<float>::quiet_NaN());
     for (const double denominator : {0.0, 100.0}) {
-      CheckingSink sink(*engine_, weights_->views(), false);  // of finite numbers
+      CheckingSink sink(*engine_, weights_->views(), false);  // expects finite numbers
       const auto result =
           engine_->Step(weights_->views(), batch_, {.denominator = denominator}, sink);
       ASSERT_TRUE(result.ok()) << result.status();

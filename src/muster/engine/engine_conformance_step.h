@@ -11,7 +11,7 @@
 
 namespace muster::engine {
 
-// Whether each call says what engine.h allows of its variable.
+// Checks that each call gives a variable what engine.h allows for its kind.
 class CheckingSink final : public GradientSink {
  public:
   CheckingSink(const Engine& engine, std::span<const VariableView> views, bool with_squares)
@@ -81,7 +81,7 @@ TEST_P(EngineConformance, GivesEachVariableOnceInTheSameOrder) {
   EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), order.size());
 }
 
-// A sink may update at once: what it does to a variable changes nothing of what follows.
+// A sink may update at once: its changes to a variable do not affect the rest of the step.
 TEST_P(EngineConformance, DoesNotReadVariablesWhoseGradientItGave) {
   class Spoiler final : public GradientSink {
    public:
@@ -116,7 +116,7 @@ TEST_P(EngineConformance, IsAFunctionOfWeightsBatchSeedStepAndReplica) {
   ASSERT_NE(other, nullptr);
   const Outcome first = StepOf(*other, weights_->views(), batch_, context);
   ASSERT_FALSE(first.given.order.empty());
-  // Whatever was computed before, of batches of any size.
+  // Whatever was computed before, with batches of any size.
   for (const int rows : {4, 1, 3}) {
     Step(RowsOf(batch_, 0, rows), {.seed = 8, .step = 2});
     ExpectSame(Step(batch_, context), first);
@@ -133,8 +133,8 @@ TEST_P(EngineConformance, IsAFunctionOfWeightsBatchSeedStepAndReplica) {
   }
 }
 
-// The derivative of the loss along a direction, by differences, is the gradient's part in it. A
-// difference over a kink of the loss (a relu) shows by two lengths that disagree.
+// The derivative of the loss along a direction, taken by differences, is the projection of the
+// gradient on it. If a difference spans a kink of the loss (a relu), two step lengths disagree.
 TEST_P(EngineConformance, GradientsAreThoseOfTheLoss) {
   if (GetParam().precision > 1e-4) return;  // too coarse for differences
   const StepContext context{.seed = 5, .step = 3};
@@ -151,7 +151,7 @@ TEST_P(EngineConformance, GradientsAreThoseOfTheLoss) {
     int smooth = 0;
     double slope = 0;
     for (int n = 0; n < 4; ++n) {
-      // Down the gradient itself first.
+      // First along the gradient itself.
       std::vector<double> direction(gradient.begin(), gradient.end());
       if (n > 0) std::ranges::generate(direction, [&] { return random.Normal(); });
       double length = 0, expected = 0;
@@ -236,7 +236,7 @@ TEST_P(EngineConformance, PartsOfABatchAddUpToIt) {
       for (size_t i = 0; i < values.size(); ++i) values[i] += others[i];
     }
     ExpectNear(sums, whole.given.dense);
-    // By rows, as trainers take their mean.
+    // Weighted by rows, as trainers take the mean of statistics.
     const float share = static_cast<float>(cut) / static_cast<float>(batch_.rows);
     for (auto& [name, values] : statistics) {
       const std::vector<float>& others = b.statistics.find(name)->second;
@@ -282,7 +282,7 @@ TEST_P(EngineConformance, RowsAreInOrderOfFirstAppearance) {
   }
 }
 
-// Of a block that has a row for each appearance of an id, each gradient is that of an appearance.
+// If a block has a row for each appearance of an id, each gradient is that of one appearance.
 TEST_P(EngineConformance, ARowsGradientIsTheSumOfItsAppearances) {
   const features::FeatureBatch found = WithIds();
   const bool squares = GetParam().gives_squares;

@@ -56,6 +56,11 @@ int HeadSpec::labels_dimension() const {
   return kind == HeadKind::kMultiClass ? 1 : logits_dimension();
 }
 
+double HeadSpec::LossScale(double rows) const {
+  if (!sums) return 1 / rows;
+  return is_regression() ? label_dimension : 1;
+}
+
 std::string_view HeadName(HeadKind kind) {
   switch (kind) {
     case HeadKind::kBinary:

@@ -1,5 +1,6 @@
-// Predictions: what an exported model predicts; or what a head makes of logits, under the names and
-// shapes that tf.estimator's head of the same kind gives them. rows x width each:
+// Predictions: the outputs of an exported model; or the results that a head computes from logits,
+// with the names and shapes that tf.estimator's head of the same kind gives them. rows x width
+// each:
 //   binary       logits 1, logistic 1, probabilities 2, class_ids 1, classes 1, all_class_ids 2,
 //                all_classes 2; class 1 when the logit is above 0
 //   multi-class  logits n, probabilities n (softmax), class_ids 1 (the first largest logit),
@@ -26,14 +27,14 @@ namespace muster::engine {
 struct PredictionTensor {
   std::string name;
   formats::ValueType type = formats::ValueType::kFloat;
-  int width = 1;                  // 0, without rows: of any
+  int width = 1;                  // 0, without rows: any width
   bool same_in_all_rows = false;  // then it holds one row
-  // The one that `type` names.
+  // Only the vector that `type` names is used.
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<std::string_view> strings;  // into the Predictor, or into the Forward
 
-  // Where the values of a row begin.
+  // The index of a row's first value.
   size_t begin(int row) const {
     return same_in_all_rows ? 0 : static_cast<size_t>(row) * static_cast<size_t>(width);
   }
@@ -50,15 +51,15 @@ struct Predictions {
 // Immutable, thread-safe; outlives the Predictions that it made.
 class Predictor {
  public:
-  // `class_names`: the label's words in their order; empty: "0", "1", ... . `head` is valid.
+  // `class_names`: the label's words in order; empty: "0", "1", ... . `head` is valid.
   Predictor(const HeadSpec& head, std::vector<std::string> class_names);
-  // Of an exported model, whose predictions are these, without rows: it has no head and no classes.
+  // For an exported model with these predictions (tensors without rows): no head and no classes.
   explicit Predictor(std::vector<PredictionTensor> tensors);
 
-  // Replaces *out. `logits` is rows x head.logits_dimension(). *out may be reused; without logits
-  // it has the tensors' names, types and widths.
+  // Replaces *out, which may be reused. `logits` is rows x head.logits_dimension(). Without logits
+  // *out has the tensors' names, types and widths.
   void Predict(std::span<const float> logits, Predictions* out) const;
-  // Of what the engine gave for `rows` rows. DATA_LOSS where an exported model gave other tensors.
+  // From the engine's results for `rows` rows. DATA_LOSS if an exported model gave other tensors.
   absl::Status Predict(const Forward& forward, int rows, Predictions* out) const;
 
   const HeadSpec& head() const { return head_; }
@@ -70,17 +71,17 @@ class Predictor {
   std::optional<std::vector<PredictionTensor>> tensors_;  // of an exported model
 };
 
-// What an exported model's tensor of that type is read as. INVALID_ARGUMENT for types that are
-// neither float32, float64, whole numbers, bool nor strings.
+// The type as which an exported model's tensor of that type is read. INVALID_ARGUMENT unless `type`
+// is float32, float64, an integer type, bool or string.
 absl::StatusOr<formats::ValueType> PredictionType(formats::DataType type);
 
 // As the binary and multi-label heads compute it.
 float Sigmoid(float logit);
 // probabilities[i] = exp(logits[i]) / sum over exp(logits), without overflow.
 void Softmax(std::span<const float> logits, std::span<float> probabilities);
-// The number of the first largest logit.
+// The index of the first largest logit.
 int LargestLogit(std::span<const float> logits);
-// What a regression head predicts for a logit.
+// The prediction of a regression head for a logit.
 float InverseLink(RegressionLoss loss, float logit);
 
 }  // namespace muster::engine

@@ -1,4 +1,4 @@
-// What is given to an engine, checked before it is read.
+// Checks of an engine's arguments before they are read.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace muster::engine {
 absl::Status CheckWeights(std::span<const VariableSpec> specs,
                           std::span<const VariableView> weights);
 
-// INVALID_ARGUMENT for the batch's id list `index` where it does not fit the batch's rows or an id
-// is outside the table of that name and size.
+// INVALID_ARGUMENT if the batch's id list `index` does not fit the batch's rows or has an id
+// outside the table of that name and size.
 absl::Status CheckIds(const features::FeatureBatch& batch, int index, const std::string& table,
                       int64_t table_rows);
 

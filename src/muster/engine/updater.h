@@ -1,4 +1,4 @@
-// Updater: what an engine computes of its model's optimizer, where that is no rule of optim/ but a
+// Updater: what an engine computes of its model's optimizer, if that is not a rule of optim/ but a
 // function that came with the model (an exported Keras model's).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace muster::engine {
 
-// State of the optimizer: of no variable in particular, and of any type but strings.
+// State of the optimizer that belongs to no single variable, of any type but strings.
 struct UpdaterSlot {
   std::string name;
   formats::DataType type = formats::DataType::kFloat;
@@ -22,30 +22,30 @@ struct UpdaterSlot {
   uint64_t bytes() const;
 };
 
-// Of one variable, over the rows of all replicas. Of a table the entries: values are those of
-// rows.size() rows, one for each id that the batch has, so that rows repeat
+// The gradient of one variable, over the rows of all replicas. For a table it has the entries:
+// `values` has rows.size() rows, one for each id of the batch, so that rows repeat
 // (GradientSink::WantsEntries).
 struct VariableGradient {
   std::span<const float> values = {};
   std::span<const int32_t> rows = {};
 };
 
-// The engine's one owner thread. It owns no weights and no slots.
+// Used on the engine's one owner thread. It owns no weights and no slots.
 class Updater {
  public:
   virtual ~Updater() = default;
 
-  // The rate of update `step`, counted from 0, where it is a function of the step.
+  // The learning rate of update `step`, counted from 0, if it is a function of the step.
   virtual bool has_learning_rate() const = 0;
   virtual absl::StatusOr<float> LearningRate(int64_t step) = 0;
 
-  // Whether Apply is how all variables are trained.
+  // Whether all variables are trained by Apply.
   virtual bool applies() const = 0;
   virtual const std::string& name() const = 0;  // of the optimizer
   virtual std::span<const UpdaterSlot> slots() const = 0;
-  // Update `step`: replaces the weights that are trained, and all slots. `weights` and `gradients`
-  // are in the order of Engine::variables(), those of states are not looked at; tables are whole.
-  // After an error weights and slots are as they were.
+  // Update `step`: replaces the trained weights and all slots. `weights` and `gradients` are in the
+  // order of Engine::variables(); those of states are ignored; tables are whole. After an error
+  // weights and slots are unchanged.
   virtual absl::Status Apply(std::span<const VariableView> weights,
                              std::span<const std::span<char>> slots,
                              std::span<const VariableGradient> gradients, int64_t step) = 0;

@@ -1,5 +1,5 @@
-// ColumnSpec: a feature column as data. What a column computes is TensorFlow's feature_column of
-// the same name, to the id (docs/features.md).
+// ColumnSpec: a feature column as data. A column computes the same as TensorFlow's feature_column
+// of the same name, including all ids (docs/features.md).
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ enum class ColumnKind {
   kVocabulary,       // input -> id: its place in the list, an out-of-vocabulary bucket, or none
   kIdentity,         // int input -> itself, in [0, buckets)
   kHash,             // input -> Fingerprint64(printed value) mod buckets
-  kKeys,             // input -> its 64-bit key, which has a row of a table that grows
+  kKeys,             // input -> its 64-bit key, which has a row of a growing table
   kCross,            // fields and ids of columns -> FingerprintCat64 chain mod buckets
   kWeighted,         // categorical column, number input -> its ids, each with a weight
-  kIndicator,        // categorical column -> counts (sums of weights) of its ids, a float an id
+  kIndicator,        // categorical column -> counts (sums of weights) of its ids, a float per id
   kEmbedding,        // categorical column -> combined rows of a trained table, `dimension` floats
   kSequenceNumeric,  // list input -> steps of `shape` floats, as kNumeric, pooled
 };
 
 enum class Combiner { kSum, kMean, kSqrtN };
 
-// How the steps of a sequence become one: their sum, that over their number or its root, the
-// largest of each float, the last step. No steps: zeros.
+// How the steps of a sequence are combined: their sum, the sum divided by their number or its root,
+// the largest of each float, the last step. No steps: zeros.
 enum class Pooling { kNone, kSum, kMean, kSqrtN, kMax, kLast };
 
 struct ColumnSpec {
@@ -39,8 +39,8 @@ struct ColumnSpec {
   ColumnKind kind = ColumnKind::kNumeric;
   // The schema field that is read; for kWeighted, kIndicator and kEmbedding the categorical column.
   std::string input;
-  // kNumeric and kBucketized of a list: how many values every row has; the ids of value number i
-  // of a bucketized row begin at i * (boundaries + 1). kSequenceNumeric: values a step.
+  // kNumeric and kBucketized of a list: how many values every row has; the ids of value number i of
+  // a bucketized row begin at i * (boundaries + 1). kSequenceNumeric: values per step.
   int shape = 1;
 
   bool log1p = false;  // kNumeric, kSequenceNumeric
@@ -49,11 +49,11 @@ struct ColumnSpec {
 
   std::vector<float> boundaries;  // kBucketized, ascending
 
-  // kVocabulary: the words in id order, printed (ints as decimal). A vocabulary file is read into
-  // this when the spec is loaded, one word a line.
+  // kVocabulary: the words in id order, printed (ints as decimal). A vocabulary file, one word per
+  // line, is read into this when the spec is loaded.
   std::vector<std::string> words;
-  std::string words_file;   // where they came from; "" for a list
-  int64_t oov_buckets = 0;  // extra ids behind the words: words.size() + Fingerprint64 mod this
+  std::string words_file;   // the file of the words; "" for a list
+  int64_t oov_buckets = 0;  // extra ids after the words: words.size() + Fingerprint64 mod this
   int64_t default_id = -1;  // for unknown words when oov_buckets == 0; -1: no id
                             // kIdentity: for values outside [0, buckets); -1: a negative value has
                             // no id, one from `buckets` on is an error
@@ -69,14 +69,14 @@ struct ColumnSpec {
 
   int dimension = 0;                    // kEmbedding
   Combiner combiner = Combiner::kMean;  // kEmbedding
-  // kEmbedding of a list: not kNone: every value is a step, a value without an id a step of zeros.
-  // kSequenceNumeric: not kNone.
+  // kEmbedding of a list, if not kNone: every value is a step, a value without an id is a step of
+  // zeros. kSequenceNumeric: not kNone.
   Pooling pooling = Pooling::kNone;
-  std::string shared;  // kEmbedding: the table's name; columns of the same have one table
+  std::string shared;  // kEmbedding: the table's name; columns with the same name share it
   double max_norm =
       0;  // kEmbedding: rows that are longer are read scaled down to it; 0: as they are
 
-  bool is_categorical() const;  // gives ids: bucketized to weighted
+  bool is_categorical() const;  // gives ids: kBucketized to kWeighted
   bool is_dense() const { return !is_categorical(); }
   friend bool operator==(const ColumnSpec&, const ColumnSpec&) = default;
 };
@@ -84,7 +84,7 @@ struct ColumnSpec {
 // The label as data. An empty `input`: rows without a label.
 struct LabelSpec {
   enum class Form {
-    kOne,     // one number a row: a scalar field's value, or the place of its word
+    kOne,     // one number per row: a scalar field's value, or the place of its word
     kVector,  // `width` numbers: the values of a list field, which has as many
     kSet,     // `width` numbers of 0 or 1: 1 at the places of the words (or, without words, at the
               // ids) that a list field holds
@@ -92,31 +92,31 @@ struct LabelSpec {
   std::string input = {};
   std::vector<std::string> words = {};
   Form form = Form::kOne;
-  int width = 1;  // numbers a row
+  int width = 1;  // numbers per row
   friend bool operator==(const LabelSpec&, const LabelSpec&) = default;
 };
 
-// A schema with its columns: what a FeatureTransform is made of.
+// A schema with its columns: the specification of a FeatureTransform.
 struct FeatureSpec {
   formats::Schema schema;
   std::vector<ColumnSpec> columns;
   LabelSpec label;
   std::string weight;  // an int or float field, the weight of a row's loss; "" for none
-  std::string key;     // a field that predictions are returned with; "" for none
+  std::string key;     // a field that is written with the predictions; "" for none
 
   const ColumnSpec* Find(std::string_view name) const;
   // The first field that is not the label, weight or key; null when there is none.
   const formats::Field* AnyInput() const;
-  // Ids of a categorical column are in [0, NumIds()); a dense column, embeddings included, has
-  // Width() floats a row; a column with HasLists() reads a list. In a spec that is not valid these
-  // may be wrong.
+  // Ids of a categorical column are in [0, NumIds()); a dense column, including embeddings, has
+  // Width() floats per row; a column with HasLists() reads a list. For an invalid spec these may be
+  // wrong.
   int64_t NumIds(const ColumnSpec& column) const;
-  // Of a keys column, or a weighted one over it, whose NumIds() is 0; null for others.
+  // For a keys column, or a weighted one over it, whose NumIds() is 0; null for others.
   const GrowthSpec* GrowthOf(const ColumnSpec& column) const;
   int Width(const ColumnSpec& column) const;
   bool HasLists(const ColumnSpec& column) const;
-  // Adds the column `name` and all that it is made of to *used_columns, the fields that these read
-  // to *used_fields.
+  // Adds the column `name` and all columns that it is made of to *used_columns, and the fields that
+  // these read to *used_fields.
   void CollectUses(const std::string& name, std::set<std::string>* used_columns,
                    std::set<std::string>* used_fields) const;
   friend bool operator==(const FeatureSpec&, const FeatureSpec&) = default;
@@ -126,9 +126,9 @@ struct FeatureSpec {
 // INVALID_ARGUMENT for a word that is not one.
 absl::StatusOr<int64_t> ParseIntWord(std::string_view word);
 
-// Everything that can be wrong with a spec by itself: unknown inputs (with the nearest word), types
-// that do not fit, empty or unsorted boundaries, duplicate names or words, sizes out of range
-// (a table has at most 2^31 - 1 rows). INVALID_ARGUMENT "column 'x': ...".
+// Finds every error that a spec alone can have: unknown inputs (with the nearest word), types that
+// do not fit, empty or unsorted boundaries, duplicate names or words, sizes out of range (a table
+// has at most 2^31 - 1 rows). INVALID_ARGUMENT "column 'x': ...".
 absl::Status Validate(const FeatureSpec& spec);
 
 }  // namespace muster::features

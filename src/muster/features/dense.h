@@ -1,4 +1,4 @@
-// From values to floats: numeric, indicator and sequence columns, and labels. Internal to this
+// Converts values to floats: numeric, indicator and sequence columns, and labels. Internal to this
 // layer.
 #pragma once
 
@@ -29,8 +29,8 @@ class Normalizer {
  public:
   Normalizer(const formats::Schema& schema, const ColumnSpec& column);
   int field() const { return field_; }
-  // Replaces *values: those of all rows, one after the other. INVALID_ARGUMENT names the row of one
-  // that is or becomes not finite; *bad_row is it.
+  // Replaces *values with those of all rows, one after the other. INVALID_ARGUMENT names the row of
+  // a value that is or becomes not finite; *bad_row is that row.
   absl::Status Apply(const formats::Columns& rows, std::vector<float>* values, int* bad_row) const;
 
  private:
@@ -50,7 +50,7 @@ class LabelTransform {
   explicit LabelTransform(const FeatureSpec& spec);
 
   void MarkFingerprints(std::vector<bool>* fields) const;
-  // Replaces *labels. INVALID_ARGUMENT names the row and value, *bad_row is the row.
+  // Replaces *labels. INVALID_ARGUMENT names the row and value; *bad_row is the row.
   absl::Status Apply(const formats::Columns& rows, const Scratch& scratch,
                      std::vector<float>* labels, int* bad_row) const;
 
@@ -66,7 +66,7 @@ class LabelTransform {
   LabelSpec spec_;
   int field_;
   formats::ValueType type_;
-  std::unique_ptr<IdLookup> words_;  // null: numbers
+  std::unique_ptr<IdLookup> words_;  // null: the labels are numbers
 };
 
 // Replaces *weights by the values of `input`. INVALID_ARGUMENT for one below 0 or not finite;
@@ -74,7 +74,7 @@ class LabelTransform {
 absl::Status CopyWeights(const formats::Column& input, formats::ValueType type,
                          std::vector<float>* weights, int* bad_row);
 
-// Position of the first value that is not finite, or `count`.
+// The position of the first value that is not finite, or `count`.
 size_t FirstNotFinite(const float* values, size_t count);
 
 }  // namespace muster::features

@@ -1,4 +1,4 @@
-// From values to ids: the parts that categorical columns are made of. Internal to this layer.
+// Converts values to ids: the building blocks of categorical columns. Internal to this layer.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@
 
 namespace muster::features {
 
-// Room that one Apply() works in; reused from batch to batch.
+// Working memory of one Apply(); reused from batch to batch.
 struct Scratch {
-  // By field of the schema: Fingerprint64 of every value (ints printed), of the fields that need
+  // By field of the schema: Fingerprint64 of every value (ints printed), for the fields that need
   // it.
   std::vector<std::vector<uint64_t>> fingerprints;
   IdList ids;                 // of an indicator's categorical column
   std::vector<float> floats;  // of the steps of a sequence
-  // Of a row of a cross with lists: the combinations of the keys so far and of the next one too,
+  // For a row of a cross with lists: the combinations of the keys so far, those with the next key,
   // and the values of that key.
   std::vector<uint64_t> chains;
   std::vector<uint64_t> longer_chains;
   std::vector<int64_t> values;
 };
 
-// A value that is there in no TensorFlow SparseTensor: '' or -1 in a scalar field.
+// A value that a TensorFlow SparseTensor does not contain: '' or -1 in a scalar field.
 inline constexpr int64_t kMissing = std::numeric_limits<int64_t>::min();
-// Values are looked up this many at a time, so that what lies between two loops stays in cache.
+// Values are looked up this many at a time, so that data passed between two loops stays in cache.
 inline constexpr int kBlock = 256;
 
-// Ids of the values of one field, one an element; what column kinds over one field differ in.
-// Immutable.
+// The ids of the values of one field, one per element; the part in which the column kinds over one
+// field differ. Immutable.
 class IdLookup {
  public:
   IdLookup(const formats::Schema& schema, int field)
@@ -47,12 +47,12 @@ class IdLookup {
   // In a list every value counts; in a scalar field '' and -1 are kMissing.
   bool list() const { return list_; }
   virtual bool needs_fingerprints() const { return false; }
-  // What is asked of rows as a whole: INVALID_ARGUMENT names the row, *bad_row is it.
+  // Checks rows as a whole: INVALID_ARGUMENT names the row; *bad_row is that row.
   virtual absl::Status CheckRows(const formats::Columns&, int*) const { return absl::OkStatus(); }
 
   // ids[i] for the field's value number first + i, i < count <= kBlock: an id, kMissing, or another
-  // negative number for a value that has no id (-1, an identity's own value).
-  // INVALID_ARGUMENT for a value that must not be; *bad_value is its number.
+  // negative number for a value that has no id (-1, an identity's own value). INVALID_ARGUMENT for
+  // a value that is not allowed; *bad_value is its number.
   virtual absl::Status Lookup(const formats::Columns& rows, const Scratch& scratch, size_t first,
                               int count, int64_t* ids, size_t* bad_value) const = 0;
 
@@ -89,12 +89,12 @@ std::unique_ptr<IdTransform> MakeCross(const FeatureSpec& spec, const ColumnSpec
 std::unique_ptr<IdTransform> MakeKeys(const FeatureSpec& spec, const ColumnSpec& column);
 std::unique_ptr<IdTransform> MakeWeighted(const FeatureSpec& spec, const ColumnSpec& column);
 
-// INVALID_ARGUMENT for the first row of a list that has not `shape` values.
+// INVALID_ARGUMENT for the first row of a list that does not have `shape` values.
 absl::Status CheckLengths(const formats::Column& column, int shape, int* bad_row);
 
-// The row that value number `value` of a field is in.
+// The row that contains value number `value` of a field.
 int RowOfValue(const formats::Column& column, size_t value);
-// How many values the field has in all rows.
+// The number of the field's values in all rows.
 size_t NumValues(const formats::Column& column, formats::ValueType type);
 // A value as an error message shows it: escaped, in quotes, cut when long.
 std::string Shown(std::string_view value);

@@ -1,5 +1,5 @@
-// RawColumnSpec: a field of the records as an exported model is fed it; and what makes RawColumns
-// of rows. docs/keras.md.
+// RawColumnSpec: a field of the records as an exported model takes it; and the transform that makes
+// RawColumns from rows. docs/keras.md.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,11 @@ inline constexpr int64_t kAnySize = -1;
 // An input, a label, the sample weight, the key or a prediction.
 struct RawColumnSpec {
   std::string name;
-  std::string feature;  // the record's field; of a prediction empty
+  std::string feature;  // the record's field; empty for a prediction
   formats::DataType type = formats::DataType::kFloat;
-  std::vector<int64_t> shape;  // of a row; kAnySize
+  std::vector<int64_t> shape;  // of a row; may have kAnySize
   // How the field's one string of bytes becomes the value: "raw" (little-endian numbers of that
-  // type), "png" or "jpeg" (which stays as it is here, and is the engine's to decode); empty: the
-  // field is the value.
+  // type), "png" or "jpeg" (not decoded here but by the engine); empty: the field is the value.
   std::string decode;
 
   bool is_image() const { return decode == "png" || decode == "jpeg"; }
@@ -34,21 +33,21 @@ struct RawColumnSpec {
 
 struct RawColumnSpecs {
   std::vector<RawColumnSpec> inputs = {};
-  std::vector<RawColumnSpec> labels = {};  // the sample weight last, where there is one
-  std::optional<RawColumnSpec> key = {};   // one value a row, which predictions come out with
+  std::vector<RawColumnSpec> labels = {};  // the sample weight last, if there is one
+  std::optional<RawColumnSpec> key = {};   // one value per row, written with the predictions
 };
 
-// The fields that the columns read, each once, with those of labels and key where they are asked
-// for. Integers and bool are int fields, other numbers float; a scalar is a single value, all else
-// a list. INVALID_ARGUMENT for columns that want one field in two ways, and for what no record can
-// have (numbers that are complex, two lengths that are any).
+// The fields that the columns read, each once, with those of labels and key if requested. Integers
+// and bool are int fields, other numbers float; a scalar is a single value, everything else a list.
+// INVALID_ARGUMENT for columns that use one field in two ways, and for columns that no record can
+// have (complex numbers, two lengths of kAnySize).
 absl::StatusOr<formats::Schema> RawSchema(const RawColumnSpecs& columns, bool with_labels,
                                           bool with_key);
 
-// Fills FeatureBatch::raw, and nothing else: `columns.inputs`, then, with labels, `columns.labels`.
-// A length that is any is padded to the batch's longest, at least 1, with 0 or "". Errors name the
-// field, what the row has and what the model takes: another number of values, a number that its
-// type does not hold.
+// Fills only FeatureBatch::raw: `columns.inputs`, then, with labels, `columns.labels`. A length of
+// kAnySize is padded to the batch's longest, at least 1, with 0 or "". Errors name the field, what
+// the row has and what the model takes: another number of values, or a number that its type cannot
+// hold.
 absl::StatusOr<std::unique_ptr<FeatureTransform>> NewRawTransform(RawColumnSpecs columns,
                                                                   const formats::Schema& schema);
 

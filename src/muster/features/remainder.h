@@ -8,7 +8,7 @@ namespace muster::features {
 // Of(n) == n % divisor for every n, without a division. `divisor` is at least 1.
 //
 // With m = floor((2^64 - 1) / d), m >= 2^64/d - 1, so n*m/2^64 >= n/d - n/2^64 > n/d - 1: the high
-// word of n*m is the quotient or one less, and one subtraction mends the remainder.
+// word of n*m is the quotient or one less, and one subtraction corrects the remainder.
 class Remainder {
  public:
   explicit Remainder(uint64_t divisor) : divisor_(divisor), reciprocal_(~uint64_t{0} / divisor) {}

@@ -13,26 +13,26 @@
 
 namespace muster::features {
 
-// What a model asks for: names of dense columns (numeric, indicator, sequence) and of categorical
+// The requested columns: names of dense columns (numeric, indicator, sequence) and of categorical
 // ones, each once; the batch holds them in this order.
 struct FeatureRequest {
   std::vector<std::string> dense;
   std::vector<std::string> categorical;
 };
 
-// Apply may run in several threads at once (each with a batch of its own).
+// Several threads may call Apply at once, each with its own batch.
 class FeatureTransform {
  public:
   // `spec` is copied. NOT_FOUND or INVALID_ARGUMENT for a request that does not fit the spec.
   static absl::StatusOr<std::unique_ptr<FeatureTransform>> Create(const FeatureSpec& spec,
                                                                   const FeatureRequest& request);
   virtual ~FeatureTransform() = default;
-  // Replaces *batch. `rows` must be of spec.schema. With `with_labels` also the labels and, where
-  // the spec names them, the weights. INVALID_ARGUMENT names the row (0-based in the batch), column
-  // and value: a label that is not in its vocabulary or has another number of values, a weight
-  // below 0, an identity id out of range, a value that is not finite in a numeric column.
-  // *bad_row (when not null) is set then, and -1 for other errors and for none. After an error
-  // *batch holds nothing of use. Allocates nothing once batches of this size have been seen.
+  // Replaces *batch. `rows` must be of spec.schema. With `with_labels` also fills the labels and,
+  // if the spec names them, the weights. INVALID_ARGUMENT names the row (0-based in the batch),
+  // column and value: a label that is not in its vocabulary or has another number of values, a
+  // weight below 0, an identity id out of range, a value that is not finite in a numeric column.
+  // Then *bad_row (when not null) is set; it is -1 for other errors and without an error. After an
+  // error *batch holds nothing useful. Allocates nothing once batches of this size have been seen.
   virtual absl::Status Apply(const formats::Columns& rows, bool with_labels, FeatureBatch* batch,
                              int* bad_row) const = 0;
 };

@@ -13,8 +13,8 @@ absl::Status Invalid(const Arguments&... arguments) {
   return absl::InvalidArgumentError(StrCat(arguments...));
 }
 
-// Every column by itself and what columns have in common: their names, shared tables, the lengths
-// of lists. The schema is valid.
+// Checks every column by itself and the properties that columns share: their names, shared tables,
+// the lengths of lists. The schema is valid.
 absl::Status CheckColumns(const FeatureSpec& spec);
 
 // The words of a vocabulary over a field of `type`.

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "muster/formats/missing.h"
+
 namespace muster::formats {
 namespace {
 
@@ -118,7 +120,10 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
  public:
   BatchStreamDecoderImpl(const Schema& schema, std::vector<StreamColumn> columns,
                          std::vector<int> absent)
-      : schema_(schema), stream_(std::move(columns)), absent_(std::move(absent)) {}
+      : schema_(schema),
+        missing_(MissingValuesOf(schema)),
+        stream_(std::move(columns)),
+        absent_(std::move(absent)) {}
 
   absl::Status Decode(const FramePrefix& frame, const std::shared_ptr<const std::string>& payload,
                       Columns* columns) override {
@@ -131,6 +136,7 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
       }
     }
     if (!cursor.done()) return absl::DataLossError("bytes behind the batch's last column");
+    MUSTER_RETURN_IF_ERROR(ReplaceMissing(static_cast<int>(frame.rows), columns));
     for (const int i : absent_) FillAbsent(i, frame.rows, columns);
     columns->KeepAlive(payload);
     columns->AddRows(static_cast<int>(frame.rows));
@@ -207,6 +213,16 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
     return true;
   }
 
+  absl::Status ReplaceMissing(int rows, Columns* columns) const {
+    for (const StreamColumn& column : stream_) {
+      const int i = column.field;
+      if (i < 0) continue;
+      MUSTER_RETURN_IF_ERROR(
+          missing_[i].ReplaceRows(schema_.fields[i], i, columns->rows(), rows, columns));
+    }
+    return absl::OkStatus();
+  }
+
   void FillAbsent(int i, uint32_t rows, Columns* columns) const {
     const Field& field = schema_.fields[i];
     Column& column = columns->mutable_column(i);
@@ -220,6 +236,7 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
   }
 
   const Schema schema_;
+  const std::vector<MissingValues> missing_;  // by field
   const std::vector<StreamColumn> stream_;
   const std::vector<int> absent_;  // fields without a column
 };

@@ -19,8 +19,8 @@
 
 namespace muster::formats {
 
-// Values of tensorflow/core/framework/types.proto. A reader may meet any other value that fits an
-// int.
+// Values of tensorflow/core/framework/types.proto. A reader may encounter any other value that fits
+// in an int.
 enum class DataType : int {
   kFloat = 1,
   kDouble = 2,
@@ -52,12 +52,12 @@ struct TensorInfo {
 };
 
 // Writes PREFIX.data-00000-of-00001 and PREFIX.index under temporary names; Finish() syncs and
-// renames both, the index last: without an index there is no checkpoint. Where a bundle of this
-// name exists, the new data take another file name (a second, empty shard makes it
-// data-00000-of-00002), so that also then the rename of the index is the moment of change. Tensors
-// may come in any order. Destroying an unfinished writer removes its temporary files. One owner
-// thread. Errors: INVALID_ARGUMENT for a name that is empty, used twice or starts with '\0', for
-// bytes that do not fit the shape; else those of the file system.
+// renames both, the index last: without an index there is no checkpoint. If a bundle of this name
+// exists, the new data file gets another name (a second, empty shard makes it data-00000-of-00002),
+// so that the rename of the index is the atomic switch in this case too. Tensors may come in any
+// order. Destroying an unfinished writer removes its temporary files. One owner thread. Errors:
+// INVALID_ARGUMENT for a name that is empty, used twice or starts with '\0', and for bytes that do
+// not fit the shape; otherwise those of the file system.
 class BundleWriter {
  public:
   static absl::StatusOr<std::unique_ptr<BundleWriter>> Create(io::FileSystem& files,
@@ -66,7 +66,7 @@ class BundleWriter {
   // `bytes` are the elements in row-major order, little-endian.
   virtual absl::Status Add(std::string_view name, DataType type, std::span<const int64_t> shape,
                            std::string_view bytes) = 0;
-  // The same of bytes that `read` hands out piece by piece: each call fills all of `piece`.
+  // The same for bytes that `read` provides piece by piece: each call fills all of `piece`.
   using ReadPiece = std::function<absl::Status(std::span<char> piece)>;
   virtual absl::Status AddPieces(std::string_view name, DataType type,
                                  std::span<const int64_t> shape, const ReadPiece& read) = 0;
@@ -75,11 +75,11 @@ class BundleWriter {
   virtual absl::Status Finish() = 0;
 };
 
-// Thread-safe after Open. All lengths are checked against the files before memory is taken;
-// checksums of blocks and tensors are checked. Errors are DATA_LOSS with file and offset, NOT_FOUND
-// for a tensor that is not there (with the nearest name) or an index or data file that is not,
-// UNIMPLEMENTED for what TensorFlow may write and this does not read: big-endian bundles, and the
-// reading of a partitioned tensor (listed with 0 bytes; its slices are not).
+// Thread-safe after Open. All lengths are checked against the files before memory is allocated;
+// checksums of blocks and tensors are checked. Errors are DATA_LOSS with file and offset; NOT_FOUND
+// for a missing tensor (with the nearest name) or a missing index or data file; UNIMPLEMENTED for
+// data that TensorFlow may write and this does not read: big-endian bundles, and the values of a
+// partitioned tensor (it is listed with 0 bytes, its slices are not).
 class BundleReader {
  public:
   // Reads the index and checks that the data files are there and long enough.
@@ -90,7 +90,7 @@ class BundleReader {
   // `*buffer` must have exactly the tensor's bytes.
   virtual absl::Status Read(std::string_view name, std::span<char> buffer) const = 0;
   virtual absl::StatusOr<std::vector<std::string>> ReadStrings(std::string_view name) const = 0;
-  // Reads a tensor of any type and checks its checksum, with little memory.
+  // Reads a tensor of any type and checks its checksum, using little memory.
   virtual absl::Status Verify(std::string_view name) const = 0;
 };
 

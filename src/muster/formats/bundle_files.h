@@ -25,7 +25,7 @@ struct EncodedStrings {
 EncodedStrings EncodeStrings(std::span<const std::string> values);
 
 // The inverse; nothing is copied before all lengths are known to fit. `*crc` as above. The error is
-// DATA_LOSS without file name.
+// DATA_LOSS without a file name.
 absl::StatusOr<std::vector<std::string>> DecodeStrings(std::string_view bytes, uint64_t count,
                                                        uint32_t* crc);
 

@@ -15,7 +15,7 @@ namespace muster::formats {
 struct BundleHeader {
   int32_t shards = 1;
   bool big_endian = false;
-  int32_t min_consumer = 0;  // of the reader's version, which is 1
+  int32_t min_consumer = 0;  // the lowest allowed version of a reader; this one is 1
 };
 
 struct BundleEntry {
@@ -33,7 +33,7 @@ constexpr int32_t kBundleVersion = 1;
 std::string SerializeBundleHeader(const BundleHeader& header);
 std::string SerializeBundleEntry(const BundleEntry& entry);
 
-// Nothing when the bytes are not such a message.
+// nullopt when the bytes are not such a message.
 std::optional<BundleHeader> ParseBundleHeader(std::string_view bytes);
 std::optional<BundleEntry> ParseBundleEntry(std::string_view bytes);
 

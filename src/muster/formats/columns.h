@@ -1,4 +1,4 @@
-// Columns: some rows of a table, a column at a time; what decoders fill and features read.
+// Columns: some rows of a table, stored by column; decoders fill it and features read it.
 #pragma once
 
 #include <cstdint>
@@ -31,24 +31,25 @@ class Columns {
   const std::vector<Column>& columns() const { return columns_; }
   const Column& column(int i) const { return columns_[i]; }
 
-  // For decoders: append one value a scalar column and any number a list column,
-  // then AddRow(), which also ends the lists.
+  // For decoders: append one value to each scalar column and any number to each list column, then
+  // call AddRow(), which also ends the lists.
   Column& mutable_column(int i) { return columns_[i]; }
   void AddRow();
-  // For decoders of whole columns: `rows` values were appended to each scalar column, and as many
+  // For decoders of whole columns, after appending `rows` values to each scalar column and as many
   // offsets to each list column.
   void AddRows(int rows);
   // Appends the default of field `i`, which is `field` and has one.
   void AppendDefault(int i, const Field& field);
-  // Undoes appends since the last AddRow(): a bad row leaves nothing behind.
+  // Undoes appends since the last AddRow(), so that a bad row leaves nothing behind.
   void DropPartialRow();
 
-  // Takes one row out; the rows behind it move up.
+  // Removes one row; the rows after it move up.
   void RemoveRow(int row);
 
   // Keeps memory that string values point into until Clear().
   void KeepAlive(std::shared_ptr<const void> memory);
-  // A copy of bytes that lives as long as this batch's rows: for unescaped CSV cells and defaults.
+  // A copy of `bytes` that lives as long as this batch's rows: for unescaped CSV cells and
+  // defaults.
   std::string_view Store(std::string_view bytes);
 
  private:

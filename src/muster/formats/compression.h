@@ -19,19 +19,20 @@ std::string_view CompressionName(Compression compression);  // "none", "GZIP", "
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // Up to `size` > 0 bytes; 0 only at the end. DATA_LOSS for a broken or cut compressed stream, or
-  // for bytes behind its end, says at which byte of the file but does not name the file: the caller
-  // does, with the place in its own terms. Other errors are the file's and name it.
+  // Reads up to `size` > 0 bytes; returns 0 only at the end. DATA_LOSS for a broken or truncated
+  // compressed stream, or for bytes after its end; the message gives the byte in the file but not
+  // the file's name, which the caller adds with the place in its own terms. Other errors are the
+  // file's and name it.
   virtual absl::StatusOr<size_t> Read(size_t size, char* buffer) = 0;
 };
 
-// Starts at (uncompressed) byte `offset`; a compressed file is inflated up to there by the first
-// Read. Several GZIP members one behind the other are one stream. Keeps `file`. A compressed
-// stream takes about 300 KiB.
+// Starts at (uncompressed) byte `offset`; the first Read inflates a compressed file up to there.
+// Several consecutive GZIP members are one stream. Keeps `file`. A compressed stream takes about
+// 300 KiB.
 std::unique_ptr<ByteStream> NewByteStream(std::shared_ptr<const io::RandomAccessFile> file,
                                           Compression compression, uint64_t offset = 0);
 
-// Compresses into a file that the caller owns; level 6 and zlib's largest memory level, as
+// Compresses into a file that the caller owns; with level 6 and zlib's largest memory level, as in
 // TensorFlow's ZlibOutputBuffer. Takes about 400 KiB. One owner thread.
 class Deflater {
  public:

@@ -19,13 +19,13 @@ namespace muster::formats {
 
 struct CsvOptions {
   char delimiter = ',';  // any byte but a quote, CR, LF and NUL
-  bool quotes = true;    // false: a quote is an ordinary character, a line is a row
+  bool quotes = true;    // false: a quote is an ordinary character, each line is a row
   bool header = true;    // false: the first row is data
 };
 
 constexpr uint64_t kMaxCsvRowBytes = uint64_t{16} << 20;
 
-// INVALID_ARGUMENT for a delimiter that cannot be one.
+// INVALID_ARGUMENT for a byte that cannot be a delimiter.
 absl::Status CheckCsvOptions(CsvOptions options);
 
 // Finds where rows end in text that may still grow. One owner thread.
@@ -36,9 +36,9 @@ class CsvRowScanner {
   explicit CsvRowScanner(CsvOptions options)
       : delimiter_(options.delimiter), quotes_(options.quotes) {}
 
-  // Bytes of the row that `text` starts with, its line end included; kMore when the row's end is
-  // not in `text`. Until it is found, `text` is the same row with more bytes at each call, and no
-  // byte is looked at twice.
+  // The number of bytes of the row that `text` starts with, including its line end; kMore when the
+  // row's end is not in `text`. Then the next call must give the same row with more bytes; no byte
+  // is examined twice.
   size_t Find(std::string_view text);
 
   // After kMore: the text ends inside quotes that opened at quote_position().
@@ -60,11 +60,11 @@ class CsvRowScanner {
 std::string_view StripLineEnd(std::string_view row);
 
 // Cuts a byte stream into rows (raw text, without the line end), respecting quotes; .gz input is
-// inflated (by content, not by name). Blank lines are skipped. One owner thread.
-// Holds 256 KiB, or up to twice kMaxCsvRowBytes where a row is that long.
-// Errors: DATA_LOSS "FILE:LINE: ..." for an unclosed quote (naming the line where it opened), a row
-// over kMaxCsvRowBytes, broken compression; INVALID_ARGUMENT for an empty or UTF-16 file. After an
-// error every call gives it again.
+// inflated (detected by content, not by name). Blank lines are skipped. One owner thread. Holds 256
+// KiB, or up to twice kMaxCsvRowBytes for a row of that length. Errors: DATA_LOSS "FILE:LINE: ..."
+// for an unclosed quote (naming the line where it opened), a row over kMaxCsvRowBytes, broken
+// compression; INVALID_ARGUMENT for an empty or UTF-16 file. After an error every further call
+// returns it again.
 class CsvRowReader {
  public:
   // Reads the header, if there is one, at once. Keeps `file`.
@@ -78,25 +78,25 @@ class CsvRowReader {
   // (uncompressed) byte.
   virtual uint64_t line() const = 0;
   virtual uint64_t row_offset() const = 0;
-  // Byte behind the row that Next() last returned.
+  // The byte after the row that Next() last returned.
   virtual uint64_t offset() const = 0;
 };
 
-// Splits one row into cells, unquoted. Cells point into `row`, or into `scratch` where doubled
-// quotes had to be removed. INVALID_ARGUMENT when a quoted cell goes on after its closing quote.
+// Splits one row into cells, unquoted. Cells point into `row`, or into `scratch` if doubled quotes
+// had to be removed. INVALID_ARGUMENT when a quoted cell continues after its closing quote.
 absl::Status SplitCsvRow(std::string_view row, CsvOptions options,
                          std::vector<std::string_view>* cells, std::string* scratch);
 
-// Rows to Columns: finds the schema's fields in the header (NOT_FOUND names a missing column and
-// the nearest header word; INVALID_ARGUMENT one that is there twice). Errors name column and value:
-// "column 'age': 'x12' is not an int"; a ragged row says how many cells it has and should have.
-// Numbers may have a '+' and spaces around them; "3.0" is an int, "3.5" only with Field::truncate;
-// NaN and infinities are errors. Strings are taken as they are.
+// Decodes rows to Columns: finds the schema's fields in the header (NOT_FOUND names a missing
+// column and the nearest header word; INVALID_ARGUMENT names a column that occurs twice). Errors
+// name column and value: "column 'age': 'x12' is not an int"; for a ragged row they say how many
+// cells it has and should have. Numbers may have a '+' and surrounding spaces; "3.0" is an int,
+// "3.5" only with Field::truncate; NaN and infinities are errors. Strings are taken unchanged.
 absl::StatusOr<std::unique_ptr<RowDecoder>> NewCsvDecoder(const Schema& schema,
                                                           const std::vector<std::string>& header,
                                                           CsvOptions options = {});
 
-// Appends a cell to *line, quoted where it must be.
+// Appends a cell to *line, quoted if necessary.
 void AppendCsvCell(std::string_view cell, char delimiter, std::string* line);
 
 }  // namespace muster::formats

@@ -8,6 +8,7 @@
 
 #include "muster/base/nearest.h"
 #include "muster/formats/csv.h"
+#include "muster/formats/missing.h"
 
 namespace muster::formats {
 namespace {
@@ -78,6 +79,7 @@ class CsvDecoder : public RowDecoder {
  public:
   CsvDecoder(const Schema& schema, std::vector<int> cells, size_t header_cells, CsvOptions options)
       : schema_(schema),
+        missing_(MissingValuesOf(schema)),
         cell_of_field_(std::move(cells)),
         header_cells_(header_cells),
         options_(options) {}
@@ -86,13 +88,13 @@ class CsvDecoder : public RowDecoder {
 
  private:
   absl::Status DecodeScalar(int f, std::string_view cell, Columns* columns);
-  absl::Status DecodeList(const Field& field, std::string_view cell, Columns* columns,
-                          Column* column);
+  absl::Status DecodeList(int f, std::string_view cell, Columns* columns);
   absl::Status AppendValue(const Field& field, std::string_view cell, Columns* columns,
                            Column* column);
   std::string_view Keep(std::string_view cell, Columns* columns) const;
 
   const Schema schema_;
+  const std::vector<MissingValues> missing_;  // by field
   const std::vector<int> cell_of_field_;
   const size_t header_cells_;
   const CsvOptions options_;
@@ -123,14 +125,6 @@ absl::Status BadValue(const Field& field, std::string_view cell, Parsed parsed) 
       StrCat(what, "is not ", field.type == ValueType::kInt ? "an " : "a ", type));
 }
 
-inline bool IsMissing(const Field& field, std::string_view cell) {
-  if (cell.empty()) return true;
-  for (const std::string& word : field.missing) {
-    if (cell == word) return true;
-  }
-  return false;
-}
-
 absl::Status CsvDecoder::Decode(std::string_view row, Columns* columns) {
   MUSTER_RETURN_IF_ERROR(SplitCsvRow(row, options_, &cells_, &scratch_));
   if (cells_.size() != header_cells_) {
@@ -139,11 +133,9 @@ absl::Status CsvDecoder::Decode(std::string_view row, Columns* columns) {
   }
   const size_t fields = cell_of_field_.size();
   for (size_t f = 0; f < fields; ++f) {
-    const Field& field = schema_.fields[f];
     const std::string_view cell = cells_[cell_of_field_[f]];
-    Column* const column = &columns->mutable_column(static_cast<int>(f));
-    absl::Status status = field.list ? DecodeList(field, cell, columns, column)
-                                     : DecodeScalar(static_cast<int>(f), cell, columns);
+    absl::Status status = schema_.fields[f].list ? DecodeList(static_cast<int>(f), cell, columns)
+                                                 : DecodeScalar(static_cast<int>(f), cell, columns);
     if (!status.ok()) {
       columns->DropPartialRow();
       return status;
@@ -155,9 +147,12 @@ absl::Status CsvDecoder::Decode(std::string_view row, Columns* columns) {
 
 absl::Status CsvDecoder::DecodeScalar(int f, std::string_view cell, Columns* columns) {
   const Field& field = schema_.fields[static_cast<size_t>(f)];
+  const MissingValues& missing = missing_[static_cast<size_t>(f)];
   if (field.type != ValueType::kString) cell = TrimSpaces(cell);
-  if (!IsMissing(field, cell)) {
-    return AppendValue(field, cell, columns, &columns->mutable_column(f));
+  if (!cell.empty() && !missing.Has(cell)) {
+    Column* const column = &columns->mutable_column(f);
+    MUSTER_RETURN_IF_ERROR(AppendValue(field, cell, columns, column));
+    if (!missing.RemoveOnly(static_cast<size_t>(columns->rows()), column)) return absl::OkStatus();
   }
   if (!field.has_default) {
     return absl::InvalidArgumentError(StrCat("column '", field.name, "': no value and no default"));
@@ -166,16 +161,18 @@ absl::Status CsvDecoder::DecodeScalar(int f, std::string_view cell, Columns* col
   return absl::OkStatus();
 }
 
-absl::Status CsvDecoder::DecodeList(const Field& field, std::string_view cell, Columns* columns,
-                                    Column* column) {
+absl::Status CsvDecoder::DecodeList(int f, std::string_view cell, Columns* columns) {
+  const Field& field = schema_.fields[static_cast<size_t>(f)];
+  const MissingValues& missing = missing_[static_cast<size_t>(f)];
+  Column* const column = &columns->mutable_column(f);
   if (field.type != ValueType::kString) cell = TrimSpaces(cell);
-  if (!IsMissing(field, cell)) {
-    for (size_t at = 0; at <= cell.size();) {
-      const size_t end = std::min(cell.find(field.separator, at), cell.size());
-      MUSTER_RETURN_IF_ERROR(AppendValue(field, cell.substr(at, end - at), columns, column));
-      at = end + 1;
-    }
+  if (cell.empty() || missing.Has(cell)) return absl::OkStatus();
+  for (size_t at = 0; at <= cell.size();) {
+    const size_t end = std::min(cell.find(field.separator, at), cell.size());
+    MUSTER_RETURN_IF_ERROR(AppendValue(field, cell.substr(at, end - at), columns, column));
+    at = end + 1;
   }
+  missing.RemoveOnly(column->offsets.back(), column);
   return absl::OkStatus();
 }
 

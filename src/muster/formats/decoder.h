@@ -1,5 +1,5 @@
-// RowDecoder: one record's bytes to one row of Columns. Members: ExampleDecoder (example.h),
-// CsvDecoder (csv.h).
+// RowDecoder: decodes one record's bytes to one row of Columns. Implementations: ExampleDecoder
+// (example.h), CsvDecoder (csv.h).
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ class RowDecoder {
  public:
   virtual ~RowDecoder() = default;
   // Appends one row. `record` must stay valid as long as the rows (Columns::KeepAlive): strings
-  // point into it where they can. On an error nothing is appended; the message names column and
+  // point into it where possible. On an error nothing is appended; the message names column and
   // value (the caller adds file and offset), the code is INVALID_ARGUMENT for a value that does not
   // fit the schema and DATA_LOSS for bytes that are not a record.
   virtual absl::Status Decode(std::string_view record, Columns* columns) = 0;

@@ -1,7 +1,7 @@
 // tf.Example: a protobuf map from feature name to a list of int64, float or bytes. Read in every
-// form a protobuf writer may choose (packed or not, any order, unknown fields, lists in several
-// pieces, duplicate map keys: the last wins); written as TensorFlow's deterministic serialisation
-// writes it (map keys sorted, packed). docs/formats/example.md; source:
+// form that a protobuf writer may choose (packed or not, any order, unknown fields, lists in
+// several pieces, duplicate map keys: the last wins); written like TensorFlow's deterministic
+// serialisation (map keys sorted, packed). docs/formats/example.md; source:
 // tensorflow/core/example/{example,feature}.proto.
 #pragma once
 
@@ -18,13 +18,13 @@
 namespace muster::formats {
 
 // Decodes the schema's features and ignores all others.
-// A scalar field wants exactly one value; an absent feature, or one without a kind or values, takes
+// A scalar field needs exactly one value; an absent feature, or one without a kind or values, gives
 // the default. int64 is accepted for a kFloat field (as CSV's "3" is); any other mismatch of kinds
-// is an error. One owner thread: it remembers the order in which features last came.
+// is an error. One owner thread: the decoder remembers the order in which features last came.
 std::unique_ptr<RowDecoder> NewExampleDecoder(const Schema& schema);
 
-// Row `row` of `columns` as a serialized tf.Example with one feature per field, sorted by name.
-// Empty lists become features with an empty list of their kind.
+// Writes row `row` of `columns` as a serialized tf.Example with one feature per field, sorted by
+// name. Empty lists become features with an empty list of their kind.
 class ExampleEncoder {
  public:
   explicit ExampleEncoder(const Schema& schema);
@@ -47,7 +47,7 @@ class ExampleEncoder {
   std::vector<Part> parts_;  // by name
 };
 
-// One feature as it stands in a record, for `muster records inspect`.
+// One feature as it is in a record, for `muster records inspect`.
 struct FeatureText {
   std::string name;
   std::string kind;                 // "int64", "float", "bytes" or "none"

@@ -9,6 +9,7 @@
 #include "muster/base/same_bytes.h"
 #include "muster/formats/example.h"
 #include "muster/formats/example_wire.h"
+#include "muster/formats/missing.h"
 
 namespace muster::formats {
 namespace {
@@ -115,7 +116,7 @@ bool MatchOneInt(std::string_view feature, int64_t* value) {
 class ExampleDecoder : public RowDecoder {
  public:
   explicit ExampleDecoder(const Schema& schema)
-      : fields_(schema.fields), last_row_(fields_.size(), 0) {
+      : fields_(schema.fields), missing_(MissingValuesOf(schema)), last_row_(fields_.size(), 0) {
     names_.emplace_back();  // what stands before the first feature
     for (size_t i = 0; i < fields_.size(); ++i) {
       Remember(fields_[i].name, static_cast<int>(i));
@@ -230,18 +231,21 @@ class ExampleDecoder : public RowDecoder {
       case ValueType::kString: {
         std::string_view value;
         if (!MatchOneString(feature, &value)) return false;
+        if (missing_[field].Has(value)) return true;
         column.strings.push_back(value);
         break;
       }
       case ValueType::kFloat: {
         float value;
         if (!MatchOneFloat(feature, &value)) return false;
+        if (missing_[field].Has(value)) return true;
         column.floats.push_back(value);
         break;
       }
       case ValueType::kInt: {
         int64_t value;
         if (!MatchOneInt(feature, &value)) return false;
+        if (missing_[field].Has(value)) return true;
         column.ints.push_back(value);
         break;
       }
@@ -266,6 +270,8 @@ class ExampleDecoder : public RowDecoder {
                                        Shown(values_), "), the schema says one"));
     }
     MUSTER_RETURN_IF_ERROR(Append(field, &column));
+    const size_t begin = field.list ? column.offsets.back() : static_cast<size_t>(columns->rows());
+    if (missing_[field_index].RemoveOnly(begin, &column)) return absl::OkStatus();
     last_row_[field_index] = row_;
     if (!field.list) ++filled_;
     return absl::OkStatus();
@@ -333,6 +339,7 @@ class ExampleDecoder : public RowDecoder {
   }
 
   std::vector<Field> fields_;
+  std::vector<MissingValues> missing_;  // by field
   int scalars_ = 0;
   std::vector<Name> names_;
   absl::flat_hash_map<std::string, int> by_name_;  // position in names_

@@ -1,4 +1,4 @@
-// Protobuf's wire format by hand, for tests of odd forms.
+// Protobuf's wire format written by hand, for tests of unusual forms.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline std::string WireFloat(float value) {
   return std::string(bytes, sizeof value);
 }
 
-// Features with packed values in the usual form, from the inside of their list.
+// Features with packed values in the usual form; the arguments are the contents of their list.
 inline std::string BytesFeature(std::string_view value) {
   return WireBytes(1, WireBytes(1, value));
 }

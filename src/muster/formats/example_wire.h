@@ -19,7 +19,7 @@ enum class FeatureKind : uint32_t { kNone = 0, kBytes = 1, kFloat = 2, kInt64 = 
 // "bytes", "float", "int64", "none"
 std::string_view FeatureKindName(FeatureKind kind);
 
-// The values of one Feature: those of its kind, the other vectors are empty.
+// The values of one Feature: only the vector of its kind is used, the others are empty.
 struct FeatureValues {
   FeatureKind kind = FeatureKind::kNone;
   std::vector<std::string_view> bytes;  // into the record
@@ -41,7 +41,7 @@ bool ParseEntryName(std::string_view entry, std::string_view* name);
 bool ParseEntryValues(std::string_view entry, FeatureValues* values);
 
 // Calls found(entry) for each map entry of a serialized Example, in order. False when the bytes are
-// no Example or when `found` returns false.
+// not an Example or when `found` returns false.
 template <typename Found>
 bool ForEachEntry(std::string_view record, Found&& found) {
   WireReader example(record);

@@ -1,4 +1,4 @@
-// TensorFlow graphs as bytes: GraphDef, and the SavedModel around one, written with protozero.
+// TensorFlow graphs as bytes: GraphDef, and a SavedModel that contains one, written with protozero.
 // docs/formats/saved_model.md; sources: tensorflow/core/framework/{graph,node_def,attr_value,
 // tensor,tensor_shape}.proto, tensorflow/core/protobuf/{meta_graph,saved_model,saver}.proto.
 #pragma once
@@ -36,8 +36,8 @@ GraphAttr ShapesAttr(std::string_view name, std::span<const GraphShape> shapes);
 // "^node" in an input list is a control edge. Nodes may name inputs that are added later.
 class GraphDefBuilder {
  public:
-  // Returns the node's name: `name` with each byte that TensorFlow does not allow in a node's name
-  // made '_', and "_1", "_2", ... behind it when it is taken.
+  // Returns the node's name: `name` with '_' in place of each byte that TensorFlow does not allow
+  // in a node's name, and with "_1", "_2", ... appended when it is taken.
   std::string Node(std::string_view name, std::string_view op, std::span<const std::string> inputs,
                    std::span<const GraphAttr> attrs = {});
   std::string Node(std::string_view name, std::string_view op, std::span<const std::string> inputs,
@@ -73,7 +73,7 @@ class GraphDefBuilder {
   std::string nodes_;  // encoded GraphDef.node fields
 };
 
-// A named end of a signature. `tensor` is "node" or "node:i".
+// An input or output of a signature. `tensor` is "node" or "node:i".
 struct SignatureTensor {
   std::string name;
   std::string tensor;
@@ -102,7 +102,7 @@ struct GraphVariable {
   bool trainable = true;
 };
 
-// What a MetaGraphDef holds besides the graph.
+// The contents of a MetaGraphDef besides the graph.
 struct MetaGraph {
   std::vector<std::string> tags;
   std::string graph;  // GraphDefBuilder::Encode()
@@ -113,7 +113,7 @@ struct MetaGraph {
   std::vector<AssetFile> assets;
 };
 
-// A SavedModel (schema version 1) with this one graph: the bytes of saved_model.pb.
+// A SavedModel (schema version 1) with this single graph: the bytes of saved_model.pb.
 std::string EncodeSavedModel(const MetaGraph& graph);
 
 }  // namespace muster::formats

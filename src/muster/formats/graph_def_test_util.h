@@ -1,4 +1,4 @@
-// Reads protobuf messages without their schema, for tests of what is written.
+// Reads protobuf messages without their schema, for tests of written messages.
 #pragma once
 
 #include <string>
@@ -23,13 +23,13 @@ inline std::vector<std::string> BytesOf(std::string_view message, int field) {
   return values;
 }
 
-// The first value of a length-delimited field; "" for none.
+// The first value of a length-delimited field; "" if there is none.
 inline std::string FirstBytes(std::string_view message, int field) {
   const std::vector<std::string> values = BytesOf(message, field);
   return values.empty() ? "" : values[0];
 }
 
-// The last value of a varint field; -12345 for none.
+// The last value of a varint field; -12345 if there is none.
 inline int64_t IntOf(std::string_view message, int field) {
   int64_t value = -12345;
   protozero::pbf_reader reader(message.data(), message.size());
@@ -43,7 +43,7 @@ inline int64_t IntOf(std::string_view message, int field) {
   return value;
 }
 
-// The value of a map field's entry; "" for none.
+// The value of a map field's entry; "" if there is none.
 inline std::string MapEntry(std::string_view message, int field, std::string_view key) {
   for (const std::string& entry : BytesOf(message, field)) {
     if (FirstBytes(entry, 1) == key) return FirstBytes(entry, 2);

@@ -1,5 +1,5 @@
-// What TensorBoard's HParams page is made of: an experiment (which settings and which results there
-// are), and for each run the values of its settings, when it began and how it ended.
+// The data of TensorBoard's HParams page: an experiment (its settings and results), and for each
+// run the values of its settings, when it began and how it ended.
 // docs/formats/event.md; source: tensorboard/plugins/hparams/{api,plugin_data}.proto.
 #pragma once
 
@@ -18,15 +18,16 @@ struct Hparam {
   HparamValue value;
 };
 
-// The page lists the settings that the experiment names, first those that differ between runs, and
-// shows the first five of them.
+// The page lists the experiment's settings, first those that differ between runs, and shows the
+// first five of them.
 struct HparamInfo {
   std::string name;
   enum class Type { kString = 1, kBool = 2, kNumber = 3 } type = Type::kNumber;
   bool differs = false;
 };
 
-// The newest scalar `tag` of the run in the folder `group` below the session's own ("": its own).
+// The newest scalar `tag` of the run in the folder `group` below the session's own folder ("": in
+// that folder).
 struct HparamMetric {
   std::string group;
   std::string tag;
@@ -41,8 +42,8 @@ struct HparamExperiment {
 
 enum class HparamStatus { kSuccess = 1, kFailure = 2, kRunning = 3 };
 
-// TensorBoard takes the experiment from one run of those it shows and, of each run, the first start
-// and the first end.
+// TensorBoard takes the experiment from one of the runs that it shows and, for each run, the first
+// start and the first end.
 void AddHparamExperiment(const HparamExperiment& experiment, Summary* summary);
 void AddHparamSessionStart(const std::vector<Hparam>& values, double seconds, Summary* summary);
 void AddHparamSessionEnd(HparamStatus status, double seconds, Summary* summary);

@@ -1,5 +1,5 @@
-// IDX files, in which MNIST and its kin come: a type, dimensions, and the elements of one array,
-// all big-endian; plain, or the whole file as one GZIP or ZLIB stream. docs/formats/idx.md.
+// IDX files, the format of MNIST and similar data: a type, dimensions, and the elements of one
+// array, all big-endian; plain, or the whole file as one GZIP or ZLIB stream. docs/formats/idx.md.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace muster::formats {
 
-// By the file's byte for it.
+// The values are the file's bytes for the types.
 enum class IdxType : uint8_t {
   kUint8 = 0x08,
   kInt8 = 0x09,
@@ -26,15 +26,15 @@ enum class IdxType : uint8_t {
 size_t IdxTypeBytes(IdxType type);
 std::string_view IdxTypeName(IdxType type);  // "uint8", as NumPy calls it
 
-constexpr uint64_t kMaxIdxItemBytes = uint64_t{1} << 28;  // larger ones are refused as broken
+constexpr uint64_t kMaxIdxItemBytes = uint64_t{1} << 28;  // larger items are refused as broken
 
-// Reads the array item by item: what the first dimension counts. One owner thread. Errors are
-// DATA_LOSS "FILE: ..." with what is wrong: no IDX file, dimensions beyond what may be, a cut file,
-// bytes behind the last item, broken compression. Memory is taken as bytes arrive, never by the
+// Reads the array item by item, along the first dimension. One owner thread. Errors are DATA_LOSS
+// "FILE: ..." with the cause: not an IDX file, dimensions out of range, a truncated file, bytes
+// after the last item, broken compression. Memory is allocated as bytes arrive, never by the
 // dimensions alone.
 class IdxReader {
  public:
-  // Reads the head. Keeps `file`.
+  // Reads the header. Keeps `file`.
   static absl::StatusOr<std::unique_ptr<IdxReader>> Open(
       std::shared_ptr<const io::RandomAccessFile> file);
   virtual ~IdxReader() = default;
@@ -43,12 +43,12 @@ class IdxReader {
   virtual uint64_t items() const = 0;
   virtual const std::vector<int64_t>& shape() const = 0;  // of an item
   virtual uint64_t item_bytes() const = 0;                // at least 1
-  // The next item, its elements little-endian, valid until the next call; false behind the last
-  // one, where the file must end. After an error every further call gives that.
+  // The next item, its elements little-endian, valid until the next call; false after the last
+  // item, where the file must end. After an error every further call returns it again.
   virtual absl::StatusOr<bool> Next(std::string_view* item) = 0;
 };
 
-// An item of one element of a whole-numbered type.
+// The value of an item that is one element of an integer type.
 int64_t IdxInteger(IdxType type, std::string_view item);
 bool IsIdxInteger(IdxType type);
 

@@ -1,5 +1,5 @@
-// PNG and JPEG files as a record's field has them, checked without decoding: what is cut, changed
-// or something else is found while rows are read, where it can be left out and counted.
+// PNG and JPEG files in a record's field, checked without decoding: truncated, changed or wrong
+// data is found while rows are read, when a row can still be left out and counted.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct ImageSize {
   int64_t width = 0;
 };
 
-// Of a PNG: its chunks up to IEND, and the checksums of those that a decoder must read (not of
-// ancillary ones, which decoders skip when they are broken). Of a JPEG: its markers from SOI to
-// EOI. What follows the end is ignored, as decoders do. INVALID_ARGUMENT says what is wrong,
-// without naming the file. What it takes may still not decode: a JPEG has no checksums, and a PNG
-// may have been written wrong.
+// Checks a PNG's chunks up to IEND, and the checksums of the chunks that a decoder must read (not
+// of ancillary ones, which decoders skip when they are broken); for a JPEG, its markers from SOI to
+// EOI. Bytes after the end are ignored, as decoders do. INVALID_ARGUMENT says what is wrong,
+// without naming the file. An accepted image may still fail to decode: a JPEG has no checksums, and
+// a PNG may have been written wrong.
 absl::StatusOr<ImageSize> CheckImage(std::string_view bytes);
 
 }  // namespace muster::formats

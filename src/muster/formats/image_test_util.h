@@ -1,4 +1,4 @@
-// Image files for tests, as small as a reader of their structure takes them.
+// Image files for tests, as small as the reader of their structure accepts.
 #pragma once
 
 #include <zlib.h>
@@ -23,7 +23,7 @@ inline std::string PngChunk(std::string_view type, std::string_view content) {
          BigEndianBytes(checksum, 4);
 }
 
-// Its pixels are none that a decoder takes.
+// A decoder would refuse its pixels.
 inline std::string TestPng(uint32_t height, uint32_t width) {
   return "\x89PNG\r\n\x1a\n" +
          PngChunk("IHDR", BigEndianBytes(width, 4) + BigEndianBytes(height, 4) +
@@ -36,7 +36,7 @@ inline std::string JpegSegment(uint8_t marker, std::string_view content) {
          BigEndianBytes(static_cast<uint32_t>(content.size() + 2), 2) + std::string(content);
 }
 
-// The same, with an end of an image within a comment, and 0xff among its pixels.
+// Likewise a JPEG, with an end of image inside a comment, and 0xff among its pixels.
 inline std::string TestJpeg(uint32_t height, uint32_t width) {
   return "\xff\xd8" + JpegSegment(0xfe, "\xff\xd9") +
          JpegSegment(0xc2, "\x08" + BigEndianBytes(height, 2) + BigEndianBytes(width, 2) + "\x01") +

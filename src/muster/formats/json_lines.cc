@@ -4,6 +4,7 @@
 #include <string>
 
 #include "muster/base/strings.h"
+#include "muster/formats/missing.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::formats {
@@ -21,7 +22,7 @@ std::string Shown(const Json& value) {
 
 class JsonDecoder : public RowDecoder {
  public:
-  explicit JsonDecoder(const Schema& schema) : schema_(schema) {}
+  explicit JsonDecoder(const Schema& schema) : schema_(schema), missing_(MissingValuesOf(schema)) {}
 
   absl::Status Decode(std::string_view record, Columns* columns) override {
     const Json row = Json::parse(record, nullptr, /*allow_exceptions=*/false);
@@ -42,21 +43,37 @@ class JsonDecoder : public RowDecoder {
     const Field& field = schema_.fields[index];
     Column& column = columns->mutable_column(index);
     const auto member = row.find(field.name);
-    const bool missing = member == row.end() || member->is_null();
+    const MissingValues& missing = missing_[index];
+    const bool none = member == row.end() || member->is_null() || IsWordOf(missing, field, *member);
     if (field.list) {
-      if (!missing && member->is_array()) {
+      if (none) return absl::OkStatus();
+      if (!member->is_array()) {
+        MUSTER_RETURN_IF_ERROR(Append(*member, field, columns, &column));
+      } else {
         for (const Json& value : *member) {
           MUSTER_RETURN_IF_ERROR(Append(value, field, columns, &column));
         }
-      } else if (!missing) {
-        MUSTER_RETURN_IF_ERROR(Append(*member, field, columns, &column));
       }
+      missing.RemoveOnly(column.offsets.back(), &column);
       return absl::OkStatus();
     }
-    if (!missing) return Append(*member, field, columns, &column);
+    if (!none) {
+      MUSTER_RETURN_IF_ERROR(Append(*member, field, columns, &column));
+      if (!missing.RemoveOnly(static_cast<size_t>(columns->rows()), &column)) {
+        return absl::OkStatus();
+      }
+    }
     if (!field.has_default) return absl::InvalidArgumentError("no value and no default");
     columns->AppendDefault(index, field);
     return absl::OkStatus();
+  }
+
+  // Whether the member is a text that counts as none, also where the field wants numbers: "NA".
+  static bool IsWordOf(const MissingValues& missing, const Field& field, const Json& member) {
+    if (missing.empty()) return false;
+    const bool one_in_list = field.list && member.is_array() && member.size() == 1;
+    const Json& value = one_in_list ? member.front() : member;
+    return value.is_string() && missing.Has(value.get_ref<const std::string&>());
   }
 
   static absl::Status Append(const Json& value, const Field& field, Columns* columns,
@@ -98,6 +115,7 @@ class JsonDecoder : public RowDecoder {
   }
 
   const Schema schema_;
+  const std::vector<MissingValues> missing_;  // by field
 };
 
 }  // namespace

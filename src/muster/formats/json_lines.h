@@ -1,4 +1,5 @@
-// JSON lines: one JSON object a line, a member a field: {"age": 39, "job": "clerk", "tags": ["a"]}.
+// JSON lines: one JSON object per line, with a member per field:
+// {"age": 39, "job": "clerk", "tags": ["a"]}.
 #pragma once
 
 #include <memory>
@@ -8,9 +9,10 @@
 
 namespace muster::formats {
 
-// Decodes the schema's members and ignores all others. An absent or null member takes the default.
-// Numbers fill int fields (whole ones, or any with Field::truncate) and float fields; strings fill
-// string fields; true and false are 1 and 0. A list field takes an array, or one value.
+// Decodes the schema's members and ignores all others. An absent or null member gives the default,
+// as does a missing value (missing.h), which for a number field may be a text: {"age": "NA"}.
+// Numbers fill int fields (integers, or any number with Field::truncate) and float fields; strings
+// fill string fields; true and false are 1 and 0. A list field takes an array, or one value.
 std::unique_ptr<RowDecoder> NewJsonDecoder(const Schema& schema);
 
 }  // namespace muster::formats

@@ -1,4 +1,4 @@
-// A Schema says what the columns of a table are: the same for CSV, tf.Example and later sources.
+// A Schema describes the columns of a table; it is the same for CSV, tf.Example and other sources.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,16 @@ struct Field {
   ValueType type = ValueType::kString;
   // False: exactly one value a row. True: any number, also none.
   bool list = false;
-  // Parts of a list in a CSV cell.
+  // Separates the values of a list in a CSV cell.
   char separator = '|';
   // kInt only: "34.5" and 34.5 are read as 34 (towards zero) instead of being an error.
   bool truncate = false;
-  // For a row that has no value (an empty or `missing` CSV cell, an absent or empty feature).
-  // Without one such a row is an error; ModelSpec gives strings the default "". Never for lists.
+  // Used for a row that has no value (an empty CSV cell, an absent or empty feature, a `missing`
+  // value). Without a default such a row is an error; ModelSpec gives strings the default "". Never
+  // for lists.
   bool has_default = false;
   Value default_value;
-  // CSV cells that count as missing besides the empty one, such as "?" or "NA".
+  // Values that count as missing in every format, such as "?", "NA" or "-999" (missing.h).
   std::vector<std::string> missing;
 
   friend bool operator==(const Field&, const Field&) = default;

@@ -1,6 +1,7 @@
-// Summary: what one event shows at one step, in the forms that TensorBoard reads (docs/formats/
-// event.md): scalars, histograms, texts, and what its hparams page is made of (hparams.h).
-// Source: tensorflow/core/framework/summary.proto; tensorboard/plugins/text/metadata.py.
+// Summary: the data of one event at one step, in the forms that TensorBoard reads
+// (docs/formats/event.md): scalars, histograms, texts, and the data of its hparams page
+// (hparams.h). Source: tensorflow/core/framework/summary.proto;
+// tensorboard/plugins/text/metadata.py.
 #pragma once
 
 #include <string>
@@ -19,14 +20,14 @@ struct Histogram {
   std::vector<double> buckets;
 };
 
-// Values under their tags, encoded as they are added. A '/' in a tag groups on the page. Tags are
-// UTF-8: TensorBoard does not read an event that has another one.
+// Values with their tags, encoded as they are added. A '/' in a tag groups values on the page. Tags
+// must be UTF-8: TensorBoard does not read an event with any other tag.
 class Summary {
  public:
   void AddScalar(std::string_view tag, float value);
   void AddHistogram(std::string_view tag, const Histogram& histogram);
   void AddText(std::string_view tag, std::string_view markdown);
-  // An empty tensor whose metadata says `content` to the plugin.
+  // An empty tensor whose metadata carries `content` for the plugin.
   void AddMetadata(std::string_view tag, std::string_view plugin, std::string_view content);
 
   bool empty() const { return bytes_.empty(); }
@@ -36,7 +37,7 @@ class Summary {
   std::string bytes_;
 };
 
-// Markdown that shows `text` as it is.
+// Markdown that shows `text` verbatim.
 std::string CodeBlock(std::string_view text);
 
 }  // namespace muster::formats

@@ -18,15 +18,15 @@ struct TableOptions {
   int restart_interval = 16;
 };
 
-// Builds a table in memory, byte for byte what TensorFlow's TableBuilder writes without
+// Builds a table in memory, byte for byte as TensorFlow's TableBuilder writes it without
 // compression. One owner thread.
 class TableBuilder {
  public:
   explicit TableBuilder(TableOptions options = {});
 
-  // Keys come in strictly ascending order of their bytes.
+  // Keys must come in strictly ascending order of their bytes.
   void Add(std::string_view key, std::string_view value);
-  // The whole file. The builder is done.
+  // The whole file. The builder must not be used afterwards.
   std::string Finish();
 
  private:
@@ -56,14 +56,14 @@ class TableBuilder {
   Block index_{1};
   std::string file_;
   std::string last_key_;
-  std::string pending_handle_;  // of a data block that the index does not name yet
+  std::string pending_handle_;  // of a data block that is not yet in the index
 };
 
 // Calls `visit(key, value)` for every entry, in order; both are valid during the call. `bytes` is
 // the whole file, `file` its name in messages. DATA_LOSS with the byte offset for a wrong magic
 // number, a handle or length beyond the file, a wrong checksum or keys out of order; UNIMPLEMENTED
-// for compressed blocks. What `visit` returns ends the walk. Keys take at most 16 times the file's
-// size plus 1 MiB, all together.
+// for compressed blocks. An error that `visit` returns ends the walk. All keys together take at
+// most 16 times the file's size plus 1 MiB.
 absl::Status ReadTable(
     std::string_view bytes, std::string_view file,
     const std::function<absl::Status(std::string_view key, std::string_view value)>& visit);

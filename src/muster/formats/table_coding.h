@@ -14,7 +14,7 @@ inline void AppendVarint(std::string* out, uint64_t value) {
   out->push_back(static_cast<char>(value));
 }
 
-// Takes a varint of at most 10 bytes off the front of `*in`; false when there is none.
+// Removes a varint of at most 10 bytes from the front of `*in`; false when there is none.
 inline bool TakeVarint(std::string_view* in, uint64_t* value) {
   uint64_t result = 0;
   for (size_t i = 0; i < 10 && i < in->size(); ++i) {

@@ -114,11 +114,11 @@ class StreamingTfRecordReader : public TfRecordReader {
     const uint64_t offset = offset_;
     begin_ += frame;
     offset_ += frame;
+    *record = {data, length};
     if (!DataIsSound(data, length)) [[unlikely]] {
       skippable_ = true;
       return WrongDataCrc(path_, offset, length);
     }
-    *record = {data, length};
     return true;
   }
 

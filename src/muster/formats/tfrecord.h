@@ -14,18 +14,18 @@
 
 namespace muster::formats {
 
-// By the first bytes of the file; what looks like nothing known is kNone. A plain file whose first
-// length has the bytes of a GZIP or ZLIB header is told by the CRC of that length.
+// Determines the compression by the file's first bytes; kNone if they match no known header. If a
+// plain file's first length looks like a GZIP or ZLIB header, the CRC of that length tells.
 absl::StatusOr<Compression> DetectCompression(const io::RandomAccessFile& file);
 
 constexpr uint64_t kTfRecordOverhead = 16;
-constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;  // longer ones are refused as broken
+constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;  // longer records are refused as broken
 
-// Reads records one after the other, from `offset` on. One owner thread.
-// Errors are DATA_LOSS "FILE: record at byte N: ..." (for compressed files N counts uncompressed
-// bytes): cut file, wrong CRC of length or data, a length over kMaxRecordBytes or beyond the file
-// (memory is taken as bytes arrive, never by the length alone), broken compression. Holds 256 KiB
-// (as much again for a compressed file), more only for a record that is larger.
+// Reads records one after the other, starting at `offset`. One owner thread. Errors are DATA_LOSS
+// "FILE: record at byte N: ..." (for compressed files N counts uncompressed bytes): truncated file,
+// wrong CRC of length or data, a length over kMaxRecordBytes or beyond the file (memory is
+// allocated as bytes arrive, never by the length alone), broken compression. Holds 256 KiB (twice
+// that for a compressed file), more only for a larger record.
 class TfRecordReader {
  public:
   // Keeps `file`.
@@ -35,15 +35,15 @@ class TfRecordReader {
   virtual ~TfRecordReader() = default;
 
   // The next record, valid until the next call; false at the end. After an error in the data of a
-  // record whose length was sound, the next call goes on behind it (SkippableError() is true);
-  // after any other error the reader stays failed.
+  // record whose length was valid, *record is that data, SkippableError() is true, and the next
+  // call continues after it; after any other error the reader keeps failing.
   virtual absl::StatusOr<bool> Next(std::string_view* record) = 0;
   virtual bool SkippableError() const = 0;
   // Byte offset (uncompressed) of the record that the next call will read.
   virtual uint64_t offset() const = 0;
 };
 
-// Checks and finds all records in `bytes`, a run of whole framed records (a chunk read by its
+// Checks and finds all records in `bytes`, a run of whole framed records (a chunk cut by the file's
 // index). Calls `found(offset of data in bytes, size)` for each.
 template <typename Found>
 absl::Status ForEachRecord(std::string_view bytes, std::string_view file, uint64_t file_offset,
@@ -62,11 +62,10 @@ class TfRecordWriter {
   virtual absl::Status Close() = 0;
 };
 
-// Checks one frame at the start of `bytes`. On success `*record` is the data inside `bytes` and
-// the return value the size of the whole frame. `file` and `file_offset` name it in errors. When
-// nothing but the data's CRC is wrong, *record is set all the same, so that a caller can go on
-// behind the frame (record->size() + kTfRecordOverhead); after any other error it is empty with a
-// null data().
+// Checks one frame at the start of `bytes`. On success `*record` is the data inside `bytes` and the
+// return value the size of the whole frame. `file` and `file_offset` identify it in errors. If only
+// the data's CRC is wrong, *record is set as well, so that a caller can continue after the frame
+// (record->size() + kTfRecordOverhead); after any other error it is empty with a null data().
 absl::StatusOr<uint64_t> ParseRecord(std::string_view bytes, std::string_view file,
                                      uint64_t file_offset, std::string_view* record);
 

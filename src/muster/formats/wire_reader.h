@@ -1,6 +1,6 @@
-// Protobuf's wire format, read field by field and hardened against any bytes: nothing is read
-// behind the end, nothing is allocated, and what cannot be parsed is a false return. Source:
-// protobuf's "Encoding" document.
+// Protobuf's wire format, read field by field and safe for any bytes: nothing is read beyond the
+// end, nothing is allocated, and unparsable input gives a false return. Source: protobuf's
+// "Encoding" document.
 #pragma once
 
 #include <bit>
@@ -23,7 +23,7 @@ constexpr uint32_t WireTag(uint32_t field, WireType type) {
   return field << 3 | static_cast<uint32_t>(type);
 }
 
-// After a false return it must not be used any more. Copies are independent cursors.
+// After a false return the reader must not be used any more. Copies are independent cursors.
 class WireReader {
  public:
   explicit WireReader(std::string_view message)
@@ -32,7 +32,7 @@ class WireReader {
   bool done() const { return next_ == end_; }
   const char* position() const { return next_; }
 
-  // As protobuf does, bits of a tenth byte that do not fit into 64 are ignored.
+  // As in protobuf, bits of a tenth byte that do not fit in 64 bits are ignored.
   bool ReadVarint(uint64_t* value) {
     if (next_ != end_ && static_cast<uint8_t>(*next_) < 0x80) [[likely]] {
       *value = static_cast<uint8_t>(*next_++);
@@ -59,7 +59,7 @@ class WireReader {
     return true;
   }
 
-  // A length and as many bytes, which stay where they are.
+  // A length and that many bytes, which are not copied.
   bool ReadBytes(std::string_view* bytes) {
     uint64_t size;
     if (!ReadVarint(&size) || size > static_cast<uint64_t>(end_ - next_)) return false;
@@ -76,7 +76,7 @@ class WireReader {
     return true;
   }
 
-  // Passes over the field whose tag was just read; a group with all that is in it.
+  // Skips the field whose tag was just read; a group with all its contents.
   bool Skip(uint32_t tag) { return SkipNested(tag, 0); }
 
  private:

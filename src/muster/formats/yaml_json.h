@@ -1,4 +1,4 @@
-// YAML <-> JSON: parts of a job file that are kept as they are (pod templates) live as JSON.
+// YAML <-> JSON: parts of a job file that are passed on unchanged (pod templates) are kept as JSON.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace muster::formats {
 
-// The node as Kubernetes reads it: plain scalars by YAML 1.2's core schema (null, true, 12, 1.5),
-// quoted ones as text, keys as text, in the document's order. What cannot be JSON, expands to more
-// than 100,000 values (aliases), or has a key over 1,024 characters goes to reader.Fail() and gives
-// null.
+// Converts the node as Kubernetes reads it: plain scalars by YAML 1.2's core schema (null, true,
+// 12, 1.5), quoted ones as text, keys as text, in the document's order. A node that cannot be JSON,
+// expands to more than 100,000 values (aliases), or has a key over 1,024 characters is reported to
+// reader.Fail(), and the result is null.
 Json YamlToJson(const YamlReader& reader);
 
-// Block-style YAML that YamlToJson(parse) gives back as `value`. Texts are quoted where plain ones
-// would read as something else.
+// Block-style YAML from which YamlToJson(parse) gives `value` again. Texts are quoted if they would
+// otherwise be read as something else.
 std::string JsonToYaml(const Json& value);
 
 }  // namespace muster::formats

@@ -1,7 +1,7 @@
 // YamlReader: typed access to a YAML document with errors that name file, line and key.
 //
-// The first error sticks: later calls return their fallback, so that a parser reads top to bottom
-// without a branch a line and asks status() once. Unknown and repeated keys are errors.
+// The first error is kept: later calls return their fallback, so that a parser reads top to bottom
+// without a branch per line and asks status() once. Unknown and repeated keys are errors.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -18,7 +18,7 @@
 
 namespace muster::formats {
 
-// One node and where it stands. Copies share the document's error.
+// One node and its place. Copies share the document's error.
 class YamlReader {
  public:
   YamlReader(const YamlReader&) = default;
@@ -47,7 +47,7 @@ class YamlReader {
   bool Has(std::string_view key) const;
   // The child; a missing one is an error at this node.
   YamlReader At(std::string_view key) const;
-  // The items of a list, in order; none (and an error) when it is none.
+  // The items of a list, in order; empty (and an error) if the node is not a list.
   std::vector<YamlReader> Items() const;
   // Calls `visit` for each entry of a map, in the document's order; keys are distinct.
   void ForEach(const std::function<void(const std::string& key, const YamlReader&)>& visit) const;

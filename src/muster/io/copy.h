@@ -11,15 +11,16 @@
 namespace muster::io {
 
 // Copies a file in pieces, whatever its size, and syncs the copy. `to` is replaced; its folder
-// exists. A failure leaves what was written: `to` is to be a temporary name, or in a folder of one.
+// exists. A failure leaves a partial copy: `to` should be a temporary name, or in a folder with
+// one.
 absl::Status CopyFile(FileSystem& files, const std::string& from, const std::string& to);
 
-// Whether the file or folder of this path below the copied folder ("a", "a/b") is left out.
+// Whether to leave out the file or folder at this path below the copied folder ("a", "a/b").
 using LeaveOut = std::function<bool(std::string_view path)>;
 
-// Copies a folder and all in it, but what `leave_out` says and files of temporary names; files and
-// folders are synced. `to` is made with its parents. FAILED_PRECONDITION when folders are nested
-// deeper than any export has them.
+// Copies a folder and all in it, except what `leave_out` selects and files with temporary names;
+// files and folders are synced. `to` is made with its parents. FAILED_PRECONDITION if folders are
+// nested deeper than in any export.
 absl::Status CopyFolder(FileSystem& files, const std::string& from, const std::string& to,
                         const LeaveOut& leave_out = {});
 

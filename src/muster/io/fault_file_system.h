@@ -1,5 +1,5 @@
-// FaultFileSystem: another FileSystem whose operations fail when told, for tests of what happens on
-// a full disk, at a short write, at a crash. It also remembers what was done in which order.
+// FaultFileSystem: wraps another FileSystem and makes operations fail on request, to test a full
+// disk, a short write or a crash. It also records the operations in order.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ enum class FileOperation {
   kSyncFolder,
 };
 
-// Thread-safe, as its files are as far as those of `inner` are. `inner` must outlive it.
+// Thread-safe; its files are as thread-safe as those of `inner`. `inner` must outlive it.
 class FaultFileSystem : public FileSystem {
  public:
   struct Event {
@@ -47,25 +47,25 @@ class FaultFileSystem : public FileSystem {
   explicit FaultFileSystem(FileSystem& inner);
   ~FaultFileSystem() override;
 
-  // The n-th such operation from now on (1: the next) fails with `status` and is not done.
+  // The n-th `operation` from now on (1: the next) fails with `status` and is not done.
   void FailNth(FileOperation operation, int64_t n, absl::Status status);
-  // The n-th Append from now on hands on half of its bytes, flushes them and then fails.
+  // The n-th Append from now on writes half of its bytes, flushes them and then fails.
   void ShortWriteNth(int64_t n, absl::Status status);
-  // The n-th such operation from now on first calls `wait`, on the thread that asked for it, and is
-  // done when that returns: a disk that stalls. Others go on meanwhile.
+  // The n-th `operation` from now on first calls `wait` on the calling thread and proceeds when it
+  // returns: a disk that stalls. Other operations continue meanwhile.
   void StallNth(FileOperation operation, int64_t n, std::function<void()> wait);
   // After `bytes` more bytes appended, writes fail with RESOURCE_EXHAUSTED; what fits is written.
   void FillDiskAfter(uint64_t bytes);
-  // The n-th operation from now on that changes something fails with UNAVAILABLE, and so does every
-  // operation after it: the process is gone. What files buffered is lost; if the n-th operation is
-  // a write, half of its bytes arrive.
+  // Simulates a crash of the process: the n-th operation from now on that changes something fails
+  // with UNAVAILABLE, and so does every operation after it. Buffered data of files is lost; if the
+  // n-th operation is a write, half of its bytes arrive.
   void CrashAtChange(int64_t n);
 
-  // In place of the n-th operation from now on that changes something the process really dies, by
-  // SIGKILL: for a test's child process.
+  // Kills this process by SIGKILL in place of the n-th operation from now on that changes
+  // something: for a test's child process.
   void KillAtChange(int64_t n);
 
-  // Operations asked for so far, failed ones included.
+  // The number of calls of `operation` so far, failed ones included.
   int64_t count(FileOperation operation) const;
   // Operations so far that change something (kCreate and below): the n of CrashAtChange.
   int64_t changes() const;
@@ -95,8 +95,8 @@ class FaultFileSystem : public FileSystem {
   absl::Status BeginWrite(const std::string& path, uint64_t size, uint64_t* allowed);
   absl::Status BeginWriteLocked(const std::string& path, uint64_t size, uint64_t* allowed,
                                 std::function<void()>* wait);
-  // Counts; what the plans say about this operation. *wait: to be called without the mutex; may be
-  // empty.
+  // Counts the operation and applies the plans to it. Call *wait, which may be empty, without the
+  // mutex.
   absl::Status BeginLocked(FileOperation operation, const std::string& path, bool* torn,
                            std::function<void()>* wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Done(FileOperation operation, const std::string& path, absl::Status status);

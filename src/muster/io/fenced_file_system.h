@@ -1,10 +1,10 @@
-// FencedFileSystem: another FileSystem for a writer that may be replaced while it sleeps. Before
-// anything is changed it asks whether the writer is still the one.
+// FencedFileSystem: wraps another FileSystem for a writer that may be replaced while it sleeps.
+// Before each change it checks that the writer is still the current one.
 //
-// Between the answer and the change there is a moment. It does no harm where files appear by rename
-// from a temporary name (all that must survive does) and whoever takes over first fences this
-// writer and then removes its temporary files: what it made before is gone when it renames, and
-// what it makes after that it may not rename.
+// The writer may lose its role between the check and the change. This does no harm if files appear
+// by rename from a temporary name (as all files do that must survive) and the new writer first
+// fences the old one and then removes its temporary files: files that the old writer made before
+// are gone when it renames, and it may not rename those made afterwards.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,16 @@
 
 namespace muster::io {
 
-// Thread-safe as far as `inner`, which must outlive it with the files that it opened, and `fence`
-// are. A file that is open asks before each call too, and closes without what it still held back;
-// not a large one, which asks where it is renamed.
+// As thread-safe as `inner` and `fence`. `inner` must outlive it and the files that it opened. An
+// open file also checks before each call, and closes without its buffered data if the check fails;
+// a file of OpenForLargeWrite is checked only when it is renamed.
 class FencedFileSystem : public FileSystem {
  public:
-  // Not OK: the change is not made, and this is its status.
+  // If the status is not OK, the change is not made and returns that status.
   using Fence = std::function<absl::Status()>;
-  FencedFileSystem(FileSystem& inner, Fence fence) : inner_(inner), fence_(std::move(fence)) {}
+  // `write_fence` is asked before each call of an open file, which may be often; empty: `fence` is.
+  FencedFileSystem(FileSystem& inner, Fence fence, const Fence& write_fence = {})
+      : inner_(inner), fence_(std::move(fence)), write_fence_(write_fence ? write_fence : fence_) {}
 
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenForRead(const std::string& path) override {
     return inner_.OpenForRead(path);
@@ -95,11 +97,11 @@ class FencedFileSystem : public FileSystem {
   absl::StatusOr<std::unique_ptr<WritableFile>> Fenced(
       absl::StatusOr<std::unique_ptr<WritableFile>> file) const {
     MUSTER_RETURN_IF_ERROR(file.status());
-    return std::make_unique<File>(*std::move(file), fence_);
+    return std::make_unique<File>(*std::move(file), write_fence_);
   }
 
   FileSystem& inner_;
-  const Fence fence_;
+  const Fence fence_, write_fence_;
 };
 
 }  // namespace muster::io

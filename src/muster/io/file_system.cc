@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "muster/io/glob_match.h"
+#include "muster/io/path_scheme.h"
 
 namespace muster::io {
 namespace {
@@ -19,6 +20,24 @@ absl::Status WriteAndClose(FileSystem& files, const std::string& path, std::stri
   if (status.ok()) status = file->Sync();
   const absl::Status closed = file->Close();
   return status.ok() ? closed : status;
+}
+
+// Of a file that tells no size.
+absl::StatusOr<std::string> ReadToEnd(const RandomAccessFile& file, uint64_t max_bytes) {
+  constexpr size_t kBytesAtOnce = size_t{64} << 10;
+  std::string contents;
+  while (true) {
+    const size_t begin = contents.size();
+    contents.resize(begin + kBytesAtOnce);
+    MUSTER_ASSIGN_OR_RETURN(const size_t size,
+                            file.Read(begin, kBytesAtOnce, contents.data() + begin));
+    contents.resize(begin + size);
+    if (contents.size() > max_bytes) {
+      return absl::InvalidArgumentError(StrCat("read ", file.path(), ": it has more than the ",
+                                               max_bytes, " bytes that are accepted here"));
+    }
+    if (size < kBytesAtOnce) return contents;
+  }
 }
 
 // A component that cannot be listed because it is not there or is no folder matches nothing.
@@ -71,6 +90,7 @@ absl::StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path,
                                              " bytes, more than the ", max_bytes,
                                              " that are accepted here"));
   }
+  if (info.size == 0) return ReadToEnd(*file, max_bytes);
   std::string contents(info.size, '\0');
   MUSTER_ASSIGN_OR_RETURN(const size_t size, file->Read(0, contents.size(), contents.data()));
   contents.resize(size);
@@ -90,8 +110,10 @@ absl::Status WriteFileAtomically(FileSystem& files, const std::string& path,
 }
 
 absl::StatusOr<std::vector<std::string>> Glob(FileSystem& files, const std::string& pattern) {
-  // Up to the last '/' before the first wildcard the path is taken as it stands.
-  const size_t wildcard = std::min(pattern.find_first_of("*?["), pattern.size());
+  // Up to the last '/' before the first wildcard the path is taken as it stands. An authority has
+  // no wildcards: the brackets of "hdfs://[::1]:9870/" are those of an address.
+  const size_t root = PathRootSize(pattern);
+  const size_t wildcard = std::min(pattern.find_first_of("*?[", root), pattern.size());
   std::vector<std::string> paths;
   if (wildcard == pattern.size()) {
     absl::Status found = files.Stat(pattern).status();
@@ -103,7 +125,7 @@ absl::StatusOr<std::vector<std::string>> Glob(FileSystem& files, const std::stri
   } else {
     const size_t slash = pattern.rfind('/', wildcard);
     size_t begin = slash == std::string::npos ? 0 : slash + 1;
-    paths.push_back(slash == 0 ? "/" : pattern.substr(0, begin == 0 ? 0 : slash));
+    paths.push_back(begin == 0 ? "" : Dirname(pattern.substr(0, begin)));
     while (begin < pattern.size()) {
       const size_t end = std::min(pattern.find('/', begin), pattern.size());
       const std::string_view component = std::string_view(pattern).substr(begin, end - begin);
@@ -119,13 +141,16 @@ absl::StatusOr<std::vector<std::string>> Glob(FileSystem& files, const std::stri
 }
 
 std::string JoinPath(std::string_view folder, std::string_view name) {
-  if (folder.empty() || (!name.empty() && name.front() == '/')) return std::string(name);
+  const bool absolute = (!name.empty() && name.front() == '/') || !PathScheme(name).empty();
+  if (folder.empty() || absolute) return std::string(name);
   return StrCat(folder, folder.back() == '/' ? "" : "/", name);
 }
 
 std::string Dirname(std::string_view path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string_view::npos) return ".";
+  const size_t root = PathRootSize(path);
+  if (slash < root) return std::string(path.substr(0, root));
   return std::string(slash == 0 ? "/" : path.substr(0, slash));
 }
 

@@ -1,10 +1,10 @@
-// FileSystem: where bytes live. One interface, a folder a member (local/, memory/, later hdfs/);
-// every member passes io/file_system_conformance.h. Passed in, never global, so that a test can
-// make a full disk or a short write (io/fault_file_system.h).
+// FileSystem: the interface to file storage. Each implementation has its own folder (local/,
+// memory/, later hdfs/) and passes io/file_system_conformance.h. It is passed in, never global, so
+// that a test can simulate a full disk or a short write (io/fault_file_system.h).
 //
-// Paths are plain strings with '/'; a member may accept a scheme ("hdfs://..."). All calls are
-// thread-safe on the FileSystem; a file object has one owner thread, except RandomAccessFile.
-// Errors name the path and the operation.
+// Paths are plain strings with '/', or "scheme://..." with a scheme that the implementation knows.
+// All calls are thread-safe on the FileSystem; a file object has one owner thread, except
+// RandomAccessFile. Errors name the path and the operation.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,9 @@ struct FileInfo {
   uint64_t size = 0;        // bytes; 0 for a folder
   int64_t modified_ns = 0;  // since the Unix epoch
   bool is_folder = false;
+  // Equal for two paths of one FileSystem if and only if they name the same file or folder, and
+  // kept by Rename; a later file may get it after this one was removed. "": not known.
+  std::string identity = {};
 };
 
 // Read-only, positioned; Read may be called from several threads.
@@ -39,9 +42,9 @@ class WritableFile {
  public:
   virtual ~WritableFile() = default;
   virtual absl::Status Append(std::string_view bytes) = 0;
-  // Data handed to the operating system.
+  // Hands the data to the operating system.
   virtual absl::Status Flush() = 0;
-  // Data on the device.
+  // Writes the data to the device.
   virtual absl::Status Sync() = 0;
   virtual absl::Status Close() = 0;
   virtual const std::string& path() const = 0;
@@ -55,8 +58,8 @@ class FileSystem {
       const std::string& path) = 0;
   // Creates or truncates; the folder must exist.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) = 0;
-  // The same for a large file that nobody reads soon: it is written in large blocks and, where the
-  // member can, past the memory in which the operating system keeps files.
+  // The same for a large file that is not read soon: it is written in large blocks and, if the
+  // implementation can, bypassing the operating system's page cache.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForLargeWrite(const std::string& path) {
     return OpenForWrite(path);
   }
@@ -65,40 +68,42 @@ class FileSystem {
   virtual absl::StatusOr<FileInfo> Stat(const std::string& path) = 0;
   // Names (not paths) in a folder, sorted, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
-  // With parents; no error when it exists.
+  // Makes parents as well; no error if the folder exists.
   virtual absl::Status MakeFolders(const std::string& folder) = 0;
   // Atomic; replaces a file.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
-  // A folder and all in it; no error when it does not exist.
+  // Removes a folder and all in it; no error if it does not exist.
   virtual absl::Status RemoveAll(const std::string& folder) = 0;
   // Makes renames and new names in the folder durable.
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
 };
 
-// A whole file; files over `max_bytes` are refused before memory is taken.
+// Reads a whole file; files over `max_bytes` are refused before memory is allocated. A file without
+// a size, such as a pipe at kStandardInput, is read to its end.
 absl::StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path,
                                      uint64_t max_bytes = uint64_t{1} << 30);
 
-// Temporary name, sync, rename, sync of the folder: a reader finds the old or the new, and a
-// failure leaves no temporary file behind.
+// Writes under a temporary name, syncs, renames and syncs the folder: a reader finds the old or the
+// new contents, and a failure leaves no temporary file behind.
 absl::Status WriteFileAtomically(FileSystem& files, const std::string& path,
                                  std::string_view contents);
 
 // Paths that match a glob with *, ? and [..] in any component, sorted; a pattern without these is
-// returned as it is when it exists. Nothing found is NOT_FOUND and names the pattern.
-// Names that start with '.' or '_' (temporary, markers) match only a pattern that starts so.
+// returned as it is if the path exists. NOT_FOUND, which names the pattern, if nothing matches.
+// Names that start with '.' or '_' (temporary, markers) match only a pattern that starts with the
+// same character.
 absl::StatusOr<std::vector<std::string>> Glob(FileSystem& files, const std::string& pattern);
 
-// "a" + "b" = "a/b"; an absolute `name` or an empty folder gives `name`.
+// "a" + "b" = "a/b"; returns `name` if `folder` is empty or `name` is absolute or "scheme://...".
 std::string JoinPath(std::string_view folder, std::string_view name);
-std::string Dirname(std::string_view path);  // "." when there is none
+std::string Dirname(std::string_view path);  // "." if there is none
 std::string Basename(std::string_view path);
 
-// The name a file has until it is whole: ".<name>.tmp-<pid>-<hex>" in the same folder. Other
-// processes, of other machines too, give other names.
+// The name of a file until it is complete: ".<name>.tmp-<pid>-<hex>" in the same folder. Other
+// processes, also on other machines, use other names.
 std::string TemporaryPath(const std::string& path);
-// Whether this is such a name (without folder), by any process.
+// Whether `name` (without folder) is a temporary name of any process.
 bool IsTemporaryName(std::string_view name);
 
 }  // namespace muster::io

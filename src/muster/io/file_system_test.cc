@@ -7,6 +7,7 @@
 #include "muster/io/fault_file_system.h"
 #include "muster/io/glob_match.h"
 #include "muster/io/memory_file_system.h"
+#include "muster/io/path_scheme.h"
 
 namespace muster::io {
 namespace {
@@ -20,12 +21,18 @@ TEST(PathTest, Join) {
   EXPECT_EQ(JoinPath("/", "b"), "/b");
   EXPECT_EQ(JoinPath("", "b"), "b");
   EXPECT_EQ(JoinPath("a", "/b"), "/b");
+  EXPECT_EQ(JoinPath("a", "hdfs://host/b"), "hdfs://host/b");
+  EXPECT_EQ(JoinPath("hdfs://host", "b"), "hdfs://host/b");
 }
 
 TEST(PathTest, DirnameAndBasename) {
   EXPECT_EQ(Dirname("a/b/c"), "a/b");
   EXPECT_EQ(Dirname("c"), ".");
   EXPECT_EQ(Dirname("/c"), "/");
+  EXPECT_EQ(Dirname("hdfs://host/b/c"), "hdfs://host/b");
+  EXPECT_EQ(Dirname("hdfs://host/c"), "hdfs://host/");
+  EXPECT_EQ(Dirname("hdfs://host"), "hdfs://host");
+  EXPECT_EQ(Dirname("file:///c"), "file:///");
   EXPECT_EQ(Basename("a/b/c"), "c");
   EXPECT_EQ(Basename("c"), "c");
   EXPECT_EQ(Basename("/c"), "c");
@@ -154,6 +161,28 @@ TEST(FaultFileSystemTest, AfterACrashNothingWorksAndBuffersAreLost) {
   EXPECT_EQ(ReadFile(*memory, "f").value(), "flushed");
 }
 
+TEST(PathTest, OnlyAWholeSchemeIsOne) {
+  EXPECT_EQ(PathScheme("hdfs://host/m"), "hdfs");
+  EXPECT_EQ(PathScheme("s3a+x.1-b://"), "s3a+x.1-b");
+  EXPECT_EQ(PathScheme("./hdfs://host/m"), "");
+  EXPECT_EQ(PathScheme("://host"), "");
+  EXPECT_EQ(PathScheme("1a://host"), "");
+  EXPECT_EQ(PathScheme("c:/windows"), "");
+  EXPECT_EQ(LocalPath("data/a b").value(), "data/a b");
+  EXPECT_EQ(LocalPath("file:///data/a b").value(), "/data/a b");
+  EXPECT_EQ(LocalPath("file://localhost/data").value(), "/data");
+  EXPECT_EQ(LocalPath("file://").value(), "/");
+  EXPECT_TRUE(absl::IsInvalidArgument(LocalPath("file://other/data").status()));
+}
+
+TEST(PathTest, TheAuthorityIsBetweenTheSchemeAndThePath) {
+  EXPECT_EQ(PathAuthority("hdfs://nn:8020/a/b"), "nn:8020");
+  EXPECT_EQ(PathAuthority("hdfs://nn"), "nn");
+  EXPECT_EQ(PathAuthority("hdfs:///a"), "") << "the default one";
+  EXPECT_EQ(PathAuthority("/a//b"), "");
+  EXPECT_EQ(PathAuthority("a://"), "");
+}
+
 TEST(GlobMatchTest, Wildcards) {
   EXPECT_TRUE(MatchesWildcards("part-*", "part-00000"));
   EXPECT_TRUE(MatchesWildcards("*", "a"));
@@ -215,6 +244,13 @@ TEST_F(GlobTest, MatchesInAnyComponentSorted) {
 TEST_F(GlobTest, APatternWithoutWildcardsIsItself) {
   EXPECT_THAT(Found("/x"), ElementsAre("/x"));
   EXPECT_THAT(Found("/d/2026/_index"), ElementsAre("/d/2026/_index"));
+}
+
+TEST_F(GlobTest, AnAuthorityHasNoWildcards) {
+  ASSERT_TRUE(files_->MakeFolders("fake://[::1]:9870/d").ok());
+  ASSERT_TRUE(WriteFileAtomically(*files_, "fake://[::1]:9870/d/f", "x").ok());
+  EXPECT_THAT(Glob(*files_, "fake://[::1]:9870/*/f").value(),
+              testing::ElementsAre("fake://[::1]:9870/d/f"));
 }
 
 TEST_F(GlobTest, NothingFoundNamesThePattern) {

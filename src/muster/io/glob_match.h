@@ -1,4 +1,4 @@
-// One path component against a pattern of *, ? and [..]: the matching inside Glob().
+// Matches one path component against a pattern of *, ? and [..]; used by Glob().
 #pragma once
 
 #include <string_view>

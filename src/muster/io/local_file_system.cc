@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "muster/io/path_scheme.h"
+
 namespace muster::io {
 namespace {
 
@@ -50,10 +52,12 @@ class Descriptor {
   int fd_;
 };
 
-int OpenRetrying(const std::string& path, int flags) {
+constexpr mode_t kSharedMode = 0666, kPrivateMode = 0600;
+
+int OpenRetrying(const std::string& path, int flags, mode_t mode = kSharedMode) {
   int fd;
   do {
-    fd = open(path.c_str(), flags | O_CLOEXEC, 0666);
+    fd = open(path.c_str(), flags | O_CLOEXEC, mode);
   } while (fd < 0 && errno == EINTR);
   return fd;
 }
@@ -264,10 +268,14 @@ class LocalLargeFile : public WritableFile {
 
 class LocalFileSystem : public FileSystem {
  public:
+  // `mode`: of the files that it makes, less the process's umask.
+  explicit LocalFileSystem(mode_t mode) : mode_(mode) {}
+
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenForRead(const std::string& path) override {
     if (path == kStandardInput) return std::make_unique<StandardInput>(path);
+    MUSTER_ASSIGN_OR_RETURN(const std::string local, LocalPath(path));
     // O_NONBLOCK: opening a pipe must not wait for its writer.
-    Descriptor fd(OpenRetrying(path, O_RDONLY | O_NONBLOCK));
+    Descriptor fd(OpenRetrying(local, O_RDONLY | O_NONBLOCK));
     if (fd.get() < 0) return LocalStatus(errno, "open", path);
     struct stat info;
     if (fstat(fd.get(), &info) != 0) return LocalStatus(errno, "open", path);
@@ -280,32 +288,36 @@ class LocalFileSystem : public FileSystem {
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForWrite(const std::string& path) override {
-    return OpenWritable(path, O_WRONLY | O_CREAT | O_TRUNC);
+    return OpenWritable(path, O_WRONLY | O_CREAT | O_TRUNC, mode_);
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForLargeWrite(
       const std::string& path) override {
-    const int fd = OpenRetrying(path, O_WRONLY | O_CREAT | O_TRUNC);
+    MUSTER_ASSIGN_OR_RETURN(const std::string local, LocalPath(path));
+    const int fd = OpenRetrying(local, O_WRONLY | O_CREAT | O_TRUNC, mode_);
     if (fd < 0) return LocalStatus(errno, "open for writing", path);
     return std::make_unique<LocalLargeFile>(path, fd);
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) override {
-    return OpenWritable(path, O_WRONLY | O_CREAT | O_APPEND);
+    return OpenWritable(path, O_WRONLY | O_CREAT | O_APPEND, mode_);
   }
 
   absl::StatusOr<FileInfo> Stat(const std::string& path) override {
+    MUSTER_ASSIGN_OR_RETURN(const std::string local, LocalPath(path));
     struct stat info;
-    if (stat(path.c_str(), &info) != 0) return LocalStatus(errno, "look at", path);
+    if (stat(local.c_str(), &info) != 0) return LocalStatus(errno, "look at", path);
     FileInfo result;
     result.is_folder = S_ISDIR(info.st_mode);
     result.size = result.is_folder ? 0 : static_cast<uint64_t>(info.st_size);
     result.modified_ns = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+    result.identity = StrCat(info.st_dev, ":", info.st_ino);
     return result;
   }
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    DIR* directory = opendir(folder.c_str());
+    MUSTER_ASSIGN_OR_RETURN(const std::string local, LocalPath(folder));
+    DIR* directory = opendir(local.c_str());
     if (directory == nullptr) return LocalStatus(errno, "list", folder);
     std::vector<std::string> names;
     int error = 0;
@@ -326,38 +338,45 @@ class LocalFileSystem : public FileSystem {
   }
 
   absl::Status MakeFolders(const std::string& folder) override {
-    for (size_t end = 0; end < folder.size();) {
-      end = std::min(folder.find('/', end + 1), folder.size());
-      const std::string part = folder.substr(0, end);
+    MUSTER_ASSIGN_OR_RETURN(const std::string local, LocalPath(folder));
+    for (size_t end = 0; end < local.size();) {
+      end = std::min(local.find('/', end + 1), local.size());
+      const std::string part = local.substr(0, end);
       if (mkdir(part.c_str(), 0777) == 0) continue;
       const int error = errno;
       struct stat info;
-      if (stat(part.c_str(), &info) != 0) return LocalStatus(error, "make folder", part);
-      if (!S_ISDIR(info.st_mode)) return LocalStatus(ENOTDIR, "make folder", part);
+      const std::string name = part == local ? folder : StrCat(folder, " (", part, ")");
+      if (stat(part.c_str(), &info) != 0) return LocalStatus(error, "make folder", name);
+      if (!S_ISDIR(info.st_mode)) return LocalStatus(ENOTDIR, "make folder", name);
     }
     return absl::OkStatus();
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
-    if (rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    MUSTER_ASSIGN_OR_RETURN(const std::string local_from, LocalPath(from));
+    MUSTER_ASSIGN_OR_RETURN(const std::string local_to, LocalPath(to));
+    if (rename(local_from.c_str(), local_to.c_str()) == 0) return absl::OkStatus();
     const int error = errno;
     return LocalStatus(error, "rename", StrCat(from, " to ", to));
   }
 
   absl::Status Remove(const std::string& path) override {
-    if (unlink(path.c_str()) != 0) return LocalStatus(errno, "remove", path);
+    MUSTER_ASSIGN_OR_RETURN(const std::string local, LocalPath(path));
+    if (unlink(local.c_str()) != 0) return LocalStatus(errno, "remove", path);
     return absl::OkStatus();
   }
 
   absl::Status RemoveAll(const std::string& folder) override {
+    MUSTER_ASSIGN_OR_RETURN(const std::string local, LocalPath(folder));
     std::error_code error;
-    std::filesystem::remove_all(folder, error);
+    std::filesystem::remove_all(local, error);
     if (error) return LocalStatus(error.value(), "remove folder", folder);
     return absl::OkStatus();
   }
 
   absl::Status SyncFolder(const std::string& folder) override {
-    const Descriptor fd(OpenRetrying(folder, O_RDONLY | O_DIRECTORY));
+    MUSTER_ASSIGN_OR_RETURN(const std::string local, LocalPath(folder));
+    const Descriptor fd(OpenRetrying(local, O_RDONLY | O_DIRECTORY));
     if (fd.get() < 0) return LocalStatus(errno, "sync folder", folder);
     if (fsync(fd.get()) != 0 && errno != EINVAL) return LocalStatus(errno, "sync folder", folder);
     return absl::OkStatus();
@@ -365,15 +384,24 @@ class LocalFileSystem : public FileSystem {
 
  private:
   static absl::StatusOr<std::unique_ptr<WritableFile>> OpenWritable(const std::string& path,
-                                                                    int flags) {
-    const int fd = OpenRetrying(path, flags);
+                                                                    int flags, mode_t mode) {
+    MUSTER_ASSIGN_OR_RETURN(const std::string local, LocalPath(path));
+    const int fd = OpenRetrying(local, flags, mode);
     if (fd < 0) return LocalStatus(errno, "open for writing", path);
     return std::make_unique<LocalWritableFile>(path, fd);
   }
+
+  const mode_t mode_;
 };
 
 }  // namespace
 
-std::unique_ptr<FileSystem> NewLocalFileSystem() { return std::make_unique<LocalFileSystem>(); }
+std::unique_ptr<FileSystem> NewLocalFileSystem() {
+  return std::make_unique<LocalFileSystem>(kSharedMode);
+}
+
+std::unique_ptr<FileSystem> NewPrivateFileSystem() {
+  return std::make_unique<LocalFileSystem>(kPrivateMode);
+}
 
 }  // namespace muster::io

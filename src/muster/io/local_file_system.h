@@ -1,12 +1,12 @@
-// Files of this machine, through POSIX calls.
+// Files on this machine, through POSIX calls; "file:///PATH" is PATH, any other scheme is refused.
 #pragma once
 
 #include "muster/io/file_system.h"
 
 namespace muster::io {
 
-// OpenForRead gives the process's standard input under this name: front to back, by one owner; a
-// read at another place is FAILED_PRECONDITION.
+// OpenForRead opens the process's standard input under this name, to be read sequentially by one
+// owner; a read at another offset is FAILED_PRECONDITION.
 constexpr std::string_view kStandardInput = "/dev/stdin";
 
 std::unique_ptr<FileSystem> NewLocalFileSystem();

@@ -22,6 +22,49 @@ class LocalFileSystemTest : public testing::Test {
   std::string root_;
 };
 
+TEST_F(LocalFileSystemTest, AnUnknownSchemeIsRefusedByEveryOperation) {
+  const std::string path = "hdfs://127.0.0.1:29000/m";
+  const std::vector<absl::Status> all = {files_->OpenForRead(path).status(),
+                                         files_->OpenForWrite(path).status(),
+                                         files_->OpenForLargeWrite(path).status(),
+                                         files_->OpenForAppend(path).status(),
+                                         files_->Stat(path).status(),
+                                         files_->List(path).status(),
+                                         files_->MakeFolders(path),
+                                         files_->Rename(path, root_ + "/m"),
+                                         files_->Rename(root_, path),
+                                         files_->Remove(path),
+                                         files_->RemoveAll(path),
+                                         files_->SyncFolder(path),
+                                         Glob(*files_, path + "/*.csv").status(),
+                                         WriteFileAtomically(*files_, path, "x")};
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_TRUE(absl::IsInvalidArgument(all[i])) << i << ": " << all[i];
+    EXPECT_THAT(std::string(all[i].message()),
+                HasSubstr("there is no file system for 'hdfs://' here; known are paths of this "
+                          "machine, plain or as file:///PATH"))
+        << i;
+  }
+  EXPECT_NE(access("hdfs:", F_OK), 0) << "a local folder was made of a URL";
+}
+
+TEST_F(LocalFileSystemTest, AFileWithoutASizeIsReadToItsEnd) {
+  ASSERT_EQ(files_->Stat("/proc/self/status")->size, 0u);
+  EXPECT_THAT(ReadFile(*files_, "/proc/self/status").value(), HasSubstr("Pid:"));
+  const absl::Status large = ReadFile(*files_, "/proc/self/status", 10).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(large)) << large;
+}
+
+TEST_F(LocalFileSystemTest, AFileUrlIsItsPath) {
+  const std::string url = StrCat("file://", root_);
+  ASSERT_TRUE(files_->MakeFolders(url + "/a/b").ok());
+  ASSERT_TRUE(WriteFileAtomically(*files_, url + "/a/b/c.csv", "text").ok());
+  EXPECT_EQ(ReadFile(*files_, root_ + "/a/b/c.csv").value(), "text");
+  EXPECT_THAT(Glob(*files_, url + "/*/b/*.csv").value(), testing::ElementsAre(url + "/a/b/c.csv"));
+  EXPECT_TRUE(files_->RemoveAll(url + "/a").ok());
+  EXPECT_TRUE(absl::IsNotFound(files_->Stat(root_ + "/a").status()));
+}
+
 TEST_F(LocalFileSystemTest, AFullDeviceIsToldByFlushAndByClose) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "needs /dev/full";
   auto file = files_->OpenForWrite("/dev/full").value();

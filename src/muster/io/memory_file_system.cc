@@ -15,6 +15,7 @@ namespace {
 // What a path names. Open files share it, so that they outlive a rename or removal, as inodes do.
 struct MemoryNode {
   bool is_folder = false;
+  uint64_t number = 0;  // no two nodes of a file system have the same
   Mutex mutex;
   std::string contents ABSL_GUARDED_BY(mutex);
   int64_t modified_ns ABSL_GUARDED_BY(mutex) = 0;
@@ -136,8 +137,10 @@ class MemoryFileSystem : public FileSystem {
     const auto found = nodes_.find(NormalPath(path));
     if (found == nodes_.end()) return Missing("look at", path);
     const MutexLock node_lock(&found->second->mutex);
-    return FileInfo{found->second->contents.size(), found->second->modified_ns,
-                    found->second->is_folder};
+    return FileInfo{.size = found->second->contents.size(),
+                    .modified_ns = found->second->modified_ns,
+                    .is_folder = found->second->is_folder,
+                    .identity = StrCat(found->second->number)};
   }
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
@@ -233,6 +236,7 @@ class MemoryFileSystem : public FileSystem {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     auto node = std::make_shared<MemoryNode>();
     node->is_folder = is_folder;
+    node->number = ++made_;
     nodes_[normal] = node;
     return node;
   }
@@ -288,6 +292,7 @@ class MemoryFileSystem : public FileSystem {
 
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<MemoryNode>> nodes_ ABSL_GUARDED_BY(mutex_);
+  uint64_t made_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace

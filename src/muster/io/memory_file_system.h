@@ -5,8 +5,8 @@
 
 namespace muster::io {
 
-// Empty, with the folder "/"; a relative path starts there too, so that "a" and "/a" are the same
-// file. modified_ns counts the changes of the file: no clock is read.
+// Starts with an empty folder "/"; relative paths start there too, so that "a" and "/a" are the
+// same file. modified_ns counts the changes of the file: no clock is read.
 std::unique_ptr<FileSystem> NewMemoryFileSystem();
 
 }  // namespace muster::io

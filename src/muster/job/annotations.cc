@@ -125,6 +125,10 @@ constexpr Annotation kAnnotations[] = {
     {"modelDir",
      [](const YamlReader& reader, JobSpec* spec) { spec->model_dir = reader.AsString(); }},
     {"workers", ParseWorkerRange},
+    {"needsEvaluator",
+     [](const YamlReader& reader, JobSpec* spec) { spec->needs_evaluator = reader.AsBool(); }},
+    {"failFast",
+     [](const YamlReader& reader, JobSpec* spec) { spec->fail_fast = reader.AsBool(); }},
     {"files",
      [](const YamlReader& reader, JobSpec* spec) {
        ParseNested(reader, [&](const YamlReader& list) { spec->files = list.AsStrings(); });
@@ -183,6 +187,8 @@ void PrintAnnotations(const JobSpec& spec, Json* annotations) {
   }
   if (!spec.model_dir.empty()) add("modelDir", spec.model_dir);
   if (spec.min_workers) add("workers", StrCat(*spec.min_workers, "-", *spec.max_workers));
+  if (spec.needs_evaluator) add("needsEvaluator", "true");
+  if (spec.fail_fast) add("failFast", "true");
   if (!spec.files.empty()) add("files", Json(spec.files).dump());
   if (!spec.archives.empty()) add("archives", Json(spec.archives).dump());
   if (spec.legacy_labels) add("legacyLabels", "true");

@@ -1,4 +1,4 @@
-// What a JobSpec says beyond TFJob: annotations `muster/<name>` in a manifest's metadata.
+// The settings of a JobSpec that TFJob lacks: annotations `muster/<name>` in a manifest's metadata.
 #pragma once
 
 #include "muster/formats/yaml_reader.h"
@@ -9,10 +9,10 @@ namespace muster::job {
 constexpr std::string_view kAnnotationPrefix = "muster/";
 
 // Fills `spec` from the annotation `reader` stands at, whose name without the prefix is `name`;
-// errors (an unknown name, a value that does not fit) go to the reader.
+// errors (an unknown name, an invalid value) go to the reader.
 void ParseAnnotation(const std::string& name, const formats::YamlReader& reader, JobSpec* spec);
 
-// Adds to `annotations` what differs from the defaults.
+// Adds the settings that differ from the defaults to `annotations`.
 void PrintAnnotations(const JobSpec& spec, Json* annotations);
 
 }  // namespace muster::job

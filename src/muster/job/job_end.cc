@@ -5,6 +5,12 @@
 #include "muster/job/reconciler.h"
 
 namespace muster::job {
+namespace {
+
+// Of which it is not known whether it has evaluated the last checkpoint.
+constexpr double kIdleEvaluatorSeconds = 900;
+
+}  // namespace
 
 void Reconciler::Stop(TaskStatus& task, const std::string& reason, bool restart_after) {
   task.phase = TaskPhase::kStopping;
@@ -44,7 +50,12 @@ void Reconciler::CheckCancelled(const Observed& observed) {
   Fail(observed.cancelled);
   for (auto& [id, task] : status().tasks) {
     task.restart_after = false;
-    if (task.live() && task.phase != TaskPhase::kStopping) Stop(task, observed.cancelled);
+    if (EvaluatesOn(id) && task.phase == TaskPhase::kWaiting) {
+      task.phase = TaskPhase::kStopped;
+      task.cut_off = true;
+      task.stop_reason = observed.cancelled;
+    }
+    if (task.live() && task.phase != TaskPhase::kStopping) CutOff(id, task, observed.cancelled);
   }
 }
 
@@ -76,6 +87,11 @@ void Reconciler::CheckSuccess() {
     open += task.live() || task.phase == TaskPhase::kWaiting ? 1 : 0;
   }
   if (done == workers) return Succeed("All workers have succeeded.");
+  if (spec_.all_workers && spec_.min_workers && open == 0 &&
+      done >= std::max(1, *spec_.min_workers)) {
+    return Succeed(
+        StrCat("All workers that were not given up, ", done, " of ", workers, ", have succeeded."));
+  }
   if (!spec_.all_workers && succeeded({TaskType::kWorker, 0})) {
     return Succeed("worker-0 has succeeded.");
   }
@@ -93,43 +109,122 @@ void Reconciler::Succeed(const std::string& message) {
   s.completion_time = now_.wall;
   RemoveCondition("Restarting");
   if (IsTrue("Running")) SetCondition("Running", false, "TFJobSucceeded", message);
-  SetCondition("Succeeded", true, "TFJobSucceeded",
-               StrCat("TFJob ", spec_.name, " has succeeded: ", message));
+  if (!spec_.needs_evaluator || spec_.count(TaskType::kEvaluator) == 0) {
+    SetCondition("Succeeded", true, "TFJobSucceeded",
+                 StrCat("TFJob ", spec_.name, " has succeeded: ", message));
+  }
 }
 
-// With a finish timeout workers and evaluator may end by themselves until then; parameter servers,
-// which never do, are stopped when the others have ended. Without one cleanPodPolicy decides.
+bool Reconciler::EvaluatesOn(TaskId id) const {
+  return id.type == TaskType::kEvaluator && spec_.needs_evaluator && spec_.finish_timeout_seconds &&
+         result_.status.phase == JobPhase::kFinishing;
+}
+
+EvaluatorWork Reconciler::WorkOf(TaskId id) const {
+  const auto found = work_.find(id);
+  return found == work_.end() ? EvaluatorWork() : found->second;
+}
+
+// An evaluator does not say when it is done: it looks for checkpoints until it meets its last step,
+// which may never come.
+std::string Reconciler::WhyNoWork(TaskId id) const {
+  const EvaluatorWork work = WorkOf(id);
+  const double patience = *spec_.finish_timeout_seconds;
+  if (work.newest == EvaluatorWork::Newest::kEvaluated && work.still_seconds >= patience) {
+    return ", with the last checkpoint evaluated and nothing changed since";
+  }
+  if (work.idle_seconds >= kIdleEvaluatorSeconds) {
+    return StrCat(", and did nothing for ", PrintDuration(kIdleEvaluatorSeconds));
+  }
+  return "";
+}
+
+// Stops it; an evaluator's work may be lost by that.
+void Reconciler::CutOff(TaskId id, TaskStatus& task, const std::string& reason) {
+  const bool is_done = status().phase != JobPhase::kFinishing || id.type != TaskType::kEvaluator ||
+                       (spec_.finish_timeout_seconds && !WhyNoWork(id).empty() &&
+                        WorkOf(id).newest != EvaluatorWork::Newest::kNotEvaluated);
+  Stop(task, reason);
+  task.cut_off = !is_done;
+}
+
+// Parameter servers, which never end by themselves, are stopped when the others have ended; an
+// evaluator is not stopped while it may have work.
+void Reconciler::FinishInTime() {
+  JobStatus& s = status();
+  if (clock() - s.ended_at >= *spec_.finish_timeout_seconds) {
+    for (auto& [id, task] : s.tasks) {
+      if (id.type == TaskType::kPs || !task.live() || task.phase == TaskPhase::kStopping) continue;
+      const std::string why = id.type == TaskType::kEvaluator ? WhyNoWork(id) : "";
+      if (id.type == TaskType::kEvaluator && why.empty()) continue;
+      CutOff(id, task,
+             StrCat("still ran ", PrintDuration(*spec_.finish_timeout_seconds),
+                    " after the job had succeeded", why));
+    }
+  }
+  const bool others = std::any_of(s.tasks.begin(), s.tasks.end(), [this](const auto& entry) {
+    return entry.first.type != TaskType::kPs &&
+           (entry.second.live() ||
+            (entry.second.phase == TaskPhase::kWaiting && EvaluatesOn(entry.first)));
+  });
+  for (auto& [id, task] : s.tasks) {
+    if (others || id.type != TaskType::kPs || !task.live()) continue;
+    if (task.phase != TaskPhase::kStopping) Stop(task, "the job has succeeded");
+  }
+}
+
+// With a finish timeout the other tasks may end by themselves. Without one cleanPodPolicy decides.
 void Reconciler::Finish() {
   JobStatus& s = status();
   if (s.phase != JobPhase::kFinishing) return;
   for (auto& [id, task] : s.tasks) {
-    if (task.phase == TaskPhase::kWaiting) task.phase = TaskPhase::kStopped;
     task.restart_after = false;
+    if (task.phase != TaskPhase::kWaiting || EvaluatesOn(id)) continue;
+    const bool failed = task.last_end && !task.last_end->succeeded();
+    task.phase = failed ? TaskPhase::kFailed : TaskPhase::kStopped;
   }
   if (spec_.finish_timeout_seconds) {
-    const bool late = clock() - s.ended_at >= *spec_.finish_timeout_seconds;
-    bool others_live = false;
-    for (auto& [id, task] : s.tasks) {
-      if (id.type == TaskType::kPs || !task.live()) continue;
-      if (late && task.phase != TaskPhase::kStopping) {
-        Stop(task, StrCat("still ran ", PrintDuration(*spec_.finish_timeout_seconds),
-                          " after the job had succeeded"));
-      }
-      others_live = true;
-    }
-    for (auto& [id, task] : s.tasks) {
-      if (id.type != TaskType::kPs || !task.live() || others_live) continue;
-      if (task.phase != TaskPhase::kStopping) Stop(task, "the job has succeeded");
-    }
+    FinishInTime();
   } else if (spec_.clean_pod_policy != CleanPodPolicy::kNone) {
     for (auto& [id, task] : s.tasks) {
-      if (task.live() && task.phase != TaskPhase::kStopping) Stop(task, "the job has succeeded");
+      if (task.live() && task.phase != TaskPhase::kStopping) {
+        CutOff(id, task, "the job has succeeded");
+      }
     }
   } else {
-    s.phase = JobPhase::kSucceeded;  // what still runs is left to run
+    return EndFinishing();  // what still runs is left to run
+  }
+  const bool waits = std::any_of(s.tasks.begin(), s.tasks.end(), [](const auto& entry) {
+    return entry.second.live() || entry.second.phase == TaskPhase::kWaiting;
+  });
+  if (!waits) EndFinishing();
+}
+
+void Reconciler::EndFinishing() {
+  JobStatus& s = status();
+  const bool lacks = std::any_of(s.tasks.begin(), s.tasks.end(), [](const auto& entry) {
+    return entry.first.type == TaskType::kEvaluator &&
+           (entry.second.cut_off || entry.second.phase == TaskPhase::kFailed);
+  });
+  const std::string although = Although(s);
+  if (spec_.needs_evaluator && lacks) {
+    s.phase = JobPhase::kFailed;
+    s.failure_message = StrCat("the training has succeeded", although);
+    SetCondition("Failed", true, "TFJobFailed", s.failure_message);
     return;
   }
-  if (!AnyLive()) s.phase = JobPhase::kSucceeded;
+  s.phase = JobPhase::kSucceeded;
+  if (s.FindCondition("Succeeded") == nullptr) {
+    return SetCondition("Succeeded", true, "TFJobSucceeded",
+                        StrCat("TFJob ", spec_.name, " has succeeded."));
+  }
+  if (although.empty()) return;
+  for (Condition& condition : s.conditions) {
+    if (condition.type != "Succeeded") continue;
+    condition.message.pop_back();  // the full stop
+    condition.message += StrCat(although, ".");
+    condition.last_update = now_.wall;
+  }
 }
 
 void Reconciler::EndFailing() {

@@ -14,13 +14,14 @@ namespace {
 // "-evaluator-12345".
 constexpr size_t kMaxName = 46;
 
-bool IsDnsLabel(std::string_view name) {
+// A DNS label, in which '_' is allowed too: on one machine nothing is looked up by a job's name.
+bool IsJobName(std::string_view name) {
   if (name.empty() || !absl::ascii_islower(static_cast<unsigned char>(name.front())) ||
-      name.back() == '-') {
+      name.back() == '-' || name.back() == '_') {
     return false;
   }
   return std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-' || c == '_';
   });
 }
 
@@ -147,9 +148,9 @@ absl::Status Validate(const JobSpec& spec, std::string_view where) {
   const auto fail = [&](const auto&... parts) {
     return absl::InvalidArgumentError(StrCat(where, ": ", parts...));
   };
-  if (!IsDnsLabel(spec.name) || spec.name.size() > kMaxName) {
+  if (!IsJobName(spec.name) || spec.name.size() > kMaxName) {
     return fail("the job's name '", spec.name, "' is not 1 to ", kMaxName,
-                " of a-z, 0-9 and '-' that begin with a letter and do not end in '-'");
+                " of a-z, 0-9, '-' and '_' that begin with a letter and do not end in '-' or '_'");
   }
   if (spec.total() == 0) return fail("the job has no tasks");
   for (const TaskType type : {TaskType::kChief, TaskType::kMaster}) {

@@ -1,5 +1,5 @@
-// JobSpec: a cluster of tasks as data. Its words are those of TFJob v1 (kubeflow.org/v1, Kubeflow
-// training-operator 1.9); what TFJob lacks stands in annotations `muster/...` (docs/job.md).
+// JobSpec: a cluster of tasks as data. Its terms are those of TFJob v1 (kubeflow.org/v1, Kubeflow
+// training-operator 1.9); settings that TFJob lacks are in annotations `muster/...` (docs/job.md).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace muster::job {
 
 using formats::Json;
 
-// In the order in which TFJob looks at results.
+// In the order in which TFJob evaluates results.
 enum class TaskType { kChief, kEvaluator, kMaster, kPs, kWorker };
 constexpr TaskType kTaskTypes[] = {TaskType::kChief, TaskType::kEvaluator, TaskType::kMaster,
                                    TaskType::kPs, TaskType::kWorker};
@@ -35,11 +35,11 @@ struct TaskId {
   }
 };
 std::string TaskName(TaskId id);  // "worker-1"
-// "worker-1", or "chief" for "chief-0"; none for what is no task's name.
+// "worker-1", or "chief" for "chief-0"; none for text that is not a task's name.
 std::optional<TaskId> ParseTaskName(std::string_view name);
 
-// When a task that ended is started again. kExitCode: for codes >= 128 and for deaths by signal;
-// another failure fails the job.
+// When a task that ended is restarted. kExitCode: after exit codes >= 128 and when killed by a
+// signal; any other failure fails the job.
 enum class RestartPolicy { kAlways, kOnFailure, kNever, kExitCode };
 std::string_view RestartPolicyName(RestartPolicy policy);
 
@@ -54,7 +54,7 @@ struct ReplicaSpec {
   friend bool operator==(const ReplicaSpec&, const ReplicaSpec&) = default;
 };
 
-// What is to be done about a failure: the first rule that fits decides, before the restart policy.
+// What to do about a failure: the first matching rule decides, before the restart policy.
 struct FailureRule {
   enum class Action { kRestartTask, kRestartGang, kFailJob, kIgnore };
   std::optional<TaskType> type;  // none: every one
@@ -65,27 +65,27 @@ struct FailureRule {
 };
 std::string_view FailureActionName(FailureRule::Action action);
 
-// How often a failed task may be started again, and how long after its end: at once, and after
-// another restart in the window later.
+// How often a failed task may be restarted, and how long after its end: at once, or after a backoff
+// if there was another restart in the window.
 struct RestartBudget {
   int per_task = 3;
-  int per_job = 100;  // a gang's restart counts one
+  int per_job = 100;  // a gang's restart counts as one
   double window_seconds = 3600;
-  double backoff_seconds = 1;  // of the second restart in the window; doubles with each other
+  double backoff_seconds = 1;  // before the 2nd restart in the window; doubles with each one
   double max_backoff_seconds = 300;
   friend bool operator==(const RestartBudget&, const RestartBudget&) = default;
 };
 
-// kGang: when a task fails, all are started again.
+// kGang: when a task fails, all are restarted.
 enum class RestartScope { kTask, kGang };
 
 struct JobSpec {
   std::string name;                // a DNS-1035 label
-  std::string name_space;          // "" where Kubernetes' default holds
+  std::string name_space;          // "" for Kubernetes' default
   Json metadata = Json::object();  // labels and annotations of others, as given
   std::map<TaskType, ReplicaSpec> replicas;
 
-  bool all_workers = false;      // successPolicy AllWorkers
+  bool all_workers = false;      // successPolicy AllWorkers; without a leader
   bool dynamic_workers = false;  // enableDynamicWorker
   CleanPodPolicy clean_pod_policy = CleanPodPolicy::kNone;
   std::optional<int64_t> ttl_seconds, active_deadline_seconds;
@@ -97,22 +97,25 @@ struct JobSpec {
   std::vector<FailureRule> failure_policy;
   RestartBudget restart_budget;
   RestartScope restart_scope = RestartScope::kTask;
-  std::optional<double> progress_timeout_seconds;  // without a sign of life: counts as failed
+  std::optional<double> progress_timeout_seconds;  // no sign of life: counts as failed
   std::optional<double> finish_timeout_seconds;    // for the others, after success
   std::optional<int> min_workers, max_workers;
-  std::string model_dir;                     // changes in it are signs of life; "": none is known
+  bool needs_evaluator = false;  // the job succeeds only once its evaluator has done its work
+  bool fail_fast = false;        // the same end twice in a row, before any progress, fails the job
+  std::string model_dir;         // changes in it are signs of life; "": none is known
   std::vector<std::string> files, archives;  // staged into each task's working directory
   bool legacy_labels = false;                // v1alpha1: tasks are labelled runtime_id and job_type
 
   int count(TaskType type) const;
   int total() const;
-  // The one whose end is the job's: chief, else master; none: worker 0 or all workers.
+  // The task type whose end is the job's end: chief, else master; none: worker 0 or all workers
+  // decide.
   std::optional<TaskType> leader() const;
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
-// What is wrong with a spec by itself, the first thing found: INVALID_ARGUMENT. `where`: what the
-// message begins with (the file).
+// Checks a spec by itself: INVALID_ARGUMENT for the first problem found. `where`: the beginning of
+// the message (the file).
 absl::Status Validate(const JobSpec& spec, std::string_view where);
 
 // "90s", "5m", "1h30m", "250ms" as Go prints durations; a bare number is seconds.

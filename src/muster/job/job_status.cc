@@ -1,6 +1,7 @@
 #include "muster/job/job_status.h"
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 
 #include "muster/job/signals.h"
@@ -91,6 +92,23 @@ const Condition* JobStatus::FindCondition(std::string_view type) const {
     if (condition.type == type) return &condition;
   }
   return nullptr;
+}
+
+std::vector<std::string> Shortfalls(const JobStatus& status) {
+  std::vector<std::string> phrases;
+  for (const auto& [id, task] : status.tasks) {
+    if (task.phase == TaskPhase::kFailed && task.last_end) {
+      phrases.push_back(StrCat(TaskName(id), " failed (", task.last_end->Describe(), ")"));
+    } else if (task.cut_off) {
+      phrases.push_back(StrCat(TaskName(id), " was cut off (", task.stop_reason, ")"));
+    }
+  }
+  return phrases;
+}
+
+std::string Although(const JobStatus& status) {
+  const std::vector<std::string> phrases = Shortfalls(status);
+  return phrases.empty() ? "" : StrCat(", although ", absl::StrJoin(phrases, " and "));
 }
 
 Json StatusJson(const JobSpec& spec, const JobStatus& status) {

@@ -1,5 +1,5 @@
-// JobStatus: how far a job is, as Reconcile left it: plain data that a journal keeps. Conditions,
-// their types and reasons are TFJob v1's.
+// JobStatus: a job's state as Reconcile left it: plain data that a journal keeps. Conditions, their
+// types and reasons are TFJob v1's.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 namespace muster::job {
 
 enum class TaskPhase {
-  kWaiting,   // to be started, not before TaskStatus::not_before
-  kStarting,  // Start was given, not seen running yet
+  kWaiting,   // to be started at TaskStatus::not_before or later
+  kStarting,  // Start was given; not seen running yet
   kRunning,
   kStopping,  // Stop was given
   kSucceeded,
   kFailed,
-  kStopped,  // ended because we said so
+  kStopped,  // ended because Muster stopped it
 };
 std::string_view PhaseName(TaskPhase phase);
 
@@ -29,9 +29,10 @@ struct TaskEnd {
   int exit_code = -1;  // -1: not known
   int signal = 0;
   bool out_of_memory = false;
-  bool lost = false;        // its machine or agent is gone
-  std::string detail = {};  // "no sign of life for 10m", "cannot start: ..."
-  double at = 0;            // the job's clock
+  bool lost = false;           // its machine or agent is gone
+  std::string detail = {};     // "no sign of life for 10m", "cannot start: ..."
+  std::string last_line = {};  // of its output; "" if not known
+  double at = 0;               // the job's clock
 
   bool succeeded() const { return exit_code == 0 && signal == 0 && !lost && detail.empty(); }
   std::string Describe() const;  // "exit code 3", "killed by SIGKILL (out of memory)", ...
@@ -45,11 +46,14 @@ struct TaskStatus {
   bool restart_after = false;  // kStopping: to be started again
   bool gang = false;           // waits until the whole gang has ended
   std::string stop_reason;     // kStopping and kStopped
-  bool hanging = false;        // it is stopped, or was, for want of a sign of life
+  bool hanging = false;        // it is being or was stopped for lack of a sign of life
+  bool cut_off = false;        // an evaluator that was stopped while it might have had work
   int restarts = 0;            // by us
   int restarts_in_place = 0;   // by the launcher, of this incarnation
-  std::vector<double> recent_restarts;  // by us, within the budget's window
+  std::vector<double> recent_restarts;  // by Muster, within the budget's window
   std::optional<TaskEnd> last_end;
+  // JobSpec::fail_fast: the task's last own failure while the job has made no progress.
+  std::optional<TaskEnd> early_end;
   friend bool operator==(const TaskStatus&, const TaskStatus&) = default;
 
   bool live() const {
@@ -85,16 +89,19 @@ struct JobStatus {
   std::string failure_message;    // why the job failed
   int64_t next_incarnation = 1;
   std::vector<double> recent_restarts;  // of the whole job
-  bool gang_restart = false;            // all are being stopped to be started again
+  bool gang_restart = false;            // all are being stopped to be restarted
   bool delete_sent = false;
 
   // The job's own clock, in seconds since it was first seen. It never goes back and does not jump
   // with the machine's wall clock.
   double clock = 0;
   double last_monotonic = 0, last_wall = 0;
-  std::string clock_id;     // where last_monotonic counts: another id, another origin
+  std::string clock_id;     // the scope of last_monotonic: another id has another origin
   double active_since = 0;  // the start, or the last resume
-  double ended_at = 0;      // success or failure was decided
+  double ended_at = 0;      // when success or failure was decided
+  bool progressed = false;  // a task reported a step, or saved a checkpoint
+  // When a task last ended by a signal, by the loss of its machine or the like; less than 0: never.
+  double disrupted_at = -1;
 
   double start_time = 0, completion_time = 0;  // wall seconds, for people; 0: not yet
 
@@ -102,6 +109,11 @@ struct JobStatus {
   const Condition* FindCondition(std::string_view type) const;
   friend bool operator==(const JobStatus&, const JobStatus&) = default;
 };
+
+// Problems in a job that has succeeded, one phrase each: "worker-1 failed (exit code 3)".
+std::vector<std::string> Shortfalls(const JobStatus& status);
+// The shortfalls as the end of a sentence: ", although A and B"; "" for none.
+std::string Although(const JobStatus& status);
 
 // TFJob's status object: conditions, replicaStatuses, startTime, completionTime.
 Json StatusJson(const JobSpec& spec, const JobStatus& status);

@@ -118,7 +118,8 @@ absl::StatusOr<Manifest> ParseTfJob(const YamlReader& root, const std::string& n
   const std::string version = root.At("apiVersion").AsString();
   const bool is_legacy = version == "kubeflow.org/v1alpha1";
   const std::vector<std::string> known = {"kubeflow.org/v1", "kubeflow.org/v1beta2",
-                                          "kubeflow.org/v1beta1", "kubeflow.org/v1alpha1"};
+                                          "kubeflow.org/v1beta1", "kubeflow.org/v1alpha2",
+                                          "kubeflow.org/v1alpha1"};
   if (root.ok() && Nearest(version, known) != version) {
     root.At("apiVersion")
         .Fail(StrCat("unknown version '", version, "'", DidYouMean(version, known)));
@@ -134,6 +135,16 @@ absl::StatusOr<Manifest> ParseTfJob(const YamlReader& root, const std::string& n
   MUSTER_RETURN_IF_ERROR(root.status());
   MUSTER_RETURN_IF_ERROR(Validate(manifest.spec, name));
   return manifest;
+}
+
+// A document of a file, or what a List holds: `kubectl get -o yaml` prints one.
+absl::Status AppendObjects(const YamlReader& document, std::vector<YamlReader>* objects) {
+  if (!document.IsMap() || document.String("kind") != "List") {
+    objects->push_back(document);
+    return absl::OkStatus();
+  }
+  for (const YamlReader& item : document.At("items").Items()) objects->push_back(item);
+  return document.status();
 }
 
 Json ReplicaJson(const ReplicaSpec& replica) {
@@ -172,8 +183,11 @@ absl::StatusOr<Manifest> ParseManifest(std::string_view text, const std::string&
     return absl::InvalidArgumentError(
         StrCat(name, ": ", text.size(), " bytes; a manifest has at most ", kMaxManifestBytes));
   }
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<YamlReader> documents,
-                          YamlReader::ParseAll(text, name));
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<YamlReader> parsed, YamlReader::ParseAll(text, name));
+  std::vector<YamlReader> documents;
+  for (const YamlReader& document : parsed) {
+    MUSTER_RETURN_IF_ERROR(AppendObjects(document, &documents));
+  }
   const YamlReader* job = nullptr;
   std::vector<std::string> others;
   for (const YamlReader& document : documents) {

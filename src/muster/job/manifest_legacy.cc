@@ -72,9 +72,15 @@ void ParseTermination(const YamlReader& node, const Manifest& manifest) {
 
 void ParseLegacySpec(const YamlReader& node, Manifest* manifest) {
   node.CheckKeys({"replicaSpecs", "tfImage", "RuntimeId", "runtimeId", "tensorboard",
-                  "terminationPolicy", "schedulerName"});
+                  "terminationPolicy", "schedulerName", "cleanupPodPolicy"});
   for (const YamlReader& item : node.At("replicaSpecs").Items()) {
     ParseLegacyReplica(item, manifest);
+  }
+  if (node.Has("cleanupPodPolicy")) {
+    manifest->spec.clean_pod_policy =
+        ParseWord(node.At("cleanupPodPolicy"),
+                  {CleanPodPolicy::kAll, CleanPodPolicy::kRunning, CleanPodPolicy::kNone},
+                  CleanPodPolicyName);
   }
   if (node.Has("terminationPolicy")) ParseTermination(node.At("terminationPolicy"), *manifest);
   if (node.Has("tensorboard")) {

@@ -1,5 +1,5 @@
-// TFJob v1alpha1: `replicaSpecs`, a list with `tfReplicaType`. Read from kubeflow/tf-operator
-// 0.3.0, pkg/apis/tensorflow/v1alpha1/types.go.
+// TFJob v1alpha1: `replicaSpecs`, a list with `tfReplicaType`. Source: kubeflow/tf-operator 0.3.0,
+// pkg/apis/tensorflow/v1alpha1/types.go.
 #pragma once
 
 #include <initializer_list>
@@ -16,8 +16,8 @@ void ParseLegacySpec(const formats::YamlReader& node, Manifest* manifest);
 
 RestartPolicy ParseRestartPolicy(const formats::YamlReader& node);
 
-// The member of `members` whose name the node holds; else an error with the nearest word, and the
-// first.
+// The member of `members` whose name the node holds. If there is none, reports an error with the
+// nearest word and returns the first member.
 template <typename Word>
 Word ParseWord(const formats::YamlReader& node, std::initializer_list<Word> members,
                std::string_view (*name)(Word)) {

@@ -57,6 +57,7 @@ constexpr const char* kLegacy = R"(apiVersion: kubeflow.org/v1alpha1
 kind: TFJob
 metadata: {name: old}
 spec:
+  cleanupPodPolicy: Running
   replicaSpecs:
   - replicas: 1
     tfReplicaType: MASTER
@@ -95,6 +96,14 @@ TEST(Manifest, ReadsATfJob) {
   EXPECT_THAT(manifest->notes, IsEmpty());
 }
 
+TEST(Manifest, AJobsNameMayHaveAnUnderscore) {
+  std::string text(kTfJob);
+  text.replace(text.find("name: dist-mnist"), 16, "name: dist_mnist");
+  const auto manifest = ParseManifest(text, "job.yaml");
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->spec.name, "dist_mnist");
+}
+
 TEST(Manifest, PrintsBackToAnEqualSpec) {
   for (const char* text : {kTfJob, kLegacy}) {
     const auto manifest = ParseManifest(text, "job.yaml");
@@ -125,6 +134,7 @@ TEST(Manifest, ReadsV1Alpha1) {
   EXPECT_EQ(spec.replicas.at(TaskType::kPs).restart_policy, RestartPolicy::kNever);
   EXPECT_EQ(spec.replicas.at(TaskType::kWorker).restart_policy, RestartPolicy::kOnFailure);
   EXPECT_TRUE(spec.legacy_labels);
+  EXPECT_EQ(spec.clean_pod_policy, CleanPodPolicy::kRunning);
   const auto process = ProcessOf(spec.replicas.at(TaskType::kMaster).pod_template);
   ASSERT_TRUE(process.ok()) << process.status();
   EXPECT_EQ(process->port, 3333);
@@ -142,6 +152,30 @@ TEST(Manifest, OtherDocumentsBesideTheTfJobAreNamed) {
   EXPECT_FALSE(ParseManifest("a: 1\n---\n}\n", "stray").ok());
 }
 
+TEST(Manifest, ReadsV1Alpha2AsV1) {
+  std::string text = kTfJob;
+  text.replace(text.find("kubeflow.org/v1"), 15, "kubeflow.org/v1alpha2");
+  const auto old = ParseManifest(text, "old.yaml");
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_EQ(old->spec, ParseManifest(kTfJob, "job.yaml")->spec);
+}
+
+TEST(Manifest, AListIsReadAsItsItems) {
+  const char* const list = R"({"kind": "List", "apiVersion": "v1", "items": [
+    {"kind": "PersistentVolumeClaim", "metadata": {"name": "nas"}},
+    {"kind": "TFJob", "apiVersion": "kubeflow.org/v1", "metadata": {"name": "j"}, "spec":
+      {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"name": "tensorflow"}]}}}}}}
+  ]})";
+  const auto manifest = ParseManifest(list, "list.json");
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->spec.name, "j");
+  EXPECT_THAT(manifest->notes, ElementsAre(HasSubstr("PersistentVolumeClaim")));
+  EXPECT_THAT(ParseManifest("kind: List\nitems: 7\n", "bad").status().message(),
+              HasSubstr("items"));
+  EXPECT_THAT(ParseManifest("kind: List\nitems: []\n", "none").status().message(),
+              HasSubstr("holds no TFJob"));
+}
+
 TEST(Manifest, ErrorsNameLineFieldAndTheNearestWord) {
   EXPECT_THAT(
       Error(kTfJob, "  successPolicy: AllWorkers", "  sucessPolicy: AllWorkers"),
@@ -155,6 +189,7 @@ TEST(Manifest, ErrorsNameLineFieldAndTheNearestWord) {
   EXPECT_THAT(Error(kTfJob, "failJob", "failjob"), HasSubstr("did you mean 'failJob'?"));
   EXPECT_THAT(Error(kTfJob, "kubeflow.org/v1", "kubeflow.org/v2"), HasSubstr("unknown version"));
   EXPECT_THAT(Error(kTfJob, "name: dist-mnist", "name: a/b"), HasSubstr("the job's name 'a/b'"));
+  EXPECT_THAT(Error(kTfJob, "name: dist-mnist", "name: dist_"), HasSubstr("do not end in '-' or"));
   EXPECT_THAT(Error(kTfJob, "TFJob", "Pod"), HasSubstr("must be TFJob"));
   EXPECT_THAT(Error(kLegacy, "replicas: 1\n", "replicas: 2\n"), HasSubstr("one master at most"));
   EXPECT_THAT(Error(kLegacy, "replicaName: MASTER", "replicaName: PS"),
@@ -174,6 +209,16 @@ TEST(Manifest, HostileFilesAreRefusedBeforeTheyCost) {
   EXPECT_THAT(Error(kTfJob, "note: kept", "n\xffte: kept"), HasSubstr("not UTF-8"));
   EXPECT_FALSE(ParseManifest("", "empty").ok());
   EXPECT_FALSE(ParseManifest("a: &a [*a]", "loop").ok());
+}
+
+TEST(Manifest, WhatAJobFromFlagsAsksForComesBack) {
+  JobSpec spec;
+  spec.name = "j";
+  spec.replicas[TaskType::kWorker] = {.replicas = 2, .pod_template = TemplateFor({"true"})};
+  spec.all_workers = spec.needs_evaluator = spec.fail_fast = true;
+  const auto manifest = ParseManifest(PrintManifest(spec), "printed");
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->spec, spec);
 }
 
 TEST(PodTemplate, GivesTheProcess) {
@@ -215,6 +260,59 @@ TEST(PodTemplate, WhatCannotRunHereSaysWhy) {
   container["command"] = {"a"};
   container["env"] = {{{"name", "S"}, {"valueFrom", {{"secretKeyRef", {{"name", "s"}}}}}}};
   EXPECT_THAT(ProcessOf(pod_template).status().message(), HasSubstr("--env S=VALUE"));
+}
+
+TEST(PodTemplate, AFieldOfThePodIsWhatStandsForItHere) {
+  Json pod_template = TemplateFor({"run", "$$(POD)"});
+  Json& container = pod_template["spec"]["containers"][0];
+  const auto field = [](const char* name, const char* path) {
+    return Json{{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}};
+  };
+  container["env"] = {field("POD", "metadata.name"),
+                      field("SPACE", "metadata.namespace"),
+                      field("NODE", "spec.nodeName"),
+                      field("IP", "status.podIP"),
+                      {{"name", "WHERE"}, {"value", "$(POD) on $(NODE), $(LATER)"}},
+                      {{"name", "LATER"}, {"value", "x"}}};
+  container["args"] = {"--name=$(POD)"};
+  const auto process = ProcessOf(pod_template);
+  ASSERT_TRUE(process.ok()) << process.status();
+  using testing::Pair;
+  EXPECT_THAT(
+      process->env,
+      ElementsAre(Pair("POD", "{job}-{type}-{index}"), Pair("SPACE", "{namespace}"),
+                  Pair("NODE", "{node}"), Pair("IP", "{host}"),
+                  Pair("WHERE", "{job}-{type}-{index} on {node}, $(LATER)"), Pair("LATER", "x")));
+  EXPECT_EQ(process->command.back(), "--name={job}-{type}-{index}");
+}
+
+TEST(PodTemplate, AllVariablesOfKubernetesObjectsAreNamedAtOnce) {
+  Json pod_template = TemplateFor({"run"});
+  Json& env = pod_template["spec"]["containers"][0]["env"];
+  for (const char* const name : {"A", "B"}) {
+    env.push_back({{"name", name}, {"valueFrom", {{"secretKeyRef", {{"name", "s"}}}}}});
+  }
+  EXPECT_THAT(ProcessOf(pod_template).status().message(),
+              testing::AllOf(HasSubstr("env A, B"), HasSubstr("--env A=VALUE --env B=VALUE")));
+}
+
+TEST(PodTemplate, AnEntryPointIsForAContainerWithoutCommand) {
+  Json pod_template = {{"spec", {{"containers", Json::array({{{"name", "tensorflow"}}})}}}};
+  pod_template["spec"]["containers"][0]["args"] = {"--steps=3"};
+  EXPECT_FALSE(HasCommand(pod_template));
+  SetEntryPoint({"python", "$HOME.py"}, &pod_template);
+  EXPECT_THAT(ProcessOf(pod_template)->command, ElementsAre("python", "$HOME.py", "--steps=3"));
+  SetEntryPoint({"other"}, &pod_template);
+  EXPECT_THAT(ProcessOf(pod_template)->command, ElementsAre("python", "$HOME.py", "--steps=3"));
+}
+
+TEST(PodTemplate, GpusMayBeSetOrLeftOut) {
+  Json pod_template = TemplateFor({"run"});
+  EXPECT_FALSE(SetGpus(0, &pod_template));
+  EXPECT_TRUE(SetGpus(2, &pod_template));
+  EXPECT_EQ(ProcessOf(pod_template)->gpus, 2);
+  EXPECT_TRUE(SetGpus(0, &pod_template));
+  EXPECT_EQ(ProcessOf(pod_template)->gpus, 0);
 }
 
 TEST(Durations, AreGos) {

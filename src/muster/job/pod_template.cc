@@ -4,6 +4,10 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 
 #include "muster/formats/yaml_json.h"
 
@@ -11,6 +15,7 @@ namespace muster::job {
 namespace {
 
 const Json kNothing;
+constexpr const char* kGpuResource = "nvidia.com/gpu";
 
 const Json& Child(const Json& json, const char* key) {
   return json.is_object() && json.contains(key) ? json[key] : kNothing;
@@ -51,28 +56,75 @@ absl::Status AppendTexts(const Json& container, const char* key, std::vector<std
   return absl::OkStatus();
 }
 
+// $(NAME) from `env`, $$ is $; an unknown name stays as it is.
+std::string Expand(const std::string& text,
+                   const std::vector<std::pair<std::string, std::string>>& env) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$' || i + 1 == text.size()) {
+      out += text[i];
+    } else if (text[i + 1] == '$') {
+      out += '$';
+      ++i;
+    } else if (const size_t end = text.find(')', i);
+               text[i + 1] == '(' && end != std::string::npos) {
+      const std::string name = text.substr(i + 2, end - i - 2);
+      const auto found = std::find_if(env.rbegin(), env.rend(),
+                                      [&](const auto& entry) { return entry.first == name; });
+      out += found == env.rend() ? text.substr(i, end - i + 1) : found->second;
+      i = end;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+// The placeholders for a field of the pod; none where only Kubernetes knows it.
+std::optional<std::string> FieldOfPod(const Json& value_from) {
+  const std::string path = Text(Child(value_from, "fieldRef"), "fieldPath");
+  constexpr std::pair<std::string_view, std::string_view> kFields[] = {
+      {"metadata.name", "{job}-{type}-{index}"},
+      {"metadata.namespace", "{namespace}"},
+      {"spec.nodeName", "{node}"},
+      {"status.podIP", "{host}"},
+      {"status.hostIP", "{host}"}};
+  for (const auto& [field, placeholders] : kFields) {
+    if (path == field) return std::string(placeholders);
+  }
+  return std::nullopt;
+}
+
 absl::Status ReadEnv(const Json& container, Process* process) {
   const Json& list = Child(container, "env");
   if (list.is_null()) return absl::OkStatus();
   if (!list.is_array()) return WrongType("env", "a list");
+  std::vector<std::string> unknown, flags;  // variables whose value is not on this machine
   for (const Json& item : list) {
     const std::string name = Text(item, "name");
     if (name.empty()) return WrongType("env", "a list of entries with a name");
-    if (!Child(item, "valueFrom").is_null()) {
-      return absl::InvalidArgumentError(StrCat(
-          "template: env ", name,
-          ": valueFrom names a Kubernetes object, which is not here; give a value, or set it "
-          "with --env ",
-          name, "=VALUE"));
-    }
     if (name.find('=') != std::string::npos) return WrongType("env", "named without '='");
+    if (const Json& value_from = Child(item, "valueFrom"); !value_from.is_null()) {
+      const auto field = FieldOfPod(value_from);
+      process->env.emplace_back(name, field.value_or(""));
+      if (field) continue;
+      unknown.push_back(name);
+      flags.push_back(StrCat("--env ", name, "=VALUE"));
+      continue;
+    }
     const Json& value = Child(item, "value");
     if (!value.is_null() && !value.is_string()) {
       return WrongType(StrCat("env ", name), StrCat("a text; ", value.dump(), " needs quotes"));
     }
-    process->env.emplace_back(name, value.is_null() ? "" : value.get<std::string>());
+    std::string text = value.is_null() ? "" : Expand(value.get<std::string>(), process->env);
+    process->env.emplace_back(name, std::move(text));
   }
-  return absl::OkStatus();
+  if (unknown.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("template: env ", absl::StrJoin(unknown, ", "),
+             ": valueFrom names a Kubernetes object, which is not here; give a value, or set it "
+             "with ",
+             absl::StrJoin(flags, " ")));
 }
 
 absl::Status ReadLimits(const Json& container, Process* process) {
@@ -88,7 +140,7 @@ absl::Status ReadLimits(const Json& container, Process* process) {
   double memory = 0, gpus = 0;
   MUSTER_RETURN_IF_ERROR(read("cpu", &process->cpus));
   MUSTER_RETURN_IF_ERROR(read("memory", &memory));
-  MUSTER_RETURN_IF_ERROR(read("nvidia.com/gpu", &gpus));
+  MUSTER_RETURN_IF_ERROR(read(kGpuResource, &gpus));
   if (gpus != std::floor(gpus) || gpus > 1024) {
     return absl::InvalidArgumentError("template: resources.limits.nvidia.com/gpu: no whole number");
   }
@@ -117,6 +169,15 @@ absl::Status ReadVolumes(const Json& pod, const Json& container, Process* proces
   return absl::OkStatus();
 }
 
+// Kubernetes would replace $(NAME) in a word and read $$ as $.
+Json EscapedWords(const std::vector<std::string>& words) {
+  Json escaped = Json::array();
+  for (const std::string& word : words) {
+    escaped.push_back(absl::StrReplaceAll(word, {{"$", "$$"}}));
+  }
+  return escaped;
+}
+
 void ReadPort(const Json& container, Process* process) {
   for (const Json& port : Child(container, "ports")) {
     const Json& number = Child(port, "containerPort");
@@ -124,30 +185,6 @@ void ReadPort(const Json& container, Process* process) {
     const auto value = number.get<int64_t>();
     if (value > 0 && value < 65536) process->port = static_cast<int>(value);
   }
-}
-
-// $(NAME) from `env`, $$ is $; an unknown name stays as it is.
-std::string Expand(const std::string& text,
-                   const std::vector<std::pair<std::string, std::string>>& env) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '$' || i + 1 == text.size()) {
-      out += text[i];
-    } else if (text[i + 1] == '$') {
-      out += '$';
-      ++i;
-    } else if (const size_t end = text.find(')', i);
-               text[i + 1] == '(' && end != std::string::npos) {
-      const std::string name = text.substr(i + 2, end - i - 2);
-      const auto found = std::find_if(env.rbegin(), env.rend(),
-                                      [&](const auto& entry) { return entry.first == name; });
-      out += found == env.rend() ? text.substr(i, end - i + 1) : found->second;
-      i = end;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
 }
 
 }  // namespace
@@ -158,7 +195,8 @@ absl::StatusOr<Process> ProcessOf(const Json& pod_template) {
   MUSTER_RETURN_IF_ERROR(AppendTexts(*container, "command", &process.command));
   if (process.command.empty()) {
     return absl::InvalidArgumentError(
-        "template: the container has no 'command'; an image's own entry point cannot be run here");
+        "template: the container has no 'command', and its image's entry point is not on this "
+        "machine: give it behind --, as in muster run job.yaml -- python main.py");
   }
   MUSTER_RETURN_IF_ERROR(AppendTexts(*container, "args", &process.command));
   MUSTER_RETURN_IF_ERROR(ReadEnv(*container, &process));
@@ -174,6 +212,29 @@ absl::StatusOr<Process> ProcessOf(const Json& pod_template) {
 Json* ContainerOf(Json* pod_template) {
   const auto container = FindContainer(*pod_template);
   return container.ok() ? const_cast<Json*>(*container) : nullptr;  // NOLINT: it is not const
+}
+
+bool HasCommand(const Json& pod_template) {
+  const auto container = FindContainer(pod_template);
+  return container.ok() && !Child(**container, "command").empty();
+}
+
+void SetEntryPoint(const std::vector<std::string>& entry_point, Json* pod_template) {
+  Json* const container = ContainerOf(pod_template);
+  if (container == nullptr || HasCommand(*pod_template)) return;
+  (*container)["command"] = EscapedWords(entry_point);
+}
+
+bool SetGpus(int gpus, Json* pod_template) {
+  Json* const container = ContainerOf(pod_template);
+  if (container == nullptr) return false;
+  const Json before = *container;
+  if (gpus > 0) {
+    (*container)["resources"]["limits"][kGpuResource] = gpus;
+  } else if (!Child(Child(*container, "resources"), "limits").is_null()) {
+    (*container)["resources"]["limits"].erase(kGpuResource);
+  }
+  return *container != before;
 }
 
 void SetEnv(const std::string& name, const std::string& value, Json* pod_template) {
@@ -209,14 +270,8 @@ std::vector<std::string> UnusedFields(const Json& pod_template) {
 }
 
 Json TemplateFor(const std::vector<std::string>& command) {
-  // Kubernetes would replace $(NAME) in a word and read $$ as $.
-  Json words = Json::array();
-  for (const std::string& word : command) {
-    std::string escaped;
-    for (const char c : word) escaped += c == '$' ? std::string("$$") : std::string(1, c);
-    words.push_back(escaped);
-  }
-  return {{"spec", {{"containers", Json::array({{{"name", "tensorflow"}, {"command", words}}})}}}};
+  const Json container = {{"name", "tensorflow"}, {"command", EscapedWords(command)}};
+  return {{"spec", {{"containers", Json::array({container})}}}};
 }
 
 Json ReadPodTemplate(const formats::YamlReader& node) {

@@ -1,4 +1,5 @@
-// A pod template as far as one process of it goes: the container `tensorflow` (or the only one).
+// The parts of a pod template that concern one process: the container `tensorflow` (or the only
+// one).
 #pragma once
 
 #include <map>
@@ -15,7 +16,7 @@ namespace muster::job {
 constexpr int kDefaultPort = 2222;  // TFJob's, named tfjob-port
 
 struct VolumeMount {
-  std::string volume = {};  // its name in the template; "" for a PVC or hostPath of that path
+  std::string volume = {};  // its name in the template; "": a PVC or hostPath of that path
   std::string claim = {};   // persistentVolumeClaim's, or ""
   std::string host_path = {};
   std::string mount_path = {};
@@ -24,7 +25,7 @@ struct VolumeMount {
 };
 
 struct Process {
-  std::vector<std::string> command;                      // with its arguments behind it
+  std::vector<std::string> command;                      // followed by its arguments
   std::vector<std::pair<std::string, std::string>> env;  // in order; later ones win
   std::string working_directory;                         // "" for the job's own
   double cpus = 0;                                       // limit; 0: none
@@ -35,25 +36,38 @@ struct Process {
   std::string image;
 };
 
-// INVALID_ARGUMENT names the field: no container, none called tensorflow among several, no command
-// (an image's own entry point is nothing on this machine), an environment variable that comes from
-// a Kubernetes object. `$(NAME)` in command and arguments is replaced from `env`, as Kubernetes
-// does.
+// INVALID_ARGUMENT names the field: no container, several containers of which none is called
+// tensorflow, no command (an image's own entry point does not exist on this machine), or
+// environment variables that come from Kubernetes objects (all are listed). `$(NAME)` in command,
+// arguments and values of `env` is replaced using the variables before it, as Kubernetes does. A
+// fieldRef becomes a placeholder (tf_config.h) for the matching local value: metadata.name,
+// metadata.namespace, spec.nodeName, status.podIP, status.hostIP.
 absl::StatusOr<Process> ProcessOf(const Json& pod_template);
 
-// Gives that container an environment variable, in place of one of that name.
+// Whether that container has a command. Without one, Kubernetes starts the image's entry point.
+bool HasCommand(const Json& pod_template);
+
+// If that container has no command, gives it `entry_point` in place of its image's. The container's
+// `args` still follow it.
+void SetEntryPoint(const std::vector<std::string>& entry_point, Json* pod_template);
+
+// Replaces that container's nvidia.com/gpu limit by `gpus`; 0 removes it. Returns whether that
+// changed it.
+bool SetGpus(int gpus, Json* pod_template);
+
+// Sets an environment variable of that container, replacing one of that name.
 void SetEnv(const std::string& name, const std::string& value, Json* pod_template);
 
 // The container that ProcessOf() reads; null when there is none.
 Json* ContainerOf(Json* pod_template);
 
-// What the template asks for that one machine does not give: "image", "nodeSelector", ....
+// Fields of the template that have no effect on one machine: "image", "nodeSelector", ....
 std::vector<std::string> UnusedFields(const Json& pod_template);
 
 // A template of one container that runs `command`.
 Json TemplateFor(const std::vector<std::string>& command);
 
-// A manifest's `template`, kept as it is; one that is no map goes to node.Fail().
+// A manifest's `template`, kept as it is; one that is not a map is reported to node.Fail().
 Json ReadPodTemplate(const formats::YamlReader& node);
 
 // Gives the container named tensorflow, or the only one, TFJob's "tfjob-port"; a template of

@@ -13,6 +13,8 @@ namespace {
 // at this often.
 constexpr double kRepeatSeconds = 10;
 constexpr double kHeartbeatSeconds = 60;
+// Between two looks at an evaluator that the job waits for.
+constexpr double kEvaluatorSeconds = 2;
 
 }  // namespace
 
@@ -70,6 +72,7 @@ void Reconciler::Suspend() {
   if (s.phase == JobPhase::kActive && spec_.suspend) {
     s.phase = JobPhase::kSuspended;
     s.gang_restart = false;
+    for (auto& [id, task] : s.tasks) task.early_end.reset();
     for (auto& [id, task] : s.tasks) {
       if (task.live()) Stop(task, "the job is suspended", /*restart_after=*/true);
     }
@@ -91,7 +94,8 @@ void Reconciler::Suspend() {
 
 void Reconciler::StartWaiting() {
   JobStatus& s = status();
-  if (s.phase != JobPhase::kActive || spec_.suspend) return;
+  const bool active = s.phase == JobPhase::kActive && !spec_.suspend;
+  if (!active && s.phase != JobPhase::kFinishing) return;
   if (s.gang_restart) {
     const bool all_ended = std::none_of(s.tasks.begin(), s.tasks.end(), [](const auto& entry) {
       return entry.second.gang && entry.second.live();
@@ -102,10 +106,11 @@ void Reconciler::StartWaiting() {
   }
   for (auto& [id, task] : s.tasks) {
     if (task.phase != TaskPhase::kWaiting || task.not_before > clock()) continue;
+    if (!active && !EvaluatesOn(id)) continue;
     task.phase = TaskPhase::kStarting;
     task.incarnation = s.next_incarnation++;
     task.restarts_in_place = 0;
-    task.hanging = false;
+    task.hanging = task.cut_off = false;
   }
 }
 
@@ -180,8 +185,8 @@ void Reconciler::ScheduleWake() {
       WakeAt(clock() + kRepeatSeconds, StrCat(TaskName(id), " to stop"));
     } else if (task.phase == TaskPhase::kRunning && spec_.progress_timeout_seconds) {
       WakeAt(clock() + *spec_.progress_timeout_seconds, StrCat(TaskName(id), " to go on or end"));
-    } else if (task.phase == TaskPhase::kWaiting && s.phase == JobPhase::kActive &&
-               task.not_before > clock()) {
+    } else if (task.phase == TaskPhase::kWaiting && task.not_before > clock() &&
+               (s.phase == JobPhase::kActive || EvaluatesOn(id))) {
       WakeAt(task.not_before, StrCat(TaskName(id), "'s turn to be started again"));
     }
   }
@@ -189,8 +194,14 @@ void Reconciler::ScheduleWake() {
     WakeAt(s.active_since + static_cast<double>(*spec_.active_deadline_seconds),
            "its deadline or its tasks to end");
   }
-  if (s.phase == JobPhase::kFinishing && spec_.finish_timeout_seconds) {
-    WakeAt(s.ended_at + *spec_.finish_timeout_seconds, "the other tasks to finish");
+  const double patience = s.ended_at + spec_.finish_timeout_seconds.value_or(0);
+  if (s.phase == JobPhase::kFinishing && patience > clock()) {
+    WakeAt(patience, "the other tasks to finish");
+  }
+  for (const auto& [id, task] : s.tasks) {
+    if (s.phase != JobPhase::kFinishing || id.type != TaskType::kEvaluator) continue;
+    if (task.phase != TaskPhase::kRunning) continue;
+    WakeAt(clock() + kEvaluatorSeconds, StrCat(TaskName(id), " to finish its evaluations"));
   }
   result_.wake_after = std::max(0.0, wake_ - clock());
 }

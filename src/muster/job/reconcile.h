@@ -1,19 +1,20 @@
-// Reconcile: the one place where it is decided what happens to the tasks of a job. Pure: the same
-// arguments give the same result, nothing is read and nothing is done. Launchers observe and act.
+// Reconcile: the one place that decides what happens to the tasks of a job. It is a pure function:
+// the same arguments give the same result, and it has no side effects. Launchers observe and act.
 //
-// Behaviour is TFJob v1's (kubeflow/training-operator 1.9) with its known faults mended;
+// Its behaviour is that of TFJob v1 (kubeflow/training-operator 1.9) with its known faults fixed;
 // docs/job.md lists the differences.
 //
-// What a launcher promises:
-//   - Start and Stop are given again until they show; both are idempotent by (task, incarnation).
+// The contract with launchers:
+//   - Start and Stop are repeated until observed; both are idempotent by (task, incarnation).
 //     A Start that comes after a Stop of the same incarnation does nothing.
 //   - An incarnation that was started or stopped is reported until another one of that task is
 //     started: kEnded or kGone only when it certainly does not run and never will.
-//   - Observations may be late, repeated, out of order, or missing: what is not reported is not
-//     known, which never means that it has ended.
+//   - Observations may be late, repeated, out of order, or missing. An incarnation that is not
+//     reported is in an unknown state; that never means that it has ended.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,12 +23,21 @@
 
 namespace muster::job {
 
+// What can be seen from outside of a running evaluator.
+struct EvaluatorWork {
+  // Whether it has evaluated the newest checkpoint of the model folder.
+  enum class Newest { kUnknown, kNotEvaluated, kEvaluated } newest = Newest::kUnknown;
+  double still_seconds = 0;  // since anything changed below the model folder
+  double idle_seconds = 0;   // since it last showed activity: such a change, output, CPU use
+  friend bool operator==(const EvaluatorWork&, const EvaluatorWork&) = default;
+};
+
 struct TaskObservation {
   enum class Phase {
     kStarting,
     kRunning,
     kEnded,  // the process has ended by itself or was stopped: `end` says how
-    kGone,   // it does not run and never will; how it ended is not known
+    kGone,   // it does not run and never will; how it ended is unknown
   };
   TaskId id = {};
   int64_t incarnation = 0;
@@ -35,11 +45,13 @@ struct TaskObservation {
   TaskEnd end = {};           // kEnded; `at` is not read
   int restarts_in_place = 0;  // by the launcher itself
   double idle_seconds = 0;    // kRunning: since its last sign of life
+  bool progressed = false;    // it reported a step, or a checkpoint was saved while it ran
+  std::optional<EvaluatorWork> work = {};  // kRunning: of an evaluator
 };
 
 struct Observed {
   std::vector<TaskObservation> tasks;
-  std::string cancelled = {};  // somebody asked to stop the job: why, and by whom
+  std::string cancelled = {};  // set when somebody asked to stop the job: why, and by whom
 };
 
 struct Now {
@@ -54,14 +66,14 @@ struct Action {
   TaskId id = {};
   int64_t incarnation = 0;
   std::string reason = {};  // kStop: for logs
-  bool hanging = false;     // kStop: what it hangs in is worth a look before
+  bool hanging = false;     // kStop: diagnose what it hangs in before stopping it
   friend bool operator==(const Action&, const Action&) = default;
 };
 
 struct Reconciled {
   JobStatus status;
   std::vector<Action> actions;
-  double wake_after = 0;    // seconds until Reconcile must be called again, whatever is observed
+  double wake_after = 0;    // seconds until Reconcile must be called again, at the latest
   std::string waiting_for;  // what this job waits for, for people
 };
 

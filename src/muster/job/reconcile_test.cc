@@ -40,6 +40,7 @@ TEST(Reconcile, TheChiefsSuccessIsTheJobsAndPsAreStoppedLast) {
   bench.End(kWorker0, {.exit_code = 0}, 5);
   EXPECT_EQ(bench.phase(kPs0), TaskPhase::kRunning);
   EXPECT_THAT(bench.result.waiting_for, HasSubstr("finish"));
+  bench.SeeWork({.newest = EvaluatorWork::Newest::kEvaluated, .still_seconds = 100});
   bench.Pass(60);
   EXPECT_EQ(bench.phase(kEvaluator0), TaskPhase::kStopping);
   EXPECT_THAT(bench.result.status.tasks.at(kEvaluator0).stop_reason,
@@ -71,7 +72,8 @@ TEST(Reconcile, DeadlineAndBackoffLimitStopAllWhateverThePolicy) {
   Bench limited(spec);
   limited.Obey();
   limited.End(kPs0, {.exit_code = 1});
-  EXPECT_THAT(limited.FailedMessage(), HasSubstr("backoffLimit 1"));
+  EXPECT_THAT(limited.FailedMessage(), HasSubstr("start again for the 1st time, backoffLimit 1"));
+  EXPECT_EQ(limited.result.status.tasks.at(kPs0).restarts, 0) << "that start is not made";
 }
 
 TEST(Reconcile, SuspendStopsAllAndResumeStartsAgainWithoutSpendingRestarts) {

@@ -53,6 +53,11 @@ class Bench {
     See(id, TaskObservation::Phase::kEnded, std::move(end));
     Pass(seconds);
   }
+  // What is seen of the evaluator, which runs.
+  void SeeWork(EvaluatorWork work) {
+    See(kEvaluator0, TaskObservation::Phase::kRunning, {});
+    seen.tasks.back().work = work;
+  }
   std::vector<std::string> Actions() const {
     std::vector<std::string> texts;
     for (const Action& action : result.actions) {

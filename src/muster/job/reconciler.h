@@ -1,8 +1,9 @@
-// The parts of Reconcile: one pass over one job. task_ends.cc takes in what was observed and
-// decides about ends; job_end.cc about success, failure and what follows; reconcile.cc puts them in
-// order.
+// The parts of Reconcile: one pass over one job. task_ends.cc applies the observations and decides
+// about ended tasks; job_end.cc decides about success, failure and what follows; reconcile.cc calls
+// them in order.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ class Reconciler {
   void UpdateRunning();
   void WakeAt(double clock, const std::string& why);
   void ScheduleWake();
-  // Sets the condition to `is_true`; the same status and reason change nothing.
+  // Sets the condition to `is_true`; does nothing if its status and reason are already the same.
   void SetCondition(std::string_view type, bool is_true, std::string_view reason,
                     const std::string& message);
   void RemoveCondition(std::string_view type);
@@ -46,14 +47,18 @@ class Reconciler {
   void TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& end);
   void TakeIdle(TaskId id, TaskStatus& task, double idle_seconds);
   void RecordFailure(TaskId id, const TaskStatus& task, const TaskEnd& end);
+  // JobSpec::fail_fast: whether the task ended as it did before, so that it would do so the next
+  // time, too.
+  bool RepeatsItself(TaskId id, TaskStatus& task, const TaskEnd& end);
   FailureRule::Action DecideFailure(TaskId id, const TaskEnd& end) const;
   void RestartTask(TaskId id, TaskStatus& task, const std::string& why);
   void GiveUp(TaskStatus& task);
   void RestartGang(TaskId id, const std::string& why);
+  void CountRestart(TaskStatus& task);
   bool SpendRestart(const std::string& who, std::vector<double>* recent, int limit);
-  // `recent` is cleared of what lies before the budget's window.
+  // Removes from `recent` what lies before the budget's window.
   bool IsSpent(std::vector<double>* recent, int limit) const;
-  // Whether the job goes on when this worker, which has failed, is not started again.
+  // Whether the job continues when this failed worker is not restarted.
   bool CanDoWithout(TaskId id) const;
   double Backoff(size_t restarts_before) const;
   void CheckBackoffLimit();
@@ -68,6 +73,14 @@ class Reconciler {
   void CheckSuccess();
   void Succeed(const std::string& message);
   void Finish();
+  void FinishInTime();
+  void EndFinishing();
+  // Whether this evaluator may be restarted although the job's tasks have succeeded.
+  bool EvaluatesOn(TaskId id) const;
+  EvaluatorWork WorkOf(TaskId id) const;
+  // Why an evaluator that has not ended need not be waited for; "": it may have work.
+  std::string WhyNoWork(TaskId id) const;
+  void CutOff(TaskId id, TaskStatus& task, const std::string& reason);
   void EndFailing();
   void ExpireJob();
   bool AnyLive() const;
@@ -75,7 +88,9 @@ class Reconciler {
   const JobSpec& spec_;
   const Now now_;
   Reconciled result_;
-  double wake_ = 0;  // the job's clock
+  std::vector<TaskStatus*> counted_now_;  // tasks whose restart this pass has counted
+  std::map<TaskId, EvaluatorWork> work_;  // as observed in this pass
+  double wake_ = 0;                       // the job's clock
 };
 
 }  // namespace muster::job

@@ -6,7 +6,7 @@
 
 namespace muster::job {
 
-// "SIGKILL", "KILL" or "9" is 9; 0 for what is none.
+// "SIGKILL", "KILL" or "9" is 9; 0 for text that is not a signal.
 int SignalNumber(std::string_view text);
 std::string SignalName(int signal);  // "SIGKILL"; "signal 40" for one without a name
 

@@ -9,6 +9,7 @@
 //                   any window
 //   truth           Succeeded only when the leader's process really exited with 0
 //   deadline        failed by its deadline only when that much time has really passed
+//   evaluator       after the training an evaluator that has work is stopped by people alone
 //   nothing left    when the job has ended no process runs
 //   final           Succeeded and Failed exclude each other and do not change any more; what has
 //                   ended stays so
@@ -101,6 +102,8 @@ class Simulation {
                            .max_backoff_seconds = 20};
     spec.finish_timeout_seconds = 30;
     spec.all_workers = Chance(0.3);
+    spec.needs_evaluator = Chance(0.5);
+    spec.fail_fast = Chance(0.3);
     spec.dynamic_workers = Chance(0.2);
     if (Chance(0.3)) spec.active_deadline_seconds = Int(60, 400);
     if (Chance(0.2)) spec.backoff_limit = Int(0, 5);
@@ -172,13 +175,17 @@ class Simulation {
     each.is_gone = !was_running || Chance(0.1);
     if (each.is_gone) return;
     if (each.stopping) {
+      // A task of ours that is told to end says so; others die of it, or of what comes then.
       each.end = {.signal = Chance(0.5) ? 15 : 9};
+      if (Chance(0.3)) each.end = {.exit_code = 143};
     } else {
       const double outcome = Uniform(0, 1);
       if (outcome < 0.5) {
         each.end = {.exit_code = 0};
       } else if (outcome < 0.75) {
         each.end = {.exit_code = Int(1, 140)};
+      } else if (outcome < 0.85) {  // SIGTERM from elsewhere: a drain, an eviction
+        each.end = {.exit_code = 143};
       } else {
         each.end = {.signal = 9};
       }
@@ -223,6 +230,10 @@ class Simulation {
         case Incarnation::State::kRuns:
           seen.phase = ObservedPhase::kRunning;
           if (each.next_event - each.started_at > 1e4) seen.idle_seconds = time_ - each.started_at;
+          if (key.first.type == TaskType::kEvaluator) {
+            seen.work = EvaluatorWork{.still_seconds = time_ - each.started_at,
+                                      .idle_seconds = seen.idle_seconds};
+          }
           break;
         case Incarnation::State::kEnded:
           seen.phase = each.is_gone ? ObservedPhase::kGone : ObservedPhase::kEnded;
@@ -265,6 +276,7 @@ class Simulation {
     const Reconciled result = reconcile_(spec_, status_, observed, now);
     CheckPass(before, result);
     CheckCancelled(before, result.status);
+    CheckEvaluator(before, result.status);
     CheckSuspended(before, result.status);
     status_ = result.status;  // the journal: written before anything is done
     wake_after_ = result.wake_after;
@@ -301,7 +313,9 @@ class Simulation {
     for (const char* type : {"Succeeded", "Failed"}) {
       const Condition* const old = before.FindCondition(type);
       const Condition* const now = s.FindCondition(type);
-      if (old != nullptr && (now == nullptr || *now != *old)) Violate(StrCat("final: ", type));
+      const bool same = old == nullptr || (now != nullptr && now->is_true == old->is_true &&
+                                           now->reason == old->reason);
+      if (!same) Violate(StrCat("final: ", type));
     }
     if (s.FindCondition("Succeeded") != nullptr && s.FindCondition("Failed") != nullptr) {
       Violate("final: Succeeded and Failed");
@@ -312,6 +326,20 @@ class Simulation {
     if (by_deadline && boot_ == 0 &&
         time_ < static_cast<double>(*spec_.active_deadline_seconds) - 1) {
       Violate(StrCat("deadline: after ", time_, " s already"));
+    }
+  }
+
+  void CheckEvaluator(const JobStatus& before, const JobStatus& s) {
+    if (s.phase != JobPhase::kFinishing || !cancelled_.empty()) return;
+    for (const auto& [id, task] : s.tasks) {
+      const auto old = before.tasks.find(id);
+      const bool was_running =
+          old != before.tasks.end() && old->second.phase == TaskPhase::kRunning;
+      if (id.type != TaskType::kEvaluator || !was_running) continue;
+      const auto each = incarnations_.find({id, task.incarnation});
+      const bool hangs =
+          each != incarnations_.end() && each->second.next_event - each->second.started_at > 1e4;
+      if (task.phase == TaskPhase::kStopping && !hangs) Violate("evaluator: it had work");
     }
   }
 

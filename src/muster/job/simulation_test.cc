@@ -144,6 +144,16 @@ Reconciled LetsAFinishingJobFinish(const JobSpec& spec, const JobStatus& status,
   return Reconcile(spec, status, changed, now);
 }
 
+// As any other task.
+Reconciled GivesEvaluatorsTheFinishTimeout(const JobSpec& spec, const JobStatus& status,
+                                           const Observed& observed, const Now& now) {
+  Observed changed = observed;
+  for (TaskObservation& each : changed.tasks) {
+    if (each.work) each.work->newest = EvaluatorWork::Newest::kEvaluated;
+  }
+  return Reconcile(spec, status, changed, now);
+}
+
 Reconciled StopsOnlyWhatRuns(const JobSpec& spec, const JobStatus& status, const Observed& observed,
                              const Now& now) {
   Reconciled result = Reconcile(spec, status, observed, now);
@@ -191,6 +201,7 @@ TEST(Simulation, EachPlantedBugIsCaught) {
       {"trusts the wall clock", "deadline", TrustsTheWallClock},
       {"leaves parameter servers", "nothing left", LeavesParameterServers},
       {"decides again", "final", DecidesAgain},
+      {"gives evaluators the finish timeout", "evaluator", GivesEvaluatorsTheFinishTimeout},
       {"starts what waits while suspended", "suspended", StartsWhatWaitsWhileSuspended},
       {"stops the tasks but not the job", "cancelled", StopsTheTasksButNotTheJob},
       {"lets a finishing job finish", "cancelled", LetsAFinishingJobFinish},
@@ -204,9 +215,9 @@ TEST(Simulation, EachPlantedBugIsCaught) {
     std::printf("  %-38s seed %4d  %s\n", bug.name, seed, violation.c_str());
     shown.insert(bug.invariant);
   }
-  EXPECT_EQ(shown,
-            (std::set<std::string>{"one live", "waits", "ends", "budget", "truth", "deadline",
-                                   "nothing left", "final", "suspended", "cancelled"}));
+  EXPECT_EQ(shown, (std::set<std::string>{"one live", "waits", "ends", "budget", "truth",
+                                          "deadline", "nothing left", "final", "suspended",
+                                          "cancelled", "evaluator"}));
 }
 
 }  // namespace

@@ -10,7 +10,9 @@ namespace {
 
 constexpr size_t kMaxFailures = 20;
 constexpr double kFollowUpSeconds =
-    120;  // survivors of a lost peer fail up to 31 s later (measured)
+    120;                                // survivors of a lost peer fail up to 31 s later (measured)
+constexpr double kUnseenSeconds = 600;  // a task that ran so long may have trained
+constexpr int kFirstSignalCode = 128;   // of shells and container runtimes
 
 bool Contains(const std::vector<int>& values, int value) {
   return std::find(values.begin(), values.end(), value) != values.end();
@@ -23,16 +25,32 @@ bool Fits(const FailureRule& rule, TaskId id, const TaskEnd& end) {
          (end.signal != 0 && Contains(rule.signals, end.signal));
 }
 
+std::string Ordinal(int n) {
+  const bool teen = n % 100 >= 11 && n % 100 <= 13;
+  const char* const ending = teen || n % 10 == 0 || n % 10 > 3 ? "th"
+                             : n % 10 == 1                     ? "st"
+                             : n % 10 == 2                     ? "nd"
+                                                               : "rd";
+  return StrCat(n, ending);
+}
+
 // TFJob: exit codes from 128 on, which shells and container runtimes give for signals, and ends
 // without a code.
 bool IsRetryable(const TaskEnd& end) {
-  return end.signal != 0 || end.exit_code >= 128 || end.exit_code < 0;
+  return end.signal != 0 || end.exit_code >= kFirstSignalCode || end.exit_code < 0;
 }
 
 }  // namespace
 
 void Reconciler::TakeIn(const Observed& observed) {
   using Phase = TaskObservation::Phase;
+  for (const TaskObservation& seen : observed.tasks) {  // before any end is judged by it
+    status().progressed = status().progressed || seen.progressed;
+    const auto found = status().tasks.find(seen.id);
+    const bool is_current =
+        found != status().tasks.end() && found->second.incarnation == seen.incarnation;
+    if (seen.work && is_current) work_[seen.id] = *seen.work;
+  }
   for (const TaskObservation& seen : observed.tasks) {
     const auto found = status().tasks.find(seen.id);
     if (found == status().tasks.end()) continue;
@@ -78,12 +96,13 @@ void Reconciler::TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
                  : done             ? TaskPhase::kSucceeded
                                     : TaskPhase::kStopped;
     task.restart_after = false;
+    if (done) task.cut_off = false;
     return;
   }
   task.last_end = end;
-  const bool active = status().phase == JobPhase::kActive;
+  const bool active = status().phase == JobPhase::kActive || EvaluatesOn(id);
   const bool decided_well =
-      status().phase == JobPhase::kFinishing || status().phase == JobPhase::kSucceeded;
+      !active && (status().phase == JobPhase::kFinishing || status().phase == JobPhase::kSucceeded);
   const RestartPolicy policy = PolicyOf(id.type);
   if (end.succeeded() && policy != RestartPolicy::kAlways) {
     task.phase = TaskPhase::kSucceeded;
@@ -94,7 +113,15 @@ void Reconciler::TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
   if (!active) return;  // what ends after the job has been decided decides nothing
   const std::string why = StrCat(TaskName(id), ": ", end.Describe());
   if (end.succeeded()) return RestartTask(id, task, why);
-  switch (DecideFailure(id, end)) {
+  const FailureRule::Action action = DecideFailure(id, end);
+  const bool restarts =
+      action == FailureRule::Action::kRestartTask || action == FailureRule::Action::kRestartGang;
+  if (RepeatsItself(id, task, end) && restarts) {
+    return Fail(StrCat(why, ", as the time before",
+                       end.last_line.empty() ? "" : StrCat(", with '", end.last_line, "'"),
+                       ": it is not started a third time, since it would end the same way."));
+  }
+  switch (action) {
     case FailureRule::Action::kRestartTask:
       return RestartTask(id, task, why);
     case FailureRule::Action::kRestartGang:
@@ -112,6 +139,36 @@ void Reconciler::RecordFailure(TaskId id, const TaskStatus& task, const TaskEnd&
                          end.at - failures.back().end.at <= kFollowUpSeconds;
   failures.push_back({id, task.incarnation, end, follow_up});
   if (failures.size() > kMaxFailures) failures.erase(failures.begin());
+}
+
+// An end of its own is an exit code that the program gave. Any other is a disruption: what fails
+// then, and shortly after, may well work the next time. A gang's ends are one task's: whoever is
+// the first to fail ends all.
+bool Reconciler::RepeatsItself(TaskId id, TaskStatus& task, const TaskEnd& end) {
+  JobStatus& s = status();
+  if (!spec_.fail_fast || s.progressed) return false;
+  const bool of_its_own = end.exit_code >= 1 && end.exit_code < kFirstSignalCode &&
+                          end.signal == 0 && !end.lost && !end.out_of_memory && end.detail.empty();
+  if (!of_its_own) {
+    for (auto& [other, each] : s.tasks) each.early_end.reset();
+    s.disrupted_at = clock();
+    return false;
+  }
+  if (s.disrupted_at >= 0 && clock() - s.disrupted_at < kFollowUpSeconds) return false;
+  const auto is_same = [&](const std::optional<TaskEnd>& before) {
+    // Without a model folder nobody sees whether it had trained in between.
+    const bool trained = spec_.model_dir.empty() && before && end.at - before->at > kUnseenSeconds;
+    return before && !trained && before->exit_code == end.exit_code &&
+           before->last_line == end.last_line;
+  };
+  bool repeats = is_same(task.early_end);
+  if (spec_.restart_scope == RestartScope::kGang && id.type != TaskType::kEvaluator) {
+    for (const auto& [other, each] : s.tasks) {
+      repeats = repeats || (other.type != TaskType::kEvaluator && is_same(each.early_end));
+    }
+  }
+  task.early_end = end;
+  return repeats;
 }
 
 FailureRule::Action Reconciler::DecideFailure(TaskId id, const TaskEnd& end) const {
@@ -150,7 +207,8 @@ double Reconciler::Backoff(size_t restarts_before) const {
 }
 
 bool Reconciler::CanDoWithout(TaskId id) const {
-  if (id.type != TaskType::kWorker || !spec_.min_workers || !spec_.leader()) return false;
+  if (id.type != TaskType::kWorker || !spec_.min_workers) return false;
+  if (!spec_.leader() && !spec_.all_workers) return false;  // then worker 0's end is the job's
   const auto is_left = [&](const auto& each) {
     return each.first.type == TaskType::kWorker && each.first != id &&
            each.second.phase != TaskPhase::kFailed && each.second.phase != TaskPhase::kStopped;
@@ -186,13 +244,14 @@ void Reconciler::RestartTask(TaskId id, TaskStatus& task, const std::string& why
                     spec_.restart_budget.per_job)) {
     return;
   }
-  ++task.restarts;
+  CountRestart(task);
   task.not_before = clock() + Backoff(before);
   if (task.live()) {
     Stop(task, task.stop_reason, /*restart_after=*/true);
   } else {
     task.phase = TaskPhase::kWaiting;
   }
+  if (status().phase != JobPhase::kActive) return;
   RemoveCondition("Running");
   SetCondition("Restarting", true, "TFJobRestarting",
                StrCat("TFJob ", spec_.name, " is restarting because of ", why, "."));
@@ -208,6 +267,11 @@ void Reconciler::GiveUp(TaskStatus& task) {
   }
 }
 
+void Reconciler::CountRestart(TaskStatus& task) {
+  ++task.restarts;
+  counted_now_.push_back(&task);
+}
+
 // All but the evaluator end and are started again together.
 void Reconciler::RestartGang(TaskId id, const std::string& why) {
   if (status().gang_restart) return;  // this failure is one of the same restart
@@ -218,7 +282,7 @@ void Reconciler::RestartGang(TaskId id, const std::string& why) {
                     spec_.restart_budget.per_job)) {
     return;
   }
-  ++culprit.restarts;
+  CountRestart(culprit);
   status().gang_restart = true;
   for (auto& [other, task] : status().tasks) {
     if (other.type == TaskType::kEvaluator) continue;
@@ -235,7 +299,8 @@ void Reconciler::RestartGang(TaskId id, const std::string& why) {
                StrCat("TFJob ", spec_.name, " is restarting as a whole because of ", why, "."));
 }
 
-// TFJob: the sum of restarts of tasks that may be restarted; a limit of 0 allows none.
+// TFJob: the sum of restarts of tasks that may be restarted; a limit of 0 allows none. The one that
+// reaches it is not made any more, so what is counted for people are the ends before them.
 void Reconciler::CheckBackoffLimit() {
   if (status().phase != JobPhase::kActive || !spec_.backoff_limit) return;
   int sum = 0;
@@ -244,10 +309,11 @@ void Reconciler::CheckBackoffLimit() {
     sum += task.restarts + task.restarts_in_place;
   }
   if (sum >= std::max(1, *spec_.backoff_limit)) {
+    for (TaskStatus* const task : counted_now_) --task->restarts;  // they are not made
     FailAndStop(StrCat("TFJob ", spec_.name,
                        " has failed because it has reached the specified backoff "
-                       "limit: ",
-                       sum, " restarts, backoffLimit ", *spec_.backoff_limit, "."));
+                       "limit: its tasks were to start again for the ",
+                       Ordinal(sum), " time, backoffLimit ", *spec_.backoff_limit, "."));
   }
 }
 

@@ -46,13 +46,18 @@ Json SparseCluster(const Cluster& cluster, TaskId task) {
 }
 
 // The replacement of {name} or {name:separator}, or none.
-std::optional<std::string> Replacement(std::string_view name, const Cluster& cluster, TaskId task) {
+std::optional<std::string> Replacement(std::string_view name, const Placeholders& values) {
+  const TaskId task = values.task;
   if (name == "type") return std::string(TypeName(task.type));
   if (name == "index") return StrCat(task.index);
-  if (name == "port") {
-    const auto own = cluster.find(task);
-    if (own == cluster.end()) return std::nullopt;
-    return own->second.substr(own->second.rfind(':') + 1);
+  if (name == "job") return values.job;
+  if (name == "namespace") return values.name_space;
+  if (name == "node") return values.node;
+  if (name == "host" || name == "port") {
+    const auto own = values.cluster.find(task);
+    if (own == values.cluster.end()) return std::nullopt;
+    const size_t colon = own->second.rfind(':');
+    return name == "host" ? own->second.substr(0, colon) : own->second.substr(colon + 1);
   }
   std::string_view separator = ",";
   if (const size_t colon = name.find(':'); colon != std::string_view::npos) {
@@ -62,7 +67,7 @@ std::optional<std::string> Replacement(std::string_view name, const Cluster& clu
   for (const TaskType type : kTaskTypes) {
     if (name != StrCat(TypeName(type), "_hosts")) continue;
     std::string joined;
-    for (const std::string& host : Hosts(cluster, type)) {
+    for (const std::string& host : Hosts(values.cluster, type)) {
       joined += joined.empty() ? host : StrCat(separator, host);
     }
     return joined;
@@ -105,24 +110,32 @@ absl::StatusOr<std::string> TfConfig(const JobSpec& spec, const Cluster& cluster
   return json.dump();
 }
 
-std::string ExpandArgument(std::string_view argument, const Cluster& cluster, TaskId task) {
+Placeholders PlaceholdersFor(const JobSpec& spec, const Cluster& cluster, TaskId task,
+                             const std::string& node) {
+  return {.cluster = cluster,
+          .task = task,
+          .job = spec.name,
+          .name_space = spec.name_space.empty() ? "default" : spec.name_space,
+          .node = node};
+}
+
+std::string ExpandPlaceholders(std::string_view text, const Placeholders& values) {
   std::string out;
-  while (!argument.empty()) {
-    const size_t open = argument.find('{');
-    const size_t close = open == std::string_view::npos ? open : argument.find('}', open);
+  while (!text.empty()) {
+    const size_t open = text.find('{');
+    const size_t close = open == std::string_view::npos ? open : text.find('}', open);
     if (close == std::string_view::npos) break;
-    const auto replacement =
-        Replacement(argument.substr(open + 1, close - open - 1), cluster, task);
-    out += argument.substr(0, open);
+    const auto replacement = Replacement(text.substr(open + 1, close - open - 1), values);
+    out += text.substr(0, open);
     if (replacement) {
       out += *replacement;
-      argument.remove_prefix(close + 1);
+      text.remove_prefix(close + 1);
     } else {
       out += '{';
-      argument.remove_prefix(open + 1);
+      text.remove_prefix(open + 1);
     }
   }
-  return out += argument;
+  return out += text;
 }
 
 absl::StatusOr<Expect> ParseExpect(std::string_view name) {

@@ -15,34 +15,48 @@ namespace muster::job {
 using Cluster = std::map<TaskId, std::string>;  // "host:port" of each task
 
 struct TfConfigOptions {
-  // TFJob lists the evaluator in everyone's cluster, for which Estimator and
-  // ParameterServerStrategy then wait (tensorflow#46169). Left out, only the evaluator sees itself.
+  // TFJob lists the evaluator in every task's cluster; Estimator and ParameterServerStrategy then
+  // wait for it (tensorflow#46169). If false, only the evaluator sees itself.
   bool evaluator_in_cluster = false;
-  bool master_as_chief = false;  // for programs that know no master
+  bool master_as_chief = false;  // for programs that do not know the master type
   std::string model_dir = {};    // for tf.estimator's RunConfig; "": not in it
 };
 
-// The "model_dir" of a TF_CONFIG; "" when it has none, or is none.
+// The "model_dir" of a TF_CONFIG; "" if it has none or is not a TF_CONFIG.
 std::string ModelDirOf(std::string_view tf_config);
 
 // {"cluster": {...}, "task": {"type": "worker", "index": 0}, "environment": "cloud"}; "" for a job
-// of one task, which is not distributed. With `spec.dynamic_workers` TFJob's sparse form: a worker
-// sees itself and all ps, a ps itself. `cluster` may lack an evaluator whose address is not known
-// yet. INVALID_ARGUMENT when indices of a type are not 0, 1, 2, ... or `task` is not in it.
+// of one task, which is not distributed. `spec.dynamic_workers` selects TFJob's sparse form: a
+// worker sees itself and all ps, a ps itself. `cluster` may lack an evaluator whose address is not
+// known yet. INVALID_ARGUMENT if the indices of a type are not 0, 1, 2, ... or `task` is not in
+// `cluster`.
 absl::StatusOr<std::string> TfConfig(const JobSpec& spec, const Cluster& cluster, TaskId task,
                                      const TfConfigOptions& options = {});
 
-// `argument` with {ps_hosts:,}, {worker_hosts:;}, {chief_hosts} (and master_, evaluator_), {type},
-// {index} and {port} replaced; the text behind ':' joins the hosts, ',' when there is none. Other
-// braces stay as they are.
-std::string ExpandArgument(std::string_view argument, const Cluster& cluster, TaskId task);
+// The values of the placeholders in one task's command and environment.
+struct Placeholders {
+  const Cluster& cluster;
+  TaskId task;
+  std::string job = {}, name_space = {};
+  std::string node = {};  // the name of the task's machine
+};
 
-// What kind of program the tasks are, for checks before anything starts.
+// The values for a task of `spec` on the machine `node`. `cluster` must outlive the result.
+Placeholders PlaceholdersFor(const JobSpec& spec, const Cluster& cluster, TaskId task,
+                             const std::string& node);
+
+// `text` with {ps_hosts:,}, {worker_hosts:;}, {chief_hosts} (and master_, evaluator_), {type},
+// {index}, {host}, {port}, {job}, {namespace} and {node} replaced; the text after ':' joins the
+// hosts, ',' when there is none. {host} and {port} are the task's own. Other braces stay as they
+// are.
+std::string ExpandPlaceholders(std::string_view text, const Placeholders& values);
+
+// The kind of program that the tasks run, for checks before anything starts.
 enum class Expect { kAny, kEstimator, kMultiWorkerMirrored, kParameterServer };
 // "estimator", "mwms", "psv2".
 absl::StatusOr<Expect> ParseExpect(std::string_view name);
 
-// What such a program would refuse, or wait for for ever: INVALID_ARGUMENT.
+// INVALID_ARGUMENT for a cluster that such a program would refuse or wait for indefinitely.
 absl::Status CheckCluster(const JobSpec& spec, Expect expect);
 
 }  // namespace muster::job

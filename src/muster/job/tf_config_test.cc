@@ -92,12 +92,17 @@ TEST(Arguments, TemplatesBecomeHostsAndPlaces) {
   const JobSpec spec = ReplicasOf({{TaskType::kPs, 2}, {TaskType::kWorker, 2}});
   const Cluster cluster = ClusterOf(spec);
   const auto expand = [&](std::string_view text) {
-    return ExpandArgument(text, cluster, kSecondWorker);
+    return ExpandPlaceholders(text, {.cluster = cluster,
+                                     .task = kSecondWorker,
+                                     .job = "mnist",
+                                     .name_space = "ads",
+                                     .node = "n7"});
   };
   EXPECT_EQ(expand("--ps_hosts={ps_hosts:,}"), "--ps_hosts=h:5000,h:5001");
   EXPECT_EQ(expand("{worker_hosts:;}"), "h:5002;h:5003");
   EXPECT_EQ(expand("{worker_hosts}|{chief_hosts}|"), "h:5002,h:5003||");
   EXPECT_EQ(expand("{type}-{index} on {port}"), "worker-1 on 5003");
+  EXPECT_EQ(expand("{host} {job} {namespace} {node}"), "h mnist ads n7");
   EXPECT_EQ(expand(R"({"json": {"a": 1}} { {index)"), R"({"json": {"a": 1}} { {index)");
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
 
 #include "muster/base/nearest.h"
 #include "muster/job/pod_template.h"
@@ -52,24 +53,58 @@ void ReplaceIn(Json& text, const Paths& paths) {
   if (text.is_string()) text = ReplacePaths(text.get<std::string>(), paths);
 }
 
+void ReplaceInContainer(const Paths& paths, Json* container) {
+  for (const char* const key : {"command", "args"}) {
+    if (!container->contains(key)) continue;
+    for (Json& word : (*container)[key]) ReplaceIn(word, paths);
+  }
+  if (container->contains("workingDir")) ReplaceIn((*container)["workingDir"], paths);
+  if (!container->contains("env")) return;
+  for (Json& entry : (*container)["env"]) {
+    if (entry.is_object() && entry.contains("value")) ReplaceIn(entry["value"], paths);
+  }
+}
+
+// NAME=PATH each, in order.
+absl::StatusOr<Paths> ParseAssignments(const std::vector<std::string>& texts) {
+  Paths paths;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+      return absl::InvalidArgumentError(StrCat("'", text, "' is not NAME=PATH"));
+    }
+    const std::string name = text.substr(0, equals);
+    const auto same = [&](const auto& path) { return path.first == name; };
+    if (std::any_of(paths.begin(), paths.end(), same)) {
+      return absl::InvalidArgumentError(StrCat("'", name, "' is given twice"));
+    }
+    paths.emplace_back(name, WithoutSlash(text.substr(equals + 1)));
+  }
+  return paths;
+}
+
 class Mapper {
  public:
   Mapper(const std::map<std::string, std::string>& places,
          const std::function<bool(const std::string&)>& exists)
       : places_(places), exists_(exists) {}
 
-  absl::Status Map(Json* pod_template);
+  absl::Status Map(TaskType type, Json* pod_template);
+  // All that is nowhere: FAILED_PRECONDITION.
+  absl::Status CheckPlaces() const;
   absl::Status CheckNames() const;
   std::vector<std::string> TakeNotes() { return {notes_.begin(), notes_.end()}; }
 
  private:
   absl::Status MapMount(Json& mount, Json& volume, Paths* paths);
   std::string PlaceOf(const Json& volume, const std::string& mount_path);
-  absl::Status Nowhere(const Json& volume, const std::string& mount_path);
+  void SayNowhere(const Json& volume, const std::string& mount_path);
 
   const std::map<std::string, std::string>& places_;
   const std::function<bool(const std::string&)>& exists_;
   std::set<std::string> known_, notes_;  // names of volumes and claims; lines, once for all tasks
+  std::map<std::string, std::vector<std::string>> missing_;  // what is nowhere -> of which replicas
+  TaskType type_ = TaskType::kWorker;                        // of the template that is being mapped
 };
 
 // "" when it is nowhere; the mount path itself when that is there.
@@ -87,17 +122,17 @@ std::string Mapper::PlaceOf(const Json& volume, const std::string& mount_path) {
   return exists_(mount_path) ? mount_path : "";
 }
 
-absl::Status Mapper::Nowhere(const Json& volume, const std::string& mount_path) {
+void Mapper::SayNowhere(const Json& volume, const std::string& mount_path) {
   const std::string name = TextOf(volume, "name");
   const std::string kind = KindOfVolume(volume);
   const std::string what = StrCat("volume '", name, "' (", kind, "), mounted at ", mount_path);
   if (kind == "persistentVolumeClaim" || kind == "hostPath") {
-    return absl::FailedPreconditionError(StrCat(
-        "template: ", what, ", is not on this machine: say where with --volume ", name, "=PATH"));
+    missing_[StrCat(what, ", is not on this machine: say where with --volume ", name, "=PATH")]
+        .emplace_back(TypeFieldName(type_));
+  } else {
+    notes_.insert(
+        StrCat(what, ", is not made on this machine; --volume ", name, "=PATH gives it one"));
   }
-  notes_.insert(
-      StrCat(what, ", is not made on this machine; --volume ", name, "=PATH gives it one"));
-  return absl::OkStatus();
 }
 
 absl::Status Mapper::MapMount(Json& mount, Json& volume, Paths* paths) {
@@ -107,7 +142,10 @@ absl::Status Mapper::MapMount(Json& mount, Json& volume, Paths* paths) {
                                              "' must be an absolute path other than /"));
   }
   const std::string place = PlaceOf(volume, from);
-  if (place.empty()) return Nowhere(volume, from);
+  if (place.empty()) {
+    SayNowhere(volume, from);
+    return absl::OkStatus();
+  }
   const std::string part = TextOf(mount, "subPath");
   const std::string to = place == from || part.empty() ? place : StrCat(place, "/", part);
   if (!exists_(to)) return absl::FailedPreconditionError(StrCat("there is no ", to));
@@ -121,7 +159,8 @@ absl::Status Mapper::MapMount(Json& mount, Json& volume, Paths* paths) {
   return absl::OkStatus();
 }
 
-absl::Status Mapper::Map(Json* pod_template) {
+absl::Status Mapper::Map(TaskType type, Json* pod_template) {
+  type_ = type;
   const Json* const found = ContainerOf(pod_template);
   if (found == nullptr || !found->contains("volumeMounts")) return absl::OkStatus();
   // So that each mount names a volume that there is.
@@ -145,16 +184,17 @@ absl::Status Mapper::Map(Json* pod_template) {
       break;
     }
   }
-  for (const char* const key : {"command", "args"}) {
-    if (!container->contains(key)) continue;
-    for (Json& word : (*container)[key]) ReplaceIn(word, paths);
-  }
-  if (container->contains("workingDir")) ReplaceIn((*container)["workingDir"], paths);
-  if (!container->contains("env")) return absl::OkStatus();
-  for (Json& entry : (*container)["env"]) {
-    if (entry.contains("value")) ReplaceIn(entry["value"], paths);
-  }
+  ReplaceInContainer(paths, container);
   return absl::OkStatus();
+}
+
+absl::Status Mapper::CheckPlaces() const {
+  if (missing_.empty()) return absl::OkStatus();
+  std::vector<std::string> lines;
+  for (const auto& [what, types] : missing_) {
+    lines.push_back(StrCat(absl::StrJoin(types, ", "), ": template: ", what));
+  }
+  return absl::FailedPreconditionError(absl::StrJoin(lines, "\n"));
 }
 
 absl::Status Mapper::CheckNames() const {
@@ -171,18 +211,28 @@ absl::Status Mapper::CheckNames() const {
 
 absl::StatusOr<std::map<std::string, std::string>> ParseVolumes(
     const std::vector<std::string>& texts) {
-  std::map<std::string, std::string> places;
-  for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
-      return absl::InvalidArgumentError(StrCat("'", text, "' is not NAME=PATH"));
-    }
-    const std::string name = text.substr(0, equals);
-    if (!places.emplace(name, WithoutSlash(text.substr(equals + 1))).second) {
-      return absl::InvalidArgumentError(StrCat("'", name, "' is given twice"));
+  MUSTER_ASSIGN_OR_RETURN(const Paths places, ParseAssignments(texts));
+  return std::map<std::string, std::string>(places.begin(), places.end());
+}
+
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParsePaths(
+    const std::vector<std::string>& texts) {
+  MUSTER_ASSIGN_OR_RETURN(Paths paths, ParseAssignments(texts));
+  for (auto& [from, to] : paths) {
+    from = WithoutSlash(from);
+    if (!from.starts_with('/') || from == "/") {
+      return absl::InvalidArgumentError(
+          StrCat("'", from, "' must be an absolute path of the image other than /"));
     }
   }
-  return places;
+  return paths;
+}
+
+void MapPaths(const Paths& paths, JobSpec* spec) {
+  for (auto& [type, replica] : spec->replicas) {
+    Json* const container = ContainerOf(&replica.pod_template);
+    if (container != nullptr) ReplaceInContainer(paths, container);
+  }
 }
 
 std::string ReplacePaths(std::string_view text, const Paths& paths) {
@@ -212,9 +262,10 @@ absl::Status MapVolumes(const std::map<std::string, std::string>& places,
                         std::vector<std::string>* notes) {
   Mapper mapper(places, exists);
   for (auto& [type, replica] : spec->replicas) {
-    MUSTER_RETURN_IF_ERROR(Annotate(mapper.Map(&replica.pod_template), TypeFieldName(type)));
+    MUSTER_RETURN_IF_ERROR(Annotate(mapper.Map(type, &replica.pod_template), TypeFieldName(type)));
   }
   MUSTER_RETURN_IF_ERROR(mapper.CheckNames());
+  MUSTER_RETURN_IF_ERROR(mapper.CheckPlaces());
   for (std::string& note : mapper.TakeNotes()) notes->push_back(std::move(note));
   return absl::OkStatus();
 }

@@ -108,6 +108,28 @@ TEST_F(MapVolumesTest, WhatIsNowhereIsNamedWithWhatToSay) {
                                       HasSubstr("--volume data=PATH")));
 }
 
+TEST_F(MapVolumesTest, AllThatIsNowhereIsNamedAtOnce) {
+  there_.clear();
+  EXPECT_THAT(Map({}).message(), AllOf(HasSubstr("'data'"), HasSubstr("'host'")));
+}
+
+TEST(MapPathsTest, AFolderOfTheImageIsOneOfThisMachine) {
+  JobSpec spec;
+  Json& pod_template = spec.replicas[TaskType::kWorker].pod_template;
+  pod_template = TemplateFor({"python", "/app/main.py", "--data=/application"});
+  SetEnv("OUT", "/app/out", &pod_template);
+  const auto paths = ParsePaths({"/app/=/home/me/src/"});
+  ASSERT_TRUE(paths.ok()) << paths.status();
+  MapPaths(*paths, &spec);
+  const auto process = ProcessOf(pod_template);
+  EXPECT_THAT(process->command,
+              ElementsAre("python", "/home/me/src/main.py", "--data=/application"));
+  EXPECT_THAT(process->env, ElementsAre(Pair("OUT", "/home/me/src/out")));
+  for (const char* const bad : {"app=/x", "/=/x", "/app", "/app="}) {
+    EXPECT_EQ(ParsePaths({bad}).status().code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+}
+
 TEST_F(MapVolumesTest, APlaceMustBeThereAndItsNameBeKnown) {
   there_.erase("/d/src");
   EXPECT_THAT(Map({{"data", "/d"}}).message(), HasSubstr("there is no /d/src"));

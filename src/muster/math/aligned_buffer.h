@@ -10,7 +10,7 @@ namespace muster::math {
 class AlignedBuffer {
  public:
   // Memory of at least this many floats, 64-byte aligned; valid until a call that asks for more.
-  // What it held is lost when it grows, which throws std::bad_alloc when there is no memory.
+  // The contents are lost when the buffer grows; throws std::bad_alloc when there is no memory.
   float* Reserve(size_t floats);
 
  private:

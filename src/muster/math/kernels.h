@@ -1,10 +1,10 @@
-// Kernels: the inner loops of training, compiled once for each instruction set from the same
-// source (vector_kernels.inc, update_kernels.inc, gemm_kernels.inc, ...) and chosen at run time by
-// what the processor has.
+// Kernels: the inner loops of training, compiled once for each instruction set from the same source
+// (vector_kernels.inc, update_kernels.inc, gemm_kernels.inc, ...) and chosen at run time by the
+// processor's features.
 //
-// vector.h, rows.h, layers.h and gemm.h are the functions to call; this is their table. Two
-// instruction sets give the same numbers up to the order and fusing of multiply-adds in sums; the
-// update rules and layers.h give the same bits.
+// Call the functions of vector.h, rows.h, layers.h and gemm.h; this is their table. Two instruction
+// sets give the same numbers except for the order and fusing of multiply-adds in sums; the update
+// rules and layers.h give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct AdamRule {
   float epsilon = 0;
 };
 
-// Keras's Adam has its factors of 1 - beta rounded once.
+// For Keras's Adam the factors of 1 - beta are rounded once.
 struct KerasAdamRule {
   float rate = 0;  // as AdamRule's
   float one_minus_beta1 = 0, one_minus_beta2 = 0;
@@ -59,7 +59,7 @@ struct KerasRmsPropRule {
   float epsilon = 0;
 };
 
-// A stream of base/random.h: what its numbers are a function of, beside their places.
+// A stream of base/random.h: a number depends on these values and on its place in the stream.
 struct RandomPlace {
   uint32_t key[2] = {};
   uint32_t stream[2] = {};
@@ -80,14 +80,14 @@ struct Normalization {
   const float* beta = nullptr;
 };
 
-// A table whose first row is that of no id, and the ids: row i's is ids[i], from -1.
+// A table whose first row is for "no id", and the ids: row i has ids[i], which is at least -1.
 struct RowTable {
   const float* data = nullptr;
   const int32_t* ids = nullptr;
 };
 
-// What a dense layer gives for a row of ids and numbers: kernels of the numbers, and tables in
-// which each row of an embedding has been multiplied with its part of the kernel.
+// The arguments of a dense layer's output for rows of ids and numbers: kernels of the numbers, and
+// tables in which each row of an embedding has been multiplied with its part of the kernel.
 struct RowSum {
   const RowTable* tables = nullptr;
   size_t count = 0;
@@ -138,8 +138,8 @@ struct Kernels {
   void (*rms_prop_rows)(float* w, float* ms, float* mom, float* mg, size_t cols,
                         const int32_t* rows, size_t count, const float* g, const RmsPropRule& rule);
 
-  // Keras's rules. `squares`: beside each of `g`, or null, which is their squares. Of rows `g` is
-  // count x 2 cols: of each its cols sums, then its cols squares.
+  // Keras's rules. `squares` has a value for each of `g`; null: the squares of `g`. For rows, `g`
+  // is count x 2 cols: each row has its cols sums, then its cols squares.
   void (*keras_adagrad)(float* w, float* acc, const float* g, const float* squares, size_t n,
                         const AdagradRule& rule);
   void (*keras_ftrl)(float* w, float* z, float* acc, const float* g, const float* squares, size_t n,
@@ -184,9 +184,9 @@ struct Kernels {
                                  int64_t lddx);
 };
 
-// What this processor can run, best first; never empty. The environment variable
+// The kernels that this processor can run, best first; never empty. The environment variable
 // MUSTER_INSTRUCTIONS (baseline, avx2, avx512 or amx), read once, names the best that may be used:
-// to have the same numbers as on an older processor, and for tests.
+// to get the same numbers as on an older processor, and for tests.
 std::span<const Kernels* const> SupportedKernels();
 
 inline const Kernels& ActiveKernels() {
@@ -194,7 +194,7 @@ inline const Kernels& ActiveKernels() {
   return active;
 }
 
-// Products in bfloat16, on the tiles of newer processors.
+// Products in bfloat16, with the tiles of newer processors.
 struct TileKernels {
   const char* name;                                // "amx"
   size_t (*gemm_workspace)(const GemmCall& call);  // floats
@@ -203,11 +203,11 @@ struct TileKernels {
   void (*pack_b)(const GemmCall& call, int part, int parts, float* to);
 };
 
-// Null where the processor or the kernel has no tiles, or MUSTER_INSTRUCTIONS does not name them.
+// Null if the processor or the kernel has no tiles, or MUSTER_INSTRUCTIONS does not name them.
 const TileKernels* ActiveTileKernels();
 
-// INVALID_ARGUMENT material: a value of MUSTER_INSTRUCTIONS that names no instruction set (it
-// counts as none given), or null.
+// For INVALID_ARGUMENT errors: a value of MUSTER_INSTRUCTIONS that names no instruction set (it is
+// then ignored), or null.
 const char* UnknownInstructions();
 
 }  // namespace muster::math

@@ -1,6 +1,6 @@
-// What dropout and batch normalisation do to a run of rows. Every instruction set gives the same
-// bits: a column's sum is taken row by row, in double, and nothing is contracted. Outputs must not
-// overlap inputs. Thread-safe for distinct memory.
+// Dropout and batch normalisation of a run of rows. Every instruction set gives the same bits: a
+// column's sum is taken row by row, in double, without contraction. Outputs must not overlap
+// inputs. Thread-safe for distinct memory.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace muster::math {
 
-// factors[i] = 0 where number first + i of the stream is less than `dropped_below`, else `kept`.
+// factors[i] = 0 if number first + i of the stream is less than `dropped_below`, else `kept`.
 inline void DropoutFactors(const RandomPlace& random, uint64_t first, size_t n,
                            uint32_t dropped_below, float kept, float* factors) {
   ActiveKernels().dropout_factors(random, first, n, dropped_below, kept, factors);

@@ -1,8 +1,8 @@
 // RowNumbers: numbers the distinct rows of a table, from 0 in the order of first appearance.
 //
-// What earlier passes left in memory never needs to be cleared, as in Briggs, Torczon, "An
-// Efficient Representation for Sparse Sets" (LOPLAS 1993); here by numbers that go on from pass to
-// pass, so that whether a row is new hangs on one load alone and not on the row before.
+// Memory left from earlier passes never needs to be cleared, as in Briggs, Torczon, "An Efficient
+// Representation for Sparse Sets" (LOPLAS 1993). Here numbers continue from pass to pass, so that
+// whether a row is new depends on a single load and not on the row before.
 #pragma once
 
 #include <algorithm>
@@ -13,23 +13,23 @@
 
 namespace muster::math {
 
-// Memory, 4 bytes a row of the largest table, is kept between passes. One owner thread.
+// Keeps memory between passes, 4 bytes per row of the largest table. One owner thread.
 class RowNumbers {
  public:
-  // One at a time of a RowNumbers, in a variable of its own: the compiler then keeps it in
-  // registers.
+  // At most one at a time for each RowNumbers. Keep it in a local variable: the compiler then keeps
+  // it in registers.
   class Pass {
    public:
     // `row` is in [0, table_rows).
     uint32_t NumberOf(int32_t row) {
       uint32_t& mark = marks_[static_cast<size_t>(row)];
       const bool is_new = mark < first_;
-      mark = is_new ? next_ : mark;  // cannot be predicted: no branch
+      mark = is_new ? next_ : mark;  // unpredictable, so done without a branch
       const uint32_t number = mark - first_;
       next_ += static_cast<uint32_t>(is_new);
       return number;
     }
-    // Of the rows so far, which are numbered below it.
+    // The number of distinct rows so far; their numbers are below it.
     uint32_t count() const { return next_ - first_; }
 
    private:
@@ -39,7 +39,7 @@ class RowNumbers {
     uint32_t first_, next_;
   };
 
-  // Over at most `most` rows, of a table of any size from call to call.
+  // Begins a pass over at most `most` rows. The table's size may differ from call to call.
   Pass Begin(int64_t table_rows, size_t most) {
     if (marks_.size() < static_cast<size_t>(table_rows)) {
       marks_.resize(static_cast<size_t>(table_rows));

@@ -1,5 +1,6 @@
-// Rows of tables, read and summed by index. An index of -1 is no row: it reads as zeros and takes
-// nothing. Indices are not checked against the table. Thread-safe for distinct memory.
+// Rows of tables, read and summed by index. The index -1 stands for no row: it reads as zeros, and
+// nothing is added to it. Indices are not checked against the table. Thread-safe for distinct
+// memory.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 namespace muster::math {
 
-// One of `rows` that is not in [0, table_rows), if there is one.
+// One of `rows` that is not in [0, table_rows), or nullopt.
 inline std::optional<int32_t> RowOutside(std::span<const int32_t> rows, int64_t table_rows) {
   uint32_t most = 0;  // negative rows are large ones
   for (const int32_t row : rows) most = std::max(most, static_cast<uint32_t>(row));

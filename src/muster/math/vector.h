@@ -2,9 +2,9 @@
 // and chosen once at run time (kernels.h).
 //
 // Update rules follow TensorFlow's kernels (tensorflow/core/kernels/training_ops.cc) operation by
-// operation, with true square roots and divisions (but for Adagrad) and no contraction, so that
+// operation, with true square roots and divisions (except for Adagrad) and no contraction, so that
 // every instruction set gives the same bits. Pointers need no alignment and must not overlap,
-// except where said. All functions are thread-safe for distinct memory.
+// unless stated otherwise. All functions are thread-safe for distinct memory.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,9 @@ inline void Axpy(float alpha, const float* x, float* y, size_t n) {
 inline void AddTo(const float* x, float* y, size_t n) { ActiveKernels().add_to(x, y, n); }
 // x *= alpha
 inline void Scale(float alpha, float* x, size_t n) { ActiveKernels().scale(alpha, x, n); }
-// x = max(-limit, min(limit, x)); not a number stays so.
+// x = max(-limit, min(limit, x)); NaN stays NaN.
 inline void Clamp(float limit, float* x, size_t n) { ActiveKernels().clamp(limit, x, n); }
-// Sums in one fixed order for each instruction set.
+// Sums in a fixed order for each instruction set.
 inline float Dot(const float* x, const float* y, size_t n) { return ActiveKernels().dot(x, y, n); }
 inline double SumOfSquares(const float* x, size_t n) {
   return ActiveKernels().sum_of_squares(x, n);
@@ -40,8 +40,9 @@ inline void ColumnSums(const float* x, int rows, int cols, int64_t ld, bool accu
   ActiveKernels().column_sums(x, rows, cols, ld, accumulate, sums);
 }
 
-// ApplyAdagradV2: acc += g^2; w -= (g * lr) / (sqrt(acc) + epsilon). The step is right within 1e-6
-// of itself where all roots in a block are over 5,000 epsilon, to the last bit elsewhere.
+// ApplyAdagradV2: acc += g^2; w -= (g * lr) / (sqrt(acc) + epsilon). The step has a relative error
+// of at most 1e-6 where all roots in a block are over 5,000 epsilon, and is exact to the last bit
+// elsewhere.
 inline void AdagradUpdate(float* w, float* acc, const float* g, size_t n, const AdagradRule& rule) {
   ActiveKernels().adagrad(w, acc, g, n, rule);
 }
@@ -72,8 +73,9 @@ inline void RmsPropUpdate(float* w, float* ms, float* mom, float* mg, const floa
                           const RmsPropRule& rule) {
   ActiveKernels().rms_prop(w, ms, mom, mg, g, n, rule);
 }
-// Keras 2's Adam of a table. AdamDecay: elements whose gradient is 0. AdamSparseUpdateRows: rows
-// that have one: m = beta1 m + (1 - beta1) g, v likewise; w -= rate m / (sqrt(v) + epsilon).
+// Keras 2's Adam for a table. AdamDecay: for elements whose gradient is 0. AdamSparseUpdateRows:
+// for rows that have a gradient: m = beta1 m + (1 - beta1) g, v likewise; w -= rate m / (sqrt(v) +
+// epsilon).
 inline void AdamDecay(float* w, float* m, float* v, size_t n, const AdamRule& rule) {
   ActiveKernels().adam_decay(w, m, v, n, rule);
 }
@@ -111,8 +113,8 @@ inline void RmsPropUpdateRows(float* w, float* ms, float* mom, float* mg, size_t
   ActiveKernels().rms_prop_rows(w, ms, mom, mg, cols, rows, count, g, rule);
 }
 
-// Keras 3's rules (docs/formats/keras_export.md) for gradients g that are sums, and s, the sums of
-// the squares of what they are sums of. `squares` has s, or is null: then s is g^2.
+// Keras 3's rules (docs/formats/keras_export.md) for gradients g that are sums, where s is the sum
+// of the squares of the summands. `squares` has s, or is null: then s is g^2.
 //   Adagrad: acc += s; w -= (g * lr) / sqrt(acc + epsilon).
 //   Ftrl:    as FtrlUpdate with s for g^2.
 //   Adam:    m += (g - m)(1 - beta1); v += (s - v)(1 - beta2); w -= m rate / (sqrt(v) + epsilon).
@@ -135,7 +137,7 @@ inline void KerasRmsPropUpdate(float* w, float* v, float* mom, float* mean, cons
                                const float* squares, size_t n, const KerasRmsPropRule& rule) {
   ActiveKernels().keras_rms_prop(w, v, mom, mean, g, squares, n, rule);
 }
-// The same for rows, as above; `g` is count x 2 cols: of each row its sums, then its squares.
+// The same for rows, as above; `g` is count x 2 cols: each row has its sums, then its squares.
 inline void KerasAdagradUpdateRows(float* w, float* acc, size_t cols, const int32_t* rows,
                                    size_t count, const float* g, const AdagradRule& rule) {
   ActiveKernels().keras_adagrad_rows(w, acc, cols, rows, count, g, rule);

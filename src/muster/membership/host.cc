@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "muster/net/transport/link_watch.h"
+
 namespace muster::membership {
 namespace {
 
@@ -14,19 +16,28 @@ using process::Deadline;
 constexpr double kAnswerSeconds = 10;
 constexpr auto kTick = std::chrono::milliseconds(100);
 
+// Says for people how a connection ended: "closed its connection".
+std::string CauseOf(const absl::Status& end) {
+  if (net::transport::IsBrokenLink(end)) {
+    return StrCat("cannot be reached any more: ", ToStd(end.message()));
+  }
+  return absl::IsUnavailable(end) ? "closed its connection" : std::string(ToStd(end.message()));
+}
+
 }  // namespace
 
-Host::Host(RosterSpec spec, const Clock& clock, std::unique_ptr<Interrupt> stop)
+Host::Host(RosterSpec spec, const Clock& clock, Note note, std::unique_ptr<Interrupt> stop)
     : lease_seconds_(spec.lease_seconds),
       clock_(clock),
+      note_(std::move(note)),
       stop_(std::move(stop)),
       roster_(std::move(spec)),
       ticker_([this](const std::stop_token& token) { Tick(token); }) {}
 
-absl::StatusOr<std::unique_ptr<Host>> Host::Start(RosterSpec spec, const Clock& clock) {
+absl::StatusOr<std::unique_ptr<Host>> Host::Start(RosterSpec spec, const Clock& clock, Note note) {
   MUSTER_ASSIGN_OR_RETURN(auto stop, Interrupt::Create());
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
-  return std::unique_ptr<Host>(new Host(std::move(spec), clock, std::move(stop)));
+  return std::unique_ptr<Host>(new Host(std::move(spec), clock, std::move(note), std::move(stop)));
 }
 
 Host::~Host() {
@@ -46,7 +57,7 @@ void Host::Serve(const net::transport::Peer& peer, std::unique_ptr<net::transpor
       std::move(stream), ChannelOptions{.peer = net::transport::ShortName(peer.identity),
                                         .max_message_bytes = kMaxMessageBytes});
   const std::lock_guard lock(mutex_);
-  // An ended one has done all that wants the mutex.
+  // The thread of an ended connection does not use the mutex any more.
   std::erase_if(threads_, [this](const auto& each) { return !connections_.contains(each.first); });
   const Roster::Connection id = ++last_connection_;
   connections_[id];
@@ -63,7 +74,7 @@ void Host::Converse(Roster::Connection id, job::TaskId task, Channel& channel) {
   absl::Status status;
   bool close = false;
   while (status.ok() && !close) {
-    // Silence is the roster's to judge; this only ends a connection whose other end is no more.
+    // The roster judges silence; this deadline only ends a connection whose other end is gone.
     auto got = channel.Receive(Deadline::After(4 * lease_seconds_), *stop_);
     if (!got.ok()) {
       status = got.status();
@@ -80,9 +91,14 @@ void Host::Converse(Roster::Connection id, job::TaskId task, Channel& channel) {
           StrCat("asked to be ", job::TaskName(message->join->member.id.task)));
       break;
     }
+    std::vector<std::string> refusals;
     {
       const std::lock_guard lock(mutex_);
       Take(roster_.OnMessage(id, *message, Now()));
+      refusals = roster_.TakeRefusals();
+    }
+    for (const std::string& each : refusals) {
+      if (note_) note_(each);
     }
     status = Answer(id, channel, &close);
   }
@@ -90,9 +106,7 @@ void Host::Converse(Roster::Connection id, job::TaskId task, Channel& channel) {
   const std::lock_guard lock(mutex_);
   connections_.erase(id);
   if (!stop_->is_set()) {
-    Take(roster_.OnClosed(
-        id, absl::IsUnavailable(status) ? "closed its connection" : ToStd(status.message()),
-        Now()));
+    Take(roster_.OnClosed(id, CauseOf(status), Now()));
   }
   changed_.notify_all();
 }
@@ -137,10 +151,15 @@ absl::Status Host::AwaitEvaluators(const std::atomic<bool>* stop) {
   while (stop == nullptr || !stop->load()) {
     MUSTER_ASSIGN_OR_RETURN(const bool evaluated, roster_.evaluated(Now()));
     if (evaluated) break;
-    // A signal handler can set `stop`, and nothing more: it must be looked for.
+    // `stop` must be polled: a signal handler can only set it.
     changed_.wait_for(lock, kTick);
   }
   return absl::OkStatus();
+}
+
+absl::Status Host::status() {
+  const std::lock_guard lock(mutex_);
+  return roster_.status();
 }
 
 void Host::End(double seconds) {

@@ -1,5 +1,5 @@
-// Host: the roster at work. Members ask over a connection each; the answers hold all that there is
-// to say to them. It runs in the chief's process.
+// Host: runs the roster, in the chief's process. Each member sends requests over its own
+// connection; the answers contain all messages for the member.
 //
 // The protocol (docs/formats/membership.md): a member sends a message, which may be empty, and the
 // host answers with any number of messages and an end. A member asks at least every kBeatSeconds.
@@ -7,9 +7,11 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -30,24 +32,30 @@ inline constexpr size_t kMaxMessageBytes = size_t{16} << 20;
 // Thread-safe.
 class Host {
  public:
-  // `clock` must outlive it.
-  static absl::StatusOr<std::unique_ptr<Host>> Start(RosterSpec spec, const Clock& clock);
+  using Note = std::function<void(const std::string& text)>;
+  // `clock` must outlive it. `note`, which may be empty, is for people: which task was refused, and
+  // why. It is called on the host's own threads.
+  static absl::StatusOr<std::unique_ptr<Host>> Start(RosterSpec spec, const Clock& clock,
+                                                     Note note = {});
   // Closes all connections.
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  // A member that has proven itself; it can join as the task that it has proven to be and as no
-  // other. Returns at once.
+  // Serves a member that has authenticated itself; it can join only as the task that it has proven
+  // to be. Returns at once.
   void Serve(const net::transport::Peer& peer, std::unique_ptr<net::transport::Stream> stream);
 
-  // The last checkpoint is written: returns when the evaluators have left, or `stop` (may be null)
-  // became true. DEADLINE_EXCEEDED: one did not come.
+  // Call when the last checkpoint is written. Returns when the evaluators have left, or when `stop`
+  // (may be null) became true. DEADLINE_EXCEEDED: an evaluator did not come in time.
   absl::Status AwaitEvaluators(const std::atomic<bool>* stop);
-  // Of connections; those that have ended go when the next one comes.
+  // Threads of connections; those of ended connections are removed when the next connection comes.
   size_t threads();
 
-  // Training is over: returns when every member has been told, or after so long.
+  // Not OK: why no task may train any more (Roster::status).
+  absl::Status status();
+
+  // Ends the training: returns when every member has been told, or after `seconds`.
   void End(double seconds);
 
  private:
@@ -56,7 +64,8 @@ class Host {
     bool close = false;
   };
 
-  Host(RosterSpec spec, const Clock& clock, std::unique_ptr<net::transport::Interrupt> stop);
+  Host(RosterSpec spec, const Clock& clock, Note note,
+       std::unique_ptr<net::transport::Interrupt> stop);
   void Converse(Roster::Connection id, job::TaskId task, net::transport::Channel& channel);
   absl::Status Answer(Roster::Connection id, net::transport::Channel& channel, bool* close);
   void Take(std::vector<Roster::Outgoing> outgoing);  // with mutex_ held
@@ -65,13 +74,14 @@ class Host {
 
   const double lease_seconds_;
   const Clock& clock_;
+  const Note note_;
   const std::unique_ptr<net::transport::Interrupt> stop_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   Roster roster_;
   std::map<Roster::Connection, Connection> connections_;
   Roster::Connection last_connection_ = 0;
-  std::map<Roster::Connection, std::jthread> threads_;  // a connection each
+  std::map<Roster::Connection, std::jthread> threads_;  // one for each connection
   std::jthread ticker_;
 };
 

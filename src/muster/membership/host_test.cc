@@ -33,7 +33,7 @@ class HostTest : public testing::Test {
         SocketStream::Create(process::Descriptor(fds[1]), "host").value());
   }
 
-  // What the host answers; none when it closes instead.
+  // The host's answer; nullopt if the host closes the connection instead.
   std::optional<std::vector<Message>> Ask(Channel& channel, const Message& message) {
     const std::string text = Print(message);
     const Deadline deadline = Deadline::After(60);
@@ -85,7 +85,7 @@ TEST_F(HostTest, ConnectionsThatHaveEndedLeaveNoThreads) {
     EXPECT_TRUE(Ask(*channel, JoinAs(kWorkerTask)));
     channel->Close();
   }
-  // Those that have just been closed may not have noticed yet.
+  // Threads of connections that were just closed may not have ended yet.
   const auto chief = Connect(kChiefTask);
   std::vector<std::unique_ptr<Channel>> others;
   while (host_->threads() > others.size() + 1) {

@@ -17,11 +17,15 @@ using net::transport::Interrupt;
 using process::Deadline;
 
 constexpr double kDialSeconds = 1;
+constexpr double kQuietSeconds = 1;  // a longer wait for a host is noted
 constexpr double kHandshakeSeconds = 10;
-// While it waits for a view it asks more often: starting should take no time.
+constexpr double kGoodbyeSeconds = 2;  // for telling the host that this member was told to end
+// A member that waits for a view asks more often, so that starting takes little time.
 constexpr auto kFirstWait = std::chrono::milliseconds(1);
 constexpr auto kLongestWait = std::chrono::milliseconds(50);
 constexpr auto kBeat = std::chrono::milliseconds(static_cast<int>(kBeatSeconds * 1000));
+
+absl::Status Leaving() { return absl::CancelledError("this task was told to end"); }
 
 int64_t Nanos() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
@@ -49,7 +53,7 @@ Membership::~Membership() {
 }
 
 void Membership::WaitUntil(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds) {
-  // A signal handler can set `stop`, and nothing more: it must be looked for.
+  // `stop` must be polled: a signal handler can only set it.
   while (!holds() && !ended()) changed_.wait_for(lock, kLongestWait);
 }
 
@@ -61,7 +65,7 @@ absl::Status Membership::End() const {
 absl::StatusOr<View> Membership::Join(const StateId& state, const std::optional<Broken>& failure) {
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Interrupt> interrupt, Interrupt::Create());
   std::unique_lock lock(mutex_);
-  // What the host has said itself is not told to it again.
+  // A failure that the host has reported itself is not sent to it: view_ is then unset.
   if (failure && view_) Send({.failure = failure});
   view_.reset();
   interrupt_ = std::move(interrupt);
@@ -87,8 +91,8 @@ std::shared_ptr<Interrupt> Membership::interrupt() {
 absl::Status Membership::WaitForEnd() {
   std::unique_lock lock(mutex_);
   WaitUntil(lock, [this] { return !view_; });
-  if (over_ || stopped()) return absl::OkStatus();
-  if (!refused_.ok()) return refused_;
+  if (over_) return absl::OkStatus();
+  if (ended()) return End();
   return absl::AbortedError("the epoch broke before the chief had ended training");
 }
 
@@ -126,11 +130,18 @@ void Membership::Send(Message message) {
 void Membership::Run(const std::stop_token& stop) {
   auto wait = kFirstWait;
   while (!stop.stop_requested()) {
+    const bool leaves = leaving();
+    if (leaves) {
+      const std::lock_guard lock(mutex_);
+      Send({.away = true});
+      if (channel_ == nullptr) return interrupt_->Set(Leaving());  // nobody to tell
+    }
     absl::Status status = channel_ == nullptr ? Connect() : absl::OkStatus();
     if (status.ok()) status = Converse();
     if (!status.ok()) Lost(status);
     std::unique_lock lock(mutex_);
-    if (ended()) return;
+    if (leaves) interrupt_->Set(Leaving());
+    if (ended() && leaves == leaving()) return;
     const bool waiting = join_.has_value() && !view_ && !attends_;
     wait = waiting ? std::min(wait * 2, kLongestWait) : kFirstWait;
     changed_.wait_for(lock, stop, waiting ? wait : kBeat, [&] {
@@ -157,23 +168,23 @@ absl::Status Membership::Connect() {
   return absl::OkStatus();
 }
 
-// One question and its answer.
+// Sends all pending messages, or an empty one, and takes the answer to each.
 absl::Status Membership::Converse() {
   std::deque<Message> messages;
   {
     const std::lock_guard lock(mutex_);
     messages.swap(unsaid_);
-    if (join_.has_value() && !join_said_) {
+    if (join_.has_value() && !join_said_ && !leaving()) {
       join_->last_epoch = last_epoch_;
       messages.push_back({.join = join_});
       join_said_ = true;
-      // What was said on an earlier connection may not have been heard.
+      // A message on an earlier connection may not have arrived.
       if (leaves_) messages.push_back({.leave = true});
     }
     if (messages.empty()) messages.emplace_back();
   }
   for (const Message& message : messages) {
-    const Deadline deadline = Deadline::After(options_.lease_seconds);
+    const Deadline deadline = Deadline::After(leaving() ? kGoodbyeSeconds : options_.lease_seconds);
     const std::string text = Print(message);
     MUSTER_RETURN_IF_ERROR(
         channel_->Send(kMessage, std::as_bytes(std::span(text)), deadline, *stop_));
@@ -197,7 +208,7 @@ void Membership::Take(const Message& message) {
   }
   if (message.broken) {
     if (view_ || !join_.has_value()) interrupt_->Set(ToStatus(*message.broken));
-    // A view that was broken before anybody used it: the same join is said again.
+    // The view was broken before Join returned it: the same join is sent again.
     if (view_ && join_.has_value()) join_said_ = false;
     view_.reset();
   }
@@ -216,9 +227,11 @@ void Membership::Take(const Message& message) {
   changed_.notify_all();
 }
 
-// Without a host nobody may go on; whoever hosts next wants to be joined anew.
+// The connection to the host is lost. Without a host no member may continue; the next host requires
+// a new join.
 void Membership::Lost(const absl::Status& why) {
   if (channel_ != nullptr) lost_nanos_ = Nanos();
+  said_lost_ = said_lost_ && channel_ == nullptr;
   channel_.reset();
   const std::lock_guard lock(mutex_);
   if (view_ || !join_.has_value()) {
@@ -227,6 +240,11 @@ void Membership::Lost(const absl::Status& why) {
   view_.reset();
   join_said_ = false;
   const double seconds = static_cast<double>(Nanos() - lost_nanos_) * 1e-9;
+  if (seconds > kQuietSeconds && !said_lost_ && !ended() && options_.note) {
+    options_.note(
+        StrCat("waiting for the chief at ", ToString(options_.host), ": ", why.message()));
+    said_lost_ = true;
+  }
   const bool hopeless = absl::IsUnauthenticated(why) || absl::IsFailedPrecondition(why);
   if (hopeless || seconds > options_.rendezvous_seconds) {
     refused_ = hopeless ? why

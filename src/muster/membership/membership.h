@@ -1,4 +1,5 @@
-// Membership: a task's side of membership: joins views, hears when they break, shows that it lives.
+// Membership: a task's side of membership: it joins views, learns when they break, and sends
+// heartbeats to the host.
 #pragma once
 
 #include <atomic>
@@ -28,11 +29,15 @@ struct MembershipOptions {
   std::string agreement = {};
   net::transport::Address host = {};
   net::transport::Protection protection = {};
-  double lease_seconds = 10;        // silence of the host for longer: it is lost
-  double rendezvous_seconds = 300;  // without a host for longer: it will not come back
-  // Asked while it waits: true gives the wait up, as CANCELLED. Null: it waits.
+  double lease_seconds = 10;        // a host that is silent for longer is lost
+  double rendezvous_seconds = 300;  // a host that is away for longer is lost for good
+  // Checked while it waits: true ends the wait with CANCELLED. Null: nothing does.
   const std::atomic<bool>* stop = nullptr;
-  // For people: for whom the next view waits. Called on a thread of the member's own; may be empty.
+  // True, with `stop`: this member alone must end. The host is told, and all calls of the member to
+  // its peers end with CANCELLED. Null: a stop is meant for all tasks.
+  const std::atomic<bool>* leaving = nullptr;
+  // For people: which tasks the next view waits for. Called on the member's own thread; may be
+  // empty.
   std::function<void(const std::string& text)> note = {};
 };
 
@@ -46,20 +51,24 @@ class Membership {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Waits for a view with this member in it. `failure`: how the last epoch ended, as this member
-  // saw it, unless the host said so. CANCELLED: training is over, or was given up;
-  // FAILED_PRECONDITION: it cannot be a member; DEADLINE_EXCEEDED: no host.
+  // Waits for a view with this member in it. `failure` says how the last epoch ended as this member
+  // saw it; nullopt if the host said so. CANCELLED: training is over, or this task was stopped;
+  // FAILED_PRECONDITION: it cannot be a member; UNAUTHENTICATED: its key is not the host's;
+  // DEADLINE_EXCEEDED: the host was away for rendezvous_seconds.
   absl::StatusOr<View> Join(const StateId& state, const std::optional<Broken>& failure);
-  // Set when the view that Join gave is broken, or its host lost: ABORTED with the reason.
+  // Is set to ABORTED, with the reason, when the view that Join gave breaks or its host is lost, to
+  // CANCELLED when this member is leaving or training is over, else to the error of a refusal.
   std::shared_ptr<net::transport::Interrupt> interrupt();
-  // Waits until the chief has ended training; ABORTED when the view breaks before.
+  // Waits until the chief has ended training. ABORTED: the view broke before that; CANCELLED: this
+  // member was stopped.
   absl::Status WaitForEnd();
 
-  // Of an evaluator, who is in no view, instead of Join: waits so long for the last checkpoint.
-  // True: it is written. CANCELLED: training was stopped before its end, or this member was; else
-  // the errors of Join.
+  // For an evaluator, which is in no view, instead of Join: waits up to `seconds` for the last
+  // checkpoint and returns whether it is written. CANCELLED: training, or this member, was stopped
+  // before the end; other errors are those of Join.
   absl::StatusOr<bool> AwaitTrained(double seconds);
-  // For good, and waits until the host knows. Errors as of Join: it never will.
+  // Leaves the training for good and waits until the host knows. Errors are those of Join; the host
+  // may then not know that this member has left.
   absl::Status Leave();
 
  private:
@@ -73,9 +82,12 @@ class Membership {
   void Send(Message message);  // with mutex_ held
   bool ended() const { return over_ || !refused_.ok() || stopped(); }
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
-  // With mutex_ held by `lock`: until what it says, or the end.
+  bool leaving() const {
+    return options_.leaving != nullptr && options_.leaving->load() && stopped();
+  }
+  // With mutex_ held by `lock`: waits until holds() or ended().
   void WaitUntil(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds);
-  // With mutex_ held: how a waiting call ends, OK for over.
+  // With mutex_ held: the error with which a waiting call ends if ended().
   absl::Status End() const;
 
   const MembershipOptions options_;
@@ -84,18 +96,19 @@ class Membership {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Message> unsaid_;
-  std::optional<membership::Join> join_;  // what is asked for, until a view comes
-  bool join_said_ = false;                // on this connection
-  bool attends_ = false;                  // in no view: `join_` stays
+  std::optional<membership::Join> join_;  // the request to join, until a view comes
+  bool join_said_ = false;                // join_ was sent on this connection
+  bool attends_ = false;                  // is in no view (an evaluator): join_ stays set
   bool trained_ = false, leaves_ = false;
   std::optional<View> view_;
   int64_t last_epoch_ = 0;
   bool over_ = false;
   absl::Status refused_;
   std::shared_ptr<net::transport::Interrupt> interrupt_;
-  // Of the thread alone.
+  // Used by the thread alone.
   std::unique_ptr<net::transport::Channel> channel_;
   int64_t lost_nanos_ = 0;
+  bool said_lost_ = false;
   std::jthread thread_;
 };
 

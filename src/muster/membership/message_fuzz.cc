@@ -1,4 +1,5 @@
-// Any bytes as a message of membership: refused, or it comes back equal.
+// Parses any bytes as a message of membership: they are refused, or printing and parsing the
+// message again gives an equal one.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

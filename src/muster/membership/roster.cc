@@ -6,14 +6,19 @@
 
 #include "absl/strings/str_join.h"
 
+#include "muster/base/agreement.h"
+
 namespace muster::membership {
 namespace {
 
 using job::TaskId;
 using job::TaskType;
 
-// So many views without a step between them are no accident any more.
+// After this many views without a step between them the training ends.
 constexpr int kMaxViewsWithoutStep = 5;
+// After this many reports of one link, in views without a step between them, one of its ends is
+// given up.
+constexpr int kReportsOfALink = 2;
 constexpr double kTickSeconds = 1;
 
 std::string NamesOf(const std::vector<TaskId>& tasks) {
@@ -23,7 +28,7 @@ std::string NamesOf(const std::vector<TaskId>& tasks) {
 
 bool IsChief(TaskType type) { return type == TaskType::kChief || type == TaskType::kMaster; }
 
-// The place in a view: replicas first.
+// The order of task types in a view: replicas first.
 int PlaceOf(TaskType type) {
   switch (type) {
     case TaskType::kChief:
@@ -54,6 +59,7 @@ std::vector<Roster::Outgoing> Roster::OnMessage(Connection from, const Message& 
   if (message.join) OnJoin(from, *message.join, now);
   if (message.failure) OnFailure(from, *message.failure, now);
   if (message.leave) OnLeave(from, now);
+  if (message.away) OnAway(from, now);
   TryForm(now);
   return Flush(now);
 }
@@ -74,7 +80,7 @@ std::vector<Roster::Outgoing> Roster::OnTick(double now) {
     ExpireSilent(now);
     TryForm(now);
     SeekEvaluators(now);
-    // Where all is trained nobody waits for a view but those whom the end will reach.
+    // After the last checkpoint no view is needed: members that wait are told of the end.
     if (!over_ && !trained_ && forming_since_ >= 0 &&
         now >= forming_since_ + spec_.rendezvous_seconds) {
       GiveUp();
@@ -85,7 +91,8 @@ std::vector<Roster::Outgoing> Roster::OnTick(double now) {
   return Flush(now);
 }
 
-// To those that wait, each time it changes; not in the first moments, when all are starting.
+// Tells the members that wait which tasks are missing, each time that changes; not in the first
+// second, in which all tasks start.
 void Roster::SayWaiting(double now) {
   if (over_ || forming_since_ < 0 || now < forming_since_ + kTickSeconds) return;
   std::string waiting = NamesOf(Missing());
@@ -107,23 +114,31 @@ std::string Roster::WhyRefused(const Join& join) const {
     return StrCat(Describe(id), " was replaced by incarnation ", newest->second,
                   ": it is fenced and must end");
   }
-  if (!agreement_.empty() && join.agreement != agreement_) {
-    return StrCat(job::TaskName(id.task), " has [", join.agreement, "], ",
-                  job::TaskName(agreed_by_), " has [", agreement_,
-                  "]: all tasks of a job must be started with the same model file, data and "
-                  "version");
-  }
-  return "";
+  if (agreement_.empty()) return "";
+  const std::string difference = DescribeDifference({job::TaskName(id.task), join.agreement},
+                                                    {job::TaskName(agreed_by_), agreement_});
+  if (difference.empty()) return "";
+  return StrCat(difference,
+                ": all tasks of a job must be started with the same cluster, model file, data, "
+                "flags and version");
+}
+
+// A task that is refused repeatedly for the same reason is noted once.
+void Roster::Refuse(Connection from, job::TaskId task, std::string why) {
+  std::string& before = refused_[task];
+  if (before != why) refusals_.push_back(StrCat("refused ", job::TaskName(task), ": ", why));
+  before = why;
+  Say(from, {.refused = std::move(why)}, /*close=*/true);
 }
 
 void Roster::OnJoin(Connection from, const Join& join, double now) {
   const MemberId& id = join.member.id;
   if (std::string why = WhyRefused(join); !why.empty()) {
-    Say(from, {.refused = std::move(why)}, /*close=*/true);
-    return;
+    return Refuse(from, id.task, std::move(why));
   }
   newest_[id.task] = id.incarnation;
   left_.erase(id.task);
+  refused_.erase(id.task);
   if (agreement_.empty()) {
     agreement_ = join.agreement;
     agreed_by_ = id.task;
@@ -152,10 +167,42 @@ void Roster::OnFailure(Connection from, const Broken& failure, double now) {
   if (!view_ || failure.epoch != view_->epoch || reporter == entries_.end()) return;
   const auto culprit = entries_.find(failure.culprit.task);
   if (culprit == entries_.end() || !culprit->second.in_view) return;
-  Break(culprit->second.member.id,
-        StrCat(failure.cause, " (seen by ", job::TaskName(reporter->first), ")"),
-        /*planned=*/false, now);
+  const MemberId seer = failure.seen_by.value_or(reporter->second.member.id);
+  const MemberId lost = culprit->second.member.id;
+  if (seer.task != lost.task && GiveUpOneOf(seer, lost, failure.cause, now)) return;
+  const std::string by =
+      failure.seen_by ? "" : StrCat(" (seen by ", job::TaskName(reporter->first), ")");
+  Break(lost, StrCat(failure.cause, by), /*planned=*/false, now);
   last_reported_ = true;
+}
+
+// Two members that seem to be alive cannot reach each other: gives up one of them if the others can
+// continue without it. False: none is given up.
+bool Roster::GiveUpOneOf(const MemberId& reporter, const MemberId& culprit, std::string_view cause,
+                         double now) {
+  const MemberId &a = std::min(reporter, culprit), &b = std::max(reporter, culprit);
+  const Link link = {a.task, b.task};
+  const int reports = ++broken_links_[{link, a.incarnation, b.incarnation}];
+  if (reports < (cut_links_.contains(link) ? 1 : kReportsOfALink)) return false;
+  const auto in_view = [](const auto& each) {
+    return each.second.in_view && IsReplica(each.first.type);
+  };
+  const auto replicas = std::count_if(entries_.begin(), entries_.end(), in_view);
+  const bool enough = spec_.min_replicas > 0 && replicas > spec_.min_replicas;
+  // `b` is later in the order and therefore not the chief, since `a` is another task.
+  const auto given_up = entries_.find(b.task);
+  if (!enough || given_up == entries_.end() || b.task.type != TaskType::kWorker) return false;
+  cut_links_.insert(link);
+  last_members_.erase(b.task);
+  const std::string why = StrCat("cannot reach ", Describe(a), " (", cause, ")");
+  Say(given_up->second.connection,
+      {.refused =
+           StrCat(Describe(b), " ", why, ": it is given up, and the others go on without it; ",
+                  "mend the network between the two")},
+      /*close=*/true);
+  given_up->second.connection = 0;
+  Drop(given_up, StrCat(why, ": it is given up"), /*planned=*/false, now);
+  return true;
 }
 
 void Roster::OnLeave(Connection from, double now) {
@@ -169,6 +216,15 @@ void Roster::OnLeave(Connection from, double now) {
     return;
   }
   EndWell();
+}
+
+// Treats the member as lost at once, before its connection closes. If fewer replicas suffice, the
+// others do not wait for its replacement, which may join later.
+void Roster::OnAway(Connection from, double now) {
+  const auto entry = Find(from);
+  if (entry == entries_.end()) return;
+  last_members_.erase(entry->first);
+  Drop(entry, "was told to end (SIGTERM)", /*planned=*/true, now);
 }
 
 void Roster::EndWell() {
@@ -199,10 +255,10 @@ void Roster::SeekEvaluators(double now) {
 absl::StatusOr<bool> Roster::evaluated(double now) const {
   for (const auto& [task, since] : evaluators_away_) {
     if (now < since + spec_.rendezvous_seconds) continue;
-    return absl::DeadlineExceededError(
-        StrCat("waited ", spec_.rendezvous_seconds, " s for ", job::TaskName(task),
-               " to evaluate the last checkpoint; all is trained and saved, 'muster evaluate' "
-               "evaluates it"));
+    return absl::DeadlineExceededError(StrCat(
+        "waited ", spec_.rendezvous_seconds, " s for ", job::TaskName(task),
+        " to evaluate the last checkpoint, and it is away; all is trained and saved, 'muster "
+        "evaluate' evaluates it"));
   }
   return std::all_of(spec_.tasks.begin(), spec_.tasks.end(), [this](TaskId task) {
     return task.type != TaskType::kEvaluator || left_.contains(task);
@@ -214,7 +270,7 @@ std::vector<Roster::Outgoing> Roster::OnEnd(double now) {
   return Flush(now);
 }
 
-// The connection, where there is still one, is told why and closed.
+// Removes a member. If its connection is still open, it is told why and closed.
 void Roster::Drop(Entries::iterator entry, std::string_view cause, bool planned, double now) {
   const Entry dropped = entry->second;
   entries_.erase(entry);
@@ -258,12 +314,12 @@ bool Roster::Enough(double now) const {
   for (const auto& [task, entry] : entries_) replicas += IsReplica(task.type) && entry.ready;
   if (spec_.min_replicas > 0 && replicas < spec_.min_replicas) return false;
   if (missing.empty()) return replicas > 0;
-  // One that is connected is about to join: it is let go when its lease is over.
+  // A connected member will join soon: it is waited for until its lease is over.
   const bool can_do_without = std::all_of(missing.begin(), missing.end(), [this](TaskId task) {
     return task.type == TaskType::kWorker && !entries_.contains(task);
   });
   if (spec_.min_replicas == 0 || !can_do_without) return false;
-  // Those that were not in the last view either had their time.
+  // Tasks that were not in the last view either are not waited for again.
   const bool known = !last_members_.empty() &&
                      std::none_of(missing.begin(), missing.end(),
                                   [this](TaskId task) { return last_members_.contains(task); });
@@ -290,6 +346,7 @@ void Roster::TryForm(double now) {
   for (const Member& member : view.members) last_members_.insert(member.id.task);
   const int64_t step = view.members[static_cast<size_t>(view.source())].step;
   views_without_step_ = step > last_step_ || !last_reported_ ? 0 : views_without_step_ + 1;
+  if (step > last_step_) broken_links_.clear();
   last_step_ = std::max(last_step_, step);
   if (views_without_step_ >= kMaxViewsWithoutStep) {
     End(absl::UnavailableError(StrCat("no step was done in ", kMaxViewsWithoutStep,
@@ -301,8 +358,8 @@ void Roster::TryForm(double now) {
   for (const auto& [task, entry] : entries_) Say(entry.connection, {.view = view_});
 }
 
-// A host that did not run for a lease (stopped, suspended with its machine) was given up by its
-// members: it must not say that their epoch is in force until it has heard of them.
+// If this host did not run for a lease (stopped, suspended with its machine), its members have
+// given it up: it breaks the view, and must not confirm the epoch until the members join again.
 void Roster::NoticeSleep(double now) {
   const double silent = now - std::exchange(ran_at_, now);
   if (over_ || !view_ || silent < spec_.lease_seconds) return;
@@ -321,10 +378,17 @@ void Roster::ExpireSilent(double now) {
 }
 
 void Roster::GiveUp() {
-  std::string why = StrCat("waited ", spec_.rendezvous_seconds, " s for ", NamesOf(Missing()));
+  const std::vector<TaskId> missing = Missing();
+  std::string why = StrCat("waited ", spec_.rendezvous_seconds, " s for ", NamesOf(missing));
+  for (const TaskId task : missing) {
+    const auto refused = refused_.find(task);
+    if (refused == refused_.end()) continue;
+    why += StrCat("; ", job::TaskName(task), " came and was refused, since ", refused->second);
+  }
   if (!last_broken_.cause.empty()) {
     why += StrCat("; before that ", Describe(last_broken_.culprit), " ", last_broken_.cause);
   }
+  why += ": look why it did not come, or give --rendezvous-timeout";
   End(absl::DeadlineExceededError(why));
 }
 
@@ -334,7 +398,7 @@ void Roster::End(absl::Status status) {
   for (const auto& [task, entry] : entries_) Say(entry.connection, Farewell(), /*close=*/true);
 }
 
-// Whoever comes late must not take a failure for a success.
+// Tells a member the end, also one that comes late: a failure must not look like a success.
 Message Roster::Farewell() const {
   if (status_.ok()) return {.leave = true};
   return {.refused = std::string(ToStd(status_.message()))};

@@ -1,13 +1,15 @@
-// Roster: who is in. The host's side of membership as a pure state machine: events and a clock in,
-// messages out. The same code runs in a job and in the simulation (simulation_test.cc).
+// Roster: the host's side of membership, as a pure state machine: events and a clock in, messages
+// out. The same code runs in a job and in the simulation (simulation_test.cc).
 //
-// A view forms when every expected task has joined; with fewer workers than wanted, but enough,
-// when `settle_seconds` have passed without those of the last view (of the first: without all), or
-// when others join a view that has done without them. It breaks when a member's connection closes,
-// when it is silent for a lease, when another incarnation of it joins, or when a member reports a
-// peer that it cannot reach. Members of a broken epoch must join again, saying which step they
-// have. When peers that live cannot reach each other time after time, without a step in between, it
-// ends.
+// A view forms when every expected task has joined. If workers are missing and min_replicas allows
+// it, a view forms without them: at once if none of them was in the last view, else after
+// settle_seconds; the first view always waits settle_seconds. A view breaks when a member's
+// connection closes, when a member is silent for a lease, when another incarnation of it joins,
+// when it says that it was told to end, when a member reports a peer that it cannot reach, or when
+// a task joins that is not in the view. Members of a broken epoch must join again, saying which
+// step they have. If two live peers repeatedly cannot reach each other, without a step in between,
+// the later of them in the order of tasks (never the chief) is given up if the others are enough;
+// else the training ends. Either way both are named.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,15 +26,16 @@
 namespace muster::membership {
 
 struct RosterSpec {
-  std::vector<job::TaskId> tasks = {};  // expected; of the workers the most there may be
-  // What all must have the same, as the first task has it; "": as the first that joins.
+  std::vector<job::TaskId> tasks = {};  // all tasks that may join
+  // Settings that must be the same in all tasks, as the first of `tasks` has them; "": as the first
+  // task that joins has them.
   std::string agreement = {};
-  int min_replicas = 0;             // fewer do not begin; 0: all of them
-  double lease_seconds = 10;        // silence for longer is death
-  double settle_seconds = 3;        // how long fewer than all wait for the others
-  double rendezvous_seconds = 300;  // then training ends, naming who is missing
-  // A host that was started again begins with a higher number than any that the one before can have
-  // given: members that were told of an epoch may all be dead.
+  int min_replicas = 0;             // this many suffice for a view; 0: all are needed
+  double lease_seconds = 10;        // a member that is silent for longer is lost
+  double settle_seconds = 3;        // how long a smaller view waits for missing workers
+  double rendezvous_seconds = 300;  // after that training ends and names the missing tasks
+  // The first epoch's number. A restarted host must begin with a higher number than any that the
+  // previous host can have given, since all members that know of an epoch may be lost.
   int64_t first_epoch = 1;
 };
 
@@ -45,7 +49,7 @@ class Roster {
   struct Outgoing {
     Connection to = 0;
     Message message;
-    bool close = false;  // behind the message
+    bool close = false;  // close the connection after the message
   };
 
   explicit Roster(RosterSpec spec)
@@ -54,23 +58,25 @@ class Roster {
   }
 
   std::vector<Outgoing> OnMessage(Connection from, const Message& message, double now);
-  // The connection is gone; `cause` says how it looked.
+  // The connection is closed; `cause` says how.
   std::vector<Outgoing> OnClosed(Connection from, std::string_view cause, double now);
   std::vector<Outgoing> OnTick(double now);
-  // The chief has written its last checkpoint: evaluators are told, and those that come later. The
-  // others are not yet: whoever takes the chief's place may still need them.
+  // The chief has written its last checkpoint. Evaluators are told, also those that come later.
+  // Other tasks are not told yet, since a replacement of the chief may still need them.
   std::vector<Outgoing> OnTrained(double now);
-  // Since then: whether every evaluator has left. DEADLINE_EXCEEDED: one has been away for
+  // After OnTrained: whether every evaluator has left. DEADLINE_EXCEEDED: one has been away for
   // rendezvous_seconds.
   absl::StatusOr<bool> evaluated(double now) const;
-  // The chief says that training is over: all are told, and who comes later.
+  // The chief says that training is over: all members are told, also those that come later.
   std::vector<Outgoing> OnEnd(double now);
-  // When OnTick has something to do, at the latest.
+  // For people: which tasks were refused since the last call, and what they were told.
+  std::vector<std::string> TakeRefusals() { return std::exchange(refusals_, {}); }
+  // The latest time at which OnTick must be called.
   double wake_at() const { return wake_at_; }
 
-  // The view in force; none between two.
+  // The current view; none between two views.
   const std::optional<View>& view() const { return view_; }
-  // Not OK: nobody may train any more (too few came in time).
+  // Not OK: training has ended with this error, such as too few tasks in time.
   const absl::Status& status() const { return status_; }
   bool over() const { return over_; }
 
@@ -86,8 +92,12 @@ class Roster {
 
   void OnJoin(Connection from, const Join& join, double now);
   std::string WhyRefused(const Join& join) const;
+  void Refuse(Connection from, job::TaskId task, std::string why);
+  bool GiveUpOneOf(const MemberId& reporter, const MemberId& culprit, std::string_view cause,
+                   double now);
   void OnFailure(Connection from, const Broken& failure, double now);
   void OnLeave(Connection from, double now);
+  void OnAway(Connection from, double now);
   void Drop(Entries::iterator entry, std::string_view cause, bool planned, double now);
   void Break(const MemberId& culprit, std::string_view cause, bool planned, double now);
   void TryForm(double now);
@@ -98,7 +108,7 @@ class Roster {
   void SeekEvaluators(double now);
   void End(absl::Status status);
   void EndWell();
-  Message Farewell() const;  // when it is over
+  Message Farewell() const;  // the last message to a member when over()
   bool Enough(double now) const;
   // Tasks that the next view waits for.
   std::vector<job::TaskId> Missing() const;
@@ -108,24 +118,31 @@ class Roster {
 
   const RosterSpec spec_;
   Entries entries_;
-  std::map<job::TaskId, int64_t> newest_;  // incarnations seen
+  std::map<job::TaskId, int64_t> newest_;  // the newest incarnation of each task
   std::optional<View> view_;
   int64_t last_epoch_;
   std::string agreement_;
   job::TaskId agreed_by_;
-  std::set<job::TaskId> last_members_;  // of the last view
-  std::set<job::TaskId> left_;          // for good: not waited for until they join again
+  std::set<job::TaskId> last_members_;          // of the last view
+  std::set<job::TaskId> left_;                  // left for good: not needed until they join again
+  std::map<job::TaskId, std::string> refused_;  // why tasks were refused that did not join since
+  std::vector<std::string> refusals_;           // not taken by TakeRefusals yet
   Broken last_broken_;
-  bool last_reported_ = false;  // by a member, of a peer that lives for all we know
+  bool last_reported_ = false;  // last_broken_ is a member's report of a peer that may be alive
+  // How often two tasks (with their incarnations) could not reach each other since the last step.
+  using Link = std::pair<job::TaskId, job::TaskId>;
+  std::map<std::tuple<Link, int64_t, int64_t>, int> broken_links_;
+  std::set<Link> cut_links_;  // one end was given up: its replacement has only one attempt
   std::string said_waiting_;
   int64_t last_step_ = -1;
   int views_without_step_ = 0;
-  double forming_since_ = -1;  // a member waits for the next view since then; < 0: none does
+  double forming_since_ = -1;  // since when members wait for the next view; < 0: none waits
   double wake_at_ = 0;
   double ran_at_ = 0;
   absl::Status status_;
   bool trained_ = false;
-  std::map<job::TaskId, double> evaluators_away_;  // since when; of those that have not left
+  // Since when evaluators are away that did not leave for good.
+  std::map<job::TaskId, double> evaluators_away_;
   bool over_ = false;
   std::vector<Outgoing> out_;
 };

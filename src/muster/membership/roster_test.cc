@@ -19,7 +19,7 @@ constexpr TaskId kWorker1 = {TaskType::kWorker, 1};
 constexpr TaskId kPs = {TaskType::kPs, 0};
 constexpr TaskId kEvaluator = {TaskType::kEvaluator, 0};
 
-// A roster, and what each connection was told last.
+// A roster, with all messages that it has sent to each connection.
 class RosterTest : public testing::Test {
  protected:
   void Open(RosterSpec spec) { roster_.emplace(std::move(spec)); }
@@ -51,7 +51,8 @@ class RosterTest : public testing::Test {
   }
   void Beat(Roster::Connection from) { Send(from, {}); }
   Message Last(Roster::Connection to) { return said_[to].empty() ? Message() : said_[to].back(); }
-  // chief 1, worker-0 2, worker-1 3 are in a view; what was said is forgotten.
+  // Makes a view of chief, worker-0 and worker-1 on connections 1, 2 and 3, and forgets the
+  // messages so far.
   void Begin() {
     OpenAll();
     SendJoin(1, kChief, 0);
@@ -148,7 +149,7 @@ TEST_F(RosterTest, AnotherIncarnationFencesTheOneBefore) {
   ASSERT_TRUE(Last(1).broken);
   EXPECT_THAT(Last(1).broken->cause, HasSubstr("started again"));
   EXPECT_TRUE(closed_.contains(3));
-  // The old one wakes, and wants to be in again.
+  // The old incarnation wakes up and wants to join again.
   SendJoin(5, kWorker1, 9, 1);
   EXPECT_THAT(Last(5).refused, HasSubstr("replaced by incarnation 2"));
   EXPECT_TRUE(closed_.contains(5));
@@ -162,7 +163,7 @@ TEST_F(RosterTest, AReportOfAMemberBreaksItsEpochOnly) {
   ASSERT_TRUE(Last(1).broken);
   EXPECT_THAT(Last(1).broken->cause, AllOf(HasSubstr("closed"), HasSubstr("seen by worker-0")));
   EXPECT_EQ(Last(1).broken->culprit.task, kWorker1);
-  // The culprit is well: it joins again like the others.
+  // The reported member is well: it joins again like the others.
   SendJoin(1, kChief, 1);
   SendJoin(2, kWorker0, 1);
   SendJoin(3, kWorker1, 1);
@@ -171,7 +172,7 @@ TEST_F(RosterTest, AReportOfAMemberBreaksItsEpochOnly) {
 
 TEST_F(RosterTest, AHostThatSleptPastTheLeaseEndsItsEpoch) {
   Begin();
-  now_ += 11;  // its members have given it up meanwhile, whether their connections say so or not
+  now_ += 11;  // its members have given it up, even if their connections have not closed
   Send(1, {});
   EXPECT_FALSE(roster_->view());
   ASSERT_EQ(said_[2].size(), 1);
@@ -180,7 +181,7 @@ TEST_F(RosterTest, AHostThatSleptPastTheLeaseEndsItsEpoch) {
 
 TEST_F(RosterTest, AHostThatWasStartedAgainGoesOnWithLaterEpochs) {
   OpenAll();
-  SendJoin(1, kChief, 100, 2);  // from its checkpoint
+  SendJoin(1, kChief, 100, 2);  // the step of its checkpoint
   last_epoch_ = 6;
   SendJoin(2, kWorker0, 137);
   SendJoin(3, kWorker1, 136);
@@ -200,14 +201,14 @@ TEST_F(RosterTest, FewerThanAllBeginAfterAWhileWhereThatIsAllowed) {
   Wait(1);
   ASSERT_TRUE(roster_->view());
   EXPECT_EQ(roster_->view()->replicas, 2);
-  // The third comes: a planned break.
+  // A third member joins: the view breaks as planned.
   SendJoin(3, kWorker1);
   ASSERT_TRUE(Last(1).broken);
   EXPECT_TRUE(Last(1).broken->planned);
   SendJoin(1, kChief, 5);
   SendJoin(2, kWorker0, 5);
   EXPECT_EQ(roster_->view()->replicas, 3);
-  // And leaves for good: nobody waits for it.
+  // The third member leaves for good: no view waits for it.
   Send(3, {.leave = true});
   EXPECT_TRUE(Last(3).leave);
   ASSERT_TRUE(Last(1).broken);
@@ -215,7 +216,7 @@ TEST_F(RosterTest, FewerThanAllBeginAfterAWhileWhereThatIsAllowed) {
   SendJoin(2, kWorker0, 6);
   ASSERT_TRUE(roster_->view());
   EXPECT_EQ(roster_->view()->replicas, 2);
-  // Without the chief nothing goes on, however many workers there are.
+  // Without the chief there is no view, however many workers there are.
   Close(1);
   SendJoin(2, kWorker0, 7);
   Wait(5);
@@ -228,13 +229,13 @@ TEST_F(RosterTest, WhoWasNotInTheLastViewIsNotWaitedFor) {
   Wait(3.5);
   ASSERT_TRUE(roster_->view());
   EXPECT_EQ(roster_->view()->replicas, 1);
-  // One comes: the other had its time. Those that are connected are waited for.
+  // One worker joins: connected members are waited for, the other worker is not.
   SendJoin(2, kWorker0);
   EXPECT_FALSE(roster_->view());
   SendJoin(1, kChief, 5);
   ASSERT_TRUE(roster_->view());
   EXPECT_EQ(roster_->view()->replicas, 2);
-  // One that is lost may come again.
+  // A member that is lost may join again.
   Close(2);
   SendJoin(1, kChief, 6);
   EXPECT_FALSE(roster_->view());
@@ -273,6 +274,33 @@ TEST_F(RosterTest, DifferentModelsAreRefusedWithBothNamed) {
   EXPECT_THAT(Last(9).refused, AllOf(HasSubstr("no worker-7"), HasSubstr("worker-1")));
 }
 
+TEST_F(RosterTest, ADifferenceIsNamedAtBothEndsAndWhenTimeIsUp) {
+  Open({.tasks = {kChief, kWorker0}, .agreement = "epochs=5; seed=1; data=4 files"});
+  SendJoin(1, kChief, 0, 1, "epochs=5; seed=1; data=4 files");
+  for (const Roster::Connection each : {2, 3}) {
+    SendJoin(each, kWorker0, -1, 1, "epochs=1; seed=1; data=4 files");
+    EXPECT_THAT(Last(each).refused, HasSubstr("worker-0 has [epochs 1], chief-0 has [epochs 5]:"));
+  }
+  EXPECT_THAT(roster_->TakeRefusals(), ElementsAre(AllOf(HasSubstr("refused worker-0: "),
+                                                         HasSubstr("chief-0 has [epochs 5]"))));
+  EXPECT_THAT(roster_->TakeRefusals(), IsEmpty());
+  for (int i = 0; i < 301 && !roster_->over(); ++i) {
+    Wait(1);
+    Beat(1);
+  }
+  EXPECT_THAT(ToStd(roster_->status().message()),
+              AllOf(HasSubstr("waited 300 s for worker-0"), HasSubstr("has [epochs 1]")));
+}
+
+TEST_F(RosterTest, WhatATaskCannotKnowIsNoDifference) {
+  Open({.tasks = {kChief, kWorker0, kEvaluator}, .agreement = "replicas=2; data=4 files"});
+  SendJoin(1, kChief, 0, 1, "replicas=2; data=4 files");
+  SendJoin(5, kEvaluator, -1, 1, "replicas=?; data=?");
+  EXPECT_EQ(Last(5).refused, "");
+  SendJoin(2, kWorker0, -1, 1, "replicas=2; data=4 files");
+  EXPECT_TRUE(roster_->view());
+}
+
 TEST_F(RosterTest, TheChiefEndsTrainingForAll) {
   Begin();
   Send(1, {.leave = true});
@@ -300,7 +328,90 @@ TEST_F(RosterTest, EpochsThatNeverStepEnd) {
               AllOf(HasSubstr("worker-1"), HasSubstr("cannot be reached")));
 }
 
-// A training whose chief has written its last checkpoint.
+// The network between two workers is cut, but the chief hears both.
+class CutLinkTest : public RosterTest {
+ protected:
+  // Forms a view, then worker-1's report that it cannot reach worker-0 arrives.
+  void MissEachOther(int64_t incarnation = 1) {
+    SendJoin(3, kWorker1, 5, incarnation);
+    SendJoin(1, kChief, 5);
+    SendJoin(2, kWorker0, 5);
+    ASSERT_TRUE(roster_->view());
+    last_epoch_ = roster_->view()->epoch;
+    // The chief reports it for worker-1.
+    Send(1, {.failure = Broken{.epoch = last_epoch_,
+                               .culprit = {kWorker0, 1},
+                               .cause = "neither data nor keep-alives came",
+                               .seen_by = MemberId{kWorker1, incarnation}}});
+    EXPECT_FALSE(roster_->view());
+  }
+};
+
+TEST_F(CutLinkTest, OneSideIsGivenUpByNameWhereTheOthersAreEnough) {
+  Open({.tasks = {kChief, kWorker0, kWorker1}, .min_replicas = 2});
+  MissEachOther();
+  EXPECT_EQ(Last(3).refused, "") << "it may have been a moment";
+  MissEachOther();
+  EXPECT_THAT(Last(3).refused, AllOf(HasSubstr("worker-1"), HasSubstr("cannot reach worker-0"),
+                                     HasSubstr("given up")));
+  EXPECT_TRUE(closed_.contains(3));
+  ASSERT_TRUE(Last(1).broken);
+  EXPECT_EQ(Last(1).broken->culprit.task, kWorker1);
+  SendJoin(1, kChief, 5);
+  SendJoin(2, kWorker0, 5);
+  ASSERT_TRUE(roster_->view()) << "nobody waits for it";
+  EXPECT_EQ(roster_->view()->replicas, 2);
+  // The replacement of worker-1 has only one attempt.
+  MissEachOther(/*incarnation=*/2);
+  EXPECT_THAT(Last(3).refused, HasSubstr("given up"));
+}
+
+TEST_F(CutLinkTest, WhereAllAreNeededTheEndNamesBoth) {
+  OpenAll();
+  for (int i = 0; i < 10 && roster_->status().ok(); ++i) {
+    SendJoin(1, kChief, 5);
+    SendJoin(2, kWorker0, 5);
+    SendJoin(3, kWorker1, 5);
+    if (!roster_->view()) break;
+    last_epoch_ = roster_->view()->epoch;
+    Send(3, {.failure = Broken{.epoch = last_epoch_, .culprit = {kWorker0, 1}, .cause = "gone"}});
+  }
+  EXPECT_THAT(ToStd(roster_->status().message()),
+              AllOf(HasSubstr("worker-0"), HasSubstr("seen by worker-1")));
+}
+
+TEST_F(RosterTest, WhoWasToldToEndIsReplacedWhereAllAreNeeded) {
+  Begin();
+  Send(3, {.away = true});
+  EXPECT_TRUE(closed_.contains(3));
+  ASSERT_TRUE(Last(1).broken);
+  EXPECT_EQ(Last(1).broken->culprit.task, kWorker1);
+  EXPECT_THAT(Last(1).broken->cause, HasSubstr("SIGTERM"));
+  SendJoin(1, kChief, 5);
+  SendJoin(2, kWorker0, 5);
+  EXPECT_FALSE(roster_->view()) << "all are needed";
+  SendJoin(4, kWorker1, -1, 2);
+  EXPECT_TRUE(roster_->view());
+  EXPECT_FALSE(Last(1).leave) << "training goes on";
+}
+
+TEST_F(RosterTest, WhoWasToldToEndIsNotWaitedForWhereFewerAreEnough) {
+  Open({.tasks = {kChief, kWorker0, kWorker1}, .min_replicas = 2});
+  SendJoin(1, kChief, 0);
+  SendJoin(2, kWorker0);
+  SendJoin(3, kWorker1);
+  ASSERT_TRUE(roster_->view());
+  Send(3, {.away = true});
+  EXPECT_FALSE(roster_->view());
+  SendJoin(1, kChief, 5);
+  SendJoin(2, kWorker0, 5);
+  ASSERT_TRUE(roster_->view()) << "no time has passed";
+  EXPECT_EQ(roster_->view()->replicas, 2);
+  SendJoin(4, kWorker1, -1, 2);
+  EXPECT_FALSE(roster_->view()) << "it comes back as any other";
+}
+
+// A roster whose chief has written its last checkpoint.
 class TrainedRosterTest : public RosterTest {
  protected:
   void SetUp() override {
@@ -356,7 +467,7 @@ TEST_F(TrainedRosterTest, AnEvaluatorThatStaysAwayIsNamed) {
 }
 
 TEST_F(TrainedRosterTest, NobodyIsGivenUpForWantOfAView) {
-  Close(2);  // its replacement need not come: nothing is left to train
+  Close(2);  // no replacement is needed: training is complete
   WaitWithAllBut(2, 100);
   EXPECT_TRUE(roster_->status().ok()) << roster_->status();
   Send(3, {.leave = true});

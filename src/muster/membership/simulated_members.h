@@ -1,18 +1,20 @@
-// Members that train under the production Roster, with a virtual clock and network: seeded
-// histories of deaths, with and without a word, at any message; restarts; lost connections; sleeps
-// past the lease, with and without a replacement; deaths of the chief, which hosts the roster; and
-// some tasks that never come back. A step is a hash of the parts of all ranks, as in
-// train/replicated_step.h: whoever has all parts of its own epoch applies it; whoever is behind the
-// furthest takes its state. Checked all along, and at the end:
+// Members that train with the production Roster on a virtual clock and network. A history is made
+// from a seed: members die at any message, with closed connections or silently (as if the machine
+// vanished); any member may get SIGTERM; members restart, lose connections, cannot reach each other
+// for a while, sleep past the lease, with and without a replacement; the chief, which hosts the
+// roster, dies; and some tasks never come back. A step is a hash of the parts of all ranks, as in
+// train/allreduce/replicated_step.h: a member that has all parts of its own epoch applies the step;
+// other members take over the state of the most advanced one. These invariants are checked during a
+// history and at its end:
 //
-//   epochs grow   a view's number is higher than that of every view before, by any host
-//   one view      all members of an epoch see the same
-//   newest        no view holds an incarnation that its host knows to be replaced
-//   one content   no two members, of whatever epochs, apply different things as the same step
-//   state         each step leaves the state that it leaves in the unbroken run, and so does the
-//   end truth         nobody is told that training is over before the chief has ended it named
-//   training that fails names the task that never came back; no other fails ends          every
-//   history ends
+//   epochs grow   a view's number is higher than that of every earlier view, by any host
+//   one view      all members of an epoch see the same view
+//   newest        no view has an incarnation that its host knows to be replaced
+//   one content   no two members, of whatever epochs, apply different contents as the same step
+//   state         each step, and the end, has the state that it has in the unbroken run
+//   truth         no member is told that training is over before the chief has ended it
+//   named         a failed training names the task that never came back; no other training fails
+//   ends          every history ends
 //
 // For tests of this layer only.
 #pragma once
@@ -42,7 +44,7 @@ class SimulatedMembers : SimulatedWorld {
     PlanFaults();
   }
 
-  // The first violation: "invariant: ..."; "" when there is none.
+  // Runs the history. Returns the first violation, "invariant: ...", or "" if there is none.
   std::string Run() {
     for (int task = 0; task < tasks_; ++task) Begin(task, time_.Uniform(0, 3));
     while (violation_.empty() && !Ended()) {
@@ -56,18 +58,18 @@ class SimulatedMembers : SimulatedWorld {
 
  private:
   static constexpr int64_t kSteps = 10;
-  static constexpr double kLease = 10, kRendezvous = 100, kLongest = 3000;
+  static constexpr double kLease = 10, kStall = 3, kRendezvous = 100, kLongest = 3000;
 
   void PlanFaults() {
     if (time_.Below(10) == 0) {
       lost_for_good_ = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
     }
-    // The wait for who is lost takes long.
+    // The wait for a lost task takes many events.
     const uint64_t range = lost_for_good_ > 0 ? 1200 : 300;
     for (uint64_t n = time_.Below(9); n > 0; --n) {
       faults_.insert(static_cast<int>(time_.Below(range)));
     }
-    if (lost_for_good_ == 0) lost_for_good_ = -1;  // without a chief nobody can end anything
+    if (lost_for_good_ == 0) lost_for_good_ = -1;  // only a chief can end the training
   }
   bool Ended() const {
     if (!chief_ended_ && !failed_) return false;
@@ -112,7 +114,7 @@ class SimulatedMembers : SimulatedWorld {
     const auto found = current_.find(task);
     if (found == current_.end() || !found->second->alive || found->second->done) return;
     const ProcessPtr process = found->second;
-    switch (task == 0 ? time_.Below(4) : time_.Below(6)) {
+    switch (task == 0 ? time_.Below(6) : time_.Below(8)) {
       case 0:
       case 1:
         End(process, /*silently=*/time_.Below(3) == 0);
@@ -125,12 +127,30 @@ class SimulatedMembers : SimulatedWorld {
         Disconnect(process);
         break;
       case 4:
+        Terminate(process);
+        break;
+      case 5:
+        CutNetwork(process);
+        break;
+      case 6:
         LoseLink(process);
         break;
-      default:  // it sleeps, is given up, and wakes up beside its replacement
+      default:  // the process sleeps, is given up, and wakes up beside its replacement
         process->asleep_until = time_.now() + time_.Uniform(1, 40);
         Restart(task);
     }
+  }
+  // SIGTERM: the member tells the host and does no further step; the chief saves. Then it ends.
+  void Terminate(const ProcessPtr& process) {
+    if (process->finishing) return;
+    Tell(process, {.away = true});
+    process->view.reset();
+    process->joining = false;
+    if (process->task == 0) saved_ = process->state;
+    time_.After(time_.Uniform(0, 2), process, [this, process] {
+      End(process, /*silently=*/false);
+      Restart(process->task);
+    });
   }
   void Disconnect(const ProcessPtr& process) {
     const Connection connection = process->connection;
@@ -148,6 +168,26 @@ class SimulatedMembers : SimulatedWorld {
     if (other == nullptr || other == process) return;
     time_.After(time_.Delay(), process, [this, process, other] { Miss(process, *other); });
     time_.After(time_.Delay(), other, [this, process, other] { Miss(other, *process); });
+  }
+
+  // Cuts the network between two members that both reach the host: nothing arrives for a while, and
+  // no connection closes.
+  void CutNetwork(const ProcessPtr& process) {
+    const auto peer = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
+    if (peer == process->task) return;
+    double& until = cut_until_[std::minmax(peer, process->task)];
+    // Members that repeatedly cannot reach each other would make the training fail.
+    if (time_.now() > until + kRendezvous) until = time_.now() + time_.Uniform(0.5, 4);
+  }
+  bool IsCut(const Process& a, const Process& b) const {
+    const auto found = cut_until_.find(std::minmax(a.task, b.task));
+    return found != cut_until_.end() && time_.now() < found->second;
+  }
+  void Stall(const ProcessPtr& process, const ProcessPtr& peer) {
+    if (!process->view) return;
+    time_.After(kStall, process, [this, process, peer, epoch = process->view->epoch] {
+      if (process->view && process->view->epoch == epoch) Miss(process, *peer);
+    });
   }
 
   // The host.
@@ -274,7 +314,7 @@ class SimulatedMembers : SimulatedWorld {
       JoinAnew(process, std::nullopt);
     }
   }
-  // It cannot reach a peer of its epoch.
+  // The member cannot reach a peer of its epoch.
   void Miss(const ProcessPtr& process, const Process& peer) {
     if (!process->view) return;
     const MemberId id = {IdOf(peer.task), peer.incarnation};
@@ -287,7 +327,7 @@ class SimulatedMembers : SimulatedWorld {
         Broken{.epoch = process->view->epoch, .culprit = id, .cause = "closed its connection"});
   }
 
-  // Training (train/replicated_step.cc).
+  // Training (train/allreduce/replicated_step.cc).
   void Enter(const ProcessPtr& process, const View& view) {
     if (view.epoch <= process->last_epoch) Violated("epochs grow: a member goes back");
     process->last_epoch = view.epoch;
@@ -300,10 +340,15 @@ class SimulatedMembers : SimulatedWorld {
     if (process->state.step >= source.step) return GoOn(process);
     TakeState(process);
   }
-  // To the process that is in the view by that member's name, behind what was sent before.
+  // Sends to the process that is in the view as `to`, after earlier messages to it.
   void Send(const ProcessPtr& from, const Member& to, std::function<void(const ProcessPtr&)> what) {
     for (const ProcessPtr& each : processes_) {
       if (IdOf(each->task) != to.id.task || each->incarnation != to.id.incarnation) continue;
+      if (IsCut(*from, *each)) {
+        Stall(from, each);
+        Stall(each, from);
+        continue;
+      }
       const auto line = (uint64_t{1} << 60) + static_cast<uint64_t>(from->last_epoch) * 10'000 +
                         static_cast<uint64_t>(from->task * 100 + each->task);
       time_.At(time_.Arrival(line), each, [each, what] { what(each); });
@@ -369,7 +414,8 @@ class SimulatedMembers : SimulatedWorld {
   }
 
   const int tasks_;
-  std::set<int> faults_;  // at which events
+  std::set<int> faults_;  // the numbers of the events at which faults are made
+  std::map<std::pair<int, int>, double> cut_until_;
   SimulatedTraining training_;
   int events_ = 0;
   std::vector<ProcessPtr> processes_;

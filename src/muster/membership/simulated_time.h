@@ -1,4 +1,4 @@
-// Virtual time for somebody who may be dead or asleep when an event is due, and for messages of a
+// Virtual time for processes that may be dead or asleep when an event is due, and for messages of a
 // line, which arrive in the order in which they were sent. For tests of this layer only.
 #pragma once
 
@@ -22,7 +22,8 @@ class SimulatedTime : public muster::SimulatedTime {
  public:
   using muster::SimulatedTime::SimulatedTime;
 
-  // Runs when `sleeper` is awake; never when it is dead. Null: whenever.
+  // Runs at that time, or when `sleeper` wakes up after it; never if `sleeper` is dead. Null: runs
+  // at that time.
   void At(double at, std::shared_ptr<Sleeper> sleeper, std::function<void()> run) {
     if (sleeper == nullptr) return muster::SimulatedTime::At(at, std::move(run));
     muster::SimulatedTime::At(at, [this, sleeper, run = std::move(run)] {
@@ -34,13 +35,13 @@ class SimulatedTime : public muster::SimulatedTime {
   void After(double delay, std::shared_ptr<Sleeper> sleeper, std::function<void()> run) {
     At(now() + delay, std::move(sleeper), std::move(run));
   }
-  // When a message that is sent now arrives.
+  // The time at which a message that is sent now arrives.
   double Arrival(uint64_t line) {
     return arrivals_[line] = std::max(arrivals_[line], now() + Delay());
   }
 
  private:
-  std::map<uint64_t, double> arrivals_;  // the last, by line
+  std::map<uint64_t, double> arrivals_;  // the last arrival, by line
 };
 
 }  // namespace muster::membership

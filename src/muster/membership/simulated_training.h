@@ -1,5 +1,5 @@
-// What simulated members train: a step's result depends on the state before and on every rank's
-// part, so that whoever takes another part, or another rank's, is found out. For tests of this
+// What simulated members train: a step's result depends on the state before it and on every rank's
+// part, so that a member that uses a wrong part, or another rank's, is detected. For tests of this
 // layer only.
 #pragma once
 
@@ -39,7 +39,7 @@ class SimulatedTraining {
     return x ^ (x >> 32);
   }
 
-  // Somebody has applied a step: the violation, "" for none.
+  // Call when a member has applied a step. Returns the violation, "" for none.
   std::string Applied(const SimulatedState& state) {
     const auto [applied, first] = applied_.try_emplace(state.step, state.hash);
     if (applied->second != state.hash) return StrCat("one content: of step ", state.step);

@@ -1,5 +1,5 @@
-// What is known from outside of the members of simulated_members.h: their processes, the clock,
-// what their host has said, and the first thing that was wrong in it. For tests of this layer only.
+// The world in which the members of simulated_members.h live: their processes, the clock, the views
+// that hosts have sent, and the first violation. For tests of this layer only.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace muster::membership {
 
-// A bug planted around the Roster, or in what members do.
+// Bugs that are planted around the Roster, or in what members do.
 struct Tamper {
   std::function<void(RosterSpec*)> spec = {};
   std::function<void(Message*)> in = {};
@@ -34,15 +34,15 @@ class SimulatedWorld {
   struct Process : Sleeper {
     int task = 0;
     int64_t incarnation = 0;
-    bool done = false;  // it has heard the end of training
+    bool done = false;  // it was told that training is over, or was refused
     State state = {};
     int64_t last_epoch = 0;
     Connection connection = 0;  // to the host; 0: none
-    double heard_at = 0;        // the host
+    double heard_at = 0;        // when it last heard from the host
     bool joining = true, said = false;
     bool finishing = false;  // the chief has all steps
     std::optional<View> view = {};
-    // What peers sent, by epoch; an epoch may be news to it.
+    // What peers sent, by epoch, also of epochs that this process does not know yet.
     std::map<int64_t, State> given = {};
     std::map<int64_t, std::map<std::pair<int64_t, int>, uint64_t>> parts = {};
   };
@@ -86,7 +86,7 @@ class SimulatedWorld {
   const Tamper tamper_;
   int lost_for_good_ = -1;
   ProcessPtr host_;
-  std::map<job::TaskId, int64_t> joined_;  // the highest incarnation, as this host heard
+  std::map<job::TaskId, int64_t> joined_;  // the highest incarnation that joined at this host
   std::map<int64_t, std::pair<int64_t, View>> views_;  // by epoch, with their host's incarnation
   bool failed_ = false;
   std::string violation_;

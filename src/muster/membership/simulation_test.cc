@@ -1,5 +1,5 @@
-// The Roster through the seeded histories of simulated_members.h; bugs planted around it show that
-// each invariant can fail.
+// Runs the Roster through the seeded histories of simulated_members.h; planted bugs show that each
+// invariant can fail.
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -21,7 +21,7 @@ TEST(Simulation, TheInvariantsHold) {
 
 struct PlantedBug {
   const char* name;
-  const char* invariant;  // that does not hold then
+  const char* invariant;  // the one that the bug violates
   Tamper tamper;
 };
 
@@ -38,7 +38,7 @@ void ForgetsTheLastEpoch(Message* message) {
   if (message->join) message->join->last_epoch = 0;
 }
 
-// The roster sees one incarnation of everybody; the true one travels as the address.
+// The roster sees the same incarnation of every task; the true one is sent as the address.
 void HidesIncarnations(Message* message) {
   if (!message->join) return;
   Member& member = message->join->member;
@@ -88,7 +88,7 @@ void SaysOnlyThatItFailed(Outgoing* outgoing) {
 
 void GivesUpSoon(RosterSpec* spec) { spec->rendezvous_seconds = 5; }
 
-// The first violation of the bug's invariant in as many histories; "" for none.
+// The first violation of the bug's invariant in up to 2000 histories; "" for none.
 std::string FirstViolation(const PlantedBug& bug, int* seed) {
   for (*seed = 1; *seed <= 2000; ++*seed) {
     std::string violation = SimulatedMembers(static_cast<uint64_t>(*seed), bug.tamper).Run();

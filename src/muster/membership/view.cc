@@ -29,6 +29,7 @@ Json ToJson(const Broken& broken) {
   json["epoch"] = broken.epoch;
   json["cause"] = broken.cause;
   json["planned"] = broken.planned;
+  if (broken.seen_by) json["seen_by"] = ToJson(*broken.seen_by);
   return json;
 }
 
@@ -64,6 +65,11 @@ Broken ParseBroken(const Json& json, JsonFields* outer) {
                    .culprit = ParseId(fields),
                    .cause = BoundedText(fields, "cause"),
                    .planned = fields.Bool("planned", false)};
+  if (fields.Has("seen_by")) {
+    JsonFields seer(fields.Object("seen_by"), StrCat(fields.where(), ": seen_by"));
+    broken.seen_by = ParseId(seer);
+    fields.Take(seer.status());
+  }
   outer->Take(fields.status());
   return broken;
 }
@@ -135,6 +141,7 @@ std::string Print(const Message& message) {
   }
   if (message.failure) json["failure"] = ToJson(*message.failure);
   if (message.leave) json["leave"] = true;
+  if (message.away) json["away"] = true;
   if (message.trained) json["trained"] = true;
   if (message.view) json["view"] = ToJson(*message.view);
   if (message.broken) json["broken"] = ToJson(*message.broken);
@@ -150,6 +157,7 @@ absl::StatusOr<Message> Parse(std::string_view text) {
   if (fields.Has("join")) message.join = ParseJoin(fields.Object("join"), &fields);
   if (fields.Has("failure")) message.failure = ParseBroken(fields.Object("failure"), &fields);
   message.leave = fields.Bool("leave", false);
+  message.away = fields.Bool("away", false);
   message.trained = fields.Bool("trained", false);
   if (fields.Has("view")) message.view = ParseView(fields.Object("view"), &fields);
   if (fields.Has("broken")) message.broken = ParseBroken(fields.Object("broken"), &fields);

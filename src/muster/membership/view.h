@@ -1,9 +1,9 @@
-// What members and their host say to each other: plain data, and its form as JSON.
+// The messages between members and their host: plain data, and its form as JSON.
 //
-// A member is an incarnation of a task. An epoch is a set of members that work together, called a
-// view; it ends when one of them is lost, and the next begins when all that are needed have joined
-// anew. Numbers of epochs only grow, so that whatever carries an older one is refused: a task that
-// slept through its replacement can do no harm.
+// A member is an incarnation of a task. A view is the set of members that work together during one
+// epoch. An epoch ends when one of them is lost, and the next begins when all needed members have
+// joined again. Epoch numbers only grow, and messages of an older epoch are refused: a task that
+// was suspended while it was replaced can do no harm.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,22 @@ using formats::Json;
 
 struct MemberId {
   job::TaskId task = {};
-  // Grows with each start of the task; 0 where nobody counts them (a TF_CONFIG set by hand).
+  // Grows with each start of the task; 0 if starts are not counted.
   int64_t incarnation = 0;
   friend bool operator==(const MemberId&, const MemberId&) = default;
+  friend bool operator<(const MemberId& a, const MemberId& b) {
+    return std::tie(a.task, a.incarnation) < std::tie(b.task, b.incarnation);
+  }
 };
 std::string Describe(const MemberId& id);  // "worker-1", "worker-1 (incarnation 3)"
 
-// Which state a member has: those with equal ones have the same bytes. The same step alone does not
-// say so, where the others may have done it without the member. Of two, the greater is taken over.
+// Identifies a member's state: members with equal StateIds have the same bytes. An equal step alone
+// does not suffice: the others may have done that step without the member. Of two states, the
+// greater is taken over.
 struct StateId {
   int64_t step = -1;  // steps in it: weights, slots and positions; -1: it has none
-  // The last epoch in which all had the same before they went on; 0: a checkpoint's, or a new one.
+  // The last epoch in which all members had the same state before they continued; 0: the state is
+  // that of a checkpoint, or a new one.
   int64_t epoch = 0;
   friend bool operator==(const StateId&, const StateId&) = default;
   friend bool operator<(const StateId& a, const StateId& b) {
@@ -50,54 +55,58 @@ struct Member {
   StateId state() const { return {.step = step, .epoch = state_epoch}; }
 };
 
-// A member wants to be in the next view. The first one, and each time its epoch was broken.
+// A member wants to be in the next view. Sent at first, and each time the member's epoch broke.
 struct Join {
   Member member = {};
-  int64_t last_epoch = 0;  // the highest it was in
-  // What all members must agree in (spec, data, versions), in words that a message can show.
+  int64_t last_epoch = 0;  // the highest epoch that the member was in
+  // What must be the same in all members (spec, data, versions), in words that a message can show.
   std::string agreement = {};
   friend bool operator==(const Join&, const Join&) = default;
 };
 
 struct View {
   int64_t epoch = 0;
-  // Chief, master, workers by index, then parameter servers and evaluator. A replica's rank is its
-  // place.
+  // Chief or master, workers by index, then parameter servers; evaluators are in no view. A
+  // replica's rank is its place.
   std::vector<Member> members = {};
   int replicas = 0;  // members that train: the first ones
   friend bool operator==(const View&, const View&) = default;
 
-  int RankOf(job::TaskId task) const;  // -1: not in it
-  // The replica from which those with another state take theirs: the lowest rank of the greatest.
+  int RankOf(job::TaskId task) const;  // -1: not in the view
+  // The replica from which replicas with another state take theirs over: the lowest rank of those
+  // with the greatest state.
   int source() const;
 };
 
-// An epoch has ended, and why: everybody gets the same.
+// Says that an epoch has ended, and why. Every member of the epoch gets the same message.
 struct Broken {
   int64_t epoch = 0;
   MemberId culprit = {};
   std::string cause = {};  // "closed its connection", "was silent for 10 s", ...
-  bool planned = false;    // somebody joins or leaves, nobody failed
+  bool planned = false;    // a member joins or leaves; no member failed
+  // To the host: the member that could not reach the culprit, if it is not the sender.
+  std::optional<MemberId> seen_by = {};
   friend bool operator==(const Broken&, const Broken&) = default;
 };
 // ABORTED "epoch 3: worker-1 closed its connection".
 absl::Status ToStatus(const Broken& broken);
 
-// One message either way. Which are set says what it is.
+// A message in either direction. The fields that are set say what it is.
 struct Message {
   std::optional<Join> join = {};       // to the host
-  std::optional<Broken> failure = {};  // to the host: `culprit` failed in `epoch`, as I see it
-  bool leave = false;                  // to the host: for good; to a member: training is over
+  std::optional<Broken> failure = {};  // to the host: the sender saw `culprit` fail in `epoch`
+  bool leave = false;                  // to host: leaving for good; to member: training is over
+  bool away = false;                   // to the host: this incarnation ends, another may come
   bool trained = false;                // to an evaluator: the last checkpoint is written
   std::optional<View> view = {};       // to a member
   std::optional<Broken> broken = {};   // to a member
   std::string refused = {};            // to a member: why it cannot be one; it must not try again
-  std::string waiting = {};            // to a member: for whom the next view waits
+  std::string waiting = {};            // to a member: the tasks that the next view waits for
   friend bool operator==(const Message&, const Message&) = default;
 };
 
 std::string Print(const Message& message);
-// INVALID_ARGUMENT; sizes and depth are bounded.
+// INVALID_ARGUMENT for text that is no message; sizes and depth are bounded.
 absl::StatusOr<Message> Parse(std::string_view text);
 
 }  // namespace muster::membership

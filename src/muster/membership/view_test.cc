@@ -24,10 +24,14 @@ TEST(ViewTest, MessagesComeBackAsTheyWere) {
       .id = {TaskId{TaskType::kWorker, 1}, 3}, .address = "tcp://h:1", .step = 5, .state_epoch = 2};
   const Broken broken = {
       .epoch = 4, .culprit = {TaskId{TaskType::kPs, 0}, 1}, .cause = "\"x\"", .planned = true};
+  Broken seen = broken;
+  seen.seen_by = member.id;
   const Message messages[] = {{},
                               {.join = Join{.member = member, .last_epoch = 3, .agreement = "a"}},
                               {.failure = broken},
+                              {.failure = seen},
                               {.leave = true},
+                              {.away = true},
                               {.trained = true},
                               {.view = View{.epoch = 2, .members = {member}, .replicas = 1}},
                               {.broken = broken},

@@ -9,11 +9,12 @@ namespace muster::metrics {
 // One owner thread.
 class BinaryMetrics final : public Metrics {
  public:
-  explicit BinaryMetrics(MetricsSpec spec = {}) : spec_(std::move(spec)) {}
+  explicit BinaryMetrics(MetricsSpec spec = {}, const engine::HeadSpec& head = {})
+      : spec_(std::move(spec)), loss_(head) {}
 
   void Add(std::span<const float> logits, std::span<const float> labels,
            std::span<const float> weights) override;
-  // The same by probabilities; class 1 above 1/2.
+  // The same with probabilities; class 1 above 1/2.
   void AddProbabilities(std::span<const float> probabilities, std::span<const float> labels,
                         std::span<const float> weights);
   void AddLoss(double weighted_sum, int64_t rows) override { loss_.Add(weighted_sum, rows); }

@@ -1,4 +1,4 @@
-// The metrics of each head, and what they share. Internal to this layer.
+// The metrics of each head, and the code they share. Internal to this layer.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 namespace muster::metrics {
 
 // `class_names` is not empty.
-std::unique_ptr<Metrics> NewMultiClassMetrics(MetricsSpec spec,
+std::unique_ptr<Metrics> NewMultiClassMetrics(const engine::HeadSpec& head, MetricsSpec spec,
                                               std::vector<std::string> class_names);
-std::unique_ptr<Metrics> NewMultiLabelMetrics(MetricsSpec spec,
+std::unique_ptr<Metrics> NewMultiLabelMetrics(const engine::HeadSpec& head, MetricsSpec spec,
                                               std::vector<std::string> class_names);
 std::unique_ptr<Metrics> NewRegressionMetrics(const engine::HeadSpec& head);
 
@@ -22,7 +22,7 @@ void AppendThresholds(const ScoredRows& scored, const std::vector<double>& thres
                       std::vector<NamedValue>* values);
 void AppendCalibration(const ScoredRows& scored, int buckets, std::vector<NamedValue>* values);
 
-// `other` as the Kind that merges with it.
+// `other` as the Kind that can be merged with it.
 template <typename Kind>
 absl::StatusOr<const Kind*> SameKind(const Metrics& other) {
   const auto* const same = dynamic_cast<const Kind*>(&other);
@@ -30,7 +30,7 @@ absl::StatusOr<const Kind*> SameKind(const Metrics& other) {
   return absl::InvalidArgumentError("merging metrics of another head");
 }
 
-// INVALID_ARGUMENT unless it is of `head`, with so many sums and lists of rows.
+// INVALID_ARGUMENT unless `state` belongs to `head` and has that many sums and lists of rows.
 absl::Status CheckState(const State& state, const std::string& head, size_t sums, size_t lists);
 
 }  // namespace muster::metrics

@@ -1,4 +1,4 @@
-// Sums that metrics are means of. Internal to this layer.
+// The sums from which metrics compute means. Internal to this layer.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,16 @@
 #include <span>
 #include <vector>
 
+#include "muster/engine/head_spec.h"
+
 namespace muster::metrics {
 
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// NaN without any weight.
+// NaN if the weight is 0.
 inline double MeanOf(double sum, double weight) { return weight > 0 ? sum / weight : kNaN; }
 
-// The sums of a State, taken one behind the other; there are as many as are taken.
+// Reads the sums of a State in order; the caller reads no more than there are.
 class SumsReader {
  public:
   explicit SumsReader(std::span<const double> sums) : rest_(sums) {}
@@ -36,12 +38,13 @@ class SumsReader {
 // Losses of batches.
 class LossMeans {
  public:
-  static constexpr size_t kSums = 3;  // of a State
+  static constexpr size_t kSums = 3;  // in a State
 
+  explicit LossMeans(const engine::HeadSpec& head = {}) : head_(head) {}
   void Add(double weighted_sum, int64_t rows) {
     if (rows < 1) return;
     sum_ += weighted_sum;
-    batch_sum_ += weighted_sum / static_cast<double>(rows);
+    batch_sum_ += weighted_sum * head_.LossScale(static_cast<double>(rows));
     ++batches_;
   }
   void Merge(const LossMeans& other) {
@@ -54,10 +57,11 @@ class LossMeans {
   }
   void Merge(SumsReader* sums) { sums->AddTo({&sum_, &batch_sum_, &batches_}); }
   double sum() const { return sum_; }
-  // tf.estimator's "loss": batches count alike, whatever their size.
+  // tf.estimator's "loss": all batches count alike, whatever their size.
   double loss() const { return MeanOf(batch_sum_, batches_); }
 
  private:
+  engine::HeadSpec head_;
   double sum_ = 0;
   double batch_sum_ = 0;
   double batches_ = 0;

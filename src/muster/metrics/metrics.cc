@@ -105,11 +105,11 @@ absl::StatusOr<std::unique_ptr<Metrics>> NewMetrics(const engine::HeadSpec& head
   }
   switch (head.kind) {
     case HeadKind::kBinary:
-      return std::make_unique<BinaryMetrics>(spec);
+      return std::make_unique<BinaryMetrics>(spec, head);
     case HeadKind::kMultiClass:
-      return NewMultiClassMetrics(spec, std::move(names));
+      return NewMultiClassMetrics(head, spec, std::move(names));
     case HeadKind::kMultiLabel:
-      return NewMultiLabelMetrics(spec, std::move(names));
+      return NewMultiLabelMetrics(head, spec, std::move(names));
     case HeadKind::kRegression:
       break;
   }

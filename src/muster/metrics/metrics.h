@@ -1,6 +1,6 @@
-// Metrics of a model by its head, under the names that tf.estimator gives them; docs/metrics.md
-// says which are TensorFlow's and which are ours. Mergeable: the metrics of two shards merged are
-// those of the whole.
+// The metrics that a model's head defines, under the names that tf.estimator gives them;
+// docs/metrics.md says which are TensorFlow's and which are ours. Mergeable: the merged metrics of
+// two shards are those of the whole data.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace muster::metrics {
 
 using NamedValue = std::pair<std::string, double>;
 
-// What is computed besides a head's usual metrics.
+// Metrics to compute besides a head's usual ones.
 struct MetricsSpec {
   std::vector<double> thresholds = {};  // in (0, 1); binary and multi-label
   std::vector<int> top_k = {};          // 1 to the number of classes; multi-class
@@ -28,7 +28,7 @@ struct MetricsSpec {
   friend bool operator==(const MetricsSpec&, const MetricsSpec&) = default;
 };
 
-// INVALID_ARGUMENT for values out of range and for settings that the head has no use for.
+// INVALID_ARGUMENT for values out of range and for settings that do not apply to the head.
 absl::Status Validate(const MetricsSpec& spec, const engine::HeadSpec& head);
 
 // One owner thread.
@@ -41,24 +41,26 @@ class Metrics {
                    std::span<const float> weights) = 0;
   // The loss of the same batch, summed over its `rows` rows (weighted).
   virtual void AddLoss(double weighted_sum, int64_t rows) = 0;
-  // Both, of what the engine gave for a batch.
+  // Both of the above, from the engine's results for a batch.
   virtual void Add(const engine::Forward& forward, const features::FeatureBatch& batch) {
     Add(forward.logits, batch.labels, batch.weights);
     AddLoss(forward.loss_sum, batch.rows);
   }
   // `other` is of the same head and spec; INVALID_ARGUMENT if it is not.
   virtual absl::Status Merge(const Metrics& other) = 0;
-  // The same by way of a state, from another process; INVALID_ARGUMENT too for one that cannot be.
+  // The same with a state, which may come from another process; INVALID_ARGUMENT also for an
+  // invalid state.
   virtual State GetState() const = 0;
   virtual absl::Status Merge(const State& state) = 0;
-  // Behind the last batch, before Values: what has to be computed for them.
+  // Called after the last batch, before Values: computes what Values needs.
   virtual absl::Status Finish() { return absl::OkStatus(); }
-  // In a fixed order; "loss" (the mean over batches of the batch's weighted sum / rows, as
-  // tf.estimator reports it) last. NaN where undefined.
+  // In a fixed order; "loss" (the mean over batches of the batch's weighted sum times
+  // HeadSpec::LossScale, as tf.estimator reports it) last. NaN where undefined.
   virtual std::vector<NamedValue> Values() const = 0;
 };
 
-// `class_names`: empty or a name a class, in the names of per-class metrics. Errors as Validate.
+// `class_names`: empty or one name per class, used in the names of per-class metrics. Errors as in
+// Validate.
 absl::StatusOr<std::unique_ptr<Metrics>> NewMetrics(const engine::HeadSpec& head,
                                                     const MetricsSpec& spec,
                                                     const std::vector<std::string>& class_names);

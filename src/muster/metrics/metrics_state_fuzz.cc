@@ -1,6 +1,7 @@
 // Any bytes as the state of metrics: refused, or they come back; and merging it, whatever is in it.
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "muster/metrics/metrics.h"
@@ -10,7 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   auto state = metrics::ParseState(bytes, "state");
   if (!state.ok()) return 0;
-  if (metrics::Serialize(*state) != bytes) std::abort();
+  const std::string again = metrics::Serialize(*state);
+  // Version 1 comes back as version 2.
+  if (bytes[8] == 2 ? again != bytes : !metrics::ParseState(again, "again").ok()) std::abort();
   for (const auto kind :
        {muster::engine::HeadKind::kBinary, muster::engine::HeadKind::kMultiClass,
         muster::engine::HeadKind::kMultiLabel, muster::engine::HeadKind::kRegression}) {

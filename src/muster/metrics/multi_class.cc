@@ -17,12 +17,14 @@ namespace {
 
 class MultiClassMetrics final : public Metrics {
  public:
-  MultiClassMetrics(MetricsSpec spec, std::vector<std::string> class_names)
+  MultiClassMetrics(const engine::HeadSpec& head, MetricsSpec spec,
+                    std::vector<std::string> class_names)
       : spec_(std::move(spec)),
         class_names_(std::move(class_names)),
         weight_of_class_(class_names_.size()),
         right_of_class_(class_names_.size()),
-        right_in_top_(spec_.top_k.size()) {}
+        right_in_top_(spec_.top_k.size()),
+        loss_(head) {}
 
   void Add(std::span<const float> logits, std::span<const float> labels,
            std::span<const float> weights) override {
@@ -130,9 +132,9 @@ class MultiClassMetrics final : public Metrics {
 
 }  // namespace
 
-std::unique_ptr<Metrics> NewMultiClassMetrics(MetricsSpec spec,
+std::unique_ptr<Metrics> NewMultiClassMetrics(const engine::HeadSpec& head, MetricsSpec spec,
                                               std::vector<std::string> class_names) {
-  return std::make_unique<MultiClassMetrics>(std::move(spec), std::move(class_names));
+  return std::make_unique<MultiClassMetrics>(head, std::move(spec), std::move(class_names));
 }
 
 }  // namespace muster::metrics

@@ -11,10 +11,12 @@ namespace {
 
 class MultiLabelMetrics final : public Metrics {
  public:
-  MultiLabelMetrics(MetricsSpec spec, std::vector<std::string> class_names)
+  MultiLabelMetrics(const engine::HeadSpec& head, MetricsSpec spec,
+                    std::vector<std::string> class_names)
       : spec_(std::move(spec)),
         class_names_(std::move(class_names)),
-        classes_(class_names_.size()) {}
+        classes_(class_names_.size()),
+        loss_(head) {}
 
   void Add(std::span<const float> logits, std::span<const float> labels,
            std::span<const float> weights) override {
@@ -85,9 +87,9 @@ class MultiLabelMetrics final : public Metrics {
 
 }  // namespace
 
-std::unique_ptr<Metrics> NewMultiLabelMetrics(MetricsSpec spec,
+std::unique_ptr<Metrics> NewMultiLabelMetrics(const engine::HeadSpec& head, MetricsSpec spec,
                                               std::vector<std::string> class_names) {
-  return std::make_unique<MultiLabelMetrics>(std::move(spec), std::move(class_names));
+  return std::make_unique<MultiLabelMetrics>(head, std::move(spec), std::move(class_names));
 }
 
 }  // namespace muster::metrics

@@ -85,7 +85,7 @@ class RegressionMetrics final : public Metrics {
 
   const engine::HeadSpec head_;
   Sums sums_;
-  LossMeans loss_;
+  LossMeans loss_{head_};
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// ScoredRows: probabilities beside labels of 0 or 1, and what can be said of them. Internal to this
+// ScoredRows: probabilities with labels of 0 or 1, and the metrics of such rows. Internal to this
 // layer. Keeps 12 bytes a row, since the exact AUC needs all of them.
 #pragma once
 
@@ -11,9 +11,9 @@ namespace muster::metrics {
 
 class ScoredRows {
  public:
-  static constexpr size_t kSums = 6;  // of a State, beside a list of rows
+  static constexpr size_t kSums = 6;  // in a State, besides a list of rows
 
-  // `says_positive`: the class that the head decides for.
+  // `says_positive`: the head predicts class 1.
   void Add(float probability, bool says_positive, float label, float weight);
   void Merge(const ScoredRows& other);
   void AppendTo(State* state) const;
@@ -23,15 +23,15 @@ class ScoredRows {
   double label_mean() const { return MeanOf(sums_.positive, sums_.weight); }
   double prediction_mean() const { return MeanOf(sums_.probability, sums_.weight); }
 
-  // The exact area (ties averaged), TensorFlow's over 200 thresholds (trapezoidal), and under the
-  // precision-recall curve (200 thresholds, TensorFlow's careful interpolation). NaN with one class
-  // only or a prediction that is NaN.
+  // `exact`: the area under the ROC curve (ties averaged). `interpolated`: TensorFlow's, over 200
+  // thresholds (trapezoidal). `precision_recall`: the area under the precision-recall curve (200
+  // thresholds, TensorFlow's careful interpolation). NaN with only one class or a NaN prediction.
   struct Areas {
     double exact, interpolated, precision_recall;
   };
   Areas AreasUnderCurves() const;
 
-  // Precision and recall of nothing are 0, as TensorFlow has them; the accuracy of nothing is NaN.
+  // Without rows precision and recall are 0, as in TensorFlow, and the accuracy is NaN.
   struct Decisions {
     double accuracy, precision, recall;
   };

@@ -10,7 +10,7 @@ namespace muster::metrics {
 namespace {
 
 constexpr std::string_view kMagic = "MUSTERMS";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;  // 1: without bad_records
 constexpr size_t kMaxHeadBytes = 4096;
 static_assert(sizeof(ScoredRow) == 12);
 
@@ -72,6 +72,7 @@ std::string Serialize(const State& state) {
   bytes += state.head;
   AppendValue(state.step, &bytes);
   AppendValue(state.rows, &bytes);
+  AppendValue(state.bad_records, &bytes);
   AppendList(state.sums, &bytes);
   AppendValue(static_cast<uint64_t>(state.scored.size()), &bytes);
   for (const auto& rows : state.scored) AppendList(rows, &bytes);
@@ -90,7 +91,8 @@ absl::StatusOr<State> ParseState(std::string_view bytes, std::string_view where)
   bytes.remove_suffix(sizeof crc);
   if (Crc32c(bytes) != crc) return wrong("is cut or has changed: its checksum is another");
   StateReader reader(bytes.substr(kMagic.size()));
-  if (const auto version = reader.Value<uint32_t>(); version != kVersion) {
+  const auto version = reader.Value<uint32_t>();
+  if (version < 1 || version > kVersion) {
     return wrong(StrCat("has version ", version, "; this program reads ", kVersion));
   }
   State state;
@@ -99,6 +101,7 @@ absl::StatusOr<State> ParseState(std::string_view bytes, std::string_view where)
   state.head = reader.Bytes(head_bytes);
   state.step = reader.Value<int64_t>();
   state.rows = reader.Value<uint64_t>();
+  if (version > 1) state.bad_records = reader.Value<uint64_t>();
   state.sums = reader.List<double>();
   const auto lists = reader.Value<uint64_t>();
   for (uint64_t i = 0; i < lists && reader.ok(); ++i) {

@@ -1,5 +1,5 @@
-// State: what a Metrics knows, as plain data and as bytes, so that one process can go on with what
-// another has counted. docs/formats/metrics_state.md.
+// State: the contents of a Metrics, as plain data and as bytes, so that one process can continue
+// with another's counts. docs/formats/metrics_state.md.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace muster::metrics {
 
-// A prediction beside its label of 0 or 1.
+// A prediction with its label of 0 or 1.
 struct ScoredRow {
   float probability = 0;
   float label = 0;
@@ -19,17 +19,18 @@ struct ScoredRow {
 };
 
 struct State {
-  std::string head = {};  // of which metrics, in words: only the same can be merged
-  // Of whoever evaluates; Metrics neither fills nor reads them.
-  int64_t step = 0;   // global step of the weights
-  uint64_t rows = 0;  // that were evaluated
+  std::string head = {};  // the kind of metrics, in words: only equal ones can be merged
+  // Set by the program that evaluates; Metrics neither fills nor reads them.
+  int64_t step = 0;          // global step of the weights
+  uint64_t rows = 0;         // number of evaluated rows
+  uint64_t bad_records = 0;  // number of records left out
   std::vector<double> sums = {};
-  std::vector<std::vector<ScoredRow>> scored = {};  // in the order in which they came
+  std::vector<std::vector<ScoredRow>> scored = {};  // in order of arrival
 };
 
 std::string Serialize(const State& state);
-// DATA_LOSS "WHERE: ..." for bytes that are cut, changed or no state. Lengths are checked before
-// memory is taken.
+// Reads this version and version 1, which had no bad_records. DATA_LOSS "WHERE: ..." for bytes that
+// are cut, changed or not a state. Lengths are checked before memory is allocated.
 absl::StatusOr<State> ParseState(std::string_view bytes, std::string_view where);
 
 }  // namespace muster::metrics

@@ -19,6 +19,7 @@ State Example() {
   return {.head = "binary",
           .step = 7,
           .rows = 3,
+          .bad_records = 2,
           .sums = {1, NAN, -0.5},
           .scored = {{{0.25, 1, 1}, {0.75, 0, 2}}, {}}};
 }
@@ -43,6 +44,7 @@ TEST(StateTest, ComesBackAsItWas) {
   EXPECT_EQ(parsed->head, "binary");
   EXPECT_EQ(parsed->step, 7);
   EXPECT_EQ(parsed->rows, 3);
+  EXPECT_EQ(parsed->bad_records, 2);
   ASSERT_EQ(parsed->sums.size(), 3u);
   EXPECT_TRUE(std::isnan(parsed->sums[1]));
   ASSERT_EQ(parsed->scored.size(), 2u);
@@ -62,8 +64,9 @@ TEST(StateTest, BytesThatAreCutOrChangedAreRefused) {
 
 TEST(StateTest, LengthsAreCheckedBeforeMemoryIsTaken) {
   const std::string whole = Serialize(Example());
-  // Behind magic, version, head and its length, step and rows: the number of sums.
-  const size_t sums = 8 + 4 + 4 + 6 + 8 + 8;
+  // Behind magic, version, head and its length, step, rows and bad records: the number of
+  // sums.
+  const size_t sums = 8 + 4 + 4 + 6 + 8 + 8 + 8;
   // Behind them: the number of lists, and of the first one's rows.
   for (const size_t place : {sums, sums + 8 + 3 * 8, sums + 8 + 3 * 8 + 8}) {
     for (const uint64_t count : {uint64_t{4}, uint64_t{1} << 40, ~uint64_t{0}}) {
@@ -82,8 +85,19 @@ TEST(StateTest, LengthsAreCheckedBeforeMemoryIsTaken) {
 
 TEST(StateTest, AnotherVersionIsNamed) {
   std::string bytes = Serialize(Example());
-  bytes[8] = 2;
-  EXPECT_THAT(Refusal(Signed(bytes)), HasSubstr("version 2"));
+  bytes[8] = 3;
+  EXPECT_THAT(Refusal(Signed(bytes)), HasSubstr("version 3"));
+}
+
+TEST(StateTest, TheVersionBeforeHadNoBadRecords) {
+  std::string bytes = Serialize(Example());
+  bytes[8] = 1;
+  bytes.erase(8 + 4 + 4 + 6 + 8 + 8, 8);
+  const auto parsed = ParseState(Signed(bytes), "state");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->bad_records, 0);
+  EXPECT_EQ(parsed->rows, 3);
+  EXPECT_EQ(parsed->scored[0][1].weight, 2);
 }
 
 TEST(StateTest, WhatCannotBeMergedIsSaid) {

@@ -1,4 +1,4 @@
-// The folder that an export makes: whole, or not there.
+// Writes the folder of an export, atomically.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace muster::model {
 
-// Lets `write` fill a folder of a temporary name (which it makes, with its parents, and whose
-// files it syncs), which then is renamed to `folder` and its parent synced. ALREADY_EXISTS when
-// `folder` exists; after an error nothing is left. Errors begin with "exporting FOLDER".
+// `write` fills a folder with a temporary name (it creates the folder and its parents and syncs the
+// files), which is then renamed to `folder`; the parent is synced. ALREADY_EXISTS when `folder`
+// exists; after an error nothing is left. Errors begin with "exporting FOLDER".
 absl::Status WriteExportFolder(io::FileSystem& files, const std::string& folder,
                                const std::function<absl::Status(const std::string&)>& write);
 

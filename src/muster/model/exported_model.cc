@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "muster/engine/tensorflow/tensorflow_engine.h"
+#include "muster/files/file_systems.h"
 #include "muster/io/copy.h"
-#include "muster/io/local_file_system.h"
 #include "muster/model/export_folder.h"
 #include "muster/model/keras_optimizer.h"
 #include "muster/process/child.h"
@@ -73,7 +73,7 @@ absl::StatusOr<Model> BuildExported(const ModelSpec& spec, const BuildOptions& o
   }
   Model model;
   model.spec = spec;
-  model.files = io::NewLocalFileSystem();
+  model.files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(KerasOptimizer optimizer, ParseKerasOptimizer(exported));
   const int threads = options.native.threads;
   std::vector<std::string> environment = process::CurrentEnvironment();

@@ -1,5 +1,5 @@
-// An exported Keras model (docs/keras.md) as a model to train: what a model file is to the models
-// of our own.
+// An exported Keras model (docs/keras.md) as a model to train. It takes the place that a model file
+// has for this program's own models.
 #pragma once
 
 #include <memory>
@@ -16,23 +16,25 @@
 
 namespace muster::model {
 
-// What FOLDER/model.json says. Errors of OpenKerasExport, and for inputs that no record can have.
+// Reads FOLDER/model.json. Errors of OpenKerasExport, and errors for inputs that no record can
+// have.
 absl::StatusOr<ModelSpec> LoadExportedSpec(io::FileSystem& files, const std::string& folder);
 
-// Copies the export to FOLDER, which is there whole or not at all.
+// Copies the export to FOLDER, which then exists as a whole or not at all.
 absl::Status SaveExport(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
 
 // See DescribeDifference.
 std::string DescribeExportedDifference(const ModelSpec& a, const ModelSpec& b);
 
-// The engine's host is started when something is computed, by the TensorFlow of `options`; until
-// then none is needed. Initial values are not read: they are in KerasExport::weights().
+// The engine's host is started when something is first computed, with the TensorFlow of `options`;
+// until then TensorFlow is not needed. Initial values are not read: they are in
+// KerasExport::weights().
 absl::StatusOr<Model> BuildExported(const ModelSpec& spec, const BuildOptions& options);
 
 features::RawColumnSpecs RawColumnsOf(const engine::tensorflow::KerasExport& model);
 
-// Without rows: a tensor for each of the model's predictions. INVALID_ARGUMENT for one whose type
-// is no number and no string.
+// One tensor, without rows, for each of the model's predictions. INVALID_ARGUMENT for a type that
+// is neither a number nor a string.
 absl::StatusOr<std::vector<engine::PredictionTensor>> PredictionsOf(
     const engine::tensorflow::KerasExport& model);
 
@@ -40,8 +42,8 @@ absl::StatusOr<std::vector<engine::PredictionTensor>> PredictionsOf(
 absl::StatusOr<std::string> StepGraph(io::FileSystem& files,
                                       const engine::tensorflow::KerasExport& model);
 
-// The export's metrics and the mean loss over rows, as Keras's evaluate has them. The engine of
-// `model`, which is exported, computes them in Finish, and must outlive them.
+// The export's metrics and the mean loss over rows, as Keras's evaluate reports them. The engine of
+// `model`, an exported model, computes them in Finish and must outlive them.
 std::unique_ptr<metrics::Metrics> NewExportedMetrics(const Model& model);
 
 }  // namespace muster::model

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,8 @@ using engine::tensorflow::KerasVariable;
 using formats::BundleReader;
 using formats::BundleWriter;
 
-constexpr const char* kServing = "serving";
+constexpr const char* kServing = "before_training";
+constexpr const char* kOldServing = "serving";  // of exports before that name
 constexpr const char* kVariables = "variables";
 constexpr const char* kFingerprint = "fingerprint.pb";
 
@@ -68,7 +70,8 @@ absl::StatusOr<Trained> MatchWeights(const KerasExport& model,
 }
 
 // The template must be that of the manifest, so that no value comes under another's key.
-absl::Status CheckTemplate(const KerasExport& model, const BundleReader& initial) {
+absl::Status CheckTemplate(const KerasExport& model, const BundleReader& initial,
+                           const std::string& serving) {
   for (size_t i = 0; i < model.variables.size(); ++i) {
     const KerasVariable& variable = model.variables[i];
     const auto found = initial.tensors().find(KeyOf(i));
@@ -77,7 +80,7 @@ absl::Status CheckTemplate(const KerasExport& model, const BundleReader& initial
       continue;
     }
     return absl::DataLossError(
-        StrCat(BundleIn(io::JoinPath(model.folder, kServing)), ": ", KeyOf(i),
+        StrCat(BundleIn(serving), ": ", KeyOf(i),
                found == initial.tensors().end() ? " is not there" : " is of another type or shape",
                "; it is '", variable.name, "' of ", model.folder, ": export the model again"));
   }
@@ -96,7 +99,8 @@ absl::Status CopyTensor(const BundleReader& from, const std::string& name,
 }
 
 absl::Status WriteTrained(io::FileSystem& files, const BundleReader& initial,
-                          const Trained& trained, const std::string& prefix) {
+                          const Trained& trained, std::optional<int64_t> step,
+                          const std::string& prefix) {
   MUSTER_ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(files, prefix));
   for (const auto& [name, info] : initial.tensors()) {
     const auto found = trained.find(name);
@@ -107,6 +111,10 @@ absl::Status WriteTrained(io::FileSystem& files, const BundleReader& initial,
                           {reinterpret_cast<const char*>(found->second.data), info.bytes});
     MUSTER_RETURN_IF_ERROR(written);
   }
+  if (step && !initial.tensors().contains("global_step")) {
+    MUSTER_RETURN_IF_ERROR(writer->Add("global_step", formats::DataType::kInt64, {},
+                                       {reinterpret_cast<const char*>(&*step), sizeof *step}));
+  }
   return writer->Finish();
 }
 
@@ -114,18 +122,26 @@ absl::Status WriteTrained(io::FileSystem& files, const BundleReader& initial,
 
 absl::Status ExportServing(io::FileSystem& files, const KerasExport& model,
                            std::span<const engine::VariableSpec> variables,
-                           std::span<const engine::VariableView> weights,
-                           const std::string& folder) {
+                           std::span<const engine::VariableView> weights, const std::string& folder,
+                           std::optional<int64_t> step) {
   return WriteExportFolder(files, folder, [&](const std::string& temporary) -> absl::Status {
-    const std::string serving = io::JoinPath(model.folder, kServing);
+    const std::string old = io::JoinPath(model.folder, kOldServing);
+    const std::string serving = files.Stat(old).ok() ? old : io::JoinPath(model.folder, kServing);
     MUSTER_ASSIGN_OR_RETURN(const Trained trained, MatchWeights(model, variables, weights));
     MUSTER_ASSIGN_OR_RETURN(const auto initial, BundleReader::Open(files, BundleIn(serving)));
-    MUSTER_RETURN_IF_ERROR(CheckTemplate(model, *initial));
+    MUSTER_RETURN_IF_ERROR(CheckTemplate(model, *initial, serving));
     MUSTER_RETURN_IF_ERROR(io::CopyFolder(files, serving, temporary, [](std::string_view path) {
       return path == kFingerprint || path.starts_with(StrCat(kVariables, "/"));
     }));
-    return WriteTrained(files, *initial, trained, BundleIn(temporary));
+    return WriteTrained(files, *initial, trained, step, BundleIn(temporary));
   });
+}
+
+std::string ServingKey(const KerasExport& model, std::string_view variable) {
+  for (size_t i = 0; i < model.variables.size(); ++i) {
+    if (model.variables[i].name == variable) return KeyOf(i);
+  }
+  return std::string(variable);
 }
 
 }  // namespace muster::model

@@ -60,16 +60,17 @@ class ExportServingTest : public testing::Test {
 
   static std::string Key(size_t i) { return StrCat("vars/", i, "/.ATTRIBUTES/VARIABLE_VALUE"); }
 
-  void WriteTemplate(io::FileSystem& files) const {
-    for (const char* const folder : {"export/serving/variables", "export/serving/assets"}) {
-      ASSERT_TRUE(files.MakeFolders(folder).ok());
+  void WriteTemplate(io::FileSystem& files,
+                     const std::string& folder = "export/before_training") const {
+    for (const char* const name : {"variables", "assets"}) {
+      ASSERT_TRUE(files.MakeFolders(io::JoinPath(folder, name)).ok());
     }
     for (const char* const name : {"saved_model.pb", "fingerprint.pb", "assets/words.txt"}) {
       ASSERT_TRUE(
-          io::WriteFileAtomically(files, io::JoinPath("export/serving", name), StrCat("of ", name))
-              .ok());
+          io::WriteFileAtomically(files, io::JoinPath(folder, name), StrCat("of ", name)).ok());
     }
-    auto writer = *formats::BundleWriter::Create(files, "export/serving/variables/variables");
+    auto writer =
+        *formats::BundleWriter::Create(files, io::JoinPath(folder, "variables/variables"));
     for (size_t i = 0; i < model_.variables.size(); ++i) {
       const KerasVariable& variable = model_.variables[i];
       if (variable.type == DataType::kString) {
@@ -136,6 +137,13 @@ TEST_F(ExportServingTest, TrainedValuesComeUnderTheirNumbers) {
   EXPECT_THAT((*bundle)->tensors().at(Key(3)).shape, ElementsAre());
 }
 
+TEST_F(ExportServingTest, TheTemplateOfAnOlderExportIsFound) {
+  ASSERT_TRUE(files_->RemoveAll("export/before_training").ok());
+  WriteTemplate(*files_, "export/serving");
+  ASSERT_TRUE(Export().ok());
+  EXPECT_EQ(*io::ReadFile(*files_, "served/1/saved_model.pb"), "of saved_model.pb");
+}
+
 TEST_F(ExportServingTest, TheRestIsTheTemplates) {
   ASSERT_TRUE(Export().ok());
   const auto bundle = *formats::BundleReader::Open(*files_, "served/1/variables/variables");
@@ -179,14 +187,14 @@ TEST_F(ExportServingTest, RefusesATemplateOfAnotherModel) {
 }
 
 TEST_F(ExportServingTest, ABrokenTemplateIsNoModel) {
-  const std::string data = "export/serving/variables/variables.data-00000-of-00001";
+  const std::string data = "export/before_training/variables/variables.data-00000-of-00001";
   std::string bytes = *io::ReadFile(*files_, data);
   // Of the frozen table; what is trained is not read.
   bytes[bytes.find('C')] ^= 1;
   ASSERT_TRUE(io::WriteFileAtomically(*files_, data, bytes).ok());
   EXPECT_THAT(Failure(), HasSubstr("checksum"));
-  ASSERT_TRUE(files_->RemoveAll("export/serving").ok());
-  EXPECT_THAT(Failure(), HasSubstr("export/serving"));
+  ASSERT_TRUE(files_->RemoveAll("export/before_training").ok());
+  EXPECT_THAT(Failure(), HasSubstr("export/before_training"));
 }
 
 // Whatever fails, the folder is either whole or not there, and nothing else is.

@@ -1,5 +1,6 @@
 #include "muster/model/head_parser.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "muster/base/nearest.h"
@@ -99,6 +100,15 @@ HeadSpec ParseHeadSpec(const YamlReader& node, const LabelSpec& label) {
   return head;
 }
 
+bool ParseSums(const YamlReader& node) {
+  const std::string word = node.AsString();
+  const std::vector<std::string> known = {"sum", "sum_over_batch_size"};
+  if (node.ok() && std::ranges::find(known, word) == known.end()) {
+    node.Fail(StrCat("unknown loss_reduction '", word, "'", DidYouMean(word, known)));
+  }
+  return word == "sum";
+}
+
 metrics::MetricsSpec ParseMetrics(const YamlReader& node) {
   node.CheckKeys({"thresholds", "top_k", "per_class", "calibration_buckets"});
   metrics::MetricsSpec spec;
@@ -140,6 +150,7 @@ void GiveForm(const HeadSpec& head, const formats::Schema& schema, LabelSpec* la
 
 void ParseHead(const YamlReader& root, ModelSpec* spec) {
   if (root.Has("head")) spec->head = ParseHeadSpec(root.At("head"), spec->features.label);
+  if (root.Has("loss_reduction")) spec->head.sums = ParseSums(root.At("loss_reduction"));
   if (root.Has("metrics")) spec->metrics = ParseMetrics(root.At("metrics"));
   if (!root.ok()) return;
   LabelSpec& label = spec->features.label;

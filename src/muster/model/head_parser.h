@@ -1,4 +1,4 @@
-// The parts of a model file that say what is learned: head, metrics (docs/spec.md).
+// Parses the parts of a model file that say what is learned: head, metrics (docs/spec.md).
 #pragma once
 
 #include "muster/formats/yaml_reader.h"
@@ -6,11 +6,11 @@
 
 namespace muster::model {
 
-// Reads "head" and "metrics" of the document `root` into *spec and gives spec->features.label,
-// which is parsed already, the form that the head wants. Errors go to root.status().
+// Reads "head" and "metrics" of the document `root` into *spec, and sets the form of
+// spec->features.label, which is already parsed, as the head requires. Errors go to root.status().
 void ParseHead(const formats::YamlReader& root, ModelSpec* spec);
 
-// What the pieces of a whole spec say of each other: words and classes, metrics and head.
+// Checks that the parts of a complete spec agree: words and classes, metrics and head.
 // INVALID_ARGUMENT.
 absl::Status CheckHead(const ModelSpec& spec);
 

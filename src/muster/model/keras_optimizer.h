@@ -1,5 +1,5 @@
-// The optimizer of an exported Keras model (docs/formats/keras_export.md, "Optimizer") as this
-// program's: specs by Keras's rules.
+// The optimizer of an exported Keras model (docs/formats/keras_export.md, "Optimizer"), as this
+// program's specs by Keras's rules.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@
 namespace muster::model {
 
 struct KerasOptimizer {
-  // One; with weight decay that leaves variables out a second one, which is the first without.
+  // One spec; if weight decay excludes some variables, also a second one, without the weight decay.
   std::vector<optim::OptimizerSpec> specs;
-  // By variable of the export, which of them trains it; 0 for what is not trained.
+  // For each variable of the export the index of its spec; 0 for variables that are not trained.
   std::vector<int> groups;
-  // Not null: the learning rate of `specs`, which the engine's updater knows, step by step.
+  // If not null: the learning rate of `specs`, which the engine's updater computes step by step.
   std::shared_ptr<optim::StepRate> rate;
-  // The engine's updater is the optimizer: there are no specs.
+  // The engine's updater is the optimizer: `specs` is empty.
   bool applies = false;
-  // By value: the engine cuts the entries of tables (optim::ClipSpec::tables_are_cut).
+  // Clipping by value: the engine cuts the entries of tables (optim::ClipSpec::tables_are_cut).
   optim::ClipSpec clip;
 };
 

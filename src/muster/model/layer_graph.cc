@@ -6,6 +6,7 @@
 #include <map>
 
 #include "muster/formats/graph_def.h"
+#include "muster/model/exported_model.h"
 
 namespace muster::model {
 namespace {

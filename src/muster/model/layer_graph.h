@@ -1,5 +1,5 @@
-// The model as TensorBoard's graph page shows it: fields of the data, columns, the engine's layers
-// with their variables, the head.
+// The model as TensorBoard's graph page shows it: data fields, columns, the engine's layers with
+// their variables, the head.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace muster::model {
 
-// An encoded GraphDef that only names and connects; no TensorFlow op stands behind its nodes.
+// An encoded GraphDef with names and connections only; its nodes are not real TensorFlow ops.
 //   inputs/FIELD     Placeholder
 //   columns/COLUMN   the column's word in a model file, with its settings as attributes
 //   LAYER            Engine::layers(), with its variables beside it under their names
 //   head/loss        reads the logits, the label and the weight; head/predictions reads the logits
 // Each has its shape (rows unknown) in _output_shapes.
-// Of an exported model: the operations of its step.
+// For an exported model: the operations of its step.
 absl::StatusOr<std::string> LayerGraph(const Model& model);
 
 }  // namespace muster::model

@@ -1,4 +1,4 @@
-// Model: a ModelSpec built: which features to compute, the engine, the optimizers.
+// Model: a built ModelSpec, with the requested features, the engine and the optimizers.
 #pragma once
 
 #include <memory>
@@ -28,41 +28,43 @@ struct Model {
   std::unique_ptr<engine::Engine> engine;
   std::vector<optim::OptimizerSpec> optimizer_specs;          // by VariableSpec::group
   std::vector<std::unique_ptr<optim::Optimizer>> optimizers;  // the same
-  // Of an exported model. engine->updater() is the optimizer, of all variables: there are no
-  // others.
+  // For exported models. engine->updater() is the optimizer of all variables: there are no others.
   bool applies = false;
-  // Not null: the learning rate of the optimizers, to be set from engine->updater() before a step.
+  // If not null: the learning rate of the optimizers, to be set from engine->updater() before a
+  // step.
   std::shared_ptr<optim::StepRate> rate;
 };
 
-// The variable of an embedding column: the same for all that share it.
+// The variable of an embedding column; columns that share a table have the same one.
 std::string EmbeddingVariable(const features::ColumnSpec& column);
 
 // INVALID_ARGUMENT for bf16 without a dnn part; FAILED_PRECONDITION for a precision that this
 // processor does not have.
 struct BuildOptions {
   engine::native::EngineOptions native = {};
-  std::string tensorflow = {};  // of an exported model, which uses native.threads too
+  std::string tensorflow = {};  // for exported models, which use native.threads too
 };
 absl::StatusOr<Model> BuildModel(const ModelSpec& spec, const BuildOptions& options = {});
 
-// Rows to batches, and which fields it reads: UsedFeatures, or an exported model's.
+// Turns rows into batches. `used` has the fields that it reads: UsedFeatures, or an exported
+// model's.
 struct RowTransform {
   features::FeatureSpec used;
   std::unique_ptr<features::FeatureTransform> transform;
 };
 absl::StatusOr<RowTransform> NewRowTransform(const Model& model, bool with_labels, bool with_key);
 
-// Of its head, with `spec`; of an exported model its own: `model` must outlive them.
+// The metrics of the model's head, with `spec`; for an exported model its own metrics, which
+// `model` must outlive.
 absl::StatusOr<std::unique_ptr<metrics::Metrics>> NewMetrics(const Model& model,
                                                              const metrics::MetricsSpec& spec);
-// `model` need not outlive it. INVALID_ARGUMENT for an exported model's prediction of no type that
-// can be written.
+// `model` need not outlive the predictor. INVALID_ARGUMENT if an exported model's prediction has a
+// type that cannot be written.
 absl::StatusOr<engine::Predictor> NewPredictor(const Model& model);
 
 // `spec` with only the fields that the requested columns read, the label's and weight's when
-// `with_label` and the key's when `with_key`: data without a label can be scored, unused inputs are
-// never decoded.
+// `with_label` and the key's when `with_key`: so data without a label can be scored, and unused
+// inputs are never decoded.
 features::FeatureSpec UsedFeatures(const features::FeatureSpec& spec,
                                    const features::FeatureRequest& request, bool with_label,
                                    bool with_key);

@@ -183,8 +183,8 @@ absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view
                " (put long vocabularies into a file: 'file: words.txt')"));
   }
   MUSTER_ASSIGN_OR_RETURN(const YamlReader root, YamlReader::Parse(yaml, name));
-  root.CheckKeys(
-      {"inputs", "label", "weight", "key", "columns", "model", "head", "metrics", "train"});
+  root.CheckKeys({"inputs", "label", "weight", "key", "columns", "model", "head", "loss_reduction",
+                  "metrics", "train"});
   ModelSpec spec;
   spec.features = ParseFeatures(files, root, io::Dirname(name));
   if (root.ok()) ParseModel(root.At("model"), &spec);
@@ -198,6 +198,12 @@ absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view
 absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path) {
   const auto info = files.Stat(path);
   if (info.ok() && info->is_folder) return LoadExportedSpec(files, path);
+  if (path.ends_with(".keras") || path.ends_with(".h5") || path.ends_with(".hdf5")) {
+    return absl::InvalidArgumentError(StrCat(
+        path, " is a file of Keras's, which only Python can read: there, export the model ",
+        "with muster.keras.export(keras.models.load_model(...), optimizer, loss, \"exported\"",
+        "), then train the folder that this makes (docs/keras.md)"));
+  }
   MUSTER_ASSIGN_OR_RETURN(const std::string yaml, io::ReadFile(files, path, 2 * kMaxSpecBytes));
   return ParseModelSpec(files, yaml, path);
 }

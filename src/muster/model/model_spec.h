@@ -21,7 +21,7 @@
 
 namespace muster::model {
 
-// A trained bias and nothing else: what a model has to beat. No columns are read.
+// Only a trained bias: a baseline that a model has to beat. No columns are read.
 struct BaselineSpec {
   optim::OptimizerSpec optimizer;
   friend bool operator==(const BaselineSpec&, const BaselineSpec&) = default;
@@ -42,7 +42,7 @@ struct DnnSpec {
   double dropout = 0;                    // after each hidden layer
   bool batch_norm = false;               // after each hidden layer (tf.estimator's batch_norm=True)
   bool input_batch_norm = false;         // of the concatenated inputs
-  bool synchronized_batch_norm = false;  // both: over the rows of all replicas
+  bool synchronized_batch_norm = false;  // both of the above use the rows of all replicas
   double l1 = 0, l2 = 0;                 // on hidden and logits kernels
   double embedding_l1 = 0, embedding_l2 = 0;  // on the tables of embedding columns
   optim::OptimizerSpec optimizer;
@@ -60,16 +60,16 @@ struct TrainDefaults {
 };
 
 struct ModelSpec {
-  // An exported Keras model (exported_model.h). Of the rest only `features.schema`,
-  // `features.key`, `train` and `clip_gradients` say something then.
+  // An exported Keras model (exported_model.h). Then, of the other members, only `features.schema`,
+  // `features.key`, `train` and `clip_gradients` are used.
   std::shared_ptr<const engine::tensorflow::KerasExport> exported;
   features::FeatureSpec features;
-  std::optional<BaselineSpec> baseline;  // baseline, alone
+  std::optional<BaselineSpec> baseline;  // only for a baseline model
   std::optional<LinearSpec> linear;      // linear and wide_deep
   std::optional<DnnSpec> dnn;            // dnn and wide_deep
   optim::ClipSpec clip_gradients;
   engine::HeadSpec head;
-  metrics::MetricsSpec metrics;  // of evaluation
+  metrics::MetricsSpec metrics;  // for evaluation
   TrainDefaults train;
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
@@ -85,16 +85,16 @@ absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string
 absl::StatusOr<ModelSpec> LoadSavedSpec(io::FileSystem& files, const std::string& folder);
 bool HasSavedSpec(io::FileSystem& files, const std::string& folder);
 
-// YAML that parses to an equal spec. Vocabularies that came from a file are named, not printed.
+// Returns YAML that parses to an equal spec. Vocabularies read from a file are named, not printed.
 std::string PrintModelSpec(const ModelSpec& spec);
 
 // Writes FOLDER/model.yaml and, for each vocabulary from a file, FOLDER/<column>.vocabulary.txt, so
-// that LoadSavedSpec(FOLDER) gives an equal spec wherever the folder goes. Of an exported model
-// FOLDER/exported, a copy of the export.
+// that LoadSavedSpec(FOLDER) gives an equal spec even if the folder is moved. For an exported
+// model: FOLDER/exported, a copy of the export.
 absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
 
-// What keeps a model of spec `a` from going on as `b`: the first difference in inputs, columns,
-// model, head or optimizers, as text; "" when only metrics and training defaults differ.
+// Says as text why training of a model of spec `a` cannot continue with `b`: the first difference
+// in inputs, columns, model, head or optimizers; "" when only metrics and training defaults differ.
 std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b);
 
 }  // namespace muster::model

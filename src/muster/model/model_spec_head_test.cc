@@ -35,6 +35,8 @@ TEST_F(ModelSpecHeadTest, Heads) {
   const std::string_view ids = "  y: {type: int, list: true}\nlabel: {input: y, ids: true}\n";
   ExpectHead(one, "", {}, LabelForm::kOne, 1);
   ExpectHead(one, "head: binary\n", {}, LabelForm::kOne, 1);
+  ExpectHead(one, "loss_reduction: sum_over_batch_size\n", {}, LabelForm::kOne, 1);
+  ExpectHead(one, "head: binary\nloss_reduction: sum\n", {.sums = true}, LabelForm::kOne, 1);
   const engine::HeadSpec three{.kind = HeadKind::kMultiClass, .classes = 3};
   ExpectHead(one, "head: {multi_class: {classes: 3}}\n", three, LabelForm::kOne, 1);
   ExpectHead(one, "head: {multi_class: 3}\n", three, LabelForm::kOne, 1);
@@ -61,6 +63,7 @@ TEST_F(ModelSpecHeadTest, RefusesHeadsThatCannotBe) {
   EXPECT_THAT(with_head("binry"), HasSubstr("unknown head 'binry' (did you mean 'binary'?)"));
   EXPECT_THAT(with_head("{binary: 3}"), HasSubstr("has no options"));
   EXPECT_THAT(with_head("{}"), HasSubstr("has one entry"));
+  EXPECT_THAT(with_head("binary\nloss_reduction: sun"), HasSubstr("did you mean 'sum'?"));
   EXPECT_THAT(with_head("multi_class"), HasSubstr("needs its number of classes"));
   EXPECT_THAT(with_head("{multi_class: 2}"), HasSubstr("it must be 3 to"));
   EXPECT_THAT(with_head("{multi_class: {clases: 3}}"), HasSubstr("did you mean 'classes'?"));

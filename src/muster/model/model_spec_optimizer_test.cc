@@ -45,6 +45,7 @@ TEST_F(ModelSpecOptimizerTest, ReadsOptimizersSchedulesAndClipping) {
       "optimizer: {sgd: {learning_rate: {piecewise: {boundaries: [10, 200], "
       "values: [0.1, 0.01, 0.001]}}}}",
       "optimizer: {sgd: {learning_rate: {constant: 0.1, warm_up_steps: 100}}}",
+      "optimizer: {sgd: {learning_rate: 0}}",
   };
   std::vector<ModelSpec> specs;
   for (const char* const optimizer : models) {
@@ -71,7 +72,8 @@ TEST_F(ModelSpecOptimizerTest, RefusesWrongRatesAndClipping) {
     return ErrorAfter("columns: [x]",
                       StrCat("columns: [x], optimizer: {ftrl: {learning_rate: ", rate, "}}"));
   };
-  EXPECT_THAT(error("0"), HasSubstr("learning_rate: 0 is not"));
+  EXPECT_THAT(error("-1"), HasSubstr("learning_rate: -1 is not"));
+  EXPECT_THAT(error("0"), HasSubstr("Ftrl divides by the learning rate, which is 0"));
   EXPECT_THAT(error("{cosin: {}}"), HasSubstr("did you mean 'cosine'?"));
   EXPECT_THAT(error("{warm_up_steps: 5}"), HasSubstr("has one schedule"));
   EXPECT_THAT(error("{constant: 1, cosine: {initial: 1, decay_steps: 5}}"),

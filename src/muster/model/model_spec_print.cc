@@ -230,6 +230,7 @@ std::string PrintModelSpec(const ModelSpec& spec) {
   out << YAML::EndMap;
   EmitModel(out, spec);
   EmitHead(out, spec.head);
+  if (spec.head.sums) EmitText(out, "loss_reduction", "sum");
   EmitMetrics(out, spec.metrics);
   out << YAML::Key << "train" << YAML::Value << YAML::Flow << YAML::BeginMap;
   EmitNumber(out, "batch_size", spec.train.batch_size);

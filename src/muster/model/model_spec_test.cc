@@ -52,7 +52,7 @@ model:
 train: {batch_size: 40, epochs: 10, seed: 18446744073709551615, shuffle: false, precision: bf16}
 )";
 
-constexpr std::string_view kGrown = R"(
+constexpr std::string_view kDynamic = R"(
 inputs: {user: int, items: {type: string, list: true}, shown: string, y: int}
 label: y
 columns:
@@ -71,7 +71,7 @@ std::string WithText(std::string_view spec, std::string_view old, std::string_vi
 }
 
 TEST_F(ModelSpecTest, KeysColumnsHaveNoSize) {
-  const auto spec = Parse(kGrown);
+  const auto spec = Parse(kDynamic);
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(
       spec->features.Find("user")->growth,
@@ -92,7 +92,7 @@ TEST_F(ModelSpecTest, KeysColumnsHaveNoSize) {
 
 TEST_F(ModelSpecTest, WhatKeysColumnsCannotDoIsSaid) {
   const auto error = [&](std::string_view old, std::string_view text) {
-    return std::string(Parse(WithText(kGrown, old, text)).status().message());
+    return std::string(Parse(WithText(kDynamic, old, text)).status().message());
   };
   EXPECT_THAT(error("admit_after: 3", "admit_after: 0"), HasSubstr("admit_after"));
   EXPECT_THAT(error("u: {embedding: user, dimension: 8}", "u: {indicator: user}"),
@@ -238,6 +238,15 @@ TEST_F(ModelSpecTest, RefusesHostileInput) {
 TEST_F(ModelSpecTest, NamesAMissingVocabularyFile) {
   EXPECT_THAT(ErrorAfter("numeric: x", "vocabulary: x, file: none.txt"),
               testing::AllOf(HasSubstr("columns.x"), HasSubstr("specs/none.txt")));
+}
+
+TEST(LoadModelSpecTest, AFileOfKerasMustBeExported) {
+  const auto files = io::NewMemoryFileSystem();
+  ASSERT_TRUE(io::WriteFileAtomically(*files, "model.keras", "PK\x03\x04").ok());
+  const auto spec = LoadModelSpec(*files, "model.keras");
+  EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(spec.status().message()),
+              testing::HasSubstr("muster.keras.export(keras.models.load_model(...)"));
 }
 
 }  // namespace

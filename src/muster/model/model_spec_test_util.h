@@ -1,5 +1,4 @@
-// What the tests of model files share: the smallest file, and a fixture that changes one thing in
-// it.
+// Helpers for tests of model files: the smallest file, and a fixture that changes one thing in it.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -14,7 +13,7 @@
 
 namespace muster::model {
 
-// The smallest file that is right; tests change one thing in it.
+// The smallest valid file; tests change one thing in it.
 constexpr std::string_view kSmallSpec = R"(inputs:
   x: float
   y: int
@@ -49,7 +48,7 @@ class ModelSpecTest : public testing::Test {
     return std::string(spec.status().message());
   }
 
-  // What is printed reads back to the same.
+  // The printed spec parses to an equal spec.
   void ExpectPrintsBack(const ModelSpec& spec) {
     const auto again = Parse(PrintModelSpec(spec));
     ASSERT_TRUE(again.ok()) << again.status() << "\n" << PrintModelSpec(spec);

@@ -71,7 +71,7 @@ void ParseDecay(const YamlReader& node, optim::OptimizerSpec* spec) {
 void ParseRate(const YamlReader& node, optim::OptimizerSpec* spec) {
   using Kind = optim::ScheduleSpec::Kind;
   if (node.IsScalar()) {
-    spec->learning_rate = node.AsNumber(kLeastRate, kHugest);
+    spec->learning_rate = node.AsNumber(0, kHugest);
     return;
   }
   node.CheckKeys({"constant", "exponential", "inverse_time", "polynomial", "cosine",
@@ -86,7 +86,7 @@ void ParseRate(const YamlReader& node, optim::OptimizerSpec* spec) {
     spec->schedule.kind = kind;
     const YamlReader child = node.At(name);
     if (kind == Kind::kConstant) {
-      spec->learning_rate = child.AsNumber(kLeastRate, kHugest);
+      spec->learning_rate = child.AsNumber(0, kHugest);
     } else if (kind == Kind::kPiecewise) {
       ParsePiecewise(child, spec);
     } else {

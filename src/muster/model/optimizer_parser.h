@@ -7,7 +7,7 @@
 
 namespace muster::model {
 
-// Both record what is wrong as the document's error.
+// Both functions record errors in the document's status.
 optim::OptimizerSpec ParseOptimizer(const formats::YamlReader& node);
 optim::ClipSpec ParseClip(const formats::YamlReader& node);
 

@@ -1,4 +1,4 @@
-// The optimizers, learning rates and clipping of a model file, written as optimizer_parser.h reads
+// Prints the optimizers, learning rates and clipping of a model file as optimizer_parser.h reads
 // them.
 #pragma once
 

@@ -1,6 +1,7 @@
 #include "muster/model/saved_model.h"
 
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "muster/formats/bundle.h"
@@ -33,10 +34,10 @@ struct Contents {
 // from raw values are under "raw/". Variables and lookup tables are the same.
 absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
                                       std::span<const engine::VariableSpec> variables,
-                                      const GrownKeys& grown) {
+                                      const DynamicKeys& dynamic_tables) {
   GraphDefBuilder graph;
   SavedModelVariables variable_nodes(variables, &graph);
-  SavedModelTables tables(&graph, grown);
+  SavedModelTables tables(&graph, dynamic_tables);
   const auto predictions = [&](const GraphInputs& inputs, const std::string& scope) {
     SavedModelFeatures features(spec.features, inputs, &tables, scope, &graph);
     const std::string logits =
@@ -84,7 +85,8 @@ absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
 
 absl::Status WriteVariables(io::FileSystem& files, const std::string& folder,
                             std::span<const engine::VariableSpec> variables,
-                            std::span<const engine::VariableView> weights) {
+                            std::span<const engine::VariableView> weights,
+                            std::optional<int64_t> step) {
   MUSTER_ASSIGN_OR_RETURN(auto writer,
                           formats::BundleWriter::Create(files, io::JoinPath(folder, "variables")));
   for (size_t i = 0; i < variables.size(); ++i) {
@@ -93,15 +95,20 @@ absl::Status WriteVariables(io::FileSystem& files, const std::string& folder,
     MUSTER_RETURN_IF_ERROR(
         writer->Add(variables[i].name, DataType::kFloat, variables[i].shape, bytes));
   }
+  if (step) {
+    MUSTER_RETURN_IF_ERROR(writer->Add("global_step", DataType::kInt64, {},
+                                       {reinterpret_cast<const char*>(&*step), sizeof *step}));
+  }
   return writer->Finish();
 }
 
 absl::Status WriteFolder(io::FileSystem& files, const std::string& folder, const Contents& contents,
                          std::span<const engine::VariableSpec> variables,
-                         std::span<const engine::VariableView> weights) {
+                         std::span<const engine::VariableView> weights,
+                         std::optional<int64_t> step) {
   const std::string variables_folder = io::JoinPath(folder, "variables");
   MUSTER_RETURN_IF_ERROR(files.MakeFolders(variables_folder));
-  MUSTER_RETURN_IF_ERROR(WriteVariables(files, variables_folder, variables, weights));
+  MUSTER_RETURN_IF_ERROR(WriteVariables(files, variables_folder, variables, weights, step));
   MUSTER_RETURN_IF_ERROR(files.SyncFolder(variables_folder));
   const std::string assets_folder = io::JoinPath(folder, "assets");
   if (!contents.assets.empty()) MUSTER_RETURN_IF_ERROR(files.MakeFolders(assets_folder));
@@ -143,20 +150,21 @@ absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
                               std::span<const engine::VariableSpec> variables,
                               std::span<const engine::VariableView> weights,
                               const std::string& folder,
-                              std::span<const std::span<const int64_t>> grown_keys) {
+                              std::span<const std::span<const int64_t>> dynamic_keys,
+                              std::optional<int64_t> step) {
   // With as many rows as its keys have.
   std::vector<engine::VariableSpec> sized(variables.begin(), variables.end());
-  GrownKeys keys;
-  for (size_t i = 0; i < grown_keys.size() && i < sized.size(); ++i) {
+  DynamicKeys keys;
+  for (size_t i = 0; i < dynamic_keys.size() && i < sized.size(); ++i) {
     if (!sized[i].growth) continue;
-    sized[i].shape[0] = std::ssize(grown_keys[i]) + 1;
-    keys[sized[i].name] = grown_keys[i];
+    sized[i].shape[0] = std::ssize(dynamic_keys[i]) + 1;
+    keys[sized[i].name] = dynamic_keys[i];
   }
   return WriteExportFolder(files, folder, [&](const std::string& temporary) -> absl::Status {
     MUSTER_RETURN_IF_ERROR(CheckWeights(sized, weights));
     MUSTER_ASSIGN_OR_RETURN(const Contents contents, MakeContents(spec, sized, keys));
     MUSTER_RETURN_IF_ERROR(CheckSize(contents.saved_model));
-    return WriteFolder(files, temporary, contents, sized, weights);
+    return WriteFolder(files, temporary, contents, sized, weights, step);
   });
 }
 

@@ -2,6 +2,8 @@
 // TensorFlow Serving and tf.saved_model.load run without any of our code.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -13,8 +15,8 @@
 namespace muster::model {
 
 // Writes FOLDER/{saved_model.pb,variables/variables.{index,data-00000-of-00001},assets/<vocabulary
-// files>} under a temporary name and renames it; its parent is made if need be. ALREADY_EXISTS when
-// FOLDER exists; after an error nothing is left. docs/formats/saved_model.md. Signatures (tag
+// files>} under a temporary name and renames it; its parent is created if needed. ALREADY_EXISTS
+// when FOLDER exists; after an error nothing is left. docs/formats/saved_model.md. Signatures (tag
 // "serve"):
 //   serving_default  an input a field that the model's columns read: values [batch] as after
 //                    defaults were filled in; lists [batch, n], padded with "" (strings) or -1
@@ -25,15 +27,17 @@ namespace muster::model {
 //                    "scores", [batch, classes]; not for a regression head
 //   regression       input "inputs": tf.Examples; output "outputs": the logistic [batch, 1] of a
 //                    binary head, the predictions of a regression head; not for others
-// A baseline model, which reads nothing, asks serving_default for the first input that is neither
-// label, weight nor key (without one: for "examples"), and does not parse its examples.
-// `spec` is valid (features::Validate), `weights` in the order of `variables`. `grown_keys`, where
-// the model has tables that grow, is by variable: the distinct keys of one that does, whose weights
-// are the rows of these in their order and a row of zeros for all others.
+// A baseline model reads no inputs: its serving_default takes the first input that is neither
+// label, weight nor key (or, without one, "examples"), and it does not parse its examples. `spec`
+// is valid (features::Validate), `weights` are in the order of `variables`. If the model has
+// growing tables, `dynamic_keys` has for each growing variable its distinct keys; the variable's
+// rows are those of the keys in this order and a row of zeros for all other keys. `step`, if given,
+// is stored in the bundle as "global_step", which TensorFlow does not read.
 absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
                               std::span<const engine::VariableSpec> variables,
                               std::span<const engine::VariableView> weights,
                               const std::string& folder,
-                              std::span<const std::span<const int64_t>> grown_keys = {});
+                              std::span<const std::span<const int64_t>> dynamic_keys = {},
+                              std::optional<int64_t> step = {});
 
 }  // namespace muster::model

@@ -28,12 +28,13 @@ Row = dict[str, Any]  # by field; lists for list fields
 
 
 def value_of(text: str, field: dict[str, Any]) -> Any:
-    """A CSV cell as the spec reads it."""
+    """A CSV cell as a value of the field's type. What counts as none by `missing` stays as it is where
+    the type has it: the exported model must know that it is none."""
     kind = field["type"]
     convert = {"int": lambda t: int(float(t)), "float": np.float32, "string": str}[kind]
     if field.get("list") == "true":
         return [convert(t) for t in text.split(field.get("separator", "|"))] if text else []
-    if text == "" or text in field.get("missing", []):
+    if text == "" or (kind == "int" and text == "unknown"):
         text = field.get("default", "")
     return convert(text)
 
@@ -89,12 +90,12 @@ def every_column_csv(path: pathlib.Path, count: int, rng: random.Random) -> None
         "city": ["", "Paris", "Köln", "New York", "Oslo", "paris", "x y", "a\tb"],
         "device": ["", "?", "phone", "tablet", "tv"],
         "plan": ["", "10", "-20", "30", "7", str(2**40), "-1"],
-        "day": ["", "0", "6", "7", "-3"],
+        "day": ["", "0", "6", "7", "-3", "77", "77.0", "unknown"],
         "month": ["0", "12", "5", "-1", "-7"],
         "zip-code": ["", "0", "99999", str(2**62), str(-(2**63))],
-        "tags": ["", "red", "green|blue", "red|red|pink", "x|y|z|blue|red"],
-        "codes": ["", "1", "2;3", "4;4;77;-2", "5;0"],
-        "share": ["", "0", "2.5", "-1"],
+        "tags": ["", "red", "green|blue", "red|red|pink", "x|y|z|blue|red", "none", "?", "none|?"],
+        "codes": ["", "1", "2;3", "4;4;77;-2", "5;0", "77"],
+        "share": ["", "0", "2.5", "-1", "-9", "-9.0", "nan"],
         "pixels": ["0.5|1", "-3|7", "0|0"],
         "levels": ["0|1|2", "3|2|1", "7|0|0"],
         "track": ["", "1|2", "-1|4|3|2", "0|0|5|-5|2|2"],
@@ -109,7 +110,7 @@ def every_column_csv(path: pathlib.Path, count: int, rng: random.Random) -> None
                 ("tag (scores)", "tags", "|", scores),
                 ("code_counts", "codes", ";", counts),
             ):
-                values = row[of].split(separator) if row[of] else []
+                values = row[of].split(separator) if row[of] not in ("", "none", "?", "77") else []
                 row[name] = "|".join(rng.choice(choices) for _ in values)
             writer.writerow(row)
 
@@ -230,8 +231,10 @@ def test_session_and_saver_of_tf1(trained, tmp_path) -> None:
         trainable = {variable.op.name for variable in v1.trainable_variables()}
     ours = tf.train.load_checkpoint(str(trained["path"] / "variables" / "variables"))
     theirs = tf.train.load_checkpoint(str(tmp_path / "saved"))
-    assert ours.get_variable_to_shape_map() == theirs.get_variable_to_shape_map()
-    for name in ours.get_variable_to_shape_map():
+    shapes = ours.get_variable_to_shape_map()
+    assert shapes.pop("global_step") == [], "whose weights they are; no variable of the graph"
+    assert shapes == theirs.get_variable_to_shape_map()
+    for name in shapes:
         np.testing.assert_array_equal(ours.get_tensor(name), theirs.get_tensor(name))
         node = re.sub(r"[^A-Za-z0-9_./-]", "_", name)
         assert (node in trainable) != ("/moving_" in name), name
@@ -298,6 +301,10 @@ def test_bad_requests_fail(trained) -> None:
     feed = raw_inputs(signature, trained["rows"])
     feed["month"] = tf.fill(tf.shape(feed["month"]), tf.constant(13, tf.int64))
     with pytest.raises(tf.errors.InvalidArgumentError, match="column .*month"):
+        signature(**feed)
+    feed = raw_inputs(signature, trained["rows"])
+    feed["visits"] = tf.fill(tf.shape(feed["visits"]), tf.constant(-999, tf.int64))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="visits.*no value and no default"):
         signature(**feed)
     row = {name: value for name, value in trained["rows"][0].items() if name != "visits"}
     spec = {**trained["spec"], "inputs": {n: trained["spec"]["inputs"][n] for n in row}}

@@ -33,12 +33,12 @@ GraphIds SavedModelFeatures::IdsInto(const ColumnSpec& column, const std::string
   *rows = spec_.NumIds(column);
   if (!ids.keys) return ids;
   int64_t size = 0;
-  const std::string table = tables_.GrownTable(variable, &size);
+  const std::string table = tables_.DynamicTable(variable, &size);
   const std::string found =
       graph_.Node(StrCat(scope, "/lookup"), "LookupTableFindV2",
                   {table, ids.crossed, graph_.Int64(StrCat(scope, "/unknown_key"), size)},
                   {TypeAttr("Tin", DataType::kInt64), TypeAttr("Tout", DataType::kInt64)});
-  *rows = tables_.GrownRows(variable);
+  *rows = tables_.DynamicRows(variable);
   ids.tensor = graph_.Node(StrCat(scope, "/rows_of_keys"), "SelectV2",
                            {ids.present, found, graph_.Int64(StrCat(scope, "/no_key"), -1)},
                            {TypeAttr("T", DataType::kInt64)});
@@ -176,22 +176,10 @@ std::string SavedModelFeatures::CheckedIdentity(const ColumnSpec& column, const 
       graph_.Node(NameOf(column, "Less"), "Less",
                   {input.tensor, graph_.Int64(NameOf(column, "Less/y"), column.buckets)},
                   {TypeAttr("T", DataType::kInt64)});
-  const std::vector<int32_t> axes = {0, 1};
-  const int64_t rank = input.field->list ? 2 : 1;
-  const std::string all =
-      graph_.Node(NameOf(column, "All"), "All",
-                  {below, graph_.Int32s(NameOf(column, "All/axes"),
-                                        std::span(axes).first(static_cast<size_t>(rank)), {rank})},
-                  {TypeAttr("Tidx", DataType::kInt32)});
-  const std::vector<std::string> message = {
-      StrCat("column '", column.name, "': a value is not below ", column.buckets, " in these:")};
-  const std::vector<DataType> types = {DataType::kString, DataType::kInt64};
-  const std::string check = graph_.Node(
-      NameOf(column, "Assert"), "Assert",
-      {all, graph_.Strings(NameOf(column, "Assert/message"), message, {}), input.tensor},
-      {TypesAttr("T", types)});
-  return graph_.Node(NameOf(column, "checked"), "Identity", {input.tensor, StrCat("^", check)},
-                     {TypeAttr("T", DataType::kInt64)});
+  return AddAssert(
+      NameOf(column, "checked"), below, input.field->list ? 2 : 1,
+      StrCat("column '", column.name, "': a value is not below ", column.buckets, " in these:"),
+      input.tensor, DataType::kInt64, &graph_);
 }
 
 std::string SavedModelFeatures::AsMatrix(const std::string& name, const std::string& tensor,

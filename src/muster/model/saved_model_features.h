@@ -14,26 +14,27 @@
 
 namespace muster::model {
 
-// Of tables that grow, by variable: row i is that of key number i.
-using GrownKeys = std::map<std::string, std::span<const int64_t>>;
+// For growing tables, by variable: row i belongs to keys[i].
+using DynamicKeys = std::map<std::string, std::span<const int64_t>>;
 
-// Lookup tables of vocabulary columns, each once, whatever uses them. A vocabulary of strings that
-// came from a file is a file in assets/ again; others are constants in the graph.
+// Lookup tables of vocabulary columns; each exists once, however many columns use it. A vocabulary
+// of strings that came from a file becomes a file in assets/; the others are constants in the
+// graph.
 class SavedModelTables {
  public:
-  explicit SavedModelTables(formats::GraphDefBuilder* graph, GrownKeys grown = {})
-      : graph_(*graph), grown_(std::move(grown)) {}
+  explicit SavedModelTables(formats::GraphDefBuilder* graph, DynamicKeys dynamic_tables = {})
+      : graph_(*graph), dynamic_tables_(std::move(dynamic_tables)) {}
   // The table from words (`key_type` kString or kInt64) to ids.
   std::string Table(const features::ColumnSpec& column, formats::DataType key_type);
-  // The table from the keys of a variable that grows to their rows. `size`: how many there are.
-  std::string GrownTable(const std::string& variable, int64_t* size);
-  // How many rows that variable has in the graph: those of its keys and the one of all others.
-  int64_t GrownRows(const std::string& variable) const;
+  // The table from the keys of a growing variable to their rows. `size`: the number of keys.
+  std::string DynamicTable(const std::string& variable, int64_t* size);
+  // The variable's number of rows in the graph: one per key and one for all other keys.
+  int64_t DynamicRows(const std::string& variable) const;
   // Ops that fill the tables.
   const std::vector<std::string>& initializers() const { return initializers_; }
-  // Files to write into assets/, under names that are unique.
+  // Files to write into assets/, under unique names.
   struct Asset {
-    std::string tensor;  // that the file's path is fed to
+    std::string tensor;  // to which the file's path is fed
     std::string filename;
     std::string contents;
   };
@@ -45,7 +46,7 @@ class SavedModelTables {
   std::string InitializeFromFile(const features::ColumnSpec& column, const std::string& table);
 
   formats::GraphDefBuilder& graph_;
-  const GrownKeys grown_;
+  const DynamicKeys dynamic_tables_;
   std::map<std::string, std::string> tables_;  // by column, or variable
   std::vector<std::string> initializers_;
   std::vector<Asset> assets_;
@@ -56,23 +57,24 @@ struct GraphIds {
   std::string tensor;
   bool list = false;
   std::string weights;  // float, the same shape; "": all 1
-  // For crosses: ids before those of absent values were made -1, and where values are ("": always).
+  // For crosses: the ids before those of absent values became -1; `present`: where values are ("":
+  // everywhere).
   std::string crossed;
   std::string present;
-  bool keys = false;  // `crossed` are the keys of a table that grows, and `tensor` is ""
+  bool keys = false;  // `crossed` are the keys of a growing table, and `tensor` is ""
 };
 
 class SavedModelFeatures {
  public:
-  // All outlive this. `spec` is valid (features::Validate); `inputs` has what its columns read.
-  // `scope` goes before the names of nodes.
+  // The arguments outlive this object. `spec` is valid (features::Validate); `inputs` has what its
+  // columns read. `scope` is prepended to the names of nodes.
   SavedModelFeatures(const features::FeatureSpec& spec, const GraphInputs& inputs,
                      SavedModelTables* tables, std::string scope, formats::GraphDefBuilder* graph)
       : spec_(spec), inputs_(inputs), tables_(*tables), scope_(std::move(scope)), graph_(*graph) {}
 
   GraphIds Ids(const features::ColumnSpec& column);
-  // The same where `column` may have keys: then the rows that these have in that variable, which
-  // has *rows of them; `scope` goes before the names of nodes.
+  // Like Ids, but `column` may have keys: then the ids are the keys' rows in the variable. *rows is
+  // the variable's number of rows; `scope` is prepended to the names of nodes.
   GraphIds IdsInto(const features::ColumnSpec& column, const std::string& variable,
                    const std::string& scope, int64_t* rows);
   // A numeric, indicator or sequence column: [batch, width] floats.
@@ -82,7 +84,7 @@ class SavedModelFeatures {
   // "<scope>columns/<column>/<part>"
   std::string NameOf(const features::ColumnSpec& column, std::string_view part) const;
 
-  // A node whose one type attribute is T = float.
+  // A node whose only type attribute is T = float.
   std::string Floats(const std::string& name, std::string_view op,
                      std::initializer_list<std::string> inputs);
   GraphIds MakeIds(const features::ColumnSpec& column);

@@ -10,14 +10,14 @@
 
 namespace muster::model {
 
-// Tensors of the graph that signatures give.
+// The tensors that the signatures return.
 struct HeadOutputs {
-  std::vector<formats::SignatureTensor> predict;  // engine/predictions.h's, all of them
+  std::vector<formats::SignatureTensor> predict;  // all those of engine/predictions.h
   std::vector<formats::SignatureTensor> classes;  // "classes" and "scores"; empty for regression
   std::vector<formats::SignatureTensor> regress;  // "outputs"; empty for multi-class, multi-label
 };
 
-// `logits` is [batch, head.logits_dimension()]; `scope` goes before the names of nodes.
+// `logits` is [batch, head.logits_dimension()]; `scope` is prepended to the names of nodes.
 HeadOutputs AddHead(const ModelSpec& spec, const std::string& logits, const std::string& scope,
                     formats::GraphDefBuilder* graph);
 

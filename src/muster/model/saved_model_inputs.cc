@@ -2,17 +2,22 @@
 
 #include <limits>
 #include <set>
+#include <span>
+
+#include "muster/formats/missing.h"
 
 namespace muster::model {
 namespace {
 
 using features::ColumnKind;
 using features::ColumnSpec;
+using formats::BoolAttr;
 using formats::DataType;
 using formats::Field;
 using formats::GraphDefBuilder;
 using formats::GraphShape;
 using formats::IntAttr;
+using formats::MissingValues;
 using formats::ShapeAttr;
 using formats::ShapesAttr;
 using formats::TypeAttr;
@@ -45,10 +50,95 @@ std::string Absent(const Field& field, const std::string& name, GraphDefBuilder*
   return graph->Strings(name, empty, {});
 }
 
+std::string DefaultOf(const Field& field, const std::string& name, GraphDefBuilder* graph);
+
+// A bool for each value of `tensor`, [batch] or [batch, n]: whether it counts as none. "": none
+// can.
+std::string CountsAsNone(const MissingValues& missing, const Field& field,
+                         const std::string& tensor, GraphDefBuilder* graph) {
+  const std::string name = StrCat(tensor, "/none");
+  std::string words, is_nan;
+  const auto shape = [](const auto& values) {
+    return GraphShape{static_cast<int64_t>(values.size())};
+  };
+  if (field.type == ValueType::kString) {
+    words = graph->Strings(StrCat(name, "/words"), missing.words(), shape(missing.words()));
+  } else if (field.type == ValueType::kInt) {
+    if (missing.ints().empty()) return "";
+    words = graph->Int64s(StrCat(name, "/words"), missing.ints(), shape(missing.ints()));
+  } else {
+    if (missing.nan()) {
+      is_nan =
+          graph->Node(StrCat(name, "/IsNan"), "IsNan", {tensor}, {TypeAttr("T", DataType::kFloat)});
+    }
+    if (missing.floats().empty()) return is_nan;
+    words = graph->Floats(StrCat(name, "/words"), missing.floats(), shape(missing.floats()));
+  }
+  const std::string each = graph->Node(
+      StrCat(name, "/each"), "ExpandDims", {tensor, graph->Int32(StrCat(name, "/each/dim"), -1)},
+      {TypeAttr("T", TypeOf(field)), TypeAttr("Tdim", DataType::kInt32)});
+  const std::string equal =
+      graph->Node(StrCat(name, "/Equal"), "Equal", {each, words}, {TypeAttr("T", TypeOf(field))});
+  const std::string any =
+      graph->Node(StrCat(name, "/Any"), "Any", {equal, graph->Int32(StrCat(name, "/Any/axis"), -1)},
+                  {TypeAttr("Tidx", DataType::kInt32)});
+  if (is_nan.empty()) return any;
+  return graph->Node(StrCat(name, "/or_nan"), "LogicalOr", {any, is_nan});
+}
+
+std::string RefuseNone(const Field& field, int rank, const std::string& none,
+                       const std::string& tensor, GraphDefBuilder* graph) {
+  return AddAssert(StrCat(tensor, "/checked"),
+                   graph->Node(StrCat(tensor, "/some"), "LogicalNot", {none}), rank,
+                   StrCat("input '", field.name, "': no value and no default in these:"), tensor,
+                   TypeOf(field), graph);
+}
+
+// One value a row, or so many that every row must have: what counts as none is replaced or refused.
+std::string WithDefaults(const UsedField& used, const std::string& tensor, GraphDefBuilder* graph) {
+  const Field& field = *used.field;
+  const MissingValues missing(field);
+  // Of several values none counts as none by itself.
+  if (missing.empty() || (field.list && used.length != 1)) return tensor;
+  const std::string none = CountsAsNone(missing, field, tensor, graph);
+  if (none.empty()) return tensor;
+  if (!field.has_default) return RefuseNone(field, field.list ? 2 : 1, none, tensor, graph);
+  return graph->Node(StrCat(tensor, "/or_default"), "SelectV2",
+                     {none, DefaultOf(field, StrCat(tensor, "/default"), graph), tensor},
+                     {TypeAttr("T", TypeOf(field))});
+}
+
+// A list whose only value counts as none becomes empty.
+void EmptyLists(GraphInput* input, GraphDefBuilder* graph) {
+  const Field& field = *input->field;
+  const MissingValues missing(field);
+  if (missing.empty()) return;
+  const std::string none = CountsAsNone(missing, field, input->tensor, graph);
+  if (none.empty()) return;
+  const std::string name = StrCat(input->tensor, "/only");
+  const std::string ones =
+      graph->Node(StrCat(name, "/ones"), "Cast", {input->present},
+                  {TypeAttr("SrcT", DataType::kBool), TypeAttr("DstT", DataType::kInt32)});
+  const std::string count = graph->Node(
+      StrCat(name, "/count"), "Sum", {ones, graph->Int32(StrCat(name, "/count/axis"), 1)},
+      {TypeAttr("T", DataType::kInt32), TypeAttr("Tidx", DataType::kInt32),
+       BoolAttr("keep_dims", true)});
+  const std::string single =
+      graph->Node(StrCat(name, "/single"), "Equal", {count, graph->Int32(StrCat(name, "/one"), 1)},
+                  {TypeAttr("T", DataType::kInt32)});
+  const std::string gone = graph->Node(StrCat(name, "/gone"), "LogicalAnd", {none, single});
+  const std::string kept = graph->Node(StrCat(name, "/kept"), "LogicalNot", {gone});
+  input->present = graph->Node(StrCat(name, "/present"), "LogicalAnd", {input->present, kept});
+  input->tensor = graph->Node(StrCat(name, "/values"), "SelectV2",
+                              {gone, Absent(field, StrCat(name, "/absent"), graph), input->tensor},
+                              {TypeAttr("T", TypeOf(field))});
+}
+
 // Where `tensor` holds no "", -1 or NaN; a list of a fixed length has a value everywhere.
-GraphInput InputWithAbsent(const UsedField& used, const std::string& tensor,
+GraphInput InputWithAbsent(const UsedField& used, const std::string& given,
                            GraphDefBuilder* graph) {
   const Field& field = *used.field;
+  const std::string tensor = WithDefaults(used, given, graph);
   GraphInput input{&field, tensor, ""};
   if (field.type == ValueType::kFloat && !field.list) return input;
   const std::string present = StrCat(tensor, "/present");
@@ -64,6 +154,8 @@ GraphInput InputWithAbsent(const UsedField& used, const std::string& tensor,
   if (used.length > 0) {
     input.present = graph->Node(StrCat(tensor, "/everywhere"), "OnesLike", {input.present},
                                 {TypeAttr("T", DataType::kBool)});
+  } else if (field.list) {
+    EmptyLists(&input, graph);
   }
   return input;
 }
@@ -104,10 +196,29 @@ GraphInput ListFromSparse(const Field& field, const std::string& indices, const 
                   {indices, shape, graph->Bool(StrCat(name, "/here"), true),
                    graph->Bool(StrCat(name, "/nowhere"), false)},
                   {TypeAttr("T", DataType::kBool), TypeAttr("Tindices", DataType::kInt64)});
+  EmptyLists(&input, graph);
   return input;
 }
 
 }  // namespace
+
+std::string AddAssert(const std::string& name, const std::string& condition, int rank,
+                      const std::string& message, const std::string& tensor, DataType type,
+                      GraphDefBuilder* graph) {
+  const std::vector<int32_t> axes = {0, 1};
+  const std::string all = graph->Node(
+      StrCat(name, "/All"), "All",
+      {condition, graph->Int32s(StrCat(name, "/All/axes"),
+                                std::span(axes).first(static_cast<size_t>(rank)), {rank})},
+      {TypeAttr("Tidx", DataType::kInt32)});
+  const std::vector<std::string> messages = {message};
+  const std::vector<DataType> types = {DataType::kString, type};
+  const std::string check =
+      graph->Node(StrCat(name, "/Assert"), "Assert",
+                  {all, graph->Strings(StrCat(name, "/message"), messages, {}), tensor},
+                  {TypesAttr("T", types)});
+  return graph->Node(name, "Identity", {tensor, StrCat("^", check)}, {TypeAttr("T", type)});
+}
 
 std::vector<UsedField> FieldsOf(const ModelSpec& spec) {
   std::set<std::string> columns, names;

@@ -18,7 +18,7 @@ struct GraphInput {
                         // "" for floats that are no lists
 };
 
-// A field of a model; `length` > 0: a list of so many values in every row.
+// A field that a model reads; `length` > 0: a list of that many values in every row.
 struct UsedField {
   const formats::Field* field = nullptr;
   int length = 0;
@@ -32,8 +32,17 @@ struct GraphInputs {
 // Fields that the columns of the linear and dnn parts read, in the schema's order.
 std::vector<UsedField> FieldsOf(const ModelSpec& spec);
 
-// One placeholder "inputs/<field>" a field: scalars [batch], lists [batch, n] padded with "", -1 or
-// NaN, or [batch, length].
+// Returns `tensor`, but a request fails with `message` where `condition` (bool, with `rank`
+// dimensions) is false.
+std::string AddAssert(const std::string& name, const std::string& condition, int rank,
+                      const std::string& message, const std::string& tensor, formats::DataType type,
+                      formats::GraphDefBuilder* graph);
+
+// Values that count as missing (formats/missing.h) become the default or, in a list, are not
+// present; without a default the request fails.
+
+// One placeholder "inputs/<field>" per field: scalars [batch], lists [batch, n] padded with "", -1
+// or NaN, or [batch, length].
 GraphInputs AddRawInputs(const std::vector<UsedField>& fields, formats::GraphDefBuilder* graph);
 
 // One placeholder "input_example_tensor", [batch] serialized tf.Examples, and ParseExampleV2: a

@@ -1,5 +1,5 @@
-// The linear and dnn parts of a model as nodes of a TensorFlow graph: what model.cc composes of
-// engine/native layers, for inference. Used by ExportSavedModel only.
+// The linear and dnn parts of a model as nodes of a TensorFlow graph: the layers that model.cc
+// composes from engine/native, for inference. Used by ExportSavedModel only.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace muster::model {
 
-// Returns the logits, [batch, head.logits_dimension()]. `fed` is what a caller gives: a baseline
-// model makes as many rows as the first of these has. A variable that is missing or has another
-// shape than the spec says is in variables->status().
+// Returns the logits, [batch, head.logits_dimension()]. `fed` are the caller's inputs: a baseline
+// model makes as many rows as the first of these has. A variable that is missing, or whose shape
+// differs from the spec, is an error in variables->status().
 std::string AddNetwork(const ModelSpec& spec, const std::vector<formats::SignatureTensor>& fed,
                        SavedModelFeatures* features, SavedModelVariables* variables,
                        const std::string& scope, formats::GraphDefBuilder* graph);

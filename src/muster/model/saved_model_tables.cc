@@ -48,14 +48,15 @@ std::string SavedModelTables::Table(const ColumnSpec& column, DataType key_type)
   return tables_[column.name] = table;
 }
 
-int64_t SavedModelTables::GrownRows(const std::string& variable) const {
-  const auto found = grown_.find(variable);
-  return found == grown_.end() ? 1 : std::ssize(found->second) + 1;
+int64_t SavedModelTables::DynamicRows(const std::string& variable) const {
+  const auto found = dynamic_tables_.find(variable);
+  return found == dynamic_tables_.end() ? 1 : std::ssize(found->second) + 1;
 }
 
-std::string SavedModelTables::GrownTable(const std::string& variable, int64_t* size) {
+std::string SavedModelTables::DynamicTable(const std::string& variable, int64_t* size) {
   std::span<const int64_t> keys;
-  if (const auto found = grown_.find(variable); found != grown_.end()) keys = found->second;
+  if (const auto found = dynamic_tables_.find(variable); found != dynamic_tables_.end())
+    keys = found->second;
   *size = std::ssize(keys);
   // A column may have the name of a variable, but none with two slashes in front.
   std::string& known = tables_[StrCat("//", variable)];

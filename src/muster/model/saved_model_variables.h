@@ -15,7 +15,7 @@ namespace muster::model {
 
 class SavedModelVariables {
  public:
-  // Adds VarHandleOp, initializer and ReadVariableOp of each variable. Both outlive this.
+  // Adds VarHandleOp, initializer and ReadVariableOp of each variable. Both arguments outlive this.
   SavedModelVariables(std::span<const engine::VariableSpec> variables,
                       formats::GraphDefBuilder* graph);
 

@@ -26,7 +26,7 @@ void EmitText(YAML::Emitter& out, const std::string& key, const std::string& tex
 void EmitTexts(YAML::Emitter& out, const std::string& key, const std::vector<std::string>& texts);
 // "KEY: true", or nothing.
 void EmitFlag(YAML::Emitter& out, const std::string& key, bool value);
-// "KEY: {": the map is the caller's to end.
+// "KEY: {": the caller ends the map.
 void BeginFlowMap(YAML::Emitter& out, std::string_view key);
 
 template <typename Number>
@@ -34,7 +34,7 @@ void EmitNumber(YAML::Emitter& out, const std::string& key, Number value) {
   out << YAML::Key << key << YAML::Value << Shortest(value);
 }
 
-// "KEY: [...]", or nothing when there are none.
+// "KEY: [...]", or nothing for an empty list.
 template <typename Number>
 void EmitNumbers(YAML::Emitter& out, const std::string& key, const std::vector<Number>& numbers) {
   if (numbers.empty()) return;

@@ -1,9 +1,11 @@
-// Bytes from a server become an answer's status and body. Boost.Beast parses the header; bodies by
-// length, in chunks or up to the connection's end are followed here, for this Beast's parser of
-// chunks has assertions that a peer can reach. No sockets here, so that a fuzzer reaches it.
+// Parses bytes from a server into an answer's status and body. Boost.Beast parses the header.
+// Bodies by length, in chunks or up to the connection's end are parsed here, since this Beast's
+// chunk parser has assertions that a peer can trigger. No sockets here, so that a fuzzer can test
+// it.
 //
-// Interim answers (1xx) are passed over. Trailers of chunks are read and dropped. A size that is
-// announced is held against the bound before memory is taken; a body takes memory as it comes.
+// Interim answers (1xx) are skipped. Chunk trailers are read and dropped. An announced size is
+// checked against the limit before memory is allocated; memory for a body is allocated as it
+// arrives.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +17,8 @@
 
 namespace muster::net::internal {
 
-// Of all header lines of an answer together, interim answers included; trailers have the same.
+// The limit of all header lines of an answer together, interim answers included; trailers have the
+// same limit.
 constexpr size_t kMaxAnswerHeaderBytes = size_t{64} << 10;
 
 // Reads one answer. One owner thread.
@@ -25,16 +28,16 @@ class HttpAnswerReader {
   HttpAnswerReader(bool to_head, size_t max_body_bytes)
       : to_head_(to_head), max_body_bytes_(max_body_bytes) {}
 
-  // Takes bytes from the front and says how many: all of them, unless it is done or at fault.
+  // Takes bytes from the front and returns how many: all of them, unless it is done or at fault.
   size_t Put(std::string_view bytes);
-  // The server ended its side in order: so ends a body of no announced length. UNAVAILABLE is the
-  // fault of others.
+  // Call it when the server closed its side in order: this ends a body without an announced length.
+  // For any other body it is the fault UNAVAILABLE.
   void PutEnd();
 
-  bool started() const { return started_; }  // a byte came
+  bool started() const { return started_; }  // a byte arrived
   bool done() const { return part_ == Part::kDone; }
-  // Why it cannot be read on: UNAVAILABLE for what is no HTTP/1 or was cut short,
-  // RESOURCE_EXHAUSTED for more than is accepted.
+  // Why reading cannot continue: UNAVAILABLE for bytes that are not HTTP/1 or were cut short,
+  // RESOURCE_EXHAUSTED for an answer above the limits.
   const absl::Status& fault() const { return fault_; }
   // "nothing of it came", "12 bytes of its body came".
   std::string Progress() const;
@@ -42,7 +45,7 @@ class HttpAnswerReader {
   // After done().
   int status() const { return status_; }
   std::string& body() { return body_; }
-  bool keep_alive() const { return keep_alive_; }  // the connection takes another request
+  bool keep_alive() const { return keep_alive_; }  // the connection can take another request
 
  private:
   enum class Part { kHeader, kSized, kToEnd, kChunkSize, kChunk, kChunkEnd, kTrailer, kDone };

@@ -1,16 +1,16 @@
 // The control plane's client: one JSON request over HTTP/1.1, one answer, one deadline.
 //
-// Retrying is the caller's business: UNAVAILABLE says that no answer came (nobody listens, the
-// connection broke), so that a request which may safely be repeated can be; DEADLINE_EXCEEDED that
-// time ran out; all else is the server's answer, with the code and message that its handler gave.
+// Retrying is left to the caller: UNAVAILABLE says that no answer came (nobody listens, the
+// connection broke), so that an idempotent request can be repeated; DEADLINE_EXCEEDED says that
+// time ran out; any other error is the server's answer, with its handler's code and message.
 // A message names the method and the URL, never the token.
 //
 // One exception: when a connection kept from an earlier request breaks before a byte of an answer
 // came, the request is sent once more on a new one. The server may have acted on the first:
-// requests that change something must bear being repeated (name a task's incarnation, an epoch).
+// requests that change something must be idempotent (name a task's incarnation, an epoch).
 //
-// Goes to the URL's host and nowhere else: no proxy from the environment, no redirects; "localhost"
-// is this machine whatever a name server says. A host's addresses are tried one after the other.
+// Connects only to the URL's host: no proxy from the environment, no redirects; "localhost" is this
+// machine whatever a name server says. A host's addresses are tried one after the other.
 #pragma once
 
 #include <cstddef>
@@ -29,19 +29,19 @@ namespace muster::net {
 struct HttpClientOptions {
   std::string url = {};  // "http://127.0.0.1:4242", "https://host:4242"
   std::optional<Token> token = {};
-  std::optional<ClientTls> tls = {};  // wanted for https
+  std::optional<ClientTls> tls = {};  // required for https
   double connect_seconds = 5;         // a part of each request's time
   size_t max_answer_bytes = size_t{64} << 20;
 };
 
-// Keeps its connection between requests. One owner thread, Cancel() excepted.
+// Keeps its connection between requests. One owner thread, except for Cancel().
 class HttpClient {
  public:
   // Makes no connection. FAILED_PRECONDITION for https without an authority, and for a token that
-  // would go over http to another machine; INVALID_ARGUMENT for what is no http or https URL and,
-  // with https, for certificates and keys that are none.
+  // would go over http to another machine; INVALID_ARGUMENT for text that is not an http or https
+  // URL and, with https, for invalid certificates and keys.
   static absl::StatusOr<std::unique_ptr<HttpClient>> Create(HttpClientOptions options);
-  // Waits for the system's resolver where a call gave up on finding the host's address.
+  // Waits for the system's resolver if a call gave up on resolving the host's address.
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -53,7 +53,7 @@ class HttpClient {
   absl::StatusOr<Json> Post(std::string_view target, const Json& body, double seconds);
   absl::StatusOr<Json> Call(std::string_view method, std::string_view target, const Json& body,
                             double seconds);
-  // The same, but the answer is taken as it is: logs, files.
+  // The same, but returns the answer as it is: logs, files.
   absl::StatusOr<std::string> GetText(std::string_view target, double seconds);
 
   // Ends the call in progress, and every later one, with CANCELLED at once. Any thread.

@@ -1,5 +1,5 @@
-// A client's connection to one server: made, used for one request after the other, closed. Included
-// by .cc files of this layer only: Asio takes seconds to compile.
+// A client's connection to one server: opened, used for one request after the other, closed.
+// Included by .cc files of this layer only: Asio takes seconds to compile.
 #pragma once
 
 #include <memory>
@@ -16,25 +16,26 @@
 
 namespace muster::net::internal {
 
-// One owner thread, which does all the work inside these calls. Whatever fails closes it. Asio and
-// OpenSSL throw a std::exception where descriptors, threads or memory run out: Close() it then.
+// One owner thread, which does all the work inside these calls. Any failure closes the connection.
+// Asio and OpenSSL throw a std::exception if descriptors, threads or memory run out: call Close()
+// then.
 class HttpClientConnection {
  public:
-  // They outlive it. Without `tls` the connection is plain.
+  // The arguments must outlive it. Without `tls` the connection is plain.
   HttpClientConnection(ClientLoop& loop, const HttpUrl& url, boost::asio::ssl::context* tls)
       : loop_(loop), url_(url), tls_(tls) {}
   ~HttpClientConnection() { Close(); }
   HttpClientConnection(const HttpClientConnection&) = delete;
   HttpClientConnection& operator=(const HttpClientConnection&) = delete;
 
-  // Connects, with TLS where it is wanted. The errors of Dial(); UNAUTHENTICATED when one side does
-  // not believe the other's certificate.
+  // Connects, with TLS if given. The errors of Dial(); UNAUTHENTICATED if one side does not trust
+  // the other's certificate.
   absl::Status Open(SteadyTime deadline);
-  // True: it was opened and the server has not ended it, as far as is known here.
+  // True if it was opened and the server is not known to have closed it.
   bool IsUsable();
-  // Sends `request` and reads its answer, at the same time: a server may answer and take no more.
-  // UNAVAILABLE when the connection broke before the answer's end; the reader's fault;
-  // DEADLINE_EXCEEDED, CANCELLED. Stays open where another request may follow.
+  // Sends `request` and reads its answer, at the same time: a server may answer without reading the
+  // whole request. UNAVAILABLE if the connection broke before the answer's end; the reader's fault;
+  // DEADLINE_EXCEEDED, CANCELLED. Stays open if another request may follow.
   absl::Status Exchange(std::string_view request, HttpAnswerReader& reader, SteadyTime deadline);
   void Close();
 
@@ -55,7 +56,7 @@ class HttpClientConnection {
   boost::asio::ssl::context* const tls_;
   std::unique_ptr<HttpStream> stream_;  // null: closed
   Operation read_, write_;
-  bool follows_more_ = false;  // bytes came behind an answer
+  bool follows_more_ = false;  // bytes arrived after an answer
   std::string chunk_;
 };
 

@@ -13,15 +13,15 @@ namespace muster::net::internal {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// One owner thread, Cancel() excepted. Whoever starts an operation ends it (closes its socket) and
-// calls RunHandlers() before he frees what its handler writes to.
+// One owner thread, except for Cancel(). The code that starts an operation must end it (close its
+// socket) and call RunHandlers() before it frees what the operation's handler writes to.
 class ClientLoop {
  public:
   boost::asio::io_context& context() { return context_; }
 
-  // Until a handler has set `done`. DEADLINE_EXCEEDED "no answer in time", or CANCELLED.
+  // Runs until a handler has set `done`. DEADLINE_EXCEEDED "no answer in time", or CANCELLED.
   absl::Status RunUntil(const bool& done, SteadyTime deadline);
-  // Those of operations that have ended; waits for none.
+  // Runs the handlers of operations that have ended, without waiting for others.
   void RunHandlers();
 
   // Ends RunUntil(), now and later. Any thread.

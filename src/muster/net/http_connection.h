@@ -1,6 +1,6 @@
-// One connection of an HttpServer: reads requests one after the other, has each judged by its
-// header, reads the body, hands the request over, writes the answer. Every wait has a deadline.
-// Included by .cc files of this layer only. Io thread only.
+// One connection of an HttpServer: reads requests one after the other, has each checked by its
+// header, reads the body, passes the request to its handler, writes the answer. Every wait has a
+// deadline. Included by .cc files of this layer only. Used on the io thread only.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace muster::net::internal {
 
 class HttpConnection;
 
-// What a request's header decides.
+// The decision made from a request's header.
 struct RequestPlan {
   bool is_stranger = true;  // no token, or a wrong one
   std::optional<HttpResponse> refusal = {};
@@ -31,20 +31,21 @@ struct RequestPlan {
   std::map<std::string, std::string> parameters = {};
 };
 
-// What a connection asks of its server.
+// The interface of the server to its connections.
 class ConnectionHost {
  public:
   virtual ~ConnectionHost() = default;
   virtual const HttpLimits& limits() const = 0;
   virtual bool stopping() const = 0;
   virtual RequestPlan Judge(const HttpRequestReader& reader) = 0;
-  // The connection showed that it is no stranger; false when there are too many.
+  // Called when the connection has shown that it is not a stranger's; false if there are too many.
   virtual bool Admit(HttpConnection* connection) = 0;
-  // Runs the handler. The state is kept weakly: with its last copy goes the duty to answer.
+  // Runs the handler. The connection keeps only a weak reference to the state: when the last copy
+  // is destroyed without an answer, 500 is sent.
   virtual std::weak_ptr<ReplyState> Handle(HttpConnection* connection, RequestPlan plan,
                                            const HttpRequestReader& reader) = 0;
   virtual void CountTimeOut() = 0;
-  virtual void Forget(HttpConnection* connection) = 0;  // may end its last reference
+  virtual void Forget(HttpConnection* connection) = 0;  // may drop its last reference
 };
 
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
@@ -53,9 +54,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void Start();
   void Close();
-  void Stop();  // the server stops: what waits for an answer gets 503
+  void Stop();  // the server stops: a waiting request gets 503
 
-  // For the request with this number, when it still waits.
+  // Answers the request with this number if it still waits.
   void Answer(uint64_t number, const HttpResponse& response);
   void AnswerAfter(uint64_t number, double seconds, HttpResponse response);
 
@@ -82,7 +83,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   ConnectionHost* const host_;
   const std::string peer_;
   boost::asio::steady_timer deadline_;
-  uint64_t armed_ = 0;  // which of the deadlines set so far counts
+  uint64_t armed_ = 0;  // the number of the deadline that is in force
 
   std::optional<HttpRequestReader> reader_;
   std::optional<RequestPlan> plan_;
@@ -92,7 +93,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::string buffer_;  // read, not yet taken by reader_; at most header_bytes
   std::string output_;
   size_t drained_ = 0;
-  uint64_t number_ = 0;  // of the request
+  uint64_t number_ = 0;  // the request's
   bool admitted_ = false;
   bool idle_ = false;     // between two requests
   bool waiting_ = false;  // for the handler's answer

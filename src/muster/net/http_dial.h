@@ -11,13 +11,13 @@
 namespace muster::net::internal {
 
 // Tries the host's addresses one after the other, each with its share of the time that is left.
-// "localhost" is this machine's two loopback addresses, whatever a name server says: a token may go
-// there in plain text. Another name is asked for in a thread of the loop's, which the loop waits
-// for when it is destroyed, even after the deadline.
+// "localhost" is this machine's two loopback addresses, whatever a name server says, since a token
+// may go there in plain text. Other names are resolved in a thread of the loop, which the loop
+// waits for when it is destroyed, even after the deadline.
 //
-// UNAVAILABLE and DEADLINE_EXCEEDED say for each address why; CANCELLED. Where there is no
-// descriptor or thread it is RESOURCE_EXHAUSTED or, from within Asio, a std::exception. The socket
-// is close-on-exec from the moment it exists.
+// UNAVAILABLE and DEADLINE_EXCEEDED give the reason for each address; CANCELLED. If descriptors or
+// threads run out it returns RESOURCE_EXHAUSTED or Asio throws a std::exception. The socket is
+// close-on-exec from the moment it exists.
 absl::StatusOr<boost::asio::ip::tcp::socket> Dial(ClientLoop& loop, const HttpUrl& url,
                                                   SteadyTime deadline);
 

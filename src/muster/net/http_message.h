@@ -1,7 +1,7 @@
 // Requests, answers and errors of the control plane as plain data, without sockets.
 //
-// An error crosses the wire as {"error": {"code": "NOT_FOUND", "message": "..."}} under the HTTP
-// status that fits, so that a client gets the absl::Status which the handler gave.
+// An error is sent as {"error": {"code": "NOT_FOUND", "message": "..."}} with the matching HTTP
+// status, so that a client gets the absl::Status which the handler returned.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,16 @@
 
 namespace muster::net {
 
-// With sorted keys: the one that keeps their order looks a key up in linear time, which a stranger
+// With sorted keys: the order-preserving variant looks keys up in linear time, which a stranger
 // could make expensive.
 using Json = nlohmann::json;
 
 struct HttpRequest {
   std::string method = {};                             // "GET"
   std::string path = {};                               // as sent, without the query
-  std::map<std::string, std::string> parameters = {};  // what the route's {name}s took, decoded
+  std::map<std::string, std::string> parameters = {};  // values of the route's {name}s, decoded
   std::map<std::string, std::string> query = {};       // decoded; the last of two equal keys
-  Json body = {};                                      // null when there is none
+  Json body = {};                                      // null if there is none
   std::string peer = {};                               // "127.0.0.1:40312"
 };
 
@@ -33,25 +33,26 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   std::string body = {};
-  // Further header fields; without line breaks.
+  // More header fields; without line breaks.
   std::map<std::string, std::string> fields = {};
 };
 
-// The head and body that go to the peer.
+// The header and body that are sent to the peer.
 std::string SerializeResponse(const HttpResponse& response, bool keep_alive);
 
 HttpResponse JsonResponse(const Json& body, int status = 200);
 HttpResponse TextResponse(std::string text, int status = 200);
 // `status` must not be OK.
 HttpResponse ErrorResponse(const absl::Status& status);
-// The same with an HTTP status of its own (413, 431, 405, ...).
+// The same with the given HTTP status (413, 431, 405, ...).
 HttpResponse ErrorResponse(const absl::Status& status, int http_status);
 
-// The way back: what an answer with this HTTP status and body means. OK for 2xx.
+// The inverse: the status that an answer with this HTTP status and body means. OK for 2xx.
 absl::Status StatusOfAnswer(int http_status, std::string_view body);
 
-// A request's target, cut and decoded: "/v1/jobs/a%2Fb?wait=5" has the segments "v1", "jobs",
-// "a/b". INVALID_ARGUMENT for what is no path, a bad %-escape, a control character, or no UTF-8.
+// A request's target, split and decoded: "/v1/jobs/a%2Fb?wait=5" has the segments "v1", "jobs",
+// "a/b". INVALID_ARGUMENT for a target that is not a path, a bad %-escape, a control character, or
+// invalid UTF-8.
 struct HttpTarget {
   std::string path = {};
   std::vector<std::string> segments = {};
@@ -62,8 +63,8 @@ absl::StatusOr<HttpTarget> ParseTarget(std::string_view target);
 // `text` as one segment of a path or a value of a query.
 std::string EscapeForTarget(std::string_view text);
 
-// JSON of at most 64 levels; INVALID_ARGUMENT says at which byte it goes wrong. `what` is for the
-// message.
+// JSON of at most 64 levels; INVALID_ARGUMENT names the byte of the error. `what` names the text in
+// the message.
 absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view what);
 
 }  // namespace muster::net

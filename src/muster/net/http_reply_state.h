@@ -1,4 +1,4 @@
-// The part of an HttpReply that its copies share, and the way from any thread to the io thread.
+// The state that all copies of an HttpReply share, and a gate from any thread to the io thread.
 // Included by .cc files of this layer only.
 #pragma once
 
@@ -17,11 +17,11 @@ namespace muster::net::internal {
 
 class HttpConnection;
 
-// Outlives the server, so that a late answer finds a closed gate and not a server that is gone.
+// Outlives the server, so that a late answer finds a closed gate and not a destroyed server.
 class IoGate {
  public:
   explicit IoGate(boost::asio::io_context* io) : io_(io) {}
-  bool Post(std::function<void()> work);  // false, and `work` dropped, when it is closed
+  bool Post(std::function<void()> work);  // false, and `work` dropped, if it is closed
   void Close();
 
  private:
@@ -33,7 +33,7 @@ class ReplyState {
  public:
   ReplyState(std::shared_ptr<IoGate> gate, std::weak_ptr<HttpConnection> connection,
              uint64_t number);
-  ~ReplyState();  // answers 500 when nothing was answered
+  ~ReplyState();  // answers 500 if nothing was answered
   ReplyState(const ReplyState&) = delete;
   ReplyState& operator=(const ReplyState&) = delete;
 

@@ -1,11 +1,12 @@
-// Bytes from a peer become a request's method, target, header fields and body: an incremental
-// HTTP/1.1 parser (Boost.Beast's) under our limits. No sockets here, so that a fuzzer reaches it.
+// Parses bytes from a peer into a request's method, target, header fields and body: an incremental
+// HTTP/1.1 parser (Boost.Beast's) under Muster's limits. No sockets here, so that a fuzzer can test
+// it.
 //
 // Bodies have a Content-Length; chunked ones are refused with 411. No client of a control plane
-// needs them, and this Beast's parser of them has assertions that a peer can reach.
+// needs them, and this Beast's chunk parser has assertions that a peer can trigger.
 //
-// It stops behind the header until AcceptBody(), so that a server looks at who asks, and for what,
-// before it takes memory for a body.
+// It stops after the header until AcceptBody(), so that a server can check the client and the
+// request before it allocates memory for a body.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 
 namespace muster::net {
 
-// Why a request cannot be read on; the connection is of no more use after it.
+// Why reading a request cannot continue; the connection is unusable afterwards.
 struct HttpFault {
   int status = 400;
   std::string message = {};
@@ -30,8 +31,8 @@ class HttpRequestReader {
   explicit HttpRequestReader(const HttpLimits& limits);
   ~HttpRequestReader();
 
-  // Takes bytes from the front and says how many; the rest must be given again, with what came
-  // behind it. 0 with neither done nor fault: more is needed. Takes nothing once done.
+  // Takes bytes from the front and returns how many; the rest must be passed again, followed by
+  // newly received bytes. 0 without done or fault: more is needed. Takes nothing once done.
   size_t Put(std::string_view bytes);
 
   bool header_done() const;
@@ -39,11 +40,11 @@ class HttpRequestReader {
   bool done() const;
   const std::optional<HttpFault>& fault() const { return fault_; }
 
-  // After header_done; they live as long as the reader.
+  // After header_done; the views are valid as long as the reader.
   std::string_view method() const;
   std::string_view target() const;
-  // A field's value; empty when it is absent. A field that is there twice counts as absent: which
-  // of the two another program would believe is not known.
+  // A field's value; empty if it is absent. A field that occurs twice counts as absent, since other
+  // programs may use either one.
   std::string_view Field(std::string_view name) const;
   bool has_body() const;
   bool keep_alive() const;

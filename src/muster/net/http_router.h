@@ -1,4 +1,4 @@
-// Which route a request takes: method and a pattern of segments, "/v1/jobs/{job}/tasks/{task}".
+// Finds a request's route by method and a pattern of segments, "/v1/jobs/{job}/tasks/{task}".
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 namespace muster::net {
 
 struct RouteMatch {
-  std::optional<size_t> route = {};  // the pattern's place in the list
+  std::optional<size_t> route = {};  // the pattern's index in the list
   std::map<std::string, std::string> parameters = {};
-  std::string allowed = {};  // without a route: methods that this path does have, "GET, POST"
+  std::string allowed = {};  // without a route: the methods that this path has, "GET, POST"
 };
 
 // Immutable; any thread.
@@ -25,12 +25,12 @@ class HttpRouter {
     std::string method = {};  // upper case
     std::string path = {};    // starts with '/'; a segment is text or {name}
   };
-  // INVALID_ARGUMENT for a pattern that is no path, names a parameter twice, or matches exactly
-  // what an earlier one does.
+  // INVALID_ARGUMENT for a pattern that is not a path, names a parameter twice, or matches exactly
+  // the same requests as an earlier one.
   static absl::StatusOr<HttpRouter> Create(const std::vector<Pattern>& patterns);
 
-  // A segment of text beats a parameter: "/jobs/all" before "/jobs/{job}". A parameter is never
-  // empty.
+  // A text segment takes precedence over a parameter: "/jobs/all" before "/jobs/{job}". A parameter
+  // is never empty.
   RouteMatch Find(std::string_view method, const std::vector<std::string>& segments) const;
 
  private:

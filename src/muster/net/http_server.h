@@ -1,15 +1,15 @@
 // The control plane's HTTP/1.1 server: handlers by method and path, JSON bodies, answers that may
 // come later (long polls), a token, TLS.
 //
-// Threads: one io thread, made by Start, on which every handler runs and everything in a connection
-// happens; so a handler must not block, and handlers need no lock among themselves. Post() brings
-// other work onto that thread. HttpReply may be used from any thread.
+// Threads: one io thread, made by Start, runs every handler and all work of the connections; so a
+// handler must not block, and handlers need no locks against each other. Post() runs other work on
+// that thread. HttpReply may be used from any thread.
 //
-// What grows (logs) is served in pieces: a GET with an offset, a long poll at its end. The reader
-// goes on where it was after any break, and a slow one costs no memory here.
+// Growing content (logs) is served in pieces: a GET with an offset, a long poll at its end. A
+// reader continues where it was after any interruption, and a slow one costs no memory here.
 //
-// A stranger costs no state: limits and the token are checked from the header, before a body is
-// read or memory taken for it; see http_limits.h and docs/security.md.
+// An unauthenticated peer costs no state: limits and the token are checked from the header, before
+// a body is read or memory allocated for it; see http_limits.h and docs/security.md.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ class ReplyState;
 struct ServerState;
 }  // namespace internal
 
-// A handler's way to answer, now or later. Copies answer the same request; the first answer counts,
-// later ones are dropped. When the last copy goes without an answer, the server answers 500.
-// Any thread; harmless after the server stopped.
+// A handler answers through it, now or later. Copies answer the same request; the first answer
+// counts, later ones are dropped. When the last copy is destroyed without an answer, the server
+// answers 500. Any thread; harmless after the server stopped.
 class HttpReply {
  public:
   explicit HttpReply(std::shared_ptr<internal::ReplyState> state) : state_(std::move(state)) {}
@@ -43,19 +43,19 @@ class HttpReply {
   void SendJson(const Json& body) const { Send(JsonResponse(body)); }
   void SendError(const absl::Status& status) const { Send(ErrorResponse(status)); }
 
-  // A long poll's end: what is sent when nothing else was for so long. The last call counts; never
-  // later than HttpLimits::answer_seconds after the request.
+  // Ends a long poll: `response` is sent if nothing else was within `seconds`. The last call
+  // counts; never later than HttpLimits::answer_seconds after the request.
   void AnswerAfter(double seconds, HttpResponse response) const;
 
-  // True once an answer is of no use: one was sent, or the peer went away.
+  // True once an answer is pointless: one was sent, or the peer disconnected.
   bool over() const;
 
  private:
   std::shared_ptr<internal::ReplyState> state_;
 };
 
-// Runs on the io thread. What it throws is answered: 400 for a JSON exception (the body has another
-// shape than the handler took for granted), 500 for others.
+// Runs on the io thread. An exception it throws is answered by 400 for a JSON exception (the body
+// has another shape than the handler expected), else by 500.
 using HttpHandler = std::function<void(const HttpRequest& request, HttpReply reply)>;
 
 struct HttpRoute {
@@ -65,9 +65,9 @@ struct HttpRoute {
 };
 
 struct HttpServerOptions {
-  std::string address = "127.0.0.1";  // a number, no name
+  std::string address = "127.0.0.1";  // numeric, not a name
   uint16_t port = 0;                  // 0: the system chooses
-  std::optional<Token> token = {};    // every request must show it
+  std::optional<Token> token = {};    // every request must carry it
   std::optional<ServerTls> tls = {};
   HttpLimits limits = {};
 };
@@ -75,7 +75,7 @@ struct HttpServerOptions {
 // Since the start; for a status page and tests.
 struct HttpCounters {
   uint64_t accepted = 0;        // connections
-  uint64_t requests = 0;        // given to a handler
+  uint64_t requests = 0;        // passed to a handler
   uint64_t wrong_tokens = 0;    // or none at all
   uint64_t evicted = 0;         // strangers closed for newer ones
   uint64_t timed_out = 0;       // closed at a deadline
@@ -85,18 +85,18 @@ struct HttpCounters {
 
 class HttpServer {
  public:
-  // Listens when it returns. FAILED_PRECONDITION for an address beyond loopback without token and
-  // TLS; ALREADY_EXISTS for a port that is taken; INVALID_ARGUMENT for what is no address, for
-  // routes that clash, for a certificate that does not fit.
+  // The server listens when it returns. FAILED_PRECONDITION for an address beyond loopback without
+  // token and TLS; ALREADY_EXISTS for a port that is taken; INVALID_ARGUMENT for an invalid
+  // address, for conflicting routes, for a certificate that does not fit.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpServerOptions options,
                                                            std::vector<HttpRoute> routes);
   ~HttpServer();  // stops
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Takes no more connections, answers what is open with 503, waits up to a second until that is
-  // written, closes, and joins the io thread; then no handler runs any more. From any thread but
-  // the io thread; a second call does nothing.
+  // Accepts no more connections, answers open requests with 503, waits up to a second until those
+  // answers are written, closes, and joins the io thread; then no handler runs any more. Call it
+  // from any thread but the io thread; a second call does nothing.
   void Stop();
 
   uint16_t port() const;

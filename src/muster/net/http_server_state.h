@@ -1,5 +1,5 @@
 // What an HttpServer owns: the io thread, the listener, the connections. Included by .cc files of
-// this layer only. All on the io thread but what says otherwise.
+// this layer only. Everything is used on the io thread unless noted otherwise.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,7 @@ struct ServerState : public ConnectionHost {
   uint16_t port = 0;
   std::atomic<uint64_t> accepted = 0, requests = 0, wrong_tokens = 0, evicted = 0, timed_out = 0,
                         open_strangers = 0, open_others = 0;
-  boost::asio::io_context io;  // before all that lives on it
+  boost::asio::io_context io;  // before all objects that use it
   std::shared_ptr<IoGate> gate;
   std::thread thread;
 
@@ -70,12 +70,12 @@ struct ServerState : public ConnectionHost {
   const std::vector<HttpHandler> handlers_;
   const std::unique_ptr<boost::asio::ssl::context> tls_;
   boost::asio::ip::tcp::acceptor acceptor_;
-  boost::asio::steady_timer pause_;  // accepting again when descriptors ran out
+  boost::asio::steady_timer pause_;  // before accepting again after descriptors ran out
   boost::asio::steady_timer stop_deadline_;
   std::unordered_map<HttpConnection*, Open> open_;
   std::list<HttpConnection*> strangers_;  // oldest first
   bool stopping_ = false;
-  std::chrono::steady_clock::time_point window_ = {};  // of a second, for wrong tokens
+  std::chrono::steady_clock::time_point window_ = {};  // one second, for wrong tokens
   int wrong_in_window_ = 0;
 };
 

@@ -1,8 +1,9 @@
-// A connected socket, plain or under TLS, as both ends of HTTP use it. Included by .cc files of
+// A connected socket, plain or with TLS, as used by both ends of HTTP. Included by .cc files of
 // this layer only: Asio takes seconds to compile.
 //
 // The thread that runs the socket's io_context owns it. Each operation's `done` runs there, never
-// inside the call. One read and one write may be open at a time. Close() ends both with an error.
+// inside the call. One read and one write may be in progress at a time. Close() ends both with an
+// error.
 #pragma once
 
 #include <cstddef>
@@ -25,18 +26,18 @@ class HttpStream {
 
   virtual ~HttpStream() = default;
   virtual void Handshake(std::function<void(const Error& error)> done) = 0;
-  // At least one byte, or an error: asio::error::eof when the peer ended its side in order.
+  // Yields at least one byte, or an error: asio::error::eof if the peer closed its side in order.
   virtual void ReadSome(char* buffer, size_t size, Done done) = 0;
-  virtual void Write(std::string_view bytes, Done done) = 0;  // all of them; they must live
+  virtual void Write(std::string_view bytes, Done done) = 0;  // all bytes; they must stay valid
   virtual boost::asio::ip::tcp::socket& socket() = 0;
-  // Why the peer's certificate is not believed; empty when it is, or none was wanted.
+  // Why the peer's certificate is not trusted; empty if it is, or if none was required.
   virtual std::string Distrust() { return {}; }
 
-  // True, when the peer closed its end and nothing of it is left to read.
+  // True if the peer closed its end and nothing is left to read.
   bool PeerClosed();
-  // True, when the connection stands and there is nothing to read.
+  // True if the connection is open and there is nothing to read.
   bool Quiet();
-  // Calls `done` when there is something to read, the end included, without reading it.
+  // Calls `done` when there is something to read or the peer closed, without reading it.
   void WaitReadable(std::function<void(bool ok)> done);
   void ShutdownSend();
   void Close();
@@ -45,7 +46,7 @@ class HttpStream {
 std::unique_ptr<HttpStream> MakePlainStream(boost::asio::ip::tcp::socket socket);
 std::unique_ptr<HttpStream> MakeTlsStream(boost::asio::ip::tcp::socket socket,
                                           boost::asio::ssl::context& context);
-// The client's end, which believes a certificate for `host` (a name or an address) alone.
+// The client's end, which trusts only a certificate for `host` (a name or an address).
 absl::StatusOr<std::unique_ptr<HttpStream>> MakeTlsClientStream(boost::asio::ip::tcp::socket socket,
                                                                 boost::asio::ssl::context& context,
                                                                 const std::string& host);

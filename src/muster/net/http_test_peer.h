@@ -1,4 +1,4 @@
-// For tests: a server and clients of it, and a raw peer that sends what no client would.
+// For tests: a server with clients, and a raw peer that can send malformed bytes.
 #pragma once
 
 #include <arpa/inet.h>
@@ -42,7 +42,7 @@ inline std::unique_ptr<HttpClient> ClientOf(const HttpServer& server,
   return client.ok() ? *std::move(client) : nullptr;
 }
 
-// Waits for what another thread will make true; false when it does not.
+// Waits until another thread makes the condition true; false if it does not within kTestSeconds.
 inline bool WaitFor(const std::function<bool()>& condition) {
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(kTestSeconds);
@@ -76,7 +76,7 @@ class RawPeer {
 
   bool connected() const { return connected_; }
 
-  // False when the server closed the connection.
+  // False if the server closed the connection.
   bool Send(std::string_view bytes) const {
     while (!bytes.empty()) {
       const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -97,7 +97,7 @@ class RawPeer {
     return recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
   }
 
-  // All until `end` is there, the server closes, or the time is over.
+  // Reads until `end` has arrived, the server closes, or the time is over.
   std::string ReadUntil(std::string_view end) const {
     std::string text;
     char buffer[4096];
@@ -119,7 +119,7 @@ class RawPeer {
   bool connected_ = false;
 };
 
-// A server that does what a test says: one script a connection, in this order, each on the server's
+// A server that runs a test's scripts: one per connection, in this order, each on the server's
 // thread. A connection ends with its script.
 class ScriptedServer {
  public:

@@ -47,7 +47,12 @@ std::pair<std::string, uint16_t> ReadAddress(const sockaddr_storage& storage) {
   if (storage.ss_family == AF_INET6) {
     sockaddr_in6 v6;
     std::memcpy(&v6, &storage, sizeof v6);
-    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+      constexpr size_t kPrefixBytes = 12;
+      inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[kPrefixBytes], text, sizeof text);
+    } else {
+      inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+    }
     return {text, ntohs(v6.sin6_port)};
   }
   sockaddr_in v4;
@@ -67,6 +72,28 @@ absl::Status ListenError(int error, const std::string& where) {
         StrCat(status.message(), "; no interface of this machine has the address"));
   }
   return status;
+}
+
+int MakeSocket(bool is_v6) {
+  return socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+// Takes `fd`. `where` is for messages.
+absl::StatusOr<Listener> BindAndListen(int fd, SocketAddress bound, const NumericAddress& kind,
+                                       const std::string& where) {
+  absl::Cleanup closer = [fd] { close(fd); };
+  const int on = 1;  // a restarted coordinator takes its port back at once
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&bound.storage), bound.size) != 0 ||
+      listen(fd, kBacklog) != 0 ||
+      getsockname(fd, reinterpret_cast<sockaddr*>(&bound.storage), &bound.size) != 0) {
+    return ListenError(errno, where);
+  }
+  std::move(closer).Cancel();
+  return Listener{.descriptor = fd,
+                  .port = ReadAddress(bound.storage).second,
+                  .is_v6 = kind.is_v6,
+                  .is_loopback = kind.is_loopback};
 }
 
 }  // namespace
@@ -92,23 +119,20 @@ std::string HostPort(const std::string& address, uint16_t port) {
 absl::StatusOr<Listener> ListenOn(const std::string& address, uint16_t port) {
   MUSTER_ASSIGN_OR_RETURN(const NumericAddress kind, ParseAddress(address));
   const std::string where = HostPort(address, port);
-  const int fd =
-      socket(kind.is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int fd = MakeSocket(kind.is_v6);
   if (fd < 0) return ErrnoStatus(errno, StrCat("listen on ", where));
-  absl::Cleanup closer = [fd] { close(fd); };
-  const int on = 1;  // a restarted coordinator takes its port back at once
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  SocketAddress bound = MakeAddress(address, port, kind.is_v6);
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&bound.storage), bound.size) != 0 ||
-      listen(fd, kBacklog) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&bound.storage), &bound.size) != 0) {
-    return ListenError(errno, where);
+  return BindAndListen(fd, MakeAddress(address, port, kind.is_v6), kind, where);
+}
+
+absl::StatusOr<Listener> ListenOnAll(uint16_t port) {
+  const std::string where = StrCat("all addresses, port ", port);
+  const int fd = MakeSocket(/*is_v6=*/true);
+  const int off = 0;
+  if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0) {
+    return BindAndListen(fd, MakeAddress("::", port, true), {.is_v6 = true}, where);
   }
-  std::move(closer).Cancel();
-  return Listener{.descriptor = fd,
-                  .port = ReadAddress(bound.storage).second,
-                  .is_v6 = kind.is_v6,
-                  .is_loopback = kind.is_loopback};
+  if (fd >= 0) close(fd);
+  return ListenOn("0.0.0.0", port);
 }
 
 int AcceptOne(int listener, std::string* peer, int* error) {

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 
@@ -54,7 +56,22 @@ absl::Status SyncFolder(const std::string& folder) {
   return failed == 0 ? absl::OkStatus() : ErrnoStatus(error, StrCat("sync ", folder));
 }
 
-absl::Status CheckOnlyOwnerReads(int fd, const std::string& path) {
+bool IsOurGroup(gid_t group) {
+  if (group == getegid()) return true;
+  const int count = getgroups(0, nullptr);
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(count, 0)));
+  const int got = getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<size_t>(std::max(got, 0)));
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
+
+// As Kubernetes mounts a Secret for a pod with fsGroup: root's, that group may read it, and nobody
+// may write it.
+bool IsMountedSecret(const struct stat& info) {
+  return info.st_uid == 0 && (info.st_mode & 07777 & ~0440) == 0 && IsOurGroup(info.st_gid);
+}
+
+absl::Status CheckWhoReads(int fd, const std::string& path) {
   struct stat info;
   if (fstat(fd, &info) != 0) return ErrnoStatus(errno, StrCat("stat ", path));
   if (!S_ISREG(info.st_mode)) {
@@ -65,12 +82,13 @@ absl::Status CheckOnlyOwnerReads(int fd, const std::string& path) {
                                               info.st_uid, ", who could change it; use a file of ",
                                               "your own"));
   }
-  if ((info.st_mode & 077) != 0) {
+  if ((info.st_mode & 077) != 0 && !IsMountedSecret(info)) {
     char mode[8];
     std::snprintf(mode, sizeof mode, "%04o", info.st_mode & 07777);
     return absl::PermissionDeniedError(StrCat(
         "read secret ", path, ": its mode ", std::string_view(mode),
-        " lets others at it; make a new secret, or if nobody saw this one: chmod 600 ", path));
+        " lets others at it; make a new secret, or if nobody saw this one: chmod 600 ", path,
+        " (of a mounted Secret: defaultMode 0400, and fsGroup for a user that is not root)"));
   }
   return absl::OkStatus();
 }
@@ -113,7 +131,7 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& path, size_t max_b
   const int fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
   if (fd < 0) return ErrnoStatus(errno, StrCat("read secret ", path));
   const absl::Cleanup closer = [fd] { close(fd); };
-  MUSTER_RETURN_IF_ERROR(CheckOnlyOwnerReads(fd, path));
+  MUSTER_RETURN_IF_ERROR(CheckWhoReads(fd, path));
   return ReadAll(fd, path, max_bytes);
 }
 

@@ -1,4 +1,4 @@
-// Threads that take no signals: those go to the threads that expect them.
+// Threads that block signals, so that signals go to the threads that expect them.
 #pragma once
 
 #include <pthread.h>
@@ -7,7 +7,8 @@
 
 namespace muster::net::internal {
 
-// While it lives, this thread takes no signals, nor does ever a thread that it starts meanwhile.
+// While it exists, this thread blocks all signals; threads that it starts meanwhile block them for
+// good.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

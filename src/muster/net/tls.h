@@ -1,4 +1,5 @@
-// What the two ends of a TLS connection show and believe: a job's own authority and nobody else.
+// The certificates that the two ends of a TLS connection present and trust: only those of the job's
+// own authority.
 #pragma once
 
 #include <string>
@@ -9,13 +10,13 @@ namespace muster::net {
 struct ServerTls {
   std::string certificate = {};
   std::string key = {};
-  // When set, a client must show a certificate of this authority, besides the token.
+  // If set, a client must present a certificate of this authority, besides the token.
   std::string client_authority = {};
 };
 
 struct ClientTls {
-  std::string authority = {};    // the only one that is believed; the system's are not
-  std::string certificate = {};  // shown when the server asks
+  std::string authority = {};    // the only one that is trusted; the system's are not
+  std::string certificate = {};  // presented when the server asks
   std::string key = {};
 };
 

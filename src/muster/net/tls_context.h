@@ -1,4 +1,4 @@
-// ServerTls and ClientTls as OpenSSL wants them. Included by .cc files only.
+// OpenSSL contexts from ServerTls and ClientTls. Included by .cc files only.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace muster::net::internal {
 
-// INVALID_ARGUMENT names what does not fit; nothing of the key is in a message.
+// INVALID_ARGUMENT names what does not fit; no message contains any part of the key.
 absl::StatusOr<std::unique_ptr<boost::asio::ssl::context>> MakeServerContext(const ServerTls& tls);
-// Believes tls.authority alone. The name or address of the server is set for each connection.
+// Trusts only tls.authority. The name or address of the server is set for each connection.
 absl::StatusOr<std::unique_ptr<boost::asio::ssl::context>> MakeClientContext(const ClientTls& tls);
 
 }  // namespace muster::net::internal

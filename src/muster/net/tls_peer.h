@@ -1,4 +1,4 @@
-// What an end of a TLS connection asks OpenSSL about the other.
+// Queries to OpenSSL about the other end of a TLS connection.
 #pragma once
 
 #include <string>
@@ -9,16 +9,17 @@ struct ssl_st;  // OpenSSL's SSL
 
 namespace muster::net::internal {
 
-// The certificate must be for `host`, a name or an address in numbers. INVALID_ARGUMENT for what is
-// neither.
+// Requires the peer's certificate to be for `host`, a name or a numeric address. INVALID_ARGUMENT
+// for text that is neither.
 absl::Status ExpectHost(ssl_st* ssl, const std::string& host);
 
-// Why the other's certificate is not believed; empty when it is, or none came.
+// Why the peer's certificate is not trusted; empty if it is, or if none came.
 std::string DistrustOf(const ssl_st* ssl);
 
-// The alert with which the other gave up, of an OpenSSL error code; -1: it is none.
+// The alert with which the peer gave up, from an OpenSSL error code; -1 if the code is not an
+// alert.
 int TlsAlertOf(unsigned long code);
-// Whether the other gave up for this end's certificate, or for want of one.
+// Whether the peer gave up because of this end's certificate or its absence.
 bool IsCertificateAlert(int alert);
 
 }  // namespace muster::net::internal

@@ -1,7 +1,8 @@
-// The secret that a job's own programs show each other: 32 random bytes, written as 64 hex digits.
+// The secret by which a job's own programs authenticate to each other: 32 random bytes, written as
+// 64 hex digits.
 //
 // It travels in a 0600 file or an inherited descriptor, and in `Authorization: Bearer`; never in
-// arguments, environment, logs or a journal. No message of this layer contains one or a part of
+// arguments, environment, logs or a journal. No message of this layer contains a token or a part of
 // one, and a Token does not print.
 #pragma once
 
@@ -12,10 +13,10 @@
 
 namespace muster::net {
 
-// A value; copies are wiped when they go. Const calls from any thread.
+// A value; copies are wiped when destroyed. Const calls from any thread.
 class Token {
  public:
-  // From the operating system's random numbers.
+  // Makes one from the operating system's random numbers.
   static absl::StatusOr<Token> Make();
   // 64 hex digits; white space around them is allowed. `where` is for messages, which say how long
   // the text was but not what it was.
@@ -25,9 +26,9 @@ class Token {
   Token& operator=(const Token&) = default;
   ~Token();
 
-  // Takes the same time wherever `presented` differs.
+  // Takes constant time, wherever `presented` differs.
   bool Matches(std::string_view presented) const;
-  // For the header and the file; keep it nowhere else.
+  // For the header and the file; do not store it anywhere else.
   const std::string& Reveal() const { return hex_; }
 
  private:
@@ -35,11 +36,11 @@ class Token {
   std::string hex_;
 };
 
-// A new token in a new file of mode 0600; replaces an older one.
+// Makes a new token in a new file of mode 0600; replaces an older one.
 absl::StatusOr<Token> MakeTokenFile(const std::string& path);
 // Refuses a file that others may read (secret_file.h).
 absl::StatusOr<Token> ReadTokenFile(const std::string& path);
-// Reads to the end and closes it.
+// Reads the descriptor to its end and closes it.
 absl::StatusOr<Token> ReadTokenDescriptor(int descriptor);
 
 }  // namespace muster::net

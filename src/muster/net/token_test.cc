@@ -1,7 +1,9 @@
 #include "muster/net/token.h"
 
+#include <grp.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -68,6 +70,34 @@ TEST_F(TokenTest, AFileThatOthersReadIsRefused) {
     EXPECT_TRUE(absl::IsPermissionDenied(read.status())) << read.status();
     EXPECT_THAT(read.status().ToString(), HasSubstr("chmod 600 " + path_));
   }
+}
+
+// A pod with fsGroup is another user in that group.
+TEST_F(TokenTest, ASecretOfRootIsReadByTheGroupItWasMountedFor) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make such a file";
+  constexpr uid_t kUser = 65534;
+  constexpr gid_t kGroup = 4242;
+  ASSERT_TRUE(MakeTokenFile(path_).ok());
+  ASSERT_EQ(chown(path_.c_str(), 0, kGroup), 0);
+  ASSERT_EQ(chmod(folder_.c_str(), 0711), 0);
+  const auto read_by = [&](gid_t group, mode_t mode) {
+    EXPECT_EQ(chmod(path_.c_str(), mode), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      if (setgroups(1, &group) != 0 || setgid(kUser) != 0 || setuid(kUser) != 0) _exit(9);
+      _exit(static_cast<int>(ReadTokenFile(path_).status().code()));
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return static_cast<absl::StatusCode>(WEXITSTATUS(status));
+  };
+  EXPECT_EQ(read_by(kGroup, 0440), absl::StatusCode::kOk);
+  for (const mode_t mode : {0444, 0460, 0640, 0660}) {
+    EXPECT_EQ(read_by(kGroup, mode), absl::StatusCode::kPermissionDenied) << mode;
+  }
+  // Root could read it, but is not in that group.
+  ASSERT_EQ(chmod(path_.c_str(), 0440), 0);
+  EXPECT_TRUE(absl::IsPermissionDenied(ReadTokenFile(path_).status()));
 }
 
 TEST_F(TokenTest, BadFilesAreNamedAndNotQuoted) {

@@ -1,5 +1,5 @@
 // Adagrad (Duchi, Hazan, Singer, JMLR 12, 2011) by the rule of TensorFlow's ApplyAdagradV2, or by
-// Keras 3's, which has epsilon in the root. Slot: "accumulator".
+// that of Keras 3, which has epsilon under the root. Slot: "accumulator".
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace muster::optim {
 
-// `spec` is in its range.
+// All values of `spec` are in range.
 std::unique_ptr<Optimizer> NewAdagrad(const OptimizerSpec& spec);
 
 }  // namespace muster::optim

@@ -1,6 +1,6 @@
-// Adam (Kingma, Ba, ICLR 2015, the form before section 2.1) by Keras 2's rule: dense by
-// TensorFlow's ApplyAdam, tables dense-equivalent or, when lazy, touched rows only; slots "m", "v".
-// Or by Keras 3's; slots "momentum", "velocity".
+// Adam (Kingma, Ba, ICLR 2015, the form before section 2.1). By Keras 2's rule, dense variables
+// follow TensorFlow's ApplyAdam; tables are dense-equivalent or, when lazy, update touched rows
+// only; slots "m", "v". By Keras 3's rule the slots are "momentum", "velocity".
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace muster::optim {
 
-// `spec` is in its range.
+// All values of `spec` are in range.
 std::unique_ptr<Optimizer> NewAdam(const OptimizerSpec& spec);
 
 }  // namespace muster::optim

@@ -1,7 +1,7 @@
 // Clipping of gradients, as tf.clip_by_value, clip_by_norm and clip_by_global_norm.
 //
-// Norms are of a gradient's entries: of a table whose gradient comes with squares (row_layout.h)
-// its entries are the appearances of its ids, of another its rows.
+// Norms are taken over a gradient's entries: the appearances of ids for a table whose gradient
+// comes with squares (row_layout.h), the rows for other tables.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct ClipSpec {
     kGlobalNorm  // all gradients by limit / max(norm over all of them, limit)
   } kind = Kind::kNone;
   double limit = 0;  // over 0
-  // kValue: the gradients of tables come cut already, entry by entry, and are left as they are. So
-  // those of exported Keras models are, whose engine cuts them before it adds them up.
+  // kValue: the gradients of tables arrive already cut, entry by entry, and are left unchanged.
+  // This is so for exported Keras models: their engine cuts the entries before it sums them.
   bool tables_are_cut = false;
 
-  // Whether it wants more than one element at a time.
+  // Whether clipping needs more than one element at a time.
   bool by_norm() const { return kind == Kind::kNorm || kind == Kind::kGlobalNorm; }
   friend bool operator==(const ClipSpec&, const ClipSpec&) = default;
 };

@@ -1,8 +1,8 @@
 // FTRL-proximal (McMahan et al., "Ad Click Prediction: a View from the Trenches", KDD 2013) by the
 // rule of TensorFlow's ApplyFtrlV2. Slots: "accumulator", "linear".
 //
-// By Keras 3's rule, which is the same for a row, every row of a table moves at every step: to what
-// its slots say, which is 0 at first.
+// By Keras 3's rule, which is the same for a single row, every row of a table is updated at every
+// step, to the value that its slots give, which is 0 at first.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace muster::optim {
 
-// `spec` is in its range.
+// All values of `spec` are in range.
 std::unique_ptr<Optimizer> NewFtrl(const OptimizerSpec& spec);
 
 }  // namespace muster::optim

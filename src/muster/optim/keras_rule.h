@@ -1,11 +1,11 @@
-// KerasRule: an optimizer by Keras 3's rule whose gradients of rows come with squares.
+// KerasRule: an optimizer by Keras 3's rule; gradients of rows come with squares.
 //
-// What an optimizer is made of, `Rule`:
+// The template argument `Rule` provides:
 //   Step                   a step's numbers, made by At(step)
-//   kMovesAllRows          whether rows move that a step does not touch: as with a gradient of 0
-//   Rests(step)            then: that they do not in this step, as an exception
+//   kMovesAllRows          whether untouched rows change too: as with a gradient of 0
+//   Rests(step)            if so: whether they stay unchanged in this step, as an exception
 //   Slots()
-//   Update                 n elements from g, whose squares are g^2
+//   Update                 updates n elements from g, whose squares are g^2
 //   UpdateRows             rows of a table; g is rows x 2 cols (row_layout.h)
 #pragma once
 
@@ -21,8 +21,8 @@
 
 namespace muster::optim {
 
-// Calls update(weights, slots, zeros, n) for parts of those rows in [first, last) that are not
-// touched: what a rule does there is what it does with a gradient of n zeros.
+// Calls update(weights, slots, zeros, n) for parts of the untouched rows in [first, last): they are
+// updated as with a gradient of n zeros.
 template <typename Update>
 void WalkWithoutGradient(std::span<float> table, int64_t cols, std::span<float* const> slots,
                          int64_t first, int64_t last, const TouchedRows& touched,

@@ -29,6 +29,10 @@ absl::Status CheckFtrl(const OptimizerSpec& spec) {
   MUSTER_RETURN_IF_ERROR(check("l2", spec.l2));
   MUSTER_RETURN_IF_ERROR(check("l2_shrinkage", spec.l2_shrinkage));
   MUSTER_RETURN_IF_ERROR(check("beta", spec.beta));
+  if (spec.learning_rate == 0) {
+    return absl::InvalidArgumentError(
+        "Ftrl divides by the learning rate, which is 0: to train nothing use another optimizer");
+  }
   if (ReachesZero(spec.learning_rate, spec.schedule)) {
     return absl::InvalidArgumentError(
         StrCat("Ftrl divides by the learning rate, and this ", ScheduleName(spec.schedule.kind),
@@ -99,8 +103,8 @@ std::string_view OptimizerName(OptimizerSpec::Kind kind) {
 namespace {
 
 absl::StatusOr<std::unique_ptr<Optimizer>> NewRule(const OptimizerSpec& spec) {
-  MUSTER_RETURN_IF_ERROR(Check(std::isfinite(spec.learning_rate) && spec.learning_rate > 0,
-                               spec.kind, "learning_rate", spec.learning_rate, "over 0"));
+  MUSTER_RETURN_IF_ERROR(Check(std::isfinite(spec.learning_rate) && spec.learning_rate >= 0,
+                               spec.kind, "learning_rate", spec.learning_rate, "0 or more"));
   MUSTER_RETURN_IF_ERROR(Annotate(CheckSchedule(spec.schedule), OptimizerName(spec.kind)));
   switch (spec.kind) {
     case OptimizerSpec::Kind::kFtrl:

@@ -1,22 +1,22 @@
-// Optimizers: gradient to weights, with slots that the trainer owns.
+// Optimizers: update weights from gradients, with slots that the trainer owns.
 //
-// Rule kTensorFlow, of models that this program builds: the optimizers followed are Keras 2's of
-// TensorFlow 2.15 (tf.keras.optimizers.legacy), and the kernels that they call
+// Rule kTensorFlow, for models that this program builds: as the optimizers of Keras 2 in TensorFlow
+// 2.15 (tf.keras.optimizers.legacy) and the kernels that they call
 // (tensorflow/core/kernels/training_ops.cc):
 //   ftrl     ApplyFtrl / SparseApplyFtrl, any power
 //   adagrad  ApplyAdagradV2: acc += g^2; w -= lr * g / (sqrt(acc) + epsilon)
 //   adam     ApplyAdam: bias-corrected rate, w -= lr_t * m / (sqrt(v) + epsilon)
 //   rmsprop  plain and centered, with and without momentum
 //   sgd      plain, with momentum, Nesterov's
-// Gradients of one row are summed first, as Keras's _resource_apply_sparse_duplicate_indices does.
-// For tables: ftrl, adagrad, sgd and rmsprop with momentum touch the step's rows only, which is
-// what TensorFlow does. adam is dense-equivalent (moments decay and move every row at every step,
-// as Keras does), rmsprop without momentum lets every row's slots decay; both can be `lazy` instead
-// (the step's rows only). Each but ftrl can have decoupled weight decay (weight_decay.h).
+// Gradients of one row are summed first, as in Keras's _resource_apply_sparse_duplicate_indices.
+// For tables: ftrl, adagrad, sgd and rmsprop with momentum touch the step's rows only, as
+// TensorFlow does. adam is dense-equivalent (moments decay and move every row at every step, as in
+// Keras); rmsprop without momentum decays every row's slots; both can be `lazy` instead (the step's
+// rows only). All but ftrl can have decoupled weight decay (weight_decay.h).
 //
-// Rule kKeras, of exported Keras models: Keras 3's optimizers as they do when ids repeat
-// (docs/formats/keras_export.md): what is quadratic takes the sum of the squares of a row's
-// entries, which come with the sum (row_layout.h), epsilon is in adagrad's and rmsprop's root, and
+// Rule kKeras, for exported Keras models: as Keras 3's optimizers when ids repeat
+// (docs/formats/keras_export.md). Quadratic terms use the sum of the squares of a row's entries,
+// which comes with the sum (row_layout.h); epsilon is under the root in adagrad and rmsprop; and
 // adam, ftrl, rmsprop and sgd with momentum move every row of a table at every step. Slots have
 // Keras's names. All may have weight decay, none is lazy.
 #pragma once
@@ -38,9 +38,9 @@ namespace muster::optim {
 struct OptimizerSpec {
   enum class Kind { kFtrl, kAdagrad, kAdam, kRmsProp, kSgd } kind = Kind::kAdagrad;
   enum class Rule { kTensorFlow, kKeras } rule = Rule::kTensorFlow;
-  double learning_rate = 0.05;  // of the schedule's begin
+  double learning_rate = 0.05;  // at the schedule's start
   ScheduleSpec schedule = {};
-  // Instead of both: to be set before each step.
+  // Replaces learning_rate and the schedule: to be set before each step.
   std::shared_ptr<const StepRate> rate = nullptr;
   double initial_accumulator = 0.1;   // ftrl, adagrad
   double epsilon = 1e-7;              // adagrad, adam, rmsprop
@@ -53,9 +53,9 @@ struct OptimizerSpec {
   double momentum = 0;                // rmsprop, sgd
   bool centered = false;              // rmsprop
   bool nesterov = false;              // sgd with momentum
-  double weight_decay = 0;            // all, but ftrl by Keras's rule only
+  double weight_decay = 0;            // all; ftrl by Keras's rule only
   bool lazy = false;                  // adam, rmsprop, weight_decay
-  // sgd by Keras's rule: takes squares too, which it does not need itself; a clip by a norm does.
+  // sgd by Keras's rule: also takes squares, which only a clip by norm needs.
   bool squares = false;
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
@@ -79,34 +79,35 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   virtual std::span<const SlotSpec> slots() const = 0;
-  // weights[i] from gradient[i]; slots[k] points to the k-th slot, as long as the weights.
+  // Updates weights[i] from gradient[i]; slots[k] points to the k-th slot, as long as the weights.
   virtual void ApplyDense(std::span<float> weights, std::span<float* const> slots,
                           std::span<const float> gradient, int64_t step) const = 0;
   // Whether gradients of rows must come with the squares of their entries (row_layout.h).
   virtual bool wants_squares() const { return false; }
   RowLayout LayoutOf(int64_t cols) const { return {.cols = cols, .squares = wants_squares()}; }
-  // What a step does to the rows that it touches. `table` (all rows x cols) and slots are whole
-  // tables; rows are distinct; the gradient is of LayoutOf(cols).
+  // Updates the rows that a step touches. `table` (all rows x cols) and slots are whole tables;
+  // rows are distinct; the gradient has the layout LayoutOf(cols).
   virtual void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                          std::span<const int32_t> rows, std::span<const float> gradient,
                          int64_t step) const = 0;
-  // True: a table or its slots move at every step also where no row is touched (adam, rmsprop and
+  // True: a table or its slots change at every step even where no row is touched (adam, rmsprop and
   // weight decay that are not lazy; Keras's ftrl and momentum). Then each ApplyRows, also one of no
-  // rows, needs a Walk over all rows in front of it.
+  // rows, must be preceded by a Walk over all rows.
   virtual bool moves_untouched_rows() const = 0;
-  // What a step does to rows [first, last) of a table besides ApplyRows. `touched` are the rows of
-  // that ApplyRows. Threads may walk parts of one table; the bytes do not depend on the parts.
+  // The changes that a step makes to rows [first, last) of a table besides ApplyRows. `touched` are
+  // the rows of that ApplyRows. Threads may walk parts of one table; the resulting bytes do not
+  // depend on the parts.
   virtual void Walk(std::span<float> /*table*/, int64_t /*cols*/, std::span<float* const> /*slots*/,
                     int64_t /*first*/, int64_t /*last*/, const TouchedRows& /*touched*/,
                     int64_t /*step*/) const {}
 };
 
-// A whole step of a table on this thread: the Walk, where there is one, and ApplyRows.
+// A whole step of a table on this thread: the Walk, if needed, and ApplyRows.
 void StepTable(const Optimizer& optimizer, std::span<float> table, int64_t cols,
                std::span<float* const> slots, std::span<const int32_t> rows,
                std::span<const float> gradient, int64_t step);
 
-// INVALID_ARGUMENT for a value out of its range, named.
+// INVALID_ARGUMENT names a value that is out of range.
 absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spec);
 
 }  // namespace muster::optim

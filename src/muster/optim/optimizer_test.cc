@@ -26,7 +26,7 @@ TEST(NewOptimizerTest, ChecksEveryRange) {
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Wrong wrongs[] = {
-      {Kind::kFtrl, &OptimizerSpec::learning_rate, 0, "learning_rate"},
+      {Kind::kSgd, &OptimizerSpec::learning_rate, -1, "learning_rate"},
       {Kind::kAdam, &OptimizerSpec::learning_rate, nan, "learning_rate"},
       {Kind::kFtrl, &OptimizerSpec::initial_accumulator, -1, "initial_accumulator"},
       {Kind::kFtrl, &OptimizerSpec::l1, -0.1, "l1"},
@@ -70,6 +70,25 @@ TEST(WeightDecayTest, ALazyTableDecaysTheRowsOfTheStep) {
     // 8 - 8 * 0.5 * 0.5 = 6, and one of them 0.5 * 2 less.
     EXPECT_EQ(table, (std::vector<float>{lazy ? 8.f : 6.f, lazy ? 8.f : 6.f, 6, 5}));
   }
+}
+
+TEST(NewOptimizerTest, ARateOfZeroTrainsNothing) {
+  for (const Kind kind : {Kind::kAdagrad, Kind::kAdam, Kind::kRmsProp, Kind::kSgd}) {
+    OptimizerSpec spec = SpecOf(kind);
+    spec.learning_rate = 0;
+    const auto optimizer = NewOptimizer(spec);
+    ASSERT_TRUE(optimizer.ok()) << optimizer.status();
+    std::vector<float> table = {8, -3};
+    std::vector<std::vector<float>> memory;
+    std::vector<float*> slots;
+    for (const auto& slot : (*optimizer)->slots()) memory.push_back({slot.initial_value, 0.5});
+    for (auto& slot : memory) slots.push_back(slot.data());
+    (*optimizer)->ApplyRows(table, 2, slots, std::vector<int32_t>{0}, std::vector<float>{1, 2}, 0);
+    EXPECT_EQ(table, (std::vector<float>{8, -3})) << OptimizerName(kind);
+  }
+  OptimizerSpec ftrl = SpecOf(Kind::kFtrl);
+  ftrl.learning_rate = 0;
+  EXPECT_NE(ToStd(NewOptimizer(ftrl).status().message()).find("divides by"), std::string::npos);
 }
 
 TEST(NewOptimizerTest, RefusesWhatCannotBe) {

@@ -1,17 +1,17 @@
 // RMSProp (Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012) by Keras 2's legacy
 // RMSprop, plain or centered.
 //
-// Without momentum: w -= lr g / (sqrt(d) + epsilon); of a table the slots of every row decay at
-// every step (or, lazy, those of touched rows), touched rows move. With momentum: TensorFlow's
-// ApplyRMSProp and SparseApplyRMSProp, which have epsilon under the root and know touched rows
-// only. Centered: d, which rounding can leave under 0 where TensorFlow then has no number, is at
-// least 0. Slots: "rms"; with momentum "momentum"; centered "mg".
+// Without momentum: w -= lr g / (sqrt(d) + epsilon); in a table the slots of every row decay at
+// every step (when lazy, those of touched rows only), and touched rows move. With momentum:
+// TensorFlow's ApplyRMSProp and SparseApplyRMSProp, which have epsilon under the root and change
+// touched rows only. Centered: d is at least 0; rounding can make it negative, for which TensorFlow
+// gives NaN. Slots: "rms"; with momentum "momentum"; centered "mg".
 //
-// Or by Keras 3's: epsilon is under the root in any case, and every row moves where there is
-// momentum; without it the slots of every row decay, touched rows move. Centered: the mean of
-// squares less the square of the mean is at least 0 before epsilon is added; an id that comes often
-// in a batch makes it negative, where Keras has no number. Slots: "velocity"; with momentum
-// "momentum"; centered "average_gradient".
+// By Keras 3's rule: epsilon is always under the root. With momentum every row moves; without it
+// the slots of every row decay and touched rows move. Centered: the mean of squares less the square
+// of the mean is at least 0 before epsilon is added; an id that occurs often in a batch makes it
+// negative, for which Keras gives NaN. Slots: "velocity"; with momentum "momentum"; centered
+// "average_gradient".
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@
 
 namespace muster::optim {
 
-// `spec` is in its range.
+// All values of `spec` are in range.
 std::unique_ptr<Optimizer> NewRmsProp(const OptimizerSpec& spec);
 
 }  // namespace muster::optim

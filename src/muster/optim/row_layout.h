@@ -1,9 +1,9 @@
-// RowLayout: what a table's gradient has of a row.
+// RowLayout: the layout of one row of a table's gradient.
 //
-// An optimizer that follows Keras squares each entry of a gradient, an entry being one appearance
-// of an id. Entries are added up long before, so their squares go with the sums: of each row `cols`
-// sums over its entries, then `cols` sums of their squares. Whoever adds such gradients up adds
-// rows of width() floats and need not know.
+// An optimizer that follows Keras squares each entry of a gradient; an entry is one appearance of
+// an id. As entries are summed long before that, the sums of their squares are passed along: a row
+// has `cols` sums of its entries, then `cols` sums of their squares. Code that adds such gradients
+// up adds rows of width() floats and need not know the layout.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct RowLayout {
   int64_t width() const { return squares ? 2 * cols : cols; }  // floats
 };
 
-// Multiplies all entries by `scale`: squares by its square.
+// Multiplies all entries by `scale`, and squares by its square.
 inline void ScaleEntries(float scale, RowLayout layout, std::span<float> rows) {
   if (!layout.squares) return math::Scale(scale, rows.data(), rows.size());
   const auto cols = static_cast<size_t>(layout.cols);
@@ -30,7 +30,7 @@ inline void ScaleEntries(float scale, RowLayout layout, std::span<float> rows) {
   }
 }
 
-// Over all entries; where there are no squares, over the sums.
+// Over all entries; without squares over the sums.
 inline double SumOfSquaredEntries(RowLayout layout, std::span<const float> rows) {
   if (!layout.squares) return math::SumOfSquares(rows.data(), rows.size());
   const auto cols = static_cast<size_t>(layout.cols);

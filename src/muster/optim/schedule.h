@@ -1,4 +1,4 @@
-// Learning rates that change with the step, in the formulas of tf.keras.optimizers.schedules.
+// Learning rates that depend on the step, by the formulas of tf.keras.optimizers.schedules.
 //
 // s counts updates from 0; r is the initial rate, n `decay_steps`.
 //   constant         r
@@ -10,10 +10,10 @@
 //   cosine_restarts  periods of n, n t_mul, n t_mul^2, ... that begin at r, r m_mul, r m_mul^2, ...
 //   piecewise        values[i] for boundaries[i - 1] < s <= boundaries[i]
 // With warm_up_steps W > 0: for s < W, warm_up_from + (schedule(0) - warm_up_from) s / W; from W on
-// schedule(s - W). That is CosineDecay's warm-up, in front of any schedule.
+// schedule(s - W). This is CosineDecay's warm-up, available for any schedule.
 //
-// Float arithmetic, as TensorFlow's, but for the number of restarts, which TensorFlow's float
-// logarithm misses by one at some of the steps where a period begins.
+// Float arithmetic, as in TensorFlow, except for the number of restarts: TensorFlow's float
+// logarithm misses it by one at some of the steps where a period begins.
 #pragma once
 
 #include <cstdint>
@@ -51,10 +51,10 @@ struct ScheduleSpec {
 // "constant", "exponential", ...: the words of a model file.
 std::string_view ScheduleName(ScheduleSpec::Kind kind);
 
-// INVALID_ARGUMENT for a value out of its range, named.
+// INVALID_ARGUMENT names a value that is out of range.
 absl::Status CheckSchedule(const ScheduleSpec& spec);
 
-// The rate of update `step`, of a schedule in its range. `initial` is values[0] for piecewise.
+// The rate of update `step`, for a valid schedule. `initial` is values[0] for piecewise.
 float LearningRateAt(double initial, const ScheduleSpec& spec, int64_t step);
 
 // Whether some step's rate is 0 by the formula (not by underflow).

@@ -2,7 +2,7 @@
 // 2013), by Keras 2's SGD: TensorFlow's ApplyGradientDescent and ApplyKerasMomentum. Tables:
 // touched rows only, as SparseApplyKerasMomentum. Slot, with momentum: "momentum".
 //
-// Keras 3's rule is the same but for tables with momentum, every row of which moves at every step.
+// Keras 3's rule is the same except for tables with momentum: all their rows move at every step.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace muster::optim {
 
-// `spec` is in its range.
+// All values of `spec` are in range.
 std::unique_ptr<Optimizer> NewSgd(const OptimizerSpec& spec);
 
 }  // namespace muster::optim

@@ -1,4 +1,4 @@
-// For tests: the `spec` lines that make_test_vectors.py writes.
+// For tests: parses the `spec` lines that make_test_vectors.py writes.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace muster::optim {
 
-// The numbers of `word`, that commas part.
+// The numbers of `word`, separated by commas.
 template <typename Number>
 std::vector<Number> ParseNumbers(const std::string& word) {
   std::vector<Number> numbers;
@@ -21,7 +21,7 @@ std::vector<Number> ParseNumbers(const std::string& word) {
   return numbers;
 }
 
-// Reads FIELD=VALUE words to the end. Throws for a field that is none.
+// Reads FIELD=VALUE words to the end. Throws for an unknown field.
 inline OptimizerSpec ParseSpecWords(std::istringstream& words) {
   const std::map<std::string, double OptimizerSpec::*> fields = {
       {"learning_rate", &OptimizerSpec::learning_rate},

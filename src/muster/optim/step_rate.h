@@ -1,4 +1,4 @@
-// StepRate: the learning rate of one step, that somebody else computes.
+// StepRate: the learning rate of one step, computed elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace muster::optim {
 
-// Set by one thread, while no other reads.
+// One thread sets it, while no other thread reads it.
 class StepRate {
  public:
   void Set(int64_t step, float rate) {
     step_ = step;
     rate_ = rate;
   }
-  // Of the step that was set last; of another one it is not known, and no number.
+  // The rate of the step that was set last; NaN for any other step.
   float At(int64_t step) const {
     return step == step_ ? rate_ : std::numeric_limits<float>::quiet_NaN();
   }

@@ -1,4 +1,4 @@
-// Which rows of a table a step touches, for rules that move the others too.
+// The rows of a table that a step touches, for rules that also move the others.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace muster::optim {
 
-// A bit a row, kept from step to step. One owner thread; any may read.
+// One bit per row, kept from step to step. One owner thread; any thread may read.
 class TouchedRows {
  public:
-  // Of a table of so many rows; `rows` in any order.
+  // The table has `table_rows` rows; `rows` may be in any order.
   void Assign(int64_t table_rows, std::span<const int32_t> rows) {
     words_.assign(static_cast<size_t>(table_rows / 64 + 1), 0);
     for (const int32_t row : rows) words_[row / 64] |= uint64_t{1} << row % 64;

@@ -1,10 +1,11 @@
 // Decoupled weight decay (Loshchilov, Hutter, ICLR 2019) by the rule of Keras's optimizers since
-// TensorFlow 2.11 (AdamW, and `weight_decay` of the others): before each update
-// w -= w * weight_decay * rate, with the schedule's rate of the step. The gradient is that of the
-// weights before.
+// TensorFlow 2.11 (AdamW, and `weight_decay` of the others): before each update w -= w *
+// weight_decay * rate, with the schedule's rate of the step. The gradient is that of the weights
+// before the decay.
 //
-// Keras decays every row of a table at every step. So does this, which reads and writes the whole
-// table a step; a `lazy` optimizer's decays the rows that a step touches, when it does.
+// Keras decays every row of a table at every step. So does this optimizer, which reads and writes
+// the whole table in each step; with `lazy` it decays only the rows that a step touches, in that
+// step.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@
 
 namespace muster::optim {
 
-// `inner` with the decay of `spec` in front of each update.
+// `inner`, with the decay of `spec` before each update.
 std::unique_ptr<Optimizer> NewWeightDecay(const OptimizerSpec& spec,
                                           std::unique_ptr<Optimizer> inner);
 

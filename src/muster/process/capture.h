@@ -1,4 +1,4 @@
-// A small helper program run to its end, and what it said.
+// Runs a small helper program to its end and captures its output.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ struct CapturedRun {
   bool timed_out = false;  // it was killed at the deadline
 };
 
-// Starts the spec's program, through `tree` where this process has one (else null; its stdout and
-// stderr are set here), reads what it says, and kills it and its group when the deadline comes.
-// Errors are those of Child::Start.
+// Starts the spec's program, through `tree` if this process has one (else null), reads its output
+// (stdout and stderr are set here), and kills it and its group at the deadline. Errors are those of
+// Child::Start.
 absl::StatusOr<CapturedRun> RunCaptured(ProcessTree* tree, ChildSpec spec, double timeout_seconds,
                                         size_t max_bytes);
 

@@ -1,4 +1,4 @@
-// A program started by this process: what it gets, how it ends.
+// A program started by this process: what it inherits and how it ends.
 #pragma once
 
 #include <sys/types.h>
@@ -19,12 +19,12 @@ namespace muster::process {
 
 class Child;
 
-// How a program ended. Exactly one of code and signal means something.
+// How a program ended. Exactly one of code and signal is meaningful.
 struct ExitInfo {
   int code = 0;    // exit code, when signal is 0
   int signal = 0;  // the signal that ended it, else 0
   bool core_dumped = false;
-  // Of the program and of the children that it waited for.
+  // Totals of the program and of the children that it waited for.
   double user_seconds = 0, system_seconds = 0;
   int64_t max_rss_bytes = 0;  // the largest of them
 
@@ -34,7 +34,7 @@ struct ExitInfo {
 // "exit code 3", "signal 9 (Killed)", "signal 11 (Segmentation fault), core dumped".
 std::string DescribeExit(const ExitInfo& exit);
 
-// One descriptor of the starter that the program gets, under the number `to`.
+// A descriptor of the starter that the program inherits under the number `to`.
 struct InheritedDescriptor {
   int from = -1;
   int to = -1;
@@ -46,33 +46,33 @@ struct ChildSpec {
   // argv[0] without a slash is looked up in the PATH of `environment`; a relative one with a slash
   // is relative to `working_directory`.
   std::vector<std::string> argv = {};
-  std::vector<std::string> environment = {};  // NAME=VALUE; the whole of it
+  std::vector<std::string> environment = {};  // NAME=VALUE; the complete environment
   std::string working_directory = {};         // empty: the starter's
 
   int stdin_fd = -1;  // -1: /dev/null
   int stdout_fd = 1, stderr_fd = 2;
-  std::vector<InheritedDescriptor> inherited = {};  // beside those three; nothing else is passed on
+  std::vector<InheritedDescriptor> inherited = {};  // besides those; nothing else is inherited
 
   enum class Group {
-    kOwnSession,  // a session and group of its own: no terminal, no Ctrl-C of the starter's
+    kOwnSession,  // a session and group of its own: no terminal, no Ctrl-C from the starter's
     kOwnGroup,    // a group of its own in the starter's session
     kStarters,
   };
   Group group = Group::kOwnSession;
 
   // Sent by the kernel to the program when the THREAD that called Start ends, also by kill -9 of
-  // its process; 0: none. So Start belongs on a thread that lives as long as the program is wanted.
-  // It holds for the program itself, not for what the program starts (see ProcessTree and
-  // FindMarked), and not past an exec of a setuid program.
+  // its process; 0: none. So call Start on a thread that lives as long as the program is needed. It
+  // applies to the program itself, not to what the program starts (see ProcessTree and FindMarked),
+  // and not past an exec of a setuid program.
   int parent_death_signal = 9;
 
   std::vector<int> cpus = {};  // the cores that it may run on; empty: the starter's
   // A descriptor of a cgroup's cgroup.procs, which the program joins before it runs
-  // (MemoryLimit::procs_fd); -1: it stays in the starter's.
+  // (MemoryLimit::procs_fd); -1: it stays in the starter's cgroup.
   int cgroup_procs_fd = -1;
 };
 
-// Entries of this process's environment, for ChildSpec::environment.
+// The entries of this process's environment, for ChildSpec::environment.
 std::vector<std::string> CurrentEnvironment();
 // Sets NAME=VALUE, replacing all entries of that name.
 void SetEnvironment(std::string_view name, std::string_view value,
@@ -84,14 +84,14 @@ std::optional<std::string> FindEnvironment(std::string_view name,
 // The children of a ProcessTree that have an owner to wait for them. Thread-safe.
 class ChildSet {
  public:
-  // Start while nobody looks: no child can be missing from the set.
+  // Starts a child under the set's lock, so that no child can be missing from the set.
   absl::StatusOr<std::unique_ptr<Child>> Start(const std::shared_ptr<ChildSet>& self,
                                                const ChildSpec& spec);
-  // Calls wait(pid) for each of `ended` that is no member. `wait` says what CPU seconds the process
-  // had used, or less than 0 when it could not be waited for. Returns for how many it could.
+  // Calls wait(pid) for each of `ended` that is not a member. `wait` returns the CPU seconds of the
+  // process, or less than 0 if it could not be waited for. Returns how many were waited for.
   int WaitForStrangers(const std::vector<pid_t>& ended, double (*wait)(pid_t));
   void Remove(pid_t pid, double cpu_seconds);
-  // Of all that were waited for.
+  // The CPU seconds of all processes that were waited for.
   double reaped_cpu_seconds() const;
 
  private:
@@ -101,8 +101,8 @@ class ChildSet {
 };
 
 // A started program. It is waited for exactly once, by this object; destroying an object whose
-// program still runs kills it (SIGKILL, to its group where it leads one) and waits. One thread at a
-// time; Signal and pidfd from any thread while the object lives.
+// program still runs kills the program (SIGKILL, to its group if it leads one) and waits. One
+// thread at a time; Signal and pidfd from any thread while the object lives.
 //
 // The program starts with default signal handlers and an empty signal mask, whatever the
 // starter's are.
@@ -110,7 +110,7 @@ class Child {
  public:
   // Returns when the program runs, or says why it cannot: NOT_FOUND (no such program, no such
   // working directory, no interpreter named by its #! line), PERMISSION_DENIED (not executable, a
-  // directory), INVALID_ARGUMENT (a spec that cannot be, a file that is no program),
+  // directory), INVALID_ARGUMENT (an impossible spec, a file that is not a program),
   // RESOURCE_EXHAUSTED (no memory, processes or descriptors left). The message names the step, the
   // file and what to do.
   static absl::StatusOr<std::unique_ptr<Child>> Start(const ChildSpec& spec);
@@ -124,18 +124,18 @@ class Child {
   // as the object.
   int pidfd() const { return pidfd_.get(); }
 
-  // Waits until the program has ended, which releases its pid, or for so many seconds:
-  // DEADLINE_EXCEEDED. May be called again after the end. FAILED_PRECONDITION when somebody else
-  // has waited for it (SIGCHLD ignored, waitpid(-1)): how it ended is lost then.
+  // Waits until the program has ended, which releases its pid; DEADLINE_EXCEEDED after
+  // `timeout_seconds`. May be called again after the end. FAILED_PRECONDITION if somebody else has
+  // waited for it (SIGCHLD ignored, waitpid(-1)): how it ended is then unknown.
   absl::StatusOr<ExitInfo> Wait(double timeout_seconds);
 
-  // The program runs on and is nobody's: for a starter that is about to end. Neither Wait nor the
-  // destructor does anything from now on; Wait says FAILED_PRECONDITION.
+  // Lets the program continue without an owner: for a starter that is about to end. Neither Wait
+  // nor the destructor does anything from now on; Wait returns FAILED_PRECONDITION.
   void LetGo();
 
-  // To the program alone. OK when it has ended.
+  // Signals the program alone. OK if it has ended.
   absl::Status Signal(int signal_number) const;
-  // To the group that it leads (Group::kStarters: to the program alone). OK when it has ended.
+  // Signals the group that it leads (Group::kStarters: the program alone). OK if it has ended.
   absl::Status SignalGroup(int signal_number) const;
 
  private:
@@ -147,7 +147,7 @@ class Child {
   Descriptor pidfd_;
   bool leads_group_;
   bool reaped_ = false;
-  std::shared_ptr<ChildSet> set_;  // of the tree that it was started through, or null
+  std::shared_ptr<ChildSet> set_;  // of the tree through which it was started, or null
   absl::Status wait_error_;
   ExitInfo exit_;
 };

@@ -1,5 +1,5 @@
 // CoreClaim: a core for two threads of which one always waits for the other, such as a process and
-// the helper that it asks. Woken on another core, each would wait for that core to wake, too, which
+// the helper that it queries. On two cores, each would also wait for the other core to wake, which
 // on a virtual machine costs more than a small answer.
 #pragma once
 
@@ -12,20 +12,21 @@
 
 namespace muster::process {
 
-// Only among those who claim: on this machine (its network namespace, to be exact) a core is
-// claimed once at a time, until this ends or the process does. One owner thread.
+// Claims exclude only each other: on this machine (more exactly, in its network namespace) a core
+// has at most one claim at a time, until this object or the process ends. One owner thread.
 class CoreClaim {
  public:
-  // One that this thread may run on, the one that it is on if it can be. nullopt when all are
-  // claimed, and where there is but one: nothing is to be chosen then.
+  // Claims a core that this thread may run on, if possible the one that it runs on now. nullopt if
+  // all are claimed, and if there is only one, since there is no choice then.
   static std::optional<CoreClaim> Take();
 
   int core() const { return core_; }
-  // Binds the process' first thread to the core. False where the system refuses.
+  // Binds the process' first thread to the core. False if the system refuses.
   bool Bind(pid_t process) const;
 
-  // The thread that makes it stays on the core while it lives; then it may run where it might
-  // before. Threads that it starts in between are bound, too. The claim outlives it.
+  // Binds the thread that makes this object to the core for the object's lifetime; afterwards the
+  // thread may run where it could before. Threads started in between are bound, too. The claim must
+  // outlive this object.
   class Stay {
    public:
     explicit Stay(const CoreClaim& claim);
@@ -44,7 +45,7 @@ class CoreClaim {
       : core_(core), before_(before), name_(std::move(name)) {}
 
   int core_;
-  cpu_set_t before_;  // where this thread might run
+  cpu_set_t before_;  // where this thread could run
   Descriptor name_;   // a socket whose name is the core's
 };
 

@@ -1,4 +1,4 @@
-// Cores dealt out to tasks, so that tasks of one machine do not crowd on the same ones.
+// Assigns cores to tasks, so that the tasks of one machine do not crowd on the same cores.
 #pragma once
 
 #include <string>
@@ -8,21 +8,21 @@
 
 namespace muster::process {
 
-// The cores that this process may run on (sched_getaffinity), ascending: a container's or a
-// scheduler's choice is kept to.
+// The cores that this process may run on (sched_getaffinity), ascending: limits set by a container
+// or a scheduler are respected.
 absl::StatusOr<std::vector<int>> AvailableCpus();
 
-// For each task's limit (cores, 0: none) the cores it runs on, ascending, for ChildSpec::cpus.
+// Returns for each task's limit (cores, 0: none) its cores, ascending, for ChildSpec::cpus.
 //   - A limit of 1.5 takes 2 cores; one larger than the machine takes all.
 //   - While there are cores for all limits, limited tasks share none. Tasks without a limit share
 //     what is left, or all cores when nothing is.
-//   - Else cores are dealt round and round, so that each has about the same number of tasks.
-// Where no task has a limit the answer is empty lists: nobody is bound. INVALID_ARGUMENT for a
-// negative limit or one that is no number.
+//   - Else cores are assigned in turn, so that each has about the same number of tasks.
+// If no task has a limit, all lists are empty: no task is bound. INVALID_ARGUMENT for a negative
+// limit or one that is not a number.
 absl::StatusOr<std::vector<std::vector<int>>> DealCpus(const std::vector<int>& available,
                                                        const std::vector<double>& limits);
 
-// "0-3,8": as Linux and taskset write a set.
+// "0-3,8": the notation of Linux and taskset.
 std::string PrintCpus(const std::vector<int>& cpus);
 
 }  // namespace muster::process

@@ -7,11 +7,11 @@ namespace muster::process {
 
 class Deadline {
  public:
-  // Zero, a negative number: now, so that a call only looks. Far away is a year.
+  // Zero or a negative number means now, so that a call only polls. At most a year ahead.
   static Deadline After(double seconds);
 
   bool expired() const { return Clock::now() >= at_; }
-  // What is left, for poll(): rounded up, so that a wait does not wake just before its time.
+  // The remaining time, for poll(): rounded up, so that a wait does not wake just before its time.
   int PollMillis() const;
 
  private:
@@ -21,7 +21,7 @@ class Deadline {
 };
 
 // Waits until one of the descriptors is readable or has hung up, or the deadline passes; -1 is
-// passed over. True: one is.
+// skipped. True: one is readable or has hung up.
 bool PollReadable(const int* fds, int count, Deadline deadline);
 
 }  // namespace muster::process

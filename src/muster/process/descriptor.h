@@ -8,7 +8,7 @@
 namespace muster::process {
 
 // Owns one descriptor or none (-1). Descriptors of this layer are opened close-on-exec: a child
-// gets those that its spec names and no others.
+// inherits only those that its spec names.
 class Descriptor {
  public:
   Descriptor() = default;

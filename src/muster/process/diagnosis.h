@@ -1,5 +1,5 @@
-// What a task that says nothing is doing: its CPU use, where its threads wait, and the Python stack
-// where py-spy is installed.
+// What a silent task is doing: its CPU use, where its threads wait, and the Python stack if py-spy
+// is installed.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 
 namespace muster::process {
 
-// CPU time of each thread at a moment.
+// CPU time of each thread at one moment.
 struct CpuSample {
   int64_t nanos = 0;                                       // Clock's MonotonicNanos
   std::map<std::pair<pid_t, pid_t>, double> seconds = {};  // of (process, thread)
 };
 
-// Threads of one process that do the same.
+// Threads of one process that do the same thing.
 struct ThreadGroup {
   int count = 0;
   std::string names;         // of the first few
   char state = '?';          // R, S, D and the rest, as ProcessStat
-  std::string wait_channel;  // the kernel's function it waits in; empty: none, or not to be read
-  std::string kernel_stack;  // one call a line; empty where only root may read it
-  double cores = 0;          // CPU time since the sample, by time passed, all together
+  std::string wait_channel;  // the kernel function it waits in; empty: none, or unreadable
+  std::string kernel_stack;  // one call per line; empty if only root may read it
+  double cores = 0;          // CPU time since the sample per elapsed time, in total
 };
 
 struct ProcessDiagnosis {
@@ -34,7 +34,7 @@ struct ProcessDiagnosis {
   std::string command;
   double cores = 0;
   std::vector<ThreadGroup> threads;  // busiest first, then the most numerous
-  std::string python_stack;          // what py-spy said, also its error; empty without it
+  std::string python_stack;          // py-spy's output or its error; empty without py-spy
 };
 
 struct Diagnosis {
@@ -44,19 +44,19 @@ struct Diagnosis {
 };
 
 struct DiagnosisOptions {
-  std::string py_spy = "py-spy";      // looked for in PATH; empty: not wanted
+  std::string py_spy = "py-spy";      // searched in PATH; empty: not used
   double py_spy_timeout_seconds = 5;  // for each process
   int max_processes = 8;              // more are left out
 };
 
-// Now, of what runs in the tree. The caller lets some seconds pass before Diagnose.
+// Samples the processes in the tree now. The caller lets some seconds pass before Diagnose.
 CpuSample SampleCpu(const ProcessTree& tree, const Clock& clock);
 
-// Of what runs in the tree now, with CPU use since `before`. Blocks for as long as py-spy may take.
+// Diagnoses the processes in the tree, with CPU use since `before`. Blocks as long as py-spy takes.
 Diagnosis Diagnose(ProcessTree* tree, const CpuSample& before, const Clock& clock,
                    const DiagnosisOptions& options);
 
-// For people: some lines a process.
+// For people: some lines per process.
 std::string PrintDiagnosis(const Diagnosis& diagnosis);
 
 }  // namespace muster::process

@@ -65,7 +65,7 @@ absl::StatusOr<std::vector<std::optional<std::string>>> DealGpus(
     return absl::FailedPreconditionError(
         StrCat("deal out GPUs: the tasks want ", wished, ", this machine has ", visible.size(),
                visible.empty() ? "" : StrCat(" (", absl::StrJoin(visible, ","), ")"),
-               ": lower the limits nvidia.com/gpu or start fewer tasks"));
+               ": ask for fewer (--gpus, or the limits nvidia.com/gpu) or start fewer tasks"));
   }
   auto next = visible.begin();
   for (size_t task = 0; task < wishes.size(); ++task) {

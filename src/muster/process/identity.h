@@ -1,5 +1,5 @@
-// ProcessIdentity: a process as others may ask for it later, from another process or another
-// machine, without taking one that was given the same pid for it.
+// ProcessIdentity: identifies a process so that its liveness can be checked later, from another
+// process or machine, without confusing it with a later process of the same pid.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 namespace muster::process {
 
 struct ProcessIdentity {
-  // One boot of one kernel and the pid namespace: where `pid` means something. "": unknown.
+  // One boot of one kernel and the pid namespace: the scope of `pid`. "": unknown.
   std::string machine = {};
   std::string host = {};  // for people
   pid_t pid = 0;
@@ -21,8 +21,8 @@ struct ProcessIdentity {
 ProcessIdentity ThisProcess();
 
 enum class Liveness { kAlive, kDead, kElsewhere };
-// kElsewhere: it is of another machine, where this one cannot look. A stopped process is alive, a
-// zombie is dead.
+// kElsewhere: the process belongs to another machine, which cannot be checked from here. A stopped
+// process is alive, a zombie is dead.
 Liveness LivenessOf(const ProcessIdentity& process);
 
 }  // namespace muster::process

@@ -1,4 +1,4 @@
-// A program that is started again when it dies, a bounded number of times.
+// Restarts a program when it fails, a bounded number of times.
 #pragma once
 
 #include <functional>
@@ -12,24 +12,24 @@
 namespace muster::process {
 
 struct KeepAliveOptions {
-  // More deaths than this within the window are not by chance: it is given up.
+  // After more failures than this within the window it is given up.
   int max_restarts = 5;
   double window_seconds = 600;
-  // The first restart in the window is at once; before the second one this pause, which doubles
-  // with each. All pauses of a window together are 15 times as long.
+  // The first restart in the window is immediate; this pause precedes the second one and doubles
+  // with each further one. All pauses of a window together are 15 times as long.
   double pause_seconds = 0.5;
-  // Readable when it is to end: it gets SIGTERM, is waited for, and is not started again. -1:
+  // When this becomes readable, the program gets SIGTERM, is waited for, and is not restarted. -1:
   // never.
   int stop_fd = -1;
-  std::function<void(const std::string&)> say = {};  // told of each death; empty: nobody
+  std::function<void(const std::string&)> say = {};  // called for each failure; may be empty
 };
 
 using Starter = std::function<absl::StatusOr<std::unique_ptr<Child>>()>;
 
-// Waits until `child` has ended for good; where it died (a signal, an exit code that is not 0) it
-// is started again by `start`, whose errors count as deaths. OK: it ended with exit code 0, or
-// because of stop_fd. ABORTED: somebody ended it with SIGTERM or SIGINT, which is no death, or it
-// is given up; how it ended is in the message. Blocks.
+// Waits until `child` has ended for good. When it fails (a signal, a nonzero exit code) `start`
+// restarts it; errors of `start` count as failures. OK: it ended with exit code 0, or because of
+// stop_fd. ABORTED: somebody ended it with SIGTERM or SIGINT, which does not count as a failure, or
+// it was given up; the message says how it ended. Blocks.
 absl::Status KeepAlive(std::unique_ptr<Child> child, const Starter& start, const Clock& clock,
                        const KeepAliveOptions& options);
 

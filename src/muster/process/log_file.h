@@ -1,4 +1,4 @@
-// A log file that rotates, and that a full disk does not stop.
+// A log file that rotates and tolerates a full disk.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,30 @@ namespace muster::process {
 
 struct LogFileOptions {
   std::string path = {};
-  // When a line begins past so many bytes, or a line goes on past twice as many, FILE becomes
-  // FILE.1, that FILE.2, and so on; the oldest beyond `kept_files` is removed. 0: never.
+  // When a line begins past this many bytes, or continues past twice as many, FILE is renamed to
+  // FILE.1, FILE.1 to FILE.2, and so on; the oldest beyond `kept_files` is removed. 0: never.
   int64_t max_bytes = int64_t{100} << 20;
   int kept_files = 3;
-  // Room on the disk that output leaves to others, such as a journal beside it; never more than a
-  // twentieth of the disk.
+  // Disk space that output leaves free for other files, such as a journal beside it; never more
+  // than a twentieth of the disk.
   int64_t spared_bytes = 0;
 };
 
-// Appends bytes. When a write fails (the disk is full, or as good as: spared_bytes) what could not
-// be written is dropped and counted; every Append tries again, and what the first that succeeds
-// writes begins with a line
+// Appends bytes. When a write fails (the disk is full up to spared_bytes), the bytes that could not
+// be written are dropped and counted. Every Append tries again, and the first that succeeds begins
+// with a line
 // "[muster: N bytes of output lost here: CAUSE]". One owner thread.
 class LogFile {
  public:
-  // Opens for appending, or makes it, with mode 0600. A file already too large rotates with the
-  // first line.
+  // Opens the file for appending, or makes it with mode 0600. A file that is already too large
+  // rotates at the first line.
   static absl::StatusOr<std::unique_ptr<LogFile>> Open(const LogFileOptions& options);
 
   // Never fails: see above.
   void Append(std::string_view bytes);
-  // Bytes that were lost so far.
+  // Bytes lost so far.
   int64_t dropped_bytes() const { return dropped_total_; }
-  // OK, or how much was lost and why.
+  // OK, or an error that says how much was lost and why.
   absl::Status Close();
 
  private:

@@ -1,4 +1,4 @@
-// A program's output on its way into a log file.
+// Copies a program's output into a log file.
 #pragma once
 
 #include <atomic>
@@ -19,17 +19,17 @@
 
 namespace muster::process {
 
-// The last lines of a stream, in bounded memory. A line rewritten by carriage returns, as progress
-// bars do, counts as its last text. One owner thread.
+// The last lines of a stream, in bounded memory. Of a line rewritten by carriage returns, as
+// progress bars do, the last text counts. One owner thread.
 class LineTail {
  public:
-  // Of a longer line its first bytes are kept.
+  // Only the first bytes of a longer line are kept.
   static constexpr size_t kMaxLineBytes = 2000;
 
   explicit LineTail(size_t max_lines) : max_lines_(max_lines) {}
   void Append(std::string_view bytes);
-  // Oldest first, without newlines, otherwise bytes as they came (not always UTF-8); a last line
-  // that is not finished yet is among them.
+  // Oldest first, without newlines, otherwise unchanged (not always UTF-8); includes an unfinished
+  // last line.
   std::vector<std::string> Lines() const;
 
  private:
@@ -47,34 +47,34 @@ struct OutputLogOptions {
   size_t tail_lines = 50;
 };
 
-// Reads the pipe that a program's stdout and stderr lead into, on a thread of its own, and writes
-// what comes into a log file, byte for byte and as soon as it comes. The program never waits for
-// the disk to have room: see LogFile. Thread-safe, but for Finish and the destructor.
+// Reads the pipe of a program's stdout and stderr on its own thread and writes the bytes unchanged
+// to a log file as soon as they arrive. The program never waits for disk space: see LogFile.
+// Thread-safe, except for Finish and the destructor.
 class OutputLog {
  public:
   // Opens the file and makes the pipe. `clock` outlives the log.
   static absl::StatusOr<std::unique_ptr<OutputLog>> Open(const OutputLogOptions& options,
                                                          const Clock* clock);
-  // As Finish, without waiting for more than is in the pipe already.
+  // As Finish, but only takes what is in the pipe already.
   ~OutputLog();
   OutputLog(const OutputLog&) = delete;
   OutputLog& operator=(const OutputLog&) = delete;
 
   // For ChildSpec::stdout_fd and stderr_fd; -1 after Finish or CloseWriter.
   int writer_fd() const { return writer_.get(); }
-  // Once the last program has been started: the log then ends with the programs' own ends of the
-  // pipe. Without it Finish does this.
+  // Call it once the last program has been started: the log then ends when the programs close their
+  // ends of the pipe. Without this call Finish does it.
   void CloseWriter() { writer_.Reset(); }
 
-  // After the end of the program: takes what is still in the pipe, waiting at most so long for the
-  // end of it (a process that escaped may hold it open), and closes the file. An error when output
-  // was lost: how much and why. More calls return the same.
+  // Call it after the program has ended: reads the rest of the pipe, waiting at most
+  // `timeout_seconds` for its end (an escaped process may hold it open), and closes the file.
+  // Returns an error if output was lost: how much and why. Further calls return the same.
   absl::Status Finish(double timeout_seconds);
 
-  // Clock's MonotonicNanos when output last came; at first, when the log was opened.
+  // Clock's MonotonicNanos when output last arrived; initially, when the log was opened.
   int64_t last_output_nanos() const { return last_output_nanos_; }
-  int64_t bytes() const { return bytes_; }            // that came
-  int64_t dropped_bytes() const { return dropped_; }  // of those, lost for ever
+  int64_t bytes() const { return bytes_; }            // received so far
+  int64_t dropped_bytes() const { return dropped_; }  // of those, lost
   std::vector<std::string> Tail() const;
 
  private:
@@ -83,7 +83,7 @@ class OutputLog {
   void Take(std::string_view bytes);
 
   const Clock* clock_;
-  std::unique_ptr<LogFile> file_;  // the pump's, until it is joined
+  std::unique_ptr<LogFile> file_;  // used by the pump until it is joined
   std::atomic<int64_t> last_output_nanos_, bytes_ = 0, dropped_ = 0;
   mutable Mutex mutex_;
   LineTail tail_ ABSL_GUARDED_BY(mutex_);

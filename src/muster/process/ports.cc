@@ -122,7 +122,7 @@ absl::Status TakenStatus(int port, const std::string& holder) {
 }
 
 absl::StatusOr<std::string> Folder(const PortOptions& options) {
-  if (options.folder.empty()) return DefaultPortFolder();
+  if (options.folder.empty()) return DefaultLockFolder();
   if (mkdir(options.folder.c_str(), 0700) != 0 && errno != EEXIST) {
     const int error = errno;
     return ErrnoStatus(error, StrCat("make the folder of port locks ", options.folder));
@@ -178,7 +178,7 @@ std::vector<PortRange> ChooseFrom(std::string_view ephemeral, std::string_view r
   return Ranges(calm.any() ? calm : open);
 }
 
-absl::StatusOr<std::string> DefaultPortFolder() {
+absl::StatusOr<std::string> DefaultLockFolder() {
   const std::string shared = kSharedFolder;
   // Not by mkdir's mode: the umask would take from it.
   if (mkdir(shared.c_str(), 0700) == 0) chmod(shared.c_str(), S_ISVTX | 0777);

@@ -225,7 +225,7 @@ TEST_F(HeldPortTest, ErrorsSayWhatToDo) {
 }
 
 TEST_F(HeldPortTest, TheDefaultFolderIsSharedOrOwn) {
-  const auto folder = DefaultPortFolder();
+  const auto folder = DefaultLockFolder();
   ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_TRUE(std::filesystem::is_directory(*folder));
 }

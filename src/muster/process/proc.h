@@ -1,7 +1,8 @@
-// What /proc says of processes. Source: Documentation/filesystems/proc.rst of Linux.
+// Processes as shown by /proc. Source: Documentation/filesystems/proc.rst of Linux.
 //
-// A pid names nothing for long: a process may end and its number be given anew between two calls.
-// A ProcessStat carries the start time too, which tells the two apart.
+// A pid identifies a process only for a short time: the process may end and its pid be reused
+// between two calls. A ProcessStat also carries the start time, which tells the two processes
+// apart.
 #pragma once
 
 #include <sys/types.h>
@@ -22,17 +23,17 @@ struct ProcessStat {
   char state = '?';  // R, S, D, Z, T and the rest; see proc(5)
   std::string name;  // at most 15 bytes
   int threads = 0;
-  uint64_t start_ticks = 0;         // since boot; with the pid it names a process for ever
-  double cpu_seconds = 0;           // its own, all its threads
+  uint64_t start_ticks = 0;         // since boot; with the pid it identifies a process
+  double cpu_seconds = 0;           // of the process itself, all its threads
   double children_cpu_seconds = 0;  // of children that it waited for
 
   bool ended() const { return state == 'Z' || state == 'X'; }
 };
 
-// The text of /proc/PID/stat or /proc/PID/task/TID/stat; none when it is not such a text. A name
-// may hold spaces and parentheses.
+// The text of /proc/PID/stat or /proc/PID/task/TID/stat; none if it is another text. A name may
+// hold spaces and parentheses.
 std::optional<ProcessStat> ParseStat(std::string_view text);
-// None: there is no such process (any more).
+// None if there is no such process (any more).
 std::optional<ProcessStat> ReadStat(pid_t pid);
 
 // The threads of a process; `pid` of each is the thread's. Empty: the process is gone.
@@ -41,34 +42,35 @@ std::vector<ProcessStat> ReadThreads(pid_t pid);
 // Every process of this pid namespace.
 std::map<pid_t, ProcessStat> ReadAllStats();
 
-// Those below any of `roots`, each once, parents before children, zombies included; a root is among
-// them when it is below another. Reads all of /proc, again while a parent vanishes in between, so
-// that no process is missed that exists from the call's begin to its end.
+// All processes below any of `roots`, each once, parents before children, zombies included; a root
+// is included if it is below another root. Reads all of /proc, and reads it again if a parent
+// vanishes in between, so that no process is missed that exists during the whole call.
 std::vector<ProcessStat> Descendants(const std::vector<pid_t>& roots);
 
 // The same by following each process's list of children: quick on a machine with many processes,
-// but may miss one while others end. For figures, not for decisions.
+// but may miss one while others end. For statistics, not for decisions.
 std::vector<ProcessStat> QuickDescendants(pid_t root);
 
-// The children of a process, its orphans by adoption included. Quick, as above.
+// The children of a process, including adopted orphans. Quick, as above.
 std::vector<pid_t> Children(pid_t pid);
 
-// A descriptor of exactly that process; invalid when it has been reaped.
+// A descriptor of exactly that process; invalid if it has been reaped.
 Descriptor OpenProcess(const ProcessStat& process);
 
-// The command line with spaces between arguments, cut at max_bytes; the name in brackets where
-// there is none; empty when the process is gone.
+// The command line with spaces between arguments, cut at max_bytes; the name in brackets if there
+// is none; empty if the process is gone.
 std::string CommandLine(pid_t pid, size_t max_bytes = 200);
 
-// Proportional share of memory, from smaps_rollup; none: gone, or another user's.
+// Proportional share of memory, from smaps_rollup; none: the process is gone or belongs to another
+// user.
 std::optional<int64_t> PssBytes(pid_t pid);
 
-// Processes of ours whose first environment carries "NAME=VALUE": what a task left behind, however
-// its processes were orphaned. Zombies and processes of other users cannot be seen; this process is
-// never among them.
+// This user's processes whose initial environment contains "NAME=VALUE": the processes a task left
+// behind, however they were orphaned. Zombies and processes of other users cannot be seen; this
+// process is never among them.
 std::vector<ProcessStat> FindMarked(std::string_view entry);
 
-// A whole small file, such as those of /proc; none when it cannot be read. At most max_bytes.
+// A whole small file, such as those of /proc; none if it cannot be read. At most max_bytes.
 std::optional<std::string> ReadSmallFile(const std::string& path,
                                          size_t max_bytes = size_t{1} << 20);
 

@@ -10,7 +10,7 @@ struct Spawned {
   Descriptor pidfd;
 };
 
-// As Child::Start says; the caller waits for the process.
+// As described at Child::Start; the caller waits for the process.
 absl::StatusOr<Spawned> Spawn(const ChildSpec& spec);
 
 }  // namespace muster::process

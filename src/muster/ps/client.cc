@@ -9,29 +9,49 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientSpec spec, const ne
                                                        std::span<const Variable> variables) {
   if (spec.servers.empty()) return absl::InvalidArgumentError("there are no parameter servers");
   const auto servers = static_cast<int>(spec.servers.size());
-  const SocketLineSpec lines = {.self = spec.self,
-                                .key = key,
-                                .servers = spec.servers,
-                                .protection = spec.protection,
-                                .rendezvous_seconds = spec.rendezvous_seconds,
-                                .stop = spec.stop};
-  std::unique_ptr<Beater> beater;
+  const ServerConnectionSpec connections = {.self = spec.self,
+                                            .key = key,
+                                            .servers = spec.servers,
+                                            .protection = spec.protection,
+                                            .rendezvous_seconds = spec.rendezvous_seconds,
+                                            .stall_seconds = spec.stall_seconds,
+                                            .stop = spec.stop,
+                                            .note = spec.note};
+  std::unique_ptr<HeartbeatSender> heartbeat;
   if (spec.staleness >= 0) {
-    MUSTER_ASSIGN_OR_RETURN(beater, Beater::Start(lines, spec.replica));
+    MUSTER_ASSIGN_OR_RETURN(heartbeat, HeartbeatSender::Start(connections, spec.replica));
   }
-  MUSTER_ASSIGN_OR_RETURN(DialLine dial, SocketLines(lines));
+  MUSTER_ASSIGN_OR_RETURN(ServerDialer dial, MakeServerDialer(connections));
   auto client = std::make_unique<Client>(std::move(spec), servers, std::move(dial), variables);
-  client->beater_ = std::move(beater);
+  client->heartbeat_ = std::move(heartbeat);
   return client;
 }
 
+// Returns the answer. Keep-alives that come before it say which replicas it waits for.
+absl::StatusOr<net::transport::Message> Client::ReceiveAnswer(size_t server) {
+  while (true) {
+    auto message = connections_[server]->Receive();
+    if (!message.ok()) return Lost(server, message.status());
+    if (message->type != kAlive) {
+      if (message->type != kRefused) said_waiting_.clear();
+      return message;
+    }
+    if (in_batch_ && leaving()) return absl::CancelledError("this task was told to end");
+    auto alive = Parse<Refused>(message->bytes());
+    if (!alive.ok()) return Lost(server, alive.status());
+    if (alive->text == said_waiting_) continue;
+    said_waiting_ = std::move(alive->text);
+    if (!said_waiting_.empty() && spec_.note) spec_.note(StrCat("waiting for ", said_waiting_));
+  }
+}
+
 absl::StatusOr<State> Client::Greet(size_t server, int64_t generation, int64_t work) {
-  MUSTER_ASSIGN_OR_RETURN(lines_[server], dial_(server));
+  MUSTER_ASSIGN_OR_RETURN(connections_[server], dial_(server));
   return Ask<State>(server, kHello,
                     Hello{.replica = static_cast<uint32_t>(spec_.replica),
                           .replicas = static_cast<uint32_t>(spec_.replicas),
                           .server = static_cast<uint32_t>(server),
-                          .servers = static_cast<uint32_t>(lines_.size()),
+                          .servers = static_cast<uint32_t>(connections_.size()),
                           .synchronous = static_cast<uint32_t>(spec_.synchronous),
                           .aggregate = static_cast<uint32_t>(spec_.aggregate),
                           .agreement = spec_.agreement,
@@ -40,12 +60,26 @@ absl::StatusOr<State> Client::Greet(size_t server, int64_t generation, int64_t w
 }
 
 absl::StatusOr<std::vector<State>> Client::Connect(int64_t generation, int64_t work) {
-  for (auto& line : lines_) line.reset();
+  for (auto& connection : connections_) connection.reset();
   std::vector<State> states;
-  for (size_t server = 0; server < lines_.size(); ++server) {
+  for (size_t server = 0; server < connections_.size(); ++server) {
     MUSTER_ASSIGN_OR_RETURN(states.emplace_back(), Greet(server, generation, work));
   }
   return states;
+}
+
+bool Client::connected() const {
+  return std::all_of(connections_.begin(), connections_.end(),
+                     [](const auto& connection) { return connection != nullptr; });
+}
+
+template <class T>
+absl::StatusOr<T> Client::EndBatch(absl::StatusOr<T> result) {
+  in_batch_ = false;
+  if (absl::IsCancelled(result.status())) {
+    for (auto& connection : connections_) connection.reset();
+  }
+  return result;
 }
 
 absl::StatusOr<State> Client::WaitForState(int64_t generation) {
@@ -61,6 +95,12 @@ absl::StatusOr<State> Client::WaitForAll(int64_t generation) {
     auto state = Ask<State>(0, kWait, Wait{.generation = generation, .for_all = 1});
     if (absl::IsDeadlineExceeded(state.status())) {
       if (stopped()) return absl::CancelledError("stopped while waiting for the others");
+      // A server other than the lead may ask for a save.
+      for (size_t server = 1; server < connections_.size(); ++server) {
+        MUSTER_ASSIGN_OR_RETURN(State other,
+                                Ask<State>(server, kWait, Wait{.generation = generation - 1}));
+        if (other.save != 0 && other.generation == generation) return other;
+      }
       continue;
     }
     MUSTER_RETURN_IF_ERROR(state.status());
@@ -69,7 +109,8 @@ absl::StatusOr<State> Client::WaitForAll(int64_t generation) {
   }
 }
 
-// The rows of each table by server. One server has all, in the order of the block.
+// Splits the rows of each table by server. Does nothing with one server, which has all rows in the
+// order of the block.
 void Client::Split(std::span<const Block> tables) {
   if (has_one_server()) return;
   for (Wire& wire : wires_) {
@@ -119,23 +160,32 @@ size_t Client::RowsOn(size_t server, size_t table, const Block& block) const {
 }
 
 absl::StatusOr<Pulled> Client::PullBatch(Pull request, const PullInto& into) {
+  in_batch_ = true;
+  return EndBatch(TryPull(std::move(request), into));
+}
+
+absl::StatusOr<Pulled> Client::TryPull(Pull request, const PullInto& into) {
   Split(into.tables);
   Pulled leads;
-  // The others are asked when the lead has answered where they need its word: they must give no
-  // older weights than those of a bound on staleness, or learn what counts, and scaled by how much.
+  // If the other servers need the lead's answer, they are asked after it: with a bound on staleness
+  // they must not give older weights than the lead; with backup replicas or clipping by norm they
+  // must learn which batches count, and by how much the sum is scaled.
   const bool lead_first = spec_.staleness >= 0 || spec_.has_backups() || spec_.clips_by_norm;
   if (lead_first) {
     MUSTER_ASSIGN_OR_RETURN(leads, PullFromLead(request, into));
   }
   const size_t first = lead_first ? 1 : 0;
-  for (size_t server = first; server < lines_.size(); ++server) {
+  uint32_t save = 0;
+  for (size_t server = first; server < connections_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(AskPull(server, request, into));
   }
-  for (size_t server = first; server < lines_.size(); ++server) {
+  for (size_t server = first; server < connections_.size(); ++server) {
     MUSTER_ASSIGN_OR_RETURN(const Pulled pulled, Receive<Pulled>(server));
     MUSTER_RETURN_IF_ERROR(TakePulled(server, pulled, into));
+    save |= pulled.save;
     if (server == 0) leads = pulled;
   }
+  leads.save |= save;
   leads.dense = leads.tables = {};
   return leads;
 }
@@ -145,7 +195,7 @@ absl::Status Client::AskPull(size_t server, Pull& request, const PullInto& into)
   return Send(server, kPull, request);
 }
 
-// `request` then says to the others what the lead has said.
+// Stores in `request` what the other servers must learn of the lead's answer.
 absl::StatusOr<Pulled> Client::PullFromLead(Pull& request, const PullInto& into) {
   while (true) {
     MUSTER_RETURN_IF_ERROR(AskPull(0, request, into));
@@ -166,9 +216,9 @@ absl::StatusOr<Pulled> Client::PullFromLead(Pull& request, const PullInto& into)
 
 absl::Status Client::MeasureAndSettle(const Measure& measure) {
   std::vector<double> squares(variables_.size());
-  for (size_t server = 1; server < lines_.size(); ++server) {
+  for (size_t server = 1; server < connections_.size(); ++server) {
     MUSTER_ASSIGN_OR_RETURN(const Measured part, Ask<Measured>(server, kMeasure, measure));
-    // Another was faster.
+    // Another replica has already settled this round.
     if (part.squares.empty()) return absl::OkStatus();
     if (part.squares.size() != squares.size()) {
       return Lost(server, absl::DataLossError("sent squares of another model"));
@@ -271,12 +321,17 @@ absl::Status Client::SendPush(size_t server, Push push, const Gradients& gradien
 }
 
 absl::StatusOr<Pushed> Client::PushBatch(const Push& request, const Gradients& gradients) {
+  in_batch_ = true;
+  return EndBatch(TryPush(request, gradients));
+}
+
+absl::StatusOr<Pushed> Client::TryPush(const Push& request, const Gradients& gradients) {
   Split(gradients.tables);
-  // The lead's is the one that counts, and comes when all others are there.
-  for (size_t server = 1; server < lines_.size(); ++server) {
+  // The lead's push decides that the batch counts: it is sent when all others have arrived.
+  for (size_t server = 1; server < connections_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(SendPush(server, request, gradients));
   }
-  for (size_t server = 1; server < lines_.size(); ++server) {
+  for (size_t server = 1; server < connections_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(Receive<Pushed>(server).status());
   }
   MUSTER_RETURN_IF_ERROR(SendPush(0, request, gradients));
@@ -293,8 +348,8 @@ absl::Status Client::TellBroken(int64_t generation, const std::string& why) {
 
 absl::Status Client::End() {
   absl::Status first;
-  // The lead last: who hears it goes.
-  for (size_t server = lines_.size(); server-- > 0;) {
+  // The lead last: a replica that hears of the end from the lead leaves.
+  for (size_t server = connections_.size(); server-- > 0;) {
     first.Update(Ask<Empty>(server, kEnd, Begin()).status());
   }
   return first;

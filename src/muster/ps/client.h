@@ -1,5 +1,5 @@
-// Client: a worker's side of the parameter servers: pulls, pushes, and, the chief's, loads and
-// saves of the whole state.
+// Client: a worker's side of the parameter servers: pulls and pushes; the chief also loads and
+// saves the whole state.
 #pragma once
 
 #include <atomic>
@@ -14,18 +14,18 @@
 #include "muster/net/transport/address.h"
 #include "muster/net/transport/handshake.h"
 #include "muster/net/transport/tls.h"
-#include "muster/ps/beater.h"
-#include "muster/ps/grown_image.h"
-#include "muster/ps/line.h"
+#include "muster/ps/dynamic_table_image.h"
+#include "muster/ps/heartbeat.h"
 #include "muster/ps/message.h"
 #include "muster/ps/placement.h"
+#include "muster/ps/server_connection.h"
 
 namespace muster::ps {
 
 struct ClientSpec {
   net::transport::Identity self = {};  // job, role, index, incarnation
   int replica = 0, replicas = 1;       // 0 is the chief
-  // As the servers have them.
+  // The same values as in ServerSpec.
   bool synchronous = false;
   int aggregate = 0;
   bool clips_by_norm = false;
@@ -33,101 +33,127 @@ struct ClientSpec {
   std::string agreement = {};
   std::vector<net::transport::Address> servers = {};
   net::transport::Protection protection = {};
-  double rendezvous_seconds = 300;          // without a server for longer: it will not come back
+  double rendezvous_seconds = 300;          // a server that is away for longer is lost for good
+  int stall_seconds = 0;                    // as in ServerConnectionSpec
   const std::atomic<bool>* stop = nullptr;  // true gives waits for servers up; may be null
+  // True, with `stop`: this replica alone must end. A batch that waits for other replicas is then
+  // given up: the call returns CANCELLED, and the client must connect again to save. May be null.
+  const std::atomic<bool>* leaving = nullptr;
+  // For people: which replica an answer waits for. May be empty.
+  std::function<void(const std::string& text)> note = {};
 
   bool has_backups() const { return HasBackups(synchronous, aggregate, replicas); }
 };
 
-// Memory of one variable's weights (slot -1) or of a slot, whole.
+// Gives the memory of a whole variable: its weights (slot -1) or one of its slots.
 using Memory = std::function<float*(int variable, int slot)>;
 
-// Of a table that grows, all of it.
-using GrownMemory = std::function<GrownImage*(int variable)>;
+// Gives the image of a whole table that grows.
+using DynamicMemory = std::function<DynamicTableImage*(int variable)>;
 
-// Distinct rows of a table by their number in the whole table, or, where it grows, by their keys.
+// Distinct rows of a table: their numbers in the whole table or, if the table grows, their keys.
 struct Block {
   int variable = 0;
   std::span<const int32_t> rows = {};
   std::span<const int64_t> keys = {};
 };
 
-// What a batch pulls: `dense` by variable, null for tables; `blocks` as `tables`.
+// What a batch pulls, and the memory to pull it into: `dense` by variable, null for tables;
+// `blocks` in the order of `tables`.
 struct PullInto {
   std::span<const Block> tables = {};
   std::span<float* const> dense = {};
   std::span<float* const> blocks = {};
 };
 
-// What it pushes: `dense` by variable, empty where there is none; `values` as `tables`, of each row
-// Variable::gradient_cols() floats. A table without rows must be there too: optimizers may move it
-// all the same.
+// What a batch pushes: `dense` by variable, empty for one without a dense gradient; `values` in the
+// order of `tables`, with Variable::gradient_cols() floats for each row. A table that the batch did
+// not touch must be listed too, without rows: optimizers may move it nevertheless.
 struct Gradients {
   std::span<const std::span<const float>> dense = {};
   std::span<const Block> tables = {};
   std::span<const std::span<const float>> values = {};
 };
 
-// Errors of all calls: ABORTED, a server was lost or has another state: Connect, and go on from
-// what it says; CANCELLED, training is over, or `stop`; all others end the training. One owner
-// thread.
+// Errors of all calls:
+//   ABORTED    a server was lost or has another state: call Connect, and continue from the states
+//              that it returns
+//   CANCELLED  training is over, or `stop` is true
+//   any other  ends the training
+// One owner thread.
 class Client {
  public:
-  // `variables` must outlive it. Connects to nobody yet.
+  // `variables` must outlive it. Does not connect yet.
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientSpec spec, const net::Token& key,
                                                         std::span<const Variable> variables);
-  // The same over lines of another kind; of `spec` only what is said in Hello counts, and `stop`.
-  Client(ClientSpec spec, int servers, DialLine dial, std::span<const Variable> variables)
+  // The same over connections of another kind. The fields of `spec` about sockets (servers,
+  // protection, rendezvous_seconds, stall_seconds) are ignored.
+  Client(ClientSpec spec, int servers, ServerDialer dial, std::span<const Variable> variables)
       : spec_(std::move(spec)),
         dial_(std::move(dial)),
         variables_(variables),
         placement_(variables, servers),
-        lines_(static_cast<size_t>(servers)),
+        connections_(static_cast<size_t>(servers)),
         wires_(static_cast<size_t>(servers)) {}
 
-  // To all servers, anew: what each says of its state, the lead first. UNAVAILABLE names the server
-  // that did not come in time.
-  // `generation` and `work`: see Hello.
+  // Closes all connections and connects to all servers again; returns the state that each reports,
+  // the lead's first. UNAVAILABLE names the server that did not come in time. `generation` and
+  // `work`: see Hello.
   absl::StatusOr<std::vector<State>> Connect(int64_t generation = 0, int64_t work = 0);
-  // Until the lead has a generation after this one, or training is over.
+  // Waits until the lead has a later generation, or training is over.
   absl::StatusOr<State> WaitForState(int64_t generation);
-  // Until the data of all replicas has ended. ABORTED when the state is lost before.
+  // Waits until the data of all replicas has ended, or until a server asks for a save
+  // (State::save). ABORTED if the state is lost before.
   absl::StatusOr<State> WaitForAll(int64_t generation);
 
-  // `request` without tables, which are given by `into`.
+  // Pulls what a batch needs; the tables come from `into`, not from `request`.
   absl::StatusOr<Pulled> PullBatch(Pull request, const PullInto& into);
-  // `request` without gradients. Comes back when the push counts.
+  // Pushes a batch; the gradients come from `gradients`, not from `request`. Returns when the push
+  // counts.
   absl::StatusOr<Pushed> PushBatch(const Push& request, const Gradients& gradients);
   // This replica's data has ended.
   absl::Status Finish(const ps::Finish& finish);
-  // The lead's state is worth nothing any more, since another server has lost its part.
+  // Tells the lead that its state is invalid, because another server has lost its part.
   absl::Status TellBroken(int64_t generation, const std::string& why);
 
-  // The chief's. A state into all servers, the lead last.
-  absl::Status LoadAll(const Ready& ready, const Memory& memory, const GrownMemory& grown = {});
-  // One state of all servers into memory, at `step` where training is synchronous. Asynchronous:
-  // pulls wait meanwhile. `sequence` is this replica's next.
+  // The chief: loads a state into all servers; the lead is ready last.
+  absl::Status LoadAll(const Ready& ready, const Memory& memory,
+                       const DynamicMemory& dynamic_table = {});
+  // The chief: reads one state of all servers into memory, at `step` if training is synchronous. If
+  // it is asynchronous, pulls wait meanwhile. `sequence` is the number of this replica's next
+  // batch. After an error the memory has an incomplete state, and all connections are closed.
   absl::StatusOr<Held> SaveAll(int64_t generation, int64_t sequence, int64_t step,
-                               const Memory& memory, const GrownMemory& grown = {});
+                               const Memory& memory, const DynamicMemory& dynamic_table = {});
+  // The chief: tells all servers that training is over, the lead last.
   absl::Status End();
 
+  // Whether there is a connection to every server; false after a batch that was given up.
+  bool connected() const;
   int servers() const { return placement_.servers(); }
   const ClientSpec& spec() const { return spec_; }
 
  private:
-  // What goes to one server and comes from it, kept from batch to batch. Where there is one server
-  // alone, blocks go as they are and nothing is kept of tables.
+  // Memory for the messages to and from one server, kept from batch to batch. With one server,
+  // blocks are sent unchanged and the vectors of tables are unused.
   struct Wire {
     std::vector<std::vector<int32_t>> rows;     // by table of the request
-    std::vector<std::vector<int64_t>> keys;     // the same
-    std::vector<std::vector<uint32_t>> places;  // the same: where in the block
-    std::vector<std::vector<float>> values;     // the same
+    std::vector<std::vector<int64_t>> keys;     // by table
+    std::vector<std::vector<uint32_t>> places;  // by table: the rows' places in the block
+    std::vector<std::vector<float>> values;     // by table
     std::vector<float> dense;
     Bytes bytes;
     net::transport::Message answer;
   };
 
+  absl::StatusOr<net::transport::Message> ReceiveAnswer(size_t server);
   bool stopped() const { return spec_.stop != nullptr && spec_.stop->load(); }
+  bool leaving() const { return spec_.leaving != nullptr && spec_.leaving->load() && stopped(); }
+  // Returns the result of a batch. If it was given up, closes all connections: answers to its
+  // requests may still arrive on them.
+  template <class T>
+  absl::StatusOr<T> EndBatch(absl::StatusOr<T> result);
+  absl::StatusOr<Pulled> TryPull(Pull request, const PullInto& into);
+  absl::StatusOr<Pushed> TryPush(const Push& request, const Gradients& gradients);
   absl::StatusOr<State> Greet(size_t server, int64_t generation, int64_t work);
   template <class M>
   absl::Status Send(size_t server, uint16_t type, const M& message);
@@ -137,9 +163,11 @@ class Client {
   absl::StatusOr<A> Ask(size_t server, uint16_t type, const M& message);
   absl::Status AskPull(size_t server, Pull& request, const PullInto& into);
   absl::StatusOr<Pulled> PullFromLead(Pull& request, const PullInto& into);
+  absl::StatusOr<Held> TrySaveAll(int64_t generation, int64_t sequence, int64_t step,
+                                  const Memory& memory, const DynamicMemory& dynamic_table);
   absl::StatusOr<Held> HoldLead(const Hold& hold, int64_t sequence);
   absl::Status MeasureAndSettle(const Measure& measure);
-  bool has_one_server() const { return lines_.size() == 1; }
+  bool has_one_server() const { return connections_.size() == 1; }
   void Split(std::span<const Block> tables);
   size_t RowsOn(size_t server, size_t table, const Block& block) const;
   std::vector<TableRows> TablesOf(const Wire& wire, std::span<const Block> tables) const;
@@ -149,21 +177,23 @@ class Client {
   absl::Status LoadServer(size_t server, int64_t generation, const Memory& memory);
   absl::Status FetchServer(size_t server, int64_t generation, const Memory& memory);
   int64_t KeysAtOnce(const Variable& variable) const;
-  absl::Status LoadKeys(int64_t generation, size_t variable, const GrownImage& image);
-  absl::Status FetchKeys(int64_t generation, size_t variable, GrownImage* image);
+  absl::Status LoadKeys(int64_t generation, size_t variable, const DynamicTableImage& image);
+  absl::Status FetchKeys(int64_t generation, size_t variable, DynamicTableImage* image);
   // Calls visit(slice, part) for each slice of a server's state.
   template <class Visit>
   absl::Status ForEachSlice(size_t server, int64_t generation, Visit visit);
 
   const ClientSpec spec_;
-  const DialLine dial_;
+  const ServerDialer dial_;
   const std::span<const Variable> variables_;
   const Placement placement_;
-  std::vector<std::unique_ptr<Line>> lines_;
+  std::vector<std::unique_ptr<ServerConnection>> connections_;
   std::vector<Wire> wires_;
+  bool in_batch_ = false;
   std::vector<uint32_t> given_;
   std::vector<float> slice_;
-  std::unique_ptr<Beater> beater_;  // where there is a bound on staleness
+  std::string said_waiting_;
+  std::unique_ptr<HeartbeatSender> heartbeat_;  // set if there is a bound on staleness
 };
 
 }  // namespace muster::ps

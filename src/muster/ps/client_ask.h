@@ -7,25 +7,23 @@
 
 namespace muster::ps {
 
-// Of a server that cannot be reached, or does not speak as it should.
+// The ABORTED error for a server that cannot be reached or breaks the protocol.
 inline absl::Status Lost(size_t server, const absl::Status& why) {
   return absl::AbortedError(StrCat("ps-", server, ": ", ToStd(why.message())));
 }
 
 template <class M>
 absl::Status Client::Send(size_t server, uint16_t type, const M& message) {
-  if (lines_[server] == nullptr) return Lost(server, absl::AbortedError("not connected"));
+  if (connections_[server] == nullptr) return Lost(server, absl::AbortedError("not connected"));
   Print(message, &wires_[server].bytes);
-  const absl::Status sent = lines_[server]->Send(type, wires_[server].bytes);
+  const absl::Status sent = connections_[server]->Send(type, wires_[server].bytes);
   return sent.ok() ? sent : Lost(server, sent);
 }
 
-// What is returned may point into the wire's answer, until the next call for that server.
+// The result may point into the wire's answer; it is valid until the next call for that server.
 template <class M>
 absl::StatusOr<M> Client::Receive(size_t server) {
-  auto got = lines_[server]->Receive();
-  if (!got.ok()) return Lost(server, got.status());
-  wires_[server].answer = *std::move(got);
+  MUSTER_ASSIGN_OR_RETURN(wires_[server].answer, ReceiveAnswer(server));
   const ConstBytes bytes = wires_[server].answer.bytes();
   if (wires_[server].answer.type == kRefused) {
     const auto refused = Parse<Refused>(bytes);

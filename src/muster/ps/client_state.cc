@@ -1,4 +1,4 @@
-// Client: the chief's, a whole state into the servers and back.
+// Client: the chief's part, which loads a whole state into the servers and saves it from them.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace muster::ps {
 namespace {
 
-constexpr int64_t kFloatsAtOnce = int64_t{256} << 10;  // in one message
+constexpr int64_t kFloatsAtOnce = int64_t{256} << 10;  // floats in one message
 
 }  // namespace
 
@@ -42,15 +42,16 @@ absl::Status Client::LoadServer(size_t server, int64_t generation, const Memory&
   });
 }
 
-absl::Status Client::LoadAll(const Ready& ready, const Memory& memory, const GrownMemory& grown) {
-  for (size_t server = 0; server < lines_.size(); ++server) {
+absl::Status Client::LoadAll(const Ready& ready, const Memory& memory,
+                             const DynamicMemory& dynamic_table) {
+  for (size_t server = 0; server < connections_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(LoadServer(server, ready.generation, memory));
   }
   for (size_t i = 0; i < variables_.size(); ++i) {
     if (!variables_[i].grows()) continue;
-    MUSTER_RETURN_IF_ERROR(LoadKeys(ready.generation, i, *grown(static_cast<int>(i))));
+    MUSTER_RETURN_IF_ERROR(LoadKeys(ready.generation, i, *dynamic_table(static_cast<int>(i))));
   }
-  for (size_t server = lines_.size(); server-- > 0;) {
+  for (size_t server = connections_.size(); server-- > 0;) {
     MUSTER_RETURN_IF_ERROR(Ask<Empty>(server, kReady, ready).status());
   }
   return absl::OkStatus();
@@ -81,24 +82,36 @@ absl::StatusOr<Held> Client::HoldLead(const Hold& hold, int64_t sequence) {
 }
 
 absl::StatusOr<Held> Client::SaveAll(int64_t generation, int64_t sequence, int64_t step,
-                                     const Memory& memory, const GrownMemory& grown) {
+                                     const Memory& memory, const DynamicMemory& dynamic_table) {
+  auto held = TrySaveAll(generation, sequence, step, memory, dynamic_table);
+  if (held.ok()) return held;
+  // Servers stop holding pulls back for this save when its connections are closed.
+  for (auto& connection : connections_) connection.reset();
+  return held;
+}
+
+absl::StatusOr<Held> Client::TrySaveAll(int64_t generation, int64_t sequence, int64_t step,
+                                        const Memory& memory, const DynamicMemory& dynamic_table) {
   Hold hold = {.generation = generation, .step = step};
   MUSTER_ASSIGN_OR_RETURN(Held held, HoldLead(hold, sequence));
   hold.sequences = held.sequences;
   hold.word = held.word;
   if (spec_.has_backups()) hold.step = held.step;
-  for (size_t server = 1; server < lines_.size(); ++server) {
+  for (size_t server = 1; server < connections_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(Ask<Held>(server, kHold, hold).status());
   }
-  for (size_t server = 0; server < lines_.size(); ++server) {
+  for (size_t server = 0; server < connections_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(FetchServer(server, generation, memory));
   }
   for (size_t i = 0; i < variables_.size(); ++i) {
     if (!variables_[i].grows()) continue;
-    MUSTER_RETURN_IF_ERROR(FetchKeys(generation, i, grown(static_cast<int>(i))));
+    MUSTER_RETURN_IF_ERROR(FetchKeys(generation, i, dynamic_table(static_cast<int>(i))));
   }
-  for (size_t server = 0; server < lines_.size(); ++server) {
-    MUSTER_RETURN_IF_ERROR(Ask<Empty>(server, kRelease, Begin{.generation = generation}).status());
+  for (size_t server = 0; server < connections_.size(); ++server) {
+    const absl::Status released =
+        Ask<Empty>(server, kRelease, Begin{.generation = generation}).status();
+    // The state is complete. A server that was told to end may close before it answers.
+    if (!absl::IsAborted(released)) MUSTER_RETURN_IF_ERROR(released);
   }
   return held;
 }
@@ -108,11 +121,11 @@ int64_t Client::KeysAtOnce(const Variable& variable) const {
       1, kFloatsAtOnce / (variable.cols * (1 + static_cast<int64_t>(variable.slots()))));
 }
 
-absl::Status Client::LoadKeys(int64_t generation, size_t variable, const GrownImage& image) {
+absl::Status Client::LoadKeys(int64_t generation, size_t variable, const DynamicTableImage& image) {
   const Variable& spec = variables_[variable];
-  std::vector<GrownEntries> parts(lines_.size());
+  std::vector<DynamicTableEntries> parts(connections_.size());
   const auto send = [&](size_t server) {
-    GrownEntries& part = parts[server];
+    DynamicTableEntries& part = parts[server];
     const absl::Status sent = Ask<Empty>(server, kLoadKeys,
                                          KeySlice{.generation = generation,
                                                   .variable = static_cast<uint32_t>(variable),
@@ -121,7 +134,7 @@ absl::Status Client::LoadKeys(int64_t generation, size_t variable, const GrownIm
                                                   .last_steps = std::move(part.last_steps),
                                                   .values = part.values})
                                   .status();
-    part = GrownEntries();
+    part = DynamicTableEntries();
     return sent;
   };
   for (int64_t i = 0; i < image.size(); ++i) {
@@ -136,12 +149,12 @@ absl::Status Client::LoadKeys(int64_t generation, size_t variable, const GrownIm
   return absl::OkStatus();
 }
 
-absl::Status Client::FetchKeys(int64_t generation, size_t variable, GrownImage* image) {
+absl::Status Client::FetchKeys(int64_t generation, size_t variable, DynamicTableImage* image) {
   const Variable& spec = variables_[variable];
   const int64_t most = KeysAtOnce(spec);
   const size_t floats = static_cast<size_t>(spec.cols) * (1 + spec.slots());
   image->Clear(spec);
-  for (size_t server = 0; server < lines_.size(); ++server) {
+  for (size_t server = 0; server < connections_.size(); ++server) {
     for (int64_t first = 0, got = most; got == most; first += got) {
       MUSTER_ASSIGN_OR_RETURN(KeySlice part,
                               Ask<KeySlice>(server, kFetchKeys,

@@ -1,4 +1,4 @@
-// A client and servers over unix sockets.
+// A client and servers, connected by unix sockets.
 #include "muster/ps/client.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ class ClientTest : public testing::Test {
     servers_.resize(kServers);
     acceptors_.resize(kServers);
     for (int server = 0; server < kServers; ++server) Start(server);
-    // Weights and one slot of each variable, all different.
+    // Weights and one slot of each variable; all values differ.
     float next = 1;
     for (const Variable& variable : variables_) {
       for (size_t slot = 0; slot <= variable.slots(); ++slot) {
@@ -105,7 +105,7 @@ class ClientTest : public testing::Test {
   Variables variables_;
   std::unique_ptr<Placement> placement_;
   std::vector<std::unique_ptr<Server>> servers_;
-  std::vector<std::unique_ptr<Acceptor>> acceptors_;  // call the servers: end first
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;  // they call the servers: must end before them
   std::vector<std::vector<float>> memory_;
 };
 
@@ -120,7 +120,62 @@ TEST_F(ClientTest, WhatWasLoadedIsSaved) {
   EXPECT_TRUE(saved == memory_);
 }
 
-// Nobody listens at their addresses.
+// A connection to a server that ends before it answers a release.
+class LeavingServerConnection : public ServerConnection {
+ public:
+  explicit LeavingServerConnection(std::unique_ptr<ServerConnection> connection)
+      : connection_(std::move(connection)) {}
+  absl::Status Send(uint16_t type, ConstBytes message) override {
+    gone_ = gone_ || type == kRelease;
+    return connection_->Send(type, message);
+  }
+  absl::StatusOr<net::transport::Message> Receive() override {
+    if (gone_) return absl::UnavailableError("closed the connection");
+    return connection_->Receive();
+  }
+
+ private:
+  const std::unique_ptr<ServerConnection> connection_;
+  bool gone_ = false;
+};
+
+// Otherwise the chief would end with an error when a server was told to end.
+TEST_F(ClientTest, ASaveIsWholeThoughTheServersGoAtItsEnd) {
+  ServerConnectionSpec sockets = {.self = {.job = "test", .role = "chief"}, .key = key_};
+  for (int server = 0; server < kServers; ++server) sockets.servers.push_back(AddressOf(server));
+  const auto dial = MakeServerDialer(std::move(sockets));
+  ASSERT_TRUE(dial.ok()) << dial.status();
+  Client client(
+      {.self = {.job = "test", .role = "chief"}}, kServers,
+      [&](size_t server) -> absl::StatusOr<std::unique_ptr<ServerConnection>> {
+        MUSTER_ASSIGN_OR_RETURN(auto connection, (*dial)(server));
+        return std::make_unique<LeavingServerConnection>(std::move(connection));
+      },
+      variables_);
+  ASSERT_TRUE(client.Connect().ok());
+  ASSERT_TRUE(
+      client.LoadAll({.generation = 1, .step = 5, .positions = {"here"}}, In(memory_, variables_))
+          .ok());
+  std::vector<std::vector<float>> saved;
+  for (const auto& values : memory_) saved.emplace_back(values.size());
+  const auto held = client.SaveAll(1, 0, 5, In(saved, variables_));
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_TRUE(saved == memory_);
+}
+
+TEST_F(ClientTest, ThreadsOfClosedConnectionsAreJoined) {
+  constexpr int kConnections = 20;
+  for (int i = 0; i < kConnections; ++i) ASSERT_TRUE(New(key_)->Connect().ok());
+  // Threads of connections that were just closed may not have ended yet.
+  std::vector<std::unique_ptr<Client>> others;
+  while (servers_[0]->threads() > others.size() + 1) {
+    ASSERT_LT(others.size(), 10U * kConnections);
+    others.push_back(New(key_));
+    ASSERT_TRUE(others.back()->Connect().ok());
+  }
+}
+
+// The servers listen only in shared memory, not on their addresses.
 TEST_F(ClientTest, ServersOfItsMachineAreReachedThroughSharedMemory) {
   for (int server = 0; server < kServers; ++server) Start(server, /*in_shared_memory=*/true);
   const auto client = Loaded();
@@ -166,14 +221,14 @@ TEST_F(ClientTest, ALostServerIsNamedAndFoundWithoutAState) {
   EXPECT_EQ((*states)[0].phase, Phase::kReady);
   EXPECT_EQ((*states)[0].position, "here");
   EXPECT_EQ((*states)[1].phase, Phase::kEmpty);
-  // Nobody may go on with what the others have.
+  // No replica may continue with the state of the remaining servers.
   ASSERT_TRUE(client->TellBroken(1, "ps-1 has no state").ok());
   EXPECT_EQ(client->Finish({.generation = 1}).code(), absl::StatusCode::kAborted);
   ASSERT_TRUE(client->LoadAll({.generation = 2, .step = 3}, In(memory_, variables_)).ok());
   EXPECT_TRUE(client->Finish({.generation = 2}).ok());
 }
 
-// Neither the servers nor the chief know of the state before.
+// Neither the servers nor the chief know of the previous state.
 TEST_F(ClientTest, AStateOfServersAndAChiefThatAllStartAnewHasANumberOfItsOwn) {
   int64_t before = 0;
   for (const uint64_t incarnation : {1, 2}) {

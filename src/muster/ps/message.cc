@@ -6,7 +6,7 @@
 namespace muster::ps {
 namespace {
 
-// Everything is a multiple of 4 bytes long: texts are filled up with zeros.
+// Every field is a multiple of 4 bytes long: texts are padded with zeros.
 constexpr size_t kUnit = 4;
 
 class Writer {
@@ -75,7 +75,7 @@ class Reader {
   }
   template <class T>
   void operator()(std::vector<T>& values) {
-    // Each takes the 8 bytes of a length at least, where it is no number.
+    // An element that is no number takes at least 8 bytes, those of its length.
     const uint64_t count = Count(std::is_arithmetic_v<T> ? sizeof(T) : sizeof(uint64_t));
     for (uint64_t i = 0; i < count && fits_; ++i) Get(values.emplace_back());
   }
@@ -92,7 +92,7 @@ class Reader {
   template <class T>
   requires(std::is_arithmetic_v<T>) void Get(T& number) { (*this)(number); }
   void Get(TableRows& table);
-  // A count of things of at least so many bytes each that are still to come.
+  // Reads a count of elements that follow, each of at least `each` bytes.
   uint64_t Count(size_t each) {
     uint64_t count = 0;
     (*this)(count);
@@ -113,7 +113,7 @@ class Reader {
   bool fits_ = true;
 };
 
-// The fields of each message in their order, for both ways.
+// Visits the fields of a message in their order, for printing and for parsing.
 template <class V, class... Fields>
 void All(V& visit, Fields&... fields) {
   (visit(fields), ...);
@@ -136,7 +136,7 @@ void Visit(V& v, M& m) {
 }
 template <class V, Is<State> M>
 void Visit(V& v, M& m) {
-  All(v, m.generation, m.phase, m.unfinished, m.step, m.sequence, m.position, m.counts);
+  All(v, m.generation, m.phase, m.unfinished, m.step, m.sequence, m.position, m.counts, m.save);
 }
 template <class V, Is<Wait> M>
 void Visit(V& v, M& m) {
@@ -173,7 +173,8 @@ void Visit(V& v, M& m) {
 }
 template <class V, Is<Pulled> M>
 void Visit(V& v, M& m) {
-  All(v, m.step, m.rows, m.stop, m.dense, m.tables, m.sequences, m.counts, m.word, m.settle);
+  All(v, m.step, m.rows, m.stop, m.dense, m.tables, m.sequences, m.counts, m.word, m.settle,
+      m.save);
 }
 template <class V, Is<Push> M>
 void Visit(V& v, M& m) {

@@ -1,9 +1,9 @@
-// What workers and parameter servers say to each other (docs/formats/parameter_server.md): plain
-// data and its bytes. A request has one answer.
+// The messages between workers and parameter servers (docs/formats/parameter_server.md): plain data
+// and its bytes. Each request has one answer.
 //
-// Lists of a parsed message point into its bytes, which must live as long and begin at an address
-// divisible by 4. Every length is checked against what is there before anything is taken;
-// INVALID_ARGUMENT says what is wrong.
+// The spans of a parsed message point into its bytes, which must outlive it and begin at an address
+// divisible by 4. Parse checks every length against the bytes that are left before it allocates
+// memory; INVALID_ARGUMENT says what is wrong.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace muster::ps {
 using Bytes = std::vector<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 
 enum MessageType : uint16_t {
   kHello = 1,       // Hello -> State
@@ -39,27 +39,31 @@ enum MessageType : uint16_t {
   kMeasure = 15,    // Measure -> Measured
   kSettle = 16,     // Settle -> Empty
   kLoadKeys = 17,   // KeySlice with entries -> Empty
-  kFetchKeys = 18,  // KeySlice without -> KeySlice with them
+  kFetchKeys = 18,  // KeySlice without entries -> KeySlice with them
   kAnswer = 32,
   kRefused = 33,  // Refused, instead of the answer
+  // A keep-alive: Refused without a code, any number of them before an answer. Its text names the
+  // replicas that the answer waits for.
+  kAlive = 34,
 };
 
-// Whether a step is made of fewer replicas' gradients than there are: both sides go by it.
+// Whether fewer gradients make a step than there are replicas. Servers and workers use this same
+// rule.
 inline bool HasBackups(bool synchronous, int aggregate, int replicas) {
   return synchronous && aggregate > 0 && aggregate < replicas;
 }
 
 enum class Phase : uint32_t { kEmpty = 0, kLoading = 1, kReady = 2, kOver = 3 };
 
-// What became of the records of all replicas, as of a state, since the training's first step.
+// Record counts of all replicas in a state, since the training's first step.
 struct Counts {
-  int64_t trained = 0;      // in the weights, once for each time
+  int64_t trained = 0;      // in the weights; a record counts each time that it is trained on
   int64_t dropped = 0;      // read and not trained
-  int64_t repeated = 0;     // trained again, because the weights went back
-  int64_t left_at_end = 0;  // dropped where data has ended, and not in `dropped`
-  uint32_t known = 1;       // 0: not since the first step, but since some state was loaded
+  int64_t repeated = 0;     // trained again, because the weights went back to a checkpoint
+  int64_t left_at_end = 0;  // dropped at the end of replicas' data, not contained in `dropped`
+  uint32_t known = 1;       // 0: counted only since some state was loaded, not since the first step
 
-  // All that was ever put into weights.
+  // All records that were ever applied to weights.
   int64_t work() const { return trained + repeated; }
   friend bool operator==(const Counts&, const Counts&) = default;
 };
@@ -72,7 +76,7 @@ struct Hello {
   uint32_t synchronous = 0;
   uint32_t aggregate = 0;  // see ServerSpec
   std::string agreement = {};
-  // What this replica knows: the newest state that it was at, and the most work of all replicas.
+  // What this replica knows: the generation of its newest state, and the highest Counts::work().
   int64_t generation = 0, work = 0;
 };
 
@@ -82,15 +86,17 @@ struct State {
   uint32_t unfinished = 0;  // replicas whose data has not ended
   int64_t step = 0;
   int64_t sequence = 0;       // batches of the asking replica that are in the weights
-  std::string position = {};  // where it goes on; the lead alone knows
-  Counts counts = {};         // the lead's
+  std::string position = {};  // where the asking replica's data continues; only the lead knows it
+  Counts counts = {};         // from the lead only
+  uint32_t save = 0;          // as in Pulled
 };
 
 struct Wait {
-  int64_t generation = 0;  // for one after this
-  uint32_t for_all = 0;    // 1: until all replicas have finished in it
+  int64_t generation = 0;  // waits for a later generation
+  uint32_t for_all = 0;    // 1: waits instead until all replicas have finished in this generation
 };
 
+// A request about a generation: to begin loading it, to end a hold (kRelease), or to end training.
 struct Begin {
   int64_t generation = 0;
 };
@@ -98,10 +104,10 @@ struct Begin {
 // This replica's data has ended, or it wants to stop.
 struct Finish {
   int64_t generation = 0;
-  int64_t left_at_end = 0;  // records behind its last batch that make none
+  int64_t left_at_end = 0;  // records after its last batch, too few for another one
 };
 
-// Of one variable's part on a server: `slot` -1 is its weights.
+// A range of elements in a server's part of one variable: of its weights (`slot` -1) or of a slot.
 struct Slice {
   int64_t generation = 0;
   uint32_t variable = 0;
@@ -110,17 +116,19 @@ struct Slice {
   std::span<const float> values = {};
 };
 
-// Of a table that grows, the server's part: keys and what belongs to each (GrownEntries).
+// Some keys of a server's part of a table that grows, and what belongs to each
+// (DynamicTableEntries).
 struct KeySlice {
   int64_t generation = 0;
   uint32_t variable = 0;
-  int64_t first = 0, count = 0;  // asked for; fewer in the answer are the last
+  int64_t first = 0, count = 0;  // requested; an answer with fewer keys is the last one
   std::vector<int64_t> keys = {};
-  std::vector<int64_t> counts = {};  // 0: it has a row
+  std::vector<int64_t> counts = {};  // 0: the key has a row
   std::vector<int64_t> last_steps = {};
-  std::span<const float> values = {};  // of each that has a row: weights, then slot by slot
+  std::span<const float> values = {};  // of each key with a row: weights, then slot by slot
 };
 
+// All of a state is loaded.
 struct Ready {
   int64_t generation = 0;
   int64_t step = 0;
@@ -128,47 +136,51 @@ struct Ready {
   Counts counts = {};
 };
 
-// Rows of one table, as the server counts them, or, where it grows, their keys; and what belongs to
-// them.
+// Rows of one table, numbered as on the server, or, if the table grows, their keys; with their
+// values.
 struct TableRows {
   uint32_t variable = 0;
   std::span<const int32_t> rows = {};
   std::vector<int64_t> keys = {};
-  std::span<const float> values = {};  // rows x cols, of gradients gradient_cols(), or none
+  // rows x cols; rows x Variable::gradient_cols() for gradients; empty in a pull.
+  std::span<const float> values = {};
 };
 
-// What the lead says to all of the round that led to a step.
+// What the lead tells all other servers, by way of replicas, about the round that led to a step.
 struct Word {
-  // With backup replicas, which batches are in it.
-  std::vector<int64_t> counted = {};  // by replica: the batch's sequence; -1: none
-  // Where gradients are clipped by a norm, by variable: what their sum is multiplied with.
+  // With backup replicas: the batches of the round, by replica: the batch's sequence; -1: none.
+  std::vector<int64_t> counted = {};
+  // If gradients are clipped by a norm: the factor for the sum, by variable.
   std::vector<float> scales = {};
 };
 
 struct Pull {
   int64_t generation = 0;
-  int64_t sequence = 0;  // of the batch that it is for
-  int64_t step = 0;      // synchronous: that of all weights
+  int64_t sequence = 0;  // number of the batch that the pull is for
+  int64_t step = 0;      // synchronous: the step that all weights must have
   uint32_t rows = 0;     // of the batch; 0: this replica's data has ended
-  uint32_t stop = 0;     // the wish to stop, and how urgent
+  uint32_t stop = 0;     // 0, or a wish to stop; greater is more urgent
   std::vector<TableRows> tables = {};
-  // With a bound on staleness, to those that do not lead: batches that count, as the lead says.
+  // With a bound on staleness, to servers other than the lead: how many batches of each replica
+  // count, as the lead said.
   std::vector<int64_t> sequences = {};
   int64_t left_at_end = 0;  // as in Finish
-  Word word = {};           // to those that do not lead, of `step`
+  Word word = {};           // to servers other than the lead: the lead's word of `step`
 };
 
 struct Pulled {
   int64_t step = 0;
   uint32_t rows = 0;  // synchronous: of all replicas' batches
-  uint32_t stop = 0;  // the most urgent wish
+  uint32_t stop = 0;  // the most urgent wish to stop
   std::span<const float> dense = {};
-  std::span<const float> tables = {};  // in the order asked
-  // With a bound on staleness, the lead's: batches that count, by replica.
+  std::span<const float> tables = {};  // in the order of the request
+  // With a bound on staleness, from the lead: how many batches of each replica count.
   std::vector<int64_t> sequences = {};
-  Counts counts = {};   // the lead's
-  Word word = {};       // the lead's, of `step`
-  uint32_t settle = 0;  // 1: nothing but the word is there, the lead needs norms: see Measure
+  Counts counts = {};   // from the lead only
+  Word word = {};       // from the lead: of `step`
+  uint32_t settle = 0;  // 1: the answer has only `step` and `word`; the lead needs norms: Measure
+  // 1: this server was told to end, and ends when the chief has saved its state.
+  uint32_t save = 0;
 };
 
 struct Push {
@@ -176,44 +188,47 @@ struct Push {
   int64_t sequence = 0;
   int64_t step = 0;
   uint32_t rows = 0;
-  uint32_t finite = 1;  // 0: the loss was no number, there are no gradients
+  uint32_t finite = 1;  // 0: the loss is not finite; there are no gradients
   float loss = 0, data_loss = 0;
-  std::string position = {};             // behind the batch
-  std::span<const uint32_t> given = {};  // by variable: 1 where it has a dense gradient
-  std::span<const float> dense = {};     // of all dense variables, as a pull brings them
+  std::string position = {};             // after the batch
+  std::span<const uint32_t> given = {};  // by variable: 1 if it has a dense gradient
+  std::span<const float> dense = {};     // of all dense variables, in the order of a pull
   std::vector<TableRows> tables = {};
   int64_t dropped = 0;  // records that were read and left out before the batch
 };
 
 struct Pushed {
-  int64_t step = 0;               // after it
-  uint32_t finite = 1;            // 0: the loss of one was no number, and nothing was applied
+  int64_t step = 0;               // after the push
+  uint32_t finite = 1;            // 0: some replica's loss is not finite; nothing was applied
   float loss = 0, data_loss = 0;  // synchronous: of all replicas
-  Counts counts = {};             // the lead's
-  // With backup replicas. 1: others' batches made the step that it was for; it was dropped.
+  Counts counts = {};             // from the lead only
+  // With backup replicas. 1: other replicas' batches made the step; this batch was dropped.
   uint32_t stale = 0;
-  uint32_t stop = 0;  // somebody wants to stop: the batch does not count
+  uint32_t stop = 0;  // not 0: a replica wants to stop; the batch does not count
 };
 
+// The chief wants to save: the server must keep its state unchanged until kRelease.
 struct Hold {
   int64_t generation = 0;
-  int64_t step = 0;  // synchronous: that of the state wanted; with backup replicas the lead's
-  // Asynchronous, to those that do not lead: batches that count, by replica, as the lead says.
+  int64_t step = 0;  // synchronous: of the state to save; with backup replicas the lead's step
+  // Asynchronous, to servers other than the lead: how many batches of each replica count, as the
+  // lead said.
   std::vector<int64_t> sequences = {};
-  Word word = {};  // to those that do not lead, of `step`
+  Word word = {};  // to servers other than the lead: the lead's word of `step`
 };
 
 struct Held {
   int64_t step = 0;
-  std::vector<std::string> positions = {};  // the lead's
-  std::vector<int64_t> sequences = {};      // batches that count, by replica
-  Counts counts = {};                       // the lead's
-  Word word = {};                           // the lead's, of `step`
+  std::vector<std::string> positions = {};  // by replica; from the lead only
+  std::vector<int64_t> sequences = {};      // how many batches of each replica count
+  Counts counts = {};                       // from the lead only
+  Word word = {};                           // from the lead: of `step`
   uint32_t settle = 0;                      // as in Pulled
 };
 
-// Where gradients are clipped by a norm, a round that has ended is applied when the lead knows the
-// norm of its sum: somebody asks all others for their part, and tells the lead.
+// If gradients are clipped by a norm, a round that has ended is applied when the lead knows the
+// norm of its sum: a replica asks all other servers for their squares (Measure) and sends the sum
+// to the lead (Settle).
 struct Measure {
   int64_t generation = 0;
   int64_t sequence = 0;  // as in Pull
@@ -222,22 +237,24 @@ struct Measure {
 };
 
 struct Measured {
-  // By variable: of the elements of the sum that are on this server. None: it has applied it.
+  // By variable: the sum of squares of the elements on this server. Empty: this server has already
+  // applied the round.
   std::vector<double> squares = {};
 };
 
 struct Settle {
   int64_t generation = 0;
   int64_t step = 0;
-  std::vector<double> squares = {};  // by variable: of all servers but the lead
+  std::vector<double> squares = {};  // by variable: of all servers except the lead
 };
 
+// The lead's state is invalid, because another server has lost its part.
 struct Break {
   int64_t generation = 0;
   std::string why = {};
 };
 
-// That a replica lives, on a connection of its own, for a lead that may wait for it.
+// A replica's heartbeat, on a separate connection, for a lead that may wait for it.
 struct Beat {
   uint32_t replica = 0;
 };
@@ -249,7 +266,7 @@ struct Refused {
 
 struct Empty {};
 
-// Replaces *bytes.
+// Replaces *bytes by the message's.
 template <class M>
 void Print(const M& message, Bytes* bytes);
 template <class M>

@@ -88,7 +88,7 @@ TEST(MessageTest, ALengthBeyondTheMessageTakesNoMemory) {
   Ready ready = {.generation = 1, .step = 2, .positions = {"a"}};
   Bytes bytes;
   Print(ready, &bytes);
-  // The count of positions, then the first one's length.
+  // The count of positions, then the length of the first one.
   for (const size_t at : {size_t{16}, size_t{24}}) {
     Bytes wrong = bytes;
     for (size_t i = 0; i < 8; ++i) wrong[at + i] = std::byte{0xff};

@@ -5,7 +5,7 @@
 namespace muster::ps {
 namespace {
 
-// Ranges of a large dense variable.
+// Cuts a large dense variable into ranges, one for each server.
 std::vector<Part> Ranges(int64_t elements, int servers) {
   const int64_t blocks = (elements + kBlockFloats - 1) / kBlockFloats;
   std::vector<Part> parts;
@@ -52,12 +52,12 @@ Placement::Placement(std::span<const Variable> variables, int servers)
 }
 
 int Placement::ServerOfKey(int64_t key) const {
-  // Ints may come in any pattern; the multiplier is Fibonacci hashing's (Knuth, 6.4).
+  // Keys may have any pattern; the multiplier is that of Fibonacci hashing (Knuth, 6.4).
   const uint64_t mixed = static_cast<uint64_t>(key) * 0x9e3779b97f4a7c15;
   return static_cast<int>((mixed >> 32) % static_cast<uint64_t>(servers_));
 }
 
-// Calls copy(offset in the part, offset in the whole, floats) for each run that lies together.
+// Calls copy(offset in the part, offset in the whole, floats) for each contiguous run.
 template <class Copy>
 void Placement::ForEachRun(int variable, int server, int64_t first, int64_t count,
                            Copy copy) const {

@@ -1,6 +1,6 @@
-// Rows pulled and pushed by one worker from one server, each a thread, over a unix socket: by the
-// clock, and by the CPU time of both together. The table is larger than a cache, and batch after
-// batch goes through all of it. Adagrad on the server.
+// Measures one worker that pulls and pushes rows of one server, each a thread, over a unix socket:
+// wall time, and the CPU time of both together. The table is larger than the caches, and the
+// batches go through all of it. The server applies Adagrad.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -78,7 +78,7 @@ class World {
   std::unique_ptr<Client> client_;
 };
 
-// Distinct rows, spread over the table.
+// The rows of a batch: distinct, and spread over the table.
 std::vector<int32_t> RowsOf(int64_t batch, int64_t count) {
   std::vector<int32_t> rows(static_cast<size_t>(count));
   RandomStream random(1, RandomPurpose::kSampleData, static_cast<uint64_t>(batch));
@@ -90,7 +90,7 @@ std::vector<int32_t> RowsOf(int64_t batch, int64_t count) {
   return rows;
 }
 
-// One for all: a table of this size takes seconds to load.
+// One World for all benchmarks: a table of this size takes seconds to load.
 World& OneWorld() {
   static World world;
   return world;

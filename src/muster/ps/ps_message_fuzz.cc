@@ -1,4 +1,5 @@
-// Any bytes as each of the messages of parameter servers: refused, or they come back equal.
+// Parses any bytes as each of the messages of parameter servers: they are refused, or printing and
+// parsing them again gives an equal message.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -13,7 +14,7 @@ void Check(muster::ps::ConstBytes bytes) {
   if (!message.ok()) return;
   muster::ps::Bytes printed;
   Print(*message, &printed);
-  // A text's filling may have been anything, so that the bytes may differ: once.
+  // The padding of a text may have been anything, so that the bytes may differ the first time.
   muster::ps::Bytes again;
   const auto parsed = muster::ps::Parse<M>(printed);
   if (!parsed.ok()) std::abort();
@@ -25,7 +26,7 @@ void Check(muster::ps::ConstBytes bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace ps = muster::ps;
-  // From memory of its own: aligned, and the end is where it says.
+  // A copy, which is aligned and ends where the message ends.
   ps::Bytes bytes(size);
   if (size > 0) std::memcpy(bytes.data(), data, size);
   Check<ps::Hello>(bytes);

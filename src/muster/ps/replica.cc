@@ -60,8 +60,8 @@ void Replica::TakeCounts(const Counts& counts) {
 }
 
 absl::Status Replica::LoadServers(const std::vector<State>& states) {
-  // Servers that were started again know of none before, and neither does a chief: no number may
-  // come twice, or a replica would take another state for its own.
+  // Servers and a chief that were started again do not know earlier generations. No number may be
+  // used twice, or a replica would take another state for the one it was at.
   int64_t generation = std::max(
       generation_, static_cast<int64_t>(client_.spec().self.incarnation) * kPerIncarnation);
   for (const State& state : states) generation = std::max(generation, state.generation);
@@ -75,10 +75,11 @@ absl::Status Replica::LoadServers(const std::vector<State>& states) {
                           .step = place.step,
                           .positions = place.positions,
                           .counts = place.counts},
-                         spec_.memory, spec_.grown);
+                         spec_.memory, spec_.dynamic_table);
 }
 
 absl::StatusOr<Replica::Turn> Replica::Try(const std::function<absl::Status()>& work) {
+  if (std::exchange(moved_, false)) return Turn::kMoved;
   while (true) {
     const absl::Status worked = work();
     if (worked.ok()) return Turn::kDone;
@@ -98,6 +99,7 @@ absl::StatusOr<Pulled> Replica::Pull(ps::Pull request, const PullInto& into) {
   auto pulled = client_.PullBatch(std::move(request), into);
   if (!pulled.ok()) return pulled;
   TakeCounts(pulled->counts);
+  wants_save_ = pulled->save != 0;
   if (client_.spec().has_backups()) step_ = pulled->step;
   return pulled;
 }
@@ -112,17 +114,22 @@ absl::StatusOr<Pushed> Replica::Push(ps::Push request, const Gradients& gradient
   TakeCounts(pushed->counts);
   if (pushed->stop != 0) return pushed;
   ++sequence_;
-  // Should it have to push again without a batch.
+  // For a later push without a batch.
   position_ = std::move(request.position);
   return pushed;
 }
 
 absl::StatusOr<Replica::Ending> Replica::WaitForOthers() {
+  if (std::exchange(moved_, false)) return Ending::kMoved;
   const bool together = client_.spec().synchronous && !client_.spec().has_backups();
   if (is_chief() && together) return Ending::kOver;
   const auto state =
       is_chief() ? client_.WaitForAll(generation_) : client_.WaitForState(generation_);
   absl::Status status = state.status();
+  if (state.ok() && is_chief() && state->save != 0) {
+    wants_save_ = true;
+    return Ending::kGoOn;
+  }
   if (state.ok() && (is_chief() || state->phase == Phase::kOver)) {
     step_ = state->step;
     TakeCounts(state->counts);
@@ -138,14 +145,16 @@ absl::StatusOr<Replica::Ending> Replica::WaitForOthers() {
 }
 
 absl::StatusOr<Place> Replica::Save() {
-  absl::StatusOr<Held> held =
-      client_.SaveAll(generation_, sequence_, step_, spec_.memory, spec_.grown);
-  if (absl::IsAborted(held.status())) {
-    // Whoever starts this task again lets it find the servers' state.
-    return absl::UnavailableError(
-        StrCat("saving from the parameter servers: ", held.status().message()));
+  wants_save_ = false;
+  // A batch was given up, because this task must end, or an earlier save failed: connect again to
+  // save the servers' state. The next call says if that is another one.
+  if (!client_.connected()) {
+    MUSTER_ASSIGN_OR_RETURN(const bool moved, Recover(absl::OkStatus()));
+    moved_ |= moved;
   }
-  MUSTER_RETURN_IF_ERROR(held.status());
+  absl::StatusOr<Held> held =
+      client_.SaveAll(generation_, sequence_, step_, spec_.memory, spec_.dynamic_table);
+  if (!held.ok()) return Annotate(held.status(), "saving from the parameter servers");
   step_ = held->step;
   TakeCounts(held->counts);
   return Place{.step = held->step, .positions = std::move(held->positions), .counts = held->counts};

@@ -1,7 +1,7 @@
-// Replica: how one of those that train goes through a training by parameter servers: finds a state
-// that all servers have, does its batches in turn, and finds its way back whenever a server, or its
-// own connection, is lost. The protocol alone: what a batch computes is its owner's
-// (train/served_step.h; simulation_test.cc).
+// Replica: the protocol of one replica in a training by parameter servers. It finds a state that
+// all servers have, does its batches in turn, and recovers when a server or a connection is lost.
+// Its owner decides what a batch computes (train/parameter_server/ps_step.h;
+// simulation_test.cc).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace muster::ps {
 
-// What belongs to the weights of a state: the step, and where each replica stands in its data.
+// What belongs to a state besides the weights: the step, and each replica's position in its data.
 struct Place {
   int64_t step = 0;
   std::vector<std::string> positions = {};
@@ -22,34 +22,36 @@ struct Place {
 };
 
 struct ReplicaSpec {
-  // The chief's weights and slots, which `give` fills and Save overwrites; of the others none.
+  // The chief's weights and slots, which `give` fills and Save overwrites; unset in other replicas.
   Memory memory = {};
-  GrownMemory grown = {};
-  // The chief's, for servers without a state: what it was started with, `again` the newest
-  // checkpoint.
+  DynamicMemory dynamic_table = {};
+  // Set in the chief: puts the state for servers that have none into `memory` and `dynamic_table`,
+  // and returns its place. At first that is the state with which the chief was started; with
+  // `again`, the newest checkpoint's.
   std::function<absl::StatusOr<Place>(bool again)> give = {};
   std::function<void(const std::string& text)> note = {};  // for people; may be empty
 };
 
-// Errors are as Client's, but that Recover, Try, WaitForOthers and Save know no ABORTED. One owner
+// Errors are Client's, except that Recover, Try and WaitForOthers never return ABORTED. One owner
 // thread.
 class Replica {
  public:
   // `client` must outlive it.
   Replica(Client& client, ReplicaSpec spec) : client_(client), spec_(std::move(spec)) {}
 
-  // At first, and when a call was ABORTED, which is `why`: finds or, the chief, makes a state that
-  // all servers have. True: it is not the one that this replica was at; go on at position().
+  // Finds a state that all servers have; the chief loads one if there is none. Call it at first
+  // with OK, and later when a call returned ABORTED, with that status as `why`. Returns true if the
+  // state is not the one that this replica was at: continue at position().
   absl::StatusOr<bool> Recover(const absl::Status& why);
 
   enum class Turn {
     kDone,
-    kMoved,  // to another place: see Recover
+    kMoved,  // another state was found: continue at position(), see Recover
     kOver,   // training is over
   };
-  // Does `work`, which calls those below for one batch, until it is not ABORTED.
+  // Repeats `work`, which calls Pull and Push for one batch, until it is not ABORTED.
   absl::StatusOr<Turn> Try(const std::function<absl::Status()>& work);
-  // Requests without generation, sequence and, synchronous, step; ABORTED is for Try.
+  // Both fill in the request's generation, sequence and step. `work` must return their ABORTED.
   absl::StatusOr<Pulled> Pull(ps::Pull request, const PullInto& into);
   absl::StatusOr<Pushed> Push(ps::Push request, const Gradients& gradients);
   absl::Status Finish(int64_t left_at_end = 0) {
@@ -57,20 +59,23 @@ class Replica {
   }
 
   enum class Ending { kOver, kGoOn, kMoved };
-  // Behind the last batch, or where somebody wants to stop: the chief waits for the others where
-  // they do not do their steps together, the others for its word that all is over. A state that is
-  // lost means more to do.
+  // Called after the last batch, or when a replica asked to stop. The chief waits for the others
+  // unless they do their steps together; the others wait until the chief says that training is
+  // over. If a state is lost meanwhile, more batches must be done.
   absl::StatusOr<Ending> WaitForOthers();
-  // The chief: all servers' state of one moment into its memory. UNAVAILABLE: what is there now is
-  // the half of one; start this task again.
+  // The chief: reads the state of all servers, of one moment, into its memory. ABORTED: a
+  // server was lost, and the memory has an incomplete state; the next call recovers. A Save that
+  // finds another state saves that one, and the next Try or WaitForOthers returns kMoved.
   absl::StatusOr<Place> Save();
 
   int64_t step() const { return step_; }
-  // Where its data goes on; "": at the beginning. Known after Recover.
+  // Where its data continues; "": at the beginning. Known after Recover.
   const std::string& position() const { return position_; }
-  // Of all replicas, as the lead said last.
+  // Counts of all replicas, as the lead last sent them.
   const Counts& counts() const { return counts_; }
-  // The most that it has heard of, also in states that were lost.
+  // Whether a server was told to end and waits for the chief to save. Save resets it.
+  bool wants_save() const { return wants_save_; }
+  // The highest Counts::work() that it has seen, also in states that were lost.
   int64_t work() const { return work_; }
 
  private:
@@ -91,7 +96,8 @@ class Replica {
   std::string position_;
   Counts counts_;
   int64_t work_ = 0;
-  bool opened_ = false;
+  bool opened_ = false, wants_save_ = false;
+  bool moved_ = false;  // Save found another state, which no caller has heard of
 };
 
 }  // namespace muster::ps

@@ -1,6 +1,7 @@
-// Request: one request of a worker after the other, from its bytes to those of its answer, over a
-// ServerState. It waits for nobody: whoever has it asks again when the state has changed, so that
-// the same code runs behind sockets (server.h) and in the simulation (simulation_test.cc).
+// Request: carries out a worker's requests on a ServerState, one after the other, from the bytes of
+// a request to the bytes of its answer. It never waits: its owner calls Answer again when the state
+// has changed. The same code therefore runs with sockets (server.h) and in the simulation
+// (simulation_test.cc).
 #pragma once
 
 #include <variant>
@@ -12,25 +13,26 @@
 
 namespace muster::ps {
 
-// Of one connection. Errors are what the worker is told. One owner thread; calls with a state want
-// its lock, the others none.
+// The requests of one connection. Errors are for the worker: give them to Print. One owner thread;
+// calls that take a ServerState need its lock.
 class Request {
  public:
-  // `incarnation` is proven by the handshake.
+  // `incarnation` was proven by the handshake.
   Request(ServerState::Connection from, int64_t incarnation)
       : from_(from), incarnation_(incarnation) {}
 
-  // Begins with another; `message` must live until Print.
+  // Begins the next request; `message` must live until Print.
   absl::Status Read(const net::transport::Message& message);
-  // What it changes.
+  // Makes the request's changes to the state.
   absl::Status Take(ServerState& state);
-  // False: other requests must come before there is an answer.
+  // Prepares the answer. False: other requests must come before there is an answer. Call it again
+  // at least every second, since a request may also wait for time to pass.
   absl::StatusOr<bool> Answer(ServerState& state);
-  // Of kWait, which must not wait without an end. Others are asked again at least every second:
-  // time may be what they wait for.
+  // Whether it is a kWait, which must be answered after a limited time even if nothing changed.
   bool is_wait() const { return type_ == kWait; }
 
-  // The answer, or the refusal that `status` is: returns its type; its bytes lie in answer().
+  // Writes the answer or, if `status` is an error, the refusal. Returns its type; its bytes are in
+  // answer().
   uint16_t Print(const absl::Status& status);
   const Bytes& answer() const { return bytes_; }
 
@@ -51,7 +53,7 @@ class Request {
                Measure, Settle, Break, Beat>
       request_;
   std::variant<Empty, State, Pulled, Pushed, Held, Measured, Slice, KeySlice> answer_;
-  std::vector<float> dense_, rows_;  // what the answer points to
+  std::vector<float> dense_, rows_;  // memory that answer_ points into
   Bytes bytes_;
 };
 

@@ -14,10 +14,11 @@ using process::Deadline;
 
 constexpr double kSendSeconds = 60;
 constexpr double kTellSeconds = 0.5;
-// A worker between two requests computes, or evaluates; a dead one is known by its connection.
+// Between two requests a worker may compute or evaluate for long; a dead worker is detected by the
+// keep-alives of its connection (net/transport/socket_stream.h).
 constexpr double kSilenceSeconds = 24 * 3600;
-// Waits for the state of others end after so long with what there is, so that the asking side can
-// look at its own stop.
+// A request that waits gets a keep-alive this often, and a kWait then ends, so that its sender can
+// check its own `stop`.
 constexpr auto kWaitAtMost = std::chrono::seconds(1);
 
 double Now() {
@@ -28,20 +29,24 @@ double Now() {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Create(ServerSpec spec,
                                                        std::span<const Variable> variables,
-                                                       const Placement& placement) {
+                                                       const Placement& placement, Note note) {
   MUSTER_ASSIGN_OR_RETURN(auto stop, Interrupt::Create());
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
   return std::unique_ptr<Server>(
-      new Server(std::move(spec), variables, placement, std::move(stop)));
+      new Server(std::move(spec), variables, placement, std::move(note), std::move(stop)));
 }
 
 Server::Server(ServerSpec spec, std::span<const Variable> variables, const Placement& placement,
-               std::unique_ptr<Interrupt> stop)
-    : stop_(std::move(stop)), state_(std::move(spec), variables, placement) {}
+               Note note, std::unique_ptr<Interrupt> stop)
+    : note_(std::move(note)),
+      stop_(std::move(stop)),
+      state_(std::move(spec), variables, placement),
+      ticker_([this](const std::stop_token& token) { Tick(token); }) {}
 
 Server::~Server() {
   stop_->Set(absl::UnavailableError("the parameter server ends"));
-  std::list<std::jthread> threads;
+  ticker_.request_stop();
+  std::map<Connection, std::jthread> threads;
   {
     const std::lock_guard lock(mutex_);
     changed_.notify_all();
@@ -55,8 +60,16 @@ void Server::Serve(const net::transport::Peer& peer,
       std::move(stream), ChannelOptions{.peer = net::transport::ShortName(peer.identity)});
   const auto incarnation = static_cast<int64_t>(peer.identity.incarnation);
   const std::lock_guard lock(mutex_);
+  for (const Connection ended : ended_) threads_.erase(ended);
+  ended_.clear();
   const Connection id = ++last_connection_;
-  threads_.emplace_back([this, id, incarnation, channel] { Converse(id, incarnation, *channel); });
+  threads_.emplace(
+      id, std::jthread([this, id, incarnation, channel] { Converse(id, incarnation, *channel); }));
+}
+
+size_t Server::threads() {
+  const std::lock_guard lock(mutex_);
+  return threads_.size();
 }
 
 void Server::Converse(Connection id, int64_t incarnation, Channel& channel) {
@@ -64,26 +77,30 @@ void Server::Converse(Connection id, int64_t incarnation, Channel& channel) {
   while (true) {
     const auto message = channel.Receive(Deadline::After(kSilenceSeconds), *stop_);
     if (!message.ok()) {
-      // Whose message came damaged hears why; who is gone hears nothing.
+      // The sender of a damaged message is told why; a closed connection gets nothing.
       if (absl::IsDataLoss(message.status())) {
         channel.SendFailure(message.status(), Deadline::After(kTellSeconds)).IgnoreError();
       }
       break;
     }
-    const absl::Status status = Handle(*message, &request);
+    const absl::Status status = Handle(*message, channel, &request);
     if (stop_->is_set()) break;
+    if (absl::IsFailedPrecondition(status) && note_) {
+      note_(StrCat("refused a replica: ", status.message()));
+    }
     const uint16_t type = request.Print(status);
     if (!channel.Send(type, request.answer(), Deadline::After(kSendSeconds), *stop_).ok()) break;
   }
   channel.Close();
   const std::lock_guard lock(mutex_);
   state_.OnClosed(id);
+  ended_.insert(id);
   changed_.notify_all();
 }
 
-absl::Status Server::Handle(const Message& message, Request* request) {
+absl::Status Server::Handle(const Message& message, Channel& channel, Request* request) {
   MUSTER_RETURN_IF_ERROR(request->Read(message));
-  const auto until = std::chrono::steady_clock::now() + kWaitAtMost;
+  auto until = std::chrono::steady_clock::now() + kWaitAtMost;
   std::unique_lock lock(mutex_);
   state_.SetTime(Now());
   MUSTER_RETURN_IF_ERROR(request->Take(state_));
@@ -93,20 +110,73 @@ absl::Status Server::Handle(const Message& message, Request* request) {
     MUSTER_ASSIGN_OR_RETURN(const bool answered, request->Answer(state_));
     if (answered) return absl::OkStatus();
     if (stop_->is_set()) return stop_->status();
-    if (!request->is_wait()) {
-      changed_.wait_for(lock, kWaitAtMost);
-    } else if (changed_.wait_until(lock, until) == std::cv_status::timeout) {
-      return absl::DeadlineExceededError("nothing changed");
-    }
+    if (changed_.wait_until(lock, until) == std::cv_status::no_timeout) continue;
+    until = std::chrono::steady_clock::now() + kWaitAtMost;
+    const std::string awaited = state_.Awaited();
+    lock.unlock();
+    MUSTER_RETURN_IF_ERROR(TellAlive(awaited, channel));
+    if (request->is_wait()) return absl::DeadlineExceededError("nothing changed");
+    lock.lock();
+  }
+}
+
+absl::Status Server::TellAlive(const std::string& awaited, Channel& channel) {
+  Bytes bytes;
+  Print(Refused{.text = awaited}, &bytes);
+  return channel.Send(kAlive, bytes, Deadline::After(kSendSeconds), *stop_);
+}
+
+// Notes for which replicas the others wait, each time that changes; not in the first second, in
+// which all tasks start.
+void Server::Tick(const std::stop_token& stop) {
+  std::string said;
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    state_.SetTime(Now());
+    const bool ended = !state_.OnTick().ok();
+    if (ended) changed_.notify_all();
+    changed_.wait_for(lock, stop, kWaitAtMost, [] { return false; });
+    std::string awaited = ended ? "" : state_.Awaited();
+    if (awaited == said || stop.stop_requested()) continue;
+    said = std::move(awaited);
+    if (said.empty() || !note_) continue;
+    lock.unlock();
+    note_(StrCat("waiting for ", said));
+    lock.lock();
   }
 }
 
 bool Server::WaitForEnd(double seconds) {
   const std::chrono::duration<double> most(seconds);
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, most, [this] { return state_.over(); })) return false;
+  changed_.wait_for(lock, most, [this] { return state_.over() || state_.may_go(); });
+  const bool over = state_.over();
+  if (!over && !state_.may_go()) return false;
+  // The last answers are still being sent.
   changed_.wait_for(lock, most, [this] { return !state_.has_connections(); });
-  return true;
+  return over;
+}
+
+absl::Status Server::failure() {
+  const std::lock_guard lock(mutex_);
+  state_.SetTime(Now());
+  return state_.OnTick();
+}
+
+void Server::AskForSave() {
+  const std::lock_guard lock(mutex_);
+  state_.OnTerminate();
+  changed_.notify_all();
+}
+
+bool Server::may_go() {
+  const std::lock_guard lock(mutex_);
+  return state_.may_go();
+}
+
+bool Server::is_saved() {
+  const std::lock_guard lock(mutex_);
+  return state_.is_saved();
 }
 
 bool Server::alone() {

@@ -1,4 +1,5 @@
-// ServerState's synchronous steps with backup replicas: made by as many as it takes.
+// ServerState's synchronous steps with backup replicas: a step is made of the first
+// ServerSpec::aggregate pushes.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -7,7 +8,8 @@
 
 namespace muster::ps {
 
-// On a server that does not lead it waits for the lead's word.
+// Takes a push for a step. On servers other than the lead the push is kept until the lead's word
+// says whether it counts.
 absl::Status ServerState::PushForStep(size_t replica, Staged staged) {
   const Push& push = staged.push;
   if (push.rows == 0) return absl::InvalidArgumentError("a push of a batch without rows");
@@ -30,7 +32,7 @@ absl::Status ServerState::PushForStep(size_t replica, Staged staged) {
   return absl::OkStatus();
 }
 
-// False: the step is not done yet.
+// Fills in the answer to a push. False: the step is not done yet.
 bool ServerState::AnswerPushForStep(const Peer& peer, Pushed* answer) {
   if (!peer.pushed) return false;
   if (*peer.pushed < sequences_[peer.replica]) {
@@ -46,7 +48,8 @@ bool ServerState::AnswerPushForStep(const Peer& peer, Pushed* answer) {
   return true;
 }
 
-// As many as a step takes, or all whose data has not ended.
+// Whether there are enough pushes for a step: ServerSpec::aggregate of them, or those of all
+// replicas whose data has not ended.
 bool ServerState::HasEnough() const {
   const auto there = std::count_if(staged_.begin(), staged_.end(),
                                    [](const auto& each) { return each.has_value(); });
@@ -54,7 +57,8 @@ bool ServerState::HasEnough() const {
   return there > 0 && there >= std::min<int64_t>(spec_.aggregate, unfinished);
 }
 
-// On the lead: when it has enough, nobody saves the state before, and nobody wants to stop.
+// On the lead: ends the step if there are enough pushes and no replica wants to stop. EndRound has
+// checked that the state is not being saved.
 void ServerState::EndStep() {
   if (stop_ != 0 || !HasEnough()) return;
   double rows = 0, loss = 0, data_loss = 0;
@@ -78,8 +82,8 @@ void ServerState::EndStep() {
   FinishRound(rows);
 }
 
-// On those that do not lead: the rows of what counts, all of which must be there; what does not is
-// forgotten.
+// On servers other than the lead: the rows of the batches that count, all of which must be staged.
+// Drops staged batches that do not count.
 absl::StatusOr<double> ServerState::CountedRows(int64_t step, const Word& word) {
   const absl::Status behind = absl::AbortedError(
       StrCat("ps-", spec_.server, " is at step ", step_, " and cannot go to ", step));
@@ -99,7 +103,7 @@ absl::StatusOr<double> ServerState::CountedRows(int64_t step, const Word& word) 
   return rows;
 }
 
-// To the lead's step, by its word.
+// On servers other than the lead: advances to the lead's step, as its word says.
 absl::Status ServerState::CommitCounted(int64_t step, const Word& word) {
   if (step <= step_) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(CheckScales(word));

@@ -1,4 +1,4 @@
-// ServerState's steps with backup replicas: 2 of 3 make one.
+// ServerState's steps with backup replicas: 2 of 3 pushes make a step.
 #include "muster/ps/server_state_test_support.h"
 
 namespace muster::ps {
@@ -14,7 +14,7 @@ class ServerBackupsTest : public ServerStateTest {
   std::unique_ptr<ServerState> NewOfThree(int server = 0, int servers = 1) {
     return New(/*synchronous=*/true, server, servers, /*replicas=*/3);
   }
-  // On server 0 the gradient is of the dense variable, on server 1 of row 1.
+  // A push whose gradient is of the dense variable on server 0, of row 1 on server 1.
   static Bytes PushFor(int64_t step, int64_t sequence, float gradient, uint32_t rows = 1,
                        const std::string& position = "") {
     const std::vector<uint32_t> given = {1, 0};
@@ -57,7 +57,7 @@ TEST_F(ServerBackupsTest, AStepIsTheMeanByRowsOfThoseThatComeFirst) {
   EXPECT_EQ(pushed_.loss, 5);
   EXPECT_EQ(pushed_.stale, 0u);
   EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-5, -5));
-  // The third is late: it goes on with its next batch.
+  // The third replica's push is late: the replica continues with its next batch.
   ASSERT_TRUE(state->OnPush(2, PushFor(0, 0, 100, /*rows=*/2, "b")).ok());
   ASSERT_TRUE(Pushes(*state, 2));
   EXPECT_EQ(pushed_.stale, 1u);
@@ -145,11 +145,11 @@ TEST_F(ServerBackupsTest, WhoDoesNotLeadAppliesWhatTheLeadSays) {
   pull.word.counted = {0, -1, 0};
   ASSERT_TRUE(state->OnPull(1, pull).ok());
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-2, 0));
-  // Another comes with the same word, or an older one.
+  // Another replica comes with the same word, or with an older one.
   ASSERT_TRUE(state->OnPull(2, pull).ok());
   ASSERT_TRUE(state->OnPull(2, {.generation = 1, .step = 0}).ok());
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-2, 0));
-  // A word of what it has not, or of a step too far, or that is none.
+  // Words with batches that the server does not have, or of the wrong size.
   for (const auto& counted : std::vector<std::vector<int64_t>>{{1, -1, -1}, {-1, 0, -1}, {0}}) {
     pull.step = 2;
     pull.word.counted = counted;

@@ -1,4 +1,4 @@
-// ServerState's counts of records.
+// ServerState's record counts.
 #include "muster/ps/server_state_test_support.h"
 
 namespace muster::ps {
@@ -45,7 +45,7 @@ TEST_F(ServerCountsTest, ARoundIsTrainedOrDroppedAsAWhole) {
   ASSERT_TRUE(state->OnPush(1, PushOf(1, 1, 16)).ok());
   ASSERT_TRUE(state->OnPush(2, PushOf(1, 1, 10, 0, /*finite=*/false)).ok());
   EXPECT_EQ(CountsOf(*state, 1), (Counts{.trained = 26, .dropped = 28}));
-  // Whose data has ended says what is left of it.
+  // A replica whose data has ended reports the records that are left.
   ASSERT_TRUE(state->OnPull(1, {.generation = 1, .sequence = 2, .step = 1, .left_at_end = 4}).ok());
   ASSERT_TRUE(state->OnPull(2, {.generation = 1, .sequence = 2, .step = 1}).ok());
   ASSERT_TRUE(Pulls(*state, 1, {}));
@@ -62,7 +62,7 @@ TEST_F(ServerCountsTest, WhatIsTrainedAgainBehindACheckpointIsRepeated) {
   ASSERT_TRUE(state->OnReady(1, {.generation = 2, .counts = {.trained = 10, .dropped = 1}}).ok());
   EXPECT_EQ(CountsOf(*state, 1), (Counts{.trained = 10, .dropped = 1, .repeated = 20}));
   ASSERT_TRUE(state->OnPush(1, PushOf(2, 0, 10)).ok());
-  // Once more: 40 records of work were done, 30 of them for nothing.
+  // Again: 40 records of work were done, 30 of them are not in the weights.
   ASSERT_TRUE(state->OnBegin(1, {.generation = 3}).ok());
   ASSERT_TRUE(state->OnReady(1, {.generation = 3, .counts = {.trained = 10, .dropped = 1}}).ok());
   EXPECT_EQ(CountsOf(*state, 1).repeated, 30);
@@ -77,14 +77,14 @@ TEST_F(ServerCountsTest, AServerThatWasStartedAgainHearsOfWhatWasTrainedFromRepl
   ASSERT_TRUE(state->OnBegin(1, {.generation = 8}).ok());
   ASSERT_TRUE(state->OnReady(1, {.generation = 8, .counts = {.trained = 10}}).ok());
   EXPECT_EQ(CountsOf(*state, 1).repeated, 15);
-  // Another knows of more, and comes when all go on.
+  // Another replica knows of more work, and comes when training has already continued.
   ASSERT_TRUE(state->OnPush(1, PushOf(8, 0, 10)).ok());
   hello.work = 40;
   for (const Connection from : {10u, 11u}) {
     ASSERT_TRUE(state->OnHello(from, 1, hello).ok());
     EXPECT_EQ(CountsOf(*state, from), (Counts{.trained = 20, .repeated = 30}));
   }
-  // What it knows of this state is nothing new.
+  // A replica's work in the present state does not count again.
   hello.generation = 8;
   hello.work = 50;
   ASSERT_TRUE(state->OnHello(12, 1, hello).ok());

@@ -1,4 +1,4 @@
-// ServerState's rounds that are clipped by a norm, which no server knows alone.
+// ServerState's rounds that are clipped by a norm, of which each server knows only a part.
 #include "muster/ps/server_state_test_support.h"
 
 namespace muster::ps {
@@ -25,7 +25,7 @@ TEST_F(ServerNormsTest, OneServerScalesAlone) {
   ASSERT_TRUE(Pushes(*state, 1));
   // (6, 8) has the norm 10.
   EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-3, -4));
-  // A shorter one is left as it is.
+  // A sum with a smaller norm is unchanged.
   ASSERT_TRUE(state->OnPush(1, DensePush(1, {1, 0})).ok());
   ASSERT_TRUE(state->OnPush(2, DensePush(1, {0, 1})).ok());
   EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-4, -5));
@@ -39,7 +39,7 @@ TEST_F(ServerNormsTest, TheLeadAppliesARoundWhenItKnowsTheOthersSquares) {
   EXPECT_EQ(pushed_.step, 1);
   EXPECT_EQ(Greet(*state, 9, 1, 2)->position, "b");
   EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(0, 0));
-  // Nobody gets weights before it is applied, and nobody saves.
+  // Before the round is applied, the lead gives no weights and no state to save.
   const Pull next = {.sequence = 1, .step = 1};
   ASSERT_TRUE(Pulls(*state, 1, next));
   EXPECT_EQ(pulled_.settle, 1u);

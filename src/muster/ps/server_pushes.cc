@@ -1,12 +1,12 @@
-// ServerState's asynchronous pushes: when each counts.
+// ServerState's asynchronous pushes: when each of them counts.
 #include <utility>
 
 #include "muster/ps/server_state.h"
 
 namespace muster::ps {
 
-// Asynchronous, on the lead. Who waits has nothing under way that anybody waits for, so that the
-// slowest always may.
+// On the lead: whether the bound on staleness lets the replica begin its next batch. A replica that
+// waits here holds up no other, and the slowest one may always begin: there is no deadlock.
 bool ServerState::MayBegin(size_t replica) const {
   if (spec_.staleness < 0) return true;
   for (size_t other = 0; other < sequences_.size(); ++other) {
@@ -17,8 +17,8 @@ bool ServerState::MayBegin(size_t replica) const {
   return true;
 }
 
-// Asynchronous, on the servers that do not lead: a replica that comes with its next batch knows
-// that the lead has the one before.
+// On servers other than the lead: applies the replica's staged batch if `sequence` is the next one.
+// A replica that comes with its next batch shows that the lead has the previous one.
 void ServerState::CommitOwn(size_t replica, int64_t sequence) {
   std::optional<Staged>& staged = staged_[replica];
   if (sequence != sequences_[replica] + 1 || !staged) return;

@@ -1,4 +1,4 @@
-// ServerState's synchronous rounds: when each ends, and what it does to the weights.
+// ServerState's synchronous rounds: when each of them ends, and how it changes the weights.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -14,8 +14,8 @@ bool ServerState::HasRound(int64_t sequence) const {
   return !lead() && all && sequence == sequences_.front() + 1;
 }
 
-// On the servers that do not lead: whoever comes with the next round knows that the lead has all
-// pushes of this one, and whether they were applied.
+// On servers other than the lead: ends the staged round. A replica that comes with the next round
+// shows that the lead has all pushes of this one; `step` shows whether they were applied.
 absl::Status ServerState::Commit(int64_t sequence, int64_t step, const Word& word) {
   if (sequence == sequences_.front() && step == step_) return absl::OkStatus();
   if (!HasRound(sequence) || step < step_ || step > step_ + 1) return Behind(sequence);
@@ -30,7 +30,7 @@ absl::Status ServerState::Commit(int64_t sequence, int64_t step, const Word& wor
   return absl::OkStatus();
 }
 
-// On the lead: when it has all pushes, and nobody saves the state before.
+// On the lead: ends the round if all pushes are there and the state is not being saved.
 void ServerState::EndRound() {
   if (!spec_.synchronous || !lead() || held_by_ != 0 || unsettled_) return;
   if (spec_.has_backups()) return EndStep();
@@ -63,7 +63,7 @@ void ServerState::Count(const Push& push, bool finite) {
   counts_.dropped += push.dropped;
 }
 
-// On the lead: what is staged leads to the next step; `rows` as in Sum.
+// On the lead: the staged pushes make the next step; `rows` as in Sum.
 void ServerState::FinishRound(double rows) {
   ++step_;
   rows_ = rows;
@@ -106,7 +106,7 @@ absl::Status ServerState::OnSettle(Connection from, const Settle& settle) {
   return absl::OkStatus();
 }
 
-// As train/clip_sink.cc scales: what is not a number stays it.
+// The factors by which train/weights/clip_sink.cc would scale; a NaN norm gives NaN.
 std::vector<float> ServerState::ScalesOf(std::span<const double> squares) const {
   const auto scale = [limit = spec_.clip.limit](double sum) {
     const double norm = std::sqrt(sum);
@@ -131,8 +131,8 @@ absl::Status ServerState::CheckScales(const Word& word) const {
       StrCat("scales of ", word.scales.size(), " variables, there are ", variables_.size()));
 }
 
-// Of what is staged: each by its part of so many rows; 0: they are parts of a sum already. Valid
-// until the next call.
+// The sum of the staged pushes, each weighted by its share of `rows`; with `rows` 0 they are added
+// unweighted, since replicas have already divided by all rows. Valid until the next call.
 Gradient ServerState::Sum(double rows) {
   weighted_.clear();
   given_.assign(variables_.size(), 0);

@@ -1,4 +1,4 @@
-// Gradients whose rows have squares: what servers add up, scale and measure of them.
+// Gradients whose rows have squares: how servers add, scale and measure them.
 #include <cmath>
 
 #include "muster/ps/server_state_test_support.h"
@@ -30,7 +30,7 @@ class ServerSquaresTest : public ServerStateTest {
     EXPECT_TRUE(values.ok()) << values.status();
     return {values->begin(), values->end()};
   }
-  // `values`: of each row its sum and its square.
+  // `values` has a sum and a square for each row.
   static Bytes SquaresPush(uint32_t rows_of_batch, std::vector<int32_t> rows,
                            std::vector<float> values) {
     Bytes bytes;
@@ -55,7 +55,7 @@ TEST_F(ServerSquaresTest, ARowHasItsSquaresBesideIt) {
   EXPECT_THAT(Weights(*state, 1, 4), ElementsAre(0, -1.5, 0, -1));
 }
 
-// Two replicas with halves of a batch do what one does with all of it.
+// Two replicas with halves of a batch do the same as one replica with the whole batch.
 TEST_F(ServerSquaresTest, HalvesOfABatchAreTheBatch) {
   const auto whole = New(/*synchronous=*/true, 0, 1, /*replicas=*/1);
   ASSERT_TRUE(whole->OnPush(1, SquaresPush(4, {2, 0, 3}, {2.5f, 3.25f, 1, 1, 0.5f, 0.25f})).ok());
@@ -70,7 +70,7 @@ TEST_F(ServerSquaresTest, HalvesOfABatchAreTheBatch) {
   EXPECT_THAT(Accumulators(*whole, 4), ElementsAre(1, 0, 3.25, 0.25));
 }
 
-// Of batches of 1 and of 3 rows: an entry of the first is a quarter of itself in the mean.
+// Batches of 1 and of 3 rows: an entry of the first batch counts a quarter in the mean.
 TEST_F(ServerSquaresTest, AMeanScalesEntries) {
   aggregate_ = 2;
   const auto state = New(/*synchronous=*/true, 0, 1, /*replicas=*/3);
@@ -89,7 +89,7 @@ TEST_F(ServerSquaresTest, ANormIsOverEntries) {
     EXPECT_THAT(Accumulators(*state, 3), ElementsAre(2.25, 0, 4));
     EXPECT_THAT(Weights(*state, 1, 3), ElementsAre(FloatEq(-0.5f / 1.5f), 0, FloatEq(-1.25f)));
   }
-  // Of a server that does not lead.
+  // On a server other than the lead.
   const auto other = New(/*synchronous=*/true, /*server=*/1, /*servers=*/2, /*replicas=*/1);
   ASSERT_TRUE(other->OnPush(1, SquaresPush(1, {0, 1}, {1, 9, 5, 16})).ok());
   EXPECT_THAT(*other->OnMeasure(1, {.generation = 1, .sequence = 1, .step = 1}),

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "muster/base/agreement.h"
+
 namespace muster::ps {
 
 ServerState::ServerState(ServerSpec spec, std::span<const Variable> variables,
@@ -13,7 +15,15 @@ ServerState::ServerState(ServerSpec spec, std::span<const Variable> variables,
       placement_(placement),
       shard_(variables, placement, spec_.server),
       owners_(static_cast<size_t>(spec_.replicas)),
-      incarnations_(static_cast<size_t>(spec_.replicas)) {
+      incarnations_(static_cast<size_t>(spec_.replicas)),
+      agreement_(AgreementOf({.replicas = static_cast<uint32_t>(spec_.replicas),
+                              .server = static_cast<uint32_t>(spec_.server),
+                              .servers = static_cast<uint32_t>(spec_.servers),
+                              .synchronous = static_cast<uint32_t>(spec_.synchronous),
+                              .aggregate = static_cast<uint32_t>(spec_.aggregate),
+                              .agreement = spec_.agreement})),
+      agreed_by_(StrCat("ps-", spec_.server)),
+      away_since_(static_cast<size_t>(spec_.replicas)) {
   Reset();
 }
 
@@ -38,52 +48,74 @@ void ServerState::Reset() {
   stop_ = 0;
 }
 
+std::string ServerState::NameOf(size_t replica) const {
+  return replica == 0 ? spec_.chief : StrCat("worker-", replica - 1);
+}
+
+std::string ServerState::AgreementOf(const Hello& hello) {
+  const std::string aggregated = hello.aggregate > 0 ? StrCat(hello.aggregate) : "all";
+  return StrCat(PrintAgreement({{"strategy", hello.synchronous != 0 ? "ps-sync" : "ps-async"},
+                                {"replicas", StrCat(hello.replicas)},
+                                {"replicas to aggregate", aggregated},
+                                {"parameter servers", StrCat(hello.servers)},
+                                {"place among them", StrCat(hello.server)}}),
+                "; ", hello.agreement);
+}
+
 absl::Status ServerState::CheckHello(int64_t incarnation, const Hello& hello) const {
-  const auto say = [](uint32_t synchronous, uint32_t aggregate, uint32_t replicas, uint32_t servers,
-                      uint32_t server, std::string_view agreement) {
-    return StrCat(synchronous != 0 ? "ps-sync" : "ps-async", " of ",
-                  aggregate > 0 ? StrCat(aggregate, " of ") : "", replicas, " replicas and ",
-                  servers, " servers at ps-", server, ", ", agreement);
-  };
-  const std::string theirs = say(hello.synchronous, hello.aggregate, hello.replicas, hello.servers,
-                                 hello.server, hello.agreement);
-  const std::string ours =
-      say(static_cast<uint32_t>(spec_.synchronous), static_cast<uint32_t>(spec_.aggregate),
-          static_cast<uint32_t>(spec_.replicas), static_cast<uint32_t>(spec_.servers),
-          static_cast<uint32_t>(spec_.server), spec_.agreement);
+  MUSTER_RETURN_IF_ERROR(failed_);
+  const std::string name = NameOf(hello.replica);
   if (hello.version != kVersion) {
-    return absl::FailedPreconditionError(StrCat("replica ", hello.replica, " speaks version ",
-                                                hello.version, " to parameter servers, ps-",
-                                                spec_.server, " version ", kVersion));
+    return absl::FailedPreconditionError(StrCat(name, " speaks version ", hello.version,
+                                                " to parameter servers, ps-", spec_.server,
+                                                " version ", kVersion));
   }
-  if (theirs != ours || hello.replica >= owners_.size()) {
-    return absl::FailedPreconditionError(
-        StrCat("replica ", hello.replica, " has [", theirs, "], ps-", spec_.server, " has [", ours,
-               "]: all tasks of a job must be started with the same flags and data"));
+  const std::string difference =
+      DescribeDifference({name, AgreementOf(hello)}, {agreed_by_, agreement_});
+  if (!difference.empty() || hello.replica >= owners_.size()) {
+    return absl::FailedPreconditionError(StrCat(
+        difference.empty() ? StrCat(name, " is none of ", owners_.size(), " replicas") : difference,
+        ": all tasks of a job must be started with the same cluster, model file, data, flags and "
+        "version"));
   }
   if (incarnation < incarnations_[hello.replica]) {
-    return absl::FailedPreconditionError(
-        StrCat("incarnation ", incarnation, " of replica ", hello.replica, " was replaced by ",
-               incarnations_[hello.replica], ": it is fenced and must end"));
+    return absl::FailedPreconditionError(StrCat("incarnation ", incarnation, " of ", name,
+                                                " was replaced by ", incarnations_[hello.replica],
+                                                ": it is fenced and must end"));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<State> ServerState::OnHello(Connection from, int64_t incarnation,
                                            const Hello& hello) {
-  MUSTER_RETURN_IF_ERROR(CheckHello(incarnation, hello));
+  if (absl::Status refused = CheckHello(incarnation, hello); !refused.ok()) {
+    const bool is_last =
+        hello.replica < owners_.size() && incarnation >= incarnations_[hello.replica];
+    if (is_last) refused_[hello.replica] = ToStd(refused.message());
+    return refused;
+  }
+  refused_.erase(hello.replica);
+  if (may_go() && !over()) return absl::AbortedError(WhyLeaving());
   const size_t replica = hello.replica;
+  // Settings that the server does not know itself, such as the data, are the first replica's.
+  std::string known = CompleteAgreement(agreement_, AgreementOf(hello));
+  if (known != agreement_) agreed_by_ = NameOf(replica);
+  agreement_ = std::move(known);
   incarnations_[replica] = incarnation;
   in_flight_.erase(owners_[replica]);
   EndHold(owners_[replica]);
-  // Whoever greets gives the batch that does not count yet again, to all servers. Those that do not
-  // lead keep what they have: it may count.
+  // A replica that greets sends its batch again, to all servers, if it does not count yet. Servers
+  // other than the lead keep what is staged: it may count.
   if (lead() && spec_.has_backups() && !unsettled_) staged_[replica].reset();
   owners_[replica] = from;
   connections_[from] = {.replica = replica};
   heard_[replica] = now_;
   if (hello.generation != generation_) HearOfWork(hello.work);
   return StateFor(replica);
+}
+
+std::string ServerState::WhyLeaving() const {
+  return StrCat("ps-", spec_.server, " was told to end (SIGTERM)");
 }
 
 State ServerState::StateFor(size_t replica) const {
@@ -93,7 +125,8 @@ State ServerState::StateFor(size_t replica) const {
           .step = step_,
           .sequence = sequences_[replica],
           .position = positions_[replica],
-          .counts = CountsNow()};
+          .counts = CountsNow(),
+          .save = static_cast<uint32_t>(leaving_ && phase_ == Phase::kReady)};
 }
 
 Counts ServerState::CountsNow() const {
@@ -102,8 +135,9 @@ Counts ServerState::CountsNow() const {
   return counts;
 }
 
-// Of a state before this one: what is not in the weights any more is trained again. Whoever was at
-// it may come at any time, and each knows of some of its last batches.
+// A replica reports the work of a state before this one: work that is not in the weights any more
+// is done again and counts as repeated. Such replicas may come at any time, and each knows only
+// some of the last batches of that state.
 void ServerState::HearOfWork(int64_t work) {
   work_before_ = std::max(work_before_, work);
   if (phase_ != Phase::kReady) return;
@@ -120,6 +154,7 @@ void ServerState::OnClosed(Connection connection) {
 }
 
 absl::StatusOr<ServerState::Peer*> ServerState::Known(Connection from) {
+  MUSTER_RETURN_IF_ERROR(failed_);
   const auto found = connections_.find(from);
   if (found == connections_.end()) {
     return absl::InvalidArgumentError("a request before Hello");
@@ -195,11 +230,14 @@ absl::Status ServerState::OnReady(Connection from, const Ready& ready) {
 }
 
 absl::StatusOr<bool> ServerState::AnswerWait(Connection from, const Wait& wait, State* answer) {
-  MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Known(from));
+  MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Known(from));
+  if (wait.for_all != 0 && peer->waits_for_all < 0) peer->waits_for_all = now_;
   *answer = StateFor(peer->replica);
   const bool there = phase_ == Phase::kReady && generation_ > wait.generation;
   const bool broken = generation_ != wait.generation || phase_ != Phase::kReady;
-  const bool done = wait.for_all != 0 ? broken || answer->unfinished == 0 || stop_ != 0 : there;
+  const bool done = wait.for_all != 0 ? broken || answer->unfinished == 0 || stop_ != 0 ||
+                                            (leaving_ && peer->replica == 0)
+                                      : there;
   return over() || done;
 }
 
@@ -211,6 +249,7 @@ absl::Status ServerState::Behind(int64_t sequence) const {
 absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
   MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, pull.generation));
   heard_[peer->replica] = now_;
+  peer->waits_for_all = -1;
   MUSTER_RETURN_IF_ERROR(shard_.CheckRows(pull.tables));
   if (spec_.has_backups()) {
     if (!lead()) return CommitCounted(pull.step, pull.word);
@@ -224,7 +263,7 @@ absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
     CommitOwn(peer->replica, pull.sequence);
   }
   if (pull.sequence != sequences_[peer->replica]) return Behind(pull.sequence);
-  // What was decided stays: others act on it already.
+  // A decision stays: other replicas may already act on it.
   if (spec_.has_backups() || !spec_.synchronous || !lead() || decided_) return absl::OkStatus();
   wishes_[peer->replica] = {.rows = pull.rows, .stop = pull.stop};
   left_at_end_[peer->replica] = pull.left_at_end;
@@ -263,6 +302,7 @@ absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
   answer->step = step_;
   answer->counts = CountsNow();
   answer->word = word_;
+  answer->save = static_cast<uint32_t>(leaving_);
   dense->clear();
   rows->clear();
   shard_.Read(pull.tables, dense, rows);
@@ -284,7 +324,7 @@ absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
     return PushForStep(peer->replica, {.bytes = std::move(bytes), .push = std::move(push)});
   }
   if (unsettled_ || push.sequence != sequences_[peer->replica]) return Behind(push.sequence);
-  // What `push` points to moves with the bytes, it does not change its place.
+  // `push` points into the heap memory of `bytes`, which stays in place when `bytes` is moved.
   staged_[peer->replica] = Staged{.bytes = std::move(bytes), .push = std::move(push)};
   EndRound();
   return absl::OkStatus();
@@ -305,6 +345,7 @@ absl::StatusOr<bool> ServerState::AnswerPush(Connection from, Pushed* answer) {
 absl::Status ServerState::OnHold(Connection from, const Hold& hold) {
   MUSTER_RETURN_IF_ERROR(Current(from, hold.generation).status());
   MUSTER_RETURN_IF_ERROR(Chief(from));
+  held_ = leaving_;
   if (spec_.has_backups()) {
     if (!lead()) return CommitCounted(hold.step, hold.word);
   } else if (spec_.synchronous && hold.step != step_) {
@@ -330,6 +371,11 @@ absl::StatusOr<bool> ServerState::AnswerHold(Connection from, const Hold& hold, 
 
 absl::Status ServerState::OnRelease(Connection from, const Begin& release) {
   MUSTER_RETURN_IF_ERROR(Current(from, release.generation).status());
+  if (held_) {  // no batch counts after the saved state
+    phase_ = Phase::kEmpty;
+    broken_ = WhyLeaving();
+    held_by_ = 0;
+  }
   EndHold(from);
   return absl::OkStatus();
 }
@@ -345,7 +391,8 @@ absl::StatusOr<std::span<const float>> ServerState::OnFetch(Connection from, con
   return shard_.Fetch(slice);
 }
 
-absl::StatusOr<GrownEntries> ServerState::OnFetchKeys(Connection from, const KeySlice& slice) {
+absl::StatusOr<DynamicTableEntries> ServerState::OnFetchKeys(Connection from,
+                                                             const KeySlice& slice) {
   MUSTER_RETURN_IF_ERROR(Current(from, slice.generation).status());
   return shard_.FetchKeys(slice);
 }
@@ -354,7 +401,7 @@ absl::Status ServerState::OnFinish(Connection from, const Finish& finish) {
   MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Current(from, finish.generation));
   finished_.insert(peer->replica);
   left_at_end_[peer->replica] = finish.left_at_end;
-  EndRound();  // fewer may be enough now
+  EndRound();  // a step may now need fewer pushes
   return absl::OkStatus();
 }
 

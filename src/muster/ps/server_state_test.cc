@@ -17,13 +17,13 @@ TEST_F(ServerStateTest, AnAsynchronousPushIsAppliedOnceWhoeverSendsItHowOften) {
   EXPECT_EQ(pushed_.step, 1);
   ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 2})).ok());
   EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-1, -2));
-  // Its replacement does not know whether the push came, and asks.
+  // The replica's replacement does not know whether the push arrived, and asks.
   auto found = Greet(*state, 9, 0, /*incarnation=*/2);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->sequence, 1);
   ASSERT_TRUE(state->OnPush(9, DensePush(0, {1, 2})).ok());
   ASSERT_TRUE(state->OnPush(9, DensePush(1, {1, 0}, "there")).ok());
-  // Another replica counts for itself.
+  // Each replica's batches are counted separately.
   ASSERT_TRUE(state->OnPush(2, DensePush(0, {0, 1})).ok());
   found = Greet(*state, 10, 0, 3);
   EXPECT_EQ(found->position, "there");
@@ -54,6 +54,24 @@ TEST_F(ServerStateTest, OtherFlagsAreRefusedWithBothNamed) {
   EXPECT_FALSE(state->OnHello(9, 1, {.version = 99, .replica = 1, .agreement = "model 1"}).ok());
 }
 
+TEST_F(ServerStateTest, WhatAServerDoesNotKnowIsAsItsFirstReplicaHasIt) {
+  placements_.push_back(std::make_unique<Placement>(variables_, 1));
+  ServerState state({.replicas = 2, .agreement = "epochs=5; data=?"}, variables_,
+                    *placements_.back());
+  const auto greet = [&](uint32_t replica, const std::string& agreement) {
+    return state
+        .OnHello(replica + 1, 1,
+                 {.replica = replica, .replicas = 2, .servers = 1, .agreement = agreement})
+        .status();
+  };
+  EXPECT_TRUE(greet(1, "epochs=5; data=2 files").ok());
+  EXPECT_THAT(ToStd(greet(0, "epochs=5; data=4 files").message()),
+              HasSubstr("chief-0 has [data 4 files], worker-0 has [data 2 files]:"));
+  EXPECT_THAT(ToStd(greet(0, "epochs=1; data=2 files").message()),
+              HasSubstr("chief-0 has [epochs 1], worker-0 has [epochs 5]:"));
+  EXPECT_TRUE(greet(0, "epochs=5; data=2 files").ok());
+}
+
 TEST_F(ServerStateTest, ASynchronousRoundWaitsForAllAndIsAppliedOnce) {
   const auto state = New(/*synchronous=*/true);
   ASSERT_TRUE(state->OnPull(1, {.generation = 1, .rows = 3}).ok());
@@ -62,7 +80,7 @@ TEST_F(ServerStateTest, ASynchronousRoundWaitsForAllAndIsAppliedOnce) {
   ASSERT_TRUE(Pulls(*state, 1, {}));
   EXPECT_EQ(pulled_.rows, 7u);
   EXPECT_EQ(pulled_.stop, 1u);
-  // What was decided stays, whatever a replacement wishes.
+  // A decision stays, whatever a replacement wishes.
   ASSERT_TRUE(Greet(*state, 9, 1, 2).ok());
   ASSERT_TRUE(state->OnPull(9, {.generation = 1, .rows = 5}).ok());
   ASSERT_TRUE(Pulls(*state, 9, {}));
@@ -75,7 +93,7 @@ TEST_F(ServerStateTest, ASynchronousRoundWaitsForAllAndIsAppliedOnce) {
   ASSERT_TRUE(Pushes(*state, 9));
   EXPECT_EQ(pushed_.step, 1);
   EXPECT_THAT(Weights(*state, 0, 2), ElementsAre(-11, -22));
-  // Sent again it is of a round that is over.
+  // When it is sent again, the push belongs to a round that is over.
   EXPECT_EQ(state->OnPush(9, DensePush(0, {10, 20}, "b")).code(), StatusCode::kAborted);
   EXPECT_EQ(Greet(*state, 10, 1, 3)->position, "b");
 }
@@ -99,17 +117,18 @@ TEST_F(ServerStateTest, WhoDoesNotLeadKeepsARoundUntilTheNextBegins) {
   ASSERT_TRUE(state->OnPush(1, TablePush(0, {0, 1}, {1, 1})).ok());
   ASSERT_TRUE(Pushes(*state, 1)) << "it has it: that is all that it says";
   ASSERT_TRUE(state->OnPush(2, TablePush(0, {1}, {5})).ok());
-  // A replica that died now finds the weights of its round, and gives the same gradient again.
+  // The replacement of a replica that died now finds the weights of its round, and gives the same
+  // gradient again.
   ASSERT_TRUE(Greet(*state, 9, 1, 2, /*server=*/1).ok());
   ASSERT_TRUE(state->OnPull(9, {.generation = 1, .sequence = 0, .step = 0}).ok());
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(0, 0));
   ASSERT_TRUE(state->OnPush(9, TablePush(0, {1}, {5})).ok());
   ASSERT_TRUE(state->OnPull(9, {.generation = 1, .sequence = 1, .step = 1}).ok());
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, -6));
-  // The chief is late: its round is the same.
+  // The chief comes later, with the same round.
   ASSERT_TRUE(state->OnPull(1, {.generation = 1, .sequence = 1, .step = 1}).ok());
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, -6));
-  // A round that the lead passed over changes nothing.
+  // A round that the lead did not apply changes nothing.
   ASSERT_TRUE(state->OnPush(1, TablePush(1, {0}, {1})).ok());
   ASSERT_TRUE(state->OnPush(9, TablePush(1, {0}, {1})).ok());
   ASSERT_TRUE(state->OnPull(9, {.generation = 1, .sequence = 2, .step = 1}).ok());
@@ -132,7 +151,7 @@ TEST_F(ServerStateTest, ASaveWaitsForBatchesUnderWayAndKeepsOthersFromBeginning)
   EXPECT_TRUE(Pulls(*state, 2, {}));
 }
 
-// A chief that was started again saves while its push is in the round already.
+// A chief that was started again saves while its push is already in the round.
 TEST_F(ServerStateTest, ARoundDoesNotEndInTheMidstOfASave) {
   const auto state = New(/*synchronous=*/true);
   ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 2}, "a")).ok());
@@ -178,14 +197,14 @@ TEST_F(ServerStateTest, ADeadReplicaBoundsTheOthersForItsLease) {
   const Pull next = {.sequence = 1};
   state->SetTime(9.9);
   EXPECT_FALSE(Pulls(*state, 1, next)) << "its replacement may come";
-  // It lives, and says so on another connection.
+  // The replica is alive, and says so on another connection.
   ASSERT_TRUE(state->OnBeat(1, {.replica = 1}).ok());
   state->SetTime(19);
   EXPECT_FALSE(Pulls(*state, 1, next));
   state->SetTime(20);
   EXPECT_TRUE(Pulls(*state, 1, next));
   ASSERT_TRUE(state->OnPush(1, DensePush(1, {1, 1})).ok());
-  // Its replacement is waited for again; what the one before it says is nothing.
+  // Its replacement is waited for again; beats of the earlier incarnation do not count.
   ASSERT_TRUE(Greet(*state, 9, 1, 2).ok());
   EXPECT_FALSE(Pulls(*state, 1, {.sequence = 2}));
   state->SetTime(29);
@@ -204,7 +223,8 @@ TEST_F(ServerStateTest, WhoseDataHasEndedBoundsNobody) {
   EXPECT_TRUE(Pulls(*state, 1, {.sequence = 1}));
 }
 
-// The lead has said that the others' batches count: a pull behind its word sees them everywhere.
+// The lead has said that other replicas' batches count: a pull after that sees them on every
+// server.
 TEST_F(ServerStateTest, WhoDoesNotLeadAppliesWhatCountsBeforeABoundedPull) {
   const auto state = New(/*synchronous=*/false, /*server=*/1, /*servers=*/2);
   ASSERT_TRUE(state->OnPush(2, TablePush(0, {1}, {5})).ok());
@@ -212,19 +232,19 @@ TEST_F(ServerStateTest, WhoDoesNotLeadAppliesWhatCountsBeforeABoundedPull) {
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(0, -5));
 }
 
-// Its replica may be lost before the lead has the push: then it is in the weights of neither.
+// If a replica is lost before the lead has its push, the push is in the weights of neither server.
 TEST_F(ServerStateTest, WhoDoesNotLeadKeepsAnAsynchronousPushUntilItCounts) {
   const auto state = New(/*synchronous=*/false, /*server=*/1, /*servers=*/2);
   ASSERT_TRUE(state->OnPush(1, TablePush(0, {0}, {1})).ok());
   ASSERT_TRUE(Pushes(*state, 1));
   ASSERT_TRUE(state->OnPush(2, TablePush(0, {1}, {5})).ok());
-  // The lead says that the first one counts.
+  // The lead says that the first push counts.
   Held held;
   const Hold hold = {.generation = 1, .sequences = {1, 0}};
   ASSERT_TRUE(state->OnHold(1, hold).ok());
   ASSERT_TRUE(*state->AnswerHold(1, hold, &held));
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-1, 0));
-  // The other one is given anew, with what it is now.
+  // The replacement sends the other push again, with new values.
   ASSERT_TRUE(Greet(*state, 9, 1, 2, /*server=*/1).ok());
   ASSERT_TRUE(state->OnPull(9, {.generation = 1, .sequence = 0}).ok());
   ASSERT_TRUE(state->OnPush(9, TablePush(0, {1}, {7})).ok());
@@ -236,11 +256,11 @@ TEST_F(ServerStateTest, WhoDoesNotLeadKeepsAnAsynchronousPushUntilItCounts) {
 TEST_F(ServerStateTest, TheDeadHoldNobodyUp) {
   const auto state = New(false);
   ASSERT_TRUE(Pulls(*state, 2, {}));
-  state->OnClosed(2);  // in the midst of a batch
+  state->OnClosed(2);  // in the middle of a batch
   Held held;
   ASSERT_TRUE(state->OnHold(1, {.generation = 1}).ok());
   EXPECT_TRUE(*state->AnswerHold(1, {.generation = 1}, &held));
-  state->OnClosed(1);  // in the midst of a save
+  state->OnClosed(1);  // in the middle of a save
   ASSERT_TRUE(Greet(*state, 9, 1, 2).ok());
   EXPECT_TRUE(Pulls(*state, 9, {}));
 }

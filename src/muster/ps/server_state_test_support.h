@@ -1,4 +1,4 @@
-// What the tests of ServerState share. For tests of this layer only.
+// The fixture that the tests of ServerState share. For tests of this layer only.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -12,8 +12,8 @@
 
 namespace muster::ps {
 
-// A dense variable of two floats on server 0, and a table of 4 x 1, rows in turn; plain SGD at
-// rate 1.
+// The variables are a dense one of two floats on server 0, and a table of 4 x 1 with its rows on
+// the servers in turn. The optimizer is plain SGD with rate 1.
 class ServerStateTest : public testing::Test {
  protected:
   using Connection = ServerState::Connection;
@@ -31,7 +31,7 @@ class ServerStateTest : public testing::Test {
                    .optimizer = optimizer_.get()}};
   }
 
-  // With a state of zeros of generation 1; replica r is connection r + 1.
+  // A server with a state of zeros of generation 1; replica r is connection r + 1.
   std::unique_ptr<ServerState> New(bool synchronous, int server = 0, int servers = 1,
                                    int replicas = 2) {
     placements_.push_back(std::make_unique<Placement>(variables_, servers));
@@ -66,7 +66,7 @@ class ServerStateTest : public testing::Test {
     return state.OnHello(from, incarnation, hello);
   }
 
-  // Of the dense variable; nothing of the table.
+  // A push of the dense variable alone.
   static Bytes DensePush(int64_t sequence, std::vector<float> dense,
                          const std::string& position = "") {
     const std::vector<uint32_t> given = {1, 0};
@@ -95,7 +95,7 @@ class ServerStateTest : public testing::Test {
     EXPECT_TRUE(values.ok()) << values.status();
     return {values->begin(), values->end()};
   }
-  // Whether the answer is there.
+  // Whether there is an answer, which is then in pulled_.
   bool Pulls(ServerState& state, Connection from, Pull pull) {
     pull.generation = 1;
     const auto answered = state.AnswerPull(from, pull, &dense_, &rows_, &pulled_);

@@ -15,7 +15,7 @@ Shard::Shard(std::span<const Variable> variables, const Placement& placement, in
     const auto n = static_cast<size_t>(placement.part(static_cast<int>(i), server).elements());
     Memory& memory = memory_[i];
     if (variables[i].grows()) {
-      memory.grown = std::make_unique<GrownTable>(variables[i], placement.servers());
+      memory.dynamic_table = std::make_unique<DynamicTable>(variables[i], placement.servers());
       continue;
     }
     memory.weights.resize(n);
@@ -65,19 +65,19 @@ absl::StatusOr<std::span<const float>> Shard::Fetch(const Slice& slice) const {
 
 void Shard::ClearKeys() {
   for (Memory& memory : memory_) {
-    if (memory.grown) memory.grown->Clear();
+    if (memory.dynamic_table) memory.dynamic_table->Clear();
   }
 }
 
-absl::StatusOr<GrownTable*> Shard::Grown(uint32_t variable) const {
+absl::StatusOr<DynamicTable*> Shard::Dynamic(uint32_t variable) const {
   if (variable < variables_.size() && variables_[variable].grows()) {
-    return memory_[variable].grown.get();
+    return memory_[variable].dynamic_table.get();
   }
   return absl::InvalidArgumentError(StrCat("variable ", variable, " is no table that grows"));
 }
 
 absl::Status Shard::LoadKeys(const KeySlice& slice) {
-  MUSTER_ASSIGN_OR_RETURN(GrownTable* const table, Grown(slice.variable));
+  MUSTER_ASSIGN_OR_RETURN(DynamicTable* const table, Dynamic(slice.variable));
   MUSTER_RETURN_IF_ERROR(CheckKeys({.variable = slice.variable, .keys = slice.keys}));
   return table->Add({.keys = slice.keys,
                      .counts = slice.counts,
@@ -85,8 +85,8 @@ absl::Status Shard::LoadKeys(const KeySlice& slice) {
                      .values = {slice.values.begin(), slice.values.end()}});
 }
 
-absl::StatusOr<GrownEntries> Shard::FetchKeys(const KeySlice& slice) const {
-  MUSTER_ASSIGN_OR_RETURN(const GrownTable* const table, Grown(slice.variable));
+absl::StatusOr<DynamicTableEntries> Shard::FetchKeys(const KeySlice& slice) const {
+  MUSTER_ASSIGN_OR_RETURN(const DynamicTable* const table, Dynamic(slice.variable));
   if (slice.first < 0 || slice.first > table->size() || slice.count < 1) {
     return absl::InvalidArgumentError(StrCat("table ", variables_[slice.variable].name, ": ",
                                              slice.count, " keys from ", slice.first, " on of ",
@@ -159,8 +159,8 @@ void Shard::Read(std::span<const TableRows> tables, std::vector<float>* dense,
     const float* const weights = memory_[table.variable].weights.data();
     const size_t at = rows->size();
     rows->resize(at + (table.rows.size() + table.keys.size()) * cols);
-    if (memory_[table.variable].grown) {
-      memory_[table.variable].grown->Read(table.keys, rows->data() + at);
+    if (memory_[table.variable].dynamic_table) {
+      memory_[table.variable].dynamic_table->Read(table.keys, rows->data() + at);
     }
     math::GatherRows(weights, cols, table.rows.data(), table.rows.size(), rows->data() + at,
                      static_cast<int64_t>(cols));
@@ -227,7 +227,7 @@ void Shard::ApplyDense(size_t variable, std::span<const float> gradient, int64_t
     spec.optimizer->ApplyDense(memory.weights, memory.slot_pointers, Clipped(spec, gradient), step);
     return;
   }
-  // Keras: moving -= (moving - batch) * (1 - momentum).
+  // As in Keras: moving -= (moving - batch) * (1 - momentum).
   const auto decay = static_cast<float>(1.0 - spec.momentum);
   for (size_t i = 0; i < gradient.size(); ++i) {
     memory.weights[i] -= (memory.weights[i] - gradient[i]) * decay;
@@ -237,7 +237,8 @@ void Shard::ApplyDense(size_t variable, std::span<const float> gradient, int64_t
 void Shard::ApplyTable(size_t variable, const TableRows& table, int64_t step) {
   const Variable& spec = variables_[variable];
   Memory& memory = memory_[variable];
-  if (memory.grown) return memory.grown->Apply(table.keys, Clipped(spec, table.values), step);
+  if (memory.dynamic_table)
+    return memory.dynamic_table->Apply(table.keys, Clipped(spec, table.values), step);
   if (memory.weights.empty()) return;
   if (table.rows.empty() && !spec.optimizer->moves_untouched_rows()) return;
   optim::StepTable(*spec.optimizer, memory.weights, spec.cols, memory.slot_pointers, table.rows,

@@ -1,4 +1,4 @@
-// Shard: one server's part of all weights and slots, and what gradients do to it.
+// Shard: one server's part of all weights and slots, to which it applies gradients.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 #include "muster/base/status.h"
 #include "muster/optim/touched_rows.h"
-#include "muster/ps/grown_table.h"
+#include "muster/ps/dynamic_table.h"
 #include "muster/ps/message.h"
 #include "muster/ps/placement.h"
 
 namespace muster::ps {
 
-// A gradient of all variables on this server: of one replica, or the sum of several.
+// The gradients of all variables on this server: one replica's, or the sum of several replicas'.
 struct Gradient {
-  std::span<const uint32_t> given = {};  // by variable: whether `dense` has its gradient
+  std::span<const uint32_t> given = {};  // by variable: not 0 if `dense` has its gradient
   std::span<const float> dense = {};     // all dense variables and statistics, in their order
   std::vector<TableRows> tables = {};
 };
@@ -24,30 +24,31 @@ struct Gradient {
 // One owner thread.
 class Shard {
  public:
-  // All zeros. `variables` and `placement` must outlive it.
+  // All weights and slots are zero. `variables` and `placement` must outlive the shard.
   Shard(std::span<const Variable> variables, const Placement& placement, int server);
 
-  // Tables that grow have no row again.
+  // Empties the tables that grow.
   void ClearKeys();
-  // INVALID_ARGUMENT for a slice that this shard does not have.
+  // Both: INVALID_ARGUMENT for a slice that this shard does not have.
   absl::Status Load(const Slice& slice);
   absl::StatusOr<std::span<const float>> Fetch(const Slice& slice) const;
 
   absl::Status LoadKeys(const KeySlice& slice);
-  // Up to slice.count entries; no more than a message should have.
-  absl::StatusOr<GrownEntries> FetchKeys(const KeySlice& slice) const;
+  // Up to slice.count entries, from number slice.first on.
+  absl::StatusOr<DynamicTableEntries> FetchKeys(const KeySlice& slice) const;
 
-  // INVALID_ARGUMENT for rows, sizes or variables that are none of this shard.
+  // INVALID_ARGUMENT for rows, keys, sizes or variables that this shard does not have.
   absl::Status Check(const Gradient& gradient) const;
   absl::Status CheckRows(std::span<const TableRows> tables) const;
-  // Appends what a pull brings. Rows have been checked.
+  // Appends the values that a pull returns. `tables` must have passed CheckRows.
   void Read(std::span<const TableRows> tables, std::vector<float>* dense,
             std::vector<float>* rows) const;
-  // The optimizers' update number `step`; statistics by their momentum. `gradient` was checked, its
-  // rows are distinct. `scales` by variable multiply its entries first; none: all are 1.
+  // Does the optimizers' update number `step`, and moves statistics by their momentum. `gradient`
+  // must have passed Check, and its rows must be distinct. Gradients are first multiplied by
+  // `scales`, one factor for each variable; empty: all are 1.
   void Apply(const Gradient& gradient, int64_t step, std::span<const float> scales = {});
-  // The sum of squares of each variable's gradient, entry by entry where squares come with it
-  // (optim/row_layout.h); of statistics 0. `gradient` was checked.
+  // The sum of squares of each variable's gradient, over entries if squares come with it
+  // (optim/row_layout.h); 0 for statistics. `gradient` must have passed Check.
   std::vector<double> Squares(const Gradient& gradient) const;
 
  private:
@@ -55,7 +56,7 @@ class Shard {
     std::vector<float> weights;
     std::vector<std::vector<float>> slots;
     std::vector<float*> slot_pointers;
-    std::unique_ptr<GrownTable> grown;  // of a table that grows, instead
+    std::unique_ptr<DynamicTable> dynamic_table;  // for a table that grows, instead of the vectors
     std::vector<float>& Of(int slot) {
       return slot < 0 ? weights : slots[static_cast<size_t>(slot)];
     }
@@ -63,11 +64,12 @@ class Shard {
 
   absl::Status CheckSlice(const Slice& slice) const;
   absl::Status CheckKeys(const TableRows& table) const;
-  absl::StatusOr<GrownTable*> Grown(uint32_t variable) const;
+  absl::StatusOr<DynamicTable*> Dynamic(uint32_t variable) const;
   std::span<const float> Clipped(const Variable& variable, std::span<const float> gradient);
   std::span<const float> Scaled(float scale, optim::RowLayout layout,
                                 std::span<const float> gradient);
-  // Calls visit(variable, gradient) for each dense one that is given and on this server.
+  // Calls visit(variable, gradient) for each dense gradient that is given, of variables that have a
+  // part on this server.
   template <class Visit>
   void ForEachDense(const Gradient& gradient, Visit visit) const;
   void ApplyDense(size_t variable, std::span<const float> gradient, int64_t step);

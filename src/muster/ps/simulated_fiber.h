@@ -1,5 +1,5 @@
-// A function on a stack of its own that can wait in its midst, so that many calls that block run
-// in one thread, in an order that the test chooses. For tests of this layer only.
+// Fiber: a function with its own stack that can wait anywhere in its body, so that many blocking
+// calls run in one thread, in an order that the test chooses. For tests of this layer only.
 #pragma once
 
 #include <ucontext.h>
@@ -16,7 +16,7 @@
 
 namespace muster::ps {
 
-// One owner thread. Its function must have returned before it ends.
+// One owner thread. The function must have returned before the Fiber is destroyed.
 class Fiber {
  public:
   explicit Fiber(std::function<void()> body) : body_(std::move(body)) {
@@ -39,7 +39,7 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Until it waits, or has returned.
+  // Runs the function until it waits or returns.
   void Resume() {
 #if defined(__SANITIZE_THREAD__)
     tsan_back_ = __tsan_get_current_fiber();
@@ -47,7 +47,7 @@ class Fiber {
 #endif
     swapcontext(&back_, &own_);
   }
-  // Called by its function: until it is resumed.
+  // Called by the function: returns when the Fiber is resumed.
   void Wait() {
 #if defined(__SANITIZE_THREAD__)
     __tsan_switch_to_fiber(tsan_back_, 0);

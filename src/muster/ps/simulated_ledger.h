@@ -1,8 +1,8 @@
-// What a simulated training computes: a batch adds one to rows of a table that are its own, one on
-// each server, to keys of a table that grows, likewise, and to a dense variable, so that the
-// weights say which batches are in them, and how often. With backup replicas it adds its share of a
-// step; what is clipped is scaled. Some batches have a loss that is no number. For tests of this
-// layer only.
+// What a simulated training computes: a batch adds one to its own rows of a table (the ledger), one
+// row on each server, to its own keys of a table that grows, likewise, and to a dense variable. The
+// weights therefore show which batches are in them, and how often. With backup replicas a batch
+// adds its share of a step; clipped gradients are scaled. Some batches have a loss that is not
+// finite. For tests of this layer only.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace muster::ps {
 
 class SimulatedLedger : protected SimulatedNetwork {
  protected:
-  static constexpr uint64_t kBatches = 6;  // of a replica, at most
+  static constexpr uint64_t kBatches = 6;  // the most batches of a replica
 
   SimulatedLedger(uint64_t seed, const Tamper& tamper) : SimulatedNetwork(seed, tamper) {
     spec_.replicas = static_cast<int>(1 + time_.Below(3));
@@ -41,11 +41,12 @@ class SimulatedLedger : protected SimulatedNetwork {
   size_t replicas() const { return static_cast<size_t>(spec_.replicas); }
   size_t servers() const { return static_cast<size_t>(spec_.servers); }
 
-  // The ledger's rows.
+  // The ledger's row of a batch on a server.
   size_t RowOf(size_t replica, uint64_t batch, size_t server) const {
     return (replica * kBatches + batch) * servers() + server;
   }
-  // How often a batch must be in a state: it may have had a loss that is no number.
+  // How often a batch must be in a state: 0 times if its loss, or in a round any loss, is not
+  // finite.
   float Wanted(size_t replica, uint64_t batch) const {
     if (!spec_.synchronous) return not_finite_.contains({replica, batch}) ? 0.0f : 1.0f;
     for (size_t r = 0; r < replicas(); ++r) {
@@ -53,8 +54,8 @@ class SimulatedLedger : protected SimulatedNetwork {
     }
     return Scale(batch);
   }
-  // Of the round of the replicas' batches of that number, where all are in it: each gives one to a
-  // row and a key on each server and to both floats of the dense variable.
+  // The factor by which clipping scales the round of all replicas' batches of this number: each
+  // batch adds one to a row and a key on each server and to both floats of the dense variable.
   float Scale(uint64_t batch) const {
     if (!spec_.clips_by_norm()) return 1;
     double n = 0;
@@ -62,8 +63,8 @@ class SimulatedLedger : protected SimulatedNetwork {
     const double norm = std::sqrt(2 * n * static_cast<double>(servers()) + 2 * n * n);
     return static_cast<float>(spec_.clip.limit / norm);
   }
-  // With backup replicas: whether all servers have the same of a replica's batches, none that must
-  // not be there, and no other than those before `next`.
+  // With backup replicas: whether all servers have the same batches of a replica, all of them
+  // finite and before `next`.
   bool HasSame(const std::vector<float>& ledger, size_t replica, uint64_t next) const {
     for (uint64_t batch = 0; batch < kBatches; ++batch) {
       const float share = ledger[RowOf(replica, batch, 0)];
@@ -74,7 +75,7 @@ class SimulatedLedger : protected SimulatedNetwork {
     }
     return true;
   }
-  // Whether the ledger has the batches of a replica before `next`, once, and no other.
+  // Whether the ledger has each batch of a replica before `next` once, and no other batch.
   bool HasJust(const std::vector<float>& ledger, size_t replica, uint64_t next) const {
     if (spec_.has_backups()) return HasSame(ledger, replica, next);
     for (uint64_t batch = 0; batch < kBatches; ++batch) {
@@ -85,8 +86,8 @@ class SimulatedLedger : protected SimulatedNetwork {
     }
     return true;
   }
-  // As the ledger of rows has it; a key that is not there counts 0.
-  std::vector<float> LedgerOf(const GrownImage& image) const {
+  // The image in the form of the ledger of rows; a key that is not in the image counts 0.
+  std::vector<float> LedgerOf(const DynamicTableImage& image) const {
     std::vector<float> ledger;
     for (const int64_t key : all_keys_) {
       const auto found = std::lower_bound(image.keys.begin(), image.keys.end(), key);
@@ -100,7 +101,7 @@ class SimulatedLedger : protected SimulatedNetwork {
     std::from_chars(position.data(), position.data() + position.size(), batch);
     return batch;
   }
-  // Of what is saved as the state of that place.
+  // Checks a state that is saved for `place`.
   void CheckState(const std::vector<float>& ledger, const std::vector<float>& dense,
                   const Place& place) {
     for (size_t r = 0; r < replicas(); ++r) {
@@ -116,17 +117,17 @@ class SimulatedLedger : protected SimulatedNetwork {
       sum += ledger[row];
       batches += ledger[row] != 0 ? 1.0f : 0.0f;
     }
-    // What is scaled is rounded at each step.
+    // Scaled values are rounded at each step.
     const float off = std::abs(dense[0] - sum);
     if (off > (spec_.clips_by_norm() ? 1e-4f : 0))
       Violated("together: a dense variable is not of the same moment");
-    // The shares of a step are one.
+    // The shares of each step sum to one.
     if (spec_.has_backups() && !spec_.clips_by_norm() && sum != static_cast<float>(place.step)) {
       Violated(StrCat("together: the shares of ", place.step, " steps are ", sum));
     }
     CheckCounts(batches, place);
   }
-  // A batch has one record, and one is left out before it.
+  // Checks the counts: each batch has one record, and one record is left out before it.
   void CheckCounts(float trained, const Place& place) {
     int64_t read = 0;
     for (const std::string& position : place.positions) {
@@ -141,12 +142,12 @@ class SimulatedLedger : protected SimulatedNetwork {
   }
 
   std::vector<uint64_t> batches_;                     // by replica
-  std::set<std::pair<size_t, uint64_t>> not_finite_;  // batches whose loss is no number
+  std::set<std::pair<size_t, uint64_t>> not_finite_;  // batches whose loss is not finite
   std::vector<int32_t> all_rows_;                     // of the ledger
-  std::vector<int64_t> all_keys_;                     // of the one that grows, in the same order
+  std::vector<int64_t> all_keys_;                     // of the table that grows, in the same order
 
  private:
-  // Rows of gradients have squares in every other history, which the optimizer does not need.
+  // In every other history rows of gradients have squares, although the optimizer needs none.
   void MakeVariables(bool squares) {
     optim::OptimizerSpec sgd;
     sgd.kind = optim::OptimizerSpec::Kind::kSgd;

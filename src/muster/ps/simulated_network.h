@@ -1,6 +1,7 @@
-// A network on virtual time: the production Requests and ServerStates of some parameter
-// servers behind connections that carry messages in order, but may be cut: with what is under way
-// or without, each end learning of it at a time of its own. For tests of this layer only.
+// A network in virtual time: connections to parameter servers, which are the production Request and
+// ServerState. A connection carries messages in order and may be cut, with or without loss of the
+// messages in transit; each end learns of the cut at a different time. For tests of this layer
+// only.
 #pragma once
 
 #include <algorithm>
@@ -26,13 +27,13 @@ namespace muster::ps {
 struct SimulatedLink {
   uint64_t id = 0;
   size_t server = 0;
-  int64_t life = 0;  // of the server
+  int64_t life = 0;  // which start of the server the connection belongs to
   size_t replica = 0;
   int64_t incarnation = 0;
   bool open_here = true, open_there = true;  // at the replica, at the server
-  double last_there = 0, last_here = 0;      // arrivals: they come in order
+  double last_there = 0, last_here = 0;      // the last arrivals at each end, which are in order
   std::deque<net::transport::Message> inbox = {};
-  std::function<void()> wake = {};  // whoever waits for its inbox
+  std::function<void()> wake = {};  // wakes the process that waits for the inbox
 };
 using LinkPtr = std::shared_ptr<SimulatedLink>;
 
@@ -47,7 +48,7 @@ class SimulatedNetwork {
     LinkPtr link;
     Request request;
     std::deque<net::transport::Message> unread = {};
-    net::transport::Message message = {};  // in hand
+    net::transport::Message message = {};  // of the present request
     bool busy = false;
     double until = 0;
   };
@@ -57,11 +58,11 @@ class SimulatedNetwork {
     double asleep_until = 0;
     std::unique_ptr<ServerState> state = {};
     std::map<uint64_t, Conversation> conversations = {};
-    std::vector<int64_t> newest = {};  // incarnations greeted, by replica
-    std::vector<int64_t> pushes = {};  // taken in this generation, by replica
-    int64_t generation = 0;            // that it was said to be ready with
-    std::vector<double> beats = {};    // when last, by replica
-    std::set<size_t> finished = {};    // replicas, in this generation
+    std::vector<int64_t> newest = {};  // by replica: the newest incarnation that has greeted
+    std::vector<int64_t> pushes = {};  // by replica: pushes taken in this generation
+    int64_t generation = 0;            // of the last state that was made ready
+    std::vector<double> beats = {};    // by replica: the time of the last heartbeat
+    std::set<size_t> finished = {};    // replicas that have finished in this generation
   };
 
   void Violated(std::string what) {
@@ -84,7 +85,7 @@ class SimulatedNetwork {
     server.state = std::make_unique<ServerState>(spec, variables_, *placement_);
     Tick(k, server.life);
   }
-  // Some wait for time to pass.
+  // Some requests wait for time to pass.
   void Tick(size_t k, int64_t life) {
     AtServer(time_.now() + 1, k, life, [this, k, life] {
       Work(k);
@@ -99,15 +100,36 @@ class SimulatedNetwork {
       (void)lead.OnBeat(incarnation, {.replica = static_cast<uint32_t>(replica)});
     });
   }
-  void KillServer(size_t k) {
+  // `silently`: the server's machine vanishes too, so that replicas notice only that keep-alives
+  // stop, perhaps after the server's replacement has started.
+  void KillServer(size_t k, bool silently = false) {
     Server& server = servers_[k];
     server.alive = false;
-    for (auto& [id, conversation] : server.conversations) CloseHere(conversation.link);
+    for (auto& [id, conversation] : server.conversations) {
+      time_.After(silently ? time_.Uniform(1, 30) : 0,
+                  [this, link = conversation.link] { CloseHere(link); });
+    }
     server.conversations.clear();
     server.state.reset();
     time_.After(time_.Uniform(0.1, 8), [this, k] { StartServer(k); });
   }
-  // Runs in that life of the server, when it is awake.
+  // SIGTERM, as train/parameter_server/ps_cluster.cc handles it: the server waits a limited
+  // time for the chief's save.
+  void TerminateServer(size_t k) {
+    AtServer(time_.now(), k, servers_[k].life, [this, k, life = servers_[k].life] {
+      servers_[k].state->OnTerminate();
+      Work(k);
+      EndSoon(k, life, time_.now());
+    });
+  }
+  void EndSoon(size_t k, int64_t life, double since) {
+    const ServerState& state = *servers_[k].state;
+    const double stayed = time_.now() - since;
+    if (state.over()) return;
+    if (state.may_go() || stayed >= (state.is_saved() ? 20 : 8)) return KillServer(k);
+    AtServer(time_.now() + 0.1, k, life, [this, k, life, since] { EndSoon(k, life, since); });
+  }
+  // Runs when the server is awake, if it is still in that life.
   void AtServer(double at, size_t k, int64_t life, std::function<void()> run) {
     time_.At(at, [this, k, life, run = std::move(run)]() mutable {
       const Server& server = servers_[k];
@@ -119,7 +141,7 @@ class SimulatedNetwork {
     });
   }
 
-  // Null: there is no server.
+  // Connects to server k; null if it is not alive.
   LinkPtr Connect(size_t k, size_t replica, int64_t incarnation, std::function<void()> wake) {
     Server& server = servers_[k];
     if (!server.alive) return nullptr;
@@ -134,7 +156,8 @@ class SimulatedNetwork {
                                  Conversation{.link = link, .request = Request(link->id, proven)});
     return link;
   }
-  // Each end hears of it when it does; what is under way arrives before, or never.
+  // The server's end of the link closes at some later time; messages in transit arrive before that
+  // or never.
   void CloseThere(const LinkPtr& link) {
     const bool half_open = time_.Below(4) == 0;
     const double at = half_open ? time_.now() + time_.Uniform(2, 30) : Arrival(&link->last_there);
@@ -154,11 +177,13 @@ class SimulatedNetwork {
     });
   }
   void Cut(const LinkPtr& link) {
-    if (time_.Below(2) == 0) link->open_there = false;  // what is under way is lost
+    if (time_.Below(2) == 0) link->open_there = false;  // messages in transit are lost
     CloseThere(link);
     CloseHere(link);
   }
 
+  // Puts a keep-alive into the inbox: a waiting process then checks whether it must end.
+  static void SayAlive(const LinkPtr& link) { link->inbox.push_back(MessageOf(kAlive, {})); }
   void SendThere(const LinkPtr& link, uint16_t type, ConstBytes bytes) {
     auto message = std::make_shared<net::transport::Message>(MessageOf(type, bytes));
     AtServer(Arrival(&link->last_there), link->server, link->life, [this, link, message] {
@@ -178,7 +203,7 @@ class SimulatedNetwork {
 
   const Tamper tamper_;
   SimulatedTime time_;
-  ServerSpec spec_;  // of each, but for its number
+  ServerSpec spec_;  // of every server, except its number
   Variables variables_;
   std::unique_ptr<Placement> placement_;
   std::vector<Server> servers_;
@@ -187,7 +212,7 @@ class SimulatedNetwork {
  private:
   double Arrival(double* last) { return *last = std::max(*last, time_.now() + time_.Delay()); }
 
-  // Whatever can be answered is, in any order.
+  // Answers all requests that can be answered, in random order.
   void Work(size_t k) {
     Server& server = servers_[k];
     for (bool again = true; std::exchange(again, false);) {
@@ -248,7 +273,7 @@ class SimulatedNetwork {
     });
   }
 
-  // What the server has agreed to.
+  // Records and checks a request that the server has accepted.
   void Taken(size_t k, const Conversation& conversation) {
     Server& server = servers_[k];
     const SimulatedLink& link = *conversation.link;
@@ -302,7 +327,7 @@ class SimulatedNetwork {
     Violated(StrCat("live: ps-", k, " took what is of generation ", asked_generation_, ", and has ",
                     servers_[k].generation));
   }
-  // True: it does not reach the server.
+  // Plants the bugs of tamper_ in a request. True: the request does not reach the server.
   bool TamperWith(size_t k, Conversation& conversation) {
     const uint16_t type = conversation.message.type;
     const Server& server = servers_[k];
@@ -366,7 +391,7 @@ class SimulatedNetwork {
     conversation.message = MessageOf(old.type, bytes);
   }
 
-  int64_t asked_generation_ = 0;  // of the pull or push in hand, as it was sent
+  int64_t asked_generation_ = 0;  // of the present pull or push, as it was sent
   uint64_t last_link_ = 0;
 };
 

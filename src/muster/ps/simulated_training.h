@@ -1,25 +1,28 @@
-// A training by parameter servers under the production ServerState, Request, Client and Replica,
-// with a virtual clock and network: seeded histories of deaths of servers and replicas, of cut and
-// half-open connections, and of sleepers, with and without a replacement. A batch adds one to rows
-// of a table that are its own, one on each server, and to keys of a table that grows, so that the
-// weights say which batches are in them, and how often. Checked all along, and at the end:
+// A training by parameter servers with the production ServerState, Request, Client and Replica on a
+// virtual clock and network. A history is made from a seed: servers and replicas die, machines of
+// servers vanish silently, connections are cut or half-open, tasks sleep, with and without a
+// replacement, and any task may get SIGTERM, after which the chief saves. A batch adds one to its
+// own rows of a table, one row on each server, and to its own keys of a table that grows, so that
+// the weights show which batches are in them, and how often. These invariants are checked during a
+// history and at its end:
 //
-//   state     what a replica pulls has every batch before its own once, on every server:
-//             synchronous, those of all replicas and nothing else; asynchronous, its own. With
-//             backup replicas, where its gradient counts: of all, the same on every server
-//   together  a state that is saved has each replica's batches up to its position there, once, and
+//   state     the weights that a replica pulls have every earlier batch once, on every server:
+//             synchronous, the batches of all replicas and nothing else; asynchronous, its own.
+//             With backup replicas, if its gradient counts: the same batches on every server
+//   together  a saved state has each replica's batches up to its position in the state, once, and
 //             no other
 //   live      no server takes a push of an incarnation that it knows to be replaced, or of another
 //             generation
-//   bound     no replica begins a batch further ahead of one that lives than its bound, if any
-//   once      the end has every batch once; with backup replicas once or not at all
-//   counts    what is saved says truly how many records are in it, how many were left out
+//   bound     no replica begins a batch further ahead of a live replica than the bound allows
+//   once      the final state has every batch once; with backup replicas once or not at all
+//   counts    the counts in a saved state say how many records are in it and how many were left out
 //   ends      every history ends
 //
-// A server that has heard of the end stays. For tests of this layer only.
+// A server that has been told that training is over stays. For tests of this layer only.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -46,7 +49,7 @@ class SimulatedTraining : SimulatedLedger {
   SimulatedTraining(const SimulatedTraining&) = delete;
   SimulatedTraining& operator=(const SimulatedTraining&) = delete;
 
-  // The first violation: "invariant: ..."; "" when there is none.
+  // Runs the history. Returns the first violation, "invariant: ...", or "" if there is none.
   std::string Run() {
     for (size_t k = 0; k < servers_.size(); ++k) StartServer(k);
     for (size_t r = 0; r < replicas(); ++r) Begin(r, time_.Uniform(0, 3));
@@ -70,21 +73,22 @@ class SimulatedTraining : SimulatedLedger {
     int64_t incarnation = 0;
     bool alive = true;
     bool done = false;
+    std::atomic<bool> terminated = false;
     double asleep_until = 0;
     std::unique_ptr<Fiber> fiber = {};
     std::vector<std::weak_ptr<SimulatedLink>> links = {};
     std::vector<std::pair<LinkPtr, Bytes>> late = {};  // Tamper::leads_first
     std::vector<float> ledger = {};                    // the chief's memory
     std::vector<float> dense = {};
-    GrownImage grown = {};
+    DynamicTableImage dynamic_table = {};
   };
   using ProcessPtr = std::shared_ptr<Process>;
 
-  class SimulatedLine : public Line {
+  class SimulatedConnection : public ServerConnection {
    public:
-    SimulatedLine(SimulatedTraining& world, Process& process, LinkPtr link)
+    SimulatedConnection(SimulatedTraining& world, Process& process, LinkPtr link)
         : world_(world), process_(process), link_(std::move(link)) {}
-    ~SimulatedLine() override {
+    ~SimulatedConnection() override {
       link_->open_here = false;
       world_.CloseThere(link_);
     }
@@ -177,7 +181,7 @@ class SimulatedTraining : SimulatedLedger {
     if (found == current_.end() || found->second->done) return;
     Process& process = *found->second;
     if (!process.alive) return;
-    switch (time_.Below(5)) {
+    switch (time_.Below(6)) {
       case 0:
       case 1:
         Kill(process);
@@ -190,6 +194,9 @@ class SimulatedTraining : SimulatedLedger {
         process.asleep_until = time_.now() + time_.Uniform(1, 40);
         Begin(replica, time_.Uniform(0.1, 15));
         break;
+      case 4:
+        Terminate(process);
+        break;
       default:
         for (const auto& each : process.links) {
           const LinkPtr link = each.lock();
@@ -197,16 +204,29 @@ class SimulatedTraining : SimulatedLedger {
         }
     }
   }
+  void Terminate(Process& process) {
+    process.terminated = true;
+    for (const auto& each : process.links) {
+      const LinkPtr link = each.lock();
+      if (link != nullptr && link->open_here) SayAlive(link);
+    }
+    Wake(process);
+  }
   void HurtServer(size_t k) {
     if (!servers_[k].alive || servers_[k].state->over()) return;
-    if (time_.Below(3) == 0) {
-      servers_[k].asleep_until = time_.now() + time_.Uniform(0.1, 20);
-    } else {
-      KillServer(k);
+    switch (time_.Below(5)) {
+      case 0:
+        servers_[k].asleep_until = time_.now() + time_.Uniform(0.1, 20);
+        break;
+      case 1:
+        TerminateServer(k);
+        break;
+      default:
+        KillServer(k, /*silently=*/time_.Below(3) == 0);
     }
   }
 
-  absl::StatusOr<std::unique_ptr<Line>> Dial(Process& process, size_t k) {
+  absl::StatusOr<std::unique_ptr<ServerConnection>> Dial(Process& process, size_t k) {
     while (true) {
       SleepFor(process, time_.Delay());
       if (!process.alive) return Killed();
@@ -214,11 +234,11 @@ class SimulatedTraining : SimulatedLedger {
           Connect(k, process.replica, process.incarnation, [this, &process] { Wake(process); });
       if (link == nullptr) continue;
       process.links.emplace_back(link);
-      return std::make_unique<SimulatedLine>(*this, process, link);
+      return std::make_unique<SimulatedConnection>(*this, process, link);
     }
   }
 
-  // Of train/train_loop.cc and train/served_step.cc.
+  // Does what train/loop/train_loop.cc and train/parameter_server/ps_step.cc do.
   void Live(Process& process) {
     const absl::Status status = Train(process);
     process.done = true;
@@ -233,7 +253,9 @@ class SimulatedTraining : SimulatedLedger {
          .synchronous = spec_.synchronous,
          .aggregate = spec_.aggregate,
          .clips_by_norm = spec_.clips_by_norm(),
-         .staleness = spec_.staleness},
+         .staleness = spec_.staleness,
+         .stop = &process.terminated,
+         .leaving = &process.terminated},
         spec_.servers, [this, &process](size_t k) { return Dial(process, k); }, variables_);
   }
   Replica ReplicaOf(Client& client, Process& process) {
@@ -244,10 +266,10 @@ class SimulatedTraining : SimulatedLedger {
     spec.give = [this, &process](bool) -> absl::StatusOr<Place> {
       process.ledger = saved_ledger_;
       process.dense = saved_dense_;
-      process.grown = saved_grown_;
+      process.dynamic_table = saved_dynamic_;
       return saved_;
     };
-    spec.grown = [&process](int) { return &process.grown; };
+    spec.dynamic_table = [&process](int) { return &process.dynamic_table; };
     process.ledger.resize(saved_ledger_.size());
     process.dense.resize(2);
     return Replica(client, std::move(spec));
@@ -257,18 +279,22 @@ class SimulatedTraining : SimulatedLedger {
     Replica replica = ReplicaOf(client, process);
     const bool chief = process.replica == 0;
     const absl::Status opened = replica.Recover(absl::OkStatus()).status();
-    if (absl::IsCancelled(opened)) return chief ? Leave(process) : absl::OkStatus();
+    const bool over = absl::IsCancelled(opened) && !process.terminated;
+    if (over) return chief ? Leave(process) : absl::OkStatus();
     MUSTER_RETURN_IF_ERROR(opened);
     MUSTER_RETURN_IF_ERROR(DoBatches(process, replica));
+    if (chief) MUSTER_RETURN_IF_ERROR(Save(process, replica, /*last=*/true));
+    if (process.terminated) return absl::UnavailableError("told to end");
     if (!chief) return absl::OkStatus();
-    MUSTER_RETURN_IF_ERROR(Save(process, replica));
     return Leave(process);
   }
   absl::Status DoBatches(Process& process, Replica& replica) {
     uint64_t next = BatchOf(replica.position());
     while (true) {
-      if (process.replica == 0 && next % save_every_ == save_every_ - 1) {
-        MUSTER_RETURN_IF_ERROR(Save(process, replica));
+      if (process.terminated) return absl::OkStatus();
+      const bool is_time = next % save_every_ == save_every_ - 1 || replica.wants_save();
+      if (process.replica == 0 && is_time) {
+        MUSTER_RETURN_IF_ERROR(Save(process, replica, /*last=*/false));
       }
       bool last = false;
       MUSTER_ASSIGN_OR_RETURN(const Replica::Turn turn,
@@ -288,18 +314,19 @@ class SimulatedTraining : SimulatedLedger {
     *last = !has;
     const bool in_lock_step = spec_.synchronous && !spec_.has_backups();
     if (!in_lock_step && !has) return replica.Finish();
-    std::vector<float> ledger(all_rows_.size()), grown(all_keys_.size()), dense(2);
+    std::vector<float> ledger(all_rows_.size()), dynamic_table(all_keys_.size()), dense(2);
     const std::vector<Block> blocks = {{.variable = 0, .rows = all_rows_},
                                        {.variable = 2, .keys = all_keys_}};
     const std::vector<float*> into_dense = {nullptr, dense.data(), nullptr},
-                              into_rows = {ledger.data(), grown.data()};
+                              into_rows = {ledger.data(), dynamic_table.data()};
     MUSTER_ASSIGN_OR_RETURN(
         const Pulled pulled,
         replica.Pull({.rows = has ? 1u : 0u},
                      {.tables = blocks, .dense = into_dense, .blocks = into_rows}));
     *last = in_lock_step && pulled.rows == 0;
     if (*last) return absl::OkStatus();
-    if (ledger != grown) Violated("state: rows and keys that were pulled are of two moments");
+    if (ledger != dynamic_table)
+      Violated("state: rows and keys that were pulled are of two moments");
     if (has && !spec_.has_backups()) CheckPulled(process, ledger, next);
     SleepFor(process, time_.Uniform(0, 0.2));
     if (!process.alive) return Killed();
@@ -335,14 +362,21 @@ class SimulatedTraining : SimulatedLedger {
                          .dropped = has ? 1 : 0},
                         {.dense = all_dense, .tables = blocks, .values = values});
   }
-  absl::Status Save(Process& process, Replica& replica) {
-    MUSTER_ASSIGN_OR_RETURN(Place place, replica.Save());
+  absl::Status Save(Process& process, Replica& replica, bool last) {
+    absl::StatusOr<Place> saved = replica.Save();
+    // One save may be due and another one asked for after the same step.
+    if (absl::IsAborted(saved.status()) && !last) saved = replica.Save();
+    // As train/loop/hooks/checkpoint_saver.cc does.
+    if (absl::IsAborted(saved.status())) {
+      return last ? absl::UnavailableError("could not save") : absl::OkStatus();
+    }
+    MUSTER_ASSIGN_OR_RETURN(Place place, std::move(saved));
     if (current_.at(0).get() != &process) return Killed();  // its model folder is another's
     CheckState(process.ledger, process.dense, place);
-    CheckState(LedgerOf(process.grown), process.dense, place);
+    CheckState(LedgerOf(process.dynamic_table), process.dense, place);
     saved_ledger_ = process.ledger;
     saved_dense_ = process.dense;
-    saved_grown_ = process.grown;
+    saved_dynamic_ = process.dynamic_table;
     saved_ = std::move(place);
     return absl::OkStatus();
   }
@@ -363,7 +397,7 @@ class SimulatedTraining : SimulatedLedger {
                       " what has not just the batches of replica ", r, " before"));
     }
   }
-  // What a gradient that counts was computed with is of one step.
+  // Checks that the weights with which a counting gradient was computed are those of one step.
   void CheckStep(const std::vector<float>& ledger, int64_t step) {
     float sum = 0;
     for (size_t row = 0; row < ledger.size(); row += servers()) sum += ledger[row];
@@ -376,22 +410,22 @@ class SimulatedTraining : SimulatedLedger {
         Violated(StrCat("once: the end is before the last batch of replica ", r));
       }
       if (!HasJust(saved_ledger_, r, batches_[r]) ||
-          !HasJust(LedgerOf(saved_grown_), r, batches_[r])) {
+          !HasJust(LedgerOf(saved_dynamic_), r, batches_[r])) {
         Violated(StrCat("once: the end has not every batch of replica ", r, " once"));
       }
     }
   }
 
   uint64_t save_every_ = 1;
-  std::set<uint64_t> faults_;  // at which events
+  std::set<uint64_t> faults_;  // the numbers of the events at which faults are made
   uint64_t events_ = 0;
   std::map<size_t, int64_t> incarnations_;
   std::map<size_t, ProcessPtr> current_;
   Place saved_;  // the newest checkpoint
   std::vector<float> saved_ledger_, saved_dense_;
-  GrownImage saved_grown_;
+  DynamicTableImage saved_dynamic_;
   bool ended_ = false;
-  std::vector<ProcessPtr> processes_;  // their fibers use the rest
+  std::vector<ProcessPtr> processes_;  // their fibers use the members above: destroyed first
 };
 
 }  // namespace muster::ps

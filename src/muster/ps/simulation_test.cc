@@ -1,5 +1,5 @@
-// Parameter servers and those that train by them through the seeded histories of
-// simulated_training.h; bugs planted around them show that each invariant can fail.
+// Runs parameter servers and the replicas that train by them through the seeded histories of
+// simulated_training.h; planted bugs show that each invariant can fail.
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -11,7 +11,7 @@
 namespace muster::ps {
 namespace {
 
-// One thread does it all: ThreadSanitizer, ten times slower, need not see every history.
+// All runs in one thread: ThreadSanitizer, which is ten times slower, need not see every history.
 #if defined(__SANITIZE_THREAD__)
 constexpr int kFew = 500;
 #else
@@ -28,11 +28,11 @@ TEST(Simulation, TheInvariantsHold) {
 
 struct PlantedBug {
   const char* name;
-  const char* invariant;  // that does not hold then
+  const char* invariant;  // the one that the bug violates
   Tamper tamper;
 };
 
-// The first violation of the bug's invariant in as many histories; "" for none.
+// The first violation of the bug's invariant in up to 20000 histories; "" for none.
 std::string FirstViolation(const PlantedBug& bug, int* seed) {
   for (*seed = 1; *seed <= 20000; ++*seed) {
     std::string violation = SimulatedTraining(static_cast<uint64_t>(*seed), bug.tamper).Run();

@@ -15,27 +15,27 @@ namespace muster::ps {
 struct Variable {
   enum class Kind {
     kDense,  // pulled whole; its gradient is dense
-    kTable,  // rows x cols, pulled by rows, or by keys; its gradient is a list of them
+    kTable,  // rows x cols, pulled by rows or keys; its gradient is a list of rows or keys
     kState,  // moving statistics: pulled whole, moved by `momentum` and by no optimizer
   };
 
   std::string name = {};
   Kind kind = Kind::kDense;
-  int64_t rows = 0;                             // 1 for what is no table
-  int64_t cols = 0;                             // of a table's weights and slots
-  double momentum = 0;                          // kState
-  const optim::Optimizer* optimizer = nullptr;  // not of kState; must outlive what it is given to
-  float clip = 0;  // > 0: each element of a gradient to [-clip, clip] before it is applied
+  int64_t rows = 0;     // 1 if it is no table
+  int64_t cols = 0;     // of a table's weights and slots; else the number of elements
+  double momentum = 0;  // of a kState
+  const optim::Optimizer* optimizer = nullptr;  // null for kState; must outlive users of this
+  float clip = 0;  // > 0: each element of a gradient is clipped to [-clip, clip]
 
-  // A kTable of no rows at first, which grows as keys come (grown_table.h).
+  // Set for a kTable that begins without rows and grows as keys appear (dynamic_table.h).
   struct Growth {
-    int64_t admit_after = 1;   // steps that name a key before it has a row, the last one included
-    int64_t expire_after = 0;  // steps without the key after which its row goes; 0: never
+    int64_t admit_after = 1;   // a key gets a row at this many-th step that names it
+    int64_t expire_after = 0;  // a key that no step names for this many steps is removed; 0: never
     int64_t capacity = 0;      // rows on all servers together; 0: any number
-    // Initial rows: truncated normal numbers of the stream of (seed, variable, key).
+    // Initial rows are truncated normal numbers of the stream of (seed, variable, key).
     uint64_t seed = 0;
     uint32_t variable = 0;
-    double stddev = 0;  // 0: zeros
+    double stddev = 0;  // 0: initial rows are zeros
   };
   std::optional<Growth> growth = std::nullopt;
 
@@ -43,7 +43,7 @@ struct Variable {
   size_t slots() const { return optimizer == nullptr ? 0 : optimizer->slots().size(); }
   bool is_table() const { return kind == Kind::kTable; }
   bool grows() const { return growth.has_value(); }
-  // Of a row of its gradient, as it is pushed: a table's optimizer may want squares too.
+  // The layout of one row of a pushed gradient: a table's optimizer may want squares too.
   optim::RowLayout gradient_layout() const {
     return {.cols = cols,
             .squares = is_table() && optimizer != nullptr && optimizer->wants_squares()};

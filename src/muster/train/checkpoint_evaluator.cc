@@ -1,6 +1,10 @@
 #include "muster/train/checkpoint_evaluator.h"
 
+#include <cmath>
 #include <utility>
+
+#include "muster/checkpoint/best.h"
+#include "muster/train/loop/evaluations.h"
 
 namespace muster::train {
 namespace {
@@ -18,11 +22,48 @@ ExportContext CheckpointEvaluator::Context() {
 absl::Status CheckpointEvaluator::Begin(io::FileSystem& files) {
   files_ = &files;
   start_nanos_ = estimator_.clock().MonotonicNanos();
+  MUSTER_RETURN_IF_ERROR(ReadBest());
   const ExportContext context = Context();
   for (const auto& exporter : spec_.exporters) {
     MUSTER_RETURN_IF_ERROR(RemoveHalfExports(context, exporter->name()));
     MUSTER_RETURN_IF_ERROR(exporter->Begin(context));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointEvaluator::ReadBest() {
+  best_.reset();
+  const std::string& model_dir = estimator_.config().model_dir;
+  const auto best = checkpoint::ReadBest(*files_, model_dir);
+  if (absl::IsDataLoss(best.status())) return absl::OkStatus();  // the next evaluation is the best
+  MUSTER_RETURN_IF_ERROR(best.status());
+  if (!*best || (*best)->metric != spec_.best_by.metric ||
+      (*best)->higher_is_better != spec_.best_by.higher_is_better) {
+    return absl::OkStatus();
+  }
+  if (checkpoint::BestPrefix(*files_, model_dir).ok()) best_ = (*best)->value;
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointEvaluator::KeepIfBest(const EvalResult& result) {
+  const auto& [metric, higher_is_better] = spec_.best_by;
+  const std::string& model_dir = estimator_.config().model_dir;
+  const auto found = FindMetric(Metrics(result.metrics.begin(), result.metrics.end()), metric, "");
+  if (!found.ok()) return absl::OkStatus();  // hooks and exporters that need the metric report it
+  const double value = *found;
+  const bool better = !best_ || (std::isnan(*best_) && !std::isnan(value)) ||
+                      (higher_is_better ? value > *best_ : value < *best_);
+  // The record is only for checkpoints in this folder.
+  if (!better || io::Dirname(result.checkpoint) != io::Dirname(io::JoinPath(model_dir, "m"))) {
+    return absl::OkStatus();
+  }
+  MUSTER_RETURN_IF_ERROR(checkpoint::WriteBest(*files_, model_dir,
+                                               {.name = io::Basename(result.checkpoint),
+                                                .step = result.step,
+                                                .metric = metric,
+                                                .higher_is_better = higher_is_better,
+                                                .value = value}));
+  best_ = value;
   return absl::OkStatus();
 }
 
@@ -42,6 +83,7 @@ absl::Status CheckpointEvaluator::Evaluate(int64_t step, bool is_final, Progress
     exports_.clear();
     MUSTER_ASSIGN_OR_RETURN(result_,
                             estimator_.Evaluate(spec_, nested, [&](const EvalResult& result) {
+                              MUSTER_RETURN_IF_ERROR(KeepIfBest(result));
                               return Export(result, is_final, &made);
                             }));
     progress.Exclude(nested.seconds());
@@ -62,7 +104,7 @@ absl::Status CheckpointEvaluator::Export(const EvalResult& result, bool is_final
   const ExportContext context = Context();
   const Metrics metrics(result.metrics.begin(), result.metrics.end());
   for (const auto& exporter : spec_.exporters) {
-    // What was exported before the end was known is not exported again.
+    // A checkpoint that was exported before the end was known is not exported again.
     if (Exported(*exporter)) continue;
     MUSTER_ASSIGN_OR_RETURN(std::string folder, exporter->Export(context, metrics, is_final));
     if (!folder.empty()) made->push_back(std::move(folder));

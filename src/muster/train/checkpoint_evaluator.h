@@ -1,5 +1,5 @@
-// CheckpointEvaluator: evaluates checkpoints of a model folder as they come and exports what its
-// exporters want of them; whether in the process that trains or in one of its own.
+// CheckpointEvaluator: evaluates checkpoints of a model folder as they come, and lets exporters
+// export them. It runs in the process that trains, or in a separate one.
 #pragma once
 
 #include <cstdint>
@@ -10,39 +10,44 @@
 
 #include "muster/base/status.h"
 #include "muster/train/estimator.h"
-#include "muster/train/specs.h"
+#include "muster/train/loop/specs.h"
 
 namespace muster::train {
 
-// Called after each evaluation with its result and the folders of its exports; and again, with the
-// same result, when the end of the training adds exports to the last one.
+// Called after each evaluation with its result and the folders of its exports. Called again with
+// the same result if the end of the training adds exports to the last evaluation.
 using ReportEvaluation =
     std::function<void(const EvalResult& result, const std::vector<std::string>& exports)>;
 
-// One owner thread. What it is made of must outlive it.
+// One owner thread. The constructor's arguments must outlive it.
 class CheckpointEvaluator {
  public:
   CheckpointEvaluator(Estimator& estimator, const EvalSpec& spec, const ReportEvaluation& report)
       : estimator_(estimator), spec_(spec), report_(report) {}
 
-  // The run begins: start_delay_secs count from here. `files`, where exports are kept, may be
-  // fenced; it must outlive the calls until the next Begin.
+  // Begins a run: start_delay_secs count from here. Exports are written to `files`, which may be
+  // fenced; it must outlive all calls until the next Begin.
   absl::Status Begin(io::FileSystem& files);
   // Whether start_delay_secs and throttle_secs have passed.
   bool IsTime() const;
-  // Evaluates the estimator's checkpoint, which is that of `step`, unless that was the last one
-  // evaluated; its exports are there before its events are.
+  // Evaluates the estimator's checkpoint, whose step is `step`, unless it was the last one
+  // evaluated, and exports it. Its exports and, if it is the best checkpoint of the folder, the
+  // record of that (checkpoint/best.h) are written before its events.
   absl::Status Evaluate(int64_t step, bool is_final, Progress& progress);
-  // The last checkpoint: evaluates it, unless that was done, and makes the final exports.
+  // For the last checkpoint: evaluates it, unless that was done, and makes the final exports.
   absl::Status Finish(int64_t step, Progress& progress);
 
   const std::optional<int64_t>& last_step() const { return last_step_; }
-  const std::optional<EvalResult>& result() const { return result_; }   // the last
-  const std::vector<std::string>& exports() const { return exports_; }  // of the last
+  // Of the last evaluation.
+  const std::optional<EvalResult>& result() const { return result_; }
+  const std::vector<std::string>& exports() const { return exports_; }
 
  private:
   ExportContext Context();
-  // Of what the last evaluation has not exported yet.
+  // Reads the best value of earlier runs, if it is of the same metric and its checkpoint exists.
+  absl::Status ReadBest();
+  absl::Status KeepIfBest(const EvalResult& result);
+  // Calls the exporters that have not exported the last evaluation yet.
   absl::Status Export(const EvalResult& result, bool is_final, std::vector<std::string>* made);
   bool Exported(const Exporter& exporter) const;
 
@@ -55,6 +60,7 @@ class CheckpointEvaluator {
   std::optional<int64_t> last_step_;
   std::optional<EvalResult> result_;
   std::vector<std::string> exports_;
+  std::optional<double> best_;
 };
 
 }  // namespace muster::train

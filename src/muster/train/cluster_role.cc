@@ -1,19 +1,23 @@
 #include "muster/train/cluster_role.h"
 
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 
+#include "muster/data/batch_stream_reader.h"
 #include "muster/net/listen.h"
 #include "muster/net/token.h"
 #include "muster/net/transport/tls.h"
-#include "muster/train/cluster_replicas.h"
-#include "muster/train/served_cluster.h"
-#include "muster/train/tf_config.h"
+#include "muster/train/allreduce/cluster_replicas.h"
+#include "muster/train/cluster/tf_config.h"
+#include "muster/train/parameter_server/ps_cluster.h"
 
 namespace muster::train {
 namespace {
+
+constexpr double kRendezvousSeconds = 300;
 
 std::string FromEnvironment(const char* name) {
   const char* const value = std::getenv(name);
@@ -29,7 +33,7 @@ absl::StatusOr<net::transport::Address> AddressOf(const std::string& host_and_po
   return address.ok() ? std::move(address) : Annotate(address.status(), "TF_CONFIG");
 }
 
-// Chief or master first, then workers: the order of ranks.
+// Adds the tasks in the order of ranks: chief or master first, then workers.
 absl::Status AddTasks(const RunConfig& config, ClusterSpec* spec) {
   for (const auto type : {job::TaskType::kChief, job::TaskType::kMaster, job::TaskType::kWorker}) {
     const auto found = config.cluster.find(std::string(job::TypeName(type)));
@@ -53,7 +57,7 @@ absl::StatusOr<net::Token> Key() {
   return net::ReadTokenFile(path);
 }
 
-// Where the tasks of this training listen; nowhere for a process by itself.
+// The addresses on which the tasks of this training listen; none for a process that trains alone.
 std::vector<std::string> AddressesOf(const RunConfig& config, bool evaluator) {
   if (config.task_type == "evaluator") return {config.chief_address};
   std::vector<std::string> addresses;
@@ -66,7 +70,7 @@ std::vector<std::string> AddressesOf(const RunConfig& config, bool evaluator) {
 
 bool IsOfThisMachine(const std::string& host_and_port) {
   const auto address = AddressOf(host_and_port);
-  if (!address.ok()) return true;  // somebody else says so
+  if (!address.ok()) return true;  // the error is reported when the address is used
   const auto number = net::internal::ParseAddress(address->host);
   return number.ok() ? number->is_loopback : address->host == "localhost";
 }
@@ -112,7 +116,10 @@ absl::StatusOr<ClusterSpec> SpecOf(const RunConfig& config, const ClusterRoleOpt
   spec.self = *self;
   spec.note = options.note;
   spec.stop = options.stop;
+  spec.leaving = options.leaving;
+  spec.stall_seconds = options.stall_seconds;
   spec.min_replicas = options.min_replicas;
+  MUSTER_ASSIGN_OR_RETURN(spec.rendezvous_seconds, RendezvousSeconds(options));
   return spec;
 }
 
@@ -133,9 +140,10 @@ absl::StatusOr<ClusterRole> WatchFromEnvironment(const RunConfig& config,
   return role;
 }
 
-absl::StatusOr<ServedCluster> ServedBy(const RunConfig& config, const ClusterRoleOptions& options) {
+absl::StatusOr<PsCluster> PsClusterFrom(const RunConfig& config,
+                                        const ClusterRoleOptions& options) {
   MUSTER_ASSIGN_OR_RETURN(const ClusterSpec spec, SpecOf(config, options));
-  ServedCluster cluster;
+  PsCluster cluster;
   cluster.job = spec.job;
   cluster.self = spec.self;
   cluster.incarnation = spec.incarnation;
@@ -147,17 +155,20 @@ absl::StatusOr<ServedCluster> ServedBy(const RunConfig& config, const ClusterRol
   cluster.replica = config.is_chief ? 0 : config.task_id + 1;
   cluster.replicas = config.num_worker_replicas;
   cluster.stop = options.stop;
+  cluster.leaving = options.leaving;
+  cluster.stall_seconds = options.stall_seconds;
   cluster.note = options.note;
-  if (cluster.staleness >= 0) cluster.agreement += StrCat(", staleness ", cluster.staleness);
+  cluster.rendezvous_seconds = spec.rendezvous_seconds;
+  if (config.cluster.contains("master")) cluster.chief = "master-0";
   for (const std::string& server : config.cluster.at("ps")) {
     MUSTER_ASSIGN_OR_RETURN(cluster.servers.emplace_back(), AddressOf(server));
   }
   return cluster;
 }
 
-// The chief of parameter servers is no member of anything; its evaluator looks for it all the same.
+// With parameter servers tasks have no membership: the chief hosts one only for its evaluator.
 absl::StatusOr<std::unique_ptr<EvaluatorHost>> HostFor(const RunConfig& config,
-                                                       const ServedCluster& cluster,
+                                                       const PsCluster& cluster,
                                                        const net::Token& key, const Clock& clock) {
   const std::string type(job::TypeName(cluster.self.type));
   MUSTER_ASSIGN_OR_RETURN(auto address, AddressOf(config.cluster.at(type).front()));
@@ -169,6 +180,7 @@ absl::StatusOr<std::unique_ptr<EvaluatorHost>> HostFor(const RunConfig& config,
                         .protection = cluster.protection,
                         .rendezvous_seconds = cluster.rendezvous_seconds,
                         .stop = cluster.stop,
+                        .leaving = cluster.leaving,
                         .note = cluster.note},
                        key, clock);
 }
@@ -197,6 +209,19 @@ absl::Status CheckProtection(const RunConfig& config, const ClusterRoleOptions& 
   return absl::OkStatus();
 }
 
+absl::StatusOr<double> RendezvousSeconds(const ClusterRoleOptions& options) {
+  double seconds = options.rendezvous_seconds;
+  if (seconds < 0) {
+    const std::string text = FromEnvironment(kRendezvousVariable);
+    if (text.empty()) return kRendezvousSeconds;
+    if (!absl::SimpleAtod(text, &seconds) || !(seconds >= 0)) {
+      return absl::InvalidArgumentError(
+          StrCat(kRendezvousVariable, " is '", text, "', which is no number of seconds from 0 on"));
+    }
+  }
+  return seconds > 0 ? seconds : std::numeric_limits<double>::infinity();
+}
+
 absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int replicas) {
   const std::string& strategy = options.strategy;
   const bool asynchronous = servers > 0 && (strategy.empty() || strategy == "ps-async");
@@ -219,14 +244,16 @@ absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int r
   return absl::InvalidArgumentError(
       servers > 0 ? "--strategy allreduce has no use for parameter servers: leave --ps out, or "
                     "take ps-sync or ps-async"
-                  : StrCat("--strategy ", strategy, " needs parameter servers: give --ps"));
+                  : StrCat("--strategy ", strategy,
+                           " needs parameter servers: give --ps (muster worker: list them as ps in "
+                           "TF_CONFIG)"));
 }
 
 absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOptions& options,
                                 const model::ModelSpec& model) {
   MUSTER_RETURN_IF_ERROR(
       CheckStrategy(options, config.num_ps_replicas, config.num_worker_replicas));
-  MUSTER_ASSIGN_OR_RETURN(ServedCluster cluster, ServedBy(config, options));
+  MUSTER_ASSIGN_OR_RETURN(PsCluster cluster, PsClusterFrom(config, options));
   MUSTER_ASSIGN_OR_RETURN(const model::Model built,
                           model::BuildModel(model, {.tensorflow = config.tensorflow}));
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
@@ -242,7 +269,7 @@ absl::Status ReadTaskEnvironment(const Clock& clock, RunConfig* config) {
   config->step_file = FromEnvironment("MUSTER_STEP_FILE");
   const bool is_task = !config->cluster.empty() || config->task_type == "evaluator";
   if (config->job.empty() && is_task) config->job = "training";
-  // Where nobody counts starts, the time does: it only has to grow.
+  // If no launcher counts starts, the time takes the number's place: it only has to grow.
   if (!absl::SimpleAtoi(FromEnvironment("MUSTER_INCARNATION"), &config->incarnation)) {
     config->incarnation = static_cast<int64_t>(clock.WallSeconds());
   }
@@ -256,19 +283,19 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
     return WatchFromEnvironment(config, options);
   }
   const bool evaluator = options.evaluator || config.cluster.contains("evaluator");
-  MUSTER_RETURN_IF_ERROR(CheckFewest(config, options));
+  MUSTER_RETURN_IF_ERROR(ValidateMinWorkers(config, options));
   MUSTER_RETURN_IF_ERROR(
       CheckStrategy(options, config.num_ps_replicas, config.num_worker_replicas));
   ClusterRole role;
   if (config.num_ps_replicas > 0) {
-    MUSTER_ASSIGN_OR_RETURN(auto cluster, ServedBy(config, options));
+    MUSTER_ASSIGN_OR_RETURN(auto cluster, PsClusterFrom(config, options));
     MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
     MUSTER_ASSIGN_OR_RETURN(cluster.protection, ProtectionOf(config, options));
     std::unique_ptr<EvaluatorHost> host;
     if (evaluator && config.is_chief) {
       MUSTER_ASSIGN_OR_RETURN(host, HostFor(config, cluster, key, clock));
     }
-    role.replicas = NewServedPeers(std::move(cluster), key, std::move(host));
+    role.replicas = NewPsPeers(std::move(cluster), key, std::move(host));
     return role;
   }
   if (config.cluster.empty() || (!HasOtherReplicas(config) && !evaluator)) return role;
@@ -281,7 +308,7 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
   return role;
 }
 
-absl::Status CheckFewest(const RunConfig& config, const ClusterRoleOptions& options) {
+absl::Status ValidateMinWorkers(const RunConfig& config, const ClusterRoleOptions& options) {
   if (options.min_replicas == 0) return absl::OkStatus();
   if (config.num_ps_replicas > 0) {
     return absl::InvalidArgumentError(
@@ -297,10 +324,13 @@ absl::Status CheckFewest(const RunConfig& config, const ClusterRoleOptions& opti
 absl::StatusOr<data::Shard> ShardOf(const RunConfig& config,
                                     const std::vector<std::string>& patterns,
                                     io::FileSystem& files) {
-  if (!HasOtherReplicas(config)) return data::Shard();
+  // A stream of batches belongs to one replica.
+  if (!HasOtherReplicas(config) || data::IsBatchStream({.patterns = patterns})) {
+    return data::Shard();
+  }
   MUSTER_ASSIGN_OR_RETURN(data::Shard shard,
                           FirstPart(config.num_worker_replicas, patterns, files));
-  // Not the global id: an evaluator in the cluster has one of those too.
+  // Not the global id, which counts an evaluator in the cluster too.
   shard.index = config.is_chief ? 0 : config.task_id + 1;
   return shard;
 }

@@ -3,10 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "muster/io/memory_file_system.h"
-#include "muster/train/tf_config.h"
+#include "muster/train/cluster/tf_config.h"
 
 namespace muster::train {
 namespace {
@@ -53,6 +54,20 @@ TEST_F(ClusterRoleTest, AProcessByItselfHasNone) {
   }
 }
 
+TEST_F(ClusterRoleTest, WaitsAreAsTheFlagSaysElseAsTheLauncher) {
+  unsetenv(kRendezvousVariable);
+  EXPECT_EQ(RendezvousSeconds({}).value(), 300);
+  setenv(kRendezvousVariable, "20", 1);
+  EXPECT_EQ(RendezvousSeconds({}).value(), 20);
+  EXPECT_EQ(RendezvousSeconds({.rendezvous_seconds = 7}).value(), 7);
+  EXPECT_TRUE(std::isinf(RendezvousSeconds({.rendezvous_seconds = 0}).value()));
+  setenv(kRendezvousVariable, "0", 1);
+  EXPECT_TRUE(std::isinf(RendezvousSeconds({}).value()));
+  setenv(kRendezvousVariable, "soon", 1);
+  EXPECT_THAT(ToStd(RendezvousSeconds({}).status().message()), HasSubstr("'soon'"));
+  unsetenv(kRendezvousVariable);
+}
+
 TEST_F(ClusterRoleTest, AnEvaluatorKnowsItsChief) {
   const RunConfig config = ConfigOf(kCluster, "evaluator", 0);
   EXPECT_TRUE(config.cluster.empty());
@@ -70,7 +85,7 @@ TEST_F(ClusterRoleTest, AChiefWithAnEvaluatorIsNotAlone) {
   EXPECT_THAT(Refused(config, /*evaluator=*/true), HasSubstr("MUSTER_KEY_FILE"));
 }
 
-// Of addresses beyond loopback.
+// Protection is needed only for addresses other than loopback addresses.
 TEST_F(ClusterRoleTest, WhatIsNotProtectedHasToBeAskedFor) {
   const RunConfig far = ConfigOf(kCluster, "worker", 0);
   const RunConfig near = ConfigOf(
@@ -111,6 +126,14 @@ TEST_F(ClusterRoleTest, AnEvaluatorHasNoPartOfTheData) {
     EXPECT_EQ(shard->count, 3);
     EXPECT_EQ(shard->by, data::ShardBy::kFile);
   }
+}
+
+// A program writes a stream of batches into one replica's pipe: it is for this replica alone.
+TEST_F(ClusterRoleTest, AStreamOfBatchesIsNotDealt) {
+  const auto files = io::NewMemoryFileSystem();
+  const auto shard = ShardOf(ConfigOf(kCluster, "worker", 1), {"-"}, *files);
+  ASSERT_TRUE(shard.ok()) << shard.status();
+  EXPECT_EQ(shard->count, 1);
 }
 
 }  // namespace

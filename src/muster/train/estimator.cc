@@ -4,8 +4,10 @@
 
 #include "muster/formats/event.h"
 #include "muster/io/fenced_file_system.h"
-#include "muster/train/checkpoint_saver.h"
-#include "muster/train/train_loop.h"
+#include "muster/train/loop/hooks/checkpoint_saver.h"
+#include "muster/train/loop/train_loop.h"
+#include "muster/train/train_hooks.h"
+#include "muster/train/weights/exported_weights.h"
 
 namespace muster::train {
 
@@ -65,9 +67,11 @@ absl::Status Estimator::CheckFolder() const {
                           model::LoadSavedSpec(files_, config_.model_dir));
   const std::string difference = model::DescribeDifference(there, model().spec);
   if (difference.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(StrCat("model folder ", config_.model_dir,
-                                              " holds a model of another spec: ", difference,
-                                              "; give another --model-dir, or remove that folder"));
+  return absl::FailedPreconditionError(
+      StrCat("model folder ", config_.model_dir, " holds a model of another spec: ", difference,
+             "; to train the changed model from these weights, as ",
+             "far as they fit, give another --model-dir and ", "--warm-start ", config_.model_dir,
+             "; else remove that folder"));
 }
 
 absl::Status Estimator::MakeFolder() const {
@@ -87,12 +91,14 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
                               ? Variables::Create(mode->model, config_.seed, /*with_slots=*/true)
                               : Variables::WithoutMemory(mode->model));
   inference_.reset();
-  // Before the newest checkpoint is looked for: from then on nobody writes another.
+  // Before the newest checkpoint is read: from here on no other process writes one.
   std::unique_ptr<ModelLease> lease;
   if (chief && files_.Stat(config_.model_dir).ok()) {
-    MUSTER_ASSIGN_OR_RETURN(lease, TakeLease());
+    MUSTER_ASSIGN_OR_RETURN(lease, TakeLease(progress, stop));
   }
-  io::FencedFileSystem files(files_, [&] { return lease ? lease->Check() : absl::OkStatus(); });
+  io::FencedFileSystem files(
+      files_, [&] { return lease ? lease->Check() : absl::OkStatus(); },
+      [&] { return lease ? lease->CheckIdentity() : absl::OkStatus(); });
   formats::EventWriter events(files, config_.model_dir, clock_);
   Session session{.files = files,
                   .clock = clock_,
@@ -101,42 +107,51 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
                   .variables = *variables,
                   .events = chief ? &events : nullptr,
                   .progress = progress};
+  if (!spec.input_fn) session.data.batch_size = spec.input.reader.batch_size;
   TrainSpec limited = spec;
   if (chief) {
     MUSTER_RETURN_IF_ERROR(Restore(session));
     MUSTER_RETURN_IF_ERROR(MakeFolder());
     if (lease == nullptr) {
-      MUSTER_ASSIGN_OR_RETURN(lease, TakeLease());
+      MUSTER_ASSIGN_OR_RETURN(lease, TakeLease(progress, stop));
     }
     if (spec.steps) limited.max_steps = session.step + *spec.steps;
     if (limited.max_steps && session.step >= *limited.max_steps) {
       progress.Note(StrCat("Skipping training since max_steps has already saved: the model is at ",
                            "step ", session.step, ", max_steps is ", *limited.max_steps));
       if (spec.replicas != nullptr) MUSTER_RETURN_IF_ERROR(spec.replicas->Leave());
-      return TrainResult{
-          .first_step = session.step, .step = session.step, .checkpoint = session.checkpoint};
+      return TrainResult{.first_step = session.step,
+                         .step = session.step,
+                         .checkpoint = session.checkpoint.prefix,
+                         .nothing_left = true};
     }
   }
   HookList hooks = TrainHooks(limited, config_, mode->custom);
-  // First: before others report what a fenced process has done.
+  // First, so that other hooks report nothing that a fenced process has done.
   if (lease != nullptr) hooks.insert(hooks.begin(), NewLeaseGuard(*lease));
   return TrainLoop(session, limited, std::move(hooks)).Run(stop);
 }
 
-absl::StatusOr<std::unique_ptr<ModelLease>> Estimator::TakeLease() const {
+absl::StatusOr<std::unique_ptr<ModelLease>> Estimator::TakeLease(
+    Progress& progress, const std::atomic<bool>& stop) const {
+  LeaseOptions options;
+  options.note = [&progress](const std::string& text) { progress.Note(text); };
+  options.stop = &stop;
   return ModelLease::Take(
       files_, config_.model_dir,
       {.job = config_.job,
        .task = config_.job.empty() ? "" : StrCat(config_.task_type, "-", config_.task_id),
-       .incarnation = config_.incarnation});
+       .incarnation = config_.incarnation},
+      clock_, options);
 }
 
-// The newest checkpoint's state, else the warm start's.
+// Fills the session from the newest checkpoint or, if there is none, from the exported model's
+// initial values and the warm start.
 absl::Status Estimator::Restore(Session& session) const {
   MUSTER_RETURN_IF_ERROR(RestoreSession(session));
-  if (!session.checkpoint.empty()) return absl::OkStatus();
+  if (!session.checkpoint.prefix.empty()) return absl::OkStatus();
   if (const auto& exported = session.model.spec.exported) {
-    // A model of Keras's comes with its initial values.
+    // An exported Keras model comes with its initial values.
     const std::string index = exported->weights() + ".index";
     if (!files_.Stat(index).ok()) {
       return absl::NotFoundError(
@@ -159,6 +174,12 @@ absl::Status Estimator::Restore(Session& session) const {
 
 absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::string& model_dir) {
   if (model::HasSavedSpec(files, model_dir)) return model::LoadSavedSpec(files, model_dir);
+  if (IsExport(files, model_dir)) {
+    return absl::NotFoundError(
+        StrCat(model_dir,
+               " is an export, which does not say what its columns read: give the folder it was "
+               "trained in as --model-dir, and this as --checkpoint"));
+  }
   return absl::NotFoundError(StrCat(model_dir, " is no model folder: it has no model.yaml and no ",
                                     "exported/; give --model-dir as it was given to ",
                                     "'muster train'"));

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,14 @@
 #include "muster/io/file_system.h"
 #include "muster/metrics/metrics.h"
 #include "muster/model/model.h"
-#include "muster/train/input.h"
-#include "muster/train/model_fn.h"
+#include "muster/train/input/input.h"
+#include "muster/train/loop/model_fn.h"
+#include "muster/train/loop/progress.h"
+#include "muster/train/loop/run_config.h"
+#include "muster/train/loop/specs.h"
 #include "muster/train/model_lease.h"
-#include "muster/train/progress.h"
-#include "muster/train/run_config.h"
-#include "muster/train/specs.h"
-#include "muster/train/variables.h"
-#include "muster/train/warm_start.h"
+#include "muster/train/weights/variables.h"
+#include "muster/train/weights/warm_start.h"
 
 namespace muster::train {
 
@@ -41,7 +42,7 @@ class Estimator {
                                                            const model::ModelSpec& spec,
                                                            const RunConfig& config);
 
-  // Of a user's model function. `features` are the rows' fields, columns and label; they are not
+  // For a user's model function. `features` are the rows' fields, columns and label. They are not
   // written into model_dir, and 'muster' cannot read such a folder without the program.
   static absl::StatusOr<std::unique_ptr<Estimator>> Create(io::FileSystem& files,
                                                            const Clock& clock,
@@ -49,84 +50,91 @@ class Estimator {
                                                            ModelFn model_fn,
                                                            const RunConfig& config);
 
-  // Trains from the newest checkpoint, or from initial weights, until the data or the steps end, or
+  // Trains from the newest checkpoint, or from initial weights, until the data or the steps end or
   // `stop` becomes true (then it saves and returns `interrupted`). FAILED_PRECONDITION when
   // MODEL_DIR holds a model of another spec, or another process trains it; ABORTED when another
-  // incarnation of this task has taken it over (model_lease.h).
+  // incarnation of this task has taken over the folder (model_lease.h).
   absl::StatusOr<TrainResult> Train(const TrainSpec& spec, Progress& progress,
                                     const std::atomic<bool>& stop);
 
-  // Where MODEL_DIR has no checkpoint yet, Train begins with these weights. When that fails, a new
+  // If MODEL_DIR has no checkpoint yet, Train begins with these weights. If that fails, a new
   // MODEL_DIR is not made.
   void set_warm_start(WarmStart settings) { warm_start_ = std::move(settings); }
 
-  // Evaluate, Predict and Export take this checkpoint's weights ("DIR/model.ckpt-N"); "": the
-  // newest's of MODEL_DIR.
+  // Evaluate, Predict and Export use the weights of this checkpoint ("DIR/model.ckpt-N", or the
+  // folder of an export of this model); "": of MODEL_DIR's newest checkpoint.
   void set_checkpoint(std::string prefix) { checkpoint_ = std::move(prefix); }
+  // When the newest checkpoint is corrupt, Evaluate uses the next older intact one and warns.
+  // Predict and Export do the same if `fall_back` is true; else they return DATA_LOSS.
+  void set_fall_back(bool fall_back) { fall_back_ = fall_back; }
 
-  // `before_events` is called with the result before its events are written: for what must not be
-  // lost when the process is killed in between, since a later run finds this evaluation in them.
+  // `before_events` is called with the result before its events are written. It must do whatever
+  // may not be lost if the process is killed: a later run regards an evaluation whose events exist
+  // as done.
   using BeforeEvents = std::function<absl::Status(const EvalResult& result)>;
   absl::StatusOr<EvalResult> Evaluate(const EvalSpec& spec, Progress& progress,
                                       const BeforeEvents& before_events = {});
 
-  // An evaluation by several processes: what one has counted in its part of the data, which
-  // spec.input.source.shard says and which may be empty; no events. UNIMPLEMENTED for a model
-  // function with metrics of its own.
+  // For an evaluation by several processes: returns the metric state of one process for its part of
+  // the data, which is spec.input.source.shard and may be empty. Writes no events. UNIMPLEMENTED
+  // for a model function with custom metrics.
   absl::StatusOr<metrics::State> EvaluatePart(const EvalSpec& spec, Progress& progress);
-  // And what all have: `next` gives a part's after the other, in the order of the data, then
-  // nullopt. Writes the events; the result is that of one process (docs/metrics.md).
+  // Merges the states of all parts: `next` returns them one by one, in the order of the data, then
+  // nullopt. Writes the events; the result is the same as with one process (docs/metrics.md).
   using NextState = std::function<absl::StatusOr<std::optional<metrics::State>>()>;
   absl::StatusOr<EvalResult> MergeEvaluation(const EvalSpec& spec, const NextState& next,
                                              Progress& progress);
 
-  // Calls `take` for each batch in the order of the data with what the model's head predicts,
-  // valid during the call.
+  // Calls `take` for each batch, in the order of the data, with the predictions of the model's
+  // head, which are valid during the call.
   using TakePredictions =
       std::function<absl::Status(const InputBatch& batch, const engine::Predictions& predictions)>;
-  absl::StatusOr<uint64_t> Predict(const InputSpec& input, const TakePredictions& take,
-                                   Progress& progress);
-  // With hooks, whose AfterRun of a batch comes before it is taken.
-  absl::StatusOr<uint64_t> Predict(const PredictSpec& spec, const TakePredictions& take,
-                                   Progress& progress);
+  absl::StatusOr<PredictResult> Predict(const InputSpec& input, const TakePredictions& take,
+                                        Progress& progress);
+  // The same with hooks. AfterRun is called for a batch before `take`.
+  absl::StatusOr<PredictResult> Predict(const PredictSpec& spec, const TakePredictions& take,
+                                        Progress& progress);
 
-  // A SavedModel in FOLDER. UNIMPLEMENTED for a model function without
-  // export_model.
+  // Writes a SavedModel into FOLDER. UNIMPLEMENTED for a model function without export_model.
   absl::Status Export(const std::string& folder);
 
-  // That of prediction, where a model function makes one for each mode.
+  // The prediction model, if a model function makes one model for each mode.
   const model::Model& model() const { return modes_.at(ModeKeys::kPredict)->model; }
   const RunConfig& config() const { return config_; }
   io::FileSystem& files() const { return files_; }
   const Clock& clock() const { return clock_; }
-  // What Predict's predictions are made by.
+  // Makes Predict's predictions.
   const engine::Predictor& predictor() const { return *predictor_; }
-  // Why the last Evaluate, Predict or Export passed over the newest checkpoint; "" when it did not.
-  // The first two note it themselves.
+  // Why the last Evaluate, Predict or Export skipped the newest checkpoint; "" if it did not.
+  // Evaluate and Predict also warn about it themselves.
   const std::string& restore_note() const { return restore_note_; }
+  // The checkpoint whose weights that call used.
+  const std::string& restored_checkpoint() const { return restored_checkpoint_; }
 
  private:
   Estimator(io::FileSystem& files, const Clock& clock, const RunConfig& config)
       : files_(files), clock_(clock), config_(config) {}
 
-  // FAILED_PRECONDITION when model_dir holds another model; makes nothing.
+  // FAILED_PRECONDITION when model_dir holds another model; creates nothing.
   absl::Status CheckFolder() const;
-  // Makes model_dir with its model.yaml, unless they are there.
+  // Creates model_dir with its model.yaml, unless they exist.
   absl::Status MakeFolder() const;
-  absl::StatusOr<std::unique_ptr<ModelLease>> TakeLease() const;
+  absl::StatusOr<std::unique_ptr<ModelLease>> TakeLease(Progress& progress,
+                                                        const std::atomic<bool>& stop) const;
   absl::Status Restore(Session& session) const;
-  // Weights of checkpoint_, or of the newest.
-  absl::StatusOr<checkpoint::Restored> LoadForInference(ModeModel* mode);
+  // Loads checkpoint_ or the newest checkpoint or, with `fall_back`, an older one.
+  absl::StatusOr<checkpoint::Restored> LoadForInference(ModeModel* mode, bool fall_back);
+  absl::StatusOr<checkpoint::Restored> Load(const ModeModel& mode,
+                                            std::span<const checkpoint::Tensor> tensors) const;
   absl::StatusOr<ModeModel*> ModelFor(ModeKeys mode);
-  // An evaluation or a prediction with its weights, hooks and data open.
+  // A running evaluation or prediction: its weights, hooks and opened data.
   struct Inference;
   absl::StatusOr<std::unique_ptr<Inference>> OpenInference(
       ModeKeys key, const InputSpec& files, const InputFn& input_fn,
       const std::vector<std::shared_ptr<Hook>>& user_hooks, Progress& progress);
   using TakeForward =
       std::function<void(const engine::Forward& forward, const features::FeatureBatch& batch)>;
-  absl::Status RunEvaluation(Inference& run, const std::optional<int64_t>& steps,
-                             const TakeForward& take);
+  absl::Status RunEvaluation(Inference& run, const EvalSpec& spec, const TakeForward& take);
   absl::StatusOr<EvalResult> Conclude(const EvalSpec& spec, EvalResult result,
                                       const BeforeEvents& before_events);
 
@@ -138,9 +146,11 @@ class Estimator {
   std::map<ModeKeys, std::unique_ptr<ModeModel>> modes_;
   std::optional<engine::Predictor> predictor_;
   std::unique_ptr<Variables> inference_;
-  const ModeModel* inference_mode_ = nullptr;  // whose variables they are
+  const ModeModel* inference_mode_ = nullptr;  // the mode of inference_
   std::string checkpoint_;
+  bool fall_back_ = false;
   std::string restore_note_;
+  std::string restored_checkpoint_;
   std::optional<WarmStart> warm_start_;
 };
 

@@ -70,11 +70,22 @@ TEST_F(EstimatorTest, StopsOnRequestAndSaves) {
 }
 
 TEST_F(EstimatorTest, NothingToDoSaysSo) {
-  ASSERT_TRUE(Train("model", Training()).ok());
+  const auto first = Train("model", Training());
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_FALSE(first->nothing_left);
   const auto again = Train("model", Training());
   ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(again->nothing_left);
   EXPECT_EQ(again->examples, 0u);
   EXPECT_EQ(again->step, 57);
+  TrainSpec steps = Training();
+  steps.max_steps = 20;
+  const auto fewer = Train("model", steps);
+  ASSERT_TRUE(fewer.ok()) << fewer.status();
+  EXPECT_TRUE(fewer->nothing_left);
+  TrainSpec more = Training();
+  more.input.reader.epochs = 4;
+  EXPECT_FALSE(Train("model", more)->nothing_left);
 }
 
 TEST_F(EstimatorTest, RefusesAnotherSpecAndOtherData) {
@@ -86,10 +97,12 @@ TEST_F(EstimatorTest, RefusesAnotherSpecAndOtherData) {
   const auto spec_differs = Train("model", Training(), other);
   EXPECT_TRUE(absl::IsFailedPrecondition(spec_differs.status()));
   EXPECT_THAT(std::string(spec_differs.status().message()),
-              testing::AllOf(HasSubstr("another spec"), HasSubstr("dimension: 8")));
+              testing::AllOf(HasSubstr("another spec"), HasSubstr("dimension: 8"),
+                             HasSubstr("another --model-dir and --warm-start model")));
   Write("other.csv", Csv(100));
   const auto data_differs = Train("model", Training("other.csv"));
   EXPECT_TRUE(absl::IsFailedPrecondition(data_differs.status())) << data_differs.status();
+  EXPECT_THAT(std::string(data_differs.status().message()), HasSubstr("--fresh-data"));
   TrainSpec fresh = Training("other.csv");
   fresh.fresh_data = true;
   const auto result = Train("model", fresh);

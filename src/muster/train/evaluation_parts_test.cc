@@ -1,4 +1,4 @@
-// An evaluation in parts against one of all of the data.
+// An evaluation in parts gives the same as an evaluation of all data at once.
 #include "muster/train/part_plan.h"
 #include "muster/train/training_test_support.h"
 
@@ -41,7 +41,7 @@ TEST_F(EvaluationPartsTest, AreTheWholeHoweverMany) {
   Progress progress(ProgressStyle::kNone, 2, clock_);
   const auto whole = NewEstimator(kTestSpec, "model")->Evaluate(Spec(), progress);
   ASSERT_TRUE(whole.ok()) << whole.status();
-  for (const int count : {1, 2, 7, 500}) {  // of 300 records
+  for (const int count : {1, 2, 7, 500}) {  // there are 300 records
     std::vector<metrics::State> states;
     for (int i = 0; i < count; ++i) {
       auto state = Part(i, count);

@@ -9,20 +9,21 @@
 namespace muster::train {
 namespace {
 
-// How often it looks for a checkpoint; the end of the training wakes it.
+// How often the evaluator looks for a checkpoint; the end of the training wakes it earlier.
 constexpr double kLookSeconds = 0.5;
 
 struct Found {
   std::string prefix = {};
   int64_t step = -1;  // -1: there is none yet
+  std::string passed_over = {};
 };
 
 absl::StatusOr<Found> Newest(io::FileSystem& files, const std::string& model_dir) {
-  const absl::StatusOr<std::string> prefix = checkpoint::Latest(files, model_dir);
-  if (absl::IsNotFound(prefix.status())) return Found();
-  MUSTER_RETURN_IF_ERROR(prefix.status());
-  const auto step = checkpoint::StepOfIndex(io::Basename(*prefix) + ".index");
-  return Found{*prefix, step.value_or(-1)};
+  const auto latest = checkpoint::FindLatest(files, model_dir);
+  if (absl::IsNotFound(latest.status())) return Found();
+  MUSTER_RETURN_IF_ERROR(latest.status());
+  const auto step = checkpoint::StepOfIndex(io::Basename(latest->prefix) + ".index");
+  return Found{latest->prefix, step.value_or(-1), checkpoint::DescribePassedOver(*latest)};
 }
 
 class Evaluator {
@@ -33,14 +34,14 @@ class Evaluator {
 
   absl::Status Begin() { return evaluations_.Begin(estimator_.files()); }
 
-  // A new checkpoint, where it is time for one. That of step 0 is not trained.
+  // Evaluates a new checkpoint if it is time for one; not that of step 0, which is not trained.
   absl::Status Look() {
     if (!evaluations_.IsTime()) return absl::OkStatus();
     MUSTER_ASSIGN_OR_RETURN(const Found newest,
                             Newest(estimator_.files(), estimator_.config().model_dir));
     if (newest.step <= 0 || newest.step == evaluations_.last_step()) return absl::OkStatus();
     const absl::Status status = Evaluate(newest, /*is_final=*/false);
-    // The chief was faster; there is a newer one.
+    // The chief removed the checkpoint meanwhile; there is a newer one.
     const bool gone = absl::IsNotFound(estimator_.files().Stat(newest.prefix + ".index").status());
     return gone ? absl::OkStatus() : status;
   }
@@ -66,6 +67,7 @@ class Evaluator {
   absl::Status Evaluate(const Found& found, bool is_final) {
     MUSTER_ASSIGN_OR_RETURN(
         const auto lease, checkpoint::Lease::Take(estimator_.files(), found.prefix, "evaluator-0"));
+    if (!found.passed_over.empty()) progress_.Warn(found.passed_over);
     estimator_.set_checkpoint(found.prefix);
     return is_final ? evaluations_.Finish(found.step, progress_)
                     : evaluations_.Evaluate(found.step, /*is_final=*/false, progress_);
@@ -95,11 +97,16 @@ absl::StatusOr<TrainAndEvaluateResult> RunEvaluator(Estimator& estimator, const 
     }
     MUSTER_RETURN_IF_ERROR(Annotate(heard.status(), "evaluator"));
     ended = *heard;
-    MUSTER_RETURN_IF_ERROR(ended ? evaluator.Finish() : evaluator.Look());
+    const absl::Status evaluated = ended ? evaluator.Finish() : evaluator.Look();
+    if (stop && absl::IsCancelled(evaluated)) {
+      ended = false;  // the check of `stop` above returns
+      continue;
+    }
+    MUSTER_RETURN_IF_ERROR(evaluated);
   }
-  // All that was asked for is done: a chief that does not hear of it any more changes nothing.
+  // The evaluator's work is done even if the chief cannot be told any more.
   const absl::Status left = training.Leave();
-  if (!left.ok()) progress.Note(StrCat("telling the chief: ", left.message()));
+  if (!left.ok()) progress.Warn(StrCat("telling the chief: ", left.message()));
   return evaluator.Result();
 }
 

@@ -1,11 +1,11 @@
-// RunEvaluator: the role of the task that evaluates, in a process of its own, what the others
-// train.
+// RunEvaluator: the role of the evaluator, a separate task that evaluates what the replicas train.
 //
-// It looks for a new newest checkpoint in model_dir, holds a lease on the one that it reads
-// (checkpoint/lease.h), and evaluates and exports as throttle and delay say. When the chief has
-// written the last checkpoint, it evaluates that, makes the final exports, tells the chief, and is
-// done: also where the data ended early or a hook stopped the training (tf.estimator's evaluator
-// waits for max_steps, for ever). Killed and started again, it goes on with the newest checkpoint.
+// The evaluator looks for a newer checkpoint in model_dir, holds a lease on the one that it reads
+// (checkpoint/lease.h), and evaluates and exports it when start_delay_secs and throttle_secs allow.
+// When the chief has written the last checkpoint, the evaluator evaluates it, makes the final
+// exports, tells the chief, and is done, even if the data ended early or a hook stopped the
+// training (tf.estimator's evaluator waits for max_steps indefinitely). After a restart it
+// continues with the newest checkpoint.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@
 
 namespace muster::train {
 
-// CANCELLED where the training was stopped before its end; `interrupted` in the result where this
-// process was. The errors of `training`: it has failed, or its chief is away, and why.
+// CANCELLED if the training was stopped before its end; result.training.interrupted is true if this
+// process was. The errors of `training` say why the training has failed, or that its chief is away.
 absl::StatusOr<TrainAndEvaluateResult> RunEvaluator(Estimator& estimator, const EvalSpec& spec,
                                                     TrainingWatch& training, Progress& progress,
                                                     const std::atomic<bool>& stop,

@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "muster/checkpoint/lease.h"
-#include "muster/train/early_stopping.h"
-#include "muster/train/exporter.h"
+#include "muster/train/loop/exporter.h"
+#include "muster/train/loop/hooks/early_stopping.h"
 #include "muster/train/training_test_support.h"
 
 namespace muster::train {
@@ -16,11 +16,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A training that does these things one after the other while it is watched, and then ends.
+// A training that calls the functions of `script` one after the other while it is watched, and then
+// ends.
 class ScriptedTraining : public TrainingWatch {
  public:
   std::deque<std::function<void()>> script;
-  absl::Status failure;  // when the script is over, instead of its end
+  absl::Status failure;  // not OK: how it ends after the script
   bool left = false;
 
   absl::StatusOr<bool> AwaitEnd(double) override {
@@ -39,7 +40,7 @@ class ScriptedTraining : public TrainingWatch {
   }
 };
 
-// An exporter that looks on, and fails where it is told to.
+// An exporter that exports nothing, calls `look` and returns its errors.
 class Watching : public Exporter {
  public:
   explicit Watching(std::function<absl::Status()> look) : look_(std::move(look)) {}
@@ -61,7 +62,7 @@ class EvaluatorTest : public TrainingTest {
     eval_.start_delay_secs = eval_.throttle_secs = 0;
   }
 
-  // The chief's part: a checkpoint of that step.
+  // Does the chief's part: writes a checkpoint of that step.
   void TrainTo(int64_t step, int keep = 5) {
     RunConfig config = Config("model");
     config.seed = 5;
@@ -157,7 +158,7 @@ TEST_F(EvaluatorTest, TheCheckpointThatItReadsIsLeased) {
 }
 
 TEST_F(EvaluatorTest, WhatIsKeptForItIsWhatItExports) {
-  // The chief goes on while a checkpoint is evaluated, and keeps one.
+  // The chief continues while a checkpoint is evaluated, and keeps only one checkpoint.
   int64_t next = 20;
   eval_.exporters = {std::make_shared<Watching>([&] {
                        if (next <= 30) TrainTo(next, /*keep=*/1);
@@ -179,7 +180,7 @@ TEST_F(EvaluatorTest, KilledBehindAnExportItsBestIsNotLost) {
   EXPECT_FALSE(Run().ok());
   EXPECT_EQ(Exports("best").size(), 1u);
   EXPECT_FALSE(files_->Stat("model/eval").ok()) << "a later run would think this evaluation done";
-  // The same before the export.
+  // The same with the failure before the export.
   ASSERT_TRUE(files_->RemoveAll("model/export").ok());
   std::swap(eval_.exporters[0], eval_.exporters[1]);
   EXPECT_FALSE(Run().ok());
@@ -232,7 +233,7 @@ TEST_F(EvaluatorTest, ASignalEndsItBetweenEvaluations) {
 }
 
 TEST_F(EvaluatorTest, ItsEvaluationsStopTheChief) {
-  // The chief trains in the evaluator's script; every evaluation is seen by its next look.
+  // The chief trains in the evaluator's script; its next check sees every evaluation.
   TrainTo(10);
   ASSERT_TRUE(Run().ok());
   RunConfig config = Config("model");

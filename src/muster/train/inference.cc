@@ -1,4 +1,4 @@
-// Estimator: what is done with a trained model.
+// Estimator: evaluation, prediction and export of a trained model.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -8,7 +8,8 @@
 #include "muster/model/exported_saved_model.h"
 #include "muster/model/saved_model.h"
 #include "muster/train/estimator.h"
-#include "muster/train/grown_tables.h"
+#include "muster/train/weights/dynamic_tables.h"
+#include "muster/train/weights/exported_weights.h"
 
 namespace muster::train {
 namespace {
@@ -25,7 +26,7 @@ absl::Status WriteEvalEvents(io::FileSystem& files, const Clock& clock, const st
   return events.Close();
 }
 
-// The head's metrics and those of a model function, over the same batches.
+// The metrics of the head and of a model function, over the same batches.
 class EvaluationMetrics {
  public:
   static absl::StatusOr<EvaluationMetrics> Create(const ModeModel& mode, const EvalSpec& spec) {
@@ -51,9 +52,9 @@ class EvaluationMetrics {
   }
   metrics::Metrics& head() { return *head_; }
 
-  // Before Values.
+  // Call before Values.
   absl::Status Finish() { return head_->Finish(); }
-  // "loss" last; a user's metric takes the place of the head's of the same name.
+  // All metrics, "loss" last; a user's metric replaces a metric of the head with the same name.
   std::vector<metrics::NamedValue> Values() const {
     std::vector<metrics::NamedValue> values = head_->Values();
     for (const auto& [name, metric] : custom_) {
@@ -78,7 +79,7 @@ HookList Joined(HookList first, const HookList& second) {
   return first;
 }
 
-// In their order, up to the first error.
+// Calls the hooks in their order, up to the first error.
 template <typename Call>
 absl::Status CallEach(const HookList& hooks, const Call& call) {
   for (const auto& hook : hooks) MUSTER_RETURN_IF_ERROR(call(*hook));
@@ -87,7 +88,7 @@ absl::Status CallEach(const HookList& hooks, const Call& call) {
 
 }  // namespace
 
-// What an evaluation and a prediction begin with.
+// The common state of an evaluation and a prediction.
 struct Estimator::Inference {
   ModeModel* mode = nullptr;
   HookList hooks = {};
@@ -95,14 +96,26 @@ struct Estimator::Inference {
   checkpoint::Restored restored = {};
   std::unique_ptr<BatchSource> input = {};
   ProgressState state = {};
-  std::unique_ptr<GrownTables> grown = {};  // where tables grow
+  std::unique_ptr<DynamicTables> dynamic_tables = {};  // set if the model has tables that grow
+  uint64_t bad_records = 0;                            // so far
+
+  // Counts the bad records that were left out before the batch, or before the end if `batch` is
+  // null, and gives them to `reject`.
+  absl::Status Reject(const InputBatch* batch, const RejectRecord& reject) {
+    const auto bad =
+        batch != nullptr ? std::span<const data::BadRecord>(batch->bad) : input->bad_at_end();
+    bad_records += bad.size();
+    if (!reject) return absl::OkStatus();
+    for (const data::BadRecord& record : bad) MUSTER_RETURN_IF_ERROR(reject(record));
+    return absl::OkStatus();
+  }
 
   absl::Status Forward(const features::FeatureBatch& batch, engine::Forward* forward) const {
     const features::FeatureBatch* features = &batch;
     std::span<const engine::VariableView> views = session.variables.views();
-    if (grown != nullptr) {
-      MUSTER_ASSIGN_OR_RETURN(features, grown->Take(batch));
-      views = grown->views();
+    if (dynamic_tables != nullptr) {
+      MUSTER_ASSIGN_OR_RETURN(features, dynamic_tables->Take(batch));
+      views = dynamic_tables->views();
     }
     return mode->model.engine->Predict(views, *features, forward);
   }
@@ -112,9 +125,10 @@ absl::StatusOr<std::unique_ptr<Estimator::Inference>> Estimator::OpenInference(
     ModeKeys key, const InputSpec& files, const InputFn& input_fn, const HookList& user_hooks,
     Progress& progress) {
   MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(key));
-  MUSTER_ASSIGN_OR_RETURN(checkpoint::Restored restored, LoadForInference(mode));
-  if (!restore_note_.empty()) progress.Note(restore_note_);
   const bool evaluates = key == ModeKeys::kEval;
+  MUSTER_ASSIGN_OR_RETURN(checkpoint::Restored restored,
+                          LoadForInference(mode, evaluates || fall_back_));
+  if (!restore_note_.empty()) progress.Warn(restore_note_);
   std::unique_ptr<Inference> opened(
       new Inference{.mode = mode,
                     .hooks = Joined(user_hooks, evaluates ? mode->custom.evaluation_hooks
@@ -130,8 +144,9 @@ absl::StatusOr<std::unique_ptr<Estimator::Inference>> Estimator::OpenInference(
                                 .first_step = restored.step,
                                 .step = restored.step}});
   opened->restored = std::move(restored);
-  if (HasGrownTables(mode->model.spec)) {
-    MUSTER_ASSIGN_OR_RETURN(opened->grown, GrownTables::ForInference(mode->model, *inference_));
+  if (HasDynamicTables(mode->model.spec)) {
+    MUSTER_ASSIGN_OR_RETURN(opened->dynamic_tables,
+                            DynamicTables::ForInference(mode->model, *inference_));
   }
   Session& session = opened->session;
   MUSTER_RETURN_IF_ERROR(CallEach(opened->hooks, [&](Hook& hook) { return hook.Begin(session); }));
@@ -143,7 +158,15 @@ absl::StatusOr<std::unique_ptr<Estimator::Inference>> Estimator::OpenInference(
   return opened;
 }
 
-absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode) {
+absl::StatusOr<checkpoint::Restored> Estimator::Load(
+    const ModeModel& mode, std::span<const checkpoint::Tensor> tensors) const {
+  if (checkpoint_.empty()) return checkpoint::RestoreLatest(files_, config_.model_dir, tensors);
+  if (!IsExport(files_, checkpoint_))
+    return checkpoint::RestorePrefix(files_, checkpoint_, tensors);
+  return RestoreExport(files_, mode.model.spec, checkpoint_, tensors);
+}
+
+absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode, bool fall_back) {
   // One mode's weights at a time: with a model function each mode has its own variables.
   if (inference_mode_ != mode) inference_.reset();
   inference_mode_ = mode;
@@ -151,28 +174,36 @@ absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode
     MUSTER_ASSIGN_OR_RETURN(inference_,
                             Variables::Create(mode->model, config_.seed, /*with_slots=*/false));
   }
-  const std::vector<checkpoint::Tensor> tensors = inference_->Tensors(/*with_slots=*/false);
-  auto restored = checkpoint_.empty()
-                      ? checkpoint::RestoreLatest(files_, config_.model_dir, tensors)
-                      : checkpoint::RestorePrefix(files_, checkpoint_, tensors);
-  restore_note_ = restored.ok() ? restored->note : "";
-  if (restored.ok()) MUSTER_RETURN_IF_ERROR(inference_->CheckGrown());
+  restore_note_ = restored_checkpoint_ = "";
+  MUSTER_ASSIGN_OR_RETURN(checkpoint::Restored restored,
+                          Load(*mode, inference_->Tensors(/*with_slots=*/false)));
+  if (!fall_back) {
+    MUSTER_RETURN_IF_ERROR(checkpoint::CheckNewest({restored.prefix, restored.broken}));
+  }
+  MUSTER_RETURN_IF_ERROR(inference_->CheckDynamic());
+  restore_note_ = restored.note;
+  restored_checkpoint_ = restored.prefix;
   return restored;
 }
 
-absl::Status Estimator::RunEvaluation(Inference& run, const std::optional<int64_t>& steps,
+absl::Status Estimator::RunEvaluation(Inference& run, const EvalSpec& spec,
                                       const TakeForward& take) {
-  auto& [mode, hooks, session, restored, input, state, grown] = run;
+  auto& [mode, hooks, session, restored, input, state, dynamic_tables, bad_records] = run;
+  const std::optional<int64_t>& steps = spec.steps;
   if (steps) {
     state.total_steps = state.total_steps > 0 ? std::min(state.total_steps, *steps) : *steps;
   }
-  // Without hooks nobody else sees the weights.
+  // Without hooks only the engine uses the weights.
   if (hooks.empty()) MUSTER_RETURN_IF_ERROR(mode->model.engine->Freeze(inference_->views()));
   engine::Forward forward;
-  while (!session.stop_requested && (!steps || state.step < *steps)) {
+  while (!session.ending.requested && (!steps || state.step < *steps)) {
+    if (spec.stop != nullptr && *spec.stop) {
+      return absl::CancelledError("the evaluation was stopped by a signal");
+    }
     MUSTER_RETURN_IF_ERROR(
         CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(run.session); }));
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
+    MUSTER_RETURN_IF_ERROR(run.Reject(batch, spec.reject));
     if (batch == nullptr) break;
     const features::FeatureBatch& features = batch->features;
     MUSTER_RETURN_IF_ERROR(run.Forward(features, &forward));
@@ -195,17 +226,17 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
                                                            spec.input_fn, spec.hooks, progress));
   MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics,
                           EvaluationMetrics::Create(*opened->mode, spec));
-  MUSTER_RETURN_IF_ERROR(
-      RunEvaluation(*opened, spec.steps,
-                    [&](const engine::Forward& forward, const features::FeatureBatch& batch) {
-                      metrics.Add(forward, batch);
-                    }));
+  MUSTER_RETURN_IF_ERROR(RunEvaluation(
+      *opened, spec, [&](const engine::Forward& forward, const features::FeatureBatch& batch) {
+        metrics.Add(forward, batch);
+      }));
   progress.Update(opened->state, /*last=*/true);
   MUSTER_RETURN_IF_ERROR(metrics.Finish());
   return Conclude(spec,
                   {.step = opened->restored.step,
                    .checkpoint = opened->restored.prefix,
                    .examples = opened->state.examples,
+                   .bad_records = opened->bad_records,
                    .seconds = progress.seconds(),
                    .metrics = metrics.Values()},
                   before_events);
@@ -217,7 +248,9 @@ absl::StatusOr<EvalResult> Estimator::Conclude(const EvalSpec& spec, EvalResult 
   result.metrics.emplace_back("global_step", static_cast<double>(result.step));
   if (before_events) MUSTER_RETURN_IF_ERROR(before_events(result));
   const std::string folder = EvalFolder(config_.model_dir, spec.name);
-  MUSTER_RETURN_IF_ERROR(WriteEvalEvents(files_, clock_, folder, result.step, result.metrics));
+  const absl::Status written = WriteEvalEvents(files_, clock_, folder, result.step, result.metrics);
+  if (!absl::IsPermissionDenied(written) || spec.needs_events) MUSTER_RETURN_IF_ERROR(written);
+  result.events = written;
   return result;
 }
 
@@ -228,15 +261,15 @@ absl::StatusOr<metrics::State> Estimator::EvaluatePart(const EvalSpec& spec, Pro
   MUSTER_ASSIGN_OR_RETURN(EvaluationMetrics metrics,
                           EvaluationMetrics::Create(*opened->mode, spec));
   MUSTER_RETURN_IF_ERROR(metrics.CheckMergeable());
-  MUSTER_RETURN_IF_ERROR(
-      RunEvaluation(*opened, spec.steps,
-                    [&](const engine::Forward& forward, const features::FeatureBatch& batch) {
-                      metrics.Add(forward, batch);
-                    }));
+  MUSTER_RETURN_IF_ERROR(RunEvaluation(
+      *opened, spec, [&](const engine::Forward& forward, const features::FeatureBatch& batch) {
+        metrics.Add(forward, batch);
+      }));
   progress.Update(opened->state, /*last=*/true);
   metrics::State state = metrics.head().GetState();
   state.step = opened->restored.step;
   state.rows = opened->state.examples;
+  state.bad_records = opened->bad_records;
   return state;
 }
 
@@ -256,6 +289,7 @@ absl::StatusOr<EvalResult> Estimator::MergeEvaluation(const EvalSpec& spec, cons
     }
     result.step = state->step;
     result.examples += state->rows;
+    result.bad_records += state->bad_records;
     MUSTER_RETURN_IF_ERROR(metrics.head().Merge(*state));
   }
   MUSTER_RETURN_IF_ERROR(metrics.Finish());
@@ -264,23 +298,24 @@ absl::StatusOr<EvalResult> Estimator::MergeEvaluation(const EvalSpec& spec, cons
   return Conclude(spec, std::move(result), {});
 }
 
-absl::StatusOr<uint64_t> Estimator::Predict(const InputSpec& spec, const TakePredictions& take,
-                                            Progress& progress) {
+absl::StatusOr<PredictResult> Estimator::Predict(const InputSpec& spec, const TakePredictions& take,
+                                                 Progress& progress) {
   return Predict(PredictSpec{.input = spec}, take, progress);
 }
 
-absl::StatusOr<uint64_t> Estimator::Predict(const PredictSpec& spec, const TakePredictions& take,
-                                            Progress& progress) {
+absl::StatusOr<PredictResult> Estimator::Predict(const PredictSpec& spec,
+                                                 const TakePredictions& take, Progress& progress) {
   MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kPredict, spec.input,
                                                            spec.input_fn, spec.hooks, progress));
-  auto& [mode, hooks, session, restored, input, state, grown] = *opened;
+  auto& [mode, hooks, session, restored, input, state, dynamic_tables, bad_records] = *opened;
   Session& run = session;
   MUSTER_RETURN_IF_ERROR(mode->model.engine->Freeze(inference_->views()));
   engine::Forward forward;
   engine::Predictions predictions;
-  while (!session.stop_requested) {
+  while (!session.ending.requested) {
     MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.BeforeRun(run); }));
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
+    MUSTER_RETURN_IF_ERROR(opened->Reject(batch, spec.reject));
     if (batch == nullptr) break;
     MUSTER_RETURN_IF_ERROR(opened->Forward(batch->features, &forward));
     MUSTER_RETURN_IF_ERROR(predictor_->Predict(forward, batch->features.rows, &predictions));
@@ -293,7 +328,10 @@ absl::StatusOr<uint64_t> Estimator::Predict(const PredictSpec& spec, const TakeP
   }
   MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.End(run); }));
   progress.Update(state, /*last=*/true);
-  return state.examples;
+  return PredictResult{.step = restored.step,
+                       .checkpoint = restored.prefix,
+                       .examples = state.examples,
+                       .bad_records = bad_records};
 }
 
 absl::Status Estimator::Export(const std::string& folder) {
@@ -303,27 +341,27 @@ absl::Status Estimator::Export(const std::string& folder) {
         "exporting: only EstimatorSpec::export_model of the model function can say what the graph "
         "of a custom model is in TensorFlow");
   }
-  MUSTER_RETURN_IF_ERROR(LoadForInference(mode).status());
+  MUSTER_ASSIGN_OR_RETURN(const checkpoint::Restored restored, LoadForInference(mode, fall_back_));
   if (mode->model.spec.exported) {
     return model::ExportServing(files_, *mode->model.spec.exported, inference_->specs(),
-                                inference_->views(), folder);
+                                inference_->views(), folder, restored.step);
   }
   if (model_fn_) {
     return mode->custom.export_model(files_, inference_->specs(), inference_->views(), folder);
   }
-  // Of a table that grows, its rows and one of zeros for all keys that have none.
+  // A table that grows is exported with one more row, of zeros, for all keys without a row.
   std::vector<engine::VariableView> views(inference_->views().begin(), inference_->views().end());
   std::vector<std::span<const int64_t>> keys(views.size());
   for (size_t i = 0; i < views.size(); ++i) {
-    ps::GrownImage* const image = inference_->grown(static_cast<int>(i));
+    ps::DynamicTableImage* const image = inference_->dynamic_tables(static_cast<int>(i));
     if (image == nullptr) continue;
     keys[i] = image->keys;
     views[i].rows = std::ssize(image->keys) + 1;
     image->weights.resize(static_cast<size_t>(views[i].rows * views[i].cols));
     views[i].data = image->weights.data();
   }
-  return model::ExportSavedModel(files_, mode->model.spec, inference_->specs(), views, folder,
-                                 keys);
+  return model::ExportSavedModel(files_, mode->model.spec, inference_->specs(), views, folder, keys,
+                                 restored.step);
 }
 
 }  // namespace muster::train

@@ -1,5 +1,7 @@
 #include "muster/train/model_lease.h"
 
+#include <chrono>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -17,15 +19,23 @@ using process::Liveness;
 using process::ProcessIdentity;
 
 constexpr char kFileName[] = "muster.lease";
+constexpr char kBeatEnd[] = ".beat";
+// The time between two reads of a lease of another machine.
+constexpr double kLeaseLookSeconds = 0.5;
 constexpr uint64_t kMaxBytes = 1 << 16;
 
 struct Holder {
   WriterName name;
   ProcessIdentity process;
+  double beat_seconds = 0;  // 0: it is not renewed
 };
 
-std::string Print(const Holder& holder) {
+std::string NewNonce() {
   const uint64_t nonce = (uint64_t{std::random_device()()} << 32) | std::random_device()();
+  return absl::StrFormat("%016x", nonce);
+}
+
+std::string Print(const Holder& holder, const std::string& nonce) {
   const Json json = {{"job", holder.name.job},
                      {"task", holder.name.task},
                      {"incarnation", holder.name.incarnation},
@@ -33,7 +43,8 @@ std::string Print(const Holder& holder) {
                      {"pid", holder.process.pid},
                      {"start_ticks", holder.process.start_ticks},
                      {"machine", holder.process.machine},
-                     {"nonce", absl::StrFormat("%016x", nonce)}};
+                     {"beat_seconds", holder.beat_seconds},
+                     {"nonce", nonce}};
   return StrCat(formats::PrintJson(json), "\n");
 }
 
@@ -48,6 +59,7 @@ absl::StatusOr<Holder> Parse(std::string_view text, const std::string& path) {
   holder.process.pid = static_cast<pid_t>(fields.Int("pid", 0, 0, INT32_MAX));
   holder.process.start_ticks = static_cast<uint64_t>(fields.Int("start_ticks", 0, 0, INT64_MAX));
   holder.process.machine = fields.Text("machine");
+  holder.beat_seconds = fields.Number("beat_seconds", 0);
   MUSTER_RETURN_IF_ERROR(fields.status());
   return holder;
 }
@@ -62,26 +74,99 @@ std::string Describe(const Holder& holder) {
   return StrCat(text, "process ", holder.process.pid, " on host ", holder.process.host);
 }
 
-// Why `self` may not take the lease from `holder`; OK: it may.
-absl::Status CheckTaking(const Holder& holder, const Holder& self, const std::string& folder,
-                         const std::string& path) {
-  const Liveness liveness = process::LivenessOf(holder.process);
-  const bool same_task = !self.name.job.empty() && self.name.job == holder.name.job &&
-                         self.name.task == holder.name.task;
-  if (liveness == Liveness::kDead) return absl::OkStatus();
-  if (same_task && self.name.incarnation > holder.name.incarnation) return absl::OkStatus();
-  const std::string who =
-      StrCat("model folder ", folder, " is being trained by ", Describe(holder));
-  if (liveness == Liveness::kAlive) {
-    return absl::FailedPreconditionError(
-        StrCat(who, ": stop that one first, or give another --model-dir"));
+// Finds out whether a folder's lease is free.
+class Taking {
+ public:
+  Taking(io::FileSystem& files, const std::string& folder, const std::string& path,
+         const Holder& self, const LeaseOptions& options)
+      : files_(files), folder_(folder), path_(path), self_(self), options_(options) {}
+
+  // Returns when the lease is free, or says why it is not.
+  absl::Status Await(const Clock& clock) {
+    while (true) {
+      MUSTER_ASSIGN_OR_RETURN(const std::optional<std::string> text, Read(path_));
+      if (!text) return absl::OkStatus();
+      const auto holder = Parse(*text, path_);
+      // A lease that cannot be read was damaged by a crash: nobody has it.
+      if (!holder.ok() || MayTakeAtOnce(*holder)) return absl::OkStatus();
+      const bool elsewhere = process::LivenessOf(holder->process) == Liveness::kElsewhere;
+      if (!elsewhere || holder->beat_seconds <= 0) return Refusal(*holder, elsewhere);
+      MUSTER_ASSIGN_OR_RETURN(const std::optional<std::string> beat, Read(path_ + kBeatEnd));
+      MUSTER_ASSIGN_OR_RETURN(
+          const bool expired,
+          StandsStill(*holder, StrCat(*text, beat.value_or("")), clock.MonotonicNanos()));
+      if (expired) return absl::OkStatus();
+      Sleep();
+    }
   }
-  return absl::FailedPreconditionError(
-      StrCat(who,
-             ", where this machine cannot look: give another --model-dir, or if that process "
-             "is no more, remove ",
-             path));
-}
+
+ private:
+  // The contents of the file; nullopt if there is none.
+  absl::StatusOr<std::optional<std::string>> Read(const std::string& path) const {
+    auto text = io::ReadFile(files_, path, kMaxBytes);
+    if (absl::IsNotFound(text.status())) return std::nullopt;
+    MUSTER_RETURN_IF_ERROR(text.status());
+    return *std::move(text);
+  }
+
+  bool MayTakeAtOnce(const Holder& holder) const {
+    if (process::LivenessOf(holder.process) == Liveness::kDead) return true;
+    return !self_.name.job.empty() && self_.name.job == holder.name.job &&
+           self_.name.task == holder.name.task && self_.name.incarnation > holder.name.incarnation;
+  }
+
+  // Whether `sign`, all that the holder writes, has stayed the same for expiry_seconds.
+  absl::StatusOr<bool> StandsStill(const Holder& holder, const std::string& sign,
+                                   int64_t now_nanos) {
+    if (!sign_) {
+      sign_ = sign;
+      since_nanos_ = now_nanos;
+      if (options_.note) {
+        options_.note(StrCat("model folder ", folder_, " was last trained by ", Describe(holder),
+                             ", where this machine cannot look: waiting up to ",
+                             options_.expiry_seconds, " s for a sign of life"));
+      }
+    }
+    const double seconds = static_cast<double>(now_nanos - since_nanos_) * 1e-9;
+    if (sign != *sign_) return Refusal(holder, /*elsewhere=*/true);
+    if (options_.stop != nullptr && *options_.stop) {
+      return absl::CancelledError(
+          StrCat("stopped while waiting for a sign of life of ", Describe(holder)));
+    }
+    return seconds >= options_.expiry_seconds;
+  }
+
+  absl::Status Refusal(const Holder& holder, bool elsewhere) const {
+    const std::string who =
+        StrCat("model folder ", folder_, " is being trained by ", Describe(holder));
+    if (!elsewhere) {
+      return absl::FailedPreconditionError(
+          StrCat(who, ": stop that one first, or give another --model-dir"));
+    }
+    if (holder.beat_seconds > 0) {
+      return absl::FailedPreconditionError(
+          StrCat(who, ", which renews its lease: stop that one first, or give another ",
+                 "--model-dir; when it is no more, the folder is free after ",
+                 options_.expiry_seconds, " s"));
+    }
+    return absl::FailedPreconditionError(
+        StrCat(who, ", where this machine cannot look: give another --model-dir, or if that ",
+               "process is no more, remove ", path_));
+  }
+
+  void Sleep() const {
+    if (options_.sleep) return options_.sleep(kLeaseLookSeconds);
+    std::this_thread::sleep_for(std::chrono::duration<double>(kLeaseLookSeconds));
+  }
+
+  io::FileSystem& files_;
+  const std::string& folder_;
+  const std::string& path_;
+  const Holder& self_;
+  const LeaseOptions& options_;
+  std::optional<std::string> sign_;  // at the first read
+  int64_t since_nanos_ = 0;
+};
 
 class LeaseGuard : public Hook {
  public:
@@ -102,35 +187,77 @@ class LeaseGuard : public Hook {
 
 }  // namespace
 
+ModelLease::ModelLease(io::FileSystem& files, std::string path)
+    : files_(files), path_(std::move(path)), nonce_(NewNonce()) {}
+
 absl::StatusOr<std::unique_ptr<ModelLease>> ModelLease::Take(io::FileSystem& files,
                                                              const std::string& folder,
-                                                             const WriterName& name) {
+                                                             const WriterName& name,
+                                                             const Clock& clock,
+                                                             const LeaseOptions& options) {
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
   std::unique_ptr<ModelLease> lease(new ModelLease(files, io::JoinPath(folder, kFileName)));
-  const Holder self = {name, process::ThisProcess()};
-  const auto text = io::ReadFile(files, lease->path_, kMaxBytes);
-  if (text.ok()) {
-    // One that cannot be read was torn by a crash: nobody has it.
-    const auto holder = Parse(*text, lease->path_);
-    if (holder.ok()) {
-      MUSTER_RETURN_IF_ERROR(CheckTaking(*holder, self, folder, lease->path_));
-    }
-  } else if (!absl::IsNotFound(text.status())) {
-    return text.status();
-  }
-  const std::string own = Print(self);
+  const Holder self = {name, options.process, options.beat_seconds};
+  MUSTER_RETURN_IF_ERROR(Taking(files, folder, lease->path_, self, options).Await(clock));
+  const std::string own = Print(self, lease->nonce_);
   MUSTER_RETURN_IF_ERROR(
       Annotate(io::WriteFileAtomically(files, lease->path_, own), "taking the model folder"));
   lease->own_ = own;
-  // What a fenced writer has not renamed, it shall not find.
+  // A fenced writer must not find the files that it has not renamed yet.
   checkpoint::RemoveLeftovers(files, folder);
-  // Of two that took it at once the later has it.
+  // If two processes took the lease at once, the later one has it.
   MUSTER_RETURN_IF_ERROR(lease->Check());
+  MUSTER_RETURN_IF_ERROR(Annotate(lease->Beat(), "taking the model folder"));
+  lease->thread_ = std::jthread([raw = lease.get(), beat_seconds = options.beat_seconds](
+                                    const std::stop_token& stop) { raw->Run(stop, beat_seconds); });
   return lease;
 }
 
 ModelLease::~ModelLease() {
-  if (!own_.empty() && Check().ok()) files_.Remove(path_).IgnoreError();
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    thread_.join();
+  }
+  if (own_.empty() || !Check().ok()) return;
+  files_.Remove(path_ + kBeatEnd).IgnoreError();
+  files_.Remove(path_).IgnoreError();
+}
+
+// Writes the file in place: a reader needs no intact contents, only the change counts.
+absl::Status ModelLease::Beat() {
+  MUSTER_ASSIGN_OR_RETURN(const auto file, files_.OpenForWrite(path_ + kBeatEnd));
+  const absl::Status written = file->Append(StrCat(nonce_, " ", ++beats_, "\n"));
+  const absl::Status closed = file->Close();
+  return written.ok() ? closed : written;
+}
+
+void ModelLease::Run(const std::stop_token& stop, double beat_seconds) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    stopped_.wait_for(lock, stop, std::chrono::duration<double>(beat_seconds),
+                      [] { return false; });
+    if (stop.stop_requested()) return;
+    const absl::Status held = Check();
+    if (absl::IsAborted(held)) return;  // another process has the lease
+    // A failed beat does no harm: there are several beats in expiry_seconds.
+    if (held.ok()) Beat().IgnoreError();
+  }
+}
+
+bool ModelLease::IsLastSeen(const io::FileInfo& info) const {
+  const std::lock_guard lock(seen_mutex_);
+  return !seen_.identity.empty() && info.identity == seen_.identity &&
+         info.modified_ns == seen_.modified_ns && info.size == seen_.size;
+}
+
+// A process that takes the lease makes a new file.
+absl::Status ModelLease::CheckIdentity() const {
+  const auto info = files_.Stat(path_);
+  if (info.ok() && IsLastSeen(*info)) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(Check());
+  const std::lock_guard lock(seen_mutex_);
+  seen_ = info.value_or(io::FileInfo());
+  return absl::OkStatus();
 }
 
 absl::Status ModelLease::Check() const {
@@ -143,8 +270,11 @@ absl::Status ModelLease::Check() const {
   MUSTER_RETURN_IF_ERROR(text.status());
   const auto holder = Parse(*text, path_);
   return absl::AbortedError(StrCat(
-      "this process was replaced while it slept, and changes nothing more in ", io::Dirname(path_),
-      ": now ", holder.ok() ? Describe(*holder) : "another", " trains there"));
+      "this process was replaced, and changes nothing more in ", io::Dirname(path_), ": now ",
+      holder.ok() ? Describe(*holder) : "another",
+      " trains there, which was started later; either this one did not run for a while and its "
+      "launcher started that one in its place, or two tasks were started under one name: then give "
+      "each a place of its own in TF_CONFIG, or another --model-dir"));
 }
 
 std::unique_ptr<Hook> NewLeaseGuard(const ModelLease& lease) {

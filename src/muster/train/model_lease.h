@@ -1,55 +1,98 @@
-// ModelLease: one training at a time writes a model folder. MODEL_DIR/muster.lease names who does
-// (docs/formats/model_lease.md).
+// ModelLease: ensures that one training at a time writes a model folder. MODEL_DIR/muster.lease
+// names its process (docs/formats/model_lease.md).
 //
-// A training takes the lease before it reads the newest checkpoint, and asks before everything that
-// it changes whether it still has it (io/fenced_file_system.h). So a chief that slept while a
-// launcher put another in its place finds itself fenced when it wakes, and changes nothing.
+// A training takes the lease before it reads the newest checkpoint, and checks before every change
+// that it still has the lease (io/fenced_file_system.h). A chief that was suspended while a
+// launcher replaced it therefore finds itself fenced when it resumes, and changes nothing.
+//
+// A process cannot see whether a process on another machine is alive. Therefore the holder rewrites
+// MODEL_DIR/muster.lease.beat every few seconds, from its own thread; a process that finds lease
+// and beat unchanged for a minute of its own clock takes the lease. No two machines' clocks are
+// compared. The lease itself is written once, when it is taken: a holder that was suspended cannot
+// take it back by renewing it.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 
+#include "muster/base/clock.h"
 #include "muster/base/status.h"
+#include "muster/checkpoint/lease.h"
 #include "muster/io/file_system.h"
-#include "muster/train/hook.h"
+#include "muster/process/identity.h"
+#include "muster/train/loop/hook.h"
 
 namespace muster::train {
 
-// As its launcher knows it; of a program that none started: nothing.
+// The writer's name as its launcher knows it; empty for a program that no launcher started.
 struct WriterName {
   std::string job = {};
   std::string task = {};
-  int64_t incarnation = 0;  // of one task's starts, the later has the greater
+  int64_t incarnation = 0;  // grows with each start of the task
+};
+
+struct LeaseOptions {
+  double beat_seconds = checkpoint::kLeaseBeatSeconds;  // between two beats of the holder
+  // How long, by the taker's clock, a lease of another machine must stay unchanged to be free.
+  double expiry_seconds = checkpoint::kLeaseSeconds;
+  process::ProcessIdentity process = process::ThisProcess();  // the process that takes the lease
+  std::function<void(const std::string& text)> note = {};     // told of a wait; may be empty
+  const std::atomic<bool>* stop = nullptr;                    // true ends the wait; may be null
+  std::function<void(double seconds)> sleep = {};             // instead of sleeping; for tests
 };
 
 // Thread-safe.
 class ModelLease {
  public:
-  // `folder` exists. The lease is free where nobody has it, its process is no more, or it is of an
-  // earlier incarnation of this task: that one is fenced from now on, and its unfinished files
-  // removed. FAILED_PRECONDITION: who has it, and what to do. `files` must outlive it.
+  // Takes the lease of `folder`, which must exist. The lease is free if nobody has it, if its
+  // process has ended, if its holder is an earlier incarnation of this task, or if its holder is on
+  // another machine and has stopped renewing it: Take waits up to expiry_seconds to find out. A
+  // lease that no beat renews does not expire. The previous holder is fenced from now on, and its
+  // unfinished files are removed. FAILED_PRECONDITION says which process has the lease, and what to
+  // do; ABORTED: another process took it at the same time; CANCELLED: `stop` became true. `files`
+  // must outlive the lease.
   static absl::StatusOr<std::unique_ptr<ModelLease>> Take(io::FileSystem& files,
                                                           const std::string& folder,
-                                                          const WriterName& name);
-  // Gives it back, unless it is another's.
+                                                          const WriterName& name,
+                                                          const Clock& clock,
+                                                          const LeaseOptions& options = {});
+  // Gives the lease back, unless another process has it.
   ~ModelLease();
   ModelLease(const ModelLease&) = delete;
   ModelLease& operator=(const ModelLease&) = delete;
 
-  // ABORTED: another has it, which is named.
+  // ABORTED: another process has the lease and is named, or the lease was removed.
   absl::Status Check() const;
+  // The same without reading the file while its identity is unchanged: for what happens often and
+  // destroys nothing. A network file system may answer this from a cache, up to a minute late.
+  absl::Status CheckIdentity() const;
 
  private:
-  ModelLease(io::FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
+  ModelLease(io::FileSystem& files, std::string path);
+  absl::Status Beat();
+  bool IsLastSeen(const io::FileInfo& info) const;
+  void Run(const std::stop_token& stop, double beat_seconds);
 
   io::FileSystem& files_;
   const std::string path_;
-  std::string own_;  // the file's contents while it is this one's
+  const std::string nonce_;  // makes each taking of a lease different
+  std::string own_;          // the file's contents while this process has the lease
+  int64_t beats_ = 0;        // used by the thread alone once it runs
+  mutable std::mutex seen_mutex_;
+  mutable io::FileInfo seen_;  // the file when its contents were last found to be own_
+  std::mutex mutex_;
+  std::condition_variable_any stopped_;
+  std::jthread thread_;  // beats
 };
 
-// Asks it every second, so that who was fenced ends soon after it wakes, before it reports anything
-// more. `lease` must outlive it.
+// Checks the lease every second, so that a fenced process ends soon after it resumes, before it
+// reports anything more. `lease` must outlive the hook.
 std::unique_ptr<Hook> NewLeaseGuard(const ModelLease& lease);
 
 }  // namespace muster::train

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "muster/io/fenced_file_system.h"
 #include "muster/io/local_file_system.h"
 #include "muster/io/memory_file_system.h"
 #include "muster/process/identity.h"
@@ -14,17 +15,39 @@ namespace {
 using testing::HasSubstr;
 
 constexpr char kPath[] = "m/muster.lease";
+constexpr char kBeatPath[] = "m/muster.lease.beat";
 
 class ModelLeaseTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(files_->MakeFolders("m").ok()); }
-  auto Take(const WriterName& name = {}) { return ModelLease::Take(*files_, "m", name); }
-  // As another process has left it.
-  void Leave(const WriterName& name, const process::ProcessIdentity& process) {
+  auto Take(const WriterName& name = {}, LeaseOptions options = {}) {
+    options.note = [this](const std::string& text) { notes_ += text + "\n"; };
+    options.sleep = [this](double seconds) {
+      clock_.Advance(seconds);
+      if (each_look_) each_look_();
+    };
+    return ModelLease::Take(*files_, "m", name, clock_, options);
+  }
+  // Takes the lease as a process of another machine, which does not renew it.
+  auto TakeElsewhere(const WriterName& name = {}) {
+    LeaseOptions options;
+    options.process = Elsewhere();
+    constexpr double kYear = 365.0 * 24 * 3600;
+    options.beat_seconds = kYear;
+    return Take(name, options);
+  }
+  void Beat(const std::string& text) {
+    ASSERT_TRUE(io::WriteFileAtomically(*files_, kBeatPath, text).ok());
+  }
+  std::string Read(const std::string& path) { return io::ReadFile(*files_, path).value_or(""); }
+  double waited() const { return static_cast<double>(clock_.MonotonicNanos()) * 1e-9; }
+  // Writes the lease file that another process left.
+  void Leave(const WriterName& name, const process::ProcessIdentity& process,
+             const std::string& more = "") {
     const std::string text = StrCat(
         R"({"job": ")", name.job, R"(", "task": ")", name.task, R"(", "incarnation": )",
         name.incarnation, R"(, "host": "node7", "pid": )", process.pid, R"(, "start_ticks": )",
-        process.start_ticks, R"(, "machine": ")", process.machine, "\"}\n");
+        process.start_ticks, R"(, "machine": ")", process.machine, "\"", more, "}\n");
     ASSERT_TRUE(io::WriteFileAtomically(*files_, kPath, text).ok());
   }
   static process::ProcessIdentity Dead() {
@@ -39,6 +62,9 @@ class ModelLeaseTest : public testing::Test {
   }
 
   const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
+  FakeClock clock_;
+  std::string notes_;
+  std::function<void()> each_look_;  // called while a process waits for a lease
 };
 
 TEST_F(ModelLeaseTest, IsThereWhileItIsHeld) {
@@ -49,6 +75,7 @@ TEST_F(ModelLeaseTest, IsThereWhileItIsHeld) {
     EXPECT_TRUE(files_->Stat(kPath).ok());
   }
   EXPECT_TRUE(absl::IsNotFound(files_->Stat(kPath).status()));
+  EXPECT_TRUE(absl::IsNotFound(files_->Stat(kBeatPath).status()));
 }
 
 TEST_F(ModelLeaseTest, OfALivingProcessItIsRefusedAndTheProcessNamed) {
@@ -68,11 +95,126 @@ TEST_F(ModelLeaseTest, OfADeadProcessItIsFree) {
 }
 
 TEST_F(ModelLeaseTest, OfAnotherMachineItIsRefusedWithTheFileToRemove) {
+  // The lease has no beat, as an older Muster wrote it.
   Leave({}, Elsewhere());
   const auto lease = Take();
   EXPECT_TRUE(absl::IsFailedPrecondition(lease.status()));
+  EXPECT_EQ(waited(), 0);
   EXPECT_THAT(ToStd(lease.status().message()), HasSubstr("on host node7"));
   EXPECT_THAT(ToStd(lease.status().message()), HasSubstr(StrCat("remove ", kPath)));
+}
+
+TEST_F(ModelLeaseTest, ThatOfAnotherMachineExpiresWhenItStandsStillForAMinute) {
+  const auto dead = TakeElsewhere({.job = "first", .task = "chief-0", .incarnation = 3});
+  ASSERT_TRUE(dead.ok()) << dead.status();
+  const auto lease = Take({.job = "second", .task = "chief-0", .incarnation = 1});
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  EXPECT_GE(waited(), 60);
+  EXPECT_LT(waited(), 62);
+  EXPECT_THAT(notes_, HasSubstr("chief-0 of job 'first' (incarnation 3)"));
+  EXPECT_TRUE((*lease)->Check().ok());
+  EXPECT_TRUE(absl::IsAborted((*dead)->Check()));
+}
+
+TEST_F(ModelLeaseTest, ABeatKeepsThatOfAnotherMachine) {
+  const auto holder = TakeElsewhere({.job = "first", .task = "chief-0", .incarnation = 3});
+  each_look_ = [this] {
+    if (waited() > 57) Beat(StrCat("beat at ", waited()));
+  };
+  const auto refused = Take();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("chief-0 of job 'first'"));
+  EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("which renews its lease"));
+  EXPECT_LT(waited(), 59);
+  EXPECT_TRUE((*holder)->Check().ok());
+}
+
+// A beat is no reason to wait for a process whose liveness can be checked.
+TEST_F(ModelLeaseTest, ThatOfThisMachineNeverExpiresWhileItsProcessLives) {
+  const auto lease = Take();
+  each_look_ = [] { FAIL() << "it waited"; };
+  EXPECT_TRUE(absl::IsFailedPrecondition(Take().status()));
+  EXPECT_TRUE((*lease)->Check().ok());
+}
+
+TEST_F(ModelLeaseTest, WhoComesFirstOfTwoThatWaitHasIt) {
+  const auto dead = TakeElsewhere({.job = "first", .task = "chief-0", .incarnation = 1});
+  std::unique_ptr<ModelLease> third;
+  each_look_ = [&] {
+    if (waited() < 59 || third != nullptr) return;
+    ASSERT_TRUE(files_->Remove(kPath).ok());
+    third = *TakeElsewhere({.job = "third", .task = "chief-0", .incarnation = 1});
+  };
+  const auto refused = Take({.job = "second", .task = "chief-0", .incarnation = 1});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("of job 'third'"));
+  EXPECT_TRUE(third->Check().ok());
+}
+
+TEST_F(ModelLeaseTest, OneThatIsGivenBackMeanwhileIsTakenAtOnce) {
+  auto holder = TakeElsewhere();
+  each_look_ = [&] { holder->reset(); };
+  EXPECT_TRUE(Take().ok());
+  EXPECT_LT(waited(), 2);
+}
+
+TEST_F(ModelLeaseTest, TheWaitEndsWhenItIsToldTo) {
+  const auto holder = TakeElsewhere();
+  std::atomic<bool> stop = false;
+  each_look_ = [&] { stop = true; };
+  LeaseOptions options;
+  options.stop = &stop;
+  EXPECT_EQ(Take({}, options).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE((*holder)->Check().ok());
+}
+
+// A beat that exists but cannot be read is an error: it must not be taken for a missing one.
+TEST_F(ModelLeaseTest, ABeatThatCannotBeReadIsAnError) {
+  const auto holder = TakeElsewhere();
+  ASSERT_TRUE(files_->Remove(kBeatPath).ok());
+  ASSERT_TRUE(files_->MakeFolders(kBeatPath).ok());
+  EXPECT_FALSE(Take().ok());
+  EXPECT_TRUE((*holder)->Check().ok());
+}
+
+TEST_F(ModelLeaseTest, ItsThreadRenewsItAndLeavesTheLeaseItself) {
+  LeaseOptions often;
+  often.beat_seconds = 0.001;
+  const auto lease = Take({}, often);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  const std::string own = Read(kPath);
+  std::string before = Read(kBeatPath);
+  for (int changes = 0; changes < 5;) {
+    const std::string now = Read(kBeatPath);
+    changes += now != before ? 1 : 0;
+    before = now;
+  }
+  EXPECT_EQ(Read(kPath), own);
+}
+
+TEST_F(ModelLeaseTest, WhoLetItExpireRenamesNothingMore) {
+  const auto sleeper = TakeElsewhere();
+  io::FencedFileSystem files(*files_, [&] { return (*sleeper)->Check(); });
+  ASSERT_TRUE(io::WriteFileAtomically(files, "m/.checkpoint.tmp-1-1", "old").ok());
+  const auto lease = Take();
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  EXPECT_TRUE(absl::IsNotFound(files_->Stat("m/.checkpoint.tmp-1-1").status()));
+  EXPECT_TRUE(absl::IsAborted(files.Rename("m/.checkpoint.tmp-1-1", "m/checkpoint")));
+}
+
+TEST_F(ModelLeaseTest, ItsFileIsReadAgainOnlyWhenItIsAnotherOne) {
+  io::FaultFileSystem watched(*files_);
+  const auto lease =
+      ModelLease::Take(watched, "m", {.job = "j", .task = "chief-0", .incarnation = 1}, clock_,
+                       {.beat_seconds = 1e6});
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  ASSERT_TRUE((*lease)->CheckIdentity().ok());
+  watched.FailNth(io::FileOperation::kRead, 1, absl::UnavailableError("read"));
+  EXPECT_TRUE((*lease)->CheckIdentity().ok()) << "it was read";
+  const auto second = Take({.job = "j", .task = "chief-0", .incarnation = 2});
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(absl::IsUnavailable((*lease)->CheckIdentity())) << "it was not read";
+  EXPECT_TRUE(absl::IsAborted((*lease)->CheckIdentity()));
 }
 
 TEST_F(ModelLeaseTest, AnEarlierIncarnationOfTheTaskIsFenced) {
@@ -95,9 +237,12 @@ TEST_F(ModelLeaseTest, WhoWasFencedDoesNotTakeItAwayAtItsEnd) {
   EXPECT_TRUE((*second)->Check().ok());
 }
 
-TEST_F(ModelLeaseTest, AnIncarnationElsewhereIsFencedToo) {
-  Leave({.job = "j", .task = "chief-0", .incarnation = 4}, Elsewhere());
-  EXPECT_TRUE(Take({.job = "j", .task = "chief-0", .incarnation = 5}).ok());
+TEST_F(ModelLeaseTest, AnIncarnationElsewhereIsFencedTooAndAtOnce) {
+  for (const std::string more : {"", R"(, "beat_seconds": 10)"}) {
+    Leave({.job = "j", .task = "chief-0", .incarnation = 4}, Elsewhere(), more);
+    EXPECT_TRUE(Take({.job = "j", .task = "chief-0", .incarnation = 5}).ok());
+  }
+  EXPECT_EQ(waited(), 0);
 }
 
 TEST_F(ModelLeaseTest, WhatTheOneBeforeHadNotFinishedIsRemoved) {

@@ -9,6 +9,7 @@
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/formats/json_fields.h"
 #include "muster/formats/tfrecord.h"
+#include "muster/train/weights/exported_weights.h"
 
 namespace muster::train {
 namespace {
@@ -21,19 +22,40 @@ constexpr uint64_t kMaxPlanBytes = uint64_t{256} << 20;
 constexpr uint64_t kMaxModelBytes = uint64_t{1} << 30;
 constexpr int64_t kMaxParts = 1'000'000;
 constexpr int64_t kMaxMultiple = 1 << 24;
+constexpr int64_t kMaxRecords = int64_t{1} << 56;  // so that sums do not overflow
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 std::string PlanPath(const std::string& folder) { return io::JoinPath(folder, kPlanName); }
 
-// The index has the checksum of every tensor.
+// The path of the model file in the model's folder: model.yaml, or that of an exported Keras model.
+std::string ModelFileOf(io::FileSystem& files, const std::string& model_dir) {
+  std::string exported = io::JoinPath(model_dir, "exported/model.json");
+  return files.Stat(exported).ok() ? exported : io::JoinPath(model_dir, "model.yaml");
+}
+
+// A checksum of the checkpoint's index, which has the checksum of every tensor, and of the model
+// file.
 absl::StatusOr<std::string> FingerprintOf(io::FileSystem& files, const std::string& model_dir,
                                           const std::string& checkpoint) {
   uint32_t crc = 0;
-  for (const std::string& path : {checkpoint + ".index", io::JoinPath(model_dir, "model.yaml")}) {
+  for (const std::string& path :
+       {BundleOf(files, checkpoint) + ".index", ModelFileOf(files, model_dir)}) {
     MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, path, kMaxModelBytes));
     crc = ExtendCrc32c(crc, text);
   }
   return absl::StrFormat("%08x", crc);
+}
+
+// Counts the records of each file if parts are whole files; a share of all records needs no counts
+// in the plan.
+absl::Status CountRecords(io::FileSystem& files, PartPlan* plan) {
+  if (!plan->numbered || plan->by_record) return absl::OkStatus();
+  for (PartPlan::File& file : plan->data) {
+    MUSTER_ASSIGN_OR_RETURN(const data::RecordIndex index,
+                            data::LoadOrScanRecords(files, file.path));
+    file.records = static_cast<int64_t>(index.records());
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> AnyIsCompressed(io::FileSystem& files,
@@ -58,7 +80,7 @@ std::string DescribeData(const PartPlan& there, const PartPlan& wanted) {
   return StrCat("it is of ", there.data.size(), " files of data, not ", wanted.data.size());
 }
 
-// What is another than in the folder; "" where that can be gone on with.
+// What differs from the folder's plan; "" if the folder's plan can be continued.
 std::string Difference(const PartPlan& there, const PartPlan& wanted) {
   if (there.checkpoint != wanted.checkpoint) {
     return StrCat("it is of checkpoint ", there.checkpoint, ", not ", wanted.checkpoint,
@@ -88,10 +110,21 @@ absl::Status CheckNoParts(io::FileSystem& files, const std::string& folder) {
 
 }  // namespace
 
+uint64_t PartPlan::FirstNumberOf(int part) const {
+  uint64_t first = 0;
+  if (by_record) return first;
+  for (size_t i = 0; i < data.size() && i < static_cast<size_t>(part); ++i) {
+    if (data[i].records > 0) first += static_cast<uint64_t>(data[i].records);
+  }
+  return first;
+}
+
 std::string Print(const PartPlan& plan) {
   Json data = Json::array();
   for (const PartPlan::File& file : plan.data) {
-    data.push_back({{"path", file.path}, {"bytes", file.bytes}, {"modified_ns", file.modified_ns}});
+    Json& each = data.emplace_back(
+        Json{{"path", file.path}, {"bytes", file.bytes}, {"modified_ns", file.modified_ns}});
+    if (file.records >= 0) each["records"] = file.records;
   }
   return formats::PrintJson({{"version", 1},
                              {"checkpoint", plan.checkpoint},
@@ -125,7 +158,8 @@ absl::StatusOr<PartPlan> ParsePartPlan(std::string_view text, std::string_view w
     JsonFields file(each, StrCat(where, ": data"));
     plan.data.push_back({.path = file.Text("path"),
                          .bytes = file.Int("bytes", 0, 0, kMax),
-                         .modified_ns = file.Int("modified_ns", 0, -kMax, kMax)});
+                         .modified_ns = file.Int("modified_ns", 0, -kMax, kMax),
+                         .records = file.Int("records", -1, 0, kMaxRecords)});
     fields.Take(file.status());
   }
   MUSTER_RETURN_IF_ERROR(fields.status());
@@ -135,6 +169,7 @@ absl::StatusOr<PartPlan> ParsePartPlan(std::string_view text, std::string_view w
 absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptions& options) {
   PartPlan plan = {
       .checkpoint = options.checkpoint, .settings = options.settings, .suffix = options.suffix};
+  plan.numbered = options.numbered;
   if (plan.checkpoint.empty()) {
     MUSTER_ASSIGN_OR_RETURN(plan.checkpoint, checkpoint::Latest(files, options.model_dir));
   }
@@ -159,10 +194,12 @@ absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptio
 }
 
 absl::StatusOr<PartPlan> OpenPartPlan(io::FileSystem& files, const std::string& folder,
-                                      const PartPlan& wanted) {
+                                      const PartPlan& given) {
+  PartPlan wanted = given;
   const auto text = io::ReadFile(files, PlanPath(folder), kMaxPlanBytes);
   if (absl::IsNotFound(text.status())) {
     MUSTER_RETURN_IF_ERROR(CheckNoParts(files, folder));
+    MUSTER_RETURN_IF_ERROR(CountRecords(files, &wanted));
     MUSTER_RETURN_IF_ERROR(files.MakeFolders(folder));
     MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(files, PlanPath(folder), Print(wanted)));
     return wanted;
@@ -173,6 +210,7 @@ absl::StatusOr<PartPlan> OpenPartPlan(io::FileSystem& files, const std::string& 
     return absl::FailedPreconditionError(StrCat(folder, " holds other work: ", difference,
                                                 " or give another folder, or remove this one"));
   }
+  there.numbered = wanted.numbered;
   return there;
 }
 

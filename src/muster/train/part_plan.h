@@ -1,10 +1,11 @@
-// PartPlan: a prediction or an evaluation cut into parts that several processes make, each a file
-// of its own, in one folder. The plan lies there too (_parts.json), so that whoever comes later,
-// because it was killed or because somebody wants the rest, goes on with the same cuts, the same
-// model and the same data, or says what is another. docs/formats/parts.md.
+// PartPlan: cuts a prediction or an evaluation into parts that several processes make. Each part
+// has its own output file, all in one folder, which also contains the plan (_parts.json). A process
+// that comes later, after a kill or to make the remaining parts, therefore continues with the same
+// cuts, model and data, or reports what differs. docs/formats/parts.md.
 //
-// Whole files are parts where there are as many as processes; else each part is an equal share of
-// the records. Rows of a part are in the order of the data, and parts one behind the other are all.
+// Parts are whole files if there are at least as many files as processes; else each part is an
+// equal share of the records. Rows of a part are in the order of the data, and the parts one after
+// the other are the whole data.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +24,21 @@ struct PartPlan {
     std::string path = {};
     int64_t bytes = 0;
     int64_t modified_ns = 0;  // since the Unix epoch
-    friend bool operator==(const File&, const File&) = default;
+    int64_t records = -1;     // their number, if the plan numbers rows; -1: not counted
+    // Whether both are the same file, even if only one is counted.
+    friend bool operator==(const File& a, const File& b) {
+      return a.path == b.path && a.bytes == b.bytes && a.modified_ns == b.modified_ns;
+    }
   };
   std::string checkpoint = {};   // its prefix
-  std::string fingerprint = {};  // of its index and of the model file
-  std::string settings = {};     // what else the output depends on, for people
+  std::string fingerprint = {};  // of the checkpoint's index and of the model file
+  std::string settings = {};     // what else the output depends on, in words for people
   std::string suffix = {};       // of output files: ".csv"
   std::vector<File> data = {};   // in the order of their rows
   int parts = 0;
-  bool by_record = false;  // else a file each
-  int multiple = 1;        // by_record: of which each part begins at a multiple
+  bool by_record = false;  // parts are shares of the records; else each part is a file
+  int multiple = 1;        // by_record: each part begins at a multiple of this many records
+  bool numbered = false;   // the rows' only key is their number: OpenPartPlan counts records
   friend bool operator==(const PartPlan&, const PartPlan&) = default;
 
   data::Shard ShardOf(int part) const {
@@ -41,6 +47,8 @@ struct PartPlan {
             .by = by_record ? data::ShardBy::kRecord : data::ShardBy::kFile,
             .multiple = multiple};
   }
+  // SourceSpec::first_number of the part's shard.
+  uint64_t FirstNumberOf(int part) const;
 };
 
 std::string Print(const PartPlan& plan);
@@ -54,23 +62,26 @@ struct PartPlanOptions {
   std::string settings = {};
   std::string suffix = {};
   int processes = 1;
-  // Cut where batches of one process are cut, a share for each process, whatever the files; those
-  // with a compressed one are parts as they are, since nobody can begin in the midst of them.
-  int batch_size = 0;  // 0: not so
+  bool numbered = false;
+  // If > 0: each process gets an equal share of the records, cut where one process would cut its
+  // batches of this size. If a file is compressed, in the middle of which reading cannot begin, and
+  // there are enough files for all processes, parts remain whole files.
+  int batch_size = 0;
 };
-// Of what is there now. NOT_FOUND for data or a checkpoint that is not.
+// A plan for the data and checkpoint that exist now. NOT_FOUND if either is missing.
 absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptions& options);
 
-// The plan that FOLDER has, which is cut as its first process wanted it, or `wanted`, which it then
-// has. FAILED_PRECONDITION: the folder's plan is of another model, other data or settings, and
-// which; or it has parts and no plan.
+// The plan of `folder`, with the cuts that its first process made. If the folder has none, writes
+// `wanted` as its plan, with the records of its files counted if it is numbered.
+// FAILED_PRECONDITION: the folder's plan is for another model, other data or other settings, which
+// the error names; or the folder has parts and no plan.
 absl::StatusOr<PartPlan> OpenPartPlan(io::FileSystem& files, const std::string& folder,
                                       const PartPlan& wanted);
 
 // FOLDER/part-00002-of-00008.csv
 std::string PartPath(const std::string& folder, const PartPlan& plan, int part);
 
-// Whether it is there; where it is not, what a killed process has left of it is removed.
+// Whether the part's file exists. If not, removes what a killed process has left of it.
 absl::StatusOr<bool> PartIsDone(io::FileSystem& files, const std::string& folder,
                                 const PartPlan& plan, int part);
 

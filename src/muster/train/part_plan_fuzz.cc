@@ -1,4 +1,5 @@
-// Any bytes as a plan of parts: refused, or it comes back equal.
+// Parses any bytes as a plan of parts: they are refused, or printing and parsing the plan again
+// gives an equal one.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

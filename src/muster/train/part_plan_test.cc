@@ -25,7 +25,7 @@ class PartPlanTest : public TrainingTest {
                                   .suffix = ".csv",
                                   .processes = processes});
   }
-  // How OpenPartPlan refuses to go on with what is wanted now.
+  // The error with which OpenPartPlan refuses to continue the folder's plan.
   std::string Refused(const std::string& settings = "csv") {
     const absl::Status status = OpenPartPlan(*files_, "out", Make(2, settings).value()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
@@ -124,6 +124,19 @@ TEST_F(PartPlanTest, AModelTrainedAnewUnderTheSameNameIsRefused) {
   RunConfig config = Config("model");
   config.seed = 77;
   ASSERT_TRUE(Train(config, spec).ok());
+  EXPECT_THAT(Refused(), HasSubstr("has changed"));
+}
+
+TEST_F(PartPlanTest, AnExportedModelHasAFileOfItsOwn) {
+  ASSERT_TRUE(files_->Remove("model/model.yaml").ok());
+  EXPECT_THAT(ToStd(Make(2).status().message()), HasSubstr("model/model.yaml"));
+  ASSERT_TRUE(files_->MakeFolders("model/exported").ok());
+  Write("model/exported/model.json", "{}");
+  const auto plan = Make(2);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_TRUE(OpenPartPlan(*files_, "out", *plan).ok());
+  EXPECT_TRUE(OpenPartPlan(*files_, "out", Make(2).value()).ok());
+  Write("model/exported/model.json", R"({"other": 1})");
   EXPECT_THAT(Refused(), HasSubstr("has changed"));
 }
 

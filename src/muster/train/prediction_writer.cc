@@ -35,7 +35,7 @@ class Output {
   Output(io::FileSystem& files, const std::string& path)
       : files_(files), path_(path), temporary_(io::TemporaryPath(path)) {}
 
-  // Without Close() nothing stays behind.
+  // Removes the file unless Finish() was called.
   ~Output() {
     if (path_ == "-" || closed_) return;
     if (file_) file_->Close().IgnoreError();
@@ -52,7 +52,7 @@ class Output {
     return absl::OkStatus();
   }
 
-  // For a writer that takes the file over and closes it itself.
+  // For a writer that takes over the file and closes it itself.
   std::unique_ptr<io::WritableFile> TakeFile() { return std::move(file_); }
 
   absl::Status Finish() {
@@ -75,7 +75,7 @@ class Output {
   bool closed_ = false;
 };
 
-// The tensors' places that are written.
+// The places in `shape` of the tensors that are written.
 std::vector<size_t> WrittenTensors(const engine::Predictions& shape, bool csv) {
   const bool says_logistic = shape.Find("logistic") != nullptr;
   std::vector<size_t> places;
@@ -93,7 +93,7 @@ std::string Quoted(std::string_view text) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Whether a cell of CSV does.
+// Whether a cell of CSV needs quotes.
 bool NeedsQuotes(std::string_view cell) {
   struct Special {
     bool is[256] = {};
@@ -159,7 +159,7 @@ class TextWriter : public PredictionWriter {
     text_.Append(quoted);
   }
 
-  // `key` is null where rows are numbered.
+  // `key` is null if rows are numbered.
   void AppendCsv(const engine::Predictions& predictions, int row, const std::string* key) {
     if (key == nullptr) {
       text_.AppendNumber(row_);
@@ -300,7 +300,7 @@ class ExampleWriter : public PredictionWriter {
         case formats::ValueType::kFloat:
           append(tensor.floats, &column.floats);
           break;
-        case formats::ValueType::kString:  // which live at least until they are encoded
+        case formats::ValueType::kString:  // the strings live until they are encoded
           append(tensor.strings, &column.strings);
           break;
       }

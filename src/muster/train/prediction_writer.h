@@ -1,6 +1,6 @@
-// PredictionWriter: predictions to a file, a row each, under the names of tf.estimator's head
-// (engine/predictions.h). What is the same in every row is left out: all_class_ids, all_classes and
-// multi-label's classes.
+// PredictionWriter: writes predictions to a file, one row for each prediction, under the names of
+// tf.estimator's head (engine/predictions.h). Tensors that are the same in every row are left out:
+// all_class_ids, all_classes and multi-label's classes.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +16,36 @@
 namespace muster::train {
 
 enum class PredictionFormat {
-  kCsv,        // with a header: KEY, then a column a value: logits, or logits_0,logits_1,... where
-               // a row has several. A binary head's probabilities are left out: logistic says it
+  // With a header: KEY, then one column for each value: logits, or logits_0,logits_1,... if a row
+  // has several values. A binary head's probabilities are left out, since logistic has them.
+  kCsv,
   kJsonLines,  // {"KEY":...,"logits":[x],...,"classes":[">50K"]}: every tensor as a list
   kTfRecord,   // tf.Example with the same features
 };
 
-// By the file name: .csv, .jsonl or .json, .tfrecord or .tfrecords. INVALID_ARGUMENT else.
+// The format by the end of the file name: .csv, .jsonl or .json, .tfrecord or .tfrecords.
+// INVALID_ARGUMENT for any other name.
 absl::StatusOr<PredictionFormat> FormatFor(const std::string& path);
 
-// The file appears under its name when Close() returned OK; before that it has a temporary name,
-// which the destructor removes. One owner thread.
+// The file appears under its name when Close() has returned OK. Until then it has a temporary name,
+// and the destructor removes it. One owner thread.
 class PredictionWriter {
  public:
   struct Options {
     std::string path;  // "-": standard output (CSV and JSON lines)
     PredictionFormat format = PredictionFormat::kCsv;
-    std::string key;           // name of the key; "" calls it "row"
-    bool numeric_key = false;  // JSON and Example: the key as a number
+    std::string key;           // name of the key; "": "row", with rows as numbers
+    bool numeric_key = false;  // JSON and Example: writes the key as a number
   };
-  // `predictor` is what the predictions will come from; not kept.
+  // `predictor` makes the predictions that will be written; it is not kept. INVALID_ARGUMENT for
+  // predictions that the format cannot hold, and for TFRecord to standard output.
   static absl::StatusOr<std::unique_ptr<PredictionWriter>> Create(
       io::FileSystem& files, const Options& options, const engine::Predictor& predictor);
   virtual ~PredictionWriter() = default;
-  // `keys`: one a row, or empty: then rows are numbered.
+  // `keys` has one key for each row; if it is empty, rows are numbered from 0.
   virtual absl::Status Write(std::span<const std::string> keys,
                              const engine::Predictions& predictions) = 0;
-  // Rows in text that were written are in the file, or on standard output.
+  // For the text formats: hands all rows written so far to the file or to standard output.
   virtual absl::Status Flush() { return absl::OkStatus(); }
   virtual absl::Status Close() = 0;
 };

@@ -1,4 +1,4 @@
-// TextBuffer: text that grows by many short pieces, each written in place.
+// TextBuffer: text that grows by many short pieces, each of which is written in place.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +57,7 @@ class TextBuffer {
     capacity_ = capacity;
   }
 
-  // Without a call for the few bytes that a word has.
+  // Copies short texts, such as words, without a call of memcpy.
   static void CopyShort(std::string_view text, char* to) {
     const size_t size = text.size();
     if (size > 16) {
@@ -71,7 +71,7 @@ class TextBuffer {
     }
   }
 
-  // The first and the last kBytes, which may overlap.
+  // Copies the first and the last kBytes, which may overlap.
   template <size_t kBytes>
   static void CopyEnds(std::string_view text, char* to) {
     char first[kBytes], last[kBytes];

@@ -16,31 +16,40 @@ class EvaluationListener : public CheckpointListener {
 
   absl::Status Begin(Session& session) override { return evaluator.Begin(session.files); }
 
-  // Decides here, at the checkpoint's own time, so that stopping by evaluations ends a training at
-  // the same step each time. Most saves have no evaluation behind them, and hold nothing up. The
-  // checkpoint of the start is not trained, or was evaluated by the run that made it; the last one
-  // has its turn in End.
+  // Decides when the save begins, so that a stop that depends on evaluations ends a training at the
+  // same step each time. Most saves are not followed by an evaluation and hold up nothing. The
+  // checkpoint of the start is not trained, or the run that made it has evaluated it; the last
+  // checkpoint is evaluated in End.
   bool WaitsForSave(Session& session, int64_t step) override {
     return is_due_ = step != session.first_step && !stop_ && evaluator.IsTime();
   }
 
   absl::StatusOr<bool> AfterSave(Session& session, int64_t step) override {
     if (!std::exchange(is_due_, false)) return false;
-    MUSTER_RETURN_IF_ERROR(evaluator.Evaluate(step, /*is_final=*/false, session.progress));
+    const absl::Status evaluated = evaluator.Evaluate(step, /*is_final=*/false, session.progress);
+    if (Stopped(evaluated)) return false;  // the loop handles the stop
+    MUSTER_RETURN_IF_ERROR(evaluated);
     ++session.evaluations;
     return false;
   }
 
   absl::Status End(Session& session, int64_t step) override {
-    // Who sent the signal waits for the end of the process.
-    return stop_ ? absl::OkStatus() : evaluator.Finish(step, session.progress);
+    // After a signal the process must end soon.
+    if (stop_) return absl::OkStatus();
+    absl::Status evaluated = evaluator.Finish(step, session.progress);
+    session.ending.interrupted |= Stopped(evaluated);
+    return Stopped(evaluated) ? absl::OkStatus() : evaluated;
   }
 
   CheckpointEvaluator evaluator;
 
  private:
+  bool Stopped(const absl::Status& evaluated) const {
+    return stop_ && absl::IsCancelled(evaluated);
+  }
+
   const std::atomic<bool>& stop_;
-  bool is_due_ = false;  // the checkpoint that is being saved
+  bool is_due_ = false;  // the checkpoint that is being saved will be evaluated
 };
 
 }  // namespace
@@ -66,11 +75,11 @@ absl::StatusOr<bool> EvaluatesItself(const RunConfig& config, const Peers* repli
 }
 
 absl::StatusOr<TrainAndEvaluateResult> TrainAndEvaluate(Estimator& estimator, TrainSpec train_spec,
-                                                        const EvalSpec& eval_spec,
-                                                        Progress& progress,
+                                                        EvalSpec eval_spec, Progress& progress,
                                                         const std::atomic<bool>& stop,
                                                         const ReportEvaluation& report) {
   MUSTER_RETURN_IF_ERROR(Validate(eval_spec));
+  eval_spec.stop = &stop;
   const RunConfig& config = estimator.config();
   if (config.task_type == "evaluator" && config.task_id == 0 && eval_spec.training != nullptr) {
     return RunEvaluator(estimator, eval_spec, *eval_spec.training, progress, stop, report);

@@ -1,15 +1,15 @@
 // TrainAndEvaluate: a training with evaluations and exports of its checkpoints.
 //
-// In one process an evaluation is a listener of the CheckpointSaver: it passes over the checkpoint
-// of the start, then evaluates a new checkpoint when start_delay_secs are over since the start and
-// throttle_secs since the last evaluation. At the end the last checkpoint is evaluated unless it
-// was, and that is the final export. In a cluster with an evaluator that task does the same to the
-// checkpoints that the chief writes (train/evaluator.h), and the chief trains only.
+// In one process the evaluation is a listener of the CheckpointSaver. It skips the checkpoint of
+// the start, and evaluates a new checkpoint if start_delay_secs have passed since the start and
+// throttle_secs since the last evaluation. At the end it evaluates the last checkpoint, unless that
+// was done, and makes the final exports. In a cluster with an evaluator that task does the same
+// with the checkpoints that the chief writes (train/evaluator.h), and the chief only trains.
 //
-// Faults of tf.estimator that are mended here: the final export comes whenever the training ends,
-// also when the data ends or a hook stops it (not only at max_steps); a training that has nothing
-// to do still evaluates; the best exporter knows the best of earlier runs, and evaluations of
-// another name than "".
+// Faults of tf.estimator that are corrected here: the final export is made whenever the training
+// ends, also if the data ends or a hook stops it (not only at max_steps); a training that has
+// nothing to do still evaluates; the best exporter knows the best results of earlier runs, and of
+// evaluations with a name other than "".
 #pragma once
 
 #include <atomic>
@@ -21,30 +21,29 @@
 #include "muster/base/status.h"
 #include "muster/train/checkpoint_evaluator.h"
 #include "muster/train/estimator.h"
-#include "muster/train/specs.h"
+#include "muster/train/loop/specs.h"
 
 namespace muster::train {
 
 struct TrainAndEvaluateResult {
   TrainResult training = {};
-  std::optional<EvalResult> evaluation = {};  // the last; none when the training was interrupted
+  std::optional<EvalResult> evaluation = {};  // the last one; none if there was none
   std::vector<std::string> exports = {};      // folders made by the last evaluation
 };
 
-// The role is that of the estimator's config: a replica trains with TrainSpec::replicas, the
-// evaluator follows EvalSpec::training (train/cluster_role.h makes both from TF_CONFIG); without
-// them UNIMPLEMENTED for a cluster of several tasks. INVALID_ARGUMENT for an evaluator with an
-// index above 0. A single chief trains only (TF_CONFIG's evaluator evaluates), a single master does
-// both.
+// Does what the task of the estimator's config must do: a replica trains with TrainSpec::replicas,
+// the evaluator follows EvalSpec::training (train/cluster_role.h makes both from TF_CONFIG).
+// Without them: UNIMPLEMENTED for a cluster of several tasks. INVALID_ARGUMENT for an evaluator
+// with an index above 0. A single chief only trains (TF_CONFIG's evaluator evaluates); a single
+// master does both.
 absl::StatusOr<TrainAndEvaluateResult> TrainAndEvaluate(Estimator& estimator, TrainSpec train_spec,
-                                                        const EvalSpec& eval_spec,
-                                                        Progress& progress,
+                                                        EvalSpec eval_spec, Progress& progress,
                                                         const std::atomic<bool>& stop,
                                                         const ReportEvaluation& report = {});
 
-// What a task of `config` does in TrainAndEvaluate: whether it evaluates its own checkpoints. Among
-// replicas (TrainSpec::replicas) the chief does, unless they have an evaluator. UNIMPLEMENTED for a
-// task that would train alone where its cluster has others.
+// Whether a task of `config` evaluates its own checkpoints in TrainAndEvaluate. Among replicas
+// (TrainSpec::replicas) only the chief does, unless there is an evaluator. UNIMPLEMENTED for a task
+// that would train alone although its cluster has other tasks.
 absl::StatusOr<bool> EvaluatesItself(const RunConfig& config, const Peers* replicas);
 
 }  // namespace muster::train

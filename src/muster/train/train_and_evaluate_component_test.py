@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 
 import pytest
 
@@ -41,6 +42,19 @@ def arguments(folder: pathlib.Path, model: str, *more: object) -> list[object]:
     return ["train", folder / "spec.yaml", "--train", folder / "rows.csv", "--eval",
             folder / "rows.csv", "--model-dir", folder / model, "--eval-start-delay-secs", 0,
             "--eval-throttle-secs", 0, "--save-steps", 10, *more]  # fmt: skip
+
+
+def test_bad_records_of_evaluations_are_left_out_and_counted(muster, folder):
+    rows = (folder / "rows.csv").read_text()
+    (folder / "bad.csv").write_text(rows + "400,much,red,0\n401,1,red,7\n")
+    command = arguments(folder, "lenient", "--eval", folder / "bad.csv", "--max-bad-records")
+    assert "7 is not 0 or 1" in muster.fail(*command, 1)
+    shutil.rmtree(folder / "lenient")
+    events = muster.json(*command, 2)
+    assert {e["bad_records"] for e in events if e["event"] == "evaluated"} == {2}
+    text = muster.run(*arguments(folder, "lenient", "--eval", folder / "bad.csv"),
+                      "--max-bad-records", 2)  # fmt: skip
+    assert "left out 2 bad records" in text
 
 
 def test_best_exports_load_in_tensorflow(muster, folder):

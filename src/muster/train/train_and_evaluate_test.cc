@@ -1,6 +1,6 @@
 #include "muster/train/train_and_evaluate.h"
 
-#include "muster/train/early_stopping.h"
+#include "muster/train/loop/hooks/early_stopping.h"
 #include "muster/train/training_test_support.h"
 
 namespace muster::train {
@@ -87,7 +87,8 @@ TEST_F(TrainAndEvaluateTest, TheLastCheckpointIsEvaluatedOnce) {
 
 TEST_F(TrainAndEvaluateTest, ThrottleAndDelayAreHonoured) {
   TrainSpec spec = Training();
-  // A second a step; the first hook, so that the clock has moved when the checkpoint is saved next.
+  // One second passes per step. Tick is the first hook, so that the clock has moved when a
+  // checkpoint is saved.
   spec.hooks = {std::make_shared<Tick>(&clock_)};
   eval_.throttle_secs = 15;
   ASSERT_TRUE(Run(spec).ok());
@@ -128,7 +129,7 @@ TEST_F(TrainAndEvaluateTest, NothingToTrainStillEvaluatesAndExports) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_THAT(evaluated_, ElementsAre(20));
   EXPECT_EQ(again->exports.size(), 2u);
-  // And the best is not better than itself.
+  // An equal result is not better than the best one.
   const auto third = Run(spec);
   ASSERT_TRUE(third.ok()) << third.status();
   EXPECT_EQ(third->exports.size(), 1u);

@@ -1,5 +1,5 @@
-// Training from memory: batches of real rows, read once, stepped through again and again on one
-// thread: forward, backward, update. What `bench/run train-pytorch` and `bench/run deep` measure.
+// Measures training from memory: batches of real rows are read once and then trained on repeatedly
+// by one thread: forward, backward, update. `bench/run train-pytorch` and `bench/run deep` run it.
 //
 // Environment: MUSTER_BENCHMARK_SPEC (a model file, whose precision is used) and
 // MUSTER_BENCHMARK_DATA (a glob of its rows).
@@ -10,14 +10,14 @@
 #include "benchmark/benchmark.h"
 #include "muster/io/local_file_system.h"
 #include "muster/model/model.h"
-#include "muster/train/input.h"
-#include "muster/train/update.h"
-#include "muster/train/variables.h"
+#include "muster/train/input/input.h"
+#include "muster/train/weights/update.h"
+#include "muster/train/weights/variables.h"
 
 namespace muster::train {
 namespace {
 
-constexpr int kEpochs = 9;  // measured, after one that warms caches
+constexpr int kEpochs = 9;  // measured epochs, after one that warms the caches
 constexpr uint64_t kSeed = 1;
 
 struct MemoryTraining {
@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<MemoryTraining>> Load(int batch_size) {
   }
 }
 
-// The mean loss over one pass.
+// Trains one epoch and returns its mean loss.
 absl::StatusOr<double> RunEpoch(MemoryTraining& training, UpdateSink& sink) {
   double loss_sum = 0;
   for (const features::FeatureBatch& batch : training.batches) {

@@ -1,4 +1,5 @@
-// What tests of this layer share: a small table, a model over it, trainings in memory.
+// Shared by the tests of this layer: a small table of data, a model for it, and trainings in
+// memory.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -47,7 +48,7 @@ class TrainingTest : public testing::Test {
     ASSERT_TRUE(io::WriteFileAtomically(*files_, path, text).ok());
   }
 
-  // Rows whose label follows x and color.
+  // Rows whose label depends on x and color.
   static std::string Csv(int rows) {
     static constexpr const char* kColors[] = {"red", "green", "blue"};
     RandomStream random(1, RandomPurpose::kSampleData, 0);
@@ -106,7 +107,7 @@ class TrainingTest : public testing::Test {
     return (*estimator)->Train(spec, progress, never_);
   }
 
-  // Of all event files in a folder, file after file.
+  // The scalars of all event files in a folder, file after file.
   std::vector<formats::ScalarEvent> Events(const std::string& folder) {
     std::vector<formats::ScalarEvent> all;
     const auto names = files_->List(folder);

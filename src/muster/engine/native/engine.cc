@@ -267,7 +267,7 @@ absl::StatusOr<StepResult> NativeEngine::Step(std::span<const VariableView> weig
   MUSTER_RETURN_IF_ERROR(CheckBatch(batch, context.denominator > 0 ? 0 : 1));
   MUSTER_RETURN_IF_ERROR(CheckLabels(batch));
   const double own = batch.rows;
-  scale_ = 1 / (context.denominator > 0 ? context.denominator : own);
+  scale_ = head_->LossScale(context.denominator > 0 ? context.denominator : own);
   step_.context = context;
   step_.regularization_share = context.denominator > 0 ? own / context.denominator : 1;
   std::optional<OtherReplicas> others;

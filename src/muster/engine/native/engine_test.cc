@@ -105,6 +105,29 @@ TEST(NativeEngineTest, MoreThreadsThanRows) {
   }
 }
 
+// A head that sums gives a batch's rows times the mean's gradient, and of a part of a batch what
+// that part adds to the whole batch's sum.
+TEST(NativeEngineTest, AHeadMaySum) {
+  const auto build = [](bool sums) {
+    GraphBuilder graph;
+    const Node logits = graph.Dense(graph.DenseInput(0, 3), {.name = "logits", .units = 1});
+    return std::move(graph).Finish(logits, NewHead({.sums = sums}), {}).value();
+  };
+  const auto mean = build(false), sum = build(true);
+  const auto batch = RandomBatch({.rows = 8, .dense_widths = {3}});
+  TestWeights weights(*mean);
+  RecordingSink means(*mean), sums(*sum), part(*sum);
+  const auto mean_loss = mean->Step(weights.views(), batch, {}, means);
+  const auto sum_loss = sum->Step(weights.views(), batch, {}, sums);
+  ASSERT_TRUE(sum->Step(weights.views(), batch, {.denominator = 20}, part).ok());
+  ASSERT_TRUE(sum_loss.ok()) << sum_loss.status();
+  EXPECT_NEAR(sum_loss->loss, 8 * mean_loss->loss, 1e-5);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(sums.dense["logits/kernel"][i], 8 * means.dense["logits/kernel"][i], 1e-5);
+    EXPECT_EQ(part.dense["logits/kernel"][i], sums.dense["logits/kernel"][i]);
+  }
+}
+
 TEST(NativeEngineTest, EachVariableIsGivenOnceBackwards) {
   const auto engine = NewWideAndDeep(1);
   TestWeights weights(*engine);

@@ -1,10 +1,10 @@
-// FoldedDense: what a dense layer over embeddings gives, for weights that stay as they are. The
-// product of a table's row with its rows of the kernel is taken once, and a row of the batch is
+// FoldedDense: the output of a dense layer over embeddings, for weights that do not change. The
+// product of each table row with its rows of the kernel is computed once, and a row of the batch is
 // then
 //   y = f(bias + sum over tables of (table W_table)[id] + x' W')
-// where x' are the columns of the input that come from no table. It needs tables that are read as
-// they are, at one id a row (or none), and small enough that their products stay in the caches.
-// Sums are taken in another order than by DenseLayer; they depend on the row alone.
+// where x' are the input columns that come from no table. It needs tables whose rows are read
+// unchanged, with at most one id per row, and small enough that their products stay in the caches.
+// Sums are taken in another order than in DenseLayer; they depend on the row alone.
 #pragma once
 
 #include <memory>
@@ -19,19 +19,19 @@ namespace muster::engine::native {
 // A layer that runs in Predict only, in place of others.
 class FoldedDense : public Layer {
  public:
-  // Computes the products anew. On the thread that owns the engine.
+  // Computes the products anew. Called on the thread that owns the engine.
   virtual void Freeze(std::span<const VariableView> weights) = 0;
-  // Whether the batch's id lists are of the kind that it can read.
+  // Whether it can read the batch's id lists.
   virtual bool Fits(const features::FeatureBatch& batch) const = 0;
 };
 
-// The graph's layers as Predict may run them with weights that stay.
+// The graph's layers as Predict may run them while the weights do not change.
 struct FoldedGraph {
   std::vector<std::unique_ptr<FoldedDense>> folds;
-  std::vector<Layer*> layers;  // of the graph and of `folds`, in order
+  std::vector<Layer*> layers;  // layers of the graph and of `folds`, in order
 };
 
-// `folds` is empty where there is nothing to gain. `graph` outlives the result.
+// `folds` is empty if folding gains nothing. `graph` outlives the result.
 FoldedGraph Fold(const NativeGraph& graph);
 
 }  // namespace muster::engine::native

@@ -9,8 +9,8 @@
 
 namespace muster::engine::native {
 
-// A relu that switches within the step spoils a difference: such elements show as a disagreement
-// between two step lengths, and are few.
+// A relu that switches within the step spoils a difference: for such elements, which are few, two
+// step lengths disagree.
 inline void CheckGradients(Engine& engine, const features::FeatureBatch& batch,
                            double scale = 0.5) {
   TestWeights weights(engine, scale);

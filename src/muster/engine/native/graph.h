@@ -1,5 +1,5 @@
-// GraphBuilder: layers put together to a native Engine. Canned models (model/) and users' own
-// model functions are composed of the same calls.
+// GraphBuilder composes layers into a native Engine. Canned models (model/) and users' own model
+// functions use the same calls.
 //
 //   GraphBuilder graph;
 //   auto x = graph.Concat({graph.DenseInput(0, 1), graph.EmbeddingBag({...})});
@@ -47,20 +47,20 @@ struct EmbeddingOptions {
   std::optional<features::GrowthSpec> growth = std::nullopt;  // then 0 rows
   int dimension = 0;
   features::Combiner combiner = features::Combiner::kMean;
-  // Not kNone: each entry of a row's list is a step, one without an id a step of zeros, and the
-  // steps are pooled; the combiner and weights of ids play no part.
+  // Unless kNone: each entry of a row's list is a step, an entry without an id is a step of zeros,
+  // and the steps are pooled; the combiner and the weights of ids are not used.
   features::Pooling pooling = features::Pooling::kNone;
-  double max_norm = 0;  // rows whose L2 norm is above it are read scaled down to it; 0: as they are
+  double max_norm = 0;  // > 0: rows with a larger L2 norm are read scaled down to it; 0: no limit
   // Adds l1 * sum|w| + l2 * sum w^2 over the whole table to the loss (Keras's
-  // embeddings_regularizer). The gradient is then that of every row, given as Dense.
+  // embeddings_regularizer). Every row then has a gradient, which is given as Dense.
   double l1 = 0, l2 = 0;
   Initializer initializer{};
   int group = 0;
   std::string layer = {};  // the folder of the layer's name; "": that of `name`
 };
 
-// sum over tables of their rows' weights, each times the weight of its id, + bias + dense columns *
-// weights: TensorFlow's LinearModel.
+// The sum over tables of their rows' weights, each times the weight of its id, + bias + dense
+// columns * weights: TensorFlow's LinearModel.
 struct LinearOptions {
   struct Table {
     std::string name;  // the variable [rows, units]
@@ -91,12 +91,14 @@ struct BatchNormOptions {
 
 struct EngineOptions {
   // Sub-batches computed in parallel; sums are taken in the order of the sub-batches, so that the
-  // same count gives the same bytes. A batch is cut into `threads` nearly equal runs of rows.
+  // same number of threads gives the same bytes. A batch is cut into `threads` nearly equal runs of
+  // rows.
   int threads = 1;
-  // Each sub-batch of a training step is one of a replica's: BatchNorm that is not synchronised
-  // takes its statistics for itself, and the moving ones go towards their mean by rows.
+  // Each sub-batch of a training step counts as a replica's: BatchNorm that is not synchronised
+  // takes its statistics per sub-batch, and the moving statistics are updated with their mean,
+  // weighted by rows.
   bool sub_batches_are_replicas = false;
-  // Of Step and of Predict. FAILED_PRECONDITION from Finish() where the processor cannot.
+  // Precision of Step and of Predict. FAILED_PRECONDITION from Finish() if the processor lacks it.
   Precision training = Precision::kFloat32;
   Precision inference = Precision::kFloat32;
 };
@@ -111,7 +113,7 @@ class GraphBuilder {
   Node DenseInput(int dense, int width, const std::string& name = "DenseInput");
   Node EmbeddingBag(const EmbeddingOptions& options);
   // Several bags over one table: their options differ in id list, combiner, pooling and layer only.
-  // The gradient is that of all of them.
+  // The table's gradient is the sum over all bags.
   std::vector<Node> SharedEmbeddingBags(const std::vector<EmbeddingOptions>& bags);
   Node Concat(const std::vector<Node>& parts);
   Node Dense(Node input, const DenseOptions& options);
@@ -120,10 +122,10 @@ class GraphBuilder {
   Node Dropout(Node input, double rate);  // scaled by 1 / (1 - rate) in training
   Node Activate(Node input, Activation activation);
   Node Add(Node a, Node b);
-  // Engine::activations() tells what `node` gave, under this name.
+  // Engine::activations() then gives the output of `node` under this name.
   void Watch(Node node, const std::string& name);
 
-  // Errors of composition (a node used twice where that has no gradient rule, unequal widths, a
+  // Errors of composition (a node used twice where no gradient rule allows it, unequal widths, a
   // variable name given twice, no units) are collected and returned here: INVALID_ARGUMENT.
   // FAILED_PRECONDITION for a precision that this processor does not have.
   absl::StatusOr<std::unique_ptr<Engine>> Finish(Node logits, std::unique_ptr<Head> head,

@@ -24,6 +24,7 @@ class HeadOfSpec : public Head {
   explicit HeadOfSpec(const HeadSpec& spec) : spec_(spec) {}
   int logits_dimension() const override { return spec_.logits_dimension(); }
   int labels_dimension() const override { return spec_.labels_dimension(); }
+  double LossScale(double rows) const override { return spec_.LossScale(rows); }
 
   absl::Status CheckLabels(std::span<const float> labels) const override {
     std::string why;

@@ -1,4 +1,4 @@
-// Head: logits and labels to a loss and its gradient. What is predicted is in
+// Head: computes the loss and its gradient from logits and labels. Predictions are in
 // engine/predictions.h.
 //
 // The loss of a row, with logits x and labels z, as tf.estimator's heads define it:
@@ -16,7 +16,7 @@
 //     logistic      the binary loss, for labels between 0 and 1 (LogisticRegressionHead); the
 //                   prediction is the sigmoid of x
 // The loss of a batch is the sum of weight * loss over its rows, divided by their number, not by
-// the sum of weights: SUM_OVER_BATCH_SIZE of tf.estimator's V2 heads.
+// the sum of weights: SUM_OVER_BATCH_SIZE of tf.estimator's V2 heads; or that sum (HeadSpec::sums).
 #pragma once
 
 #include <memory>
@@ -36,12 +36,14 @@ class Head {
   virtual ~Head() = default;
   virtual int logits_dimension() const = 0;
   virtual int labels_dimension() const { return 1; }
+  // HeadSpec::LossScale.
+  virtual double LossScale(double rows) const { return 1 / rows; }
   // INVALID_ARGUMENT "row R: label V ..." for a label that the head cannot learn from. `labels` is
   // rows x labels_dimension.
   virtual absl::Status CheckLabels(std::span<const float> labels) const = 0;
   // Adds to *loss_sum the (weighted) sum over rows; writes gradient[i] = scale * weight *
-  // dloss/dlogit. `weights` empty: all 1. `gradient` may be empty: loss only; else it is rows x
-  // logits_dimension, as the logits are.
+  // dloss/dlogit. `weights` empty: all 1. `gradient` has the shape of the logits, rows x
+  // logits_dimension, or is empty: loss only.
   virtual void Loss(std::span<const float> logits, std::span<const float> labels,
                     std::span<const float> weights, float scale, double* loss_sum,
                     std::span<float> gradient) const = 0;

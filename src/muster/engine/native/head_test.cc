@@ -99,6 +99,18 @@ TEST(RegressionHeadTest, MeanSquared) {
   EXPECT_NEAR(taken.gradient[3], 0.5 * 1 * 2 * -0.5 / 2, 1e-6);
 }
 
+// SUM of tf.estimator's heads: over rows, and over a regression's label dimensions too.
+TEST(HeadSpecTest, ALossIsAMeanOrASum) {
+  EXPECT_EQ(HeadSpec().LossScale(4), 0.25);
+  EXPECT_EQ(HeadSpec{.sums = true}.LossScale(4), 1);
+  HeadSpec labels{.kind = HeadKind::kMultiLabel, .classes = 3, .sums = true};
+  EXPECT_EQ(labels.LossScale(4), 1);
+  HeadSpec pair{.kind = HeadKind::kRegression, .label_dimension = 2};
+  EXPECT_EQ(NewHead(pair)->LossScale(4), 0.25);
+  pair.sums = true;
+  EXPECT_EQ(NewHead(pair)->LossScale(4), 2);
+}
+
 TEST(RegressionHeadTest, PoissonHasStirlingsTermAboveOne) {
   const HeadSpec poisson{.kind = HeadKind::kRegression, .loss = RegressionLoss::kPoisson};
   const Taken taken = Take(poisson, {0.5f, -1, 2}, {0, 1, 7}, {});

@@ -1,11 +1,11 @@
 // Layer: one operation of a native graph, forward and backward, on a run of the batch's rows.
 //
-// A step runs on a crew of workers; each has its own rows [begin, end) of the same matrices. A crew
-// of several first lets every layer Pack. For every layer in order Forward, then in reverse order
-// Backward (which may leave each worker's share of a dense gradient), then after all workers Reduce
-// (each worker makes a part of the gradient: the sum of the shares, in the order of the workers, or
-// from the rows of all) and at last, on the calling thread, Emit. A layer reads its variables in
-// Pack, Forward, Backward and Reduce only.
+// A step runs on a crew of workers; each has its own rows [begin, end) of the same matrices. If the
+// crew has several workers, every layer first runs Pack. Forward runs for every layer in order,
+// then Backward in reverse order (it may leave each worker's share of a dense gradient). After all
+// workers have finished, Reduce runs (each worker makes a part of the gradient: the sum of the
+// shares, in the order of the workers, or from the rows of all workers), and at last Emit, on the
+// calling thread. A layer reads its variables in Pack, Forward, Backward and Reduce only.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ struct Storage {
   float* gradients = nullptr;
   math::AlignedBuffer value_memory, gradient_memory;
 
-  // With several readers the gradient starts at zero and each adds to it; a single one writes it.
+  // With several readers the gradient starts at zero and each adds to it; a single reader writes
+  // it.
   bool sums_gradients() const { return readers > 1; }
 };
 
@@ -44,8 +45,8 @@ struct Tensor {
   int width = 0;
   // Columns [gradient_begin, gradient_end) of this tensor need a gradient; empty: none.
   int gradient_begin = 0, gradient_end = 0;
-  // The values are max(x, 0) of a dense layer whose one reader, a dense layer, gives the gradient
-  // of x directly.
+  // The values are max(x, 0) of a dense layer whose only reader, a dense layer too, gives the
+  // gradient of x directly.
   bool reader_masks = false;
 
   bool needs_gradient() const { return gradient_begin < gradient_end; }
@@ -54,13 +55,13 @@ struct Tensor {
   float* gradient(int64_t row) const { return storage->gradients + row * storage->ld + column; }
 };
 
-// The other replicas of a step: what they sum together, and the first error of that.
+// The other replicas of a step: the sums taken over all of them, and the first error of these sums.
 class OtherReplicas {
  public:
   OtherReplicas(ReplicaSums& sums, double rows) : sums_(sums), rows_(rows) {}
-  // Of all replicas.
+  // The number of rows of all replicas.
   double rows() const { return rows_; }
-  // By worker 0. Behind an error it does nothing.
+  // Called by worker 0. Does nothing after an error.
   void Add(std::span<double> values) {
     if (status_.ok()) status_ = sums_.Add(values);
   }
@@ -72,15 +73,15 @@ class OtherReplicas {
   absl::Status status_;
 };
 
-// What all workers see of a step. In Predict `training` is false.
+// The part of a step that all workers see. In Predict `training` is false.
 struct Step {
   std::span<const VariableView> weights;
   const features::FeatureBatch* batch = nullptr;
   StepContext context;
   bool training = false;
   bool bf16 = false;                       // products of dense layers
-  double regularization_share = 1;         // of the whole batch that this engine sees
-  bool workers_are_replicas = false;       // each for itself
+  double regularization_share = 1;         // this engine's share of the whole batch
+  bool workers_are_replicas = false;       // each with its own BatchNorm statistics
   OtherReplicas* others = nullptr;         // null: none
   std::span<const DistinctRows> distinct;  // by id list
 };
@@ -96,7 +97,7 @@ struct Worker {
   double regularization = 0;
 
   int rows() const { return end - begin; }
-  // Its part of n things.
+  // The worker's part of n things.
   int64_t first_of(int64_t n) const { return n * index / count; }
   int64_t last_of(int64_t n) const { return n * (index + 1) / count; }
 };
@@ -104,10 +105,11 @@ struct Worker {
 class Layer {
  public:
   virtual ~Layer() = default;
-  // Before a step, on the calling thread: memory for its rows and this many workers.
+  // Called before a step, on the calling thread: reserves memory for its rows and this many
+  // workers.
   virtual void Reserve(const Step& step, int workers);
-  // A part of what all workers will read, with several of them in bfloat16. They wait for each
-  // other behind it.
+  // Prepares this worker's part of what all workers will read; used for bfloat16 with several
+  // workers, which wait for each other afterwards.
   virtual void Pack(const Step& step, Worker& worker);
   virtual void Forward(const Step& step, Worker& worker) = 0;
   virtual void Backward(const Step& step, Worker& worker) = 0;
@@ -115,13 +117,13 @@ class Layer {
   virtual void Emit(const Step& step, GradientSink& sink);
 };
 
-// A dense gradient as shares of the workers: worker 0's is the sum after Reduce.
+// A dense gradient as shares of the workers: after Reduce, worker 0's share is the sum.
 class GradientShares {
  public:
   explicit GradientShares(int64_t elements) : elements_(elements) {}
   void Reserve(int workers);
   float* share(int worker) { return data_ + worker * stride_; }
-  // Sums the part of `worker` over all shares.
+  // Sums `worker`'s part of the elements over all shares.
   void Reduce(const Worker& worker);
   std::span<const float> sum() const { return {data_, static_cast<size_t>(elements_)}; }
 
@@ -141,7 +143,7 @@ void ApplyActivationGradient(Activation activation, const float* values, int64_t
 std::unique_ptr<Layer> NewDenseInputLayer(int dense, const Tensor* output);
 std::unique_ptr<Layer> NewDenseLayer(const Tensor* input, const Tensor* output,
                                      const DenseOptions& options, int kernel, int bias);
-// All `bags` read the table `variable`; each has its output.
+// All `bags` read the table `variable`; each bag has its own output.
 std::unique_ptr<Layer> NewEmbeddingLayer(const std::vector<EmbeddingOptions>& bags, int variable,
                                          int ordinal, const std::vector<const Tensor*>& outputs);
 struct LinearVariables {
@@ -156,7 +158,7 @@ struct BatchNormVariables {
 std::unique_ptr<Layer> NewBatchNormLayer(const Tensor* input, const Tensor* output,
                                          const BatchNormOptions& options,
                                          BatchNormVariables variables);
-// `ordinal` names the layer in its random stream.
+// `ordinal` identifies the layer in its random stream.
 std::unique_ptr<Layer> NewDropoutLayer(const Tensor* input, const Tensor* output, double rate,
                                        int ordinal);
 std::unique_ptr<Layer> NewActivationLayer(const Tensor* input, const Tensor* output,

@@ -1,4 +1,4 @@
-// Names of layers (LayerInfo::name) and of what they do, as TensorBoard's graph shows them.
+// Names of layers and of their operations (LayerInfo), as TensorBoard's graph shows them.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace muster::engine::native {
 
 // "FOLDER/OP"; "OP" when `folder` is empty.
 std::string LayerName(const std::string& folder, const std::string& op);
-// In the folder that the thing of this name lies in: "a/OP" for "a/table".
+// `op` in the folder that contains `name`: "a/OP" for "a/table".
 std::string NameInFolderOf(const std::string& name, const std::string& op);
-// In the folder of the layer that gives `node`, infos[node].
+// `op` in the folder of the layer that gives `node`, infos[node].
 std::string NameBeside(const std::vector<LayerInfo>& infos, Node node, const std::string& op);
-// In the deepest folder that holds all of `parts`, which are not none.
+// `op` in the deepest folder that contains all of `parts`, which is not empty.
 std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Node>& parts,
                       const std::string& op);
 
-// What EmbeddingBag and SharedEmbeddingBags add; `variable` is the table.
+// The LayerInfo that EmbeddingBag and SharedEmbeddingBags add; `variable` is the table.
 LayerInfo InfoOfBag(const EmbeddingOptions& bag, int variable);
 
 std::string NameOf(Activation activation);        // "relu"

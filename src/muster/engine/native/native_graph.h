@@ -1,4 +1,4 @@
-// NativeGraph: what GraphBuilder has put together, as the engine runs it.
+// NativeGraph: the composed graph of GraphBuilder, in the form in which the engine runs it.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ struct NativeGraph {
     int width = 0;
   };
 
-  // An embedding bag, and whether its rows are read as they are (no largest norm).
+  // An embedding bag, and whether its rows are read unchanged (no largest norm).
   struct BagUse {
     size_t layer = 0;  // in `layers`
     int variable = 0;

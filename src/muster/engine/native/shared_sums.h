@@ -1,4 +1,5 @@
-// SharedSums: a sum per column that workers take apart and whose mean over rows each of them reads.
+// SharedSums: column sums to which all workers contribute, and whose mean over rows each of them
+// reads.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +10,20 @@
 
 namespace muster::engine::native {
 
-// Sums are added up in the order of the workers, then of the replicas: the same bits everywhere.
+// Sums are added up in the order of the workers, then of the replicas, so all get the same bits.
 class SharedSums {
  public:
-  // Before a step. `synchronized`: over all replicas, where the step has such; else over the crew,
-  // or each worker for itself where those are replicas.
+  // Called before a step. `synchronized`: sums over all replicas, if the step has others. Otherwise
+  // sums over the crew, or per worker if the workers are replicas.
   void Reserve(const Step& step, bool synchronized, int workers, int width);
   bool each_for_itself() const { return scope_ == Scope::kWorker; }
 
-  // The worker's own, set to 0.
+  // The worker's own share, set to 0.
   std::span<double> Clear(const Worker& worker);
-  // The sum by the number of its rows, 0 of none. Waits for whom it is shared with: each must call
-  // it.
+  // The sum divided by the number of its rows; 0 for no rows. Waits for the workers and replicas
+  // that share the sum: each of them must call it.
   std::span<const double> Mean(const Step& step, const Worker& worker);
-  // Over the crew, behind the step.
+  // The sum over the crew, after the step.
   std::span<const double> Total();
 
  private:

@@ -87,7 +87,8 @@ def test_killed_hosts_change_no_byte(small: ExportedGraph) -> None:
                              stderr=subprocess.PIPE, text=True, env=small.environment())
     killed = 0
     try:
-        while killed < 3 and probe.poll() is None:
+        # One fewer than a host is started for one request, should all be killed while they load.
+        while killed < 2 and probe.poll() is None:
             time.sleep(1 + chance.random())
             pid = host_of(probe)
             if pid > 0 and probe.poll() is None:

@@ -132,12 +132,18 @@ absl::StatusOr<ExportedEngine::Places> ExportedEngine::Run(const Function& funct
 // `results`: of the signature `ids`, where there is one.
 absl::Status ExportedEngine::ReadLookup(size_t lookup, const FeatureBatch& batch, Places results,
                                         IdList* list) const {
-  const int input = model_.lookups[lookup].input;
-  if (input >= 0) {
-    const features::RawColumn& column = batch.raw[static_cast<size_t>(input)];
-    MUSTER_ASSIGN_OR_RETURN(
-        list->ids, ReadIds(column.type, column.bytes,
-                           StrCat("input ", model_.inputs[static_cast<size_t>(input)].name)));
+  const KerasLookup& about = model_.lookups[lookup];
+  const auto given = static_cast<size_t>(std::max(about.input, about.label));
+  const size_t place_in_batch = about.input >= 0 ? given : model_.inputs.size() + given;
+  if (!about.computed() && place_in_batch >= batch.raw.size()) {
+    list->ids.clear();
+    list->shape.assign(1, 0);
+    for (const int64_t size : about.shape) list->shape.push_back(std::max<int64_t>(size, 0));
+  } else if (!about.computed()) {
+    const features::RawColumn& column = batch.raw[place_in_batch];
+    const std::string from = about.input >= 0 ? StrCat("input ", model_.inputs[given].name)
+                                              : StrCat("label ", model_.labels[given].name);
+    MUSTER_ASSIGN_OR_RETURN(list->ids, ReadIds(column.type, column.bytes, from));
     list->shape = column.shape;
     list->shape.insert(list->shape.begin(), batch.rows);
   } else {
@@ -283,7 +289,10 @@ absl::Status ExportedEngine::Freeze(std::span<const VariableView> weights) {
 absl::Status ExportedEngine::Predict(std::span<const VariableView> weights,
                                      const FeatureBatch& batch, Forward* out) {
   MUSTER_RETURN_IF_ERROR(Begin());
-  const bool labelled = HasLabels(model_, batch) && evaluate_.signature != nullptr;
+  // A model without labels has its loss of the inputs alone.
+  const bool has_labels =
+      HasLabels(model_, batch) || (model_.labels.empty() && !model_.sample_weight);
+  const bool labelled = has_labels && evaluate_.signature != nullptr;
   const Function& function = labelled ? evaluate_ : predict_;
   if (function.signature == nullptr) {
     return absl::FailedPreconditionError(
@@ -291,6 +300,7 @@ absl::Status ExportedEngine::Predict(std::span<const VariableView> weights,
   }
   MUSTER_RETURN_IF_ERROR(Prepare(weights, batch, labelled));
   feeds_->SetDenominator(0);
+  MUSTER_RETURN_IF_ERROR(feeds_->SetWholeTables(*function.signature));
   absl::StatusOr<Places> results = Run(function);
   if (!results.ok()) return Annotate(results.status(), "predict");
   *out = {};

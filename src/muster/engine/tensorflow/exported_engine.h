@@ -1,5 +1,5 @@
-// The engine of an exported model: tensorflow_engine.h. What it starts with, the batch and its ids,
-// and predictions are in exported_engine.cc, the step in exported_step.cc, what it computes of the
+// The engine of an exported model: tensorflow_engine.h. Starting it, the batch with its ids, and
+// predictions are in exported_engine.cc, the step in exported_step.cc, and its part of the
 // optimizer in exported_updater.cc.
 #pragma once
 
@@ -22,7 +22,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
  public:
   ExportedEngine(io::FileSystem& files, KerasExport model, HostSpec spec, std::string tensorflow,
                  std::span<const int> groups);
-  // Starts the host, where there is none yet.
+  // Starts the host, if none runs yet.
   absl::Status Begin();
 
   const HostProcess* host() const override { return host_.get(); }
@@ -64,7 +64,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   uint64_t TypeOf(const KerasPort& port) const;
   absl::Status Prepare(std::span<const VariableView> weights, const features::FeatureBatch& batch,
                        bool training);
-  // The batch itself where it has no images that are to be decoded.
+  // The batch itself if it has no images to decode.
   absl::StatusOr<const features::FeatureBatch*> Decoded(const features::FeatureBatch& batch);
   absl::Status Decode(size_t input, int rows, features::RawColumn* column);
   absl::Status ReadLookup(size_t lookup, const features::FeatureBatch& batch, Places results,
@@ -77,7 +77,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   absl::Status SumRows(Places results, const GradientSink& sink);
   void GiveGradients(Places results, GradientSink& sink);
   void GiveZeros(GradientSink& sink);
-  // Runs it on what is fed, by the order of its inputs.
+  // Runs the function on the given values, in the order of its inputs.
   struct Given {
     host::TensorPlace place;
     const void* from = nullptr;
@@ -90,7 +90,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   size_t SpecOf(int variable) const;
   absl::StatusOr<StepResult> StepWithoutRows(std::span<const VariableView> weights,
                                              const StepContext& context, GradientSink& sink);
-  // The result of that role; null when there is none.
+  // The result with that role; null when there is none.
   const host::TensorPlace* Find(Places results, KerasPort::Role role, int index) const;
   std::span<const float> Floats(const host::TensorPlace& place) const {
     return {reinterpret_cast<const float*>(host_->segment().at(place.offset)),
@@ -113,7 +113,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   features::FeatureBatch decoded_;
   std::vector<float> zeros_;
   std::vector<UpdaterSlot> slots_;
-  host::SharedBlock update_block_;  // what `apply` and `learning_rate` are fed
+  host::SharedBlock update_block_;  // arguments of `apply` and `learning_rate`
 };
 
 }  // namespace muster::engine::tensorflow

@@ -30,6 +30,7 @@ Feeds::Feeds(const KerasExport& model, host::SharedSegment& segment)
   for (const KerasVariable& variable : model.variables) {
     variables_.push_back(PlaceOfTensor(variable.type, variable.shape));
   }
+  whole_ = variables_;
   denominator_.type = static_cast<uint64_t>(formats::DataType::kFloat);
   denominator_.bytes = sizeof(float);
 }
@@ -106,8 +107,9 @@ absl::Status Feeds::CheckLookupIds(size_t lookup, const IdList& ids, int64_t bou
   if (bad == ids.ids.end()) return absl::OkStatus();
   const size_t in_row = std::max<size_t>(ids.ids.size() / static_cast<size_t>(rows), 1);
   const std::string from =
-      about.input < 0 ? StrCat("computed ids ", lookup)
-                      : StrCat("input ", model_.inputs[static_cast<size_t>(about.input)].name);
+      about.computed()   ? StrCat("computed ids ", lookup)
+      : about.input >= 0 ? StrCat("input ", model_.inputs[static_cast<size_t>(about.input)].name)
+                         : StrCat("label ", model_.labels[static_cast<size_t>(about.label)].name);
   return absl::InvalidArgumentError(StrCat(
       from, ", row ", static_cast<size_t>(bad - ids.ids.begin()) / in_row, " of the batch: id ",
       *bad, " is outside table ", model_.variables[table].name, " of ", bound, " rows"));
@@ -188,6 +190,32 @@ absl::Status Feeds::SetBatch(const FeatureBatch& batch, const std::vector<IdList
   return absl::OkStatus();
 }
 
+absl::Status Feeds::SetWholeTables(const KerasSignature& signature) {
+  uint64_t total = 0;
+  for (const KerasPort& port : signature.inputs) {
+    if (port.role != Role::kWholeTable) continue;
+    const auto v = static_cast<size_t>(port.index);
+    const KerasVariable& table = model_.variables[v];
+    if (tables_[v].view.rows != table.shape[0]) {
+      return absl::FailedPreconditionError(StrCat("table ", table.name, " is read whole, of its ",
+                                                  table.shape[0], " rows ", tables_[v].view.rows,
+                                                  " are here"));
+    }
+    whole_[v].offset = total;
+    total += Aligned(whole_[v].bytes);
+  }
+  if (total == 0) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t begin, whole_block_.Reserve(segment_, total));
+  for (const KerasPort& port : signature.inputs) {
+    if (port.role != Role::kWholeTable) continue;
+    host::TensorPlace& place = whole_[static_cast<size_t>(port.index)];
+    place.offset += begin;
+    const float* const from = tables_[static_cast<size_t>(port.index)].view.data;
+    if (place.bytes > 0) std::memcpy(segment_.at(place.offset), from, place.bytes);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Feeds::SetMetricStates(std::span<const std::vector<float>> states) {
   states_.clear();
   uint64_t total = 0;
@@ -234,6 +262,9 @@ std::span<const TensorPlace> Feeds::Of(const KerasSignature& signature) {
     switch (port.role) {
       case Role::kVariable:
         feeds_.push_back(variables_[i]);
+        break;
+      case Role::kWholeTable:
+        feeds_.push_back(whole_[i]);
         break;
       case Role::kInput:
         feeds_.push_back(columns_[i]);

@@ -1,4 +1,4 @@
-// What a function of an exported model is fed, in the memory shared with its host.
+// The arguments of an exported model's functions, in the memory shared with its host.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,28 @@ class Feeds {
  public:
   Feeds(const KerasExport& model, host::SharedSegment& segment);
 
-  // Places for what does not change its size, and the values of what never changes.
+  // Reserves places for everything of fixed size, and writes the values that never change.
   absl::Status Begin(io::FileSystem& files);
 
-  // The variables of the model that `weights` are, by their index in the export: of others nothing
-  // is given.
+  // `variables`: for each of `weights` its variable's index in the export. No other variables are
+  // fed.
   void SetWeights(std::span<const int> variables, std::span<const VariableView> weights);
   void SetSeeds(const StepContext& context);
   void SetDenominator(double denominator);
-  // The columns, and `ids` of all lookups, renumbered into the blocks of their tables, with the
+  // Writes the columns; and for all lookups `ids`, renumbered into blocks of their tables, with the
   // blocks. Without `ids`: the columns alone. INVALID_ARGUMENT for ids outside their tables.
   absl::Status SetBatch(const features::FeatureBatch& batch,
                         const std::vector<features::IdList>* ids);
 
-  // The states of all metrics, in the order of the export's; as many floats as each has.
+  // The states of all metrics, in the export's order; each with its number of floats.
   absl::Status SetMetricStates(std::span<const std::vector<float>> states);
-  // One image.
+  // The tables that the signature reads whole. FAILED_PRECONDITION if only some rows of one are
+  // available.
+  absl::Status SetWholeTables(const KerasSignature& signature);
+  // The bytes of one image.
   absl::Status SetBytes(std::span<const std::byte> bytes);
 
-  // INVALID_ARGUMENT for an id of the lookup that is not in [0, bound), of a batch of `rows` rows.
+  // INVALID_ARGUMENT for an id of the lookup that is not in [0, bound), in a batch of `rows` rows.
   absl::Status CheckLookupIds(size_t lookup, const features::IdList& ids, int64_t bound,
                               int rows) const;
 
@@ -52,7 +55,7 @@ class Feeds {
  private:
   struct Table {
     VariableView view;
-    std::vector<float> frozen;  // of a table that never changes
+    std::vector<float> frozen;  // the values of a table that never changes
     TableBlock block;
   };
   absl::Status ReadConstant(io::FileSystem& files);
@@ -66,6 +69,8 @@ class Feeds {
   std::vector<host::TensorPlace> variables_, columns_, ids_;  // columns_: as FeatureBatch::raw
   host::TensorPlace denominator_;
   host::SharedBlock other_block_;  // of states and bytes
+  host::SharedBlock whole_block_;
+  std::vector<host::TensorPlace> whole_;  // by variable
   std::vector<host::TensorPlace> states_;
   host::TensorPlace bytes_;
   std::vector<Table> tables_;     // by variable

@@ -74,7 +74,12 @@ absl::StatusOr<std::unique_ptr<HostProcess>> HostProcess::Start(HostSpec spec) {
   static_assert(sizeof(host::Control) <= host::kLeastSegmentBytes);
   MUSTER_RETURN_IF_ERROR(host->segment_->Allocate(sizeof(host::Control)).status());
   MUSTER_RETURN_IF_ERROR(host->reply_.Reserve(*host->segment_, kLeastReplyBytes).status());
-  MUSTER_RETURN_IF_ERROR(host->Begin().status);
+  Outcome begun;
+  for (int i = 0; i < host->spec_.tries; ++i) {
+    begun = host->Begin();
+    if (!begun.lost || begun.hung) break;  // the next one would hang as long
+  }
+  MUSTER_RETURN_IF_ERROR(begun.status);
   return host;
 }
 
@@ -257,7 +262,8 @@ HostProcess::Outcome HostProcess::Lose(std::string_view what, bool hung) {
              hung ? " and did not: " : " and died: ", how, "; ", last);
   return {.status = signal_number == SIGKILL ? absl::ResourceExhaustedError(message)
                                              : absl::UnavailableError(message),
-          .lost = true};
+          .lost = true,
+          .hung = hung};
 }
 
 absl::StatusOr<uint64_t> HostProcess::Insist(uint64_t function,

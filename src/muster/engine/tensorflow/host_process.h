@@ -1,5 +1,5 @@
-// The owner's side of a TensorFlow host process (host/): starts it, asks it, and starts it again
-// when it dies.
+// The owner's side of a TensorFlow host process (host/): starts it, sends it requests, and starts
+// another one when it is lost.
 #pragma once
 
 #include <sys/types.h>
@@ -25,16 +25,16 @@ namespace muster::engine::tensorflow {
 
 struct HostSpec {
   std::string program = {};                   // muster-tensorflow; empty: beside this program
-  std::string library_folder = {};            // with libtensorflow_cc.so.2: see FindTensorFlow
+  std::string library_folder = {};            // contains libtensorflow_cc.so.2: see FindTensorFlow
   std::string saved_model = {};               // folder
   std::string config = {};                    // a serialized ConfigProto
-  std::vector<std::string> environment = {};  // of the host, all of it
-  double start_seconds = 300;                 // TensorFlow and the model are loaded
-  double run_seconds = 600;                   // one call of a function
-  // The host's calls compute on one thread: from the first until its owner rests both are on one
-  // core that no other owner has, where there is such (process::CoreClaim).
+  std::vector<std::string> environment = {};  // the host's whole environment
+  double start_seconds = 300;                 // limit for loading TensorFlow and the model
+  double run_seconds = 600;                   // limit for one call of a function
+  // The host computes on one thread. From the first call until the owner rests, both are pinned to
+  // one core that no other owner has, if one is available (process::CoreClaim).
   bool one_core = false;
-  int tries = 3;  // so often a host is started for one request before it is given up
+  int tries = 3;  // how often a host is started, at first or for one request, before giving up
 };
 
 // A function of the SavedModel: tensors of its graph, "operation:k".
@@ -47,13 +47,13 @@ struct FunctionSpec {
   std::vector<std::string> fetches = {};
 };
 
-// The host dies with the thread that started it, with this object, and when this process does. It
-// keeps nothing: where it has died, or does not answer in time, another one is started and asked
-// the same again. One owner thread.
+// The host is stopped with the thread that started it, with this object, and when this process
+// ends. It keeps no state: if it is lost or does not answer in time, another one is started and the
+// request is repeated. One owner thread.
 //
-// Errors: UNAVAILABLE for a host that died or hung at all tries, with its last lines;
-// RESOURCE_EXHAUSTED where the system killed it, as it does for want of memory; NOT_FOUND and
-// FAILED_PRECONDITION for TensorFlow missing or unfit; else TensorFlow's own.
+// Errors: UNAVAILABLE for a host that was lost or hung at all tries, with its last output lines;
+// RESOURCE_EXHAUSTED if the system killed it, as it does when memory runs out; NOT_FOUND and
+// FAILED_PRECONDITION if TensorFlow is missing or unfit; otherwise TensorFlow's own errors.
 class HostProcess {
  public:
   static absl::StatusOr<std::unique_ptr<HostProcess>> Start(HostSpec spec);
@@ -61,17 +61,17 @@ class HostProcess {
   HostProcess(const HostProcess&) = delete;
   HostProcess& operator=(const HostProcess&) = delete;
 
-  // Where feeds lie.
+  // The memory in which feeds lie.
   host::SharedSegment& segment() { return *segment_; }
   // The number of the function, for Run.
   absl::StatusOr<uint64_t> Define(const FunctionSpec& function);
-  // Feeds in the order of the function's. The fetches, in its order, lie in the segment until the
-  // next Run; their places are as long as their shapes say.
+  // `feeds` are in the function's order. The fetches, in its order, lie in the segment until the
+  // next Run; their lengths fit their shapes.
   absl::StatusOr<std::span<const host::TensorPlace>> Run(uint64_t function,
                                                          std::span<const host::TensorPlace> feeds);
 
-  // The owner's thread may be on all its cores again, until the next Run. Threads that it starts
-  // before it rests are on that of the host, too.
+  // Allows the owner's thread on all its cores again, until the next Run. Threads that it starts
+  // before it rests run on the host's core, too.
   void Rest() { stay_.reset(); }
 
   const std::string& version() const { return version_; }  // TensorFlow's
@@ -79,10 +79,12 @@ class HostProcess {
   int starts() const { return starts_; }
 
  private:
-  // What a request came to: an answer of the host's (good or an error), or its loss and why.
+  // The outcome of a request: an answer of the host (a result or an error), or the loss of the host
+  // and its reason.
   struct Outcome {
     absl::Status status;
     bool lost = false;
+    bool hung = false;  // lost because it did not answer in time
     uint64_t reply_bytes = 0;
   };
 
@@ -90,15 +92,16 @@ class HostProcess {
 
   explicit HostProcess(HostSpec spec) : spec_(std::move(spec)) {}
   absl::Status Spawn();
-  // A new host, as far as the last one was: TensorFlow and the model loaded, functions defined.
+  // Brings a new host to the state of the last one: TensorFlow and the model loaded, functions
+  // defined.
   Outcome Begin();
   Outcome Prepare();
   Outcome Define(const FunctionSpec& function, uint64_t* number);
-  // Tells the host that there is a request, until there is an answer.
+  // Signals the request to the host and waits for its answer.
   Waited Wait(double seconds);
-  // What is in fields_, once.
+  // Sends the request in fields_, once.
   Outcome Ask(host::RequestKind kind, double seconds);
-  // Until there is an answer: the bytes of its reply.
+  // Repeats a Run until there is an answer; returns the bytes of its reply.
   absl::StatusOr<uint64_t> Insist(uint64_t function, std::span<const host::TensorPlace> feeds);
   Outcome Lose(std::string_view what, bool hung);
   absl::Status ReadPlaces(uint64_t function, uint64_t bytes);

@@ -156,8 +156,16 @@ void ReadLookup(JsonFields& fields, size_t number, KerasExport* model) {
     fields.Fail(StrCat("\"argument\" must be \"ids_", number, "\""));
   }
   JsonFields source(fields.Object("source"), StrCat(fields.where(), ".source"));
-  const std::string input = source.Text("input");
-  if (!input.empty()) {
+  const std::string input = source.Text("input"), label = source.Text("label");
+  if (!label.empty()) {
+    const auto found = std::ranges::find(model->labels, label, &KerasColumn::name);
+    if (found == model->labels.end()) {
+      source.Fail(StrCat("there is no label ", label));
+    } else if (found->type == formats::DataType::kString) {
+      source.Fail(StrCat("label ", label, " is of strings, which are no ids"));
+    }
+    lookup.label = static_cast<int>(found - model->labels.begin());
+  } else if (!input.empty()) {
     const auto found = std::ranges::find(model->inputs, input, &KerasColumn::name);
     if (found == model->inputs.end()) {
       source.Fail(StrCat("there is no input ", input));
@@ -166,7 +174,7 @@ void ReadLookup(JsonFields& fields, size_t number, KerasExport* model) {
     }
     lookup.input = static_cast<int>(found - model->inputs.begin());
   } else if (source.Text("computed").empty()) {
-    source.Fail("must have \"input\" or \"computed\"");
+    source.Fail("must have \"input\", \"label\" or \"computed\"");
   }
   fields.Take(source.status());
   model->lookups.push_back(std::move(lookup));
@@ -285,6 +293,13 @@ absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::s
   const Json& signatures = fields.Object("signatures");
   MUSTER_RETURN_IF_ERROR(fields.status());
   MUSTER_RETURN_IF_ERROR(ReadSignatures(signatures, StrCat(where, ".signatures"), &model));
+  // Exports that do not say so: a loss that is a sum takes no denominator.
+  const auto& inputs = model.Find("step")->inputs;
+  const bool is_mean = std::ranges::any_of(
+      inputs, [](const KerasPort& port) { return port.role == KerasPort::Role::kDenominator; });
+  model.evaluates_by_batch =
+      fields.Bool("evaluates_by_batch", !model.loss_is_separable || !is_mean);
+  MUSTER_RETURN_IF_ERROR(fields.status());
   return model;
 }
 

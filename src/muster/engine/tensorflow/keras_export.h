@@ -26,24 +26,28 @@ struct KerasVariable {
   formats::DataType type = formats::DataType::kFloat;
   std::vector<int64_t> shape;
   bool trainable = false;
-  // Never changes: the export's value is the value for ever.
+  // Never changes: it always has the export's value.
   bool constant() const { return !trainable && (kind == Kind::kDense || kind == Kind::kTable); }
 };
 
 // Ids that pick rows of a table.
 struct KerasLookup {
   int table = 0;               // a variable
-  std::vector<int64_t> shape;  // of a row; kAnySize
-  int input = -1;              // the ids are this input as it is; -1: an output of `ids`
+  std::vector<int64_t> shape;  // of a row; may have kAnySize
+  // The ids are this input itself, or this label (missing in a batch without labels); both -1: an
+  // output of `ids`.
+  int input = -1, label = -1;
+  bool computed() const { return input < 0 && label < 0; }
 };
 
 // An argument or a result of a signature.
 struct KerasPort {
   enum class Role {
-    kVariable,  // var_NNN
-    kInput,     // input_NAME
-    kIds,       // ids_K
-    kLabel,     // label_NAME
+    kVariable,    // var_NNN
+    kWholeTable,  // whole_NNN, of `predict` and `evaluate`
+    kInput,       // input_NAME
+    kIds,         // ids_K
+    kLabel,       // label_NAME
     kSampleWeight,
     kDenominator,
     kLoss,
@@ -54,7 +58,7 @@ struct KerasPort {
     kState,       // new_NNN
     kPrediction,  // output_NAME
     kMetric,      // state of a metric, by its name; `index` counts over all metrics
-    kBytes,       // of decode_NAME: an image's
+    kBytes,       // an image's, for decode_NAME
     kValue,       // of decode_NAME and of a metric's result
     // Of `apply` and `learning_rate`, which read kVariable, kGradient and kRows too:
     kStep,
@@ -107,9 +111,12 @@ struct KerasExport {
   std::vector<KerasMetric> metrics;
   std::string loss;
   bool loss_is_separable = true;
+  // The results of `evaluate` depend on how rows are split into batches.
+  bool evaluates_by_batch = false;
   formats::Json optimizer;  // an object
   double clip_value = 0;    // its "clip"."clipvalue"; 0: none
-  // It is the signature "apply", with these slots; or its learning rate is a signature.
+  // `applies`: the optimizer is the signature "apply", with these slots. `rate_is_function`: its
+  // learning rate is a signature.
   std::string optimizer_name;
   bool applies = false;
   std::vector<KerasSlot> slots;
@@ -120,11 +127,11 @@ struct KerasExport {
   std::string weights() const { return io::JoinPath(folder, "weights"); }  // prefix of a bundle
 };
 
-// What model.json says. Every number is checked before it is used: INVALID_ARGUMENT "WHERE: ..."
-// names the field; FAILED_PRECONDITION for an export of a newer version.
+// Parses model.json. Every number is checked before it is used: INVALID_ARGUMENT "WHERE: ..." names
+// the field; FAILED_PRECONDITION for an export of a newer version.
 absl::StatusOr<KerasExport> ParseKerasExport(std::string_view text, const std::string& where);
 
-// Of a folder. NOT_FOUND says how to make an export where there is none.
+// Opens the export in a folder. NOT_FOUND says how to make an export if there is none.
 absl::StatusOr<KerasExport> OpenKerasExport(io::FileSystem& files, const std::string& folder);
 
 }  // namespace muster::engine::tensorflow

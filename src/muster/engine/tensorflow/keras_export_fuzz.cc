@@ -13,6 +13,7 @@ void FuzzOneManifest(std::string_view text) {
   for (const KerasLookup& lookup : model->lookups) {
     if (model->variables.at(static_cast<size_t>(lookup.table)).shape.size() != 2) std::abort();
     if (lookup.input >= 0) (void)model->inputs.at(static_cast<size_t>(lookup.input));
+    if (lookup.label >= 0) (void)model->labels.at(static_cast<size_t>(lookup.label));
   }
   for (const auto& [name, signature] : model->signatures) {
     for (const auto* const ports : {&signature.inputs, &signature.outputs}) {

@@ -38,6 +38,49 @@ TEST(KerasExportTest, ReadsAManifest) {
   EXPECT_EQ(model->clip_value, 0);
 }
 
+TEST(KerasExportTest, ALookupByALabelIsNotComputed) {
+  const auto model = ParseKerasExport(LabelLookupManifest(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->lookups[0].label, 0);
+  EXPECT_EQ(model->lookups[0].input, -1);
+  EXPECT_FALSE(model->lookups[0].computed());
+  const auto wrong = ParseKerasExport(
+      Replaced(LabelLookupManifest(), R"({"label": "y"})", R"({"label": "z"})"), "m");
+  EXPECT_THAT(wrong.status().message(), HasSubstr("there is no label z"));
+}
+
+TEST(KerasExportTest, OnlyPredictionsMayReadWholeTables) {
+  const auto model = ParseKerasExport(WholeTableManifest(), "m");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->Find("predict")->inputs[1].role, KerasPort::Role::kWholeTable);
+  EXPECT_EQ(model->Find("predict")->inputs[1].index, 1);
+  const auto step = ParseKerasExport(
+      Replaced(TestManifest(), R"("var_001": "table:0")", R"("whole_001": "table:0")"), "m");
+  EXPECT_THAT(step.status().message(),
+              HasSubstr("only predict and evaluate may read whole tables"));
+  const auto dense = ParseKerasExport(
+      Replaced(WholeTableManifest(), R"("whole_001": "table:0"}, "outputs": {"output_p")",
+               R"("whole_000": "table:0"}, "outputs": {"output_p")"),
+      "m");
+  EXPECT_THAT(dense.status().message(), HasSubstr("\"whole_000\" names what the manifest"));
+}
+
+// What `evaluate` gives is Keras's for batches of the same size: of a sum and of a loss that is no
+// mean over rows, whether the export says so or is from before it did.
+TEST(KerasExportTest, SaysWhetherAnEvaluationDependsOnBatches) {
+  const std::string separable = R"("separable": true)";
+  EXPECT_FALSE(ParseKerasExport(TestManifest(), "m")->evaluates_by_batch);
+  EXPECT_TRUE(ParseKerasExport(Replaced(TestManifest(), separable, R"("separable": false)"), "m")
+                  ->evaluates_by_batch);
+  EXPECT_TRUE(
+      ParseKerasExport(Replaced(TestManifest(), R"("denominator": "denominator:0", )", ""), "m")
+          ->evaluates_by_batch);
+  EXPECT_TRUE(ParseKerasExport(Replaced(TestManifest(), R"("metrics": [])",
+                                        R"("metrics": [], "evaluates_by_batch": true)"),
+                               "m")
+                  ->evaluates_by_batch);
+}
+
 TEST(KerasExportTest, ReadsAnOptimizerThatIsAFunction) {
   using Role = KerasPort::Role;
   const auto model = ParseKerasExport(FunctionManifest(), "m");

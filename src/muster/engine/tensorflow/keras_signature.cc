@@ -97,6 +97,12 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
     if (name == "bytes") return Match{Role::kBytes, 0};
     if (const int state = MetricState(model, name); state >= 0) return Match{Role::kMetric, state};
     if (const auto rest = behind("var_")) return Match{Role::kVariable, NumberIn(*rest, variables)};
+    if (const auto rest = behind("whole_")) {
+      const int number = NumberIn(*rest, variables);
+      const bool table =
+          number >= 0 && model.variables[static_cast<size_t>(number)].kind == Kind::kTable;
+      return Match{Role::kWholeTable, table ? number : -1};
+    }
     if (const auto rest = behind("input_"))
       return Match{Role::kInput, PlaceOf(model.inputs, *rest)};
     if (const auto rest = behind("label_"))
@@ -169,10 +175,10 @@ absl::Status CheckStep(const KerasExport& model, const std::string& where) {
     }
   }
   const bool computed = std::ranges::any_of(
-      model.lookups, [](const KerasLookup& lookup) { return lookup.input < 0; });
+      model.lookups, [](const KerasLookup& lookup) { return lookup.computed(); });
   const KerasSignature* const ids = model.Find("ids");
   for (size_t k = 0; computed && k < model.lookups.size(); ++k) {
-    if (model.lookups[k].input >= 0) continue;
+    if (!model.lookups[k].computed()) continue;
     if (ids == nullptr || !Gives(*ids, Role::kIds, k)) {
       return absl::InvalidArgumentError(
           StrCat(where, ".ids: nothing computes the ids of lookup ", k, "; ", kExportAgain));
@@ -223,6 +229,13 @@ absl::Status ReadSignatures(const formats::Json& json, const std::string& where,
                                        input ? &signature.inputs : &signature.outputs));
     }
     MUSTER_RETURN_IF_ERROR(fields.status());
+    // A trainer may have no more of a table than the rows of its batch.
+    const bool reads_whole = std::ranges::any_of(
+        signature.inputs, [](const KerasPort& port) { return port.role == Role::kWholeTable; });
+    if (reads_whole && name != "predict" && name != "evaluate") {
+      return absl::InvalidArgumentError(
+          StrCat(fields.where(), ": only predict and evaluate may read whole tables"));
+    }
     model->signatures.emplace(name, std::move(signature));
   }
   MUSTER_RETURN_IF_ERROR(CheckUpdate(*model, where));

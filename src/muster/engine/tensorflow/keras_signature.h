@@ -8,8 +8,8 @@
 
 namespace muster::engine::tensorflow {
 
-// Reads "signatures" of a manifest whose other parts are in `*model` already, and checks that
-// `step` gives what a trainer needs of each variable.
+// Reads "signatures" of a manifest whose other parts are already in `*model`, and checks that
+// `step` gives what a trainer needs for each variable.
 absl::Status ReadSignatures(const formats::Json& json, const std::string& where,
                             KerasExport* model);
 

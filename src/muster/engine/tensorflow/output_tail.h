@@ -1,4 +1,4 @@
-// What a program says, from its pipe, on a thread of its own: its last lines.
+// Reads a program's output from its pipe, on a thread of its own, and keeps the last lines.
 #pragma once
 
 #include <memory>
@@ -17,16 +17,16 @@ namespace muster::engine::tensorflow {
 class OutputTail {
  public:
   static absl::StatusOr<std::unique_ptr<OutputTail>> Open();
-  // Once the program has ended.
+  // Only after the program has ended.
   ~OutputTail();
   OutputTail(const OutputTail&) = delete;
   OutputTail& operator=(const OutputTail&) = delete;
 
   // The program's stdout and stderr; -1 after CloseWriter.
   int writer_fd() const { return writer_.get(); }
-  // Once the program has been started: its end is then the pipe's.
+  // Called after the program has been started, so that the pipe ends with the program.
   void CloseWriter() { writer_.Reset(); }
-  // After its end: all that it said last, oldest first.
+  // Called after the program has ended: its last lines, oldest first.
   std::vector<std::string> Finish();
 
  private:
@@ -34,7 +34,7 @@ class OutputTail {
   void Pump();
 
   process::Descriptor reader_, writer_;
-  process::LineTail tail_;  // the thread's, until it is joined
+  process::LineTail tail_;  // used by the thread until it is joined
   std::thread thread_;
 };
 

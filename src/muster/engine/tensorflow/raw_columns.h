@@ -1,4 +1,4 @@
-// The columns of a batch as an exported model takes them: checked, laid out in memory, read as ids.
+// The columns of a batch as an exported model takes them: checks, memory layout, conversion to ids.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@
 
 namespace muster::engine::tensorflow {
 
-// INVALID_ARGUMENT for columns that are not what the export says, with both types and shapes; with
-// `labels`, for a batch without its labels (and sample weight).
+// INVALID_ARGUMENT for columns that do not match the export, with both types and shapes; with
+// `labels`, also for a batch without its labels (and sample weight).
 absl::Status CheckRawColumns(const KerasExport& model, const features::FeatureBatch& batch,
                              bool labels);
 
 // Whether the batch has labels.
 bool HasLabels(const KerasExport& model, const features::FeatureBatch& batch);
 
-// Where the column's tensor will be: type, shape and bytes of it; without a place yet.
+// The type, shape and bytes of the column's tensor; it has no place yet.
 host::TensorPlace PlaceOf(const features::RawColumn& column, int rows);
-// Writes it as host::TensorPlace says; `to` has as many bytes.
+// Writes the column in host::TensorPlace's format; `to` has as many bytes as that takes.
 void WriteRaw(const features::RawColumn& column, std::byte* to);
-// Reads it back from there.
+// Reads a column back from there.
 features::RawColumn ReadRaw(const host::TensorPlace& place, const std::byte* from);
 
-// A column of numbers as ids, cast towards 0. INVALID_ARGUMENT for one that no id of 32 bits can
-// be; `what` names the column.
+// Converts a column of numbers to ids, cast towards 0. INVALID_ARGUMENT for a number that does not
+// fit in an id of 32 bits; `what` names the column.
 absl::StatusOr<std::vector<int32_t>> ReadIds(formats::DataType type,
                                              std::span<const std::byte> bytes,
                                              const std::string& what);

@@ -1,4 +1,4 @@
-// How TensorFlow is to run a graph.
+// TensorFlow's settings for running a graph.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 namespace muster::engine::tensorflow {
 
 enum class Executor {
-  kSingleThreaded,  // TensorFlow's cheapest, for graphs without variables
-  kDefault,         // operations at the same time, also with one thread each
+  kSingleThreaded,  // the cheapest in TensorFlow, for graphs without variables
+  kDefault,         // operations run concurrently, even with one thread each
 };
 
-// A TensorFlow ConfigProto, serialized. `threads`: of one operation.
+// A TensorFlow ConfigProto, serialized. `threads`: for one operation.
 std::string SessionConfig(int threads, Executor executor);
 
 }  // namespace muster::engine::tensorflow

@@ -1,4 +1,4 @@
-// Tensors as they lie in the memory shared with a host, from type and shape.
+// The layout of tensors in the memory shared with a host, from type and shape.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline host::TensorPlace PlaceOfTensor(formats::DataType type, std::span<const i
   return place;
 }
 
-// What a tensor of so many bytes takes beside others.
+// The space that a tensor of that many bytes takes, with alignment.
 inline uint64_t Aligned(uint64_t bytes) {
   return (bytes + host::kAlignment - 1) / host::kAlignment * host::kAlignment;
 }

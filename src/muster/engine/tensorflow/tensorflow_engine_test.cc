@@ -228,6 +228,56 @@ TEST_F(TensorFlowEngineTest, Predicts) {
   EXPECT_THAT(Step(batch, sink).status().message(), HasSubstr("has 2 columns, the model has 2"));
 }
 
+TEST_F(TensorFlowEngineTest, PredictionsMayReadWholeTables) {
+  engine_.reset();
+  Open(WholeTableManifest());
+  Forward forward;
+  ASSERT_TRUE(engine_->Predict(Weights(), TestBatch({0, 1}), &forward).ok());
+  EXPECT_EQ(forward.loss_sum, 205);
+  table_[0] = 1;
+  ASSERT_TRUE(engine_->Predict(Weights(), TestBatch({0, 1}), &forward).ok());
+  EXPECT_EQ(forward.loss_sum, 206) << "of the weights that are given";
+  KeptGradients sink;
+  ASSERT_TRUE(Step(TestBatch({3, 1, 3, 4}), sink).ok());
+  EXPECT_THAT(sink.rows, ElementsAre(3, 1, 4)) << "a step has rows only";
+  table_rows_ = 2;
+  EXPECT_THAT(engine_->Predict(Weights(), TestBatch({0, 1}), &forward).message(),
+              HasSubstr("table is read whole, of its 5 rows 2 are here"));
+}
+
+TEST_F(TensorFlowEngineTest, RowsAreLookedUpByLabels) {
+  engine_.reset();
+  Open(LabelLookupManifest());
+  features::FeatureBatch batch = TestBatch({0, 1});
+  batch.raw[2] = NumbersOf<int64_t>(formats::DataType::kInt64, {}, {3, 1});
+  KeptGradients sink;
+  ASSERT_TRUE(Step(batch, sink).ok());
+  EXPECT_THAT(sink.rows, ElementsAre(3, 1));
+  EXPECT_THAT(sink.values[1], ElementsAre(30, 31, 10, 11));
+  features::FeatureBatch found = batch;
+  ASSERT_TRUE(engine_->FindIds(&found).ok());
+  EXPECT_THAT(found.id_lists[0].ids, ElementsAre(3, 1));
+  batch.raw[2] = NumbersOf<int64_t>(formats::DataType::kInt64, {}, {3, 5});
+  EXPECT_THAT(Step(batch, sink).status().message(),
+              HasSubstr("label y, row 1 of the batch: id 5 is outside table table of 5 rows"));
+  batch.raw.pop_back();
+  Forward forward;
+  ASSERT_TRUE(engine_->Predict(Weights(), batch, &forward).ok());
+  EXPECT_THAT(forward.logits, ElementsAre(1, 2, 3, 4));
+}
+
+TEST_F(TensorFlowEngineTest, AModelWithoutLabelsIsEvaluated) {
+  engine_.reset();
+  Open(ManifestWithoutLabels());
+  features::FeatureBatch batch = TestBatch({0, 1});
+  batch.raw.pop_back();
+  Forward forward;
+  ASSERT_TRUE(engine_->Predict(Weights(), batch, &forward).ok());
+  EXPECT_EQ(forward.loss_sum, 10);
+  KeptGradients sink;
+  ASSERT_TRUE(Step(batch, sink).ok());
+}
+
 TEST_F(TensorFlowEngineTest, BadBatchesAreRefused) {
   const auto refused = [&](const features::FeatureBatch& batch) {
     KeptGradients sink;

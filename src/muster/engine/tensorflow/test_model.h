@@ -60,7 +60,8 @@ inline const char* TestGraph() {
          "kernel\n"
          "fetch table_rows flat ids_0\nfetch table_gradient picked table ids_0\n"
          "fetch new_mean floats seed\nfetch prediction copy x\nfetch loss_sum sum label\n"
-         "fetch read_names copy names\nfetch many zeros 100000\n";
+         "fetch read_names copy names\nfetch many zeros 100000\n"
+         "fetch table_sum sum table\nfetch x_sum sum x\n";
 }
 
 inline std::string TestManifest() {
@@ -105,6 +106,46 @@ inline std::string Replaced(std::string text, const std::string& from, const std
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+// The ids of the table are the label.
+inline std::string LabelLookupManifest() {
+  const std::string manifest =
+      Replaced(TestManifest(),
+               R"({"name": "y", "feature": "fy", "dtype": "float32", "shape": [], "decode": null})",
+               R"({"name": "y", "feature": "fy", "dtype": "int64", "shape": [], "decode": null})");
+  return Replaced(
+      Replaced(Replaced(manifest, R"("ids_0", "shape": [null], "source": {"input": "ids"})",
+                        R"("ids_0", "shape": [], "source": {"label": "y"})"),
+               R"("denominator": "denominator:0", "label_y": "label:0"},)",
+               R"("denominator": "denominator:0"},)"),
+      R"("evaluate": {"inputs": {"input_x": "x:0", "label_y": "label:0"},)",
+      R"("evaluate": {"inputs": {"input_x": "x:0"},)");
+}
+
+// Prediction is fed the whole table, whose sum is what evaluation has for the loss.
+inline std::string WholeTableManifest() {
+  const std::string predicts =
+      Replaced(TestManifest(), R"("predict": {"inputs": {"input_x": "x:0"}, "outputs")",
+               R"("predict": {"inputs": {"input_x": "x:0", "whole_001": "table:0"}, "outputs")");
+  return Replaced(Replaced(predicts, R"("label_y": "label:0"},
+               "outputs": {"output_p")",
+                           R"("label_y": "label:0", "whole_001": "table:0"},
+               "outputs": {"output_p")"),
+                  "loss_sum:0", "table_sum:0");
+}
+
+// The loss of an evaluation is the sum of x.
+inline std::string ManifestWithoutLabels() {
+  const std::string without = Replaced(
+      TestManifest(),
+      R"({"name": "y", "feature": "fy", "dtype": "float32", "shape": [], "decode": null})", "");
+  return Replaced(Replaced(Replaced(without, R"(, "label_y": "label:0"},
+           "outputs": {"loss")",
+                                    R"(},
+           "outputs": {"loss")"),
+                           R"("input_x": "x:0", "label_y": "label:0")", R"("input_x": "x:0")"),
+                  "loss_sum:0", "x_sum:0");
 }
 
 inline std::string FunctionManifest() {

@@ -126,8 +126,8 @@ def test_with_both_killed_a_job_is_resumed_by_hand(jobs: Jobs) -> None:
     jobs.kill_supervisor(job)
     jobs.kill_coordinator(job)
     jobs.wait(lambda: "muster resume" in jobs.status(job).get("coordinator", ""))
-    stop = jobs.call("stop", job)
-    assert stop.returncode == 1 and f"muster resume {job}" in stop.stderr
+    suspend = jobs.call("suspend", job)
+    assert suspend.returncode == 1 and f"muster resume {job}" in suspend.stderr
     jobs.ok("resume", job)
     assert "its coordinator is process" in jobs.call("resume", job).stderr
     after = [jobs.running(job, f"worker-{i}") for i in range(2)]

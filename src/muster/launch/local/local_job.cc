@@ -1,10 +1,13 @@
 #include "muster/launch/local/local_job.h"
 
 #include <cstdlib>
+#include <map>
 #include <utility>
 
+#include "muster/files/file_systems.h"
 #include "muster/launch/local/staging.h"
 #include "muster/net/token.h"
+#include "muster/process/network_namespace.h"
 #include "muster/process/proc.h"
 
 namespace muster::launch::local {
@@ -13,6 +16,14 @@ namespace {
 // Of the journal: where programs of this machine reach the coordinator; where it was told to
 // listen, and whether with TLS.
 constexpr char kUrlNote[] = "url", kListenNote[] = "listen", kTlsNote[] = "tls";
+constexpr char kShareGpusNote[] = "share_gpus";  // as kIsolatedNote
+
+std::string NoteOf(const formats::Json& state, const char* name) {
+  formats::JsonFields fields(state, "journal");
+  return formats::JsonFields(fields.Object("notes"), "journal: notes").Text(name);
+}
+
+std::string YesOrNo(bool value) { return value ? "yes" : "no"; }
 
 // The monotonic clock counts from there.
 std::string BootId() {
@@ -21,9 +32,7 @@ std::string BootId() {
 
 // Of the last coordinator, which agents that live still talk to; 0: none.
 int LastPort(const formats::Json& state) {
-  formats::JsonFields fields(state, "journal");
-  formats::JsonFields notes(fields.Object("notes"), "journal: notes");
-  const std::string url = notes.Text(kUrlNote);
+  const std::string url = NoteOf(state, kUrlNote);
   const size_t colon = url.rfind(':');
   return colon == std::string::npos ? 0 : std::atoi(url.c_str() + colon + 1);
 }
@@ -33,11 +42,9 @@ int LastPort(const formats::Json& state) {
 // their tasks start again by policy.
 absl::StatusOr<std::unique_ptr<control::Service>> Listen(const control::JobFolder& folder,
                                                          const formats::Json& state) {
-  formats::JsonFields fields(state, "journal");
-  formats::JsonFields notes(fields.Object("notes"), "journal: notes");
   control::ListenPlace place;
-  if (const std::string told = notes.Text(kListenNote); !told.empty()) {
-    const bool tls = notes.Text(kTlsNote) == "yes";
+  if (const std::string told = NoteOf(state, kListenNote); !told.empty()) {
+    const bool tls = NoteOf(state, kTlsNote) == "yes";
     MUSTER_ASSIGN_OR_RETURN(place, control::ParseListenPlace(told, tls));
   }
   if (place.port != 0) return control::Service::Listen(folder, place);
@@ -50,24 +57,26 @@ absl::StatusOr<std::unique_ptr<control::Service>> Listen(const control::JobFolde
 
 // The journal comes last: with it the folder is a job.
 absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
-                  control::CoordinatorOptions options, const JobAccess& access,
+                  control::CoordinatorOptions options, const LocalJobOptions& local,
                   const std::vector<StagedItem>& staged) {
-  const bool tls = access.listen.tls;
+  const bool tls = local.listen.tls;
   MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.token()).status());
   MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.data_key()).status());
   if (tls) {
-    MUSTER_RETURN_IF_ERROR(control::TakeCertificates(access.certificates, access.listen, folder));
+    MUSTER_RETURN_IF_ERROR(control::TakeCertificates(local.certificates, local.listen, folder));
   }
   if (!staged.empty()) {
     MUSTER_RETURN_IF_ERROR(Stage(staged, spec, folder));
     options.task_folders = folder.work();
   }
-  const auto files = io::NewLocalFileSystem();
+  const auto files = io::NewPrivateFileSystem();
   MUSTER_ASSIGN_OR_RETURN(const auto journal, control::Journal::Open(*files, folder.journal()));
   MUSTER_ASSIGN_OR_RETURN(const auto coordinator,
                           control::Coordinator::New(spec, options, {.journal = journal.get()}));
-  coordinator->SetNote(kListenNote, control::PrintListenPlace(access.listen));
-  coordinator->SetNote(kTlsNote, tls ? "yes" : "no");
+  coordinator->SetNote(kListenNote, control::PrintListenPlace(local.listen));
+  coordinator->SetNote(kTlsNote, YesOrNo(tls));
+  coordinator->SetNote(kShareGpusNote, YesOrNo(local.share_gpus));
+  coordinator->SetNote(kIsolatedNote, YesOrNo(local.isolate));
   return coordinator->Write();
 }
 
@@ -75,29 +84,39 @@ absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
 
 absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job::JobSpec& spec,
                                              const control::CoordinatorOptions& options,
-                                             const JobAccess& access) {
+                                             const LocalJobOptions& local) {
   MUSTER_RETURN_IF_ERROR(control::Coordinator::New(spec, options, {}).status());
-  MUSTER_RETURN_IF_ERROR(PlaceTasks(spec).status());
+  const std::string place = io::JoinPath(jobs, spec.name);
+  MUSTER_RETURN_IF_ERROR(PlaceTasks(spec, place, local.share_gpus).status());
   MUSTER_ASSIGN_OR_RETURN(const auto staged, PlanStaging(spec, options.working_directory));
-  if (access.listen.tls) {
-    MUSTER_RETURN_IF_ERROR(control::CheckCertificates(access.certificates, access.listen));
+  if (local.listen.tls) {
+    MUSTER_RETURN_IF_ERROR(control::CheckCertificates(local.certificates, local.listen));
   }
   MUSTER_ASSIGN_OR_RETURN(auto folder, control::MakeJobFolder(jobs, spec.name));
-  if (const absl::Status filled = Fill(folder, spec, options, access, staged); !filled.ok()) {
-    (void)io::NewLocalFileSystem()->RemoveAll(folder.path);  // the first error counts
+  if (const absl::Status filled = Fill(folder, spec, options, local, staged); !filled.ok()) {
+    (void)files::OpenFileSystems()->RemoveAll(folder.path);  // the first error counts
     return filled;
   }
   return folder;
 }
 
 absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder& folder,
-                                                        const std::string& program) {
+                                                        const std::string& program,
+                                                        const std::string& cancelled) {
   MUSTER_ASSIGN_OR_RETURN(auto lock, control::JobLock::Take(folder.lock()));
   std::unique_ptr<LocalJob> job(new LocalJob(std::move(lock)));
   MUSTER_ASSIGN_OR_RETURN(job->journal_, control::Journal::Open(*job->files_, folder.journal()));
-  MUSTER_ASSIGN_OR_RETURN(job->service_, Listen(folder, job->journal_->state()));
-  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(job->journal_->state()));
-  MUSTER_ASSIGN_OR_RETURN(auto placements, PlaceTasks(spec));
+  const formats::Json& state = job->journal_->state();
+  if (NoteOf(state, kIsolatedNote) == "yes" && cancelled.empty()) {
+    MUSTER_RETURN_IF_ERROR(process::IsolateNetwork());
+  }
+  MUSTER_ASSIGN_OR_RETURN(job->service_, Listen(folder, state));
+  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
+  Placements placements;
+  if (cancelled.empty()) {
+    const bool share_gpus = NoteOf(state, kShareGpusNote) == "yes";
+    MUSTER_ASSIGN_OR_RETURN(placements, PlaceTasks(spec, folder.path, share_gpus));
+  }
   MUSTER_ASSIGN_OR_RETURN(
       job->launcher_,
       LocalLauncher::Create({.folder = folder,
@@ -110,6 +129,7 @@ absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder
                                                         .launcher = job->launcher_.get(),
                                                         .clock = &job->clock_,
                                                         .clock_id = BootId()}));
+  if (!cancelled.empty()) coordinator->Cancel(cancelled);
   coordinator->SetNote(kUrlNote, job->service_->url());
   MUSTER_RETURN_IF_ERROR(coordinator->Write());
   job->service_->Run(std::move(coordinator));

@@ -8,30 +8,39 @@
 #include "muster/control/coordinator.h"
 #include "muster/control/job_folder.h"
 #include "muster/control/service.h"
-#include "muster/io/local_file_system.h"
+#include "muster/io/private_file_system.h"
 #include "muster/launch/local/local_launcher.h"
 
 namespace muster::launch::local {
 
-struct JobAccess {
+// Settings of this machine rather than of the job. The journal keeps them.
+struct LocalJobOptions {
   control::ListenPlace listen = {};
-  std::string certificates = {};  // the folder of `muster certs`; wanted for TLS
+  std::string certificates = {};  // the folder of `muster certs`; required for TLS
+  bool share_gpus = false;        // also assign GPUs that other jobs use
+  bool isolate = false;           // in a network of its own (process/network_namespace.h)
 };
 
-// A new job's folder, token, certificates, files and first journal entry under `jobs`; nothing runs
-// yet. Errors as MakeJobFolder(), Coordinator::New(), TakeCertificates(), PlanStaging(), Stage();
-// after one there is no folder.
+// One of the journal's notes: "yes" for a job in a network of its own.
+inline constexpr char kIsolatedNote[] = "isolated";
+
+// Makes a new job's folder, token, certificates, files and first journal entry under `jobs`;
+// nothing runs yet. Errors are those of MakeJobFolder(), Coordinator::New(), PlaceTasks(),
+// TakeCertificates(), PlanStaging(), Stage(); after an error there is no folder.
 absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job::JobSpec& spec,
                                              const control::CoordinatorOptions& options,
-                                             const JobAccess& access = {});
+                                             const LocalJobOptions& local = {});
 
-// The coordinator of a job in this process, with its threads. At most one a job on this machine.
+// The coordinator of a job in this process, with its threads. At most one per job on this machine.
 class LocalJob {
  public:
-  // Goes on where the journal ends; agents that live are adopted. ALREADY_EXISTS when another
-  // process is the coordinator; errors of journal and token. `program`: the muster binary.
+  // Continues where the journal ends; running agents are adopted. ALREADY_EXISTS if another process
+  // is the coordinator; also errors of the journal, the token and PlaceTasks(). `program`: the
+  // muster binary. For jobs in a network of their own, call it before the process starts a thread.
+  // `cancelled`: why the job is to end at once, without starting anything; "": it continues.
   static absl::StatusOr<std::unique_ptr<LocalJob>> Run(const control::JobFolder& folder,
-                                                       const std::string& program);
+                                                       const std::string& program,
+                                                       const std::string& cancelled = "");
   ~LocalJob();
 
   control::Service& service() { return *service_; }
@@ -41,10 +50,10 @@ class LocalJob {
 
   const control::JobLock lock_;
   const SystemClock clock_;
-  const std::unique_ptr<io::FileSystem> files_ = io::NewLocalFileSystem();
+  const std::unique_ptr<io::FileSystem> files_ = io::NewPrivateFileSystem();
   std::unique_ptr<control::Journal> journal_;
-  std::unique_ptr<control::Service> service_;  // uses the launcher until it ends
-  std::unique_ptr<LocalLauncher> launcher_;    // wakes the service until it ends
+  std::unique_ptr<control::Service> service_;  // uses the launcher until destroyed
+  std::unique_ptr<LocalLauncher> launcher_;    // wakes the service until destroyed
 };
 
 }  // namespace muster::launch::local

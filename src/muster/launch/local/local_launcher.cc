@@ -24,6 +24,8 @@ using control::IncarnationId;
 using control::IncarnationMark;
 using Phase = job::TaskObservation::Phase;
 
+constexpr int kFirstInherited = 3;  // of an agent's descriptors; it need not know of them
+
 process::Descriptor OpenPid(int pid) { return process::Descriptor(process::OpenPidfd(pid)); }
 
 process::Descriptor Duplicate(int fd) { return process::Descriptor(fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
@@ -68,8 +70,8 @@ std::vector<std::string> LocalLauncher::CommandFor(const control::StartRequest& 
     command.insert(command.end(), {"--port", StrCat(request.port)});
     if (request.port_required) command.emplace_back("--port-required");
   }
-  const auto place = options_.placements.find(request.task);
-  if (place == options_.placements.end()) return command;
+  const auto place = options_.placements.tasks.find(request.task);
+  if (place == options_.placements.tasks.end()) return command;
   if (const auto& cpus = place->second.cpus; !cpus.empty()) {
     command.insert(command.end(), {"--cpus", absl::StrJoin(cpus, ",")});
   }
@@ -90,6 +92,9 @@ absl::Status LocalLauncher::Spawn(const control::StartRequest& request, Agent* a
   spec.stdout_fd = spec.stderr_fd = log.get();
   spec.group = process::ChildSpec::Group::kOwnSession;
   spec.parent_death_signal = 0;  // agents outlive a coordinator for a lease
+  for (int to = kFirstInherited; const process::GpuClaim& claim : options_.placements.gpus) {
+    if (claim.lock.valid()) spec.inherited.push_back({claim.lock.get(), to++});
+  }
   MUSTER_ASSIGN_OR_RETURN(agent->child, process::Child::Start(spec));
   agent->pid = agent->child->pid();
   return absl::OkStatus();

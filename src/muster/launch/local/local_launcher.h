@@ -15,34 +15,41 @@
 #include "muster/control/job_folder.h"
 #include "muster/control/launcher.h"
 #include "muster/process/child.h"
+#include "muster/process/gpu_claim.h"
 
 namespace muster::launch::local {
 
-// What a task gets of the machine.
+// The cores and GPUs of a task.
 struct Placement {
   std::vector<int> cpus = {};            // empty: all
   std::optional<std::string> gpus = {};  // CUDA_VISIBLE_DEVICES; none: as inherited
 };
-// Cores and GPUs dealt out by the limits of the templates. FAILED_PRECONDITION when there are too
-// few GPUs.
-absl::StatusOr<std::map<job::TaskId, Placement>> PlaceTasks(const job::JobSpec& spec);
+struct Placements {
+  std::map<job::TaskId, Placement> tasks = {};
+  std::vector<process::GpuClaim> gpus = {};  // held by the job and by each agent that it starts
+};
+// Assigns cores and GPUs by the limits of the templates, without GPUs that other jobs have unless
+// `share_gpus`. `job` is the path of the job's folder, the name under which it claims GPUs.
+// FAILED_PRECONDITION if there are too few GPUs.
+absl::StatusOr<Placements> PlaceTasks(const job::JobSpec& spec, const std::string& job,
+                                      bool share_gpus);
 
 struct LocalLauncherOptions {
   control::JobFolder folder = {};
   std::string program = {};          // the muster binary
   std::string coordinator_url = {};  // for the agents
-  std::map<job::TaskId, Placement> placements = {};
-  // Called when Observe() has news, always from a thread of the launcher's and never within a call
-  // of its owner's, who may hold locks that this takes.
+  Placements placements = {};
+  // Called when Observe() has news. It is always called from the launcher's own thread and never
+  // within a call by the owner, which may hold locks that this callback takes.
   std::function<void()> on_change = {};
 };
 
-// What runs is known by the marks in the job's folder (control/incarnation.h), so that agents of an
-// earlier coordinator are known too.
+// It finds running agents by the marks in the job's folder (control/incarnation.h), so that it also
+// finds those of an earlier coordinator.
 class LocalLauncher : public control::Launcher {
  public:
   static absl::StatusOr<std::unique_ptr<LocalLauncher>> Create(LocalLauncherOptions options);
-  // Agents that it started and that still live are killed.
+  // Kills the agents that it started and that still run.
   ~LocalLauncher() override;
 
   void Start(const control::StartRequest& request) override;
@@ -51,7 +58,7 @@ class LocalLauncher : public control::Launcher {
 
  private:
   struct Agent {
-    std::unique_ptr<process::Child> child;  // null: of an earlier coordinator
+    std::unique_ptr<process::Child> child;  // null: started by an earlier coordinator
     process::Descriptor adopted;            // its pidfd
     int pid = 0;                            // of either
     std::optional<job::TaskEnd> end;        // with `ended`: none means gone

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from testbed.network import Network
@@ -42,6 +44,76 @@ def test_a_cut_cable_is_noticed_and_when_it_is_mended_they_go_on(
     cable.heal()
     hosts.finish()
     assert trainings.weights("broken") == trainings.weights("unbroken")
+
+
+def test_sigterm_to_one_task_after_the_other_changes_no_byte(
+    trainings: Trainings, cable: Network
+) -> None:
+    flags = ("--epochs", 120, "--save-secs", 0)
+    trainings.ok("unbroken", "--workers", 2, *flags)
+    hosts = TwoHosts(trainings, cable)
+    incarnation = {task: 1 for task in hosts.places}
+
+    def start(task: str) -> None:
+        environment = {**PLAIN, "MUSTER_INCARNATION": str(incarnation[task])}
+        hosts.start_one(task, *flags, environment=environment)
+
+    for task in incarnation:
+        start(task)
+    trainings.jobs.wait((trainings.jobs.folder / "broken/checkpoint").exists, "for the beginning")
+    for task in ("worker-0", "chief-0"):
+        hosts.processes[task].send_signal(signal.SIGTERM)
+        code, said = hosts.end(task)
+        assert code == 143, said
+        # The other neither ends nor goes on without it.
+        other = next(each for each in incarnation if each != task)
+        assert hosts.processes[other].poll() is None
+        incarnation[task] += 1
+        start(task)
+    hosts.finish()
+    assert trainings.weights("broken") == trainings.weights("unbroken")
+
+
+def test_a_servers_machine_that_vanishes_is_replaced_at_its_address(
+    trainings: Trainings, cable: Network
+) -> None:
+    flags = ("--strategy", "ps-sync", "--epochs", 60, "--save-secs", 0)
+    hosts = TwoHosts(trainings, cable, {"chief-0": "a", "worker-0": "a", "ps-0": "b"})
+    hosts.start(*flags, environment=PLAIN)
+    trainings.jobs.wait((trainings.jobs.folder / "broken/checkpoint").exists, "for the beginning")
+    cable.lose(100)
+    server = hosts.processes["ps-0"]
+    server.kill()
+    server.communicate()
+    cable.replace("b")
+    cable.heal()
+    hosts.start_one("ps-0", *flags, environment=PLAIN)
+    said = hosts.finish()
+    assert "a parameter server lost its state" in said["chief-0"], said
+    # Each record once an epoch, whatever was done again.
+    assert b"trained=180000 " in trainings.weights("broken")
+
+
+def test_of_two_workers_without_a_network_between_them_one_is_given_up(
+    trainings: Trainings, cable: Network
+) -> None:
+    flags = ("--epochs", 60, "--save-secs", 0, "--min-workers", 2, "--stall-timeout", 3)
+    hosts = TwoHosts(trainings, cable, {"chief-0": "a", "worker-0": "a", "worker-1": "b"})
+    hosts.start(*flags, environment=PLAIN)
+    trainings.jobs.wait((trainings.jobs.folder / "broken/checkpoint").exists, "for the beginning")
+    cable.cut_port(7002)  # worker-0's; both reach the chief
+    code, said = hosts.end("worker-1")
+    assert code == 1, said
+    assert "worker-1" in said and "cannot reach worker-0" in said and "given up" in said, said
+    del hosts.processes["worker-1"]
+    ended = hosts.finish()
+    # At which link; either of its ends may be the first to see it.
+    assert "neither data nor keep-alives came" in ended["chief-0"], ended
+    ends = ("rank 1 (worker-0)", "rank 2 (worker-1)")
+    assert any(
+        f"{lost}: " in ended["chief-0"] and f"seen by {seer}" in ended["chief-0"]
+        for lost, seer in (ends, ends[::-1])
+    ), ended
 
 
 @pytest.mark.parametrize("protected", [True, False], ids=["tls", "checksums"])

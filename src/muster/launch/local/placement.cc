@@ -1,4 +1,5 @@
 // Which cores and GPUs of this machine each task gets.
+#include <numeric>
 #include <utility>
 
 #include "muster/job/pod_template.h"
@@ -8,7 +9,25 @@
 
 namespace muster::launch::local {
 
-absl::StatusOr<std::map<job::TaskId, Placement>> PlaceTasks(const job::JobSpec& spec) {
+namespace {
+
+// Names of GPUs for the tasks that want some: of this machine's, what nobody else has.
+absl::StatusOr<std::vector<process::GpuClaim>> ChooseGpus(const std::vector<std::string>& visible,
+                                                          const std::vector<int>& wishes,
+                                                          const std::string& job, bool share) {
+  // Tells of wrong wishes, and of too few GPUs in all.
+  MUSTER_RETURN_IF_ERROR(process::DealGpus(visible, wishes).status());
+  const int wanted = std::accumulate(wishes.begin(), wishes.end(), 0);
+  if (!share) return process::ClaimGpus(visible, wanted, job);
+  std::vector<process::GpuClaim> shared;
+  for (int i = 0; i < wanted; ++i) shared.push_back({.gpu = visible[static_cast<size_t>(i)]});
+  return shared;
+}
+
+}  // namespace
+
+absl::StatusOr<Placements> PlaceTasks(const job::JobSpec& spec, const std::string& job,
+                                      bool share_gpus) {
   std::vector<job::TaskId> tasks;
   std::vector<double> cpu_limits;
   std::vector<int> gpu_wishes;
@@ -24,11 +43,14 @@ absl::StatusOr<std::map<job::TaskId, Placement>> PlaceTasks(const job::JobSpec& 
   MUSTER_ASSIGN_OR_RETURN(auto cpus, process::DealCpus(available, cpu_limits));
   const auto inherited =
       process::FindEnvironment("CUDA_VISIBLE_DEVICES", process::CurrentEnvironment());
-  MUSTER_ASSIGN_OR_RETURN(auto gpus,
-                          process::DealGpus(process::VisibleGpus(inherited, "/dev"), gpu_wishes));
-  std::map<job::TaskId, Placement> placements;
+  Placements placements;
+  MUSTER_ASSIGN_OR_RETURN(placements.gpus, ChooseGpus(process::VisibleGpus(inherited, "/dev"),
+                                                      gpu_wishes, job, share_gpus));
+  std::vector<std::string> names;
+  for (const process::GpuClaim& claim : placements.gpus) names.push_back(claim.gpu);
+  MUSTER_ASSIGN_OR_RETURN(auto gpus, process::DealGpus(names, gpu_wishes));
   for (size_t i = 0; i < tasks.size(); ++i) {
-    placements[tasks[i]] = {std::move(cpus[i]), std::move(gpus[i])};
+    placements.tasks[tasks[i]] = {std::move(cpus[i]), std::move(gpus[i])};
   }
   return placements;
 }

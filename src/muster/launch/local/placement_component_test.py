@@ -70,8 +70,14 @@ def test_tasks_stay_on_the_cores_that_muster_was_given(jobs: Jobs) -> None:
     assert {line for lines in said(jobs).values() for line in lines} == {f"[{core}]"}
 
 
+def own_gpus(count: int) -> list[str]:
+    """Names that no other test has at the same time: GPUs are claimed on the whole machine."""
+    return [f"GPU-{os.getpid()}-{i}" for i in range(count)]
+
+
 def test_gpus_are_dealt_out_and_others_see_none(jobs: Jobs) -> None:
-    jobs.environment["CUDA_VISIBLE_DEVICES"] = "3,GPU-4a5b,7"
+    names = own_gpus(3)
+    jobs.environment["CUDA_VISIBLE_DEVICES"] = ",".join(names)
     name = write_job(
         jobs, Worker=replica(GPUS, 2, gpu="1"), Chief=replica(GPUS, gpu="1"),
         Evaluator=replica(GPUS),
@@ -79,7 +85,7 @@ def test_gpus_are_dealt_out_and_others_see_none(jobs: Jobs) -> None:
     jobs.ok("run", name)
     gpus = said(jobs)
     assert gpus.pop("evaluator-0") == [""]
-    assert sorted(line for lines in gpus.values() for line in lines) == ["3", "7", "GPU-4a5b"]
+    assert sorted(line for lines in gpus.values() for line in lines) == names
 
 
 def test_without_a_wish_the_gpus_of_the_environment_stay(jobs: Jobs) -> None:
@@ -94,6 +100,39 @@ def test_too_few_gpus_start_nothing(jobs: Jobs) -> None:
     assert result.returncode == 1
     assert "3" in result.stderr and "GPU" in result.stderr, result.stderr
     assert not (jobs.home / "jobs/j").exists()
+    jobs.wait_nothing_runs()
+
+
+def test_no_two_jobs_are_dealt_the_same_gpu(jobs: Jobs) -> None:
+    names = own_gpus(2)
+    jobs.environment["CUDA_VISIBLE_DEVICES"] = ",".join(names)
+    program = f"{GPUS}; import sys, time; sys.stdout.flush(); time.sleep(1000)"
+    name = write_job(jobs, Worker=replica(program, gpu="1"))
+    for job in ("first", "second"):
+        jobs.detach(name, "--name", job)
+        jobs.running(job, "worker-0")
+    logs = [jobs.home / f"jobs/{job}/logs/worker-0.log" for job in ("first", "second")]
+    jobs.wait(lambda: all(log.exists() and log.read_text() for log in logs))
+    assert [log.read_text() for log in logs] == [f"{name}\n" for name in names]
+    third = jobs.call("run", name, "--name", "third")
+    assert third.returncode == 1
+    assert f"{names[0]} is used by {jobs.home}/jobs/first" in third.stderr, third.stderr
+    assert f"{names[1]} is used by {jobs.home}/jobs/second" in third.stderr
+    assert not (jobs.home / "jobs/third").exists()
+    # Its tasks keep theirs while nobody leads them, and the next coordinator has them again.
+    jobs.forsake("first")
+    assert jobs.call("run", name, "--name", "third").returncode == 1
+    jobs.ok("resume", "first")
+    jobs.running("first", "worker-0")
+    assert jobs.call("run", name, "--name", "third").returncode == 1
+    jobs.detach(name, "--name", "sharing", "--share-gpus")
+    jobs.running("sharing", "worker-0")
+    jobs.ok("stop", "second")
+    jobs.detach(name, "--name", "third")
+    jobs.running("third", "worker-0")
+    assert (jobs.home / "jobs/third/logs/worker-0.log").read_text() in ("", f"{names[1]}\n")
+    for job in ("first", "sharing", "third"):
+        jobs.ok("stop", job)
     jobs.wait_nothing_runs()
 
 

@@ -24,18 +24,25 @@ def test_estimator_wide_deep_with_every_role(tensorflow_jobs: TensorFlowJobs) ->
     assert list(run.model.glob("eval/events.out.*"))
 
 
-def test_an_evaluator_that_would_wait_for_ever_is_stopped(tensorflow_jobs: TensorFlowJobs) -> None:
+def test_an_evaluator_is_stopped_when_it_has_evaluated_the_last_checkpoint(
+    tensorflow_jobs: TensorFlowJobs,
+) -> None:
     run = tensorflow_jobs
     job = run.start(  # The data end long before the last step that the evaluator waits for.
         "--chief", "--evaluator", "--finish-timeout", "3s",
         *run.command(
             run.old, "wide_deep.py", "--model-dir", run.model,
-            "--max-steps", 1_000_000, "--endless", 0,
+            "--max-steps", 1_000_000, "--endless", 0, "--eval-gate", run.gate,
         ),
     )  # fmt: skip
+    waits = "evaluator-0 to finish its evaluations"
+    run.wait(lambda: run.jobs.status(job).get("waiting_for") == waits, "for the training's end")
+    assert not list(run.model.glob("eval/events.out.*"))
+    run.open_gate()
     tasks = run.wait_success(job)
     assert ended_by_itself(tasks["chief-0"])
     assert "chief 0 is done" in run.log(job, "chief-0")  # its TF_CONFIG said so
+    assert list(run.model.glob("eval/events.out.*"))
     assert "still ran 3s after the job had succeeded" in tasks["evaluator-0"]["stop_reason"]
     assert "still ran 3s after the job had succeeded" in run.jobs.ok("status", job)
 

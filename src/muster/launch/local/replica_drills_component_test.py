@@ -87,7 +87,8 @@ def test_a_chief_that_slept_is_told_who_has_its_place(trainings: Trainings) -> N
     first.send_signal(signal.SIGCONT)
     _, said = first.communicate(timeout=DEADLINE)
     assert first.returncode == 1, said
-    assert "replaced while it slept" in said
+    assert "this process was replaced" in said
+    assert "two tasks were started under one name" in said
     assert f"now worker-0 of job 'drill' (incarnation 2), process {second.pid}" in said
     second.send_signal(signal.SIGTERM)
     second.send_signal(signal.SIGCONT)

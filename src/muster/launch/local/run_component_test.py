@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import signal
 from typing import Any
 
@@ -92,17 +93,67 @@ def test_ctrl_c_leaves_nothing(jobs: Jobs) -> None:
     jobs.wait_nothing_runs()
 
 
-def test_ps_and_evaluator_are_ended_after_success(jobs: Jobs) -> None:
-    program = 'case "$MUSTER_TASK" in ps-*|evaluator-*) sleep 1000;; esac'
+def test_ps_and_workers_are_ended_after_the_chiefs_success(jobs: Jobs) -> None:
+    program = 'case "$MUSTER_TASK" in ps-*|worker-*) sleep 1000;; esac'
     jobs.ok(
-        "run", "--name", "j", "--chief", "--ps", 1, "--evaluator", "--finish-timeout", "1s", "--",
+        "run", "--name", "j", "--chief", "--workers", 1, "--ps", 1, "--finish-timeout", "1s", "--",
         "sh", "-c", program,
     )  # fmt: skip
     status = jobs.status("j")
     assert status["phase"] == "succeeded"
     stopped = {t["task"]: t.get("stop_reason", "") for t in status["tasks"]}
-    assert "still ran 1s after the job had succeeded" in stopped["evaluator-0"]
+    assert stopped["worker-0"] == "still ran 1s after the job had succeeded"
     assert stopped["ps-0"] == "the job has succeeded"
+    jobs.wait_nothing_runs()
+
+
+# The second worker fails a while after the first has succeeded, each time with other last words.
+FAILING_WORKER = """
+if [ "$MUSTER_TASK" = worker-1 ]; then
+  while [ ! -e done ]; do sleep 0.05; done; sleep 3; echo $MUSTER_INCARNATION; exit 3
+fi
+touch done
+"""
+
+
+def test_without_a_chief_a_job_from_flags_needs_all_its_workers(jobs: Jobs) -> None:
+    result = jobs.call(
+        "run", "--name", "j", "--workers", 2, "--restarts", 1, "--", "sh", "-c", FAILING_WORKER
+    )
+    assert result.returncode == 1, result.stderr
+    assert "job j failed" in result.stderr and "worker-1: exit code 3" in result.stderr
+    jobs.wait_nothing_runs()
+
+
+def test_a_tfjobs_success_names_the_worker_that_failed(jobs: Jobs) -> None:
+    (jobs.folder / "failing.sh").write_text(FAILING_WORKER)
+    (jobs.folder / "job.yaml").write_text("""
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: j}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      replicas: 2
+      template: {spec: {containers: [{name: tensorflow, command: [sh, failing.sh]}]}}
+""")
+    result = jobs.call("run", "job.yaml")
+    assert result.returncode == 0, result.stderr
+    assert ", although worker-1 failed (exit code 3)" in result.stderr
+    assert ", although worker-1 failed (exit code 3)" in jobs.ok("status", "j")
+    jobs.wait_nothing_runs()
+
+
+@pytest.mark.parametrize("ps", [0, 1])
+def test_what_fails_as_before_is_not_started_a_third_time(jobs: Jobs, ps: int) -> None:
+    program = 'case $MUSTER_TASK in ps-*) sleep 1000;; *) echo >&2 "NameError: x"; exit 1;; esac'
+    result = jobs.call(
+        "run", "--name", "j", "--workers", 1, "--ps", ps, "--grace", 1, "--", "sh", "-c", program
+    )
+    assert result.returncode == 1
+    assert "exit code 1, as the time before, with 'NameError: x'" in result.stderr
+    log = (jobs.home / "jobs/j/logs/worker-0.log").read_text()
+    assert log == "NameError: x\n" * 2
     jobs.wait_nothing_runs()
 
 
@@ -139,7 +190,7 @@ spec:
     assert "worker-1 | hello from worker-1" in result.stdout
     assert "image" in result.stderr
     assert jobs.ok("logs", "mnist", "worker-0") == "hello from worker-0\n"
-    assert "job mnist succeeded" in jobs.ok("list")
+    assert re.search(r"^mnist +succeeded ", jobs.ok("list"), re.MULTILINE)
 
 
 def test_a_variable_of_a_kubernetes_object_can_be_given(jobs: Jobs) -> None:
@@ -189,6 +240,8 @@ def test_the_token_is_in_no_argument_environment_log_or_journal(jobs: Jobs) -> N
     for path in folder.rglob("*"):
         if path.is_file() and path.name != "token":
             assert token not in path.read_bytes(), path
+        if path.is_file():
+            assert path.stat().st_mode & 0o077 == 0, path
     jobs.ok("stop", job)
 
 
@@ -209,7 +262,8 @@ def test_spec_is_what_a_client_of_the_cluster_needs(jobs: Jobs) -> None:
         (["run", "--restart-policy", "Sometimes", "--", "true"], 2, "Sometimes is none"),
         (["run", "missing.yaml"], 1, "missing.yaml"),
         (["run", "--workers", "2", "bad.yaml"], 2, "leave these flags out"),
-        (["run", "bad.yaml", "--", "true"], 2, "both a job file"),
+        (["run", "bad.yaml", "--", "true"], 1, "bad.yaml"),
+        (["run", "bad.yaml", "--path", "app=/x"], 1, "bad.yaml"),
         (["run", "bad.yaml", "--progress-timeout", "soon"], 2, "soon"),
         (["run", "bad.yaml"], 1, "bad.yaml"),
         (["status", "nobody"], 1, "there is no job nobody"),

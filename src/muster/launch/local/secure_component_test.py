@@ -166,3 +166,44 @@ def test_a_chosen_port_is_taken_or_free(jobs: Jobs) -> None:
     assert coordinator_url(task["agent_pid"]) == f"http://{place}"
     jobs.ok("stop", job)
     jobs.wait_nothing_runs()
+
+
+LISTENER = """
+import json, os, socket, time
+config = json.loads(os.environ["TF_CONFIG"])
+own = config["cluster"]["worker"][config["task"]["index"]]
+port = int(own.rpartition(":")[2])
+listener = socket.create_server(("127.0.0.1", port))
+print("listens", port, flush=True)
+time.sleep(1000)
+"""
+
+
+def connects(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=DEADLINE).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_nobody_reaches_the_ports_of_an_isolated_job(jobs: Jobs, isolate: bool) -> None:
+    (jobs.folder / "listener.py").write_text(LISTENER)
+    flags = ["--isolate"] if isolate else []
+    result = jobs.call("run", "--detach", *flags, "--workers", 2, "--", "python3", "listener.py")
+    if isolate and "no network of the job's own is to be had" in result.stderr:
+        pytest.skip("this machine's kernel makes no network namespaces here; muster says so")
+    assert result.returncode == 0, result.stderr
+    job = result.stdout.strip()
+    log = jobs.home / f"jobs/{job}/logs/worker-0.log"
+    jobs.wait(lambda: log.exists() and "listens" in log.read_text())
+    port = int(log.read_text().split()[1])
+    assert connects(port) is not isolate
+    assert {task["phase"] for task in jobs.status(job)["tasks"]} <= {"running", "starting"}
+    before = jobs.kill_coordinator(job)  # the supervisor starts it again, in the same network
+    jobs.wait(lambda: jobs.coordinator(job) != before)
+    incarnations = {jobs.running(job, f"worker-{i}")["incarnation"] for i in range(2)}
+    assert incarnations == {1, 2}  # nothing was started again
+    jobs.ok("stop", job)
+    jobs.wait_nothing_runs()

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "muster/net/transport/link_watch.h"
 #include "muster/net/transport/protect.h"
 #include "muster/net/transport/wait.h"
 
@@ -66,7 +67,7 @@ void Acceptor::Run() {
     if (stop_->is_set()) break;
     const absl::Status begun = accepted.ok() ? Begin(*std::move(accepted)) : accepted.status();
     if (begun.ok() || absl::IsDeadlineExceeded(begun)) continue;
-    if (options_.on_refused) options_.on_refused(begun);
+    Refused(ToString(address()), begun);
     WaitForDescriptor(-1, 0, Deadline::After(kPauseSeconds), *stop_).IgnoreError();
   }
   for (const std::unique_ptr<Pending>& one : pending_) one->interrupt->Set(stop_->status());
@@ -99,6 +100,7 @@ void Acceptor::MakePlace() {
 }
 
 void Acceptor::Greet(Accepted accepted, const Interrupt& interrupt) {
+  SetStallTimeout(accepted.socket.get(), options_.stall_seconds);
   const Deadline deadline = Deadline::After(options_.handshake_seconds);
   const std::string name = accepted.peer;
   absl::StatusOr<std::unique_ptr<Stream>> stream =
@@ -113,7 +115,14 @@ void Acceptor::Greet(Accepted accepted, const Interrupt& interrupt) {
     status = peer.status();
     if (peer.ok()) options_.on_peer(*std::move(peer), *std::move(stream));
   }
-  if (!status.ok() && options_.on_refused) options_.on_refused(status);
+  if (!status.ok()) Refused(name, status);
+}
+
+void Acceptor::Refused(const std::string& peer, const absl::Status& why) {
+  if (!options_.on_refused) return;
+  if (const std::optional<absl::Status> said = refusals_.Count(peer, why)) {
+    options_.on_refused(*said);
+  }
 }
 
 }  // namespace muster::net::transport

@@ -1,4 +1,4 @@
-// Takes peers in: accepts, shakes hands with several at once, and hands over who proved itself.
+// Accepts peers: performs handshakes with several at once and hands over the authenticated ones.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 #include "muster/net/transport/handshake.h"
 #include "muster/net/transport/interrupt.h"
 #include "muster/net/transport/listener.h"
+#include "muster/net/transport/refusal_log.h"
 #include "muster/net/transport/stream.h"
 #include "muster/net/transport/tls.h"
 
@@ -20,16 +21,18 @@ namespace muster::net::transport {
 
 struct AcceptorOptions {
   Token key;
-  std::function<Identity()> self = {};  // wanted; asked for each peer: the epoch grows
-  Admit admit = {};                     // empty: everybody with the key
+  std::function<Identity()> self = {};  // required; called for each peer: the epoch grows
+  Admit admit = {};                     // empty: admits every peer with the key
   Protection protection = {};
-  // Wanted: a peer with its stream, which is the callee's from then on.
+  // Required: receives a peer with its stream, which the callee then owns.
   std::function<void(Peer peer, std::unique_ptr<Stream> stream)> on_peer = {};
-  // Why somebody was not let in: for logs. May be empty.
+  // Why a peer was refused: for logs; most of many similar refusals are left out (refusal_log.h).
+  // May be empty.
   std::function<void(const absl::Status& why)> on_refused = {};
   double handshake_seconds = 10;
-  // Of connections that have not proven themselves. One more throws the oldest out, so that
-  // silent strangers do not keep a peer from coming in.
+  int stall_seconds = 0;  // SocketOptions::stall_seconds
+  // The most connections that have not authenticated yet. One more drops the oldest, so that silent
+  // strangers do not block a peer.
   int max_pending = 64;
 };
 
@@ -38,20 +41,21 @@ class Acceptor {
  public:
   static absl::StatusOr<std::unique_ptr<Acceptor>> Start(std::unique_ptr<Listener> listener,
                                                          AcceptorOptions options);
-  // Listens there.
+  // Listens at `address`.
   static absl::StatusOr<std::unique_ptr<Acceptor>> StartAt(const Address& address,
                                                            AcceptorOptions options);
-  // For peers of this machine (local_address.h), who do without where that cannot be: null, and
-  // `note`, which may be empty, is told why.
+  // For peers on this machine (local_address.h), which do without it if it cannot be started: then
+  // returns null and tells `note`, which may be empty, why.
   static std::unique_ptr<Acceptor> StartLocally(
       const Address& address, AcceptorOptions options,
       const std::function<void(const std::string& text)>& note);
-  // Nobody comes in any more; handshakes under way end; all threads are joined.
+  // Accepts no more peers, ends the handshakes in progress and joins all threads.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
   const Address& address() const { return listener_->address(); }
+  Address near_address() const { return listener_->near_address(); }
 
  private:
   struct Pending;
@@ -61,13 +65,15 @@ class Acceptor {
   void Run();
   absl::Status Begin(Accepted accepted);
   void Greet(Accepted accepted, const Interrupt& interrupt);
-  // Joins those that are done; throws the oldest out while there are too many.
+  void Refused(const std::string& peer, const absl::Status& why);
+  // Joins the finished ones; drops the oldest while there are too many.
   void MakePlace();
 
   const std::unique_ptr<Listener> listener_;
   const AcceptorOptions options_;
   const std::unique_ptr<Interrupt> stop_;
-  std::list<std::unique_ptr<Pending>> pending_;  // oldest first; of the accepting thread
+  RefusalLog refusals_;
+  std::list<std::unique_ptr<Pending>> pending_;  // oldest first; used by the accepting thread
   std::jthread thread_;
 };
 

@@ -1,6 +1,6 @@
-// Where a peer is reached: "tcp://HOST:PORT", "unix:PATH", "shm:PATH". A PATH that begins with '@'
-// is a name of Linux's abstract sockets: in no folder, gone with its process, and of one network
-// namespace, that is, of one machine.
+// The address of a peer: "tcp://HOST:PORT", "unix:PATH", "shm:PATH". A PATH that begins with '@' is
+// the name of a Linux abstract socket: in no folder, gone with its process, and valid in one
+// network namespace, that is, on one machine.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace muster::net::transport {
 
-// Data. Prints as it is parsed.
+// Plain data. Its printed form parses back to it.
 struct Address {
   enum class Kind {
     kTcp,
     kUnix,
-    kSharedMemory,  // rings in memory; `path` is the unix socket where they are handed over
+    kSharedMemory,  // rings in memory, handed over by the unix socket at `path`
   };
 
   Kind kind = Kind::kTcp;
-  std::string host = {};  // a name, or numbers without brackets
+  std::string host = {};  // a name, or a numeric address without brackets
   uint16_t port = 0;
   std::string path = {};
 
@@ -31,7 +31,7 @@ struct Address {
   friend bool operator==(const Address&, const Address&) = default;
 };
 
-// INVALID_ARGUMENT says what is wrong with it. IPv6 in numbers stands in brackets. A path has at
+// INVALID_ARGUMENT says what is wrong. A numeric IPv6 address must be in brackets. A path has at
 // most 107 bytes, the system's limit.
 absl::StatusOr<Address> ParseAddress(std::string_view text);
 std::string ToString(const Address& address);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "muster/net/transport/link_watch.h"
 #include "muster/net/transport/wait.h"
 
 namespace muster::net::transport {
@@ -61,6 +62,7 @@ class ExchangeLoop {
   absl::Status Loop(Step step);
   absl::StatusOr<bool> Turn(Step step);
   absl::Status Sleep();
+  absl::Status LinkBroken(const absl::Status& why);
   absl::Status SendFailed(const absl::Status& why);
   absl::Status ReceiveFailed(const absl::Status& why);
   absl::Status Late() const;
@@ -128,8 +130,22 @@ absl::Status ExchangeLoop::Sleep() {
     }
   }
   absl::Status status = WaitFor({awaited.data(), count}, deadline_, interrupt_);
-  if (absl::IsDeadlineExceeded(status) && !interrupt_.is_set()) status = Late();
+  if (interrupt_.is_set()) return status;
+  if (absl::IsDeadlineExceeded(status)) status = Late();
+  if (absl::IsUnavailable(status)) status = LinkBroken(status);
   return status;
+}
+
+// To or from whom.
+absl::Status ExchangeLoop::LinkBroken(const absl::Status& why) {
+  gone_ = true;
+  const auto is_broken = [](const Channel& channel) {
+    const PollWish wish = channel.stream_->Arm(/*read=*/true, /*write=*/false);
+    channel.stream_->Disarm();
+    return !CheckLink(wish.fd).ok();
+  };
+  if (receiving() && is_broken(*from_)) return Annotate(why, StrCat(what_, " from ", from_->peer_));
+  return Annotate(why, StrCat(what_, " to ", (sending() ? to_ : from_)->peer_));
 }
 
 absl::Status ExchangeLoop::Late() const {

@@ -1,19 +1,19 @@
-// Messages over a Stream, and the exchange that collectives are made of.
+// Messages over a Stream, and the exchange on which collectives are built.
 //
-// A message has a type and 0 bytes or more. It travels as frames (frame.h) that carry the epoch and
-// a number each, so that a message that is lost, repeated, damaged or from another epoch is an
-// error and never taken for another. Off the host frames carry checksums.
+// A message has a type and 0 bytes or more. It is sent as frames (frame.h), each with the epoch and
+// a sequence number, so that a message that is lost, repeated, damaged or from another epoch is an
+// error and never mistaken for another. Between hosts frames carry checksums.
 //
-// Errors, by what the caller does next; messages name the peer:
+// Errors, chosen by what the caller does next; messages name the peer:
 //   UNAVAILABLE        the peer is gone
 //   DEADLINE_EXCEEDED  the peer is silent, or does not read
-//   ABORTED            fenced: peer and we are of different epochs, both named
-//   DATA_LOSS          what came is no frame that was due: magic, checksum, number, size, type
-//   any                what the peer said before it gave up (SendFailure), or the Interrupt's
+//   ABORTED            fenced: the two ends have different epochs, both named
+//   DATA_LOSS          not the expected frame: wrong magic, checksum, number, size or type
+//   any                the status that the peer sent (SendFailure), or the Interrupt's
 //   status
-// After an error within a message the channel is broken: it says so, with the first error, to every
-// later call but SendFailure. A call that ended before any byte of its message moved (a deadline
-// while the peer was silent) may be made again.
+// After an error within a message the channel is broken: every later call except SendFailure
+// returns the first error. A call that ended before any byte of its message moved (a deadline while
+// the peer was silent) may be repeated.
 #pragma once
 
 #include <cstddef>
@@ -34,17 +34,18 @@ namespace muster::net::transport {
 
 struct ChannelOptions {
   std::string peer = {};  // "worker 1", before the stream's address in messages
-  uint64_t epoch = 0;     // in every frame sent and wanted in every frame that comes
-  // Of payloads, sent and wanted of the peer; where the stream wants them (stream.h) in any case.
+  uint64_t epoch = 0;     // in every frame sent, and required in every frame received
+  // Checksums of payloads, sent and required from the peer; always on if the stream wants them
+  // (stream.h).
   bool checksum = false;
-  size_t max_message_bytes = size_t{1} << 30;  // of Receive; larger ones are DATA_LOSS
-  // How long to ask again and again before sleeping; others who want the core get it meanwhile.
-  // Shortens a wait by a wake-up (5 to 50 us). Longer than a wake-up it must be, or two peers that
-  // wait for each other in turn sleep every time.
+  size_t max_message_bytes = size_t{1} << 30;  // for Receive; larger ones are DATA_LOSS
+  // How long to poll before sleeping; other threads that want the core get it meanwhile. Saves a
+  // wake-up (5 to 50 us) per wait. It must be longer than a wake-up, or two peers that wait for
+  // each other in turn sleep every time.
   int spin_micros = 0;
 };
 
-// 150 us where the machine has two cores or more, else 0.
+// 150 us if the machine has two cores or more, else 0.
 int DefaultSpinMicros();
 
 struct Message {
@@ -55,8 +56,9 @@ struct Message {
   ConstBytes bytes() const { return {data.get(), size}; }
 };
 
-// Called with the bytes of a message in order, in place, as they come: `offset` is where they are
-// in it. Begins at an address and an offset divisible by 4; its size is, but the last's.
+// Called with the bytes of a message in order, in place, as they arrive: `offset` is their position
+// in the message. Each part begins at an address and an offset divisible by 4; so is its size,
+// except the last part's.
 using Take = absl::FunctionRef<void(ConstBytes part, size_t offset)>;
 
 // One owner thread, which also owns the stream.
@@ -66,32 +68,33 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // Until all is written; the bytes are not kept. `type` is below kFirstReservedType.
+  // Returns when all is written; the bytes are not kept. `type` is below kFirstReservedType.
   absl::Status Send(uint16_t type, ConstBytes message, process::Deadline deadline,
                     const Interrupt& interrupt);
   // The next message.
   absl::StatusOr<Message> Receive(process::Deadline deadline, const Interrupt& interrupt);
 
-  // One message to `to` and one from `from`, both at once, so that any number of peers that do it
-  // in a ring or a pair never wait for each other. `from` must send exactly `in_bytes` of `type`;
-  // `to` and `from` may be the same. `take` gets the bytes as they come, before the checksum is
-  // known: after an error what it was given is worth nothing.
+  // Sends one message to `to` and receives one from `from` at the same time, so that any number of
+  // peers that do so in a ring or a pair never deadlock. `from` must send exactly `in_bytes` of
+  // `type`; `to` and `from` may be the same. `take` gets the bytes as they arrive, before the
+  // checksum is known: after an error those bytes are invalid.
   static absl::Status Exchange(uint16_t type, Channel& to, ConstBytes out, Channel& from,
                                size_t in_bytes, Take take, process::Deadline deadline,
                                const Interrupt& interrupt);
-  // The same to memory, without a copy in between where the stream allows it. `in` may not overlap
+  // The same to memory, without an intermediate copy if the stream allows it. `in` may not overlap
   // `out`.
   static absl::Status Exchange(uint16_t type, Channel& to, ConstBytes out, Channel& from,
                                MutableBytes in, process::Deadline deadline,
                                const Interrupt& interrupt);
-  // The receiving half alone, as Send is the other.
+  // The receiving half alone; Send is the other half.
   absl::Status ReceiveParts(uint16_t type, size_t bytes, Take take, process::Deadline deadline,
                             const Interrupt& interrupt);
   absl::Status ReceiveInto(uint16_t type, MutableBytes in, process::Deadline deadline,
                            const Interrupt& interrupt);
 
-  // Tells the peer why we give up: its next or present call that reads from us returns `why`, in
-  // its own words. For a channel that is broken too, as far as the stream still carries.
+  // Tells the peer why this end gives up: the peer's current or next call that reads from this end
+  // returns `why` unchanged. Also works on a broken channel, as far as the stream still carries
+  // data.
   absl::Status SendFailure(const absl::Status& why, process::Deadline deadline);
 
   void Close() { stream_->Close(); }
@@ -99,7 +102,7 @@ class Channel {
   // "worker 1 (tcp://10.0.0.2:4711)"
   const std::string& peer() const { return peer_; }
   uint64_t epoch() const { return options_.epoch; }
-  // Between messages only. Frames of the old epoch that are still under way will be refused.
+  // Between messages only. Frames of the old epoch that are still in transit will be refused.
   void set_epoch(uint64_t epoch);
   Stream& stream() { return *stream_; }
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "muster/net/listen.h"
 #include "muster/net/transport/protect.h"
-#include "muster/net/transport/socket_address.h"
 #include "muster/net/transport/socket_error.h"
 #include "muster/net/transport/wait.h"
 
@@ -72,27 +72,45 @@ struct Attempt {
   bool may_pass = true;
 };
 
-absl::StatusOr<Attempt> TryAll(const Address& address, Deadline deadline,
-                               const Interrupt& interrupt) {
-  std::vector<SocketAddress> targets;
+absl::StatusOr<std::vector<SocketAddress>> TargetsOf(const Address& address,
+                                                     const DialOptions& options) {
+  if (address.kind != Address::Kind::kTcp) return std::vector{UnixAddress(address.path)};
+  return options.resolve ? options.resolve(address) : ResolveTcp(address);
+}
+
+// Each of a name's addresses has its share of the time, so that one which swallows packets leaves
+// some to the others and to looking the name up again.
+Deadline ShareOf(Deadline deadline, size_t targets, const DialOptions& options) {
+  const double left = deadline.PollMillis() / 1000.0;
+  return Deadline::After(std::min(left / static_cast<double>(targets), options.connect_seconds));
+}
+
+absl::StatusOr<Attempt> TryAll(const Address& address, const DialOptions& options,
+                               Deadline deadline, const Interrupt& interrupt) {
   Attempt attempt;
-  if (address.kind == Address::Kind::kTcp) {
-    absl::StatusOr<std::vector<SocketAddress>> found = ResolveTcp(address);
-    attempt.error = found.status();
-    if (found.ok()) targets = *std::move(found);
-  } else {
-    targets.push_back(UnixAddress(address.path));
+  const absl::StatusOr<std::vector<SocketAddress>> targets = TargetsOf(address, options);
+  if (!targets.ok()) {
+    attempt.error = targets.status();
+    return attempt;
   }
-  for (const SocketAddress& target : targets) {
+  const bool is_name =
+      address.kind == Address::Kind::kTcp && !net::internal::ParseAddress(address.host).ok();
+  for (size_t i = 0; i < targets->size(); ++i) {
+    const SocketAddress& target = (*targets)[i];
     Descriptor fd(socket(target.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd.valid()) return ErrnoStatus(errno, "make a socket");
-    MUSTER_ASSIGN_OR_RETURN(const int error, Connect(fd.get(), target, deadline, interrupt));
-    if (error == 0) {
+    const Deadline share = is_name ? ShareOf(deadline, targets->size() - i, options) : deadline;
+    absl::StatusOr<int> error = Connect(fd.get(), target, share, interrupt);
+    if (absl::IsDeadlineExceeded(error.status()) && !interrupt.is_set() && !deadline.expired()) {
+      error = ETIMEDOUT;
+    }
+    MUSTER_RETURN_IF_ERROR(error.status());
+    if (*error == 0) {
       attempt.socket = std::move(fd);
       break;
     }
-    attempt.error = ErrnoStatus(error, "connect");
-    attempt.may_pass = MayPass(error);
+    attempt.error = ErrnoStatus(*error, "connect");
+    attempt.may_pass = MayPass(*error);
   }
   return attempt;
 }
@@ -109,17 +127,17 @@ absl::StatusOr<Descriptor> CheckOwner(const Address& address, Descriptor socket)
   return absl::PermissionDeniedError("another user's process listens there");
 }
 
-absl::StatusOr<Descriptor> ConnectUntil(const Address& address, bool wait, Deadline deadline,
-                                        const Interrupt& interrupt) {
+absl::StatusOr<Descriptor> ConnectUntil(const Address& address, const DialOptions& options,
+                                        Deadline deadline, const Interrupt& interrupt) {
   absl::Status last;
   double pause = kFirstPause;
   while (true) {
-    absl::StatusOr<Attempt> attempt = TryAll(address, deadline, interrupt);
+    absl::StatusOr<Attempt> attempt = TryAll(address, options, deadline, interrupt);
     absl::Status status = attempt.status();
     if (attempt.ok()) {
       if (attempt->socket.valid()) return CheckOwner(address, std::move(attempt->socket));
       if (!attempt->may_pass) return attempt->error;
-      if (!wait) return absl::NotFoundError(attempt->error.message());
+      if (!options.wait_for_listener) return absl::NotFoundError(attempt->error.message());
       last = attempt->error;
       status = Rest(pause, deadline, interrupt);
     }
@@ -138,8 +156,7 @@ absl::StatusOr<Descriptor> ConnectUntil(const Address& address, bool wait, Deadl
 absl::StatusOr<std::unique_ptr<Stream>> Dial(const Address& address, const DialOptions& options,
                                              Deadline deadline, const Interrupt& interrupt) {
   std::string name = ToString(address);
-  absl::StatusOr<Descriptor> socket =
-      ConnectUntil(address, options.wait_for_listener, deadline, interrupt);
+  absl::StatusOr<Descriptor> socket = ConnectUntil(address, options, deadline, interrupt);
   if (!socket.ok() && interrupt.is_set()) return socket.status();
   if (!socket.ok()) return Annotate(socket.status(), StrCat("connect to ", name));
   if (address.kind == Address::Kind::kSharedMemory) {

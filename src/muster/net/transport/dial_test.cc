@@ -96,6 +96,76 @@ TEST_F(DialTest, ComesInOverBothKindsOfIp) {
   }
 }
 
+// The record of a task's name may come later than the task, and is not needed to listen.
+TEST_F(DialTest, AtANameItListensOnAllAddressesAndIsKnownByTheName) {
+  const auto listener = Listener::Listen(Address::Tcp("worker-0.job.invalid", 0));
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const uint16_t port = (*listener)->address().port;
+  EXPECT_NE(port, 0);
+  EXPECT_EQ((*listener)->address(), Address::Tcp("worker-0.job.invalid", port));
+  EXPECT_EQ((*listener)->near_address(), Address::Tcp("127.0.0.1", port));
+  const bool has_v6 = Listener::Listen(Address::Tcp("::1", 0)).ok();
+  for (const std::string host : {"127.0.0.1", "::1"}) {
+    if (host == "::1" && !has_v6) continue;
+    std::thread thread = DialAndSpeak(Address::Tcp(host, port));
+    EXPECT_EQ(Hear(**listener), "hi");
+    thread.join();
+  }
+  const absl::Status taken = Listener::Listen((*listener)->address()).status();
+  EXPECT_EQ(taken.code(), absl::StatusCode::kAlreadyExists) << taken;
+  EXPECT_THAT(std::string(taken.message()), HasSubstr("worker-0.job.invalid"));
+}
+
+TEST_F(DialTest, AnIPv4PeerOfASocketForBothIsNamedAsIPv4) {
+  const auto listener = Listener::Listen(Address::Tcp("worker-0.job.invalid", 0)).value();
+  const auto dialed = Dial(listener->near_address(), {}, TestDeadline(), *interrupt_);
+  ASSERT_TRUE(dialed.ok()) << dialed.status();
+  const auto accepted = listener->Accept(TestDeadline(), *interrupt_);
+  ASSERT_TRUE(accepted.ok()) << accepted.status();
+  EXPECT_THAT(accepted->peer, testing::StartsWith("tcp://127.0.0.1:"));
+}
+
+TEST_F(DialTest, LocalhostIsLoopbackAlone) {
+  const auto listener = Listener::Listen(Address::Tcp("localhost", 0));
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  EXPECT_EQ((*listener)->address().host, "localhost");
+  std::thread thread = DialAndSpeak((*listener)->near_address());
+  EXPECT_EQ(Hear(**listener), "hi");
+  thread.join();
+  // A socket for all addresses would answer there.
+  const Address other = Address::Tcp("127.0.0.2", (*listener)->address().port);
+  EXPECT_EQ(Dial(other, {.wait_for_listener = false}, TestDeadline(), *interrupt_).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(DialTest, ANameIsLookedUpAnewAtEachAttempt) {
+  const auto listener = Listener::Listen(folder_.At(Kind::kTcp)).value();
+  // A full backlog: this address answers nothing.
+  const Descriptor deaf(socket(AF_INET, SOCK_STREAM, 0));
+  SocketAddress moved = ResolveTcp(Address::Tcp("127.0.0.1", 0)).value().front();
+  ASSERT_EQ(bind(deaf.get(), moved.get(), moved.size), 0);
+  ASSERT_EQ(listen(deaf.get(), 0), 0);
+  ASSERT_EQ(getsockname(deaf.get(), moved.get(), &moved.size), 0);
+  std::vector<Descriptor> waiting;
+  for (int i = 0; i < 4; ++i) {
+    waiting.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    std::ignore = connect(waiting.back().get(), moved.get(), moved.size);
+  }
+  int lookups = 0;
+  const auto resolve = [&](const Address& name) -> absl::StatusOr<std::vector<SocketAddress>> {
+    EXPECT_EQ(name.host, "worker-0.job.invalid");
+    ++lookups;
+    if (lookups == 1) return absl::UnavailableError("there is no such name yet");
+    if (lookups == 2) return std::vector{moved};
+    return ResolveTcp(listener->address());
+  };
+  const auto stream =
+      Dial(Address::Tcp("worker-0.job.invalid", 7), {.resolve = resolve, .connect_seconds = 0.2},
+           TestDeadline(), *interrupt_);
+  EXPECT_TRUE(stream.ok()) << stream.status();
+  EXPECT_EQ(lookups, 3);
+}
+
 TEST_F(DialTest, TriesUntilSomebodyListens) {
   for (const Kind kind : {Kind::kTcp, Kind::kUnix, Kind::kSharedMemory}) {
     Address address = folder_.At(kind);

@@ -1,4 +1,4 @@
-// A Stream that fails on purpose: for tests of everything above.
+// A Stream that fails on purpose: for tests of the layers above it.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace muster::net::transport {
 
 inline constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
-// Positions count the bytes of the stream, those written and those read each for itself.
+// Positions count the bytes of the stream, separately for those written and those read.
 struct FaultOptions {
   uint64_t seed = 0;
-  double short_io = 0;  // probability that a call moves or shows 1 to 16 bytes only
-  double delay = 0;     // probability that after a call nothing moves for delay_micros
+  double short_io = 0;  // probability that a call moves or shows only 1 to 16 bytes
+  double delay = 0;     // probability that nothing moves for delay_micros after a call
   int delay_micros = 500;
   uint64_t stall_at = kNever;      // written: from here nothing moves, and no hang-up is seen
   uint64_t half_open_at = kNever;  // written: from here writes are swallowed, and nothing comes
   uint64_t cut_at = kNever;        // written: here the connection is closed
-  uint64_t flip_at = kNever;       // read: the lowest bit of this byte is the other one
+  uint64_t flip_at = kNever;       // read: the lowest bit of this byte is flipped
 };
 
 // RESOURCE_EXHAUSTED when no descriptors are left.

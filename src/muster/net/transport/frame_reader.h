@@ -1,4 +1,4 @@
-// Messages from the frames of a Stream, in pieces as they come.
+// Reads messages from the frames of a Stream, in pieces as they arrive.
 #pragma once
 
 #include <cstddef>
@@ -13,29 +13,30 @@
 
 namespace muster::net::transport {
 
-// The reading half of a Channel: one owner thread, which owns the stream. Takes no memory by what a
-// peer says. Errors as in channel.h; a failure that the peer sent is returned as it was, and
-// peer_failed() is true from then on. After an error it is not called again.
+// The reading half of a Channel: one owner thread, which owns the stream. Never allocates memory by
+// sizes that a peer announces. Errors as in channel.h; a failure that the peer sent is returned
+// unchanged, and peer_failed() is true from then on. After an error it must not be called again.
 class FrameReader {
  public:
-  // `checksum`: frames without one are refused; those that have one are always checked.
+  // `checksum`: frames without a checksum are refused; a checksum that is present is always
+  // verified.
   FrameReader(Stream* stream, uint64_t epoch, bool checksum)
       : stream_(stream), epoch_(epoch), checksum_(checksum) {}
 
-  // Reads up to the head of the next message. True: it is there, type() and message_bytes() are
-  // its; before that more bytes are wanted. The message before is done.
+  // Reads up to the header of the next message. True: it has arrived, and type() and
+  // message_bytes() describe it; false: more bytes are needed. The previous message must be done.
   absl::StatusOr<bool> Open();
-  bool open() const { return open_; }  // until the last byte, trailer and all, was taken
+  bool open() const { return open_; }  // until the last byte, trailer included, was taken
   uint16_t type() const { return header_.type; }
   uint64_t message_bytes() const { return header_.message_bytes; }
 
-  // The message's next bytes, at most about 64 KiB a call, given to `take` (channel.h). True:
+  // Passes the message's next bytes, at most about 64 KiB per call, to `take` (channel.h). True:
   // something moved. Only while open().
   absl::StatusOr<bool> Pump(absl::FunctionRef<void(ConstBytes part, size_t offset)> take);
-  // The same to where they belong in `whole`, which has message_bytes().
+  // The same, but stores them at their position in `whole`, which has message_bytes().
   absl::StatusOr<bool> PumpInto(MutableBytes whole);
 
-  // Whether a byte of the next message has come.
+  // Whether a byte of the next message has arrived.
   bool begun() const { return open_ || have_ > 0; }
   size_t received() const { return taken_; }
   bool peer_failed() const { return peer_failed_; }
@@ -45,10 +46,11 @@ class FrameReader {
  private:
   enum class Part { kHeader, kPayload, kFailure, kTail };
 
-  // Reads what lies between payloads, as far as it has come: tails, headers, a failure. Ends at a
-  // payload (part_) or with a message (!open_), or for want of bytes. True: something moved.
+  // Reads what lies between payloads, as far as it has arrived: tails, headers, a failure. Stops at
+  // a payload (part_), at the end of a message (!open_), or when bytes are missing. True: something
+  // moved.
   absl::StatusOr<bool> PumpBetween();
-  // Adds to the have_ bytes at `to` until they are `size`. False: more are wanted.
+  // Appends to the have_ bytes at `to` until there are `size`. False: more are needed.
   absl::StatusOr<bool> Gather(std::byte* to, size_t size);
   absl::Status TakeHeader();
   absl::Status CheckOrder(const FrameHeader& header) const;

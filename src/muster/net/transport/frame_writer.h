@@ -1,4 +1,4 @@
-// A message as frames into a Stream, as far as it takes them.
+// Writes a message as frames into a Stream, as far as the stream takes them.
 #pragma once
 
 #include <array>
@@ -18,19 +18,18 @@ class FrameWriter {
   FrameWriter(Stream* stream, uint64_t epoch, bool checksum)
       : stream_(stream), epoch_(epoch), checksum_(checksum) {}
 
-  // `message` must stay until done() or Abandon(). The one before is done.
+  // `message` must stay valid until done() or Abandon(). The previous message must be done.
   void Begin(uint16_t type, ConstBytes message);
-  // Writes what goes now, at most about one frame. True: something went. No more than done().
+  // Writes what the stream takes now, at most about one frame. True: something was written.
   absl::StatusOr<bool> Pump();
   bool done() const { return !open_; }
-  // Whether a byte of the message has gone.
+  // Whether a byte of the message has been written.
   bool begun() const { return framed_ > 0 || at_ > 0; }
   size_t payload_sent() const;
 
-  // The message will not be finished: its memory is used no more. If a frame has gone in part, what
-  // is missing will go as zeros before the next message, and its trailer says so. One byte of what
-  // was offered before may go instead (stream.h): a reader looks at nothing in such a frame but
-  // that it was given up.
+  // Gives up the message; its memory is no longer used. If a frame was written in part, the rest is
+  // sent as zeros before the next message, and its trailer says so. One byte offered before may be
+  // sent instead (stream.h): a reader of such a frame only notes that it was given up.
   void Abandon();
   // Begin for a status, as kFailureType; after Abandon.
   void BeginFailure(const absl::Status& why);
@@ -40,7 +39,7 @@ class FrameWriter {
  private:
   void NextFrame();
   void FrameWritten();
-  // What of this frame is still to go, in order; how many pieces.
+  // The pieces of this frame that are still to be written, in order. Returns their number.
   size_t Pieces(std::array<ConstBytes, 3>* pieces) const;
   size_t tail_bytes() const { return FrameTailSize(payload_); }
 
@@ -52,13 +51,13 @@ class FrameWriter {
   bool open_ = false;
   uint16_t type_ = 0;
   ConstBytes message_;
-  size_t framed_ = 0;   // bytes of the message in frames before this one
+  size_t framed_ = 0;   // bytes of the message in earlier frames
   size_t payload_ = 0;  // bytes of it in this frame
-  size_t at_ = 0;       // bytes of this frame that have gone
+  size_t at_ = 0;       // bytes of this frame that have been written
   bool zeros_ = false;  // the rest of this frame's payload is zeros
   FrameHeaderBytes header_ = {};
   FrameTailBytes tail_ = {};
-  std::string failure_;  // a failure's bytes, or one that waits for zeros to have gone
+  std::string failure_;  // a failure's bytes, or one that waits until the zeros are written
   bool failure_waits_ = false;
 };
 

@@ -1,5 +1,5 @@
-// A Stream for fuzz targets: given bytes come in pieces, then the peer has closed; what is written
-// goes nowhere.
+// A Stream for fuzz targets: given bytes arrive in pieces, then the peer closes; written bytes are
+// dropped.
 #pragma once
 
 #include <algorithm>

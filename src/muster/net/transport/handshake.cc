@@ -14,7 +14,8 @@ namespace {
 using process::Deadline;
 
 constexpr size_t kFrameAlignment = 8;
-constexpr std::string_view kWrongKey = "wrong key: the two sides are not of one job";
+constexpr std::string_view kWrongKey =
+    "wrong key: the two sides are not of one job; its tasks all want the same MUSTER_KEY_FILE";
 
 // A message that came, envelope and all.
 struct Incoming {

@@ -1,12 +1,12 @@
-// Who is at the other end of a Stream: both sides prove that they have the job's key.
+// Authenticates the two ends of a Stream: both sides prove that they have the job's key.
 //
-// HMAC-SHA256 (RFC 2104) over both sides' nonces and claims, keyed with the job's token, which
-// never travels; each direction has a label of its own, so that no proof can be sent back as
-// another. Whether frames carry checksums is agreed on here, under the same proofs: they do where
-// either end wants it (stream.h). Within TLS (tls_stream.h) the proofs are over what the two ends
-// of that connection alone know, too, so that nobody with a certificate stands in between. The
-// bytes are in docs/formats/frames.md. What follows on the stream is as it was: without TLS it is
-// not encrypted and, but for checksums against accidents, not protected.
+// HMAC-SHA256 (RFC 2104) over both sides' nonces and claims, keyed with the job's token, which is
+// never sent; each direction has its own label, so that no proof can be replayed in the other
+// direction. The same proofs cover the agreement on checksums: frames carry them if either end
+// wants it (stream.h). Within TLS (tls_stream.h) the proofs also cover a secret that only the two
+// ends of that connection know, so that nobody with a certificate can be a man in the middle. The
+// bytes are in docs/formats/frames.md. The handshake does not change what follows on the stream:
+// without TLS it is not encrypted and, except for checksums against accidents, not protected.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +25,16 @@
 namespace muster::net::transport {
 
 inline constexpr uint16_t kProtocolVersion = 2;
-// Names are of 1 byte (a service: 0) to so many.
+// Names have from 1 byte (a service: 0) to this many.
 inline constexpr size_t kMaxJobBytes = 255, kMaxRoleBytes = 63, kMaxServiceBytes = 63;
 
-// What each side says of itself; proven to come from somebody with the key.
+// What each side says about itself; proven to come from a holder of the key.
 struct Identity {
   std::string job = {};   // its name or id
   std::string role = {};  // "worker"
   uint32_t index = 0;
-  uint64_t incarnation = 0;  // of this task: grows with each start
-  uint64_t epoch = 0;        // of the membership that it knows
+  uint64_t incarnation = 0;  // of this task; grows with each start
+  uint64_t epoch = 0;        // of the membership that the task knows
 
   friend bool operator==(const Identity&, const Identity&) = default;
 };
@@ -47,15 +47,15 @@ struct Peer {
   std::string service = {};  // what the dialing side asks for: "ring", "ps"; empty at its own end
 };
 
-// Refuses a peer that has the key, by a status that is sent to it as it is.
+// May refuse a peer that has the key, by a status that is sent to the peer unchanged.
 using Admit = std::function<absl::Status(const Peer& peer)>;
 
-// Both: bounded memory, no byte read beyond the handshake. Errors, which both sides get:
+// Both use bounded memory and read no byte beyond the handshake. Errors, which both sides get:
 //   FAILED_PRECONDITION  another version or another job, both named
-//   UNAUTHENTICATED      another key: nothing more is said
-//   DATA_LOSS            no handshake at all
+//   UNAUTHENTICATED      another key, without details
+//   DATA_LOSS            not a handshake
 //   UNAVAILABLE, DEADLINE_EXCEEDED, the interrupt's; for the dialing side what Admit said
-// After an error the stream is good for nothing.
+// After an error the stream is unusable.
 absl::StatusOr<Peer> DialHandshake(Stream& stream, const Token& key, const Identity& self,
                                    const std::string& service, process::Deadline deadline,
                                    const Interrupt& interrupt);

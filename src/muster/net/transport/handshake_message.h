@@ -26,7 +26,7 @@ inline constexpr size_t kProofBytes = 32;
 
 using Nonce = std::array<char, 32>;
 
-// In front of every message. Its 16 bytes are the same in all versions to come.
+// Precedes every message. Its 16 bytes have the same layout in all future versions.
 struct Envelope {
   uint16_t version = 0;
   HandshakeKind kind = HandshakeKind::kVerdict;
@@ -37,32 +37,32 @@ struct Hello {
   Nonce nonce = {};
   Identity identity = {};
   std::string service = {};
-  bool wants_checksums = false;  // of payloads, both ways
+  bool wants_checksums = false;  // of payloads, in both directions
 };
 
 // INVALID_ARGUMENT for names that are too long.
 absl::Status CheckNames(const Identity& identity, const std::string& service);
 
-// With its envelope.
+// Includes the envelope.
 std::string EncodeMessage(HandshakeKind kind, std::string_view body);
 std::string EncodeHello(const Hello& hello);
 std::string EncodeVerdict(const absl::Status& verdict);
 
-// DATA_LOSS: no handshake of Muster, or a body above the limit. Any version is fine.
+// DATA_LOSS: not a Muster handshake, or a body above the limit. Any version is accepted.
 absl::StatusOr<Envelope> DecodeEnvelope(std::string_view bytes);
-// DATA_LOSS for what is too short, too long or has an empty name.
+// DATA_LOSS for a body that is too short, too long or has an empty name.
 absl::StatusOr<Hello> DecodeHello(std::string_view body);
-// The peer's words, made printable; DATA_LOSS for what is no verdict.
+// The peer's status, its message made printable; DATA_LOSS for a body that is not a verdict.
 absl::Status DecodeVerdict(std::string_view body);
 
-// Text of a stranger's for messages: control characters become '?'.
+// Untrusted text for messages: control characters become '?'.
 std::string Printable(std::string_view text);
 
-// HMAC-SHA256 under the key of `label`, a zero byte and what both sides have said so far.
+// HMAC-SHA256 under the key over `label`, a zero byte and what both sides have sent so far.
 std::string Proof(const Token& key, std::string_view label, std::string_view transcript);
 inline constexpr std::string_view kAcceptLabel = "muster handshake: accepting side";
 inline constexpr std::string_view kDialLabel = "muster handshake: dialing side";
-// In a time that does not depend on where they differ.
+// Takes a time that does not depend on where they differ.
 bool SameProof(std::string_view a, std::string_view b);
 
 }  // namespace muster::net::transport

@@ -1,4 +1,4 @@
-// Wakes every call that waits in this layer, from another thread, with the reason.
+// Wakes every waiting call of this layer from another thread, with the reason.
 #pragma once
 
 #include <atomic>
@@ -10,19 +10,19 @@
 
 namespace muster::net::transport {
 
-// Set once, for ever: who goes on after it makes a new one. Thread-safe.
+// Set once and never reset: to continue afterwards, make a new one. Thread-safe.
 class Interrupt {
  public:
-  // RESOURCE_EXHAUSTED when no descriptor is left.
+  // RESOURCE_EXHAUSTED if no descriptor is left.
   static absl::StatusOr<std::unique_ptr<Interrupt>> Create();
 
-  // Every call that waits, and every later one, returns `why` (not OK). The first reason stays.
+  // Every waiting call, and every later one, returns `why` (not OK). The first reason stays.
   void Set(const absl::Status& why);
 
   bool is_set() const { return set_.load(std::memory_order_acquire); }
   // OK until it is set.
   absl::Status status() const;
-  // Readable from then on.
+  // Readable once it is set.
   int fd() const { return event_.get(); }
 
  private:

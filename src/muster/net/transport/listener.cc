@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
+
 #include "muster/net/listen.h"
 #include "muster/net/transport/shared_memory_stream.h"
 #include "muster/net/transport/socket_address.h"
@@ -25,6 +27,12 @@ using process::Descriptor;
 
 constexpr int kBacklog = 1024;
 constexpr mode_t kOwnerOnly = 0600;
+
+constexpr char kLoopback[] = "127.0.0.1";
+
+bool IsLocalhost(const Address& address) {
+  return absl::EqualsIgnoreCase(ToAbsl(address.host), "localhost");
+}
 
 // Whether a process listens on the socket's file.
 bool SomebodyListens(const SocketAddress& address) {
@@ -70,6 +78,17 @@ absl::StatusOr<Descriptor> ListenUnix(const Address& address) {
   return fd;
 }
 
+// The numbers of the address, or what a name stands for.
+absl::StatusOr<internal::Listener> ListenTcp(const Address& address) {
+  if (internal::ParseAddress(address.host).ok()) {
+    return internal::ListenOn(address.host, address.port);
+  }
+  auto listening = IsLocalhost(address) ? internal::ListenOn(kLoopback, address.port)
+                                        : internal::ListenOnAll(address.port);
+  if (listening.ok()) return listening;
+  return Annotate(listening.status(), StrCat("listening for ", ToString(address)));
+}
+
 std::string UnixPeer(int fd, const Address& address) {
   ucred who = {};
   socklen_t size = sizeof who;
@@ -84,8 +103,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Listen(const Address& addres
     MUSTER_ASSIGN_OR_RETURN(Descriptor fd, ListenUnix(address));
     return std::unique_ptr<Listener>(new Listener(std::move(fd), address, !address.is_abstract()));
   }
-  MUSTER_ASSIGN_OR_RETURN(const internal::Listener listening,
-                          internal::ListenOn(address.host, address.port));
+  MUSTER_ASSIGN_OR_RETURN(const internal::Listener listening, ListenTcp(address));
   return std::unique_ptr<Listener>(new Listener(Descriptor(listening.descriptor),
                                                 Address::Tcp(address.host, listening.port), false));
 }
@@ -106,6 +124,12 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Adopt(Descriptor socket, Add
   MUSTER_RETURN_IF_ERROR(MakeNonBlocking(socket.get(), ToString(*address)));
   if (listen(socket.get(), kBacklog) != 0) return ErrnoStatus(errno, what);
   return std::unique_ptr<Listener>(new Listener(std::move(socket), *std::move(address), false));
+}
+
+Address Listener::near_address() const {
+  const bool is_name =
+      address_.kind == Address::Kind::kTcp && !internal::ParseAddress(address_.host).ok();
+  return is_name ? Address::Tcp(kLoopback, address_.port) : address_;
 }
 
 Listener::~Listener() {

@@ -1,4 +1,4 @@
-// Where peers come in.
+// Sockets that listen for peers.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace muster::net::transport {
 
-// A connection of whom nothing is known yet.
+// An accepted connection whose peer is not yet identified.
 struct Accepted {
   process::Descriptor socket;
   std::string peer;  // for messages
@@ -22,27 +22,32 @@ struct Accepted {
 // A listening socket. Accept and Open from any thread.
 class Listener {
  public:
-  // TCP wants the address of an interface in numbers; port 0 lets the system choose. A unix
-  // socket's file is for its owner alone, replaces one on which nobody listens any more, and goes
+  // TCP: port 0 lets the system choose. A numeric address is that of one interface. A name is never
+  // looked up, since its DNS record may appear later than its task: it stands for all addresses of
+  // this machine, of IPv4 and IPv6, and `localhost` for 127.0.0.1. A unix socket's file is
+  // accessible by its owner alone, replaces one on which nobody listens any more, and is removed
   // with the Listener; on an abstract name other users' connections are closed unread.
   // ALREADY_EXISTS: somebody listens there.
   static absl::StatusOr<std::unique_ptr<Listener>> Listen(const Address& address);
-  // A bound stream socket that was inherited, listening or not. For a unix socket `kind` says what
-  // is spoken on it; its file stays.
+  // Takes an inherited, bound stream socket, listening or not. For a unix socket `kind` selects the
+  // protocol; its file stays.
   static absl::StatusOr<std::unique_ptr<Listener>> Adopt(process::Descriptor socket,
                                                          Address::Kind kind);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // With the port that the system chose.
+  // The address as it was given, so that others find it by its name, with the port that the system
+  // chose.
   const Address& address() const { return address_; }
+  // The address at which processes on this machine dial it: not a name, which would need a lookup.
+  Address near_address() const;
 
-  // The next connection, as it comes: waits for no byte of it.
+  // Accepts the next connection without waiting for any byte from it.
   absl::StatusOr<Accepted> Accept(process::Deadline deadline, const Interrupt& interrupt) const;
-  // Its stream, as it is: who takes strangers in goes on with ProtectAccepted. For shared memory
-  // waits for the peer's rings, so that a stranger can take as long as the deadline allows: not on
-  // the thread that accepts.
+  // Makes its stream, unprotected: to accept strangers, continue with ProtectAccepted. For shared
+  // memory it waits for the peer's rings, and a stranger can delay it until the deadline: do not
+  // call it on the accepting thread.
   absl::StatusOr<std::unique_ptr<Stream>> Open(Accepted accepted, process::Deadline deadline,
                                                const Interrupt& interrupt) const;
 

@@ -1,4 +1,4 @@
-// Where a task is reached by tasks of its own machine, besides its address for all.
+// The address at which tasks on the same machine reach a task, besides its general address.
 #pragma once
 
 #include <string_view>
@@ -9,9 +9,9 @@
 namespace muster::net::transport {
 
 // Shared memory at an abstract socket. `task` names one start of one task among all that have the
-// key (its address, task and incarnation); both sides make the same name of it, a stranger without
-// the key cannot. Nobody listens at it on this machine: the task is on another, or has none. Who
-// listens there still has to prove itself (handshake.h).
+// key (its address, task and incarnation); both sides derive the same name from it, which is
+// impossible without the key. If nobody listens at it on this machine, the task is on another
+// machine or has no such address. Its listener must still authenticate itself (handshake.h).
 Address LocalAddress(const Token& key, std::string_view task);
 
 }  // namespace muster::net::transport

@@ -1,8 +1,8 @@
-// TLS where a connection leaves the machine, and nothing in plain text that nobody asked for.
+// TLS for connections that leave the machine; plain text only on request.
 //
-// Nothing of it is negotiated, so that nobody on the way can talk two tasks out of it: each side
-// goes by its own Protection and by where the other end is. A stream that wants checksums
-// (stream.h) is one to another machine.
+// Nothing is negotiated, so that no man in the middle can downgrade a connection: each side decides
+// by its own Protection and by where the other end is. A stream that wants checksums (stream.h)
+// leads to another machine.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@
 
 namespace muster::net::transport {
 
-// Both, of a TCP connection of which nothing was read or written yet: the stream to go on with.
-// FAILED_PRECONDITION: one side speaks TLS and the other does not, or plain text was not asked for;
-// the accepting side tells the peer. Else the errors of TlsStream.
+// Both take a TCP connection on which nothing was read or written yet and return the stream to use
+// from then on. FAILED_PRECONDITION: only one side uses TLS, or plain text was not requested; the
+// accepting side tells the peer. Else the errors of TlsStream.
 absl::StatusOr<std::unique_ptr<Stream>> ProtectDialed(std::unique_ptr<Stream> stream,
                                                       const std::string& host,
                                                       const Protection& protection,

@@ -1,4 +1,4 @@
-// What has come of a stream and is not consumed yet, at the addresses that Stream promises.
+// Received bytes of a stream that are not consumed yet, at the addresses that Stream guarantees.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace muster::net::transport {
 
-// Every byte lies at an address that is, modulo 8, its position in the stream. One owner.
+// The address of every byte equals its position in the stream modulo 8. One owner.
 class ReadBuffer {
  public:
-  // With less room than `worth_a_call` behind them, bytes are moved to the front.
+  // Bytes are moved to the front when there is less room than `worth_a_call` after them.
   ReadBuffer(size_t capacity, size_t worth_a_call)
       : capacity_(capacity),
         worth_a_call_(worth_a_call),
@@ -23,7 +23,7 @@ class ReadBuffer {
   bool empty() const { return begin_ == end_; }
   ConstBytes bytes() const { return {memory_.get() + begin_, size()}; }
 
-  // Where the next bytes go: never empty while there are fewer than 8.
+  // The room for the next bytes: never empty while the buffer has fewer than 8.
   MutableBytes MakeRoom() {
     const size_t front = position_ % 8;
     if (empty()) {
@@ -35,14 +35,14 @@ class ReadBuffer {
     }
     return room();
   }
-  // The same for what follows n bytes that go elsewhere. Only while it is empty.
+  // The same for the bytes that follow n bytes stored elsewhere. Only while the buffer is empty.
   MutableBytes MakeRoomAfter(size_t n) {
     begin_ = end_ = (position_ + n) % 8;
     return room();
   }
-  // So many bytes came into the room.
+  // n bytes arrived in the room.
   void Grow(size_t n) { end_ += n; }
-  // So many went elsewhere, before what is in the room.
+  // n bytes were stored elsewhere, before those in the room.
   void Pass(size_t n) { position_ += n; }
   void Consume(size_t n) {
     begin_ += n;

@@ -1,9 +1,9 @@
 // A Stream through memory that both processes map: for peers on one machine.
 //
 // Over a connected unix socket the dialing side hands over a memfd with two rings (shared_ring.h).
-// From then on the socket carries doorbells, bytes without meaning that wake a sleeper, and its
-// hang-up: a peer that was killed is seen at once. The memory is sealed, so that it cannot shrink
-// under the other side.
+// From then on the socket carries only doorbells, bytes without meaning that wake a sleeping peer,
+// and its hang-up shows at once that a peer was killed. The memory is sealed, so that neither side
+// can shrink it.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@ struct SharedMemoryOptions {
 
 class SharedMemoryStream : public Stream {
  public:
-  // The dialing side: makes the memory and sends it. RESOURCE_EXHAUSTED when there is none.
+  // The dialing side: makes the memory and sends it. RESOURCE_EXHAUSTED if there is no memory.
   static absl::StatusOr<std::unique_ptr<SharedMemoryStream>> Offer(
       process::Descriptor socket, std::string peer, const SharedMemoryOptions& options,
       process::Deadline deadline, const Interrupt& interrupt);
-  // The listening side. DATA_LOSS for what is not such a memory.
+  // The listening side. DATA_LOSS if it does not receive such memory.
   static absl::StatusOr<std::unique_ptr<SharedMemoryStream>> Accept(process::Descriptor socket,
                                                                     std::string peer,
                                                                     process::Deadline deadline,

@@ -1,8 +1,8 @@
-// A ring of bytes in memory that two processes map: one writes, one reads.
+// A ring of bytes in memory that two processes map: one process writes, the other reads.
 //
-// Positions count the bytes ever written and read; a position's place is its remainder by the
-// capacity. Each side keeps its own position to itself and believes the other's only as far as it
-// can be true. Source of the idea: Lamport's queue with the other's index cached (Lee, Bu,
+// Positions count all bytes ever written and read; a position modulo the capacity is its place in
+// the ring. Each side keeps a private copy of its own position and checks the other's for
+// plausibility. Source of the idea: Lamport's queue with the other's index cached (Lee, Bu,
 // Chandranmenon, "MCRingBuffer", 2009).
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace muster::net::transport {
 
-// In the shared memory: all fields through atomic_ref, each on a cache line of its own.
+// In the shared memory: all fields are accessed through atomic_ref, each on its own cache line.
 struct RingControl {
   alignas(64) uint64_t written = 0;        // the writer's position
   alignas(64) uint64_t read = 0;           // the reader's
@@ -28,18 +28,18 @@ struct RingControl {
 inline constexpr size_t kMinRingBytes = size_t{64} << 10;
 inline constexpr size_t kMaxRingBytes = size_t{64} << 20;
 
-// One owner thread each. `bell` of their calls: the other side sleeps and must be woken; set, never
-// cleared. DATA_LOSS when the other's position cannot be.
+// One owner thread each. Their calls set `bell` if the other side sleeps and must be woken, and
+// never clear it. DATA_LOSS if the other side's position is impossible.
 class RingWriter {
  public:
-  // Borrows both for good.
+  // Borrows both for its lifetime.
   RingWriter(RingControl* control, std::byte* data, size_t capacity)
       : control_(control), data_(data), capacity_(capacity) {}
 
-  // Copies what fits now, made visible piece by piece, so that the reader can begin; stops early
-  // where that found the reader asleep, so that the bell is rung at once.
+  // Copies what fits now and publishes it piece by piece, so that the reader can begin; stops early
+  // if it finds the reader asleep, so that the bell is rung at once.
   absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces, bool* bell);
-  // True: do not sleep, there is more room than the last Write saw.
+  // True: do not sleep, since there is more room than the last Write saw.
   bool Arm();
   void Disarm();
 
@@ -59,11 +59,11 @@ class RingReader {
   RingReader(RingControl* control, const std::byte* data, size_t capacity)
       : control_(control), data_(data), capacity_(capacity) {}
 
-  // Up to the end of the memory.
+  // Returns bytes up to the end of the memory at most.
   absl::StatusOr<ConstBytes> Peek();
   // The room goes back to the writer an eighth of the ring at a time, or with Arm.
   void Consume(size_t n, bool* bell);
-  // True: do not sleep, there is more than the last Peek saw.
+  // True: do not sleep, since there is more than the last Peek saw.
   bool Arm(bool* bell);
   void Disarm();
 

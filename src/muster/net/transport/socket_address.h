@@ -1,4 +1,4 @@
-// Addresses as the system calls take them.
+// Addresses in the form that system calls take.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,11 +20,11 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
 };
 
-// The path is short enough (ParseAddress); '@' begins an abstract name.
+// The path must be short enough (ParseAddress); '@' begins an abstract name.
 SocketAddress UnixAddress(const std::string& path);
 
-// Those of a host, in the system's order of preference. A name is asked for, which can take as long
-// as the machine's resolver lets it. UNAVAILABLE: not found now.
+// The addresses of a host, in the system's order of preference. Resolving a name can take as long
+// as the machine's resolver permits. UNAVAILABLE: not found now.
 absl::StatusOr<std::vector<SocketAddress>> ResolveTcp(const Address& address);
 
 // Whether both ends of a connected socket are on one machine: a unix socket, a loopback address at

@@ -1,4 +1,4 @@
-// What the errors of a socket say about the peer at its other end.
+// Turns socket errors into statuses about the peer.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ absl::Status PeerGone(int error_number, const std::string& peer, const char* cal
 // UNAVAILABLE: the peer closed the connection, or its process ended.
 absl::Status PeerClosed(const std::string& peer);
 
-// Whether the other end of a unix socket is a process of our own user, by the system's word.
+// Whether the other end of a unix socket is a process of this user, according to the system.
 bool PeerIsOurs(int socket);
 
 // Non-blocking and close-on-exec.

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 
+#include "muster/net/transport/link_watch.h"
 #include "muster/net/transport/socket_error.h"
 
 namespace muster::net::transport {
@@ -35,6 +36,7 @@ absl::StatusOr<std::unique_ptr<SocketStream>> SocketStream::Create(process::Desc
   }
   MUSTER_RETURN_IF_ERROR(MakeNonBlocking(socket.get(), peer));
   const int on = 1;
+  SetStallTimeout(socket.get(), options.stall_seconds);
   if (family != AF_UNIX) setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (const int bytes = options.buffer_bytes; bytes > 0) {  // the system may give less
     setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);

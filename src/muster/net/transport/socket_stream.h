@@ -13,16 +13,19 @@
 namespace muster::net::transport {
 
 struct SocketOptions {
-  // Of the kernel, each way; 0 leaves them to it. For unix sockets the kernel's own choice is too
-  // small for large messages.
+  // The kernel's buffers, per direction; 0 keeps the kernel's default, which for unix sockets is
+  // too small for large messages.
   int buffer_bytes = 0;
+  // For TCP: a link over which nothing arrived for this long is broken (link_watch.h); 0: the
+  // default.
+  int stall_seconds = 0;
 };
 
-// Takes a connected stream socket of either family over and makes it non-blocking. Bytes are read
-// in pieces of up to 256 KiB into a buffer of the stream's own, or past it (Read).
+// Takes over a connected stream socket of either family and makes it non-blocking. Bytes are read
+// in pieces of up to 256 KiB into the stream's buffer, or bypass it (Read).
 class SocketStream : public Stream {
  public:
-  // "no delay" for TCP. INVALID_ARGUMENT for what is no stream socket.
+  // Sets "no delay" for TCP. INVALID_ARGUMENT if it is not a stream socket.
   static absl::StatusOr<std::unique_ptr<SocketStream>> Create(process::Descriptor socket,
                                                               std::string peer,
                                                               const SocketOptions& options = {});
@@ -38,7 +41,7 @@ class SocketStream : public Stream {
  private:
   SocketStream(process::Descriptor socket, std::string peer);
 
-  // Fills `direct` first and then `room`, which is the buffer's. How many bytes came.
+  // Fills `direct` first and then `room`, which is the buffer's. Returns how many bytes arrived.
   absl::StatusOr<size_t> Receive(MutableBytes direct, MutableBytes room);
   absl::Status Closed() const;
 

@@ -1,8 +1,9 @@
-// Bytes both ways, in order, without waiting: the interface of TCP, unix sockets and shared memory.
+// A non-blocking, ordered byte stream in both directions: the interface to TCP, unix sockets and
+// shared memory.
 //
-// A Stream knows nothing of messages (channel.h) and nothing of who the peer is (handshake.h). One
-// owner thread; another thread may use another Stream of the same peer. stream_conformance.h is
-// the suite that every member passes.
+// A Stream knows nothing about messages (channel.h) or the peer's identity (handshake.h). One owner
+// thread; another thread may use another Stream to the same peer. Every implementation passes the
+// suite stream_conformance.h.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +18,15 @@ namespace muster::net::transport {
 using ConstBytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 
-// What to poll in order to sleep. events == 0: do not, something is there already.
+// What to poll in order to sleep. events == 0: do not sleep, something is ready already.
 struct PollWish {
   int fd = -1;
   short events = 0;
 };
 
-// Errors: UNAVAILABLE names the peer, when it is gone or has closed its side; bytes that came
-// before that are given first. DATA_LOSS when shared memory holds what no peer of ours writes, and
-// when TLS finds that bytes were altered on their way.
+// Errors: UNAVAILABLE, naming the peer, if it is gone or has closed its side; bytes that arrived
+// earlier are delivered first. DATA_LOSS if shared memory holds data that no correct peer writes,
+// and if TLS finds that bytes were altered in transit.
 class Stream {
  public:
   explicit Stream(std::string peer) : peer_(std::move(peer)) {}
@@ -34,19 +35,19 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   static constexpr size_t kMaxPieces = 8;
-  // How many bytes of the pieces, in order, went now: 0 while the peer must read first. At most
-  // kMaxPieces of them are looked at. OK does not say that the peer has them. Where some did not
-  // go, the next call begins with the first of those: TLS may have encrypted it, and sends it as it
-  // was then, whatever stands there now.
+  // Writes the pieces in order, as far as possible now, and returns the number of bytes: 0 while
+  // the peer must read first. At most kMaxPieces pieces are used. OK does not mean that the peer
+  // has received them. If some bytes were not written, the next call must begin with the first of
+  // those: TLS may have encrypted it already, and sends that value whatever the byte is now.
   virtual absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces) = 0;
 
-  // What has come, in place: empty while there is nothing. Valid until the next call on this
-  // stream; there may be more behind it once it is consumed. The first byte of the stream lies at
-  // an address divisible by 8, and so does every 8th after it.
+  // The bytes that have arrived, in place: empty while there are none. Valid until the next call on
+  // this stream; more may follow once they are consumed. The first byte of the stream lies at an
+  // address divisible by 8, and so does every 8th after it.
   virtual absl::StatusOr<ConstBytes> Peek() = 0;
-  // Of what Peek showed last, the first n bytes are done with: their room is the peer's again.
+  // Releases the first n bytes that Peek showed last: the peer can use their room again.
   virtual void Consume(size_t n) = 0;
-  // Peek, copy and Consume in one, sparing a copy where it can. 0: nothing is there.
+  // Peek, copy and Consume in one call, without the copy if possible. 0: there is nothing to read.
   virtual absl::StatusOr<size_t> Read(MutableBytes to);
 
   // Says that the owner is about to sleep until there is more to read than the last Peek showed or
@@ -54,18 +55,20 @@ class Stream {
   virtual PollWish Arm(bool read, bool write) = 0;
   virtual void Disarm() = 0;
 
-  // Both ways. What was written before still reaches the peer. Later calls give UNAVAILABLE.
+  // Closes both directions. Bytes written before still reach the peer. Later calls return
+  // UNAVAILABLE.
   virtual void Close() = 0;
 
-  // What both ends of this connection know and no other connection has: goes into the handshake's
-  // proofs, so that nobody stands in between. "" where there is nothing such.
+  // A value that both ends of this connection know and no other connection shares. It goes into the
+  // handshake's proofs, to exclude a man in the middle. "" if there is none.
   virtual std::string binding() const { return ""; }
 
-  // Where the other end is, for messages: "tcp://10.0.0.2:4711", "unix:/run/a".
+  // The address of the other end, for messages: "tcp://10.0.0.2:4711", "unix:/run/a".
   const std::string& peer() const { return peer_; }
 
-  // Whether bytes cross a network without a better check than TCP's sums, which miss damage: frames
-  // carry checksums then. Whoever connects says so; the handshake makes it the same at both ends.
+  // Whether bytes cross a network with no better check than TCP's checksums, which miss damage:
+  // frames then carry checksums. The code that connects sets it; the handshake makes both ends
+  // agree.
   bool wants_checksums() const { return wants_checksums_; }
   void set_wants_checksums(bool wants) { wants_checksums_ = wants; }
 

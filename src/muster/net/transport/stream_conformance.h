@@ -1,4 +1,4 @@
-// What every Stream must do, alone and under a Channel. A member's test says
+// Tests that every Stream must pass, alone and under a Channel. An implementation's test says
 //   INSTANTIATE_TEST_SUITE_P(Mine, StreamConformance, testing::Values(StreamMember{...}),
 //                            StreamMemberName);
 // To be included in one source file of a test program.
@@ -28,7 +28,7 @@ namespace muster::net::transport {
 struct StreamMember {
   std::string name;
   Address::Kind kind;
-  // Put around both ends.
+  // Wraps both ends.
   std::function<std::unique_ptr<Stream>(std::unique_ptr<Stream>)> wrap = {};
   ChannelOptions channel = {};
   Protection protection = {};
@@ -52,7 +52,7 @@ class StreamConformance : public testing::TestWithParam<StreamMember> {
     StreamPair pair = Connect(*listener_, *interrupt_, options);
     return {.dialed = Wrap(std::move(pair.dialed)), .accepted = Wrap(std::move(pair.accepted))};
   }
-  // For a peer that is a process of its own.
+  // For a peer in a separate process.
   absl::StatusOr<std::unique_ptr<Stream>> DialHere() {
     return Dial(listener_->address(), {.protection = GetParam().protection}, TestDeadline(),
                 *interrupt_);
@@ -69,7 +69,7 @@ class StreamConformance : public testing::TestWithParam<StreamMember> {
             std::make_unique<Channel>(std::move(pair.accepted), GetParam().channel)};
   }
 
-  // What a reader or writer waits for; OK: ask again.
+  // Waits until the stream may be readable or writable; OK: try again.
   absl::Status Wait(Stream& stream, bool read, bool write) {
     const Awaited one = {.stream = &stream, .read = read, .write = write};
     return WaitFor({&one, 1}, TestDeadline(), *interrupt_);
@@ -91,7 +91,7 @@ class StreamConformance : public testing::TestWithParam<StreamMember> {
       if (!waited.ok()) return all;
     }
   }
-  // A call that must end with UNAVAILABLE, whatever it was waiting for.
+  // Reads until the call fails, which must be with UNAVAILABLE, whatever it was waiting for.
   absl::Status ReadUntilGone(Stream& stream) {
     while (true) {
       const absl::Status status = stream.Peek().status();
@@ -253,7 +253,7 @@ TEST_P(StreamConformance, AKilledPeerIsSeen) {
   waitpid(child, nullptr, 0);
 }
 
-// SIGSTOP: silence, which ends with the deadline. SIGKILL: gone.
+// SIGSTOP: the peer is silent until the deadline. SIGKILL: the peer is gone.
 TEST_P(StreamConformance, APeerIsStoppedOrKilledInTheMidstOfExchanges) {
   std::string mine = Noise(1, 3'000'000), theirs(mine.size(), '\0');
   const auto exchange = [&](Channel& channel, process::Deadline deadline) {
@@ -364,7 +364,7 @@ TEST_P(StreamConformance, ADeadlineIsKeptAndTheChannelGoesOn) {
   EXPECT_THAT(std::string(late.message()), testing::HasSubstr(a->peer()));
   ASSERT_TRUE(b->Send(1, {}, TestDeadline(), *interrupt_).ok());
   EXPECT_TRUE(a->Receive(TestDeadline(), *interrupt_).ok());
-  // A writer whose peer does not read; it has begun, so that the channel is broken.
+  // A writer whose peer does not read; part of the message was written, so the channel is broken.
   const std::string large = Noise(1, size_t{64} << 20);
   const absl::Status full =
       a->Send(1, std::as_bytes(std::span(large)), process::Deadline::After(0.2), *interrupt_);

@@ -1,10 +1,10 @@
-// TLS 1.3 around another Stream: what travels is encrypted, and whoever alters it is noticed.
+// TLS 1.3 around another Stream: data is encrypted, and any alteration is detected.
 //
-// Both sides show a certificate of the job's authority (tls.h); the side that dialed checks that
-// the other's is for the host that it dialed. Once the accepting side believes the dialing one it
-// says so by 8 bytes, so that a refusal is known before anything else is sent. No sessions are
-// resumed. Keys change before AES-GCM's limit (RFC 8446, 5.5). A cut looks as it does without TLS:
-// frames know how long they are. docs/formats/frames.md.
+// Both sides present a certificate of the job's authority (tls.h); the dialing side checks that the
+// other's is for the host that it dialed. Once the accepting side trusts the dialing one it sends 8
+// bytes to say so, so that a refusal is known before anything else is sent. No sessions are
+// resumed. Keys change before AES-GCM's limit (RFC 8446, 5.5). A truncated connection is detected
+// as without TLS: frames carry their length. docs/formats/frames.md.
 #pragma once
 
 #include <array>
@@ -29,15 +29,15 @@ struct x509_store_ctx_st;
 
 namespace muster::net::transport {
 
-// Errors of both, which name the peer and what to do:
-//   UNAUTHENTICATED      one side does not believe the other's certificate: another authority,
+// Errors of Dialed and Accepted, which name the peer and what to do:
+//   UNAUTHENTICATED      one side does not trust the other's certificate: another authority,
 //                        none, expired, another host's
 //   FAILED_PRECONDITION  the peer speaks plain text
 //   UNAVAILABLE, DEADLINE_EXCEEDED, the interrupt's
-// Afterwards DATA_LOSS: bytes were damaged or altered on their way.
+// Later calls return DATA_LOSS if bytes were damaged or altered in transit.
 class TlsStream : public Stream {
  public:
-  // `host`: name or address by which the peer was dialed.
+  // `host`: the name or address by which the peer was dialed.
   static absl::StatusOr<std::unique_ptr<Stream>> Dialed(std::unique_ptr<Stream> inner,
                                                         std::shared_ptr<const Tls> tls,
                                                         const std::string& host,
@@ -49,8 +49,8 @@ class TlsStream : public Stream {
                                                           const Interrupt& interrupt);
   ~TlsStream() override;
 
-  // The last byte of what Write takes counts as written when all of it has gone into the stream
-  // below, so that whoever has written everything need not come back for a rest.
+  // The last byte that Write takes counts as written only once everything has been written to the
+  // inner stream, so that a caller that has written everything need not call again to flush.
   absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces) override;
   absl::StatusOr<ConstBytes> Peek() override;
   void Consume(size_t n) override;
@@ -70,23 +70,24 @@ class TlsStream : public Stream {
   absl::Status SendWelcome(process::Deadline deadline, const Interrupt& interrupt);
   absl::Status AwaitWelcome(process::Deadline deadline, const Interrupt& interrupt);
 
-  // What a call of OpenSSL's that gave `result` waits for: OK is more bytes, either way.
+  // What an OpenSSL call that returned `result` waits for: OK means more bytes, in either
+  // direction.
   absl::Status Judge(int result);
   absl::Status Refusal(unsigned long code) const;
-  void Prepare();  // for a call of OpenSSL's
+  void Prepare();  // before an OpenSSL call
   absl::Status Closed() const;
 
-  // One record at most: how many bytes came, 0 for want of more.
+  // Decrypts one record at most. Returns how many bytes it gave; 0 if more input is needed.
   absl::StatusOr<size_t> Decrypt(MutableBytes to);
-  // Into sealed_, as one record.
+  // Encrypts into sealed_, as one record.
   absl::Status Encrypt(ConstBytes record);
-  // Sends what is sealed. False: not all of it goes now.
+  // Sends what is sealed. False: not all of it could be sent now.
   absl::StatusOr<bool> Flush();
   absl::Status FlushAll(process::Deadline deadline, const Interrupt& interrupt);
-  // Up to a record of what lies `at` bytes into the pieces: in place, or gathered.
+  // Up to one record's bytes from offset `at` of the pieces: in place, or gathered.
   ConstBytes NextRecord(std::span<const ConstBytes> pieces, size_t at);
 
-  // OpenSSL's way to inner_.
+  // OpenSSL's access to inner_.
   static int BioWrite(bio_st* bio, const char* data, int size);
   static int BioRead(bio_st* bio, char* data, int size);
   static long BioControl(bio_st* bio, int command, long number, void* pointer);
@@ -103,10 +104,10 @@ class TlsStream : public Stream {
   std::unique_ptr<ssl_st, Free> ssl_;
   bool open_ = true;
   bool shaken_ = false;           // the handshake is done
-  absl::Status inner_error_;      // of reading inner_, on its way through OpenSSL
+  absl::Status inner_error_;      // of reading inner_, passed through OpenSSL
   absl::Status read_error_;       // for good
   unsigned char first_byte_ = 0;  // of the peer's
-  std::string shown_issuer_;      // of a certificate that is not believed
+  std::string shown_issuer_;      // of a certificate that is not trusted
   std::string host_;              // that was dialed
 
   ReadBuffer buffer_;
@@ -115,13 +116,13 @@ class TlsStream : public Stream {
   bool armed_ = false;  // inner_
 
   std::array<std::byte, kRecordBytes> gathered_ = {};
-  std::vector<std::byte> sealed_;  // records that have not gone
-  size_t sealed_gone_ = 0;         // bytes of them that have
+  std::vector<std::byte> sealed_;  // records that have not been sent
+  size_t sealed_gone_ = 0;         // bytes of them that have been sent
   bool owes_ = false;              // the last byte of what is sealed has not counted as written
   uint64_t records_ = 0;           // sent under this key
 };
 
-// The words of an error in OpenSSL's queue, which hold nothing secret.
+// The text of an error in OpenSSL's queue; it holds nothing secret.
 std::string_view TlsReasonOf(unsigned long code);
 
 }  // namespace muster::net::transport

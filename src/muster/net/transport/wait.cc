@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -10,10 +11,13 @@
 #include <immintrin.h>
 #endif
 
+#include "muster/net/transport/link_watch.h"
+
 namespace muster::net::transport {
 namespace {
 
 constexpr size_t kMaxStreams = 4;
+constexpr double kLookSeconds = 1;  // between two looks at the links of who waits
 // So often the spinner asks again without looking at the clock: about 3 us, in which a peer that is
 // at work answers.
 constexpr int kEagerPauses = 64;
@@ -32,6 +36,11 @@ struct Polled {
 Polled Poll(std::span<pollfd> polled, process::Deadline deadline) {
   const int ready = poll(polled.data(), polled.size(), deadline.PollMillis());
   return {.ready = ready, .error = ready < 0 ? errno : 0};
+}
+
+absl::Status CheckLinks(std::span<const pollfd> polled) {
+  for (const pollfd& each : polled) MUSTER_RETURN_IF_ERROR(CheckLink(each.fd));
+  return absl::OkStatus();
 }
 
 absl::Status Judge(Polled polled, process::Deadline deadline, const Interrupt& interrupt) {
@@ -58,8 +67,17 @@ absl::Status WaitFor(std::span<const Awaited> awaited, process::Deadline deadlin
     ready_now = wish.events == 0;
     polled[count++] = {.fd = wish.fd, .events = wish.events, .revents = 0};
   }
-  const Polled result = ready_now ? Polled{.ready = 1} : Poll({polled.data(), count}, deadline);
+  Polled result = {.ready = ready_now ? 1 : 0};
+  absl::Status links;
+  while (!ready_now) {
+    const double rest = deadline.PollMillis() * 1e-3;
+    result = Poll({polled.data(), count}, process::Deadline::After(std::min(rest, kLookSeconds)));
+    if (result.ready != 0) break;
+    links = CheckLinks({polled.data() + 1, count - 1});
+    if (!links.ok() || deadline.expired()) break;
+  }
   for (size_t i = 0; i < armed; ++i) awaited[i].stream->Disarm();
+  if (!links.ok() && !interrupt.is_set()) return links;
   return Judge(result, deadline, interrupt);
 }
 

@@ -1,4 +1,4 @@
-// Sleeping until a Stream is ready, the deadline passes or somebody interrupts.
+// Sleeps until a Stream is ready, the deadline passes or an Interrupt is set.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,9 @@ struct Awaited {
   bool read = false, write = false;
 };
 
-// OK: ask the streams again (there need not be more). DEADLINE_EXCEEDED without details, which the
-// caller knows; or the interrupt's status. At most 4 streams, none twice.
+// OK: try the streams again (there need not be more data). DEADLINE_EXCEEDED without details, which
+// the caller knows; UNAVAILABLE if the network to the other end of a stream is gone (link_watch.h);
+// or the interrupt's status. At most 4 streams, none twice.
 absl::Status WaitFor(std::span<const Awaited> awaited, process::Deadline deadline,
                      const Interrupt& interrupt);
 
@@ -25,15 +26,15 @@ absl::Status WaitFor(std::span<const Awaited> awaited, process::Deadline deadlin
 absl::Status WaitForDescriptor(int fd, short events, process::Deadline deadline,
                                const Interrupt& interrupt);
 
-// The short while in which one asks again before sleeping.
+// The short time for which a caller polls before sleeping.
 class Spin {
  public:
   explicit Spin(int micros) : budget_(std::chrono::microseconds(micros)) {}
 
-  // Something moved: the while begins anew.
+  // Something moved: the time starts again.
   void Reset() { pauses_ = 0; }
-  // False: it is over, sleep. True: some nanoseconds have passed. Lets others have the core after
-  // the first of them.
+  // False: the time is over, sleep. True: some nanoseconds have passed. Yields the core to other
+  // threads after the first of them.
   bool Again();
 
  private:

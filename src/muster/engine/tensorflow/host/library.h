@@ -30,7 +30,7 @@ struct TfBuffer {
   void (*deallocator)(void*, size_t) = nullptr;
 };
 
-// 24 bytes that TensorFlow's functions alone understand.
+// 24 bytes that only TensorFlow's functions interpret.
 struct TfString {
   alignas(8) char bytes[24] = {};
 };
@@ -73,17 +73,17 @@ struct Functions {
   void (*string_dealloc)(TfString*);
 };
 
-// The library, loaded for the rest of the process's life.
+// The library, loaded until the process ends.
 struct Library {
   Functions call = {};
   std::string version;  // "2.21.0"
 };
 
 // From libtensorflow_cc.so.2 in `folder`. NOT_FOUND when it is not there, FAILED_PRECONDITION when
-// it cannot be loaded here or is older than 2.16; what to do is in the message.
+// it cannot be loaded here or is older than 2.16; the message says what to do.
 absl::StatusOr<Library> LoadLibrary(const std::string& folder);
 
-// A status of TensorFlow's, deleted with its owner.
+// A TensorFlow status, deleted with its owner.
 class TensorFlowStatus {
  public:
   explicit TensorFlowStatus(const Functions& call) : call_(call), status_(call.new_status()) {}

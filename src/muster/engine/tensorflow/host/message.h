@@ -1,7 +1,7 @@
-// What a host process and its owner say to each other: docs/formats/tensorflow_host.md.
+// The messages between a host process and its owner: docs/formats/tensorflow_host.md.
 //
-// A request and its answer lie at the beginning of the memory that both map, and an eventfd says
-// that one is there; what belongs to them (texts, shapes, places of tensors) lies in that memory as
+// A request and its answer lie at the beginning of the memory that both processes map; an eventfd
+// signals each of them. Their data (texts, shapes, places of tensors) lies in that memory too, as
 // fields of 8 bytes each. Both sides check every length before they use it.
 #pragma once
 
@@ -31,7 +31,7 @@ enum class RequestKind : uint16_t {
   kDefine = 3,   // feeds and fetches -> number of the function
   kRun = 4,      // function, feeds -> fetches
   kCollect = 5,  // the fetches of the last kRun, for which there was too little room
-  kEnd = 6,      // the host ends, without an answer
+  kEnd = 6,      // the host exits, without an answer
 };
 
 struct Request {
@@ -39,7 +39,7 @@ struct Request {
   uint16_t version = kVersion;
   RequestKind kind = RequestKind::kOpen;
   uint64_t sequence = 0;       // 1, 2, 3...
-  uint64_t segment_bytes = 0;  // what the owner has mapped
+  uint64_t segment_bytes = 0;  // the number of bytes that the owner has mapped
   uint64_t body = 0, body_bytes = 0;
   uint64_t reply = 0, reply_room = 0;
 };
@@ -50,27 +50,27 @@ struct Answer {
   uint16_t version = kVersion;
   uint16_t kind = 0;
   uint64_t sequence = 0;
-  uint64_t code = 0;         // of absl::StatusCode; if it is not 0 the reply is a text
-  uint64_t reply_bytes = 0;  // when they are more than there is room, nothing was written
+  uint64_t code = 0;         // of absl::StatusCode; if not 0, the reply is a text
+  uint64_t reply_bytes = 0;  // if larger than reply_room, nothing was written
 };
 static_assert(sizeof(Answer) == 32);
 
-// The beginning of the memory.
+// The beginning of the shared memory.
 struct Control {
   alignas(64) Request request;
   alignas(64) Answer answer;
 };
 static_assert(sizeof(Control) == 128);
 
-// DATA_LOSS for what is no answer to this request. The reply's place is not looked at.
+// DATA_LOSS if `answer` does not answer this request. The reply itself is not read.
 absl::Status CheckAnswer(const Answer& answer, const Request& request);
 
-// A fixed or variable number of fields, one behind the other.
+// A sequence of fields, of a fixed or variable number.
 class FieldWriter {
  public:
   void Number(uint64_t value) { Numbers({&value, 1}); }
   void Numbers(std::span<const uint64_t> values);
-  // Its length, its bytes, zeros up to a multiple of 8.
+  // Writes the length, the bytes, and zeros up to a multiple of 8.
   void Text(std::string_view text);
   void Clear() { bytes_.clear(); }
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -84,9 +84,9 @@ class FieldReader {
   explicit FieldReader(std::span<const std::byte> bytes) : left_(bytes) {}
 
   bool Number(uint64_t* value);
-  // At most `most`.
+  // Reads a number of at most `most`.
   bool Count(uint64_t most, uint64_t* value) { return Number(value) && *value <= most; }
-  // Stays where it is.
+  // The text is not copied.
   bool Text(std::string_view* text);
   bool done() const { return left_.empty(); }
 
@@ -94,8 +94,9 @@ class FieldReader {
   std::span<const std::byte> left_;
 };
 
-// A tensor somewhere in the memory. Bytes of a string tensor are one u64 more than it has elements,
-// where each begins behind them and the last ends, and then their bytes.
+// A tensor somewhere in the memory. The bytes of a string tensor are elements + 1 u64s (where each
+// string begins and where the last one ends, counted from the end of these u64s), then the strings'
+// bytes.
 struct TensorPlace {
   static constexpr uint64_t kMaxRank = 16;
   uint64_t type = 0;  // TensorFlow's DataType
@@ -112,7 +113,7 @@ struct TensorPlace {
 
 inline constexpr uint64_t kStringType = 7;
 
-// Whether offsets (elements + 1 of them, in front) and the bytes behind fit each other.
+// Whether the elements + 1 offsets in front fit the bytes that follow them.
 bool GoodStrings(std::span<const std::byte> bytes, uint64_t elements);
 
 }  // namespace muster::engine::tensorflow::host

@@ -1,4 +1,5 @@
-// A SavedModel loaded by TensorFlow, and functions of it: some of its tensors fed, some fetched.
+// A SavedModel loaded by TensorFlow, and functions of it: some of its tensors are fed, some
+// fetched.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct FeedName {
   uint64_t type = 0;
 };
 
-// One owner thread. Errors of TensorFlow's own come with its code and text.
+// One owner thread. TensorFlow's own errors keep their code and text.
 class SavedModel {
  public:
   // `config`: a serialized ConfigProto. The library and the segment outlive the model.
@@ -32,21 +33,21 @@ class SavedModel {
   SavedModel(const SavedModel&) = delete;
   SavedModel& operator=(const SavedModel&) = delete;
 
-  // The number of the function. NOT_FOUND for a tensor that the graph has not, INVALID_ARGUMENT for
-  // one of another type.
+  // The number of the function. NOT_FOUND for a tensor that is not in the graph, INVALID_ARGUMENT
+  // for one of another type.
   absl::StatusOr<uint64_t> Define(const std::vector<FeedName>& feeds,
                                   const std::vector<std::string_view>& fetches);
-  // Reads the feeds where they lie. What it fetched is kept until the next Run. INVALID_ARGUMENT
-  // for places that are not in the memory or not as long as their shapes.
+  // Reads the feeds in place. The fetched tensors are kept until the next Run. INVALID_ARGUMENT for
+  // places outside the memory or with lengths that do not fit their shapes.
   absl::Status Run(uint64_t function, FieldReader feeds);
 
-  // What the last Run fetched, at that place of the memory if there is room for it. Returns its
-  // bytes.
+  // Writes the last Run's fetched tensors at offset `reply` if there is room for them. Returns
+  // their number of bytes.
   uint64_t WriteResult(uint64_t reply, uint64_t room) const;
 
  private:
   struct Feed {
-    TensorPlace place;  // that `tensor` was made of
+    TensorPlace place;  // from which `tensor` was made
     std::string name;
     TF_Tensor* tensor = nullptr;
   };

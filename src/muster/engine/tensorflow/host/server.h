@@ -1,4 +1,4 @@
-// The host process: does what its owner asks, one request at a time, until the owner is gone.
+// The host process: serves its owner's requests, one at a time, until the owner is gone.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ namespace muster::engine::tensorflow::host {
 // One owner thread.
 class Server {
  public:
-  // `requests`, `answers`: eventfds, the first of which blocks.
+  // `requests`, `answers`: eventfds; `requests` is a blocking one.
   Server(process::Descriptor requests, process::Descriptor answers,
          std::unique_ptr<SharedSegment> segment);
   ~Server();
 
-  // Returns when the owner asks for the end. DATA_LOSS for requests that cannot be: the two do
-  // not fit each other.
+  // Returns when the owner asks for the end. DATA_LOSS for invalid requests, which mean that the
+  // two programs do not match.
   absl::Status Serve();
 
  private:

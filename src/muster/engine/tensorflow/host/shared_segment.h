@@ -1,5 +1,5 @@
 // Memory that the owner of a TensorFlow host process and the host both map: a memfd that grows and
-// never shrinks, at an address that stays.
+// never shrinks, at a fixed address.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,19 @@
 
 namespace muster::engine::tensorflow::host {
 
-// Everything that is handed over begins at a multiple of this: what TensorFlow reads without a
-// copy.
+// Everything that is handed over is aligned to this, so that TensorFlow can read it without a copy.
 inline constexpr uint64_t kAlignment = 64;
-// A segment grows in steps of so much: what the creator has allocated first lies in the first.
+// A segment grows in steps of this size: the creator's first allocations lie in the first step.
 inline constexpr uint64_t kLeastSegmentBytes = uint64_t{1} << 20;
-// Of address space, reserved at once; a segment cannot be larger.
+// The address space that is reserved at once; a segment cannot be larger.
 inline constexpr uint64_t kMaxSegmentBytes = uint64_t{64} << 30;
 
 // One owner thread in each process.
 class SharedSegment {
  public:
-  // A new one, empty.
+  // Creates an empty segment.
   static absl::StatusOr<std::unique_ptr<SharedSegment>> Create();
-  // The other side's: DATA_LOSS for a descriptor whose memory could shrink under a reader.
+  // Attaches the other side: DATA_LOSS for a descriptor whose memory could shrink under a reader.
   static absl::StatusOr<std::unique_ptr<SharedSegment>> Attach(process::Descriptor memory);
   ~SharedSegment();
   SharedSegment(const SharedSegment&) = delete;
@@ -34,15 +33,15 @@ class SharedSegment {
   int fd() const { return memory_.get(); }
   uint64_t bytes() const { return bytes_; }
   std::byte* at(uint64_t offset) const { return base_ + offset; }
-  // Whether [offset, offset + size) lies in it.
+  // Whether [offset, offset + size) lies in the segment.
   bool Has(uint64_t offset, uint64_t size) const {
     return offset <= bytes_ && size <= bytes_ - offset;
   }
 
-  // The creator's: `size` aligned bytes at the end, whose pages are there: RESOURCE_EXHAUSTED when
-  // they cannot be had. Returns their offset. Nothing is ever given back.
+  // For the creator: allocates `size` aligned bytes at the end, with their pages.
+  // RESOURCE_EXHAUSTED when the pages cannot be had. Returns the offset. Nothing is ever freed.
   absl::StatusOr<uint64_t> Allocate(uint64_t size);
-  // The other side's: maps what the creator says there is. DATA_LOSS when there is less.
+  // For the other side: maps as much as the creator says there is. DATA_LOSS when there is less.
   absl::Status MapTo(uint64_t bytes);
 
  private:
@@ -53,13 +52,13 @@ class SharedSegment {
   process::Descriptor memory_;
   std::byte* const base_;
   uint64_t bytes_ = 0;  // mapped
-  uint64_t used_ = 0;   // the creator's
+  uint64_t used_ = 0;   // by the creator
 };
 
-// A part of the creator's segment that is made anew, twice as large at least, when it is too small.
+// A part of the creator's segment; if too small, it is replaced by one at least twice as large.
 class SharedBlock {
  public:
-  // What was in it is lost when it moves. Returns the offset.
+  // The contents are lost when the block moves. Returns its offset.
   absl::StatusOr<uint64_t> Reserve(SharedSegment& segment, uint64_t size);
   uint64_t offset() const { return offset_; }
   uint64_t capacity() const { return capacity_; }

@@ -1,0 +1,53 @@
+"""The folders of an estimator: its model's, with its checkpoints, and those that exports get."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+import tempfile
+import time
+from typing import Any, Optional, Tuple
+
+from muster import places
+from muster.estimator.run_config import RunConfig
+
+logger = logging.getLogger("muster")
+
+
+def configured(config: Optional[RunConfig], model_dir: Any) -> Tuple[RunConfig, str]:
+    """The configuration with the model's folder, and that; a temporary one where none is given."""
+    if config is None:
+        config = RunConfig()
+    if not isinstance(config, RunConfig):
+        raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
+    given = None if model_dir is None else places.local_path(model_dir)
+    told = None if config.model_dir is None else places.local_path(config.model_dir)
+    if given is not None and told is not None and told != given:
+        raise ValueError(
+            "`model_dir` are set both in constructor and `RunConfig`, but with different values. "
+            f"In constructor: '{given}', in `RunConfig`: '{config.model_dir}' "
+        )
+    folder = given or told
+    if folder is None and config.task.in_cluster:
+        raise ValueError("model_dir: tasks of a cluster meet in one folder, which all can reach")
+    if folder is None:
+        folder = tempfile.mkdtemp()
+        logger.warning("Using temporary folder as model directory: %s", folder)
+    return config.replace(model_dir=folder), folder
+
+
+def timestamped(base: pathlib.Path) -> pathlib.Path:
+    """BASE/<10 digits> that is not there yet."""
+    stamp = int(time.time())
+    while (base / f"{stamp:010d}").exists():
+        stamp += 1
+    return base / f"{stamp:010d}"
+
+
+def checkpoint_value(prefix: str, name: str) -> Any:
+    """A tensor of a checkpoint. Raises ValueError where TensorFlow is not installed, which reads it."""
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise ValueError(f"get_variable_value: TensorFlow reads it, and is not here: {error}") from None
+    return tensorflow.train.load_checkpoint(prefix).get_tensor(name)

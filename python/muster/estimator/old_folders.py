@@ -1,0 +1,70 @@
+"""Model folders that TensorFlow wrote: checkpoints under names that are Muster's too, and no
+model.yaml, which says what they are of. The constructor's arguments say it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import tempfile
+from typing import Iterator, Mapping
+
+from muster.binary import MusterError
+from muster.estimator.model import CannedModel
+from muster.model_file import SampleInput
+
+_FILE = "model.yaml"
+_SLOTS = "checkpoint of another spec: 'training/"
+
+
+@contextlib.contextmanager
+def adopting(
+    model: CannedModel, model_dir: str, sample: Mapping[str, SampleInput], label: str
+) -> Iterator[None]:
+    """For an evaluation or a prediction within: writes model.yaml where there is none.
+
+    The program compares the checkpoint's names and shapes with it; when it fails the file goes.
+    """
+    if os.path.exists(os.path.join(model_dir, _FILE)):
+        yield
+        return
+    wanted = dict(sample)
+    if model.head.weight is not None:  # predictions have none
+        wanted.setdefault(model.head.weight, SampleInput("float"))
+    with tempfile.TemporaryDirectory(prefix="muster-") as name:
+        made = model.write(pathlib.Path(name), wanted, label)
+        others = [path for path in made.parent.iterdir() if path != made]
+        written = [_place(path, model_dir) for path in [*others, made]]
+    try:
+        yield
+    except MusterError:
+        for path in reversed(written):
+            path.unlink()
+        raise
+
+
+@contextlib.contextmanager
+def going_on(model_dir: str) -> Iterator[None]:
+    """For a training within: says what to do about slots of TensorFlow 1's optimizers."""
+    file = pathlib.Path(model_dir, _FILE)
+    was_there = file.exists()
+    try:
+        yield
+    except MusterError as error:
+        if was_there or _SLOTS not in str(error):
+            raise
+        file.unlink(missing_ok=True)
+        raise MusterError(
+            f"{model_dir} has a checkpoint whose optimizer's slots are not under Muster's names, as "
+            "TensorFlow 1's are not: evaluate and predict read it; to train on, give another "
+            f"model_dir, and warm_start_from='{model_dir}', which takes the weights"
+        ) from error
+
+
+def _place(path: pathlib.Path, folder: str) -> pathlib.Path:
+    """A file appears in `folder` whole."""
+    target = pathlib.Path(folder, path.name)
+    part = pathlib.Path(folder, f".{path.name}.tmp-{os.getpid()}")
+    part.write_bytes(path.read_bytes())
+    os.replace(part, target)
+    return target

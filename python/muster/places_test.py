@@ -1,0 +1,31 @@
+"""Only paths of this machine are taken; a URL never becomes a local folder."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from muster import estimator, feature_column, places
+
+
+def test_paths_of_this_machine() -> None:
+    assert places.local_path("a/b c") == "a/b c"
+    assert places.local_path(pathlib.Path("/a")) == "/a"
+    assert places.local_path("file:///a/b") == "/a/b"
+    assert places.local_path("./hdfs://a") == "./hdfs://a"
+
+
+@pytest.mark.parametrize("path", ["hdfs://host:9000/m", "gs://bucket/m", "file://host/m"])
+def test_other_schemes_are_refused(path, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    says = "known are paths of this machine, plain or as file:///PATH"
+    with pytest.raises(ValueError, match=says):
+        places.local_path(path)
+    column = feature_column.numeric_column("x")
+    with pytest.raises(ValueError, match=says):
+        estimator.LinearClassifier([column], model_dir=path)
+    with pytest.raises(ValueError, match=says):
+        config = estimator.RunConfig(model_dir=path)
+        estimator.LinearClassifier([column], config=config)
+    assert list(tmp_path.iterdir()) == []

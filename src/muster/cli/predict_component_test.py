@@ -1,0 +1,194 @@
+"""muster predict and evaluate: numbers of rows, what is left out, and which checkpoint it was."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+
+import pytest
+
+SPEC = """
+inputs: {x: float, y: int}
+label: y
+columns:
+  x: {numeric: x}
+model:
+  type: linear
+  linear: {columns: [x]}
+"""
+BAD = 1  # the row that does not fit
+
+
+@pytest.fixture
+def place(muster, tmp_path, monkeypatch) -> pathlib.Path:
+    """A folder with a trained model and rows whose second one is bad."""
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("spec.yaml").write_text(SPEC)
+    rows = [f"{i / 10},{i % 2}" for i in range(100)]
+    pathlib.Path("good.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    rows[BAD] = "much,1"
+    pathlib.Path("bad.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    for i, part in enumerate((rows[:40], [], rows[40:])):
+        pathlib.Path(f"part-{i}.csv").write_text("\n".join(["x,y", *part]) + "\n")
+    pathlib.Path("empty.csv").write_text("x,y\n")
+    muster.run("train", "spec.yaml", "--train", "good.csv", "--model-dir", "m", "--steps", 3)
+    return tmp_path
+
+
+LENIENT = ("--max-bad-records", 5)
+
+
+def predict(data: str, out: str, *flags: object) -> tuple[object, ...]:
+    return ("predict", "--model-dir", "m", "--data", data, "--out", out, *flags)
+
+
+def scores(path: str) -> dict[int, str]:
+    """By row."""
+    _, *lines = pathlib.Path(path).read_text().splitlines()
+    return {int(line.split(",")[0]): line.split(",", 1)[1] for line in lines}
+
+
+def test_a_bad_record_shifts_no_row(muster, place) -> None:
+    whole = predict("good.csv", "good.csv.out", "--format", "csv")
+    assert "with m/model.ckpt-3" in muster.run(*whole)
+    said = muster.event("predicted", *predict("bad.csv", "out.csv", *LENIENT, "--rejects", "r"), "--json")
+    assert (said["examples"], said["bad_records"]) == (99, 1)
+    assert said["checkpoint"] == "m/model.ckpt-3"
+    expected = scores("good.csv.out")
+    del expected[BAD]
+    assert scores("out.csv") == expected
+    (reject,) = map(json.loads, pathlib.Path("r").read_text().splitlines())
+    assert reject == {
+        "row": BAD,
+        "where": "bad.csv:3",
+        "error": "column 'x': 'much' is not a float",
+        "record": "much,1",
+    }
+    text = muster.run(*predict("bad.csv", "out.csv", *LENIENT))
+    assert "left out 1 bad record" in text
+
+
+@pytest.mark.parametrize(("data", "workers", "parts"), [("part-*.csv", 2, 3), ("part-*.csv", 5, 5)])
+def test_parts_are_what_one_process_writes(data, workers, parts, muster, place) -> None:
+    muster.run(*predict("part-*.csv", "one.csv", *LENIENT, "--rejects", "one.rejects"))
+    for task in range(workers):
+        muster.run(
+            *predict(data, "out", *LENIENT, "--workers", workers, "--task", task, "--rejects", "rejects")
+        )
+    found = sorted(place.glob("out/part-*.csv"))
+    assert len(found) == parts
+    header, *rows = found[0].read_text().splitlines()
+    for path in found[1:]:
+        first, *more = path.read_text().splitlines()
+        assert first == header
+        rows += more
+    assert [header, *rows] == (place / "one.csv").read_text().splitlines()
+    rejects = [path.read_text() for path in sorted(place.glob("rejects/part-*.jsonl"))]
+    assert "".join(rejects) == (place / "one.rejects").read_text() != ""
+
+
+def test_an_evaluation_counts_and_keeps_bad_records(muster, place) -> None:
+    command = ("evaluate", "--model-dir", "m", "--data", "bad.csv", *LENIENT)
+    found = muster.event("evaluated", *command, "--json", "--rejects", "r.jsonl")
+    assert (found["bad_records"], found["checkpoint"]) == (1, "m/model.ckpt-3")
+    assert "bad.csv:3" in pathlib.Path("r.jsonl").read_text()
+    assert "left out 1 bad record" in muster.run(*command)
+
+
+def test_no_output_takes_the_place_of_the_data(muster, place) -> None:
+    pathlib.Path("link.csv").symlink_to("bad.csv")
+    before = {path: path.read_bytes() for path in place.glob("*.csv")}
+    rejects = (*LENIENT, "--rejects")
+    evaluate = ("evaluate", "--model-dir", "m", "--data", "bad.csv", *rejects)
+    parts = ("--workers", 2)
+    for command in (
+        predict("bad.csv", "bad.csv"),
+        predict("*.csv", "good.csv"),
+        predict("link.csv", "bad.csv"),
+        predict("bad.csv", "out.csv", *rejects, "link.csv"),
+        predict("bad.csv", ".", *parts),
+        (*evaluate, "bad.csv"),
+        (*evaluate, ".", *parts),
+    ):
+        said = muster.fail(*command)
+        assert "the data file" in said and "give another" in said, said
+    for command, says in (
+        (predict("bad.csv", "out", *rejects, "./out"), "--rejects: ./out is what --out names"),
+        (predict("bad.csv", "out.csv", *rejects, "-"), "--rejects: -: standard output"),
+        ((*evaluate, "-"), "--rejects: -: standard output"),
+    ):
+        result = muster.call(*command)
+        assert result.returncode == 2 and says in result.stderr, result.stderr
+    assert {path: path.read_bytes() for path in place.glob("*.csv")} == before
+    assert not list(place.glob("out*")) and not list(place.glob("-"))
+
+
+def test_data_without_rows_has_no_predictions(muster, place) -> None:
+    assert "0 examples" in muster.run(*predict("empty.csv", "out.csv"))
+    assert pathlib.Path("out.csv").read_text() == "row,logits,logistic,class_ids,classes\n"
+    muster.run(*predict("empty.csv", "out", "--workers", 2, "--task", 0))
+    assert "no records" in muster.fail("evaluate", "--model-dir", "m", "--data", "empty.csv")
+
+
+@pytest.fixture
+def broken(muster, place) -> pathlib.Path:
+    """Of two checkpoints the newer one has a weight with another bit."""
+    train = ("train", "spec.yaml", "--train", "good.csv", "--model-dir", "m", "--steps", 3)
+    muster.run(*train)
+    data = pathlib.Path("m/model.ckpt-6.data-00000-of-00001")
+    damaged = bytearray(data.read_bytes())
+    damaged[2] ^= 1
+    data.write_bytes(damaged)
+    return place
+
+
+@pytest.mark.parametrize("flags", [(), ("--workers", 2, "--task", 0)])
+def test_a_prediction_refuses_a_broken_checkpoint(flags, muster, broken) -> None:
+    said = muster.fail(*predict("good.csv", "out", "--format", "csv", *flags))
+    assert "model.ckpt-6.data" in said and "checksum" in said
+    assert not list(broken.glob("out*/*.csv")) and not (broken / "out").is_file()
+    shutil.rmtree("out", ignore_errors=True)
+    result = muster.call(*predict("good.csv", "out", "--format", "csv", *flags), "--fall-back", "--quiet")
+    assert result.returncode == 0, result.stderr
+    assert "warning: broken checkpoints were passed over for m/model.ckpt-3" in result.stderr
+    assert "with m/model.ckpt-3" in result.stdout
+
+
+def test_so_does_an_export(muster, broken) -> None:
+    export = ("export", "--model-dir", "m", "--out", "saved")
+    assert "give --fall-back to take m/model.ckpt-3" in muster.fail(*export)
+    result = muster.call(*export, "--fall-back", "--json")
+    assert result.returncode == 0 and "warning: broken" in result.stderr, result.stderr
+    assert json.loads(result.stdout)["checkpoint"] == "m/model.ckpt-3"
+
+
+def test_an_evaluation_warns_that_it_fell_back_even_if_quiet(muster, broken) -> None:
+    result = muster.call("evaluate", "--model-dir", "m", "--data", "good.csv", "--quiet", "--json")
+    assert result.returncode == 0, result.stderr
+    assert "warning: broken checkpoints were passed over for m/model.ckpt-3" in result.stderr
+    assert json.loads(result.stdout)["checkpoint"] == "m/model.ckpt-3"
+
+
+def test_the_best_checkpoint_and_its_export_can_be_read(muster, place) -> None:
+    """Of an early-stopped training, whose newest checkpoints come after the best."""
+    events = muster.json(
+        "train", "spec.yaml", "--train", "good.csv", "--model-dir", "early", "--max-steps", 400,
+        "--save-steps", 5, "--keep-checkpoints", 1, "--eval", "good.csv", "--exporter",
+        "best:loss:higher", "--eval-start-delay-secs", 0, "--eval-throttle-secs", 0,
+        "--early-stop", "loss:no_increase:20",
+    )  # fmt: skip
+    evaluated = [event for event in events if event["event"] == "evaluated"]
+    best = max(evaluated, key=lambda event: event["loss"])
+    assert best["global_step"] < evaluated[-1]["global_step"] < 400
+    command = ("evaluate", "--model-dir", "early", "--data", "good.csv", "--name", "again")
+    found = muster.event("evaluated", *command, "--checkpoint", "best", "--json")
+    assert found["checkpoint"] == f"early/model.ckpt-{best['global_step']:.0f}"
+    assert found["loss"] == best["loss"]
+    export = max(pathlib.Path("early/export/best").iterdir())
+    found = muster.event("evaluated", *command, "--checkpoint", export, "--json")
+    assert (found["loss"], found["global_step"]) == (best["loss"], best["global_step"])
+    said = muster.run("predict", "--model-dir", "early", "--data", "good.csv", "--out", "p.csv",
+                      "--checkpoint", export)  # fmt: skip
+    assert f"with {export}" in said
+    assert "--eval" in muster.fail(*predict("good.csv", "out.csv", "--checkpoint", "best"))

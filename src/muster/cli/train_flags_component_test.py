@@ -1,0 +1,95 @@
+"""What `muster train` says of flags, folders and data that are not what a person meant."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+
+SPEC = """
+inputs: {sex: string, age: float, y: int}
+label: y
+columns:
+  sex: {vocabulary: sex, words: [Male, Female]}
+  age: {numeric: age, mean: 40, stddev: 20}
+model:
+  type: linear
+  linear: {columns: [sex, age], optimizer: {ftrl: {learning_rate: 0.1}}}
+train: {batch_size: 8, epochs: 2}
+"""
+
+
+@pytest.fixture()
+def place(tmp_path: pathlib.Path) -> pathlib.Path:
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    rows = [f"{('male', 'female')[i % 2]},{20 + i},{i % 3 % 2}\n" for i in range(40)]
+    (tmp_path / "rows.csv").write_text("sex,age,y\n" + "".join(rows))
+    return tmp_path
+
+
+def train(place: pathlib.Path, *more: object) -> tuple[object, ...]:
+    return ("train", place / "spec.yaml", "--train", place / "rows.csv", "--model-dir",
+            place / "model", *more)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "flags, says",
+    [
+        (("--epochs", 0), "--epochs: 0 is refused: it must be above 0"),
+        (("--seed", -1), "--seed: -1 is refused: it must not be below 0"),
+        (("--save-secs", "soon"), "--save-secs: 'soon' is not a number"),
+        (("--early-stop", "auc:no_increase:3"), "--early-stop requires --eval (or --eval-elsewhere)"),
+    ],
+)
+def test_wrong_use_is_said_shortly(flags, says, muster, place) -> None:
+    result = muster.call(*train(place, *flags))
+    assert result.returncode == 2
+    assert says in result.stderr
+    assert len(result.stderr) < 200
+    assert not (place / "model").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--workers", 2)])
+def test_a_metric_that_does_not_exist_is_refused_at_the_start(more, muster, place) -> None:
+    evaluated = ("--eval", place / "rows.csv", *more)
+    for rule in (("--early-stop", "acu:no_increase:3"), ("--exporter", "best:acu:higher")):
+        said = muster.fail(*train(place, *evaluated, *rule))
+        assert "no metric 'acu' (did you mean 'auc'?)" in said
+    said = muster.fail(*train(place, "--eval-elsewhere", "--early-stop", "acu:no_increase:3"))
+    assert "no metric 'acu'" in said
+    assert not (place / "model").exists()
+
+
+def test_a_finished_training_has_nothing_left_to_do(muster, place) -> None:
+    assert "Trained at step 10" in muster.run(*train(place))
+    again = muster.run(*train(place))
+    assert again.startswith("Nothing left to do: the model is trained at step 10;")
+    assert "loss" not in again and "examples/s" not in again
+    event = json.loads(muster.run(*train(place, "--json")).splitlines()[-1])
+    assert event["event"] == "trained" and event["nothing_left"] is True and event["loss"] is None
+
+
+@pytest.mark.parametrize("flag", ["--model-dir", "--train", "spec"])
+def test_a_scheme_that_is_not_known_is_no_local_folder(flag, muster, place, monkeypatch) -> None:
+    monkeypatch.chdir(place)
+    arguments = list(train(place))
+    arguments[arguments.index(flag) + 1 if flag != "spec" else 1] = "hdfs://127.0.0.1:29000/m"
+    said = muster.fail(*arguments)
+    assert "no file system for 'hdfs://' here; known are paths of this machine" in said
+    assert not (place / "hdfs:").exists()
+
+
+def test_stats_have_the_share_of_rows_without_an_id(muster, place) -> None:
+    stats = json.loads(
+        muster.run("records", "stats", place / "rows.csv", "--spec", place / "spec.yaml", "--json")
+    )
+    assert stats["ids"] == {
+        "sex": {
+            "without_id": 40,
+            "share_without_id": 1.0,
+            "values_without_id": ["'male'", "'female'"],
+        }
+    }
+    text = muster.run("records", "stats", place / "rows.csv", "--spec", place / "spec.yaml")
+    assert "rows without id" in text and "100.0 %  'male'  'female'" in text

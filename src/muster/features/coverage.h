@@ -1,0 +1,72 @@
+// IdCoverage: counts the rows in which a categorical column finds no id of its own, such as rows of
+// 'female' with a vocabulary of 'Female'. Training warns of such columns (CoverageWatch), `muster
+// records stats` counts them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+
+#include "muster/features/column.h"
+#include "muster/formats/columns.h"
+
+namespace muster::features {
+
+// One owner thread.
+class IdCoverage {
+ public:
+  // Checks the vocabulary, identity, hash and keys columns of `spec`, which is valid.
+  explicit IdCoverage(const FeatureSpec& spec);
+
+  // `rows` are of the spec's schema and fit its columns.
+  void Add(const formats::Columns& rows);
+
+  struct Column {
+    std::string name;
+    std::string expects;  // "its words are 'a', 'b', ..."
+    // Rows without an id: no value is a word, none is below `buckets`, or there is no value. Rows
+    // with only an out-of-vocabulary bucket or a default id are counted here too.
+    uint64_t without = 0;
+    std::vector<std::string> values =
+        {};  // the first different ones of such rows, at most three, as shown
+  };
+  uint64_t rows() const { return rows_; }
+  const std::vector<Column>& columns() const { return columns_; }
+
+ private:
+  struct Known {
+    ColumnKind kind;
+    int field;
+    bool list;
+    formats::ValueType type;
+    int64_t buckets = 0;
+    absl::flat_hash_set<std::string> words = {};
+    absl::flat_hash_set<int64_t> numbers = {};
+  };
+  bool HasId(const Known& known, const formats::Column& values, size_t value) const;
+  void AddColumn(const Known& known, const formats::Columns& rows, Column* column);
+
+  std::vector<Known> known_;  // by column
+  std::vector<Column> columns_;
+  uint64_t rows_ = 0;
+};
+
+// Looks at the first rows of a training run. One owner thread.
+class CoverageWatch {
+ public:
+  static constexpr uint64_t kRows = 10'000;
+
+  explicit CoverageWatch(const FeatureSpec& spec) : coverage_(spec) {}
+  void Add(const formats::Columns& rows);
+  // Once, when kRows rows were added or the data `ended` before that: one line for each column that
+  // has no id in more than 99 % of its rows. Otherwise nothing.
+  std::vector<std::string> TakeWarnings(bool ended);
+
+ private:
+  IdCoverage coverage_;
+  bool done_ = false;
+};
+
+}  // namespace muster::features

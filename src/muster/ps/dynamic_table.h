@@ -1,0 +1,108 @@
+// DynamicTable: a table that gets rows as their keys appear. On a parameter server it has only the
+// keys that this server owns.
+//
+// A key is known once a step has named it, unless the table is then full. The key gets a row at the
+// `admit_after`-th step that names it, if there is room: an initial row, which is a function of
+// seed, variable and key alone, to which that step's gradient is applied. Gradients of earlier
+// steps are dropped. A step is an update: it counts once, however often its batch, or the batches
+// of several replicas together, contain the key.
+//
+// For a key without a row a step reads its initial row if this step will admit the key, else zeros.
+// So a table with admit_after 1 computes what a table of all keys would.
+//
+// Every max(1, expire_after / 8) updates, keys that no step has named for expire_after steps are
+// removed, with or without a row. This depends on the number of the update alone: a training that
+// continues from a checkpoint removes the same keys at the same steps.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "muster/base/status.h"
+#include "muster/ps/variable.h"
+
+namespace muster::ps {
+
+// Some of a table's keys and what belongs to each.
+struct DynamicTableEntries {
+  std::vector<int64_t> keys = {};
+  std::vector<int64_t> counts = {};      // 0: the key has a row; else how many steps have named it
+  std::vector<int64_t> last_steps = {};  // the last step that named the key
+  std::vector<float> values = {};        // of each key with a row: its weights, then slot by slot
+};
+
+// One owner thread.
+class DynamicTable {
+ public:
+  // `variable` must be one that grows, and must outlive the table. The table has an equal share,
+  // one of `servers`, of the variable's capacity.
+  DynamicTable(const Variable& variable, int servers);
+
+  int64_t rows() const { return static_cast<int64_t>(keys_.size()); }
+  int64_t size() const { return rows() + static_cast<int64_t>(waiting_.size()); }
+  void Clear();
+
+  // Fills `rows` with the rows that a step reads: keys.size() x cols.
+  void Read(std::span<const int64_t> keys, float* rows) const;
+  // Update number `step`, from 0: `keys` are distinct, `gradient` is keys.size() x
+  // Variable::gradient_cols().
+  void Apply(std::span<const int64_t> keys, std::span<const float> gradient, int64_t step);
+
+  // Up to `count` of the size() entries, from number `first` on. Apply and Add change the numbers
+  // of entries.
+  DynamicTableEntries Entries(int64_t first, int64_t count) const;
+  // Adds entries, even beyond the capacity. INVALID_ARGUMENT for entries that do not fit the
+  // variable or whose key is already in the table.
+  absl::Status Add(const DynamicTableEntries& entries);
+
+ private:
+  // A key without a row yet.
+  struct Waiting {
+    int64_t key = 0, count = 0, last_step = 0;
+  };
+
+  bool has_room() const { return rows() < capacity_; }
+  int32_t Admit(int64_t key, int64_t step);
+  int32_t NewRow(int64_t key, int64_t step);
+  void Initialize(int64_t key, float* row) const;
+  void RemoveRow(size_t row);
+  void RemoveWaiting(size_t place);
+  void Expire(int64_t step);
+
+  const Variable& variable_;
+  const Variable::Growth growth_;
+  const size_t cols_, gradient_cols_;
+  const int64_t capacity_;
+  // The row of each known key or, if it has none, ~(its place in waiting_).
+  absl::flat_hash_map<int64_t, int32_t> places_;
+  std::vector<int64_t> keys_, last_steps_;  // by row
+  std::vector<float> weights_;
+  std::vector<std::vector<float>> slots_;
+  std::vector<Waiting> waiting_;
+  std::vector<int32_t> touched_;
+  std::vector<float> admitted_;  // gradients of touched_; used if some keys have no row
+};
+
+// Adds up several replicas' gradients of one table: keys are in order of first appearance, and
+// values are added in the order of replicas. One owner thread.
+class KeySums {
+ public:
+  struct List {
+    std::span<const int64_t> keys = {};
+    std::span<const float> values = {};
+  };
+  explicit KeySums(int64_t cols) : cols_(static_cast<size_t>(cols)) {}
+  // The sum of the lists; valid until the next call.
+  List Sum(std::span<const List> lists);
+
+ private:
+  const size_t cols_;
+  absl::flat_hash_map<int64_t, size_t> places_;
+  std::vector<int64_t> keys_;
+  std::vector<float> values_;
+};
+
+}  // namespace muster::ps

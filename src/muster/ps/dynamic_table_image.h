@@ -1,0 +1,37 @@
+// DynamicTableImage: all of a table that grows, as a checkpoint has it: sorted by key, so that the
+// same table gives the same bytes however its keys were spread over servers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "muster/ps/dynamic_table.h"
+
+namespace muster::ps {
+
+struct DynamicTableImage {
+  // By row: weights [rows, cols], and slots of the same shape.
+  std::vector<int64_t> keys = {}, last_steps = {};
+  std::vector<float> weights = {};
+  std::vector<std::vector<float>> slots = {};
+  // Keys that have no row yet.
+  std::vector<int64_t> waiting_keys = {}, waiting_counts = {}, waiting_last_steps = {};
+
+  int64_t size() const { return static_cast<int64_t>(keys.size() + waiting_keys.size()); }
+  // Empties the image, and gives it the slots of `variable`.
+  void Clear(const Variable& variable);
+  // Appends entries, in any order of keys.
+  void Append(const DynamicTableEntries& entries, const Variable& variable);
+  // Sorts by key; call when all entries of the table are appended.
+  void Sort(const Variable& variable);
+  // Appends entry number i of size() to *entries.
+  void CopyTo(int64_t i, const Variable& variable, DynamicTableEntries* entries) const;
+  int64_t KeyOf(int64_t i) const;
+};
+
+// Copy a table to its image and back, in one process.
+void TakeImage(const DynamicTable& table, const Variable& variable, DynamicTableImage* image);
+absl::Status UseImage(const DynamicTableImage& image, const Variable& variable,
+                      DynamicTable* table);
+
+}  // namespace muster::ps

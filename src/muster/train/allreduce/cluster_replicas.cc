@@ -1,0 +1,358 @@
+#include "muster/train/allreduce/cluster_replicas.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "muster/collective/rank_failure.h"
+#include "muster/membership/host.h"
+#include "muster/membership/membership.h"
+#include "muster/net/transport/acceptor.h"
+#include "muster/net/transport/dial.h"
+#include "muster/net/transport/handshake.h"
+#include "muster/net/transport/link_watch.h"
+#include "muster/net/transport/local_address.h"
+#include "muster/train/cluster/evaluator_host.h"
+
+namespace muster::train {
+namespace {
+
+using collective::Channel;
+using membership::View;
+using net::transport::Acceptor;
+using net::transport::AcceptorOptions;
+using net::transport::ChannelOptions;
+using net::transport::Identity;
+using net::transport::Interrupt;
+using net::transport::Peer;
+using net::transport::Stream;
+using process::Deadline;
+
+constexpr char kReplicaService[] = "replica";
+constexpr double kTellSeconds = 5;
+constexpr int64_t kEpochsPerIncarnation = 1'000'000;
+
+membership::MembershipOptions MemberOf(const ClusterSpec& spec) {
+  return {.job = spec.job,
+          .id = {spec.self, spec.incarnation},
+          .agreement = spec.agreement,
+          .host = spec.tasks.front().address,
+          .protection = spec.protection,
+          .lease_seconds = spec.lease_seconds,
+          .rendezvous_seconds = spec.rendezvous_seconds,
+          .stop = spec.stop,
+          .leaving = spec.leaving,
+          .note = spec.note};
+}
+
+net::transport::Address LocalAddressOf(const net::Token& key, const membership::Member& member) {
+  return net::transport::LocalAddress(key, StrCat(job::TaskName(member.id.task), "\n",
+                                                  member.id.incarnation, "\n", member.address));
+}
+
+class ClusterReplicas : public Replicas {
+ public:
+  ClusterReplicas(ClusterSpec spec, const net::Token& key) : spec_(std::move(spec)), key_(key) {}
+
+  absl::Status Start(const Clock& clock);
+  bool is_chief() const override { return spec_.tasks.front().id == spec_.self; }
+  bool has_evaluator() const override { return spec_.evaluator; }
+  bool is_leaving() const override { return IsLeaving(spec_.stop, spec_.leaving); }
+  absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status& why) override;
+  absl::Status Leave() override;
+
+ private:
+  using PeerKey = std::pair<int64_t, job::TaskId>;  // epoch and task
+
+  bool stopped() const { return spec_.stop != nullptr && *spec_.stop; }
+  Identity Self(int64_t epoch) const;
+  // For a peer of whom the chief says that it is there.
+  double ConnectSeconds() const {
+    return spec_.stall_seconds > 0 ? spec_.stall_seconds : net::transport::kDefaultStallSeconds;
+  }
+  absl::StatusOr<std::unique_ptr<net::transport::Listener>> Listen();
+  absl::Status StartHost(const Clock& clock);
+  void ListenLocally(AcceptorOptions options);
+  void OnPeer(const Peer& peer, std::unique_ptr<Stream> stream);
+  std::optional<membership::Broken> Failure(const absl::Status& why) const;
+  absl::StatusOr<ReplicaEpoch> Form(const View& view);
+  absl::StatusOr<std::unique_ptr<Channel>> Reach(const View& view, size_t rank);
+  absl::StatusOr<std::unique_ptr<Stream>> DialPeer(const View& view, const membership::Member& peer,
+                                                   Deadline deadline) const;
+  absl::StatusOr<std::unique_ptr<Stream>> DialAt(const net::transport::Address& address,
+                                                 bool wait_for_listener, int64_t epoch,
+                                                 Deadline deadline) const;
+  absl::StatusOr<std::unique_ptr<Stream>> Await(const View& view, size_t rank);
+
+  ClusterSpec spec_;
+  const net::Token key_;
+  std::string advertised_;  // where the others dial this task: its name, where it has one
+  std::unique_ptr<membership::Host> host_;  // the chief's
+  std::unique_ptr<membership::Membership> member_;
+  std::shared_ptr<Interrupt> interrupt_;  // of the present epoch
+  std::optional<View> view_;              // the present epoch's
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<PeerKey, std::unique_ptr<Stream>> peers_;  // that have dialed
+  std::unique_ptr<Acceptor> acceptor_;                // calls OnPeer: ends first
+  std::unique_ptr<Acceptor> local_acceptor_;          // the same, for peers of this machine
+};
+
+Identity ClusterReplicas::Self(int64_t epoch) const {
+  return {.job = spec_.job,
+          .role = std::string(job::TypeName(spec_.self.type)),
+          .index = static_cast<uint32_t>(spec_.self.index),
+          .incarnation = static_cast<uint64_t>(spec_.incarnation),
+          .epoch = static_cast<uint64_t>(epoch)};
+}
+
+absl::StatusOr<std::unique_ptr<net::transport::Listener>> ClusterReplicas::Listen() {
+  const auto own = std::find_if(spec_.tasks.begin(), spec_.tasks.end(),
+                                [&](const auto& task) { return task.id == spec_.self; });
+  if (own == spec_.tasks.end()) {
+    return absl::InvalidArgumentError(
+        StrCat(job::TaskName(spec_.self), " is no replica of this cluster"));
+  }
+  if (spec_.listening.valid()) {
+    advertised_ = ToString(own->address);
+    return net::transport::Listener::Adopt(std::move(spec_.listening), own->address.kind);
+  }
+  auto listener = net::transport::Listener::Listen(own->address);
+  if (listener.ok()) advertised_ = ToString((*listener)->address());
+  return listener;
+}
+
+absl::Status ClusterReplicas::StartHost(const Clock& clock) {
+  membership::RosterSpec roster = {.agreement = spec_.agreement,
+                                   .min_replicas = spec_.min_replicas,
+                                   .lease_seconds = spec_.lease_seconds,
+                                   .rendezvous_seconds = spec_.rendezvous_seconds,
+                                   .first_epoch = spec_.incarnation * kEpochsPerIncarnation + 1};
+  for (const auto& task : spec_.tasks) roster.tasks.push_back(task.id);
+  if (spec_.evaluator) roster.tasks.push_back({job::TaskType::kEvaluator, 0});
+  MUSTER_ASSIGN_OR_RETURN(host_, membership::Host::Start(std::move(roster), clock, spec_.note));
+  return absl::OkStatus();
+}
+
+absl::Status ClusterReplicas::Start(const Clock& clock) {
+  if (spec_.tasks.empty()) return absl::InvalidArgumentError("the cluster has no tasks");
+  MUSTER_ASSIGN_OR_RETURN(auto listener, Listen());
+  if (is_chief()) MUSTER_RETURN_IF_ERROR(StartHost(clock));
+  AcceptorOptions options = {.key = key_};
+  options.protection = spec_.protection;
+  options.stall_seconds = spec_.stall_seconds;
+  options.self = [this] { return Self(0); };
+  options.admit = [this](const Peer& peer) {
+    const bool known = peer.service == kReplicaService ||
+                       (peer.service == membership::kService && host_ != nullptr);
+    return known ? absl::OkStatus()
+                 : absl::NotFoundError(
+                       StrCat(job::TaskName(spec_.self), " has no service '", peer.service, "'"));
+  };
+  options.on_peer = [this](const Peer& peer, std::unique_ptr<Stream> stream) {
+    if (peer.service == membership::kService) {
+      host_->Serve(peer, std::move(stream));
+    } else {
+      OnPeer(peer, std::move(stream));
+    }
+  };
+  options.on_refused = [this](const absl::Status& why) {
+    if (spec_.note) spec_.note(StrCat("refused a connection: ", why.message()));
+  };
+  MUSTER_ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(listener), options));
+  ListenLocally(std::move(options));
+  membership::MembershipOptions options_of_member = MemberOf(spec_);
+  options_of_member.address = advertised_;
+  if (is_chief()) options_of_member.host = acceptor_->near_address();
+  MUSTER_ASSIGN_OR_RETURN(member_,
+                          membership::Membership::Start(std::move(options_of_member), key_));
+  return absl::OkStatus();
+}
+
+// Where that fails peers come over this task's address, as from other machines.
+void ClusterReplicas::ListenLocally(AcceptorOptions options) {
+  const auto address =
+      LocalAddressOf(key_, {.id = {spec_.self, spec_.incarnation}, .address = advertised_});
+  local_acceptor_ = Acceptor::StartLocally(address, std::move(options), spec_.note);
+}
+
+void ClusterReplicas::OnPeer(const Peer& peer, std::unique_ptr<Stream> stream) {
+  const auto task = job::ParseTaskName(StrCat(peer.identity.role, "-", peer.identity.index));
+  if (!task) return;
+  const std::lock_guard lock(mutex_);
+  peers_[{static_cast<int64_t>(peer.identity.epoch), *task}] = std::move(stream);
+  arrived_.notify_all();
+}
+
+std::optional<membership::Broken> ClusterReplicas::Failure(const absl::Status& why) const {
+  if (why.ok() || !view_) return std::nullopt;
+  const auto failure = collective::ParseRankFailure(ToStd(why.message()));
+  if (!failure) return std::nullopt;
+  const auto member = [this](int rank) -> std::optional<membership::MemberId> {
+    const auto index = static_cast<size_t>(rank);
+    if (index >= view_->members.size()) return std::nullopt;
+    return view_->members[index].id;
+  };
+  const auto culprit = member(failure->rank);
+  if (!culprit) return std::nullopt;
+  membership::Broken broken = {
+      .epoch = view_->epoch, .culprit = *culprit, .cause = StrCat("was lost: ", failure->cause)};
+  // Whoever saw it has told all, and each may be the first to tell the chief.
+  if (failure->seen_by) broken.seen_by = member(*failure->seen_by);
+  return broken;
+}
+
+absl::StatusOr<ReplicaEpoch> ClusterReplicas::Join(const StateId& state, const absl::Status& why) {
+  absl::Status failed = why;
+  while (true) {
+    absl::StatusOr<View> view = member_->Join(state, Failure(failed));
+    // The host knows best why it has ended what it hosts.
+    if (!view.ok() && host_ != nullptr) MUSTER_RETURN_IF_ERROR(host_->status());
+    MUSTER_RETURN_IF_ERROR(view.status());
+    view_ = *std::move(view);
+    interrupt_ = member_->interrupt();
+    absl::StatusOr<ReplicaEpoch> epoch = Form(*view_);
+    if (epoch.ok() || !absl::IsAborted(epoch.status())) return epoch;
+    failed = epoch.status();
+  }
+}
+
+absl::StatusOr<ReplicaEpoch> ClusterReplicas::Form(const View& view) {
+  const auto n = static_cast<size_t>(view.replicas);
+  const auto own = static_cast<size_t>(view.RankOf(spec_.self));
+  ReplicaEpoch epoch = {.epoch = view.epoch};
+  std::vector<std::string> names;
+  for (size_t rank = 0; rank < n; ++rank) {
+    epoch.states.push_back(view.members[rank].state());
+    names.push_back(job::TaskName(view.members[rank].id.task));
+  }
+  std::vector<std::unique_ptr<Channel>> channels(n);
+  absl::Status reached;
+  size_t rank = 0;
+  for (; rank < n; ++rank) {
+    if (rank == own) continue;
+    auto channel = Reach(view, rank);
+    reached = channel.status();
+    if (!reached.ok()) break;
+    channels[rank] = *std::move(channel);
+  }
+  if (!reached.ok() && interrupt_->is_set()) {
+    return absl::AbortedError(interrupt_->status().message());
+  }
+  if (!reached.ok() && stopped()) {
+    return absl::CancelledError(StrCat("stopped while it waited for ", names[rank]));
+  }
+  // Neither of two that refuse each other does better in the next epoch.
+  if (absl::IsFailedPrecondition(reached) || absl::IsUnauthenticated(reached)) {
+    return Annotate(reached, names[rank]);
+  }
+  epoch.group =
+      std::make_unique<collective::Group>(static_cast<int>(own), std::move(channels), *interrupt_,
+                                          collective::GroupOptions{.names = std::move(names)});
+  if (!reached.ok()) return epoch.group->Unreached(static_cast<int>(rank), reached);
+  return epoch;
+}
+
+// The higher rank dials.
+absl::StatusOr<std::unique_ptr<Channel>> ClusterReplicas::Reach(const View& view, size_t rank) {
+  const membership::Member& peer = view.members[rank];
+  std::unique_ptr<Stream> stream;
+  if (view.RankOf(spec_.self) > static_cast<int>(rank)) {
+    MUSTER_ASSIGN_OR_RETURN(stream, DialPeer(view, peer, Deadline::After(ConnectSeconds())));
+  } else {
+    MUSTER_ASSIGN_OR_RETURN(stream, Await(view, rank));
+  }
+  return std::make_unique<Channel>(
+      std::move(stream), ChannelOptions{.peer = job::TaskName(peer.id.task),
+                                        .epoch = static_cast<uint64_t>(view.epoch),
+                                        .spin_micros = net::transport::DefaultSpinMicros()});
+}
+
+// Over shared memory where the peer proves to be on this machine, else over its address.
+absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialPeer(const View& view,
+                                                                  const membership::Member& peer,
+                                                                  Deadline deadline) const {
+  absl::StatusOr<std::unique_ptr<Stream>> local =
+      DialAt(LocalAddressOf(key_, peer), /*wait_for_listener=*/false, view.epoch, deadline);
+  if (local.ok() || interrupt_->is_set()) return local;
+  if (!absl::IsNotFound(local.status()) && spec_.note) {
+    spec_.note(StrCat(job::TaskName(peer.id.task), " is on this machine, but ",
+                      local.status().message(), "; going on over ", peer.address));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const auto address, net::transport::ParseAddress(peer.address));
+  return DialAt(address, /*wait_for_listener=*/true, view.epoch, deadline);
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialAt(
+    const net::transport::Address& address, bool wait_for_listener, int64_t epoch,
+    Deadline deadline) const {
+  MUSTER_ASSIGN_OR_RETURN(auto stream, Dial(address,
+                                            {.protection = spec_.protection,
+                                             .socket = {.stall_seconds = spec_.stall_seconds},
+                                             .wait_for_listener = wait_for_listener},
+                                            deadline, *interrupt_));
+  MUSTER_RETURN_IF_ERROR(
+      DialHandshake(*stream, key_, Self(epoch), kReplicaService, deadline, *interrupt_).status());
+  return stream;
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::Await(const View& view, size_t rank) {
+  const PeerKey key = {view.epoch, view.members[rank].id.task};
+  std::unique_lock lock(mutex_);
+  // Who dialed for an epoch that is over will not be waited for again.
+  std::erase_if(peers_, [&](const auto& each) { return each.first.first < view.epoch; });
+  constexpr auto kLook = std::chrono::milliseconds(20);  // whether the epoch broke meanwhile
+  const Deadline deadline = Deadline::After(ConnectSeconds());
+  while (!peers_.contains(key)) {
+    if (interrupt_->is_set()) return interrupt_->status();
+    if (stopped()) return absl::CancelledError("stopped");
+    if (deadline.expired()) {
+      return absl::DeadlineExceededError(StrCat("did not connect within ", ConnectSeconds(), " s"));
+    }
+    arrived_.wait_for(lock, kLook);
+  }
+  return std::move(peers_.extract(key).mapped());
+}
+
+absl::Status ClusterReplicas::Leave() {
+  if (!is_chief()) return member_->WaitForEnd();
+  const absl::Status evaluated =
+      spec_.evaluator ? host_->AwaitEvaluators(spec_.stop) : absl::OkStatus();
+  // Its replacement waits for the evaluator then, and ends the training.
+  if (spec_.evaluator && is_leaving()) return absl::CancelledError(kLeftBeforeEvaluation);
+  host_->End(kTellSeconds);
+  return TrainedWithoutEvaluator(evaluated, spec_.note);
+}
+
+class ClusterWatch : public TrainingWatch {
+ public:
+  explicit ClusterWatch(std::unique_ptr<membership::Membership> member)
+      : member_(std::move(member)) {}
+  absl::StatusOr<bool> AwaitEnd(double seconds) override { return member_->AwaitTrained(seconds); }
+  absl::Status Leave() override { return member_->Leave(); }
+
+ private:
+  const std::unique_ptr<membership::Membership> member_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainingWatch>> WatchCluster(ClusterSpec spec,
+                                                            const net::Token& key) {
+  if (spec.tasks.empty()) return absl::InvalidArgumentError("the cluster has no chief");
+  MUSTER_ASSIGN_OR_RETURN(auto member, membership::Membership::Start(MemberOf(spec), key));
+  return std::make_unique<ClusterWatch>(std::move(member));
+}
+
+absl::StatusOr<std::unique_ptr<Replicas>> JoinCluster(ClusterSpec spec, const net::Token& key,
+                                                      const Clock& clock) {
+  auto replicas = std::make_unique<ClusterReplicas>(std::move(spec), key);
+  MUSTER_RETURN_IF_ERROR(replicas->Start(clock));
+  return replicas;
+}
+
+}  // namespace muster::train

@@ -1,0 +1,149 @@
+// Impossible numbers from a peer: the error names the peer, and nothing else happens.
+#include <limits>
+#include <thread>
+
+#include "muster/collective/collectives.h"
+#include "muster/collective/test_ranks.h"
+#include "muster/train/allreduce/replica_state.h"
+#include "muster/train/allreduce/replicas.h"
+#include "muster/train/training_test_support.h"
+
+namespace muster::train {
+namespace {
+
+using collective::Group;
+using collective::TestRanks;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ReplicaStateTest : public TrainingTest {
+ protected:
+  struct Replica {
+    explicit Replica(const TrainingTest&, io::FileSystem& files, const Clock& clock)
+        : progress(ProgressStyle::kNone, 2, clock) {
+      const auto spec = model::ParseModelSpec(files, kTestSpec, "spec.yaml");
+      model = model::BuildModel(*spec, {}).value();
+      variables = Variables::Create(model, 5, /*with_slots=*/true).value();
+    }
+    RunConfig config;
+    model::Model model;
+    std::unique_ptr<Variables> variables;
+    Progress progress;
+  };
+  Session SessionOf(Replica& replica) {
+    return {.files = *files_,
+            .clock = clock_,
+            .config = replica.config,
+            .model = replica.model,
+            .variables = *replica.variables,
+            .events = nullptr,
+            .progress = replica.progress};
+  }
+
+  // Receives a state with this header and these bytes of positions; returns the receiver's status.
+  absl::Status Receive(const std::function<void(StateHeader*)>& change, std::string positions) {
+    Replica replica(*this, *files_, clock_);
+    Session session = SessionOf(replica);
+    session.step = 3;
+    StateHeader header = {.step = 7, .ranks = 1, .positions = positions.size()};
+    for (const auto& tensor : session.variables.Tensors(/*with_slots=*/true)) {
+      header.bytes += tensor.bytes.size();
+    }
+    change(&header);
+    bool overwritten = false;
+    TestRanks ranks(2);
+    const auto results = ranks.Run([&](Group& group) {
+      if (group.rank() == 1) return ReceiveState(group, 0, 7, session, &overwritten);
+      MUSTER_RETURN_IF_ERROR(group.Send(1, std::as_bytes(std::span(&header, 1))));
+      // The group may already have ended, by the receiver's error.
+      group.Send(1, std::as_bytes(std::span(positions))).IgnoreError();
+      return absl::OkStatus();
+    });
+    EXPECT_FALSE(overwritten);
+    EXPECT_EQ(session.step, 3);
+    return results[1];
+  }
+  void ExpectRefused(const std::function<void(StateHeader*)>& change, const std::string& words,
+                     std::string positions = std::string("\2\0\0\0ab", 6)) {
+    const absl::Status status = Receive(change, std::move(positions));
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_THAT(ToStd(status.message()), AllOf(testing::StartsWith("rank 0"), HasSubstr(words)));
+  }
+};
+
+TEST_F(ReplicaStateTest, OfAnotherStepThanWasToldIsRefused) {
+  ExpectRefused([](auto* header) { header->step = 8; }, "step 8, and told of step 7");
+  ExpectRefused([](auto* header) { header->step = -1; }, "step -1");
+}
+
+TEST_F(ReplicaStateTest, LengthsThatCannotBeAreRefused) {
+  ExpectRefused([](auto* header) { ++header->bytes; }, "this replica's model one of");
+  ExpectRefused([](auto* header) { header->positions = uint64_t{1} << 40; }, "positions");
+  ExpectRefused([](auto* header) { header->ranks = ~uint64_t{0}; }, "positions");
+  ExpectRefused([](auto* header) { header->ranks = 2; }, "a position is cut");
+  ExpectRefused([](auto* header) { header->ranks = 0; }, "more than its positions");
+  ExpectRefused([](auto*) {}, "a position is cut", std::string("\3\0\0\0ab", 6));
+}
+
+TEST_F(ReplicaStateTest, CountsThatCannotBeAreRefused) {
+  ExpectRefused([](auto* header) { header->records.trained = -1; }, "trained=-1");
+  ExpectRefused([](auto* header) { header->has_records = 2; }, "counted records");
+}
+
+// The replicas of a worker whose chief sends a given wish.
+class OddWish : public Replicas {
+ public:
+  using Wish =
+      std::array<int32_t, 5>;  // rows, stop, seconds (a float), dropped, dropped at the end
+  explicit OddWish(const Wish& wish) : wish_(wish), ranks_(2) {}
+  bool is_chief() const override { return false; }
+  absl::StatusOr<ReplicaEpoch> Join(const StateId&, const absl::Status& why) override {
+    if (!why.ok()) return why;
+    chief_ = std::jthread([this, group = ranks_.Take(0)] {
+      EXPECT_TRUE(collective::Barrier(*group).ok());
+      std::array<int32_t, 10> all{};
+      EXPECT_TRUE(collective::AllGather(*group, std::as_bytes(std::span(wish_)),
+                                        std::as_writable_bytes(std::span(all)))
+                      .ok());
+      // The error that the chief is told.
+      told_ = collective::Barrier(*group);
+    });
+    return ReplicaEpoch{.epoch = 1, .group = ranks_.Take(1), .states = {{.step = 0}, {.step = 0}}};
+  }
+  absl::Status Leave() override { return absl::OkStatus(); }
+  absl::Status told() {
+    chief_.join();
+    return told_;
+  }
+
+ private:
+  const Wish wish_;
+  TestRanks ranks_;
+  absl::Status told_;
+  std::jthread chief_;
+};
+
+class WishTest : public TrainingTest, public testing::WithParamInterface<OddWish::Wish> {};
+
+TEST_P(WishTest, ThatCannotBeNamesItsReplica) {
+  OddWish replicas(GetParam());
+  TrainSpec spec = Training();
+  spec.replicas = &replicas;
+  const absl::Status status = Train("model", spec).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_THAT(ToStd(status.message()), AllOf(HasSubstr("rank 0"), HasSubstr("wishes for")));
+  EXPECT_EQ(replicas.told().code(), absl::StatusCode::kAborted);
+}
+
+constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+INSTANTIATE_TEST_SUITE_P(
+    Wishes, WishTest,
+    testing::Values(OddWish::Wish{-1, 0, 0, 0, 0}, OddWish::Wish{kMost, 0, 0, 0, 0},
+                    OddWish::Wish{16, 3, 0, 0, 0}, OddWish::Wish{16, -1, 0, 0, 0},
+                    OddWish::Wish{16, 0, 0x7fc00000, 0, 0},  // not a number
+                    OddWish::Wish{16, 0, -1, 0, 0},          // neither is this
+                    OddWish::Wish{16, 0, 0, -1, 0}, OddWish::Wish{16, 0, 0, kMost, 0},
+                    OddWish::Wish{16, 0, 0, 0, kMost}));
+
+}  // namespace
+}  // namespace muster::train

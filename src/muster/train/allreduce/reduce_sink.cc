@@ -1,0 +1,224 @@
+#include "muster/train/allreduce/reduce_sink.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "muster/collective/collectives.h"
+#include "muster/math/rows.h"
+#include "muster/optim/row_layout.h"
+
+namespace muster::train {
+namespace {
+
+using collective::RowList;
+
+constexpr uint64_t kMaxNoteBytes = uint64_t{1} << 20;
+// The most bytes of a table's entries from one replica's batch; there is one entry for each id.
+constexpr uint64_t kMaxEntryBytes = uint64_t{1} << 30;
+constexpr size_t kLosses = 2;  // after the gradients and statistics in values_
+
+void Append(std::vector<std::byte>* bytes, const void* data, size_t size) {
+  const auto* const from = static_cast<const std::byte*>(data);
+  bytes->insert(bytes->end(), from, from + size);
+}
+
+// Reads what Append wrote; checks every size against the bytes that are left.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <class T>
+  bool Take(uint64_t count, std::span<const T>* values) {
+    if (count > bytes_.size() / sizeof(T)) return false;
+    // Everything before the note consists of 4-byte values, and the memory is aligned to 8 bytes.
+    *values = {reinterpret_cast<const T*>(bytes_.data()), static_cast<size_t>(count)};
+    bytes_ = bytes_.subspan(values->size_bytes());
+    return true;
+  }
+  bool TakeCount(uint32_t* count) {
+    std::span<const uint32_t> one;
+    if (!Take(1, &one)) return false;
+    *count = one[0];
+    return true;
+  }
+  bool empty() const { return bytes_.empty(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace
+
+ReduceSink::ReduceSink(std::span<const engine::VariableSpec> specs) : specs_(specs) {
+  size_t most = kLosses;
+  for (const auto& spec : specs) {
+    if (spec.kind != engine::VariableKind::kTable) most += static_cast<size_t>(spec.elements());
+  }
+  values_.resize(most);
+}
+
+int64_t ReduceSink::GradientCols(int variable) const {
+  return optim::RowLayout{.cols = specs_[static_cast<size_t>(variable)].shape[1],
+                          .squares = WantsSquares(variable)}
+      .width();
+}
+
+uint64_t ReduceSink::MaxRows(int variable) const {
+  if (!WantsEntries(variable)) {
+    return static_cast<uint64_t>(specs_[static_cast<size_t>(variable)].shape[0]);
+  }
+  const auto cols = static_cast<uint64_t>(GradientCols(variable));
+  return kMaxEntryBytes / (sizeof(int32_t) + cols * sizeof(float));
+}
+
+void ReduceSink::Begin(collective::Group& group, engine::GradientSink& next, double share,
+                       bool early) {
+  group_ = &group;
+  next_ = &next;
+  share_ = share;
+  entries_.clear();
+  mine_.clear();
+  size_ = 0;
+  sum_.Begin(group, values_, early);
+}
+
+void ReduceSink::Add(Kind kind, int variable, size_t size) {
+  entries_.push_back({kind, variable, size_, size});
+  size_ += size;
+  sum_.Ready(size_);
+}
+
+void ReduceSink::Dense(int variable, std::span<const float> gradient) {
+  std::copy(gradient.begin(), gradient.end(), values_.data() + size_);
+  Add(Kind::kDense, variable, gradient.size());
+}
+
+// Each table is written as the number of its rows, the rows, and the values.
+void ReduceSink::Rows(int variable, std::span<const int32_t> rows,
+                      std::span<const float> gradient) {
+  entries_.push_back({Kind::kRows, variable});
+  const auto count = static_cast<uint32_t>(rows.size());
+  Append(&mine_, &count, sizeof count);
+  Append(&mine_, rows.data(), rows.size_bytes());
+  Append(&mine_, gradient.data(), gradient.size_bytes());
+}
+
+void ReduceSink::Statistic(int variable, std::span<const float> value) {
+  std::transform(value.begin(), value.end(), values_.data() + size_,
+                 [&](float each) { return static_cast<float>(double{each} * share_); });
+  Add(Kind::kStatistic, variable, value.size());
+}
+
+absl::Status ReduceSink::Reduce(engine::StepResult* result, std::string_view note,
+                                std::vector<std::string>* notes) {
+  // A replica without gradients, because its loss is not finite, must not hold up the others: it
+  // gives zeros, and the sum of the losses is then not finite either.
+  std::fill(values_.data() + size_, values_.data() + values_.size(), 0.0F);
+  float* const losses = values_.data() + values_.size() - kLosses;
+  losses[0] = static_cast<float>(result->loss);
+  losses[1] = static_cast<float>(result->data_loss);
+  MUSTER_RETURN_IF_ERROR(sum_.Finish());
+  result->loss = double{losses[0]};
+  result->data_loss = double{losses[1]};
+  if (!std::isfinite(result->loss)) {
+    entries_.clear();
+    mine_.clear();
+  }
+  MUSTER_RETURN_IF_ERROR(GatherRows(note, notes));
+  Give();
+  return absl::OkStatus();
+}
+
+// The most bytes that a rank can send: a note, and all rows of every table that has gradients.
+uint64_t ReduceSink::MaxBytes() const {
+  uint64_t bytes = kMaxNoteBytes;
+  for (const Entry& entry : entries_) {
+    if (entry.kind != Kind::kRows) continue;
+    const uint64_t rows = MaxRows(entry.variable);
+    const auto cols = static_cast<uint64_t>(GradientCols(entry.variable));
+    bytes += sizeof(uint32_t) + rows * (sizeof(int32_t) + cols * sizeof(float));
+  }
+  return bytes;
+}
+
+// Each rank sends its tables, then the note's length and bytes.
+absl::Status ReduceSink::GatherRows(std::string_view note, std::vector<std::string>* notes) {
+  const auto size = static_cast<uint32_t>(note.size());
+  Append(&mine_, &size, sizeof size);
+  Append(&mine_, note.data(), note.size());
+  const auto rank = static_cast<size_t>(group_->rank());
+  all_.resize(static_cast<size_t>(group_->size()));
+  all_[rank].swap(mine_);
+  MUSTER_RETURN_IF_ERROR(collective::AllGather(*group_, MaxBytes(), &all_));
+  notes->resize(all_.size());
+  lists_.resize(entries_.size());
+  for (auto& lists : lists_) lists.assign(all_.size(), RowList());
+  for (size_t from = 0; from < all_.size(); ++from) {
+    const absl::Status status = TakeLists(static_cast<int>(from), all_[from], &(*notes)[from]);
+    if (!status.ok()) return group_->Fail(status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes, std::string* note) {
+  const auto wrong = [&](std::string_view what) {
+    return absl::DataLossError(StrCat("the gradients of rank ", rank, ": ", what));
+  };
+  Reader reader(bytes);
+  uint32_t count = 0;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].kind != Kind::kRows) continue;
+    const int variable = entries_[i].variable;
+    const auto& spec = specs_[static_cast<size_t>(variable)];
+    RowList& list = lists_[i][static_cast<size_t>(rank)];
+    if (!reader.TakeCount(&count) || count > MaxRows(variable) || !reader.Take(count, &list.rows) ||
+        !reader.Take(uint64_t{count} * static_cast<uint64_t>(GradientCols(variable)),
+                     &list.values)) {
+      return wrong(StrCat("cut in ", spec.name));
+    }
+    if (const std::optional<int32_t> row = math::RowOutside(list.rows, spec.shape[0])) {
+      return wrong(StrCat("row ", *row, " of ", spec.name, ", which has ", spec.shape[0]));
+    }
+  }
+  std::span<const char> text;
+  if (!reader.TakeCount(&count) || !reader.Take(count, &text) || !reader.empty()) {
+    return wrong("their end is not a note");
+  }
+  note->assign(text.begin(), text.end());
+  return absl::OkStatus();
+}
+
+RowList ReduceSink::JoinedEntries(const std::vector<RowList>& lists) {
+  entry_rows_.clear();
+  entry_values_.clear();
+  for (const RowList& list : lists) {
+    entry_rows_.insert(entry_rows_.end(), list.rows.begin(), list.rows.end());
+    entry_values_.insert(entry_values_.end(), list.values.begin(), list.values.end());
+  }
+  return {.rows = entry_rows_, .values = entry_values_};
+}
+
+void ReduceSink::Give() {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
+    const int variable = entry.variable;
+    if (entry.kind == Kind::kRows) {
+      const int64_t table_rows = specs_[static_cast<size_t>(variable)].shape[0];
+      const RowList sum = WantsEntries(variable)
+                              ? JoinedEntries(lists_[i])
+                              : rows_.Sum(lists_[i], table_rows, GradientCols(variable), numbers_);
+      next_->Rows(variable, sum.rows, sum.values);
+      continue;
+    }
+    const std::span<const float> values = std::span(values_).subspan(entry.begin, entry.size);
+    if (entry.kind == Kind::kDense) {
+      next_->Dense(variable, values);
+    } else {
+      next_->Statistic(variable, values);
+    }
+  }
+}
+
+}  // namespace muster::train

@@ -1,0 +1,85 @@
+// ReduceSink: sums the gradients of one step over all replicas and keeps the sums until all are
+// complete. Sums of dense gradients may begin during the backward pass.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/collective/group.h"
+#include "muster/collective/stream_sum.h"
+#include "muster/collective/sum_rows.h"
+#include "muster/engine/engine.h"
+
+namespace muster::train {
+
+// Replicas run the same model, so that their engines give the same variables in the same order:
+// messages need no variable names. One owner thread.
+class ReduceSink : public engine::GradientSink {
+ public:
+  // `specs` are the engine's variables; they must outlive the sink.
+  explicit ReduceSink(std::span<const engine::VariableSpec> specs);
+
+  // Call before each Engine::Step. `next` gets the sums; from here on it must answer WantsSquares.
+  // `share`: this replica's part of all replicas' rows, by which its moving statistics are
+  // weighted. `early`: sums may begin during the step, in which the engine must then not use the
+  // group; each replica may choose, the resulting bytes are the same.
+  void Begin(collective::Group& group, engine::GradientSink& next, double share, bool early);
+  void Dense(int variable, std::span<const float> gradient) override;
+  void Rows(int variable, std::span<const int32_t> rows, std::span<const float> gradient) override;
+  bool WantsSquares(int variable) const override { return next_->WantsSquares(variable); }
+  bool WantsEntries(int variable) const override { return next_->WantsEntries(variable); }
+  void Statistic(int variable, std::span<const float> value) override;
+
+  // Call after each Engine::Step. Sums gradients, statistics and *result over the group (entries
+  // are concatenated by rank instead) and gives the sums to `next` in the order in which the
+  // engine's gradients came. Also exchanges notes: *notes gets the `note` of each replica, by rank.
+  // If the sum of the losses is not finite, `next` gets nothing on any replica. After an error
+  // `next` has got nothing.
+  absl::Status Reduce(engine::StepResult* result, std::string_view note,
+                      std::vector<std::string>* notes);
+  // Call instead of Reduce after a step that failed; after that the group may be used again, to
+  // tell the others of the failure.
+  void Abandon() { sum_.Abandon(); }
+
+ private:
+  enum class Kind { kDense, kRows, kStatistic };
+  struct Entry {
+    Kind kind = Kind::kDense;
+    int variable = 0;
+    size_t begin = 0, size = 0;  // in values_
+  };
+
+  // Floats in one row of the table's gradient.
+  int64_t GradientCols(int variable) const;
+  // The most rows of the table's gradient that one rank can have.
+  uint64_t MaxRows(int variable) const;
+  collective::RowList JoinedEntries(const std::vector<collective::RowList>& lists);
+  void Add(Kind kind, int variable, size_t size);
+  uint64_t MaxBytes() const;
+  absl::Status GatherRows(std::string_view note, std::vector<std::string>* notes);
+  absl::Status TakeLists(int rank, std::span<const std::byte> bytes, std::string* note);
+  void Give();
+
+  const std::span<const engine::VariableSpec> specs_;
+  collective::Group* group_ = nullptr;
+  engine::GradientSink* next_ = nullptr;
+  double share_ = 1;
+  std::vector<Entry> entries_;
+  std::vector<float> values_;  // room for all dense gradients and statistics, then the losses
+  size_t size_ = 0;            // floats of values_ that this step has filled, without the losses
+  collective::StreamSum sum_;
+  std::vector<std::byte> mine_;              // this rank's rows, as they are sent
+  std::vector<std::vector<std::byte>> all_;  // those of each rank
+  collective::SumRows rows_;                 // used for one table after the other
+  math::RowNumbers numbers_;
+  std::vector<int32_t> entry_rows_;
+  std::vector<float> entry_values_;
+  std::vector<std::vector<collective::RowList>> lists_;  // by entry (kRows), then by rank
+};
+
+}  // namespace muster::train

@@ -1,0 +1,164 @@
+#include "muster/train/allreduce/reduce_sink.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "muster/collective/collectives.h"
+#include "muster/collective/test_ranks.h"
+
+namespace muster::train {
+namespace {
+
+using collective::Group;
+
+// The gradient of a batch's ids: entries are added up by row, rows are in order of first
+// appearance, and each row has its squares after its sums.
+struct RowGradients {
+  RowGradients(std::span<const int32_t> ids, std::span<const float> entries, size_t cols) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const auto found = std::find(rows.begin(), rows.end(), ids[i]);
+      const auto at = static_cast<size_t>(found - rows.begin()) * 2 * cols;
+      if (found == rows.end()) {
+        rows.push_back(ids[i]);
+        values.resize(values.size() + 2 * cols);
+      }
+      for (size_t j = 0; j < cols; ++j) {
+        const float entry = entries[i * cols + j];
+        values[at + j] += entry;
+        values[at + cols + j] += entry * entry;
+      }
+    }
+  }
+  std::vector<int32_t> rows;
+  std::vector<float> values;
+};
+
+// Keeps the rows of a table that wants squares.
+class SquaresSink : public engine::GradientSink {
+ public:
+  bool WantsSquares(int variable) const override { return variable == 0; }
+  void Dense(int, std::span<const float>) override {}
+  void Rows(int, std::span<const int32_t> given, std::span<const float> gradient) override {
+    rows.assign(given.begin(), given.end());
+    values.assign(gradient.begin(), gradient.end());
+  }
+  void Statistic(int, std::span<const float>) override {}
+  std::vector<int32_t> rows;
+  std::vector<float> values;
+};
+
+class NoSink : public engine::GradientSink {
+ public:
+  void Dense(int, std::span<const float>) override { ++calls; }
+  void Rows(int, std::span<const int32_t>, std::span<const float>) override { ++calls; }
+  void Statistic(int, std::span<const float>) override { ++calls; }
+  int calls = 0;
+};
+
+TEST(ReduceSinkTest, ARankHasNotMoreRowsThanTheTable) {
+  std::vector<engine::VariableSpec> specs(1);
+  specs[0].name = "table";
+  specs[0].kind = engine::VariableKind::kTable;
+  specs[0].shape = {10, 4};
+  // A note of 1 MiB, a count, and ten rows, each with its number and four floats.
+  const uint64_t most = (1 << 20) + 4 + 10 * (4 + 4 * 4);
+  collective::TestRanks ranks(2);
+  NoSink given;
+  const auto results = ranks.Run([&](Group& group) {
+    std::vector<float> losses = {1, 1};
+    if (group.rank() == 1) {
+      MUSTER_RETURN_IF_ERROR(collective::AllReduce(group, losses));
+      const uint64_t announced = most + 1;
+      std::vector<uint64_t> sizes(2);
+      return collective::AllGather(group, std::as_bytes(std::span(&announced, 1)),
+                                   std::as_writable_bytes(std::span(sizes)));
+    }
+    ReduceSink sink(specs);
+    sink.Begin(group, given, 0.5, /*early=*/false);
+    sink.Rows(0, std::vector<int32_t>{3}, std::vector<float>{1, 2, 3, 4});
+    engine::StepResult result = {.loss = 1, .data_loss = 1};
+    std::vector<std::string> notes;
+    return sink.Reduce(&result, "note", &notes);
+  });
+  EXPECT_EQ(results[0].code(), absl::StatusCode::kDataLoss) << results[0];
+  EXPECT_THAT(ToStd(results[0].message()),
+              testing::HasSubstr(StrCat(most + 1, " bytes, of which it can have ", most)));
+  EXPECT_EQ(given.calls, 0);
+}
+
+// Two replicas with halves of a batch get the same as one replica with the whole batch.
+TEST(ReduceSinkTest, SquaresAddUpOverReplicas) {
+  std::vector<engine::VariableSpec> specs(1);
+  specs[0].name = "table";
+  specs[0].kind = engine::VariableKind::kTable;
+  specs[0].shape = {10, 2};
+  const std::vector<int32_t> ids = {3, 7, 3, 1, 7, 7, 9, 3};
+  std::vector<float> entries;
+  for (int i = 0; i < 16; ++i) entries.push_back(static_cast<float>(i * 5 % 13 - 6) / 8);
+  const RowGradients whole(ids, entries, 2);
+  for (int again = 0; again < 2; ++again) {
+    collective::TestRanks ranks(2);
+    std::vector<SquaresSink> given(2);
+    const auto results = ranks.Run([&](Group& group) {
+      const auto rank = static_cast<size_t>(group.rank());
+      const RowGradients half(std::span<const int32_t>(ids).subspan(rank * 4, 4),
+                              std::span<const float>(entries).subspan(rank * 8, 8), 2);
+      ReduceSink sink(specs);
+      sink.Begin(group, given[rank], 0.5, /*early=*/false);
+      EXPECT_TRUE(sink.WantsSquares(0));
+      sink.Rows(0, half.rows, half.values);
+      engine::StepResult result = {.loss = 1, .data_loss = 1};
+      std::vector<std::string> notes;
+      return sink.Reduce(&result, "note", &notes);
+    });
+    for (size_t rank = 0; rank < 2; ++rank) {
+      ASSERT_TRUE(results[rank].ok()) << results[rank];
+      EXPECT_EQ(given[rank].rows, whole.rows);
+      EXPECT_EQ(given[rank].values, whole.values);
+    }
+  }
+}
+
+// Keeps the entries of a table.
+class EntriesSink final : public SquaresSink {
+ public:
+  bool WantsSquares(int) const override { return false; }
+  bool WantsEntries(int) const override { return true; }
+};
+
+// There may be more entries than the table has rows, and a rank may have none.
+TEST(ReduceSinkTest, EntriesStayWhatTheyAre) {
+  std::vector<engine::VariableSpec> specs(1);
+  specs[0].name = "table";
+  specs[0].kind = engine::VariableKind::kTable;
+  specs[0].shape = {3, 2};
+  const std::vector<std::vector<int32_t>> rows = {{2, 0, 2, 2, 1}, {}, {2, 2}};
+  const std::vector<std::vector<float>> entries = {
+      {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {}, {11, 12, 13, 14}};
+  collective::TestRanks ranks(3);
+  std::vector<EntriesSink> given(3);
+  const auto results = ranks.Run([&](Group& group) {
+    const auto rank = static_cast<size_t>(group.rank());
+    ReduceSink sink(specs);
+    for (int again = 0; again < 2; ++again) {
+      sink.Begin(group, given[rank], 0.5, /*early=*/false);
+      EXPECT_TRUE(sink.WantsEntries(0));
+      sink.Rows(0, rows[rank], entries[rank]);
+      engine::StepResult result = {.loss = 1, .data_loss = 1};
+      std::vector<std::string> notes;
+      MUSTER_RETURN_IF_ERROR(sink.Reduce(&result, "note", &notes));
+    }
+    return absl::OkStatus();
+  });
+  for (size_t rank = 0; rank < 3; ++rank) {
+    ASSERT_TRUE(results[rank].ok()) << results[rank];
+    EXPECT_THAT(given[rank].rows, testing::ElementsAre(2, 0, 2, 2, 1, 2, 2));
+    EXPECT_THAT(given[rank].values,
+                testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14));
+  }
+}
+
+}  // namespace
+}  // namespace muster::train

@@ -1,0 +1,42 @@
+// Replicas: gives a step the replicas that train together in this epoch, and lets it join the next
+// epoch when one of them is lost.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/collective/group.h"
+#include "muster/membership/view.h"
+#include "muster/train/loop/strategy.h"
+
+namespace muster::train {
+
+using membership::StateId;
+
+// One epoch: its group, and the state that each rank had when the epoch began.
+struct ReplicaEpoch {
+  int64_t epoch = 0;
+  std::unique_ptr<collective::Group> group = {};
+  std::vector<StateId> states = {};  // by rank
+
+  // The rank from which replicas with another state take theirs over.
+  int source() const;
+};
+
+// Calls block, each with its own deadline. One owner thread.
+class Replicas : public Peers {
+ public:
+  absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override;
+  // Waits for the next epoch. `state` is this replica's state. `why` says how the previous epoch
+  // ended, OK for the first; the previous epoch is now over for all replicas. DEADLINE_EXCEEDED or
+  // UNAVAILABLE say why there will be no next epoch; CANCELLED: the chief has ended training.
+  virtual absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status& why) = 0;
+  // Called by the chief: training is over for all. If there is an evaluator, the chief first waits
+  // until it has evaluated the last checkpoint. Called by another replica: waits until the chief
+  // says that training is over; ABORTED: the chief was lost before that, Join again.
+  absl::Status Leave() override = 0;
+};
+
+}  // namespace muster::train

@@ -1,0 +1,309 @@
+#include "muster/train/allreduce/replicated_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "muster/collective/collectives.h"
+#include "muster/train/allreduce/replica_state.h"
+#include "muster/train/input/parts.h"
+#include "muster/train/weights/dynamic_tables.h"
+
+namespace muster::train {
+namespace {
+
+// Adds in the order of the ranks, so that every rank gets the same bits.
+class GroupSums : public engine::ReplicaSums {
+ public:
+  explicit GroupSums(collective::Group& group) : group_(group) {}
+  absl::Status Add(std::span<double> values) override {
+    used_ = true;
+    all_.resize(values.size() * static_cast<size_t>(group_.size()));
+    MUSTER_RETURN_IF_ERROR(collective::AllGather(group_, std::as_bytes(values),
+                                                 std::as_writable_bytes(std::span(all_))));
+    std::fill(values.begin(), values.end(), 0.0);
+    for (size_t i = 0; i < all_.size(); ++i) values[i % values.size()] += all_[i];
+    return absl::OkStatus();
+  }
+  bool used() const { return used_; }
+
+ private:
+  collective::Group& group_;
+  bool used_ = false;
+  std::vector<double> all_;
+};
+
+}  // namespace
+
+int ReplicaEpoch::source() const {
+  // The lowest of the ranks that have the most advanced state.
+  return static_cast<int>(std::max_element(states.begin(), states.end()) - states.begin());
+}
+
+absl::StatusOr<std::unique_ptr<ReplicatedStep>> ReplicatedStep::Create(Session& session,
+                                                                       Replicas& replicas) {
+  std::unique_ptr<ReplicatedStep> step(new ReplicatedStep(session, replicas));
+  MUSTER_ASSIGN_OR_RETURN(
+      const model::RowTransform rows,
+      model::NewRowTransform(session.model, /*with_labels=*/true, /*with_key=*/false));
+  int bad_row = -1;
+  MUSTER_RETURN_IF_ERROR(rows.transform->Apply(formats::Columns(rows.used.schema),
+                                               /*with_labels=*/true, &step->no_rows_, &bad_row));
+  return step;
+}
+
+absl::StatusOr<std::unique_ptr<Strategy>> Replicas::NewStrategy(Session& session) {
+  MUSTER_RETURN_IF_ERROR(CheckReducible(session.model.spec));
+  return ReplicatedStep::Create(session, *this);
+}
+
+absl::Status ReplicatedStep::Open() {
+  MUSTER_RETURN_IF_ERROR(
+      Join(replicas_.is_chief() ? state() : StateId(), absl::OkStatus()).status());
+  changes_.clear();
+  return absl::OkStatus();
+}
+
+// If the chief is lost before it has ended the training, its replacement needs the state of the
+// other replicas.
+absl::StatusOr<Strategy::Ending> ReplicatedStep::WaitForOthers() {
+  if (replicas_.is_chief()) return Ending::kOver;
+  const absl::Status left = replicas_.Leave();
+  if (!absl::IsAborted(left)) return left.ok() ? absl::StatusOr<Ending>(Ending::kOver) : left;
+  const absl::StatusOr<bool> moved = Join(state(), left);
+  if (absl::IsCancelled(moved.status())) return Ending::kOver;
+  MUSTER_RETURN_IF_ERROR(moved.status());
+  return *moved ? Ending::kMoved : Ending::kGoOn;
+}
+
+absl::StatusOr<Strategy::Result> ReplicatedStep::Run(const InputBatch* batch, Stop stop) {
+  MUSTER_RETURN_IF_ERROR(update_.Begin());
+  session_.previous_step = session_.step;
+  MUSTER_ASSIGN_OR_RETURN(const Result result, RunUntilDone(batch, stop));
+  const bool done = result.outcome == Outcome::kDone || result.outcome == Outcome::kNotFinite;
+  if (done) MUSTER_RETURN_IF_ERROR(update_.Finish());
+  return result;
+}
+
+absl::StatusOr<Strategy::Result> ReplicatedStep::RunUntilDone(const InputBatch* batch, Stop stop) {
+  while (true) {
+    absl::StatusOr<Result> result = TryRun(batch, stop);
+    // The chief has ended the training and does not need this step.
+    if (absl::IsCancelled(result.status())) return Result{.outcome = Outcome::kOver};
+    if (!absl::IsAborted(result.status())) return result;
+    session_.progress.Note(StrCat(result.status().message(), "; waiting for all replicas"));
+    const absl::StatusOr<bool> moved = Join(state(), result.status());
+    if (absl::IsCancelled(moved.status())) return Result{.outcome = Outcome::kOver};
+    MUSTER_RETURN_IF_ERROR(moved.status());
+    session_.progress.Note(StrCat("going on at step ", session_.step, " with ", size(),
+                                  " replicas (epoch ", epoch(), ")"));
+    if (*moved) return Result{.outcome = Outcome::kMoved};
+  }
+}
+
+absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch, Stop stop) {
+  const int rows = batch != nullptr ? batch->features.rows : 0;
+  MUSTER_ASSIGN_OR_RETURN(const Wish all, Agree(batch, stop));
+  working_since_ = session_.clock.MonotonicNanos();
+  if (all.stop != Stop::kNo || all.rows == 0) {
+    session_.data.dropped_at_end = all.dropped_at_end;
+    const bool signal = all.stop == Stop::kInterrupted;
+    return Result{.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
+  }
+  sink_.Begin(*epoch_.group, update_.sink(), static_cast<double>(rows) / all.rows, overlap_);
+  GroupSums sums(*epoch_.group);
+  auto step = session_.model.engine->Step(session_.variables.views(),
+                                          batch != nullptr ? batch->features : no_rows_,
+                                          {.seed = session_.config.seed,
+                                           .step = session_.step,
+                                           .replica = static_cast<uint32_t>(rank()),
+                                           .denominator = static_cast<double>(all.rows),
+                                           .replica_sums = &sums},
+                                          sink_);
+  if (!step.ok()) {
+    sink_.Abandon();
+    return step.status();
+  }
+  overlap_ = !sums.used() && cores_ > 1;
+  worked_nanos_ = session_.clock.MonotonicNanos() - working_since_;
+  MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, PositionAfter(batch), &positions_));
+  working_since_ = session_.clock.MonotonicNanos();
+  MUSTER_RETURN_IF_ERROR(TakePositions());
+  const bool finite = std::isfinite(step->loss);
+  if (finite) ++session_.step;
+  Count(all.rows, finite, all.dropped, &session_.data.records);
+  return Result{.outcome = finite ? Outcome::kDone : Outcome::kNotFinite,
+                .values = {.loss = step->loss,
+                           .data_loss = step->data_loss,
+                           .rows = all.rows,
+                           .epoch = batch != nullptr ? batch->epoch : 0}};
+}
+
+void ReplicatedStep::Fail(const absl::Status& why) {
+  if (epoch_.group != nullptr) epoch_.group->Fail(why).IgnoreError();
+}
+
+absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* batch, Stop stop) {
+  Wish mine = {.stop = stop, .seconds = TakeWorked()};
+  if (batch != nullptr) {
+    mine.rows = batch->features.rows;
+    mine.dropped = batch->dropped;
+  } else {
+    mine.dropped_at_end = static_cast<int32_t>(session_.data.dropped_at_end);
+  }
+  MUSTER_RETURN_IF_ERROR(epoch_.group->Check());
+  std::vector<Wish> wishes(static_cast<size_t>(size()));
+  MUSTER_RETURN_IF_ERROR(collective::AllGather(*epoch_.group, std::as_bytes(std::span(&mine, 1)),
+                                               std::as_writable_bytes(std::span(wishes))));
+  MUSTER_RETURN_IF_ERROR(CheckWishes(wishes));
+  Measure(wishes);
+  Wish all;
+  for (const Wish& each : wishes) {
+    all.rows += each.rows;
+    all.stop = std::max(all.stop, each.stop);
+    all.dropped += each.dropped;
+    all.dropped_at_end += each.dropped_at_end;
+  }
+  return all;
+}
+
+// Checks that the sums of the wishes cannot overflow, whatever was sent.
+absl::Status ReplicatedStep::CheckWishes(std::span<const Wish> wishes) const {
+  const int32_t most = std::numeric_limits<int32_t>::max() / static_cast<int32_t>(wishes.size());
+  const auto is_count = [most](int32_t count) { return count >= 0 && count <= most; };
+  for (size_t i = 0; i < wishes.size(); ++i) {
+    const Wish& each = wishes[i];
+    const bool knows_stop = each.stop >= Stop::kNo && each.stop <= Stop::kInterrupted;
+    if (is_count(each.rows) && is_count(each.dropped) && is_count(each.dropped_at_end) &&
+        knows_stop && std::isfinite(each.seconds) && each.seconds >= 0) {
+      continue;
+    }
+    return epoch_.group->Accuse(
+        static_cast<int>(i),
+        StrCat("wishes for a step of ", each.rows, " rows behind ", each.dropped, " and ",
+               each.dropped_at_end, " dropped ones after ", each.seconds, " s, stop ",
+               static_cast<int32_t>(each.stop), "; counts are 0 to ", most));
+  }
+  return absl::OkStatus();
+}
+
+// Seconds that this replica has worked since the previous wish, without its waits for others.
+float ReplicatedStep::TakeWorked() {
+  const int64_t nanos = worked_nanos_ + session_.clock.MonotonicNanos() - working_since_;
+  worked_nanos_ = 0;
+  return static_cast<float>(static_cast<double>(nanos) * 1e-9);
+}
+
+void ReplicatedStep::Measure(std::span<const Wish> wishes) {
+  const bool first = work_.size() != wishes.size();
+  work_.resize(wishes.size());
+  for (size_t i = 0; i < wishes.size(); ++i) work_[i].seconds = wishes[i].seconds;
+  if (!first) rates_.Add(work_);
+  for (size_t i = 0; i < wishes.size(); ++i) work_[i].rows = wishes[i].rows;
+}
+
+// Where this replica continues after the step: after its batch or, without a batch, at its present
+// position.
+std::string ReplicatedStep::PositionAfter(const InputBatch* batch) const {
+  if (session_.data.parts > 0) {
+    return batch != nullptr ? PartNote(batch->part, batch->position) : "";
+  }
+  if (batch != nullptr) return data::SerializePosition(batch->position);
+  const auto own = static_cast<size_t>(rank());
+  return own < session_.data.positions.size() ? session_.data.positions[own] : "";
+}
+
+// Stores the positions of all replicas, which came with their gradients.
+absl::Status ReplicatedStep::TakePositions() {
+  if (session_.data.parts == 0) {
+    session_.data.positions.swap(positions_);
+    return absl::OkStatus();
+  }
+  const absl::Status taken =
+      TakePartNotes(positions_, session_.data.parts, &session_.data.positions);
+  return taken.ok() ? taken : epoch_.group->Fail(taken);
+}
+
+absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
+  bool moved = false;
+  const absl::Status first = why;
+  const int old_rank = epoch_.group != nullptr ? rank() : -1;
+  const std::vector<std::string> before =
+      epoch_.group != nullptr ? epoch_.group->names() : std::vector<std::string>();
+  while (true) {
+    // The group ends before Join: its channels belong to the old epoch.
+    epoch_.group.reset();
+    absl::StatusOr<ReplicaEpoch> joined = replicas_.Join(state, why);
+    if (!joined.ok()) return Stopped(joined.status());
+    epoch_ = *std::move(joined);
+    work_.clear();
+    rates_.Begin(epoch_.group->names());
+    bool overwritten = false;
+    const absl::Status status = TakeOver(&overwritten);
+    moved = moved || overwritten;
+    whole_ = overwritten ? received_ : whole_;
+    if (status.ok()) break;
+    if (!absl::IsAborted(status)) return Stopped(status);
+    // A replica was lost while states were taken over. An incomplete state counts as none.
+    if (overwritten) state = received_ ? this->state() : StateId();
+    why = status;
+  }
+  state_epoch_ = epoch_.epoch;
+  if (session_.data.parts == 0) return moved;
+  NoteChanges(before, first);
+  return moved || rank() != old_rank || std::cmp_not_equal(size(), before.size());
+}
+
+// The status with which Join ends. A stop becomes an error if the state is incomplete, so that it
+// is not saved.
+absl::Status ReplicatedStep::Stopped(const absl::Status& why) const {
+  if (whole_ || !absl::IsCancelled(why)) return why;
+  return absl::UnavailableError(
+      "stopped while it took over the state of another replica, which is not whole: nothing was "
+      "saved");
+}
+
+// Notes which replicas left since `before`, and which came.
+void ReplicatedStep::NoteChanges(const std::vector<std::string>& before, const absl::Status& why) {
+  const std::vector<std::string>& now = epoch_.group->names();
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const std::string& name : before) {
+    if (has(now, name)) continue;
+    changes_.push_back(StrCat(name, " left at step ", session_.step, " (", ToStd(why.message()),
+                              "): ", now.size(), " replicas"));
+  }
+  for (const std::string& name : now) {
+    if (has(before, name)) continue;
+    changes_.push_back(
+        StrCat(name, " came at step ", session_.step, ": ", now.size(), " replicas"));
+  }
+}
+
+absl::Status ReplicatedStep::TakeOver(bool* overwritten) {
+  const int source = epoch_.source();
+  const StateId newest = epoch_.states[static_cast<size_t>(source)];
+  if (newest.step < 0 && replicas_.is_chief()) {
+    return absl::UnavailableError(
+        "the replica that had the state was lost while this one took it over, and no other has it: "
+        "start again from the newest checkpoint");
+  }
+  if (newest.step < 0) {
+    return absl::AbortedError("no replica has a state; waiting for the chief's");
+  }
+  for (int to = 0; to < size() && rank() == source; ++to) {
+    if (epoch_.states[static_cast<size_t>(to)] == newest) continue;
+    MUSTER_RETURN_IF_ERROR(SendState(*epoch_.group, to, session_));
+  }
+  received_ = false;
+  if (epoch_.states[static_cast<size_t>(rank())] != newest) {
+    MUSTER_RETURN_IF_ERROR(ReceiveState(*epoch_.group, source, newest.step, session_, overwritten));
+    received_ = true;
+    state_epoch_ = newest.epoch;
+  }
+  return collective::Barrier(*epoch_.group);
+}
+
+}  // namespace muster::train

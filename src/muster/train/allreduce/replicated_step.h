@@ -1,0 +1,101 @@
+// ReplicatedStep: one step of a training that several replicas do together (synchronous data
+// parallelism by all-reduce).
+//
+// Each replica computes on its own batch. Gradients are sums over all rows, divided by the number
+// of all rows, so that N replicas with batches of B do what one does with batches of N * B. Every
+// replica applies the same sums to the same weights: no replica owns them. A replica whose data has
+// ended adds nothing; training ends when the data of all replicas has ended, or when one of them is
+// asked to stop.
+//
+// A step is done when a replica has the sum of all gradients. When a replica is lost, the others
+// join a new epoch. Replicas take over the state of the most advanced one (states differ by one
+// step at most), and a step that was not done is repeated on the same batches. Random numbers
+// depend on seed, step and rank alone: the result is the same to the bit.
+//
+// If the number of replicas may change (session.data.parts), the next epoch may have other
+// replicas. The parts of the data are then divided anew; every state has the position of each part.
+#pragma once
+
+#include <optional>
+#include <thread>
+
+#include "muster/base/status.h"
+#include "muster/train/allreduce/reduce_sink.h"
+#include "muster/train/allreduce/replicas.h"
+#include "muster/train/loop/step_update.h"
+#include "muster/train/loop/strategy.h"
+
+namespace muster::train {
+
+// One owner thread. `session` and `replicas` must outlive it.
+class ReplicatedStep : public Strategy {
+ public:
+  static absl::StatusOr<std::unique_ptr<ReplicatedStep>> Create(Session& session,
+                                                                Replicas& replicas);
+
+  // A replica without a state takes one over from a replica that has it: at the start all replicas
+  // except the chief, which has the checkpoint's state or a new one.
+  absl::Status Open() override;
+  absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop) override;
+  absl::StatusOr<Ending> WaitForOthers() override;
+  void Fail(const absl::Status& why) override;
+
+  int rank() const override { return epoch_.group->rank(); }
+  int size() const override { return epoch_.group->size(); }
+  std::vector<std::string> changes() const override { return changes_; }
+  const ReplicaRates* rates() const override { return &rates_; }
+  int64_t epoch() const { return epoch_.epoch; }
+
+ private:
+  // What the replicas exchange before a step.
+  struct Wish {
+    int32_t rows = 0;
+    Stop stop = Stop::kNo;
+    float seconds = 0;    // of work since the previous wish
+    int32_t dropped = 0;  // records before the batch (InputBatch::dropped)
+    int32_t dropped_at_end = 0;
+  };
+
+  ReplicatedStep(Session& session, Replicas& replicas)
+      : session_(session),
+        replicas_(replicas),
+        update_(session),
+        sink_(session.model.engine->variables()) {}
+
+  absl::StatusOr<Result> RunUntilDone(const InputBatch* batch, Stop stop);
+  absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop);
+  absl::StatusOr<Wish> Agree(const InputBatch* batch, Stop stop);
+  absl::Status CheckWishes(std::span<const Wish> wishes) const;
+  void Measure(std::span<const Wish> wishes);
+  float TakeWorked();
+  // True: the state was replaced, or this replica must read other parts of the data.
+  absl::StatusOr<bool> Join(StateId state, absl::Status why);
+  StateId state() const { return {.step = session_.step, .epoch = state_epoch_}; }
+  absl::Status TakeOver(bool* overwritten);
+  absl::Status Stopped(const absl::Status& why) const;
+  absl::Status TakePositions();
+  void NoteChanges(const std::vector<std::string>& before, const absl::Status& why);
+  std::string PositionAfter(const InputBatch* batch) const;
+
+  Session& session_;
+  Replicas& replicas_;
+  StepUpdate update_;
+  ReduceSink sink_;  // gives update_ the sums
+  ReplicaEpoch epoch_;
+  features::FeatureBatch no_rows_;
+  std::vector<std::string> positions_;
+  bool received_ = false;    // another replica's complete state was received in this epoch
+  bool whole_ = true;        // the session has a complete state
+  int64_t state_epoch_ = 0;  // the last epoch in which all replicas had this replica's state
+  std::vector<std::string> changes_;
+  // Sums may begin during a step: there are at least two cores, and the first step has shown that
+  // the engine does not use the group.
+  bool overlap_ = false;
+  const unsigned cores_ = std::thread::hardware_concurrency();  // that this process may use
+  ReplicaRates rates_;
+  std::vector<ReplicaWork> work_;  // of the present step, by rank; its seconds come with the next
+  int64_t worked_nanos_ = 0;       // since the last wish, before working_since_
+  int64_t working_since_ = 0;
+};
+
+}  // namespace muster::train

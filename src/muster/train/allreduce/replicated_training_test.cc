@@ -1,0 +1,344 @@
+// Several replicas train one model: the expected results, which no death of a replica may change.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "muster/collective/collectives.h"
+#include "muster/train/allreduce/test_replicas.h"
+#include "muster/train/training_test_support.h"
+
+namespace muster::train {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// The test model without dropout and BatchNorm, whose statistics differ between replicas.
+std::string PlainSpec() {
+  std::string spec(kTestSpec);
+  constexpr std::string_view kOwn = "dropout: 0.2, batch_norm: true,";
+  return spec.erase(spec.find(kOwn), kOwn.size());
+}
+
+// The test model with dropout and with BatchNorm whose statistics are those of all replicas.
+std::string SynchronizedSpec(std::string_view dropout = "dropout: 0.2,") {
+  std::string spec(kTestSpec);
+  constexpr std::string_view kOwn = "dropout: 0.2, batch_norm: true,";
+  return spec.replace(spec.find(kOwn), kOwn.size(),
+                      StrCat(dropout, " batch_norm: true, synchronized_batch_norm: true,"));
+}
+
+// A model whose gradients need more than one turn of the ring (collective/collectives.h), so that
+// sums begin during the backward pass.
+std::string LargeSpec(std::string spec) {
+  constexpr std::string_view kOwn = "hidden_units: [8]";
+  return spec.replace(spec.find(kOwn), kOwn.size(), "hidden_units: [600, 500]");
+}
+
+class ReplicatedTrainingTest : public TrainingTest {
+ protected:
+  // Trains as one rank of `size`; starts again each time the rank was killed.
+  absl::StatusOr<TrainResult> RunRank(TestCluster& cluster, int rank, int size, TrainSpec spec,
+                                      const std::string& folder, std::string_view yaml) {
+    spec.input.source.shard = {.index = rank, .count = size, .by = data::ShardBy::kRecord};
+    while (true) {
+      const auto replicas = cluster.New(rank);
+      spec.replicas = replicas.get();
+      auto result = Train(folder, spec, yaml);
+      // A chief that has lost its state ends, and is started again like one that was killed.
+      if (result.status().message() != "killed by the test" &&
+          !absl::IsUnavailable(result.status())) {
+        return result;
+      }
+      if (absl::IsUnavailable(result.status())) cluster.Kill(rank);
+    }
+  }
+
+  std::vector<absl::StatusOr<TrainResult>> RunAll(TestCluster& cluster, int size,
+                                                  const TrainSpec& spec, const std::string& folder,
+                                                  std::string_view yaml = kTestSpec) {
+    std::vector<absl::StatusOr<TrainResult>> results(static_cast<size_t>(size));
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        results[static_cast<size_t>(rank)] = RunRank(cluster, rank, size, spec, folder, yaml);
+      });
+    }
+    threads.clear();
+    return results;
+  }
+
+  void TrainTogether(int size, const TrainSpec& spec, const std::string& folder,
+                     std::string_view yaml = kTestSpec) {
+    TestCluster cluster(size);
+    for (const auto& result : RunAll(cluster, size, spec, folder, yaml)) {
+      ASSERT_TRUE(result.ok()) << result.status();
+    }
+  }
+
+  void ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml);
+};
+
+// A worker whose chief ends the training while the worker is in a collective: the chief has got all
+// that it needs from the worker, but the worker still waits for data.
+class EndedInAStep : public Replicas {
+ public:
+  EndedInAStep() : interrupt_(Interrupt::Create().value()) {}
+  bool is_chief() const override { return false; }
+  absl::StatusOr<ReplicaEpoch> Join(const StateId&, const absl::Status&) override {
+    if (interrupt_->is_set()) return interrupt_->status();
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    other_ = std::jthread([this, fd = fds[0]] {
+      const auto never = Interrupt::Create().value();
+      collective::Group group(0, Channels(1, fd), *never);
+      EXPECT_TRUE(collective::Barrier(group).ok());
+      const auto drop = [](collective::ConstBytes, size_t) {};
+      EXPECT_TRUE(group.Receive(1, 5 * sizeof(int32_t), drop).ok());  // the worker's wish
+      interrupt_->Set(absl::CancelledError("the chief has ended training"));
+    });
+    return ReplicaEpoch{
+        .epoch = 1,
+        .group = std::make_unique<collective::Group>(1, Channels(0, fds[1]), *interrupt_),
+        .states = {{.step = 0}, {.step = 0}}};
+  }
+  absl::Status Leave() override { return absl::OkStatus(); }
+
+ private:
+  using Interrupt = net::transport::Interrupt;
+  static std::vector<std::unique_ptr<collective::Channel>> Channels(size_t peer, int fd) {
+    std::vector<std::unique_ptr<collective::Channel>> channels(2);
+    auto stream = net::transport::SocketStream::Create(process::Descriptor(fd), "test");
+    channels[peer] = std::make_unique<collective::Channel>(std::move(stream).value(),
+                                                           net::transport::ChannelOptions());
+    return channels;
+  }
+  const std::unique_ptr<Interrupt> interrupt_;
+  std::jthread other_;
+};
+
+TEST_F(ReplicatedTrainingTest, AWorkerWhoseChiefEndsInTheMidstOfAStepHasNotFailed) {
+  EndedInAStep replicas;
+  TrainSpec spec = Training();
+  spec.replicas = &replicas;
+  const auto result = Train("ended", spec);
+  EXPECT_TRUE(result.ok()) << result.status();
+}
+
+void ReplicatedTrainingTest::ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml) {
+  TrainSpec together = Training(), alone = Training();
+  together.input.reader.shuffle = alone.input.reader.shuffle = false;
+  // 240 rows: each replica has a contiguous share, so that its batches differ from those of one
+  // process; with one batch per epoch all rows are the same set.
+  Write("few.csv", Csv(240));
+  for (TrainSpec* spec : {&together, &alone}) {
+    spec->input.source.patterns = {"few.csv"};
+    spec->input.reader.epochs = 20;
+  }
+  together.input.reader.batch_size = 240 / size;
+  alone.input.reader.batch_size = 240;
+  const auto model = std::hash<std::string>()(yaml);
+  const std::string a = StrCat("together", size, "-", model), b = StrCat("alone", size, "-", model);
+  TrainTogether(size, together, a, yaml);
+  ASSERT_TRUE(Train(b, alone, yaml).ok());
+  const auto weights = Weights(a), expected = Weights(b);
+  ASSERT_EQ(weights.size(), expected.size());
+  for (const auto& [name, bytes] : expected) {
+    if (name == "global_step") {
+      EXPECT_EQ(weights.at(name), bytes);
+      continue;
+    }
+    const std::vector<float> got = Floats(weights.at(name)), want = Floats(bytes);
+    float largest = 0, difference = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      largest = std::max(largest, std::abs(want[i]));
+      difference = std::max(difference, std::abs(got[i] - want[i]));
+    }
+    // Sums that cancel out consist of rounding errors only.
+    EXPECT_LE(difference, std::max(1e-5f * largest, 1e-7f)) << name << " of " << size;
+  }
+}
+
+TEST_F(ReplicatedTrainingTest, NReplicasDoWhatOneDoesWithNTimesTheBatch) {
+  for (const int size : {1, 2, 3}) ExpectNReplicasDoWhatOneDoes(size, PlainSpec());
+}
+
+TEST_F(ReplicatedTrainingTest, LargeOnesToo) {
+  ExpectNReplicasDoWhatOneDoes(2, LargeSpec(PlainSpec()));
+  // Synchronised BatchNorm uses the group in the middle of the backward pass.
+  ExpectNReplicasDoWhatOneDoes(2, LargeSpec(SynchronizedSpec("")));
+}
+
+TEST_F(ReplicatedTrainingTest, SynchronizedBatchNormIsOfTheWholeBatch) {
+  for (const int size : {2, 3}) ExpectNReplicasDoWhatOneDoes(size, SynchronizedSpec(""));
+}
+
+TEST_F(ReplicatedTrainingTest, RunsRepeatByteForByte) {
+  TrainTogether(3, Training(), "a");
+  TrainTogether(3, Training(), "b");
+  EXPECT_TRUE(Weights("a") == Weights("b"));
+  TrainTogether(2, Training(), "c");
+  EXPECT_FALSE(Weights("a") == Weights("c")) << "the ranks read the same rows";
+}
+
+TEST_F(ReplicatedTrainingTest, UnevenDataNeitherStopsNorHangsAnyone) {
+  Write("odd.csv", Csv(101));
+  TrainSpec spec = Training("odd.csv");
+  spec.input.reader.batch_size = 10;
+  spec.input.reader.epochs = 1;
+  TestCluster cluster(4);
+  // Shares of 26, 25, 25 and 25 rows in batches of 10: 3 steps for each replica, the last batch of
+  // 6 or 5 rows.
+  const auto results = RunAll(cluster, 4, spec, "model");
+  for (const auto& result : results) {
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->step, 3);
+    EXPECT_EQ(result->examples, 101u) << "every record counts once";
+  }
+  // Sharded by file: one file has 10 times as many rows as the other.
+  Write("part-0.csv", Csv(100));
+  Write("part-1.csv", Csv(10));
+  spec.input.source.patterns = {"part-*.csv"};
+  TestCluster pair(2);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank, spec]() mutable {
+      spec.input.source.shard = {.index = rank, .count = 2, .by = data::ShardBy::kFile};
+      const auto replicas = pair.New(rank);
+      spec.replicas = replicas.get();
+      const auto result = Train("uneven", spec);
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_EQ(result->step, 10);
+      EXPECT_EQ(result->examples, 110u);
+    });
+  }
+}
+
+TEST_F(ReplicatedTrainingTest, OnlyTheChiefWrites) {
+  TrainTogether(2, Training(), "model");
+  const auto names = files_->List("model");
+  ASSERT_TRUE(names.ok());
+  int events = 0;
+  for (const std::string& name : *names) events += name.find("tfevents") != name.npos;
+  EXPECT_EQ(events, 1);
+}
+
+TEST_F(ReplicatedTrainingTest, ResumesFromACheckpointToTheSameBytes) {
+  TrainTogether(3, Training(), "whole");
+  for (const int cut : {1, 5, 12}) {
+    const std::string folder = StrCat("cut", cut);
+    TrainSpec first = Training();
+    first.max_steps = cut;
+    TrainTogether(3, first, folder);
+    TrainTogether(3, Training(), folder);
+    EXPECT_TRUE(Weights(folder) == Weights("whole")) << cut;
+  }
+}
+
+TEST_F(ReplicatedTrainingTest, AnotherNumberOfReplicasIsSaid) {
+  TrainSpec first = Training();
+  first.max_steps = 3;
+  TrainTogether(3, first, "model");
+  TestCluster pair(2);
+  for (const auto& result : RunAll(pair, 2, Training(), "model")) {
+    EXPECT_THAT(ToStd(result.status().message()),
+                AllOf(HasSubstr("3 replicas"), HasSubstr("--fresh-data")));
+  }
+  EXPECT_THAT(ToStd(Train("model", Training()).status().message()), HasSubstr("3 replicas"));
+}
+
+TEST_F(ReplicatedTrainingTest, ABadRecordEndsAllWithItsName) {
+  std::string csv = Csv(60);
+  csv += "60,not a number,red,1\n";
+  Write("bad.csv", csv);
+  TrainSpec spec = Training("bad.csv");
+  spec.input.reader.shuffle = false;
+  TestCluster cluster(2);
+  std::jthread other([&] {
+    // Worker 0 reads the second half and ends; the chief waits for a replacement until the test
+    // kills it.
+    const auto result = RunRank(cluster, 1, 2, spec, "model", kTestSpec);
+    EXPECT_THAT(ToStd(result.status().message()), HasSubstr("bad.csv:62"));
+    cluster.Kill(0);
+  });
+  const auto replicas = cluster.New(0);
+  TrainSpec own = spec;
+  own.input.source.shard = {.index = 0, .count = 2, .by = data::ShardBy::kRecord};
+  own.replicas = replicas.get();
+  EXPECT_FALSE(Train("model", own).ok());
+}
+
+// The chief saves only at the start and at the end, so that a rollback would be noticed.
+class SurvivalTest : public ReplicatedTrainingTest {
+ protected:
+  static constexpr int kMostDeaths = 12;
+
+  // Returns how many replicas were killed.
+  int RunWithDeaths(uint64_t seed, int size, const std::string& folder,
+                    std::string_view yaml = kTestSpec) {
+    TestCluster cluster(size);
+    RandomStream random(seed, RandomPurpose::kSampleData, 1);
+    std::atomic<bool> done = false;
+    std::jthread killer([&] {
+      // The number of deaths is limited: on a slow machine no step would be done between two
+      // deaths.
+      while (!done && cluster.kills() < kMostDeaths) {
+        std::this_thread::sleep_for(std::chrono::microseconds(random.Below(6000)));
+        cluster.Kill(static_cast<int>(random.Below(static_cast<uint64_t>(size))));
+      }
+    });
+    const auto results = RunAll(cluster, size, LongTraining(), folder, yaml);
+    for (const auto& result : results) {
+      EXPECT_TRUE(result.ok()) << result.status() << " seed " << seed;
+    }
+    if (results[0].ok()) {
+      EXPECT_EQ(results[0]->records, RecordCounts{.trained = 10 * 300}) << "seed " << seed;
+    }
+    done = true;
+    return cluster.kills();
+  }
+  static TrainSpec LongTraining() {
+    TrainSpec spec = Training();
+    spec.input.reader.epochs = 10;
+    return spec;
+  }
+};
+
+TEST_F(SurvivalTest, DeathsAtAnyMomentChangeNoByte) {
+  for (const int size : {2, 3}) {
+    const std::string unbroken = StrCat("unbroken", size);
+    TrainTogether(size, LongTraining(), unbroken);
+    int kills = 0;
+    for (uint64_t seed = 1; seed <= 15; ++seed) {
+      const std::string folder = StrCat("deaths", size, "-", seed);
+      kills += RunWithDeaths(seed, size, folder);
+      EXPECT_TRUE(Weights(folder) == Weights(unbroken)) << "seed " << seed;
+    }
+    EXPECT_GT(kills, 15) << "too little died";
+  }
+}
+
+class SurvivalOfTest : public SurvivalTest, public testing::WithParamInterface<std::string> {};
+
+// Replicas die in a collective of the step itself, and in sums while the backward pass continues.
+TEST_P(SurvivalOfTest, DeathsInTheMidstOfAStepChangeNoByte) {
+  TrainTogether(3, LongTraining(), "unbroken", GetParam());
+  int kills = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const std::string folder = StrCat("deaths", seed);
+    kills += RunWithDeaths(seed, 3, folder, GetParam());
+    EXPECT_TRUE(Weights(folder) == Weights("unbroken")) << "seed " << seed;
+  }
+  EXPECT_GT(kills, 4) << "too little died";
+}
+
+INSTANTIATE_TEST_SUITE_P(Model, SurvivalOfTest,
+                         testing::Values(SynchronizedSpec(), LargeSpec(std::string(kTestSpec))),
+                         [](const auto& model) {
+                           return std::string(model.index == 0 ? "Synchronized" : "Large");
+                         });
+
+}  // namespace
+}  // namespace muster::train

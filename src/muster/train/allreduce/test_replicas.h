@@ -1,0 +1,234 @@
+// Replicas as threads of one process, for tests: they use the real roster and real channels over
+// socket pairs, and can be killed at any moment.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/collective/group.h"
+#include "muster/membership/roster.h"
+#include "muster/net/transport/socket_stream.h"
+#include "muster/train/allreduce/replicas.h"
+
+namespace muster::train {
+
+// The roster and the replicas of one training. Each incarnation of a replica has its own connection
+// to the roster, numbered from 1. Thread-safe.
+class TestCluster {
+ public:
+  using Interrupt = net::transport::Interrupt;
+
+  // `fewest` > 0: this many replicas continue without the others.
+  explicit TestCluster(int size, int fewest = 0) : size_(size), fewest_(fewest) {
+    roster_.emplace(Spec(size));
+  }
+
+  // The replicas as the rank's next incarnation sees them.
+  std::unique_ptr<Replicas> New(int rank);
+
+  // Has the effect of kill -9 on the replica: it sends nothing more. The roster dies with the
+  // chief, which hosts it.
+  void Kill(int rank) {
+    const std::lock_guard lock(mutex_);
+    Member& member = members_[rank];
+    if (member.dead || member.over) return;
+    ++kills_;
+    member.dead = true;
+    if (member.interrupt != nullptr) {
+      member.interrupt->Set(absl::InternalError("killed by the test"));
+    }
+    if (rank == 0) {
+      StartRosterAgain();
+    } else {
+      Take(roster_->OnClosed(member.connection, "closed its connection", Now()));
+    }
+    changed_.notify_all();
+  }
+
+  int kills() {
+    const std::lock_guard lock(mutex_);
+    return kills_;
+  }
+
+ private:
+  class Handle;
+  struct Member {
+    uint64_t connection = 0;
+    int64_t incarnation = 0;
+    int64_t last_epoch = 0;
+    int breaks = 0;  // broken epochs it was told of; one during Join means: send Join again
+    bool dead = false;
+    std::optional<membership::View> view = {};
+    bool over = false;
+    std::string refused = {};
+    std::shared_ptr<Interrupt> interrupt = {};  // of the member's present epoch
+  };
+
+  membership::RosterSpec Spec(int size) const {
+    membership::RosterSpec spec = {
+        .min_replicas = fewest_, .settle_seconds = 0, .first_epoch = rosters_ * 1000};
+    for (int rank = 0; rank < size; ++rank) spec.tasks.push_back(TaskOf(rank));
+    return spec;
+  }
+  static job::TaskId TaskOf(int rank) {
+    if (rank == 0) return {job::TaskType::kChief, 0};
+    return {job::TaskType::kWorker, rank - 1};
+  }
+  void StartRosterAgain() {
+    ++rosters_;
+    roster_.emplace(Spec(size_));
+    for (auto& [rank, member] : members_) {
+      member.connection = ++connections_;
+      member.view.reset();
+      if (member.interrupt != nullptr) {
+        member.interrupt->Set(absl::AbortedError("the connection to chief-0 closed"));
+      }
+    }
+  }
+
+  double Now() { return now_ += 0.001; }  // so slow that no member's lease ends
+
+  void Take(const std::vector<membership::Roster::Outgoing>& outgoing) {
+    for (const auto& each : outgoing) {
+      for (auto& [rank, member] : members_) {
+        if (member.connection != each.to) continue;
+        if (each.message.view) member.view = each.message.view;
+        if (each.message.leave) member.over = true;
+        if (!each.message.refused.empty()) member.refused = each.message.refused;
+        if (each.message.broken) {
+          member.view.reset();
+          ++member.breaks;
+          if (member.interrupt) member.interrupt->Set(ToStatus(*each.message.broken));
+        }
+      }
+    }
+  }
+
+  // This rank's channels of an epoch; the first caller makes those of all ranks.
+  std::vector<std::unique_ptr<collective::Channel>> ChannelsOf(int64_t epoch, int rank, int size) {
+    auto& rows = channels_[epoch];
+    const auto n = static_cast<size_t>(size);
+    if (rows.empty()) {
+      rows.resize(n);
+      for (auto& row : rows) row.resize(n);
+      for (size_t a = 0; a < n; ++a) {
+        for (size_t b = a + 1; b < n; ++b) {
+          int fds[2];
+          EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+          rows[a][b] = Wrap(fds[0], epoch);
+          rows[b][a] = Wrap(fds[1], epoch);
+        }
+      }
+    }
+    return std::move(rows[static_cast<size_t>(rank)]);
+  }
+  static std::unique_ptr<collective::Channel> Wrap(int fd, int64_t epoch) {
+    auto stream = net::transport::SocketStream::Create(process::Descriptor(fd), "test");
+    return std::make_unique<collective::Channel>(
+        std::move(stream).value(),
+        net::transport::ChannelOptions{.epoch = static_cast<uint64_t>(epoch)});
+  }
+
+  const int size_, fewest_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<membership::Roster> roster_;
+  int64_t rosters_ = 1;
+  std::map<int, Member> members_;
+  std::map<int64_t, std::vector<std::vector<std::unique_ptr<collective::Channel>>>> channels_;
+  uint64_t connections_ = 0;
+  int kills_ = 0;
+  double now_ = 0;
+};
+
+class TestCluster::Handle : public Replicas {
+ public:
+  Handle(TestCluster& cluster, int rank) : cluster_(cluster), rank_(rank) {}
+
+  bool is_chief() const override { return rank_ == 0; }
+
+  absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status&) override {
+    std::unique_lock lock(cluster_.mutex_);
+    Member& member = cluster_.members_[rank_];
+    if (member.dead) return absl::InternalError("killed by the test");
+    member.view.reset();
+    while (!member.view && !member.dead && !member.over && member.refused.empty()) {
+      const int64_t roster = cluster_.rosters_;
+      const int breaks = member.breaks;
+      SendJoin(member, state);
+      cluster_.changed_.wait(lock, [&] {
+        return member.view || member.dead || member.over || !member.refused.empty() ||
+               cluster_.rosters_ != roster || member.breaks != breaks;
+      });
+    }
+    if (member.dead) return absl::InternalError("killed by the test");
+    if (!member.refused.empty()) return absl::UnavailableError(member.refused);
+    if (member.over) return absl::CancelledError("the chief has ended training");
+    const membership::View view = *member.view;
+    member.last_epoch = view.epoch;
+    member.interrupt = Interrupt::Create().value();
+    interrupt_ = member.interrupt;
+    ReplicaEpoch epoch = {.epoch = view.epoch};
+    collective::GroupOptions options;
+    for (const auto& each : view.members) {
+      epoch.states.push_back(each.state());
+      options.names.push_back(job::TaskName(each.id.task));
+    }
+    const int rank = view.RankOf(TaskOf(rank_));
+    epoch.group = std::make_unique<collective::Group>(
+        rank, cluster_.ChannelsOf(view.epoch, rank, view.replicas), *interrupt_,
+        std::move(options));
+    return epoch;
+  }
+
+  absl::Status Leave() override {
+    std::unique_lock lock(cluster_.mutex_);
+    Member& member = cluster_.members_[rank_];
+    if (is_chief()) {
+      cluster_.Take(
+          cluster_.roster_->OnMessage(member.connection, {.leave = true}, cluster_.Now()));
+      cluster_.changed_.notify_all();
+    }
+    cluster_.changed_.wait(lock, [&] { return member.over || member.dead || !member.view; });
+    if (member.dead) return absl::InternalError("killed by the test");
+    return member.over ? absl::OkStatus() : absl::AbortedError("the epoch is over");
+  }
+
+ private:
+  void SendJoin(const Member& member, const StateId& state) {
+    const membership::Join join = {.member = {.id = {TaskOf(rank_), member.incarnation},
+                                              .address = "test",
+                                              .step = state.step,
+                                              .state_epoch = state.epoch},
+                                   .last_epoch = member.last_epoch};
+    cluster_.Take(cluster_.roster_->OnMessage(member.connection, {.join = join}, cluster_.Now()));
+    cluster_.changed_.notify_all();
+  }
+
+  TestCluster& cluster_;
+  const int rank_;
+  std::shared_ptr<Interrupt> interrupt_;  // the last epoch's group uses it
+};
+
+inline std::unique_ptr<Replicas> TestCluster::New(int rank) {
+  const std::lock_guard lock(mutex_);
+  Member& member = members_[rank];
+  member.connection = ++connections_;
+  ++member.incarnation;
+  member.last_epoch = 0;
+  member.dead = member.over = false;
+  member.view.reset();
+  member.refused.clear();
+  member.interrupt.reset();
+  return std::make_unique<Handle>(*this, rank);
+}
+
+}  // namespace muster::train

@@ -1,0 +1,27 @@
+// FinishedJob: a record that the chief of a job writes to the model folder when the training has
+// ended (docs/formats/finished_job.md). A task of that job that is started again reads it and does
+// not wait for the other tasks, which have ended.
+#pragma once
+
+#include <string>
+
+#include "muster/base/status.h"
+#include "muster/io/file_system.h"
+
+namespace muster::train {
+
+struct FinishedJob {
+  std::string job = {};
+  // What was the same in all tasks (base/agreement.h), and what else decides when training ends.
+  std::string agreement = {};
+};
+
+// Writes the record; it names the folder's newest checkpoint. NOT_FOUND if there is no checkpoint.
+absl::Status WriteFinishedJob(io::FileSystem& files, const std::string& model_dir,
+                              const FinishedJob& finished);
+
+// Whether `job` has ended in this folder and the newest checkpoint is still the one it ended with.
+// A record that cannot be read counts as absent.
+bool HasFinished(io::FileSystem& files, const std::string& model_dir, const FinishedJob& job);
+
+}  // namespace muster::train

@@ -1,0 +1,26 @@
+// TF_CONFIG: the environment variable by which a launcher tells a task which place in the cluster
+// it has.
+//
+//   {"cluster": {"chief": ["host0:2222"], "worker": ["host1:2222"], "ps": ["host2:2222"]},
+//    "task": {"type": "worker", "index": 0}, "model_dir": "/models/a"}
+//
+// Also "service" (an object), "session_master" and "eval_session_master" (addresses). Source:
+// tensorflow_estimator/python/estimator/run_config.py.
+#pragma once
+
+#include <string_view>
+
+#include "muster/base/status.h"
+#include "muster/train/loop/run_config.h"
+
+namespace muster::train {
+
+// Fills the cluster's part of *config, and model_dir if it is empty. A `json` of "" changes
+// nothing: the process trains alone. INVALID_ARGUMENT "TF_CONFIG: ..." for text that is no such
+// object and for each rule of tf.estimator that it breaks; *config is then unchanged.
+//
+// The evaluator is outside the training's cluster: in its *config the cluster is empty and the
+// counts are 0; chief_address is the training's.
+absl::Status ApplyTfConfig(std::string_view json, RunConfig* config);
+
+}  // namespace muster::train

@@ -1,0 +1,97 @@
+// The notes of a training about data that is not what the model, or the previous run, expected.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "muster/io/local_file_system.h"
+#include "muster/train/loop/evaluations.h"
+#include "muster/train/training_test_support.h"
+
+namespace muster::train {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class DataNotesTest : public TrainingTest {
+ protected:
+  // The notes that the training writes for people.
+  std::string NotesOf(const std::string& folder, const TrainSpec& spec,
+                      ProgressStyle style = ProgressStyle::kLog) {
+    std::FILE* const said = std::tmpfile();
+    EXPECT_NE(said, nullptr);
+    Progress progress(style, fileno(said), clock_);
+    const auto result = NewEstimator(kTestSpec, folder)->Train(spec, progress, never_);
+    EXPECT_TRUE(result.ok()) << result.status();
+    std::string text(static_cast<size_t>(lseek(fileno(said), 0, SEEK_END)), '\0');
+    EXPECT_EQ(pread(fileno(said), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+    std::fclose(said);
+    return text;
+  }
+};
+
+TEST_F(DataNotesTest, AVocabularyThatMatchesNothingIsNamed) {
+  std::string upper = Csv(300);
+  for (const std::string color : {"red", "green", "blue"}) {
+    for (size_t at = 0; (at = upper.find(color, at)) != std::string::npos;) {
+      upper[at] = static_cast<char>(upper[at] - 'a' + 'A');
+    }
+  }
+  Write("upper.csv", upper);
+  const std::string said = NotesOf("upper", Training("upper.csv"));
+  EXPECT_THAT(said, AllOf(HasSubstr("warning: column 'color' finds no id in 100 % of the first 900 "
+                                    "rows: values seen are 'Red', 'Green', 'Blue'"),
+                          HasSubstr("its words are 'red', 'green', 'blue'")));
+  EXPECT_THAT(said, Not(HasSubstr("color_hash")));
+  EXPECT_THAT(NotesOf("lower", Training()), Not(HasSubstr("warning")));
+  const std::string quiet = NotesOf("quiet", Training("upper.csv"), ProgressStyle::kNone);
+  EXPECT_THAT(quiet, HasSubstr("warning: column 'color' finds no id"));
+}
+
+TEST_F(DataNotesTest, DataThatWasEditedInPlaceIsNamed) {
+  files_ = io::NewLocalFileSystem();
+  std::string folder = StrCat(testing::TempDir(), "muster-notes-XXXXXX");
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string data = StrCat(folder, "/train.csv"), model = StrCat(folder, "/model");
+  const auto write = [&](const std::string& text, time_t modified) {
+    Write(data, text);
+    const timespec times[] = {{.tv_sec = modified, .tv_nsec = 0},
+                              {.tv_sec = modified, .tv_nsec = 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, data.c_str(), times, 0), 0);
+  };
+  constexpr time_t kLongAgo = 1'000'000'000, kFarAhead = 4'000'000'000;
+  const std::string csv = Csv(300);
+  write(csv, kLongAgo);
+  TrainSpec first = Training(data);
+  first.max_steps = 5;
+  EXPECT_THAT(NotesOf(model, first), Not(HasSubstr("changed")));
+  first.max_steps = 8;
+  EXPECT_THAT(NotesOf(model, first), Not(HasSubstr("changed")));
+
+  std::string edited = csv;
+  edited[edited.find("red")] = 'b';
+  write(edited, kFarAhead);
+  EXPECT_THAT(NotesOf(model, Training(data)),
+              AllOf(HasSubstr(StrCat("warning: ", data, " changed after ", model,
+                                     "/model.ckpt-8 was saved")),
+                    HasSubstr("--fresh-data begins it anew")));
+  EXPECT_TRUE(files_->RemoveAll(folder).ok());
+}
+
+TEST_F(DataNotesTest, AMetricIsKnownBeforeTheFirstEvaluation) {
+  const auto spec = model::ParseModelSpec(*files_, kTestSpec, "spec.yaml");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  for (const char* const metric : {"auc", "loss", "average_loss", "accuracy"}) {
+    EXPECT_TRUE(CheckMetric(*spec, metric, "rule").ok()) << metric;
+  }
+  const absl::Status unknown = CheckMetric(*spec, "acu", "rule");
+  EXPECT_TRUE(absl::IsInvalidArgument(unknown));
+  EXPECT_THAT(std::string(unknown.message()),
+              HasSubstr("rule: the evaluation has no metric 'acu' (did you mean 'auc'?)"));
+}
+
+}  // namespace
+}  // namespace muster::train

@@ -1,0 +1,308 @@
+#include "muster/train/input/input.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "muster/data/batch_stream_reader.h"
+#include "muster/features/coverage.h"
+
+namespace muster::train {
+namespace {
+
+constexpr int kRowsPerGroup = 2048;
+constexpr size_t kGroupsAhead = 2;
+
+}  // namespace
+
+class Input::Producer {
+ public:
+  static absl::StatusOr<std::unique_ptr<Producer>> Create(const model::Model& model,
+                                                          const InputSpec& spec) {
+    MUSTER_ASSIGN_OR_RETURN(model::RowTransform rows,
+                            model::NewRowTransform(model, spec.with_labels, spec.with_keys));
+    return std::unique_ptr<Producer>(new Producer(model, spec, std::move(rows)));
+  }
+
+  const formats::Schema& schema() const { return used_.schema; }
+  void Add(std::unique_ptr<data::BatchReader> reader, int part, const data::Position* start) {
+    Feed& feed = feeds_.emplace_back();
+    feed.reader = std::move(reader);
+    feed.part = part;
+    if (start == nullptr) return;
+    feed.at = {start->epoch, start->emitted};
+    feed.bad_rows = start->bad_records;
+  }
+
+  absl::StatusOr<bool> Produce(Group* group) {
+    group->count = 0;
+    group->dropped_at_end = 0;
+    group->warnings.clear();
+    group->bad_at_end.clear();
+    bool more = true;
+    for (int rows = 0; rows < kRowsPerGroup;) {
+      if (group->count == group->batches.size()) group->batches.emplace_back();
+      MUSTER_ASSIGN_OR_RETURN(more, Fill(&group->batches[group->count]));
+      if (!more) break;
+      rows += group->batches[group->count++].features.rows;
+    }
+    // The last group has no batches: it only reports what was left out after the last batch.
+    if (coverage_) group->warnings = coverage_->TakeWarnings(/*ended=*/!more);
+    if (group->count == 0) {
+      group->dropped_at_end = TakeDropped();
+      std::swap(group->bad_at_end, bad_);
+      group->bad_rows = BadRows();
+    }
+    return group->count > 0 || group->dropped_at_end > 0 || !group->warnings.empty() ||
+           !group->bad_at_end.empty();
+  }
+
+  // Takes the bad records of the producer's sources and readers, on their thread. What they leave
+  // out before the first batch is read belongs to that batch.
+  data::TakeBadRecord BadRecords() {
+    return [this](data::BadRecord record) { bad_.push_back(std::move(record)); };
+  }
+
+ private:
+  struct Feed {
+    std::unique_ptr<data::BatchReader> reader;
+    int part = 0;
+    std::pair<int64_t, uint64_t> at = {0, 0};  // epoch, and records taken in it
+    bool ended = false;
+    uint64_t dropped = 0;   // records that batches have reported
+    uint64_t bad_rows = 0;  // of the newest epoch
+  };
+
+  Producer(const model::Model& model, const InputSpec& spec, model::RowTransform rows)
+      : spec_(spec),
+        head_(model.spec.head),
+        used_(std::move(rows.used)),
+        transform_(std::move(rows.transform)),
+        key_(used_.key.empty() ? -1 : used_.schema.Find(used_.key)),
+        columns_(used_.schema) {
+    if (spec.watch_ids) coverage_.emplace(used_);
+  }
+
+  absl::StatusOr<bool> Fill(InputBatch* batch) {
+    while (Feed* const feed = FurthestBehind()) {
+      MUSTER_ASSIGN_OR_RETURN(const bool more, feed->reader->Next(&columns_));
+      feed->ended = !more;
+      bool is_batch = false;
+      if (more) {
+        MUSTER_ASSIGN_OR_RETURN(is_batch, Transform(*feed->reader, &batch->features));
+        batch->position = feed->reader->position();
+        feed->at = {batch->position.epoch, batch->position.emitted};
+      }
+      feed->bad_rows = feed->reader->bad_rows();
+      if (!is_batch) continue;
+      if (coverage_) coverage_->Add(columns_);
+      batch->epoch = feed->reader->epoch();
+      batch->part = feed->part;
+      batch->dropped = DroppedOf(*feed);
+      batch->bad.clear();
+      std::swap(batch->bad, bad_);
+      batch->bad_rows = BadRows();
+      FillKeys(*feed->reader, &batch->keys);
+      return true;
+    }
+    return false;
+  }
+
+  // The feed that has advanced least; null when all have ended.
+  Feed* FurthestBehind() {
+    Feed* found = nullptr;
+    for (Feed& feed : feeds_) {
+      if (!feed.ended && (found == nullptr || feed.at < found->at)) found = &feed;
+    }
+    return found;
+  }
+
+  static int DroppedOf(Feed& feed) {
+    const uint64_t before = std::exchange(feed.dropped, feed.reader->dropped());
+    return static_cast<int>(feed.dropped - before);
+  }
+  int TakeDropped() {
+    int dropped = 0;
+    for (Feed& feed : feeds_) dropped += DroppedOf(feed);
+    return dropped;
+  }
+
+  uint64_t BadRows() const {
+    uint64_t rows = 0;
+    for (const Feed& feed : feeds_) rows += feed.bad_rows;
+    return rows;
+  }
+
+  // Leaves out rows that do not fit and takes the next ones in their place, as long as
+  // max_bad_records allows it. Returns false if no row is left for a batch.
+  absl::StatusOr<bool> Transform(data::BatchReader& reader, features::FeatureBatch* batch) {
+    while (true) {
+      int bad_row = -1;
+      absl::Status status = transform_->Apply(columns_, spec_.with_labels, batch, &bad_row);
+      if (status.ok() && spec_.with_labels) status = CheckLabels(*batch, &bad_row);
+      if (status.ok()) return true;
+      if (bad_row < 0) return status;
+      MUSTER_RETURN_IF_ERROR(reader.RejectRow(bad_row, status, &columns_));
+      MUSTER_ASSIGN_OR_RETURN(const bool is_batch, reader.Refill(&columns_));
+      if (!is_batch) return false;
+    }
+  }
+
+  absl::Status CheckLabels(const features::FeatureBatch& batch, int* bad_row) const {
+    std::string why;
+    *bad_row = engine::FindBadLabel(head_, batch.labels, &why);
+    if (*bad_row < 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(StrCat("label '", used_.label.input, "': ", why));
+  }
+
+  void FillKeys(const data::BatchReader& reader, std::vector<std::string>* keys) const {
+    keys->clear();
+    if (!spec_.with_keys) return;
+    if (key_ < 0) {
+      for (int row = 0; row < columns_.rows(); ++row) keys->push_back(StrCat(reader.Number(row)));
+      return;
+    }
+    const formats::Column& column = columns_.column(key_);
+    for (int row = 0; row < columns_.rows(); ++row) {
+      switch (used_.schema.fields[key_].type) {
+        case formats::ValueType::kInt:
+          keys->push_back(StrCat(column.ints[row]));
+          break;
+        case formats::ValueType::kFloat:
+          keys->push_back(StrCat(column.floats[row]));
+          break;
+        case formats::ValueType::kString:
+          keys->emplace_back(column.strings[row]);
+          break;
+      }
+    }
+  }
+
+  const InputSpec spec_;
+  const engine::HeadSpec head_;
+  const features::FeatureSpec used_;
+  const std::unique_ptr<features::FeatureTransform> transform_;
+  const int key_;
+  std::optional<features::CoverageWatch> coverage_;
+  formats::Columns columns_;
+  std::vector<Feed> feeds_;
+  std::vector<data::BadRecord> bad_;  // records that no batch has reported yet
+};
+
+Input::Input(const data::ReaderSpec& reader_spec) : reader_spec_(reader_spec) {}
+Input::~Input() = default;
+
+absl::StatusOr<std::unique_ptr<Input>> Input::Open(io::FileSystem& files, const model::Model& model,
+                                                   const InputSpec& spec,
+                                                   const data::Position* start) {
+  std::unique_ptr<Input> input(new Input(spec.reader));
+  MUSTER_ASSIGN_OR_RETURN(auto producer, Producer::Create(model, spec));
+  data::SourceSpec source_spec = spec.source;
+  data::ReaderSpec reader_spec = spec.reader;
+  source_spec.take_bad_record = reader_spec.take_bad_record = producer->BadRecords();
+  std::shared_ptr<const data::RecordSource> source;
+  if (!data::IsBatchStream(spec.source)) {
+    MUSTER_ASSIGN_OR_RETURN(source,
+                            data::OpenSource(files, source_spec, spec.reader.max_bad_records));
+    input->sources_.push_back(source);
+  }
+  const formats::Schema& schema = producer->schema();
+  MUSTER_ASSIGN_OR_RETURN(
+      auto reader, source == nullptr
+                       ? data::OpenBatchStream(files, source_spec, schema, reader_spec)
+                       : data::BatchReader::Create(std::move(source), schema, reader_spec, start));
+  producer->Add(std::move(reader), 0, start);
+  input->Start(std::move(producer));
+  return input;
+}
+
+absl::StatusOr<std::unique_ptr<Input>> Input::OpenParts(io::FileSystem& files,
+                                                        const model::Model& model,
+                                                        const InputSpec& spec,
+                                                        std::span<const InputPart> parts) {
+  std::unique_ptr<Input> input(new Input(spec.reader));
+  std::vector<data::Shard> shards;
+  for (const InputPart& part : parts) shards.push_back(part.shard);
+  MUSTER_ASSIGN_OR_RETURN(auto producer, Producer::Create(model, spec));
+  data::SourceSpec source_spec = spec.source;
+  data::ReaderSpec reader_spec = spec.reader;
+  source_spec.take_bad_record = reader_spec.take_bad_record = producer->BadRecords();
+  MUSTER_ASSIGN_OR_RETURN(
+      auto sources, data::OpenShards(files, source_spec, shards, spec.reader.max_bad_records));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto& source = input->sources_.emplace_back(std::move(sources[i]));
+    if (source->records() == 0) continue;  // there are more parts than files or records
+    const data::Position* const start = parts[i].start ? &*parts[i].start : nullptr;
+    MUSTER_ASSIGN_OR_RETURN(
+        auto reader, data::BatchReader::Create(source, producer->schema(), reader_spec, start));
+    producer->Add(std::move(reader), parts[i].index, start);
+    if (start == nullptr) continue;
+    const auto batch = static_cast<uint64_t>(spec.reader.batch_size);
+    input->first_step_ += start->epoch * input->BatchesOf(source->records()) +
+                          static_cast<int64_t>((start->emitted + batch - 1) / batch);
+  }
+  input->Start(std::move(producer));
+  return input;
+}
+
+void Input::Start(std::unique_ptr<Producer> producer) {
+  producer_ = std::move(producer);
+  prefetch_ = std::make_unique<data::Prefetch<Group>>(
+      [producer = producer_.get()](Group* group) { return producer->Produce(group); },
+      kGroupsAhead);
+}
+
+uint64_t Input::records() const {
+  uint64_t records = 0;
+  for (const auto& source : sources_) records += source->records();
+  return records;
+}
+
+uint64_t Input::bad_records() const {
+  uint64_t records = bad_rows_;
+  for (const auto& source : sources_) records += source->bad_records();
+  return records;
+}
+
+int64_t Input::BatchesOf(uint64_t records) const {
+  const auto rows = static_cast<int64_t>(records);
+  const int64_t batch = reader_spec_.batch_size;
+  return reader_spec_.drop_remainder ? rows / batch : (rows + batch - 1) / batch;
+}
+
+int64_t Input::steps() const {
+  int64_t per_epoch = 0;
+  for (const auto& source : sources_) per_epoch += BatchesOf(source->records());
+  return per_epoch * std::max<int64_t>(reader_spec_.epochs, 0);
+}
+
+absl::StatusOr<const InputBatch*> Input::Next() {
+  if (next_ == group_.count) {
+    prefetch_->Recycle(std::move(group_));
+    group_ = Group();
+    next_ = 0;
+    MUSTER_ASSIGN_OR_RETURN(const bool more, prefetch_->Next(&group_));
+    if (!more) return nullptr;
+    dropped_at_end_ += group_.dropped_at_end;
+    std::move(group_.warnings.begin(), group_.warnings.end(), std::back_inserter(warnings_));
+    for (data::BadRecord& record : group_.bad_at_end) bad_at_end_.push_back(std::move(record));
+    if (group_.count == 0) {
+      bad_rows_ = group_.bad_rows;
+      return nullptr;
+    }
+  }
+  const InputBatch& batch = group_.batches[next_++];
+  bad_rows_ = batch.bad_rows;
+  return &batch;
+}
+
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenInput(io::FileSystem& files,
+                                                       const model::Model& model,
+                                                       const InputSpec& spec,
+                                                       const InputFn& input_fn,
+                                                       const data::Position* start) {
+  if (input_fn) return input_fn(files, model, start);
+  return Input::Open(files, model, spec, start);
+}
+
+}  // namespace muster::train

@@ -1,0 +1,110 @@
+// Input: turns files into feature batches, read ahead on a separate thread: source -> shuffle ->
+// decode -> feature columns. Every batch carries the position after it. A stream of batches
+// (data/batch_stream_reader.h) can take the place of files: its writer then decides batch size,
+// order and end, and each Open reads the stream from its start.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/data/prefetch.h"
+#include "muster/data/reader.h"
+#include "muster/data/source.h"
+#include "muster/features/transform.h"
+#include "muster/model/model.h"
+#include "muster/train/input/batch_source.h"
+
+namespace muster::train {
+
+struct InputSpec {
+  data::SourceSpec source;
+  data::ReaderSpec reader;
+  bool with_labels = true;
+  bool with_keys = false;  // InputBatch::keys
+  bool watch_ids = false;  // TakeWarnings() reports columns that find no ids
+};
+
+// A part of the data, and where reading it begins.
+struct InputPart {
+  int index = 0;
+  data::Shard shard = {};
+  std::optional<data::Position> start = {};
+};
+
+// One owner thread; reading has its own thread.
+class Input : public BatchSource {
+ public:
+  // `model` must outlive the input. `start`: the position to continue from (see
+  // data::BatchReader::Create); null: the beginning.
+  static absl::StatusOr<std::unique_ptr<Input>> Open(io::FileSystem& files,
+                                                     const model::Model& model,
+                                                     const InputSpec& spec,
+                                                     const data::Position* start = nullptr);
+  // Reads several parts: each batch comes from the part that has advanced least, so that the order
+  // depends on the parts' positions alone. spec.source.shard is ignored.
+  static absl::StatusOr<std::unique_ptr<Input>> OpenParts(io::FileSystem& files,
+                                                          const model::Model& model,
+                                                          const InputSpec& spec,
+                                                          std::span<const InputPart> parts);
+  ~Input() override;
+
+  // The next batch, valid until the next call; nullptr at the end. Up to max_bad_records rows that
+  // do not fit are left out; errors for further ones name file, place, column and value.
+  absl::StatusOr<const InputBatch*> Next() override;
+
+  int64_t steps() const override;
+  int64_t epochs() const override { return sources_.empty() ? 0 : reader_spec_.epochs; }
+  int64_t first_step() const override { return first_step_; }
+  int dropped_at_end() const override { return dropped_at_end_; }
+  std::span<const data::BadRecord> bad_at_end() const override { return bad_at_end_; }
+  uint64_t bad_records() const override;
+  // A stream is read from its start each time.
+  bool has_positions() const override { return !sources_.empty(); }
+  std::vector<std::string> TakeWarnings() override { return std::exchange(warnings_, {}); }
+  // Records of one epoch; 0 for a stream, whose length is not known.
+  uint64_t records() const;
+
+ private:
+  class Producer;
+  // Several small batches are handed over together: each hand-over between threads costs
+  // microseconds.
+  struct Group {
+    std::vector<InputBatch> batches;
+    size_t count = 0;
+    int dropped_at_end = 0;
+    std::vector<std::string> warnings;
+    std::vector<data::BadRecord> bad_at_end;
+    uint64_t bad_rows = 0;  // at the end
+  };
+
+  explicit Input(const data::ReaderSpec& reader_spec);
+  void Start(std::unique_ptr<Producer> producer);
+  int64_t BatchesOf(uint64_t records) const;  // of one epoch
+
+  const data::ReaderSpec reader_spec_;
+  std::vector<std::shared_ptr<const data::RecordSource>> sources_;  // none for a stream
+  int64_t first_step_ = 0;
+  int dropped_at_end_ = 0;
+  std::vector<std::string> warnings_;
+  std::vector<data::BadRecord> bad_at_end_;
+  uint64_t bad_rows_ = 0;  // InputBatch::bad_rows
+  std::unique_ptr<Producer> producer_;
+  std::unique_ptr<data::Prefetch<Group>> prefetch_;  // uses producer_: ends before it
+  Group group_;
+  size_t next_ = 0;
+};
+
+// Calls `input_fn` if it is set, else Input::Open.
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenInput(io::FileSystem& files,
+                                                       const model::Model& model,
+                                                       const InputSpec& spec,
+                                                       const InputFn& input_fn,
+                                                       const data::Position* start = nullptr);
+
+}  // namespace muster::train

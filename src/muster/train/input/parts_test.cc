@@ -1,0 +1,137 @@
+#include "muster/train/input/parts.h"
+
+#include <set>
+
+#include "muster/train/input/input.h"
+#include "muster/train/training_test_support.h"
+
+namespace muster::train {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(PartsTest, EachNumberOfReplicasHasEqualShares) {
+  EXPECT_EQ(PartsFor(2, 4), 12);
+  EXPECT_EQ(PartsFor(3, 3), 3);
+  EXPECT_EQ(PartsFor(1, 1), 1);
+  EXPECT_EQ(PartsFor(1, 100), 1600) << "too many to be equal";
+  for (const int size : {2, 3, 4}) {
+    std::multiset<int> all;
+    for (int rank = 0; rank < size; ++rank) {
+      const std::vector<int> own = PartsOf(12, rank, size);
+      EXPECT_EQ(std::ssize(own), 12 / size);
+      all.insert(own.begin(), own.end());
+    }
+    EXPECT_EQ(all.size(), 12u);
+    EXPECT_EQ(std::set<int>(all.begin(), all.end()).size(), 12u);
+  }
+}
+
+TEST(PartsTest, NotesMoveThePositionsOfTheirParts) {
+  data::Position position;
+  position.emitted = 32;
+  std::vector<std::string> positions;
+  ASSERT_TRUE(TakePartNotes({PartNote(2, position), ""}, 3, &positions).ok());
+  EXPECT_THAT(positions, ElementsAre("", "", data::SerializePosition(position)));
+  for (const char* const wrong : {"3 x", "-1 x", "x", "2"}) {
+    EXPECT_THAT(ToStd(TakePartNotes({wrong}, 3, &positions).message()), HasSubstr(wrong));
+  }
+  EXPECT_THAT(positions, ElementsAre("", "", data::SerializePosition(position)));
+}
+
+// Replicas leave and join at any step; a batch whose step was not done is read again by the replica
+// that then has its part.
+class DealTest : public TrainingTest {
+ protected:
+  struct Replica {
+    std::unique_ptr<Input> input;
+    const InputBatch* batch = nullptr;
+  };
+
+  void Deal(const model::Model& model, const InputSpec& spec, int parts, int size) {
+    replicas_.clear();
+    for (int rank = 0; rank < size; ++rank) {
+      std::vector<InputPart> own;
+      for (const int part : PartsOf(parts, rank, size)) {
+        InputPart& each = own.emplace_back();
+        each.index = part;
+        each.shard = {.index = part, .count = parts, .by = data::ShardBy::kRecord};
+        if (positions_.empty() || positions_[static_cast<size_t>(part)].empty()) continue;
+        each.start = data::ParsePosition(positions_[static_cast<size_t>(part)]).value();
+      }
+      auto input = Input::OpenParts(*files_, model, spec, own);
+      ASSERT_TRUE(input.ok()) << input.status();
+      replicas_.push_back({.input = *std::move(input)});
+    }
+  }
+
+  // Reads a batch for each replica; true if there was any batch.
+  bool Read() {
+    bool any = false;
+    for (Replica& replica : replicas_) {
+      replica.batch = replica.input->Next().value();
+      any = any || replica.batch != nullptr;
+    }
+    return any;
+  }
+
+  void Commit(int parts) {
+    std::vector<std::string> notes;
+    for (const Replica& replica : replicas_) {
+      notes.emplace_back();
+      if (replica.batch == nullptr) continue;
+      notes.back() = PartNote(replica.batch->part, replica.batch->position);
+      for (const std::string& key : replica.batch->keys) ++taken_[key];
+      dropped_ += replica.batch->dropped;
+    }
+    ASSERT_TRUE(TakePartNotes(notes, parts, &positions_).ok());
+  }
+
+  int DroppedAtEnd() const {
+    int dropped = 0;
+    for (const Replica& replica : replicas_) dropped += replica.input->dropped_at_end();
+    return dropped;
+  }
+
+  std::vector<Replica> replicas_;
+  std::vector<std::string> positions_;
+  std::map<std::string, int> taken_;
+  int dropped_ = 0;
+};
+
+TEST_F(DealTest, EachRecordIsTakenOnceAnEpochWhoeverLeavesAndComes) {
+  const auto estimator = NewEstimator(kTestSpec, "model");
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    RandomStream random(seed, RandomPurpose::kSampleData, 2);
+    positions_.clear();
+    taken_.clear();
+    dropped_ = 0;
+    const int most = 2 + static_cast<int>(random.Below(4)), parts = PartsFor(1, most);
+    const int rows = 1 + static_cast<int>(random.Below(300));
+    Write("deal.csv", Csv(rows));
+    TrainSpec training = Training("deal.csv");
+    InputSpec spec = training.input;
+    spec.with_keys = true;
+    spec.reader.batch_size = 1 + static_cast<int>(random.Below(20));
+    spec.reader.shuffle = random.Below(2) == 0;
+    spec.reader.drop_remainder = random.Below(3) == 0;
+    Deal(estimator->model(), spec, parts, most);
+    while (Read()) {
+      const uint64_t what = random.Below(6);
+      if (what < 4) Commit(parts);
+      if (what > 2)
+        Deal(estimator->model(), spec, parts,
+             1 + static_cast<int>(random.Below(static_cast<uint64_t>(most))));
+    }
+    int taken = 0;
+    for (const auto& [key, times] : taken_) taken += times;
+    EXPECT_EQ(taken + dropped_ + DroppedAtEnd(), 3 * rows) << "seed " << seed;
+    if (spec.reader.drop_remainder) continue;
+    EXPECT_EQ(std::ssize(taken_), rows) << "seed " << seed;
+    for (const auto& [key, times] : taken_) EXPECT_EQ(times, 3) << key << ", seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace muster::train

@@ -1,0 +1,169 @@
+// Hook: code that runs around the steps of a training or an evaluation, under the contract of
+// tf.estimator's SessionRunHook.
+//
+//   Begin               once, before the weights exist; session.step is the checkpoint's
+//   AfterCreateSession  weights, slots and position are set; again after each recovery
+//   BeforeRun           before a batch is read
+//   AfterRun            after the batch's step, which session.step already counts
+//   End                 once, when the data, the steps or a stop request ended the loop
+//
+// When the data ends, AfterRun is skipped for the BeforeRun that found no batch, and End is called.
+// After any error (of a hook, the input, the engine) no more hooks are called, not even End.
+//
+// All calls are made on the thread of the loop, in the order of the hooks. A hook costs a virtual
+// call before and after each step: guard expensive work with `if (session.step % n == 0)`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/base/status.h"
+#include "muster/data/reader.h"
+#include "muster/formats/event.h"
+#include "muster/io/file_system.h"
+#include "muster/model/model.h"
+#include "muster/train/input/record_counts.h"
+#include "muster/train/loop/progress.h"
+#include "muster/train/loop/run_config.h"
+#include "muster/train/loop/step_trace.h"
+#include "muster/train/weights/variables.h"
+
+namespace muster::train {
+
+enum class ModeKeys { kTrain, kEval, kPredict };
+
+// Has the newest weights and slots of a training if Session::variables do not. One owner thread.
+class StateSource {
+ public:
+  virtual ~StateSource() = default;
+  // Fetches them into the session's variables, and the step, positions and records with them, all
+  // of one moment. ABORTED: a task that holds a part of the state was lost; the variables are now
+  // incomplete, and the next step recovers the state.
+  virtual absl::Status FetchState() = 0;
+};
+
+// The data of a training, and what became of it. The strategy writes this with each step, the loop
+// when it opens or ends the data, and RestoreSession from a checkpoint.
+struct DataState {
+  // After the last batch trained on, if the input has positions.
+  std::optional<data::Position> position = {};
+  // If several replicas train: the position of each, by rank, serialised; or, if the data is cut
+  // into parts, that of each part. "" for a replica or part without one.
+  std::vector<std::string> positions = {};
+  int parts = 0;  // train/input/parts.h; 0: each replica has a shard of its own
+  // The rows of a batch that the input has at most; 0: not known. The Estimator writes it.
+  int batch_size = 0;
+  // Of the whole training; none if they are not known.
+  std::optional<RecordCounts> records = {};
+  // Known when the data has ended: records dropped at its end. They are not in `records`, since a
+  // training that continues from here with more epochs counts them then.
+  int64_t dropped_at_end = 0;
+};
+
+// The newest checkpoint. CheckpointSaver writes this, and who restores a checkpoint.
+struct CheckpointState {
+  int64_t step = -1;
+  std::string prefix = {};
+  // The newest state must be saved after this step, because a task that holds a part of it was told
+  // to end. The strategy sets this, CheckpointSaver clears it.
+  bool requested = false;
+};
+
+// Why the loop ends. The loop writes `interrupted`, and so does TrainAndEvaluate at the end.
+struct EndingState {
+  // RequestStop writes these two. A strategy that goes back to an earlier step clears them.
+  bool requested = false;
+  std::string reason = {};   // of the first request; "" when it gave none
+  bool interrupted = false;  // by a signal; the same command continues the training
+};
+
+// The state that hooks see and share. The loop owns it and writes all of it, except where noted.
+// Everything it refers to lives from Begin to End.
+struct Session {
+  ModeKeys mode = ModeKeys::kTrain;
+  io::FileSystem& files;
+  const Clock& clock;
+  const RunConfig& config;
+  const model::Model& model;
+  Variables& variables;          // a hook may read; in AfterCreateSession also write (warm start)
+  formats::EventWriter* events;  // of MODEL_DIR; null in evaluation
+  Progress& progress;            // for Note()
+
+  int64_t first_step = 0;  // the global step at which this run began
+  // The global step: steps whose gradients are in the weights. The strategy counts it.
+  int64_t step = 0;
+  // If others' steps count too: `step` before the last one here. The strategy writes it.
+  int64_t previous_step = -1;
+  int64_t evaluations = 0;  // of TrainAndEvaluate in this run, which counts them
+  DataState data = {};
+  CheckpointState checkpoint = {};
+  EndingState ending = {};
+
+  // Not null: the parts of the next step are recorded into it. Profiler writes this pointer.
+  StepTrace* trace = nullptr;
+  // Where the state must be fetched from before a save. Null: `variables` have it.
+  StateSource* state_source = nullptr;
+
+  // Whether the last step reached a multiple of n, or went past it.
+  bool Reached(int64_t n) const {
+    return previous_step < 0 ? step % n == 0 : step / n != previous_step / n;
+  }
+
+  // The loop ends after the hooks of this step. The first reason is kept; "" gives none.
+  void RequestStop(const std::string& reason) {
+    if (!ending.requested) ending.reason = reason;
+    ending.requested = true;
+  }
+};
+
+// The counts, including the records dropped at the end of the data.
+inline std::optional<RecordCounts> AllRecords(const Session& session) {
+  std::optional<RecordCounts> records = session.data.records;
+  if (records) records->dropped += session.data.dropped_at_end;
+  return records;
+}
+
+// One step's outcome.
+struct StepValues {
+  // What is minimised: the data's loss plus regularisation. If it is not finite, no gradient was
+  // applied, session.step did not change, and NanTensor decides what happens; without NanTensor the
+  // batch is skipped. NaN in a prediction.
+  double loss = 0;
+  double data_loss = 0;
+  int rows = 0;
+  int64_t epoch = 0;  // of the batch, counted from 0
+};
+
+// One owner thread.
+class Hook {
+ public:
+  virtual ~Hook() = default;
+  virtual absl::Status Begin(Session&) { return absl::OkStatus(); }
+  virtual absl::Status AfterCreateSession(Session&) { return absl::OkStatus(); }
+  virtual absl::Status BeforeRun(Session&) { return absl::OkStatus(); }
+  virtual absl::Status AfterRun(Session&, const StepValues&) { return absl::OkStatus(); }
+  virtual absl::Status End(Session&) { return absl::OkStatus(); }
+};
+
+// Code that runs around the checkpoints of a training (tf.estimator's CheckpointSaverListener).
+// Called by the CheckpointSaver, on the thread of the loop; `step` is the checkpoint's. Each
+// checkpoint gets BeforeSave, then AfterSave, before the next checkpoint's BeforeSave.
+class CheckpointListener {
+ public:
+  virtual ~CheckpointListener() = default;
+  virtual absl::Status Begin(Session&) { return absl::OkStatus(); }
+  virtual absl::Status BeforeSave(Session&, int64_t /*step*/) { return absl::OkStatus(); }
+  // Called when the save begins. True: the training waits for the disk, so that AfterSave is called
+  // before the next step, as in tf.estimator. False: AfterSave is called after the first step that
+  // ends after the save, when session.step and the weights have already advanced.
+  virtual bool WaitsForSave(Session&, int64_t /*step*/) { return false; }
+  // The checkpoint is on disk and is the newest. Returns true to stop the training.
+  virtual absl::StatusOr<bool> AfterSave(Session&, int64_t /*step*/) { return false; }
+  // After the last checkpoint.
+  virtual absl::Status End(Session&, int64_t /*step*/) { return absl::OkStatus(); }
+};
+
+}  // namespace muster::train

@@ -1,0 +1,36 @@
+// CheckpointSaver: the hook that saves weights, slots, step and data position.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "muster/train/loop/hook.h"
+
+namespace muster::train {
+
+// The name of the data position in a checkpoint; for N replicas: NAME/0 ... NAME/N-1.
+constexpr const char* kPositionName = "muster/position";
+constexpr const char* kRecordsName = "muster/records";
+// For an exported model: the number of rows in a batch, needed to evaluate it (evaluation_batch.h).
+constexpr const char* kBatchSizeName = "muster/batch_size";
+
+// Saves in the background (checkpoint/async_saver.h) while training continues, unless a listener
+// wants to wait for that save; at the end it waits for the disk. A failure in the background ends
+// the training after the next step. A save by steps waits for one still in flight, a save by time
+// is postponed.
+//
+// During a save in the background, changes of weights must be announced (Variables::BeforeChange).
+// A second AfterCreateSession waits for the save in flight.
+//
+// Saves before the first step unless the newest checkpoint is of that step, every
+// save_checkpoints_steps or save_checkpoints_secs, and at the end if the step changed. Calls the
+// listeners in order; each one that returns true asks to stop.
+std::unique_ptr<Hook> NewCheckpointSaver(
+    const RunConfig& config, std::vector<std::shared_ptr<CheckpointListener>> listeners);
+
+// Fills weights, slots, step, positions and record counts of `session` from the newest checkpoint
+// of its model_dir and marks this step as saved. If there is no checkpoint, returns OK and changes
+// nothing. Prints a warning if it skipped corrupt checkpoints.
+absl::Status RestoreSession(Session& session);
+
+}  // namespace muster::train

@@ -1,0 +1,28 @@
+// What TensorBoard shows of many numbers: histograms, and the fraction of zeros.
+#pragma once
+
+#include <cstdint>
+
+#include "muster/formats/summary.h"
+
+namespace muster::train {
+
+// A view of a matrix: element (i, j) is values[i * ld + j].
+struct MatrixView {
+  const float* values = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t ld = 0;
+
+  // Every k-th row, so that at most `max_elements` are left (but at least one row).
+  MatrixView Sample(int64_t max_elements) const;
+};
+
+// 30 buckets of equal width between the least and the greatest number; one if these are equal.
+// Numbers that are not finite are left out; if no number is left, count is 0.
+formats::Histogram HistogramOf(const MatrixView& matrix);
+
+// In [0, 1]; 0 for an empty matrix.
+double FractionOfZeros(const MatrixView& matrix);
+
+}  // namespace muster::train

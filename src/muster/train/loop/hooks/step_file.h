@@ -1,0 +1,17 @@
+// StepFile: tells the launcher of this task how far the training is: its step and, in the chief,
+// the record counts (docs/run.md, MUSTER_STEP_FILE).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "muster/train/loop/hook.h"
+
+namespace muster::train {
+
+// A hook that writes "STEP" or "STEP trained=N dropped=N repeated=N" into the local file at `path`,
+// about once a second and at the end. The hook cannot fail: if the file cannot be written, the
+// launcher does without it.
+std::unique_ptr<Hook> NewStepFile(const std::string& path);
+
+}  // namespace muster::train

@@ -1,0 +1,28 @@
+// SummarySaver: how a training goes, for TensorBoard, under the tags that tf.estimator gives.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "muster/train/loop/hook.h"
+
+namespace muster::train {
+
+struct SummarySaverOptions {
+  int64_t steps = 100;  // interval of scalars, which are also written at the end; 0: nothing at all
+  int64_t histogram_steps = 1000;  // the same for histograms, also written at the start; 0: none
+};
+
+// Scalars:
+//   loss                          mean over the examples since the last time
+//   PART/learning_rate            of the optimizer that trains PART ("dnn", "linear")
+//   LAYER/fraction_of_zero_values of a watched layer's output in the last step
+//   bias                          of a linear model with one logit
+// Together with the histograms, which cost more:
+//   LAYER/activation              a watched layer's output in the last step (not at the start)
+//   VARIABLE                      each variable's weights
+//   fraction_of_zero_weights      scalar: of a linear model, without its bias
+// Of a dense variable all values are used, of a table of more than 65,536 numbers every k-th row.
+std::unique_ptr<Hook> NewSummarySaver(const SummarySaverOptions& options);
+
+}  // namespace muster::train

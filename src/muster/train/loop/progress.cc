@@ -1,0 +1,157 @@
+#include "muster/train/loop/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+
+#include "muster/base/strings.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::train {
+namespace {
+
+constexpr int64_t kTerminalInterval = 100'000'000;
+constexpr int64_t kLogInterval = 5'000'000'000;
+constexpr size_t kMaxReplicasInLine = 4;
+
+}  // namespace
+
+ProgressStyle StyleFor(int fd) {
+  return isatty(fd) != 0 ? ProgressStyle::kTerminal : ProgressStyle::kLog;
+}
+
+std::string FormatCount(double count) {
+  if (count >= 999.5e6) return absl::StrFormat("%.1fG", count / 1e9);
+  if (count >= 999.5e3) return absl::StrFormat("%.1fM", count / 1e6);
+  if (count >= 9999.5) return absl::StrFormat("%.0fk", count / 1e3);
+  if (count >= 999.5) return absl::StrFormat("%.1fk", count / 1e3);
+  return absl::StrFormat("%.0f", count);
+}
+
+std::string FormatDuration(double seconds) {
+  const auto whole = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));
+  if (whole >= 3600) return absl::StrFormat("%dh %02dm", whole / 3600, whole % 3600 / 60);
+  if (whole >= 60) return absl::StrFormat("%dm %02ds", whole / 60, whole % 60);
+  return absl::StrFormat("%ds", whole);
+}
+
+Progress::Progress(ProgressStyle style, int fd, const Clock& clock)
+    : style_(style), fd_(fd), clock_(clock), start_(clock.MonotonicNanos()) {
+  next_ = start_ + (style == ProgressStyle::kTerminal ? kTerminalInterval : kLogInterval);
+}
+
+Progress::~Progress() {
+  if (line_open_) Write("\n");
+}
+
+double Progress::seconds() const {
+  return static_cast<double>(clock_.MonotonicNanos() - start_) * 1e-9;
+}
+
+Progress Progress::Nested() {
+  if (line_open_) Write("\n");
+  line_open_ = false;
+  return Progress(style_, fd_, clock_);
+}
+
+void Progress::Exclude(double seconds) { start_ += static_cast<int64_t>(seconds * 1e9); }
+
+void Progress::Update(const ProgressState& state, bool last) {
+  if (style_ == ProgressStyle::kNone) return;
+  const int64_t now = clock_.MonotonicNanos();
+  if (now < next_ && !last) return;
+  next_ = now + (style_ == ProgressStyle::kTerminal ? kTerminalInterval : kLogInterval);
+  switch (style_) {
+    case ProgressStyle::kTerminal:
+      Write(StrCat("\r", Line(state), "\x1b[K", last ? "\n" : ""));
+      line_open_ = !last;
+      break;
+    case ProgressStyle::kLog:
+      Write(StrCat(Line(state), "\n"));
+      break;
+    case ProgressStyle::kJson:
+      Write(StrCat(Json(state), "\n"));
+      break;
+    case ProgressStyle::kNone:
+      break;
+  }
+}
+
+void Progress::Note(const std::string& text) {
+  if (style_ != ProgressStyle::kNone) WriteNote(text, /*warning=*/false);
+}
+
+void Progress::Warn(const std::string& text) { WriteNote(text, /*warning=*/true); }
+
+void Progress::WriteNote(const std::string& text, bool warning) {
+  if (style_ == ProgressStyle::kJson) {
+    nlohmann::ordered_json object = {{"event", "note"}, {"text", text}};
+    if (warning) object["level"] = "warning";
+    return Write(StrCat(
+        object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), "\n"));
+  }
+  Write(StrCat(line_open_ ? "\r\x1b[K" : "", warning ? "warning: " : "", text, "\n"));
+  line_open_ = false;
+}
+
+std::string Progress::Line(const ProgressState& state) const {
+  const double elapsed = std::max(seconds(), 1e-9);
+  std::string line = absl::StrFormat("%s  step %d", state.verb, state.step);
+  if (state.total_steps > 0) line += absl::StrFormat("/%d", state.total_steps);
+  if (state.epochs > 0) line += absl::StrFormat("  epoch %d/%d", state.epoch, state.epochs);
+  line += StrCat("  ", FormatCount(static_cast<double>(state.examples) / elapsed), " examples/s");
+  if (state.replicas.size() > 1 && state.replicas.size() <= kMaxReplicasInLine) {
+    std::string each;
+    for (const auto& [task, rate] : state.replicas) {
+      each += StrCat(each.empty() ? "" : ", ", task, " ", FormatCount(rate));
+    }
+    line += StrCat(" (each alone: ", each, ")");
+  }
+  if (!state.straggler.task.empty()) {
+    line += StrCat("  ", state.straggler.task, " holds the others up",
+                   absl::StrFormat(" (%.1fx)", state.straggler.times));
+  }
+  if (state.has_loss) line += absl::StrFormat("  loss %.4f", state.loss);
+  if (state.total_steps > state.step && state.examples > 0 && state.step > 0) {
+    const double rate = static_cast<double>(state.step - state.first_step) / elapsed;
+    if (rate > 0) {
+      line +=
+          StrCat("  ", FormatDuration(static_cast<double>(state.total_steps - state.step) / rate),
+                 " left");
+    }
+  }
+  return line;
+}
+
+std::string Progress::Json(const ProgressState& state) const {
+  const double elapsed = std::max(seconds(), 1e-9);
+  std::string json = absl::StrFormat(
+      R"({"event":"progress","verb":"%s","step":%d,"total_steps":%d,"epoch":%d,"examples":%d,)"
+      R"("examples_per_second":%.1f,"seconds":%.3f)",
+      state.verb, state.step, state.total_steps, state.epoch, state.examples,
+      static_cast<double>(state.examples) / elapsed, elapsed);
+  if (state.has_loss) json += absl::StrFormat(R"(,"loss":%.6g)", state.loss);
+  if (state.replicas.size() > 1) {
+    nlohmann::ordered_json replicas = nlohmann::ordered_json::array();
+    for (const auto& [task, rate] : state.replicas) {
+      replicas.push_back({{"task", task}, {"examples_per_second", rate}});
+    }
+    json += StrCat(R"(,"replicas":)", replicas.dump());
+    json += absl::StrFormat(R"(,"straggler":"%s")", state.straggler.task);
+  }
+  return StrCat(json, "}");
+}
+
+void Progress::Write(const std::string& text) const {
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = write(fd_, text.data() + done, text.size() - done);
+    if (n <= 0) return;  // a closed terminal does not stop the work
+    done += static_cast<size_t>(n);
+  }
+}
+
+}  // namespace muster::train

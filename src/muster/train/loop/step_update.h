@@ -1,0 +1,43 @@
+// StepUpdate: the sinks that a step's gradients go through in a process that applies them itself:
+// clipping, then the optimizer.
+#pragma once
+
+#include <optional>
+
+#include "muster/base/status.h"
+#include "muster/train/loop/hook.h"
+#include "muster/train/weights/apply_sink.h"
+#include "muster/train/weights/clip_sink.h"
+#include "muster/train/weights/dynamic_tables.h"
+#include "muster/train/weights/update.h"
+
+namespace muster::train {
+
+// One owner thread. `session` must outlive it.
+class StepUpdate {
+ public:
+  explicit StepUpdate(const Session& session);
+  StepUpdate(const StepUpdate&) = delete;
+  StepUpdate& operator=(const StepUpdate&) = delete;
+
+  // See UpdateSink::set_dynamic_tables.
+  void set_dynamic_tables(DynamicTables* dynamic_tables) {
+    update_.set_dynamic_tables(dynamic_tables);
+  }
+
+  // Called before the gradients of the step after session.step come. Sets the learning rate if the
+  // model computes that itself.
+  absl::Status Begin();
+  // Takes the gradients.
+  engine::GradientSink& sink();
+  // Called after the last gradient, also if none came. Then all weights are those after the step.
+  absl::Status Finish();
+
+ private:
+  const Session& session_;
+  UpdateSink update_;
+  std::optional<ClipSink> clip_;
+  std::optional<ApplySink> apply_;  // if the optimizer is a function; nothing is clipped then
+};
+
+}  // namespace muster::train

@@ -1,0 +1,23 @@
+#include "muster/train/loop/strategy.h"
+
+#include <utility>
+
+namespace muster::train {
+
+absl::Status CheckReplicas(const Session& session, int replicas) {
+  const size_t before = session.data.positions.size();
+  if (session.data.parts > 0) replicas = session.data.parts;
+  if (before == 0 || std::cmp_equal(before, replicas)) return absl::OkStatus();
+  if (session.data.parts > 0) {
+    return absl::FailedPreconditionError(
+        StrCat(session.config.model_dir, " was trained with its data dealt into ", before,
+               " parts; for as many replicas as now there are to be ", replicas,
+               ": give --workers as before, or begin the data anew (--fresh-data)"));
+  }
+  return absl::FailedPreconditionError(
+      StrCat(session.config.model_dir, " was trained by ", before,
+             " replicas, to whom its data is dealt; now there are ", replicas,
+             ": start as many as before, or begin the data anew (--fresh-data)"));
+}
+
+}  // namespace muster::train

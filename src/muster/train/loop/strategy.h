@@ -1,0 +1,107 @@
+// Strategy: how the steps of a training are done. There are three: by one process that trains alone
+// (local_strategy.h), by replicas that each have all weights (all-reduce, replicated_step.h), and
+// by replicas with parameter servers, which hold the weights (ps_step.h).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/train/input/batch_source.h"
+#include "muster/train/loop/hook.h"
+#include "muster/train/loop/replica_rates.h"
+
+namespace muster::train {
+
+// Whether this task alone was told to end: see ClusterRoleOptions (cluster_role.h).
+inline bool IsLeaving(const std::atomic<bool>* stop, const std::atomic<bool>* leaving) {
+  return stop != nullptr && leaving != nullptr && *leaving && *stop;
+}
+inline constexpr char kLeftBeforeEvaluation[] =
+    "stopped while the evaluator was at the last checkpoint; all is trained and saved";
+
+// The strategy of one training. One owner thread.
+class Strategy : public StateSource {
+ public:
+  // Joins the other replicas, if any, for the first time. The session's step and position, and the
+  // weights if the replica has them, are then the same on all replicas. CANCELLED: training is
+  // over.
+  virtual absl::Status Open() = 0;
+  // Called when the loop has opened `input`, at the session's position.
+  virtual void DataOpened(const BatchSource& /*input*/) {}
+  // Whether a stop request or a signal ends the loop before it reads another batch. If not, Run
+  // tells the other replicas of it with the next batch, so that all end after the same step.
+  virtual bool stops_at_once() const { return false; }
+
+  enum class Outcome {
+    kDone,       // session.step counts it
+    kNotFinite,  // the loss is not finite, on every replica; nothing was applied
+    kMoved,      // another state was taken: read from session.data.positions, the batch is not used
+    kOver,       // no data is left, or a hook of some replica asked to stop
+    kInterrupted,  // a signal that is meant for all replicas asked to stop
+  };
+  enum class Stop : int32_t { kNo, kRequested, kInterrupted };
+  struct Result {
+    Outcome outcome = Outcome::kOver;
+    // Of all replicas together if they do the step together. `rows` always counts the rows that all
+    // replicas have trained on since the last result.
+    StepValues values = {};
+  };
+  // `batch` null: this replica's data has ended. Returns only when the step is done, even if tasks
+  // are lost meanwhile; errors end the training. Writes step, positions and records of the session,
+  // and previous_step if others' steps count too.
+  virtual absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop) = 0;
+
+  enum class Ending { kOver, kGoOn, kMoved };
+  // Called after the last step. Before the chief saves and exports the result, it waits for the
+  // replicas that are still training; the others wait for the chief. If a state is lost before
+  // that, more steps must be done: from session.data.positions if kMoved.
+  virtual absl::StatusOr<Ending> WaitForOthers() = 0;
+
+  // Tells the others, if possible, that this replica ends with an error of its own.
+  virtual void Fail(const absl::Status& why) = 0;
+
+  // Whether a save by this process needs FetchState. The same at any time after Open.
+  virtual bool must_fetch_state() const { return false; }
+  absl::Status FetchState() override { return absl::OkStatus(); }
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // How many steps pass while each replica trains on one batch: 1 if they do steps together.
+  virtual int steps_a_batch() const { return 1; }
+  // Rows that the others have trained on since the last result, while this replica waited.
+  virtual int64_t TakeExamples() { return 0; }
+  // Which replicas left or came, in words.
+  virtual std::vector<std::string> changes() const { return {}; }
+  // The rate of each replica if they do steps together; null: not known.
+  virtual const ReplicaRates* rates() const { return nullptr; }
+};
+
+// The replicas that train together, as one of them sees them. It may outlive several attempts of a
+// training.
+class Peers {
+ public:
+  virtual ~Peers() = default;
+  // Whether this replica is the chief, which writes checkpoints, events and exports.
+  virtual bool is_chief() const = 0;
+  // Whether a separate task evaluates the checkpoints; the chief then does not.
+  virtual bool has_evaluator() const { return false; }
+  // Whether this replica alone was told to end and the training continues: the replica saves what
+  // it alone has and ends without telling the others that training is over.
+  virtual bool is_leaving() const { return false; }
+  // Whether each replica keeps all weights and slots, or the chief alone.
+  virtual bool all_have_weights() const { return true; }
+  // `session` and this object must outlive the result.
+  virtual absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) = 0;
+  // Called by the chief: training is over for all.
+  virtual absl::Status Leave() = 0;
+};
+
+// FAILED_PRECONDITION if the data of session.data.positions is divided among a different number of
+// replicas or, if session.data.parts is set, into a different number of parts.
+absl::Status CheckReplicas(const Session& session, int replicas);
+
+}  // namespace muster::train

@@ -1,0 +1,294 @@
+#include "muster/train/loop/train_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/data/batch_stream_reader.h"
+#include "muster/train/input/changed_data.h"
+#include "muster/train/input/parts.h"
+#include "muster/train/loop/local_strategy.h"
+
+namespace muster::train {
+namespace {
+
+int64_t TotalSteps(const TrainSpec& spec, const BatchSource& input, int64_t first_step,
+                   int steps_a_batch) {
+  int64_t total = input.steps() * steps_a_batch;
+  if (spec.parts > 0) {
+    // What the others have left is as much.
+    total += total > 0 ? first_step - input.first_step() : 0;
+  } else if (spec.fresh_data || !input.has_positions()) {
+    total += total > 0 ? first_step : 0;
+  }
+  if (spec.max_steps) total = total > 0 ? std::min(total, *spec.max_steps) : *spec.max_steps;
+  return total;
+}
+
+// A replica whose data has ended is in the epoch in which that was.
+StepValues WithEpoch(StepValues values, int64_t epoch) {
+  values.epoch = std::max<int64_t>(epoch, 0);
+  return values;
+}
+
+}  // namespace
+
+TrainLoop::TrainLoop(Session& session, const TrainSpec& spec,
+                     std::vector<std::shared_ptr<Hook>> hooks)
+    : session_(session), spec_(spec), hooks_(std::move(hooks)) {}
+
+absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
+  const absl::Status status = RunSteps(stop);
+  session_.model.engine->Rest();
+  if (!status.ok() && strategy_ != nullptr) strategy_->Fail(status);
+  MUSTER_RETURN_IF_ERROR(status);
+  MUSTER_RETURN_IF_ERROR(Finish());
+  TrainResult result;
+  result.interrupted = session_.ending.interrupted;
+  result.first_step = session_.first_step;
+  result.step = session_.step;
+  result.examples = state_.examples;
+  result.seconds = session_.progress.seconds();
+  result.loss = epoch_loss_.value();
+  result.checkpoint = session_.checkpoint.prefix;
+  result.stop_reason = session_.ending.reason;
+  result.nothing_left = !session_.ending.interrupted && loss_epoch_ < 0;
+  result.bad_records = input_ == nullptr ? 0 : input_->bad_records();
+  result.records = AllRecords(session_);
+  result.changes = strategy_->changes();
+  return result;
+}
+
+absl::Status TrainLoop::RunSteps(const std::atomic<bool>& stop) {
+  MUSTER_RETURN_IF_ERROR(Begin());
+  const absl::Status opened = Open();
+  // A replica that was started anew may come when all is done.
+  const bool came_late = spec_.replicas != nullptr && absl::IsCancelled(opened) && !stop.load();
+  if (came_late) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(opened);
+  while (true) {
+    if (strategy_->stops_at_once()) {
+      if (session_.ending.requested) break;
+      session_.ending.interrupted = stop.load(std::memory_order_relaxed);
+      if (session_.ending.interrupted) break;
+    }
+    MUSTER_ASSIGN_OR_RETURN(const bool more, RunStep(stop));
+    if (more) continue;
+    session_.model.engine->Rest();
+    if (session_.ending.interrupted && IsLeaving()) {
+      strategy_->Fail(absl::CancelledError("was told to end (SIGTERM)"));
+      break;
+    }
+    MUSTER_ASSIGN_OR_RETURN(const bool dismissed, WaitForOthers());
+    if (!dismissed) continue;
+    // Who waits for the others has not heard that training is over.
+    session_.ending.interrupted |= stop.load(std::memory_order_relaxed);
+    break;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> TrainLoop::WaitForOthers() {
+  using Ending = Strategy::Ending;
+  MUSTER_ASSIGN_OR_RETURN(const Ending ending, strategy_->WaitForOthers());
+  state_.examples += static_cast<uint64_t>(strategy_->TakeExamples());
+  if (ending == Ending::kMoved) MUSTER_RETURN_IF_ERROR(GoOnElsewhere());
+  return ending == Ending::kOver;
+}
+
+void TrainLoop::CountSteps() {
+  state_.total_steps = TotalSteps(spec_, *input_, session_.step, strategy_->steps_a_batch());
+}
+
+absl::Status TrainLoop::GoOnElsewhere() {
+  session_.model.engine->Rest();
+  MUSTER_RETURN_IF_ERROR(OpenData());
+  if (session_.data.parts > 0) CountSteps();
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
+  return absl::OkStatus();
+}
+
+// Where several replicas train, all know each other's positions.
+absl::Status TrainLoop::FindPosition() {
+  if (session_.data.positions.empty()) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, strategy_->size()));
+  session_.data.position.reset();
+  if (session_.data.parts > 0) return absl::OkStatus();
+  const std::string& own = session_.data.positions[static_cast<size_t>(strategy_->rank())];
+  if (own.empty()) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(session_.data.position, data::ParsePosition(own));
+  return absl::OkStatus();
+}
+
+// What the checkpoint says of positions becomes what replicas say of them to each other.
+void TrainLoop::SharePositions() {
+  if (spec_.fresh_data) {
+    session_.data.position.reset();
+    session_.data.positions.clear();
+  } else if (session_.data.positions.empty() && session_.data.position.has_value()) {
+    session_.data.positions = {data::SerializePosition(*session_.data.position)};
+  }
+}
+
+absl::Status TrainLoop::OpenData() {
+  MUSTER_RETURN_IF_ERROR(FindPosition());
+  if (input_ != nullptr && data::IsBatchStream(spec_.input.source) && !spec_.input_fn) {
+    // What comes through a pipe comes once: it goes on where it stands, with another state too.
+    session_.data.position.reset();
+    return absl::OkStatus();
+  }
+  input_.reset();
+  const data::Position* const start = session_.data.position ? &*session_.data.position : nullptr;
+  MUSTER_ASSIGN_OR_RETURN(input_, session_.data.parts > 0
+                                      ? OpenParts()
+                                      : OpenInput(session_.files, session_.model, WatchedInput(),
+                                                  spec_.input_fn, start));
+  if (!input_->has_positions()) session_.data.position.reset();
+  strategy_->DataOpened(*input_);
+  return absl::OkStatus();
+}
+
+// Those parts of the data that are this replica's now.
+absl::StatusOr<std::unique_ptr<BatchSource>> TrainLoop::OpenParts() {
+  std::vector<InputPart> parts;
+  for (const int index : PartsOf(session_.data.parts, strategy_->rank(), strategy_->size())) {
+    InputPart& part = parts.emplace_back();
+    part.index = index;
+    part.shard = {.index = index, .count = session_.data.parts, .by = spec_.input.source.shard.by};
+    if (session_.data.positions.empty()) continue;
+    const std::string& position = session_.data.positions[static_cast<size_t>(index)];
+    if (position.empty()) continue;
+    MUSTER_ASSIGN_OR_RETURN(part.start, data::ParsePosition(position));
+  }
+  return Input::OpenParts(session_.files, session_.model, WatchedInput(), parts);
+}
+
+absl::Status TrainLoop::Begin() {
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->Begin(session_));
+  SharePositions();
+  session_.data.parts = spec_.replicas != nullptr ? spec_.parts : 0;
+  if (session_.step == 0 && !session_.data.records) session_.data.records.emplace();
+  if (spec_.replicas == nullptr) {
+    strategy_ = std::make_unique<LocalStrategy>(session_);
+    return absl::OkStatus();
+  }
+  MUSTER_ASSIGN_OR_RETURN(strategy_, spec_.replicas->NewStrategy(session_));
+  return absl::OkStatus();
+}
+
+absl::Status TrainLoop::Open() {
+  MUSTER_RETURN_IF_ERROR(strategy_->Open());
+  if (strategy_->must_fetch_state()) session_.state_source = strategy_.get();
+  session_.first_step = session_.step;
+  MUSTER_RETURN_IF_ERROR(OpenData());
+  MUSTER_RETURN_IF_ERROR(TellOfChangedData());
+  state_.first_step = state_.step = session_.step;
+  CountSteps();
+  state_.epochs = input_->epochs();
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
+  return absl::OkStatus();
+}
+
+absl::Status TrainLoop::TellOfChangedData() {
+  const bool goes_on = session_.data.position.has_value() || !session_.data.positions.empty();
+  const std::string& checkpoint = session_.checkpoint.prefix;
+  if (!goes_on || !input_->has_positions() || checkpoint.empty()) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(
+      const std::string warning,
+      WarningOfChangedData(session_.files, spec_.input.source.patterns, checkpoint));
+  if (!warning.empty()) session_.progress.Warn(warning);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const InputBatch*> TrainLoop::NextBatch() {
+  const TraceScope scope(session_.trace, "input wait");
+  MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, input_->Next());
+  session_.data.dropped_at_end = batch == nullptr ? input_->dropped_at_end() : 0;
+  for (const std::string& warning : input_->TakeWarnings()) {
+    warned_of_ids_ = true;
+    // One replica speaks for all.
+    if (spec_.replicas == nullptr || spec_.replicas->is_chief()) session_.progress.Warn(warning);
+  }
+  return batch;
+}
+
+absl::StatusOr<bool> TrainLoop::RunStep(const std::atomic<bool>& stop) {
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->BeforeRun(session_));
+  if (strategy_->stops_at_once() && session_.ending.requested) return false;
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<StepValues> values, Step(stop));
+  if (!values) return false;
+  Report(*values);
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterRun(session_, *values));
+  return true;
+}
+
+absl::StatusOr<std::optional<StepValues>> TrainLoop::Step(const std::atomic<bool>& stop) {
+  using Outcome = Strategy::Outcome;
+  using Stop = Strategy::Stop;
+  while (true) {
+    if (IsLeaving()) {
+      session_.ending.interrupted = true;
+      return std::nullopt;
+    }
+    MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, NextBatch());
+    Stop wish = session_.ending.requested ? Stop::kRequested : Stop::kNo;
+    if (stop.load(std::memory_order_relaxed)) wish = Stop::kInterrupted;
+    MUSTER_ASSIGN_OR_RETURN(const Strategy::Result result, strategy_->Run(batch, wish));
+    switch (result.outcome) {
+      case Outcome::kDone:
+      case Outcome::kNotFinite:
+        return batch != nullptr ? result.values : WithEpoch(result.values, loss_epoch_);
+      case Outcome::kMoved:
+        MUSTER_RETURN_IF_ERROR(GoOnElsewhere());
+        break;
+      case Outcome::kInterrupted:
+        session_.ending.interrupted = true;
+        return std::nullopt;
+      case Outcome::kOver:
+        session_.ending.interrupted = stop.load(std::memory_order_relaxed);
+        return std::nullopt;
+    }
+  }
+}
+
+void TrainLoop::Report(const StepValues& values) {
+  const double rows = values.rows;
+  if (values.epoch != loss_epoch_) {
+    epoch_loss_ = Mean();
+    loss_epoch_ = values.epoch;
+  }
+  report_loss_.Add(values.loss, rows);
+  epoch_loss_.Add(values.loss, rows);
+  state_.examples += static_cast<uint64_t>(values.rows);
+  state_.step = session_.step;
+  state_.epoch = values.epoch + 1;
+  state_.loss = report_loss_.value();
+  state_.has_loss = true;
+  // The mean that is shown forgets slowly: a thousand batches.
+  if (report_loss_.rows > 1000.0 * rows) report_loss_ = Mean();
+  if (session_.progress.due()) ReportReplicas();
+  session_.progress.Update(state_);
+}
+
+void TrainLoop::ReportReplicas() {
+  const ReplicaRates* const rates = strategy_->rates();
+  if (rates == nullptr) return;
+  state_.replicas = rates->rates();
+  state_.straggler = rates->straggler();
+}
+
+absl::Status TrainLoop::Finish() {
+  if (session_.step > session_.first_step) {
+    state_.loss = epoch_loss_.value();
+    ReportReplicas();
+    session_.progress.Update(state_, /*last=*/true);
+  }
+  for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->End(session_));
+  if (IsLeaving()) {
+    session_.ending.interrupted = true;
+  } else if (spec_.replicas != nullptr && spec_.replicas->is_chief()) {
+    MUSTER_RETURN_IF_ERROR(spec_.replicas->Leave());
+  }
+  return session_.events != nullptr ? session_.events->Close() : absl::OkStatus();
+}
+
+}  // namespace muster::train

@@ -1,0 +1,73 @@
+// TrainLoop: the steps of one training, with the hooks around them (train/loop/hook.h).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/train/input/input.h"
+#include "muster/train/loop/hook.h"
+#include "muster/train/loop/mean.h"
+#include "muster/train/loop/progress.h"
+#include "muster/train/loop/specs.h"
+#include "muster/train/loop/strategy.h"
+
+namespace muster::train {
+
+// Runs one Estimator::Train. One owner thread.
+class TrainLoop {
+ public:
+  // `session` stands at its first step; it and `spec` must outlive the loop.
+  TrainLoop(Session& session, const TrainSpec& spec, std::vector<std::shared_ptr<Hook>> hooks);
+  ~TrainLoop() { session_.state_source = nullptr; }
+  TrainLoop(const TrainLoop&) = delete;
+  TrainLoop& operator=(const TrainLoop&) = delete;
+
+  absl::StatusOr<TrainResult> Run(const std::atomic<bool>& stop);
+
+ private:
+  absl::Status RunSteps(const std::atomic<bool>& stop);
+  // Calls the hooks' Begin and makes the strategy.
+  absl::Status Begin();
+  absl::Status Open();
+  absl::Status FindPosition();
+  void SharePositions();
+  absl::Status OpenData();
+  absl::StatusOr<std::unique_ptr<BatchSource>> OpenParts();
+  // The data. Columns that find no ids are watched for until a warning of them was given.
+  InputSpec WatchedInput() const {
+    InputSpec input = spec_.input;
+    input.watch_ids = !warned_of_ids_;
+    return input;
+  }
+  // Warns of data files that were changed since the checkpoint that training continues from.
+  absl::Status TellOfChangedData();
+  absl::StatusOr<const InputBatch*> NextBatch();
+  // False: there is no further batch, or a hook asked to stop before one.
+  absl::StatusOr<bool> RunStep(const std::atomic<bool>& stop);
+  // None: training is over.
+  absl::StatusOr<std::optional<StepValues>> Step(const std::atomic<bool>& stop);
+  // False: more steps must be done.
+  absl::StatusOr<bool> WaitForOthers();
+  bool IsLeaving() const { return spec_.replicas != nullptr && spec_.replicas->is_leaving(); }
+  absl::Status GoOnElsewhere();
+  void CountSteps();
+  void Report(const StepValues& values);
+  void ReportReplicas();
+  absl::Status Finish();
+
+  Session& session_;
+  const TrainSpec& spec_;
+  const std::vector<std::shared_ptr<Hook>> hooks_;
+  std::unique_ptr<BatchSource> input_;
+  std::unique_ptr<Strategy> strategy_;  // Begin makes it
+  bool warned_of_ids_ = false;
+  ProgressState state_;
+  Mean report_loss_, epoch_loss_;
+  int64_t loss_epoch_ = -1;
+};
+
+}  // namespace muster::train

@@ -1,0 +1,91 @@
+// PsCluster: a training whose weights and slots are on parameter servers (ps/): what a replica
+// needs to take part in it, and the life of a server.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/job/job_spec.h"
+#include "muster/model/model.h"
+#include "muster/net/token.h"
+#include "muster/net/transport/address.h"
+#include "muster/net/transport/tls.h"
+#include "muster/ps/variable.h"
+#include "muster/train/cluster/evaluator_host.h"
+#include "muster/train/loop/strategy.h"
+
+namespace muster::train {
+
+// The settings of one task, from TF_CONFIG and its flags. Plain data.
+struct PsCluster {
+  std::string job = {};
+  job::TaskId self = {};
+  int64_t incarnation = 0;
+  std::string agreement = {};  // what must be the same in all tasks
+  bool synchronous = false;
+  int aggregate = 0;       // synchronous: how many replicas' gradients make a step; 0: all
+  uint64_t seed = 1;       // of the initial rows of tables that grow
+  int64_t staleness = -1;  // asynchronous, equal in all tasks: see ps/server_state.h; < 0: no bound
+  int replica = 0, replicas = 1;  // of a replica task; replica 0 is the chief
+  std::vector<net::transport::Address> servers = {};
+  net::transport::Protection protection = {};
+  double lease_seconds = 10;        // the staleness bound ignores replicas silent for longer
+  double rendezvous_seconds = 300;  // to wait for a task that others need; infinity: no limit
+  std::string chief = "chief-0";    // or master-0
+  int stall_seconds = 0;            // of connections (net/transport/link_watch.h)
+  const std::atomic<bool>* stop = nullptr;     // true ends waits; may be null
+  const std::atomic<bool>* leaving = nullptr;  // true, with `stop`: this task alone must end
+  std::function<void(const std::string& text)> note = {};  // for people; may be empty
+};
+
+// UNIMPLEMENTED for a model that parameter servers cannot train: one with synchronised BatchNorm,
+// or an exported one whose optimizer or learning rate is a function that TensorFlow computes.
+absl::Status CheckServable(const model::ModelSpec& spec);
+
+// The model's variables as servers and replicas know them; the result points into `model`. Returns
+// CheckServable's errors.
+absl::StatusOr<ps::Variables> PsVariables(const model::Model& model, bool synchronous,
+                                          uint64_t seed = 1);
+
+// The peers of a replica; makes no connection yet. `evaluator` is set in the chief if the job has
+// an evaluator.
+std::unique_ptr<Peers> NewPsPeers(PsCluster cluster, const net::Token& key,
+                                  std::unique_ptr<EvaluatorHost> evaluator = nullptr);
+
+// A running parameter server; see ps/server.h.
+class ParameterServer {
+ public:
+  virtual ~ParameterServer() = default;
+  // Returns whether the chief has said within `seconds` that training is over.
+  virtual bool WaitForEnd(double seconds) = 0;
+  // Whether no replica is connected.
+  virtual bool alone() = 0;
+  // Not OK: a replica did not come in time, and training has ended.
+  virtual absl::Status failure() = 0;
+  // This server was told to end: asks the chief to save. WaitForEnd then returns when may_go().
+  virtual void AskForSave() = 0;
+  // After AskForSave: whether there is no state here that must be saved; whether the chief is
+  // saving it.
+  virtual bool may_go() = 0;
+  virtual bool is_saved() = 0;
+};
+
+// ALREADY_EXISTS if the server's address is taken. `model` must outlive the result.
+absl::StatusOr<std::unique_ptr<ParameterServer>> StartParameterServer(const model::Model& model,
+                                                                      const PsCluster& cluster,
+                                                                      const net::Token& key);
+
+// A parameter server's life: returns OK when the chief has ended training. When told to stop, the
+// server asks the chief to save the server's state, which the chief usually does within one batch.
+// It waits for that while a replica is connected, at most kAskSeconds, or kStaySeconds once the
+// save has begun, and returns CANCELLED. UNAVAILABLE names a replica that the others need and that
+// did not come within rendezvous_seconds. ALREADY_EXISTS if the server's address is taken.
+inline constexpr double kAskSeconds = 8, kStaySeconds = 20;
+absl::Status ServeParameters(const model::Model& model, const PsCluster& cluster,
+                             const net::Token& key);
+
+}  // namespace muster::train

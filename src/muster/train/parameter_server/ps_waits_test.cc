@@ -1,0 +1,118 @@
+// Trainings by parameter servers in which a task does not come: each task that waits names the
+// absent one, and when time is up all end with its name.
+#include <mutex>
+
+#include "muster/train/parameter_server/ps_training_test_support.h"
+
+namespace muster::train {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+class Notes {
+ public:
+  std::function<void(const std::string&)> Taker() {
+    return [this](const std::string& text) {
+      const std::lock_guard lock(mutex_);
+      notes_.push_back(text);
+    };
+  }
+  std::vector<std::string> all() {
+    const std::lock_guard lock(mutex_);
+    return notes_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> notes_;
+};
+
+class PsWaitsTest : public PsTrainingTest {
+ protected:
+  // Long enough for the tasks that do come.
+  static constexpr double kSeconds = 8;
+
+  // Trains as replica `rank`, alone.
+  absl::Status TrainAlone(const TestServers& servers, const Shape& shape, int rank, Notes* notes) {
+    const job::TaskId self = rank == 0 ? job::TaskId{job::TaskType::kChief, 0}
+                                       : job::TaskId{job::TaskType::kWorker, rank - 1};
+    PsCluster cluster = servers.Cluster(self);
+    cluster.replica = rank;
+    cluster.note = notes->Taker();
+    TrainSpec spec = Training();
+    spec.input.source.shard = {
+        .index = rank, .count = shape.replicas, .by = data::ShardBy::kRecord};
+    const auto peers = NewPsPeers(std::move(cluster), servers.key());
+    spec.replicas = peers.get();
+    return Train(StrCat("m", rank, shape.synchronous), spec).status();
+  }
+  static void ExpectNamed(const absl::Status& status, Notes& notes, const std::string& name) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_THAT(ToStd(status.message()), HasSubstr(StrCat(" s for ", name)));
+    EXPECT_THAT(notes.all(), Contains(HasSubstr(StrCat("waiting for ", name))));
+  }
+};
+
+TEST_F(PsWaitsTest, AMissingReplicaIsNamedByEveryStrategy) {
+  std::vector<std::jthread> threads;
+  for (const bool synchronous : {true, false}) {
+    for (const int rank : {0, 1}) {
+      if (rank == 1 && !synchronous) continue;
+      threads.emplace_back([this, synchronous, rank] {
+        const Shape shape = {.synchronous = synchronous, .rendezvous_seconds = kSeconds};
+        const TestServers servers(shape, kTestSpec);
+        Notes notes;
+        ExpectNamed(TrainAlone(servers, shape, rank, &notes), notes,
+                    rank == 0 ? "worker-0" : "chief-0");
+      });
+    }
+  }
+}
+
+TEST_F(PsWaitsTest, AMissingServerIsNamed) {
+  const Shape shape = {.servers = 2, .rendezvous_seconds = 2};
+  TestServers servers(shape, kTestSpec);
+  servers.End(1);
+  Notes notes;
+  ExpectNamed(TrainAlone(servers, shape, 0, &notes), notes, "ps-1");
+}
+
+TEST_F(PsWaitsTest, AServerThatNobodyComesToEndsWithTheirName) {
+  const Shape shape = {.rendezvous_seconds = 2};
+  TestServers servers(shape, kTestSpec);
+  PsCluster cluster = servers.Cluster({job::TaskType::kPs, 0});
+  Notes notes;
+  cluster.note = notes.Taker();
+  servers.End(0);
+  const absl::Status status = ServeParameters(servers.model(), cluster, servers.key());
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(ToStd(status.message()), HasSubstr("waited 2 s for chief-0"));
+  EXPECT_THAT(notes.all(), Contains("waiting for chief-0, worker-0"));
+}
+
+TEST_F(PsWaitsTest, WhoIsRefusedIsToldWhyAtBothEnds) {
+  const Shape shape = {};
+  TestServers servers(shape, kTestSpec);
+  servers.End(0);
+  Notes at_server;
+  PsCluster ps = servers.Cluster({job::TaskType::kPs, 0});
+  ps.agreement = "epochs=5";
+  ps.note = at_server.Taker();
+  const auto server = StartParameterServer(servers.model(), ps, servers.key());
+  ASSERT_TRUE(server.ok()) << server.status();
+  PsCluster worker = servers.Cluster({job::TaskType::kWorker, 0});
+  worker.replica = 1;
+  worker.agreement = "epochs=1";
+  const auto peers = NewPsPeers(std::move(worker), servers.key());
+  TrainSpec spec = Training();
+  spec.replicas = peers.get();
+  const absl::Status refused = Train("m", spec).status();
+  const char* const why = "worker-0 has [epochs 1], ps-0 has [epochs 5]";
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  EXPECT_THAT(ToStd(refused.message()), HasSubstr(why));
+  EXPECT_THAT(at_server.all(), Contains(HasSubstr(why)));
+}
+
+}  // namespace
+}  // namespace muster::train

@@ -1,0 +1,73 @@
+// DynamicTables: the tables of a model that grow as keys appear, in a process that holds the tables
+// itself: one that trains alone, evaluates or predicts. (On parameter servers ps/shard.h holds
+// them.)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "muster/base/status.h"
+#include "muster/engine/engine.h"
+#include "muster/math/aligned_buffer.h"
+#include "muster/model/model.h"
+#include "muster/ps/dynamic_table.h"
+#include "muster/train/weights/table_blocks.h"
+#include "muster/train/weights/variables.h"
+
+namespace muster::train {
+
+// Whether a model of `spec` has tables that grow.
+bool HasDynamicTables(const model::ModelSpec& spec);
+
+// UNIMPLEMENTED for a model with tables that grow: replicas cannot train it by all-reduce, since
+// each would grow its own tables.
+absl::Status CheckReducible(const model::ModelSpec& spec);
+
+// The growth of `spec`, a table that grows; `index` is its number among the engine's variables.
+ps::Variable::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, size_t index);
+
+// One owner thread. `model` and `variables` must outlive it.
+class DynamicTables {
+ public:
+  // Makes tables with slots from the images in `variables`; Apply lets the tables grow.
+  static absl::StatusOr<std::unique_ptr<DynamicTables>> ForTraining(const model::Model& model,
+                                                                    const Variables& variables,
+                                                                    uint64_t seed);
+  // Reads rows from the images in `variables` directly. A key without a row reads as zeros.
+  static absl::StatusOr<std::unique_ptr<DynamicTables>> ForInference(const model::Model& model,
+                                                                     const Variables& variables);
+
+  // Returns `batch` with the ids of these tables renumbered into blocks of the rows that it
+  // touches; valid until the next call.
+  absl::StatusOr<const features::FeatureBatch*> Take(const features::FeatureBatch& batch);
+  // The views for the engine: those blocks, and the views of `variables` for all other variables.
+  std::span<const engine::VariableView> views() const { return views_; }
+
+  // Training: applies gradients; `rows` are those of the block of the last Take; `step` is the
+  // global step before the update.
+  void Apply(int variable, std::span<const int32_t> rows, std::span<const float> gradient,
+             int64_t step);
+  // Training: replaces the images in `variables` by the present state of the tables.
+  void TakeImages();
+
+ private:
+  DynamicTables(const model::Model& model, const Variables& variables, TableBlocks blocks,
+                uint64_t seed);
+  void ReadImage(int variable, float* block) const;
+
+  const Variables& variables_;
+  TableBlocks blocks_;
+  // By variable; set for tables that grow.
+  std::vector<ps::Variable> specs_;
+  std::vector<std::unique_ptr<ps::DynamicTable>> tables_;           // training
+  std::vector<absl::flat_hash_map<int64_t, size_t>> rows_of_keys_;  // inference
+  std::vector<math::AlignedBuffer> memory_;
+  std::vector<engine::VariableView> views_;
+  std::vector<int64_t> touched_;
+};
+
+}  // namespace muster::train

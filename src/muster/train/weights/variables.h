@@ -1,0 +1,97 @@
+// Variables: the memory of a model's weights and optimizer slots. The trainer owns it; an engine
+// only reads it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/checkpoint/checkpoint.h"
+#include "muster/checkpoint/frozen_tensors.h"
+#include "muster/engine/engine.h"
+#include "muster/model/model.h"
+#include "muster/ps/dynamic_table_image.h"
+
+namespace muster::train {
+
+// One owner thread.
+class Variables {
+ public:
+  // Allocates (64-byte aligned) and initialises: weights by their Initializer from `seed`, slots by
+  // their initial value. Each variable has its own random stream, so that its values do not depend
+  // on other variables. `with_slots` false: weights only, for evaluation. `model` must outlive the
+  // result.
+  static absl::StatusOr<std::unique_ptr<Variables>> Create(const model::Model& model, uint64_t seed,
+                                                           bool with_slots);
+
+  // For a training whose weights are in another process: views() are null, and Tensors() must not
+  // be called.
+  static std::unique_ptr<Variables> WithoutMemory(const model::Model& model);
+
+  // In the order of the engine's variables.
+  std::span<const engine::VariableView> views() const { return views_; }
+  std::span<const engine::VariableSpec> specs() const { return specs_; }
+  // Slots of one variable, in the order of its optimizer's slots(); empty for state.
+  std::span<float* const> slots(int variable) const { return slots_[variable]; }
+  // Slots of an optimizer that came as a function (model::Model::applies), in its updater's order.
+  std::span<const std::span<char>> updater_slots() const { return updater_slots_; }
+  // These slots as tensors of a bundle, under the names "PREFIX/SLOT".
+  std::vector<checkpoint::Tensor> UpdaterTensors(const std::string& prefix) const;
+
+  // The whole state of a table that grows, as the newest checkpoint has it or the next one will;
+  // views() and slots() are empty for such a table. Null for other variables. Call CheckDynamic
+  // after images were filled from a file: DATA_LOSS if their tensors do not fit each other.
+  ps::DynamicTableImage* dynamic_tables(int variable) const {
+    return dynamic_tables_[static_cast<size_t>(variable)].get();
+  }
+  absl::Status CheckDynamic() const;
+  // Makes the image of keys and their rows of weights: slots have their initial values, no key
+  // waits for a row, and all last steps are 0. INVALID_ARGUMENT if keys and weights do not fit each
+  // other, or if a key appears twice.
+  absl::Status StartDynamic(int variable, std::vector<int64_t> keys,
+                            std::vector<float> weights) const;
+
+  // Call before weights or slots of a variable change: all of them, or the given rows. Without a
+  // variable: call before any weights or slots may change, including those of the updater.
+  void BeforeChange() const;
+  void BeforeChange(int variable) const {
+    if (frozen_ != nullptr) frozen_->BeforeAll(variable);
+  }
+  void BeforeChange(int variable, std::span<const int32_t> rows) const {
+    if (frozen_ != nullptr) frozen_->BeforeRows(variable, rows);
+  }
+  // `frozen` (of a save in progress) is told by BeforeChange; it must live until the next call.
+  // Null: none.
+  void set_frozen(checkpoint::FrozenTensors* frozen) { frozen_ = frozen; }
+
+  // All tensors to save: weights under their names, slots under
+  // training/<Optimizer>/<variable>/<slot>, and slots of an optimizer that came as a function under
+  // training/<Optimizer>/<slot>. The tensors point into this object's memory.
+  std::vector<checkpoint::Tensor> Tensors(bool with_slots) const;
+  uint64_t parameters() const;  // trained floats, without slots and moving statistics
+
+ private:
+  struct AlignedDelete {
+    void operator()(float* p) const;
+  };
+  using Buffer = std::unique_ptr<float[], AlignedDelete>;
+
+  explicit Variables(const model::Model& model);
+  void AddDynamic(size_t variable, bool with_slots, std::vector<checkpoint::Tensor>* tensors) const;
+  absl::StatusOr<float*> Allocate(int64_t elements, const std::string& name);
+  absl::Status AllocateUpdaterSlots();
+
+  const model::Model& model_;
+  std::span<const engine::VariableSpec> specs_;
+  std::vector<Buffer> buffers_;
+  std::vector<engine::VariableView> views_;
+  std::vector<std::vector<float*>> slots_;
+  std::vector<std::span<char>> updater_slots_;
+  std::vector<std::unique_ptr<ps::DynamicTableImage>> dynamic_tables_;  // by variable
+  checkpoint::FrozenTensors* frozen_ = nullptr;
+};
+
+}  // namespace muster::train

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# once.sh PROGRAM [INPUT...]: runs a test program, unless the very same program has passed before with
+# the same INPUTs (test data, other programs that it starts): then the results of that time are given
+# again, so that they are counted. Programs and inputs are compared by their bytes.
+# What has passed lies under MUSTER_CACHE/passed. MUSTER_RUN_AGAIN=1 runs all. Exit code: PROGRAM's.
+set -euo pipefail
+program=$1
+shift
+results=${GTEST_OUTPUT:-}
+results=${results#xml:}
+results=${results%/}
+name=$(basename "$program")
+cache=${MUSTER_CACHE:-${HOME:-/tmp}/.cache/muster}/passed
+
+inputs=("$program")
+for input in "$@"; do
+  if [[ -e $input ]]; then inputs+=("$input"); fi
+done
+key=$(find "${inputs[@]}" -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-32)
+passed=$cache/$name-$key.xml
+
+if [[ -n $results && -e $passed && -z ${MUSTER_RUN_AGAIN:-} ]]; then
+  mkdir -p "$results"
+  cp "$passed" "$results/$name.xml"
+  echo "$name has passed before, byte for byte the same ($passed)"
+  exit 0
+fi
+"$program"
+if [[ -n $results && -e $results/$name.xml ]]; then
+  mkdir -p "$cache"
+  find "$cache" -name "$name-*.xml" -mtime +30 -delete
+  cp "$results/$name.xml" "$passed.$$"
+  mv "$passed.$$" "$passed"
+fi
