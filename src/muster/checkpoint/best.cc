@@ -41,6 +41,10 @@ absl::StatusOr<std::optional<Best>> ReadBest(io::FileSystem& files, const std::s
   return *std::move(best);
 }
 
+void RemoveBestLeftovers(io::FileSystem& files, const std::string& folder) {
+  io::RemoveTemporaries(files, BestPath(folder));
+}
+
 absl::Status WriteBest(io::FileSystem& files, const std::string& folder, const Best& best) {
   formats::Json json = {{"checkpoint", best.name},
                         {"step", best.step},

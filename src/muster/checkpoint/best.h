@@ -23,6 +23,9 @@ struct Best {
 // nullopt if there is no such file; DATA_LOSS if it cannot be parsed.
 absl::StatusOr<std::optional<Best>> ReadBest(io::FileSystem& files, const std::string& folder);
 
+// Removes what killed writers of the record have left. No process may be writing it.
+void RemoveBestLeftovers(io::FileSystem& files, const std::string& folder);
+
 // A reader finds either the old or the new contents.
 absl::Status WriteBest(io::FileSystem& files, const std::string& folder, const Best& best);
 

@@ -171,4 +171,14 @@ bool IsTemporaryName(std::string_view name) {
   return name.starts_with('.') && name.find(kTemporary) != std::string_view::npos;
 }
 
+void RemoveTemporaries(FileSystem& files, const std::string& path) {
+  const std::string folder = Dirname(path);
+  const std::string start = StrCat(".", Basename(path), kTemporary);
+  const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (name.starts_with(start)) files.Remove(JoinPath(folder, name)).IgnoreError();
+  }
+}
+
 }  // namespace muster::io

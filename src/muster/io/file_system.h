@@ -105,5 +105,8 @@ std::string Basename(std::string_view path);
 std::string TemporaryPath(const std::string& path);
 // Whether `name` (without folder) is a temporary name of any process.
 bool IsTemporaryName(std::string_view name);
+// Removes the temporary files of `path` that killed writers have left, as far as that is possible.
+// No process may be writing `path`: its temporary file would be removed too.
+void RemoveTemporaries(FileSystem& files, const std::string& path);
 
 }  // namespace muster::io

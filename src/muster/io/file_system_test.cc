@@ -47,6 +47,21 @@ TEST(PathTest, TemporaryIsHiddenInTheSameFolder) {
   EXPECT_FALSE(IsTemporaryName(".b"));
 }
 
+TEST(RemoveTemporariesTest, RemovesThoseOfAllProcessesButOfNoOtherFile) {
+  const std::unique_ptr<FileSystem> files = NewMemoryFileSystem();
+  ASSERT_TRUE(files->MakeFolders("a").ok());
+  const std::vector<std::string> kept = {".b", ".b2.tmp-1-0", "b", "b.tmp-1-0"};
+  for (const std::string& name : kept) {
+    ASSERT_TRUE(WriteFileAtomically(*files, JoinPath("a", name), "x").ok());
+  }
+  for (const std::string& path : {TemporaryPath("a/b"), std::string("a/.b.tmp-7-0123abcd")}) {
+    ASSERT_TRUE(WriteFileAtomically(*files, path, "half").ok());
+  }
+  RemoveTemporaries(*files, "a/b");
+  EXPECT_EQ(*files->List("a"), kept);
+  RemoveTemporaries(*files, "no such folder/b");  // has nothing to do
+}
+
 TEST(ReadFileTest, RefusesALargeFileBeforeReadingIt) {
   const std::unique_ptr<FileSystem> memory = NewMemoryFileSystem();
   FaultFileSystem files(*memory);

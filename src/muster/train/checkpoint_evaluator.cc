@@ -22,6 +22,7 @@ ExportContext CheckpointEvaluator::Context() {
 absl::Status CheckpointEvaluator::Begin(io::FileSystem& files) {
   files_ = &files;
   start_nanos_ = estimator_.clock().MonotonicNanos();
+  checkpoint::RemoveBestLeftovers(files, estimator_.config().model_dir);
   MUSTER_RETURN_IF_ERROR(ReadBest());
   const ExportContext context = Context();
   for (const auto& exporter : spec_.exporters) {

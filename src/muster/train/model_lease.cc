@@ -219,6 +219,8 @@ ModelLease::~ModelLease() {
     thread_.join();
   }
   if (own_.empty() || !Check().ok()) return;
+  // While the lease is held nobody else writes its file.
+  io::RemoveTemporaries(files_, path_);
   files_.Remove(path_ + kBeatEnd).IgnoreError();
   files_.Remove(path_).IgnoreError();
 }

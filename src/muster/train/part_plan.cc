@@ -225,11 +225,7 @@ absl::StatusOr<bool> PartIsDone(io::FileSystem& files, const std::string& folder
   const absl::Status there = files.Stat(path).status();
   if (there.ok()) return true;
   if (!absl::IsNotFound(there)) return there;
-  const std::string temporary = StrCat(".", io::Basename(path), ".tmp-");
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(folder));
-  for (const std::string& name : names) {
-    if (name.starts_with(temporary)) files.Remove(io::JoinPath(folder, name)).IgnoreError();
-  }
+  io::RemoveTemporaries(files, path);
   return false;
 }
 

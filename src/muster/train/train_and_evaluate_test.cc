@@ -1,5 +1,8 @@
 #include "muster/train/train_and_evaluate.h"
 
+#include <unistd.h>
+
+#include "muster/io/fault_file_system.h"
 #include "muster/train/loop/hooks/early_stopping.h"
 #include "muster/train/training_test_support.h"
 
@@ -37,6 +40,38 @@ class TrainAndEvaluateTest : public TrainingTest {
   }
   std::vector<std::string> Exports(const std::string& name) {
     return files_->List("model/export/" + name).value_or(std::vector<std::string>());
+  }
+  // Does a run that crashes at that change of a file, counted from 1. Returns whether it crashed.
+  bool CrashAt(int64_t change, const TrainSpec& train) {
+    const auto spec = model::ParseModelSpec(*files_, kTestSpec, "spec.yaml");
+    io::FaultFileSystem faulty(*files_);
+    faulty.CrashAtChange(change);
+    const auto estimator = Estimator::Create(faulty, clock_, *spec, config_);
+    if (!estimator.ok()) return true;
+    Progress progress(ProgressStyle::kNone, 2, clock_);
+    return !TrainAndEvaluate(**estimator, train, eval_, progress, stop_, nullptr).ok();
+  }
+  // The temporary files and folders below `folder`.
+  std::vector<std::string> Temporaries(const std::string& folder) {
+    std::vector<std::string> found;
+    for (const std::string& name : files_->List(folder).value_or(std::vector<std::string>())) {
+      const std::string path = io::JoinPath(folder, name);
+      if (io::IsTemporaryName(name)) {
+        found.push_back(path);
+      } else if (const auto info = files_->Stat(path); info.ok() && info->is_folder) {
+        for (std::string& inner : Temporaries(path)) found.push_back(std::move(inner));
+      }
+    }
+    return found;
+  }
+  // Makes what this process has left that of a killed one.
+  void LetItBeOfAKilledProcess() {
+    const std::string own = StrCat(".tmp-", getpid(), "-");
+    for (const std::string& path : Temporaries("model")) {
+      const std::string other = StrCat(path.substr(0, path.rfind(own)), ".tmp-7-0");
+      ASSERT_TRUE(files_->Rename(path, other).ok());
+    }
+    files_->Remove("model/muster.lease").IgnoreError();
   }
 
   RunConfig config_;
@@ -76,6 +111,25 @@ TEST_F(TrainAndEvaluateTest, EvaluationsDoNotTouchTheTraining) {
   ASSERT_TRUE(Run(Training()).ok());
   ASSERT_TRUE(Train("alone", Training()).ok());
   EXPECT_TRUE(Weights("model") == Weights("alone"));
+}
+
+TEST_F(TrainAndEvaluateTest, AfterACrashAnywhereTheNextRunLeavesNoTemporaryFile) {
+  config_.save_checkpoints_steps = 2;
+  eval_.exporters = {*NewBestExporter(), NewFinalExporter()};
+  TrainSpec spec = Training();
+  spec.max_steps = 4;
+  int crashes = 0, with_temporaries = 0;
+  while (CrashAt(crashes + 1, spec)) {
+    LetItBeOfAKilledProcess();
+    with_temporaries += Temporaries("model").empty() ? 0 : 1;
+    const auto result = Run(spec);
+    ASSERT_TRUE(result.ok()) << result.status() << ", crash at change " << crashes + 1;
+    ASSERT_THAT(Temporaries("model"), testing::IsEmpty()) << "crash at change " << crashes + 1;
+    ASSERT_TRUE(files_->RemoveAll("model").ok());
+    ++crashes;
+  }
+  EXPECT_GT(crashes, 50);
+  EXPECT_GT(with_temporaries, 20);
 }
 
 TEST_F(TrainAndEvaluateTest, TheLastCheckpointIsEvaluatedOnce) {

@@ -25,6 +25,7 @@ absl::Status WriteFinishedJob(io::FileSystem& files, const std::string& model_di
                      {"job", finished.job},
                      {"agreement", finished.agreement},
                      {"checkpoint", io::Basename(newest)}};
+  io::RemoveTemporaries(files, FinishedPath(model_dir));
   return io::WriteFileAtomically(files, FinishedPath(model_dir),
                                  StrCat(formats::PrintJson(json), "\n"));
 }
