@@ -23,8 +23,8 @@ std::string NumberOr(int64_t number, std::string_view otherwise) {
 }
 
 std::string StrategyOf(const TaskFacts& facts) {
-  if (!facts.flags.strategy.empty()) return facts.flags.strategy;
-  return facts.flags.run.num_ps_replicas > 0 ? "ps-async" : "allreduce";
+  const auto by_default = train::DefaultStrategy(facts.flags.run.num_ps_replicas);
+  return std::string(train::StrategyName(facts.flags.strategy.value_or(by_default)));
 }
 
 // An evaluator's TF_CONFIG need not list the others.

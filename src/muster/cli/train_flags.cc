@@ -173,9 +173,11 @@ void AddProtectionFlags(CLI::App& verb, ProtectionFlags* flags) {
 
 void CheckProtected(const ProtectionFlags& flags, const train::RunConfig& run,
                     const EvaluationFlags& eval) {
-  const absl::Status status = train::CheckProtection(run, {.evaluator = eval.evaluator,
-                                                           .certificates = flags.certificates,
-                                                           .plain_text = flags.plain_text});
+  train::ClusterRoleOptions role;  // field by field: g++ 12 warns of TaskContext in an initialiser
+  role.evaluator = eval.evaluator;
+  role.certificates = flags.certificates;
+  role.plain_text = flags.plain_text;
+  const absl::Status status = train::CheckProtection(run, role);
   if (!status.ok()) throw CLI::ValidationError("--certs", std::string(ToStd(status.message())));
 }
 

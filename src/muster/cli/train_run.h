@@ -10,6 +10,7 @@
 #include "muster/cli/model_flags.h"
 #include "muster/cli/train_flags.h"
 #include "muster/engine/engine.h"
+#include "muster/train/cluster_role.h"
 #include "muster/train/loop/run_config.h"
 
 namespace muster::cli {
@@ -31,7 +32,7 @@ struct TrainFlags {
   bool fresh_data = false;
   HookCallFlags calls;
   OutputFlags output;
-  std::string strategy;
+  std::optional<train::StrategyKind> strategy;
   int64_t staleness = -1;
   int aggregate = 0;
   // For a job of several replicas.

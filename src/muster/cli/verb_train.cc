@@ -1,4 +1,8 @@
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 
@@ -14,6 +18,18 @@
 
 namespace muster::cli {
 namespace {
+
+void AddStrategyFlag(CLI::App& verb, std::optional<train::StrategyKind>* strategy) {
+  std::map<std::string, train::StrategyKind> kinds;
+  for (const auto kind : train::kAllStrategies) kinds[std::string(StrategyName(kind))] = kind;
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : kinds) names.push_back(name);
+  verb.add_option_function<std::string>(
+          "--strategy", [=](const std::string& name) { *strategy = kinds.at(name); },
+          "How replicas train together: allreduce, ps-sync or ps-async (default: ps-async with "
+          "parameter servers, else allreduce)")
+      ->check(CLI::IsMember(names));
+}
 
 void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   verb->add_option("spec", flags->spec,
@@ -50,10 +66,7 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                  "Leave out an epoch's last batch when it is smaller");
   verb->add_flag("--fresh-data", flags->fresh_data,
                  "Begin the data anew instead of at the checkpoint's position");
-  verb->add_option("--strategy", flags->strategy,
-                   "How replicas train together: allreduce, ps-sync or ps-async (default: ps-async "
-                   "with parameter servers, else allreduce)")
-      ->check(CLI::IsMember({"allreduce", "ps-sync", "ps-async"}));
+  AddStrategyFlag(*verb, &flags->strategy);
   verb->add_option(
           "--staleness", flags->staleness,
           "Of ps-async: no replica begins a batch that is more than N ahead of the slowest "

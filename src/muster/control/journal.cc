@@ -97,8 +97,7 @@ absl::Status Journal::Rewrite(const Json& state) {
   if (file_ != nullptr) (void)file_->Close();
   file_ = nullptr;
   const std::string line = Line(state);
-  io::RemoveTemporaries(files_, path_);
-  MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(files_, path_, line));
+  MUSTER_RETURN_IF_ERROR(io::WriteAsOnlyWriter(files_, path_, line));
   MUSTER_ASSIGN_OR_RETURN(file_, files_.OpenForAppend(path_));
   bytes_ = line.size();
   return absl::OkStatus();

@@ -181,4 +181,10 @@ void RemoveTemporaries(FileSystem& files, const std::string& path) {
   }
 }
 
+absl::Status WriteAsOnlyWriter(FileSystem& files, const std::string& path,
+                               std::string_view contents) {
+  RemoveTemporaries(files, path);
+  return WriteFileAtomically(files, path, contents);
+}
+
 }  // namespace muster::io

@@ -108,5 +108,8 @@ bool IsTemporaryName(std::string_view name);
 // Removes the temporary files of `path` that killed writers have left, as far as that is possible.
 // No process may be writing `path`: its temporary file would be removed too.
 void RemoveTemporaries(FileSystem& files, const std::string& path);
+// RemoveTemporaries, then WriteFileAtomically: for a file that one process at a time writes.
+absl::Status WriteAsOnlyWriter(FileSystem& files, const std::string& path,
+                               std::string_view contents);
 
 }  // namespace muster::io

@@ -90,7 +90,7 @@ std::string PrintModelSpec(const ModelSpec& spec);
 
 // Writes FOLDER/model.yaml and, for each vocabulary from a file, FOLDER/<column>.vocabulary.txt, so
 // that LoadSavedSpec(FOLDER) gives an equal spec even if the folder is moved. For an exported
-// model: FOLDER/exported, a copy of the export.
+// model: FOLDER/exported, a copy of the export. No other process may be saving into FOLDER.
 absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
 
 // Says as text why training of a model of spec `a` cannot continue with `b`: the first difference

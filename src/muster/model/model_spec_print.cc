@@ -253,10 +253,9 @@ absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec,
     std::string text;
     for (const std::string& word : column.words) text += StrCat(word, "\n");
     MUSTER_RETURN_IF_ERROR(
-        io::WriteFileAtomically(files, io::JoinPath(folder, column.words_file), text));
+        io::WriteAsOnlyWriter(files, io::JoinPath(folder, column.words_file), text));
   }
-  return io::WriteFileAtomically(files, io::JoinPath(folder, "model.yaml"),
-                                 PrintModelSpec(portable));
+  return io::WriteAsOnlyWriter(files, io::JoinPath(folder, "model.yaml"), PrintModelSpec(portable));
 }
 
 std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b) {

@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientSpec spec, const ne
                                             .stop = spec.stop,
                                             .note = spec.note};
   std::unique_ptr<HeartbeatSender> heartbeat;
-  if (spec.staleness >= 0) {
+  if (spec.training.staleness >= 0) {
     MUSTER_ASSIGN_OR_RETURN(heartbeat, HeartbeatSender::Start(connections, spec.replica));
   }
   MUSTER_ASSIGN_OR_RETURN(ServerDialer dial, MakeServerDialer(connections));
@@ -49,11 +49,11 @@ absl::StatusOr<State> Client::Greet(size_t server, int64_t generation, int64_t w
   MUSTER_ASSIGN_OR_RETURN(connections_[server], dial_(server));
   return Ask<State>(server, kHello,
                     Hello{.replica = static_cast<uint32_t>(spec_.replica),
-                          .replicas = static_cast<uint32_t>(spec_.replicas),
+                          .replicas = static_cast<uint32_t>(spec_.training.replicas),
                           .server = static_cast<uint32_t>(server),
                           .servers = static_cast<uint32_t>(connections_.size()),
-                          .synchronous = static_cast<uint32_t>(spec_.synchronous),
-                          .aggregate = static_cast<uint32_t>(spec_.aggregate),
+                          .synchronous = static_cast<uint32_t>(spec_.training.synchronous),
+                          .aggregate = static_cast<uint32_t>(spec_.training.aggregate),
                           .agreement = spec_.agreement,
                           .generation = generation,
                           .work = work});
@@ -170,7 +170,8 @@ absl::StatusOr<Pulled> Client::TryPull(Pull request, const PullInto& into) {
   // If the other servers need the lead's answer, they are asked after it: with a bound on staleness
   // they must not give older weights than the lead; with backup replicas or clipping by norm they
   // must learn which batches count, and by how much the sum is scaled.
-  const bool lead_first = spec_.staleness >= 0 || spec_.has_backups() || spec_.clips_by_norm;
+  const bool lead_first =
+      spec_.training.staleness >= 0 || spec_.training.has_backups() || spec_.clips_by_norm;
   if (lead_first) {
     MUSTER_ASSIGN_OR_RETURN(leads, PullFromLead(request, into));
   }
@@ -204,7 +205,7 @@ absl::StatusOr<Pulled> Client::PullFromLead(Pull& request, const PullInto& into)
       MUSTER_RETURN_IF_ERROR(TakePulled(0, leads, into));
       request.sequences = leads.sequences;
       request.word = leads.word;
-      if (spec_.has_backups()) request.step = leads.step;
+      if (spec_.training.has_backups()) request.step = leads.step;
       return leads;
     }
     MUSTER_RETURN_IF_ERROR(MeasureAndSettle({.generation = request.generation,

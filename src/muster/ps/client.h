@@ -18,18 +18,16 @@
 #include "muster/ps/heartbeat.h"
 #include "muster/ps/message.h"
 #include "muster/ps/placement.h"
+#include "muster/ps/ps_options.h"
 #include "muster/ps/server_connection.h"
 
 namespace muster::ps {
 
 struct ClientSpec {
   net::transport::Identity self = {};  // job, role, index, incarnation
-  int replica = 0, replicas = 1;       // 0 is the chief
-  // The same values as in ServerSpec.
-  bool synchronous = false;
-  int aggregate = 0;
-  bool clips_by_norm = false;
-  int64_t staleness = -1;
+  int replica = 0;                     // 0 is the chief
+  PsOptions training = {};
+  bool clips_by_norm = false;  // as ServerSpec::clips_by_norm()
   std::string agreement = {};
   std::vector<net::transport::Address> servers = {};
   net::transport::Protection protection = {};
@@ -41,8 +39,6 @@ struct ClientSpec {
   const std::atomic<bool>* leaving = nullptr;
   // For people: which replica an answer waits for. May be empty.
   std::function<void(const std::string& text)> note = {};
-
-  bool has_backups() const { return HasBackups(synchronous, aggregate, replicas); }
 };
 
 // Gives the memory of a whole variable: its weights (slot -1) or one of its slots.

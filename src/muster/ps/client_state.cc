@@ -96,7 +96,7 @@ absl::StatusOr<Held> Client::TrySaveAll(int64_t generation, int64_t sequence, in
   MUSTER_ASSIGN_OR_RETURN(Held held, HoldLead(hold, sequence));
   hold.sequences = held.sequences;
   hold.word = held.word;
-  if (spec_.has_backups()) hold.step = held.step;
+  if (spec_.training.has_backups()) hold.step = held.step;
   for (size_t server = 1; server < connections_.size(); ++server) {
     MUSTER_RETURN_IF_ERROR(Ask<Held>(server, kHold, hold).status());
   }

@@ -47,12 +47,6 @@ enum MessageType : uint16_t {
   kAlive = 34,
 };
 
-// Whether fewer gradients make a step than there are replicas. Servers and workers use this same
-// rule.
-inline bool HasBackups(bool synchronous, int aggregate, int replicas) {
-  return synchronous && aggregate > 0 && aggregate < replicas;
-}
-
 enum class Phase : uint32_t { kEmpty = 0, kLoading = 1, kReady = 2, kOver = 3 };
 
 // Record counts of all replicas in a state, since the training's first step.
@@ -74,7 +68,7 @@ struct Hello {
   uint32_t replica = 0, replicas = 0;
   uint32_t server = 0, servers = 0;
   uint32_t synchronous = 0;
-  uint32_t aggregate = 0;  // see ServerSpec
+  uint32_t aggregate = 0;  // see PsOptions
   std::string agreement = {};
   // What this replica knows: the generation of its newest state, and the highest Counts::work().
   int64_t generation = 0, work = 0;

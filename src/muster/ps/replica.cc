@@ -100,7 +100,7 @@ absl::StatusOr<Pulled> Replica::Pull(ps::Pull request, const PullInto& into) {
   if (!pulled.ok()) return pulled;
   TakeCounts(pulled->counts);
   wants_save_ = pulled->save != 0;
-  if (client_.spec().has_backups()) step_ = pulled->step;
+  if (client_.spec().training.has_backups()) step_ = pulled->step;
   return pulled;
 }
 
@@ -121,7 +121,8 @@ absl::StatusOr<Pushed> Replica::Push(ps::Push request, const Gradients& gradient
 
 absl::StatusOr<Replica::Ending> Replica::WaitForOthers() {
   if (std::exchange(moved_, false)) return Ending::kMoved;
-  const bool together = client_.spec().synchronous && !client_.spec().has_backups();
+  const bool together =
+      client_.spec().training.synchronous && !client_.spec().training.has_backups();
   if (is_chief() && together) return Ending::kOver;
   const auto state =
       is_chief() ? client_.WaitForAll(generation_) : client_.WaitForState(generation_);

@@ -1,5 +1,5 @@
 // ServerState's synchronous steps with backup replicas: a step is made of the first
-// ServerSpec::aggregate pushes.
+// PsOptions::aggregate pushes.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -48,13 +48,13 @@ bool ServerState::AnswerPushForStep(const Peer& peer, Pushed* answer) {
   return true;
 }
 
-// Whether there are enough pushes for a step: ServerSpec::aggregate of them, or those of all
+// Whether there are enough pushes for a step: PsOptions::aggregate of them, or those of all
 // replicas whose data has not ended.
 bool ServerState::HasEnough() const {
   const auto there = std::count_if(staged_.begin(), staged_.end(),
                                    [](const auto& each) { return each.has_value(); });
   const auto unfinished = static_cast<int64_t>(staged_.size() - finished_.size());
-  return there > 0 && there >= std::min<int64_t>(spec_.aggregate, unfinished);
+  return there > 0 && there >= std::min<int64_t>(spec_.training.aggregate, unfinished);
 }
 
 // On the lead: ends the step if there are enough pushes and no replica wants to stop. EndRound has

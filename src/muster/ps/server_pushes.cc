@@ -8,11 +8,11 @@ namespace muster::ps {
 // On the lead: whether the bound on staleness lets the replica begin its next batch. A replica that
 // waits here holds up no other, and the slowest one may always begin: there is no deadlock.
 bool ServerState::MayBegin(size_t replica) const {
-  if (spec_.staleness < 0) return true;
+  if (spec_.training.staleness < 0) return true;
   for (size_t other = 0; other < sequences_.size(); ++other) {
     const bool lives = now_ < heard_[other] + spec_.lease_seconds;
     if (finished_.contains(other) || !lives) continue;
-    if (sequences_[replica] > sequences_[other] + spec_.staleness) return false;
+    if (sequences_[replica] > sequences_[other] + spec_.training.staleness) return false;
   }
   return true;
 }

@@ -32,8 +32,8 @@ absl::Status ServerState::Commit(int64_t sequence, int64_t step, const Word& wor
 
 // On the lead: ends the round if all pushes are there and the state is not being saved.
 void ServerState::EndRound() {
-  if (!spec_.synchronous || !lead() || held_by_ != 0 || unsettled_) return;
-  if (spec_.has_backups()) return EndStep();
+  if (!spec_.training.synchronous || !lead() || held_by_ != 0 || unsettled_) return;
+  if (spec_.training.has_backups()) return EndStep();
   Pushed round = {.finite = 1};
   for (const auto& each : staged_) {
     if (!each) return;
@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<double>> ServerState::OnMeasure(Connection from,
   MUSTER_RETURN_IF_ERROR(Current(from, measure.generation).status());
   if (measure.step <= step_) return std::vector<double>();
   double rows = 0;
-  if (spec_.has_backups()) {
+  if (spec_.training.has_backups()) {
     MUSTER_ASSIGN_OR_RETURN(rows, CountedRows(measure.step, measure.word));
   } else if (!HasRound(measure.sequence) || measure.step != step_ + 1) {
     return Behind(measure.sequence);

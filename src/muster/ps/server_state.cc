@@ -14,21 +14,21 @@ ServerState::ServerState(ServerSpec spec, std::span<const Variable> variables,
       variables_(variables),
       placement_(placement),
       shard_(variables, placement, spec_.server),
-      owners_(static_cast<size_t>(spec_.replicas)),
-      incarnations_(static_cast<size_t>(spec_.replicas)),
-      agreement_(AgreementOf({.replicas = static_cast<uint32_t>(spec_.replicas),
+      owners_(static_cast<size_t>(spec_.training.replicas)),
+      incarnations_(static_cast<size_t>(spec_.training.replicas)),
+      agreement_(AgreementOf({.replicas = static_cast<uint32_t>(spec_.training.replicas),
                               .server = static_cast<uint32_t>(spec_.server),
                               .servers = static_cast<uint32_t>(spec_.servers),
-                              .synchronous = static_cast<uint32_t>(spec_.synchronous),
-                              .aggregate = static_cast<uint32_t>(spec_.aggregate),
+                              .synchronous = static_cast<uint32_t>(spec_.training.synchronous),
+                              .aggregate = static_cast<uint32_t>(spec_.training.aggregate),
                               .agreement = spec_.agreement})),
       agreed_by_(StrCat("ps-", spec_.server)),
-      away_since_(static_cast<size_t>(spec_.replicas)) {
+      away_since_(static_cast<size_t>(spec_.training.replicas)) {
   Reset();
 }
 
 void ServerState::Reset() {
-  const auto replicas = static_cast<size_t>(spec_.replicas);
+  const auto replicas = static_cast<size_t>(spec_.training.replicas);
   positions_.assign(replicas, "");
   sequences_.assign(replicas, 0);
   wishes_.assign(replicas, std::nullopt);
@@ -106,7 +106,7 @@ absl::StatusOr<State> ServerState::OnHello(Connection from, int64_t incarnation,
   EndHold(owners_[replica]);
   // A replica that greets sends its batch again, to all servers, if it does not count yet. Servers
   // other than the lead keep what is staged: it may count.
-  if (lead() && spec_.has_backups() && !unsettled_) staged_[replica].reset();
+  if (lead() && spec_.training.has_backups() && !unsettled_) staged_[replica].reset();
   owners_[replica] = from;
   connections_[from] = {.replica = replica};
   heard_[replica] = now_;
@@ -251,10 +251,10 @@ absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
   heard_[peer->replica] = now_;
   peer->waits_for_all = -1;
   MUSTER_RETURN_IF_ERROR(shard_.CheckRows(pull.tables));
-  if (spec_.has_backups()) {
+  if (spec_.training.has_backups()) {
     if (!lead()) return CommitCounted(pull.step, pull.word);
     stop_ = std::max(stop_, pull.stop);
-  } else if (spec_.synchronous) {
+  } else if (spec_.training.synchronous) {
     MUSTER_RETURN_IF_ERROR(Commit(pull.sequence, pull.step, pull.word));
   } else {
     for (size_t i = 0; i < pull.sequences.size() && i < sequences_.size(); ++i) {
@@ -264,7 +264,8 @@ absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
   }
   if (pull.sequence != sequences_[peer->replica]) return Behind(pull.sequence);
   // A decision stays: other replicas may already act on it.
-  if (spec_.has_backups() || !spec_.synchronous || !lead() || decided_) return absl::OkStatus();
+  if (spec_.training.has_backups() || !spec_.training.synchronous || !lead() || decided_)
+    return absl::OkStatus();
   wishes_[peer->replica] = {.rows = pull.rows, .stop = pull.stop};
   left_at_end_[peer->replica] = pull.left_at_end;
   Wish all;
@@ -287,16 +288,16 @@ absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
     answer->settle = 1;
     return true;
   }
-  if (spec_.has_backups()) {
+  if (spec_.training.has_backups()) {
     answer->stop = stop_;
-  } else if (spec_.synchronous && lead()) {
+  } else if (spec_.training.synchronous && lead()) {
     if (!decided_) return false;
     answer->rows = decided_->rows;
     answer->stop = decided_->stop;
   }
-  if (!spec_.synchronous && lead()) {
+  if (!spec_.training.synchronous && lead()) {
     if (held_by_ != 0 || !MayBegin(connections_[from].replica)) return false;
-    if (spec_.staleness >= 0) answer->sequences = sequences_;
+    if (spec_.training.staleness >= 0) answer->sequences = sequences_;
     in_flight_.insert(from);
   }
   answer->step = step_;
@@ -317,10 +318,10 @@ absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
   MUSTER_RETURN_IF_ERROR(shard_.Check({push.given, push.dense, push.tables}));
   peer->pushed = push.sequence;
   heard_[peer->replica] = now_;
-  if (!spec_.synchronous) {
+  if (!spec_.training.synchronous) {
     return PushNow(*peer, {.bytes = std::move(bytes), .push = std::move(push)});
   }
-  if (spec_.has_backups()) {
+  if (spec_.training.has_backups()) {
     return PushForStep(peer->replica, {.bytes = std::move(bytes), .push = std::move(push)});
   }
   if (unsettled_ || push.sequence != sequences_[peer->replica]) return Behind(push.sequence);
@@ -333,8 +334,8 @@ absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
 absl::StatusOr<bool> ServerState::AnswerPush(Connection from, Pushed* answer) {
   MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Current(from, generation_));
   *answer = {.step = step_, .counts = CountsNow()};
-  if (!spec_.synchronous || !lead()) return true;
-  if (spec_.has_backups()) return AnswerPushForStep(*peer, answer);
+  if (!spec_.training.synchronous || !lead()) return true;
+  if (spec_.training.has_backups()) return AnswerPushForStep(*peer, answer);
   if (!peer->pushed || *peer->pushed >= sequences_[peer->replica]) return false;
   *answer = last_;
   answer->step = step_;
@@ -346,12 +347,12 @@ absl::Status ServerState::OnHold(Connection from, const Hold& hold) {
   MUSTER_RETURN_IF_ERROR(Current(from, hold.generation).status());
   MUSTER_RETURN_IF_ERROR(Chief(from));
   held_ = leaving_;
-  if (spec_.has_backups()) {
+  if (spec_.training.has_backups()) {
     if (!lead()) return CommitCounted(hold.step, hold.word);
-  } else if (spec_.synchronous && hold.step != step_) {
+  } else if (spec_.training.synchronous && hold.step != step_) {
     return Commit(sequences_.front() + 1, hold.step, hold.word);
   }
-  if (spec_.synchronous && !lead()) return absl::OkStatus();
+  if (spec_.training.synchronous && !lead()) return absl::OkStatus();
   if (!lead()) return CommitAll(hold.sequences);
   held_by_ = from;
   return absl::OkStatus();

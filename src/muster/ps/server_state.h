@@ -10,7 +10,7 @@
 //   replica that was lost in the middle of a round therefore finds all weights unchanged and
 //   computes the same gradients again.
 //   With backup replicas a synchronous step is done when the lead has the pushes of enough replicas
-//   (ServerSpec::aggregate): their mean is applied, and later pushes for the same step are dropped.
+//   (PsOptions::aggregate): their mean is applied, and later pushes for the same step are dropped.
 //   The lead's answer to a pull says which batches counted, and only then are the other servers
 //   pulled from. A replica pushes to the lead for a step only after all servers have reached that
 //   step, so that the other servers are at most one step behind.
@@ -38,19 +38,14 @@
 #include "muster/collective/sum_rows.h"
 #include "muster/optim/clip.h"
 #include "muster/ps/message.h"
+#include "muster/ps/ps_options.h"
 #include "muster/ps/shard.h"
 
 namespace muster::ps {
 
 struct ServerSpec {
   int server = 0, servers = 1;
-  int replicas = 1;
-  bool synchronous = false;
-  // Synchronous: how many replicas' gradients make a step; the others are backups. 0: all.
-  int aggregate = 0;
-  // Asynchronous: no replica begins a batch more than this many ahead of the slowest replica whose
-  // data has not ended and which was heard from within the lease; < 0: no bound.
-  int64_t staleness = -1;
+  PsOptions training = {};
   double lease_seconds = 10;
   // Synchronous: how the sum is clipped by a norm. Clipping by value is in Variable::clip.
   optim::ClipSpec clip = {};
@@ -61,8 +56,7 @@ struct ServerSpec {
   // Training ends if a replica that the others need is away for longer.
   double rendezvous_seconds = 300;
 
-  bool clips_by_norm() const { return synchronous && clip.by_norm(); }
-  bool has_backups() const { return HasBackups(synchronous, aggregate, replicas); }
+  bool clips_by_norm() const { return training.synchronous && clip.by_norm(); }
 };
 
 // Errors: ABORTED, the caller must send Hello again (another generation, or another connection of

@@ -56,7 +56,7 @@ TEST_F(ServerStateTest, OtherFlagsAreRefusedWithBothNamed) {
 
 TEST_F(ServerStateTest, WhatAServerDoesNotKnowIsAsItsFirstReplicaHasIt) {
   placements_.push_back(std::make_unique<Placement>(variables_, 1));
-  ServerState state({.replicas = 2, .agreement = "epochs=5; data=?"}, variables_,
+  ServerState state({.training = {.replicas = 2}, .agreement = "epochs=5; data=?"}, variables_,
                     *placements_.back());
   const auto greet = [&](uint32_t replica, const std::string& agreement) {
     return state

@@ -40,10 +40,10 @@ class ServerStateTest : public testing::Test {
     replicas_ = replicas;
     auto state = std::make_unique<ServerState>(ServerSpec{.server = server,
                                                           .servers = servers,
-                                                          .replicas = replicas,
-                                                          .synchronous = synchronous,
-                                                          .aggregate = aggregate_,
-                                                          .staleness = staleness_,
+                                                          .training = {.replicas = replicas,
+                                                                       .synchronous = synchronous,
+                                                                       .aggregate = aggregate_,
+                                                                       .staleness = staleness_},
                                                           .clip = clip_,
                                                           .agreement = "model 1"},
                                                variables_, *placements_.back());

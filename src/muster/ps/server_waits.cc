@@ -13,7 +13,7 @@ bool ServerState::LacksReplicas() const {
     there += static_cast<int64_t>(owners_[replica] != 0 && !finished_.contains(replica));
   }
   const auto unfinished = static_cast<int64_t>(owners_.size() - finished_.size());
-  return there < std::min<int64_t>(spec_.aggregate, unfinished);
+  return there < std::min<int64_t>(spec_.training.aggregate, unfinished);
 }
 
 // The time since which the chief, which has no data left, waits for all others; < 0: it does not.
@@ -29,12 +29,12 @@ bool ServerState::IsNeeded(size_t replica) const {
   if (replica == 0) return true;
   if (!lead() || finished_.contains(replica)) return false;
   if (AllAwaitedSince() >= 0) return true;
-  return spec_.synchronous && (!spec_.has_backups() || LacksReplicas());
+  return spec_.training.synchronous && (!spec_.training.has_backups() || LacksReplicas());
 }
 
 absl::Status ServerState::OnTick() {
   MUSTER_RETURN_IF_ERROR(failed_);
-  if (!spec_.has_backups() || !LacksReplicas()) {
+  if (!spec_.training.has_backups() || !LacksReplicas()) {
     lacking_since_.reset();
   } else if (!lacking_since_) {
     lacking_since_ = now_;

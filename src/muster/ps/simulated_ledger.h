@@ -25,20 +25,20 @@ class SimulatedLedger : protected SimulatedNetwork {
   static constexpr uint64_t kBatches = 6;  // the most batches of a replica
 
   SimulatedLedger(uint64_t seed, const Tamper& tamper) : SimulatedNetwork(seed, tamper) {
-    spec_.replicas = static_cast<int>(1 + time_.Below(3));
+    spec_.training.replicas = static_cast<int>(1 + time_.Below(3));
     spec_.servers = static_cast<int>(1 + time_.Below(3));
-    spec_.synchronous = time_.Below(2) == 0;
-    if (spec_.synchronous && time_.Below(2) == 0) {
-      spec_.aggregate = static_cast<int>(1 + time_.Below(replicas()));
+    spec_.training.synchronous = time_.Below(2) == 0;
+    if (spec_.training.synchronous && time_.Below(2) == 0) {
+      spec_.training.aggregate = static_cast<int>(1 + time_.Below(replicas()));
       if (time_.Below(3) == 0) {
         spec_.clip = {.kind = optim::ClipSpec::Kind::kGlobalNorm, .limit = 0.5};
       }
-    } else if (time_.Below(2) == 0 && !spec_.synchronous) {
-      spec_.staleness = static_cast<int64_t>(time_.Below(3));
+    } else if (time_.Below(2) == 0 && !spec_.training.synchronous) {
+      spec_.training.staleness = static_cast<int64_t>(time_.Below(3));
     }
     MakeVariables(/*squares=*/seed % 2 == 0);
   }
-  size_t replicas() const { return static_cast<size_t>(spec_.replicas); }
+  size_t replicas() const { return static_cast<size_t>(spec_.training.replicas); }
   size_t servers() const { return static_cast<size_t>(spec_.servers); }
 
   // The ledger's row of a batch on a server.
@@ -48,7 +48,7 @@ class SimulatedLedger : protected SimulatedNetwork {
   // How often a batch must be in a state: 0 times if its loss, or in a round any loss, is not
   // finite.
   float Wanted(size_t replica, uint64_t batch) const {
-    if (!spec_.synchronous) return not_finite_.contains({replica, batch}) ? 0.0f : 1.0f;
+    if (!spec_.training.synchronous) return not_finite_.contains({replica, batch}) ? 0.0f : 1.0f;
     for (size_t r = 0; r < replicas(); ++r) {
       if (batch < batches_[r] && not_finite_.contains({r, batch})) return 0;
     }
@@ -77,7 +77,7 @@ class SimulatedLedger : protected SimulatedNetwork {
   }
   // Whether the ledger has each batch of a replica before `next` once, and no other batch.
   bool HasJust(const std::vector<float>& ledger, size_t replica, uint64_t next) const {
-    if (spec_.has_backups()) return HasSame(ledger, replica, next);
+    if (spec_.training.has_backups()) return HasSame(ledger, replica, next);
     for (uint64_t batch = 0; batch < kBatches; ++batch) {
       const bool in = batch < next && batch < batches_[replica];
       for (size_t k = 0; k < servers(); ++k) {
@@ -122,7 +122,8 @@ class SimulatedLedger : protected SimulatedNetwork {
     if (off > (spec_.clips_by_norm() ? 1e-4f : 0))
       Violated("together: a dense variable is not of the same moment");
     // The shares of each step sum to one.
-    if (spec_.has_backups() && !spec_.clips_by_norm() && sum != static_cast<float>(place.step)) {
+    if (spec_.training.has_backups() && !spec_.clips_by_norm() &&
+        sum != static_cast<float>(place.step)) {
       Violated(StrCat("together: the shares of ", place.step, " steps are ", sum));
     }
     CheckCounts(batches, place);

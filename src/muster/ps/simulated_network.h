@@ -42,7 +42,7 @@ class SimulatedNetwork {
   SimulatedNetwork(uint64_t seed, const Tamper& tamper) : tamper_(tamper), time_(seed) {}
 
  protected:
-  static constexpr double kLeaseSeconds = 10;
+  static constexpr double kLeaseSeconds = 10, kRendezvousSeconds = 100;
 
   struct Conversation {
     LinkPtr link;
@@ -71,17 +71,18 @@ class SimulatedNetwork {
 
   void StartServer(size_t k) {
     Server& server = servers_[k];
-    server.newest.assign(static_cast<size_t>(spec_.replicas), 0);
-    server.pushes.assign(static_cast<size_t>(spec_.replicas), 0);
+    server.newest.assign(static_cast<size_t>(spec_.training.replicas), 0);
+    server.pushes.assign(static_cast<size_t>(spec_.training.replicas), 0);
     server.generation = 0;
-    server.beats.assign(static_cast<size_t>(spec_.replicas), -kLeaseSeconds);
+    server.beats.assign(static_cast<size_t>(spec_.training.replicas), -kLeaseSeconds);
     server.finished.clear();
     server.alive = true;
     ++server.life;
     ServerSpec spec = spec_;
     spec.server = static_cast<int>(k);
     spec.lease_seconds = kLeaseSeconds;
-    if (tamper_.lets_one_more_pass && spec.staleness >= 0) ++spec.staleness;
+    spec.rendezvous_seconds = tamper_.gives_up_soon ? 5 : kRendezvousSeconds;
+    if (tamper_.lets_one_more_pass && spec.training.staleness >= 0) ++spec.training.staleness;
     server.state = std::make_unique<ServerState>(spec, variables_, *placement_);
     Tick(k, server.life);
   }
@@ -89,6 +90,8 @@ class SimulatedNetwork {
   void Tick(size_t k, int64_t life) {
     AtServer(time_.now() + 1, k, life, [this, k, life] {
       Work(k);
+      servers_[k].state->SetTime(time_.now());
+      if (!tamper_.never_gives_up) failed_.Update(servers_[k].state->OnTick());
       Tick(k, life);
     });
   }
@@ -208,6 +211,7 @@ class SimulatedNetwork {
   std::unique_ptr<Placement> placement_;
   std::vector<Server> servers_;
   std::string violation_;
+  absl::Status failed_;  // how training has failed, as a server tells its tasks
 
  private:
   double Arrival(double* last) { return *last = std::max(*last, time_.now() + time_.Delay()); }
@@ -299,7 +303,7 @@ class SimulatedNetwork {
                           " pushed to ps-", k, ", which knows a newer one"));
         }
         CheckGeneration(k);
-        if (tamper_.others_count_at_once && k > 0 && !spec_.synchronous) {
+        if (tamper_.others_count_at_once && k > 0 && !spec_.training.synchronous) {
           const Push push = *Parse<Push>(bytes);
           (void)server.state->OnPull(
               link.id, {.generation = push.generation, .sequence = push.sequence + 1});
@@ -310,16 +314,16 @@ class SimulatedNetwork {
     }
   }
   void CheckBound(const Conversation& conversation) {
-    if (spec_.staleness < 0) return;
+    if (spec_.training.staleness < 0) return;
     const std::vector<int64_t> counted = Parse<Pulled>(conversation.request.answer())->sequences;
     const size_t replica = conversation.link->replica;
     for (size_t other = 0; other < counted.size(); ++other) {
       const bool lives = time_.now() < servers_[0].beats[other] + kLeaseSeconds;
       if (!lives || servers_[0].finished.contains(other)) continue;
-      if (counted[replica] <= counted[other] + spec_.staleness) continue;
+      if (counted[replica] <= counted[other] + spec_.training.staleness) continue;
       Violated(StrCat("bound: replica ", replica, " begins batch ", counted[replica], ", replica ",
                       other, " lives and has ", counted[other], ", the bound is ",
-                      spec_.staleness));
+                      spec_.training.staleness));
     }
   }
   void CheckGeneration(size_t k) {
@@ -335,7 +339,7 @@ class SimulatedNetwork {
       Change<Push>(conversation, [&](Push& push) {
         TakeAny(k, *conversation.link, &push);
         if (tamper_.takes_stale) push.step = StepOf(k, *conversation.link);
-        if (tamper_.numbers_pushes_itself && !spec_.synchronous) {
+        if (tamper_.numbers_pushes_itself && !spec_.training.synchronous) {
           push.sequence = server.pushes[conversation.link->replica];
         }
       });
@@ -379,7 +383,7 @@ class SimulatedNetwork {
     asked_generation_ = message->generation;
     if (!tamper_.takes_any_generation) return;
     message->generation = servers_[k].generation;
-    if (!spec_.synchronous) message->sequence = servers_[k].pushes[link.replica];
+    if (!spec_.training.synchronous) message->sequence = servers_[k].pushes[link.replica];
   }
   template <class M, class F>
   void Change(Conversation& conversation, F change) {

@@ -1,10 +1,10 @@
 // A training by parameter servers with the production ServerState, Request, Client and Replica on a
 // virtual clock and network. A history is made from a seed: servers and replicas die, machines of
 // servers vanish silently, connections are cut or half-open, tasks sleep, with and without a
-// replacement, and any task may get SIGTERM, after which the chief saves. A batch adds one to its
-// own rows of a table, one row on each server, and to its own keys of a table that grows, so that
-// the weights show which batches are in them, and how often. These invariants are checked during a
-// history and at its end:
+// replacement, any task may get SIGTERM, after which the chief saves, and in some histories a
+// replica dies for good. A batch adds one to its own rows of a table, one row on each server, and
+// to its own keys of a table that grows, so that the weights show which batches are in them, and
+// how often. These invariants are checked during a history and at its end:
 //
 //   state     the weights that a replica pulls have every earlier batch once, on every server:
 //             synchronous, the batches of all replicas and nothing else; asynchronous, its own.
@@ -16,6 +16,7 @@
 //   bound     no replica begins a batch further ahead of a live replica than the bound allows
 //   once      the final state has every batch once; with backup replicas once or not at all
 //   counts    the counts in a saved state say how many records are in it and how many were left out
+//   named     a failed training names the replica that died for good; no other training fails
 //   ends      every history ends
 //
 // A server that has been told that training is over stays. For tests of this layer only.
@@ -25,6 +26,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -44,6 +46,7 @@ class SimulatedTraining : SimulatedLedger {
     saved_dense_.resize(2);
     save_every_ = 1 + time_.Below(4);
     for (uint64_t n = time_.Below(12); n > 0; --n) faults_.insert(time_.Below(500));
+    if (time_.Below(10) == 0) lost_for_good_ = time_.Below(replicas());
   }
   ~SimulatedTraining() { EndAll(); }
   SimulatedTraining(const SimulatedTraining&) = delete;
@@ -53,14 +56,15 @@ class SimulatedTraining : SimulatedLedger {
   std::string Run() {
     for (size_t k = 0; k < servers_.size(); ++k) StartServer(k);
     for (size_t r = 0; r < replicas(); ++r) Begin(r, time_.Uniform(0, 3));
-    while (violation_.empty() && !Ended()) {
+    while (violation_.empty() && failed_.ok() && !Ended()) {
       if (time_.empty() || time_.now() > kLongest || events_ > kMostEvents) {
         return "ends: a history does not";
       }
       time_.RunNext();
       if (faults_.contains(++events_)) MakeFault();
     }
-    if (violation_.empty()) CheckEnd();
+    if (violation_.empty() && failed_.ok()) CheckEnd();
+    if (!failed_.ok()) CheckFailure();
     return violation_;
   }
 
@@ -142,7 +146,13 @@ class SimulatedTraining : SimulatedLedger {
       process->fiber = std::make_unique<Fiber>([this, raw = process.get()] { Live(*raw); });
       process->fiber->Resume();
       Beat(process);
+      if (replica == lost_for_good_) {
+        time_.After(time_.Uniform(0, 5), [this, process] { Kill(*process); });
+      }
     });
+  }
+  void Restart(size_t replica) {
+    if (replica != lost_for_good_) Begin(replica, time_.Uniform(0.1, 15));
   }
   void Beat(const ProcessPtr& process) {
     if (!process->alive || process->done) return;
@@ -185,14 +195,14 @@ class SimulatedTraining : SimulatedLedger {
       case 0:
       case 1:
         Kill(process);
-        Begin(replica, time_.Uniform(0.1, 15));
+        Restart(replica);
         break;
       case 2:
         process.asleep_until = time_.now() + time_.Uniform(0.1, 25);
         break;
       case 3:  // it is given up, and wakes up beside its replacement
         process.asleep_until = time_.now() + time_.Uniform(1, 40);
-        Begin(replica, time_.Uniform(0.1, 15));
+        Restart(replica);
         break;
       case 4:
         Terminate(process);
@@ -243,17 +253,14 @@ class SimulatedTraining : SimulatedLedger {
     const absl::Status status = Train(process);
     process.done = true;
     if (!process.alive || current_.at(process.replica).get() != &process) return;
-    if (!status.ok() && !ended_) Begin(process.replica, time_.Uniform(0.1, 15));
+    if (!status.ok() && !ended_) Restart(process.replica);
   }
   Client ClientOf(Process& process) {
     return Client(
         {.self = {.incarnation = static_cast<uint64_t>(process.incarnation)},
          .replica = static_cast<int>(process.replica),
-         .replicas = spec_.replicas,
-         .synchronous = spec_.synchronous,
-         .aggregate = spec_.aggregate,
+         .training = spec_.training,
          .clips_by_norm = spec_.clips_by_norm(),
-         .staleness = spec_.staleness,
          .stop = &process.terminated,
          .leaving = &process.terminated},
         spec_.servers, [this, &process](size_t k) { return Dial(process, k); }, variables_);
@@ -312,7 +319,7 @@ class SimulatedTraining : SimulatedLedger {
   absl::Status DoBatch(Process& process, Replica& replica, uint64_t next, bool* last) {
     const bool has = next < batches_[process.replica];
     *last = !has;
-    const bool in_lock_step = spec_.synchronous && !spec_.has_backups();
+    const bool in_lock_step = spec_.training.synchronous && !spec_.training.has_backups();
     if (!in_lock_step && !has) return replica.Finish();
     std::vector<float> ledger(all_rows_.size()), dynamic_table(all_keys_.size()), dense(2);
     const std::vector<Block> blocks = {{.variable = 0, .rows = all_rows_},
@@ -327,11 +334,11 @@ class SimulatedTraining : SimulatedLedger {
     if (*last) return absl::OkStatus();
     if (ledger != dynamic_table)
       Violated("state: rows and keys that were pulled are of two moments");
-    if (has && !spec_.has_backups()) CheckPulled(process, ledger, next);
+    if (has && !spec_.training.has_backups()) CheckPulled(process, ledger, next);
     SleepFor(process, time_.Uniform(0, 0.2));
     if (!process.alive) return Killed();
     MUSTER_ASSIGN_OR_RETURN(const Pushed pushed, PushBatch(process, replica, next, has));
-    if (spec_.has_backups() && pushed.finite != 0 && pushed.stale == 0) {
+    if (spec_.training.has_backups() && pushed.finite != 0 && pushed.stale == 0) {
       CheckPulled(process, ledger, next);
       CheckStep(ledger, pulled.step);
     }
@@ -390,8 +397,9 @@ class SimulatedTraining : SimulatedLedger {
 
   void CheckPulled(const Process& process, const std::vector<float>& ledger, uint64_t next) {
     for (size_t r = 0; r < replicas(); ++r) {
-      if (!spec_.synchronous && r != process.replica) continue;
-      if (HasJust(ledger, r, r == process.replica || !spec_.has_backups() ? next : kBatches))
+      if (!spec_.training.synchronous && r != process.replica) continue;
+      if (HasJust(ledger, r,
+                  r == process.replica || !spec_.training.has_backups() ? next : kBatches))
         continue;
       Violated(StrCat("state: replica ", process.replica, " pulled for batch ", next,
                       " what has not just the batches of replica ", r, " before"));
@@ -404,9 +412,22 @@ class SimulatedTraining : SimulatedLedger {
     if (spec_.clips_by_norm() || sum == static_cast<float>(step)) return;
     Violated(StrCat("state: what was pulled for step ", step, " is of step ", sum));
   }
+  // A server other than the lead that was started again may name the chief instead, which waits at
+  // the lead for the lost replica and has not seen yet that the server was lost.
+  void CheckFailure() {
+    const std::string_view said = ToStd(failed_.message());
+    const auto names = [&](size_t replica) {
+      const std::string name = replica == 0 ? "chief-0" : StrCat("worker-", replica - 1);
+      return said.find(StrCat(" s for ", name, ":")) != std::string_view::npos;
+    };
+    const bool is_lead = said.starts_with("ps-0");
+    if (lost_for_good_ && (names(*lost_for_good_) || (!is_lead && names(0)))) return;
+    Violated(StrCat("named: the training failed: ", said, "; lost for good: ",
+                    lost_for_good_ ? StrCat("replica ", *lost_for_good_) : "nobody"));
+  }
   void CheckEnd() {
     for (size_t r = 0; r < replicas(); ++r) {
-      if (spec_.has_backups() && BatchOf(saved_.positions[r]) != batches_[r]) {
+      if (spec_.training.has_backups() && BatchOf(saved_.positions[r]) != batches_[r]) {
         Violated(StrCat("once: the end is before the last batch of replica ", r));
       }
       if (!HasJust(saved_ledger_, r, batches_[r]) ||
@@ -417,7 +438,8 @@ class SimulatedTraining : SimulatedLedger {
   }
 
   uint64_t save_every_ = 1;
-  std::set<uint64_t> faults_;  // the numbers of the events at which faults are made
+  std::optional<size_t> lost_for_good_;  // a replica
+  std::set<uint64_t> faults_;            // the numbers of the events at which faults are made
   uint64_t events_ = 0;
   std::map<size_t, int64_t> incarnations_;
   std::map<size_t, ProcessPtr> current_;

@@ -47,7 +47,7 @@ TEST(Simulation, EachPlantedBugIsCaught) {
       {"takes any generation", "live", {.takes_any_generation = true}},
       {"ignores incarnations", "live", {.ignores_incarnations = true}},
       {"others count at once", "together", {.others_count_at_once = true}},
-      {"keeps breaks", "ends", {.keeps_breaks = true}},
+      {"keeps breaks", "named", {.keeps_breaks = true}},
       {"lead first", "ends", {.leads_first = true}},
       {"saves without waiting", "together", {.saves_without_waiting = true}},
       {"forgets a position", "state", {.forgets_a_position = true}},
@@ -58,6 +58,8 @@ TEST(Simulation, EachPlantedBugIsCaught) {
       {"takes stale gradients", "state", {.takes_stale = true}},
       {"scales nothing", "state", {.scales_nothing = true}},
       {"settles alone", "state", {.settles_alone = true}},
+      {"gives up soon", "named", {.gives_up_soon = true}},
+      {"never gives up", "ends", {.never_gives_up = true}},
   };
   std::set<std::string> shown;
   for (const PlantedBug& bug : bugs) {
@@ -68,7 +70,7 @@ TEST(Simulation, EachPlantedBugIsCaught) {
     shown.insert(bug.invariant);
   }
   EXPECT_EQ(shown, (std::set<std::string>{"state", "together", "live", "bound", "once", "ends",
-                                          "counts"}));
+                                          "counts", "named"}));
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ struct Tamper {
   bool takes_stale = false;            // stale gradients are taken for those of the present step
   bool scales_nothing = false;         // servers other than the lead do not scale the sum
   bool settles_alone = false;          // the lead gets no other server's squares
+  bool gives_up_soon = false;          // servers wait 5 s for a replica that others need
+  bool never_gives_up = false;         // servers wait indefinitely for such a replica
 };
 
 }  // namespace muster::ps

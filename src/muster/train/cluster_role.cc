@@ -106,21 +106,17 @@ absl::StatusOr<net::transport::Protection> ProtectionOf(const RunConfig& config,
   return protection;
 }
 
-absl::StatusOr<ClusterSpec> SpecOf(const RunConfig& config, const ClusterRoleOptions& options) {
-  ClusterSpec spec;  // field by field: g++ 12 warns of Protection in an initialiser
-  spec.job = config.job;
-  spec.incarnation = config.incarnation;
-  spec.agreement = options.agreement;
+// Without its protection.
+absl::StatusOr<TaskContext> ContextOf(const RunConfig& config, const ClusterRoleOptions& options) {
+  TaskContext context = options.context;
+  context.job = config.job;
+  context.incarnation = config.incarnation;
   const auto self = job::ParseTaskName(StrCat(config.task_type, "-", config.task_id));
   if (!self) return absl::InvalidArgumentError("TF_CONFIG: the task is none that trains");
-  spec.self = *self;
-  spec.note = options.note;
-  spec.stop = options.stop;
-  spec.leaving = options.leaving;
-  spec.stall_seconds = options.stall_seconds;
-  spec.min_replicas = options.min_replicas;
-  MUSTER_ASSIGN_OR_RETURN(spec.rendezvous_seconds, RendezvousSeconds(options));
-  return spec;
+  context.self = *self;
+  MUSTER_ASSIGN_OR_RETURN(context.rendezvous_seconds,
+                          RendezvousSeconds(options.rendezvous_seconds));
+  return context;
 }
 
 absl::StatusOr<ClusterRole> WatchFromEnvironment(const RunConfig& config,
@@ -130,11 +126,12 @@ absl::StatusOr<ClusterRole> WatchFromEnvironment(const RunConfig& config,
         "this task is an evaluator (TF_CONFIG), but the training is not told of one: give "
         "--evaluator to every task, so that the chief leaves evaluations to it and waits for it");
   }
-  MUSTER_ASSIGN_OR_RETURN(ClusterSpec spec, SpecOf(config, options));
+  ClusterSpec spec;
+  MUSTER_ASSIGN_OR_RETURN(spec.context, ContextOf(config, options));
   MUSTER_ASSIGN_OR_RETURN(auto address, AddressOf(config.chief_address));
   spec.tasks.push_back({{job::TaskType::kChief, 0}, std::move(address)});
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
-  MUSTER_ASSIGN_OR_RETURN(spec.protection, ProtectionOf(config, options));
+  MUSTER_ASSIGN_OR_RETURN(spec.context.protection, ProtectionOf(config, options));
   ClusterRole role;
   MUSTER_ASSIGN_OR_RETURN(role.training, WatchCluster(std::move(spec), key));
   return role;
@@ -142,23 +139,13 @@ absl::StatusOr<ClusterRole> WatchFromEnvironment(const RunConfig& config,
 
 absl::StatusOr<PsCluster> PsClusterFrom(const RunConfig& config,
                                         const ClusterRoleOptions& options) {
-  MUSTER_ASSIGN_OR_RETURN(const ClusterSpec spec, SpecOf(config, options));
   PsCluster cluster;
-  cluster.job = spec.job;
-  cluster.self = spec.self;
-  cluster.incarnation = spec.incarnation;
-  cluster.agreement = spec.agreement;
-  cluster.synchronous = options.strategy == "ps-sync";
+  MUSTER_ASSIGN_OR_RETURN(cluster.context, ContextOf(config, options));
+  cluster.options = options.ps;
+  cluster.options.replicas = config.num_worker_replicas;
+  cluster.options.synchronous = options.strategy == StrategyKind::kPsSync;
   cluster.seed = config.seed;
-  cluster.aggregate = options.aggregate;
-  cluster.staleness = options.staleness;
   cluster.replica = config.is_chief ? 0 : config.task_id + 1;
-  cluster.replicas = config.num_worker_replicas;
-  cluster.stop = options.stop;
-  cluster.leaving = options.leaving;
-  cluster.stall_seconds = options.stall_seconds;
-  cluster.note = options.note;
-  cluster.rendezvous_seconds = spec.rendezvous_seconds;
   if (config.cluster.contains("master")) cluster.chief = "master-0";
   for (const std::string& server : config.cluster.at("ps")) {
     MUSTER_ASSIGN_OR_RETURN(cluster.servers.emplace_back(), AddressOf(server));
@@ -168,21 +155,11 @@ absl::StatusOr<PsCluster> PsClusterFrom(const RunConfig& config,
 
 // With parameter servers tasks have no membership: the chief hosts one only for its evaluator.
 absl::StatusOr<std::unique_ptr<EvaluatorHost>> HostFor(const RunConfig& config,
-                                                       const PsCluster& cluster,
+                                                       const TaskContext& context,
                                                        const net::Token& key, const Clock& clock) {
-  const std::string type(job::TypeName(cluster.self.type));
+  const std::string type(job::TypeName(context.self.type));
   MUSTER_ASSIGN_OR_RETURN(auto address, AddressOf(config.cluster.at(type).front()));
-  return HostEvaluator({.job = cluster.job,
-                        .self = cluster.self,
-                        .incarnation = cluster.incarnation,
-                        .agreement = cluster.agreement,
-                        .address = std::move(address),
-                        .protection = cluster.protection,
-                        .rendezvous_seconds = cluster.rendezvous_seconds,
-                        .stop = cluster.stop,
-                        .leaving = cluster.leaving,
-                        .note = cluster.note},
-                       key, clock);
+  return HostEvaluator({.context = context, .address = std::move(address)}, key, clock);
 }
 
 }  // namespace
@@ -209,8 +186,8 @@ absl::Status CheckProtection(const RunConfig& config, const ClusterRoleOptions& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> RendezvousSeconds(const ClusterRoleOptions& options) {
-  double seconds = options.rendezvous_seconds;
+absl::StatusOr<double> RendezvousSeconds(double given) {
+  double seconds = given;
   if (seconds < 0) {
     const std::string text = FromEnvironment(kRendezvousVariable);
     if (text.empty()) return kRendezvousSeconds;
@@ -222,29 +199,44 @@ absl::StatusOr<double> RendezvousSeconds(const ClusterRoleOptions& options) {
   return seconds > 0 ? seconds : std::numeric_limits<double>::infinity();
 }
 
+std::string_view StrategyName(StrategyKind kind) {
+  switch (kind) {
+    case StrategyKind::kAllReduce:
+      return "allreduce";
+    case StrategyKind::kPsSync:
+      return "ps-sync";
+    case StrategyKind::kPsAsync:
+      return "ps-async";
+  }
+  return "";
+}
+
+StrategyKind DefaultStrategy(int servers) {
+  return servers > 0 ? StrategyKind::kPsAsync : StrategyKind::kAllReduce;
+}
+
 absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int replicas) {
-  const std::string& strategy = options.strategy;
-  const bool asynchronous = servers > 0 && (strategy.empty() || strategy == "ps-async");
-  if (options.staleness >= 0 && !asynchronous) {
+  const StrategyKind strategy = options.strategy.value_or(DefaultStrategy(servers));
+  const int aggregate = options.ps.aggregate;
+  if (options.ps.staleness >= 0 && (servers == 0 || strategy != StrategyKind::kPsAsync)) {
     return absl::InvalidArgumentError(
         "--staleness bounds how far replicas of --strategy ps-async run apart: give --ps, or leave "
         "it out; with the other strategies all do each step together");
   }
-  if (options.aggregate > 0 && strategy != "ps-sync") {
+  if (aggregate > 0 && strategy != StrategyKind::kPsSync) {
     return absl::InvalidArgumentError(
         "--replicas-to-aggregate says how many replicas' gradients make a step of --strategy "
         "ps-sync: give --ps and --strategy ps-sync, or leave it out");
   }
-  if (options.aggregate > replicas) {
-    return absl::InvalidArgumentError(StrCat("--replicas-to-aggregate ", options.aggregate,
-                                             ": there are ", replicas,
-                                             " replicas; give that many at most"));
+  if (aggregate > replicas) {
+    return absl::InvalidArgumentError(StrCat("--replicas-to-aggregate ", aggregate, ": there are ",
+                                             replicas, " replicas; give that many at most"));
   }
-  if (strategy.empty() || (strategy == "allreduce") == (servers == 0)) return absl::OkStatus();
+  if ((strategy == StrategyKind::kAllReduce) == (servers == 0)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       servers > 0 ? "--strategy allreduce has no use for parameter servers: leave --ps out, or "
                     "take ps-sync or ps-async"
-                  : StrCat("--strategy ", strategy,
+                  : StrCat("--strategy ", StrategyName(strategy),
                            " needs parameter servers: give --ps (muster worker: list them as ps in "
                            "TF_CONFIG)"));
 }
@@ -257,7 +249,7 @@ absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOption
   MUSTER_ASSIGN_OR_RETURN(const model::Model built,
                           model::BuildModel(model, {.tensorflow = config.tensorflow}));
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
-  MUSTER_ASSIGN_OR_RETURN(cluster.protection, ProtectionOf(config, options));
+  MUSTER_ASSIGN_OR_RETURN(cluster.context.protection, ProtectionOf(config, options));
   return ServeParameters(built, cluster, key);
 }
 
@@ -290,20 +282,22 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
   if (config.num_ps_replicas > 0) {
     MUSTER_ASSIGN_OR_RETURN(auto cluster, PsClusterFrom(config, options));
     MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
-    MUSTER_ASSIGN_OR_RETURN(cluster.protection, ProtectionOf(config, options));
+    MUSTER_ASSIGN_OR_RETURN(cluster.context.protection, ProtectionOf(config, options));
     std::unique_ptr<EvaluatorHost> host;
     if (evaluator && config.is_chief) {
-      MUSTER_ASSIGN_OR_RETURN(host, HostFor(config, cluster, key, clock));
+      MUSTER_ASSIGN_OR_RETURN(host, HostFor(config, cluster.context, key, clock));
     }
     role.replicas = NewPsPeers(std::move(cluster), key, std::move(host));
     return role;
   }
   if (config.cluster.empty() || (!HasOtherReplicas(config) && !evaluator)) return role;
-  MUSTER_ASSIGN_OR_RETURN(ClusterSpec spec, SpecOf(config, options));
+  ClusterSpec spec;
+  MUSTER_ASSIGN_OR_RETURN(spec.context, ContextOf(config, options));
+  spec.min_replicas = options.min_replicas;
   MUSTER_RETURN_IF_ERROR(AddTasks(config, &spec));
   spec.evaluator = evaluator;
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
-  MUSTER_ASSIGN_OR_RETURN(spec.protection, ProtectionOf(config, options));
+  MUSTER_ASSIGN_OR_RETURN(spec.context.protection, ProtectionOf(config, options));
   MUSTER_ASSIGN_OR_RETURN(role.replicas, JoinCluster(std::move(spec), key, clock));
   return role;
 }

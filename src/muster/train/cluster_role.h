@@ -4,10 +4,10 @@
 // them without encryption. MUSTER_JOB and MUSTER_INCARNATION are set by Muster's own launchers.
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/clock.h"
@@ -16,6 +16,8 @@
 #include "muster/io/file_system.h"
 #include "muster/model/model_spec.h"
 #include "muster/net/transport/link_watch.h"
+#include "muster/ps/ps_options.h"
+#include "muster/train/cluster/task_context.h"
 #include "muster/train/loop/run_config.h"
 #include "muster/train/loop/strategy.h"
 #include "muster/train/loop/training_watch.h"
@@ -33,30 +35,30 @@ inline constexpr int kMaxStallSeconds = net::transport::kMaxStallSeconds;
 // incarnation and the step file.
 absl::Status ReadTaskEnvironment(const Clock& clock, RunConfig* config);
 
+// How replicas train together.
+enum class StrategyKind { kAllReduce, kPsSync, kPsAsync };
+// The names that flags use: "allreduce", "ps-sync", "ps-async".
+std::string_view StrategyName(StrategyKind kind);
+inline constexpr StrategyKind kAllStrategies[] = {StrategyKind::kAllReduce, StrategyKind::kPsSync,
+                                                  StrategyKind::kPsAsync};
+// What is meant if no strategy is given: ps-async if there are parameter servers, else all-reduce.
+StrategyKind DefaultStrategy(int servers);
+
 struct ClusterRoleOptions {
-  std::string agreement = {};  // what must be the same in all tasks (membership/view.h)
+  // The caller sets agreement, stop, leaving, stall_seconds and note. The rest comes from the
+  // environment and from the options below.
+  TaskContext context = {};
   // The job has an evaluator. TensorFlow's TF_CONFIG names an evaluator only in its own task.
   bool evaluator = false;
-  // allreduce, ps-sync or ps-async; "": ps-async if there are parameter servers, else allreduce.
-  std::string strategy = {};
-  // ps-async: how many batches a replica may be ahead of the slowest one; < 0: no bound.
-  int64_t staleness = -1;
+  std::optional<StrategyKind> strategy = {};
+  ps::PsOptions ps = {};  // the caller sets aggregate and staleness
   // If either is set, MUSTER_CERTS and MUSTER_PLAIN_TEXT in the environment are ignored.
   std::string certificates = {};
   bool plain_text = false;
-  // ps-sync: how many replicas' gradients make a step; the others are backups. 0: all.
-  int aggregate = 0;
   int min_replicas = 0;  // all-reduce: this many suffice to train without the others; 0: all needed
   // How long tasks wait for one that they need; 0: without a limit. < 0: the value of
   // MUSTER_RENDEZVOUS_TIMEOUT, else 300.
   double rendezvous_seconds = -1;
-  const std::atomic<bool>* stop = nullptr;  // true ends waits for others; must outlive the role
-  // True, with `stop`: this task alone must end; the others continue or wait for its replacement.
-  // Null: a stop is meant for all tasks.
-  const std::atomic<bool>* leaving = nullptr;
-  // A connection to another machine that gets no data for this long is broken; 0: the default.
-  int stall_seconds = 0;
-  std::function<void(const std::string& text)> note = {};  // for people; may be empty
 };
 
 // For TrainSpec::replicas or EvalSpec::training; both are null for a process that trains alone.
@@ -82,12 +84,13 @@ absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOption
                                 const model::ModelSpec& model);
 
 // INVALID_ARGUMENT if options.strategy does not fit the number of parameter servers, or if
-// options.staleness or options.aggregate do not fit the strategy and the number of replicas.
+// options.ps.staleness or options.ps.aggregate do not fit the strategy and the number of replicas.
 absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int replicas);
 
-// How long to wait for a task, in seconds: infinity without a limit. INVALID_ARGUMENT for a
-// MUSTER_RENDEZVOUS_TIMEOUT that is no number from 0 on.
-absl::StatusOr<double> RendezvousSeconds(const ClusterRoleOptions& options);
+// How long to wait for a task, in seconds: infinity without a limit. `given` is
+// ClusterRoleOptions::rendezvous_seconds. INVALID_ARGUMENT for a MUSTER_RENDEZVOUS_TIMEOUT that is
+// no number from 0 on.
+absl::StatusOr<double> RendezvousSeconds(double given);
 
 // INVALID_ARGUMENT if options.min_replicas is set with parameter servers, or exceeds the number of
 // replicas in the cluster.

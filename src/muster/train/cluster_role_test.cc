@@ -56,15 +56,15 @@ TEST_F(ClusterRoleTest, AProcessByItselfHasNone) {
 
 TEST_F(ClusterRoleTest, WaitsAreAsTheFlagSaysElseAsTheLauncher) {
   unsetenv(kRendezvousVariable);
-  EXPECT_EQ(RendezvousSeconds({}).value(), 300);
+  EXPECT_EQ(RendezvousSeconds(-1).value(), 300);
   setenv(kRendezvousVariable, "20", 1);
-  EXPECT_EQ(RendezvousSeconds({}).value(), 20);
-  EXPECT_EQ(RendezvousSeconds({.rendezvous_seconds = 7}).value(), 7);
-  EXPECT_TRUE(std::isinf(RendezvousSeconds({.rendezvous_seconds = 0}).value()));
+  EXPECT_EQ(RendezvousSeconds(-1).value(), 20);
+  EXPECT_EQ(RendezvousSeconds(7).value(), 7);
+  EXPECT_TRUE(std::isinf(RendezvousSeconds(0).value()));
   setenv(kRendezvousVariable, "0", 1);
-  EXPECT_TRUE(std::isinf(RendezvousSeconds({}).value()));
+  EXPECT_TRUE(std::isinf(RendezvousSeconds(-1).value()));
   setenv(kRendezvousVariable, "soon", 1);
-  EXPECT_THAT(ToStd(RendezvousSeconds({}).status().message()), HasSubstr("'soon'"));
+  EXPECT_THAT(ToStd(RendezvousSeconds(-1).status().message()), HasSubstr("'soon'"));
   unsetenv(kRendezvousVariable);
 }
 

@@ -74,8 +74,7 @@ absl::Status Estimator::CheckFolder() const {
              "; else remove that folder"));
 }
 
-absl::Status Estimator::MakeFolder() const {
-  MUSTER_RETURN_IF_ERROR(Annotate(files_.MakeFolders(config_.model_dir), "making --model-dir"));
+absl::Status Estimator::SaveSpec() const {
   if (model_fn_ || model::HasSavedSpec(files_, config_.model_dir)) return absl::OkStatus();
   return model::SaveModelSpec(files_, model().spec, config_.model_dir);
 }
@@ -111,10 +110,11 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
   TrainSpec limited = spec;
   if (chief) {
     MUSTER_RETURN_IF_ERROR(Restore(session));
-    MUSTER_RETURN_IF_ERROR(MakeFolder());
     if (lease == nullptr) {
+      MUSTER_RETURN_IF_ERROR(Annotate(files_.MakeFolders(config_.model_dir), "making --model-dir"));
       MUSTER_ASSIGN_OR_RETURN(lease, TakeLease(progress, stop));
     }
+    MUSTER_RETURN_IF_ERROR(SaveSpec());
     if (spec.steps) limited.max_steps = session.step + *spec.steps;
     if (limited.max_steps && session.step >= *limited.max_steps) {
       progress.Note(StrCat("Skipping training since max_steps has already saved: the model is at ",

@@ -117,8 +117,8 @@ class Estimator {
 
   // FAILED_PRECONDITION when model_dir holds another model; creates nothing.
   absl::Status CheckFolder() const;
-  // Creates model_dir with its model.yaml, unless they exist.
-  absl::Status MakeFolder() const;
+  // Writes model_dir's model.yaml, unless it exists. This process must have the lease.
+  absl::Status SaveSpec() const;
   absl::StatusOr<std::unique_ptr<ModelLease>> TakeLease(Progress& progress,
                                                         const std::atomic<bool>& stop) const;
   absl::Status Restore(Session& session) const;

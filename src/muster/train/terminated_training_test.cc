@@ -113,15 +113,16 @@ class TerminatedTrainingTest : public PsTrainingTest {
   NewPeers Cluster(int size, int fewest = 0) {
     const std::string path = StrCat(testing::TempDir(), "/", getpid(), "-", ++clusters_, "-");
     return [=, this](int rank, int64_t incarnation, Signals& signals) -> std::unique_ptr<Peers> {
-      ClusterSpec spec = {.job = "test", .incarnation = incarnation, .min_replicas = fewest};
+      ClusterSpec spec = {.context = {.job = "test", .incarnation = incarnation},
+                          .min_replicas = fewest};
       for (int i = 0; i < size; ++i) {
         const job::TaskType type = i == 0 ? job::TaskType::kChief : job::TaskType::kWorker;
         spec.tasks.push_back(
             {{type, i == 0 ? 0 : i - 1}, {.kind = Address::Kind::kUnix, .path = StrCat(path, i)}});
       }
-      spec.self = spec.tasks[static_cast<size_t>(rank)].id;
-      spec.stop = &signals.stop;
-      spec.leaving = &signals.leaving;
+      spec.context.self = spec.tasks[static_cast<size_t>(rank)].id;
+      spec.context.stop = &signals.stop;
+      spec.context.leaving = &signals.leaving;
       auto joined = JoinCluster(std::move(spec), key_, system_clock_);
       EXPECT_TRUE(joined.ok()) << joined.status();
       return *std::move(joined);
@@ -133,10 +134,10 @@ class TerminatedTrainingTest : public PsTrainingTest {
       PsCluster cluster =
           servers.Cluster(rank == 0 ? job::TaskId{job::TaskType::kChief, 0}
                                     : job::TaskId{job::TaskType::kWorker, rank - 1});
-      cluster.incarnation = incarnation;
+      cluster.context.incarnation = incarnation;
       cluster.replica = rank;
-      cluster.stop = &signals.stop;
-      cluster.leaving = &signals.leaving;
+      cluster.context.stop = &signals.stop;
+      cluster.context.leaving = &signals.leaving;
       return NewPsPeers(std::move(cluster), servers.key());
     };
   }
@@ -217,8 +218,8 @@ TEST_F(TerminatedTrainingTest, OfAServerRepeatsNothing) {
     const auto cluster = [&](job::TaskId self, Signals& signals) {
       PsCluster made = servers.Cluster(self);
       made.servers[0].path += "-another";
-      made.stop = &signals.stop;
-      made.leaving = &signals.leaving;
+      made.context.stop = &signals.stop;
+      made.context.leaving = &signals.leaving;
       return made;
     };
     const auto model = model::BuildModel(model::ParseModelSpec(*files_, kTestSpec, "s").value());

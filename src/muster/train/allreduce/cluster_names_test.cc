@@ -27,7 +27,7 @@ TEST(ClusterNamesTest, NobodyLooksHisOwnNameUp) {
   std::vector<std::jthread> threads;
   for (const int rank : {0, 1}) {
     threads.emplace_back([&, rank] {
-      ClusterSpec spec = {.job = "test", .self = tasks[rank], .incarnation = 1};
+      ClusterSpec spec = {.context = {.job = "test", .self = tasks[rank], .incarnation = 1}};
       spec.tasks = {{tasks[0], Address::Tcp(chief_known_as[rank], ports[0])},
                     {tasks[1], Address::Tcp("worker-0.job.invalid", ports[1])}};
       const auto replicas = JoinCluster(std::move(spec), key, clock);

@@ -26,7 +26,6 @@ using membership::View;
 using net::transport::Acceptor;
 using net::transport::AcceptorOptions;
 using net::transport::ChannelOptions;
-using net::transport::Identity;
 using net::transport::Interrupt;
 using net::transport::Peer;
 using net::transport::Stream;
@@ -37,16 +36,17 @@ constexpr double kTellSeconds = 5;
 constexpr int64_t kEpochsPerIncarnation = 1'000'000;
 
 membership::MembershipOptions MemberOf(const ClusterSpec& spec) {
-  return {.job = spec.job,
-          .id = {spec.self, spec.incarnation},
-          .agreement = spec.agreement,
+  const TaskContext& context = spec.context;
+  return {.job = context.job,
+          .id = {context.self, context.incarnation},
+          .agreement = context.agreement,
           .host = spec.tasks.front().address,
-          .protection = spec.protection,
-          .lease_seconds = spec.lease_seconds,
-          .rendezvous_seconds = spec.rendezvous_seconds,
-          .stop = spec.stop,
-          .leaving = spec.leaving,
-          .note = spec.note};
+          .protection = context.protection,
+          .lease_seconds = context.lease_seconds,
+          .rendezvous_seconds = context.rendezvous_seconds,
+          .stop = context.stop,
+          .leaving = context.leaving,
+          .note = context.note};
 }
 
 net::transport::Address LocalAddressOf(const net::Token& key, const membership::Member& member) {
@@ -59,20 +59,19 @@ class ClusterReplicas : public Replicas {
   ClusterReplicas(ClusterSpec spec, const net::Token& key) : spec_(std::move(spec)), key_(key) {}
 
   absl::Status Start(const Clock& clock);
-  bool is_chief() const override { return spec_.tasks.front().id == spec_.self; }
+  bool is_chief() const override { return spec_.tasks.front().id == spec_.context.self; }
   bool has_evaluator() const override { return spec_.evaluator; }
-  bool is_leaving() const override { return IsLeaving(spec_.stop, spec_.leaving); }
+  bool is_leaving() const override { return IsLeaving(spec_.context.stop, spec_.context.leaving); }
   absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status& why) override;
   absl::Status Leave() override;
 
  private:
   using PeerKey = std::pair<int64_t, job::TaskId>;  // epoch and task
 
-  bool stopped() const { return spec_.stop != nullptr && *spec_.stop; }
-  Identity Self(int64_t epoch) const;
   // For a peer of whom the chief says that it is there.
   double ConnectSeconds() const {
-    return spec_.stall_seconds > 0 ? spec_.stall_seconds : net::transport::kDefaultStallSeconds;
+    return spec_.context.stall_seconds > 0 ? spec_.context.stall_seconds
+                                           : net::transport::kDefaultStallSeconds;
   }
   absl::StatusOr<std::unique_ptr<net::transport::Listener>> Listen();
   absl::Status StartHost(const Clock& clock);
@@ -102,20 +101,12 @@ class ClusterReplicas : public Replicas {
   std::unique_ptr<Acceptor> local_acceptor_;          // the same, for peers of this machine
 };
 
-Identity ClusterReplicas::Self(int64_t epoch) const {
-  return {.job = spec_.job,
-          .role = std::string(job::TypeName(spec_.self.type)),
-          .index = static_cast<uint32_t>(spec_.self.index),
-          .incarnation = static_cast<uint64_t>(spec_.incarnation),
-          .epoch = static_cast<uint64_t>(epoch)};
-}
-
 absl::StatusOr<std::unique_ptr<net::transport::Listener>> ClusterReplicas::Listen() {
   const auto own = std::find_if(spec_.tasks.begin(), spec_.tasks.end(),
-                                [&](const auto& task) { return task.id == spec_.self; });
+                                [&](const auto& task) { return task.id == spec_.context.self; });
   if (own == spec_.tasks.end()) {
     return absl::InvalidArgumentError(
-        StrCat(job::TaskName(spec_.self), " is no replica of this cluster"));
+        StrCat(job::TaskName(spec_.context.self), " is no replica of this cluster"));
   }
   if (spec_.listening.valid()) {
     advertised_ = ToString(own->address);
@@ -127,14 +118,16 @@ absl::StatusOr<std::unique_ptr<net::transport::Listener>> ClusterReplicas::Liste
 }
 
 absl::Status ClusterReplicas::StartHost(const Clock& clock) {
-  membership::RosterSpec roster = {.agreement = spec_.agreement,
-                                   .min_replicas = spec_.min_replicas,
-                                   .lease_seconds = spec_.lease_seconds,
-                                   .rendezvous_seconds = spec_.rendezvous_seconds,
-                                   .first_epoch = spec_.incarnation * kEpochsPerIncarnation + 1};
+  membership::RosterSpec roster = {
+      .agreement = spec_.context.agreement,
+      .min_replicas = spec_.min_replicas,
+      .lease_seconds = spec_.context.lease_seconds,
+      .rendezvous_seconds = spec_.context.rendezvous_seconds,
+      .first_epoch = spec_.context.incarnation * kEpochsPerIncarnation + 1};
   for (const auto& task : spec_.tasks) roster.tasks.push_back(task.id);
   if (spec_.evaluator) roster.tasks.push_back({job::TaskType::kEvaluator, 0});
-  MUSTER_ASSIGN_OR_RETURN(host_, membership::Host::Start(std::move(roster), clock, spec_.note));
+  MUSTER_ASSIGN_OR_RETURN(host_,
+                          membership::Host::Start(std::move(roster), clock, spec_.context.note));
   return absl::OkStatus();
 }
 
@@ -142,26 +135,16 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
   if (spec_.tasks.empty()) return absl::InvalidArgumentError("the cluster has no tasks");
   MUSTER_ASSIGN_OR_RETURN(auto listener, Listen());
   if (is_chief()) MUSTER_RETURN_IF_ERROR(StartHost(clock));
-  AcceptorOptions options = {.key = key_};
-  options.protection = spec_.protection;
-  options.stall_seconds = spec_.stall_seconds;
-  options.self = [this] { return Self(0); };
-  options.admit = [this](const Peer& peer) {
-    const bool known = peer.service == kReplicaService ||
-                       (peer.service == membership::kService && host_ != nullptr);
-    return known ? absl::OkStatus()
-                 : absl::NotFoundError(
-                       StrCat(job::TaskName(spec_.self), " has no service '", peer.service, "'"));
-  };
+  AcceptorOptions options =
+      AcceptorOptionsOf(spec_.context, key_, [this](std::string_view service) {
+        return service == kReplicaService || (service == membership::kService && host_ != nullptr);
+      });
   options.on_peer = [this](const Peer& peer, std::unique_ptr<Stream> stream) {
     if (peer.service == membership::kService) {
       host_->Serve(peer, std::move(stream));
     } else {
       OnPeer(peer, std::move(stream));
     }
-  };
-  options.on_refused = [this](const absl::Status& why) {
-    if (spec_.note) spec_.note(StrCat("refused a connection: ", why.message()));
   };
   MUSTER_ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(listener), options));
   ListenLocally(std::move(options));
@@ -175,9 +158,9 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
 
 // Where that fails peers come over this task's address, as from other machines.
 void ClusterReplicas::ListenLocally(AcceptorOptions options) {
-  const auto address =
-      LocalAddressOf(key_, {.id = {spec_.self, spec_.incarnation}, .address = advertised_});
-  local_acceptor_ = Acceptor::StartLocally(address, std::move(options), spec_.note);
+  const auto address = LocalAddressOf(
+      key_, {.id = {spec_.context.self, spec_.context.incarnation}, .address = advertised_});
+  local_acceptor_ = Acceptor::StartLocally(address, std::move(options), spec_.context.note);
 }
 
 void ClusterReplicas::OnPeer(const Peer& peer, std::unique_ptr<Stream> stream) {
@@ -223,7 +206,7 @@ absl::StatusOr<ReplicaEpoch> ClusterReplicas::Join(const StateId& state, const a
 
 absl::StatusOr<ReplicaEpoch> ClusterReplicas::Form(const View& view) {
   const auto n = static_cast<size_t>(view.replicas);
-  const auto own = static_cast<size_t>(view.RankOf(spec_.self));
+  const auto own = static_cast<size_t>(view.RankOf(spec_.context.self));
   ReplicaEpoch epoch = {.epoch = view.epoch};
   std::vector<std::string> names;
   for (size_t rank = 0; rank < n; ++rank) {
@@ -243,7 +226,7 @@ absl::StatusOr<ReplicaEpoch> ClusterReplicas::Form(const View& view) {
   if (!reached.ok() && interrupt_->is_set()) {
     return absl::AbortedError(interrupt_->status().message());
   }
-  if (!reached.ok() && stopped()) {
+  if (!reached.ok() && spec_.context.stopped()) {
     return absl::CancelledError(StrCat("stopped while it waited for ", names[rank]));
   }
   // Neither of two that refuse each other does better in the next epoch.
@@ -261,7 +244,7 @@ absl::StatusOr<ReplicaEpoch> ClusterReplicas::Form(const View& view) {
 absl::StatusOr<std::unique_ptr<Channel>> ClusterReplicas::Reach(const View& view, size_t rank) {
   const membership::Member& peer = view.members[rank];
   std::unique_ptr<Stream> stream;
-  if (view.RankOf(spec_.self) > static_cast<int>(rank)) {
+  if (view.RankOf(spec_.context.self) > static_cast<int>(rank)) {
     MUSTER_ASSIGN_OR_RETURN(stream, DialPeer(view, peer, Deadline::After(ConnectSeconds())));
   } else {
     MUSTER_ASSIGN_OR_RETURN(stream, Await(view, rank));
@@ -279,9 +262,9 @@ absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialPeer(const View& vi
   absl::StatusOr<std::unique_ptr<Stream>> local =
       DialAt(LocalAddressOf(key_, peer), /*wait_for_listener=*/false, view.epoch, deadline);
   if (local.ok() || interrupt_->is_set()) return local;
-  if (!absl::IsNotFound(local.status()) && spec_.note) {
-    spec_.note(StrCat(job::TaskName(peer.id.task), " is on this machine, but ",
-                      local.status().message(), "; going on over ", peer.address));
+  if (!absl::IsNotFound(local.status())) {
+    spec_.context.Note(StrCat(job::TaskName(peer.id.task), " is on this machine, but ",
+                              local.status().message(), "; going on over ", peer.address));
   }
   MUSTER_ASSIGN_OR_RETURN(const auto address, net::transport::ParseAddress(peer.address));
   return DialAt(address, /*wait_for_listener=*/true, view.epoch, deadline);
@@ -290,13 +273,15 @@ absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialPeer(const View& vi
 absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialAt(
     const net::transport::Address& address, bool wait_for_listener, int64_t epoch,
     Deadline deadline) const {
-  MUSTER_ASSIGN_OR_RETURN(auto stream, Dial(address,
-                                            {.protection = spec_.protection,
-                                             .socket = {.stall_seconds = spec_.stall_seconds},
-                                             .wait_for_listener = wait_for_listener},
-                                            deadline, *interrupt_));
-  MUSTER_RETURN_IF_ERROR(
-      DialHandshake(*stream, key_, Self(epoch), kReplicaService, deadline, *interrupt_).status());
+  MUSTER_ASSIGN_OR_RETURN(auto stream,
+                          Dial(address,
+                               {.protection = spec_.context.protection,
+                                .socket = {.stall_seconds = spec_.context.stall_seconds},
+                                .wait_for_listener = wait_for_listener},
+                               deadline, *interrupt_));
+  MUSTER_RETURN_IF_ERROR(DialHandshake(*stream, key_, IdentityOf(spec_.context, epoch),
+                                       kReplicaService, deadline, *interrupt_)
+                             .status());
   return stream;
 }
 
@@ -309,7 +294,7 @@ absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::Await(const View& view,
   const Deadline deadline = Deadline::After(ConnectSeconds());
   while (!peers_.contains(key)) {
     if (interrupt_->is_set()) return interrupt_->status();
-    if (stopped()) return absl::CancelledError("stopped");
+    if (spec_.context.stopped()) return absl::CancelledError("stopped");
     if (deadline.expired()) {
       return absl::DeadlineExceededError(StrCat("did not connect within ", ConnectSeconds(), " s"));
     }
@@ -321,11 +306,11 @@ absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::Await(const View& view,
 absl::Status ClusterReplicas::Leave() {
   if (!is_chief()) return member_->WaitForEnd();
   const absl::Status evaluated =
-      spec_.evaluator ? host_->AwaitEvaluators(spec_.stop) : absl::OkStatus();
+      spec_.evaluator ? host_->AwaitEvaluators(spec_.context.stop) : absl::OkStatus();
   // Its replacement waits for the evaluator then, and ends the training.
   if (spec_.evaluator && is_leaving()) return absl::CancelledError(kLeftBeforeEvaluation);
   host_->End(kTellSeconds);
-  return TrainedWithoutEvaluator(evaluated, spec_.note);
+  return TrainedWithoutEvaluator(evaluated, spec_.context.note);
 }
 
 class ClusterWatch : public TrainingWatch {

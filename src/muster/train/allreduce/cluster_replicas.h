@@ -6,53 +6,37 @@
 // lower rank. Every connection requires the job's key.
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "muster/base/clock.h"
 #include "muster/base/status.h"
-#include "muster/job/job_spec.h"
 #include "muster/net/token.h"
 #include "muster/net/transport/address.h"
-#include "muster/net/transport/tls.h"
 #include "muster/process/descriptor.h"
 #include "muster/train/allreduce/replicas.h"
+#include "muster/train/cluster/task_context.h"
 #include "muster/train/loop/training_watch.h"
 
 namespace muster::train {
 
 struct ClusterSpec {
-  std::string job = {};
-  job::TaskId self = {};
-  int64_t incarnation = 0;
+  TaskContext context = {};
   // A task that trains, and the address on which it listens.
   struct Task {
     job::TaskId id = {};
     net::transport::Address address = {};
   };
   std::vector<Task> tasks = {};  // all replicas; the first is the chief
-  net::transport::Protection protection = {};
-  int min_replicas = 0;        // as many suffice to begin and to continue; 0: all are needed
-  bool evaluator = false;      // the job also has evaluator-0
-  std::string agreement = {};  // what must be the same in all tasks (membership/view.h)
-  double lease_seconds = 10;
-  double rendezvous_seconds = 300;
-  int stall_seconds = 0;  // of connections between replicas (net/transport/link_watch.h)
+  int min_replicas = 0;          // as many suffice to begin and to continue; 0: all are needed
+  bool evaluator = false;        // the job also has evaluator-0
   // A socket that is bound to this task's address, listening or not. If empty, JoinCluster binds
   // one.
   process::Descriptor listening = {};
-  const std::atomic<bool>* stop = nullptr;  // true ends waits for others; null: nothing does
-  // True, with `stop`: this task alone must end, the others continue or wait for its replacement.
-  // Null: a stop is meant for all tasks.
-  const std::atomic<bool>* leaving = nullptr;
-  std::function<void(const std::string& text)> note = {};  // for people; may be empty
 };
 
-// INVALID_ARGUMENT if spec.self is not among spec.tasks; ALREADY_EXISTS if its address is taken.
-// `clock` must outlive the result.
+// INVALID_ARGUMENT if spec.context.self is not among spec.tasks; ALREADY_EXISTS if its address is
+// taken. `clock` must outlive the result.
 absl::StatusOr<std::unique_ptr<Replicas>> JoinCluster(ClusterSpec spec, const net::Token& key,
                                                       const Clock& clock);
 

@@ -47,7 +47,8 @@ class ClusterReplicasTest : public testing::Test {
   }
 
   ClusterSpec Spec(int rank, int size, int64_t incarnation = 1) const {
-    ClusterSpec spec = {.job = "test", .self = TaskOf(rank), .incarnation = incarnation};
+    ClusterSpec spec = {
+        .context = {.job = "test", .self = TaskOf(rank), .incarnation = incarnation}};
     for (int i = 0; i < size; ++i) {
       spec.tasks.push_back(
           {TaskOf(i), {.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/", i)}});
@@ -118,7 +119,7 @@ TEST_F(ClusterReplicasTest, WithoutMemoryToShareTheAddressServes) {
     setrlimit(RLIMIT_FSIZE, &none);
     std::string notes;
     ClusterSpec spec = Spec(1, 2);
-    spec.note = [&](const std::string& text) { notes += text + "\n"; };
+    spec.context.note = [&](const std::string& text) { notes += text + "\n"; };
     const auto replicas = Open(std::move(spec));
     auto epoch = replicas->Join({.step = -1}, absl::OkStatus());
     const bool summed = epoch.ok() && SumOnes(*epoch, 2).ok();
@@ -138,19 +139,19 @@ TEST_F(ClusterReplicasTest, WithoutMemoryToShareTheAddressServes) {
 
 TEST_F(ClusterReplicasTest, AnotherModelOrKeyIsRefusedByName) {
   ClusterSpec first = Spec(0, 2);
-  first.agreement = "model 1";
+  first.context.agreement = "model 1";
   std::atomic<bool> stop = false;
-  first.stop = &stop;
+  first.context.stop = &stop;
   std::mutex mutex;
   std::vector<std::string> notes;
-  first.note = [&](const std::string& text) {
+  first.context.note = [&](const std::string& text) {
     const std::lock_guard lock(mutex);
     notes.push_back(text);
   };
   const auto chief = Open(std::move(first));
   std::jthread joins([&] { chief->Join({.step = 0}, absl::OkStatus()).IgnoreError(); });
   ClusterSpec other = Spec(1, 2);
-  other.agreement = "model 2";
+  other.context.agreement = "model 2";
   const absl::Status refused =
       Open(std::move(other))->Join({.step = -1}, absl::OkStatus()).status();
   EXPECT_THAT(ToStd(refused.message()),
@@ -168,7 +169,7 @@ TEST_F(ClusterReplicasTest, AnotherModelOrKeyIsRefusedByName) {
   // A task with the right key and agreement is admitted. It ends at once, so that the chief may
   // wait for another.
   ClusterSpec right = Spec(1, 2);
-  right.agreement = "model 1";
+  right.context.agreement = "model 1";
   EXPECT_TRUE(Open(std::move(right))->Join({.step = -1}, absl::OkStatus()).ok());
   stop = true;
 }
@@ -181,7 +182,7 @@ TEST_F(ClusterReplicasTest, TheChiefWaitsForItsEvaluatorAndTheOthersForTheChief)
   };
   const auto watch = [&](int64_t incarnation) {
     ClusterSpec spec = Spec(0, 2, incarnation);
-    spec.self = {job::TaskType::kEvaluator, 0};
+    spec.context.self = {job::TaskType::kEvaluator, 0};
     return WatchCluster(std::move(spec), key_).value();
   };
   std::atomic<bool> evaluated = false;
@@ -215,9 +216,9 @@ TEST_F(ClusterReplicasTest, TheChiefWaitsForItsEvaluatorAndTheOthersForTheChief)
 TEST_F(ClusterReplicasTest, AnEvaluatorThatDoesNotComeIsAWarning) {
   ClusterSpec spec = Spec(0, 1);
   spec.evaluator = true;
-  spec.rendezvous_seconds = 0.2;
+  spec.context.rendezvous_seconds = 0.2;
   std::vector<std::string> notes;
-  spec.note = [&](const std::string& text) { notes.push_back(text); };
+  spec.context.note = [&](const std::string& text) { notes.push_back(text); };
   const auto chief = Open(std::move(spec));
   ASSERT_TRUE(chief->Join({.step = 0}, absl::OkStatus()).ok());
   const absl::Status left = chief->Leave();
@@ -228,7 +229,7 @@ TEST_F(ClusterReplicasTest, AnEvaluatorThatDoesNotComeIsAWarning) {
 
 TEST_F(ClusterReplicasTest, AChiefWhoseWorkersDoNotComeSaysWhom) {
   ClusterSpec spec = Spec(0, 2);
-  spec.rendezvous_seconds = 0.2;
+  spec.context.rendezvous_seconds = 0.2;
   const absl::Status status = Open(std::move(spec))->Join({.step = 0}, absl::OkStatus()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
   EXPECT_THAT(ToStd(status.message()), HasSubstr("waited 0.2 s for worker-0"));
@@ -236,10 +237,10 @@ TEST_F(ClusterReplicasTest, AChiefWhoseWorkersDoNotComeSaysWhom) {
 
 TEST_F(ClusterReplicasTest, AWorkerWithoutAChiefSaysForWhomItWaits) {
   ClusterSpec spec = Spec(1, 2);
-  spec.rendezvous_seconds = 2;
+  spec.context.rendezvous_seconds = 2;
   std::mutex mutex;
   std::vector<std::string> notes;
-  spec.note = [&](const std::string& text) {
+  spec.context.note = [&](const std::string& text) {
     const std::lock_guard lock(mutex);
     notes.push_back(text);
   };
@@ -253,8 +254,8 @@ TEST_F(ClusterReplicasTest, AWorkerWithoutAChiefSaysForWhomItWaits) {
 
 TEST_F(ClusterReplicasTest, AnEvaluatorWithoutAChiefGivesUpAndSaysWhere) {
   ClusterSpec spec = Spec(0, 1);
-  spec.self = {job::TaskType::kEvaluator, 0};
-  spec.rendezvous_seconds = 0.2;
+  spec.context.self = {job::TaskType::kEvaluator, 0};
+  spec.context.rendezvous_seconds = 0.2;
   const absl::Status status = WatchCluster(std::move(spec), key_).value()->AwaitEnd(60).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(ToStd(status.message()), AllOf(HasSubstr("for the chief at"), HasSubstr(folder_)));
@@ -265,7 +266,7 @@ TEST_F(ClusterReplicasTest, WhoIsNotReachedIsNamedToThoseThatWere) {
   std::atomic<bool> stop = false;
   const auto spec_of = [&](int rank) {
     ClusterSpec spec = Spec(rank, 3);
-    spec.stop = &stop;
+    spec.context.stop = &stop;
     return spec;
   };
   // worker-0 listens elsewhere than it says, and a stranger sits at its address on this machine.
@@ -278,7 +279,7 @@ TEST_F(ClusterReplicasTest, WhoIsNotReachedIsNamedToThoseThatWere) {
       net::transport::LocalAddress(key_, StrCat("worker-0\n1\nunix:", path)));
   ASSERT_TRUE(stranger.ok()) << stranger.status();
   ClusterSpec hasty = spec_of(2);
-  hasty.stall_seconds = 1;
+  hasty.context.stall_seconds = 1;
 
   const auto chief = Open(spec_of(0)), worker_0 = Open(std::move(hidden)),
              worker_1 = Open(std::move(hasty));
@@ -346,7 +347,8 @@ class SlowDiskTest : public TrainingTest {
 
   static ClusterSpec SpecOf(int rank, const std::string& folder) {
     ClusterSpec spec = {
-        .job = "test", .self = TaskOf(rank), .incarnation = 1, .lease_seconds = kLeaseSeconds};
+        .context = {
+            .job = "test", .self = TaskOf(rank), .incarnation = 1, .lease_seconds = kLeaseSeconds}};
     for (int i = 0; i < kRanks; ++i) {
       spec.tasks.push_back({TaskOf(i),
                             {.kind = Address::Kind::kUnix,

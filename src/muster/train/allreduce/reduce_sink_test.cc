@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "muster/collective/collectives.h"
+#include "muster/collective/rank_failure.h"
 #include "muster/collective/test_ranks.h"
 
 namespace muster::train {
@@ -86,6 +87,30 @@ TEST(ReduceSinkTest, ARankHasNotMoreRowsThanTheTable) {
   EXPECT_THAT(ToStd(results[0].message()),
               testing::HasSubstr(StrCat(most + 1, " bytes, of which it can have ", most)));
   EXPECT_EQ(given.calls, 0);
+}
+
+TEST(ReduceSinkTest, ARankThatSendsARowOutsideTheTableIsNamed) {
+  std::vector<engine::VariableSpec> specs(1);
+  specs[0].name = "table";
+  specs[0].kind = engine::VariableKind::kTable;
+  specs[0].shape = {10, 1};
+  collective::TestRanks ranks(3);
+  const auto results = ranks.Run([&](Group& group) {
+    NoSink given;
+    ReduceSink sink(specs);
+    sink.Begin(group, given, 1.0 / 3, /*early=*/false);
+    const int32_t row = group.rank() == 1 ? 10 : 3;
+    sink.Rows(0, std::vector<int32_t>{row}, std::vector<float>{1});
+    engine::StepResult result = {.loss = 1, .data_loss = 1};
+    std::vector<std::string> notes;
+    return sink.Reduce(&result, "note", &notes);
+  });
+  for (const absl::Status& result : results) {
+    const auto failure = collective::ParseRankFailure(ToStd(result.message()));
+    ASSERT_TRUE(failure.has_value()) << result;
+    EXPECT_EQ(failure->rank, 1);
+    EXPECT_THAT(failure->cause, testing::HasSubstr("row 10 of table, which has 10"));
+  }
 }
 
 // Two replicas with halves of a batch get the same as one replica with the whole batch.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "muster/collective/collectives.h"
@@ -220,9 +221,12 @@ absl::Status ReplicatedStep::TakePositions() {
     session_.data.positions.swap(positions_);
     return absl::OkStatus();
   }
-  const absl::Status taken =
+  const std::optional<size_t> wrong =
       TakePartNotes(positions_, session_.data.parts, &session_.data.positions);
-  return taken.ok() ? taken : epoch_.group->Fail(taken);
+  if (!wrong) return absl::OkStatus();
+  return epoch_.group->Accuse(
+      static_cast<int>(*wrong),
+      StrCat("sent '", positions_[*wrong], "', which is no position in a part of the data"));
 }
 
 absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {

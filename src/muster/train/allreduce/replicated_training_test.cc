@@ -78,7 +78,8 @@ class ReplicatedTrainingTest : public TrainingTest {
     }
   }
 
-  void ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml);
+  // Each step has the whole data.
+  void ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml, int64_t steps);
 };
 
 // A worker whose chief ends the training while the worker is in a collective: the chief has got all
@@ -127,7 +128,8 @@ TEST_F(ReplicatedTrainingTest, AWorkerWhoseChiefEndsInTheMidstOfAStepHasNotFaile
   EXPECT_TRUE(result.ok()) << result.status();
 }
 
-void ReplicatedTrainingTest::ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml) {
+void ReplicatedTrainingTest::ExpectNReplicasDoWhatOneDoes(int size, const std::string& yaml,
+                                                          int64_t steps) {
   TrainSpec together = Training(), alone = Training();
   together.input.reader.shuffle = alone.input.reader.shuffle = false;
   // 240 rows: each replica has a contiguous share, so that its batches differ from those of one
@@ -135,7 +137,7 @@ void ReplicatedTrainingTest::ExpectNReplicasDoWhatOneDoes(int size, const std::s
   Write("few.csv", Csv(240));
   for (TrainSpec* spec : {&together, &alone}) {
     spec->input.source.patterns = {"few.csv"};
-    spec->input.reader.epochs = 20;
+    spec->input.reader.epochs = steps;
   }
   together.input.reader.batch_size = 240 / size;
   alone.input.reader.batch_size = 240;
@@ -162,17 +164,20 @@ void ReplicatedTrainingTest::ExpectNReplicasDoWhatOneDoes(int size, const std::s
 }
 
 TEST_F(ReplicatedTrainingTest, NReplicasDoWhatOneDoesWithNTimesTheBatch) {
-  for (const int size : {1, 2, 3}) ExpectNReplicasDoWhatOneDoes(size, PlainSpec());
+  for (const int size : {1, 2, 3}) ExpectNReplicasDoWhatOneDoes(size, PlainSpec(), 20);
 }
 
 TEST_F(ReplicatedTrainingTest, LargeOnesToo) {
-  ExpectNReplicasDoWhatOneDoes(2, LargeSpec(PlainSpec()));
+  // With so many units one's input comes so close to 0 after 10 to 20 steps that rounding decides
+  // whether a ReLU lets it pass; which one that is depends on the machine's instructions.
+  constexpr int64_t kSteps = 5;
+  ExpectNReplicasDoWhatOneDoes(2, LargeSpec(PlainSpec()), kSteps);
   // Synchronised BatchNorm uses the group in the middle of the backward pass.
-  ExpectNReplicasDoWhatOneDoes(2, LargeSpec(SynchronizedSpec("")));
+  ExpectNReplicasDoWhatOneDoes(2, LargeSpec(SynchronizedSpec("")), kSteps);
 }
 
 TEST_F(ReplicatedTrainingTest, SynchronizedBatchNormIsOfTheWholeBatch) {
-  for (const int size : {2, 3}) ExpectNReplicasDoWhatOneDoes(size, SynchronizedSpec(""));
+  for (const int size : {2, 3}) ExpectNReplicasDoWhatOneDoes(size, SynchronizedSpec(""), 20);
 }
 
 TEST_F(ReplicatedTrainingTest, RunsRepeatByteForByte) {

@@ -3,33 +3,23 @@
 // own address, as in a training by all-reduce, where all tasks are members.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "muster/base/clock.h"
 #include "muster/base/status.h"
-#include "muster/job/job_spec.h"
 #include "muster/net/token.h"
 #include "muster/net/transport/address.h"
-#include "muster/net/transport/tls.h"
+#include "muster/train/cluster/task_context.h"
 
 namespace muster::train {
 
 struct EvaluatorHostSpec {
-  std::string job = {};
-  job::TaskId self = {};  // the chief
-  int64_t incarnation = 0;
-  std::string agreement = {};
+  // Of the chief. Leave waits rendezvous_seconds for an evaluator that is away; if the chief is
+  // leaving, the evaluator is not told that training is over.
+  TaskContext context = {};
   net::transport::Address address = {};
-  net::transport::Protection protection = {};
-  double lease_seconds = 10;
-  double rendezvous_seconds = 300;          // how long Leave waits for an evaluator that is away
-  const std::atomic<bool>* stop = nullptr;  // true ends waits; may be null
-  // True, with `stop`: this task alone ends; the evaluator is not told that training is over.
-  const std::atomic<bool>* leaving = nullptr;
-  std::function<void(const std::string& text)> note = {};  // for people; may be empty
 };
 
 // Thread-safe. The destructor closes all connections.

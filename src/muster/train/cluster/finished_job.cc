@@ -25,9 +25,8 @@ absl::Status WriteFinishedJob(io::FileSystem& files, const std::string& model_di
                      {"job", finished.job},
                      {"agreement", finished.agreement},
                      {"checkpoint", io::Basename(newest)}};
-  io::RemoveTemporaries(files, FinishedPath(model_dir));
-  return io::WriteFileAtomically(files, FinishedPath(model_dir),
-                                 StrCat(formats::PrintJson(json), "\n"));
+  return io::WriteAsOnlyWriter(files, FinishedPath(model_dir),
+                               StrCat(formats::PrintJson(json), "\n"));
 }
 
 bool HasFinished(io::FileSystem& files, const std::string& model_dir, const FinishedJob& job) {

@@ -32,23 +32,23 @@ std::string PartNote(int part, const data::Position& position) {
   return StrCat(part, " ", data::SerializePosition(position));
 }
 
-absl::Status TakePartNotes(const std::vector<std::string>& notes, int parts,
-                           std::vector<std::string>* positions) {
+std::optional<size_t> TakePartNotes(const std::vector<std::string>& notes, int parts,
+                                    std::vector<std::string>* positions) {
   std::vector<std::pair<size_t, std::string>> taken;
-  for (const std::string& note : notes) {
+  for (size_t replica = 0; replica < notes.size(); ++replica) {
+    const std::string& note = notes[replica];
     if (note.empty()) continue;
     int part = -1;
     const char* const end = note.data() + note.size();
     const auto [stop, error] = std::from_chars(note.data(), end, part);
     if (error != std::errc() || part < 0 || part >= parts || stop == end || *stop != ' ') {
-      return absl::DataLossError(
-          StrCat("'", note, "' says of no part of the data where it stands"));
+      return replica;
     }
     taken.emplace_back(part, std::string(stop + 1, end));
   }
   positions->resize(static_cast<size_t>(parts));
   for (auto& [part, position] : taken) (*positions)[part] = std::move(position);
-  return absl::OkStatus();
+  return std::nullopt;
 }
 
 }  // namespace muster::train

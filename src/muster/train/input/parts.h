@@ -4,6 +4,7 @@
 // batch that counted.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,9 @@ std::vector<int> PartsOf(int parts, int rank, int size);
 // A note in which a replica tells the others which part its batch comes from, and the position of
 // the part after this batch.
 std::string PartNote(int part, const data::Position& position);
-// Stores the notes of the replicas ("": no batch) in *positions, by part. DATA_LOSS for a text that
-// is no note; *positions is then unchanged.
-absl::Status TakePartNotes(const std::vector<std::string>& notes, int parts,
-                           std::vector<std::string>* positions);
+// Stores the notes of the replicas ("": no batch) in *positions, by part. Returns the first replica
+// whose text is no note; *positions is then unchanged.
+std::optional<size_t> TakePartNotes(const std::vector<std::string>& notes, int parts,
+                                    std::vector<std::string>* positions);
 
 }  // namespace muster::train

@@ -13,18 +13,10 @@ namespace {
 
 using net::transport::Acceptor;
 using net::transport::AcceptorOptions;
-using net::transport::Identity;
 using net::transport::Peer;
 
 // How often `stop` is read.
 constexpr double kLookSeconds = 0.5;
-
-Identity IdentityOf(const PsCluster& cluster) {
-  return {.job = cluster.job,
-          .role = std::string(job::TypeName(cluster.self.type)),
-          .index = static_cast<uint32_t>(cluster.self.index),
-          .incarnation = static_cast<uint64_t>(cluster.incarnation)};
-}
 
 class PsPeers : public Peers {
  public:
@@ -33,10 +25,12 @@ class PsPeers : public Peers {
 
   bool is_chief() const override { return cluster_.replica == 0; }
   bool has_evaluator() const override { return evaluator_ != nullptr; }
-  bool is_leaving() const override { return IsLeaving(cluster_.stop, cluster_.leaving); }
+  bool is_leaving() const override {
+    return IsLeaving(cluster_.context.stop, cluster_.context.leaving);
+  }
   bool all_have_weights() const override { return false; }
   absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override {
-    return PsStep::Create(session, {.client = ClientOf(), .note = cluster_.note}, key_);
+    return PsStep::Create(session, ClientOf(), key_);
   }
   // The servers end last: a chief that is started again while the last checkpoint is evaluated
   // still needs them.
@@ -55,20 +49,17 @@ class PsPeers : public Peers {
     return client->End();
   }
   ps::ClientSpec ClientOf() const {
-    return {.self = IdentityOf(cluster_),
+    return {.self = IdentityOf(cluster_.context),
             .replica = cluster_.replica,
-            .replicas = cluster_.replicas,
-            .synchronous = cluster_.synchronous,
-            .aggregate = cluster_.aggregate,
-            .staleness = cluster_.staleness,
-            .agreement = cluster_.agreement,
+            .training = cluster_.options,
+            .agreement = cluster_.context.agreement,
             .servers = cluster_.servers,
-            .protection = cluster_.protection,
-            .rendezvous_seconds = cluster_.rendezvous_seconds,
-            .stall_seconds = cluster_.stall_seconds,
-            .stop = cluster_.stop,
-            .leaving = cluster_.leaving,
-            .note = cluster_.note};
+            .protection = cluster_.context.protection,
+            .rendezvous_seconds = cluster_.context.rendezvous_seconds,
+            .stall_seconds = cluster_.context.stall_seconds,
+            .stop = cluster_.context.stop,
+            .leaving = cluster_.context.leaving,
+            .note = cluster_.context.note};
   }
 
   const PsCluster cluster_;
@@ -76,50 +67,33 @@ class PsPeers : public Peers {
   const std::unique_ptr<EvaluatorHost> evaluator_;  // set in the chief
 };
 
-AcceptorOptions AcceptorOptionsOf(const PsCluster& cluster, const net::Token& key,
-                                  ps::Server& server) {
-  AcceptorOptions options = {.key = key};
-  options.protection = cluster.protection;
-  options.stall_seconds = cluster.stall_seconds;
-  options.self = [self = IdentityOf(cluster)] { return self; };
-  options.admit = [name = job::TaskName(cluster.self)](const Peer& peer) {
-    return peer.service == ps::kService
-               ? absl::OkStatus()
-               : absl::NotFoundError(StrCat(name, " has no service '", peer.service, "'"));
-  };
-  options.on_peer = [&server](const Peer& peer, std::unique_ptr<net::transport::Stream> stream) {
-    server.Serve(peer, std::move(stream));
-  };
-  options.on_refused = [note = cluster.note](const absl::Status& why) {
-    if (note) note(StrCat("refused a connection: ", why.message()));
-  };
-  return options;
-}
-
 class ServerTask : public ParameterServer {
  public:
   absl::Status Start(const model::Model& model, const PsCluster& cluster, const net::Token& key) {
     const int servers = static_cast<int>(cluster.servers.size());
-    MUSTER_ASSIGN_OR_RETURN(variables_, PsVariables(model, cluster.synchronous, cluster.seed));
+    MUSTER_ASSIGN_OR_RETURN(variables_,
+                            PsVariables(model, cluster.options.synchronous, cluster.seed));
     placement_.emplace(variables_, servers);
-    MUSTER_ASSIGN_OR_RETURN(server_,
-                            ps::Server::Create({.server = cluster.self.index,
-                                                .servers = servers,
-                                                .replicas = cluster.replicas,
-                                                .synchronous = cluster.synchronous,
-                                                .aggregate = cluster.aggregate,
-                                                .staleness = cluster.staleness,
-                                                .lease_seconds = cluster.lease_seconds,
-                                                .clip = model.spec.clip_gradients,
-                                                .agreement = cluster.agreement,
-                                                .chief = cluster.chief,
-                                                .rendezvous_seconds = cluster.rendezvous_seconds},
-                                               variables_, *placement_, cluster.note));
-    const AcceptorOptions options = AcceptorOptionsOf(cluster, key, *server_);
-    const auto self = static_cast<size_t>(cluster.self.index);
+    MUSTER_ASSIGN_OR_RETURN(
+        server_, ps::Server::Create({.server = cluster.context.self.index,
+                                     .servers = servers,
+                                     .training = cluster.options,
+                                     .lease_seconds = cluster.context.lease_seconds,
+                                     .clip = model.spec.clip_gradients,
+                                     .agreement = cluster.context.agreement,
+                                     .chief = cluster.chief,
+                                     .rendezvous_seconds = cluster.context.rendezvous_seconds},
+                                    variables_, *placement_, cluster.context.note));
+    context_ = cluster.context;
+    AcceptorOptions options = AcceptorOptionsOf(
+        context_, key, [](std::string_view service) { return service == ps::kService; });
+    options.on_peer = [this](const Peer& peer, std::unique_ptr<net::transport::Stream> stream) {
+      server_->Serve(peer, std::move(stream));
+    };
+    const auto self = static_cast<size_t>(cluster.context.self.index);
     MUSTER_ASSIGN_OR_RETURN(acceptor_, Acceptor::StartAt(cluster.servers[self], options));
     local_acceptor_ = Acceptor::StartLocally(ps::LocalServerAddress(key, cluster.servers[self]),
-                                             options, cluster.note);
+                                             std::move(options), cluster.context.note);
     return absl::OkStatus();
   }
   bool WaitForEnd(double seconds) override { return server_->WaitForEnd(seconds); }
@@ -130,6 +104,7 @@ class ServerTask : public ParameterServer {
   bool is_saved() override { return server_->is_saved(); }
 
  private:
+  TaskContext context_;
   ps::Variables variables_;
   std::optional<ps::Placement> placement_;
   std::unique_ptr<ps::Server> server_;
@@ -207,7 +182,7 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> StartParameterServer(const mode
 absl::Status ServeParameters(const model::Model& model, const PsCluster& cluster,
                              const net::Token& key) {
   MUSTER_ASSIGN_OR_RETURN(const auto server, StartParameterServer(model, cluster, key));
-  while (server->failure().ok() && (cluster.stop == nullptr || !*cluster.stop)) {
+  while (server->failure().ok() && !cluster.context.stopped()) {
     if (server->WaitForEnd(kLookSeconds)) return absl::OkStatus();
   }
   if (server->failure().ok()) server->AskForSave();

@@ -2,44 +2,30 @@
 // needs to take part in it, and the life of a server.
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "muster/base/status.h"
-#include "muster/job/job_spec.h"
 #include "muster/model/model.h"
 #include "muster/net/token.h"
 #include "muster/net/transport/address.h"
-#include "muster/net/transport/tls.h"
+#include "muster/ps/ps_options.h"
 #include "muster/ps/variable.h"
 #include "muster/train/cluster/evaluator_host.h"
+#include "muster/train/cluster/task_context.h"
 #include "muster/train/loop/strategy.h"
 
 namespace muster::train {
 
 // The settings of one task, from TF_CONFIG and its flags. Plain data.
 struct PsCluster {
-  std::string job = {};
-  job::TaskId self = {};
-  int64_t incarnation = 0;
-  std::string agreement = {};  // what must be the same in all tasks
-  bool synchronous = false;
-  int aggregate = 0;       // synchronous: how many replicas' gradients make a step; 0: all
-  uint64_t seed = 1;       // of the initial rows of tables that grow
-  int64_t staleness = -1;  // asynchronous, equal in all tasks: see ps/server_state.h; < 0: no bound
-  int replica = 0, replicas = 1;  // of a replica task; replica 0 is the chief
+  TaskContext context = {};
+  ps::PsOptions options = {};
+  uint64_t seed = 1;  // of the initial rows of tables that grow
+  int replica = 0;    // of a replica task; replica 0 is the chief
   std::vector<net::transport::Address> servers = {};
-  net::transport::Protection protection = {};
-  double lease_seconds = 10;        // the staleness bound ignores replicas silent for longer
-  double rendezvous_seconds = 300;  // to wait for a task that others need; infinity: no limit
-  std::string chief = "chief-0";    // or master-0
-  int stall_seconds = 0;            // of connections (net/transport/link_watch.h)
-  const std::atomic<bool>* stop = nullptr;     // true ends waits; may be null
-  const std::atomic<bool>* leaving = nullptr;  // true, with `stop`: this task alone must end
-  std::function<void(const std::string& text)> note = {};  // for people; may be empty
+  std::string chief = "chief-0";  // or master-0
 };
 
 // UNIMPLEMENTED for a model that parameter servers cannot train: one with synchronised BatchNorm,

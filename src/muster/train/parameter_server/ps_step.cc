@@ -33,25 +33,23 @@ void KeepSink::Statistic(int variable, std::span<const float> value) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<PsStep>> PsStep::Create(Session& session, PsOptions options,
+absl::StatusOr<std::unique_ptr<PsStep>> PsStep::Create(Session& session, ps::ClientSpec spec,
                                                        const net::Token& key) {
   MUSTER_ASSIGN_OR_RETURN(
       ps::Variables variables,
-      PsVariables(session.model, options.client.synchronous, session.config.seed));
-  options.client.clips_by_norm =
-      options.client.synchronous && session.model.spec.clip_gradients.by_norm();
+      PsVariables(session.model, spec.training.synchronous, session.config.seed));
+  spec.clips_by_norm = spec.training.synchronous && session.model.spec.clip_gradients.by_norm();
   MUSTER_ASSIGN_OR_RETURN(TableBlocks blocks, TableBlocks::Create(*session.model.engine));
   std::unique_ptr<PsStep> step(
-      new PsStep(session, std::move(options), std::move(blocks), std::move(variables)));
-  MUSTER_ASSIGN_OR_RETURN(step->client_,
-                          ps::Client::Create(step->spec_.client, key, step->variables_));
+      new PsStep(session, std::move(spec), std::move(blocks), std::move(variables)));
+  MUSTER_ASSIGN_OR_RETURN(step->client_, ps::Client::Create(step->spec_, key, step->variables_));
   step->Begin();
   return step;
 }
 
-PsStep::PsStep(Session& session, PsOptions options, TableBlocks blocks, ps::Variables variables)
+PsStep::PsStep(Session& session, ps::ClientSpec spec, TableBlocks blocks, ps::Variables variables)
     : session_(session),
-      spec_(std::move(options)),
+      spec_(std::move(spec)),
       variables_(std::move(variables)),
       blocks_(std::move(blocks)),
       sink_(variables_),

@@ -27,11 +27,6 @@
 
 namespace muster::train {
 
-struct PsOptions {
-  ps::ClientSpec client = {};
-  std::function<void(const std::string& text)> note = {};  // for people; may be empty
-};
-
 // The gradients of one step, kept until they are pushed.
 class KeepSink : public engine::GradientSink {
  public:
@@ -62,7 +57,7 @@ class KeepSink : public engine::GradientSink {
 // One owner thread. `session` must outlive it.
 class PsStep : public Strategy {
  public:
-  static absl::StatusOr<std::unique_ptr<PsStep>> Create(Session& session, PsOptions options,
+  static absl::StatusOr<std::unique_ptr<PsStep>> Create(Session& session, ps::ClientSpec spec,
                                                         const net::Token& key);
   PsStep(const PsStep&) = delete;
   PsStep& operator=(const PsStep&) = delete;
@@ -77,18 +72,18 @@ class PsStep : public Strategy {
   // The chief saves.
   bool must_fetch_state() const override { return is_chief(); }
   absl::Status FetchState() override;
-  int rank() const override { return spec_.client.replica; }
-  int size() const override { return spec_.client.replicas; }
+  int rank() const override { return spec_.replica; }
+  int size() const override { return spec_.training.replicas; }
   int64_t TakeExamples() override;
   int steps_a_batch() const override { return synchronous() ? 1 : size(); }
 
  private:
-  PsStep(Session& session, PsOptions options, TableBlocks blocks, ps::Variables variables);
+  PsStep(Session& session, ps::ClientSpec spec, TableBlocks blocks, ps::Variables variables);
 
-  bool is_chief() const { return spec_.client.replica == 0; }
-  bool synchronous() const { return spec_.client.synchronous; }
+  bool is_chief() const { return spec_.replica == 0; }
+  bool synchronous() const { return spec_.training.synchronous; }
   // Whether all replicas do each step together, and know before it how many rows it has.
-  bool in_lock_step() const { return synchronous() && !spec_.client.has_backups(); }
+  bool in_lock_step() const { return synchronous() && !spec_.training.has_backups(); }
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop);
   // Sets blocks_ to the rows that the batch names; `batch` may be null.
   absl::Status TakeBlocks(const InputBatch* batch);
@@ -106,7 +101,7 @@ class PsStep : public Strategy {
   ps::Memory MemoryOf() const;
 
   Session& session_;
-  const PsOptions spec_;
+  const ps::ClientSpec spec_;
   const ps::Variables variables_;
   std::unique_ptr<ps::Client> client_;
   std::unique_ptr<ps::Replica> replica_;

@@ -158,7 +158,7 @@ TEST_F(PsTrainingTest, AServerThatIsToldToStopGoesWhenNobodyIsThere) {
   PsCluster cluster = servers.Cluster({job::TaskType::kPs, 0});
   cluster.servers[0].path += "-another";
   const std::atomic<bool> stop = true;
-  cluster.stop = &stop;
+  cluster.context.stop = &stop;
   const absl::Status left = ServeParameters(*model, cluster, net::Token::Make().value());
   EXPECT_EQ(left.code(), absl::StatusCode::kCancelled) << left;
 }
@@ -206,9 +206,10 @@ TEST_F(PsTrainingTest, BoundedTrainingGoesOnWhenAReplicaIsKilled) {
 TEST_F(PsTrainingTest, TheChiefWaitsForItsEvaluatorAndTheServersForBoth) {
   TestServers servers({.replicas = 1, .servers = 2}, kTestSpec);
   PsCluster cluster = servers.Cluster({job::TaskType::kChief, 0});
-  auto host = HostEvaluator(
-      {.job = "test", .self = cluster.self, .incarnation = 1, .address = servers.evaluators()},
-      servers.key(), clock_);
+  auto host =
+      HostEvaluator({.context = {.job = "test", .self = cluster.context.self, .incarnation = 1},
+                     .address = servers.evaluators()},
+                    servers.key(), clock_);
   ASSERT_TRUE(host.ok()) << host.status();
   const auto peers = NewPsPeers(std::move(cluster), servers.key(), *std::move(host));
   EXPECT_TRUE(peers->has_evaluator());
@@ -219,10 +220,11 @@ TEST_F(PsTrainingTest, TheChiefWaitsForItsEvaluatorAndTheServersForBoth) {
     EXPECT_TRUE(evaluated);
   });
   const auto watch = [&](int64_t incarnation) {
-    ClusterSpec spec = {.job = "test",
-                        .self = {job::TaskType::kEvaluator, 0},
-                        .incarnation = incarnation,
-                        .tasks = {{{job::TaskType::kChief, 0}, servers.evaluators()}}};
+    ClusterSpec spec;  // field by field: g++ 12 warns of Protection in an initialiser
+    spec.context.job = "test";
+    spec.context.self = {job::TaskType::kEvaluator, 0};
+    spec.context.incarnation = incarnation;
+    spec.tasks = {{{job::TaskType::kChief, 0}, servers.evaluators()}};
     return WatchCluster(std::move(spec), servers.key()).value();
   };
   // The first evaluator dies in the middle of the evaluation.

@@ -51,15 +51,15 @@ class TestServers {
   }
 
   PsCluster Cluster(job::TaskId self) const {
-    PsCluster cluster = {.job = "test",
-                         .self = self,
-                         .incarnation = 1,
-                         .synchronous = shape_.synchronous,
-                         .aggregate = shape_.aggregate,
-                         .seed = seed_,
-                         .staleness = shape_.staleness,
-                         .replicas = shape_.replicas,
-                         .rendezvous_seconds = shape_.rendezvous_seconds};
+    PsCluster cluster = {.context = {.job = "test",
+                                     .self = self,
+                                     .incarnation = 1,
+                                     .rendezvous_seconds = shape_.rendezvous_seconds},
+                         .options = {.replicas = shape_.replicas,
+                                     .synchronous = shape_.synchronous,
+                                     .aggregate = shape_.aggregate,
+                                     .staleness = shape_.staleness},
+                         .seed = seed_};
     for (int i = 0; i < shape_.servers; ++i) {
       cluster.servers.push_back({.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/", i)});
     }
@@ -73,7 +73,7 @@ class TestServers {
   std::unique_ptr<Peers> Replica(int rank, int64_t incarnation) const {
     PsCluster cluster = Cluster(rank == 0 ? job::TaskId{job::TaskType::kChief, 0}
                                           : job::TaskId{job::TaskType::kWorker, rank - 1});
-    cluster.incarnation = incarnation;
+    cluster.context.incarnation = incarnation;
     cluster.replica = rank;
     return NewPsPeers(std::move(cluster), key_);
   }

@@ -39,7 +39,7 @@ class PsWaitsTest : public PsTrainingTest {
                                        : job::TaskId{job::TaskType::kWorker, rank - 1};
     PsCluster cluster = servers.Cluster(self);
     cluster.replica = rank;
-    cluster.note = notes->Taker();
+    cluster.context.note = notes->Taker();
     TrainSpec spec = Training();
     spec.input.source.shard = {
         .index = rank, .count = shape.replicas, .by = data::ShardBy::kRecord};
@@ -83,7 +83,7 @@ TEST_F(PsWaitsTest, AServerThatNobodyComesToEndsWithTheirName) {
   TestServers servers(shape, kTestSpec);
   PsCluster cluster = servers.Cluster({job::TaskType::kPs, 0});
   Notes notes;
-  cluster.note = notes.Taker();
+  cluster.context.note = notes.Taker();
   servers.End(0);
   const absl::Status status = ServeParameters(servers.model(), cluster, servers.key());
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
@@ -97,13 +97,13 @@ TEST_F(PsWaitsTest, WhoIsRefusedIsToldWhyAtBothEnds) {
   servers.End(0);
   Notes at_server;
   PsCluster ps = servers.Cluster({job::TaskType::kPs, 0});
-  ps.agreement = "epochs=5";
-  ps.note = at_server.Taker();
+  ps.context.agreement = "epochs=5";
+  ps.context.note = at_server.Taker();
   const auto server = StartParameterServer(servers.model(), ps, servers.key());
   ASSERT_TRUE(server.ok()) << server.status();
   PsCluster worker = servers.Cluster({job::TaskType::kWorker, 0});
   worker.replica = 1;
-  worker.agreement = "epochs=1";
+  worker.context.agreement = "epochs=1";
   const auto peers = NewPsPeers(std::move(worker), servers.key());
   TrainSpec spec = Training();
   spec.replicas = peers.get();

@@ -1,0 +1,52 @@
+// TaskContext: who a task of a training is, what it has in common with the other tasks, and how it
+// talks to them and waits for them. The same for all-reduce and for parameter servers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "muster/job/job_spec.h"
+#include "muster/net/token.h"
+#include "muster/net/transport/acceptor.h"
+#include "muster/net/transport/handshake.h"
+#include "muster/net/transport/tls.h"
+
+namespace muster::train {
+
+// Plain data.
+struct TaskContext {
+  std::string job = {};
+  job::TaskId self = {};
+  int64_t incarnation = 0;     // each start of a task has a greater one than the starts before
+  std::string agreement = {};  // what must be the same in all tasks (base/agreement.h)
+  net::transport::Protection protection = {};
+  double lease_seconds = 10;        // a task that is silent for longer is lost
+  double rendezvous_seconds = 300;  // to wait for a task that others need; infinity: no limit
+  int stall_seconds = 0;            // of connections (net/transport/link_watch.h)
+  const std::atomic<bool>* stop = nullptr;  // true ends waits for others; null: nothing does
+  // True, with `stop`: this task alone must end; the others continue or wait for its replacement.
+  // Null: a stop is meant for all tasks.
+  const std::atomic<bool>* leaving = nullptr;
+  std::function<void(const std::string& text)> note = {};  // for people; may be empty
+
+  bool stopped() const { return stop != nullptr && *stop; }
+  // Tells people, if anybody listens.
+  void Note(const std::string& text) const {
+    if (note) note(text);
+  }
+};
+
+// How the task introduces itself to another one.
+net::transport::Identity IdentityOf(const TaskContext& context, int64_t epoch = 0);
+
+// The options of an acceptor of this task: it admits peers that ask for a service for which
+// `offers` is true, and notes those that it refuses. The caller adds on_peer. `context` must
+// outlive the acceptor.
+net::transport::AcceptorOptions AcceptorOptionsOf(
+    const TaskContext& context, const net::Token& key,
+    std::function<bool(std::string_view service)> offers);
+
+}  // namespace muster::train

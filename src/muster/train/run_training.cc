@@ -1,0 +1,174 @@
+#include "muster/train/run_training.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/base/agreement.h"
+#include "muster/data/batch_stream_reader.h"
+#include "muster/train/cluster/finished_job.h"
+#include "muster/train/input/data_files.h"
+#include "muster/train/input/parts.h"
+
+namespace muster::train {
+namespace {
+
+// A task of a job that has ended before waits so long for the others, at most.
+constexpr double kSecondsForEnded = 10;
+
+const std::vector<std::string>& PatternsOf(const TrainingRequest& request) {
+  return request.train.input.source.patterns;
+}
+
+// Sets what this replica reads: a shard or, where replicas may leave and come, parts.
+absl::Status DealData(io::FileSystem& files, TrainingRequest* request) {
+  TrainSpec& spec = request->train;
+  if (data::IsBatchStream(spec.input.source)) return absl::OkStatus();  // it is dealt already
+  data::Shard& shard = spec.input.source.shard;
+  const int fewest = request->role.min_replicas;
+  if (fewest == 0 || spec.replicas == nullptr) {
+    MUSTER_ASSIGN_OR_RETURN(shard, ShardOf(request->run, PatternsOf(*request), files));
+    return absl::OkStatus();
+  }
+  const int most = request->run.num_worker_replicas;
+  spec.parts = PartsFor(fewest, most);
+  MUSTER_ASSIGN_OR_RETURN(shard, FirstPart(spec.parts, PatternsOf(*request), files));
+  // As much memory as without parts, when all are there.
+  int& open_chunks = spec.input.reader.open_chunks;
+  open_chunks = std::max(1, open_chunks * most / spec.parts);
+  return absl::OkStatus();
+}
+
+// The chief warns before it begins: uneven shares are no replica's fault.
+absl::Status WarnOfUnevenShares(const TrainingRequest& request, io::FileSystem& files) {
+  const TrainSpec& spec = request.train;
+  const bool by_files = spec.input.source.shard.by == data::ShardBy::kFile;
+  if (!request.run.is_chief || !by_files || data::IsBatchStream(spec.input.source)) {
+    return absl::OkStatus();
+  }
+  MUSTER_ASSIGN_OR_RETURN(const auto found, FindDataFiles(files, PatternsOf(request)));
+  const std::string uneven =
+      DescribeUnevenShares(found, request.run.num_worker_replicas, spec.parts);
+  if (!uneven.empty()) request.role.context.Note(uneven);
+  return absl::OkStatus();
+}
+
+// Trains, and evaluates if this process does so.
+absl::StatusOr<TrainAndEvaluateResult> Train(const TrainingRequest& request, Estimator& estimator,
+                                             TrainingWatch* training, bool reports,
+                                             const Clock& clock,
+                                             const ReportProgressEvaluation& report) {
+  const TrainSpec& spec = request.train;
+  const std::atomic<bool>& stop = *request.role.context.stop;
+  Progress progress(reports ? request.progress : ProgressStyle::kNone, STDERR_FILENO, clock);
+  if (request.eval && reports) {
+    EvalSpec eval = *request.eval;
+    const auto& exported = estimator.model().spec.exported;
+    if (exported && exported->evaluates_by_batch) {
+      eval.input.reader.batch_size = spec.input.reader.batch_size;
+    }
+    eval.training = training;
+    return TrainAndEvaluate(estimator, spec, eval, progress, stop,
+                            [&](const EvalResult& result, const std::vector<std::string>& exports) {
+                              if (report) report(progress, result, exports);
+                            });
+  }
+  MUSTER_RETURN_IF_ERROR(EvaluatesItself(estimator.config(), spec.replicas).status());
+  TrainAndEvaluateResult result;
+  MUSTER_ASSIGN_OR_RETURN(result.training, estimator.Train(spec, progress, stop));
+  return result;
+}
+
+// This process alone, or as a replica or evaluator.
+absl::StatusOr<TrainingOutcome> RunRole(TrainingRequest request, io::FileSystem& files,
+                                        const Clock& clock,
+                                        const ReportProgressEvaluation& report) {
+  MUSTER_ASSIGN_OR_RETURN(const ClusterRole role,
+                          JoinFromEnvironment(request.run, request.role, clock));
+  TrainSpec& spec = request.train;
+  spec.replicas = role.replicas.get();
+  MUSTER_RETURN_IF_ERROR(DealData(files, &request));
+  MUSTER_RETURN_IF_ERROR(WarnOfUnevenShares(request, files));
+  const bool reports = spec.replicas == nullptr || spec.replicas->is_chief();
+  if (reports) {
+    spec.hooks.insert(spec.hooks.begin(), request.chief_hooks.begin(), request.chief_hooks.end());
+  }
+  MUSTER_ASSIGN_OR_RETURN(const auto estimator,
+                          Estimator::Create(files, clock, request.model, request.run));
+  if (!request.warm_start.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(WarmStart start, ParseWarmStart(request.warm_start));
+    MUSTER_ASSIGN_OR_RETURN(start.vocabularies, ChangedVocabularies(files, start, request.model));
+    estimator->set_warm_start(std::move(start));
+  }
+  TrainingOutcome outcome = {.reports = reports && role.training == nullptr};
+  MUSTER_ASSIGN_OR_RETURN(outcome.result,
+                          Train(request, *estimator, role.training.get(), reports, clock, report));
+  return outcome;
+}
+
+// What the folder must say of a finished job for this task to have nothing left to do; none where
+// the same request means new work each time.
+std::optional<FinishedJob> EndOf(const TrainingRequest& request) {
+  const bool is_task = !request.run.cluster.empty() || request.run.task_type == "evaluator";
+  const bool is_new_each_time = request.train.fresh_data || request.train.steps.has_value() ||
+                                data::IsBatchStream(request.train.input.source);
+  if (!is_task || is_new_each_time) return std::nullopt;
+  const std::string rules = request.run.is_chief ? request.stopping_rules : kUnknownTerm;
+  return FinishedJob{.job = request.run.job,
+                     .agreement = StrCat(request.role.context.agreement, "; ",
+                                         PrintAgreement({{"early stop", rules}}))};
+}
+
+// Whether a task ended because it waited for others in vain. What the chief says of that reaches
+// the others as FAILED_PRECONDITION.
+bool IsAbsence(const absl::Status& status, bool is_chief) {
+  return absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status) ||
+         (!is_chief && absl::IsFailedPrecondition(status));
+}
+
+absl::StatusOr<TrainingOutcome> RunTask(const TrainingRequest& request, io::FileSystem& files,
+                                        const Clock& clock,
+                                        const ReportProgressEvaluation& report) {
+  if (request.run.task_type != "ps") return RunRole(request, files, clock, report);
+  MUSTER_RETURN_IF_ERROR(RunParameterServer(request.run, request.role, request.model));
+  return TrainingOutcome();
+}
+
+}  // namespace
+
+absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSystem& files,
+                                            const Clock& clock,
+                                            const ReportProgressEvaluation& report) {
+  const std::string& model_dir = request.run.model_dir;
+  const TaskContext& context = request.role.context;
+  const auto end = EndOf(request);
+  const bool has_ended = end && HasFinished(files, model_dir, *end);
+  const auto nothing_left = [&](const std::string& why) {
+    context.Note(StrCat("job '", request.run.job, "' has ended before, and ", model_dir,
+                        " has its last checkpoint: nothing is left to do", why));
+    return TrainingOutcome();
+  };
+  if (has_ended && request.run.task_type == "evaluator") return nothing_left("");
+  if (has_ended) {
+    // The others are gone, unless all were started again.
+    double& seconds = request.role.rendezvous_seconds;
+    seconds = seconds > 0 ? std::min(seconds, kSecondsForEnded) : kSecondsForEnded;
+    request.role.evaluator = false;
+    request.run.cluster.erase("evaluator");
+  }
+  auto outcome = RunTask(request, files, clock, report);
+  if (has_ended && IsAbsence(outcome.status(), request.run.is_chief)) {
+    return nothing_left(StrCat(" (", outcome.status().message(), ")"));
+  }
+  if (!outcome.ok() || outcome->result.training.interrupted || !end || !request.run.is_chief) {
+    return outcome;
+  }
+  const absl::Status written = WriteFinishedJob(files, model_dir, *end);
+  if (!written.ok()) {
+    context.Note(StrCat("warning: that the job has ended: ", written.message()));
+  }
+  return outcome;
+}
+
+}  // namespace muster::train

@@ -1,0 +1,57 @@
+// RunTraining: what one process does in a training, whatever has started it. It trains alone, as a
+// replica of several, or it is the evaluator or a parameter server, as TF_CONFIG says.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/base/status.h"
+#include "muster/io/file_system.h"
+#include "muster/model/model_spec.h"
+#include "muster/train/cluster_role.h"
+#include "muster/train/loop/progress.h"
+#include "muster/train/loop/run_config.h"
+#include "muster/train/loop/specs.h"
+#include "muster/train/train_and_evaluate.h"
+
+namespace muster::train {
+
+struct TrainingRequest {
+  model::ModelSpec model = {};
+  RunConfig run = {};  // completed by ReadTaskEnvironment
+  // The data of the whole training: RunTraining gives this process its shard, or its parts if
+  // role.min_replicas is set. Sets `replicas` and `parts` itself.
+  TrainSpec train = {};
+  // Hooks for the one process that reports on the training: the chief, or a process that trains
+  // alone. They come before train.hooks.
+  std::vector<std::shared_ptr<Hook>> chief_hooks = {};
+  std::optional<EvalSpec> eval = {};  // by the chief, a process that trains alone, or the evaluator
+  std::string warm_start = {};        // "PATH" or "PATH:PATTERN" (weights/warm_start.h); "": none
+  ClusterRoleOptions role = {};       // its `context.stop` must be set
+  // The stopping rules of the chief, in words: with other rules the job is another one.
+  std::string stopping_rules = {};
+  ProgressStyle progress = ProgressStyle::kNone;  // of the process that reports
+};
+
+struct TrainingOutcome {
+  TrainAndEvaluateResult result = {};
+  // Whether this process reports on the training: as the chief, or because it trains alone.
+  bool reports = false;
+};
+
+// Called after each evaluation, with the progress to which the report must not do harm.
+using ReportProgressEvaluation = std::function<void(Progress& progress, const EvalResult& result,
+                                                    const std::vector<std::string>& exports)>;
+
+// Runs until this process has nothing left to do. A job whose end is recorded in its model folder
+// (cluster/finished_job.h) is not run again: role.context.note is told. A task that was told to end
+// returns OK with result.training.interrupted, or CANCELLED. Errors are those of
+// JoinFromEnvironment, Estimator::Create and TrainAndEvaluate.
+absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSystem& files,
+                                            const Clock& clock,
+                                            const ReportProgressEvaluation& report);
+
+}  // namespace muster::train
