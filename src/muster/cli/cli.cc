@@ -13,6 +13,7 @@
 #include "muster/base/strings.h"
 #include "muster/cli/number_checks.h"
 #include "muster/math/kernels.h"
+#include "muster/process/file_limit.h"
 #include "muster/process/heartbeat.h"
 
 namespace muster::cli {
@@ -90,6 +91,7 @@ int Main(int argc, char** argv) {
                  unknown);
     return 2;
   }
+  process::RaiseFileLimit();
   const auto heartbeat = process::Heartbeat::StartIfAsked();
   try {
     app.parse(argc, argv);

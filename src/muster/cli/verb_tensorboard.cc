@@ -13,6 +13,7 @@
 #include "muster/io/file_system.h"
 #include "muster/job/pod_template.h"
 #include "muster/process/child.h"
+#include "muster/process/file_limit.h"
 
 namespace muster::cli {
 namespace {
@@ -66,6 +67,7 @@ absl::Status Become(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
   for (const std::string& each : command) arguments.push_back(const_cast<char*>(each.c_str()));
   arguments.push_back(nullptr);
+  process::RestoreFileLimit();
   execvp(arguments[0], arguments.data());
   return ErrnoStatus(errno, StrCat("cannot run ", command[0]));
 }

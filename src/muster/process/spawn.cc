@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
+#include "muster/process/file_limit.h"
 #include "muster/process/pidfd.h"
 
 namespace muster::process {
@@ -140,6 +141,7 @@ Step Prepare(Plan* plan) {
   if (failure.step == Step::kNone) {
     ResetSignals();
     sigprocmask(SIG_SETMASK, &empty_mask, nullptr);
+    RestoreFileLimit();
     execve(plan->program.c_str(), plan->argv.data(), plan->environment.data());
     failure = {.step = Step::kExec, .error_number = errno};
   }
