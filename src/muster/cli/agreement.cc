@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include "muster/base/agreement.h"
 #include "muster/base/crc32c.h"
@@ -27,6 +28,10 @@ std::string StrategyOf(const TaskFacts& facts) {
   return std::string(train::StrategyName(facts.flags.strategy.value_or(by_default)));
 }
 
+std::string SettingsOf(const TaskFacts& facts) {
+  return facts.flags.settings.empty() ? "none" : absl::StrJoin(facts.flags.settings, " ");
+}
+
 // An evaluator's TF_CONFIG need not list the others.
 bool KnowsCluster(const TaskFacts& facts) { return facts.flags.run.task_type != "evaluator"; }
 
@@ -38,6 +43,9 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "spec",
      .term = "model file",
      .value = [](const TaskFacts& f) { return f.model_file; }},
+    {.flag = "--set",
+     .term = "settings",
+     .value = [](const TaskFacts& f) { return SettingsOf(f); }},
     {.flag = "--train", .term = "data", .value = [](const TaskFacts& f) { return f.data; }},
     {.flag = "--batch-size",
      .term = "batch size",

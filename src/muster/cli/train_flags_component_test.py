@@ -93,3 +93,41 @@ def test_stats_have_the_share_of_rows_without_an_id(muster, place) -> None:
     }
     text = muster.run("records", "stats", place / "rows.csv", "--spec", place / "spec.yaml")
     assert "rows without id" in text and "100.0 %  'male'  'female'" in text
+
+
+def test_values_of_the_model_file_are_set_by_flags(muster, place) -> None:
+    """As if they stood in the file: by one process and by two."""
+    settings = {
+        "train.batch_size": "4",
+        "model.linear.optimizer": "{sgd: {learning_rate: 0.5}}",
+        "columns.age.mean": "30",
+    }
+    flags = [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
+    muster.run(*train(place, *flags))
+    assert "batch_size: 4" in (place / "model/model.yaml").read_text()
+    edited = SPEC.replace("batch_size: 8", "batch_size: 4").replace("mean: 40", "mean: 30")
+    edited = edited.replace("{ftrl: {learning_rate: 0.1}}", "{sgd: {learning_rate: 0.5}}")
+    (place / "edited.yaml").write_text(edited)
+    data = ("--train", place / "rows.csv", "--model-dir")
+    muster.run("train", place / "edited.yaml", *data, place / "other")
+    scores = [muster.run("predict", "--model-dir", place / name, "--data", place / "rows.csv")
+              for name in ("model", "other")]  # fmt: skip
+    assert scores[0] == scores[1]
+    muster.run("train", place / "spec.yaml", *data, place / "two", "--workers", 2, *flags)
+    assert "batch_size: 4" in (place / "two/model.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    "setting, says",
+    [
+        ("train.batch_size", "is not of the form PATH=VALUE"),
+        ("train.bacth_size=4", "train: unknown key 'bacth_size' (did you mean 'batch_size'?)"),
+        ("train.batch_size=soon", "spec.yaml with train.batch_size=soon: train.batch_size: 'soon'"),
+        ("train.batch_size.x=1", "train.batch_size is no map in "),
+        ("model.linear.columns=[sex", "not YAML"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(setting, says, muster, place) -> None:
+    said = muster.fail(*train(place, "--set", setting))
+    assert says in said
+    assert not (place / "model").exists()

@@ -120,7 +120,8 @@ absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request
 absl::Status RunTrain(TrainFlags& flags) {
   const auto files = files::OpenFileSystems();
   const SystemClock clock;
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, model::LoadModelSpec(*files, flags.spec));
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model,
+                          model::LoadModelSpec(*files, flags.spec, flags.settings));
   MUSTER_RETURN_IF_ERROR(CheckEvaluation(flags.eval, model));
   flags.run.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : model.train.seed;
   if (flags.replicas > 0) {
@@ -155,8 +156,9 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
         "--evaluator); give files");
   }
   // What is wrong with the model file is said once, and before anything starts.
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model,
-                          model::LoadModelSpec(*files::OpenFileSystems(), flags.spec));
+  MUSTER_ASSIGN_OR_RETURN(
+      const model::ModelSpec model,
+      model::LoadModelSpec(*files::OpenFileSystems(), flags.spec, flags.settings));
   MUSTER_RETURN_IF_ERROR(CheckEvaluation(flags.eval, model));
   if (flags.ps > 0) {
     MUSTER_RETURN_IF_ERROR(train::CheckServable(model));

@@ -17,6 +17,7 @@ namespace muster::cli {
 
 struct TrainFlags {
   std::string spec;
+  std::vector<std::string> settings;  // of the model file's values
   DataFlags data;
   EvaluationFlags eval;
   train::RunConfig run;

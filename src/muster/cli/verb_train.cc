@@ -37,6 +37,11 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                    "(docs/keras.md)")
       ->required()
       ->type_name("SPEC");
+  verb->add_option("--set", flags->settings,
+                   "Change a value of the model file: --set train.batch_size=64 --set "
+                   "'model.dnn.hidden_units=[64, 32]'; once for each value")
+      ->allow_extra_args(false)
+      ->type_name("PATH=VALUE");
   AddDataFlags(*verb, "--train", "Training data: files, globs, or - for batches", &flags->data,
                ", of --train and of each evaluation of --eval");
   verb->add_option("--model-dir", flags->run.model_dir, "Folder of checkpoints and events")

@@ -1,7 +1,10 @@
 #include "muster/collective/collectives.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 namespace muster::collective {
 
@@ -49,23 +52,26 @@ absl::Status AllGather(Group& group, uint64_t max_bytes, std::vector<std::vector
 }
 
 absl::Status Broadcast(Group& group, int root, MutableBytes bytes) {
+  std::vector<int> chain;
+  for (int i = 0; i < group.size(); ++i) chain.push_back((root + i) % group.size());
+  return Broadcast(group, chain, bytes);
+}
+
+absl::Status Broadcast(Group& group, std::span<const int> chain, MutableBytes bytes) {
   MUSTER_RETURN_IF_ERROR(group.status());
-  const int n = group.size();
-  if (n == 1) return absl::OkStatus();
-  // A chain that begins at the root: each rank forwards the pieces as they come, so that the
-  // broadcast takes little longer than one transfer.
-  const int place = (group.rank() - root + n) % n;
-  const int next = (group.rank() + 1) % n, previous = (group.rank() + n - 1) % n;
+  const auto own = std::find(chain.begin(), chain.end(), group.rank());
+  const int previous = own == chain.begin() ? -1 : *std::prev(own);
+  const int next = std::next(own) == chain.end() ? -1 : *std::next(own);
   constexpr size_t kPiece = size_t{256} << 10;
   for (size_t begin = 0; begin < bytes.size(); begin += kPiece) {
     const MutableBytes piece = bytes.subspan(begin, std::min(kPiece, bytes.size() - begin));
-    if (place > 0) {
+    if (previous >= 0) {
       MUSTER_RETURN_IF_ERROR(
           group.Receive(previous, piece.size(), [&](ConstBytes part, size_t offset) {
             std::memcpy(piece.data() + offset, part.data(), part.size());
           }));
     }
-    if (place + 1 < n) MUSTER_RETURN_IF_ERROR(group.Send(next, piece));
+    if (next >= 0) MUSTER_RETURN_IF_ERROR(group.Send(next, piece));
   }
   return absl::OkStatus();
 }

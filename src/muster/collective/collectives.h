@@ -33,6 +33,10 @@ absl::Status AllGather(Group& group, ConstBytes mine, MutableBytes all);
 
 // Copies the `bytes` of rank `root` to the `bytes` of every other rank, which have the same size.
 absl::Status Broadcast(Group& group, int root, MutableBytes bytes);
+// The same among the ranks of `chain`, of which the first is the root: each forwards the bytes to
+// the next one as they come, so that the broadcast takes little longer than one transfer. The ranks
+// of the chain must give the same one; the others do not take part.
+absl::Status Broadcast(Group& group, std::span<const int> chain, MutableBytes bytes);
 
 // Returns when every rank has called it.
 absl::Status Barrier(Group& group);

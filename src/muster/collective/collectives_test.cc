@@ -92,6 +92,21 @@ TEST_P(CollectivesTest, BroadcastGivesTheRootsBytes) {
   });
 }
 
+TEST_P(CollectivesTest, BroadcastAlongAChainLeavesOtherRanksAlone) {
+  TestRanks ranks(GetParam());
+  const int last = GetParam() - 1;
+  const std::vector<int> chain = last > 1 ? std::vector<int>{last, 0, 1} : std::vector<int>{last};
+  ranks.RunAll([&](Group& group) {
+    std::vector<float> values = ValuesOf(group.rank(), 700'001);
+    const auto own = std::find(chain.begin(), chain.end(), group.rank());
+    if (own != chain.end()) {
+      MUSTER_RETURN_IF_ERROR(Broadcast(group, chain, std::as_writable_bytes(std::span(values))));
+    }
+    EXPECT_EQ(values, ValuesOf(own != chain.end() ? last : group.rank(), 700'001));
+    return Barrier(group);
+  });
+}
+
 TEST_P(CollectivesTest, NobodyLeavesABarrierBeforeAllHaveCome) {
   TestRanks ranks(GetParam());
   std::atomic<int> came = 0;

@@ -7,6 +7,9 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
 #include "muster/base/nearest.h"
 #include "muster/base/utf8.h"
 
@@ -127,12 +130,50 @@ absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::s
   }
 }
 
+absl::Status YamlReader::Set(std::string_view setting) {
+  const auto wrong = [&](std::string_view what) {
+    return absl::InvalidArgumentError(StrCat("'", setting, "' ", what));
+  };
+  const size_t equals = setting.find('=');
+  const std::vector<std::string> keys = absl::StrSplit(setting.substr(0, equals), '.');
+  const bool has_empty_key = std::find(keys.begin(), keys.end(), "") != keys.end();
+  if (equals == setting.npos || has_empty_key) {
+    return wrong("is not of the form PATH=VALUE, such as train.batch_size=64");
+  }
+  const auto value = Parse(setting.substr(equals + 1), "the value");
+  if (!value.ok()) return wrong(StrCat("cannot be set: ", ToStd(value.status().message())));
+  YAML::Node node;
+  node.reset(node_);
+  for (size_t i = 0; i + 1 < keys.size(); ++i) {
+    const YAML::Node child = node[keys[i]];
+    if (child.IsDefined() && !child.IsMap()) {
+      const std::string path = absl::StrJoin(keys.begin(), keys.begin() + i + 1, ".");
+      return wrong(StrCat("cannot be set: ", path, " is no map in ", document_->name,
+                          "; set it as a whole"));
+    }
+    if (!child.IsDefined()) node[keys[i]] = YAML::Node(YAML::NodeType::Map);
+    node.reset(node[keys[i]]);
+  }
+  node[keys.back()] = value->node_;
+  document_->settings.emplace_back(absl::StrJoin(keys, "."), setting);
+  return absl::OkStatus();
+}
+
+// "f.yaml:12", or the setting that gave the value.
+std::string YamlReader::Where() const {
+  for (const auto& [path, setting] : document_->settings) {
+    const bool is_below = path_.starts_with(path) &&
+                          (path_.size() == path.size() || std::strchr(".[", path_[path.size()]));
+    if (is_below) return StrCat(document_->name, " with ", setting);
+  }
+  const int line = node_.Mark().line;
+  return line >= 0 ? StrCat(document_->name, ":", line + 1) : document_->name;
+}
+
 void YamlReader::Fail(std::string_view message) const {
   if (!document_->status.ok()) return;
-  const int line = node_.Mark().line;
   document_->status = absl::InvalidArgumentError(
-      StrCat(document_->name, line >= 0 ? StrCat(":", line + 1) : std::string(), ": ",
-             path_.empty() ? std::string() : StrCat(path_, ": "), message));
+      StrCat(Where(), ": ", path_.empty() ? std::string() : StrCat(path_, ": "), message));
 }
 
 void YamlReader::ForEach(

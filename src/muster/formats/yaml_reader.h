@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -31,6 +32,12 @@ class YamlReader {
   // Each document of a stream ("---" between them); at least one.
   static absl::StatusOr<std::vector<YamlReader>> ParseAll(std::string_view text,
                                                           const std::string& name);
+
+  // Changes the document below this node: `setting` is "a.b.c=VALUE", where VALUE is YAML and maps
+  // that are missing on the way are made. A value that an alias shares changes in all its places.
+  // Errors about a changed value name the setting instead of a line. INVALID_ARGUMENT if `setting`
+  // has another form, or its path leads through something that is no map.
+  absl::Status Set(std::string_view setting);
 
   const absl::Status& status() const { return document_->status; }
   bool ok() const { return status().ok(); }
@@ -72,11 +79,13 @@ class YamlReader {
   struct Document {
     std::string name;
     absl::Status status;
+    std::vector<std::pair<std::string, std::string>> settings = {};  // path, whole text
   };
 
   YamlReader(std::shared_ptr<Document> document, const YAML::Node& node, std::string path)
       : document_(std::move(document)), node_(node), path_(std::move(path)) {}
   std::string Scalar(std::string_view expected) const;
+  std::string Where() const;
 
   std::shared_ptr<Document> document_;
   YAML::Node node_;

@@ -22,6 +22,37 @@ TEST(YamlReaderTest, AssignmentLeavesTheDocumentAlone) {
   EXPECT_TRUE(root->ok());
 }
 
+TEST(YamlReaderTest, SettingsChangeTheDocument) {
+  auto root = YamlReader::Parse("a: {x: 1, y: 2}\nb: [3]\n", "f.yaml");
+  ASSERT_TRUE(root.ok());
+  ASSERT_TRUE(root->Set("a.x=7").ok());
+  ASSERT_TRUE(root->Set("b=[5, 6]").ok());
+  ASSERT_TRUE(root->Set("c.d.e={k: v=w}").ok());
+  EXPECT_EQ(root->At("a").Int("x", 0, 0, 9), 7);
+  EXPECT_EQ(root->At("a").Int("y", 0, 0, 9), 2);
+  EXPECT_EQ(root->Strings("b"), (std::vector<std::string>{"5", "6"}));
+  EXPECT_EQ(root->At("c").At("d").At("e").String("k"), "v=w");
+  EXPECT_TRUE(root->ok()) << root->status();
+  root->At("b").Items()[1].AsInt(0, 5);
+  EXPECT_EQ(Message(root->status()), "f.yaml with b=[5, 6]: b[1]: 6 is not between 0 and 5");
+}
+
+TEST(YamlReaderTest, SettingsThatCannotBeAreRefused) {
+  auto root = YamlReader::Parse("a: {x: 1}\nb: [3]\n", "f.yaml");
+  ASSERT_TRUE(root.ok());
+  for (const std::string wrong : {"a.x", "=1", "a..x=1", "a.=1", ""}) {
+    EXPECT_THAT(Message(root->Set(wrong)), HasSubstr("PATH=VALUE")) << wrong;
+  }
+  EXPECT_THAT(Message(root->Set("a.x.y=1")), HasSubstr("a.x is no map in f.yaml"));
+  EXPECT_THAT(Message(root->Set("b.y=1")), HasSubstr("b is no map"));
+  EXPECT_THAT(Message(root->Set("a.x=[1")), HasSubstr("cannot be set: the value:1: not YAML"));
+  EXPECT_THAT(Message(root->Set(StrCat("a.x=", std::string(40, '[')))), HasSubstr("nests deeper"));
+  EXPECT_EQ(root->At("a").Int("x", 0, 0, 9), 1);
+  // Errors elsewhere keep their line.
+  root->At("b").AsInt(0, 9);
+  EXPECT_THAT(Message(root->status()), HasSubstr("f.yaml:2: b: must be a whole number"));
+}
+
 TEST(YamlReaderTest, OnlyUtf8IsRead) {
   for (const std::string_view text : {"a: \xa5"sv,
                                       "\xff\xfe"

@@ -176,13 +176,15 @@ absl::Status CheckModel(const ModelSpec& spec) {
 }  // namespace
 
 absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view yaml,
-                                         const std::string& name) {
+                                         const std::string& name,
+                                         std::span<const std::string> settings) {
   if (yaml.size() > kMaxSpecBytes) {
     return absl::InvalidArgumentError(
         StrCat(name, ": ", yaml.size(), " bytes; a model file has at most ", kMaxSpecBytes,
                " (put long vocabularies into a file: 'file: words.txt')"));
   }
-  MUSTER_ASSIGN_OR_RETURN(const YamlReader root, YamlReader::Parse(yaml, name));
+  MUSTER_ASSIGN_OR_RETURN(YamlReader root, YamlReader::Parse(yaml, name));
+  for (const std::string& setting : settings) MUSTER_RETURN_IF_ERROR(root.Set(setting));
   root.CheckKeys({"inputs", "label", "weight", "key", "columns", "model", "head", "loss_reduction",
                   "metrics", "train"});
   ModelSpec spec;
@@ -195,8 +197,14 @@ absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view
   return spec;
 }
 
-absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path) {
+absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path,
+                                        std::span<const std::string> settings) {
   const auto info = files.Stat(path);
+  if (info.ok() && info->is_folder && !settings.empty()) {
+    return absl::InvalidArgumentError(
+        StrCat("'", settings.front(), "' cannot be set: ", path,
+               " is an exported Keras model; change the model in Python and export it again"));
+  }
   if (info.ok() && info->is_folder) return LoadExportedSpec(files, path);
   if (path.ends_with(".keras") || path.ends_with(".h5") || path.ends_with(".hdf5")) {
     return absl::InvalidArgumentError(StrCat(
@@ -205,7 +213,7 @@ absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string
         "), then train the folder that this makes (docs/keras.md)"));
   }
   MUSTER_ASSIGN_OR_RETURN(const std::string yaml, io::ReadFile(files, path, 2 * kMaxSpecBytes));
-  return ParseModelSpec(files, yaml, path);
+  return ParseModelSpec(files, yaml, path, settings);
 }
 
 bool HasSavedSpec(io::FileSystem& files, const std::string& folder) {

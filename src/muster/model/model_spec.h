@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,10 +78,13 @@ struct ModelSpec {
 // `name` is the file in messages ("titanic.yaml:12: columns.age: unknown key 'bondaries' (did you
 // mean 'boundaries'?)"). Vocabulary files are found relative to the folder of `name`. Only
 // INVALID_ARGUMENT and the file errors of a vocabulary. Input over 1 MiB is refused.
+// `settings` change the file's values first, as YamlReader::Set does: "train.batch_size=64".
 absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view yaml,
-                                         const std::string& name);
-// `path` may be the folder of an exported Keras model instead.
-absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path);
+                                         const std::string& name,
+                                         std::span<const std::string> settings = {});
+// `path` may be the folder of an exported Keras model instead, for which there can be no settings.
+absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path,
+                                        std::span<const std::string> settings = {});
 // The spec that SaveModelSpec has written into FOLDER, and whether it has.
 absl::StatusOr<ModelSpec> LoadSavedSpec(io::FileSystem& files, const std::string& folder);
 bool HasSavedSpec(io::FileSystem& files, const std::string& folder);

@@ -19,11 +19,12 @@ using testing::HasSubstr;
 class ReplicaStateTest : public TrainingTest {
  protected:
   struct Replica {
-    explicit Replica(const TrainingTest&, io::FileSystem& files, const Clock& clock)
+    explicit Replica(const TrainingTest&, io::FileSystem& files, const Clock& clock,
+                     uint64_t seed = 5)
         : progress(ProgressStyle::kNone, 2, clock) {
       const auto spec = model::ParseModelSpec(files, kTestSpec, "spec.yaml");
       model = model::BuildModel(*spec, {}).value();
-      variables = Variables::Create(model, 5, /*with_slots=*/true).value();
+      variables = Variables::Create(model, seed, /*with_slots=*/true).value();
     }
     RunConfig config;
     model::Model model;
@@ -53,7 +54,9 @@ class ReplicaStateTest : public TrainingTest {
     bool overwritten = false;
     TestRanks ranks(2);
     const auto results = ranks.Run([&](Group& group) {
-      if (group.rank() == 1) return ReceiveState(group, 0, 7, session, &overwritten);
+      if (group.rank() == 1) {
+        return ShareState(group, std::vector<int>{0, 1}, 7, session, &overwritten);
+      }
       MUSTER_RETURN_IF_ERROR(group.Send(1, std::as_bytes(std::span(&header, 1))));
       // The group may already have ended, by the receiver's error.
       group.Send(1, std::as_bytes(std::span(positions))).IgnoreError();
@@ -74,6 +77,35 @@ class ReplicaStateTest : public TrainingTest {
 TEST_F(ReplicaStateTest, OfAnotherStepThanWasToldIsRefused) {
   ExpectRefused([](auto* header) { header->step = 8; }, "step 8, and told of step 7");
   ExpectRefused([](auto* header) { header->step = -1; }, "step -1");
+}
+
+// Also those behind the first receiver, which forwards the state.
+TEST_F(ReplicaStateTest, AllReceiversGetTheOwnersState) {
+  const std::vector<int> chain = {2, 0, 3};
+  TestRanks ranks(4);
+  std::vector<std::string> weights(4);
+  const auto results = ranks.Run([&](Group& group) {
+    const auto rank = static_cast<size_t>(group.rank());
+    Replica replica(*this, *files_, clock_, /*seed=*/rank);
+    Session session = SessionOf(replica);
+    session.step = group.rank() == 2 ? 7 : 3;
+    session.data.positions = {group.rank() == 2 ? "here" : "there", "end"};
+    bool overwritten = false;
+    if (group.rank() != 1) {
+      MUSTER_RETURN_IF_ERROR(ShareState(group, chain, 7, session, &overwritten));
+    }
+    EXPECT_EQ(overwritten, group.rank() == 0 || group.rank() == 3);
+    EXPECT_EQ(session.step, group.rank() == 1 ? 3 : 7);
+    EXPECT_EQ(session.data.positions[0], group.rank() == 1 ? "there" : "here");
+    for (const auto& tensor : session.variables.Tensors(/*with_slots=*/true)) {
+      weights[rank].append(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+    }
+    return collective::Barrier(group);
+  });
+  for (const absl::Status& result : results) EXPECT_TRUE(result.ok()) << result;
+  EXPECT_EQ(weights[0], weights[2]);
+  EXPECT_EQ(weights[3], weights[2]);
+  EXPECT_NE(weights[1], weights[2]);
 }
 
 TEST_F(ReplicaStateTest, LengthsThatCannotBeAreRefused) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "muster/collective/collectives.h"
+
 namespace muster::train {
 namespace {
 
@@ -64,47 +66,44 @@ std::string WhyRefused(const StateHeader& header, int64_t step, uint64_t bytes) 
   return "";
 }
 
-absl::Status ReceiveInto(Group& group, int from, std::span<std::byte> to) {
-  return group.Receive(from, to.size(), [&](std::span<const std::byte> part, size_t offset) {
-    std::memcpy(to.data() + offset, part.data(), part.size());
-  });
+StateHeader HeaderOf(const Session& session, uint64_t bytes, const std::string& positions) {
+  return {.step = session.step,
+          .bytes = bytes,
+          .ranks = session.data.positions.size(),
+          .positions = positions.size(),
+          .records = session.data.records.value_or(RecordCounts()),
+          .has_records = session.data.records.has_value()};
 }
 
 }  // namespace
 
-absl::Status SendState(Group& group, int to, const Session& session) {
+absl::Status ShareState(Group& group, std::span<const int> chain, int64_t step, Session& session,
+                        bool* overwritten) {
+  const int owner = chain.front();
   const auto tensors = session.variables.Tensors(/*with_slots=*/true);
-  const std::string positions = Pack(session.data.positions);
-  const StateHeader header = {.step = session.step,
-                              .bytes = BytesOf(tensors),
-                              .ranks = session.data.positions.size(),
-                              .positions = positions.size(),
-                              .records = session.data.records.value_or(RecordCounts()),
-                              .has_records = session.data.records.has_value()};
-  MUSTER_RETURN_IF_ERROR(group.Send(to, std::as_bytes(std::span(&header, 1))));
-  MUSTER_RETURN_IF_ERROR(group.Send(to, std::as_bytes(std::span(positions))));
-  for (const checkpoint::Tensor& tensor : tensors) {
-    MUSTER_RETURN_IF_ERROR(group.Send(to, std::as_bytes(tensor.bytes)));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReceiveState(Group& group, int from, int64_t step, Session& session,
-                          bool* overwritten) {
+  std::string positions;
   StateHeader header;
-  MUSTER_RETURN_IF_ERROR(ReceiveInto(group, from, std::as_writable_bytes(std::span(&header, 1))));
-  const auto tensors = session.variables.Tensors(/*with_slots=*/true);
-  if (const std::string why = WhyRefused(header, step, BytesOf(tensors)); !why.empty()) {
-    return group.Accuse(from, why);
+  if (group.rank() == owner) {
+    positions = Pack(session.data.positions);
+    header = HeaderOf(session, BytesOf(tensors), positions);
   }
-  std::string positions(header.positions, '\0');
-  MUSTER_RETURN_IF_ERROR(ReceiveInto(group, from, std::as_writable_bytes(std::span(positions))));
+  const auto share = [&](std::span<std::byte> bytes) {
+    return collective::Broadcast(group, chain, bytes);
+  };
+  MUSTER_RETURN_IF_ERROR(share(std::as_writable_bytes(std::span(&header, 1))));
+  if (const std::string why = WhyRefused(header, step, BytesOf(tensors)); !why.empty()) {
+    return group.Accuse(owner, why);
+  }
+  positions.resize(header.positions);
+  MUSTER_RETURN_IF_ERROR(share(std::as_writable_bytes(std::span(positions))));
   auto unpacked = Unpack(positions, header.ranks);
-  if (!unpacked.ok()) return group.Accuse(from, ToStd(unpacked.status().message()));
-  *overwritten = true;
-  session.variables.BeforeChange();
+  if (!unpacked.ok()) return group.Accuse(owner, ToStd(unpacked.status().message()));
+  if (group.rank() != owner) {
+    *overwritten = true;
+    session.variables.BeforeChange();
+  }
   for (const checkpoint::Tensor& tensor : tensors) {
-    MUSTER_RETURN_IF_ERROR(ReceiveInto(group, from, std::as_writable_bytes(tensor.bytes)));
+    MUSTER_RETURN_IF_ERROR(share(std::as_writable_bytes(tensor.bytes)));
   }
   session.step = header.step;
   session.data.records.reset();

@@ -1,6 +1,9 @@
-// Sends and receives a replica's state, which another replica takes over: weights, slots, the step,
+// Shares a replica's state, which another replica takes over: weights, slots, the step,
 // the counts of records and every replica's position in the data.
 #pragma once
+
+#include <cstdint>
+#include <span>
 
 #include "muster/base/status.h"
 #include "muster/collective/group.h"
@@ -18,13 +21,13 @@ struct StateHeader {
   uint64_t has_records = 0;
 };
 
-// Sends this replica's state to rank `to`, which must call ReceiveState at the same time.
-absl::Status SendState(collective::Group& group, int to, const Session& session);
-// Replaces weights, slots, step, counts and positions. After an error these are invalid if
-// *overwritten is true, else unchanged. `step` is the state's, as the peer said when the epoch
-// began. A peer that sends another step, another model or impossible numbers ends the group:
-// DATA_LOSS.
-absl::Status ReceiveState(collective::Group& group, int from, int64_t step, Session& session,
-                          bool* overwritten);
+// Copies the state of rank chain[0] to the other ranks of `chain`: weights, slots, step, counts and
+// positions. Each rank forwards what it receives to the next one, so that many receivers take
+// little longer than one. All ranks of the chain call it at the same time with the same chain and
+// `step`, which is the state's, as its owner said when the epoch began; other ranks do not call it.
+// After an error the state of a receiver is invalid if *overwritten is true, else unchanged. An
+// owner that sends another step, another model or impossible numbers ends the group: DATA_LOSS.
+absl::Status ShareState(collective::Group& group, std::span<const int> chain, int64_t step,
+                        Session& session, bool* overwritten);
 
 }  // namespace muster::train

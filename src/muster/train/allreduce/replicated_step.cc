@@ -297,13 +297,15 @@ absl::Status ReplicatedStep::TakeOver(bool* overwritten) {
   if (newest.step < 0) {
     return absl::AbortedError("no replica has a state; waiting for the chief's");
   }
-  for (int to = 0; to < size() && rank() == source; ++to) {
-    if (epoch_.states[static_cast<size_t>(to)] == newest) continue;
-    MUSTER_RETURN_IF_ERROR(SendState(*epoch_.group, to, session_));
+  std::vector<int> chain = {source};
+  for (int to = 0; to < size(); ++to) {
+    if (epoch_.states[static_cast<size_t>(to)] != newest) chain.push_back(to);
   }
   received_ = false;
-  if (epoch_.states[static_cast<size_t>(rank())] != newest) {
-    MUSTER_RETURN_IF_ERROR(ReceiveState(*epoch_.group, source, newest.step, session_, overwritten));
+  if (chain.size() > 1 && std::find(chain.begin(), chain.end(), rank()) != chain.end()) {
+    MUSTER_RETURN_IF_ERROR(ShareState(*epoch_.group, chain, newest.step, session_, overwritten));
+  }
+  if (rank() != source && epoch_.states[static_cast<size_t>(rank())] != newest) {
     received_ = true;
     state_epoch_ = newest.epoch;
   }
