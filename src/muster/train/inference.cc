@@ -353,7 +353,7 @@ absl::Status Estimator::Export(const std::string& folder) {
   std::vector<engine::VariableView> views(inference_->views().begin(), inference_->views().end());
   std::vector<std::span<const int64_t>> keys(views.size());
   for (size_t i = 0; i < views.size(); ++i) {
-    ps::DynamicTableImage* const image = inference_->dynamic_tables(static_cast<int>(i));
+    tables::DynamicTableImage* const image = inference_->dynamic_tables(static_cast<int>(i));
     if (image == nullptr) continue;
     keys[i] = image->keys;
     views[i].rows = std::ssize(image->keys) + 1;

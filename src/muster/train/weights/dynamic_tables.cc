@@ -23,7 +23,7 @@ absl::Status CheckReducible(const model::ModelSpec& spec) {
       "train with parameter servers (--ps), or in one process, or give the column a size ('hash')");
 }
 
-ps::Variable::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, size_t index) {
+tables::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, size_t index) {
   const bool normal = spec.initializer.kind == engine::Initializer::Kind::kTruncatedNormal;
   return {.admit_after = spec.growth->admit_after,
           .expire_after = spec.growth->expire_after,
@@ -46,7 +46,6 @@ DynamicTables::DynamicTables(const model::Model& model, const Variables& variabl
     const auto i = static_cast<size_t>(table);
     const engine::VariableSpec& spec = variables.specs()[i];
     specs_[i] = {.name = spec.name,
-                 .kind = ps::Variable::Kind::kTable,
                  .cols = spec.shape[1],
                  .optimizer = model.optimizers[static_cast<size_t>(spec.group)].get(),
                  .growth = GrowthOf(spec, seed, i)};
@@ -63,9 +62,10 @@ absl::StatusOr<std::unique_ptr<DynamicTables>> DynamicTables::ForTraining(
   for (const int table : dynamic_tables->blocks_.tables()) {
     const auto i = static_cast<size_t>(table);
     dynamic_tables->tables_[i] =
-        std::make_unique<ps::DynamicTable>(dynamic_tables->specs_[i], /*servers=*/1);
-    MUSTER_RETURN_IF_ERROR(ps::UseImage(*variables.dynamic_tables(table), dynamic_tables->specs_[i],
-                                        dynamic_tables->tables_[i].get()));
+        std::make_unique<tables::DynamicTable>(dynamic_tables->specs_[i], /*shares=*/1);
+    MUSTER_RETURN_IF_ERROR(tables::UseImage(*variables.dynamic_tables(table),
+                                            dynamic_tables->specs_[i],
+                                            dynamic_tables->tables_[i].get()));
   }
   return dynamic_tables;
 }
@@ -129,7 +129,7 @@ void DynamicTables::Apply(int variable, std::span<const int32_t> rows,
 void DynamicTables::TakeImages() {
   for (const int table : blocks_.tables()) {
     const auto i = static_cast<size_t>(table);
-    ps::TakeImage(*tables_[i], specs_[i], variables_.dynamic_tables(table));
+    tables::TakeImage(*tables_[i], specs_[i], variables_.dynamic_tables(table));
   }
 }
 

@@ -14,7 +14,7 @@
 #include "muster/engine/engine.h"
 #include "muster/math/aligned_buffer.h"
 #include "muster/model/model.h"
-#include "muster/ps/dynamic_table.h"
+#include "muster/tables/dynamic_table.h"
 #include "muster/train/weights/table_blocks.h"
 #include "muster/train/weights/variables.h"
 
@@ -28,7 +28,7 @@ bool HasDynamicTables(const model::ModelSpec& spec);
 absl::Status CheckReducible(const model::ModelSpec& spec);
 
 // The growth of `spec`, a table that grows; `index` is its number among the engine's variables.
-ps::Variable::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, size_t index);
+tables::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, size_t index);
 
 // One owner thread. `model` and `variables` must outlive it.
 class DynamicTables {
@@ -62,8 +62,8 @@ class DynamicTables {
   const Variables& variables_;
   TableBlocks blocks_;
   // By variable; set for tables that grow.
-  std::vector<ps::Variable> specs_;
-  std::vector<std::unique_ptr<ps::DynamicTable>> tables_;           // training
+  std::vector<tables::DynamicTableSpec> specs_;
+  std::vector<std::unique_ptr<tables::DynamicTable>> tables_;       // training
   std::vector<absl::flat_hash_map<int64_t, size_t>> rows_of_keys_;  // inference
   std::vector<math::AlignedBuffer> memory_;
   std::vector<engine::VariableView> views_;
