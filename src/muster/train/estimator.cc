@@ -4,10 +4,10 @@
 
 #include "muster/formats/event.h"
 #include "muster/io/fenced_file_system.h"
+#include "muster/score/exported_weights.h"
 #include "muster/train/loop/hooks/checkpoint_saver.h"
 #include "muster/train/loop/train_loop.h"
 #include "muster/train/train_hooks.h"
-#include "muster/train/weights/exported_weights.h"
 
 namespace muster::train {
 
@@ -174,7 +174,7 @@ absl::Status Estimator::Restore(Session& session) const {
 
 absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::string& model_dir) {
   if (model::HasSavedSpec(files, model_dir)) return model::LoadSavedSpec(files, model_dir);
-  if (IsExport(files, model_dir)) {
+  if (score::IsExport(files, model_dir)) {
     return absl::NotFoundError(
         StrCat(model_dir,
                " is an export, which does not say what its columns read: give the folder it was "

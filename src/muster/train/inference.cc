@@ -7,9 +7,9 @@
 #include "muster/formats/event.h"
 #include "muster/model/exported_saved_model.h"
 #include "muster/model/saved_model.h"
+#include "muster/score/exported_weights.h"
 #include "muster/train/estimator.h"
 #include "muster/train/weights/dynamic_tables.h"
-#include "muster/train/weights/exported_weights.h"
 
 namespace muster::train {
 namespace {
@@ -161,9 +161,9 @@ absl::StatusOr<std::unique_ptr<Estimator::Inference>> Estimator::OpenInference(
 absl::StatusOr<checkpoint::Restored> Estimator::Load(
     const ModeModel& mode, std::span<const checkpoint::Tensor> tensors) const {
   if (checkpoint_.empty()) return checkpoint::RestoreLatest(files_, config_.model_dir, tensors);
-  if (!IsExport(files_, checkpoint_))
+  if (!score::IsExport(files_, checkpoint_))
     return checkpoint::RestorePrefix(files_, checkpoint_, tensors);
-  return RestoreExport(files_, mode.model.spec, checkpoint_, tensors);
+  return score::RestoreExport(files_, mode.model.spec, checkpoint_, tensors);
 }
 
 absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode, bool fall_back) {
