@@ -1,4 +1,4 @@
-// Shared by the verbs that process data in parts (train/part_plan.h), by the processes of a job.
+// Shared by the verbs that process data in parts (score/part_plan.h), by the processes of a job.
 #pragma once
 
 #include <cstdio>

@@ -15,6 +15,7 @@
 #include "muster/cli/part_jobs.h"
 #include "muster/files/file_systems.h"
 #include "muster/score/evaluation_batch.h"
+#include "muster/score/inference.h"
 #include "muster/train/estimator.h"
 #include "nlohmann/json.hpp"
 
@@ -206,7 +207,7 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
   const auto files = files::OpenFileSystems();
   // What is wrong with the model or the flags is said once, and before anything starts.
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
-                          train::LoadModelDir(*files, flags.trained.run.model_dir));
+                          score::LoadModelDir(*files, flags.trained.run.model_dir));
   MUSTER_RETURN_IF_ERROR(CheckMetrics(flags, spec));
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, /*fall_back=*/true, &flags.trained));
   std::string leased;  // until the last worker that was started again has read it
@@ -241,7 +242,7 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
 void ChooseBatchSize(EvaluateFlags* flags) {
   if (flags->data.batch_size > 0) return;
   const auto files = files::OpenFileSystems();
-  const auto spec = train::LoadModelDir(*files, flags->trained.run.model_dir);
+  const auto spec = score::LoadModelDir(*files, flags->trained.run.model_dir);
   if (!spec.ok()) return;
   flags->data.batch_size = score::EvaluationBatchSize(*files, *spec, flags->trained.run.model_dir,
                                                       flags->trained.checkpoint);

@@ -11,6 +11,7 @@
 #include "muster/cli/output_checks.h"
 #include "muster/cli/part_jobs.h"
 #include "muster/files/file_systems.h"
+#include "muster/score/inference.h"
 #include "muster/score/part_plan.h"
 #include "muster/score/prediction_writer.h"
 #include "muster/train/estimator.h"
@@ -123,7 +124,7 @@ absl::Status RunPredict(const PredictFlags& flags) {
 absl::StatusOr<score::PartPlan> PlanOf(const PredictFlags& flags, const std::string& checkpoint,
                                        io::FileSystem& files) {
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
-                          train::LoadModelDir(files, flags.trained.run.model_dir));
+                          score::LoadModelDir(files, flags.trained.run.model_dir));
   const bool numbered = spec.features.key.empty();
   const std::string rejects =
       flags.data.rejects.empty() ? "" : StrCat(", kept in ", flags.data.rejects);
