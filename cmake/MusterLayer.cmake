@@ -1,5 +1,5 @@
-# muster_layer(FOLDER [ROOM] [NO_THREADS] [DEPENDS layer...] [LIBRARIES lib...] [TESTS_USE layer...]
-#              [TESTS_START target...])
+# muster_layer(FOLDER [ROOM] [NO_THREADS] [DEPENDS layer...] [NEVER_DEPENDS layer...]
+#              [LIBRARIES lib...] [TESTS_USE layer...] [TESTS_START target...])
 #
 # Declares the layer that lives in src/muster/FOLDER: a static library `muster_<folder>` of its
 # *.cc files, one unit test program of its *_test.cc files, one benchmark program of its
@@ -9,11 +9,13 @@
 # NO_THREADS: neither its code nor its tests start a thread or share anything between threads, so
 # that its tests are not built for ThreadSanitizer; tools/check_layers.py holds the sources to it.
 # DEPENDS names the layers it may use; tools/check_layers.py holds the includes against it.
+# NEVER_DEPENDS names layers that it must not reach, through other layers either;
+# tools/check_layers.py holds DEPENDS against it.
 # ROOM: its names are in the namespace of the layer that it lies in: muster/train/loop has those of
 # muster::train.
 # TESTS_USE: higher layers that its tests may use, too, to have what is under test done for real.
 function(muster_layer folder)
-  cmake_parse_arguments(LAYER "ROOM;NO_THREADS" "" "DEPENDS;LIBRARIES;TESTS_USE;TESTS_START" ${ARGN})
+  cmake_parse_arguments(LAYER "ROOM;NO_THREADS" "" "DEPENDS;NEVER_DEPENDS;LIBRARIES;TESTS_USE;TESTS_START" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   set(directory ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cc)

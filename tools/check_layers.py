@@ -2,7 +2,7 @@
 """Checks that the sources keep to the layers declared in src/muster/CMakeLists.txt.
 
 Errors: an include of a layer that is not in the including layer's DEPENDS (directly or through
-it); a relative include; a source or header in a folder that is no layer, so that no target builds
+it); a layer that reaches one of its NEVER_DEPENDS; a relative include; a source or header in a folder that is no layer, so that no target builds
 it; a header without #pragma once; a namespace that is not the folder's; a circle among the layers;
 a thread, mutex or atomic in a layer that is declared NO_THREADS; a call of NewLocalFileSystem
 outside of files/, io/ and tests, which would read no other scheme than the local one.
@@ -19,7 +19,7 @@ from typing import Container
 
 MAX_LINES = 400
 SUFFIXES = (".cc", ".h", ".inc", ".cpp", ".hpp")
-ARGUMENT_KEYWORDS = ("DEPENDS", "LIBRARIES", "TESTS_USE", "TESTS_START")
+ARGUMENT_KEYWORDS = ("DEPENDS", "NEVER_DEPENDS", "LIBRARIES", "TESTS_USE", "TESTS_START")
 WITHOUT_THREADS = "NO_THREADS"
 ROOM = "ROOM"
 THREADS = re.compile(
@@ -41,6 +41,7 @@ class Layer:
     """A muster_layer line: what cmake/MusterLayer.cmake says of each word."""
 
     depends: list[str] = dataclasses.field(default_factory=list)
+    never_depends: list[str] = dataclasses.field(default_factory=list)
     tests_use: list[str] = dataclasses.field(default_factory=list)
     is_room: bool = False
     has_threads: bool = True
@@ -59,6 +60,8 @@ def parse_layers(cmake: str) -> dict[str, Layer]:
                 keyword = word
             elif keyword == "DEPENDS":
                 layer.depends.append(word)
+            elif keyword == "NEVER_DEPENDS":
+                layer.never_depends.append(word)
             elif keyword == "TESTS_USE":
                 layer.tests_use.append(word)
     return layers
@@ -77,7 +80,23 @@ def reachable(layers: dict[str, Layer], errors: list[str]) -> dict[str, set[str]
                 )
             else:
                 allowed[folder] |= allowed[other]
+        errors += check_never_depends(folder, layer, layers, allowed[folder])
     return allowed
+
+
+def check_never_depends(
+    folder: str, layer: Layer, layers: dict[str, Layer], reached: set[str]
+) -> list[str]:
+    """The errors of a layer's NEVER_DEPENDS, of which it must reach none, and which must exist."""
+    errors = []
+    for other in layer.never_depends:
+        if other not in layers:
+            errors.append(f"CMakeLists.txt: layer {folder}: NEVER_DEPENDS {other} is no layer")
+        elif other in reached:
+            errors.append(
+                f"CMakeLists.txt: layer {folder} reaches {other}, which its NEVER_DEPENDS names"
+            )
+    return errors
 
 
 def layer_of(path: str, layers: Container[str]) -> str | None:

@@ -47,6 +47,15 @@ class CheckLayersTest(unittest.TestCase):
         files = {"data/a.cc": '#include "muster/data/csv/a.h"\nnamespace muster::data {\n}\n'}
         self.assert_one(self.errors(files), "data may not use data/csv")
 
+    def test_layer_that_reaches_what_it_must_not(self) -> None:
+        for folder in ("io", "base"):
+            cmake = CMAKE + f"muster_layer(score DEPENDS data NEVER_DEPENDS {folder})\n"
+            self.assert_one(self.errors({}, cmake), f"score reaches {folder}")
+        clean = CMAKE + "muster_layer(score DEPENDS data NEVER_DEPENDS data/csv)\n"
+        self.assertEqual(self.errors({}, clean), [])
+        unknown = CMAKE + "muster_layer(score DEPENDS data NEVER_DEPENDS ps)\n"
+        self.assert_one(self.errors({}, unknown), "NEVER_DEPENDS ps is no layer")
+
     def test_thread_in_a_layer_declared_without(self) -> None:
         cmake = CMAKE.replace("muster_layer(io", "muster_layer(io NO_THREADS")
         files = {"io/a.cc": "namespace muster::io {\nstd::mutex lock;\n}\n"}

@@ -13,6 +13,7 @@
 #include "muster/engine/tensorflow/find_tensorflow.h"
 #include "muster/files/file_systems.h"
 #include "muster/process/child.h"
+#include "muster/score/inference.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -160,7 +161,7 @@ absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(TrainedModelFlags
   auto model = std::make_unique<TrainedModel>();
   model->files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
-                          train::LoadModelDir(*model->files, flags.run.model_dir));
+                          score::LoadModelDir(*model->files, flags.run.model_dir));
   MUSTER_RETURN_IF_ERROR(ResolveBest(*model->files, &flags));
   MUSTER_ASSIGN_OR_RETURN(model->estimator,
                           train::Estimator::Create(*model->files, model->clock, spec, flags.run));

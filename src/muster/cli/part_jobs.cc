@@ -42,22 +42,22 @@ std::string ReaderOf(const std::string& verb, const PartFlags& flags) {
 }
 
 absl::StatusOr<std::vector<bool>> PartsDone(io::FileSystem& files, const std::string& folder,
-                                            const train::PartPlan& plan) {
+                                            const score::PartPlan& plan) {
   std::vector<bool> all;
   for (int part = 0; part < plan.parts; ++part) {
-    MUSTER_ASSIGN_OR_RETURN(const bool done, train::PartIsDone(files, folder, plan, part));
+    MUSTER_ASSIGN_OR_RETURN(const bool done, score::PartIsDone(files, folder, plan, part));
     all.push_back(done);
   }
   return all;
 }
 
 absl::StatusOr<std::string> RejectsPath(io::FileSystem& files, const std::string& folder,
-                                        const train::PartPlan& plan, int part) {
+                                        const score::PartPlan& plan, int part) {
   if (folder.empty()) return "";
   MUSTER_RETURN_IF_ERROR(files.MakeFolders(folder));
-  train::PartPlan rejects = plan;
+  score::PartPlan rejects = plan;
   rejects.suffix = ".jsonl";
-  return train::PartPath(folder, rejects, part);
+  return score::PartPath(folder, rejects, part);
 }
 
 void SayOfParts(const std::string& folder, const std::vector<bool>& done) {
@@ -67,7 +67,7 @@ void SayOfParts(const std::string& folder, const std::vector<bool>& done) {
 }
 
 absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
-                        const std::vector<std::string>& arguments, const train::PartPlan& plan,
+                        const std::vector<std::string>& arguments, const score::PartPlan& plan,
                         std::FILE* out) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   JobFlags job;

@@ -1,4 +1,4 @@
-// Shared by the verbs that process data in parts (train/part_plan.h), by the processes of a job.
+// Shared by the verbs that process data in parts (score/part_plan.h), by the processes of a job.
 #pragma once
 
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 #include "CLI/App.hpp"
 #include "muster/cli/model_flags.h"
-#include "muster/train/part_plan.h"
+#include "muster/score/part_plan.h"
 
 namespace muster::cli {
 
@@ -30,18 +30,18 @@ std::string ReaderOf(const std::string& verb, const PartFlags& flags);
 // Which parts of the plan are done, by part. Removes the unfinished parts that killed processes
 // left.
 absl::StatusOr<std::vector<bool>> PartsDone(io::FileSystem& files, const std::string& folder,
-                                            const train::PartPlan& plan);
+                                            const score::PartPlan& plan);
 // Where the bad records of a part go, in the folder that --rejects names when used with --workers.
 // The folder is made if needed; "" if --rejects was not given.
 absl::StatusOr<std::string> RejectsPath(io::FileSystem& files, const std::string& folder,
-                                        const train::PartPlan& plan, int part);
+                                        const score::PartPlan& plan, int part);
 // Tells people which parts exist already, if some do and some do not.
 void SayOfParts(const std::string& folder, const std::vector<bool>& done);
 
 // Runs VERB ARGUMENTS --task I for each worker I, with the plan's checkpoint, and prints what they
 // write to `out`. ABORTED: the job failed; the message says why.
 absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
-                        const std::vector<std::string>& arguments, const train::PartPlan& plan,
+                        const std::vector<std::string>& arguments, const score::PartPlan& plan,
                         std::FILE* out);
 
 }  // namespace muster::cli

@@ -14,8 +14,9 @@
 #include "muster/cli/output_checks.h"
 #include "muster/cli/part_jobs.h"
 #include "muster/files/file_systems.h"
+#include "muster/score/evaluation_batch.h"
+#include "muster/score/inference.h"
 #include "muster/train/estimator.h"
-#include "muster/train/evaluation_batch.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -104,13 +105,13 @@ absl::Status RunEvaluate(const EvaluateFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<train::PartPlan> PlanOf(const EvaluateFlags& flags, const std::string& checkpoint,
+absl::StatusOr<score::PartPlan> PlanOf(const EvaluateFlags& flags, const std::string& checkpoint,
                                        io::FileSystem& files) {
   const bool exact = flags.trained.run.inference_precision == engine::Precision::kFloat32;
   const std::string rejects =
       flags.data.rejects.empty() ? "" : StrCat(", kept in ", flags.data.rejects);
   const int batch_size = SequentialInput(flags.data, kInferenceBatchSize).reader.batch_size;
-  return train::MakePartPlan(
+  return score::MakePartPlan(
       files, {.patterns = flags.data.patterns,
               .model_dir = flags.trained.run.model_dir,
               .checkpoint = checkpoint.empty() ? flags.trained.checkpoint : checkpoint,
@@ -124,11 +125,11 @@ absl::StatusOr<train::PartPlan> PlanOf(const EvaluateFlags& flags, const std::st
 
 // Another checkpoint, other data or settings have a folder of their own; however it is cut, an
 // evaluation has the same.
-std::string FolderOf(const EvaluateFlags& flags, train::PartPlan plan) {
+std::string FolderOf(const EvaluateFlags& flags, score::PartPlan plan) {
   plan.parts = plan.multiple = 1;
   plan.by_record = false;
   const std::string eval = train::EvalFolder(flags.trained.run.model_dir, flags.eval.name);
-  return io::JoinPath(eval, absl::StrFormat("parts-%08x", Crc32c(train::Print(plan))));
+  return io::JoinPath(eval, absl::StrFormat("parts-%08x", Crc32c(score::Print(plan))));
 }
 
 void PrintPart(const EvaluateFlags& flags, int part, const metrics::State& state) {
@@ -147,11 +148,11 @@ void PrintPart(const EvaluateFlags& flags, int part, const metrics::State& state
 
 // Those of its parts that are not there. A signal ends it at once: what it has not finished has no
 // name yet.
-absl::Status MakeParts(const EvaluateFlags& flags, const train::PartPlan& plan,
+absl::Status MakeParts(const EvaluateFlags& flags, const score::PartPlan& plan,
                        const std::string& folder, TrainedModel& model) {
   train::EvalSpec eval = EvalSpecOf(flags, model);
   for (int part = std::max(flags.parts.task, 0); part < plan.parts; part += flags.parts.workers) {
-    MUSTER_ASSIGN_OR_RETURN(const bool done, train::PartIsDone(*model.files, folder, plan, part));
+    MUSTER_ASSIGN_OR_RETURN(const bool done, score::PartIsDone(*model.files, folder, plan, part));
     if (done) continue;
     eval.input.source.shard = plan.ShardOf(part);
     MUSTER_ASSIGN_OR_RETURN(const std::string path,
@@ -163,7 +164,7 @@ absl::Status MakeParts(const EvaluateFlags& flags, const train::PartPlan& plan,
                             model.estimator->EvaluatePart(eval, progress));
     if (rejects != nullptr) MUSTER_RETURN_IF_ERROR(rejects->Close());
     MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(
-        *model.files, train::PartPath(folder, plan, part), metrics::Serialize(state)));
+        *model.files, score::PartPath(folder, plan, part), metrics::Serialize(state)));
     if (flags.parts.task >= 0) PrintPart(flags, part, state);
   }
   return absl::OkStatus();
@@ -172,9 +173,9 @@ absl::Status MakeParts(const EvaluateFlags& flags, const train::PartPlan& plan,
 absl::Status RunTask(EvaluateFlags flags) {
   const auto files = files::OpenFileSystems();
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, /*fall_back=*/true, &flags.trained));
-  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan wanted, PlanOf(flags, "", *files));
+  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan wanted, PlanOf(flags, "", *files));
   const std::string folder = FolderOf(flags, wanted);
-  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, train::OpenPartPlan(*files, folder, wanted));
+  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, score::OpenPartPlan(*files, folder, wanted));
   flags.trained.checkpoint = plan.checkpoint;
   flags.trained.reader = ReaderOf("evaluate", flags.parts);
   MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
@@ -182,12 +183,12 @@ absl::Status RunTask(EvaluateFlags flags) {
 }
 
 absl::StatusOr<train::EvalResult> MergeParts(const EvaluateFlags& flags,
-                                             const train::PartPlan& plan, const std::string& folder,
+                                             const score::PartPlan& plan, const std::string& folder,
                                              TrainedModel& model, train::Progress& progress) {
   int part = 0;
   const auto next = [&]() -> absl::StatusOr<std::optional<metrics::State>> {
     if (part == plan.parts) return std::nullopt;
-    const std::string path = train::PartPath(folder, plan, part++);
+    const std::string path = score::PartPath(folder, plan, part++);
     MUSTER_ASSIGN_OR_RETURN(const std::string bytes,
                             io::ReadFile(*model.files, path, kMaxStateBytes));
     auto state = metrics::ParseState(bytes, path);
@@ -206,20 +207,20 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
   const auto files = files::OpenFileSystems();
   // What is wrong with the model or the flags is said once, and before anything starts.
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
-                          train::LoadModelDir(*files, flags.trained.run.model_dir));
+                          score::LoadModelDir(*files, flags.trained.run.model_dir));
   MUSTER_RETURN_IF_ERROR(CheckMetrics(flags, spec));
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, /*fall_back=*/true, &flags.trained));
   std::string leased;  // until the last worker that was started again has read it
   const auto lease = LeaseOn(*files, flags.trained, &leased);
-  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan wanted, PlanOf(flags, leased, *files));
+  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan wanted, PlanOf(flags, leased, *files));
   const std::string folder = FolderOf(flags, wanted);
-  const auto opened = train::OpenPartPlan(*files, folder, wanted);
+  const auto opened = score::OpenPartPlan(*files, folder, wanted);
   if (absl::IsPermissionDenied(opened.status())) {
     return Annotate(opened.status(),
                     "--workers keep their parts in --model-dir until all are there, and this one "
                     "may not be written; evaluate without --workers");
   }
-  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, opened);
+  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, opened);
   MUSTER_ASSIGN_OR_RETURN(const auto done, PartsDone(*files, folder, plan));
   SayOfParts(folder, done);
   const bool missing = std::find(done.begin(), done.end(), false) != done.end();
@@ -241,9 +242,9 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
 void ChooseBatchSize(EvaluateFlags* flags) {
   if (flags->data.batch_size > 0) return;
   const auto files = files::OpenFileSystems();
-  const auto spec = train::LoadModelDir(*files, flags->trained.run.model_dir);
+  const auto spec = score::LoadModelDir(*files, flags->trained.run.model_dir);
   if (!spec.ok()) return;
-  flags->data.batch_size = train::EvaluationBatchSize(*files, *spec, flags->trained.run.model_dir,
+  flags->data.batch_size = score::EvaluationBatchSize(*files, *spec, flags->trained.run.model_dir,
                                                       flags->trained.checkpoint);
 }
 

@@ -11,9 +11,10 @@
 #include "muster/cli/output_checks.h"
 #include "muster/cli/part_jobs.h"
 #include "muster/files/file_systems.h"
+#include "muster/score/inference.h"
+#include "muster/score/part_plan.h"
+#include "muster/score/prediction_writer.h"
 #include "muster/train/estimator.h"
-#include "muster/train/part_plan.h"
-#include "muster/train/prediction_writer.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -34,13 +35,13 @@ struct Predicted {
   double seconds = 0;
 };
 
-absl::StatusOr<train::PredictionWriter::Options> WriterOptions(
+absl::StatusOr<score::PredictionWriter::Options> WriterOptions(
     const PredictFlags& flags, const features::FeatureSpec& features) {
-  static const std::map<std::string, train::PredictionFormat> kFormats = {
-      {"csv", train::PredictionFormat::kCsv},
-      {"jsonl", train::PredictionFormat::kJsonLines},
-      {"tfrecord", train::PredictionFormat::kTfRecord}};
-  train::PredictionWriter::Options options;
+  static const std::map<std::string, score::PredictionFormat> kFormats = {
+      {"csv", score::PredictionFormat::kCsv},
+      {"jsonl", score::PredictionFormat::kJsonLines},
+      {"tfrecord", score::PredictionFormat::kTfRecord}};
+  score::PredictionWriter::Options options;
   options.path = flags.out;
   options.key = features.key;
   const int key = features.schema.Find(features.key);
@@ -48,20 +49,20 @@ absl::StatusOr<train::PredictionWriter::Options> WriterOptions(
   if (!flags.format.empty()) {
     options.format = kFormats.at(flags.format);
   } else if (flags.out == "-") {
-    options.format = train::PredictionFormat::kJsonLines;
+    options.format = score::PredictionFormat::kJsonLines;
   } else {
-    MUSTER_ASSIGN_OR_RETURN(options.format, train::FormatFor(flags.out));
+    MUSTER_ASSIGN_OR_RETURN(options.format, score::FormatFor(flags.out));
   }
   return options;
 }
 
 absl::StatusOr<Predicted> PredictInto(const PredictFlags& flags, TrainedModel& model,
-                                      const train::PredictionWriter::Options& options,
+                                      const score::PredictionWriter::Options& options,
                                       const std::string& rejects_path,
                                       const data::Shard& shard = {}, uint64_t first_number = 0) {
   MUSTER_ASSIGN_OR_RETURN(
       const auto writer,
-      train::PredictionWriter::Create(*model.files, options, model.estimator->predictor()));
+      score::PredictionWriter::Create(*model.files, options, model.estimator->predictor()));
   MUSTER_ASSIGN_OR_RETURN(const auto rejects, OpenRejects(*model.files, rejects_path));
   train::PredictSpec spec{.input = SequentialInput(flags.data, kInferenceBatchSize),
                           .reject = RejectInto(rejects.get())};
@@ -120,16 +121,16 @@ absl::Status RunPredict(const PredictFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<train::PartPlan> PlanOf(const PredictFlags& flags, const std::string& checkpoint,
+absl::StatusOr<score::PartPlan> PlanOf(const PredictFlags& flags, const std::string& checkpoint,
                                        io::FileSystem& files) {
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
-                          train::LoadModelDir(files, flags.trained.run.model_dir));
+                          score::LoadModelDir(files, flags.trained.run.model_dir));
   const bool numbered = spec.features.key.empty();
   const std::string rejects =
       flags.data.rejects.empty() ? "" : StrCat(", kept in ", flags.data.rejects);
   const std::string format = flags.format.empty() ? "csv" : flags.format;
   const bool exact = flags.trained.run.inference_precision == engine::Precision::kFloat32;
-  train::PartPlanOptions options = {
+  score::PartPlanOptions options = {
       .patterns = flags.data.patterns,
       .model_dir = flags.trained.run.model_dir,
       .checkpoint = checkpoint.empty() ? flags.trained.checkpoint : checkpoint,
@@ -139,8 +140,8 @@ absl::StatusOr<train::PartPlan> PlanOf(const PredictFlags& flags, const std::str
       .suffix = "." + format,
       .processes = flags.parts.workers,
       .numbered = numbered};
-  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan wanted, train::MakePartPlan(files, options));
-  return train::OpenPartPlan(files, flags.out, wanted);
+  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan wanted, score::MakePartPlan(files, options));
+  return score::OpenPartPlan(files, flags.out, wanted);
 }
 
 // Those of its parts that are not there. A signal ends it at once: what it has not finished has no
@@ -148,17 +149,17 @@ absl::StatusOr<train::PartPlan> PlanOf(const PredictFlags& flags, const std::str
 absl::Status RunTask(PredictFlags flags) {
   const auto files = files::OpenFileSystems();
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, flags.trained.fall_back, &flags.trained));
-  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, PlanOf(flags, "", *files));
+  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, PlanOf(flags, "", *files));
   flags.trained.checkpoint = plan.checkpoint;
   flags.trained.reader = ReaderOf("predict", flags.parts);
   MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
   for (int part = std::max(flags.parts.task, 0); part < plan.parts; part += flags.parts.workers) {
-    MUSTER_ASSIGN_OR_RETURN(const bool done, train::PartIsDone(*files, flags.out, plan, part));
+    MUSTER_ASSIGN_OR_RETURN(const bool done, score::PartIsDone(*files, flags.out, plan, part));
     if (done) continue;
     flags.format = plan.suffix.substr(1);
     MUSTER_ASSIGN_OR_RETURN(auto options,
                             WriterOptions(flags, model->estimator->model().spec.features));
-    options.path = train::PartPath(flags.out, plan, part);
+    options.path = score::PartPath(flags.out, plan, part);
     MUSTER_ASSIGN_OR_RETURN(const std::string rejects,
                             RejectsPath(*files, flags.data.rejects, plan, part));
     MUSTER_ASSIGN_OR_RETURN(
@@ -176,7 +177,7 @@ absl::Status RunParts(PredictFlags flags, const std::vector<std::string>& argume
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, flags.trained.fall_back, &flags.trained));
   std::string leased;  // until the last worker that was started again has read it
   const auto lease = LeaseOn(*files, flags.trained, &leased);
-  MUSTER_ASSIGN_OR_RETURN(const train::PartPlan plan, PlanOf(flags, leased, *files));
+  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, PlanOf(flags, leased, *files));
   MUSTER_ASSIGN_OR_RETURN(const auto done, PartsDone(*files, flags.out, plan));
   SayOfParts(flags.out, done);
   if (std::find(done.begin(), done.end(), false) == done.end()) return absl::OkStatus();

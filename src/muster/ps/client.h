@@ -14,12 +14,12 @@
 #include "muster/net/transport/address.h"
 #include "muster/net/transport/handshake.h"
 #include "muster/net/transport/tls.h"
-#include "muster/ps/dynamic_table_image.h"
 #include "muster/ps/heartbeat.h"
 #include "muster/ps/message.h"
 #include "muster/ps/placement.h"
 #include "muster/ps/ps_options.h"
 #include "muster/ps/server_connection.h"
+#include "muster/tables/dynamic_table_image.h"
 
 namespace muster::ps {
 
@@ -45,7 +45,7 @@ struct ClientSpec {
 using Memory = std::function<float*(int variable, int slot)>;
 
 // Gives the image of a whole table that grows.
-using DynamicMemory = std::function<DynamicTableImage*(int variable)>;
+using DynamicMemory = std::function<tables::DynamicTableImage*(int variable)>;
 
 // Distinct rows of a table: their numbers in the whole table or, if the table grows, their keys.
 struct Block {
@@ -172,9 +172,9 @@ class Client {
   void CutGradients(size_t server, const Gradients& gradients);
   absl::Status LoadServer(size_t server, int64_t generation, const Memory& memory);
   absl::Status FetchServer(size_t server, int64_t generation, const Memory& memory);
-  int64_t KeysAtOnce(const Variable& variable) const;
-  absl::Status LoadKeys(int64_t generation, size_t variable, const DynamicTableImage& image);
-  absl::Status FetchKeys(int64_t generation, size_t variable, DynamicTableImage* image);
+  absl::Status LoadKeys(int64_t generation, size_t variable,
+                        const tables::DynamicTableImage& image);
+  absl::Status FetchKeys(int64_t generation, size_t variable, tables::DynamicTableImage* image);
   // Calls visit(slice, part) for each slice of a server's state.
   template <class Visit>
   absl::Status ForEachSlice(size_t server, int64_t generation, Visit visit);

@@ -9,6 +9,12 @@ namespace {
 
 constexpr int64_t kFloatsAtOnce = int64_t{256} << 10;  // floats in one message
 
+// Keys in one message.
+int64_t KeysAtOnce(const tables::DynamicTableSpec& spec) {
+  return std::max<int64_t>(1,
+                           kFloatsAtOnce / (spec.cols * (1 + static_cast<int64_t>(spec.slots()))));
+}
+
 }  // namespace
 
 template <class Visit>
@@ -116,16 +122,13 @@ absl::StatusOr<Held> Client::TrySaveAll(int64_t generation, int64_t sequence, in
   return held;
 }
 
-int64_t Client::KeysAtOnce(const Variable& variable) const {
-  return std::max<int64_t>(
-      1, kFloatsAtOnce / (variable.cols * (1 + static_cast<int64_t>(variable.slots()))));
-}
-
-absl::Status Client::LoadKeys(int64_t generation, size_t variable, const DynamicTableImage& image) {
-  const Variable& spec = variables_[variable];
-  std::vector<DynamicTableEntries> parts(connections_.size());
+absl::Status Client::LoadKeys(int64_t generation, size_t variable,
+                              const tables::DynamicTableImage& image) {
+  const tables::DynamicTableSpec spec = variables_[variable].dynamic_table_spec();
+  const int64_t most = KeysAtOnce(spec);
+  std::vector<tables::DynamicTableEntries> parts(connections_.size());
   const auto send = [&](size_t server) {
-    DynamicTableEntries& part = parts[server];
+    tables::DynamicTableEntries& part = parts[server];
     const absl::Status sent = Ask<Empty>(server, kLoadKeys,
                                          KeySlice{.generation = generation,
                                                   .variable = static_cast<uint32_t>(variable),
@@ -134,13 +137,13 @@ absl::Status Client::LoadKeys(int64_t generation, size_t variable, const Dynamic
                                                   .last_steps = std::move(part.last_steps),
                                                   .values = part.values})
                                   .status();
-    part = DynamicTableEntries();
+    part = tables::DynamicTableEntries();
     return sent;
   };
   for (int64_t i = 0; i < image.size(); ++i) {
     const auto server = static_cast<size_t>(placement_.ServerOfKey(image.KeyOf(i)));
     image.CopyTo(i, spec, &parts[server]);
-    if (std::ssize(parts[server].keys) < KeysAtOnce(spec)) continue;
+    if (std::ssize(parts[server].keys) < most) continue;
     MUSTER_RETURN_IF_ERROR(send(server));
   }
   for (size_t server = 0; server < parts.size(); ++server) {
@@ -149,8 +152,9 @@ absl::Status Client::LoadKeys(int64_t generation, size_t variable, const Dynamic
   return absl::OkStatus();
 }
 
-absl::Status Client::FetchKeys(int64_t generation, size_t variable, DynamicTableImage* image) {
-  const Variable& spec = variables_[variable];
+absl::Status Client::FetchKeys(int64_t generation, size_t variable,
+                               tables::DynamicTableImage* image) {
+  const tables::DynamicTableSpec spec = variables_[variable].dynamic_table_spec();
   const int64_t most = KeysAtOnce(spec);
   const size_t floats = static_cast<size_t>(spec.cols) * (1 + spec.slots());
   image->Clear(spec);

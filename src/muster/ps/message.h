@@ -111,7 +111,7 @@ struct Slice {
 };
 
 // Some keys of a server's part of a table that grows, and what belongs to each
-// (DynamicTableEntries).
+// (tables/dynamic_table.h).
 struct KeySlice {
   int64_t generation = 0;
   uint32_t variable = 0;

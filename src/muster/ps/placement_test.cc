@@ -69,5 +69,16 @@ TEST(PlacementTest, LargeOnesAreCutBetweenBlocks) {
   }
 }
 
+TEST(PlacementOfKeysTest, KeysAreSpread) {
+  const std::vector<Variable> none;
+  const Placement placement(none, 3);
+  for (const int64_t stride : {1, 2, 3, 1024, -6}) {
+    std::vector<int> count(3);
+    for (int64_t i = 0; i < 3000; ++i)
+      ++count[static_cast<size_t>(placement.ServerOfKey(i * stride))];
+    for (const int each : count) EXPECT_NEAR(each, 1000, 250) << stride;
+  }
+}
+
 }  // namespace
 }  // namespace muster::ps

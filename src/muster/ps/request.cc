@@ -76,7 +76,7 @@ absl::Status Request::TakeSlice(ServerState& state, const Slice& slice) {
 
 absl::Status Request::TakeKeys(ServerState& state, const KeySlice& slice) {
   if (type_ == kLoadKeys) return state.OnLoadKeys(from_, slice);
-  MUSTER_ASSIGN_OR_RETURN(DynamicTableEntries entries, state.OnFetchKeys(from_, slice));
+  MUSTER_ASSIGN_OR_RETURN(tables::DynamicTableEntries entries, state.OnFetchKeys(from_, slice));
   dense_ = std::move(entries.values);
   answer_ = KeySlice{.generation = slice.generation,
                      .variable = slice.variable,

@@ -392,8 +392,8 @@ absl::StatusOr<std::span<const float>> ServerState::OnFetch(Connection from, con
   return shard_.Fetch(slice);
 }
 
-absl::StatusOr<DynamicTableEntries> ServerState::OnFetchKeys(Connection from,
-                                                             const KeySlice& slice) {
+absl::StatusOr<tables::DynamicTableEntries> ServerState::OnFetchKeys(Connection from,
+                                                                     const KeySlice& slice) {
   MUSTER_RETURN_IF_ERROR(Current(from, slice.generation).status());
   return shard_.FetchKeys(slice);
 }

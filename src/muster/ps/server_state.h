@@ -37,6 +37,7 @@
 #include "muster/base/status.h"
 #include "muster/collective/sum_rows.h"
 #include "muster/optim/clip.h"
+#include "muster/ps/key_sums.h"
 #include "muster/ps/message.h"
 #include "muster/ps/ps_options.h"
 #include "muster/ps/shard.h"
@@ -97,7 +98,7 @@ class ServerState {
   // The slice's values; valid until the next call.
   absl::StatusOr<std::span<const float>> OnFetch(Connection from, const Slice& slice);
 
-  absl::StatusOr<DynamicTableEntries> OnFetchKeys(Connection from, const KeySlice& slice);
+  absl::StatusOr<tables::DynamicTableEntries> OnFetchKeys(Connection from, const KeySlice& slice);
   // On servers other than the lead: the squares of a round that the lead has ended; empty if the
   // round is already applied here.
   absl::StatusOr<std::vector<double>> OnMeasure(Connection from, const Measure& measure);

@@ -15,7 +15,8 @@ Shard::Shard(std::span<const Variable> variables, const Placement& placement, in
     const auto n = static_cast<size_t>(placement.part(static_cast<int>(i), server).elements());
     Memory& memory = memory_[i];
     if (variables[i].grows()) {
-      memory.dynamic_table = std::make_unique<DynamicTable>(variables[i], placement.servers());
+      memory.dynamic_table = std::make_unique<tables::DynamicTable>(
+          variables[i].dynamic_table_spec(), placement.servers());
       continue;
     }
     memory.weights.resize(n);
@@ -69,7 +70,7 @@ void Shard::ClearKeys() {
   }
 }
 
-absl::StatusOr<DynamicTable*> Shard::Dynamic(uint32_t variable) const {
+absl::StatusOr<tables::DynamicTable*> Shard::Dynamic(uint32_t variable) const {
   if (variable < variables_.size() && variables_[variable].grows()) {
     return memory_[variable].dynamic_table.get();
   }
@@ -77,7 +78,7 @@ absl::StatusOr<DynamicTable*> Shard::Dynamic(uint32_t variable) const {
 }
 
 absl::Status Shard::LoadKeys(const KeySlice& slice) {
-  MUSTER_ASSIGN_OR_RETURN(DynamicTable* const table, Dynamic(slice.variable));
+  MUSTER_ASSIGN_OR_RETURN(tables::DynamicTable* const table, Dynamic(slice.variable));
   MUSTER_RETURN_IF_ERROR(CheckKeys({.variable = slice.variable, .keys = slice.keys}));
   return table->Add({.keys = slice.keys,
                      .counts = slice.counts,
@@ -85,8 +86,8 @@ absl::Status Shard::LoadKeys(const KeySlice& slice) {
                      .values = {slice.values.begin(), slice.values.end()}});
 }
 
-absl::StatusOr<DynamicTableEntries> Shard::FetchKeys(const KeySlice& slice) const {
-  MUSTER_ASSIGN_OR_RETURN(const DynamicTable* const table, Dynamic(slice.variable));
+absl::StatusOr<tables::DynamicTableEntries> Shard::FetchKeys(const KeySlice& slice) const {
+  MUSTER_ASSIGN_OR_RETURN(const tables::DynamicTable* const table, Dynamic(slice.variable));
   if (slice.first < 0 || slice.first > table->size() || slice.count < 1) {
     return absl::InvalidArgumentError(StrCat("table ", variables_[slice.variable].name, ": ",
                                              slice.count, " keys from ", slice.first, " on of ",

@@ -8,9 +8,9 @@
 
 #include "muster/base/status.h"
 #include "muster/optim/touched_rows.h"
-#include "muster/ps/dynamic_table.h"
 #include "muster/ps/message.h"
 #include "muster/ps/placement.h"
+#include "muster/tables/dynamic_table.h"
 
 namespace muster::ps {
 
@@ -35,7 +35,7 @@ class Shard {
 
   absl::Status LoadKeys(const KeySlice& slice);
   // Up to slice.count entries, from number slice.first on.
-  absl::StatusOr<DynamicTableEntries> FetchKeys(const KeySlice& slice) const;
+  absl::StatusOr<tables::DynamicTableEntries> FetchKeys(const KeySlice& slice) const;
 
   // INVALID_ARGUMENT for rows, keys, sizes or variables that this shard does not have.
   absl::Status Check(const Gradient& gradient) const;
@@ -56,7 +56,8 @@ class Shard {
     std::vector<float> weights;
     std::vector<std::vector<float>> slots;
     std::vector<float*> slot_pointers;
-    std::unique_ptr<DynamicTable> dynamic_table;  // for a table that grows, instead of the vectors
+    // For a table that grows, instead of the vectors.
+    std::unique_ptr<tables::DynamicTable> dynamic_table;
     std::vector<float>& Of(int slot) {
       return slot < 0 ? weights : slots[static_cast<size_t>(slot)];
     }
@@ -64,7 +65,7 @@ class Shard {
 
   absl::Status CheckSlice(const Slice& slice) const;
   absl::Status CheckKeys(const TableRows& table) const;
-  absl::StatusOr<DynamicTable*> Dynamic(uint32_t variable) const;
+  absl::StatusOr<tables::DynamicTable*> Dynamic(uint32_t variable) const;
   std::span<const float> Clipped(const Variable& variable, std::span<const float> gradient);
   std::span<const float> Scaled(float scale, optim::RowLayout layout,
                                 std::span<const float> gradient);

@@ -87,7 +87,7 @@ class SimulatedLedger : protected SimulatedNetwork {
     return true;
   }
   // The image in the form of the ledger of rows; a key that is not in the image counts 0.
-  std::vector<float> LedgerOf(const DynamicTableImage& image) const {
+  std::vector<float> LedgerOf(const tables::DynamicTableImage& image) const {
     std::vector<float> ledger;
     for (const int64_t key : all_keys_) {
       const auto found = std::lower_bound(image.keys.begin(), image.keys.end(), key);
@@ -166,7 +166,7 @@ class SimulatedLedger : protected SimulatedNetwork {
                    .kind = Variable::Kind::kTable,
                    .cols = 1,
                    .optimizer = optimizer_.get(),
-                   .growth = Variable::Growth()}};
+                   .growth = tables::Growth()}};
     placement_ = std::make_unique<Placement>(variables_, spec_.servers);
     servers_.resize(servers());
     for (size_t r = 0; r < replicas(); ++r) {

@@ -84,7 +84,7 @@ class SimulatedTraining : SimulatedLedger {
     std::vector<std::pair<LinkPtr, Bytes>> late = {};  // Tamper::leads_first
     std::vector<float> ledger = {};                    // the chief's memory
     std::vector<float> dense = {};
-    DynamicTableImage dynamic_table = {};
+    tables::DynamicTableImage dynamic_table = {};
   };
   using ProcessPtr = std::shared_ptr<Process>;
 
@@ -445,7 +445,7 @@ class SimulatedTraining : SimulatedLedger {
   std::map<size_t, ProcessPtr> current_;
   Place saved_;  // the newest checkpoint
   std::vector<float> saved_ledger_, saved_dense_;
-  DynamicTableImage saved_dynamic_;
+  tables::DynamicTableImage saved_dynamic_;
   bool ended_ = false;
   std::vector<ProcessPtr> processes_;  // their fibers use the members above: destroyed first
 };

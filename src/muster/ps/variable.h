@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/optim/optimizer.h"
+#include "muster/tables/dynamic_table_spec.h"
 
 namespace muster::ps {
 
@@ -27,22 +28,17 @@ struct Variable {
   const optim::Optimizer* optimizer = nullptr;  // null for kState; must outlive users of this
   float clip = 0;  // > 0: each element of a gradient is clipped to [-clip, clip]
 
-  // Set for a kTable that begins without rows and grows as keys appear (dynamic_table.h).
-  struct Growth {
-    int64_t admit_after = 1;   // a key gets a row at this many-th step that names it
-    int64_t expire_after = 0;  // a key that no step names for this many steps is removed; 0: never
-    int64_t capacity = 0;      // rows on all servers together; 0: any number
-    // Initial rows are truncated normal numbers of the stream of (seed, variable, key).
-    uint64_t seed = 0;
-    uint32_t variable = 0;
-    double stddev = 0;  // 0: initial rows are zeros
-  };
-  std::optional<Growth> growth = std::nullopt;
+  // Set for a kTable that begins without rows and grows as keys appear.
+  std::optional<tables::Growth> growth = std::nullopt;
 
   int64_t elements() const { return rows * cols; }
   size_t slots() const { return optimizer == nullptr ? 0 : optimizer->slots().size(); }
   bool is_table() const { return kind == Kind::kTable; }
   bool grows() const { return growth.has_value(); }
+  // Call for a table that grows.
+  tables::DynamicTableSpec dynamic_table_spec() const {
+    return {.name = name, .cols = cols, .optimizer = optimizer, .growth = *growth};
+  }
   // The layout of one row of a pushed gradient: a table's optimizer may want squares too.
   optim::RowLayout gradient_layout() const {
     return {.cols = cols,

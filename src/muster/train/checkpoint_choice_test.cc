@@ -4,6 +4,7 @@
 
 #include "muster/checkpoint/best.h"
 #include "muster/io/fault_file_system.h"
+#include "muster/score/inference.h"
 #include "muster/train/train_and_evaluate.h"
 #include "muster/train/training_test_support.h"
 
@@ -134,7 +135,7 @@ TEST_F(CheckpointChoiceTest, AnExportIsReadAsTheCheckpointThatItIsOf) {
   const auto predicted = Predict(*estimator);
   ASSERT_TRUE(predicted.ok()) << predicted.status();
   EXPECT_EQ(predicted->checkpoint, "saved");
-  EXPECT_THAT(std::string(LoadModelDir(*files_, "saved").status().message()),
+  EXPECT_THAT(std::string(score::LoadModelDir(*files_, "saved").status().message()),
               HasSubstr("this as --checkpoint"));
 }
 

@@ -7,7 +7,6 @@
 #include "muster/train/loop/hooks/checkpoint_saver.h"
 #include "muster/train/loop/train_loop.h"
 #include "muster/train/train_hooks.h"
-#include "muster/train/weights/exported_weights.h"
 
 namespace muster::train {
 
@@ -170,19 +169,6 @@ absl::Status Estimator::Restore(Session& session) const {
   MUSTER_ASSIGN_OR_RETURN(const int count, ApplyWarmStart(files_, *warm_start_, session.variables));
   session.progress.Note(StrCat("Warm-started ", count, " variables from ", warm_start_->from));
   return absl::OkStatus();
-}
-
-absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::string& model_dir) {
-  if (model::HasSavedSpec(files, model_dir)) return model::LoadSavedSpec(files, model_dir);
-  if (IsExport(files, model_dir)) {
-    return absl::NotFoundError(
-        StrCat(model_dir,
-               " is an export, which does not say what its columns read: give the folder it was "
-               "trained in as --model-dir, and this as --checkpoint"));
-  }
-  return absl::NotFoundError(StrCat(model_dir, " is no model folder: it has no model.yaml and no ",
-                                    "exported/; give --model-dir as it was given to ",
-                                    "'muster train'"));
 }
 
 }  // namespace muster::train

@@ -1,5 +1,6 @@
 // Estimator: trains, evaluates, predicts with and exports one model in one folder, as tf.estimator
-// does, in one process.
+// does, in one process. To predict without hooks and for several threads at once, see
+// score/scorer.h.
 //
 // MODEL_DIR holds model.yaml (the spec, with its vocabularies beside it), the checkpoints, event
 // files and, after evaluation, eval/ with its own events.
@@ -124,8 +125,6 @@ class Estimator {
   absl::Status Restore(Session& session) const;
   // Loads checkpoint_ or the newest checkpoint or, with `fall_back`, an older one.
   absl::StatusOr<checkpoint::Restored> LoadForInference(ModeModel* mode, bool fall_back);
-  absl::StatusOr<checkpoint::Restored> Load(const ModeModel& mode,
-                                            std::span<const checkpoint::Tensor> tensors) const;
   absl::StatusOr<ModeModel*> ModelFor(ModeKeys mode);
   // A running evaluation or prediction: its weights, hooks and opened data.
   struct Inference;
@@ -153,8 +152,5 @@ class Estimator {
   std::string restored_checkpoint_;
   std::optional<WarmStart> warm_start_;
 };
-
-// The spec of a trained model.
-absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::string& model_dir);
 
 }  // namespace muster::train

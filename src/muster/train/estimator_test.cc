@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "muster/score/inference.h"
 #include "muster/train/training_test_support.h"
 
 namespace muster::train {
@@ -237,7 +238,7 @@ TEST_F(EstimatorTest, AnExportIntoAFolderThatIsThereIsRefused) {
 }
 
 TEST_F(EstimatorTest, WithoutAModelSaysWhatToDo) {
-  const auto spec = LoadModelDir(*files_, "nowhere");
+  const auto spec = score::LoadModelDir(*files_, "nowhere");
   EXPECT_THAT(std::string(spec.status().message()), HasSubstr("muster train"));
 }
 

@@ -1,5 +1,4 @@
 // An evaluation in parts gives the same as an evaluation of all data at once.
-#include "muster/train/part_plan.h"
 #include "muster/train/training_test_support.h"
 
 namespace muster::train {

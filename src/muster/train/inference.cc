@@ -1,4 +1,6 @@
 // Estimator: evaluation, prediction and export of a trained model.
+#include "muster/score/inference.h"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -8,8 +10,6 @@
 #include "muster/model/exported_saved_model.h"
 #include "muster/model/saved_model.h"
 #include "muster/train/estimator.h"
-#include "muster/train/weights/dynamic_tables.h"
-#include "muster/train/weights/exported_weights.h"
 
 namespace muster::train {
 namespace {
@@ -96,8 +96,8 @@ struct Estimator::Inference {
   checkpoint::Restored restored = {};
   std::unique_ptr<BatchSource> input = {};
   ProgressState state = {};
-  std::unique_ptr<DynamicTables> dynamic_tables = {};  // set if the model has tables that grow
-  uint64_t bad_records = 0;                            // so far
+  std::optional<score::ForwardPass> forward = {};
+  uint64_t bad_records = 0;  // so far
 
   // Counts the bad records that were left out before the batch, or before the end if `batch` is
   // null, and gives them to `reject`.
@@ -108,16 +108,6 @@ struct Estimator::Inference {
     if (!reject) return absl::OkStatus();
     for (const data::BadRecord& record : bad) MUSTER_RETURN_IF_ERROR(reject(record));
     return absl::OkStatus();
-  }
-
-  absl::Status Forward(const features::FeatureBatch& batch, engine::Forward* forward) const {
-    const features::FeatureBatch* features = &batch;
-    std::span<const engine::VariableView> views = session.variables.views();
-    if (dynamic_tables != nullptr) {
-      MUSTER_ASSIGN_OR_RETURN(features, dynamic_tables->Take(batch));
-      views = dynamic_tables->views();
-    }
-    return mode->model.engine->Predict(views, *features, forward);
   }
 };
 
@@ -144,10 +134,10 @@ absl::StatusOr<std::unique_ptr<Estimator::Inference>> Estimator::OpenInference(
                                 .first_step = restored.step,
                                 .step = restored.step}});
   opened->restored = std::move(restored);
-  if (HasDynamicTables(mode->model.spec)) {
-    MUSTER_ASSIGN_OR_RETURN(opened->dynamic_tables,
-                            DynamicTables::ForInference(mode->model, *inference_));
-  }
+  MUSTER_ASSIGN_OR_RETURN(
+      opened->forward,
+      score::ForwardPass::Create(mode->model, *inference_,
+                                 score::ForwardPass::IndexKeys(mode->model.spec, *inference_)));
   Session& session = opened->session;
   MUSTER_RETURN_IF_ERROR(CallEach(opened->hooks, [&](Hook& hook) { return hook.Begin(session); }));
   MUSTER_ASSIGN_OR_RETURN(opened->input, OpenInput(files_, mode->model, files, input_fn));
@@ -156,14 +146,6 @@ absl::StatusOr<std::unique_ptr<Estimator::Inference>> Estimator::OpenInference(
   opened->state.verb = evaluates ? "evaluate" : "predict";
   opened->state.total_steps = opened->input->steps();
   return opened;
-}
-
-absl::StatusOr<checkpoint::Restored> Estimator::Load(
-    const ModeModel& mode, std::span<const checkpoint::Tensor> tensors) const {
-  if (checkpoint_.empty()) return checkpoint::RestoreLatest(files_, config_.model_dir, tensors);
-  if (!IsExport(files_, checkpoint_))
-    return checkpoint::RestorePrefix(files_, checkpoint_, tensors);
-  return RestoreExport(files_, mode.model.spec, checkpoint_, tensors);
 }
 
 absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode, bool fall_back) {
@@ -175,12 +157,12 @@ absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode
                             Variables::Create(mode->model, config_.seed, /*with_slots=*/false));
   }
   restore_note_ = restored_checkpoint_ = "";
-  MUSTER_ASSIGN_OR_RETURN(checkpoint::Restored restored,
-                          Load(*mode, inference_->Tensors(/*with_slots=*/false)));
-  if (!fall_back) {
-    MUSTER_RETURN_IF_ERROR(checkpoint::CheckNewest({restored.prefix, restored.broken}));
-  }
-  MUSTER_RETURN_IF_ERROR(inference_->CheckDynamic());
+  MUSTER_ASSIGN_OR_RETURN(
+      checkpoint::Restored restored,
+      score::LoadWeights(
+          files_, mode->model.spec,
+          {.model_dir = config_.model_dir, .checkpoint = checkpoint_, .fall_back = fall_back},
+          *inference_));
   restore_note_ = restored.note;
   restored_checkpoint_ = restored.prefix;
   return restored;
@@ -188,13 +170,13 @@ absl::StatusOr<checkpoint::Restored> Estimator::LoadForInference(ModeModel* mode
 
 absl::Status Estimator::RunEvaluation(Inference& run, const EvalSpec& spec,
                                       const TakeForward& take) {
-  auto& [mode, hooks, session, restored, input, state, dynamic_tables, bad_records] = run;
+  auto& [mode, hooks, session, restored, input, state, pass, bad_records] = run;
   const std::optional<int64_t>& steps = spec.steps;
   if (steps) {
     state.total_steps = state.total_steps > 0 ? std::min(state.total_steps, *steps) : *steps;
   }
   // Without hooks only the engine uses the weights.
-  if (hooks.empty()) MUSTER_RETURN_IF_ERROR(mode->model.engine->Freeze(inference_->views()));
+  if (hooks.empty()) MUSTER_RETURN_IF_ERROR(pass->Freeze());
   engine::Forward forward;
   while (!session.ending.requested && (!steps || state.step < *steps)) {
     if (spec.stop != nullptr && *spec.stop) {
@@ -206,7 +188,7 @@ absl::Status Estimator::RunEvaluation(Inference& run, const EvalSpec& spec,
     MUSTER_RETURN_IF_ERROR(run.Reject(batch, spec.reject));
     if (batch == nullptr) break;
     const features::FeatureBatch& features = batch->features;
-    MUSTER_RETURN_IF_ERROR(run.Forward(features, &forward));
+    MUSTER_RETURN_IF_ERROR(pass->Run(features, &forward));
     take(forward, features);
     state.examples += static_cast<uint64_t>(features.rows);
     ++state.step;
@@ -307,9 +289,9 @@ absl::StatusOr<PredictResult> Estimator::Predict(const PredictSpec& spec,
                                                  const TakePredictions& take, Progress& progress) {
   MUSTER_ASSIGN_OR_RETURN(const auto opened, OpenInference(ModeKeys::kPredict, spec.input,
                                                            spec.input_fn, spec.hooks, progress));
-  auto& [mode, hooks, session, restored, input, state, dynamic_tables, bad_records] = *opened;
+  auto& [mode, hooks, session, restored, input, state, pass, bad_records] = *opened;
   Session& run = session;
-  MUSTER_RETURN_IF_ERROR(mode->model.engine->Freeze(inference_->views()));
+  MUSTER_RETURN_IF_ERROR(pass->Freeze());
   engine::Forward forward;
   engine::Predictions predictions;
   while (!session.ending.requested) {
@@ -317,7 +299,7 @@ absl::StatusOr<PredictResult> Estimator::Predict(const PredictSpec& spec,
     MUSTER_ASSIGN_OR_RETURN(const InputBatch* batch, input->Next());
     MUSTER_RETURN_IF_ERROR(opened->Reject(batch, spec.reject));
     if (batch == nullptr) break;
-    MUSTER_RETURN_IF_ERROR(opened->Forward(batch->features, &forward));
+    MUSTER_RETURN_IF_ERROR(pass->Run(batch->features, &forward));
     MUSTER_RETURN_IF_ERROR(predictor_->Predict(forward, batch->features.rows, &predictions));
     const StepValues values{kNoLoss, kNoLoss, batch->features.rows, batch->epoch};
     MUSTER_RETURN_IF_ERROR(CallEach(hooks, [&](Hook& hook) { return hook.AfterRun(run, values); }));
@@ -353,7 +335,7 @@ absl::Status Estimator::Export(const std::string& folder) {
   std::vector<engine::VariableView> views(inference_->views().begin(), inference_->views().end());
   std::vector<std::span<const int64_t>> keys(views.size());
   for (size_t i = 0; i < views.size(); ++i) {
-    ps::DynamicTableImage* const image = inference_->dynamic_tables(static_cast<int>(i));
+    tables::DynamicTableImage* const image = inference_->dynamic_tables(static_cast<int>(i));
     if (image == nullptr) continue;
     keys[i] = image->keys;
     views[i].rows = std::ssize(image->keys) + 1;

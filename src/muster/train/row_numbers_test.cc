@@ -2,9 +2,9 @@
 // however the data is cut; also the records that were left out.
 #include "muster/formats/example.h"
 #include "muster/formats/tfrecord.h"
+#include "muster/score/part_plan.h"
+#include "muster/score/prediction_writer.h"
 #include "muster/train/input/reject_writer.h"
-#include "muster/train/part_plan.h"
-#include "muster/train/prediction_writer.h"
 #include "muster/train/training_test_support.h"
 
 namespace muster::train {
@@ -44,8 +44,8 @@ class RowNumbersTest : public TrainingTest {
   // The contents of the file that a prediction of `spec` writes.
   std::string Predict(const PredictSpec& spec, PredictResult* result = nullptr) {
     const auto estimator = NewEstimator(kKeylessSpec, "model");
-    auto writer =
-        PredictionWriter::Create(*files_, {.path = "out.csv", .key = ""}, estimator->predictor());
+    auto writer = score::PredictionWriter::Create(*files_, {.path = "out.csv", .key = ""},
+                                                  estimator->predictor());
     EXPECT_TRUE(writer.ok()) << writer.status();
     Progress progress(ProgressStyle::kNone, 2, clock_);
     const auto write = [&](const InputBatch& batch, const engine::Predictions& predictions) {
@@ -101,15 +101,15 @@ TEST_F(RowNumbersTest, PartsOneBehindTheOtherAreWhatOneProcessWrites) {
   EXPECT_THAT(Numbers(whole), ElementsAre("0", "2", "3", "4", "5", "7", "8"));
   for (const int processes : {2, 3, 4, 9}) {
     const std::string folder = StrCat("parts-", processes);
-    const auto wanted = MakePartPlan(*files_, {.patterns = {"data/*.csv"},
-                                               .model_dir = "model",
-                                               .suffix = ".csv",
-                                               .processes = processes,
-                                               .numbered = true});
+    const auto wanted = score::MakePartPlan(*files_, {.patterns = {"data/*.csv"},
+                                                      .model_dir = "model",
+                                                      .suffix = ".csv",
+                                                      .processes = processes,
+                                                      .numbered = true});
     ASSERT_TRUE(wanted.ok()) << wanted.status();
-    ASSERT_TRUE(OpenPartPlan(*files_, folder, *wanted).ok());
+    ASSERT_TRUE(score::OpenPartPlan(*files_, folder, *wanted).ok());
     // The plan as a later process finds it.
-    const auto plan = OpenPartPlan(*files_, folder, *wanted);
+    const auto plan = score::OpenPartPlan(*files_, folder, *wanted);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(plan->by_record, processes > 3);
     std::string all = whole.substr(0, whole.find('\n') + 1);

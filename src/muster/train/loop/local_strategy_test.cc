@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "muster/ps/dynamic_table_image.h"
+#include "muster/tables/dynamic_table_image.h"
 #include "muster/train/input/input.h"
 #include "muster/train/training_test_support.h"
 
@@ -185,7 +185,7 @@ TEST_F(LocalStrategyTest, TablesThatGrowAreFetchedForASave) {
       variables_->specs(),
       [](const engine::VariableSpec& spec) { return spec.growth.has_value(); });
   ASSERT_NE(table, variables_->specs().end());
-  const ps::DynamicTableImage& image =
+  const tables::DynamicTableImage& image =
       *variables_->dynamic_tables(static_cast<int>(table - variables_->specs().begin()));
   Run(NextBatch());
   EXPECT_EQ(image.keys.size(), 0u);

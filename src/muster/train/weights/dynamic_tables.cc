@@ -23,7 +23,7 @@ absl::Status CheckReducible(const model::ModelSpec& spec) {
       "train with parameter servers (--ps), or in one process, or give the column a size ('hash')");
 }
 
-ps::Variable::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, size_t index) {
+tables::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, size_t index) {
   const bool normal = spec.initializer.kind == engine::Initializer::Kind::kTruncatedNormal;
   return {.admit_after = spec.growth->admit_after,
           .expire_after = spec.growth->expire_after,
@@ -33,20 +33,29 @@ ps::Variable::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, s
           .stddev = normal ? spec.initializer.value : 0};
 }
 
+KeyIndex::KeyIndex(const Variables& variables) : rows_(variables.specs().size()) {
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const tables::DynamicTableImage* const image = variables.dynamic_tables(static_cast<int>(i));
+    if (image == nullptr) continue;
+    rows_[i].reserve(image->keys.size());
+    for (size_t row = 0; row < image->keys.size(); ++row) {
+      rows_[i].emplace(image->keys[row], static_cast<int64_t>(row));
+    }
+  }
+}
+
 DynamicTables::DynamicTables(const model::Model& model, const Variables& variables,
                              TableBlocks blocks, uint64_t seed)
     : variables_(variables),
       blocks_(std::move(blocks)),
       specs_(variables.specs().size()),
       tables_(specs_.size()),
-      rows_of_keys_(specs_.size()),
       memory_(specs_.size()),
       views_(variables.views().begin(), variables.views().end()) {
   for (const int table : blocks_.tables()) {
     const auto i = static_cast<size_t>(table);
     const engine::VariableSpec& spec = variables.specs()[i];
     specs_[i] = {.name = spec.name,
-                 .kind = ps::Variable::Kind::kTable,
                  .cols = spec.shape[1],
                  .optimizer = model.optimizers[static_cast<size_t>(spec.group)].get(),
                  .growth = GrowthOf(spec, seed, i)};
@@ -63,39 +72,34 @@ absl::StatusOr<std::unique_ptr<DynamicTables>> DynamicTables::ForTraining(
   for (const int table : dynamic_tables->blocks_.tables()) {
     const auto i = static_cast<size_t>(table);
     dynamic_tables->tables_[i] =
-        std::make_unique<ps::DynamicTable>(dynamic_tables->specs_[i], /*servers=*/1);
-    MUSTER_RETURN_IF_ERROR(ps::UseImage(*variables.dynamic_tables(table), dynamic_tables->specs_[i],
-                                        dynamic_tables->tables_[i].get()));
+        std::make_unique<tables::DynamicTable>(dynamic_tables->specs_[i], /*shares=*/1);
+    MUSTER_RETURN_IF_ERROR(tables::UseImage(*variables.dynamic_tables(table),
+                                            dynamic_tables->specs_[i],
+                                            dynamic_tables->tables_[i].get()));
   }
   return dynamic_tables;
 }
 
 absl::StatusOr<std::unique_ptr<DynamicTables>> DynamicTables::ForInference(
-    const model::Model& model, const Variables& variables) {
+    const model::Model& model, const Variables& variables, std::shared_ptr<const KeyIndex> index) {
   MUSTER_ASSIGN_OR_RETURN(TableBlocks blocks,
                           TableBlocks::Create(*model.engine, TableBlocks::Which::kDynamic));
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
   std::unique_ptr<DynamicTables> dynamic_tables(
       new DynamicTables(model, variables, std::move(blocks), 0));
-  for (const int table : dynamic_tables->blocks_.tables()) {
-    const std::vector<int64_t>& keys = variables.dynamic_tables(table)->keys;
-    auto& rows = dynamic_tables->rows_of_keys_[static_cast<size_t>(table)];
-    rows.reserve(keys.size());
-    for (size_t row = 0; row < keys.size(); ++row) rows.emplace(keys[row], row);
-  }
+  dynamic_tables->index_ = std::move(index);
   return dynamic_tables;
 }
 
 void DynamicTables::ReadImage(int variable, float* block) const {
   const auto cols = static_cast<size_t>(specs_[static_cast<size_t>(variable)].cols);
   const std::vector<float>& weights = variables_.dynamic_tables(variable)->weights;
-  const auto& rows = rows_of_keys_[static_cast<size_t>(variable)];
   for (const int64_t key : blocks_.keys(variable)) {
-    const auto found = rows.find(key);
-    if (found == rows.end()) {
+    const int64_t row = index_->Find(variable, key);
+    if (row < 0) {
       std::fill_n(block, cols, 0.0f);
     } else {
-      std::copy_n(weights.data() + found->second * cols, cols, block);
+      std::copy_n(weights.data() + static_cast<size_t>(row) * cols, cols, block);
     }
     block += cols;
   }
@@ -129,7 +133,7 @@ void DynamicTables::Apply(int variable, std::span<const int32_t> rows,
 void DynamicTables::TakeImages() {
   for (const int table : blocks_.tables()) {
     const auto i = static_cast<size_t>(table);
-    ps::TakeImage(*tables_[i], specs_[i], variables_.dynamic_tables(table));
+    tables::TakeImage(*tables_[i], specs_[i], variables_.dynamic_tables(table));
   }
 }
 

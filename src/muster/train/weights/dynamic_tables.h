@@ -14,7 +14,7 @@
 #include "muster/engine/engine.h"
 #include "muster/math/aligned_buffer.h"
 #include "muster/model/model.h"
-#include "muster/ps/dynamic_table.h"
+#include "muster/tables/dynamic_table.h"
 #include "muster/train/weights/table_blocks.h"
 #include "muster/train/weights/variables.h"
 
@@ -28,18 +28,38 @@ bool HasDynamicTables(const model::ModelSpec& spec);
 absl::Status CheckReducible(const model::ModelSpec& spec);
 
 // The growth of `spec`, a table that grows; `index` is its number among the engine's variables.
-ps::Variable::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, size_t index);
+tables::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, size_t index);
 
-// One owner thread. `model` and `variables` must outlive it.
+// KeyIndex: the row of each key in the images of tables that grow, for reading them. Immutable,
+// thread-safe.
+class KeyIndex {
+ public:
+  // The images in `variables` must not change while the index is used.
+  explicit KeyIndex(const Variables& variables);
+
+  // The row of `key` in the image of the variable, a table that grows; -1 if it has none.
+  int64_t Find(int variable, int64_t key) const {
+    const auto& rows = rows_[static_cast<size_t>(variable)];
+    const auto found = rows.find(key);
+    return found == rows.end() ? -1 : found->second;
+  }
+
+ private:
+  std::vector<absl::flat_hash_map<int64_t, int64_t>> rows_;  // by variable
+};
+
+// One owner thread. `variables` and the engine and optimizers of `model` must outlive it.
 class DynamicTables {
  public:
   // Makes tables with slots from the images in `variables`; Apply lets the tables grow.
   static absl::StatusOr<std::unique_ptr<DynamicTables>> ForTraining(const model::Model& model,
                                                                     const Variables& variables,
                                                                     uint64_t seed);
-  // Reads rows from the images in `variables` directly. A key without a row reads as zeros.
-  static absl::StatusOr<std::unique_ptr<DynamicTables>> ForInference(const model::Model& model,
-                                                                     const Variables& variables);
+  // Reads rows from the images in `variables` directly. A key without a row reads as zeros. Several
+  // may read the same `variables` at once, each for a model of its own, but all of the same spec;
+  // `index` is made of these variables.
+  static absl::StatusOr<std::unique_ptr<DynamicTables>> ForInference(
+      const model::Model& model, const Variables& variables, std::shared_ptr<const KeyIndex> index);
 
   // Returns `batch` with the ids of these tables renumbered into blocks of the rows that it
   // touches; valid until the next call.
@@ -62,9 +82,9 @@ class DynamicTables {
   const Variables& variables_;
   TableBlocks blocks_;
   // By variable; set for tables that grow.
-  std::vector<ps::Variable> specs_;
-  std::vector<std::unique_ptr<ps::DynamicTable>> tables_;           // training
-  std::vector<absl::flat_hash_map<int64_t, size_t>> rows_of_keys_;  // inference
+  std::vector<tables::DynamicTableSpec> specs_;
+  std::vector<std::unique_ptr<tables::DynamicTable>> tables_;  // training
+  std::shared_ptr<const KeyIndex> index_;                      // inference
   std::vector<math::AlignedBuffer> memory_;
   std::vector<engine::VariableView> views_;
   std::vector<int64_t> touched_;

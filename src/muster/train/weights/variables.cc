@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Variables>> Variables::Create(const model::Model&
     if (spec.growth) {
       variables->views_.push_back({.cols = spec.shape[1]});
       variables->slots_.emplace_back();
-      variables->dynamic_tables_[i] = std::make_unique<ps::DynamicTableImage>();
+      variables->dynamic_tables_[i] = std::make_unique<tables::DynamicTableImage>();
       if (with_slots) {
         variables->dynamic_tables_[i]->slots.resize(model.optimizers[spec.group]->slots().size());
       }
@@ -164,7 +164,7 @@ std::vector<checkpoint::Tensor> Variables::UpdaterTensors(const std::string& pre
 void Variables::AddDynamic(size_t variable, bool with_slots,
                            std::vector<checkpoint::Tensor>* tensors) const {
   const engine::VariableSpec& spec = specs_[variable];
-  ps::DynamicTableImage& image = *dynamic_tables_[variable];
+  tables::DynamicTableImage& image = *dynamic_tables_[variable];
   const auto add = [tensors]<class T>(const std::string& name, formats::DataType type, int64_t cols,
                                       std::vector<T>* values) {
     const auto bytes_of = [values] {
@@ -209,7 +209,7 @@ absl::Status Variables::StartDynamic(int variable, std::vector<int64_t> keys,
                                              " floats: ", keys.size(), " keys, ", distinct.size(),
                                              " of them distinct, and ", weights.size(), " floats"));
   }
-  ps::DynamicTableImage& image = *dynamic_tables_[static_cast<size_t>(variable)];
+  tables::DynamicTableImage& image = *dynamic_tables_[static_cast<size_t>(variable)];
   const auto slots = model_.optimizers[spec.group]->slots();
   for (size_t k = 0; k < image.slots.size(); ++k) {
     image.slots[k].assign(weights.size(), slots[k].initial_value);
@@ -223,7 +223,7 @@ absl::Status Variables::StartDynamic(int variable, std::vector<int64_t> keys,
 absl::Status Variables::CheckDynamic() const {
   for (size_t i = 0; i < specs_.size(); ++i) {
     if (dynamic_tables_[i] == nullptr) continue;
-    const ps::DynamicTableImage& image = *dynamic_tables_[i];
+    const tables::DynamicTableImage& image = *dynamic_tables_[i];
     const size_t rows = image.keys.size(), waiting = image.waiting_keys.size();
     const size_t floats = rows * static_cast<size_t>(specs_[i].shape[1]);
     // Without slots there are no steps either.

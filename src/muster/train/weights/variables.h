@@ -13,7 +13,7 @@
 #include "muster/checkpoint/frozen_tensors.h"
 #include "muster/engine/engine.h"
 #include "muster/model/model.h"
-#include "muster/ps/dynamic_table_image.h"
+#include "muster/tables/dynamic_table_image.h"
 
 namespace muster::train {
 
@@ -44,7 +44,7 @@ class Variables {
   // The whole state of a table that grows, as the newest checkpoint has it or the next one will;
   // views() and slots() are empty for such a table. Null for other variables. Call CheckDynamic
   // after images were filled from a file: DATA_LOSS if their tensors do not fit each other.
-  ps::DynamicTableImage* dynamic_tables(int variable) const {
+  tables::DynamicTableImage* dynamic_tables(int variable) const {
     return dynamic_tables_[static_cast<size_t>(variable)].get();
   }
   absl::Status CheckDynamic() const;
@@ -90,7 +90,7 @@ class Variables {
   std::vector<engine::VariableView> views_;
   std::vector<std::vector<float*>> slots_;
   std::vector<std::span<char>> updater_slots_;
-  std::vector<std::unique_ptr<ps::DynamicTableImage>> dynamic_tables_;  // by variable
+  std::vector<std::unique_ptr<tables::DynamicTableImage>> dynamic_tables_;  // by variable
   checkpoint::FrozenTensors* frozen_ = nullptr;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "muster/checkpoint/async_saver.h"
+#include "muster/checkpoint/tensor_names.h"
 
 namespace muster::train {
 namespace {
@@ -102,14 +103,17 @@ class CheckpointSaver : public Hook {
       checkpoint::Strings strings;
       if (!session.data.positions.empty()) {
         for (size_t rank = 0; rank < session.data.positions.size(); ++rank) {
-          strings.emplace_back(StrCat(kPositionName, "/", rank), session.data.positions[rank]);
+          strings.emplace_back(StrCat(checkpoint::kPositionName, "/", rank),
+                               session.data.positions[rank]);
         }
       } else if (session.data.position.has_value()) {
-        strings.emplace_back(kPositionName, data::SerializePosition(*session.data.position));
+        strings.emplace_back(checkpoint::kPositionName,
+                             data::SerializePosition(*session.data.position));
       }
-      if (session.data.records) strings.emplace_back(kRecordsName, Print(*session.data.records));
+      if (session.data.records)
+        strings.emplace_back(checkpoint::kRecordsName, Print(*session.data.records));
       if (session.model.spec.exported && session.data.batch_size > 0) {
-        strings.emplace_back(kBatchSizeName, StrCat(session.data.batch_size));
+        strings.emplace_back(checkpoint::kBatchSizeName, StrCat(session.data.batch_size));
       }
       const auto tensors = session.variables.Tensors(/*with_slots=*/true);
       MUSTER_RETURN_IF_ERROR(Written(
@@ -179,15 +183,17 @@ absl::Status RestoreSession(Session& session) {
   if (!restored->note.empty()) session.progress.Warn(restored->note);
   session.step = session.checkpoint.step = restored->step;
   session.checkpoint.prefix = restored->prefix;
-  if (const auto found = restored->strings.find(kPositionName); found != restored->strings.end()) {
+  if (const auto found = restored->strings.find(checkpoint::kPositionName);
+      found != restored->strings.end()) {
     MUSTER_ASSIGN_OR_RETURN(session.data.position, data::ParsePosition(found->second));
   }
   session.data.records.reset();
-  if (const auto found = restored->strings.find(kRecordsName); found != restored->strings.end()) {
+  if (const auto found = restored->strings.find(checkpoint::kRecordsName);
+      found != restored->strings.end()) {
     MUSTER_ASSIGN_OR_RETURN(session.data.records, ParseRecordCounts(found->second));
   }
   for (size_t rank = 0;; ++rank) {
-    const auto found = restored->strings.find(StrCat(kPositionName, "/", rank));
+    const auto found = restored->strings.find(StrCat(checkpoint::kPositionName, "/", rank));
     if (found == restored->strings.end()) break;
     session.data.positions.push_back(found->second);
   }

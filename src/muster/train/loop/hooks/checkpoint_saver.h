@@ -8,12 +8,6 @@
 
 namespace muster::train {
 
-// The name of the data position in a checkpoint; for N replicas: NAME/0 ... NAME/N-1.
-constexpr const char* kPositionName = "muster/position";
-constexpr const char* kRecordsName = "muster/records";
-// For an exported model: the number of rows in a batch, needed to evaluate it (evaluation_batch.h).
-constexpr const char* kBatchSizeName = "muster/batch_size";
-
 // Saves in the background (checkpoint/async_saver.h) while training continues, unless a listener
 // wants to wait for that save; at the end it waits for the disk. A failure in the background ends
 // the training after the next step. A save by steps waits for one still in flight, a save by time

@@ -1,9 +1,9 @@
-#include "muster/ps/dynamic_table_image.h"
+#include "muster/tables/dynamic_table_image.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace muster::ps {
+namespace muster::tables {
 namespace {
 
 constexpr int64_t kEntriesAtOnce = 4096;
@@ -29,13 +29,13 @@ void Arrange(const std::vector<size_t>& order, size_t cols, std::vector<T>* valu
 
 }  // namespace
 
-void DynamicTableImage::Clear(const Variable& variable) {
+void DynamicTableImage::Clear(const DynamicTableSpec& spec) {
   *this = DynamicTableImage();
-  slots.resize(variable.slots());
+  slots.resize(spec.slots());
 }
 
-void DynamicTableImage::Append(const DynamicTableEntries& entries, const Variable& variable) {
-  const auto cols = static_cast<ptrdiff_t>(variable.cols);
+void DynamicTableImage::Append(const DynamicTableEntries& entries, const DynamicTableSpec& spec) {
+  const auto cols = static_cast<ptrdiff_t>(spec.cols);
   auto values = entries.values.begin();
   for (size_t i = 0; i < entries.keys.size(); ++i) {
     if (entries.counts[i] != 0) {
@@ -55,8 +55,8 @@ void DynamicTableImage::Append(const DynamicTableEntries& entries, const Variabl
   }
 }
 
-void DynamicTableImage::Sort(const Variable& variable) {
-  const auto cols = static_cast<size_t>(variable.cols);
+void DynamicTableImage::Sort(const DynamicTableSpec& spec) {
+  const auto cols = static_cast<size_t>(spec.cols);
   const std::vector<size_t> order = OrderOf(keys);
   Arrange(order, 1, &keys);
   Arrange(order, 1, &last_steps);
@@ -73,7 +73,7 @@ int64_t DynamicTableImage::KeyOf(int64_t i) const {
   return at < keys.size() ? keys[at] : waiting_keys[at - keys.size()];
 }
 
-void DynamicTableImage::CopyTo(int64_t i, const Variable& variable,
+void DynamicTableImage::CopyTo(int64_t i, const DynamicTableSpec& spec,
                                DynamicTableEntries* entries) const {
   const auto at = static_cast<size_t>(i);
   entries->keys.push_back(KeyOf(i));
@@ -84,7 +84,7 @@ void DynamicTableImage::CopyTo(int64_t i, const Variable& variable,
   }
   entries->counts.push_back(0);
   entries->last_steps.push_back(last_steps[at]);
-  const auto cols = static_cast<ptrdiff_t>(variable.cols);
+  const auto cols = static_cast<ptrdiff_t>(spec.cols);
   const auto append = [&](const std::vector<float>& values) {
     const auto own = values.begin() + static_cast<ptrdiff_t>(at) * cols;
     entries->values.insert(entries->values.end(), own, own + cols);
@@ -93,25 +93,25 @@ void DynamicTableImage::CopyTo(int64_t i, const Variable& variable,
   for (const auto& slot : slots) append(slot);
 }
 
-void TakeImage(const DynamicTable& table, const Variable& variable, DynamicTableImage* image) {
-  image->Clear(variable);
+void TakeImage(const DynamicTable& table, const DynamicTableSpec& spec, DynamicTableImage* image) {
+  image->Clear(spec);
   for (int64_t first = 0; first < table.size(); first += kEntriesAtOnce) {
-    image->Append(table.Entries(first, kEntriesAtOnce), variable);
+    image->Append(table.Entries(first, kEntriesAtOnce), spec);
   }
-  image->Sort(variable);
+  image->Sort(spec);
 }
 
-absl::Status UseImage(const DynamicTableImage& image, const Variable& variable,
+absl::Status UseImage(const DynamicTableImage& image, const DynamicTableSpec& spec,
                       DynamicTable* table) {
   table->Clear();
   for (int64_t first = 0; first < image.size(); first += kEntriesAtOnce) {
     DynamicTableEntries entries;
     for (int64_t i = first; i < std::min(image.size(), first + kEntriesAtOnce); ++i) {
-      image.CopyTo(i, variable, &entries);
+      image.CopyTo(i, spec, &entries);
     }
     MUSTER_RETURN_IF_ERROR(table->Add(entries));
   }
   return absl::OkStatus();
 }
 
-}  // namespace muster::ps
+}  // namespace muster::tables

@@ -1,11 +1,11 @@
-#include "muster/train/evaluation_batch.h"
+#include "muster/score/evaluation_batch.h"
 
 #include "gtest/gtest.h"
+#include "muster/checkpoint/tensor_names.h"
 #include "muster/formats/bundle.h"
 #include "muster/io/memory_file_system.h"
-#include "muster/train/loop/hooks/checkpoint_saver.h"
 
-namespace muster::train {
+namespace muster::score {
 namespace {
 
 class EvaluationBatchTest : public testing::Test {
@@ -23,7 +23,7 @@ class EvaluationBatchTest : public testing::Test {
     ASSERT_TRUE(files_->MakeFolders("m").ok());
     auto writer = formats::BundleWriter::Create(*files_, prefix);
     ASSERT_TRUE(writer.ok()) << writer.status();
-    ASSERT_TRUE((*writer)->AddStrings(kBatchSizeName, {}, {&rows, 1}).ok());
+    ASSERT_TRUE((*writer)->AddStrings(checkpoint::kBatchSizeName, {}, {&rows, 1}).ok());
     ASSERT_TRUE((*writer)->Finish().ok());
   }
   int Rows(const std::string& checkpoint = "") {
@@ -56,4 +56,4 @@ TEST_F(EvaluationBatchTest, IsAnybodysWhereNothingDependsOnIt) {
 }
 
 }  // namespace
-}  // namespace muster::train
+}  // namespace muster::score

@@ -11,7 +11,7 @@
 
 #include "muster/base/shortest_float.h"
 
-namespace muster::train {
+namespace muster::score {
 
 // One owner thread.
 class TextBuffer {
@@ -86,4 +86,4 @@ class TextBuffer {
   size_t size_ = 0, capacity_ = 0;
 };
 
-}  // namespace muster::train
+}  // namespace muster::score

@@ -1,4 +1,4 @@
-#include "muster/train/prediction_writer.h"
+#include "muster/score/prediction_writer.h"
 
 #include <unistd.h>
 
@@ -13,10 +13,10 @@
 #include "muster/formats/csv.h"
 #include "muster/formats/example.h"
 #include "muster/formats/tfrecord.h"
-#include "muster/train/text_buffer.h"
+#include "muster/score/text_buffer.h"
 #include "nlohmann/json.hpp"
 
-namespace muster::train {
+namespace muster::score {
 namespace {
 
 constexpr size_t kFlushBytes = 64 << 10;
@@ -362,4 +362,4 @@ absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(
                                          shape);
 }
 
-}  // namespace muster::train
+}  // namespace muster::score

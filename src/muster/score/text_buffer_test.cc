@@ -1,10 +1,10 @@
-#include "muster/train/text_buffer.h"
+#include "muster/score/text_buffer.h"
 
 #include <string>
 
 #include "gtest/gtest.h"
 
-namespace muster::train {
+namespace muster::score {
 namespace {
 
 TEST(TextBufferTest, PiecesOfEveryLengthFollowOnEachOther) {
@@ -38,4 +38,4 @@ TEST(TextBufferTest, NumbersHaveTheShortestDigits) {
 }
 
 }  // namespace
-}  // namespace muster::train
+}  // namespace muster::score

@@ -1,4 +1,4 @@
-#include "muster/train/prediction_writer.h"
+#include "muster/score/prediction_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include "muster/formats/tfrecord.h"
 #include "muster/io/memory_file_system.h"
 
-namespace muster::train {
+namespace muster::score {
 namespace {
 
 class PredictionWriterTest : public testing::Test {
@@ -129,4 +129,4 @@ TEST_F(PredictionWriterTest, FormatByName) {
 }
 
 }  // namespace
-}  // namespace muster::train
+}  // namespace muster::score

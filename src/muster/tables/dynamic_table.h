@@ -1,5 +1,5 @@
-// DynamicTable: a table that gets rows as their keys appear. On a parameter server it has only the
-// keys that this server owns.
+// DynamicTable: a table that gets rows as their keys appear. It has all keys of its variable, or
+// only some: on a parameter server, those that this server owns.
 //
 // A key is known once a step has named it, unless the table is then full. The key gets a row at the
 // `admit_after`-th step that names it, if there is room: an initial row, which is a function of
@@ -22,9 +22,9 @@
 #include "absl/container/flat_hash_map.h"
 
 #include "muster/base/status.h"
-#include "muster/ps/variable.h"
+#include "muster/tables/dynamic_table_spec.h"
 
-namespace muster::ps {
+namespace muster::tables {
 
 // Some of a table's keys and what belongs to each.
 struct DynamicTableEntries {
@@ -37,9 +37,8 @@ struct DynamicTableEntries {
 // One owner thread.
 class DynamicTable {
  public:
-  // `variable` must be one that grows, and must outlive the table. The table has an equal share,
-  // one of `servers`, of the variable's capacity.
-  DynamicTable(const Variable& variable, int servers);
+  // The table has an equal share, one of `shares`, of the variable's capacity.
+  DynamicTable(const DynamicTableSpec& spec, int shares);
 
   int64_t rows() const { return static_cast<int64_t>(keys_.size()); }
   int64_t size() const { return rows() + static_cast<int64_t>(waiting_.size()); }
@@ -47,15 +46,15 @@ class DynamicTable {
 
   // Fills `rows` with the rows that a step reads: keys.size() x cols.
   void Read(std::span<const int64_t> keys, float* rows) const;
-  // Update number `step`, from 0: `keys` are distinct, `gradient` is keys.size() x
-  // Variable::gradient_cols().
+  // Update number `step`, from 0: `keys` are distinct, `gradient` is keys.size() x the width of
+  // DynamicTableSpec::gradient_layout().
   void Apply(std::span<const int64_t> keys, std::span<const float> gradient, int64_t step);
 
   // Up to `count` of the size() entries, from number `first` on. Apply and Add change the numbers
   // of entries.
   DynamicTableEntries Entries(int64_t first, int64_t count) const;
   // Adds entries, even beyond the capacity. INVALID_ARGUMENT for entries that do not fit the
-  // variable or whose key is already in the table.
+  // spec or whose key is already in the table.
   absl::Status Add(const DynamicTableEntries& entries);
 
  private:
@@ -72,8 +71,7 @@ class DynamicTable {
   void RemoveWaiting(size_t place);
   void Expire(int64_t step);
 
-  const Variable& variable_;
-  const Variable::Growth growth_;
+  const DynamicTableSpec spec_;
   const size_t cols_, gradient_cols_;
   const int64_t capacity_;
   // The row of each known key or, if it has none, ~(its place in waiting_).
@@ -86,23 +84,4 @@ class DynamicTable {
   std::vector<float> admitted_;  // gradients of touched_; used if some keys have no row
 };
 
-// Adds up several replicas' gradients of one table: keys are in order of first appearance, and
-// values are added in the order of replicas. One owner thread.
-class KeySums {
- public:
-  struct List {
-    std::span<const int64_t> keys = {};
-    std::span<const float> values = {};
-  };
-  explicit KeySums(int64_t cols) : cols_(static_cast<size_t>(cols)) {}
-  // The sum of the lists; valid until the next call.
-  List Sum(std::span<const List> lists);
-
- private:
-  const size_t cols_;
-  absl::flat_hash_map<int64_t, size_t> places_;
-  std::vector<int64_t> keys_;
-  std::vector<float> values_;
-};
-
-}  // namespace muster::ps
+}  // namespace muster::tables

@@ -1,20 +1,21 @@
-#include "muster/train/evaluation_batch.h"
+#include "muster/score/evaluation_batch.h"
 
 #include "absl/strings/numbers.h"
 
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/checkpoint/tensor_names.h"
 #include "muster/formats/bundle.h"
-#include "muster/train/loop/hooks/checkpoint_saver.h"
 
-namespace muster::train {
+namespace muster::score {
 namespace {
 
 absl::StatusOr<int> TrainedBatchSize(io::FileSystem& files, const std::string& prefix) {
   MUSTER_ASSIGN_OR_RETURN(const auto bundle, formats::BundleReader::Open(files, prefix));
-  MUSTER_ASSIGN_OR_RETURN(const auto texts, bundle->ReadStrings(kBatchSizeName));
+  MUSTER_ASSIGN_OR_RETURN(const auto texts, bundle->ReadStrings(checkpoint::kBatchSizeName));
   int rows = 0;
   if (texts.size() == 1 && absl::SimpleAtoi(texts[0], &rows) && rows > 0) return rows;
-  return absl::DataLossError(StrCat(prefix, ": ", kBatchSizeName, " is no number of rows"));
+  return absl::DataLossError(
+      StrCat(prefix, ": ", checkpoint::kBatchSizeName, " is no number of rows"));
 }
 
 }  // namespace
@@ -28,4 +29,4 @@ int EvaluationBatchSize(io::FileSystem& files, const model::ModelSpec& spec,
   return TrainedBatchSize(files, *prefix).value_or(spec.train.batch_size);
 }
 
-}  // namespace muster::train
+}  // namespace muster::score

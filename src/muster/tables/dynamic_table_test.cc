@@ -1,4 +1,4 @@
-#include "muster/ps/dynamic_table.h"
+#include "muster/tables/dynamic_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,16 +6,14 @@
 #include <memory>
 #include <set>
 
-#include "muster/ps/dynamic_table_image.h"
-#include "muster/ps/placement.h"
+#include "muster/tables/dynamic_table_image.h"
 
-namespace muster::ps {
+namespace muster::tables {
 namespace {
 
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr int kCols = 2;
 
@@ -23,18 +21,13 @@ class DynamicTableTest : public testing::Test {
  protected:
   DynamicTableTest() { Use({}); }
 
-  void Use(Variable::Growth growth,
-           optim::OptimizerSpec::Kind kind = optim::OptimizerSpec::Kind::kSgd,
+  void Use(Growth growth, optim::OptimizerSpec::Kind kind = optim::OptimizerSpec::Kind::kSgd,
            optim::OptimizerSpec::Rule rule = optim::OptimizerSpec::Rule::kTensorFlow) {
     optim::OptimizerSpec spec{.kind = kind, .rule = rule, .learning_rate = 1};
     optimizer_ = optim::NewOptimizer(spec).value();
     growth.stddev = 0.5;
-    variable_ = {.name = "users",
-                 .kind = Variable::Kind::kTable,
-                 .cols = kCols,
-                 .optimizer = optimizer_.get(),
-                 .growth = growth};
-    table_ = std::make_unique<DynamicTable>(variable_, 1);
+    spec_ = {.name = "users", .cols = kCols, .optimizer = optimizer_.get(), .growth = growth};
+    table_ = std::make_unique<DynamicTable>(spec_, 1);
   }
   std::vector<float> Read(int64_t key) const {
     std::vector<float> row(kCols);
@@ -47,12 +40,12 @@ class DynamicTableTest : public testing::Test {
   }
   std::vector<int64_t> KeysWithRows() const {
     DynamicTableImage image;
-    TakeImage(*table_, variable_, &image);
+    TakeImage(*table_, spec_, &image);
     return image.keys;
   }
 
   std::unique_ptr<optim::Optimizer> optimizer_;
-  Variable variable_;
+  DynamicTableSpec spec_;
   std::unique_ptr<DynamicTable> table_;
 };
 
@@ -121,9 +114,9 @@ TEST_F(DynamicTableTest, AFullTableTakesNoMoreKeysUntilOthersGo) {
   EXPECT_THAT(KeysWithRows(), ElementsAre(2, 3));
 }
 
-TEST_F(DynamicTableTest, ServersShareTheCapacity) {
+TEST_F(DynamicTableTest, TablesOfOneVariableShareTheCapacity) {
   Use({.capacity = 5});
-  DynamicTable part(variable_, 2);
+  DynamicTable part(spec_, 2);
   part.Apply(std::vector<int64_t>{1, 2, 3, 4, 5}, std::vector<float>(5 * kCols), 0);
   EXPECT_EQ(part.rows(), 3);
 }
@@ -140,19 +133,19 @@ TEST_F(DynamicTableTest, AnImageHasAllOfItInOneOrderAndATableMadeOfItGoesOnAlike
     };
     for (int64_t step = 0; step < 50; ++step) Step(keys_of(step), step);
     DynamicTableImage image, again;
-    TakeImage(*table_, variable_, &image);
+    TakeImage(*table_, spec_, &image);
     ASSERT_GT(image.keys.size(), 5u);
     ASSERT_GT(image.waiting_keys.size(), 0u);
     EXPECT_TRUE(std::is_sorted(image.keys.begin(), image.keys.end()));
-    DynamicTable other(variable_, 1);
-    ASSERT_TRUE(UseImage(image, variable_, &other).ok());
+    DynamicTable other(spec_, 1);
+    ASSERT_TRUE(UseImage(image, spec_, &other).ok());
     for (int64_t step = 50; step < 100; ++step) {
       Step(keys_of(step), step);
       const std::vector<int64_t> keys = keys_of(step);
       other.Apply(keys, std::vector<float>(keys.size() * kCols, 1), step);
     }
-    TakeImage(*table_, variable_, &image);
-    TakeImage(other, variable_, &again);
+    TakeImage(*table_, spec_, &image);
+    TakeImage(other, spec_, &again);
     EXPECT_EQ(image.keys, again.keys);
     EXPECT_EQ(image.weights, again.weights);
     EXPECT_EQ(image.slots, again.slots);
@@ -169,30 +162,6 @@ TEST_F(DynamicTableTest, EntriesThatDoNotFitAreRefused) {
   EXPECT_THAT(ToStd(table_->Add(twice).message()), HasSubstr("the key 1 is there twice"));
 }
 
-TEST(KeySumsTest, SumsInTheOrderOfReplicas) {
-  KeySums sums(2);
-  const std::vector<int64_t> a = {5, -1}, b = {9, 5};
-  const std::vector<float> of_a = {1, 2, 3, 4}, of_b = {10, 20, 30, 40};
-  for (int again = 0; again < 2; ++again) {
-    const std::vector<KeySums::List> lists = {{a, of_a}, {b, of_b}};
-    const KeySums::List sum = sums.Sum(lists);
-    EXPECT_THAT(sum.keys, ElementsAre(5, -1, 9));
-    EXPECT_THAT(sum.values, ElementsAre(31, 42, 3, 4, 10, 20));
-  }
-  EXPECT_THAT(sums.Sum({}).keys, IsEmpty());
-}
-
-TEST(PlacementOfKeysTest, KeysAreSpread) {
-  const std::vector<Variable> none;
-  const Placement placement(none, 3);
-  for (const int64_t stride : {1, 2, 3, 1024, -6}) {
-    std::vector<int> count(3);
-    for (int64_t i = 0; i < 3000; ++i)
-      ++count[static_cast<size_t>(placement.ServerOfKey(i * stride))];
-    for (const int each : count) EXPECT_NEAR(each, 1000, 250) << stride;
-  }
-}
-
 // Gradients with squares (optim/row_layout.h) are copied together like others.
 TEST_F(DynamicTableTest, SquaresGoWithTheirKeys) {
   using Spec = optim::OptimizerSpec;
@@ -203,11 +172,11 @@ TEST_F(DynamicTableTest, SquaresGoWithTheirKeys) {
   table_->Apply(std::vector<int64_t>{7, 8, 9},
                 std::vector<float>{1, 2, 3, 4, 0, 0, 99, 99, 5, 6, 7, 8}, 1);
   DynamicTableImage image;
-  TakeImage(*table_, variable_, &image);
+  TakeImage(*table_, spec_, &image);
   EXPECT_THAT(image.keys, ElementsAre(7, 9));
   ASSERT_EQ(image.slots.size(), 1u);
   EXPECT_THAT(image.slots[0], ElementsAre(3.1f, 4.1f, 7.1f, 8.1f));
 }
 
 }  // namespace
-}  // namespace muster::ps
+}  // namespace muster::tables

@@ -10,7 +10,7 @@
 #include "muster/io/file_system.h"
 #include "muster/model/model_spec.h"
 
-namespace muster::train {
+namespace muster::score {
 
 // Whether `checkpoint` is the folder of a SavedModel.
 bool IsExport(io::FileSystem& files, const std::string& checkpoint);
@@ -27,4 +27,4 @@ absl::StatusOr<checkpoint::Restored> RestoreExport(io::FileSystem& files,
                                                    const std::string& folder,
                                                    std::span<const checkpoint::Tensor> tensors);
 
-}  // namespace muster::train
+}  // namespace muster::score

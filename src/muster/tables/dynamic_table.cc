@@ -1,13 +1,12 @@
-#include "muster/ps/dynamic_table.h"
+#include "muster/tables/dynamic_table.h"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "muster/base/random.h"
-#include "muster/math/vector.h"
 
-namespace muster::ps {
+namespace muster::tables {
 namespace {
 
 constexpr int64_t kLooksPerLife = 8;
@@ -27,13 +26,13 @@ void RemoveByLast(std::vector<T>* values, size_t row, size_t cols) {
 
 }  // namespace
 
-DynamicTable::DynamicTable(const Variable& variable, int servers)
-    : variable_(variable),
-      growth_(*variable.growth),
-      cols_(static_cast<size_t>(variable.cols)),
-      gradient_cols_(static_cast<size_t>(variable.gradient_cols())),
-      capacity_(growth_.capacity == 0 ? kMostRows : (growth_.capacity + servers - 1) / servers),
-      slots_(variable.slots()) {}
+DynamicTable::DynamicTable(const DynamicTableSpec& spec, int shares)
+    : spec_(spec),
+      cols_(static_cast<size_t>(spec.cols)),
+      gradient_cols_(static_cast<size_t>(spec.gradient_layout().width())),
+      capacity_(spec.growth.capacity == 0 ? kMostRows
+                                          : (spec.growth.capacity + shares - 1) / shares),
+      slots_(spec.slots()) {}
 
 void DynamicTable::Clear() {
   places_.clear();
@@ -45,15 +44,15 @@ void DynamicTable::Clear() {
 }
 
 void DynamicTable::Initialize(int64_t key, float* row) const {
-  if (growth_.stddev == 0) {
+  if (spec_.growth.stddev == 0) {
     std::fill_n(row, cols_, 0.0f);
     return;
   }
   // Substream 0 belongs to the variables whose size is fixed.
-  RandomStream random(growth_.seed, RandomPurpose::kInitialWeights, static_cast<uint64_t>(key),
-                      growth_.variable + 1);
+  RandomStream random(spec_.growth.seed, RandomPurpose::kInitialWeights, static_cast<uint64_t>(key),
+                      spec_.growth.variable + 1);
   for (size_t i = 0; i < cols_; ++i) {
-    row[i] = static_cast<float>(random.TruncatedNormal() * growth_.stddev);
+    row[i] = static_cast<float>(random.TruncatedNormal() * spec_.growth.stddev);
   }
 }
 
@@ -65,7 +64,7 @@ void DynamicTable::Read(std::span<const int64_t> keys, float* rows) const {
                   cols_ * sizeof(float));
     } else {
       const int64_t count = found == places_.end() ? 0 : waiting_[WaitsAt(found->second)].count;
-      if (count + 1 >= growth_.admit_after && has_room()) {
+      if (count + 1 >= spec_.growth.admit_after && has_room()) {
         Initialize(key, rows);
       } else {
         std::fill_n(rows, cols_, 0.0f);
@@ -82,7 +81,7 @@ int32_t DynamicTable::NewRow(int64_t key, int64_t step) {
   weights_.resize(weights_.size() + cols_);
   Initialize(key, weights_.data() + static_cast<size_t>(row) * cols_);
   for (size_t k = 0; k < slots_.size(); ++k) {
-    slots_[k].resize(weights_.size(), variable_.optimizer->slots()[k].initial_value);
+    slots_[k].resize(weights_.size(), spec_.optimizer->slots()[k].initial_value);
   }
   return row;
 }
@@ -99,7 +98,7 @@ int32_t DynamicTable::Admit(int64_t key, int64_t step) {
   if (is_new) waiting_.push_back({.key = key});
   waiting_[waits].last_step = step;
   const int64_t count = ++waiting_[waits].count;
-  if (has_room() && count >= growth_.admit_after) {
+  if (has_room() && count >= spec_.growth.admit_after) {
     RemoveWaiting(waits);
     return place = NewRow(key, step);
   }
@@ -130,7 +129,7 @@ void DynamicTable::RemoveRow(size_t row) {
 }
 
 void DynamicTable::Expire(int64_t step) {
-  const int64_t life = growth_.expire_after;
+  const int64_t life = spec_.growth.expire_after;
   if (life == 0 || (step + 1) % std::max<int64_t>(1, life / kLooksPerLife) != 0) return;
   // Backwards: the entry that takes the place of a removed one has already been checked.
   for (size_t row = keys_.size(); row-- > 0;) {
@@ -166,11 +165,11 @@ void DynamicTable::Apply(std::span<const int64_t> keys, std::span<const float> g
     admitted_.insert(admitted_.end(), own.begin(), own.end());
   }
   const bool all = touched_.size() == keys.size();
-  const optim::Optimizer& optimizer = *variable_.optimizer;
+  const optim::Optimizer& optimizer = *spec_.optimizer;
   if (!keys_.empty() && (!touched_.empty() || optimizer.moves_untouched_rows())) {
     std::vector<float*> slots;
     for (auto& slot : slots_) slots.push_back(slot.data());
-    optim::StepTable(optimizer, weights_, variable_.cols, slots, touched_,
+    optim::StepTable(optimizer, weights_, spec_.cols, slots, touched_,
                      all ? gradient : std::span<const float>(admitted_), step);
   }
   Expire(step);
@@ -209,7 +208,7 @@ absl::Status DynamicTable::Add(const DynamicTableEntries& entries) {
   if (entries.counts.size() != n || entries.last_steps.size() != n ||
       entries.values.size() != rows * floats) {
     return absl::InvalidArgumentError(
-        StrCat("table ", variable_.name, ": ", n, " keys with ", entries.counts.size(), " counts, ",
+        StrCat("table ", spec_.name, ": ", n, " keys with ", entries.counts.size(), " counts, ",
                entries.last_steps.size(), " steps and ", entries.values.size(), " floats"));
   }
   const float* values = entries.values.data();
@@ -218,7 +217,7 @@ absl::Status DynamicTable::Add(const DynamicTableEntries& entries) {
     const auto [found, is_new] = places_.try_emplace(key, -1);
     if (!is_new) {
       return absl::InvalidArgumentError(
-          StrCat("table ", variable_.name, ": the key ", key, " is there twice"));
+          StrCat("table ", spec_.name, ": the key ", key, " is there twice"));
     }
     if (entries.counts[i] != 0) {
       found->second = ~static_cast<int32_t>(waiting_.size());
@@ -238,24 +237,4 @@ absl::Status DynamicTable::Add(const DynamicTableEntries& entries) {
   return absl::OkStatus();
 }
 
-KeySums::List KeySums::Sum(std::span<const List> lists) {
-  places_.clear();
-  keys_.clear();
-  values_.clear();
-  for (const List& list : lists) {
-    const float* values = list.values.data();
-    for (const int64_t key : list.keys) {
-      const auto [found, is_new] = places_.try_emplace(key, keys_.size());
-      if (is_new) {
-        keys_.push_back(key);
-        values_.insert(values_.end(), values, values + cols_);
-      } else {
-        math::AddTo(values, values_.data() + found->second * cols_, cols_);
-      }
-      values += cols_;
-    }
-  }
-  return {keys_, values_};
-}
-
-}  // namespace muster::ps
+}  // namespace muster::tables

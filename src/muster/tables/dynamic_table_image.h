@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "muster/ps/dynamic_table.h"
+#include "muster/tables/dynamic_table.h"
 
-namespace muster::ps {
+namespace muster::tables {
 
 struct DynamicTableImage {
   // By row: weights [rows, cols], and slots of the same shape.
@@ -18,20 +18,20 @@ struct DynamicTableImage {
   std::vector<int64_t> waiting_keys = {}, waiting_counts = {}, waiting_last_steps = {};
 
   int64_t size() const { return static_cast<int64_t>(keys.size() + waiting_keys.size()); }
-  // Empties the image, and gives it the slots of `variable`.
-  void Clear(const Variable& variable);
+  // Empties the image, and gives it the slots of `spec`.
+  void Clear(const DynamicTableSpec& spec);
   // Appends entries, in any order of keys.
-  void Append(const DynamicTableEntries& entries, const Variable& variable);
+  void Append(const DynamicTableEntries& entries, const DynamicTableSpec& spec);
   // Sorts by key; call when all entries of the table are appended.
-  void Sort(const Variable& variable);
+  void Sort(const DynamicTableSpec& spec);
   // Appends entry number i of size() to *entries.
-  void CopyTo(int64_t i, const Variable& variable, DynamicTableEntries* entries) const;
+  void CopyTo(int64_t i, const DynamicTableSpec& spec, DynamicTableEntries* entries) const;
   int64_t KeyOf(int64_t i) const;
 };
 
 // Copy a table to its image and back, in one process.
-void TakeImage(const DynamicTable& table, const Variable& variable, DynamicTableImage* image);
-absl::Status UseImage(const DynamicTableImage& image, const Variable& variable,
+void TakeImage(const DynamicTable& table, const DynamicTableSpec& spec, DynamicTableImage* image);
+absl::Status UseImage(const DynamicTableImage& image, const DynamicTableSpec& spec,
                       DynamicTable* table);
 
-}  // namespace muster::ps
+}  // namespace muster::tables

@@ -13,7 +13,7 @@
 #include "muster/engine/predictions.h"
 #include "muster/io/file_system.h"
 
-namespace muster::train {
+namespace muster::score {
 
 enum class PredictionFormat {
   // With a header: KEY, then one column for each value: logits, or logits_0,logits_1,... if a row
@@ -50,4 +50,4 @@ class PredictionWriter {
   virtual absl::Status Close() = 0;
 };
 
-}  // namespace muster::train
+}  // namespace muster::score

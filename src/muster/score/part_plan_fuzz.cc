@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "muster/train/part_plan.h"
+#include "muster/score/part_plan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  namespace train = muster::train;
-  const auto plan = train::ParsePartPlan({reinterpret_cast<const char*>(data), size}, "plan");
+  namespace score = muster::score;
+  const auto plan = score::ParsePartPlan({reinterpret_cast<const char*>(data), size}, "plan");
   if (!plan.ok()) return 0;
-  const auto again = train::ParsePartPlan(train::Print(*plan), "plan");
+  const auto again = score::ParsePartPlan(score::Print(*plan), "plan");
   if (!again.ok() || !(*again == *plan)) std::abort();
   return 0;
 }

@@ -6,7 +6,7 @@
 #include "muster/io/file_system.h"
 #include "muster/model/model_spec.h"
 
-namespace muster::train {
+namespace muster::score {
 
 // The number of rows in a batch, if the value of an evaluation depends on it (as with a softmax
 // among the rows of a batch): that of the training that wrote `checkpoint` ("": the newest
@@ -15,4 +15,4 @@ namespace muster::train {
 int EvaluationBatchSize(io::FileSystem& files, const model::ModelSpec& spec,
                         const std::string& model_dir, const std::string& checkpoint);
 
-}  // namespace muster::train
+}  // namespace muster::score

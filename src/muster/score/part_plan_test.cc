@@ -1,14 +1,16 @@
-#include "muster/train/part_plan.h"
+#include "muster/score/part_plan.h"
 
 #include "muster/train/training_test_support.h"
 
-namespace muster::train {
+namespace muster::score {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using train::RunConfig;
+using train::TrainSpec;
 
-class PartPlanTest : public TrainingTest {
+class PartPlanTest : public train::TrainingTest {
  protected:
   PartPlanTest() {
     TrainSpec spec = Training();
@@ -155,4 +157,4 @@ TEST_F(PartPlanTest, APartIsDoneWhenItHasItsName) {
 }
 
 }  // namespace
-}  // namespace muster::train
+}  // namespace muster::score

@@ -17,7 +17,7 @@
 #include "muster/data/source.h"
 #include "muster/io/file_system.h"
 
-namespace muster::train {
+namespace muster::score {
 
 struct PartPlan {
   struct File {
@@ -85,4 +85,4 @@ std::string PartPath(const std::string& folder, const PartPlan& plan, int part);
 absl::StatusOr<bool> PartIsDone(io::FileSystem& files, const std::string& folder,
                                 const PartPlan& plan, int part);
 
-}  // namespace muster::train
+}  // namespace muster::score

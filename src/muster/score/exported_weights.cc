@@ -1,4 +1,4 @@
-#include "muster/train/weights/exported_weights.h"
+#include "muster/score/exported_weights.h"
 
 #include <vector>
 
@@ -6,7 +6,7 @@
 #include "muster/model/exported_saved_model.h"
 #include "muster/train/weights/dynamic_tables.h"
 
-namespace muster::train {
+namespace muster::score {
 
 bool IsExport(io::FileSystem& files, const std::string& checkpoint) {
   return !checkpoint.empty() && files.Stat(io::JoinPath(checkpoint, "saved_model.pb")).ok();
@@ -20,7 +20,7 @@ absl::StatusOr<checkpoint::Restored> RestoreExport(io::FileSystem& files,
                                                    const model::ModelSpec& spec,
                                                    const std::string& folder,
                                                    std::span<const checkpoint::Tensor> tensors) {
-  if (HasDynamicTables(spec)) {
+  if (train::HasDynamicTables(spec)) {
     return absl::UnimplementedError(
         StrCat(folder,
                " is an export: the keys of a table that grows cannot be read from it; give "
@@ -43,4 +43,4 @@ absl::StatusOr<checkpoint::Restored> RestoreExport(io::FileSystem& files,
   return restored;
 }
 
-}  // namespace muster::train
+}  // namespace muster::score

@@ -1,4 +1,4 @@
-#include "muster/train/part_plan.h"
+#include "muster/score/part_plan.h"
 
 #include <limits>
 #include <utility>
@@ -9,9 +9,9 @@
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/formats/json_fields.h"
 #include "muster/formats/tfrecord.h"
-#include "muster/train/weights/exported_weights.h"
+#include "muster/score/exported_weights.h"
 
-namespace muster::train {
+namespace muster::score {
 namespace {
 
 using formats::Json;
@@ -229,4 +229,4 @@ absl::StatusOr<bool> PartIsDone(io::FileSystem& files, const std::string& folder
   return false;
 }
 
-}  // namespace muster::train
+}  // namespace muster::score

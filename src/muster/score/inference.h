@@ -1,0 +1,68 @@
+// The weights of a trained model and the forward pass with them, for all that predicts or
+// evaluates: score/scorer.h and train/estimator.h.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "muster/base/status.h"
+#include "muster/checkpoint/checkpoint.h"
+#include "muster/engine/engine.h"
+#include "muster/io/file_system.h"
+#include "muster/model/model.h"
+#include "muster/train/weights/dynamic_tables.h"
+#include "muster/train/weights/variables.h"
+
+namespace muster::score {
+
+// The spec of the model that was trained in the folder. NOT_FOUND if that is no model folder.
+absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::string& model_dir);
+
+// Which weights of a trained model to load.
+struct WeightsSource {
+  std::string model_dir = {};
+  // "DIR/model.ckpt-N", or the folder of an export of this model; "": the newest of `model_dir`.
+  std::string checkpoint = {};
+  // Whether an older checkpoint is loaded if the newest is broken.
+  bool fall_back = false;
+};
+
+// Fills `variables`, which belong to a model of `spec` and have no slots. NOT_FOUND if there is no
+// checkpoint; DATA_LOSS if it is broken, or if the newest is broken and `fall_back` is false;
+// FAILED_PRECONDITION if it is of another model; errors of RestoreExport. After an error the
+// variables may hold anything.
+absl::StatusOr<checkpoint::Restored> LoadWeights(io::FileSystem& files,
+                                                 const model::ModelSpec& spec,
+                                                 const WeightsSource& source,
+                                                 const train::Variables& variables);
+
+// Runs a model forward on batches. One owner thread, since an engine has one.
+class ForwardPass {
+ public:
+  // `variables` hold loaded weights: those of `model` or of another model of the same spec, so that
+  // several forward passes, each with a model of its own, can share them. They must not change
+  // while any of these computes. `index` is made of `variables` and may be shared too; null if no
+  // table grows. `variables` and the engine and optimizers of `model` must outlive the result.
+  static absl::StatusOr<ForwardPass> Create(const model::Model& model,
+                                            const train::Variables& variables,
+                                            std::shared_ptr<const train::KeyIndex> index);
+  // The index that Create wants; null if no table of the model grows.
+  static std::shared_ptr<const train::KeyIndex> IndexKeys(const model::ModelSpec& spec,
+                                                          const train::Variables& variables);
+
+  // Promises that the weights do not change until the next call: Run may then use results that
+  // were computed from them once (Engine::Freeze).
+  absl::Status Freeze();
+  // Replaces *out by the forward pass over the batch. Errors are Engine::Predict's.
+  absl::Status Run(const features::FeatureBatch& batch, engine::Forward* out);
+
+ private:
+  ForwardPass(engine::Engine& engine, const train::Variables& variables)
+      : engine_(&engine), variables_(&variables) {}
+
+  engine::Engine* engine_;
+  const train::Variables* variables_;
+  std::unique_ptr<train::DynamicTables> dynamic_tables_;  // null if no table grows
+};
+
+}  // namespace muster::score
