@@ -135,7 +135,7 @@ absl::Status YamlReader::Set(std::string_view setting) {
     return absl::InvalidArgumentError(StrCat("'", setting, "' ", what));
   };
   const size_t equals = setting.find('=');
-  const std::vector<std::string> keys = absl::StrSplit(setting.substr(0, equals), '.');
+  const std::vector<std::string> keys = absl::StrSplit(std::string(setting.substr(0, equals)), '.');
   const bool has_empty_key = std::find(keys.begin(), keys.end(), "") != keys.end();
   if (equals == setting.npos || has_empty_key) {
     return wrong("is not of the form PATH=VALUE, such as train.batch_size=64");
