@@ -52,6 +52,7 @@ std::unique_ptr<BodySource> MakeTextBody(std::string text);
 // calls it; while it runs, nothing more is read from the server.
 using BodySink = std::function<absl::Status(std::string_view bytes)>;
 
+// Sending it reads its body: not by two threads at the same time.
 struct HttpCall {
   std::string method = {};  // "GET": upper-case letters
   // A path with its query ("/api/v1/pods?watch=1"; EscapeForTarget() for parts of it).
