@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "absl/strings/match.h"
 #include <boost/asio/buffer.hpp>
-#include <boost/beast/core/string.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
 
@@ -16,12 +16,29 @@ namespace beast = boost::beast;
 constexpr std::string_view kProtocol = "HTTP/1.";
 constexpr std::string_view kHeaderEnd = "\r\n\r\n";
 constexpr std::string_view kLineEnd = "\r\n";
+constexpr std::string_view kTransferEncoding = "Transfer-Encoding";
 constexpr size_t kMaxLineBytes = size_t{4} << 10;
 
 // "chunked" and nothing else: a body in another coding could not be read.
-bool IsChunkedOnly(const beast::http::fields& fields) {
-  const auto [first, last] = fields.equal_range(beast::http::field::transfer_encoding);
-  return first != last && std::next(first) == last && beast::iequals(first->value(), "chunked");
+bool IsChunkedOnly(const HttpFields& fields) {
+  const auto codings = std::count_if(fields.begin(), fields.end(), [](const HttpField& field) {
+    return absl::EqualsIgnoreCase(field.name, ToAbsl(kTransferEncoding));
+  });
+  return codings == 1 && absl::EqualsIgnoreCase(*FindField(fields, kTransferEncoding), "chunked");
+}
+
+HttpFields CopyFields(const beast::http::fields& fields) {
+  HttpFields copies;
+  for (const auto& field : fields) {
+    copies.push_back(
+        {.name = std::string(field.name_string()), .value = std::string(field.value())});
+  }
+  return copies;
+}
+
+// At least as many as it has fields.
+size_t CountLines(std::string_view header) {
+  return static_cast<size_t>(std::count(header.begin(), header.end(), '\n'));
 }
 
 }  // namespace
@@ -68,7 +85,7 @@ void HttpAnswerReader::PutEnd() {
 std::string HttpAnswerReader::Progress() const {
   if (!started_) return "nothing of it came";
   if (part_ == Part::kHeader) return "only a part of its header came";
-  return StrCat(body_.size(), " bytes of its body came");
+  return StrCat(body_bytes_, " bytes of its body came");
 }
 
 void HttpAnswerReader::NotHttp(std::string_view why) {
@@ -77,8 +94,8 @@ void HttpAnswerReader::NotHttp(std::string_view why) {
 }
 
 void HttpAnswerReader::TooLarge() {
-  fault_ = absl::ResourceExhaustedError(
-      StrCat("the answer has more than the ", max_body_bytes_, " bytes that are accepted here"));
+  fault_ = absl::ResourceExhaustedError(StrCat(
+      "the answer has more than the ", receiver_.max_body_bytes, " bytes that are accepted here"));
 }
 
 size_t HttpAnswerReader::PutHeader(std::string_view bytes) {
@@ -104,6 +121,11 @@ size_t HttpAnswerReader::PutHeader(std::string_view bytes) {
 }
 
 void HttpAnswerReader::ParseHeader() {
+  if (CountLines(header_) > kMaxAnswerFields + 2) {
+    fault_ = absl::ResourceExhaustedError(
+        StrCat("the answer's header has more than ", kMaxAnswerFields, " fields"));
+    return;
+  }
   beast::http::response_parser<beast::http::empty_body> parser;
   parser.header_limit(kMaxAnswerHeaderBytes + 1);
   parser.skip(true);  // of the body nothing is its business
@@ -111,22 +133,30 @@ void HttpAnswerReader::ParseHeader() {
   const size_t used = parser.put(boost::asio::buffer(header_), error);
   if (error) return NotHttp(error.message());
   if (!parser.is_header_done() || used != header_.size()) return NotHttp("its header has no end");
-  status_ = static_cast<int>(parser.get().result_int());
-  if (status_ < 200) {
-    if (status_ < 100 || status_ == 101) return NotHttp(StrCat("status ", status_));
+  const auto status = static_cast<int>(parser.get().result_int());
+  if (status < 200) {
+    if (status < 100 || status == 101) return NotHttp(StrCat("status ", status));
     header_bytes_ += header_.size();
     header_.clear();
     return;
   }
   keep_alive_ = parser.keep_alive();
+  head_ = {.status = status, .fields = CopyFields(parser.get())};
   header_ = std::string();
   header_bytes_ = 0;
-  if (to_head_ || status_ == 204 || status_ == 304) {
+  const auto size = parser.content_length();
+  FindBody(size ? std::optional<uint64_t>(*size) : std::nullopt);
+  if (fault_.ok() && receiver_.head) fault_ = receiver_.head(head_);
+}
+
+// Where the body ends, by RFC 9112, 6.3.
+void HttpAnswerReader::FindBody(std::optional<uint64_t> size) {
+  if (to_head_ || head_.status == 204 || head_.status == 304) {
     part_ = Part::kDone;
-  } else if (parser.get().count(beast::http::field::transfer_encoding) > 0) {
+  } else if (head_.Find(kTransferEncoding) != nullptr) {
     part_ = Part::kChunkSize;
-    if (!IsChunkedOnly(parser.get())) NotHttp("its body is in a coding that was not asked for");
-  } else if (const auto size = parser.content_length()) {
+    if (!IsChunkedOnly(head_.fields)) NotHttp("its body is in a coding that was not asked for");
+  } else if (size) {
     BeginBody(*size, Part::kSized);
   } else {
     keep_alive_ = false;
@@ -135,25 +165,30 @@ void HttpAnswerReader::ParseHeader() {
 }
 
 void HttpAnswerReader::BeginBody(uint64_t size, Part part) {
-  if (size > max_body_bytes_ - body_.size()) return TooLarge();
+  if (size > receiver_.max_body_bytes - body_bytes_) return TooLarge();
   left_ = size;
   part_ = size == 0 ? Part::kDone : part;
 }
 
 size_t HttpAnswerReader::PutBody(std::string_view bytes) {
   if (part_ == Part::kToEnd) {
-    if (bytes.size() > max_body_bytes_ - body_.size()) {
+    if (bytes.size() > receiver_.max_body_bytes - body_bytes_) {
       TooLarge();
       return 0;
     }
-    body_.append(bytes);
+    HandOn(bytes);
     return bytes.size();
   }
   const size_t taken = std::min<uint64_t>(left_, bytes.size());
-  body_.append(bytes.substr(0, taken));
   left_ -= taken;
   if (left_ == 0) part_ = part_ == Part::kSized ? Part::kDone : Part::kChunkEnd;
+  HandOn(bytes.substr(0, taken));
   return taken;
+}
+
+void HttpAnswerReader::HandOn(std::string_view bytes) {
+  body_bytes_ += bytes.size();
+  if (receiver_.body) fault_ = receiver_.body(bytes);
 }
 
 size_t HttpAnswerReader::PutLine(std::string_view bytes) {

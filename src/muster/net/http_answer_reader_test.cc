@@ -14,15 +14,35 @@ using ::testing::HasSubstr;
 
 constexpr size_t kBound = 1000;
 
-// Read in pieces of so many bytes, the end behind them.
-HttpAnswerReader Read(std::string_view bytes, size_t piece, bool to_head = false) {
-  HttpAnswerReader reader(to_head, kBound);
-  for (size_t at = 0; at < bytes.size() && reader.fault().ok() && !reader.done(); at += piece) {
-    reader.Put(bytes.substr(at, piece));
+// An answer read in pieces of so many bytes, with the end after them.
+struct Reading {
+  Reading(std::string_view bytes, size_t piece, bool to_head = false)
+      : reader(to_head, {.head =
+                             [this](const HttpAnswerHead& head) {
+                               heads.push_back(head);
+                               EXPECT_EQ(body, "");
+                               return absl::OkStatus();
+                             },
+                         .body =
+                             [this](std::string_view more) {
+                               EXPECT_EQ(heads.size(), 1u);
+                               EXPECT_FALSE(more.empty());
+                               body += more;
+                               return absl::OkStatus();
+                             },
+                         .max_body_bytes = kBound}) {
+    for (size_t at = 0; at < bytes.size() && reader.fault().ok() && !reader.done(); at += piece) {
+      reader.Put(bytes.substr(at, piece));
+    }
+    reader.PutEnd();
   }
-  reader.PutEnd();
-  return reader;
-}
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+  std::vector<HttpAnswerHead> heads = {};
+  std::string body = {};
+  HttpAnswerReader reader;
+};
 
 std::string Chunked(std::string_view chunks) {
   return StrCat("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n", chunks);
@@ -51,27 +71,33 @@ TEST(HttpAnswerReaderTest, BodiesEndAsTheirHeaderSays) {
        200, "ab\n0123456789]", true}};
   for (const Case& test : cases) {
     for (size_t piece : {size_t{1}, size_t{2}, size_t{7}, test.answer.size()}) {
-      HttpAnswerReader reader = Read(test.answer, piece);
-      ASSERT_TRUE(reader.done()) << test.answer << "\n" << reader.fault();
-      EXPECT_EQ(reader.status(), test.status) << test.answer;
-      EXPECT_EQ(reader.body(), test.body) << test.answer;
-      EXPECT_EQ(reader.keep_alive(), test.keep_alive) << test.answer;
+      const Reading read(test.answer, piece);
+      ASSERT_TRUE(read.reader.done()) << test.answer << "\n" << read.reader.fault();
+      EXPECT_EQ(read.reader.status(), test.status) << test.answer;
+      EXPECT_EQ(read.body, test.body) << test.answer;
+      EXPECT_EQ(read.reader.keep_alive(), test.keep_alive) << test.answer;
+      EXPECT_EQ(read.heads.size(), 1u) << test.answer;
     }
   }
 }
 
 TEST(HttpAnswerReaderTest, TheAnswerToHeadHasNoBody) {
-  EXPECT_TRUE(Read("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", 5, /*to_head=*/true).done());
+  const Reading read("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", 5, /*to_head=*/true);
+  EXPECT_TRUE(read.reader.done());
 }
 
 TEST(HttpAnswerReaderTest, WhatFollowsAnAnswerIsNotTaken) {
   const std::string sized = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7";
   for (const std::string& answer : {sized, Chunked("1\r\n7\r\n0\r\n\r\n")}) {
-    HttpAnswerReader reader(false, kBound);
+    std::string body;
+    HttpAnswerReader reader(false, {.body = [&](std::string_view bytes) {
+                              body += bytes;
+                              return absl::OkStatus();
+                            }});
     EXPECT_EQ(reader.Put(answer + "HTTP/1.1"), answer.size());
     EXPECT_TRUE(reader.done());
     EXPECT_EQ(reader.Put("more"), 0u);
-    EXPECT_EQ(reader.body(), "7");
+    EXPECT_EQ(body, "7");
   }
 }
 
@@ -86,6 +112,9 @@ TEST(HttpAnswerReaderTest, FaultsSayWhatIsWrong) {
   const std::string ok = "HTTP/1.1 200 OK\r\n";
   std::string interim;
   while (interim.size() <= kMaxAnswerHeaderBytes) interim += "HTTP/1.1 100 Continue\r\n\r\n";
+  std::string many_fields = ok;
+  for (size_t i = 0; i <= kMaxAnswerFields; ++i) many_fields += "A: b\r\n";
+  many_fields += "\r\n";
   const std::vector<Case> cases = {
       {"", kNoAnswer, "closed the connection without an answer"},
       {"HTT", kNoAnswer, "cut short: only a part of its header came"},
@@ -119,10 +148,12 @@ TEST(HttpAnswerReaderTest, FaultsSayWhatIsWrong) {
       {Chunked("1\r\n7\r\n3e8\r\n"), kTooMuch, "more than the 1000 bytes"},
       {Chunked("fffffffffffffffff\r\n"), kTooMuch, "more than the 1000 bytes"},
       {ok + "A: " + std::string(100'000, 'a'), kTooMuch, "header has more than 65536 bytes"},
-      {interim, kTooMuch, "header has more than 65536 bytes"}};
+      {interim, kTooMuch, "header has more than 65536 bytes"},
+      {many_fields, kTooMuch, "header has more than 256 fields"}};
   for (const Case& test : cases) {
     for (size_t piece : {size_t{1}, size_t{7}, test.answer.size() + 1}) {
-      const HttpAnswerReader reader = Read(test.answer, piece);
+      const Reading read(test.answer, piece);
+      const HttpAnswerReader& reader = read.reader;
       EXPECT_FALSE(reader.done()) << test.answer;
       EXPECT_EQ(reader.fault().code(), test.code) << test.answer << "\n" << reader.fault();
       EXPECT_THAT(reader.fault().ToString(), HasSubstr(test.message)) << test.answer;
@@ -130,8 +161,68 @@ TEST(HttpAnswerReaderTest, FaultsSayWhatIsWrong) {
   }
 }
 
+TEST(HttpAnswerReaderTest, FieldsAreHandedOnInTheirOrder) {
+  const Reading read(
+      "HTTP/1.1 307 Temporary Redirect\r\nlocation:  http://a:1/b?c=d \r\nSet-Cookie: a\r\n"
+      "Set-Cookie: b\r\nEmpty:\r\nContent-Length: 0\r\n\r\n",
+      3);
+  ASSERT_TRUE(read.reader.done()) << read.reader.fault();
+  ASSERT_EQ(read.heads.size(), 1u);
+  const HttpFields expected = {{"location", "http://a:1/b?c=d"},
+                               {"Set-Cookie", "a"},
+                               {"Set-Cookie", "b"},
+                               {"Empty", ""},
+                               {"Content-Length", "0"}};
+  EXPECT_EQ(read.heads[0].fields, expected);
+  EXPECT_EQ(*read.heads[0].Find("Location"), "http://a:1/b?c=d");
+  EXPECT_EQ(read.heads[0].Find("Retry-After"), nullptr);
+}
+
+TEST(HttpAnswerReaderTest, ABodyIsHandedOnBeforeItsEndCame) {
+  std::vector<std::string> pieces;
+  HttpAnswerReader reader(false, {.body = [&](std::string_view bytes) {
+                            pieces.emplace_back(bytes);
+                            return absl::OkStatus();
+                          }});
+  reader.Put(Chunked("3\r\nab\n\r\n4\r\nc"));
+  EXPECT_EQ(pieces, (std::vector<std::string>{"ab\n", "c"}));
+  reader.Put("d");
+  EXPECT_EQ(pieces.back(), "d");
+  EXPECT_FALSE(reader.done());
+}
+
+TEST(HttpAnswerReaderTest, AReceiversErrorIsTheFaultAndItIsNotCalledAgain) {
+  const std::string sized = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7";
+  const absl::Status full = absl::DataLossError("no more");
+  for (const std::string& answer :
+       {sized, Chunked("1\r\n7\r\n1\r\n8\r\n0\r\n\r\n"), std::string("HTTP/1.1 200 OK\r\n\r\n7")}) {
+    for (const bool at_head : {true, false}) {
+      int calls = 0;
+      HttpAnswerReader reader(false, {.head =
+                                          [&](const HttpAnswerHead&) {
+                                            return at_head ? ++calls, full : absl::OkStatus();
+                                          },
+                                      .body = [&](std::string_view) { return ++calls, full; }});
+      for (const char c : answer) reader.Put(std::string_view(&c, 1));
+      reader.PutEnd();
+      EXPECT_EQ(reader.fault(), full) << answer;
+      EXPECT_FALSE(reader.done());
+      EXPECT_EQ(calls, 1);
+    }
+  }
+}
+
+TEST(HttpAnswerReaderTest, WithoutABoundOnlyTheNumberOfBytesThatCanBeCountedIsTooMuch) {
+  HttpAnswerReader reader(false, {});
+  reader.Put(Chunked("1\r\n7\r\nfffffffffffffffe\r\n"));
+  EXPECT_TRUE(reader.fault().ok()) << reader.fault();
+  HttpAnswerReader overflowing(false, {});
+  overflowing.Put(Chunked("1\r\n7\r\nffffffffffffffff\r\n"));
+  EXPECT_TRUE(absl::IsResourceExhausted(overflowing.fault())) << overflowing.fault();
+}
+
 TEST(HttpAnswerReaderTest, AnEndlessTrailerIsGivenUp) {
-  HttpAnswerReader reader(false, kBound);
+  HttpAnswerReader reader(false, {});
   reader.Put(Chunked("0\r\n"));
   size_t sent = 0;
   while (reader.fault().ok() && sent < 2 * kMaxAnswerHeaderBytes) sent += reader.Put("A: bcd\r\n");

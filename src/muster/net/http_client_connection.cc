@@ -1,7 +1,9 @@
 #include "muster/net/http_client_connection.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/error.hpp>
 
@@ -11,7 +13,7 @@
 namespace muster::net::internal {
 namespace {
 
-constexpr size_t kChunkBytes = size_t{32} << 10;
+constexpr size_t kChunkBytes = size_t{64} << 10;
 
 bool IsTlsError(const HttpStream::Error& error) {
   return error.category() == boost::asio::error::get_ssl_category();
@@ -19,9 +21,15 @@ bool IsTlsError(const HttpStream::Error& error) {
 
 }  // namespace
 
+SteadyTime CallDeadlines::Next() const {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  return silence < total - now ? now + silence : total;
+}
+
 HttpStream::Done HttpClientConnection::Start(Operation* operation) {
   operation->done = false;
-  return [operation](const HttpStream::Error& error, size_t bytes) {
+  return [this, operation](const HttpStream::Error& error, size_t bytes) {
+    ended_one_ = true;
     operation->done = true;
     operation->error = error;
     operation->bytes = bytes;
@@ -40,17 +48,19 @@ bool HttpClientConnection::IsUsable() {
   return stream_ != nullptr;
 }
 
-absl::Status HttpClientConnection::Open(SteadyTime deadline) {
+absl::Status HttpClientConnection::Open(const HttpUrl& url, boost::asio::ssl::context* tls,
+                                        SteadyTime deadline) {
   Close();
-  MUSTER_ASSIGN_OR_RETURN(boost::asio::ip::tcp::socket socket, Dial(loop_, url_, deadline));
-  if (tls_ == nullptr) {
+  MUSTER_ASSIGN_OR_RETURN(boost::asio::ip::tcp::socket socket, Dial(loop_, url, deadline));
+  if (!url.is_tls) {
     stream_ = MakePlainStream(std::move(socket));
     return absl::OkStatus();
   }
-  MUSTER_ASSIGN_OR_RETURN(stream_, MakeTlsClientStream(std::move(socket), *tls_, url_.host));
-  absl::Status status = Shake(deadline);
-  if (!status.ok()) Close();
-  return status;
+  MUSTER_ASSIGN_OR_RETURN(stream_, MakeTlsClientStream(std::move(socket), *tls, url.host));
+  absl::Cleanup closing = [this] { Close(); };
+  MUSTER_RETURN_IF_ERROR(Shake(deadline));
+  std::move(closing).Cancel();
+  return absl::OkStatus();
 }
 
 absl::Status HttpClientConnection::Shake(SteadyTime deadline) {
@@ -63,47 +73,87 @@ absl::Status HttpClientConnection::TlsFailure(const HttpStream::Error& error) {
   if (const std::string distrust = stream_->Distrust(); !distrust.empty()) {
     return absl::UnauthenticatedError(
         StrCat("TLS: the server's certificate is not believed: ", distrust,
-               "; is this server of the same job, and its certificate for this name?"));
+               "; is it for this name, and of an authority that is trusted here?"));
   }
   const auto code = static_cast<unsigned long>(error.value());
   if (IsTlsError(error) && IsCertificateAlert(TlsAlertOf(code))) {
-    return absl::UnauthenticatedError(StrCat(
-        "TLS: the server wants a certificate of a client of its own job: ", error.message()));
+    return absl::UnauthenticatedError(
+        StrCat("TLS: the server wants a client's certificate that it trusts: ", error.message()));
   }
   return absl::UnavailableError(StrCat("TLS: ", error.message(), "; does the server speak TLS?"));
 }
 
-absl::Status HttpClientConnection::Exchange(std::string_view request, HttpAnswerReader& reader,
-                                            SteadyTime deadline) {
+absl::Status HttpClientConnection::Exchange(HttpRequestWriter& request, HttpAnswerReader& reader,
+                                            const CallDeadlines& deadlines) {
+  absl::Cleanup closing = [this] { Close(); };
   chunk_.resize(kChunkBytes);
   follows_more_ = false;
-  stream_->Write(request, Start(&write_));
-  absl::Status status = ReadAnswer(reader, deadline);
-  const bool goes_on =
-      status.ok() && reader.keep_alive() && !follows_more_ && write_.done && !write_.error;
-  if (!goes_on) Close();
-  return status;
-}
-
-absl::Status HttpClientConnection::ReadAnswer(HttpAnswerReader& reader, SteadyTime deadline) {
-  while (!reader.done()) {
-    stream_->ReadSome(chunk_.data(), chunk_.size(), Start(&read_));
-    if (const absl::Status waited = loop_.RunUntil(read_.done, deadline); !waited.ok()) {
-      return absl::Status(waited.code(), StrCat(ToStd(waited.message()), ": ", reader.Progress()));
-    }
-    if (read_.error == boost::asio::error::eof) {
-      reader.PutEnd();
-    } else if (IsTlsError(read_.error)) {
-      return TlsFailure(read_.error);
-    } else if (read_.error) {
-      return absl::UnavailableError(
-          StrCat("the connection broke: ", read_.error.message(), "; ", reader.Progress()));
-    } else {
-      follows_more_ = reader.Put(std::string_view(chunk_).substr(0, read_.bytes)) < read_.bytes;
-    }
-    MUSTER_RETURN_IF_ERROR(reader.fault());
+  MUSTER_RETURN_IF_ERROR(SendAndRead(request, reader, deadlines));
+  if (reader.keep_alive() && !follows_more_ && sending_ == Sending::kDone) {
+    std::move(closing).Cancel();
   }
   return absl::OkStatus();
+}
+
+absl::Status HttpClientConnection::SendAndRead(HttpRequestWriter& request, HttpAnswerReader& reader,
+                                               const CallDeadlines& deadlines) {
+  write_ = {};
+  sending_ = Sending::kInProgress;
+  MUSTER_RETURN_IF_ERROR(SendNext(request));
+  stream_->ReadSome(chunk_.data(), chunk_.size(), Start(&read_));
+  for (;;) {
+    MUSTER_RETURN_IF_ERROR(Wait(reader, deadlines));
+    if (read_.done) {  // first, since it may say that the rest of the request is not wanted
+      MUSTER_RETURN_IF_ERROR(TakeBytes(reader));
+      if (reader.done()) return absl::OkStatus();
+      stream_->ReadSome(chunk_.data(), chunk_.size(), Start(&read_));
+    }
+    if (write_.done && sending_ == Sending::kInProgress) MUSTER_RETURN_IF_ERROR(SendNext(request));
+  }
+}
+
+// Until the read or the write in progress ended.
+absl::Status HttpClientConnection::Wait(const HttpAnswerReader& reader,
+                                        const CallDeadlines& deadlines) {
+  ended_one_ = false;
+  const SteadyTime until = deadlines.Next();
+  const absl::Status waited = loop_.RunUntil(ended_one_, until);
+  if (waited.ok()) return waited;
+  const bool silent = absl::IsDeadlineExceeded(waited) && until < deadlines.total;
+  const std::string why =
+      silent
+          ? StrCat("not a byte in ", std::chrono::duration<double>(deadlines.silence).count(), " s")
+          : std::string(waited.message());
+  return absl::Status(waited.code(), StrCat(why, ": ", reader.Progress()));
+}
+
+// After a write that failed the answer is still read: the server may have refused the rest.
+absl::Status HttpClientConnection::SendNext(HttpRequestWriter& request) {
+  if (write_.error) {
+    sending_ = Sending::kBroken;
+    return absl::OkStatus();
+  }
+  MUSTER_ASSIGN_OR_RETURN(const std::string_view piece, request.Next());
+  if (piece.empty()) {
+    sending_ = Sending::kDone;
+  } else {
+    stream_->Write(piece, Start(&write_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HttpClientConnection::TakeBytes(HttpAnswerReader& reader) {
+  if (read_.error == boost::asio::error::eof) {
+    reader.PutEnd();
+  } else if (IsTlsError(read_.error)) {
+    return TlsFailure(read_.error);
+  } else if (read_.error) {
+    return absl::UnavailableError(
+        StrCat("the connection broke: ", read_.error.message(), "; ", reader.Progress()));
+  } else {
+    follows_more_ = reader.Put(std::string_view(chunk_).substr(0, read_.bytes)) < read_.bytes;
+  }
+  return reader.fault();
 }
 
 }  // namespace muster::net::internal

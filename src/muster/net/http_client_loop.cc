@@ -4,6 +4,19 @@
 
 namespace muster::net::internal {
 
+std::chrono::nanoseconds DurationOf(double seconds) {
+  constexpr double kLeast = 0.001, kYear = 365.0 * 86'400;
+  if (seconds > kYear) return std::chrono::nanoseconds::max();
+  const std::chrono::duration<double> bounded(seconds > kLeast ? seconds : kLeast);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(bounded);
+}
+
+SteadyTime After(double seconds) {
+  const std::chrono::nanoseconds duration = DurationOf(seconds);
+  const SteadyTime now = std::chrono::steady_clock::now();
+  return duration < SteadyTime::max() - now ? now + duration : SteadyTime::max();
+}
+
 absl::Status ClientLoop::RunUntil(const bool& done, SteadyTime deadline) {
   while (!done) {
     if (cancelled_) return absl::CancelledError("cancelled");

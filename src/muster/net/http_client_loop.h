@@ -13,6 +13,11 @@ namespace muster::net::internal {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
+// At least a millisecond; more than a year, infinity too, is the longest duration that there is.
+std::chrono::nanoseconds DurationOf(double seconds);
+// So long after now.
+SteadyTime After(double seconds);
+
 // One owner thread, except for Cancel(). The code that starts an operation must end it (close its
 // socket) and call RunHandlers() before it frees what the operation's handler writes to.
 class ClientLoop {
@@ -24,8 +29,10 @@ class ClientLoop {
   // Runs the handlers of operations that have ended, without waiting for others.
   void RunHandlers();
 
-  // Ends RunUntil(), now and later. Any thread.
+  // Ends RunUntil(), now and until Renew(). Any thread.
   void Cancel();
+  // Undoes Cancel(), for the next user of the loop.
+  void Renew() { cancelled_ = false; }
 
  private:
   boost::asio::io_context context_{1};  // one thread runs it

@@ -111,6 +111,18 @@ class RawPeer {
     return text;
   }
   std::string ReadToEnd() const { return ReadUntil(""); }
+  // Fewer bytes if the other side closes or the time is over.
+  std::string ReadBytes(size_t bytes) const {
+    std::string text(bytes, '\0');
+    size_t had = 0;
+    while (had < bytes && ReadableWithin(static_cast<int>(kTestSeconds * 1000))) {
+      const ssize_t got = recv(fd_, text.data() + had, bytes - had, 0);
+      if (got <= 0) break;
+      had += static_cast<size_t>(got);
+    }
+    text.resize(had);
+    return text;
+  }
 
  private:
   RawPeer(int fd, bool connected) : fd_(fd), connected_(connected) {}

@@ -71,26 +71,43 @@ bool IsMountedSecret(const struct stat& info) {
   return info.st_uid == 0 && (info.st_mode & 07777 & ~0440) == 0 && IsOurGroup(info.st_gid);
 }
 
-absl::Status CheckWhoReads(int fd, const std::string& path) {
-  struct stat info;
-  if (fstat(fd, &info) != 0) return ErrnoStatus(errno, StrCat("stat ", path));
-  if (!S_ISREG(info.st_mode)) {
+std::string ModeText(const struct stat& info) {
+  char mode[8];
+  std::snprintf(mode, sizeof mode, "%04o", info.st_mode & 07777);
+  return mode;
+}
+
+absl::Status CheckOwner(int fd, const std::string& path, struct stat* info) {
+  if (fstat(fd, info) != 0) return ErrnoStatus(errno, StrCat("stat ", path));
+  if (!S_ISREG(info->st_mode)) {
     return absl::InvalidArgumentError(StrCat("read secret ", path, ": it is no regular file"));
   }
-  if (info.st_uid != geteuid() && info.st_uid != 0) {
+  if (info->st_uid != geteuid() && info->st_uid != 0) {
     return absl::PermissionDeniedError(StrCat("read secret ", path, ": it belongs to user ",
-                                              info.st_uid, ", who could change it; use a file of ",
+                                              info->st_uid, ", who could change it; use a file of ",
                                               "your own"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWhoReads(int fd, const std::string& path) {
+  struct stat info;
+  MUSTER_RETURN_IF_ERROR(CheckOwner(fd, path, &info));
   if ((info.st_mode & 077) != 0 && !IsMountedSecret(info)) {
-    char mode[8];
-    std::snprintf(mode, sizeof mode, "%04o", info.st_mode & 07777);
     return absl::PermissionDeniedError(StrCat(
-        "read secret ", path, ": its mode ", std::string_view(mode),
+        "read secret ", path, ": its mode ", ModeText(info),
         " lets others at it; make a new secret, or if nobody saw this one: chmod 600 ", path,
         " (of a mounted Secret: defaultMode 0400, and fsGroup for a user that is not root)"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckWhoWrites(int fd, const std::string& path) {
+  struct stat info;
+  MUSTER_RETURN_IF_ERROR(CheckOwner(fd, path, &info));
+  if ((info.st_mode & 022) == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(StrCat("read secret ", path, ": its mode ", ModeText(info),
+                                            " lets others change it; chmod go-w ", path));
 }
 
 absl::StatusOr<std::string> ReadAll(int fd, const std::string& name, size_t max_bytes) {
@@ -111,6 +128,16 @@ absl::StatusOr<std::string> ReadAll(int fd, const std::string& name, size_t max_
   }
 }
 
+absl::StatusOr<std::string> ReadChecked(const std::string& path, size_t max_bytes,
+                                        absl::Status (*check)(int fd, const std::string& path)) {
+  // Not blocking, so that a named pipe in its place cannot hold us.
+  const int fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
+  if (fd < 0) return ErrnoStatus(errno, StrCat("read secret ", path));
+  const absl::Cleanup closer = [fd] { close(fd); };
+  MUSTER_RETURN_IF_ERROR(check(fd, path));
+  return ReadAll(fd, path, max_bytes);
+}
+
 }  // namespace
 
 absl::Status WriteSecretFile(const std::string& path, std::string_view contents) {
@@ -127,12 +154,11 @@ absl::Status WriteSecretFile(const std::string& path, std::string_view contents)
 }
 
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path, size_t max_bytes) {
-  // Not blocking, so that a named pipe in its place cannot hold us.
-  const int fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
-  if (fd < 0) return ErrnoStatus(errno, StrCat("read secret ", path));
-  const absl::Cleanup closer = [fd] { close(fd); };
-  MUSTER_RETURN_IF_ERROR(CheckWhoReads(fd, path));
-  return ReadAll(fd, path, max_bytes);
+  return ReadChecked(path, max_bytes, CheckWhoReads);
+}
+
+absl::StatusOr<std::string> ReadMountedSecretFile(const std::string& path, size_t max_bytes) {
+  return ReadChecked(path, max_bytes, CheckWhoWrites);
 }
 
 absl::StatusOr<std::string> ReadSecretDescriptor(int descriptor, const std::string& name,

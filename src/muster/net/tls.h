@@ -1,12 +1,13 @@
-// The certificates that the two ends of a TLS connection present and trust: only those of the job's
-// own authority.
+// The certificates that the two ends of a TLS connection present and trust. Between a job's own
+// programs those are the job's authority and what it signed; a client of other servers may trust
+// their authority or the machine's.
 #pragma once
 
 #include <string>
 
 namespace muster::net {
 
-// PEM texts, not paths. TLS 1.3 only.
+// PEM texts, not paths. TLS 1.3 only, unless a client allows 1.2.
 struct ServerTls {
   std::string certificate = {};
   std::string key = {};
@@ -15,9 +16,13 @@ struct ServerTls {
 };
 
 struct ClientTls {
-  std::string authority = {};    // the only one that is trusted; the system's are not
+  std::string authority = {};    // one or more; only these are trusted, not the machine's
   std::string certificate = {};  // presented when the server asks
   std::string key = {};
+  // In place of `authority`: trusts the authorities that this machine trusts, as OpenSSL finds them
+  // (SSL_CERT_FILE and SSL_CERT_DIR in the environment, else where the distribution has them).
+  bool machine_authorities = false;
+  bool allow_tls_1_2 = false;  // for servers that do not speak 1.3
 };
 
 }  // namespace muster::net

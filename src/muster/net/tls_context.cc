@@ -58,6 +58,17 @@ absl::Status Believe(asio::ssl::context& context, std::string_view whose,
   return absl::OkStatus();
 }
 
+absl::Status BelieveMachine(asio::ssl::context& context) {
+  boost::system::error_code error;
+  context.set_default_verify_paths(error);
+  if (error) {
+    return absl::FailedPreconditionError(
+        StrCat("TLS: this machine's authorities cannot be read: ", error.message()));
+  }
+  context.set_verify_mode(asio::ssl::verify_peer, error);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ContextPtr> MakeServerContext(const ServerTls& tls) {
@@ -69,8 +80,21 @@ absl::StatusOr<ContextPtr> MakeServerContext(const ServerTls& tls) {
 }
 
 absl::StatusOr<ContextPtr> MakeClientContext(const ClientTls& tls) {
+  if (tls.machine_authorities && !tls.authority.empty()) {
+    return absl::InvalidArgumentError(
+        "TLS: both an authority and the machine's authorities are to be trusted; choose one");
+  }
+  if (!tls.machine_authorities && tls.authority.empty()) {
+    return absl::FailedPreconditionError(
+        "TLS: no authority is trusted; give the server's, or trust those of this machine");
+  }
   MUSTER_ASSIGN_OR_RETURN(ContextPtr context, NewContext(TLS_client_method()));
-  MUSTER_RETURN_IF_ERROR(Believe(*context, "server's", tls.authority));
+  if (tls.allow_tls_1_2) {
+    SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
+    SSL_CTX_set_options(context->native_handle(), SSL_OP_NO_RENEGOTIATION);
+  }
+  MUSTER_RETURN_IF_ERROR(tls.machine_authorities ? BelieveMachine(*context)
+                                                 : Believe(*context, "server's", tls.authority));
   if (tls.certificate.empty()) return context;
   MUSTER_RETURN_IF_ERROR(UseCredentials(*context, "client", tls.certificate, tls.key));
   return context;

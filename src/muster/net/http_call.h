@@ -1,0 +1,101 @@
+// A request and the head of its answer as plain data, and where their bodies come from and go to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+
+namespace muster::net {
+
+struct HttpField {
+  std::string name = {};
+  std::string value = {};
+
+  bool operator==(const HttpField&) const = default;
+};
+
+// In the order of the message; a name may stand there more than once.
+using HttpFields = std::vector<HttpField>;
+
+// The value of the first field with this name, in upper or lower case; null if there is none.
+const std::string* FindField(const HttpFields& fields, std::string_view name);
+
+// Where a request's body comes from. The thread that sends the request calls it. A source that
+// blocks holds up that call, also beyond its deadlines.
+class BodySource {
+ public:
+  virtual ~BodySource() = default;
+  // The bytes of the whole body, which are then announced as Content-Length, or nullopt if they are
+  // not known: the body is then sent in chunks, one for each Read().
+  virtual std::optional<uint64_t> size() const = 0;
+  // Goes to the body's first byte. Called before each sending, also before the first. False if the
+  // body was read before and cannot be read again.
+  virtual bool Restart() = 0;
+  // Puts at most `size` bytes into `buffer` and returns how many; 0 at the end. Its error ends the
+  // call and is returned from it.
+  virtual absl::StatusOr<size_t> Read(char* buffer, size_t size) = 0;
+};
+
+// A body that is in memory, of known size; can be sent again.
+std::unique_ptr<BodySource> MakeTextBody(std::string text);
+
+// Takes an answer's body piece by piece, in order, as the pieces arrive; the bytes are valid during
+// the call only. An error ends the call and is returned from it. The thread that sends the request
+// calls it; while it runs, nothing more is read from the server.
+using BodySink = std::function<absl::Status(std::string_view bytes)>;
+
+// Sending it reads its body: not by two threads at the same time.
+struct HttpCall {
+  std::string method = {};  // "GET": upper-case letters
+  // A path with its query ("/api/v1/pods?watch=1"; EscapeForTarget() for parts of it).
+  std::string target = {};
+  // Those of the message's frame and of the connection (Host, Content-Length, Transfer-Encoding,
+  // Connection, Expect, Upgrade, ...) are the client's own and refused here.
+  HttpFields fields = {};
+  std::unique_ptr<BodySource> body = {};  // null: none
+  // Whether it may be sent a second time, on a new connection, if a kept connection broke before a
+  // byte of an answer came. The server may have acted on the first: false for a request that must
+  // not be acted on twice. Such a call then ends with UNAVAILABLE.
+  bool may_be_repeated = true;
+  // What messages call it. Empty: the method and the URL without the query, which may hold a
+  // delegation token or a signature.
+  std::string what = {};
+};
+
+struct HttpAnswerHead {
+  int status = 0;  // 200 to 999; interim answers (1xx) are skipped
+  HttpFields fields = {};
+
+  // "Retry-After", "Location": the value of the first field with this name; null if there is none.
+  const std::string* Find(std::string_view name) const { return FindField(fields, name); }
+};
+
+// Who gets an answer. A function may be null. Each is called by the thread that sends the request;
+// its error ends the call and is returned from it.
+struct HttpReceiver {
+  // Called once, before the body's first byte: decides by status and fields where the body goes.
+  std::function<absl::Status(const HttpAnswerHead& head)> head = {};
+  BodySink body = {};  // null: the body is read and dropped
+  // RESOURCE_EXHAUSTED for more. An announced length is checked before anything of the answer is
+  // handed on.
+  uint64_t max_body_bytes = std::numeric_limits<uint64_t>::max();
+};
+
+// An absolute URL, as a redirect's Location has it, in two parts: what HttpExchangeOptions::url and
+// HttpCall::target want. INVALID_ARGUMENT for text that is no such URL; the message does not repeat
+// it, since it may hold a secret.
+struct HttpLocation {
+  std::string url = {};     // "http://datanode:9864"
+  std::string target = {};  // "/webhdfs/v1/a?op=OPEN"
+};
+absl::StatusOr<HttpLocation> ParseHttpLocation(std::string_view text);
+
+}  // namespace muster::net
