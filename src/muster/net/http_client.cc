@@ -20,13 +20,13 @@ absl::Status CheckSecrecy(const HttpClientOptions& options, const HttpUrl& url) 
              ": https wants the certificate of the job's own authority (muster certs makes it)"));
 }
 
-absl::StatusOr<std::unique_ptr<HttpExchange>> MakeExchange(const HttpClientOptions& options,
+absl::StatusOr<std::unique_ptr<HttpExchange>> MakeExchange(HttpClientOptions options,
                                                            const HttpUrl& url) {
   HttpPoolOptions pool_options = {.max_connections = 1, .idle_seconds = kClientDaySeconds};
-  if (url.is_tls) pool_options.tls = options.tls;
+  if (url.is_tls) pool_options.tls = std::move(options.tls);
   absl::StatusOr<std::shared_ptr<HttpPool>> pool = HttpPool::Create(std::move(pool_options));
   MUSTER_RETURN_IF_ERROR(Annotate(pool.status(), StrCat("HTTP client for ", url.base)));
-  HttpExchangeOptions exchange = {.url = options.url, .pool = *std::move(pool)};
+  HttpExchangeOptions exchange = {.url = std::move(options.url), .pool = *std::move(pool)};
   if (options.token) {
     MUSTER_ASSIGN_OR_RETURN(exchange.token,
                             BearerToken::FromText(options.token->Reveal(), "the client's options"));
@@ -37,6 +37,12 @@ absl::StatusOr<std::unique_ptr<HttpExchange>> MakeExchange(const HttpClientOptio
 }  // namespace
 
 struct HttpClient::State {
+  State(HttpUrl to, double connect, size_t max_bytes, std::unique_ptr<HttpExchange> with)
+      : url(std::move(to)),
+        connect_seconds(connect),
+        max_answer_bytes(max_bytes),
+        exchange(std::move(with)) {}
+
   const HttpUrl url;
   const double connect_seconds;
   const size_t max_answer_bytes;
@@ -50,9 +56,12 @@ HttpClient::~HttpClient() = default;
 absl::StatusOr<std::unique_ptr<HttpClient>> HttpClient::Create(HttpClientOptions options) {
   MUSTER_ASSIGN_OR_RETURN(HttpUrl url, internal::ParseHttpUrl(options.url));
   MUSTER_RETURN_IF_ERROR(CheckSecrecy(options, url));
-  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<HttpExchange> exchange, MakeExchange(options, url));
-  return std::unique_ptr<HttpClient>(new HttpClient(std::unique_ptr<State>(new State{
-      std::move(url), options.connect_seconds, options.max_answer_bytes, std::move(exchange)})));
+  const double connect_seconds = options.connect_seconds;
+  const size_t max_bytes = options.max_answer_bytes;
+  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<HttpExchange> exchange,
+                          MakeExchange(std::move(options), url));
+  return std::unique_ptr<HttpClient>(new HttpClient(
+      std::make_unique<State>(std::move(url), connect_seconds, max_bytes, std::move(exchange))));
 }
 
 absl::StatusOr<std::string> HttpClient::Exchange(std::string_view method, std::string_view target,
