@@ -1,4 +1,5 @@
-// The control plane's client: one JSON request over HTTP/1.1, one answer, one deadline.
+// The control plane's client: one JSON request over HTTP/1.1, one answer, one deadline. It stands
+// on HttpExchange (http_exchange.h), which clients of other systems use.
 //
 // Retrying is left to the caller: UNAVAILABLE says that no answer came (nobody listens, the
 // connection broke), so that an idempotent request can be repeated; DEADLINE_EXCEEDED says that
