@@ -110,9 +110,11 @@ def test_values_of_the_model_file_are_set_by_flags(muster, place) -> None:
     (place / "edited.yaml").write_text(edited)
     data = ("--train", place / "rows.csv", "--model-dir")
     muster.run("train", place / "edited.yaml", *data, place / "other")
-    scores = [muster.run("predict", "--model-dir", place / name, "--data", place / "rows.csv")
-              for name in ("model", "other")]  # fmt: skip
-    assert scores[0] == scores[1]
+    for name in ("model", "other"):
+        scored = ("--data", place / "rows.csv", "--out", place / f"{name}.csv")
+        muster.run("predict", "--model-dir", place / name, *scored)
+    scores = (place / "model.csv").read_text()
+    assert scores == (place / "other.csv").read_text() and scores.count("\n") == 41
     muster.run("train", place / "spec.yaml", *data, place / "two", "--workers", 2, *flags)
     assert "batch_size: 4" in (place / "two/model.yaml").read_text()
 

@@ -51,8 +51,9 @@ def test_weights_are_keras(name: str, replicas: int, trained: pathlib.Path) -> N
         largest = float(np.abs(want).max())
         error = float(np.abs(got - want).max())
         print(f"{variable}: {error / max(largest, 1e-30):.1e} of {largest:.2g}")
-        # Both compute the gradients too, each in its own order, for 100 steps.
-        assert error <= 2e-6 * max(largest, 0.01), variable
+        # Both compute the gradients too, each in its own order, for 100 steps. A small weight is a sum
+        # of larger terms that cancel and keeps their rounding (1e-7 is a float32 step near 1).
+        assert error <= 2e-6 * max(largest, 0.05), variable
         moved += not np.array_equal(want, initial.get_tensor(variable))
         compared += 1
     # A bias whose gradient is cut goes to and fro.

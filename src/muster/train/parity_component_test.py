@@ -13,6 +13,8 @@ import yaml
 # Scores that TensorFlow 2.15 reached with the same models and split (quality reference).
 LINEAR_AUC = {(40, 10): 0.8879, (512, 20): 0.8857}
 WIDE_DEEP_AUC = 0.9117
+# Within which rounding does not grow yet.
+FIRST_STEPS = 50
 
 
 @pytest.fixture(scope="module")
@@ -61,36 +63,43 @@ def test_one_epoch_from_the_same_weights(
     )
     spec = peer_spec.load(spec_path)
     train = peer_spec.read_csv(spec, train_csv)
+    test = peer_spec.read_csv(spec, test_csv)
     tf.keras.utils.set_random_seed(7)
     model = twin.TwinModel(spec)
-    model(next(twin.batches(train, spec, batch))[0])
-    model_dir = tmp_path / "model"
-    twin.save_for_muster(model, model_dir)
-
+    batches = list(twin.batches(train, spec, batch))
+    model(batches[0][0])
     step = twin.make_step(model)
-    total = sum(
-        float(step(features, labels)) * len(labels)
-        for features, labels in twin.batches(train, spec, batch)
-    )
-    theirs = total / len(train[""])
-    test = peer_spec.read_csv(spec, test_csv)
-    p = np.clip(twin.predict(model, test), 1e-7, 1 - 1e-7)
-    y = test[""]
-    their_eval = float(-np.mean(y * np.log(p) + (1 - y) * np.log(1 - p)))
+    first, whole = tmp_path / "first", tmp_path / "whole"
+    for model_dir in (first, whole):
+        twin.save_for_muster(model, model_dir)
 
-    flags = ["train", spec_path, "--train", train_csv, "--eval", test_csv, "--model-dir", model_dir]
-    events = muster.json(*flags, "--no-shuffle", "--batch-size", batch, "--epochs", 1)
-    trained = next(e for e in events if e["event"] == "trained")
-    evaluated = next(e for e in events if e["event"] == "evaluated")
-    assert trained["examples"] == len(train[""])
-    assert trained["loss"] == pytest.approx(theirs, rel=1e-3)
-    assert evaluated["average_loss"] == pytest.approx(their_eval, rel=1e-3)
+    def compare(model_dir: pathlib.Path, losses: list[float], *flags: object, loss: float) -> None:
+        p = np.clip(twin.predict(model, test), 1e-7, 1 - 1e-7)
+        y = test[""]
+        evaluation = float(-np.mean(y * np.log(p) + (1 - y) * np.log(1 - p)))
+        data = ("--train", train_csv, "--eval", test_csv, "--model-dir", model_dir)
+        flags = (*data, "--no-shuffle", "--batch-size", batch, "--epochs", 1, *flags)
+        events = muster.json("train", spec_path, *flags)
+        trained = next(e for e in events if e["event"] == "trained")
+        evaluated = next(e for e in events if e["event"] == "evaluated")
+        rows = [len(labels) for _, labels in batches[: len(losses)]]
+        assert trained["examples"] == sum(rows)
+        assert trained["loss"] == pytest.approx(np.average(losses, weights=rows), rel=loss)
+        assert evaluated["average_loss"] == pytest.approx(evaluation, rel=loss)
 
+    steps = [float(step(features, labels)) for features, labels in batches[:FIRST_STEPS]]
+    compare(first, steps, "--max-steps", FIRST_STEPS, loss=1e-6)
     # Every weight, not only the loss.
-    ours = tf.train.load_checkpoint(str(model_dir))
+    ours = tf.train.load_checkpoint(str(first))
     for name, (variable, _) in model.named().items():
         ours_value = ours.get_tensor(name).reshape(variable.shape)
-        np.testing.assert_allclose(ours_value, variable.numpy(), rtol=0.05, atol=5e-3, err_msg=name)
+        np.testing.assert_allclose(ours_value, variable.numpy(), 1e-4, 1e-6, err_msg=name)
+
+    # Rounding grows where a ReLU is switched: TensorFlow itself, begun with weights of which each is
+    # one part in 10^7 larger, ends the epoch of adult's wide & deep model with a loss that differs
+    # by 1.7e-3.
+    steps += [float(step(features, labels)) for features, labels in batches[FIRST_STEPS:]]
+    compare(whole, steps, loss=5e-3)
 
 
 def train_and_evaluate(muster, spec, train, test, folder, **flags) -> dict:
