@@ -158,7 +158,7 @@ def hop_rows(context: Context) -> list[Row]:
     folder = context.fresh_folder("keras-hop")
     python = context.peer_python("tensorflow")
     program = context.root / "testbed/programs/export_graph.py"
-    run([python, program, "wide_deep", folder], **peer_environment(context))
+    run([python, program, folder, "wide_deep"], **peer_environment(context))
     command = [context.program("muster-tensorflow-hop"), folder / "export", folder / "batches",
                str(HOP_STEPS)]  # fmt: skip
     walls, cpus = [], []

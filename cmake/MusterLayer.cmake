@@ -5,7 +5,7 @@
 # *.cc files, one unit test program of its *_test.cc files, one benchmark program of its
 # *_benchmark.cc files and, under MUSTER_FUZZ, one fuzz program a *_fuzz.cc file, whose seed corpus
 # is fuzz/corpus/<name of the file>/.
-# Tests find the layer's folder testdata/ in MUSTER_TESTDATA.
+# Tests run in the root of the repository and find the layer's folder testdata/ in MUSTER_TESTDATA.
 # NO_THREADS: neither its code nor its tests start a thread or share anything between threads, so
 # that its tests are not built for ThreadSanitizer; tools/check_layers.py holds the sources to it.
 # DEPENDS names the layers it may use; tools/check_layers.py holds the includes against it.
@@ -60,9 +60,10 @@ function(muster_layer folder)
       list(APPEND used muster_${layer})
     endforeach()
     target_link_libraries(muster_${name}_test PRIVATE ${used} muster_${name} GTest::gmock_main)
-    # Only where it is used: objects that name no folder are found in the compiler's cache by others.
+    # Counted from the repository's root, where tests run: another checkout has the same objects.
     if(EXISTS ${directory}/testdata)
-      target_compile_definitions(muster_${name}_test PRIVATE MUSTER_TESTDATA="${directory}/testdata")
+      file(RELATIVE_PATH testdata ${CMAKE_SOURCE_DIR} ${directory}/testdata)
+      target_compile_definitions(muster_${name}_test PRIVATE MUSTER_TESTDATA="${testdata}")
     endif()
     if(MUSTER_SANITIZE)
       if(MUSTER_SANITIZE MATCHES "address")
@@ -80,7 +81,8 @@ function(muster_layer folder)
       target_compile_options(muster_${name}_test PRIVATE -O1)
       add_test(NAME unit.${name} COMMAND muster_${name}_test)
     endif()
-    set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900)
+    set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900
+                         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endif()
   if(benchmarks AND MUSTER_BENCHMARKS)
     add_executable(muster_${name}_benchmark ${benchmarks})

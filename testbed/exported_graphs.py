@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-PROGRAM = pathlib.Path(__file__).parent / "programs/export_graph.py"
+from testbed import keras_checks
+
+PROGRAM = "export_graph.py"
 
 
 class ExportedGraph:
@@ -22,10 +24,7 @@ class ExportedGraph:
 
     @staticmethod
     def make(kind: str, folder: pathlib.Path) -> ExportedGraph:
-        python = os.environ["MUSTER_PYTHON_TENSORFLOW"]
-        subprocess.run([python, str(PROGRAM), kind, str(folder)], check=True, timeout=300,
-                       capture_output=True)
-        return ExportedGraph(folder)
+        return ExportedGraph(keras_checks.make(PROGRAM, folder, kind))
 
     @staticmethod
     def program(name: str) -> pathlib.Path:

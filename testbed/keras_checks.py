@@ -8,6 +8,8 @@ import os
 import pathlib
 import subprocess
 
+from testbed import kept
+
 FOLDER = pathlib.Path(__file__).parent / "exports"
 ROOT = FOLDER.parent.parent
 DEADLINE = 1500.0  # of all checks of a file, on a machine that has other work too
@@ -34,20 +36,33 @@ def keys(file: str, table: str) -> list[str]:
     raise AssertionError(f"{file} has no dict {table}")
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}", "CUDA_VISIBLE_DEVICES": ""}
+def run(
+    python: str, *arguments: object, with_binary: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Unless `with_binary`, the program cannot find Muster's binary: what it makes can be kept."""
+    path = {"PYTHONPATH": f"{ROOT}:{ROOT / 'python'}", "CUDA_VISIBLE_DEVICES": ""}
+    environment = {**os.environ, **path}
+    if not with_binary:
+        del environment["MUSTER_BINARY"]
+    return subprocess.run([python, *map(str, arguments)], env=environment, capture_output=True,
+                          text=True, timeout=DEADLINE)  # fmt: skip
 
 
 def make(
     program: str, folder: pathlib.Path, *names: str, by: str = "MUSTER_PYTHON_TENSORFLOW"
 ) -> pathlib.Path:
     """`folder` with what testbed/programs/PROGRAM makes in it, run by the interpreter in `by`."""
-    path = ROOT / "testbed/programs" / program
-    python = os.environ[by]
-    done = subprocess.run([python, str(path), str(folder), *names], env=environment(),
-                          capture_output=True, text=True, timeout=DEADLINE)  # fmt: skip
+
+    def make_it(folder: pathlib.Path) -> bool:
+        run_program(program, folder, *names, by=by)
+        return True
+
+    return kept.folder(folder, os.environ[by], program, *names, make=make_it)
+
+
+def run_program(program: str, *arguments: object, by: str = "MUSTER_PYTHON_TENSORFLOW") -> None:
+    done = run(os.environ[by], ROOT / "testbed/programs" / program, *arguments)
     assert done.returncode == 0, done.stderr[-4000:]
-    return folder
 
 
 def make_trainings(folder: pathlib.Path, *names: str, **options: str) -> pathlib.Path:
@@ -55,20 +70,27 @@ def make_trainings(folder: pathlib.Path, *names: str, **options: str) -> pathlib
 
 
 class Checks:
-    """All checks of a file, run once in one process."""
+    """All checks of a file, run once in one process. `with_binary`: they run Muster, too."""
 
-    def __init__(self, file: str, folder: pathlib.Path):
+    def __init__(self, file: str, folder: pathlib.Path, with_binary: bool = False):
         self.results: dict[str, str] = {}
         python = os.environ["MUSTER_PYTHON_TENSORFLOW"]
-        done = subprocess.run(
-            [python, str(FOLDER / "runner.py"), str(FOLDER / file), str(folder)],
-            env=environment(), capture_output=True, text=True, timeout=DEADLINE,
-        )  # fmt: skip
-        for line in done.stdout.splitlines():
-            if line.startswith("{"):
-                result = json.loads(line)
-                self.results[result["name"]] = result["error"]
-        self.end = f"exit code {done.returncode}\n{done.stderr[-4000:]}"
+        output, end = folder.with_suffix(".out"), ""
+
+        def check_all(results: pathlib.Path) -> bool:
+            nonlocal end
+            done = run(python, FOLDER / "runner.py", FOLDER / file, folder, with_binary=with_binary)
+            lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+            (results / "results.jsonl").write_text("\n".join(lines))
+            end = f"exit code {done.returncode}\n{done.stderr[-4000:]}"
+            failed = [line for line in lines if json.loads(line)["error"]]
+            return done.returncode == 0 and not failed and not with_binary
+
+        kept.folder(output, python, "runner.py", file, make=check_all)
+        for line in (output / "results.jsonl").read_text().splitlines():
+            result = json.loads(line)
+            self.results[result["name"]] = result["error"]
+        self.end = end
 
     def check(self, name: str) -> None:
         assert name in self.results, f"{name} did not run: {self.end}"

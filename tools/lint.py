@@ -40,7 +40,9 @@ def key_of(entry: dict[str, str], common: bytes) -> str:
     done = subprocess.run(command, cwd=entry["directory"], capture_output=True, check=False)
     if done.returncode != 0:
         return ""
-    text = done.stdout + repr(checks_of(entry["file"])).encode() + common
+    # Another checkout of the same sources has the same key.
+    text = done.stdout.replace(f"{Path.cwd()}/".encode(), b"")
+    text += repr(checks_of(entry["file"])).encode() + common
     return hashlib.sha256(text).hexdigest()[:32]
 
 

@@ -1,5 +1,5 @@
 """Writes exported models, as docs/formats/keras_export.md says, and what Python's TensorFlow makes of
-some batches: `export_graph.py KIND FOLDER`, KIND being wide_deep, computed (small, with a shared
+some batches: `export_graph.py FOLDER KIND`, KIND being wide_deep, computed (small, with a shared
 table and ids computed of strings) or dropout (the same with it). Run by the current TensorFlow.
 
 FOLDER/export is the export; FOLDER/batches a bundle of batches (batch/N/input/NAME, batch/N/label/y,
@@ -216,7 +216,7 @@ def make_batch(model: Model, random: Any, rows: int) -> dict[str, Any]:
     return batch
 
 
-def main(kind: str, folder: pathlib.Path, batches: int = 3) -> None:
+def main(folder: pathlib.Path, kind: str, batches: int = 3) -> None:
     model = Model(kind)
     with tf.Graph().as_default():
         graph = build(model)
@@ -233,4 +233,4 @@ def main(kind: str, folder: pathlib.Path, batches: int = 3) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], pathlib.Path(sys.argv[2]))
+    main(pathlib.Path(sys.argv[1]), sys.argv[2])

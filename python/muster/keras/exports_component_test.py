@@ -22,7 +22,10 @@ NAMES = {
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> dict[str, keras_checks.Checks]:
     folder = tmp_path_factory.mktemp("exports")
-    return {file: keras_checks.Checks(file, folder / file) for file in NAMES}
+    return {
+        file: keras_checks.Checks(file, folder / file, with_binary=file == "weights_checks.py")
+        for file in NAMES
+    }
 
 
 @pytest.mark.parametrize("file, name", [(f, n) for f in NAMES for n in NAMES[f]])

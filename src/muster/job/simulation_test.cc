@@ -1,11 +1,11 @@
 // Reconcile through the seeded histories of simulated_job.h; bugs planted around it show that each
 // invariant can fail.
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 #include <string>
 
 #include "gtest/gtest.h"
+#include "muster/base/test_size.h"
 #include "muster/job/reconcile.h"
 #include "muster/job/simulated_job.h"
 
@@ -14,10 +14,8 @@ namespace {
 
 using ObservedPhase = TaskObservation::Phase;
 
-int Histories() { return std::getenv("MUSTER_SOAK") != nullptr ? 100'000 : 5'000; }
-
 TEST(Simulation, TheInvariantsHold) {
-  for (int seed = 1; seed <= Histories(); ++seed) {
+  for (int seed = 1; seed <= SimulatedHistories(); ++seed) {
     const std::string violation = Simulation(static_cast<uint64_t>(seed), Reconcile).Run();
     ASSERT_EQ(violation, "") << "seed " << seed;
   }

@@ -1,20 +1,18 @@
 // Runs the Roster through the seeded histories of simulated_members.h; planted bugs show that each
 // invariant can fail.
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 #include <string>
 
 #include "gtest/gtest.h"
+#include "muster/base/test_size.h"
 #include "muster/membership/simulated_members.h"
 
 namespace muster::membership {
 namespace {
 
-int Histories() { return std::getenv("MUSTER_SOAK") != nullptr ? 100'000 : 5'000; }
-
 TEST(Simulation, TheInvariantsHold) {
-  for (int seed = 1; seed <= Histories(); ++seed) {
+  for (int seed = 1; seed <= SimulatedHistories(); ++seed) {
     ASSERT_EQ(SimulatedMembers(static_cast<uint64_t>(seed)).Run(), "") << "seed " << seed;
   }
 }

@@ -12,7 +12,7 @@ NAMES = [*keras_checks.names(FILE), *keras_checks.keys(FILE, "CASES")]
 
 @pytest.fixture(scope="module")
 def checks(tmp_path_factory: pytest.TempPathFactory) -> keras_checks.Checks:
-    return keras_checks.Checks(FILE, tmp_path_factory.mktemp("serving"))
+    return keras_checks.Checks(FILE, tmp_path_factory.mktemp("serving"), with_binary=True)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,10 +3,12 @@
 import os
 import pathlib
 import runpy
-import subprocess
+import sys
 
 import numpy as np
 import pytest
+
+from testbed import keras_checks, kept
 
 FOLDER = pathlib.Path(__file__).parent
 
@@ -31,19 +33,26 @@ def test_decay_before_the_update_is_keras_adamw() -> None:
 
 
 @pytest.mark.parametrize("name", ["updates.txt", "schedules.txt"])
-def test_committed_vectors_are_tensorflows(name: str) -> None:
-    now = runpy.run_path(str(FOLDER / "make_test_vectors.py"))["FILES"][name]()
-    compare(name, now, labels=2 if name == "updates.txt" else 1)
+def test_committed_vectors_are_tensorflows(name: str, tmp_path: pathlib.Path) -> None:
+    def make(folder: pathlib.Path) -> bool:
+        made = runpy.run_path(str(FOLDER / "make_test_vectors.py"))["FILES"][name]()
+        (folder / name).write_text(made)
+        return True
+
+    made = kept.folder(tmp_path / "made", sys.executable, name, make=make)
+    compare(name, (made / name).read_text(), labels=2 if name == "updates.txt" else 1)
 
 
 def test_committed_vectors_are_keras_3s(tmp_path: pathlib.Path) -> None:
-    made = tmp_path / "made.txt"
-    python = os.environ["MUSTER_PYTHON_TENSORFLOW"]
-    done = subprocess.run([python, str(FOLDER / "make_keras_vectors.py"), str(made)],
-                          env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, capture_output=True,
-                          text=True, timeout=600)  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    compare("keras_updates.txt", made.read_text(), labels=2)
+    python, name = os.environ["MUSTER_PYTHON_TENSORFLOW"], "keras_updates.txt"
+
+    def make(folder: pathlib.Path) -> bool:
+        done = keras_checks.run(python, FOLDER / "make_keras_vectors.py", folder / name)
+        assert done.returncode == 0, done.stderr[-4000:]
+        return True
+
+    made = kept.folder(tmp_path / "made", python, name, make=make)
+    compare(name, (made / name).read_text(), labels=2)
 
 
 def compare(name: str, made: str, labels: int) -> None:

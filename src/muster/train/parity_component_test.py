@@ -5,10 +5,14 @@ from __future__ import annotations
 import pathlib
 import shutil
 import statistics
+import sys
+from hashlib import sha256
 
 import numpy as np
 import pytest
 import yaml
+
+from testbed import kept
 
 # Scores that TensorFlow 2.15 reached with the same models and split (quality reference).
 LINEAR_AUC = {(40, 10): 0.8879, (512, 20): 0.8857}
@@ -145,17 +149,28 @@ def test_wide_deep_auc_over_ten_seeds(adult_records, muster, repository, tmp_pat
 
 def test_clicks_reach_what_can_be_reached_and_what_tensorflow_reaches(muster, repository, tmp_path):
     """200,000 sampled rows to train on, 50,000 others with a known best AUC to score."""
-    import tensorflow as tf
-
-    from testbed.tensorflow_peer import model as twin
-    from testbed.tensorflow_peer import spec as peer_spec
-
     train_csv, test_csv = tmp_path / "train.csv", tmp_path / "test.csv"
     muster.run("sample", "clicks", "--rows", 200_000, "--seed", 1, "--out", train_csv)
     sampled = muster.json("sample", "clicks", "--rows", 50_000, "--seed", 2, "--out", test_csv)[-1]
     spec_path = repository / "examples/clicks/clicks.yaml"
     result = train_and_evaluate(muster, spec_path, train_csv, test_csv, tmp_path / "model")
     assert result["auc"] > sampled["best_auc"] - 0.01
+
+    files = (spec_path, train_csv, test_csv)
+    made = kept.folder(
+        tmp_path / "tensorflow", sys.executable, *(sha256(f.read_bytes()).hexdigest() for f in files),
+        make=lambda folder: write_tensorflows_auc(folder / "auc", *files),
+    )  # fmt: skip
+    assert result["auc"] == pytest.approx(float((made / "auc").read_text()), abs=0.002)
+
+
+def write_tensorflows_auc(
+    out: pathlib.Path, spec_path: pathlib.Path, train_csv: pathlib.Path, test_csv: pathlib.Path
+) -> bool:
+    import tensorflow as tf
+
+    from testbed.tensorflow_peer import model as twin
+    from testbed.tensorflow_peer import spec as peer_spec
 
     spec = peer_spec.load(spec_path)
     train, test = (peer_spec.read_csv(spec, path) for path in (train_csv, test_csv))
@@ -170,4 +185,5 @@ def test_clicks_reach_what_can_be_reached_and_what_tensorflow_reaches(muster, re
             step(features, labels)
     auc = tf.keras.metrics.AUC(num_thresholds=20_000)
     auc.update_state(test[""], twin.predict(model, test))
-    assert result["auc"] == pytest.approx(float(auc.result()), abs=0.002)
+    out.write_text(repr(float(auc.result())))
+    return True

@@ -35,7 +35,7 @@ def compare(jobs: Jobs, models: pathlib.Path, name: str, workers: int) -> None:
     else:
         flags += ["--workers", workers]
     trainings.ok("model", *flags)
-    keras_checks.make(PROGRAM, models, name, str(jobs.folder / "model"))
+    keras_checks.run_program(PROGRAM, models, name, jobs.folder / "model")
     steps = json.loads((jobs.folder / "model/compared.json").read_text())
     assert len(steps) == STEPS
     for number, tensors in enumerate(steps):

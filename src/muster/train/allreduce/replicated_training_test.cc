@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "muster/base/test_size.h"
 #include "muster/collective/collectives.h"
 #include "muster/train/allreduce/test_replicas.h"
 #include "muster/train/training_test_support.h"
@@ -331,12 +332,13 @@ class SurvivalOfTest : public SurvivalTest, public testing::WithParamInterface<s
 TEST_P(SurvivalOfTest, DeathsInTheMidstOfAStepChangeNoByte) {
   TrainTogether(3, LongTraining(), "unbroken", GetParam());
   int kills = 0;
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
+  const int seeds = kUnderSanitizer ? 2 : 8;
+  for (int seed = 1; seed <= seeds; ++seed) {
     const std::string folder = StrCat("deaths", seed);
-    kills += RunWithDeaths(seed, 3, folder, GetParam());
+    kills += RunWithDeaths(static_cast<uint64_t>(seed), 3, folder, GetParam());
     EXPECT_TRUE(Weights(folder) == Weights("unbroken")) << "seed " << seed;
   }
-  EXPECT_GT(kills, 4) << "too little died";
+  EXPECT_GT(kills, seeds / 2) << "too little died";
 }
 
 INSTANTIATE_TEST_SUITE_P(Model, SurvivalOfTest,

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "muster/base/test_size.h"
 #include "muster/train/input/input.h"
 #include "muster/train/training_test_support.h"
 
@@ -101,7 +102,8 @@ class DealTest : public TrainingTest {
 
 TEST_F(DealTest, EachRecordIsTakenOnceAnEpochWhoeverLeavesAndComes) {
   const auto estimator = NewEstimator(kTestSpec, "model");
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  const auto seeds = static_cast<uint64_t>(Repetitions(60));
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
     RandomStream random(seed, RandomPurpose::kSampleData, 2);
     positions_.clear();
     taken_.clear();

@@ -1,0 +1,66 @@
+"""What TensorFlow alone makes for the tests, such as exports, trainings and reference numbers: it is
+made once for the programs that make it, the TensorFlow that runs them and this processor, and lies
+under MUSTER_CACHE/kept. MUSTER_RUN_AGAIN=1 makes all of it anew."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pathlib
+import shutil
+import tempfile
+import time
+from typing import Callable
+
+ROOT = pathlib.Path(__file__).parent.parent
+# Programs import what they need from here.
+SOURCES = ("testbed", "python/muster", "src/muster/optim")
+DAYS = 30
+
+
+def cache() -> pathlib.Path:
+    home = pathlib.Path(os.environ.get("HOME", "/tmp"))
+    return pathlib.Path(os.environ.get("MUSTER_CACHE", home / ".cache/muster")) / "kept"
+
+
+def processor() -> str:
+    """Of the features of this processor TensorFlow's last digits depend."""
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line for line in lines if line.startswith("flags")), "")
+
+
+def key_of(interpreter: str, *inputs: str) -> str:
+    """An interpreter's folder is named by the content of its requirements."""
+    digest = hashlib.sha256("\0".join((interpreter, processor(), *inputs)).encode())
+    for source in SOURCES:
+        for path in sorted((ROOT / source).rglob("*.py")):
+            digest.update(f"{path.relative_to(ROOT)}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def folder(
+    wanted: pathlib.Path, interpreter: str, *inputs: str, make: Callable[[pathlib.Path], bool]
+) -> pathlib.Path:
+    """`wanted` with what `make(wanted)` makes of the inputs, which is kept where it returns True."""
+    kept = cache() / key_of(interpreter, *inputs)
+    if kept.is_dir() and not os.environ.get("MUSTER_RUN_AGAIN"):
+        os.utime(kept)
+        return pathlib.Path(shutil.copytree(kept, wanted, dirs_exist_ok=True))
+    wanted.mkdir(exist_ok=True)
+    if make(wanted):
+        keep(wanted, kept)
+    return wanted
+
+
+def keep(made: pathlib.Path, kept: pathlib.Path) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    for old in kept.parent.iterdir():
+        if old.stat().st_mtime < time.time() - DAYS * 86_400:
+            shutil.rmtree(old, ignore_errors=True)
+    copy = pathlib.Path(tempfile.mkdtemp(dir=kept.parent))
+    shutil.copytree(made, copy, dirs_exist_ok=True)
+    try:
+        copy.rename(kept)
+    except OSError:  # another process has kept it meanwhile
+        shutil.rmtree(copy)
