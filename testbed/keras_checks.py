@@ -36,15 +36,18 @@ def keys(file: str, table: str) -> list[str]:
     raise AssertionError(f"{file} has no dict {table}")
 
 
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}", "CUDA_VISIBLE_DEVICES": ""}
+
+
 def run(
     python: str, *arguments: object, with_binary: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Unless `with_binary`, the program cannot find Muster's binary: what it makes can be kept."""
-    path = {"PYTHONPATH": f"{ROOT}:{ROOT / 'python'}", "CUDA_VISIBLE_DEVICES": ""}
-    environment = {**os.environ, **path}
+    variables = environment()
     if not with_binary:
-        del environment["MUSTER_BINARY"]
-    return subprocess.run([python, *map(str, arguments)], env=environment, capture_output=True,
+        del variables["MUSTER_BINARY"]
+    return subprocess.run([python, *map(str, arguments)], env=variables, capture_output=True,
                           text=True, timeout=DEADLINE)  # fmt: skip
 
 
