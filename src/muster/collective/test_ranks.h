@@ -13,22 +13,26 @@
 #include <vector>
 
 #include "muster/collective/group.h"
+#include "muster/net/transport/counting_stream.h"
 #include "muster/net/transport/socket_stream.h"
 
 namespace muster::collective {
 
 class TestRanks {
  public:
+  using Traffic = net::transport::Traffic;
+
   explicit TestRanks(int size, const GroupOptions& options = {}) {
     const auto n = static_cast<size_t>(size);
+    traffic_.resize(n);
     std::vector<std::vector<std::unique_ptr<Channel>>> channels(n);
     for (auto& row : channels) row.resize(n);
     for (size_t a = 0; a < n; ++a) {
       for (size_t b = a + 1; b < n; ++b) {
         int fds[2];
         EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-        channels[a][b] = Wrap(fds[0], b);
-        channels[b][a] = Wrap(fds[1], a);
+        channels[a][b] = Wrap(fds[0], b, a);
+        channels[b][a] = Wrap(fds[1], a, b);
       }
     }
     for (size_t rank = 0; rank < n; ++rank) {
@@ -58,15 +62,19 @@ class TestRanks {
 
   // Closes the rank's sockets, as the other ranks see it when its process dies.
   void Kill(int rank) { groups_[static_cast<size_t>(rank)].reset(); }
+  // What the rank has sent; to be read while no rank runs.
+  const Traffic& traffic(int rank) const { return traffic_[static_cast<size_t>(rank)]; }
   Interrupt& interrupt(int rank) { return *interrupts_[static_cast<size_t>(rank)]; }
 
  private:
-  static std::unique_ptr<Channel> Wrap(int fd, size_t peer) {
-    return std::make_unique<Channel>(
-        net::transport::SocketStream::Create(process::Descriptor(fd), StrCat("unix:", peer))
-            .value());
+  std::unique_ptr<Channel> Wrap(int fd, size_t peer, size_t owner) {
+    auto stream =
+        net::transport::SocketStream::Create(process::Descriptor(fd), StrCat("unix:", peer));
+    return std::make_unique<Channel>(std::make_unique<net::transport::CountingStream>(
+        std::move(stream).value(), &traffic_[owner]));
   }
 
+  std::vector<Traffic> traffic_;  // by rank; before the channels, which add to it
   std::vector<std::unique_ptr<Interrupt>> interrupts_;
   std::vector<std::unique_ptr<Group>> groups_;
 };

@@ -15,6 +15,7 @@
 
 #include "muster/collective/group.h"
 #include "muster/membership/roster.h"
+#include "muster/net/transport/counting_stream.h"
 #include "muster/net/transport/socket_stream.h"
 #include "muster/train/allreduce/replicas.h"
 
@@ -52,6 +53,9 @@ class TestCluster {
     }
     changed_.notify_all();
   }
+
+  // What each rank has sent to the others in the first epoch; to be read while no replica runs.
+  const std::vector<net::transport::Traffic>& traffic() const { return traffic_.begin()->second; }
 
   int kills() {
     const std::lock_guard lock(mutex_);
@@ -117,23 +121,25 @@ class TestCluster {
     auto& rows = channels_[epoch];
     const auto n = static_cast<size_t>(size);
     if (rows.empty()) {
+      traffic_[epoch].resize(n);
       rows.resize(n);
       for (auto& row : rows) row.resize(n);
       for (size_t a = 0; a < n; ++a) {
         for (size_t b = a + 1; b < n; ++b) {
           int fds[2];
           EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-          rows[a][b] = Wrap(fds[0], epoch);
-          rows[b][a] = Wrap(fds[1], epoch);
+          rows[a][b] = Wrap(fds[0], a, epoch);
+          rows[b][a] = Wrap(fds[1], b, epoch);
         }
       }
     }
     return std::move(rows[static_cast<size_t>(rank)]);
   }
-  static std::unique_ptr<collective::Channel> Wrap(int fd, int64_t epoch) {
+  std::unique_ptr<collective::Channel> Wrap(int fd, size_t owner, int64_t epoch) {
     auto stream = net::transport::SocketStream::Create(process::Descriptor(fd), "test");
     return std::make_unique<collective::Channel>(
-        std::move(stream).value(),
+        std::make_unique<net::transport::CountingStream>(std::move(stream).value(),
+                                                         &traffic_[epoch][owner]),
         net::transport::ChannelOptions{.epoch = static_cast<uint64_t>(epoch)});
   }
 
@@ -143,6 +149,7 @@ class TestCluster {
   std::optional<membership::Roster> roster_;
   int64_t rosters_ = 1;
   std::map<int, Member> members_;
+  std::map<int64_t, std::vector<net::transport::Traffic>> traffic_;  // by epoch, then by rank
   std::map<int64_t, std::vector<std::vector<std::unique_ptr<collective::Channel>>>> channels_;
   uint64_t connections_ = 0;
   int kills_ = 0;

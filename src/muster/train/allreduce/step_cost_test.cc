@@ -1,0 +1,102 @@
+// What each replica sends for a step and for a join, against the cost model of docs/scale.md.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "muster/train/allreduce/test_replicas.h"
+#include "muster/train/training_test_support.h"
+
+namespace muster::train {
+namespace {
+
+using net::transport::Traffic;
+
+class StepCostTest : public TrainingTest, public testing::WithParamInterface<int> {
+ protected:
+  int64_t n() const { return GetParam(); }
+
+  // A dense model of one layer.
+  static std::string Spec(int units) {
+    return StrCat(R"(
+inputs: {x: float, y: int}
+label: y
+columns: {x: {numeric: x}}
+model: {type: dnn, dnn: {columns: [x], hidden_units: [)",
+                  units, "], optimizer: {adagrad: {learning_rate: 0.05}}}}\n",
+                  "train: {batch_size: 16, epochs: 100, seed: 5}\n");
+  }
+
+  // What each rank sends in a training of so many steps.
+  std::vector<Traffic> Measure(const std::string& yaml, int64_t steps) {
+    TestCluster cluster(GetParam());
+    TrainSpec spec = Training();
+    spec.max_steps = steps;
+    spec.input.reader.epochs = 100;
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < GetParam(); ++rank) {
+      threads.emplace_back([&, rank, spec]() mutable {
+        const auto replicas = cluster.New(rank);
+        spec.replicas = replicas.get();
+        const auto result = Train(StrCat("model-", runs_), spec, yaml);
+        EXPECT_TRUE(result.ok()) << result.status();
+      });
+    }
+    threads.clear();
+    ++runs_;
+    return cluster.traffic();
+  }
+
+  void ExpectMessagesOfAStep(const std::string& yaml, int64_t expected) {
+    const std::vector<Traffic> few = Measure(yaml, 2), more = Measure(yaml, 6);
+    for (size_t rank = 0; rank < few.size(); ++rank) {
+      EXPECT_EQ(more[rank].messages - few[rank].messages, 4 * expected) << "rank " << rank;
+    }
+  }
+
+  int runs_ = 0;
+};
+
+// A wish, the sum of dense gradients, and the rows and positions, whose sizes go ahead of them.
+TEST_P(StepCostTest, AStepOfAFewGradientsSendsFourMessagesToEachOther) {
+  ExpectMessagesOfAStep(Spec(8), 4 * (n() - 1));
+}
+
+TEST_P(StepCostTest, AStepOfManyGradientsGoesAroundTheRing) {
+  ExpectMessagesOfAStep(Spec(10'000), 5 * (n() - 1));
+}
+
+// The chief's state goes along a chain of all replicas, each of which passes it on once.
+TEST_P(StepCostTest, AJoinPassesTheStateOnOnce) {
+  constexpr int64_t kUnits = 30'000;
+  // Kernel, bias, output kernel and its bias, each with an accumulator.
+  const int64_t state = 2 * (3 * kUnits + 1) * static_cast<int64_t>(sizeof(float));
+  const std::vector<Traffic> few = Measure(Spec(kUnits), 2), more = Measure(Spec(kUnits), 4);
+  for (size_t rank = 0; rank < few.size(); ++rank) {
+    const int64_t steps = more[rank].bytes - few[rank].bytes;
+    const int64_t joined = few[rank].bytes - steps;
+    const int64_t passed_on = rank + 1 < few.size() ? state : 0;
+    EXPECT_GE(joined, passed_on) << "rank " << rank;
+    EXPECT_LT(joined, passed_on + 20'000 + 200 * n()) << "rank " << rank;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Replicas, StepCostTest, testing::Values(2, 8, 32));
+
+// Each member gets the whole view, so that the host sends n times its n members.
+TEST(ViewCostTest, AViewHasLessThan200BytesAMember) {
+  membership::Message message;
+  for (int i = 0; i < 1000; ++i) {
+    message.view.emplace(message.view.value_or(membership::View{.epoch = 1'000'001}));
+    message.view->members.push_back({.id = {{job::TaskType::kWorker, i}, 1'700'000'000'000},
+                                     .address = "tcp://job-worker-999.namespace.svc:2222",
+                                     .step = 100'000'000,
+                                     .state_epoch = 1'000'001});
+  }
+  message.view->replicas = 1000;
+  const size_t bytes = membership::Print(message).size();
+  EXPECT_LT(bytes, 200'000u);
+  EXPECT_GT(bytes, 100'000u) << "docs/scale.md says that it is about 170 bytes a member";
+}
+
+}  // namespace
+}  // namespace muster::train
