@@ -79,6 +79,15 @@ void RemoveLeftovers(io::FileSystem& files, const std::string& folder) {
   }
 }
 
+absl::Status RemoveCheckpoints(io::FileSystem& files, const std::string& folder) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(folder));
+  for (const std::string& name : names) {
+    if (name != "checkpoint" && !name.starts_with("model.ckpt-")) continue;
+    MUSTER_RETURN_IF_ERROR(files.Remove(io::JoinPath(folder, name)));
+  }
+  return absl::OkStatus();
+}
+
 Saver::Saver(io::FileSystem& files, std::string folder, SaverOptions options)
     : files_(files), folder_(std::move(folder)), options_(options) {}
 

@@ -36,6 +36,9 @@ using Strings = std::vector<std::pair<std::string, std::string>>;
 // index, and leases on removed checkpoints. No process may be saving into the folder.
 void RemoveLeftovers(io::FileSystem& files, const std::string& folder);
 
+// Removes all checkpoints of `folder` and its state file. No process may be saving into it.
+absl::Status RemoveCheckpoints(io::FileSystem& files, const std::string& folder);
+
 // One thread at a time; one writer per folder, any number of readers.
 class Saver {
  public:

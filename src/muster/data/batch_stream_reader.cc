@@ -64,7 +64,9 @@ class BatchStreamReader : public BatchReader {
   }
 
   absl::Status RejectRow(int row, const absl::Status& why, formats::Columns* columns) override {
-    if (++bad_rows_ > spec_.max_bad_records) return Annotate(why, Origin(row));
+    if (++bad_rows_ > spec_.max_bad_records) {
+      return TooManyBad(Annotate(why, Origin(row)), spec_.max_bad_records);
+    }
     if (spec_.take_bad_record) {
       spec_.take_bad_record({.number = Number(row), .where = Origin(row), .bytes = "", .why = why});
     }

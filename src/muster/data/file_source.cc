@@ -186,7 +186,7 @@ absl::Status FileSource::CountBad(size_t chunk, uint64_t count, BadRecord bad) c
     noted = std::max(noted, count);
     uint64_t total = 0;
     for (const auto& [unused, of_chunk] : bad_) total += of_chunk;
-    if (total > max_bad_records_) return bad.why;
+    if (total > max_bad_records_) return TooManyBad(bad.why, max_bad_records_);
     if (!is_new) return absl::OkStatus();
   }
   if (spec_.take_bad_record) spec_.take_bad_record(std::move(bad));

@@ -155,7 +155,7 @@ absl::Status BatchReaderImpl::Decode(formats::Columns* columns) {
 
 absl::Status BatchReaderImpl::CountBad(const absl::Status& why, const Pick& pick) {
   if (++bad_records_ + source_->bad_records() > spec_.max_bad_records) {
-    return Annotate(why, pick.chunk->Where(pick.record));
+    return TooManyBad(Annotate(why, pick.chunk->Where(pick.record)), spec_.max_bad_records);
   }
   if (spec_.take_bad_record) {
     spec_.take_bad_record({.number = pick.chunk->Number(pick.record),

@@ -304,7 +304,9 @@ TEST(BatchReaderTest, BadRowsAreNamedOrLeftOut) {
   ASSERT_TRUE(batches.ok()) << batches.status();
   EXPECT_THAT((*batches)[0].ids, ElementsAre(0, 1, 3, 4)) << "batches are filled up";
   EXPECT_THAT(Ids(*batches, 2), ElementsAre(0, 1, 3, 4, 6, 7)) << "counted anew each epoch";
-  EXPECT_FALSE(Drain(Open(source, {.max_bad_records = 1}).get()).ok());
+  EXPECT_THAT(ToStd(Drain(Open(source, {.max_bad_records = 1}).get()).status().message()),
+              testing::EndsWith("(1 bad record before it was left out: --max-bad-records allows no "
+                                "more)"));
 }
 
 TEST(BatchReaderTest, RowsFoundWrongLaterAreRejected) {

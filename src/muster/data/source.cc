@@ -50,6 +50,14 @@ absl::StatusOr<std::vector<std::string>> FindFiles(io::FileSystem& file_system,
 
 }  // namespace
 
+absl::Status TooManyBad(const absl::Status& why, uint64_t allowed) {
+  if (allowed == 0) return why;
+  return absl::Status(
+      why.code(),
+      StrCat(why.message(), " (", allowed, " bad record", allowed == 1 ? "" : "s", " before it ",
+             allowed == 1 ? "was" : "were", " left out: --max-bad-records allows no more)"));
+}
+
 std::string Chunk::Where(size_t record) const {
   if (format != FileFormat::kTfRecord) return StrCat(file, ":", offsets[record]);
   return StrCat(file, ": record at byte ", offsets[record]);

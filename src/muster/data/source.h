@@ -45,6 +45,9 @@ struct BadRecord {
   std::string bytes;    // as in the file; "" for a row of a stream of batches
   absl::Status why;
 };
+// The error `why` of a record, which also says that no more than `allowed` bad records may be left
+// out, if any may.
+absl::Status TooManyBad(const absl::Status& why, uint64_t allowed);
 // Called on the reading thread; within a file in the order of its records.
 using TakeBadRecord = std::function<void(BadRecord record)>;
 

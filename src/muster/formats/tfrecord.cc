@@ -60,7 +60,8 @@ absl::StatusOr<uint64_t> CheckHeader(const char* header, std::string_view file, 
   if (!HeaderIsSound(header)) [[unlikely]] {
     return RecordError(file, offset,
                        offset == 0 ? "the CRC of its length is wrong: this is not a TFRecord file, "
-                                     "or its first bytes are damaged"
+                                     "or its first bytes are damaged (text is read from names that "
+                                     "end in .csv or .jsonl, with or without .gz)"
                                    : "the CRC of its length is wrong: the file is damaged from "
                                      "here on");
   }

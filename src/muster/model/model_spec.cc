@@ -221,6 +221,12 @@ bool HasSavedSpec(io::FileSystem& files, const std::string& folder) {
          files.Stat(io::JoinPath(folder, kSavedExport)).ok();
 }
 
+absl::Status RemoveSavedSpec(io::FileSystem& files, const std::string& folder) {
+  const absl::Status removed = files.Remove(io::JoinPath(folder, kSavedSpec));
+  if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  return files.RemoveAll(io::JoinPath(folder, kSavedExport));
+}
+
 absl::StatusOr<ModelSpec> LoadSavedSpec(io::FileSystem& files, const std::string& folder) {
   const std::string exported = io::JoinPath(folder, kSavedExport);
   if (files.Stat(exported).ok()) return LoadExportedSpec(files, exported);

@@ -88,6 +88,8 @@ absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string
 // The spec that SaveModelSpec has written into FOLDER, and whether it has.
 absl::StatusOr<ModelSpec> LoadSavedSpec(io::FileSystem& files, const std::string& folder);
 bool HasSavedSpec(io::FileSystem& files, const std::string& folder);
+// Removes it, if there is one. No other process may be saving into FOLDER.
+absl::Status RemoveSavedSpec(io::FileSystem& files, const std::string& folder);
 
 // Returns YAML that parses to an equal spec. Vocabularies read from a file are named, not printed.
 std::string PrintModelSpec(const ModelSpec& spec);

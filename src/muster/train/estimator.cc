@@ -62,15 +62,36 @@ absl::Status Estimator::CheckFolder() const {
         StrCat("model folder ", config_.model_dir, " holds a model of a model file (model.yaml), ",
                "not of a model function; give another model_dir, or remove that folder"));
   }
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec there,
-                          model::LoadSavedSpec(files_, config_.model_dir));
-  const std::string difference = model::DescribeDifference(there, model().spec);
-  if (difference.empty()) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const std::string difference, FindDifference());
+  if (difference.empty() || NothingTrained()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       StrCat("model folder ", config_.model_dir, " holds a model of another spec: ", difference,
              "; to train the changed model from these weights, as ",
              "far as they fit, give another --model-dir and ", "--warm-start ", config_.model_dir,
              "; else remove that folder"));
+}
+
+absl::StatusOr<std::string> Estimator::FindDifference() const {
+  if (model_fn_ || !model::HasSavedSpec(files_, config_.model_dir)) return "";
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec there,
+                          model::LoadSavedSpec(files_, config_.model_dir));
+  return model::DescribeDifference(there, model().spec);
+}
+
+bool Estimator::NothingTrained() const {
+  const auto latest = checkpoint::FindLatest(files_, config_.model_dir);
+  if (!latest.ok()) return absl::IsNotFound(latest.status());
+  const auto bundle = formats::BundleReader::Open(files_, latest->prefix);
+  return latest->broken.empty() && bundle.ok() && checkpoint::GlobalStep(**bundle).value_or(1) == 0;
+}
+
+absl::Status Estimator::RemoveUntrained(io::FileSystem& files, Progress& progress) const {
+  MUSTER_ASSIGN_OR_RETURN(const std::string difference, FindDifference());
+  if (difference.empty()) return absl::OkStatus();
+  progress.Note(StrCat("model folder ", config_.model_dir, " holds another model (", difference,
+                       "), which was never trained: its files are replaced"));
+  MUSTER_RETURN_IF_ERROR(checkpoint::RemoveCheckpoints(files, config_.model_dir));
+  return model::RemoveSavedSpec(files, config_.model_dir);
 }
 
 absl::Status Estimator::SaveSpec() const {
@@ -108,6 +129,7 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
   if (!spec.input_fn) session.data.batch_size = spec.input.reader.batch_size;
   TrainSpec limited = spec;
   if (chief) {
+    if (lease != nullptr) MUSTER_RETURN_IF_ERROR(RemoveUntrained(files, progress));
     MUSTER_RETURN_IF_ERROR(Restore(session));
     if (lease == nullptr) {
       MUSTER_RETURN_IF_ERROR(Annotate(files_.MakeFolders(config_.model_dir), "making --model-dir"));

@@ -76,6 +76,11 @@ class Estimator {
   absl::StatusOr<EvalResult> Evaluate(const EvalSpec& spec, Progress& progress,
                                       const BeforeEvents& before_events = {});
 
+  // Opens the evaluation's data and reads its first batch, so that data which cannot be evaluated
+  // is found before a training and not hours later. Data from an input_fn or a stream, which may
+  // come only once, is left alone.
+  absl::Status CheckData(const EvalSpec& spec);
+
   // For an evaluation by several processes: returns the metric state of one process for its part of
   // the data, which is spec.input.source.shard and may be empty. Writes no events. UNIMPLEMENTED
   // for a model function with custom metrics.
@@ -116,8 +121,15 @@ class Estimator {
   Estimator(io::FileSystem& files, const Clock& clock, const RunConfig& config)
       : files_(files), clock_(clock), config_(config) {}
 
-  // FAILED_PRECONDITION when model_dir holds another model; creates nothing.
+  // FAILED_PRECONDITION when model_dir holds another model with trained weights; creates nothing.
   absl::Status CheckFolder() const;
+  // How the spec that model_dir holds differs from this model's; "" if it holds none, or the same.
+  absl::StatusOr<std::string> FindDifference() const;
+  // Whether model_dir has no checkpoint but that of step 0, which is not trained.
+  bool NothingTrained() const;
+  // Removes another model's spec and its checkpoint of step 0 from model_dir, of which CheckFolder
+  // has found that nothing was trained there. `files` must hold model_dir's lease.
+  absl::Status RemoveUntrained(io::FileSystem& files, Progress& progress) const;
   // Writes model_dir's model.yaml, unless it exists. This process must have the lease.
   absl::Status SaveSpec() const;
   absl::StatusOr<std::unique_ptr<ModelLease>> TakeLease(Progress& progress,

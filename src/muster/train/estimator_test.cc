@@ -111,6 +111,21 @@ TEST_F(EstimatorTest, RefusesAnotherSpecAndOtherData) {
   EXPECT_EQ(result->examples, 300u);
 }
 
+TEST_F(EstimatorTest, AModelThatWasNeverTrainedGivesWayToACorrectedOne) {
+  Write("gap.csv", "id,x,color,y\n1,0.5,red,1\n2,,blue,0\n");
+  EXPECT_THAT(ToStd(Train("model", Training("gap.csv")).status().message()),
+              HasSubstr("gap.csv:3"));
+  ASSERT_TRUE(files_->Stat("model/model.ckpt-0.index").ok()) << "the test tests nothing";
+  std::string corrected(kTestSpec);
+  corrected.replace(corrected.find("x: float"), 8, "x: {type: float, default: 0}");
+  corrected.replace(corrected.find("dimension: 4"), 12, "dimension: 8");
+  for (const std::string folder : {"model", "new"}) {
+    const auto result = Train(folder, Training("gap.csv"), corrected);
+    ASSERT_TRUE(result.ok()) << result.status();
+  }
+  EXPECT_TRUE(Weights("model") == Weights("new"));
+}
+
 TEST_F(EstimatorTest, NamesABadLabelOrSkipsIt) {
   Write("bad.csv", "id,x,color,y\n1,0.5,red,1\n2,0.5,red,7\n3,0.5,blue,0\n");
   const auto bad = Train("model", Training("bad.csv"));

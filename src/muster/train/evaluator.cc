@@ -87,6 +87,7 @@ absl::StatusOr<TrainAndEvaluateResult> RunEvaluator(Estimator& estimator, const 
   MUSTER_RETURN_IF_ERROR(Validate(spec));
   Evaluator evaluator(estimator, spec, report, progress);
   MUSTER_RETURN_IF_ERROR(evaluator.Begin());
+  MUSTER_RETURN_IF_ERROR(estimator.CheckData(spec));
   bool ended = false;
   while (!ended) {
     const absl::StatusOr<bool> heard = training.AwaitEnd(kLookSeconds);

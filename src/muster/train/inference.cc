@@ -10,6 +10,7 @@
 #include "muster/model/exported_saved_model.h"
 #include "muster/model/saved_model.h"
 #include "muster/train/estimator.h"
+#include "muster/train/input/input.h"
 
 namespace muster::train {
 namespace {
@@ -222,6 +223,16 @@ absl::StatusOr<EvalResult> Estimator::Evaluate(const EvalSpec& spec, Progress& p
                    .seconds = progress.seconds(),
                    .metrics = metrics.Values()},
                   before_events);
+}
+
+absl::Status Estimator::CheckData(const EvalSpec& spec) {
+  if (spec.input_fn || data::IsBatchStream(spec.input.source)) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kEval));
+  const auto check = [&]() -> absl::Status {
+    MUSTER_ASSIGN_OR_RETURN(const auto input, Input::Open(files_, mode->model, spec.input));
+    return input->Next().status();
+  };
+  return Annotate(check(), "the data to evaluate on");
 }
 
 absl::StatusOr<EvalResult> Estimator::Conclude(const EvalSpec& spec, EvalResult result,

@@ -90,6 +90,7 @@ absl::StatusOr<TrainAndEvaluateResult> TrainAndEvaluate(Estimator& estimator, Tr
     MUSTER_ASSIGN_OR_RETURN(result.training, estimator.Train(train_spec, progress, stop));
     return result;
   }
+  MUSTER_RETURN_IF_ERROR(estimator.CheckData(eval_spec));
   const auto listener = std::make_shared<EvaluationListener>(estimator, eval_spec, report, stop);
   train_spec.saving_listeners.push_back(listener);
   MUSTER_ASSIGN_OR_RETURN(result.training, estimator.Train(train_spec, progress, stop));

@@ -11,6 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class TrainAndEvaluateTest : public TrainingTest {
  protected:
@@ -105,6 +106,17 @@ TEST_F(TrainAndEvaluateTest, EvaluatesEachCheckpointButTheFirst) {
     if (event.tag == "loss") steps.push_back(event.step);
   }
   EXPECT_THAT(steps, ElementsAre(10, 20, 30, 40, 50, 57));
+}
+
+TEST_F(TrainAndEvaluateTest, DataThatCannotBeEvaluatedIsFoundBeforeTheTraining) {
+  Write("header.csv", "id,x,color,y\n");
+  Write("unlabelled.csv", "id,x,color\n1,0.5,red\n");
+  for (const std::string data : {"nowhere.csv", "header.csv", "unlabelled.csv"}) {
+    eval_.input.source.patterns = {data};
+    const auto result = Run(Training());
+    EXPECT_THAT(ToStd(result.status().message()), StartsWith("the data to evaluate on: ")) << data;
+    EXPECT_FALSE(files_->Stat("model").ok()) << data;
+  }
 }
 
 TEST_F(TrainAndEvaluateTest, EvaluationsDoNotTouchTheTraining) {

@@ -14,10 +14,11 @@ absl::Status CheckReplicas(const Session& session, int replicas) {
                " parts; for as many replicas as now there are to be ", replicas,
                ": give --workers as before, or begin the data anew (--fresh-data)"));
   }
-  return absl::FailedPreconditionError(
-      StrCat(session.config.model_dir, " was trained by ", before,
-             " replicas, to whom its data is dealt; now there are ", replicas,
-             ": start as many as before, or begin the data anew (--fresh-data)"));
+  return absl::FailedPreconditionError(StrCat(
+      session.config.model_dir, " was trained with its data dealt to ", before,
+      " replicas or, by an elastic training (--workers MIN:MAX), into as many parts; now "
+      "there are ",
+      replicas, " replicas: give --workers as before, or begin the data anew (--fresh-data)"));
 }
 
 }  // namespace muster::train

@@ -297,6 +297,13 @@ absl::StatusOr<int> ApplyWarmStart(io::FileSystem& files, const WarmStart& setti
   for (const engine::VariableSpec& spec : variables.specs()) {
     if (patterns.Match(spec.name)) taken.push_back(spec.name);
   }
+  if (taken.empty() && !settings.patterns.empty() && !variables.specs().empty()) {
+    std::vector<std::string> known;
+    for (const engine::VariableSpec& spec : variables.specs()) known.push_back(spec.name);
+    return absl::InvalidArgumentError(StrCat("warm start: no variable of the model matches ",
+                                             absl::StrJoin(settings.patterns, ", "),
+                                             "; the model has ", absl::StrJoin(known, ", ")));
+  }
   MUSTER_RETURN_IF_ERROR(CheckUsed(settings.previous_names, "previous_names", taken));
   MUSTER_RETURN_IF_ERROR(CheckUsed(settings.vocabularies, "vocabularies", taken));
   MUSTER_ASSIGN_OR_RETURN(const Source source, Source::Open(files, settings.from));

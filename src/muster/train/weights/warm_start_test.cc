@@ -219,6 +219,8 @@ TEST_F(WarmStartTest, EachErrorHasItsMessage) {
   EXPECT_THAT(Message({.from = "nowhere"}), HasSubstr("'nowhere' is no checkpoint"));
   EXPECT_THAT(Message({.from = ""}), HasSubstr("names no checkpoint"));
   EXPECT_THAT(Message({.from = "old", .patterns = {"(("}}), HasSubstr("'((' is no regular"));
+  EXPECT_THAT(Message({.from = "old", .patterns = {"lineer", "dmn"}}),
+              HasSubstr("no variable of the model matches lineer, dmn; the model has "));
   WarmStart settings{.from = "old"};
   settings.previous_names["linear/bias"] = "x";
   EXPECT_THAT(Message(settings), HasSubstr("previous_names names 'linear/bias', which is not"));
