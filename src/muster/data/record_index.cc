@@ -172,7 +172,7 @@ absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes) {
 FileFormat FormatOfName(std::string_view path) {
   if (path.ends_with(".gz")) path.remove_suffix(3);
   if (path.ends_with(".csv")) return FileFormat::kCsv;
-  if (path.ends_with(".jsonl")) return FileFormat::kJsonLines;
+  if (path.ends_with(".jsonl") || path.ends_with(".json")) return FileFormat::kJsonLines;
   return FileFormat::kTfRecord;
 }
 

@@ -55,7 +55,8 @@ std::string SerializeRecordIndex(const RecordIndex& index);
 // DATA_LOSS when the bytes are not an index of this version.
 absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes);
 
-// CSV when the name ends in .csv or .csv.gz, JSON lines when in .jsonl or .jsonl.gz, else TFRecord.
+// CSV when the name ends in .csv, JSON lines when in .jsonl or .json (Spark's name for them), each
+// optionally followed by .gz; else TFRecord.
 FileFormat FormatOfName(std::string_view path);
 
 // How the rows of a text file are cut: as `csv` says, or one JSON object per line.

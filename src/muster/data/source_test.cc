@@ -246,6 +246,16 @@ TEST_F(OpenSourceTest, NamesWhatItCannotOpen) {
   EXPECT_THAT(Fails({}).message(), HasSubstr("no input files"));
 }
 
+// Spark's name for JSON lines.
+TEST_F(OpenSourceTest, JsonLinesMayEndInJson) {
+  WriteText(*files_, "part-0.json", "{\"x\":1}\n{\"x\":2}\n");
+  const auto source = OpenSource(*files_, {.patterns = {"part-*.json"}});
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ((*source)->records(), 2u);
+  EXPECT_EQ((*(*source)->Read(0))->Where(1), "part-0.json:2");
+  EXPECT_EQ(FormatOfName("part-1.json.gz"), FileFormat::kJsonLines);
+}
+
 TEST_F(OpenSourceTest, CsvRecordsAreNamedByLine) {
   WriteText(*files_, "a.csv", "x,y\n1,\"two\nlines\"\n\n3,4\n");
   const auto source = *OpenSource(*files_, {.patterns = {"a.csv"}});

@@ -109,7 +109,7 @@ concept Is = std::is_same_v<std::remove_const_t<M>, T>;
 
 template <class V, Is<Counts> M>
 void Visit(V& v, M& m) {
-  All(v, m.trained, m.dropped, m.repeated, m.left_at_end, m.known);
+  All(v, m.trained, m.dropped, m.repeated, m.left_at_end, m.bad_records, m.known);
 }
 template <class V, Is<Word> M>
 void Visit(V& v, M& m) {
@@ -134,7 +134,7 @@ void Visit(V& v, M& m) {
 }
 template <class V, Is<Finish> M>
 void Visit(V& v, M& m) {
-  All(v, m.generation, m.left_at_end);
+  All(v, m.generation, m.left_at_end, m.bad_records);
 }
 template <class V, Is<Slice> M>
 void Visit(V& v, M& m) {
@@ -155,7 +155,7 @@ void Visit(V& v, M& m) {
 template <class V, Is<Pull> M>
 void Visit(V& v, M& m) {
   All(v, m.generation, m.sequence, m.step, m.rows, m.stop, m.tables, m.sequences, m.left_at_end,
-      m.word);
+      m.bad_records, m.word);
 }
 template <class V, Is<Pulled> M>
 void Visit(V& v, M& m) {
