@@ -91,7 +91,7 @@ class TfRecordSource : public FileSource {
  protected:
   absl::Status Cut(size_t chunk, Chunk* piece) const override {
     const ChunkInfo& info = chunks()[chunk];
-    piece->format = FileFormat::kTfRecord;
+    piece->place = RecordPlace::kByte;
     const std::string_view bytes = piece->bytes;
     uint64_t offset = 0, bad = 0;
     for (uint64_t frame = 0; frame < info.first_record + info.records; ++frame) {
@@ -130,7 +130,7 @@ class TfRecordSource : public FileSource {
         std::move(reader), chunks()[chunk], piece_bytes,
         [this, chunk] {
           std::shared_ptr<Chunk> piece = NewPiece(chunk);
-          piece->format = FileFormat::kTfRecord;
+          piece->place = RecordPlace::kByte;
           return piece;
         },
         [this, chunk](uint64_t count, BadRecord bad) {
@@ -150,7 +150,7 @@ class TfRecordSource : public FileSource {
 }  // namespace
 
 std::unique_ptr<RecordSource> NewTfRecordSource(io::FileSystem& file_system,
-                                                const std::vector<FileSource::File>& files,
+                                                const std::vector<IndexedItem>& files,
                                                 const SourceSpec& spec, uint64_t max_bad_records) {
   return std::make_unique<TfRecordSource>(file_system, files, spec, max_bad_records);
 }
