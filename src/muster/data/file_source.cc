@@ -6,7 +6,8 @@
 namespace muster::data {
 namespace {
 
-constexpr size_t kMaxFreeChunks = 16;  // as many as a shuffle has open at the end of an epoch
+// As many as a shuffle has open, and has read ahead, at the end of an epoch.
+constexpr size_t kMaxFreeChunks = 18;
 constexpr size_t kMaxFreeChunkBytes = size_t{4} << 20;
 constexpr size_t kMaxOpenFiles = 64;
 
@@ -31,6 +32,7 @@ void ChunkPool::Return(std::unique_ptr<Chunk> chunk) {
   chunk->records.clear();
   chunk->offsets.clear();
   chunk->left_out.clear();
+  chunk->bad.clear();
   MutexLock lock(&mutex_);
   if (free_.size() < kMaxFreeChunks) free_.push_back(std::move(chunk));
 }
@@ -44,14 +46,17 @@ FileSource::FileSource(io::FileSystem& file_system, const std::vector<IndexedIte
       pool_(std::make_shared<ChunkPool>()) {}
 
 absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> FileSource::OpenFile(int file) const {
-  MutexLock lock(&mutex_);
-  const auto found = open_.find(file);
-  if (found != open_.end()) return found->second;
-  if (open_.size() >= kMaxOpenFiles) open_.erase(open_.begin());
+  {
+    MutexLock lock(&mutex_);
+    const auto found = open_.find(file);
+    if (found != open_.end()) return found->second;
+  }
+  // Without the mutex: other chunks are read while a file on another machine is opened.
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> opened,
                           file_system_.OpenForRead(table_.names[file]));
-  open_.emplace(file, opened);
-  return opened;
+  MutexLock lock(&mutex_);
+  if (open_.size() >= kMaxOpenFiles) open_.erase(open_.begin());
+  return open_.emplace(file, std::move(opened)).first->second;
 }
 
 std::shared_ptr<Chunk> FileSource::NewPiece(size_t chunk) const {
@@ -94,26 +99,26 @@ absl::StatusOr<std::unique_ptr<ChunkStream>> FileSource::Stream(size_t chunk) co
   return StreamCompressed(chunk, std::move(file), kChunkBytes);
 }
 
-absl::Status FileSource::CountBad(size_t chunk, uint64_t count, BadRecord bad) const {
-  {
-    MutexLock lock(&mutex_);
-    uint64_t& noted = bad_[chunk];
-    const bool is_new = count > noted;
-    noted = std::max(noted, count);
-    uint64_t total = 0;
-    for (const auto& [unused, of_chunk] : bad_) total += of_chunk;
-    if (total > max_bad_records_) return bad.why;
-    if (!is_new) return absl::OkStatus();
+absl::Status FileSource::CountBad(size_t chunk, const Chunk& piece) const {
+  for (const BadRecord& bad : piece.bad) {
+    {
+      MutexLock lock(&mutex_);
+      uint64_t& before = counted_before_[chunk];
+      if (bad.number < before) {
+        if (bad_records_ > max_bad_records_) return bad.why;
+        continue;
+      }
+      before = bad.number + 1;
+      if (++bad_records_ > max_bad_records_) return bad.why;
+    }
+    if (spec_.take_bad_record) spec_.take_bad_record(bad);
   }
-  if (spec_.take_bad_record) spec_.take_bad_record(std::move(bad));
   return absl::OkStatus();
 }
 
 uint64_t FileSource::bad_records() const {
   MutexLock lock(&mutex_);
-  uint64_t total = 0;
-  for (const auto& [unused, bad] : bad_) total += bad;
-  return total;
+  return bad_records_;
 }
 
 }  // namespace muster::data

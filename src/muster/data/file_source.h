@@ -39,6 +39,7 @@ class FileSource : public RecordSource {
   const std::vector<ChunkInfo>& chunks() const override { return table_.chunks; }
   absl::StatusOr<std::shared_ptr<const Chunk>> Read(size_t chunk) const final;
   absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(size_t chunk) const final;
+  absl::Status CountBad(size_t chunk, const Chunk& piece) const override;
   uint64_t bad_records() const override;
   uint64_t fingerprint() const override { return table_.fingerprint; }
 
@@ -51,9 +52,8 @@ class FileSource : public RecordSource {
       uint64_t piece_bytes) const = 0;
 
   std::shared_ptr<Chunk> NewPiece(size_t chunk) const;
-  // Notes that `count` records of the chunk were bad so far, the last of them `bad`; returns its
-  // reason when there are too many bad records.
-  absl::Status CountBad(size_t chunk, uint64_t count, BadRecord bad) const;
+  // How many bad records a piece keeps: with one more than are allowed it is not used.
+  uint64_t max_bad_records() const { return max_bad_records_; }
   absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> OpenFile(int file) const;
 
  private:
@@ -64,7 +64,9 @@ class FileSource : public RecordSource {
   const std::shared_ptr<ChunkPool> pool_;
   mutable Mutex mutex_;
   mutable std::map<int, std::shared_ptr<const io::RandomAccessFile>> open_ ABSL_GUARDED_BY(mutex_);
-  mutable std::map<size_t, uint64_t> bad_ ABSL_GUARDED_BY(mutex_);  // by chunk
+  // By chunk: the numbers of the bad records that were counted lie before this one.
+  mutable std::map<size_t, uint64_t> counted_before_ ABSL_GUARDED_BY(mutex_);
+  mutable uint64_t bad_records_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // The implementations; OpenSource chooses one.

@@ -51,7 +51,7 @@ struct BadRecord {
   std::string bytes;    // as in the file; "" for a row of a stream of batches
   absl::Status why;
 };
-// Called on the reading thread; within a file in the order of its records.
+// Called on the thread that uses the records; within a file in the order of its records.
 using TakeBadRecord = std::function<void(BadRecord record)>;
 
 struct SourceSpec {
@@ -81,6 +81,7 @@ struct Chunk {
   std::string bytes;
   uint64_t first_number = 0;     // of the first record in the data, if none were left out
   std::vector<size_t> left_out;  // per bad record: index of the next of `records`; ascending
+  std::vector<BadRecord> bad;    // left out; not yet counted (RecordSource::CountBad)
 
   // The record's number in the data; bad records count too. Each record has another number, and the
   // numbers ascend in the order of the data; where chunks have fewer records than announced, some
@@ -117,16 +118,22 @@ class RecordSource {
   virtual const std::vector<std::string>& files() const = 0;  // or partitions
   virtual const std::vector<ChunkInfo>& chunks() const = 0;
   uint64_t records() const;  // of this shard, as announced
-  // Thread-safe. A bad record (CRC) is DATA_LOSS unless `max_bad` > 0 was given at Open: then it is
-  // left out and counted. Holds the entire chunk: for a compressed file, all of it.
+  // Thread-safe. Holds the entire chunk: for a compressed file, all of it. A bad record (CRC) is
+  // left out. A chunk with more bad records than Open allowed may end after them.
   virtual absl::StatusOr<std::shared_ptr<const Chunk>> Read(size_t chunk) const = 0;
   // The same records in pieces: memory stays constant for a compressed file too. Thread-safe; the
   // source must outlive the stream.
   virtual absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(size_t chunk) const = 0;
+  // Counts the bad records of a chunk, or of a piece of it, that Read or Stream gave, and hands
+  // each to spec.take_bad_record; those that were counted before are not counted again. Must be
+  // called before the piece is used, by one thread, so that what is counted does not depend on how
+  // early a chunk was read. DATA_LOSS when there are more than Open allowed: the first that was one
+  // too many.
+  virtual absl::Status CountBad(size_t chunk, const Chunk& piece) const = 0;
   // A decoder for this source's records into `schema`.
   virtual absl::StatusOr<std::unique_ptr<formats::RowDecoder>> NewDecoder(
       const formats::Schema& schema) const = 0;
-  // The number of different bad records met so far; rereading one does not count it again.
+  // The number of different bad records counted so far.
   virtual uint64_t bad_records() const = 0;
   // Identifies files, sizes and cuts, so that a position is not applied to other data. Folders do
   // not matter.

@@ -34,6 +34,8 @@ absl::Status DealData(io::FileSystem& files, TrainingRequest* request) {
   // As much memory as without parts, when all are there.
   int& open_chunks = spec.input.reader.open_chunks;
   open_chunks = std::max(1, open_chunks * most / spec.parts);
+  int& chunks_ahead = spec.input.reader.chunks_ahead;
+  if (chunks_ahead > 0) chunks_ahead = std::max(1, chunks_ahead * most / spec.parts);
   return absl::OkStatus();
 }
 
