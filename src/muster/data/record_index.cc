@@ -201,7 +201,13 @@ absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::
                                               formats::CsvOptions csv) {
   MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
   if (auto index = LoadRecordIndex(files, path, info, csv)) return *std::move(index);
-  return ScanRecords(files, path, csv);
+  MUSTER_ASSIGN_OR_RETURN(RecordIndex index, ScanRecords(files, path, csv));
+  if (info.size <= kChunkBytes) return index;
+  const absl::StatusOr<io::FileInfo> now = files.Stat(path);
+  const bool unchanged = now.ok() && now->size == info.size &&
+                         now->modified_ns == info.modified_ns && now->identity == info.identity;
+  if (unchanged) WriteRecordIndex(files, path, index).IgnoreError();
+  return index;
 }
 
 absl::Status WriteRecordIndex(io::FileSystem& files, const std::string& path,

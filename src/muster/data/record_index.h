@@ -71,7 +71,11 @@ absl::StatusOr<RecordIndex> ScanRecords(io::FileSystem& files, const std::string
                                         formats::CsvOptions csv = {});
 
 // The index beside the file if it is valid, has the same file size and delimiter, and is not older
-// than the file; otherwise a scan, whose result is not written.
+// than the file; otherwise a scan. The result of a scan is written beside the file, so that the
+// next opener need not scan, if the file is larger than one chunk (a smaller one is read as quickly
+// as its index) and did not change meanwhile. That it cannot be written, as where only reading is
+// allowed, is no error. Several processes may do so at once: each writes the whole index under a
+// temporary name and renames it.
 absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::string& path,
                                               formats::CsvOptions csv = {});
 

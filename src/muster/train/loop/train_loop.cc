@@ -194,9 +194,8 @@ absl::Status TrainLoop::TellOfChangedData() {
   const bool goes_on = session_.data.position.has_value() || !session_.data.positions.empty();
   const std::string& checkpoint = session_.checkpoint.prefix;
   if (!goes_on || !input_->has_positions() || checkpoint.empty()) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(
-      const std::string warning,
-      WarningOfChangedData(session_.files, spec_.input.source.patterns, checkpoint));
+  MUSTER_ASSIGN_OR_RETURN(const std::string warning,
+                          WarningOfChangedData(session_.files, spec_.input.source, checkpoint));
   if (!warning.empty()) session_.progress.Warn(warning);
   return absl::OkStatus();
 }
