@@ -5,7 +5,8 @@ Errors: an include of a layer that is not in the including layer's DEPENDS (dire
 it); a layer that reaches one of its NEVER_DEPENDS; a relative include; a source or header in a folder that is no layer, so that no target builds
 it; a header without #pragma once; a namespace that is not the folder's; a circle among the layers;
 a thread, mutex or atomic in a layer that is declared NO_THREADS; a call of NewLocalFileSystem
-outside of files/, io/ and tests, which would read no other scheme than the local one.
+outside of files/, io/ and tests, which would read no other scheme than the local one;
+a file or folder that ARCHITECTURE.md names and that does not exist.
 Warning only: a file over 400 lines.
 
 usage: check_layers.py [ROOT]      exit code 0 clean, 1 errors found, 2 wrong use
@@ -33,6 +34,8 @@ TEST = re.compile(r"_test\.cc$|_benchmark\.cc$|^test_|_test_support\.h$")
 # `train/loop/hook.h`, `train/loop/hook` for its .h and .cc, `docs/formats/`, `cli/verb_*.cc`; no
 # placeholder such as FOLDER.
 NAMED_PATH = re.compile(r"`((?:[a-z][a-z0-9_.-]*/)+[a-z0-9_.*-]*)`")
+# `dial.cc`, a file that is named without its folder.
+NAMED_FILE = re.compile(r"`([a-z][a-z0-9_]*\.(?:cc|h|inc|py|sh|md))`")
 NAMESPACE = re.compile(r"^(?:inline\s+)?namespace\s+([\w:]+)\s*\{")
 
 
@@ -205,11 +208,14 @@ def check_named_paths(root: Path, source: Path) -> list[str]:
     if not document.exists():
         return []
     errors = []
+    files = {path.name for path in source.rglob("*")} | {path.name for path in root.iterdir()}
     for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), start=1):
+        missing = [name for name in NAMED_FILE.findall(line) if name not in files]
         for name in NAMED_PATH.findall(line):
             patterns = (name, name + ".h")
             if not any(any(f.glob(pattern)) for f in (root, source) for pattern in patterns):
-                errors.append(f"ARCHITECTURE.md:{number}: `{name}` does not exist")
+                missing.append(name)
+        errors += [f"ARCHITECTURE.md:{number}: `{name}` does not exist" for name in missing]
     return errors
 
 

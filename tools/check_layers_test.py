@@ -115,9 +115,11 @@ class CheckLayersTest(unittest.TestCase):
             (root / "src/muster/io").mkdir(parents=True)
             (root / "src/muster/io/io.h").write_text(HEADER, encoding="utf-8")
             (root / "src/muster/CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
-            named = "`io/io.h`, `io/*.h`, `src/muster/io/`; `FOLDER/part` is no path\n"
-            (root / "ARCHITECTURE.md").write_text(named + "see `io/gone.h`\n", encoding="utf-8")
-            self.assert_one(check_layers.check_tree(root)[0], "ARCHITECTURE.md:2", "`io/gone.h`")
+            named = "`io/io.h`, `io/*.h`, `src/muster/io/`, `io.h`; `FOLDER/part` is no path\n"
+            for gone in ("io/gone.h", "io/gone", "gone/", "io/gone_*.cc", "gone.cc"):
+                (root / "ARCHITECTURE.md").write_text(f"{named}see `{gone}`\n", encoding="utf-8")
+                errors = check_layers.check_tree(root)[0]
+                self.assert_one(errors, "ARCHITECTURE.md:2", f"`{gone}`")
 
     def test_no_layers_at_all(self) -> None:
         self.assertTrue(self.errors({}, "add_library(muster)\n"))

@@ -133,6 +133,21 @@ def test_every_form_of_input_trains_the_same_model(tmp_path, temporary) -> None:
     assert len(set(losses.values())) == 1, losses
 
 
+def test_values_of_several_dimensions(tmp_path) -> None:
+    """As images in their own shape, in rows of batches and one by one."""
+    images = np.arange(8 * 28 * 28, dtype=np.float32).reshape(8, 28, 28) / 6272
+    pixels = feature_column.numeric_column("image", shape=[28, 28])
+    flat = feature_column.numeric_column("image", shape=784)
+    losses = []
+    for name, column, data in (("a", pixels, images), ("b", flat, images.reshape(8, 784))):
+        model = estimator.LinearRegressor([column], tmp_path / name)
+        batch = {"image": data}, np.arange(8, dtype=np.float32)
+        model.train(lambda batch=batch: [batch], steps=1)
+        losses.append(model.evaluate(lambda batch=batch: [batch])["average_loss"])
+        assert model.get_variable_value("linear/linear_model/image/weights").shape == (784, 1)
+    assert losses[0] == losses[1]
+
+
 def test_steps_bound_an_endless_input(tmp_path, temporary) -> None:
     model = make(tmp_path / "model")
     endless = lambda: itertools.cycle(batches())  # noqa: E731

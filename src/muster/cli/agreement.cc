@@ -9,6 +9,7 @@
 #include "muster/base/agreement.h"
 #include "muster/base/crc32c.h"
 #include "muster/data/batch_stream_reader.h"
+#include "muster/data/source_set.h"
 #include "muster/train/input/data_files.h"
 
 namespace muster::cli {
@@ -172,7 +173,7 @@ absl::StatusOr<std::string> DescribeDataOf(const TrainFlags& flags, const train:
                                            io::FileSystem& files) {
   if (flags.run.task_type == "ps" || flags.run.task_type == "evaluator") return kUnknownTerm;
   if (data::IsBatchStream(spec.input.source)) return "a stream";
-  MUSTER_ASSIGN_OR_RETURN(const auto found, train::FindDataFiles(files, flags.data.patterns));
+  MUSTER_ASSIGN_OR_RETURN(const auto found, data::ListSources(files, spec.input.source));
   return train::DescribeDataFiles(found);
 }
 

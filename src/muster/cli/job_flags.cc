@@ -203,6 +203,7 @@ void SetGpusOf(const JobFlags& flags, JobRequest* request) {
   for (auto& [type, replica] : request->spec.replicas) {
     changed = job::SetGpus(flags.gpus, &replica.pod_template) || changed;
   }
+  if (flags.gpus == 0) SetEnv("CUDA_VISIBLE_DEVICES", "", &request->spec);
   if (changed && flags.gpus == 0) {
     request->notes.push_back("limits of nvidia.com/gpu are not used (--gpus 0)");
   }
@@ -241,6 +242,7 @@ void AddNotes(JobRequest* request) {
   for (const auto& [type, replica] : request->spec.replicas) {
     for (const std::string& field : job::UnusedFields(replica.pod_template)) unused.insert(field);
   }
+  for (const std::string& field : job::UnusedPolicies(request->spec)) unused.insert(field);
   if (unused.empty()) return;
   request->notes.push_back(StrCat("not used on this machine: ", absl::StrJoin(unused, ", ")));
 }
@@ -267,7 +269,7 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
       ->allow_extra_args(false);
   verb.add_option("--gpus", flags->gpus,
                   "GPUs of each task, instead of the templates' limits; 0 runs a job made for GPUs "
-                  "on a machine without, and leaves CUDA_VISIBLE_DEVICES as it is")
+                  "without: tasks see none (CUDA_VISIBLE_DEVICES is empty, unless --env sets it)")
       ->check(CLI::Range(0, 1024));
   verb.add_flag("--share-gpus", flags->share_gpus,
                 "Take GPUs that other jobs of this machine use, too (default: those that no other "
@@ -414,8 +416,8 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
     request.options.rendezvous_seconds = flags.rendezvous_seconds;
     SetEnv(train::kRendezvousVariable, StrCat(flags.rendezvous_seconds), &request.spec);
   }
-  SetEnvOf(flags, &request.spec);
   SetGpusOf(flags, &request);
+  SetEnvOf(flags, &request.spec);
   MUSTER_RETURN_IF_ERROR(SetEntryPoints(flags, &request.spec));
   Refusals refusals;
   refusals.Add(MapVolumesOf(flags, &request));

@@ -1,12 +1,7 @@
 // Journal: a coordinator's state, written to disk before the coordinator acts on it.
 //
-// A file of lines, each "CHECKSUM JSON": eight hexadecimal digits, the CRC-32C of the JSON, a
-// space, an object on one line. The state is the first object with every later one merged into it
-// (RFC 7396). docs/formats/journal.md describes it.
-//
-// A last line without its end, or with zeros where blocks never reached the disk, is left by a
-// crash during an Append() and is dropped. Any other line that fails its check is damage:
-// DATA_LOSS, with the line.
+// A record log (formats/record_log.h): the state is the first record with every later one merged
+// into it (RFC 7396). docs/formats/journal.md describes it.
 #pragma once
 
 #include <memory>
@@ -14,7 +9,7 @@
 #include <string_view>
 
 #include "muster/base/status.h"
-#include "muster/formats/json_fields.h"
+#include "muster/formats/record_log.h"
 #include "muster/io/file_system.h"
 
 namespace muster::control {
@@ -34,10 +29,9 @@ absl::StatusOr<JournalState> ReadJournal(io::FileSystem& files, const std::strin
 // The one writer of a journal (its owner holds the job's lock). One owner thread.
 class Journal {
  public:
-  // Reads the file if it exists and rewrites it as one line, which drops a torn end and shortens
-  // it.
+  // Reads the file if it exists. The first Append() rewrites it as one line, which drops a torn end
+  // and shortens it.
   static absl::StatusOr<std::unique_ptr<Journal>> Open(io::FileSystem& files, std::string path);
-  ~Journal();
 
   const Json& state() const { return state_; }
 
@@ -46,15 +40,11 @@ class Journal {
   absl::Status Append(const Json& state);
 
  private:
-  Journal(io::FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
-  absl::Status Rewrite(const Json& state);
-  absl::Status AppendLine(const std::string& line);
+  Journal(io::FileSystem& files, std::string path) : log_(files, std::move(path), {}) {}
 
-  io::FileSystem& files_;
-  const std::string path_;
+  formats::RecordLog log_;
   Json state_ = Json::object();
-  std::unique_ptr<io::WritableFile> file_;  // null: to be rewritten
-  uint64_t bytes_ = 0;
+  bool rewrite_ = true;  // before anything is appended
 };
 
 }  // namespace muster::control

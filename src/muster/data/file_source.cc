@@ -1,37 +1,15 @@
 #include "muster/data/file_source.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::data {
 namespace {
 
-constexpr size_t kMaxFreeChunks = 16;  // as many as a shuffle has open at the end of an epoch
+// As many as a shuffle has open, and has read ahead, at the end of an epoch.
+constexpr size_t kMaxFreeChunks = 18;
 constexpr size_t kMaxFreeChunkBytes = size_t{4} << 20;
 constexpr size_t kMaxOpenFiles = 64;
-
-uint64_t HashBytes(uint64_t hash, std::string_view bytes) {  // FNV-1a
-  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return hash;
-}
-
-uint64_t HashNumber(uint64_t hash, uint64_t value) {
-  for (int i = 0; i < 8; ++i) hash = (hash ^ ((value >> (8 * i)) & 0xff)) * 0x100000001b3;
-  return hash;
-}
-
-class OnePieceStream : public ChunkStream {
- public:
-  OnePieceStream(const RecordSource& source, size_t chunk) : source_(source), chunk_(chunk) {}
-  absl::StatusOr<std::shared_ptr<const Chunk>> Next() override {
-    if (std::exchange(done_, true)) return nullptr;
-    return source_.Read(chunk_);
-  }
-
- private:
-  const RecordSource& source_;
-  const size_t chunk_;
-  bool done_ = false;
-};
 
 }  // namespace
 
@@ -54,99 +32,42 @@ void ChunkPool::Return(std::unique_ptr<Chunk> chunk) {
   chunk->records.clear();
   chunk->offsets.clear();
   chunk->left_out.clear();
+  chunk->bad.clear();
   MutexLock lock(&mutex_);
   if (free_.size() < kMaxFreeChunks) free_.push_back(std::move(chunk));
 }
 
-FileSource::FileSource(io::FileSystem& file_system, const std::vector<File>& files,
+FileSource::FileSource(io::FileSystem& file_system, const std::vector<IndexedItem>& files,
                        const SourceSpec& spec, uint64_t max_bad_records)
     : file_system_(file_system),
       spec_(spec),
       max_bad_records_(max_bad_records),
-      pool_(std::make_shared<ChunkPool>()) {
-  uint64_t total = 0;
-  for (const File& file : files) total += file.index.records();
-  const Shard& shard = spec.shard;
-  const bool by_record = shard.by == ShardBy::kRecord;
-  const auto multiple = static_cast<uint64_t>(shard.multiple);
-  const uint64_t multiples = total / multiple + (total % multiple == 0 ? 0 : 1);
-  const auto share = [&](int i) {
-    const auto first = static_cast<unsigned __int128>(multiples) * i / shard.count;
-    return static_cast<uint64_t>(std::min<unsigned __int128>(first * multiple, total));
-  };
-  const uint64_t begin = by_record ? share(shard.index) : 0;
-  const uint64_t end = by_record ? share(shard.index + 1) : total;
-  uint64_t first = 0;  // the file's first record among all
-  for (const File& file : files) {
-    const uint64_t last = first + file.index.records();
-    const uint64_t from = std::clamp(begin, first, last), to = std::clamp(end, first, last);
-    paths_.push_back(file.path);
-    names_and_sizes_.emplace_back(io::Basename(file.path), file.index.file_size);
-    AddChunks(static_cast<int>(paths_.size()) - 1, file.index, from - first, to - from,
-              spec.first_number + from);
-    first = last;
-  }
-  fingerprint_ = Fingerprint();
-}
-
-// The chunks that hold `take` records of a file behind the first `skip`, which are those from
-// `number` on in the data.
-void FileSource::AddChunks(int file, const RecordIndex& index, uint64_t skip, uint64_t take,
-                           uint64_t number) {
-  for (size_t i = 0; i < index.chunks.size() && take > 0; ++i) {
-    const IndexedChunk& chunk = index.chunks[i];
-    if (skip >= chunk.records) {
-      skip -= chunk.records;
-      continue;
-    }
-    ChunkInfo info;
-    info.file = file;
-    info.begin = chunk.begin;
-    info.end = i + 1 < index.chunks.size() ? index.chunks[i + 1].begin : index.end;
-    info.first_record = skip;
-    info.records = std::min(take, chunk.records - skip);
-    info.first_number = number;
-    number += info.records;
-    info.line = chunk.line;
-    info.compressed = index.compression != formats::Compression::kNone;
-    take -= info.records;
-    skip = 0;
-    chunks_.push_back(info);
-  }
-}
-
-uint64_t FileSource::Fingerprint() const {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const auto& [name, size] : names_and_sizes_) {
-    hash = HashNumber(HashBytes(hash, name), size);
-  }
-  for (const ChunkInfo& chunk : chunks_) {
-    hash = HashNumber(HashNumber(HashNumber(hash, chunk.file), chunk.begin), chunk.first_record);
-    hash = HashNumber(hash, chunk.records);
-  }
-  return hash;
-}
+      table_(MakeChunkTable(files, spec.shard, spec.first_number)),
+      pool_(std::make_shared<ChunkPool>()) {}
 
 absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> FileSource::OpenFile(int file) const {
-  MutexLock lock(&mutex_);
-  const auto found = open_.find(file);
-  if (found != open_.end()) return found->second;
-  if (open_.size() >= kMaxOpenFiles) open_.erase(open_.begin());
+  {
+    MutexLock lock(&mutex_);
+    const auto found = open_.find(file);
+    if (found != open_.end()) return found->second;
+  }
+  // Without the mutex: other chunks are read while a file on another machine is opened.
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> opened,
-                          file_system_.OpenForRead(paths_[file]));
-  open_.emplace(file, opened);
-  return opened;
+                          file_system_.OpenForRead(table_.names[file]));
+  MutexLock lock(&mutex_);
+  if (open_.size() >= kMaxOpenFiles) open_.erase(open_.begin());
+  return open_.emplace(file, std::move(opened)).first->second;
 }
 
 std::shared_ptr<Chunk> FileSource::NewPiece(size_t chunk) const {
   std::shared_ptr<Chunk> piece = pool_->Take();
-  piece->file = paths_[chunks_[chunk].file];
-  piece->first_number = chunks_[chunk].first_number;
+  piece->file = table_.names[table_.chunks[chunk].file];
+  piece->first_number = table_.chunks[chunk].first_number;
   return piece;
 }
 
 absl::StatusOr<std::shared_ptr<const Chunk>> FileSource::Read(size_t chunk) const {
-  const ChunkInfo& info = chunks_[chunk];
+  const ChunkInfo& info = table_.chunks[chunk];
   MUSTER_ASSIGN_OR_RETURN(auto file, OpenFile(info.file));
   if (info.compressed) {
     MUSTER_ASSIGN_OR_RETURN(auto stream, StreamCompressed(chunk, std::move(file), ~uint64_t{0}));
@@ -172,32 +93,32 @@ absl::StatusOr<std::shared_ptr<const Chunk>> FileSource::Read(size_t chunk) cons
 }
 
 absl::StatusOr<std::unique_ptr<ChunkStream>> FileSource::Stream(size_t chunk) const {
-  const ChunkInfo& info = chunks_[chunk];
-  if (!info.compressed) return std::make_unique<OnePieceStream>(*this, chunk);
+  const ChunkInfo& info = table_.chunks[chunk];
+  if (!info.compressed) return NewOnePieceStream(*this, chunk);
   MUSTER_ASSIGN_OR_RETURN(auto file, OpenFile(info.file));
   return StreamCompressed(chunk, std::move(file), kChunkBytes);
 }
 
-absl::Status FileSource::CountBad(size_t chunk, uint64_t count, BadRecord bad) const {
-  {
-    MutexLock lock(&mutex_);
-    uint64_t& noted = bad_[chunk];
-    const bool is_new = count > noted;
-    noted = std::max(noted, count);
-    uint64_t total = 0;
-    for (const auto& [unused, of_chunk] : bad_) total += of_chunk;
-    if (total > max_bad_records_) return TooManyBad(bad.why, max_bad_records_);
-    if (!is_new) return absl::OkStatus();
+absl::Status FileSource::CountBad(size_t chunk, const Chunk& piece) const {
+  for (const BadRecord& bad : piece.bad) {
+    {
+      MutexLock lock(&mutex_);
+      uint64_t& before = counted_before_[chunk];
+      if (bad.number < before) {
+        if (bad_records_ > max_bad_records_) return TooManyBad(bad.why, max_bad_records_);
+        continue;
+      }
+      before = bad.number + 1;
+      if (++bad_records_ > max_bad_records_) return TooManyBad(bad.why, max_bad_records_);
+    }
+    if (spec_.take_bad_record) spec_.take_bad_record(bad);
   }
-  if (spec_.take_bad_record) spec_.take_bad_record(std::move(bad));
   return absl::OkStatus();
 }
 
 uint64_t FileSource::bad_records() const {
   MutexLock lock(&mutex_);
-  uint64_t total = 0;
-  for (const auto& [unused, bad] : bad_) total += bad;
-  return total;
+  return bad_records_;
 }
 
 }  // namespace muster::data

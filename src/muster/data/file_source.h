@@ -1,16 +1,16 @@
-// FileSource: the common part of all sources over files: the table of chunks and its shards, open
-// files, reused memory of chunks, counts of bad records.
+// FileSource: the common part of all sources over files: open files, reused memory of chunks,
+// counts of bad records.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 
 #include "muster/base/mutex.h"
+#include "muster/data/chunk_table.h"
 #include "muster/data/source.h"
 
 namespace muster::data {
@@ -31,21 +31,17 @@ class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
 
 class FileSource : public RecordSource {
  public:
-  struct File {
-    std::string path;
-    RecordIndex index;
-  };
+  // `files`: those that this shard takes, in order.
+  FileSource(io::FileSystem& file_system, const std::vector<IndexedItem>& files,
+             const SourceSpec& spec, uint64_t max_bad_records);
 
-  // `files`: all files of the source in order, with the indexes of those that this shard needs.
-  FileSource(io::FileSystem& file_system, const std::vector<File>& files, const SourceSpec& spec,
-             uint64_t max_bad_records);
-
-  const std::vector<std::string>& files() const override { return paths_; }
-  const std::vector<ChunkInfo>& chunks() const override { return chunks_; }
+  const std::vector<std::string>& files() const override { return table_.names; }
+  const std::vector<ChunkInfo>& chunks() const override { return table_.chunks; }
   absl::StatusOr<std::shared_ptr<const Chunk>> Read(size_t chunk) const final;
   absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(size_t chunk) const final;
+  absl::Status CountBad(size_t chunk, const Chunk& piece) const override;
   uint64_t bad_records() const override;
-  uint64_t fingerprint() const override { return fingerprint_; }
+  uint64_t fingerprint() const override { return table_.fingerprint; }
 
  protected:
   // Cuts `piece->bytes`, the chunk's part of an uncompressed file, into records.
@@ -55,36 +51,32 @@ class FileSource : public RecordSource {
       size_t chunk, std::shared_ptr<const io::RandomAccessFile> file,
       uint64_t piece_bytes) const = 0;
 
-  const SourceSpec& spec() const { return spec_; }
   std::shared_ptr<Chunk> NewPiece(size_t chunk) const;
-  // Notes that `count` records of the chunk were bad so far, the last of them `bad`; returns its
-  // reason when there are too many bad records.
-  absl::Status CountBad(size_t chunk, uint64_t count, BadRecord bad) const;
+  // How many bad records a piece keeps: with one more than are allowed it is not used.
+  uint64_t max_bad_records() const { return max_bad_records_; }
   absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> OpenFile(int file) const;
 
  private:
-  void AddChunks(int file, const RecordIndex& index, uint64_t skip, uint64_t take, uint64_t number);
-  uint64_t Fingerprint() const;
-
   io::FileSystem& file_system_;
   const SourceSpec spec_;
   const uint64_t max_bad_records_;
-  std::vector<std::string> paths_;
-  std::vector<ChunkInfo> chunks_;
-  std::vector<std::pair<std::string, uint64_t>> names_and_sizes_;
-  uint64_t fingerprint_ = 0;
+  const ChunkTable table_;
   const std::shared_ptr<ChunkPool> pool_;
   mutable Mutex mutex_;
   mutable std::map<int, std::shared_ptr<const io::RandomAccessFile>> open_ ABSL_GUARDED_BY(mutex_);
-  mutable std::map<size_t, uint64_t> bad_ ABSL_GUARDED_BY(mutex_);  // by chunk
+  // By chunk: the numbers of the bad records that were counted lie before this one.
+  mutable std::map<size_t, uint64_t> counted_before_ ABSL_GUARDED_BY(mutex_);
+  mutable uint64_t bad_records_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // The implementations; OpenSource chooses one.
 std::unique_ptr<RecordSource> NewTfRecordSource(io::FileSystem& file_system,
-                                                const std::vector<FileSource::File>& files,
+                                                const std::vector<IndexedItem>& files,
                                                 const SourceSpec& spec, uint64_t max_bad_records);
-absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(
-    io::FileSystem& file_system, FileFormat format, const std::vector<FileSource::File>& files,
-    const SourceSpec& spec, uint64_t max_bad_records);
+absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(io::FileSystem& file_system,
+                                                            FileFormat format,
+                                                            const std::vector<IndexedItem>& files,
+                                                            const SourceSpec& spec,
+                                                            uint64_t max_bad_records);
 
 }  // namespace muster::data

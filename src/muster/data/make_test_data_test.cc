@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "muster/base/crc32c.h"
+#include "muster/data/memory_log.h"
 #include "muster/data/test_data.h"
 #include "muster/formats/csv_test_util.h"
 #include "muster/formats/tfrecord.h"
@@ -93,6 +94,36 @@ class JsonLinesFormat : public SourceFormat {
   const bool gzip_;
 };
 
+// Partitions with gaps before, between and after the records.
+class LogFormat : public SourceFormat {
+ public:
+  std::string name() const override { return "MemoryLog"; }
+  std::string extension() const override { return ""; }
+  SourceSchemes Begin() override {
+    log_ = std::make_shared<MemoryLog>();
+    return {{MemoryLog::kScheme, log_}};
+  }
+  bool exact() const override { return false; }
+  std::string Record(uint64_t number, size_t size) const override {
+    return StrCat(number, ":", std::string(size, static_cast<char>(number)));
+  }
+  void Write(io::FileSystem&, const std::string& path,
+             const std::vector<std::string>& records) const override {
+    log_->Remove(path);
+    log_->Skip(path, 0);
+    for (size_t i = 0; i < records.size(); ++i) {
+      if (i % 5 == 0) log_->Skip(path, i % 7);
+      if (i == 1000) log_->Skip(path, 900);  // as compaction leaves it
+      log_->Append(path, records[i]);
+      if (i + 1 == records.size()) log_->Skip(path, 2);
+    }
+  }
+  bool compressed() const override { return false; }
+
+ private:
+  std::shared_ptr<MemoryLog> log_;
+};
+
 }  // namespace
 
 void WriteText(io::FileSystem& files, const std::string& path, const std::string& text) {
@@ -117,7 +148,7 @@ void WriteTfRecords(io::FileSystem& files, const std::string& path,
   ASSERT_TRUE((*file)->Close().ok());
 }
 
-std::vector<std::shared_ptr<SourceFormat>> AllSourceFormats() {
+std::vector<std::shared_ptr<SourceFormat>> FileSourceFormats() {
   return {std::make_shared<TfRecordFormat>(formats::Compression::kNone),
           std::make_shared<TfRecordFormat>(formats::Compression::kGzip),
           std::make_shared<TfRecordFormat>(formats::Compression::kZlib),
@@ -125,6 +156,12 @@ std::vector<std::shared_ptr<SourceFormat>> AllSourceFormats() {
           std::make_shared<CsvFormat>(true),
           std::make_shared<JsonLinesFormat>(false),
           std::make_shared<JsonLinesFormat>(true)};
+}
+
+std::vector<std::shared_ptr<SourceFormat>> AllSourceFormats() {
+  auto all = FileSourceFormats();
+  all.push_back(std::make_shared<LogFormat>());
+  return all;
 }
 
 }  // namespace muster::data

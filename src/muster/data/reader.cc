@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "muster/data/read_ahead.h"
 #include "muster/data/record_order.h"
 
 namespace muster::data {
@@ -9,6 +10,7 @@ namespace {
 
 constexpr size_t kPrefetchRecords = 4;
 constexpr size_t kPrefetchBytes = 256;
+constexpr int kMaxChunksAhead = 64;  // each has a thread
 
 void PrefetchRecord(const Pick& pick) {
   const char* const record = pick.chunk->records[pick.record].data();
@@ -19,7 +21,10 @@ class BatchReaderImpl : public BatchReader {
  public:
   BatchReaderImpl(std::shared_ptr<const RecordSource> source, const ReaderSpec& spec,
                   std::unique_ptr<formats::RowDecoder> decoder)
-      : source_(std::move(source)), spec_(spec), decoder_(std::move(decoder)) {}
+      : source_(std::move(source)),
+        spec_(spec),
+        decoder_(std::move(decoder)),
+        chunks_(*source_, spec.chunks_ahead) {}
 
   absl::Status Start(const Position* start) {
     if (start == nullptr) return OpenEpoch(nullptr);
@@ -50,6 +55,7 @@ class BatchReaderImpl : public BatchReader {
     const bool at_end = spec_.epochs > 0 && epoch_ >= spec_.epochs;
     return at_end ? bad_of_ended_ : bad_records_;
   }
+  void Stop() override { chunks_.Stop(); }
 
  private:
   absl::Status OpenEpoch(const Position* start);
@@ -69,6 +75,7 @@ class BatchReaderImpl : public BatchReader {
   const std::shared_ptr<const RecordSource> source_;
   const ReaderSpec spec_;
   const std::unique_ptr<formats::RowDecoder> decoder_;
+  ReadAhead chunks_;
   std::unique_ptr<RecordOrder> order_;
   int64_t epoch_ = 0;
   int64_t batch_epoch_ = 0;
@@ -86,9 +93,9 @@ class BatchReaderImpl : public BatchReader {
 absl::Status BatchReaderImpl::OpenEpoch(const Position* start) {
   if (spec_.shuffle) {
     MUSTER_ASSIGN_OR_RETURN(
-        order_, NewShuffledOrder(*source_, spec_.seed, epoch_, spec_.open_chunks, start));
+        order_, NewShuffledOrder(*source_, spec_.seed, epoch_, spec_.open_chunks, start, chunks_));
   } else {
-    MUSTER_ASSIGN_OR_RETURN(order_, NewFileOrder(*source_, start));
+    MUSTER_ASSIGN_OR_RETURN(order_, NewFileOrder(*source_, start, chunks_));
   }
   return absl::OkStatus();
 }
@@ -202,6 +209,10 @@ absl::Status CheckReaderSpec(const ReaderSpec& spec) {
   if (spec.open_chunks < 1) {
     return absl::InvalidArgumentError(
         StrCat("open chunks ", spec.open_chunks, ": at least 1 is needed"));
+  }
+  if (spec.chunks_ahead < 0 || spec.chunks_ahead > kMaxChunksAhead) {
+    return absl::InvalidArgumentError(
+        StrCat("chunks ahead ", spec.chunks_ahead, ": it must be from 0 to ", kMaxChunksAhead));
   }
   return absl::OkStatus();
 }

@@ -24,6 +24,11 @@ struct ReaderSpec {
   bool shuffle = false;
   uint64_t seed = 0;
   int open_chunks = 16;
+  // How many of the next chunks are read, each on a thread of its own, while the current ones are
+  // used (data/read_ahead.h); 0: none, each chunk is read when it is needed. Batches and positions
+  // do not depend on it. Memory: open_chunks (1 without shuffle) + chunks_ahead chunks of about 1
+  // MiB.
+  int chunks_ahead = 2;
   int64_t epochs = 1;           // <= 0: indefinitely
   bool drop_remainder = false;  // drops each epoch's last, smaller batch
   // Rows that do not fit the schema are left out, up to this many per epoch (including the source's
@@ -82,6 +87,9 @@ class BatchReader {
   virtual absl::StatusOr<bool> Refill(formats::Columns* columns) = 0;
   // Rows left out of the epoch so far; after the end, of the last epoch.
   virtual uint64_t bad_rows() const = 0;
+  // Thread-safe: makes Next, also one that waits for a chunk, return CANCELLED soon. It does not
+  // end a read that is under way; the destructor waits for that.
+  virtual void Stop() {}
 };
 
 }  // namespace muster::data

@@ -1,6 +1,7 @@
 // What reading costs beside decoding: records of 784 bytes, from chunks in memory to batches of 512
 // rows, in file order and shuffled; with a decoder that does nothing, and from a TFRecord file with
-// checksums (the file system is in memory: a copy instead of a read).
+// checksums (the file system is in memory: a copy instead of a read). Without and with chunks that
+// are read ahead.
 #include <benchmark/benchmark.h>
 
 #include "muster/data/reader.h"
@@ -44,6 +45,7 @@ class WithoutDecoding : public RecordSource {
       const formats::Schema&) const override {
     return std::make_unique<NoDecoder>();
   }
+  absl::Status CountBad(size_t, const Chunk&) const override { return absl::OkStatus(); }
   uint64_t bad_records() const override { return 0; }
   uint64_t fingerprint() const override { return inner_->fingerprint(); }
 
@@ -68,6 +70,7 @@ class WithoutDecoding : public RecordSource {
 
 void BM_Read(benchmark::State& state) {
   const bool shuffle = state.range(0) != 0, from_file = state.range(1) != 0;
+  const auto chunks_ahead = static_cast<int>(state.range(2));
   const auto files = io::NewMemoryFileSystem();
   auto writer = *formats::TfRecordWriter::Create(*files->OpenForWrite("records"),
                                                  formats::Compression::kNone);
@@ -79,12 +82,16 @@ void BM_Read(benchmark::State& state) {
       *OpenSource(*files, {.patterns = {"records"}}), /*cached=*/!from_file);
   formats::Columns columns({});
   for (auto _ : state) {
-    auto reader = *BatchReader::Create(source, {}, {.batch_size = 512, .shuffle = shuffle});
+    auto reader = *BatchReader::Create(
+        source, {}, {.batch_size = 512, .shuffle = shuffle, .chunks_ahead = chunks_ahead});
     while (*reader->Next(&columns)) benchmark::DoNotOptimize(columns.rows());
   }
   state.SetItemsProcessed(state.iterations() * kRecords);
 }
-BENCHMARK(BM_Read)->ArgNames({"shuffle", "from_file"})->ArgsProduct({{0, 1}, {0, 1}});
+BENCHMARK(BM_Read)
+    ->ArgNames({"shuffle", "from_file", "chunks_ahead"})
+    ->ArgsProduct({{0, 1}, {0, 1}, {0, 2}})
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace muster::data

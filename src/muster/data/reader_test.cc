@@ -55,6 +55,7 @@ class NumberSource : public RecordSource {
       const formats::Schema& schema) const override {
     return formats::NewCsvDecoder(schema, {"id"});
   }
+  absl::Status CountBad(size_t, const Chunk&) const override { return absl::OkStatus(); }
   uint64_t bad_records() const override { return 0; }
   uint64_t fingerprint() const override { return 1000 + count_; }
 
@@ -80,7 +81,10 @@ class NumberSource : public RecordSource {
       --*alive;
       delete dead;
     });
-    most_alive_ = std::max(most_alive_, ++*alive_);
+    const int alive = ++*alive_;
+    for (int most = most_alive_; alive > most;) {
+      if (most_alive_.compare_exchange_weak(most, alive)) break;
+    }
     chunk->file = "numbers";
     chunk->bytes.reserve(16 * (end - begin));
     for (uint64_t n = begin; n < end; ++n) {
@@ -97,7 +101,7 @@ class NumberSource : public RecordSource {
   std::set<int> spoilt_;
   int count_ = 0;
   const std::shared_ptr<std::atomic<int>> alive_ = std::make_shared<std::atomic<int>>(0);
-  mutable int most_alive_ = 0;
+  mutable std::atomic<int> most_alive_ = 0;
 };
 
 struct Batch {
@@ -210,10 +214,13 @@ TEST(BatchReaderTest, AShuffleOfOpenChunksIsUniform) {
 
 TEST(BatchReaderTest, OnlyOpenChunksAreInMemory) {
   const auto source = std::make_shared<NumberSource>(std::vector<int>(40, 30));
-  ReadAll(source, {.batch_size = 1, .shuffle = true, .open_chunks = 4});
+  ReadAll(source, {.batch_size = 1, .shuffle = true, .open_chunks = 4, .chunks_ahead = 0});
   EXPECT_LE(source->most_chunks_alive(), 5);
+  const auto ahead = std::make_shared<NumberSource>(std::vector<int>(40, 30));
+  ReadAll(ahead, {.batch_size = 1, .shuffle = true, .open_chunks = 4, .chunks_ahead = 3});
+  EXPECT_LE(ahead->most_chunks_alive(), 5 + 3);
   const auto streamed = std::make_shared<NumberSource>(std::vector<int>(40, 30));
-  ReadAll(streamed, {.batch_size = 1});
+  ReadAll(streamed, {.batch_size = 1, .chunks_ahead = 0});
   EXPECT_LE(streamed->most_chunks_alive(), 2);
 }
 

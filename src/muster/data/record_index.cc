@@ -1,9 +1,9 @@
 #include "muster/data/record_index.h"
 
-#include <cstring>
 #include <optional>
 #include <utility>
 
+#include "muster/base/byte_reader.h"
 #include "muster/base/crc32c.h"
 #include "muster/formats/tfrecord.h"
 
@@ -22,16 +22,6 @@ constexpr uint64_t kMaxIndexBytes = uint64_t{64} << 20;
 template <typename T>
 void AppendLittle(T value, std::string* bytes) {
   for (size_t i = 0; i < sizeof(T); ++i) bytes->push_back(static_cast<char>(value >> (8 * i)));
-}
-
-template <typename T>
-T TakeLittle(std::string_view* bytes) {
-  T value = 0;
-  for (size_t i = 0; i < sizeof(T); ++i) {
-    value |= static_cast<T>(static_cast<T>(static_cast<uint8_t>((*bytes)[i])) << (8 * i));
-  }
-  bytes->remove_prefix(sizeof(T));
-  return value;
 }
 
 absl::Status BrokenIndex(std::string_view what) {
@@ -145,29 +135,35 @@ std::string SerializeRecordIndex(const RecordIndex& index) {
 absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes) {
   if (bytes.size() < kIndexHeadBytes + kIndexTailBytes) return BrokenIndex("cut short");
   if (!bytes.starts_with(kIndexMagic)) return BrokenIndex("not an index");
-  std::string_view tail = bytes.substr(bytes.size() - kIndexTailBytes);
+  uint32_t crc = 0, version = 0;
+  ByteReader(bytes.substr(bytes.size() - kIndexTailBytes)).Read(&crc);
   bytes.remove_suffix(kIndexTailBytes);
-  if (TakeLittle<uint32_t>(&tail) != MaskedCrc32c(bytes)) return BrokenIndex("wrong checksum");
-  bytes.remove_prefix(kIndexMagic.size());
-  if (TakeLittle<uint32_t>(&bytes) != kIndexVersion) return BrokenIndex("another version");
+  if (crc != MaskedCrc32c(bytes)) return BrokenIndex("wrong checksum");
+  ByteReader reader(bytes.substr(kIndexMagic.size()));
+  reader.Read(&version);
+  if (version != kIndexVersion) return BrokenIndex("another version");
   RecordIndex index;
-  const auto format = TakeLittle<uint8_t>(&bytes), compression = TakeLittle<uint8_t>(&bytes);
+  uint8_t format = 0, compression = 0;
+  reader.Read(&format);
+  reader.Read(&compression);
   if (format > 2 || compression > 2) return BrokenIndex("an unknown format");
   index.format = static_cast<FileFormat>(format);
   index.compression = static_cast<Compression>(compression);
-  index.delimiter = static_cast<char>(TakeLittle<uint8_t>(&bytes));
-  bytes.remove_prefix(1);
-  index.file_size = TakeLittle<uint64_t>(&bytes);
-  index.end = TakeLittle<uint64_t>(&bytes);
-  const auto count = TakeLittle<uint64_t>(&bytes);
-  if (bytes.size() % kIndexChunkBytes != 0 || count != bytes.size() / kIndexChunkBytes) {
+  reader.Read(&index.delimiter);
+  reader.Skip(1);
+  reader.Read(&index.file_size);
+  reader.Read(&index.end);
+  uint64_t count = 0;
+  reader.Read(&count);
+  if (!reader.ok() || reader.left() % kIndexChunkBytes != 0 ||
+      count != reader.left() / kIndexChunkBytes) {
     return BrokenIndex("a wrong length");
   }
   index.chunks.resize(count);
   for (IndexedChunk& chunk : index.chunks) {
-    chunk.begin = TakeLittle<uint64_t>(&bytes);
-    chunk.records = TakeLittle<uint64_t>(&bytes);
-    chunk.line = TakeLittle<uint64_t>(&bytes);
+    reader.Read(&chunk.begin);
+    reader.Read(&chunk.records);
+    reader.Read(&chunk.line);
   }
   MUSTER_RETURN_IF_ERROR(CheckIndex(index));
   return index;
@@ -176,7 +172,7 @@ absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes) {
 FileFormat FormatOfName(std::string_view path) {
   if (path.ends_with(".gz")) path.remove_suffix(3);
   if (path.ends_with(".csv")) return FileFormat::kCsv;
-  if (path.ends_with(".jsonl")) return FileFormat::kJsonLines;
+  if (path.ends_with(".jsonl") || path.ends_with(".json")) return FileFormat::kJsonLines;
   return FileFormat::kTfRecord;
 }
 
@@ -205,7 +201,13 @@ absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::
                                               formats::CsvOptions csv) {
   MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
   if (auto index = LoadRecordIndex(files, path, info, csv)) return *std::move(index);
-  return ScanRecords(files, path, csv);
+  MUSTER_ASSIGN_OR_RETURN(RecordIndex index, ScanRecords(files, path, csv));
+  if (info.size <= kChunkBytes) return index;
+  const absl::StatusOr<io::FileInfo> now = files.Stat(path);
+  const bool unchanged = now.ok() && now->size == info.size &&
+                         now->modified_ns == info.modified_ns && now->identity == info.identity;
+  if (unchanged) WriteRecordIndex(files, path, index).IgnoreError();
+  return index;
 }
 
 absl::Status WriteRecordIndex(io::FileSystem& files, const std::string& path,

@@ -55,7 +55,8 @@ std::string SerializeRecordIndex(const RecordIndex& index);
 // DATA_LOSS when the bytes are not an index of this version.
 absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes);
 
-// CSV when the name ends in .csv or .csv.gz, JSON lines when in .jsonl or .jsonl.gz, else TFRecord.
+// CSV when the name ends in .csv, JSON lines when in .jsonl or .json (Spark's name for them), each
+// optionally followed by .gz; else TFRecord.
 FileFormat FormatOfName(std::string_view path);
 
 // How the rows of a text file are cut: as `csv` says, or one JSON object per line.
@@ -70,7 +71,11 @@ absl::StatusOr<RecordIndex> ScanRecords(io::FileSystem& files, const std::string
                                         formats::CsvOptions csv = {});
 
 // The index beside the file if it is valid, has the same file size and delimiter, and is not older
-// than the file; otherwise a scan, whose result is not written.
+// than the file; otherwise a scan. The result of a scan is written beside the file, so that the
+// next opener need not scan, if the file is larger than one chunk (a smaller one is read as quickly
+// as its index) and did not change meanwhile. That it cannot be written, as where only reading is
+// allowed, is no error. Several processes may do so at once: each writes the whole index under a
+// temporary name and renames it.
 absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::string& path,
                                               formats::CsvOptions csv = {});
 

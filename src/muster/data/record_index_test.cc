@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "muster/data/test_data.h"
+#include "muster/io/fault_file_system.h"
 #include "muster/io/memory_file_system.h"
 
 namespace muster::data {
@@ -93,6 +96,72 @@ TEST_F(LoadOrScanTest, AnIndexThatDoesNotFitIsIgnored) {
   EXPECT_EQ(Records(), 3u) << "another format";
   WriteText(*files_, ".a.csv.index", "garbage");
   EXPECT_EQ(Records(), 3u) << "broken";
+}
+
+// Files that are worth an index.
+class IndexOnceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    WriteTfRecords(*files_, "a", std::vector<std::string>(3000, std::string(1000, 'r')));
+  }
+  // How many reads of files it takes to open the index.
+  int64_t ReadsToOpen(io::FaultFileSystem& files) {
+    const int64_t before = files.count(io::FileOperation::kRead);
+    const auto index = LoadOrScanRecords(files, "a");
+    EXPECT_TRUE(index.ok()) << index.status();
+    if (index.ok()) {
+      EXPECT_EQ(*index, *ScanRecords(*files_, "a"));
+    }
+    return files.count(io::FileOperation::kRead) - before;
+  }
+  std::vector<std::string> Names() { return *files_->List(""); }
+  const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
+};
+
+TEST_F(IndexOnceTest, TheFirstOpenerWritesIt) {
+  io::FaultFileSystem counted(*files_);
+  EXPECT_GT(ReadsToOpen(counted), 1);
+  EXPECT_THAT(Names(), testing::ElementsAre(".a.index", "a"));
+  EXPECT_EQ(ReadsToOpen(counted), 1) << "the index alone";
+}
+
+TEST_F(IndexOnceTest, WhereWritingIsNotAllowedEachScans) {
+  io::FaultFileSystem counted(*files_);
+  for (int opener = 0; opener < 2; ++opener) {
+    counted.FailNth(io::FileOperation::kCreate, 1, absl::PermissionDeniedError("read-only"));
+    EXPECT_GT(ReadsToOpen(counted), 1);
+  }
+  counted.FailNth(io::FileOperation::kRename, 1, absl::UnavailableError("away"));
+  EXPECT_GT(ReadsToOpen(counted), 1);
+  EXPECT_THAT(Names(), testing::ElementsAre("a")) << "nothing is left half written";
+}
+
+TEST_F(IndexOnceTest, AFileThatChangesWhileItIsScannedGetsNone) {
+  io::FaultFileSystem changing(*files_);
+  changing.StallNth(io::FileOperation::kRead, 2, [&] {
+    WriteTfRecords(*files_, "a", std::vector<std::string>(3000, std::string(1000, 's')));
+  });
+  EXPECT_TRUE(LoadOrScanRecords(changing, "a").ok());
+  EXPECT_THAT(Names(), testing::ElementsAre("a"));
+}
+
+TEST_F(IndexOnceTest, ASmallFileGetsNone) {
+  WriteTfRecords(*files_, "a", {"one", "two"});
+  io::FaultFileSystem counted(*files_);
+  ReadsToOpen(counted);
+  EXPECT_THAT(Names(), testing::ElementsAre("a"));
+}
+
+TEST_F(IndexOnceTest, SeveralOpenersAtOnceLeaveOneIndex) {
+  {
+    std::vector<std::jthread> openers;
+    for (int i = 0; i < 4; ++i) {
+      openers.emplace_back([&] { EXPECT_TRUE(LoadOrScanRecords(*files_, "a").ok()); });
+    }
+  }
+  EXPECT_THAT(Names(), testing::ElementsAre(".a.index", "a"));
+  io::FaultFileSystem counted(*files_);
+  EXPECT_EQ(ReadsToOpen(counted), 1);
 }
 
 TEST_F(LoadOrScanTest, AnIndexOlderThanTheFileIsIgnored) {

@@ -34,7 +34,11 @@ std::vector<uint32_t> Permutation(size_t size, RandomStream random) {
 
 class FileOrder : public RecordOrder {
  public:
-  explicit FileOrder(const RecordSource& source) : source_(source) {}
+  FileOrder(const RecordSource& source, ReadAhead& chunks) : chunks_(chunks) {
+    std::vector<uint32_t> order(source.chunks().size());
+    std::iota(order.begin(), order.end(), 0);
+    chunks_.Begin(std::move(order));
+  }
 
   absl::Status Restore(const Position& start) {
     if (start.open.size() > 1) return DoesNotFit("it was saved while shuffling");
@@ -57,7 +61,7 @@ class FileOrder : public RecordOrder {
                     std::vector<std::shared_ptr<const Chunk>>* held) override {
     while (count > 0) {
       if (piece_ == nullptr || next_ == piece_->records.size()) {
-        if (chunk_ >= source_.chunks().size()) return absl::OkStatus();
+        if (chunk_ >= chunks_.order().size()) return absl::OkStatus();
         MUSTER_RETURN_IF_ERROR(NextPiece());
         if (piece_ == nullptr) {
           stream_ = nullptr;
@@ -90,13 +94,13 @@ class FileOrder : public RecordOrder {
     piece_ = nullptr;
     next_ = 0;
     if (stream_ == nullptr) {
-      MUSTER_ASSIGN_OR_RETURN(stream_, source_.Stream(chunk_));
+      MUSTER_ASSIGN_OR_RETURN(stream_, chunks_.Stream(static_cast<uint32_t>(chunk_)));
     }
     MUSTER_ASSIGN_OR_RETURN(piece_, stream_->Next());
     return absl::OkStatus();
   }
 
-  const RecordSource& source_;
+  ReadAhead& chunks_;
   size_t chunk_ = 0;
   std::unique_ptr<ChunkStream> stream_;  // of chunk_, when it has begun
   std::shared_ptr<const Chunk> piece_;
@@ -107,20 +111,22 @@ class FileOrder : public RecordOrder {
 
 class ShuffledOrder : public RecordOrder {
  public:
-  ShuffledOrder(const RecordSource& source, uint64_t seed, int64_t epoch, int open_chunks)
-      : source_(source),
+  ShuffledOrder(const RecordSource& source, uint64_t seed, int64_t epoch, int open_chunks,
+                ReadAhead& chunks)
+      : chunks_(chunks),
         seed_(seed),
         epoch_(epoch),
         open_chunks_(static_cast<size_t>(open_chunks)),
-        order_(Permutation(source.chunks().size(),
-                           RandomStream(seed, RandomPurpose::kShuffleChunks, epoch))),
-        draws_(seed, RandomPurpose::kShuffleInterleave, epoch) {}
+        draws_(seed, RandomPurpose::kShuffleInterleave, epoch) {
+    chunks_.Begin(Permutation(source.chunks().size(),
+                              RandomStream(seed, RandomPurpose::kShuffleChunks, epoch)));
+  }
 
   absl::Status Restore(const Position& start) {
-    if (start.next_ordinal > order_.size()) return DoesNotFit("it has fewer chunks");
+    if (start.next_ordinal > chunks_.order().size()) return DoesNotFit("it has fewer chunks");
     for (const Position::Cursor& cursor : start.open) {
       if (cursor.ordinal >= start.next_ordinal) return DoesNotFit("it has fewer chunks");
-      MUSTER_RETURN_IF_ERROR(Open(cursor.ordinal));
+      MUSTER_RETURN_IF_ERROR(Open(cursor.ordinal, chunks_.ReadAlone(cursor.ordinal)));
       Cursor& opened = open_.back();
       if (cursor.consumed >= opened.order.size()) return DoesNotFit("a chunk has fewer records");
       opened.consumed = static_cast<uint32_t>(cursor.consumed);
@@ -136,8 +142,9 @@ class ShuffledOrder : public RecordOrder {
   absl::Status Take(size_t count, std::vector<Pick>* picks,
                     std::vector<std::shared_ptr<const Chunk>>* held) override {
     while (count > 0) {
-      while (open_.size() < open_chunks_ && next_ordinal_ < order_.size()) {
-        MUSTER_RETURN_IF_ERROR(Open(next_ordinal_++));
+      while (open_.size() < open_chunks_ && next_ordinal_ < chunks_.order().size()) {
+        MUSTER_RETURN_IF_ERROR(Open(next_ordinal_, chunks_.Read(next_ordinal_)));
+        ++next_ordinal_;
         if (lefts_.back() == 0) Close(open_.size() - 1);
       }
       if (open_.empty()) break;
@@ -167,11 +174,12 @@ class ShuffledOrder : public RecordOrder {
     std::shared_ptr<const Chunk> chunk;
   };
 
-  absl::Status Open(uint32_t ordinal) {
+  absl::Status Open(uint32_t ordinal, absl::StatusOr<std::shared_ptr<const Chunk>> read) {
+    MUSTER_RETURN_IF_ERROR(read.status());
     Cursor& cursor = open_.emplace_back();
     cursor.ordinal = ordinal;
-    const uint32_t chunk = order_[ordinal];
-    MUSTER_ASSIGN_OR_RETURN(cursor.chunk, source_.Read(chunk));
+    cursor.chunk = *std::move(read);
+    const uint32_t chunk = chunks_.order()[ordinal];
     const size_t records = cursor.chunk->records.size();
     if (records > std::numeric_limits<uint32_t>::max()) {
       return absl::InvalidArgumentError(
@@ -212,11 +220,10 @@ class ShuffledOrder : public RecordOrder {
     }
   }
 
-  const RecordSource& source_;
+  ReadAhead& chunks_;
   const uint64_t seed_;
   const int64_t epoch_;
   const size_t open_chunks_;
-  const std::vector<uint32_t> order_;
   RandomStream draws_;  // two words a record
   std::vector<Cursor> open_;
   std::vector<uint64_t> lefts_;  // of each in open_: records not yet taken
@@ -228,8 +235,9 @@ class ShuffledOrder : public RecordOrder {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RecordOrder>> NewFileOrder(const RecordSource& source,
-                                                          const Position* start) {
-  auto order = std::make_unique<FileOrder>(source);
+                                                          const Position* start,
+                                                          ReadAhead& chunks) {
+  auto order = std::make_unique<FileOrder>(source, chunks);
   if (start != nullptr) MUSTER_RETURN_IF_ERROR(order->Restore(*start));
   return order;
 }
@@ -237,8 +245,9 @@ absl::StatusOr<std::unique_ptr<RecordOrder>> NewFileOrder(const RecordSource& so
 absl::StatusOr<std::unique_ptr<RecordOrder>> NewShuffledOrder(const RecordSource& source,
                                                               uint64_t seed, int64_t epoch,
                                                               int open_chunks,
-                                                              const Position* start) {
-  auto order = std::make_unique<ShuffledOrder>(source, seed, epoch, open_chunks);
+                                                              const Position* start,
+                                                              ReadAhead& chunks) {
+  auto order = std::make_unique<ShuffledOrder>(source, seed, epoch, open_chunks, chunks);
   if (start != nullptr) MUSTER_RETURN_IF_ERROR(order->Restore(*start));
   return order;
 }

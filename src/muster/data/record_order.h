@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
+#include "muster/data/read_ahead.h"
 #include "muster/data/reader.h"
 #include "muster/data/source.h"
 
@@ -29,12 +30,14 @@ class RecordOrder {
   virtual void Save(Position* position) const = 0;
 };
 
-// `start` is null for the epoch's beginning. Both keep a reference to `source`.
+// `start` is null for the epoch's beginning. Both begin an epoch of `chunks`, which reads `source`,
+// and keep a reference to it.
 absl::StatusOr<std::unique_ptr<RecordOrder>> NewFileOrder(const RecordSource& source,
-                                                          const Position* start);
+                                                          const Position* start, ReadAhead& chunks);
 absl::StatusOr<std::unique_ptr<RecordOrder>> NewShuffledOrder(const RecordSource& source,
                                                               uint64_t seed, int64_t epoch,
                                                               int open_chunks,
-                                                              const Position* start);
+                                                              const Position* start,
+                                                              ReadAhead& chunks);
 
 }  // namespace muster::data

@@ -1,6 +1,7 @@
-// RecordSource: the records of a set of files, as an ordered table of chunks that can be read in
-// any order. Implementations: TFRecord files (tfrecord_source.cc) and text files (text_source.cc:
-// CSV, JSON lines); one conformance suite (data/source_conformance.h).
+// RecordSource: the records of a set of files, or of the partitions of a log, as an ordered table
+// of chunks that can be read in any order. Implementations: TFRecord files (tfrecord_source.cc) and
+// text files (text_source.cc: CSV, JSON lines), and in tests an in-memory log (memory_log.h); one
+// conformance suite (data/source_conformance.h).
 //
 // A chunk is the unit that is read and held at once: about kChunkBytes of whole records. If a file
 // cannot be cut at arbitrary places (TFRecord, quoted CSV), the cuts come from its index
@@ -10,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,12 +27,16 @@
 
 namespace muster::data {
 
+class SourceSet;  // data/source_set.h
+// Kinds of data that are no files, by the scheme of their patterns ("kafka" of "kafka://...").
+using SourceSchemes = std::map<std::string, std::shared_ptr<const SourceSet>, std::less<>>;
+
 enum class ShardBy { kFile, kRecord };
 
-// Part `index` of `count`. By file: files index, index + count, ... of the sorted list. By record:
-// a contiguous share of the records, all shares within one record of each other; or, with
-// `multiple`, each share begins at a multiple of it, and all are within `multiple` records of each
-// other.
+// Part `index` of `count`. By file: files (or partitions) index, index + count, ... of the list. By
+// record: a contiguous share of the announced records, all shares within one record of each other;
+// or, with `multiple`, each share begins at a multiple of it, and all are within `multiple` records
+// of each other.
 struct Shard {
   int index = 0;
   int count = 1;
@@ -41,18 +47,18 @@ struct Shard {
 // A record that was left out because it cannot be read or does not fit.
 struct BadRecord {
   uint64_t number = 0;  // its place in the data, counted from 0
-  std::string where;    // "FILE: record at byte N" or "FILE:LINE"
+  std::string where;    // as Chunk::Where
   std::string bytes;    // as in the file; "" for a row of a stream of batches
   absl::Status why;
 };
 // The error `why` of a record, which also says that no more than `allowed` bad records may be left
 // out, if any may.
 absl::Status TooManyBad(const absl::Status& why, uint64_t allowed);
-// Called on the reading thread; within a file in the order of its records.
+// Called on the thread that uses the records; within a file in the order of its records.
 using TakeBadRecord = std::function<void(BadRecord record)>;
 
 struct SourceSpec {
-  std::vector<std::string> patterns;  // globs; files sorted within each
+  std::vector<std::string> patterns;  // globs, with files sorted within each; or a scheme's names
   Shard shard = {};
   formats::CsvOptions csv = {};
   // The number of the first record of the first file of the shard. Other than 0 if shards are files
@@ -60,33 +66,44 @@ struct SourceSpec {
   uint64_t first_number = 0;
   bool may_be_empty = false;           // files without a record are not an error
   TakeBadRecord take_bad_record = {};  // for those that the source leaves out, each once
+  SourceSchemes schemes = {};          // patterns of other schemes, or of none, are files
 };
 
-// Records of one chunk or of a piece of it, in file order. Immutable, shared by the batches that
-// point into it.
+// What Chunk::offsets counts.
+enum class RecordPlace : uint8_t { kByte, kLine, kOffset };
+
+// Records of one chunk or of a piece of it, in the order of the file or partition. Immutable,
+// shared by the batches that point into it.
 struct Chunk {
-  std::string file;
-  FileFormat format = FileFormat::kTfRecord;
+  std::string file;  // or the name of the partition
+  RecordPlace place = RecordPlace::kByte;
   std::vector<std::string_view> records;  // into `bytes`
-  // For messages: each record's byte offset in the (uncompressed) file, or its line in a CSV file.
+  // For messages: each record's byte in the (uncompressed) file, its line in a text file, or its
+  // offset in a partition. They ascend, not always by one.
   std::vector<uint64_t> offsets;
   std::string bytes;
   uint64_t first_number = 0;     // of the first record in the data, if none were left out
   std::vector<size_t> left_out;  // per bad record: index of the next of `records`; ascending
+  std::vector<BadRecord> bad;    // left out; not yet counted (RecordSource::CountBad)
 
-  // The record's number in the data; bad records count too.
+  // The record's number in the data; bad records count too. Each record has another number, and the
+  // numbers ascend in the order of the data; where chunks have fewer records than announced, some
+  // numbers belong to none.
   uint64_t Number(size_t record) const;
-  // "FILE: record at byte N" or "FILE:LINE".
+  // "FILE: record at byte N", "FILE:LINE" or "TOPIC/3: offset N".
   std::string Where(size_t record) const;
 };
 
 struct ChunkInfo {
-  int file = 0;
-  uint64_t begin = 0, end = 0;  // bytes in the (uncompressed) file
-  uint64_t records = 0;         // including broken ones
-  uint64_t first_record = 0;    // records to skip at the chunk's start (sharding)
-  uint64_t first_number = 0;    // the number in the data of the first that is not skipped
-  uint64_t line = 0;            // CSV: the line at `begin`
+  int file = 0;                 // in RecordSource::files()
+  uint64_t begin = 0, end = 0;  // bytes in the (uncompressed) file, or offsets in the partition
+  // As announced, including broken ones: exact for files, an upper bound for a log, some of whose
+  // offsets have no record. Shares by record, the number of steps and progress are computed from
+  // it; what is read is what there is.
+  uint64_t records = 0;
+  uint64_t first_record = 0;  // announced records to skip at the chunk's start (sharding)
+  uint64_t first_number = 0;  // the number in the data of the first that is not skipped
+  uint64_t line = 0;          // CSV: the line at `begin`
   bool compressed = false;
 };
 
@@ -101,28 +118,38 @@ class ChunkStream {
 class RecordSource {
  public:
   virtual ~RecordSource() = default;
-  virtual const std::vector<std::string>& files() const = 0;
+  virtual const std::vector<std::string>& files() const = 0;  // or partitions
   virtual const std::vector<ChunkInfo>& chunks() const = 0;
-  uint64_t records() const;  // of this shard
-  // Thread-safe. A bad record (CRC) is DATA_LOSS unless `max_bad` > 0 was given at Open: then it is
-  // left out and counted. Holds the entire chunk: for a compressed file, all of it.
+  uint64_t records() const;  // of this shard, as announced
+  // Thread-safe. Holds the entire chunk: for a compressed file, all of it. A bad record (CRC) is
+  // left out. A chunk with more bad records than Open allowed may end after them.
   virtual absl::StatusOr<std::shared_ptr<const Chunk>> Read(size_t chunk) const = 0;
   // The same records in pieces: memory stays constant for a compressed file too. Thread-safe; the
   // source must outlive the stream.
   virtual absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(size_t chunk) const = 0;
+  // Counts the bad records of a chunk, or of a piece of it, that Read or Stream gave, and hands
+  // each to spec.take_bad_record; those that were counted before are not counted again. Must be
+  // called before the piece is used, by one thread, so that what is counted does not depend on how
+  // early a chunk was read. DATA_LOSS when there are more than Open allowed: the first that was one
+  // too many.
+  virtual absl::Status CountBad(size_t chunk, const Chunk& piece) const = 0;
   // A decoder for this source's records into `schema`.
   virtual absl::StatusOr<std::unique_ptr<formats::RowDecoder>> NewDecoder(
       const formats::Schema& schema) const = 0;
-  // The number of different bad records met so far; rereading one does not count it again.
+  // The number of different bad records counted so far.
   virtual uint64_t bad_records() const = 0;
   // Identifies files, sizes and cuts, so that a position is not applied to other data. Folders do
   // not matter.
   virtual uint64_t fingerprint() const = 0;
 };
 
-// CSV when the names end in .csv or .csv.gz, JSON lines when in .jsonl, else TFRecord (one source
-// holds one kind; CSV files must have the same header). NOT_FOUND for a pattern without files;
-// INVALID_ARGUMENT when the files hold no record at all, unless spec.may_be_empty. `files` must
+// A stream of one piece, which `source` reads whole. `source` must outlive it.
+std::unique_ptr<ChunkStream> NewOnePieceStream(const RecordSource& source, size_t chunk);
+
+// Opens what the patterns name: the kind that spec.schemes has for their scheme, else files. Files
+// are CSV when the names end in .csv or .csv.gz, JSON lines when in .jsonl, else TFRecord (one
+// source holds one format; CSV files must have the same header). NOT_FOUND for a pattern without
+// data; INVALID_ARGUMENT when there is no record at all, unless spec.may_be_empty. `files` must
 // outlive the source.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
                                                          const SourceSpec& spec,

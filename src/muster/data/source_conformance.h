@@ -1,4 +1,4 @@
-// What every RecordSource must do: the test suite of all implementations.
+// What every RecordSource and its SourceSet must do: the test suite of all implementations.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,14 +12,20 @@
 
 namespace muster::data {
 
-// How an implementation's files are written.
+// How an implementation's files or partitions are written.
 class SourceFormat {
  public:
   virtual ~SourceFormat() = default;
   virtual std::string name() const = 0;
   virtual std::string extension() const = 0;
+  // Prepares to write for a test: nothing that was written before remains. Data that is no file
+  // returns its scheme, which its patterns begin with.
+  virtual SourceSchemes Begin() { return {}; }
+  // Whether chunks have exactly as many records as they announce; else at most as many.
+  virtual bool exact() const { return true; }
   // The bytes of a record with a given number, about `size` long.
   virtual std::string Record(uint64_t number, size_t size) const = 0;
+  // Replaces what `path` had: "data/NAME" and the extension.
   virtual void Write(io::FileSystem& files, const std::string& path,
                      const std::vector<std::string>& records) const = 0;
   virtual bool compressed() const = 0;
@@ -29,17 +35,22 @@ class RecordSourceConformance : public testing::TestWithParam<std::shared_ptr<So
  protected:
   // Three files data/a, b, c of several chunks (the second has one record), 7,001 records in total.
   void SetUp() override;
-  std::unique_ptr<RecordSource> Open(Shard shard = {},
-                                     std::vector<std::string> patterns = {"data/*"});
+  // Of the files with these paths; all if there are none.
+  SourceSpec Spec(Shard shard = {}, const std::vector<std::string>& paths = {}) const;
+  std::unique_ptr<RecordSource> Open(Shard shard = {}, const std::vector<std::string>& paths = {});
   // The records of the source, chunk after chunk.
-  static std::vector<std::string> All(const RecordSource& source);
+  std::vector<std::string> All(const RecordSource& source) const;
 
   const SourceFormat& format() const { return *GetParam(); }
   std::string Path(const std::string& name) const { return "data/" + name + format().extension(); }
 
   const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
+  SourceSchemes schemes_;
   std::vector<std::vector<std::string>> written_;  // by file
   std::vector<std::string> all_;
 };
+
+// What only files have.
+class FileSourceConformance : public RecordSourceConformance {};
 
 }  // namespace muster::data

@@ -7,13 +7,16 @@
 #include <thread>
 
 #include "muster/base/test_size.h"
+#include "muster/data/memory_log.h"
 #include "muster/data/source_conformance.h"
+#include "muster/data/source_set.h"
 #include "muster/data/test_data.h"
 #include "muster/io/fault_file_system.h"
 
 namespace muster::data {
 
 void RecordSourceConformance::SetUp() {
+  schemes_ = GetParam()->Begin();
   uint64_t number = 0;
   for (const size_t count : {4000, 1, 3000}) {
     std::vector<std::string>& records = written_.emplace_back();
@@ -28,20 +31,31 @@ void RecordSourceConformance::SetUp() {
   for (size_t i = 0; i < names.size(); ++i) format().Write(*files_, Path(names[i]), written_[i]);
 }
 
+SourceSpec RecordSourceConformance::Spec(Shard shard, const std::vector<std::string>& paths) const {
+  SourceSpec spec = {.patterns = {}, .shard = shard, .schemes = schemes_};
+  const std::string prefix = schemes_.empty() ? "" : schemes_.begin()->first + "://";
+  for (const std::string& path : paths) spec.patterns.push_back(prefix + path);
+  if (paths.empty()) spec.patterns.push_back(schemes_.empty() ? "data/*" : prefix + "data");
+  return spec;
+}
+
 std::unique_ptr<RecordSource> RecordSourceConformance::Open(Shard shard,
-                                                            std::vector<std::string> patterns) {
-  auto source = OpenSource(*files_, {.patterns = std::move(patterns), .shard = shard});
+                                                            const std::vector<std::string>& paths) {
+  auto source = OpenSource(*files_, Spec(shard, paths));
   EXPECT_TRUE(source.ok()) << source.status();
   return source.ok() ? *std::move(source) : nullptr;
 }
 
-std::vector<std::string> RecordSourceConformance::All(const RecordSource& source) {
+std::vector<std::string> RecordSourceConformance::All(const RecordSource& source) const {
   std::vector<std::string> records;
   for (size_t i = 0; i < source.chunks().size(); ++i) {
     auto chunk = source.Read(i);
     EXPECT_TRUE(chunk.ok()) << chunk.status();
     if (!chunk.ok()) break;
-    EXPECT_EQ((*chunk)->records.size(), source.chunks()[i].records);
+    if (format().exact()) {
+      EXPECT_EQ((*chunk)->records.size(), source.chunks()[i].records);
+    }
+    EXPECT_LE((*chunk)->records.size(), source.chunks()[i].records);
     EXPECT_EQ((*chunk)->records.size(), (*chunk)->offsets.size());
     records.insert(records.end(), (*chunk)->records.begin(), (*chunk)->records.end());
   }
@@ -56,9 +70,29 @@ using ::testing::HasSubstr;
 TEST_P(RecordSourceConformance, GivesEveryRecordInOrder) {
   const auto source = Open();
   EXPECT_THAT(source->files(), ElementsAre(Path("a"), Path("b"), Path("c")));
-  EXPECT_EQ(source->records(), all_.size());
+  if (format().exact()) {
+    EXPECT_EQ(source->records(), all_.size());
+  }
   EXPECT_EQ(All(*source), all_);
   EXPECT_EQ(source->bad_records(), 0u);
+}
+
+TEST_P(RecordSourceConformance, IsListedInTheOrderInWhichItIsRead) {
+  const SourceSpec spec = Spec();
+  const auto items = ListSources(*files_, spec);
+  ASSERT_TRUE(items.ok()) << items.status();
+  ASSERT_EQ(items->size(), 3u);
+  const auto set = ChooseSourceSet(*files_, spec.schemes, spec.patterns);
+  for (size_t i = 0; i < items->size(); ++i) {
+    const SourceItem& item = (*items)[i];
+    EXPECT_EQ(item.name, Open()->files()[i]);
+    EXPECT_TRUE(item.name.ends_with(item.common_name)) << item.common_name;
+    EXPECT_GT(item.size(), 0u);
+    EXPECT_EQ(*(*set)->CanBeCut(item), !format().compressed());
+    EXPECT_EQ(*(*set)->CountRecords(item), Open({}, {item.name})->records());
+  }
+  EXPECT_EQ(*ListSources(*files_, spec), *items) << "the same each time";
+  EXPECT_TRUE(absl::IsNotFound(ListSources(*files_, Spec({}, {"data/z"})).status()));
 }
 
 TEST_P(RecordSourceConformance, ChunksAreOfTheAnnouncedSize) {
@@ -91,12 +125,12 @@ TEST_P(RecordSourceConformance, StreamsGiveTheSameInSmallPieces) {
 }
 
 TEST_P(RecordSourceConformance, ShardsByRecordAreEvenAndShareNothing) {
+  const auto total = static_cast<double>(Open()->records());
   for (int count : {1, 3, 10}) {
     std::vector<std::string> together;
     for (int index = 0; index < count; ++index) {
       const auto source = Open({index, count, ShardBy::kRecord});
-      EXPECT_NEAR(static_cast<double>(source->records()), static_cast<double>(all_.size()) / count,
-                  1.0);
+      EXPECT_NEAR(static_cast<double>(source->records()), total / count, 1.0);
       const auto records = All(*source);
       together.insert(together.end(), records.begin(), records.end());
     }
@@ -105,16 +139,17 @@ TEST_P(RecordSourceConformance, ShardsByRecordAreEvenAndShareNothing) {
 }
 
 TEST_P(RecordSourceConformance, ShardsOfMultiplesBeginAtThem) {
-  const auto total = static_cast<uint64_t>(all_.size());
+  const uint64_t total = Open()->records();
   for (const int multiple : {1, 7, 100, static_cast<int>(total), 1 << 24}) {
     for (const int count : kUnderSanitizer ? std::vector{3} : std::vector{1, 3, 10}) {
       std::vector<std::string> together;
+      uint64_t announced = 0;
       for (int index = 0; index < count; ++index) {
-        EXPECT_TRUE(together.size() == total ||
-                    together.size() % static_cast<size_t>(multiple) == 0);
+        EXPECT_TRUE(announced == total || announced % static_cast<uint64_t>(multiple) == 0);
         const auto source = Open({index, count, ShardBy::kRecord, multiple});
         EXPECT_NEAR(static_cast<double>(source->records()), static_cast<double>(total) / count,
                     std::min(static_cast<double>(multiple), static_cast<double>(total)));
+        announced += source->records();
         const auto records = All(*source);
         together.insert(together.end(), records.begin(), records.end());
       }
@@ -123,27 +158,32 @@ TEST_P(RecordSourceConformance, ShardsOfMultiplesBeginAtThem) {
   }
 }
 
-// Read whole or in pieces, the record with number n is the n-th of the data.
+// Read whole or in pieces, the record with number n is the n-th of the data. Where a chunk has
+// fewer records than announced, numbers are left out.
 TEST_P(RecordSourceConformance, RecordsKnowTheirPlaceInTheData) {
   for (const int count : {1, 3, 10}) {
     uint64_t next = 0;
     for (int index = 0; index < count; ++index) {
       const auto source = Open({index, count, ShardBy::kRecord});
       for (size_t i = 0; i < source->chunks().size(); ++i) {
-        EXPECT_EQ((*source->Read(i))->Number(0), next);
+        EXPECT_GE((*source->Read(i))->Number(0), next);
         auto stream = source->Stream(i);
         ASSERT_TRUE(stream.ok()) << stream.status();
         while (const auto piece = (*stream)->Next().value()) {
           for (size_t record = 0; record < piece->records.size(); ++record) {
-            ASSERT_EQ(piece->Number(record), next++) << index << " of " << count;
+            ASSERT_GE(piece->Number(record), next) << index << " of " << count;
+            if (format().exact()) {
+              ASSERT_EQ(piece->Number(record), next);
+            }
+            next = piece->Number(record) + 1;
           }
         }
       }
     }
-    EXPECT_EQ(next, all_.size());
+    EXPECT_LE(next, Open()->records());
   }
-  const SourceSpec third = {
-      .patterns = {"data/*"}, .shard = {2, 3, ShardBy::kFile}, .first_number = 4001};
+  SourceSpec third = Spec({2, 3, ShardBy::kFile});
+  third.first_number = 4001;
   EXPECT_EQ((*(*OpenSource(*files_, third))->Read(0))->Number(0), 4001u);
 }
 
@@ -181,7 +221,7 @@ TEST_P(RecordSourceConformance, AChunkOutlivesItsSource) {
   EXPECT_EQ(chunk->records[0], all_[0]);
 }
 
-TEST_P(RecordSourceConformance, AnIndexChangesNothingButTheScan) {
+TEST_P(FileSourceConformance, AnIndexChangesNothingButTheScan) {
   const auto scanned = Open();
   for (const std::string& path : scanned->files()) {
     auto index = ScanRecords(*files_, path);
@@ -215,18 +255,25 @@ TEST_P(RecordSourceConformance, ARecordLargerThanAChunk) {
 TEST_P(RecordSourceConformance, FilesWithoutRecords) {
   format().Write(*files_, Path("empty"), {});
   EXPECT_EQ(All(*Open({}, {Path("empty"), Path("b")})), written_[1]);
-  const auto nothing = OpenSource(*files_, {.patterns = {Path("empty")}});
+  const auto nothing = OpenSource(*files_, Spec({}, {Path("empty")}));
   EXPECT_EQ(nothing.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(nothing.status().message(), HasSubstr(Path("empty")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Members, RecordSourceConformance, testing::ValuesIn(AllSourceFormats()),
                          [](const auto& member) { return member.param->name(); });
+INSTANTIATE_TEST_SUITE_P(Members, FileSourceConformance, testing::ValuesIn(FileSourceFormats()),
+                         [](const auto& member) { return member.param->name(); });
 
 class OpenSourceTest : public testing::Test {
  protected:
   absl::Status Fails(std::vector<std::string> patterns, Shard shard = {}) {
     return OpenSource(*files_, {.patterns = std::move(patterns), .shard = shard}).status();
+  }
+  static absl::StatusOr<std::shared_ptr<const Chunk>> ReadAndCount(const RecordSource& source) {
+    MUSTER_ASSIGN_OR_RETURN(auto chunk, source.Read(0));
+    MUSTER_RETURN_IF_ERROR(source.CountBad(0, *chunk));
+    return chunk;
   }
   const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
 };
@@ -246,6 +293,16 @@ TEST_F(OpenSourceTest, NamesWhatItCannotOpen) {
   EXPECT_THAT(Fails({}).message(), HasSubstr("no input files"));
 }
 
+// Spark's name for JSON lines.
+TEST_F(OpenSourceTest, JsonLinesMayEndInJson) {
+  WriteText(*files_, "part-0.json", "{\"x\":1}\n{\"x\":2}\n");
+  const auto source = OpenSource(*files_, {.patterns = {"part-*.json"}});
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ((*source)->records(), 2u);
+  EXPECT_EQ((*(*source)->Read(0))->Where(1), "part-0.json:2");
+  EXPECT_EQ(FormatOfName("part-1.json.gz"), FileFormat::kJsonLines);
+}
+
 TEST_F(OpenSourceTest, CsvRecordsAreNamedByLine) {
   WriteText(*files_, "a.csv", "x,y\n1,\"two\nlines\"\n\n3,4\n");
   const auto source = *OpenSource(*files_, {.patterns = {"a.csv"}});
@@ -260,6 +317,30 @@ TEST_F(OpenSourceTest, TfRecordsAreNamedByByte) {
   EXPECT_EQ((*source->Read(0))->Where(1), "a.tfrecord: record at byte 19");
 }
 
+TEST_F(OpenSourceTest, RecordsOfALogAreNamedByOffset) {
+  const auto log = std::make_shared<MemoryLog>();
+  log->Append("clicks/3", "one");
+  log->Skip("clicks/3", 40);
+  log->Append("clicks/3", "two");
+  const SourceSpec spec = {.patterns = {"log://clicks/3"}, .schemes = {{"log", log}}};
+  const auto chunk = *(*OpenSource(*files_, spec))->Read(0);
+  EXPECT_EQ(chunk->records.size(), 2u);
+  EXPECT_EQ(chunk->Where(0), "clicks/3: offset 0");
+  EXPECT_EQ(chunk->Where(1), "clicks/3: offset 41");
+}
+
+TEST_F(OpenSourceTest, TheTableSaysWhichSchemesAreNoFiles) {
+  const auto log = std::make_shared<MemoryLog>();
+  log->Append("clicks/3", "one");
+  WriteTfRecords(*files_, "a.tfrecord", {"one"});
+  const SourceSchemes schemes = {{"log", log}};
+  const SourceSpec mixed = {.patterns = {"log://clicks", "a.tfrecord"}, .schemes = schemes};
+  EXPECT_THAT(OpenSource(*files_, mixed).status().message(),
+              HasSubstr("cannot be mixed: log://clicks and a.tfrecord"));
+  EXPECT_TRUE(OpenSource(*files_, {.patterns = {"a.tfrecord"}, .schemes = schemes}).ok());
+  EXPECT_TRUE(absl::IsNotFound(Fails({"log://clicks"}))) << "it is a file if the table lacks it";
+}
+
 TEST_F(OpenSourceTest, BadRecordsAreLeftOutAndCountedOnce) {
   for (const auto compression : {formats::Compression::kNone, formats::Compression::kGzip}) {
     WriteTfRecords(*files_, "a.tfrecord", {"one", "two", "three", "four"}, compression,
@@ -269,14 +350,15 @@ TEST_F(OpenSourceTest, BadRecordsAreLeftOutAndCountedOnce) {
                    });
     const SourceSpec spec = {.patterns = {"a.tfrecord"}};
     const auto strict = *OpenSource(*files_, spec);
-    EXPECT_EQ(strict->Read(0).status().code(), absl::StatusCode::kDataLoss);
-    EXPECT_THAT(strict->Read(0).status().message(), HasSubstr("a.tfrecord: record at byte 0"));
+    EXPECT_EQ(ReadAndCount(*strict).status().code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(ReadAndCount(*strict).status().message(),
+                HasSubstr("a.tfrecord: record at byte 0"));
     std::vector<BadRecord> left_out;
     SourceSpec told = spec;
     told.take_bad_record = [&](BadRecord record) { left_out.push_back(std::move(record)); };
     const auto tolerant = *OpenSource(*files_, told, 2);
     for (int i = 0; i < 3; ++i) {
-      const auto chunk = tolerant->Read(0);
+      const auto chunk = ReadAndCount(*tolerant);
       ASSERT_TRUE(chunk.ok()) << chunk.status();
       EXPECT_THAT((*chunk)->records, ElementsAre("two", "four"));
       EXPECT_EQ((*chunk)->Number(0), 1u);
@@ -288,7 +370,7 @@ TEST_F(OpenSourceTest, BadRecordsAreLeftOutAndCountedOnce) {
     EXPECT_EQ(left_out[1].where, "a.tfrecord: record at byte 38");
     EXPECT_EQ(left_out[1].bytes.size(), 5u);
     EXPECT_EQ(left_out[1].why.code(), absl::StatusCode::kDataLoss);
-    EXPECT_FALSE((*OpenSource(*files_, spec, 1))->Read(0).ok());
+    EXPECT_FALSE(ReadAndCount(**OpenSource(*files_, spec, 1)).ok());
   }
 }
 

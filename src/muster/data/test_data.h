@@ -21,6 +21,8 @@ void WriteTfRecords(io::FileSystem& files, const std::string& path,
                     const std::function<void(std::string* frames)>& damage = {});
 
 // TFRecord, CSV and JSON lines, plain and compressed.
+std::vector<std::shared_ptr<SourceFormat>> FileSourceFormats();
+// These and an in-memory log.
 std::vector<std::shared_ptr<SourceFormat>> AllSourceFormats();
 
 }  // namespace muster::data

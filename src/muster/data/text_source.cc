@@ -60,7 +60,7 @@ class TextPieces : public ChunkStream {
 // Rows of text: CSV, or a JSON object a line.
 class TextSource : public FileSource {
  public:
-  TextSource(io::FileSystem& file_system, FileFormat format, const std::vector<File>& files,
+  TextSource(io::FileSystem& file_system, FileFormat format, const std::vector<IndexedItem>& files,
              const SourceSpec& spec, uint64_t max_bad_records)
       : FileSource(file_system, files, spec, max_bad_records),
         format_(format),
@@ -93,7 +93,7 @@ class TextSource : public FileSource {
  protected:
   absl::Status Cut(size_t chunk, Chunk* piece) const override {
     const ChunkInfo& info = chunks()[chunk];
-    piece->format = format_;
+    piece->place = RecordPlace::kLine;
     formats::CsvRowScanner scanner(options_);
     std::string_view rest = piece->bytes;
     uint64_t line = info.line;
@@ -123,7 +123,7 @@ class TextSource : public FileSource {
     return std::make_unique<TextPieces>(std::move(reader), chunks()[chunk], piece_bytes,
                                         [this, chunk] {
                                           std::shared_ptr<Chunk> piece = NewPiece(chunk);
-                                          piece->format = format_;
+                                          piece->place = RecordPlace::kLine;
                                           return piece;
                                         });
   }
@@ -143,9 +143,11 @@ class TextSource : public FileSource {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(
-    io::FileSystem& file_system, FileFormat format, const std::vector<FileSource::File>& files,
-    const SourceSpec& spec, uint64_t max_bad_records) {
+absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(io::FileSystem& file_system,
+                                                            FileFormat format,
+                                                            const std::vector<IndexedItem>& files,
+                                                            const SourceSpec& spec,
+                                                            uint64_t max_bad_records) {
   auto source = std::make_unique<TextSource>(file_system, format, files, spec, max_bad_records);
   MUSTER_RETURN_IF_ERROR(source->ReadHeaders());
   return source;

@@ -16,26 +16,25 @@ std::string AtByte(const Chunk& piece, uint64_t offset) {
 class TfRecordPieces : public ChunkStream {
  public:
   using NewPiece = std::function<std::shared_ptr<Chunk>()>;
-  using CountBad = std::function<absl::Status(uint64_t count, BadRecord bad)>;
 
   TfRecordPieces(std::unique_ptr<formats::TfRecordReader> reader, const ChunkInfo& info,
-                 uint64_t piece_bytes, NewPiece new_piece, CountBad count_bad)
+                 uint64_t piece_bytes, NewPiece new_piece, uint64_t max_bad)
       : reader_(std::move(reader)),
         end_(info.first_record + info.records),
         first_(info.first_record),
         piece_bytes_(piece_bytes),
         new_piece_(std::move(new_piece)),
-        count_bad_(std::move(count_bad)) {}
+        max_bad_(max_bad) {}
 
   absl::StatusOr<std::shared_ptr<const Chunk>> Next() override {
     std::shared_ptr<Chunk> piece = new_piece_();
     piece->bytes.clear();
     piece->first_number += std::max(frame_, first_) - first_;
     sizes_.clear();
-    while (frame_ < end_ && piece->bytes.size() < piece_bytes_) {
+    while (frame_ < end_ && piece->bytes.size() < piece_bytes_ && piece->bad.size() <= max_bad_) {
       MUSTER_RETURN_IF_ERROR(Append(piece.get()));
     }
-    if (sizes_.empty()) return nullptr;
+    if (sizes_.empty() && piece->bad.empty()) return nullptr;
     const char* data = piece->bytes.data();
     for (const size_t size : sizes_) {
       piece->records.emplace_back(data, size);
@@ -58,10 +57,11 @@ class TfRecordPieces : public ChunkStream {
     if (!more.ok()) {
       const uint64_t number = piece->first_number + sizes_.size() + piece->left_out.size();
       piece->left_out.push_back(sizes_.size());
-      return count_bad_(++bad_, {.number = number,
-                                 .where = AtByte(*piece, offset),
-                                 .bytes = std::string(record),
-                                 .why = more.status()});
+      piece->bad.push_back({.number = number,
+                            .where = AtByte(*piece, offset),
+                            .bytes = std::string(record),
+                            .why = more.status()});
+      return absl::OkStatus();
     }
     piece->bytes.append(record);
     piece->offsets.push_back(offset);
@@ -73,9 +73,8 @@ class TfRecordPieces : public ChunkStream {
   const uint64_t end_, first_;  // records of the file
   const uint64_t piece_bytes_;
   const NewPiece new_piece_;
-  const CountBad count_bad_;
+  const uint64_t max_bad_;
   uint64_t frame_ = 0;
-  uint64_t bad_ = 0;
   std::vector<size_t> sizes_;
 };
 
@@ -91,26 +90,26 @@ class TfRecordSource : public FileSource {
  protected:
   absl::Status Cut(size_t chunk, Chunk* piece) const override {
     const ChunkInfo& info = chunks()[chunk];
-    piece->format = FileFormat::kTfRecord;
+    piece->place = RecordPlace::kByte;
     const std::string_view bytes = piece->bytes;
-    uint64_t offset = 0, bad = 0;
-    for (uint64_t frame = 0; frame < info.first_record + info.records; ++frame) {
+    uint64_t offset = 0;
+    const uint64_t end = info.first_record + info.records;
+    for (uint64_t frame = 0; frame < end && piece->bad.size() <= max_bad_records(); ++frame) {
       if (offset >= bytes.size()) return Fewer(*piece, info);
       std::string_view record;
       const absl::StatusOr<uint64_t> size =
           formats::ParseRecord(bytes.substr(offset), piece->file, info.begin + offset, &record);
-      if (!size.ok() && record.data() == nullptr) return size.status();
+      if (!size.ok() && record.data() == nullptr) return WrongIndex(size.status());
       const uint64_t at = offset;
       offset += record.size() + formats::kTfRecordOverhead;
       if (frame < info.first_record) continue;
       if (!size.ok()) {
         const uint64_t number = info.first_number + (frame - info.first_record);
         piece->left_out.push_back(piece->records.size());
-        MUSTER_RETURN_IF_ERROR(CountBad(chunk, ++bad,
-                                        {.number = number,
-                                         .where = AtByte(*piece, info.begin + at),
-                                         .bytes = std::string(record),
-                                         .why = size.status()}));
+        piece->bad.push_back({.number = number,
+                              .where = AtByte(*piece, info.begin + at),
+                              .bytes = std::string(record),
+                              .why = size.status()});
         continue;
       }
       piece->records.push_back(record);
@@ -130,15 +129,21 @@ class TfRecordSource : public FileSource {
         std::move(reader), chunks()[chunk], piece_bytes,
         [this, chunk] {
           std::shared_ptr<Chunk> piece = NewPiece(chunk);
-          piece->format = FileFormat::kTfRecord;
+          piece->place = RecordPlace::kByte;
           return piece;
         },
-        [this, chunk](uint64_t count, BadRecord bad) {
-          return CountBad(chunk, count, std::move(bad));
-        });
+        max_bad_records());
   }
 
  private:
+  // An index that is newer than a file of the same size is taken for this file's.
+  static absl::Status WrongIndex(const absl::Status& why) {
+    return absl::Status(
+        why.code(), StrCat(why.message(),
+                           "; if the file was replaced by one of the same size and `muster records "
+                           "verify` finds it sound, `muster records index` makes its index anew"));
+  }
+
   static absl::Status Fewer(const Chunk& piece, const ChunkInfo& info) {
     return absl::DataLossError(StrCat(piece.file, ": fewer records between bytes ", info.begin,
                                       " and ", info.end,
@@ -150,7 +155,7 @@ class TfRecordSource : public FileSource {
 }  // namespace
 
 std::unique_ptr<RecordSource> NewTfRecordSource(io::FileSystem& file_system,
-                                                const std::vector<FileSource::File>& files,
+                                                const std::vector<IndexedItem>& files,
                                                 const SourceSpec& spec, uint64_t max_bad_records) {
   return std::make_unique<TfRecordSource>(file_system, files, spec, max_bad_records);
 }

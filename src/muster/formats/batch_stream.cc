@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "muster/base/byte_reader.h"
 #include "muster/formats/missing.h"
 
 namespace muster::formats {
@@ -21,32 +22,6 @@ uint32_t ZlibCrc(std::string_view bytes) {
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-// Takes numbers and bytes off the front; false when there are not enough.
-class StreamCursor {
- public:
-  explicit StreamCursor(std::string_view bytes) : rest_(bytes) {}
-
-  template <typename T>
-  bool Number(T* value) {
-    std::string_view bytes;
-    if (!Bytes(sizeof(T), &bytes)) return false;
-    std::memcpy(value, bytes.data(), sizeof(T));
-    return true;
-  }
-
-  bool Bytes(uint64_t size, std::string_view* bytes) {
-    if (size > rest_.size()) return false;
-    *bytes = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return true;
-  }
-
-  bool done() const { return rest_.empty(); }
-
- private:
-  std::string_view rest_;
-};
-
 struct StreamColumn {
   std::string name;
   ValueType type = ValueType::kInt;
@@ -61,15 +36,15 @@ absl::StatusOr<std::vector<StreamColumn>> ParseStreamHeader(std::string_view hea
   std::memcpy(&crc, header.data() + header.size() - sizeof crc, sizeof crc);
   header.remove_suffix(sizeof crc);
   if (crc != ZlibCrc(header)) return absl::DataLossError("the stream's header has a wrong CRC");
-  StreamCursor cursor(header);
-  if (!cursor.Number(&count)) return broken;
+  ByteReader cursor(header);
+  if (!cursor.Read(&count)) return broken;
   std::vector<StreamColumn> columns;
   for (uint32_t i = 0; i < count; ++i) {
     uint8_t type = 0, list = 0;
     uint16_t size = 0;
     std::string_view name;
-    if (!cursor.Number(&type) || !cursor.Number(&list) || !cursor.Number(&size) ||
-        !cursor.Bytes(size, &name) || type > 2 || list > 1) {
+    if (!cursor.Read(&type) || !cursor.Read(&list) || !cursor.Read(&size) ||
+        !cursor.ReadBytes(size, &name) || type > 2 || list > 1) {
       return broken;
     }
     for (const StreamColumn& other : columns) {
@@ -128,7 +103,7 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
   absl::Status Decode(const FramePrefix& frame, const std::shared_ptr<const std::string>& payload,
                       Columns* columns) override {
     if (ZlibCrc(*payload) != frame.crc) return absl::DataLossError("the batch has a wrong CRC");
-    StreamCursor cursor(*payload);
+    ByteReader cursor(*payload);
     for (const StreamColumn& column : stream_) {
       if (!DecodeColumn(column, frame.rows, &cursor, columns)) {
         return absl::DataLossError(StrCat("column '", column.name, "' does not fit the batch's ",
@@ -144,14 +119,14 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
   }
 
  private:
-  bool DecodeColumn(const StreamColumn& from, uint32_t rows, StreamCursor* cursor,
+  bool DecodeColumn(const StreamColumn& from, uint32_t rows, ByteReader* cursor,
                     Columns* columns) const {
     const bool list_field = from.field >= 0 && schema_.fields[from.field].list;
     Column* to = from.field < 0 ? nullptr : &columns->mutable_column(from.field);
     uint64_t values = rows;
     if (from.list) {
       std::string_view lengths;
-      if (!cursor->Bytes(uint64_t{4} * rows, &lengths)) return false;
+      if (!cursor->ReadBytes(uint64_t{4} * rows, &lengths)) return false;
       values = 0;
       for (uint32_t row = 0; row < rows; ++row) {
         uint32_t length;
@@ -166,12 +141,12 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
     return DecodeValues(from, values, cursor, to);
   }
 
-  bool DecodeValues(const StreamColumn& from, uint64_t values, StreamCursor* cursor,
+  bool DecodeValues(const StreamColumn& from, uint64_t values, ByteReader* cursor,
                     Column* to) const {
     std::string_view bytes;
     switch (from.type) {
       case ValueType::kInt:
-        if (!cursor->Bytes(8 * values, &bytes)) return false;
+        if (!cursor->ReadBytes(8 * values, &bytes)) return false;
         if (to == nullptr) return true;
         if (schema_.fields[from.field].type == ValueType::kFloat) {
           AppendNumbers<int64_t>(bytes, &to->floats);
@@ -180,7 +155,7 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
         }
         return true;
       case ValueType::kFloat:
-        if (!cursor->Bytes(4 * values, &bytes)) return false;
+        if (!cursor->ReadBytes(4 * values, &bytes)) return false;
         if (to != nullptr) AppendNumbers<float>(bytes, &to->floats);
         return true;
       case ValueType::kString:
@@ -200,14 +175,14 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
     }
   }
 
-  static bool DecodeStrings(uint64_t values, StreamCursor* cursor, Column* to) {
+  static bool DecodeStrings(uint64_t values, ByteReader* cursor, Column* to) {
     std::string_view sizes;
-    if (!cursor->Bytes(4 * values, &sizes)) return false;
+    if (!cursor->ReadBytes(4 * values, &sizes)) return false;
     for (uint64_t i = 0; i < values; ++i) {
       uint32_t size;
       std::memcpy(&size, sizes.data() + 4 * i, sizeof size);
       std::string_view text;
-      if (!cursor->Bytes(size, &text)) return false;
+      if (!cursor->ReadBytes(size, &text)) return false;
       if (to != nullptr) to->strings.push_back(text);
     }
     return true;
@@ -244,11 +219,11 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
 }  // namespace
 
 absl::StatusOr<size_t> ParseStreamPrefix(std::string_view prefix) {
-  StreamCursor cursor(prefix);
+  ByteReader cursor(prefix);
   std::string_view magic;
   uint32_t version = 0, bytes = 0;
-  if (!cursor.Bytes(kStreamMagic.size(), &magic) || magic != kStreamMagic ||
-      !cursor.Number(&version) || !cursor.Number(&bytes)) {
+  if (!cursor.ReadBytes(kStreamMagic.size(), &magic) || magic != kStreamMagic ||
+      !cursor.Read(&version) || !cursor.Read(&bytes)) {
     return absl::DataLossError("not a stream of batches: it does not begin with MUSTRBAT");
   }
   if (version != kStreamVersion) {
@@ -263,9 +238,9 @@ absl::StatusOr<size_t> ParseStreamPrefix(std::string_view prefix) {
 }
 
 absl::StatusOr<FramePrefix> ParseFramePrefix(std::string_view prefix) {
-  StreamCursor cursor(prefix);
+  ByteReader cursor(prefix);
   FramePrefix frame;
-  if (!cursor.Number(&frame.rows) || !cursor.Number(&frame.crc) || !cursor.Number(&frame.bytes)) {
+  if (!cursor.Read(&frame.rows) || !cursor.Read(&frame.crc) || !cursor.Read(&frame.bytes)) {
     return absl::DataLossError("the stream is cut in front of a batch");
   }
   // A row has at least one number: rows without bytes would only cost memory.

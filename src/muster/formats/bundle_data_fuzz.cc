@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/byte_reader.h"
 #include "muster/base/crc32c.h"
 #include "muster/formats/bundle.h"
 #include "muster/formats/bundle_files.h"
@@ -66,18 +67,18 @@ void Check(const std::string& data, uint64_t count) {
 
 // The data with the checksum of `count` lengths right, where that many can be read.
 std::string Repaired(std::string data, uint64_t count) {
-  std::string_view rest = data;
+  ByteReader rest(data);
   std::vector<std::string> values;
   uint64_t length = 0, total = 0;
-  while (values.size() < count && TakeVarint(&rest, &length) && length <= data.size() - total) {
+  while (values.size() < count && rest.ReadVarint(&length) && length <= data.size() - total) {
     values.emplace_back(length, ' ');
     total += length;
   }
-  if (values.size() < count || rest.size() < 4) return data;
+  if (values.size() < count || rest.left() < 4) return data;
   // Where the lengths end in what a writer makes of them, their checksum begins.
   const EncodedStrings encoded = EncodeStrings(values);
   const std::string checksum = encoded.bytes.substr(encoded.bytes.size() - total - 4, 4);
-  std::copy(checksum.begin(), checksum.end(), data.end() - static_cast<int64_t>(rest.size()));
+  std::copy(checksum.begin(), checksum.end(), data.end() - static_cast<int64_t>(rest.left()));
   return data;
 }
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 
+#include "muster/base/byte_reader.h"
 #include "muster/base/crc32c.h"
 #include "muster/formats/table_coding.h"
 
@@ -46,28 +47,29 @@ absl::StatusOr<std::vector<std::string>> DecodeStrings(std::string_view bytes, u
     return absl::DataLossError(StrCat(count, " strings cannot lie in ", bytes.size(), " bytes"));
   }
   const uint64_t all_bytes = bytes.size();
+  ByteReader reader(bytes);
   std::vector<uint64_t> lengths(count);
   uint64_t total = 0;
   *crc = 0;
   for (uint64_t& length : lengths) {
-    if (!TakeVarint(&bytes, &length) || length > all_bytes || (total += length) > all_bytes) {
+    if (!reader.ReadVarint(&length) || length > all_bytes || (total += length) > all_bytes) {
       return absl::DataLossError("the lengths of its strings reach beyond the tensor");
     }
     *crc = ExtendCrcByLength(*crc, length);
   }
-  if (bytes.size() < sizeof(uint32_t) || bytes.size() - sizeof(uint32_t) != total) {
+  std::string_view lengths_crc;
+  if (!reader.ReadBytes(sizeof(uint32_t), &lengths_crc) || reader.left() != total) {
     return absl::DataLossError("the lengths of its strings do not add up to the tensor's bytes");
   }
-  const std::string_view lengths_crc = bytes.substr(0, sizeof(uint32_t));
   if (GetFixed32(lengths_crc.data()) != MaskCrc(*crc)) {
     return absl::DataLossError("the checksum of its string lengths is wrong");
   }
-  bytes.remove_prefix(lengths_crc.size());
-  *crc = ExtendCrc32c(ExtendCrc32c(*crc, lengths_crc), bytes);
+  *crc = ExtendCrc32c(ExtendCrc32c(*crc, lengths_crc), bytes.substr(all_bytes - total));
   std::vector<std::string> values(count);
   for (uint64_t i = 0; i < count; ++i) {
-    values[i].assign(bytes.substr(0, lengths[i]));
-    bytes.remove_prefix(lengths[i]);
+    std::string_view value;
+    reader.ReadBytes(lengths[i], &value);
+    values[i].assign(value);
   }
   return values;
 }

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/escaping.h"
 
 #include "muster/base/same_bytes.h"
 #include "muster/formats/example.h"
 #include "muster/formats/example_wire.h"
 #include "muster/formats/missing.h"
+#include "muster/formats/value_errors.h"
 
 namespace muster::formats {
 namespace {
@@ -18,25 +18,15 @@ namespace {
 constexpr size_t kMaxIgnoredNames = 1000;
 constexpr int kIgnored = -1;
 
-absl::Status ColumnError(const Field& field, std::string_view what) {
-  return absl::InvalidArgumentError(StrCat("column '", field.name, "': ", what));
-}
-
-std::string Shown(std::string_view bytes) {
-  constexpr size_t kMaxShown = 60;
-  const std::string text = absl::CEscape(ToAbsl(bytes.substr(0, kMaxShown)));
-  return StrCat("'", text, bytes.size() > kMaxShown ? "'..." : "'");
-}
-
-// The first value with its kind, as "the float 34.5".
-std::string Shown(const FeatureValues& values) {
+// The first value with its kind.
+std::string ShowFirst(const FeatureValues& values) {
   switch (values.kind) {
     case FeatureKind::kBytes:
-      return StrCat("the bytes ", Shown(values.bytes.front()));
+      return ShowValue(values.bytes.front());
     case FeatureKind::kFloat:
-      return StrCat("the float ", values.floats.front());
+      return ShowValue(values.floats.front());
     case FeatureKind::kInt64:
-      return StrCat("the int64 ", values.ints.front());
+      return ShowValue(values.ints.front());
     case FeatureKind::kNone:
       break;
   }
@@ -266,8 +256,7 @@ class ExampleDecoder : public RowDecoder {
     }
     if (values_.size() == 0) return absl::OkStatus();
     if (!field.list && values_.size() != 1) {
-      return ColumnError(field, StrCat("the record has ", values_.size(), " values (first ",
-                                       Shown(values_), "), the schema says one"));
+      return ManyValuesError(field, values_.size(), ShowFirst(values_));
     }
     MUSTER_RETURN_IF_ERROR(Append(field, &column));
     const size_t begin = field.list ? column.offsets.back() : static_cast<size_t>(columns->rows());
@@ -305,7 +294,7 @@ class ExampleDecoder : public RowDecoder {
     if (field.type == ValueType::kInt && values_.kind == FeatureKind::kFloat && field.truncate) {
       return AppendTruncated(field, column);
     }
-    return ColumnError(field, StrCat("the record has ", Shown(values_), ", the schema says ",
+    return ColumnError(field, StrCat("the record has ", ShowFirst(values_), ", the schema says ",
                                      ValueTypeName(field.type)));
   }
 
@@ -313,7 +302,7 @@ class ExampleDecoder : public RowDecoder {
     constexpr float kLimit = 9223372036854775808.0f;  // 2^63
     for (const float value : values_.floats) {
       if (!(value >= -kLimit && value < kLimit)) {
-        return ColumnError(field, StrCat("the float ", value, " does not fit into an int"));
+        return DoesNotFitError(field, ShowValue(value));
       }
       column->ints.push_back(static_cast<int64_t>(value));
     }
@@ -325,7 +314,7 @@ class ExampleDecoder : public RowDecoder {
       const Field& field = fields_[i];
       if (field.list || last_row_[i] == row_) continue;
       if (!field.has_default) {
-        return ColumnError(field, "the record has no value for it, and it has no default");
+        return NoValueError(field);
       }
       columns->AppendDefault(static_cast<int>(i), field);
     }

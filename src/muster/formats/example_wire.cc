@@ -31,7 +31,7 @@ bool AppendFloats(WireReader list, FeatureValues* values) {
       if (!packed.empty()) std::memcpy(values->floats.data() + old, packed.data(), packed.size());
     } else if (tag == kUnpacked) {
       uint32_t bits;
-      if (!list.ReadFixed32(&bits)) return false;
+      if (!list.Read(&bits)) return false;
       values->floats.push_back(std::bit_cast<float>(bits));
     } else if (!list.Skip(tag)) {
       return false;

@@ -10,12 +10,12 @@
 namespace muster::formats {
 namespace {
 
-using Json = nlohmann::json;
+using JsonValue = nlohmann::json;
 
 constexpr size_t kShownValue = 64;
 
-std::string Shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string Shown(const JsonValue& value) {
+  std::string text = value.dump(-1, ' ', false, JsonValue::error_handler_t::replace);
   if (text.size() > kShownValue) text = StrCat(text.substr(0, kShownValue), "...");
   return text;
 }
@@ -25,7 +25,7 @@ class JsonDecoder : public RowDecoder {
   explicit JsonDecoder(const Schema& schema) : schema_(schema), missing_(MissingValuesOf(schema)) {}
 
   absl::Status Decode(std::string_view record, Columns* columns) override {
-    const Json row = Json::parse(record, nullptr, /*allow_exceptions=*/false);
+    const JsonValue row = JsonValue::parse(record, nullptr, /*allow_exceptions=*/false);
     if (!row.is_object()) return absl::DataLossError("not a JSON object");
     for (size_t i = 0; i < schema_.fields.size(); ++i) {
       const absl::Status status = DecodeField(row, static_cast<int>(i), columns);
@@ -39,7 +39,7 @@ class JsonDecoder : public RowDecoder {
   }
 
  private:
-  absl::Status DecodeField(const Json& row, int index, Columns* columns) const {
+  absl::Status DecodeField(const JsonValue& row, int index, Columns* columns) const {
     const Field& field = schema_.fields[index];
     Column& column = columns->mutable_column(index);
     const auto member = row.find(field.name);
@@ -50,7 +50,7 @@ class JsonDecoder : public RowDecoder {
       if (!member->is_array()) {
         MUSTER_RETURN_IF_ERROR(Append(*member, field, columns, &column));
       } else {
-        for (const Json& value : *member) {
+        for (const JsonValue& value : *member) {
           MUSTER_RETURN_IF_ERROR(Append(value, field, columns, &column));
         }
       }
@@ -69,14 +69,14 @@ class JsonDecoder : public RowDecoder {
   }
 
   // Whether the member is a text that counts as none, also where the field wants numbers: "NA".
-  static bool IsWordOf(const MissingValues& missing, const Field& field, const Json& member) {
+  static bool IsWordOf(const MissingValues& missing, const Field& field, const JsonValue& member) {
     if (missing.empty()) return false;
     const bool one_in_list = field.list && member.is_array() && member.size() == 1;
-    const Json& value = one_in_list ? member.front() : member;
+    const JsonValue& value = one_in_list ? member.front() : member;
     return value.is_string() && missing.Has(value.get_ref<const std::string&>());
   }
 
-  static absl::Status Append(const Json& value, const Field& field, Columns* columns,
+  static absl::Status Append(const JsonValue& value, const Field& field, Columns* columns,
                              Column* column) {
     const auto wrong = [&](std::string_view what) {
       return absl::InvalidArgumentError(StrCat(Shown(value), " is not ", what));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "muster/base/byte_reader.h"
 #include "muster/base/crc32c.h"
 #include "muster/formats/table_coding.h"
 
@@ -65,10 +66,10 @@ class TableWalker {
       return Broken(footer + kHandlesBytes,
                     "no magic number of a checkpoint index (cut short, or another format)");
     }
-    std::string_view handles = bytes_.substr(footer, kHandlesBytes);
+    ByteReader handles(bytes_.substr(footer, kHandlesBytes));
     uint64_t meta_offset, meta_size, index_offset, index_size;
-    if (!TakeVarint(&handles, &meta_offset) || !TakeVarint(&handles, &meta_size) ||
-        !TakeVarint(&handles, &index_offset) || !TakeVarint(&handles, &index_size)) {
+    if (!handles.ReadVarint(&meta_offset) || !handles.ReadVarint(&meta_size) ||
+        !handles.ReadVarint(&index_offset) || !handles.ReadVarint(&index_size)) {
       return Broken(footer, "the footer's block positions cannot be read");
     }
     MUSTER_ASSIGN_OR_RETURN(const std::string_view index, Block(index_offset, index_size, footer));
@@ -85,7 +86,8 @@ class TableWalker {
   absl::Status WalkDataBlock(std::string_view handle, uint64_t index_offset, uint64_t limit,
                              const Visit& visit) {
     uint64_t offset, size;
-    if (!TakeVarint(&handle, &offset) || !TakeVarint(&handle, &size)) {
+    ByteReader reader(handle);
+    if (!reader.ReadVarint(&offset) || !reader.ReadVarint(&size)) {
       return Broken(index_offset, "the position of a data block cannot be read");
     }
     MUSTER_ASSIGN_OR_RETURN(const std::string_view block, Block(offset, size, limit));
@@ -122,13 +124,14 @@ class TableWalker {
     if (restarts > (block.size() - 4) / 4) {
       return Broken(offset, StrCat("a block claims ", restarts, " restart points"));
     }
-    std::string_view rest = block.substr(0, block.size() - 4 - 4 * restarts);
+    ByteReader rest(block.substr(0, block.size() - 4 - 4 * restarts));
     std::string key;
-    while (!rest.empty()) {
+    while (!rest.done()) {
       uint64_t shared, unshared, value_size;
-      if (!TakeVarint(&rest, &shared) || !TakeVarint(&rest, &unshared) ||
-          !TakeVarint(&rest, &value_size) || shared > key.size() || unshared > rest.size() ||
-          value_size > rest.size() - unshared) {
+      std::string_view key_end, value;
+      if (!rest.ReadVarint(&shared) || !rest.ReadVarint(&unshared) ||
+          !rest.ReadVarint(&value_size) || shared > key.size() ||
+          !rest.ReadBytes(unshared, &key_end) || !rest.ReadBytes(value_size, &value)) {
         return Broken(offset, "an entry's lengths do not fit its block");
       }
       if (shared + unshared > key_budget_) {
@@ -136,9 +139,8 @@ class TableWalker {
       }
       key_budget_ -= shared + unshared;
       key.resize(shared);
-      key.append(rest.substr(0, unshared));
-      MUSTER_RETURN_IF_ERROR(visit(key, rest.substr(unshared, value_size)));
-      rest.remove_prefix(unshared + value_size);
+      key.append(key_end);
+      MUSTER_RETURN_IF_ERROR(visit(key, value));
     }
     return absl::OkStatus();
   }

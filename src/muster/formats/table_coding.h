@@ -1,4 +1,5 @@
-// Varints and little-endian numbers in a sorted table and in string tensors.
+// Writes varints and little-endian numbers of a sorted table and of string tensors, and reads those
+// at a place that is known to be inside (base/byte_reader.h reads where that is to be seen).
 #pragma once
 
 #include <bit>
@@ -12,21 +13,6 @@ namespace muster::formats {
 inline void AppendVarint(std::string* out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) out->push_back(static_cast<char>(value | 0x80));
   out->push_back(static_cast<char>(value));
-}
-
-// Removes a varint of at most 10 bytes from the front of `*in`; false when there is none.
-inline bool TakeVarint(std::string_view* in, uint64_t* value) {
-  uint64_t result = 0;
-  for (size_t i = 0; i < 10 && i < in->size(); ++i) {
-    const auto byte = static_cast<uint8_t>((*in)[i]);
-    result |= uint64_t{byte & 0x7fu} << (7 * i);
-    if (byte < 0x80) {
-      in->remove_prefix(i + 1);
-      *value = result;
-      return true;
-    }
-  }
-  return false;
 }
 
 template <typename Number>

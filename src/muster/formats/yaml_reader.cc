@@ -193,7 +193,7 @@ void YamlReader::ForEach(
   }
 }
 
-void YamlReader::CheckKeys(std::initializer_list<std::string_view> known) const {
+void YamlReader::CheckKeys(std::span<const std::string_view> known) const {
   ForEach([](const std::string&, const YamlReader&) {});
   if (!ok()) return;
   for (const auto& entry : node_) {

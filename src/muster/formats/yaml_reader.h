@@ -10,6 +10,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,7 +51,10 @@ class YamlReader {
   const YAML::Node& node() const { return node_; }
 
   // The node must be a map with keys from `known` only.
-  void CheckKeys(std::initializer_list<std::string_view> known) const;
+  void CheckKeys(std::span<const std::string_view> known) const;
+  void CheckKeys(std::initializer_list<std::string_view> known) const {
+    CheckKeys(std::span(known.begin(), known.size()));
+  }
   bool Has(std::string_view key) const;
   // The child; a missing one is an error at this node.
   YamlReader At(std::string_view key) const;

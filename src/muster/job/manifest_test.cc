@@ -237,6 +237,23 @@ TEST(PodTemplate, GivesTheProcess) {
   EXPECT_THAT(UnusedFields(pod_template), ElementsAre("image"));
 }
 
+TEST(PodTemplate, WhatHasNoEffectHereIsNamed) {
+  Json pod_template = TemplateFor({"run"});
+  EXPECT_THAT(UnusedFields(pod_template), IsEmpty());
+  pod_template["spec"]["terminationGracePeriodSeconds"] = 30;
+  Json& resources = pod_template["spec"]["containers"][0]["resources"];
+  resources["limits"] = {{"cpu", "1"}};
+  resources["requests"] = {{"cpu", "500m"}, {"memory", "2Gi"}};
+  EXPECT_THAT(UnusedFields(pod_template),
+              ElementsAre("terminationGracePeriodSeconds", "the request of memory"));
+  JobSpec spec;
+  EXPECT_THAT(UnusedPolicies(spec), IsEmpty());
+  spec.clean_pod_policy = CleanPodPolicy::kAll;
+  spec.scheduling_policy = {{"queue", "q"}};
+  spec.managed_by = "kueue.x-k8s.io/multikueue";
+  EXPECT_THAT(UnusedPolicies(spec), ElementsAre("cleanPodPolicy", "schedulingPolicy", "managedBy"));
+}
+
 TEST(PodTemplate, ReplacesVariablesAsKubernetesDoes) {
   Json pod_template = TemplateFor({"run"});
   Json& container = pod_template["spec"]["containers"][0];

@@ -251,9 +251,9 @@ void SetEnv(const std::string& name, const std::string& value, Json* pod_templat
 std::vector<std::string> UnusedFields(const Json& pod_template) {
   std::vector<std::string> fields;
   const Json& pod = Child(pod_template, "spec");
-  for (const char* key :
-       {"nodeSelector", "affinity", "tolerations", "serviceAccountName", "imagePullSecrets",
-        "securityContext", "initContainers", "schedulerName", "priorityClassName", "hostNetwork"}) {
+  for (const char* key : {"nodeSelector", "affinity", "tolerations", "serviceAccountName",
+                          "imagePullSecrets", "securityContext", "initContainers", "schedulerName",
+                          "priorityClassName", "hostNetwork", "terminationGracePeriodSeconds"}) {
     if (!Child(pod, key).is_null()) fields.emplace_back(key);
   }
   const Json& containers = Child(pod, "containers");
@@ -265,7 +265,22 @@ std::vector<std::string> UnusedFields(const Json& pod_template) {
         fields.emplace_back(key);
       }
     }
+    // Where a limit is given too, the limit is what counts.
+    const Json& resources = Child(container, "resources");
+    for (const auto& [name, quantity] : Child(resources, "requests").items()) {
+      if (Child(Child(resources, "limits"), name.c_str()).is_null()) {
+        fields.push_back(StrCat("the request of ", name));
+      }
+    }
   }
+  return fields;
+}
+
+std::vector<std::string> UnusedPolicies(const JobSpec& spec) {
+  std::vector<std::string> fields;
+  if (spec.clean_pod_policy != CleanPodPolicy::kNone) fields.emplace_back("cleanPodPolicy");
+  if (!spec.scheduling_policy.is_null()) fields.emplace_back("schedulingPolicy");
+  if (!spec.managed_by.empty()) fields.emplace_back("managedBy");
   return fields;
 }
 

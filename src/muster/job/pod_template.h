@@ -64,6 +64,10 @@ Json* ContainerOf(Json* pod_template);
 // Fields of the template that have no effect on one machine: "image", "nodeSelector", ....
 std::vector<std::string> UnusedFields(const Json& pod_template);
 
+// Fields of a job's runPolicy that have no effect on one machine. cleanPodPolicy is one of them:
+// what still runs when the job has succeeded ends as JobSpec::finish_timeout_seconds says.
+std::vector<std::string> UnusedPolicies(const JobSpec& spec);
+
 // A template of one container that runs `command`.
 Json TemplateFor(const std::vector<std::string>& command);
 

@@ -3,13 +3,11 @@
 #include <optional>
 #include <utility>
 
-#include "muster/base/json_depth.h"
 #include "muster/base/nearest.h"
+#include "muster/job/tf_config_contents.h"
 
 namespace muster::job {
 namespace {
-
-constexpr int kMaxTfConfigDepth = 32;
 
 std::vector<std::string> Hosts(const Cluster& cluster, TaskType type) {
   std::vector<std::string> hosts;
@@ -34,15 +32,17 @@ absl::Status CheckIndices(const Cluster& cluster, TaskId task) {
   return absl::OkStatus();
 }
 
-Json SparseCluster(const Cluster& cluster, TaskId task) {
-  Json json = Json::object();
-  if (task.type == TaskType::kWorker) {
-    json["worker"] = {{StrCat(task.index), cluster.at(task)}};
-    json["ps"] = Hosts(cluster, TaskType::kPs);
-  } else {
-    json[std::string(TypeName(task.type))] = {cluster.at(task)};
+// What a task of a job with dynamic workers sees: a worker itself and all ps, another task itself.
+std::vector<TfConfigJob> SparseCluster(const Cluster& cluster, TaskId task) {
+  TfConfigJob self = {.name = std::string(TypeName(task.type))};
+  if (task.type != TaskType::kWorker) {
+    self.addresses = {cluster.at(task)};
+    return {std::move(self)};
   }
-  return json;
+  self.by_index = true;
+  self.addresses.resize(static_cast<size_t>(task.index) + 1);
+  self.addresses.back() = cluster.at(task);
+  return {std::move(self), {.name = "ps", .addresses = Hosts(cluster, TaskType::kPs)}};
 }
 
 // The replacement of {name} or {name:separator}, or none.
@@ -78,10 +78,8 @@ std::optional<std::string> Replacement(std::string_view name, const Placeholders
 }  // namespace
 
 std::string ModelDirOf(std::string_view tf_config) {
-  if (FindDeeperJson(tf_config, kMaxTfConfigDepth) != std::string_view::npos) return "";
-  const Json json = Json::parse(tf_config, nullptr, /*allow_exceptions=*/false);
-  const auto found = json.is_object() ? json.find("model_dir") : json.end();
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+  auto contents = ParseTfConfig(tf_config);
+  return contents.ok() ? std::move(contents->model_dir) : "";
 }
 
 absl::StatusOr<std::string> TfConfig(const JobSpec& spec, const Cluster& cluster, TaskId task,
@@ -92,22 +90,23 @@ absl::StatusOr<std::string> TfConfig(const JobSpec& spec, const Cluster& cluster
     return std::string(
         TypeName(type == TaskType::kMaster && options.master_as_chief ? TaskType::kChief : type));
   };
-  Json json = Json::object();
+  TfConfigContents contents = {
+      .type = name(task.type), .index = task.index, .model_dir = options.model_dir};
   if (spec.dynamic_workers) {
-    json["cluster"] = SparseCluster(cluster, task);
+    contents.cluster = SparseCluster(cluster, task);
   } else {
     for (const TaskType type : kTaskTypes) {
       if (type == TaskType::kEvaluator && task.type != type && !options.evaluator_in_cluster) {
         continue;
       }
       std::vector<std::string> hosts = Hosts(cluster, type);
-      if (!hosts.empty()) json["cluster"][name(type)] = std::move(hosts);
+      if (!hosts.empty()) {
+        contents.cluster.push_back({.name = name(type), .addresses = std::move(hosts)});
+      }
     }
+    contents.environment = "cloud";
   }
-  json["task"] = {{"type", name(task.type)}, {"index", task.index}};
-  if (!spec.dynamic_workers) json["environment"] = "cloud";
-  if (!options.model_dir.empty()) json["model_dir"] = options.model_dir;
-  return json.dump();
+  return PrintTfConfig(contents);
 }
 
 Placeholders PlaceholdersFor(const JobSpec& spec, const Cluster& cluster, TaskId task,

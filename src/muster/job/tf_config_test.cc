@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "muster/job/tf_config_contents.h"
 
 namespace muster::job {
 namespace {
@@ -49,6 +50,46 @@ TEST(TfConfig, KeepsTheModelFolderOfATemplatesOwn) {
   const JobSpec spec = ReplicasOf({{TaskType::kWorker, 2}});
   EXPECT_THAT(TfConfig(spec, ClusterOf(spec), kSecondWorker, {.model_dir = "/m"}).value(),
               HasSubstr(R"("model_dir":"/m")"));
+}
+
+TEST(TfConfig, WhatIsPrintedIsParsedAgain) {
+  for (const char* const text :
+       {"{}", R"({"cluster":{"chief":["h:1"],"worker":["h:2","h:3"],"ps":[]}})",
+        R"({"cluster":{"worker":{"1":"h:2","7":"h:3"}},"task":{"type":"worker","index":7}})",
+        R"({"task":{"type":"","index":-1},"environment":"cloud","model_dir":"/m",)"
+        R"("service":{"a":[1,null]},"session_master":"","eval_session_master":"e"})"}) {
+    const auto contents = ParseTfConfig(text);
+    ASSERT_TRUE(contents.ok()) << contents.status();
+    EXPECT_EQ(PrintTfConfig(*contents), text);
+  }
+  const auto contents =
+      ParseTfConfig(R"({"cluster": {"worker": {"1": "h:2"}}, "task": {"index": "3"}})");
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  EXPECT_EQ(contents->cluster[0].addresses, (std::vector<std::string>{"", "h:2"}));
+  EXPECT_EQ(contents->index, 3);
+}
+
+// Each names the field and what must be there.
+TEST(TfConfig, WhatIsNotOneIsRefused) {
+  const std::pair<const char*, const char*> refused[] = {
+      {"[", "TF_CONFIG: not JSON"},
+      {"[]", "TF_CONFIG: must be a JSON object with \"cluster\" and \"task\""},
+      {R"({"cluster": []})", "TF_CONFIG: \"cluster\" must be an object, given: []"},
+      {R"({"task": 7})", "TF_CONFIG: \"task\" must be an object, given: 7"},
+      {R"({"task": {"type": 7}})", "TF_CONFIG: \"type\" must be a string, given: 7"},
+      {R"({"task": {"index": 0.5}})",
+       "TF_CONFIG: the task's index must be a whole number, given: 0.5"},
+      {R"({"cluster": {"ps": "h:1"}})",
+       "TF_CONFIG: the tasks of job 'ps' must be a list of addresses, such as [\"host:2222\"]"},
+      {R"({"cluster": {"ps": [""]}})",
+       "TF_CONFIG: the address of task 0 of job 'ps' must be a non-empty string, given: \"\""},
+      {R"({"cluster": {"ps": {"-1": "h:1"}}})",
+       "TF_CONFIG: job 'ps' has no task -1: indices are from 0 to 1048575"},
+      {R"({"model_dir": ""})", "TF_CONFIG: model_dir should be non-empty"},
+  };
+  for (const auto& [text, message] : refused) {
+    EXPECT_EQ(ParseTfConfig(text).status().message(), message);
+  }
 }
 
 TEST(TfConfig, AChiefNeedNotKnowItsEvaluatorToBeDistributed) {

@@ -170,8 +170,8 @@ void Roster::OnFailure(Connection from, const Broken& failure, double now) {
   const MemberId seer = failure.seen_by.value_or(reporter->second.member.id);
   const MemberId lost = culprit->second.member.id;
   if (seer.task != lost.task && GiveUpOneOf(seer, lost, failure.cause, now)) return;
-  const std::string by =
-      failure.seen_by ? "" : StrCat(" (seen by ", job::TaskName(reporter->first), ")");
+  const bool is_said = failure.cause.find("seen by ") != std::string::npos;
+  const std::string by = is_said ? "" : StrCat(" (seen by ", job::TaskName(seer.task), ")");
   Break(lost, StrCat(failure.cause, by), /*planned=*/false, now);
   last_reported_ = true;
 }

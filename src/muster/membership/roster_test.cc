@@ -374,7 +374,11 @@ TEST_F(CutLinkTest, WhereAllAreNeededTheEndNamesBoth) {
     SendJoin(3, kWorker1, 5);
     if (!roster_->view()) break;
     last_epoch_ = roster_->view()->epoch;
-    Send(3, {.failure = Broken{.epoch = last_epoch_, .culprit = {kWorker0, 1}, .cause = "gone"}});
+    Broken failure = {.epoch = last_epoch_, .culprit = {kWorker0, 1}, .cause = "gone"};
+    // The report may come from worker-1 itself, or from another that heard of it.
+    const bool by_chief = i % 2 == 0;
+    if (by_chief) failure.seen_by = MemberId{kWorker1, 1};
+    Send(by_chief ? 1 : 3, {.failure = failure});
   }
   EXPECT_THAT(ToStd(roster_->status().message()),
               AllOf(HasSubstr("worker-0"), HasSubstr("seen by worker-1")));

@@ -4,6 +4,7 @@
 #include <span>
 #include <type_traits>
 
+#include "muster/base/byte_reader.h"
 #include "muster/base/crc32c.h"
 
 namespace muster::metrics {
@@ -27,41 +28,16 @@ void AppendList(const std::vector<T>& list, std::string* out) {
   out->append(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(T));
 }
 
-// Takes from the front; once something is not there, nothing is any more.
-class StateReader {
- public:
-  explicit StateReader(std::string_view bytes) : rest_(bytes) {}
-
-  template <typename T>
-  T Value() {
-    T value{};
-    const std::string_view bytes = Bytes(sizeof value);
-    if (ok_) std::memcpy(&value, bytes.data(), sizeof value);
-    return value;
-  }
-  std::string_view Bytes(uint64_t size) {
-    ok_ = ok_ && size <= rest_.size();
-    if (!ok_) return {};
-    const std::string_view taken = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return taken;
-  }
-  template <typename T>
-  std::vector<T> List() {
-    const auto count = Value<uint64_t>();
-    ok_ = ok_ && count <= rest_.size() / sizeof(T);
-    const std::string_view bytes = Bytes(ok_ ? count * sizeof(T) : 0);
-    std::vector<T> list(ok_ ? count : 0);
-    if (!list.empty()) std::memcpy(list.data(), bytes.data(), bytes.size());
-    return list;
-  }
-  size_t left() const { return rest_.size(); }
-  bool ok() const { return ok_; }
-
- private:
-  std::string_view rest_;
-  bool ok_ = true;
-};
+template <typename T>
+bool ReadList(ByteReader& reader, std::vector<T>* list) {
+  uint64_t count = 0;
+  std::string_view bytes;
+  if (!reader.Read(&count) || !reader.Fits(count, sizeof(T))) return false;
+  if (!reader.ReadBytes(count * sizeof(T), &bytes)) return false;
+  list->resize(count);
+  if (count > 0) std::memcpy(list->data(), bytes.data(), bytes.size());
+  return true;
+}
 
 }  // namespace
 
@@ -90,24 +66,28 @@ absl::StatusOr<State> ParseState(std::string_view bytes, std::string_view where)
   std::memcpy(&crc, bytes.data() + bytes.size() - sizeof crc, sizeof crc);
   bytes.remove_suffix(sizeof crc);
   if (Crc32c(bytes) != crc) return wrong("is cut or has changed: its checksum is another");
-  StateReader reader(bytes.substr(kMagic.size()));
-  const auto version = reader.Value<uint32_t>();
+  ByteReader reader(bytes.substr(kMagic.size()));
+  uint32_t version = 0, head_bytes = 0;
+  reader.Read(&version);
   if (version < 1 || version > kVersion) {
     return wrong(StrCat("has version ", version, "; this program reads ", kVersion));
   }
   State state;
-  const auto head_bytes = reader.Value<uint32_t>();
+  reader.Read(&head_bytes);
   if (head_bytes > kMaxHeadBytes) return wrong("names its head at length");
-  state.head = reader.Bytes(head_bytes);
-  state.step = reader.Value<int64_t>();
-  state.rows = reader.Value<uint64_t>();
-  if (version > 1) state.bad_records = reader.Value<uint64_t>();
-  state.sums = reader.List<double>();
-  const auto lists = reader.Value<uint64_t>();
+  std::string_view head;
+  reader.ReadBytes(head_bytes, &head);
+  state.head = head;
+  reader.Read(&state.step);
+  reader.Read(&state.rows);
+  if (version > 1) reader.Read(&state.bad_records);
+  ReadList(reader, &state.sums);
+  uint64_t lists = 0;
+  reader.Read(&lists);
   for (uint64_t i = 0; i < lists && reader.ok(); ++i) {
-    state.scored.push_back(reader.List<ScoredRow>());
+    ReadList(reader, &state.scored.emplace_back());
   }
-  if (!reader.ok() || reader.left() > 0) return wrong("has other lengths than it says");
+  if (!reader.done()) return wrong("has other lengths than it says");
   return state;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "muster/io/file_system.h"
+#include "muster/optim/optimizer_kind.h"
 
 namespace muster::model {
 namespace {
@@ -17,62 +18,28 @@ using formats::Json;
 using formats::JsonFields;
 using optim::OptimizerSpec;
 using optim::ScheduleSpec;
+using optim::ValueRange;
 using OptimizerKind = OptimizerSpec::Kind;
 using ScheduleKind = ScheduleSpec::Kind;
 
-// What a number must be.
-enum class KerasRange { kPositive, kNotNegative, kNotPositive, kUpToOne, kBelowOne };
-
-bool IsIn(KerasRange range, double value) {
-  switch (range) {
-    case KerasRange::kPositive:
-      return value > 0;
-    case KerasRange::kNotNegative:
-      return value >= 0;
-    case KerasRange::kNotPositive:
-      return value <= 0;
-    case KerasRange::kUpToOne:
-      return value >= 0 && value <= 1;
-    case KerasRange::kBelowOne:
-      return value >= 0 && value < 1;
-  }
-  return false;
-}
-
-std::string_view TextOf(KerasRange range) {
-  switch (range) {
-    case KerasRange::kPositive:
-      return "over 0";
-    case KerasRange::kNotNegative:
-      return "0 or more";
-    case KerasRange::kNotPositive:
-      return "0 or less";
-    case KerasRange::kUpToOne:
-      return "from 0 to 1";
-    case KerasRange::kBelowOne:
-      return "at least 0 and under 1";
-  }
-  return "";
-}
-
 // 0 with a status that says why.
-double ReadNumber(JsonFields& fields, const char* name, KerasRange range) {
+double ReadNumber(JsonFields& fields, const char* name, ValueRange range) {
   if (!fields.Has(name)) fields.Fail(StrCat("\"", name, "\" is missing"));
   const double value = fields.Number(name, 0);
   if (!fields.status().ok()) return 0;
   if (IsIn(range, value)) return value;
-  fields.Fail(StrCat("\"", name, "\" is ", value, ": it must be ", TextOf(range)));
+  fields.Fail(StrCat("\"", name, "\" is ", value, ": it must be ", RangeText(range)));
   return 0;
 }
 
 // Numbers of a list, all in their range.
-std::vector<double> ReadNumbers(JsonFields& fields, const char* name, KerasRange range) {
+std::vector<double> ReadNumbers(JsonFields& fields, const char* name, ValueRange range) {
   std::vector<double> numbers;
   for (const Json& each : fields.List(name)) {
     numbers.push_back(each.is_number() ? each.get<double>()
                                        : std::numeric_limits<double>::quiet_NaN());
     if (std::isfinite(numbers.back()) && IsIn(range, numbers.back())) continue;
-    fields.Fail(StrCat("\"", name, "\" must be numbers, each ", TextOf(range)));
+    fields.Fail(StrCat("\"", name, "\" must be numbers, each ", RangeText(range)));
     return {};
   }
   return numbers;
@@ -84,20 +51,10 @@ int64_t StepAt(double number) {
 }
 
 // Arguments of Keras's class and what they are here.
-struct RuleNumber {
-  const char* name;
-  double OptimizerSpec::*member;
-  KerasRange range;
-};
 struct ScheduleNumber {
   const char* name;
   double ScheduleSpec::*member;
-  KerasRange range;
-};
-struct KerasRuleEntry {
-  std::string_view name;
-  OptimizerKind kind;
-  std::vector<RuleNumber> numbers;
+  ValueRange range;
 };
 struct KerasScheduleEntry {
   std::string_view name;
@@ -105,67 +62,46 @@ struct KerasScheduleEntry {
   std::vector<ScheduleNumber> numbers;
 };
 
-const std::vector<KerasRuleEntry>& KerasRules() {
-  using Spec = OptimizerSpec;
-  static const std::vector<RuleNumber> kAdam = {{"beta_1", &Spec::beta1, KerasRange::kBelowOne},
-                                                {"beta_2", &Spec::beta2, KerasRange::kBelowOne},
-                                                {"epsilon", &Spec::epsilon, KerasRange::kPositive}};
-  static const std::vector<KerasRuleEntry> kRules = {
-      {"SGD", OptimizerKind::kSgd, {{"momentum", &Spec::momentum, KerasRange::kUpToOne}}},
-      {"Adagrad",
-       OptimizerKind::kAdagrad,
-       {{"initial_accumulator_value", &Spec::initial_accumulator, KerasRange::kNotNegative},
-        {"epsilon", &Spec::epsilon, KerasRange::kPositive}}},
-      {"Adam", OptimizerKind::kAdam, kAdam},
-      {"AdamW", OptimizerKind::kAdam, kAdam},
-      {"RMSprop",
-       OptimizerKind::kRmsProp,
-       {{"rho", &Spec::rho, KerasRange::kBelowOne},
-        {"momentum", &Spec::momentum, KerasRange::kUpToOne},
-        {"epsilon", &Spec::epsilon, KerasRange::kPositive}}},
-      {"Ftrl",
-       OptimizerKind::kFtrl,
-       {{"learning_rate_power", &Spec::learning_rate_power, KerasRange::kNotPositive},
-        {"initial_accumulator_value", &Spec::initial_accumulator, KerasRange::kNotNegative},
-        {"l1_regularization_strength", &Spec::l1, KerasRange::kNotNegative},
-        {"l2_regularization_strength", &Spec::l2, KerasRange::kNotNegative},
-        {"l2_shrinkage_regularization_strength", &Spec::l2_shrinkage, KerasRange::kNotNegative},
-        {"beta", &Spec::beta, KerasRange::kNotNegative}}}};
-  return kRules;
+// Null if there is none.
+const optim::OptimizerKind* FindKerasClass(std::string_view name) {
+  for (const optim::OptimizerKind* const kind : optim::OptimizerKinds()) {
+    if (std::ranges::find(kind->keras_classes, name) != kind->keras_classes.end()) return kind;
+  }
+  return nullptr;
 }
 
 const std::vector<KerasScheduleEntry>& KerasSchedules() {
   using Spec = ScheduleSpec;
   static const std::vector<ScheduleNumber> kDecay = {
-      {"decay_steps", &Spec::decay_steps, KerasRange::kPositive},
-      {"decay_rate", &Spec::decay_rate, KerasRange::kNotNegative}};
+      {"decay_steps", &Spec::decay_steps, ValueRange::kPositive},
+      {"decay_rate", &Spec::decay_rate, ValueRange::kNotNegative}};
   static const std::vector<KerasScheduleEntry> kSchedules = {
       {"ExponentialDecay", ScheduleKind::kExponential, kDecay},
       {"InverseTimeDecay", ScheduleKind::kInverseTime, kDecay},
       {"PolynomialDecay",
        ScheduleKind::kPolynomial,
-       {{"decay_steps", &Spec::decay_steps, KerasRange::kPositive},
-        {"end_learning_rate", &Spec::end, KerasRange::kNotNegative},
-        {"power", &Spec::power, KerasRange::kNotNegative}}},
+       {{"decay_steps", &Spec::decay_steps, ValueRange::kPositive},
+        {"end_learning_rate", &Spec::end, ValueRange::kNotNegative},
+        {"power", &Spec::power, ValueRange::kNotNegative}}},
       {"PiecewiseConstantDecay", ScheduleKind::kPiecewise, {}},
       {"CosineDecay",
        ScheduleKind::kCosine,
-       {{"decay_steps", &Spec::decay_steps, KerasRange::kPositive},
-        {"alpha", &Spec::alpha, KerasRange::kUpToOne}}},
+       {{"decay_steps", &Spec::decay_steps, ValueRange::kPositive},
+        {"alpha", &Spec::alpha, ValueRange::kUpToOne}}},
       {"CosineDecayRestarts",
        ScheduleKind::kCosineRestarts,
-       {{"first_decay_steps", &Spec::decay_steps, KerasRange::kPositive},
-        {"t_mul", &Spec::t_mul, KerasRange::kPositive},
-        {"m_mul", &Spec::m_mul, KerasRange::kNotNegative},
-        {"alpha", &Spec::alpha, KerasRange::kUpToOne}}}};
+       {{"first_decay_steps", &Spec::decay_steps, ValueRange::kPositive},
+        {"t_mul", &Spec::t_mul, ValueRange::kPositive},
+        {"m_mul", &Spec::m_mul, ValueRange::kNotNegative},
+        {"alpha", &Spec::alpha, ValueRange::kUpToOne}}}};
   return kSchedules;
 }
 
 void ReadPiecewise(JsonFields& fields, OptimizerSpec* spec) {
-  for (const double boundary : ReadNumbers(fields, "boundaries", KerasRange::kNotNegative)) {
+  for (const double boundary : ReadNumbers(fields, "boundaries", ValueRange::kNotNegative)) {
     spec->schedule.boundaries.push_back(StepAt(boundary));
   }
-  spec->schedule.values = ReadNumbers(fields, "values", KerasRange::kPositive);
+  spec->schedule.values = ReadNumbers(fields, "values", ValueRange::kPositive);
   if (fields.status().ok() && spec->schedule.values.empty()) fields.Fail("\"values\" is missing");
   if (!spec->schedule.values.empty()) spec->learning_rate = spec->schedule.values.front();
 }
@@ -188,11 +124,11 @@ void ReadSchedule(JsonFields& fields, OptimizerSpec* spec) {
   schedule.cycle = fields.Bool("cycle", false);
   if (schedule.kind == ScheduleKind::kCosine && fields.Has("warmup_target")) {
     // From initial_learning_rate to the target, and down from there.
-    spec->learning_rate = ReadNumber(fields, "warmup_target", KerasRange::kPositive);
-    schedule.warm_up_steps = StepAt(ReadNumber(fields, "warmup_steps", KerasRange::kNotNegative));
-    schedule.warm_up_from = ReadNumber(fields, "initial_learning_rate", KerasRange::kNotNegative);
+    spec->learning_rate = ReadNumber(fields, "warmup_target", ValueRange::kPositive);
+    schedule.warm_up_steps = StepAt(ReadNumber(fields, "warmup_steps", ValueRange::kNotNegative));
+    schedule.warm_up_from = ReadNumber(fields, "initial_learning_rate", ValueRange::kNotNegative);
   } else {
-    spec->learning_rate = ReadNumber(fields, "initial_learning_rate", KerasRange::kPositive);
+    spec->learning_rate = ReadNumber(fields, "initial_learning_rate", ValueRange::kPositive);
   }
 }
 
@@ -200,7 +136,7 @@ void ReadLearningRate(JsonFields& fields, const Json& optimizer, OptimizerSpec* 
                       KerasOptimizer* out) {
   const auto rate = optimizer.find("learning_rate");
   if (rate == optimizer.end() || !rate->is_object()) {
-    spec->learning_rate = ReadNumber(fields, "learning_rate", KerasRange::kPositive);
+    spec->learning_rate = ReadNumber(fields, "learning_rate", ValueRange::kPositive);
     return;
   }
   JsonFields schedule(*rate, StrCat(fields.where(), ".learning_rate"));
@@ -230,7 +166,7 @@ optim::ClipSpec ReadClip(JsonFields& fields, double clip_value) {
   for (const auto& [name, kind] : kNorms) {
     if (!clip.Has(name)) continue;
     ++given;
-    spec = {.kind = kind, .limit = ReadNumber(clip, name, KerasRange::kPositive)};
+    spec = {.kind = kind, .limit = ReadNumber(clip, name, ValueRange::kPositive)};
   }
   if (given > 1) clip.Fail("has more than one of clipnorm, clipvalue and global_clipnorm");
   fields.Take(clip.status());
@@ -242,7 +178,7 @@ void ReadWeightDecay(JsonFields& fields, KerasOptimizer* out) {
   if (!fields.Has("weight_decay")) return;
   const Json& object = fields.Object("weight_decay");
   JsonFields decay(object, StrCat(fields.where(), ".weight_decay"));
-  out->specs[0].weight_decay = ReadNumber(decay, "rate", KerasRange::kNotNegative);
+  out->specs[0].weight_decay = ReadNumber(decay, "rate", ValueRange::kNotNegative);
   const Json& excluded = decay.List("excluded");
   if (!excluded.empty()) {
     out->specs.push_back(out->specs[0]);
@@ -261,21 +197,21 @@ void ReadWeightDecay(JsonFields& fields, KerasOptimizer* out) {
 
 void ReadRule(JsonFields& fields, OptimizerSpec* spec) {
   const std::string name = fields.Text("name");
-  const auto found = std::ranges::find(KerasRules(), name, &KerasRuleEntry::name);
-  if (fields.Text("rule") != "keras" || found == KerasRules().end()) {
+  const optim::OptimizerKind* const kind = FindKerasClass(name);
+  if (fields.Text("rule") != "keras" || kind == nullptr) {
     return fields.Take(absl::UnimplementedError(
         StrCat(fields.where(), ": ", name,
                ": this muster has no such rule: export the model with the muster.keras that "
                "belongs to it, which writes an optimizer that it does not know as a function")));
   }
   spec->rule = OptimizerSpec::Rule::kKeras;
-  spec->kind = found->kind;
-  for (const RuleNumber& number : found->numbers) {
-    spec->*number.member = ReadNumber(fields, number.name, number.range);
+  spec->kind = kind->kind;
+  for (const auto& number : kind->numbers) {
+    spec->*number.member = ReadNumber(fields, number.keras_name, number.range);
   }
-  spec->centered = fields.Bool("centered", false);
+  for (const auto& flag : kind->flags) spec->*flag.member = fields.Bool(flag.name, false);
   // Without momentum Keras does not look at it.
-  spec->nesterov = fields.Bool("nesterov", false) && spec->momentum > 0;
+  spec->nesterov = spec->nesterov && spec->momentum > 0;
 }
 
 }  // namespace

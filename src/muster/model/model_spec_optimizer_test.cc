@@ -1,4 +1,5 @@
 #include "muster/model/model_spec_test_util.h"
+#include "muster/optim/optimizer_kind.h"
 
 namespace muster::model {
 namespace {
@@ -20,6 +21,32 @@ TEST_F(ModelSpecOptimizerTest, PartsWithoutAnOptimizerHaveTfEstimators) {
   EXPECT_EQ(both->dnn->optimizer.kind, optim::OptimizerSpec::Kind::kAdagrad);
   EXPECT_EQ(both->dnn->optimizer.learning_rate, 0.001);
   ExpectPrintsBack(*both);
+}
+
+// Whatever the table of optimizers holds: each parameter is read, printed and has its default.
+TEST_F(ModelSpecOptimizerTest, EachParameterOfTheTableIsReadAndPrinted) {
+  const auto parse = [this](std::string_view optimizer) {
+    return Parse(StrCat(kSmallSpec.substr(0, kSmallSpec.find("[x]}")),
+                        "[x], optimizer: ", optimizer, "}\n"));
+  };
+  for (const optim::OptimizerKind* const kind : optim::OptimizerKinds()) {
+    const auto plain = parse(kind->name);
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    const optim::OptimizerSpec& defaults = plain->linear->optimizer;
+    EXPECT_EQ(defaults.kind, kind->kind);
+    EXPECT_EQ(defaults.learning_rate, kind->learning_rate);
+    ExpectPrintsBack(*plain);
+    for (const optim::OptimizerNumber& number : kind->numbers) {
+      EXPECT_EQ(defaults.*number.member, number.fallback) << number.name;
+      const double value = number.range == optim::ValueRange::kNotPositive ? -0.25 : 0.25;
+      const auto given = parse(StrCat("{", kind->name, ": {", number.name, ": ", value, "}}"));
+      ASSERT_TRUE(given.ok()) << given.status();
+      EXPECT_EQ(given->linear->optimizer.*number.member, value) << number.name;
+      ExpectPrintsBack(*given);
+    }
+    const auto unknown = parse(StrCat("{", kind->name, ": {bata: 1}}"));
+    EXPECT_THAT(ToStd(unknown.status().message()), HasSubstr("unknown key 'bata'"));
+  }
 }
 
 // Each prints back to what it was parsed from.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/base/nearest.h"
+#include "muster/optim/optimizer_kind.h"
 
 namespace muster::model {
 namespace {
@@ -103,49 +104,25 @@ void ParseRate(const YamlReader& node, optim::OptimizerSpec* spec) {
   }
 }
 
-void ParseFtrl(const YamlReader& node, optim::OptimizerSpec* spec) {
-  node.CheckKeys({"learning_rate", "initial_accumulator", "l1", "l2", "l2_shrinkage",
-                  "learning_rate_power", "beta"});
-  spec->initial_accumulator = node.Number("initial_accumulator", 0.1, 0, kHugest);
-  spec->l1 = node.Number("l1", 0, 0, kHugest);
-  spec->l2 = node.Number("l2", 0, 0, kHugest);
-  spec->l2_shrinkage = node.Number("l2_shrinkage", 0, 0, kHugest);
-  spec->learning_rate_power = node.Number("learning_rate_power", -0.5, -kHugest, 0);
-  spec->beta = node.Number("beta", 0, 0, kHugest);
+double ParseNumber(const YamlReader& node, const optim::OptimizerNumber& number) {
+  using Range = optim::ValueRange;
+  if (number.range == Range::kNotPositive) {
+    return node.Number(number.name, number.fallback, -kHugest, 0);
+  }
+  const bool is_share = number.range == Range::kUpToOne || number.range == Range::kBelowOne;
+  return node.Number(number.name, number.fallback, 0, is_share ? 1 : kHugest);
 }
 
-void ParseOptions(const YamlReader& node, optim::OptimizerSpec* spec) {
-  using Kind = optim::OptimizerSpec::Kind;
-  switch (spec->kind) {
-    case Kind::kFtrl:
-      ParseFtrl(node, spec);
-      break;
-    case Kind::kAdagrad:
-      node.CheckKeys({"learning_rate", "initial_accumulator", "epsilon", "weight_decay", "lazy"});
-      spec->initial_accumulator = node.Number("initial_accumulator", 0.1, 0, kHugest);
-      spec->epsilon = node.Number("epsilon", 1e-7, 0, kHugest);
-      break;
-    case Kind::kAdam:
-      node.CheckKeys({"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "lazy"});
-      spec->beta1 = node.Number("beta1", 0.9, 0, 1);
-      spec->beta2 = node.Number("beta2", 0.999, 0, 1);
-      spec->epsilon = node.Number("epsilon", 1e-7, 0, kHugest);
-      break;
-    case Kind::kRmsProp:
-      node.CheckKeys(
-          {"learning_rate", "rho", "momentum", "epsilon", "centered", "weight_decay", "lazy"});
-      spec->rho = node.Number("rho", 0.9, 0, 1);
-      spec->momentum = node.Number("momentum", 0, 0, 1);
-      spec->epsilon = node.Number("epsilon", 1e-7, 0, kHugest);
-      spec->centered = node.Bool("centered", false);
-      break;
-    case Kind::kSgd:
-      node.CheckKeys({"learning_rate", "momentum", "nesterov", "weight_decay", "lazy"});
-      spec->momentum = node.Number("momentum", 0, 0, 1);
-      spec->nesterov = node.Bool("nesterov", false);
-      break;
-  }
-  if (spec->kind != Kind::kFtrl) {
+void ParseOptions(const YamlReader& node, const optim::OptimizerKind& kind,
+                  optim::OptimizerSpec* spec) {
+  std::vector<std::string_view> keys = {"learning_rate"};
+  for (const auto& number : kind.numbers) keys.emplace_back(number.name);
+  for (const auto& flag : kind.flags) keys.emplace_back(flag.name);
+  if (kind.decays) keys.insert(keys.end(), {"weight_decay", "lazy"});
+  node.CheckKeys(keys);
+  for (const auto& number : kind.numbers) spec->*number.member = ParseNumber(node, number);
+  for (const auto& flag : kind.flags) spec->*flag.member = node.Bool(flag.name, false);
+  if (kind.decays) {
     spec->weight_decay = node.Number("weight_decay", 0, 0, kHugest);
     spec->lazy = node.Bool("lazy", false);
   }
@@ -158,18 +135,6 @@ void ParseOptions(const YamlReader& node, optim::OptimizerSpec* spec) {
 }  // namespace
 
 optim::OptimizerSpec ParseOptimizer(const YamlReader& node) {
-  using Kind = optim::OptimizerSpec::Kind;
-  // Keras's rates.
-  struct Known {
-    std::string_view name;
-    Kind kind;
-    double learning_rate;
-  };
-  static constexpr Known kKnown[] = {{"ftrl", Kind::kFtrl, 0.05},
-                                     {"adagrad", Kind::kAdagrad, 0.05},
-                                     {"adam", Kind::kAdam, 0.001},
-                                     {"rmsprop", Kind::kRmsProp, 0.001},
-                                     {"sgd", Kind::kSgd, 0.01}};
   optim::OptimizerSpec spec;
   std::string name;
   std::optional<YamlReader> options;
@@ -184,13 +149,14 @@ optim::OptimizerSpec ParseOptimizer(const YamlReader& node) {
   }
   if (!node.ok()) return spec;
   std::vector<std::string> names;
-  for (const Known& known : kKnown) {
-    names.emplace_back(known.name);
-    if (known.name != name) continue;
-    spec.kind = known.kind;
-    spec.learning_rate = known.learning_rate;
+  for (const optim::OptimizerKind* const kind : optim::OptimizerKinds()) {
+    names.emplace_back(kind->name);
+    if (kind->name != name) continue;
+    spec.kind = kind->kind;
+    spec.learning_rate = kind->learning_rate;
+    for (const auto& number : kind->numbers) spec.*number.member = number.fallback;
     if (options && options->IsMap()) {
-      ParseOptions(*options, &spec);
+      ParseOptions(*options, *kind, &spec);
     } else if (options && options->IsScalar()) {
       options->Fail("is a map of the optimizer's options");
     }

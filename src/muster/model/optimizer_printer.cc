@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "muster/model/spec_emitter.h"
+#include "muster/optim/optimizer_kind.h"
 
 namespace muster::model {
 namespace {
@@ -62,42 +63,11 @@ void EmitRate(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
 }  // namespace
 
 void EmitOptimizer(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
-  using Kind = optim::OptimizerSpec::Kind;
+  const optim::OptimizerKind& kind = optim::GetKind(spec.kind);
   BeginFlowMap(out, "optimizer");
-  switch (spec.kind) {
-    case Kind::kFtrl:
-      BeginFlowMap(out, "ftrl");
-      EmitNumber(out, "l1", spec.l1);
-      EmitNumber(out, "l2", spec.l2);
-      EmitNumber(out, "l2_shrinkage", spec.l2_shrinkage);
-      EmitNumber(out, "learning_rate_power", spec.learning_rate_power);
-      EmitNumber(out, "beta", spec.beta);
-      EmitNumber(out, "initial_accumulator", spec.initial_accumulator);
-      break;
-    case Kind::kAdagrad:
-      BeginFlowMap(out, "adagrad");
-      EmitNumber(out, "epsilon", spec.epsilon);
-      EmitNumber(out, "initial_accumulator", spec.initial_accumulator);
-      break;
-    case Kind::kAdam:
-      BeginFlowMap(out, "adam");
-      EmitNumber(out, "beta1", spec.beta1);
-      EmitNumber(out, "beta2", spec.beta2);
-      EmitNumber(out, "epsilon", spec.epsilon);
-      break;
-    case Kind::kRmsProp:
-      BeginFlowMap(out, "rmsprop");
-      EmitNumber(out, "rho", spec.rho);
-      EmitNumber(out, "momentum", spec.momentum);
-      EmitNumber(out, "epsilon", spec.epsilon);
-      EmitFlag(out, "centered", spec.centered);
-      break;
-    case Kind::kSgd:
-      BeginFlowMap(out, "sgd");
-      EmitNumber(out, "momentum", spec.momentum);
-      EmitFlag(out, "nesterov", spec.nesterov);
-      break;
-  }
+  BeginFlowMap(out, kind.name);
+  for (const auto& number : kind.numbers) EmitNumber(out, number.name, spec.*number.member);
+  for (const auto& flag : kind.flags) EmitFlag(out, flag.name, spec.*flag.member);
   if (spec.weight_decay != 0) EmitNumber(out, "weight_decay", spec.weight_decay);
   EmitFlag(out, "lazy", spec.lazy);
   EmitRate(out, spec);

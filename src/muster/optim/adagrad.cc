@@ -55,11 +55,35 @@ struct KerasAdagrad {
   }
 };
 
-}  // namespace
-
 std::unique_ptr<Optimizer> NewAdagrad(const OptimizerSpec& spec) {
   if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasAdagrad{spec});
   return std::make_unique<Adagrad>(spec);
 }
+
+// The first update of a row must not divide by 0; Keras asks for more.
+absl::Status CheckAdagrad(const OptimizerSpec& spec) {
+  const bool keras = spec.rule == OptimizerSpec::Rule::kKeras;
+  return CheckValue(spec.epsilon > 0 || (!keras && spec.initial_accumulator > 0), spec.kind,
+                    "epsilon", spec.epsilon,
+                    keras ? "over 0" : "over 0, or 0 with an initial_accumulator over 0");
+}
+
+constexpr std::string_view kAdagradClasses[] = {"Adagrad"};
+constexpr OptimizerNumber kAdagradNumbers[] = {
+    {"epsilon", "epsilon", &OptimizerSpec::epsilon, 1e-7, ValueRange::kNotNegative},
+    {"initial_accumulator", "initial_accumulator_value", &OptimizerSpec::initial_accumulator, 0.1,
+     ValueRange::kNotNegative}};
+
+}  // namespace
+
+constinit const OptimizerKind kAdagradKind = {.kind = OptimizerSpec::Kind::kAdagrad,
+                                              .name = "adagrad",
+                                              .keras_classes = kAdagradClasses,
+                                              .learning_rate = 0.05,
+                                              .numbers = kAdagradNumbers,
+                                              .flags = {},
+                                              .decays = true,
+                                              .check = CheckAdagrad,
+                                              .make = NewAdagrad};
 
 }  // namespace muster::optim

@@ -2,13 +2,10 @@
 // that of Keras 3, which has epsilon under the root. Slot: "accumulator".
 #pragma once
 
-#include <memory>
-
-#include "muster/optim/optimizer.h"
+#include "muster/optim/optimizer_kind.h"
 
 namespace muster::optim {
 
-// All values of `spec` are in range.
-std::unique_ptr<Optimizer> NewAdagrad(const OptimizerSpec& spec);
+extern const OptimizerKind kAdagradKind;
 
 }  // namespace muster::optim

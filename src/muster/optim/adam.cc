@@ -91,11 +91,27 @@ struct KerasAdam {
   }
 };
 
-}  // namespace
-
 std::unique_ptr<Optimizer> NewAdam(const OptimizerSpec& spec) {
   if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasAdam{spec});
   return std::make_unique<Adam>(spec);
 }
+
+constexpr std::string_view kAdamClasses[] = {"Adam", "AdamW"};
+constexpr OptimizerNumber kAdamNumbers[] = {
+    {"beta1", "beta_1", &OptimizerSpec::beta1, 0.9, ValueRange::kBelowOne},
+    {"beta2", "beta_2", &OptimizerSpec::beta2, 0.999, ValueRange::kBelowOne},
+    {"epsilon", "epsilon", &OptimizerSpec::epsilon, 1e-7, ValueRange::kPositive}};
+
+}  // namespace
+
+constinit const OptimizerKind kAdamKind = {.kind = OptimizerSpec::Kind::kAdam,
+                                           .name = "adam",
+                                           .keras_classes = kAdamClasses,
+                                           .learning_rate = 0.001,
+                                           .numbers = kAdamNumbers,
+                                           .flags = {},
+                                           .decays = true,
+                                           .check = nullptr,
+                                           .make = NewAdam};
 
 }  // namespace muster::optim

@@ -3,13 +3,10 @@
 // only; slots "m", "v". By Keras 3's rule the slots are "momentum", "velocity".
 #pragma once
 
-#include <memory>
-
-#include "muster/optim/optimizer.h"
+#include "muster/optim/optimizer_kind.h"
 
 namespace muster::optim {
 
-// All values of `spec` are in range.
-std::unique_ptr<Optimizer> NewAdam(const OptimizerSpec& spec);
+extern const OptimizerKind kAdamKind;
 
 }  // namespace muster::optim

@@ -134,12 +134,47 @@ struct KerasFtrl {
   }
 };
 
-}  // namespace
-
 std::unique_ptr<Optimizer> NewFtrl(const OptimizerSpec& spec) {
   if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasFtrl{spec});
   if (spec.learning_rate_power == -0.5) return std::make_unique<FtrlRoot>(spec);
   return std::make_unique<FtrlAnyPower>(spec);
 }
+
+absl::Status CheckFtrl(const OptimizerSpec& spec) {
+  if (spec.learning_rate == 0) {
+    return absl::InvalidArgumentError(
+        "Ftrl divides by the learning rate, which is 0: to train nothing use another optimizer");
+  }
+  if (ReachesZero(spec.learning_rate, spec.schedule)) {
+    return absl::InvalidArgumentError(
+        StrCat("Ftrl divides by the learning rate, and this ", ScheduleName(spec.schedule.kind),
+               " schedule reaches 0: give alpha, end or warm_up_from a value over 0"));
+  }
+  return absl::OkStatus();
+}
+
+constexpr std::string_view kFtrlClasses[] = {"Ftrl"};
+constexpr OptimizerNumber kFtrlNumbers[] = {
+    {"l1", "l1_regularization_strength", &OptimizerSpec::l1, 0, ValueRange::kNotNegative},
+    {"l2", "l2_regularization_strength", &OptimizerSpec::l2, 0, ValueRange::kNotNegative},
+    {"l2_shrinkage", "l2_shrinkage_regularization_strength", &OptimizerSpec::l2_shrinkage, 0,
+     ValueRange::kNotNegative},
+    {"learning_rate_power", "learning_rate_power", &OptimizerSpec::learning_rate_power, -0.5,
+     ValueRange::kNotPositive},
+    {"beta", "beta", &OptimizerSpec::beta, 0, ValueRange::kNotNegative},
+    {"initial_accumulator", "initial_accumulator_value", &OptimizerSpec::initial_accumulator, 0.1,
+     ValueRange::kNotNegative}};
+
+}  // namespace
+
+constinit const OptimizerKind kFtrlKind = {.kind = OptimizerSpec::Kind::kFtrl,
+                                           .name = "ftrl",
+                                           .keras_classes = kFtrlClasses,
+                                           .learning_rate = 0.05,
+                                           .numbers = kFtrlNumbers,
+                                           .flags = {},
+                                           .decays = false,
+                                           .check = CheckFtrl,
+                                           .make = NewFtrl};
 
 }  // namespace muster::optim

@@ -5,13 +5,10 @@
 // step, to the value that its slots give, which is 0 at first.
 #pragma once
 
-#include <memory>
-
-#include "muster/optim/optimizer.h"
+#include "muster/optim/optimizer_kind.h"
 
 namespace muster::optim {
 
-// All values of `spec` are in range.
-std::unique_ptr<Optimizer> NewFtrl(const OptimizerSpec& spec);
+extern const OptimizerKind kFtrlKind;
 
 }  // namespace muster::optim

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+
+#include "muster/optim/optimizer_kind.h"
 
 namespace muster::optim {
 namespace {
@@ -53,6 +56,31 @@ TEST(NewOptimizerTest, ChecksEveryRange) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << wrong.name;
     EXPECT_NE(ToStd(status.message()).find(StrCat(wrong.name, " is ")), std::string::npos)
         << status;
+  }
+}
+
+// Whatever the table of optimizers holds.
+TEST(NewOptimizerTest, EachParameterOfTheTableIsCheckedByItsName) {
+  std::set<std::string_view> names;
+  for (const OptimizerKind* const kind : OptimizerKinds()) {
+    EXPECT_TRUE(names.insert(kind->name).second) << kind->name;
+    for (const std::string_view name : kind->keras_classes) {
+      EXPECT_TRUE(names.insert(name).second) << name;
+    }
+    EXPECT_EQ(&GetKind(kind->kind), kind);
+    OptimizerSpec spec = SpecOf(kind->kind);
+    spec.learning_rate = kind->learning_rate;
+    for (const OptimizerNumber& number : kind->numbers) {
+      EXPECT_EQ(spec.*number.member, number.fallback) << kind->name << " " << number.name;
+    }
+    for (const OptimizerFlag& flag : kind->flags) EXPECT_FALSE(spec.*flag.member) << flag.name;
+    for (const OptimizerNumber& number : kind->numbers) {
+      OptimizerSpec wrong = spec;
+      wrong.*number.member = std::numeric_limits<double>::quiet_NaN();
+      EXPECT_EQ(ToStd(NewOptimizer(wrong).status().message()),
+                StrCat(OptimizerName(kind->kind), ": ", number.name, " is nan: it must be ",
+                       RangeText(number.range)));
+    }
   }
 }
 

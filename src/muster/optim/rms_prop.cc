@@ -99,11 +99,28 @@ struct KerasRmsProp {
   }
 };
 
-}  // namespace
-
 std::unique_ptr<Optimizer> NewRmsProp(const OptimizerSpec& spec) {
   if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasRmsProp{spec});
   return std::make_unique<RmsProp>(spec);
 }
+
+constexpr std::string_view kRmsPropClasses[] = {"RMSprop"};
+constexpr OptimizerNumber kRmsPropNumbers[] = {
+    {"rho", "rho", &OptimizerSpec::rho, 0.9, ValueRange::kBelowOne},
+    {"momentum", "momentum", &OptimizerSpec::momentum, 0, ValueRange::kUpToOne},
+    {"epsilon", "epsilon", &OptimizerSpec::epsilon, 1e-7, ValueRange::kPositive}};
+constexpr OptimizerFlag kRmsPropFlags[] = {{"centered", &OptimizerSpec::centered}};
+
+}  // namespace
+
+constinit const OptimizerKind kRmsPropKind = {.kind = OptimizerSpec::Kind::kRmsProp,
+                                              .name = "rmsprop",
+                                              .keras_classes = kRmsPropClasses,
+                                              .learning_rate = 0.001,
+                                              .numbers = kRmsPropNumbers,
+                                              .flags = kRmsPropFlags,
+                                              .decays = true,
+                                              .check = nullptr,
+                                              .make = NewRmsProp};
 
 }  // namespace muster::optim

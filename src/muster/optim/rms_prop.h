@@ -14,13 +14,10 @@
 // "average_gradient".
 #pragma once
 
-#include <memory>
-
-#include "muster/optim/optimizer.h"
+#include "muster/optim/optimizer_kind.h"
 
 namespace muster::optim {
 
-// All values of `spec` are in range.
-std::unique_ptr<Optimizer> NewRmsProp(const OptimizerSpec& spec);
+extern const OptimizerKind kRmsPropKind;
 
 }  // namespace muster::optim

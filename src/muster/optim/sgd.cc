@@ -97,8 +97,6 @@ class PastSquares : public Optimizer {
   const std::unique_ptr<Optimizer> inner_;
 };
 
-}  // namespace
-
 std::unique_ptr<Optimizer> NewSgd(const OptimizerSpec& spec) {
   std::unique_ptr<Optimizer> sgd;
   if (spec.momentum == 0) {
@@ -109,5 +107,27 @@ std::unique_ptr<Optimizer> NewSgd(const OptimizerSpec& spec) {
   if (spec.rule != OptimizerSpec::Rule::kKeras || !spec.squares) return sgd;
   return std::make_unique<PastSquares>(std::move(sgd));
 }
+
+absl::Status CheckSgd(const OptimizerSpec& spec) {
+  if (!spec.nesterov || spec.momentum != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("SGD: nesterov is a kind of momentum: give momentum over 0");
+}
+
+constexpr std::string_view kSgdClasses[] = {"SGD"};
+constexpr OptimizerNumber kSgdNumbers[] = {
+    {"momentum", "momentum", &OptimizerSpec::momentum, 0, ValueRange::kUpToOne}};
+constexpr OptimizerFlag kSgdFlags[] = {{"nesterov", &OptimizerSpec::nesterov}};
+
+}  // namespace
+
+constinit const OptimizerKind kSgdKind = {.kind = OptimizerSpec::Kind::kSgd,
+                                          .name = "sgd",
+                                          .keras_classes = kSgdClasses,
+                                          .learning_rate = 0.01,
+                                          .numbers = kSgdNumbers,
+                                          .flags = kSgdFlags,
+                                          .decays = true,
+                                          .check = CheckSgd,
+                                          .make = NewSgd};
 
 }  // namespace muster::optim

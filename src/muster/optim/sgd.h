@@ -5,13 +5,10 @@
 // Keras 3's rule is the same except for tables with momentum: all their rows move at every step.
 #pragma once
 
-#include <memory>
-
-#include "muster/optim/optimizer.h"
+#include "muster/optim/optimizer_kind.h"
 
 namespace muster::optim {
 
-// All values of `spec` are in range.
-std::unique_ptr<Optimizer> NewSgd(const OptimizerSpec& spec);
+extern const OptimizerKind kSgdKind;
 
 }  // namespace muster::optim

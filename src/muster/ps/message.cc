@@ -3,6 +3,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "muster/base/byte_reader.h"
+
 namespace muster::ps {
 namespace {
 
@@ -56,35 +58,36 @@ class Reader {
 
   template <class T>
   requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void operator()(T& value) {
-    const ConstBytes from = Take(1, sizeof(T));
-    if (from.size() == sizeof(T)) std::memcpy(&value, from.data(), sizeof(T));
+    bytes_.Read(&value);
   }
   template <class T>
   void operator()(std::span<const T>& values) {
-    const uint64_t count = Count(sizeof(T));
-    values = {reinterpret_cast<const T*>(Take(count, sizeof(T)).data()),
-              static_cast<size_t>(fits_ ? count : 0)};
+    uint64_t count = 0;
+    if (bytes_.Read(&count)) bytes_.ReadArray(count, &values);
   }
   void operator()(Counts& counts);
   void operator()(Word& word);
   void operator()(std::string& text) {
-    const uint64_t size = Count(1);
-    if (!fits_) return;
-    text.assign(reinterpret_cast<const char*>(bytes_.data()), size);
-    Take((size + kUnit - 1) / kUnit, kUnit);
+    uint64_t size = 0;
+    std::string_view padded;
+    if (!bytes_.Read(&size) || !bytes_.Fits(size, 1)) return;
+    if (!bytes_.ReadBytes((size + kUnit - 1) / kUnit * kUnit, &padded)) return;
+    text.assign(padded.substr(0, size));
   }
   template <class T>
   void operator()(std::vector<T>& values) {
+    uint64_t count = 0;
     // An element that is no number takes at least 8 bytes, those of its length.
-    const uint64_t count = Count(std::is_arithmetic_v<T> ? sizeof(T) : sizeof(uint64_t));
-    for (uint64_t i = 0; i < count && fits_; ++i) Get(values.emplace_back());
+    constexpr size_t kLeast = std::is_arithmetic_v<T> ? sizeof(T) : sizeof(uint64_t);
+    if (!bytes_.Read(&count) || !bytes_.Fits(count, kLeast)) return;
+    for (uint64_t i = 0; i < count && bytes_.ok(); ++i) Get(values.emplace_back());
   }
 
   absl::Status Finish() const {
-    if (!fits_) return absl::InvalidArgumentError("a message of a parameter server is cut");
-    if (bytes_.empty()) return absl::OkStatus();
+    if (bytes_.done()) return absl::OkStatus();
+    if (!bytes_.ok()) return absl::InvalidArgumentError("a message of a parameter server is cut");
     return absl::InvalidArgumentError(
-        StrCat("a message of a parameter server has ", bytes_.size(), " bytes too many"));
+        StrCat("a message of a parameter server has ", bytes_.left(), " bytes too many"));
   }
 
  private:
@@ -92,25 +95,8 @@ class Reader {
   template <class T>
   requires(std::is_arithmetic_v<T>) void Get(T& number) { (*this)(number); }
   void Get(TableRows& table);
-  // Reads a count of elements that follow, each of at least `each` bytes.
-  uint64_t Count(size_t each) {
-    uint64_t count = 0;
-    (*this)(count);
-    if (count > bytes_.size() / each) fits_ = false;
-    return fits_ ? count : 0;
-  }
-  ConstBytes Take(uint64_t count, size_t each) {
-    if (!fits_ || count > bytes_.size() / each) {
-      fits_ = false;
-      return {};
-    }
-    const ConstBytes taken = bytes_.first(static_cast<size_t>(count) * each);
-    bytes_ = bytes_.subspan(taken.size());
-    return taken;
-  }
 
-  ConstBytes bytes_;
-  bool fits_ = true;
+  ByteReader bytes_;
 };
 
 // Visits the fields of a message in their order, for printing and for parsing.
@@ -123,7 +109,7 @@ concept Is = std::is_same_v<std::remove_const_t<M>, T>;
 
 template <class V, Is<Counts> M>
 void Visit(V& v, M& m) {
-  All(v, m.trained, m.dropped, m.repeated, m.left_at_end, m.known);
+  All(v, m.trained, m.dropped, m.repeated, m.left_at_end, m.bad_records, m.known);
 }
 template <class V, Is<Word> M>
 void Visit(V& v, M& m) {
@@ -148,7 +134,7 @@ void Visit(V& v, M& m) {
 }
 template <class V, Is<Finish> M>
 void Visit(V& v, M& m) {
-  All(v, m.generation, m.left_at_end);
+  All(v, m.generation, m.left_at_end, m.bad_records);
 }
 template <class V, Is<Slice> M>
 void Visit(V& v, M& m) {
@@ -169,7 +155,7 @@ void Visit(V& v, M& m) {
 template <class V, Is<Pull> M>
 void Visit(V& v, M& m) {
   All(v, m.generation, m.sequence, m.step, m.rows, m.stop, m.tables, m.sequences, m.left_at_end,
-      m.word);
+      m.bad_records, m.word);
 }
 template <class V, Is<Pulled> M>
 void Visit(V& v, M& m) {

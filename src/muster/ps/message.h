@@ -19,7 +19,7 @@ namespace muster::ps {
 using Bytes = std::vector<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 
 enum MessageType : uint16_t {
   kHello = 1,       // Hello -> State
@@ -55,6 +55,7 @@ struct Counts {
   int64_t dropped = 0;      // read and not trained
   int64_t repeated = 0;     // trained again, because the weights went back to a checkpoint
   int64_t left_at_end = 0;  // dropped at the end of replicas' data, not contained in `dropped`
+  int64_t bad_records = 0;  // left out by the replicas' processes so far; of no state
   uint32_t known = 1;       // 0: counted only since some state was loaded, not since the first step
 
   // All records that were ever applied to weights.
@@ -99,6 +100,7 @@ struct Begin {
 struct Finish {
   int64_t generation = 0;
   int64_t left_at_end = 0;  // records after its last batch, too few for another one
+  int64_t bad_records = 0;  // that its process has left out so far
 };
 
 // A range of elements in a server's part of one variable: of its weights (`slot` -1) or of a slot.
@@ -159,6 +161,7 @@ struct Pull {
   // count, as the lead said.
   std::vector<int64_t> sequences = {};
   int64_t left_at_end = 0;  // as in Finish
+  int64_t bad_records = 0;  // as in Finish
   Word word = {};           // to servers other than the lead: the lead's word of `step`
 };
 

@@ -54,8 +54,9 @@ class Replica {
   // Both fill in the request's generation, sequence and step. `work` must return their ABORTED.
   absl::StatusOr<Pulled> Pull(ps::Pull request, const PullInto& into);
   absl::StatusOr<Pushed> Push(ps::Push request, const Gradients& gradients);
-  absl::Status Finish(int64_t left_at_end = 0) {
-    return client_.Finish({.generation = generation_, .left_at_end = left_at_end});
+  absl::Status Finish(int64_t left_at_end = 0, int64_t bad_records = 0) {
+    return client_.Finish(
+        {.generation = generation_, .left_at_end = left_at_end, .bad_records = bad_records});
   }
 
   enum class Ending { kOver, kGoOn, kMoved };

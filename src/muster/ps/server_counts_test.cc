@@ -36,6 +36,16 @@ TEST_F(ServerCountsTest, AsynchronousBatchesThatAreNoNumbersAreDropped) {
   EXPECT_EQ(CountsOf(*state, 1).left_at_end, 6);
 }
 
+// Each replica says how many its process has left out so far; the last word of each counts.
+TEST_F(ServerCountsTest, BadRecordsAreThoseOfAllReplicas) {
+  const auto state = New(/*synchronous=*/false);
+  ASSERT_TRUE(state->OnPull(1, {.generation = 1, .bad_records = 2}).ok());
+  ASSERT_TRUE(state->OnPull(2, {.generation = 1, .bad_records = 3}).ok());
+  EXPECT_EQ(CountsOf(*state, 1).bad_records, 5);
+  ASSERT_TRUE(state->OnFinish(2, {.generation = 1, .bad_records = 7}).ok());
+  EXPECT_EQ(CountsOf(*state, 1).bad_records, 9);
+}
+
 TEST_F(ServerCountsTest, ARoundIsTrainedOrDroppedAsAWhole) {
   const auto state = New(/*synchronous=*/true);
   ASSERT_TRUE(state->OnPush(1, PushOf(1, 0, 16)).ok());

@@ -23,6 +23,7 @@ ServerState::ServerState(ServerSpec spec, std::span<const Variable> variables,
                               .aggregate = static_cast<uint32_t>(spec_.training.aggregate),
                               .agreement = spec_.agreement})),
       agreed_by_(StrCat("ps-", spec_.server)),
+      bad_records_(static_cast<size_t>(spec_.training.replicas)),
       away_since_(static_cast<size_t>(spec_.training.replicas)) {
   Reset();
 }
@@ -132,6 +133,7 @@ State ServerState::StateFor(size_t replica) const {
 Counts ServerState::CountsNow() const {
   Counts counts = counts_;
   counts.left_at_end = std::accumulate(left_at_end_.begin(), left_at_end_.end(), int64_t{0});
+  counts.bad_records = std::accumulate(bad_records_.begin(), bad_records_.end(), int64_t{0});
   return counts;
 }
 
@@ -249,6 +251,7 @@ absl::Status ServerState::Behind(int64_t sequence) const {
 absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
   MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, pull.generation));
   heard_[peer->replica] = now_;
+  bad_records_[peer->replica] = pull.bad_records;
   peer->waits_for_all = -1;
   MUSTER_RETURN_IF_ERROR(shard_.CheckRows(pull.tables));
   if (spec_.training.has_backups()) {
@@ -402,6 +405,7 @@ absl::Status ServerState::OnFinish(Connection from, const Finish& finish) {
   MUSTER_ASSIGN_OR_RETURN(const Peer* const peer, Current(from, finish.generation));
   finished_.insert(peer->replica);
   left_at_end_[peer->replica] = finish.left_at_end;
+  bad_records_[peer->replica] = finish.bad_records;
   EndRound();  // a step may now need fewer pushes
   return absl::OkStatus();
 }

@@ -205,6 +205,7 @@ class ServerState {
   // Used on the lead.
   Counts counts_;
   std::vector<int64_t> left_at_end_;  // by replica
+  std::vector<int64_t> bad_records_;  // by replica, as its process last said; survives the state
   int64_t loaded_trained_ = 0;        // counts_.trained when this state was loaded
   int64_t work_before_ = 0;           // the highest known Counts::work() of earlier states
   double now_ = 0;

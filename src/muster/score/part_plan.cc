@@ -7,8 +7,8 @@
 
 #include "muster/base/crc32c.h"
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/data/source_set.h"
 #include "muster/formats/json_fields.h"
-#include "muster/formats/tfrecord.h"
 #include "muster/score/exported_weights.h"
 
 namespace muster::score {
@@ -48,26 +48,28 @@ absl::StatusOr<std::string> FingerprintOf(io::FileSystem& files, const std::stri
 
 // Counts the records of each file if parts are whole files; a share of all records needs no counts
 // in the plan.
-absl::Status CountRecords(io::FileSystem& files, PartPlan* plan) {
+absl::Status CountRecords(const data::SourceSet& set, PartPlan* plan) {
   if (!plan->numbered || plan->by_record) return absl::OkStatus();
   for (PartPlan::File& file : plan->data) {
-    MUSTER_ASSIGN_OR_RETURN(const data::RecordIndex index,
-                            data::LoadOrScanRecords(files, file.path));
-    file.records = static_cast<int64_t>(index.records());
+    const auto begin = static_cast<uint64_t>(file.begin);
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t records,
+                            set.CountRecords({.name = file.path,
+                                              .begin = begin,
+                                              .end = begin + static_cast<uint64_t>(file.bytes),
+                                              .modified_ns = file.modified_ns,
+                                              .identity = file.identity}));
+    file.records = static_cast<int64_t>(records);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> AnyIsCompressed(io::FileSystem& files,
-                                     const std::vector<PartPlan::File>& data) {
-  for (const PartPlan::File& file : data) {
-    if (file.path.ends_with(".gz")) return true;
-    if (data::FormatOfName(file.path) != data::FileFormat::kTfRecord) continue;
-    MUSTER_ASSIGN_OR_RETURN(const auto opened, files.OpenForRead(file.path));
-    MUSTER_ASSIGN_OR_RETURN(const auto compression, formats::DetectCompression(*opened));
-    if (compression != formats::Compression::kNone) return true;
+absl::StatusOr<bool> AllCanBeCut(const data::SourceSet& set,
+                                 const std::vector<data::SourceItem>& items) {
+  for (const data::SourceItem& item : items) {
+    MUSTER_ASSIGN_OR_RETURN(const bool can, set.CanBeCut(item));
+    if (!can) return false;
   }
-  return false;
+  return true;
 }
 
 std::string DescribeData(const PartPlan& there, const PartPlan& wanted) {
@@ -124,6 +126,8 @@ std::string Print(const PartPlan& plan) {
   for (const PartPlan::File& file : plan.data) {
     Json& each = data.emplace_back(
         Json{{"path", file.path}, {"bytes", file.bytes}, {"modified_ns", file.modified_ns}});
+    if (file.begin > 0) each["begin"] = file.begin;
+    if (!file.identity.empty()) each["identity"] = file.identity;
     if (file.records >= 0) each["records"] = file.records;
   }
   return formats::PrintJson({{"version", 1},
@@ -157,8 +161,10 @@ absl::StatusOr<PartPlan> ParsePartPlan(std::string_view text, std::string_view w
     }
     JsonFields file(each, StrCat(where, ": data"));
     plan.data.push_back({.path = file.Text("path"),
+                         .begin = file.Int("begin", 0, 0, kMaxRecords),
                          .bytes = file.Int("bytes", 0, 0, kMax),
                          .modified_ns = file.Int("modified_ns", 0, -kMax, kMax),
+                         .identity = file.Text("identity"),
                          .records = file.Int("records", -1, 0, kMaxRecords)});
     fields.Take(file.status());
   }
@@ -175,18 +181,21 @@ absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptio
   }
   MUSTER_ASSIGN_OR_RETURN(plan.fingerprint,
                           FingerprintOf(files, options.model_dir, plan.checkpoint));
-  for (const std::string& pattern : options.patterns) {
-    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> paths, io::Glob(files, pattern));
-    for (const std::string& path : paths) {
-      MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
-      plan.data.push_back({path, static_cast<int64_t>(info.size), info.modified_ns});
-    }
+  MUSTER_ASSIGN_OR_RETURN(const auto set,
+                          data::ChooseSourceSet(files, options.schemes, options.patterns));
+  MUSTER_ASSIGN_OR_RETURN(const auto items, set->List(options.patterns));
+  for (const data::SourceItem& item : items) {
+    plan.data.push_back({.path = item.name,
+                         .begin = static_cast<int64_t>(item.begin),
+                         .bytes = static_cast<int64_t>(item.size()),
+                         .modified_ns = item.modified_ns,
+                         .identity = item.identity});
   }
   const auto count = static_cast<int>(plan.data.size());
   plan.by_record = count < options.processes;
   if (options.batch_size > 0) {
-    MUSTER_ASSIGN_OR_RETURN(const bool compressed, AnyIsCompressed(files, plan.data));
-    plan.by_record = plan.by_record || !compressed;
+    MUSTER_ASSIGN_OR_RETURN(const bool can_be_cut, AllCanBeCut(*set, items));
+    plan.by_record = plan.by_record || can_be_cut;
     if (plan.by_record) plan.multiple = options.batch_size;
   }
   plan.parts = plan.by_record ? options.processes : count;
@@ -194,12 +203,14 @@ absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptio
 }
 
 absl::StatusOr<PartPlan> OpenPartPlan(io::FileSystem& files, const std::string& folder,
-                                      const PartPlan& given) {
+                                      const PartPlan& given, const data::SourceSpec& source) {
   PartPlan wanted = given;
   const auto text = io::ReadFile(files, PlanPath(folder), kMaxPlanBytes);
   if (absl::IsNotFound(text.status())) {
     MUSTER_RETURN_IF_ERROR(CheckNoParts(files, folder));
-    MUSTER_RETURN_IF_ERROR(CountRecords(files, &wanted));
+    MUSTER_ASSIGN_OR_RETURN(const auto set,
+                            data::ChooseSourceSet(files, source.schemes, source.patterns));
+    MUSTER_RETURN_IF_ERROR(CountRecords(*set, &wanted));
     MUSTER_RETURN_IF_ERROR(files.MakeFolders(folder));
     MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(files, PlanPath(folder), Print(wanted)));
     return wanted;

@@ -21,13 +21,17 @@ namespace muster::score {
 
 struct PartPlan {
   struct File {
+    // A file or a partition, as data::SourceItem says of it.
     std::string path = {};
-    int64_t bytes = 0;
-    int64_t modified_ns = 0;  // since the Unix epoch
-    int64_t records = -1;     // their number, if the plan numbers rows; -1: not counted
+    int64_t begin = 0;  // the first offset of a partition
+    int64_t bytes = 0;  // or offsets
+    int64_t modified_ns = 0;
+    std::string identity = {};
+    int64_t records = -1;  // their number, if the plan numbers rows; -1: not counted
     // Whether both are the same file, even if only one is counted.
     friend bool operator==(const File& a, const File& b) {
-      return a.path == b.path && a.bytes == b.bytes && a.modified_ns == b.modified_ns;
+      return a.path == b.path && a.begin == b.begin && a.bytes == b.bytes &&
+             a.modified_ns == b.modified_ns && a.identity == b.identity;
     }
   };
   std::string checkpoint = {};   // its prefix
@@ -57,6 +61,7 @@ absl::StatusOr<PartPlan> ParsePartPlan(std::string_view text, std::string_view w
 
 struct PartPlanOptions {
   std::vector<std::string> patterns = {};
+  data::SourceSchemes schemes = {};  // see data::SourceSpec
   std::string model_dir = {};
   std::string checkpoint = {};  // "": the newest of model_dir
   std::string settings = {};
@@ -74,9 +79,10 @@ absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptio
 // The plan of `folder`, with the cuts that its first process made. If the folder has none, writes
 // `wanted` as its plan, with the records of its files counted if it is numbered.
 // FAILED_PRECONDITION: the folder's plan is for another model, other data or other settings, which
-// the error names; or the folder has parts and no plan.
+// the error names; or the folder has parts and no plan. `source` has the patterns and schemes that
+// `wanted` was made with; it can be left out if the data is files.
 absl::StatusOr<PartPlan> OpenPartPlan(io::FileSystem& files, const std::string& folder,
-                                      const PartPlan& wanted);
+                                      const PartPlan& wanted, const data::SourceSpec& source = {});
 
 // FOLDER/part-00002-of-00008.csv
 std::string PartPath(const std::string& folder, const PartPlan& plan, int part);

@@ -112,7 +112,9 @@ TEST_F(BadLabelsTest, ReplicasMakeNoStepOfThem) {
     const int64_t good =
         std::count_if(labels.begin(), labels.end(), [](char c) { return c < '9'; });
     const std::string reduced = StrCat("reduced", labels);
-    TrainByAllReduce(2, Spec(2), reduced, kLabelsSpec);
+    // The chief's half has none of the bad ones.
+    const auto bad = static_cast<uint64_t>(std::count(labels.begin(), labels.end(), '9'));
+    EXPECT_EQ(TrainByAllReduce(2, Spec(2), reduced, kLabelsSpec).bad_records, bad) << labels;
     for (const bool synchronous : {true, false}) {
       const Shape shape = {.synchronous = synchronous};
       const std::string folder = StrCat("served", labels, synchronous);
@@ -120,6 +122,7 @@ TEST_F(BadLabelsTest, ReplicasMakeNoStepOfThem) {
       const auto results = RunAll(shape, servers, Spec(2), folder, kLabelsSpec, {});
       for (const auto& result : results) ASSERT_TRUE(result.ok()) << result.status();
       EXPECT_EQ(results[0]->records, (RecordCounts{.trained = 2 * good})) << labels;
+      EXPECT_EQ(results[0]->bad_records, bad) << labels << ", synchronous " << synchronous;
       if (synchronous) ExpectSame(folder, reduced, 1e-5f);
     }
   }

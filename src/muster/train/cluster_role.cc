@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 
 #include "muster/data/batch_stream_reader.h"
+#include "muster/data/source_set.h"
 #include "muster/net/listen.h"
 #include "muster/net/token.h"
 #include "muster/net/transport/tls.h"
@@ -315,27 +316,22 @@ absl::Status ValidateMinWorkers(const RunConfig& config, const ClusterRoleOption
                                            " replicas"));
 }
 
-absl::StatusOr<data::Shard> ShardOf(const RunConfig& config,
-                                    const std::vector<std::string>& patterns,
+absl::StatusOr<data::Shard> ShardOf(const RunConfig& config, const data::SourceSpec& source,
                                     io::FileSystem& files) {
   // A stream of batches belongs to one replica.
-  if (!HasOtherReplicas(config) || data::IsBatchStream({.patterns = patterns})) {
+  if (!HasOtherReplicas(config) || data::IsBatchStream(source)) {
     return data::Shard();
   }
-  MUSTER_ASSIGN_OR_RETURN(data::Shard shard,
-                          FirstPart(config.num_worker_replicas, patterns, files));
+  MUSTER_ASSIGN_OR_RETURN(data::Shard shard, FirstPart(config.num_worker_replicas, source, files));
   // Not the global id, which counts an evaluator in the cluster too.
   shard.index = config.is_chief ? 0 : config.task_id + 1;
   return shard;
 }
 
-absl::StatusOr<data::Shard> FirstPart(int parts, const std::vector<std::string>& patterns,
+absl::StatusOr<data::Shard> FirstPart(int parts, const data::SourceSpec& source,
                                       io::FileSystem& files) {
-  int count = 0;
-  for (const std::string& pattern : patterns) {
-    MUSTER_ASSIGN_OR_RETURN(const auto found, io::Glob(files, pattern));
-    count += static_cast<int>(found.size());
-  }
+  MUSTER_ASSIGN_OR_RETURN(const auto items, data::ListSources(files, source));
+  const int count = static_cast<int>(items.size());
   return data::Shard{.index = 0,
                      .count = parts,
                      .by = count >= parts ? data::ShardBy::kFile : data::ShardBy::kRecord};

@@ -96,14 +96,13 @@ absl::StatusOr<double> RendezvousSeconds(double given);
 // replicas in the cluster.
 absl::Status ValidateMinWorkers(const RunConfig& config, const ClusterRoleOptions& options);
 
-// The part of the data that this replica reads: whole files if there are at least as many files as
-// replicas, else an equal share of the records.
-absl::StatusOr<data::Shard> ShardOf(const RunConfig& config,
-                                    const std::vector<std::string>& patterns,
+// The part of the data that this replica reads: whole files (or partitions) if there are at least
+// as many as replicas, else an equal share of the records. source.shard is not read.
+absl::StatusOr<data::Shard> ShardOf(const RunConfig& config, const data::SourceSpec& source,
                                     io::FileSystem& files);
 // The same for data that is divided into `parts`, for a number of replicas that may change: returns
 // the first part.
-absl::StatusOr<data::Shard> FirstPart(int parts, const std::vector<std::string>& patterns,
+absl::StatusOr<data::Shard> FirstPart(int parts, const data::SourceSpec& source,
                                       io::FileSystem& files);
 
 }  // namespace muster::train

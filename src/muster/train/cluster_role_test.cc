@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "muster/data/memory_log.h"
 #include "muster/io/memory_file_system.h"
 #include "muster/train/cluster/tf_config.h"
 
@@ -120,7 +121,8 @@ TEST_F(ClusterRoleTest, AnEvaluatorHasNoPartOfTheData) {
     ASSERT_TRUE(io::WriteFileAtomically(*files, path, "x\n1\n").ok());
   }
   for (int worker = 0; worker < 2; ++worker) {
-    const auto shard = ShardOf(ConfigOf(kCluster, "worker", worker), {"*.csv"}, *files);
+    const auto shard =
+        ShardOf(ConfigOf(kCluster, "worker", worker), {.patterns = {"*.csv"}}, *files);
     ASSERT_TRUE(shard.ok()) << shard.status();
     EXPECT_EQ(shard->index, worker + 1);
     EXPECT_EQ(shard->count, 3);
@@ -128,10 +130,21 @@ TEST_F(ClusterRoleTest, AnEvaluatorHasNoPartOfTheData) {
   }
 }
 
+TEST_F(ClusterRoleTest, PartitionsAreDealtAsFilesAre) {
+  const auto files = io::NewMemoryFileSystem();
+  const auto log = std::make_shared<data::MemoryLog>();
+  const data::SourceSpec source = {.patterns = {"log://clicks"}, .schemes = {{"log", log}}};
+  for (int i = 0; i < 3; ++i) log->Append(StrCat("clicks/", i), "record");
+  const data::SourceSpec two = {.patterns = {"log://clicks/0", "log://clicks/1"},
+                                .schemes = {{"log", log}}};
+  EXPECT_EQ(ShardOf(ConfigOf(kCluster, "worker", 1), source, *files)->by, data::ShardBy::kFile);
+  EXPECT_EQ(ShardOf(ConfigOf(kCluster, "worker", 1), two, *files)->by, data::ShardBy::kRecord);
+}
+
 // A program writes a stream of batches into one replica's pipe: it is for this replica alone.
 TEST_F(ClusterRoleTest, AStreamOfBatchesIsNotDealt) {
   const auto files = io::NewMemoryFileSystem();
-  const auto shard = ShardOf(ConfigOf(kCluster, "worker", 1), {"-"}, *files);
+  const auto shard = ShardOf(ConfigOf(kCluster, "worker", 1), {.patterns = {"-"}}, *files);
   ASSERT_TRUE(shard.ok()) << shard.status();
   EXPECT_EQ(shard->count, 1);
 }

@@ -7,6 +7,7 @@
 
 #include "muster/base/agreement.h"
 #include "muster/data/batch_stream_reader.h"
+#include "muster/data/source_set.h"
 #include "muster/train/cluster/finished_job.h"
 #include "muster/train/input/data_files.h"
 #include "muster/train/input/parts.h"
@@ -17,10 +18,6 @@ namespace {
 // A task of a job that has ended before waits so long for the others, at most.
 constexpr double kSecondsForEnded = 10;
 
-const std::vector<std::string>& PatternsOf(const TrainingRequest& request) {
-  return request.train.input.source.patterns;
-}
-
 // Sets what this replica reads: a shard or, where replicas may leave and come, parts.
 absl::Status DealData(io::FileSystem& files, TrainingRequest* request) {
   TrainSpec& spec = request->train;
@@ -28,15 +25,17 @@ absl::Status DealData(io::FileSystem& files, TrainingRequest* request) {
   data::Shard& shard = spec.input.source.shard;
   const int fewest = request->role.min_replicas;
   if (fewest == 0 || spec.replicas == nullptr) {
-    MUSTER_ASSIGN_OR_RETURN(shard, ShardOf(request->run, PatternsOf(*request), files));
+    MUSTER_ASSIGN_OR_RETURN(shard, ShardOf(request->run, spec.input.source, files));
     return absl::OkStatus();
   }
   const int most = request->run.num_worker_replicas;
   spec.parts = PartsFor(fewest, most);
-  MUSTER_ASSIGN_OR_RETURN(shard, FirstPart(spec.parts, PatternsOf(*request), files));
+  MUSTER_ASSIGN_OR_RETURN(shard, FirstPart(spec.parts, spec.input.source, files));
   // As much memory as without parts, when all are there.
   int& open_chunks = spec.input.reader.open_chunks;
   open_chunks = std::max(1, open_chunks * most / spec.parts);
+  int& chunks_ahead = spec.input.reader.chunks_ahead;
+  if (chunks_ahead > 0) chunks_ahead = std::max(1, chunks_ahead * most / spec.parts);
   return absl::OkStatus();
 }
 
@@ -47,7 +46,7 @@ absl::Status WarnOfUnevenShares(const TrainingRequest& request, io::FileSystem& 
   if (!request.run.is_chief || !by_files || data::IsBatchStream(spec.input.source)) {
     return absl::OkStatus();
   }
-  MUSTER_ASSIGN_OR_RETURN(const auto found, FindDataFiles(files, PatternsOf(request)));
+  MUSTER_ASSIGN_OR_RETURN(const auto found, data::ListSources(files, spec.input.source));
   const std::string uneven =
       DescribeUnevenShares(found, request.run.num_worker_replicas, spec.parts);
   if (!uneven.empty()) request.role.context.Note(uneven);

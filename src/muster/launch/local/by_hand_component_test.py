@@ -1,4 +1,4 @@
-"""`muster worker` started by hand: tasks that disagree, and tasks of a job that has ended."""
+"""`muster worker` started by hand: tasks that disagree, that are told to end, or whose job has ended."""
 
 from __future__ import annotations
 
@@ -71,6 +71,21 @@ def test_tasks_that_disagree_train_nothing_and_say_in_what(trainings: Trainings)
     for words, _, _ in differences:
         assert words in said, "the chief says it too"
     assert not list((by_hand.folder / "model").glob("model.ckpt-*[1-9].index"))
+
+
+def test_every_role_that_is_told_to_end_asks_to_be_started_again(trainings: Trainings) -> None:
+    """Exit code 143, whether a task works or waits for those that have gone: none has finished."""
+    by_hand = ByHand(trainings)
+    by_hand.cluster["ps"] = [free_address()]
+    flags = ("--strategy", "ps-sync", "--epochs", 1_000_000, "--eval", "train.csv", "--evaluator")
+    tasks = ("evaluator-0", "ps-0", "worker-0", "chief-0")
+    running = {task: by_hand.start(task, *flags) for task in tasks}
+    checkpoint = by_hand.folder / "model/checkpoint"
+    trainings.jobs.wait(checkpoint.exists, "for the training to begin")
+    for task in tasks:
+        running[task].terminate()
+        said = ended(running[task])
+        assert running[task].returncode == 143, (task, said)
 
 
 def test_a_task_of_a_job_that_has_ended_waits_for_nobody(trainings: Trainings) -> None:

@@ -65,6 +65,16 @@ def test_a_dry_run_shows_the_tasks_and_starts_nothing(jobs: Jobs) -> None:
     assert not (jobs.home / "jobs/mnist").exists()
 
 
+def test_what_has_no_effect_on_one_machine_is_said(jobs: Jobs) -> None:
+    policy = "spec:\n  runPolicy: {cleanPodPolicy: All, schedulingPolicy: {queue: q}}\n"
+    text = IMAGE_ONLY.replace("spec:\n", policy, 1)
+    limits = "resources: {requests: {memory: 2Gi}, limits:"
+    (jobs.folder / "job.yaml").write_text(text.replace("resources: {limits:", limits))
+    shown = jobs.ok("run", "job.yaml", "--gpus", 0, "--dry-run", "--", "echo")
+    unused = "cleanPodPolicy, image, schedulingPolicy, the request of memory"
+    assert f"not used on this machine: {unused}" in shown
+
+
 def test_all_that_a_manifest_lacks_is_said_at_once(jobs: Jobs) -> None:
     (jobs.folder / "job.yaml").write_text(IMAGE_ONLY)
     result = jobs.call("run", "job.yaml", "--gpus", 0, "--dry-run")

@@ -116,6 +116,41 @@ def test_of_two_workers_without_a_network_between_them_one_is_given_up(
     ), ended
 
 
+def test_where_all_are_needed_a_cut_link_ends_the_job_and_names_both_ends(
+    trainings: Trainings, cable: Network
+) -> None:
+    flags = ("--epochs", 100_000, "--save-secs", 0, "--stall-timeout", 3)
+    hosts = TwoHosts(trainings, cable, {"chief-0": "a", "worker-0": "a", "worker-1": "b"})
+    hosts.start(*flags, environment=PLAIN)
+    trainings.jobs.wait((trainings.jobs.folder / "broken/checkpoint").exists, "for the beginning")
+    cable.cut_port(7002)  # worker-0's; both reach the chief
+    for task in ("chief-0", "worker-0", "worker-1"):
+        code, said = hosts.end(task)
+        assert code == 1, (task, said)
+        assert "no step was done in 5 attempts" in said, (task, said)
+        assert "worker-0" in said and "worker-1" in said, (task, said)
+
+
+@pytest.mark.parametrize("strategy", ["allreduce", "ps-sync"])
+def test_a_machine_that_never_comes_is_named_by_all_others(
+    trainings: Trainings, cable: Network, strategy: str
+) -> None:
+    places = {"chief-0": "a", "worker-0": "b", "worker-1": "b"}
+    if strategy == "ps-sync":
+        places["ps-0"] = "a"
+    hosts = TwoHosts(trainings, cable, places)
+    others = [task for task in places if task != "worker-1"]
+    flags = ("--strategy", strategy, "--epochs", 2, "--rendezvous-timeout", 3)
+    for task in others:
+        hosts.start_one(task, *flags, environment=PLAIN)
+    for task in others:
+        code, said = hosts.end(task)
+        assert code == 1, (task, said)
+        assert "waiting for worker-1" in said, (task, said)
+        # The others may hear that the chief has gone before they hear why.
+        assert task != "chief-0" or "3 s for worker-1" in said, said
+
+
 @pytest.mark.parametrize("protected", [True, False], ids=["tls", "checksums"])
 def test_bytes_altered_on_their_way_are_noticed_and_change_nothing(
     trainings: Trainings, cable: Network, protected: bool

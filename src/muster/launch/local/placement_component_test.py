@@ -94,6 +94,17 @@ def test_without_a_wish_the_gpus_of_the_environment_stay(jobs: Jobs) -> None:
     assert said(jobs) == {"worker-0": ["1,2"], "worker-1": ["1,2"]}
 
 
+@pytest.mark.parametrize(
+    ("flags", "seen"), [((), ""), (("--env", "CUDA_VISIBLE_DEVICES=1"), "1")], ids=["none", "said"]
+)
+def test_a_job_that_is_told_to_use_no_gpu_sees_none(
+    jobs: Jobs, flags: tuple[str, ...], seen: str
+) -> None:
+    jobs.environment["CUDA_VISIBLE_DEVICES"] = "1,2"
+    jobs.ok("run", write_job(jobs, Worker=replica(GPUS, 2, gpu="4")), "--gpus", 0, *flags)
+    assert said(jobs) == {"worker-0": [seen], "worker-1": [seen]}
+
+
 def test_too_few_gpus_start_nothing(jobs: Jobs) -> None:
     jobs.environment["CUDA_VISIBLE_DEVICES"] = "0,1"
     result = jobs.call("run", write_job(jobs, Worker=replica(GPUS, 3, gpu="1")))

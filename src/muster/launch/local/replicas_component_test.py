@@ -85,6 +85,16 @@ def test_a_bad_record_ends_the_job_in_the_words_of_who_read_it(trainings: Traini
     assert not list((trainings.jobs.folder / "model").glob("*.tmp*"))
 
 
+@pytest.mark.parametrize("servers", [(), ("--ps", 1, "--strategy", "ps-sync")], ids=["reduced", "served"])
+def test_bad_records_are_counted_of_all_replicas(
+    trainings: Trainings, servers: tuple[object, ...]
+) -> None:
+    with (trainings.jobs.folder / "train.csv").open("a") as data:
+        data.write("no number,1,w1,0\n1,no number,w1,0\n")  # the worker's share ends the file
+    said = trainings.ok("model", "--workers", 2, *servers, "--max-bad-records", 5)
+    assert "left out   2 bad records" in said
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -107,6 +107,29 @@ def test_ps_and_workers_are_ended_after_the_chiefs_success(jobs: Jobs) -> None:
     jobs.wait_nothing_runs()
 
 
+# The evaluator has no end, and its output shows that it works.
+WORKING_EVALUATOR = 'test "$MUSTER_TASK" = chief-0 || while true; do echo works; sleep 0.1; done'
+
+
+def test_a_job_from_flags_whose_evaluator_is_cut_off_has_failed(jobs: Jobs) -> None:
+    run = jobs.start(
+        "run", "--name", "j", "--chief", "--evaluator", "--finish-timeout", "1s", "--",
+        "sh", "-c", WORKING_EVALUATOR,
+    )  # fmt: skip
+    said = ""
+    while "evaluator-0 goes on and is waited for" not in said:
+        said = run.stderr.readline()
+        assert said, run.wait(timeout=DEADLINE)
+    waits = "evaluator-0 to finish its evaluations"
+    jobs.wait(lambda: jobs.status("j").get("waiting_for") == waits, "for the status to say so")
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=DEADLINE)
+    assert run.returncode == 1, errors
+    assert "although evaluator-0 was cut off" in errors
+    assert "although evaluator-0 was cut off" in jobs.ok("status", "j")
+    jobs.wait_nothing_runs()
+
+
 # The second worker fails a while after the first has succeeded, each time with other last words.
 FAILING_WORKER = """
 if [ "$MUSTER_TASK" = worker-1 ]; then

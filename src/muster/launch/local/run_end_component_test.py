@@ -137,6 +137,22 @@ def test_jobs_are_listed_with_their_ages_and_removed(jobs: Jobs) -> None:
         assert jobs.call(*wrong).returncode == 2
 
 
+def test_removing_a_job_keeps_what_its_tasks_wrote_unless_told_to(jobs: Jobs) -> None:
+    (jobs.folder / "data.txt").write_text("staged")
+    for flags, stays in (((), True), (("--with-work",), False)):
+        jobs.ok("run", "--name", "j", "--file", "data.txt", "--", "sh", "-c", "echo mine > own.txt")
+        work = jobs.home / "jobs/j/work"
+        result = jobs.call("rm", "j", *flags)
+        assert result.returncode == 0, result.stderr
+        assert (f"{work} holds files that were not staged and stays" in result.stderr) is stays
+        assert (work / "worker-0/own.txt").exists() is stays
+        assert not (work / "worker-0/data.txt").exists()
+        assert not (jobs.home / "jobs/j/journal").exists()
+        if stays:
+            jobs.ok("rm", "j", "--with-work")
+        assert not work.exists()
+
+
 def test_a_time_to_live_of_nothing_leaves_nothing(jobs: Jobs) -> None:
     (jobs.folder / "job.yaml").write_text("""
 apiVersion: kubeflow.org/v1

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "muster/base/byte_reader.h"
+
 namespace muster::net::transport {
 namespace {
 
@@ -24,37 +26,14 @@ void PutName(std::string* to, std::string_view name) {
   to->append(name);
 }
 
-// Takes from the front; once something was missing, everything is.
-class Taker {
- public:
-  explicit Taker(std::string_view from) : left_(from) {}
-
-  std::string_view Take(size_t size) {
-    if (size > left_.size()) good_ = false;
-    if (!good_) return {};
-    const std::string_view taken = left_.substr(0, size);
-    left_.remove_prefix(size);
-    return taken;
-  }
-  template <typename Number>
-  Number TakeNumber() {
-    Number number = 0;
-    const std::string_view bytes = Take(sizeof number);
-    if (good_) std::memcpy(&number, bytes.data(), sizeof number);
-    return number;
-  }
-  std::string TakeName(size_t most) {
-    const auto size = TakeNumber<uint8_t>();
-    if (size > most) good_ = false;
-    return std::string(Take(size));
-  }
-  bool all_taken() const { return good_ && left_.empty(); }
-  std::string_view left() const { return left_; }
-
- private:
-  std::string_view left_;
-  bool good_ = true;
-};
+// A length of at most `most`, in one byte, and that many bytes.
+bool ReadName(ByteReader& reader, size_t most, std::string* name) {
+  uint8_t size = 0;
+  std::string_view bytes;
+  if (!reader.Read(&size) || size > most || !reader.ReadBytes(size, &bytes)) return false;
+  name->assign(bytes);
+  return true;
+}
 
 absl::Status CheckName(std::string_view what, const std::string& name, size_t least, size_t most) {
   if (name.size() >= least && name.size() <= most) return absl::OkStatus();
@@ -99,16 +78,18 @@ std::string EncodeVerdict(const absl::Status& verdict) {
 }
 
 absl::StatusOr<Envelope> DecodeEnvelope(std::string_view bytes) {
-  Taker taker(bytes);
-  if (taker.Take(kHandshakeMagic.size()) != kHandshakeMagic) {
+  ByteReader reader(bytes);
+  std::string_view magic;
+  reader.ReadBytes(kHandshakeMagic.size(), &magic);
+  if (magic != kHandshakeMagic) {
     return absl::DataLossError(StrCat("'", Printable(bytes.substr(0, 8)),
                                       "' came where a handshake was due: no task of Muster"));
   }
   Envelope envelope;
-  envelope.version = taker.TakeNumber<uint16_t>();
-  envelope.kind = static_cast<HandshakeKind>(taker.TakeNumber<uint16_t>());
-  envelope.body_bytes = taker.TakeNumber<uint32_t>();
-  if (!taker.all_taken()) return absl::DataLossError("a handshake that is cut short");
+  reader.Read(&envelope.version);
+  reader.Read(&envelope.kind);
+  reader.Read(&envelope.body_bytes);
+  if (!reader.done()) return absl::DataLossError("a handshake that is cut short");
   if (envelope.body_bytes > kMaxHandshakeBody) {
     return absl::DataLossError(StrCat("a handshake's message of ", envelope.body_bytes,
                                       " bytes: has at most ", kMaxHandshakeBody));
@@ -117,19 +98,19 @@ absl::StatusOr<Envelope> DecodeEnvelope(std::string_view bytes) {
 }
 
 absl::StatusOr<Hello> DecodeHello(std::string_view body) {
-  Taker taker(body);
+  ByteReader reader(body);
   Hello hello;
-  const std::string_view nonce = taker.Take(hello.nonce.size());
-  hello.identity.incarnation = taker.TakeNumber<uint64_t>();
-  hello.identity.epoch = taker.TakeNumber<uint64_t>();
-  hello.identity.index = taker.TakeNumber<uint32_t>();
-  const auto flags = taker.TakeNumber<uint32_t>();
+  Identity& identity = hello.identity;
+  std::string_view nonce;
+  uint32_t flags = 0;
+  const bool read = reader.ReadBytes(hello.nonce.size(), &nonce) &&
+                    reader.Read(&identity.incarnation) && reader.Read(&identity.epoch) &&
+                    reader.Read(&identity.index) && reader.Read(&flags) &&
+                    ReadName(reader, kMaxJobBytes, &identity.job) &&
+                    ReadName(reader, kMaxRoleBytes, &identity.role) &&
+                    ReadName(reader, kMaxServiceBytes, &hello.service) && reader.done();
   hello.wants_checksums = (flags & kWantsChecksums) != 0;
-  hello.identity.job = taker.TakeName(kMaxJobBytes);
-  hello.identity.role = taker.TakeName(kMaxRoleBytes);
-  hello.service = taker.TakeName(kMaxServiceBytes);
-  if (!taker.all_taken() || (flags & ~kWantsChecksums) != 0 ||
-      !CheckNames(hello.identity, hello.service).ok()) {
+  if (!read || (flags & ~kWantsChecksums) != 0 || !CheckNames(identity, hello.service).ok()) {
     return absl::DataLossError(StrCat("a hello of ", body.size(), " bytes with other contents"));
   }
   std::memcpy(hello.nonce.data(), nonce.data(), nonce.size());
@@ -137,12 +118,12 @@ absl::StatusOr<Hello> DecodeHello(std::string_view body) {
 }
 
 absl::Status DecodeVerdict(std::string_view body) {
-  Taker taker(body);
-  auto code = taker.TakeNumber<uint32_t>();
-  if (body.size() < sizeof code) return absl::DataLossError("a verdict that is cut short");
+  ByteReader reader(body);
+  uint32_t code = 0;
+  if (!reader.Read(&code)) return absl::DataLossError("a verdict that is cut short");
   if (code == 0) return absl::OkStatus();
   if (code > 16) code = static_cast<uint32_t>(absl::StatusCode::kUnknown);
-  return absl::Status(static_cast<absl::StatusCode>(code), Printable(taker.left()));
+  return absl::Status(static_cast<absl::StatusCode>(code), Printable(body.substr(sizeof code)));
 }
 
 std::string Printable(std::string_view text) {

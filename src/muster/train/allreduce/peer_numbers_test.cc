@@ -125,15 +125,15 @@ TEST_F(ReplicaStateTest, CountsThatCannotBeAreRefused) {
 // The replicas of a worker whose chief sends a given wish.
 class OddWish : public Replicas {
  public:
-  using Wish =
-      std::array<int32_t, 5>;  // rows, stop, seconds (a float), dropped, dropped at the end
+  // rows, stop, seconds (a float), dropped, dropped at the end, bad records
+  using Wish = std::array<int32_t, 6>;
   explicit OddWish(const Wish& wish) : wish_(wish), ranks_(2) {}
   bool is_chief() const override { return false; }
   absl::StatusOr<ReplicaEpoch> Join(const StateId&, const absl::Status& why) override {
     if (!why.ok()) return why;
     chief_ = std::jthread([this, group = ranks_.Take(0)] {
       EXPECT_TRUE(collective::Barrier(*group).ok());
-      std::array<int32_t, 10> all{};
+      std::array<int32_t, 12> all{};
       EXPECT_TRUE(collective::AllGather(*group, std::as_bytes(std::span(wish_)),
                                         std::as_writable_bytes(std::span(all)))
                       .ok());
@@ -170,12 +170,13 @@ TEST_P(WishTest, ThatCannotBeNamesItsReplica) {
 constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
 INSTANTIATE_TEST_SUITE_P(
     Wishes, WishTest,
-    testing::Values(OddWish::Wish{-1, 0, 0, 0, 0}, OddWish::Wish{kMost, 0, 0, 0, 0},
-                    OddWish::Wish{16, 3, 0, 0, 0}, OddWish::Wish{16, -1, 0, 0, 0},
-                    OddWish::Wish{16, 0, 0x7fc00000, 0, 0},  // not a number
-                    OddWish::Wish{16, 0, -1, 0, 0},          // neither is this
-                    OddWish::Wish{16, 0, 0, -1, 0}, OddWish::Wish{16, 0, 0, kMost, 0},
-                    OddWish::Wish{16, 0, 0, 0, kMost}));
+    testing::Values(OddWish::Wish{-1, 0, 0, 0, 0, 0}, OddWish::Wish{kMost, 0, 0, 0, 0, 0},
+                    OddWish::Wish{16, 3, 0, 0, 0, 0}, OddWish::Wish{16, -1, 0, 0, 0, 0},
+                    OddWish::Wish{16, 0, 0x7fc00000, 0, 0, 0},  // not a number
+                    OddWish::Wish{16, 0, -1, 0, 0, 0},          // neither is this
+                    OddWish::Wish{16, 0, 0, -1, 0, 0}, OddWish::Wish{16, 0, 0, kMost, 0, 0},
+                    OddWish::Wish{16, 0, 0, 0, kMost, 0}, OddWish::Wish{16, 0, 0, 0, 0, -1},
+                    OddWish::Wish{16, 0, 0, 0, 0, kMost}));
 
 }  // namespace
 }  // namespace muster::train

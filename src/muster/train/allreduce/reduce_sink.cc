@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "muster/base/byte_reader.h"
 #include "muster/collective/collectives.h"
 #include "muster/math/rows.h"
 #include "muster/optim/row_layout.h"
@@ -23,31 +24,6 @@ void Append(std::vector<std::byte>* bytes, const void* data, size_t size) {
   const auto* const from = static_cast<const std::byte*>(data);
   bytes->insert(bytes->end(), from, from + size);
 }
-
-// Reads what Append wrote; checks every size against the bytes that are left.
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  template <class T>
-  bool Take(uint64_t count, std::span<const T>* values) {
-    if (count > bytes_.size() / sizeof(T)) return false;
-    // Everything before the note consists of 4-byte values, and the memory is aligned to 8 bytes.
-    *values = {reinterpret_cast<const T*>(bytes_.data()), static_cast<size_t>(count)};
-    bytes_ = bytes_.subspan(values->size_bytes());
-    return true;
-  }
-  bool TakeCount(uint32_t* count) {
-    std::span<const uint32_t> one;
-    if (!Take(1, &one)) return false;
-    *count = one[0];
-    return true;
-  }
-  bool empty() const { return bytes_.empty(); }
-
- private:
-  std::span<const std::byte> bytes_;
-};
 
 }  // namespace
 
@@ -166,27 +142,28 @@ absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes, s
   const auto wrong = [&](std::string_view what) {
     return absl::DataLossError(StrCat("sent gradients that are damaged: ", what));
   };
-  Reader reader(bytes);
+  // All numbers and rows before the note have 4 bytes, and the memory is aligned for them.
+  ByteReader reader(bytes);
   uint32_t count = 0;
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].kind != Kind::kRows) continue;
     const int variable = entries_[i].variable;
     const auto& spec = specs_[static_cast<size_t>(variable)];
     RowList& list = lists_[i][static_cast<size_t>(rank)];
-    if (!reader.TakeCount(&count) || count > MaxRows(variable) || !reader.Take(count, &list.rows) ||
-        !reader.Take(uint64_t{count} * static_cast<uint64_t>(GradientCols(variable)),
-                     &list.values)) {
+    if (!reader.Read(&count) || count > MaxRows(variable) || !reader.ReadArray(count, &list.rows) ||
+        !reader.ReadArray(uint64_t{count} * static_cast<uint64_t>(GradientCols(variable)),
+                          &list.values)) {
       return wrong(StrCat("cut in ", spec.name));
     }
     if (const std::optional<int32_t> row = math::RowOutside(list.rows, spec.shape[0])) {
       return wrong(StrCat("row ", *row, " of ", spec.name, ", which has ", spec.shape[0]));
     }
   }
-  std::span<const char> text;
-  if (!reader.TakeCount(&count) || !reader.Take(count, &text) || !reader.empty()) {
+  std::string_view text;
+  if (!reader.Read(&count) || !reader.ReadBytes(count, &text) || !reader.done()) {
     return wrong("their end is not a note");
   }
-  note->assign(text.begin(), text.end());
+  note->assign(text);
   return absl::OkStatus();
 }
 

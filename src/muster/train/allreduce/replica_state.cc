@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/byte_reader.h"
 #include "muster/collective/collectives.h"
 
 namespace muster::train {
@@ -34,16 +35,16 @@ std::string Pack(const std::vector<std::string>& texts) {
 
 absl::StatusOr<std::vector<std::string>> Unpack(std::string_view bytes, uint64_t count) {
   std::vector<std::string> texts;
+  ByteReader reader(bytes);
   for (uint64_t i = 0; i < count; ++i) {
     uint32_t size = 0;
-    if (bytes.size() < sizeof size) return absl::DataLossError("a position is cut");
-    std::memcpy(&size, bytes.data(), sizeof size);
-    bytes.remove_prefix(sizeof size);
-    if (bytes.size() < size) return absl::DataLossError("a position is cut");
-    texts.emplace_back(bytes.substr(0, size));
-    bytes.remove_prefix(size);
+    std::string_view text;
+    if (!reader.Read(&size) || !reader.ReadBytes(size, &text)) {
+      return absl::DataLossError("a position is cut");
+    }
+    texts.emplace_back(text);
   }
-  if (!bytes.empty()) return absl::DataLossError("there is more than its positions");
+  if (!reader.done()) return absl::DataLossError("there is more than its positions");
   return texts;
 }
 

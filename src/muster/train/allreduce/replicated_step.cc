@@ -14,6 +14,9 @@
 namespace muster::train {
 namespace {
 
+// The most that each of `replicas` may count, so that the sum cannot overflow.
+int32_t MostOf(int replicas) { return std::numeric_limits<int32_t>::max() / replicas; }
+
 // Adds in the order of the ranks, so that every rank gets the same bits.
 class GroupSums : public engine::ReplicaSums {
  public:
@@ -106,6 +109,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::RunUntilDone(const InputBatch* 
 absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch, Stop stop) {
   const int rows = batch != nullptr ? batch->features.rows : 0;
   MUSTER_ASSIGN_OR_RETURN(const Wish all, Agree(batch, stop));
+  session_.data.all_bad_records = static_cast<uint64_t>(all.bad_records);
   working_since_ = session_.clock.MonotonicNanos();
   if (all.stop != Stop::kNo || all.rows == 0) {
     session_.data.dropped_at_end = all.dropped_at_end;
@@ -147,6 +151,8 @@ void ReplicatedStep::Fail(const absl::Status& why) {
 
 absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* batch, Stop stop) {
   Wish mine = {.stop = stop, .seconds = TakeWorked()};
+  const auto most = static_cast<uint64_t>(MostOf(size()));
+  mine.bad_records = static_cast<int32_t>(std::min(session_.data.bad_records, most));
   if (batch != nullptr) {
     mine.rows = batch->features.rows;
     mine.dropped = batch->dropped;
@@ -165,26 +171,28 @@ absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* bat
     all.stop = std::max(all.stop, each.stop);
     all.dropped += each.dropped;
     all.dropped_at_end += each.dropped_at_end;
+    all.bad_records += each.bad_records;
   }
   return all;
 }
 
 // Checks that the sums of the wishes cannot overflow, whatever was sent.
 absl::Status ReplicatedStep::CheckWishes(std::span<const Wish> wishes) const {
-  const int32_t most = std::numeric_limits<int32_t>::max() / static_cast<int32_t>(wishes.size());
+  const int32_t most = MostOf(static_cast<int>(wishes.size()));
   const auto is_count = [most](int32_t count) { return count >= 0 && count <= most; };
   for (size_t i = 0; i < wishes.size(); ++i) {
     const Wish& each = wishes[i];
     const bool knows_stop = each.stop >= Stop::kNo && each.stop <= Stop::kInterrupted;
     if (is_count(each.rows) && is_count(each.dropped) && is_count(each.dropped_at_end) &&
-        knows_stop && std::isfinite(each.seconds) && each.seconds >= 0) {
+        is_count(each.bad_records) && knows_stop && std::isfinite(each.seconds) &&
+        each.seconds >= 0) {
       continue;
     }
     return epoch_.group->Accuse(
-        static_cast<int>(i),
-        StrCat("wishes for a step of ", each.rows, " rows behind ", each.dropped, " and ",
-               each.dropped_at_end, " dropped ones after ", each.seconds, " s, stop ",
-               static_cast<int32_t>(each.stop), "; counts are 0 to ", most));
+        static_cast<int>(i), StrCat("wishes for a step of ", each.rows, " rows behind ",
+                                    each.dropped, " and ", each.dropped_at_end, " dropped and ",
+                                    each.bad_records, " bad ones after ", each.seconds, " s, stop ",
+                                    static_cast<int32_t>(each.stop), "; counts are 0 to ", most));
   }
   return absl::OkStatus();
 }

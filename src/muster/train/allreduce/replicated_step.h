@@ -54,6 +54,7 @@ class ReplicatedStep : public Strategy {
     float seconds = 0;    // of work since the previous wish
     int32_t dropped = 0;  // records before the batch (InputBatch::dropped)
     int32_t dropped_at_end = 0;
+    int32_t bad_records = 0;  // left out so far
   };
 
   ReplicatedStep(Session& session, Replicas& replicas)

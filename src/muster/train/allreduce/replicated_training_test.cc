@@ -98,7 +98,7 @@ class EndedInAStep : public Replicas {
       collective::Group group(0, Channels(1, fd), *never);
       EXPECT_TRUE(collective::Barrier(group).ok());
       const auto drop = [](collective::ConstBytes, size_t) {};
-      EXPECT_TRUE(group.Receive(1, 5 * sizeof(int32_t), drop).ok());  // the worker's wish
+      EXPECT_TRUE(group.Receive(1, 6 * sizeof(int32_t), drop).ok());  // the worker's wish
       interrupt_->Set(absl::CancelledError("the chief has ended training"));
     });
     return ReplicaEpoch{

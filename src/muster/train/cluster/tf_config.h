@@ -1,11 +1,5 @@
-// TF_CONFIG: the environment variable by which a launcher tells a task which place in the cluster
-// it has.
-//
-//   {"cluster": {"chief": ["host0:2222"], "worker": ["host1:2222"], "ps": ["host2:2222"]},
-//    "task": {"type": "worker", "index": 0}, "model_dir": "/models/a"}
-//
-// Also "service" (an object), "session_master" and "eval_session_master" (addresses). Source:
-// tensorflow_estimator/python/estimator/run_config.py.
+// The place in a cluster that TF_CONFIG gives a training (job/tf_config_contents.h), by the rules
+// of tensorflow_estimator/python/estimator/run_config.py.
 #pragma once
 
 #include <string_view>

@@ -1,10 +1,11 @@
 // Parses any bytes as TF_CONFIG: they are refused and nothing changes, or the task that they name
-// is inside the cluster that they name.
+// is inside the cluster that they name. What is parsed is printed and parsed again.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "muster/job/tf_config_contents.h"
 #include "muster/train/cluster/tf_config.h"
 
 namespace muster::train {
@@ -17,6 +18,10 @@ void Expect(bool condition, const char* what) {
 }
 
 void Check(std::string_view json) {
+  if (const auto contents = job::ParseTfConfig(json); contents.ok()) {
+    const auto again = job::ParseTfConfig(job::PrintTfConfig(*contents));
+    Expect(again.ok() && *again == *contents, "what is printed is parsed again");
+  }
   RunConfig config;
   config.model_dir = "given";
   const absl::Status status = ApplyTfConfig(json, &config);

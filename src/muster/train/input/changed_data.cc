@@ -1,27 +1,25 @@
 #include "muster/train/input/changed_data.h"
 
 #include "muster/base/strings.h"
+#include "muster/data/source_set.h"
 
 namespace muster::train {
 
 absl::StatusOr<std::string> WarningOfChangedData(io::FileSystem& files,
-                                                 const std::vector<std::string>& patterns,
+                                                 const data::SourceSpec& source,
                                                  const std::string& checkpoint) {
   const auto saved = files.Stat(StrCat(checkpoint, ".index"));
   if (absl::IsNotFound(saved.status())) return "";
   MUSTER_RETURN_IF_ERROR(saved.status());
   std::string first;
   int more = 0;
-  for (const std::string& pattern : patterns) {
-    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> paths, io::Glob(files, pattern));
-    for (const std::string& path : paths) {
-      MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
-      if (info.modified_ns <= saved->modified_ns) continue;
-      if (first.empty()) {
-        first = path;
-      } else {
-        ++more;
-      }
+  MUSTER_ASSIGN_OR_RETURN(const auto items, data::ListSources(files, source));
+  for (const data::SourceItem& item : items) {
+    if (item.modified_ns <= saved->modified_ns) continue;
+    if (first.empty()) {
+      first = item.name;
+    } else {
+      ++more;
     }
   }
   if (first.empty()) return "";

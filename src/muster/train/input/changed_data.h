@@ -4,18 +4,18 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "muster/base/status.h"
+#include "muster/data/source.h"
 #include "muster/io/file_system.h"
 
 namespace muster::train {
 
-// A warning that names the files of `patterns` that were written after the checkpoint with prefix
+// A warning that names the files of `source` that were written after the checkpoint with prefix
 // `checkpoint`, according to the file system's times; "" if there are none, or if the checkpoint
 // does not exist any more.
 absl::StatusOr<std::string> WarningOfChangedData(io::FileSystem& files,
-                                                 const std::vector<std::string>& patterns,
+                                                 const data::SourceSpec& source,
                                                  const std::string& checkpoint);
 
 }  // namespace muster::train

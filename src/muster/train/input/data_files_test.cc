@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "muster/data/memory_log.h"
 #include "muster/io/memory_file_system.h"
 
 namespace muster::train {
@@ -11,6 +12,12 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
+std::vector<data::SourceItem> FilesOf(const std::vector<uint64_t>& sizes) {
+  std::vector<data::SourceItem> items;
+  for (const uint64_t size : sizes) items.push_back({.name = "f", .common_name = "f", .end = size});
+  return items;
+}
+
 TEST(DataFilesTest, AreKnownByNameAndSizeWhereverTheyLie) {
   const auto files = io::NewMemoryFileSystem();
   ASSERT_TRUE(files->MakeFolders("a").ok() && files->MakeFolders("b").ok());
@@ -18,7 +25,7 @@ TEST(DataFilesTest, AreKnownByNameAndSizeWhereverTheyLie) {
     ASSERT_TRUE(io::WriteFileAtomically(*files, path, "123").ok());
   }
   const auto describe = [&](const std::string& pattern) {
-    const auto found = FindDataFiles(*files, {pattern});
+    const auto found = data::ListSources(*files, {.patterns = {pattern}});
     EXPECT_TRUE(found.ok()) << found.status();
     return DescribeDataFiles(*found);
   };
@@ -27,22 +34,46 @@ TEST(DataFilesTest, AreKnownByNameAndSizeWhereverTheyLie) {
   EXPECT_NE(describe("a/p0"), describe("a/p1"));
   ASSERT_TRUE(io::WriteFileAtomically(*files, "b/p1", "1234").ok());
   EXPECT_NE(describe("a/*"), describe("b/*"));
-  EXPECT_TRUE(absl::IsNotFound(FindDataFiles(*files, {"c/*"}).status()));
+  EXPECT_TRUE(absl::IsNotFound(data::ListSources(*files, {.patterns = {"c/*"}}).status()));
 }
 
 TEST(DataFilesTest, FilesThatDoNotComeOutEvenAreSaidToBeTheCause) {
-  const std::vector<DataFile> four = {{"a", 100}, {"b", 100}, {"c", 100}, {"d", 100}};
+  const std::vector<data::SourceItem> four = FilesOf({100, 100, 100, 100});
   EXPECT_THAT(DescribeUnevenShares(four, 3, 0),
               AllOf(HasSubstr("4 files"), HasSubstr("3 replicas"),
                     HasSubstr("chief-0 has 200 bytes, worker-0 100")));
   EXPECT_EQ(DescribeUnevenShares(four, 2, 0), "");
   EXPECT_EQ(DescribeUnevenShares(four, 5, 0), "") << "dealt by records";
   EXPECT_EQ(DescribeUnevenShares(four, 1, 0), "");
-  EXPECT_EQ(DescribeUnevenShares({{"a", 100}, {"b", 110}}, 2, 0), "");
-  EXPECT_THAT(DescribeUnevenShares({{"a", 100}, {"b", 900}}, 2, 0),
+  EXPECT_EQ(DescribeUnevenShares(FilesOf({100, 110}), 2, 0), "");
+  EXPECT_THAT(DescribeUnevenShares(FilesOf({100, 900}), 2, 0),
               HasSubstr("worker-0 has 900 bytes, chief-0 100"));
   EXPECT_THAT(DescribeUnevenShares(four, 3, 4), HasSubstr("chief-0 has 200"));
   EXPECT_EQ(DescribeUnevenShares(four, 3, 12), "") << "parts of records";
+}
+
+TEST(DataFilesTest, PartitionsAreKnownByRangeAndIdentity) {
+  const auto log = std::make_shared<data::MemoryLog>();
+  log->Append("clicks/0", "a");
+  log->Skip("clicks/0", 4);
+  log->Append("clicks/1", "b");
+  const auto files = io::NewMemoryFileSystem();
+  const data::SourceSpec spec = {.patterns = {"log://clicks"}, .schemes = {{"log", log}}};
+  const auto describe = [&] {
+    const auto found = data::ListSources(*files, spec);
+    EXPECT_TRUE(found.ok()) << found.status();
+    return DescribeDataFiles(*found);
+  };
+  const std::string before = describe();
+  EXPECT_THAT(before, HasSubstr("2 partitions of 6 offsets, names and ranges"));
+  EXPECT_THAT(DescribeUnevenShares(*data::ListSources(*files, spec), 2, 0),
+              AllOf(HasSubstr("2 partitions"), HasSubstr("chief-0 has 5 offsets, worker-0 1")));
+  log->set_identity("made again");
+  EXPECT_NE(describe(), before);
+  log->set_identity("first");
+  EXPECT_EQ(describe(), before);
+  log->Append("clicks/1", "c");
+  EXPECT_NE(describe(), before);
 }
 
 }  // namespace

@@ -34,6 +34,11 @@ class Input::Producer {
     feed.bad_rows = start->bad_records;
   }
 
+  // Thread-safe. See data::BatchReader::Stop.
+  void Stop() {
+    for (const Feed& feed : feeds_) feed.reader->Stop();
+  }
+
   absl::StatusOr<bool> Produce(Group* group) {
     group->count = 0;
     group->dropped_at_end = 0;
@@ -190,7 +195,10 @@ class Input::Producer {
 };
 
 Input::Input(const data::ReaderSpec& reader_spec) : reader_spec_(reader_spec) {}
-Input::~Input() = default;
+// Does not wait until the producer has read the rest of a group.
+Input::~Input() {
+  if (producer_ != nullptr) producer_->Stop();
+}
 
 absl::StatusOr<std::unique_ptr<Input>> Input::Open(io::FileSystem& files, const model::Model& model,
                                                    const InputSpec& spec,

@@ -61,6 +61,10 @@ struct DataState {
   // Known when the data has ended: records dropped at its end. They are not in `records`, since a
   // training that continues from here with more epochs counts them then.
   int64_t dropped_at_end = 0;
+  // Bad records left out so far by this process's input, and by those of all replicas, as the last
+  // step or the end of the data told. The loop writes the first, the strategy the second.
+  uint64_t bad_records = 0;
+  uint64_t all_bad_records = 0;
 };
 
 // The newest checkpoint. CheckpointSaver writes this, and who restores a checkpoint.

@@ -51,7 +51,7 @@ struct TrainResult {
   // had no record to train on, and `loss` has no meaning.
   bool nothing_left = false;
   std::string stop_reason = {};  // from the hook that ended the run; "" when none gave one
-  uint64_t bad_records = 0;
+  uint64_t bad_records = 0;      // left out by this run, of all replicas
   std::optional<RecordCounts> records = {};  // of the whole training; none: not known
   // If the number of replicas may change: which replica left or came at which step, in words, as
   // far as this process was running then.

@@ -52,7 +52,9 @@ absl::StatusOr<TrainResult> TrainLoop::Run(const std::atomic<bool>& stop) {
   result.checkpoint = session_.checkpoint.prefix;
   result.stop_reason = session_.ending.reason;
   result.nothing_left = !session_.ending.interrupted && loss_epoch_ < 0;
-  result.bad_records = input_ == nullptr ? 0 : input_->bad_records();
+  result.bad_records = spec_.replicas != nullptr ? session_.data.all_bad_records
+                       : input_ == nullptr       ? 0
+                                                 : input_->bad_records();
   result.records = AllRecords(session_);
   result.changes = strategy_->changes();
   return result;
@@ -192,9 +194,8 @@ absl::Status TrainLoop::TellOfChangedData() {
   const bool goes_on = session_.data.position.has_value() || !session_.data.positions.empty();
   const std::string& checkpoint = session_.checkpoint.prefix;
   if (!goes_on || !input_->has_positions() || checkpoint.empty()) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(
-      const std::string warning,
-      WarningOfChangedData(session_.files, spec_.input.source.patterns, checkpoint));
+  MUSTER_ASSIGN_OR_RETURN(const std::string warning,
+                          WarningOfChangedData(session_.files, spec_.input.source, checkpoint));
   if (!warning.empty()) session_.progress.Warn(warning);
   return absl::OkStatus();
 }
@@ -203,6 +204,7 @@ absl::StatusOr<const InputBatch*> TrainLoop::NextBatch() {
   const TraceScope scope(session_.trace, "input wait");
   MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, input_->Next());
   session_.data.dropped_at_end = batch == nullptr ? input_->dropped_at_end() : 0;
+  session_.data.bad_records = input_->bad_records();
   for (const std::string& warning : input_->TakeWarnings()) {
     warned_of_ids_ = true;
     // One replica speaks for all.

@@ -3,7 +3,10 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+
 #include "muster/net/transport/acceptor.h"
+#include "muster/optim/optimizer_kind.h"
 #include "muster/ps/server.h"
 #include "muster/train/parameter_server/ps_step.h"
 #include "muster/train/weights/dynamic_tables.h"
@@ -111,6 +114,15 @@ class ServerTask : public ParameterServer {
   std::unique_ptr<Acceptor> acceptor_, local_acceptor_;  // both call server_: must end before it
 };
 
+// "Ftrl, Adagrad, ...": the optimizers that servers compute.
+std::string KerasClasses() {
+  std::vector<std::string> names;
+  for (const optim::OptimizerKind* const kind : optim::OptimizerKinds()) {
+    names.insert(names.end(), kind->keras_classes.begin(), kind->keras_classes.end());
+  }
+  return absl::StrJoin(names, ", ");
+}
+
 }  // namespace
 
 absl::Status CheckServable(const model::ModelSpec& spec) {
@@ -128,9 +140,8 @@ absl::Status CheckServable(const model::ModelSpec& spec) {
         spec.exported->folder, ": the ", function, " of ", spec.exported->optimizer_name,
         " is a function that TensorFlow computes, which parameter servers have not: train by "
         "--strategy allreduce (--workers N without --ps), or export with ",
-        spec.exported->applies
-            ? "Adagrad, Adam, AdamW, Ftrl, RMSprop or SGD and no constraints on weights"
-            : "a number or one of Keras's schedules"));
+        spec.exported->applies ? StrCat("one of ", KerasClasses(), " and no constraints on weights")
+                               : "a number or one of Keras's schedules"));
   }
   return absl::OkStatus();
 }

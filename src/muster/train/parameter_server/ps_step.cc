@@ -107,6 +107,7 @@ void PsStep::TakeCounts() {
         .trained = counts.trained, .dropped = counts.dropped, .repeated = counts.repeated};
   }
   session_.data.dropped_at_end = counts.left_at_end;
+  session_.data.all_bad_records = static_cast<uint64_t>(counts.bad_records);
   session_.checkpoint.requested |= is_chief() && replica_->wants_save();
 }
 
@@ -153,7 +154,7 @@ absl::StatusOr<Strategy::Result> PsStep::TryRun(const InputBatch* batch, Stop st
   const bool pulls = batch != nullptr ? synchronous() || stop == Stop::kNo
                                       : in_lock_step() || (synchronous() && stop != Stop::kNo);
   if (!pulls) {
-    MUSTER_RETURN_IF_ERROR(replica_->Finish(left_at_end_));
+    MUSTER_RETURN_IF_ERROR(replica_->Finish(left_at_end_, bad_records()));
     return EndBy(static_cast<uint32_t>(stop));
   }
   MUSTER_RETURN_IF_ERROR(TakeBlocks(batch));
@@ -221,9 +222,11 @@ absl::StatusOr<ps::Pulled> PsStep::PullFor(uint32_t rows, Stop stop) {
     views_[i].data = memory_[i].Reserve(touched * static_cast<size_t>(views_[i].cols));
     blocks.push_back(views_[i].data);
   }
-  return replica_->Pull(
-      {.rows = rows, .stop = static_cast<uint32_t>(stop), .left_at_end = left_at_end_},
-      {.tables = tables, .dense = dense, .blocks = blocks});
+  return replica_->Pull({.rows = rows,
+                         .stop = static_cast<uint32_t>(stop),
+                         .left_at_end = left_at_end_,
+                         .bad_records = bad_records()},
+                        {.tables = tables, .dense = dense, .blocks = blocks});
 }
 
 absl::StatusOr<engine::StepResult> PsStep::Compute(const InputBatch& batch,

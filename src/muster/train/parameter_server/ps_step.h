@@ -81,6 +81,7 @@ class PsStep : public Strategy {
   PsStep(Session& session, ps::ClientSpec spec, TableBlocks blocks, ps::Variables variables);
 
   bool is_chief() const { return spec_.replica == 0; }
+  int64_t bad_records() const { return static_cast<int64_t>(session_.data.bad_records); }
   bool synchronous() const { return spec_.training.synchronous; }
   // Whether all replicas do each step together, and know before it how many rows it has.
   bool in_lock_step() const { return synchronous() && !spec_.training.has_backups(); }

@@ -173,9 +173,11 @@ class PsTrainingTest : public TrainingTest {
     for (int server = 0; server < shape.servers; ++server) EXPECT_TRUE(servers.over(server));
   }
 
-  void TrainByAllReduce(int size, const TrainSpec& spec, const std::string& folder,
-                        std::string_view yaml) {
+  // Returns the chief's result.
+  TrainResult TrainByAllReduce(int size, const TrainSpec& spec, const std::string& folder,
+                               std::string_view yaml) {
     TestCluster cluster(size);
+    TrainResult of_chief;
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([&, rank] {
@@ -185,8 +187,11 @@ class PsTrainingTest : public TrainingTest {
         own.replicas = replicas.get();
         const auto result = Train(folder, own, yaml);
         ASSERT_TRUE(result.ok()) << result.status();
+        if (rank == 0) of_chief = *result;
       });
     }
+    threads.clear();
+    return of_chief;
   }
 
   void ExpectSame(const std::string& folder, const std::string& wanted, float tolerance) {

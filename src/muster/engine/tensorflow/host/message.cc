@@ -31,20 +31,14 @@ void FieldWriter::Text(std::string_view text) {
   bytes_.resize((bytes_.size() + kFieldBytes - 1) / kFieldBytes * kFieldBytes);
 }
 
-bool FieldReader::Number(uint64_t* value) {
-  if (left_.size() < sizeof *value) return false;
-  std::memcpy(value, left_.data(), sizeof *value);
-  left_ = left_.subspan(sizeof *value);
-  return true;
-}
-
 bool FieldReader::Text(std::string_view* text) {
   uint64_t size = 0;
-  if (!Number(&size) || size > left_.size()) return false;
-  const uint64_t padded = (size + kFieldBytes - 1) / kFieldBytes * kFieldBytes;
-  if (padded > left_.size()) return false;
-  *text = {reinterpret_cast<const char*>(left_.data()), size};
-  left_ = left_.subspan(padded);
+  std::string_view padded;
+  if (!Number(&size) || !reader_.Fits(size, 1)) return false;
+  if (!reader_.ReadBytes((size + kFieldBytes - 1) / kFieldBytes * kFieldBytes, &padded)) {
+    return false;
+  }
+  *text = padded.substr(0, size);
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "muster/base/byte_reader.h"
 #include "muster/base/status.h"
 
 namespace muster::engine::tensorflow::host {
@@ -81,17 +82,17 @@ class FieldWriter {
 
 class FieldReader {
  public:
-  explicit FieldReader(std::span<const std::byte> bytes) : left_(bytes) {}
+  explicit FieldReader(std::span<const std::byte> bytes) : reader_(bytes) {}
 
-  bool Number(uint64_t* value);
+  bool Number(uint64_t* value) { return reader_.Read(value); }
   // Reads a number of at most `most`.
   bool Count(uint64_t most, uint64_t* value) { return Number(value) && *value <= most; }
   // The text is not copied.
   bool Text(std::string_view* text);
-  bool done() const { return left_.empty(); }
+  bool done() const { return reader_.done(); }
 
  private:
-  std::span<const std::byte> left_;
+  ByteReader reader_;
 };
 
 // A tensor somewhere in the memory. The bytes of a string tensor are elements + 1 u64s (where each

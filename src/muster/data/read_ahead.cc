@@ -1,0 +1,152 @@
+#include "muster/data/read_ahead.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::data {
+
+// Counts the bad records of each piece as it is given.
+class ReadAhead::CountingStream : public ChunkStream {
+ public:
+  CountingStream(ReadAhead& owner, size_t chunk, std::unique_ptr<ChunkStream> pieces)
+      : owner_(owner), chunk_(chunk), pieces_(std::move(pieces)) {}
+  absl::StatusOr<std::shared_ptr<const Chunk>> Next() override {
+    MUSTER_RETURN_IF_ERROR(owner_.CheckRuns());
+    MUSTER_ASSIGN_OR_RETURN(auto piece, pieces_->Next());
+    if (piece != nullptr) MUSTER_RETURN_IF_ERROR(owner_.source_.CountBad(chunk_, *piece));
+    return piece;
+  }
+
+ private:
+  ReadAhead& owner_;
+  const size_t chunk_;
+  const std::unique_ptr<ChunkStream> pieces_;
+};
+
+namespace {
+
+// One piece that was read before.
+class ReadStream : public ChunkStream {
+ public:
+  explicit ReadStream(std::shared_ptr<const Chunk> chunk) : chunk_(std::move(chunk)) {}
+  absl::StatusOr<std::shared_ptr<const Chunk>> Next() override {
+    return std::exchange(chunk_, nullptr);
+  }
+
+ private:
+  std::shared_ptr<const Chunk> chunk_;
+};
+
+}  // namespace
+
+ReadAhead::ReadAhead(const RecordSource& source, int chunks_ahead)
+    : source_(source), chunks_ahead_(static_cast<size_t>(chunks_ahead)) {}
+
+ReadAhead::~ReadAhead() { Stop(); }
+
+void ReadAhead::Begin(std::vector<uint32_t> order) {
+  std::lock_guard lock(mutex_);
+  slots_.clear();
+  order_ = std::move(order);
+}
+
+void ReadAhead::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    slots_.clear();
+    for (std::jthread& thread : threads_) thread.request_stop();
+  }
+  changed_.notify_all();
+}
+
+absl::Status ReadAhead::CheckRuns() const {
+  std::lock_guard lock(mutex_);
+  return stopped_ ? absl::CancelledError("reading the data was stopped") : absl::OkStatus();
+}
+
+bool ReadAhead::CanBeReadAhead(uint32_t ordinal) const {
+  return ordinal < order_.size() && !source_.chunks()[order_[ordinal]].compressed;
+}
+
+absl::StatusOr<std::shared_ptr<const Chunk>> ReadAhead::Read(uint32_t ordinal) {
+  MUSTER_ASSIGN_OR_RETURN(auto chunk, Fetch(ordinal));
+  MUSTER_RETURN_IF_ERROR(source_.CountBad(order_[ordinal], *chunk));
+  return chunk;
+}
+
+absl::StatusOr<std::shared_ptr<const Chunk>> ReadAhead::ReadAlone(uint32_t ordinal) {
+  MUSTER_RETURN_IF_ERROR(CheckRuns());
+  MUSTER_ASSIGN_OR_RETURN(auto chunk, source_.Read(order_[ordinal]));
+  MUSTER_RETURN_IF_ERROR(source_.CountBad(order_[ordinal], *chunk));
+  return chunk;
+}
+
+absl::StatusOr<std::unique_ptr<ChunkStream>> ReadAhead::Stream(uint32_t ordinal) {
+  if (chunks_ahead_ > 0 && CanBeReadAhead(ordinal)) {
+    MUSTER_ASSIGN_OR_RETURN(auto chunk, Read(ordinal));
+    return std::make_unique<ReadStream>(std::move(chunk));
+  }
+  const size_t chunk = order_[ordinal];
+  MUSTER_RETURN_IF_ERROR(TakeSlot(ordinal).status());
+  MUSTER_ASSIGN_OR_RETURN(auto pieces, source_.Stream(chunk));
+  return std::make_unique<CountingStream>(*this, chunk, std::move(pieces));
+}
+
+absl::StatusOr<std::shared_ptr<const Chunk>> ReadAhead::Fetch(uint32_t ordinal) {
+  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<Slot> slot, TakeSlot(ordinal));
+  if (slot == nullptr) return source_.Read(order_[ordinal]);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return slot->state == Slot::State::kDone || stopped_; });
+  if (stopped_) return absl::CancelledError("reading the data was stopped");
+  return std::move(slot->result);
+}
+
+absl::StatusOr<std::shared_ptr<ReadAhead::Slot>> ReadAhead::TakeSlot(uint32_t ordinal) {
+  std::shared_ptr<Slot> taken;
+  bool planned = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_) return absl::CancelledError("reading the data was stopped");
+    slots_.erase(slots_.begin(), slots_.lower_bound(ordinal));
+    if (const auto found = slots_.find(ordinal); found != slots_.end()) {
+      // One that no thread has begun is read by the consumer.
+      if (found->second->state != Slot::State::kWaiting) taken = found->second;
+      slots_.erase(found);
+    }
+    for (uint32_t next = ordinal + 1; next <= ordinal + chunks_ahead_; ++next) {
+      if (!CanBeReadAhead(next) || slots_.contains(next)) continue;
+      slots_.emplace(next, std::make_shared<Slot>(Slot{.chunk = order_[next]}));
+      planned = true;
+    }
+    while (planned && threads_.size() < chunks_ahead_) {
+      threads_.emplace_back([this](const std::stop_token& stop) { ReadSlots(stop); });
+    }
+  }
+  if (planned) changed_.notify_all();
+  return taken;
+}
+
+std::shared_ptr<ReadAhead::Slot> ReadAhead::FindWaiting() const {
+  for (const auto& [unused, slot] : slots_) {
+    if (slot->state == Slot::State::kWaiting) return slot;
+  }
+  return nullptr;
+}
+
+void ReadAhead::ReadSlots(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    std::shared_ptr<Slot> slot;
+    if (!changed_.wait(lock, stop, [&] { return (slot = FindWaiting()) != nullptr; })) return;
+    slot->state = Slot::State::kReading;
+    lock.unlock();
+    auto result = source_.Read(slot->chunk);
+    lock.lock();
+    slot->result = std::move(result);
+    slot->state = Slot::State::kDone;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace muster::data

@@ -1,0 +1,51 @@
+// What every decoder of columns must do: the test suite of all formats that make ColumnChunks. The
+// same table is written as tf.Examples, JSON lines and CSV, whose row decoders say what is right.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/formats/column_decoder.h"
+#include "muster/formats/schema.h"
+
+namespace muster::formats {
+
+// A column of a test's table, by rows; a row without values has none (null).
+struct TestColumn {
+  std::string name;
+  BufferType type = BufferType::kInt64;
+  bool list = false;
+  std::vector<std::vector<Value>> rows = {};
+};
+
+struct ColumnData {
+  std::vector<ColumnShape> shapes;
+  ColumnChunk chunk;
+};
+
+// How an implementation gives a table's columns, which have equally many rows.
+class ColumnFormat {
+ public:
+  virtual ~ColumnFormat() = default;
+  virtual std::string name() const = 0;
+  virtual ColumnData Make(const std::vector<TestColumn>& table) const = 0;
+};
+
+class ColumnDecoderConformance : public testing::TestWithParam<std::shared_ptr<ColumnFormat>> {
+ protected:
+  const ColumnFormat& format() const { return *GetParam(); }
+  // Decodes rows of the table, or all of them.
+  struct Decoded {
+    Columns columns;
+    std::vector<BadRow> bad;
+  };
+  Decoded Decode(const Schema& schema, const std::vector<TestColumn>& table,
+                 std::vector<uint32_t> rows = {}) const;
+};
+
+}  // namespace muster::formats

@@ -1,0 +1,71 @@
+// OptimizerKind: what the rest of the program knows about one optimizer, as data: its names, its
+// parameters with their defaults and ranges, and how it is made. Each is written out in the
+// optimizer's own file; the table of all is in optimizer.cc.
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "muster/base/status.h"
+#include "muster/optim/optimizer.h"
+
+namespace muster::optim {
+
+// What a number must be; always finite.
+enum class ValueRange { kPositive, kNotNegative, kNotPositive, kUpToOne, kBelowOne };
+
+inline bool IsIn(ValueRange range, double value) {
+  switch (range) {
+    case ValueRange::kPositive:
+      return std::isfinite(value) && value > 0;
+    case ValueRange::kNotNegative:
+      return std::isfinite(value) && value >= 0;
+    case ValueRange::kNotPositive:
+      return std::isfinite(value) && value <= 0;
+    case ValueRange::kUpToOne:
+      return value >= 0 && value <= 1;
+    case ValueRange::kBelowOne:
+      return value >= 0 && value < 1;
+  }
+  return false;
+}
+std::string_view RangeText(ValueRange range);  // "over 0", "at least 0 and under 1"
+
+struct OptimizerNumber {
+  const char* name;        // in a model file
+  const char* keras_name;  // the argument of Keras's class, in an exported model
+  double OptimizerSpec::*member;
+  double fallback;
+  ValueRange range;
+};
+
+// False unless given; the same name in a model file and in Keras.
+struct OptimizerFlag {
+  const char* name;
+  bool OptimizerSpec::*member;
+};
+
+struct OptimizerKind {
+  OptimizerSpec::Kind kind;
+  std::string_view name;                            // in a model file
+  std::span<const std::string_view> keras_classes;  // the first one names it in checkpoints
+  double learning_rate;                             // Keras's default
+  std::span<const OptimizerNumber> numbers;         // in the order in which they are printed
+  std::span<const OptimizerFlag> flags;
+  bool decays;  // by TensorFlow's rule: takes weight_decay and lazy
+  // What the ranges leave open: INVALID_ARGUMENT names a value. Null: nothing.
+  absl::Status (*check)(const OptimizerSpec& spec);
+  // All values of `spec` are in range.
+  std::unique_ptr<Optimizer> (*make)(const OptimizerSpec& spec);
+};
+
+std::span<const OptimizerKind* const> OptimizerKinds();
+const OptimizerKind& GetKind(OptimizerSpec::Kind kind);
+
+// INVALID_ARGUMENT "Adam: beta1 is 1: it must be RANGE" if not `right`.
+absl::Status CheckValue(bool right, OptimizerSpec::Kind kind, std::string_view field, double value,
+                        std::string_view range);
+
+}  // namespace muster::optim
