@@ -37,6 +37,15 @@ std::vector<std::string> TakeCommand(int* argc, char** argv) {
   return {};
 }
 
+// What a command without "--" in front of it looks like: flags of muster's own.
+void SayWhereACommandStands(const CLI::ParseError& error, int argc, char** argv) {
+  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  if (!extra || argc < 2 || std::string_view(argv[1]) != "run") return;
+  std::fputs("The program to run stands after --, with its arguments: muster run --workers 2 -- "
+             "python train.py\n",
+             stderr);
+}
+
 // Whether whoever was to read standard output has left (| head -1), which is his business.
 bool ReaderIsGone() {
   pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
@@ -96,7 +105,9 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    const bool done = app.exit(error) == 0;
+    if (!done && command.empty()) SayWhereACommandStands(error, argc, argv);
+    return done ? 0 : 2;
   } catch (const VerbFailed& failure) {
     std::fprintf(stderr, "muster: %s\n", std::string(failure.status.message()).c_str());
     return failure.exit_code;

@@ -20,6 +20,15 @@ bool IsOneFile(io::FileSystem& files, const std::string& a, const std::string& b
 
 absl::Status CheckNotData(io::FileSystem& files, const std::vector<std::string>& patterns,
                           const std::vector<Output>& outputs) {
+  for (const Output& output : outputs) {
+    if (output.is_folder || output.path.empty() || output.path == "-") continue;
+    const absl::StatusOr<io::FileInfo> there = files.Stat(output.path);
+    if (there.ok() && there->is_folder) {
+      return absl::InvalidArgumentError(StrCat(output.flag, " ", output.path,
+                                               " is a folder: give the name of a file, such as ",
+                                               io::JoinPath(output.path, "predictions.csv")));
+    }
+  }
   for (const std::string& pattern : patterns) {
     if (pattern == "-") continue;
     const auto paths = io::Glob(files, pattern);

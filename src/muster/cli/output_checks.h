@@ -17,7 +17,7 @@ struct Output {
 };
 
 // INVALID_ARGUMENT for a file that is one of the data files (the same file on disk, under any name
-// or link), and for a folder that contains some of them. Missing data and streams are not errors
+// or link), for a folder that contains some of them, and for a folder where a file is to be. Missing data and streams are not errors
 // here.
 absl::Status CheckNotData(io::FileSystem& files, const std::vector<std::string>& patterns,
                           const std::vector<Output>& outputs);

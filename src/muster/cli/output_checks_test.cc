@@ -51,9 +51,10 @@ TEST_F(OutputChecksTest, AFileOfTheDataIsRefusedUnderEveryName) {
                 AllOf(HasSubstr("--rejects " + At(name)), HasSubstr(At("data/b.csv"))));
     EXPECT_NE(Refused("file://" + At(name)), "");
   }
-  for (const std::string name : {"other.csv", "data/c.csv", "none.csv", "nowhere/a.csv", "data"}) {
+  for (const std::string name : {"other.csv", "data/c.csv", "none.csv", "nowhere/a.csv"}) {
     EXPECT_EQ(Refused(At(name)), "") << name;
   }
+  EXPECT_THAT(Refused(At("data")), HasSubstr("is a folder: give the name of a file"));
   EXPECT_EQ(Refused("-"), "");
 }
 

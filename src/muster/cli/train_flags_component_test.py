@@ -39,6 +39,7 @@ def train(place: pathlib.Path, *more: object) -> tuple[object, ...]:
         (("--epochs", 0), "--epochs: 0 is refused: it must be above 0"),
         (("--seed", -1), "--seed: -1 is refused: it must not be below 0"),
         (("--save-secs", "soon"), "--save-secs: 'soon' is not a number"),
+        (("--save-steps", 5, "--save-secs", 3), "--save-secs excludes --save-steps"),
         (("--early-stop", "auc:no_increase:3"), "--early-stop requires --eval (or --eval-elsewhere)"),
     ],
 )
@@ -48,6 +49,26 @@ def test_wrong_use_is_said_shortly(flags, says, muster, place) -> None:
     assert says in result.stderr
     assert len(result.stderr) < 200
     assert not (place / "model").exists()
+
+
+def test_a_worker_without_tf_config_trains_nothing_alone(muster, place, monkeypatch) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    result = muster.call("worker", *train(place)[1:])
+    assert result.returncode == 2
+    assert "TF_CONFIG is not set" in result.stderr and "muster train" in result.stderr
+    assert not (place / "model").exists()
+
+
+def test_data_that_cannot_be_evaluated_is_found_before_the_training(muster, place) -> None:
+    said = muster.fail(*train(place, "--eval", place / "rows.scv"))
+    assert "the data to evaluate on: no file matches" in said
+    assert not (place / "model").exists()
+
+
+def test_a_command_stands_after_two_dashes(muster) -> None:
+    result = muster.call("run", "--workers", 2, "python3", "x.py")
+    assert result.returncode == 2
+    assert "muster run --workers 2 -- python train.py" in result.stderr
 
 
 @pytest.mark.parametrize("more", [(), ("--workers", 2)])

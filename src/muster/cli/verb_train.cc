@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -91,11 +92,13 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                    "which the network to it counts as broken (default: 30)")
       ->check(CLI::Range(train::kMinStallSeconds, train::kMaxStallSeconds))
       ->type_name("SECONDS");
-  verb->add_option("--save-steps", flags->run.save_checkpoints_steps, "Checkpoint every N steps")
-      ->check(CLI::PositiveNumber);
+  CLI::Option* const save_steps = verb->add_option(
+      "--save-steps", flags->run.save_checkpoints_steps, "Checkpoint every N steps");
+  save_steps->check(CLI::PositiveNumber);
   verb->add_option("--save-secs", flags->run.save_checkpoints_secs,
                    "Checkpoint every N seconds (default: 600, without --save-steps)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->excludes(save_steps);
   verb->add_option("--keep-checkpoints", flags->run.keep_checkpoint_max, "0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -204,7 +207,16 @@ void AddWorker(CLI::App& app) {
                    "Train, and go on, with so few replicas when the others of TF_CONFIG are not "
                    "there (default: only with all)")
       ->check(CLI::Range(1, 1000));
-  verb->callback([flags] { FailUnlessTrained(RunTrain(*flags)); });
+  verb->callback([flags] {
+    const char* const task = std::getenv("TF_CONFIG");
+    if (task == nullptr || *task == '\0') {
+      throw CLI::ValidationError("worker",
+                                 "TF_CONFIG is not set, which says what task this is and where the "
+                                 "others are; 'muster train' trains alone, and 'muster train "
+                                 "--workers N' starts all tasks on this machine");
+    }
+    FailUnlessTrained(RunTrain(*flags));
+  });
 }
 
 }  // namespace muster::cli
