@@ -26,16 +26,17 @@ SetEnv TMPDIR={temporary}
 """
 CLIENT = """
 UserKnownHostsFile {folder}/known_hosts
-IdentityFile {folder}/user_key
 IdentitiesOnly yes
 Port {port}
 Host a
-HostName {a}
+  HostName {a}
+  IdentityFile {folder}/user_key
 Host b
-HostName {b}
+  HostName {b}
+  IdentityFile {folder}/user_key
 Host stranger
-HostName {b}
-IdentityFile {folder}/other_key
+  HostName {b}
+  IdentityFile {folder}/other_key
 """
 
 

@@ -76,7 +76,7 @@ def test_a_stop_leaves_nothing_on_the_hosts(hosts: HostsJobs) -> None:
     for task in ("worker-0", "worker-1"):
         hosts.running(name, task)
     assert hosts.servers.agents("b") and hosts.servers.left()
-    assert "begins on b" in hosts.here("logs", name)
+    hosts.jobs.wait(lambda: "begins on b" in hosts.here("logs", name), "for its output")
     hosts.here("stop", name)
     hosts.nothing_is_left()
     hosts.jobs.wait_nothing_runs()
