@@ -118,7 +118,8 @@ absl::StatusOr<job::JobSpec> FromCommand(const JobFlags& flags) {
   spec.needs_evaluator = flags.evaluator;
   spec.fail_fast = true;
   // On hosts a task may start again elsewhere, where the others do not know it.
-  const bool gang = flags.restart_scope.empty() ? flags.ps == 0 || !flags.hosts.empty() : flags.restart_scope == "gang";
+  const bool gang = flags.restart_scope.empty() ? flags.ps == 0 || !flags.hosts.empty()
+                                                : flags.restart_scope == "gang";
   spec.restart_scope = gang ? job::RestartScope::kGang : job::RestartScope::kTask;
   return spec;
 }
@@ -281,9 +282,10 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
                   "The same for a .zip or .tar(.gz), unpacked into a folder NAME")
       ->allow_extra_args(false);
   AddHostFlags(verb, &flags->hosts, &flags->ssh);
-  verb.add_option("--listen", flags->listen,
-                  "ADDRESS or ADDRESS:PORT of the coordinator (default: 127.0.0.1; with --hosts the "
-                  "address by which they reach this machine)");
+  verb.add_option(
+      "--listen", flags->listen,
+      "ADDRESS or ADDRESS:PORT of the coordinator (default: 127.0.0.1; with --hosts the "
+      "address by which they reach this machine)");
   verb.add_option("--certs", flags->certificates,
                   "A folder of muster certs: the coordinator speaks TLS; wanted beyond loopback")
       ->check(CLI::ExistingDirectory);
@@ -300,12 +302,14 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
 }  // namespace
 
 void AddHostFlags(CLI::App& verb, std::string* hosts, std::string* ssh) {
-  auto* const names = verb.add_option(
-      "--hosts", *hosts,
-      "Machines that run the tasks, in turn, as ssh knows them: a,b,me@c. Each has the job's folder "
-      "at the same path, or gets --file and --archive (docs/hosts.md)");
+  auto* const names =
+      verb.add_option("--hosts", *hosts,
+                      "Machines that run the tasks, in turn, as ssh knows them: a,b,me@c. Each has "
+                      "the job's folder "
+                      "at the same path, or gets --file and --archive (docs/hosts.md)");
   names->type_name("A,B,...");
-  verb.add_option("--ssh", *ssh, "How they are reached, such as 'ssh -p 2222 -i key' (default: ssh)")
+  verb.add_option("--ssh", *ssh,
+                  "How they are reached, such as 'ssh -p 2222 -i key' (default: ssh)")
       ->needs(names)
       ->type_name("COMMAND");
 }

@@ -242,9 +242,9 @@ absl::Status StartJob(const JobRequest& request, const launch::local::LocalJobOp
   // What is started from here on is in it, too.
   if (local.isolate) MUSTER_RETURN_IF_ERROR(process::IsolateNetwork());
   MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
-  MUSTER_ASSIGN_OR_RETURN(const auto folder,
-                          launch::ssh::CreateJob(jobs, request.spec, request.options, local,
-                                                 request.hosts));
+  MUSTER_ASSIGN_OR_RETURN(
+      const auto folder,
+      launch::ssh::CreateJob(jobs, request.spec, request.options, local, request.hosts));
   if (!detach) {
     SayOfJob(StrCat("job ", request.spec.name, " in ", folder.path));
     return RunHere(folder, request.spec, out);

@@ -181,11 +181,11 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
         throw CLI::RequiresError(of_job->get_name(), "--workers or --evaluator");
       }
     }
-    const bool several = flags->workers > 1 || flags->ps > 0 || flags->eval.evaluator || !flags->hosts.empty();
+    const bool several =
+        flags->workers > 1 || flags->ps > 0 || flags->eval.evaluator || !flags->hosts.empty();
     if (!several) return FailUnlessTrained(RunTrain(*flags));
-    FailUnlessOk(
-        RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--ps", "--restarts", "--job", "--hosts",
-                                               "--ssh"})));
+    FailUnlessOk(RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--ps", "--restarts",
+                                                              "--job", "--hosts", "--ssh"})));
   });
 }
 

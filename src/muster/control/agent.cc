@@ -40,9 +40,9 @@ namespace {
 using State = AgentReport::State;
 
 constexpr double kLookSeconds = kAgentLookSeconds;  // between two looks at a task that runs
-constexpr double kLateLookSeconds = 4;   // a look that comes so late: this process did not run
-constexpr int kLooksPerPss = 10;         // Pss walks page tables
-constexpr double kLogSeconds = 2;        // for the rest of the output, after the task's end
+constexpr double kLateLookSeconds = 4;  // a look that comes so late: this process did not run
+constexpr int kLooksPerPss = 10;        // Pss walks page tables
+constexpr double kLogSeconds = 2;       // for the rest of the output, after the task's end
 constexpr size_t kLastLines = 20;
 constexpr int64_t kJournalBytes = 16 << 20;  // of the disk, which output leaves to the journal
 constexpr double kMinModelLookSeconds = 5, kMaxModelLookSeconds = 30;
@@ -164,7 +164,8 @@ absl::Status Agent::Prepare() {
 // A client of the coordinator that is no longer at `url`, which is changed; null: it has not moved,
 // as far as anybody knows. Any thread.
 std::unique_ptr<net::HttpClient> Agent::FindCoordinator(std::string& url) const {
-  const auto text = io::ReadFile(*files::OpenFileSystems(), options_.find_coordinator, kMaxUrlBytes);
+  const auto text =
+      io::ReadFile(*files::OpenFileSystems(), options_.find_coordinator, kMaxUrlBytes);
   if (!text.ok()) return nullptr;  // being written, or its file system is silent as well
   const std::string found(absl::StripAsciiWhitespace(*text));
   if (found.empty() || found == url) return nullptr;
@@ -531,7 +532,8 @@ absl::Status SweepAgent(const JobFolder& folder, const IncarnationId& id) {
         StrCat("the agent of ", IncarnationName(id.task, id.incarnation), " runs"));
   }
   return process::EndMarked(StrCat(kMarkVariable, "=", MarkOf(folder.path, id)),
-                            {.grace_seconds = 0}).status();
+                            {.grace_seconds = 0})
+      .status();
 }
 
 }  // namespace muster::control

@@ -366,8 +366,7 @@ void Coordinator::StopTask(const job::Action& action) {
                           (agent.diagnose ? kDiagnosisSeconds : 0);
   // One that was adopted and not asked by this coordinator may yet report.
   const double waited = now() - *agent.stop_at;
-  const bool may_report =
-      !agent.asked_at || (!traits_.sees_ends && agent.answered_at.has_value());
+  const bool may_report = !agent.asked_at || (!traits_.sees_ends && agent.answered_at.has_value());
   const bool obeys = agent.report ? !agent.report->end && waited < patience
                                   : may_report && waited < options_.lease_seconds;
   if (!obeys) Kill(key, agent, "");
@@ -425,7 +424,8 @@ double Coordinator::CheckLeases() {
     } else {
       const std::string place = environment_.launcher->PlaceOf(key.first, key.second);
       Kill(key, agent,
-           StrCat("its agent ", place.empty() ? "" : StrCat("on ", place, " "), "was silent for ", job::PrintDuration(options_.lease_seconds)));
+           StrCat("its agent ", place.empty() ? "" : StrCat("on ", place, " "), "was silent for ",
+                  job::PrintDuration(options_.lease_seconds)));
       next = 0.1;
     }
   }

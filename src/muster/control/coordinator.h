@@ -100,8 +100,8 @@ class Coordinator {
     std::optional<AgentReport> report;
     double last_heard = 0;              // monotonic seconds, as all times here
     std::optional<double> answered_at;  // the last answer; none: it has no order to start
-    std::optional<double> asked_at;  // its first Start
-    std::optional<double> stop_at;   // its first Stop
+    std::optional<double> asked_at;     // its first Start
+    std::optional<double> stop_at;      // its first Stop
     std::string stop_reason;
     bool diagnose = false;
     std::string given_up;  // why it was killed; reported as the reason of its end
@@ -113,9 +113,7 @@ class Coordinator {
   };
 
   Coordinator(job::JobSpec spec, CoordinatorOptions options, Environment environment)
-      : spec_(std::move(spec)),
-        options_(std::move(options)),
-        environment_(std::move(environment)) {
+      : spec_(std::move(spec)), options_(std::move(options)), environment_(std::move(environment)) {
     if (environment_.launcher == nullptr) return;
     traits_ = environment_.launcher->traits();
     options_.lease_seconds = std::max(options_.lease_seconds, traits_.lease_seconds);

@@ -18,8 +18,9 @@ struct LauncherTraits {
   // ended it. Where this is false (a machine that cannot be reached may go on), an incarnation that
   // is silent is gone by the coordinator's clock: see GoneAfterSeconds().
   bool sees_ends = true;
-  bool restarts_in_place = false;  // the platform itself starts an ended task again, as kubelet does
-  bool stable_names = false;       // a task that is started elsewhere keeps its address
+  bool restarts_in_place =
+      false;                  // the platform itself starts an ended task again, as kubelet does
+  bool stable_names = false;  // a task that is started elsewhere keeps its address
   // The least lease that the platform bears, such as the time that it takes to start a coordinator
   // again; 0: any.
   double lease_seconds = 0;
@@ -53,8 +54,8 @@ class Launcher {
   virtual void Start(const StartRequest& request) = 0;
   // Ends agent and task at once, whatever they are doing. For an orderly stop, order the agent to.
   virtual void Kill(job::TaskId task, int64_t incarnation) = 0;
-  // The machine of an incarnation, for people: "host b"; "" where that goes without saying or is not
-  // known.
+  // The machine of an incarnation, for people: "host b"; "" where that goes without saying or is
+  // not known.
   virtual std::string PlaceOf(job::TaskId /*task*/, int64_t /*incarnation*/) const { return ""; }
   // After the job's end: waits, so many seconds at most, until nothing of it is left and all output
   // of its tasks is in its folder.

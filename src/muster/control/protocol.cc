@@ -173,9 +173,7 @@ Json ToJson(const AgentOrders& orders) {
 }
 
 Json NothingNew(int64_t version, double lease_seconds, double held_seconds) {
-  return {{"version", version},
-          {"lease_seconds", lease_seconds},
-          {"held_seconds", held_seconds}};
+  return {{"version", version}, {"lease_seconds", lease_seconds}, {"held_seconds", held_seconds}};
 }
 
 absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json) {

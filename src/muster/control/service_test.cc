@@ -147,7 +147,8 @@ TEST_F(ServiceTest, OrdersThatWereSeenAreNotSaidAgain) {
   net::Json orders = say(0);
   while (!orders.contains("start")) orders = say(orders["version"].get<int64_t>());
   const int64_t version = orders["version"].get<int64_t>();
-  EXPECT_EQ(say(version), (net::Json{{"version", version}, {"lease_seconds", 10.0}, {"held_seconds", 1.0}}));
+  EXPECT_EQ(say(version),
+            (net::Json{{"version", version}, {"lease_seconds", 10.0}, {"held_seconds", 1.0}}));
   EXPECT_EQ(say(version - 1), orders);
   EXPECT_EQ(say(0), orders);
 }

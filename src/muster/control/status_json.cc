@@ -147,14 +147,10 @@ void ParseLists(JsonFields& fields, job::JobStatus* status) {
 }  // namespace
 
 Json ToJson(const job::TaskEnd& end) {
-  return {{"exit_code", end.exit_code},
-          {"signal", end.signal},
-          {"out_of_memory", end.out_of_memory},
-          {"lost", end.lost},
-          {"disrupted", end.disrupted},
-          {"detail", end.detail},
-          {"last_line", end.last_line},
-          {"at", end.at}};
+  return {{"exit_code", end.exit_code},         {"signal", end.signal},
+          {"out_of_memory", end.out_of_memory}, {"lost", end.lost},
+          {"disrupted", end.disrupted},         {"detail", end.detail},
+          {"last_line", end.last_line},         {"at", end.at}};
 }
 
 absl::StatusOr<job::TaskEnd> EndFromJson(const Json& json, const std::string& where) {

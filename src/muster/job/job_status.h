@@ -29,7 +29,7 @@ struct TaskEnd {
   int exit_code = -1;  // -1: not known
   int signal = 0;
   bool out_of_memory = false;
-  bool lost = false;           // its machine or agent is gone
+  bool lost = false;  // its machine or agent is gone
   // The platform ended it: an eviction, a preemption, a lost machine. The task is started again at
   // once, and that is not counted as a failure of its own is.
   bool disrupted = false;

@@ -149,8 +149,8 @@ bool Reconciler::RepeatsItself(TaskId id, TaskStatus& task, const TaskEnd& end) 
   JobStatus& s = status();
   if (!spec_.fail_fast || s.progressed) return false;
   const bool of_its_own = end.exit_code >= 1 && end.exit_code < kFirstSignalCode &&
-                          end.signal == 0 && !end.lost && !end.disrupted &&
-                          !end.out_of_memory && end.detail.empty();
+                          end.signal == 0 && !end.lost && !end.disrupted && !end.out_of_memory &&
+                          end.detail.empty();
   if (!of_its_own) {
     for (auto& [other, each] : s.tasks) each.early_end.reset();
     s.disrupted_at = clock();

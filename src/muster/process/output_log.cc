@@ -80,7 +80,8 @@ void OutputCopy::Append(std::string_view bytes) {
   if (fd_ < 0) return;
   Flush();
   if (kept_.size() < kMaxBytes && left_out_ > 0) {
-    kept_ += StrCat("\n[muster: ", left_out_, " bytes of output left out here: nobody read them]\n");
+    kept_ +=
+        StrCat("\n[muster: ", left_out_, " bytes of output left out here: nobody read them]\n");
     left_out_ = 0;
   }
   const size_t taken = std::min(bytes.size(), kMaxBytes - std::min(kMaxBytes, kept_.size()));

@@ -20,9 +20,9 @@ struct LocalJobOptions {
   std::string certificates = {};  // the folder of `muster certs`; required for TLS
   bool share_gpus = false;        // also assign GPUs that other jobs use
   bool isolate = false;           // in a network of its own (process/network_namespace.h)
-  // For tasks that run elsewhere: what else the job's folder needs, called after its files are there
-  // and before it is a job; it also makes the certificates. The tasks get no cores or GPUs of this
-  // machine, and run in a folder work/NAME below wherever their agents are.
+  // For tasks that run elsewhere: what else the job's folder needs, called after its files are
+  // there and before it is a job; it also makes the certificates. The tasks get no cores or GPUs of
+  // this machine, and run in a folder work/NAME below wherever their agents are.
   std::function<absl::Status(const control::JobFolder&)> prepare = {};
 };
 
@@ -66,7 +66,7 @@ class LocalJob {
   const SystemClock clock_;
   const std::unique_ptr<io::FileSystem> files_ = io::NewPrivateFileSystem();
   std::unique_ptr<control::Journal> journal_;
-  std::unique_ptr<control::Service> service_;  // uses the launcher until destroyed
+  std::unique_ptr<control::Service> service_;    // uses the launcher until destroyed
   std::unique_ptr<control::Launcher> launcher_;  // wakes the service until destroyed
 };
 

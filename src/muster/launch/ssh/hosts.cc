@@ -29,7 +29,8 @@ absl::StatusOr<std::vector<std::string>> ParseHostNames(std::string_view text) {
   };
   if (names.empty()) return fail("it names no host");
   for (size_t i = 0; i < names.size(); ++i) {
-    const bool is_name = names[i][0] != '-' && names[i].find_first_of(" \t\n'\"") == std::string::npos;
+    const bool is_name =
+        names[i][0] != '-' && names[i].find_first_of(" \t\n'\"") == std::string::npos;
     if (!is_name) return fail(StrCat("'", names[i], "' is no host's name"));
     if (std::find(names.begin(), names.begin() + static_cast<ptrdiff_t>(i), names[i]) !=
         names.begin() + static_cast<ptrdiff_t>(i)) {

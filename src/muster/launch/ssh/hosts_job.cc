@@ -102,8 +102,7 @@ absl::StatusOr<std::vector<Host>> AskAll(const HostsOptions& options, const Inqu
   {
     std::vector<std::jthread> threads;
     for (size_t i = 0; i < options.names.size(); ++i) {
-      threads.emplace_back(
-          [&, i] { answers[i] = Ask(options.names[i], options.command, script); });
+      threads.emplace_back([&, i] { answers[i] = Ask(options.names[i], options.command, script); });
     }
   }
   std::vector<Host> hosts;
@@ -135,8 +134,7 @@ absl::Status WriteCertificates(const std::string& folder, const net::Credentials
   for (const Certificate& each : wanted) {
     net::CertificateOptions options{.name = name, .use = each.use, .days = kCertificateDays};
     if (each.use == net::CertificateUse::kServer) options.hosts = hosts;
-    MUSTER_ASSIGN_OR_RETURN(const net::Credentials made,
-                            net::MakeCertificate(authority, options));
+    MUSTER_ASSIGN_OR_RETURN(const net::Credentials made, net::MakeCertificate(authority, options));
     MUSTER_RETURN_IF_ERROR(net::WriteCredentials(folder, each.name, made));
   }
   return absl::OkStatus();
@@ -157,9 +155,9 @@ absl::Status MakeCertificates(const control::JobFolder& folder, const Hosts& hos
   for (size_t i = 0; i < hosts.all.size(); ++i) {
     const std::string place_of_host = HostFolder(folder, i);
     MUSTER_RETURN_IF_ERROR(files->MakeFolders(place_of_host));
-    MUSTER_RETURN_IF_ERROR(
-        WriteCertificates(place_of_host, authority, name, {hosts.all[i].address},
-                          {{"server", CertificateUse::kServer}, {"client", CertificateUse::kClient}}));
+    MUSTER_RETURN_IF_ERROR(WriteCertificates(
+        place_of_host, authority, name, {hosts.all[i].address},
+        {{"server", CertificateUse::kServer}, {"client", CertificateUse::kClient}}));
   }
   return absl::OkStatus();
 }
@@ -173,8 +171,8 @@ absl::Status PackStaged(const control::JobFolder& folder) {
   MUSTER_ASSIGN_OR_RETURN(const auto run,
                           process::RunCaptured(nullptr, spec, kPackSeconds, kMaxAnswerBytes));
   if (run.exit.ok()) return absl::OkStatus();
-  return absl::DataLossError(StrCat("cannot pack ", folder.staged(), ": tar: ",
-                                    process::DescribeExit(run.exit), ": ", run.output));
+  return absl::DataLossError(StrCat("cannot pack ", folder.staged(),
+                                    ": tar: ", process::DescribeExit(run.exit), ": ", run.output));
 }
 
 }  // namespace
@@ -199,10 +197,10 @@ absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job:
   if (hosts.names.empty()) return local::CreateJob(jobs, spec, options, local);
   const bool is_staged = !spec.files.empty() || !spec.archives.empty();
   Hosts found{.ssh = hosts.command};
-  MUSTER_ASSIGN_OR_RETURN(
-      found.all, AskAll(hosts, {.programs = ProgramsOf(spec),
-                                .folder = is_staged ? "" : options.working_directory,
-                                .version = hosts.version}));
+  MUSTER_ASSIGN_OR_RETURN(found.all,
+                          AskAll(hosts, {.programs = ProgramsOf(spec),
+                                         .folder = is_staged ? "" : options.working_directory,
+                                         .version = hosts.version}));
   local.listen = PlaceFor(&found.all);
   if (!hosts.listen.empty()) {
     MUSTER_ASSIGN_OR_RETURN(local.listen, control::ParseListenPlace(hosts.listen, /*tls=*/true));
@@ -230,8 +228,8 @@ absl::StatusOr<std::unique_ptr<local::LocalJob>> RunJob(const control::JobFolder
   MUSTER_ASSIGN_OR_RETURN(Hosts hosts, ReadHosts(folder));
   return local::LocalJob::Run(
       folder, program, cancelled,
-      [&hosts](local::LocalLauncherOptions options, const job::JobSpec& spec)
-          -> absl::StatusOr<std::unique_ptr<control::Launcher>> {
+      [&hosts](local::LocalLauncherOptions options,
+               const job::JobSpec& spec) -> absl::StatusOr<std::unique_ptr<control::Launcher>> {
         return SshLauncher::Create(std::move(options), spec, hosts);
       });
 }

@@ -33,9 +33,9 @@ absl::StatusOr<std::unique_ptr<local::LocalJob>> RunJob(const control::JobFolder
 // Whether the job's tasks run on other machines.
 bool HasHosts(const control::JobFolder& folder);
 
-// Where the coordinator listens so that these hosts reach it, and by which address each host and the
-// tasks on the others reach it. `all` has what each host said of its connection; a host that is this
-// machine itself (a loopback address) gets the address by which the others reach this machine.
+// Where the coordinator listens so that these hosts reach it, and by which address each host and
+// the tasks on the others reach it. `all` has what each host said of its connection; a host that is
+// this machine itself (a loopback address) gets the address by which the others reach this machine.
 control::ListenPlace PlaceFor(std::vector<Host>* all);
 
 }  // namespace muster::launch::ssh

@@ -32,8 +32,8 @@ using process::Descriptor;
 
 constexpr uint64_t kMaxSecretBytes = 64 << 10;
 constexpr size_t kReadBytes = 64 << 10;
-constexpr double kOutputSeconds = 5;  // for the rest of the output, after ssh has ended
-constexpr size_t kKeptLines = 5;      // of what ssh and the agent say
+constexpr double kOutputSeconds = 5;        // for the rest of the output, after ssh has ended
+constexpr size_t kKeptLines = 5;            // of what ssh and the agent say
 constexpr int64_t kSparedBytes = 16 << 20;  // of the disk, as agents do
 
 // What the agent there gets, by its name in the bundle.
@@ -102,7 +102,7 @@ class HostWords {
     }
   }
   bool started() const { return started_; }
-  const std::string& end() const { return end_; }        // after kEndLine; "": none
+  const std::string& end() const { return end_; }          // after kEndLine; "": none
   const std::string& failure() const { return failure_; }  // of the script itself
   std::string last() const { return absl::StrJoin(kept_, "\n"); }
 
@@ -140,7 +140,8 @@ class Reacher {
 
   absl::Status Run() {
     MUSTER_ASSIGN_OR_RETURN(hosts_, ReadHosts(options_.folder));
-    if (options_.host >= hosts_.all.size()) return absl::InvalidArgumentError("there is no such host");
+    if (options_.host >= hosts_.all.size())
+      return absl::InvalidArgumentError("there is no such host");
     MUSTER_ASSIGN_OR_RETURN(Payload payload, MakePayload());
     MUSTER_RETURN_IF_ERROR(Connect());
     MUSTER_RETURN_IF_ERROR(Speak(payload));
@@ -153,11 +154,11 @@ class Reacher {
   std::vector<std::string> AgentFlags() const {
     const auto port = static_cast<uint16_t>(options_.coordinator_port);
     std::vector<std::string> flags = {
-        "--task", job::TaskName(options_.id.task),
+        "--task",        job::TaskName(options_.id.task),
         "--incarnation", StrCat(options_.id.incarnation),
         "--coordinator", StrCat("https://", net::internal::HostPort(host().coordinator, port)),
-        "--host", host().address,
-        "--lease", StrCat(options_.lease_seconds),
+        "--host",        host().address,
+        "--lease",       StrCat(options_.lease_seconds),
         "--also-stdout"};
     if (options_.port > 0) flags.insert(flags.end(), {"--port", StrCat(options_.port)});
     if (options_.port_required) flags.emplace_back("--port-required");
@@ -185,10 +186,12 @@ class Reacher {
     MUSTER_RETURN_IF_ERROR(add("token", options_.folder.token()));
     MUSTER_RETURN_IF_ERROR(add("data_key", options_.folder.data_key()));
     for (const char* const name : kHostFiles) {
-      MUSTER_RETURN_IF_ERROR(add(name, io::JoinPath(HostFolder(options_.folder, options_.host), name)));
+      MUSTER_RETURN_IF_ERROR(
+          add(name, io::JoinPath(HostFolder(options_.folder, options_.host), name)));
     }
     if (host().muster.empty()) MUSTER_RETURN_IF_ERROR(add(kProgramFile, "/proc/self/exe"));
-    if (const std::string staged = StagedArchive(options_.folder); access(staged.c_str(), F_OK) == 0) {
+    if (const std::string staged = StagedArchive(options_.folder);
+        access(staged.c_str(), F_OK) == 0) {
       MUSTER_RETURN_IF_ERROR(add(kStagedFile, staged));
     }
     std::string text = ScriptFor(script);
@@ -203,8 +206,8 @@ class Reacher {
     log.file.path = options_.folder.task_log(options_.id.task);
     log.file.spared_bytes = kSparedBytes;
     MUSTER_ASSIGN_OR_RETURN(output_, process::OutputLog::Open(log, &clock_));
-    MUSTER_ASSIGN_OR_RETURN(auto file, process::LogFile::Open(
-                                           {.path = options_.folder.agent_log(options_.id.task)}));
+    MUSTER_ASSIGN_OR_RETURN(
+        auto file, process::LogFile::Open({.path = options_.folder.agent_log(options_.id.task)}));
     words_ = std::make_unique<HostWords>(std::move(file));
     int input[2], said[2];
     if (pipe2(input, O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot make a pipe");
@@ -265,12 +268,13 @@ class Reacher {
       end = job::TaskEnd{.detail = StrCat("cannot start on host ", host().name, ": ",
                                           words_->failure(), LastWord())};
     } else if (!words_->started() && exit.code == kSshFailed) {
-      end = job::TaskEnd{.lost = true,
-                         .detail = StrCat(kCannotReach,
-                                          DescribeSshFailure(host().name, words_->last()))};
+      end = job::TaskEnd{
+          .lost = true,
+          .detail = StrCat(kCannotReach, DescribeSshFailure(host().name, words_->last()))};
     } else if (!words_->started() && exit.code != 0) {
-      end = job::TaskEnd{.detail = StrCat("cannot start on host ", host().name, ": its shell: ",
-                                          process::DescribeExit(exit), LastWord())};
+      end =
+          job::TaskEnd{.detail = StrCat("cannot start on host ", host().name,
+                                        ": its shell: ", process::DescribeExit(exit), LastWord())};
     }
     if (end) {
       MUSTER_RETURN_IF_ERROR(control::WriteEnd(options_.folder.path, options_.id, *end));

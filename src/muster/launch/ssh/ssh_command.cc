@@ -67,25 +67,26 @@ std::vector<std::string> RunScript(const std::vector<std::string>& ssh, const st
   }
   // -T: no terminal, which would change bytes. Without quotes inside, for whatever login shell.
   command.insert(command.end(),
-                 {"-T", host,
-                  StrCat("exec sh -c 'eval \"$(head -c ", script_bytes, ")\"'")});
+                 {"-T", host, StrCat("exec sh -c 'eval \"$(head -c ", script_bytes, ")\"'")});
   return command;
 }
 
 std::string InquiryScript(const Inquiry& inquiry) {
-  std::string script = StrCat(
-      "echo \"", kLine, "connection $SSH_CONNECTION\"\n", "echo \"", kLine,
-      "machine $(uname -s) $(uname -m)\"\n", "if [ \"$(muster --version 2>/dev/null)\" = ",
-      Quote(inquiry.version), " ]; then echo \"", kLine, "muster $(command -v muster)\"; fi\n");
+  std::string script = StrCat("echo \"", kLine, "connection $SSH_CONNECTION\"\n", "echo \"", kLine,
+                              "machine $(uname -s) $(uname -m)\"\n",
+                              "if [ \"$(muster --version 2>/dev/null)\" = ", Quote(inquiry.version),
+                              " ]; then echo \"", kLine, "muster $(command -v muster)\"; fi\n");
   for (const char* const needed : {"head", "mktemp"}) {
-    script += StrCat("command -v ", needed, " >/dev/null || echo \"", kLine, "missing ", needed,
-                     "\"\n");
+    script +=
+        StrCat("command -v ", needed, " >/dev/null || echo \"", kLine, "missing ", needed, "\"\n");
   }
   for (const std::string& program : inquiry.programs) {
-    script += StrCat("command -v ", Quote(program), " >/dev/null || echo ", Quote(StrCat(kLine, "missing ", program)), "\n");
+    script += StrCat("command -v ", Quote(program), " >/dev/null || echo ",
+                     Quote(StrCat(kLine, "missing ", program)), "\n");
   }
   if (!inquiry.folder.empty()) {
-    script += StrCat("[ -d ", Quote(inquiry.folder), " ] || echo ", Quote(StrCat(kLine, "folder ", inquiry.folder)), "\n");
+    script += StrCat("[ -d ", Quote(inquiry.folder), " ] || echo ",
+                     Quote(StrCat(kLine, "folder ", inquiry.folder)), "\n");
   }
   return script + StrCat("echo \"", kLine, "done\"\n");
 }
@@ -93,7 +94,8 @@ std::string InquiryScript(const Inquiry& inquiry) {
 absl::StatusOr<Answer> ReadAnswer(const std::string& name, std::string_view output) {
   Answer answer{.host = {.name = name}};
   bool done = false;
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(std::string(output), '\n'))) {
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(std::string(output), '\n'))) {
     if (!line.starts_with(kLine)) continue;
     const std::string said(absl::StripAsciiWhitespace(line.substr(sizeof kLine - 1)));
     const std::string word = said.substr(0, said.find(' '));
@@ -109,9 +111,10 @@ absl::StatusOr<Answer> ReadAnswer(const std::string& name, std::string_view outp
     } else if (word == "muster") {
       answer.host.muster = rest;
     } else if (word == "missing") {
-      answer.problems.push_back(StrCat("there is no program '", rest,
-                                       "' in the PATH of its ssh sessions: install it there or give "
-                                       "its path"));
+      answer.problems.push_back(
+          StrCat("there is no program '", rest,
+                 "' in the PATH of its ssh sessions: install it there or give "
+                 "its path"));
     } else if (word == "folder") {
       answer.problems.push_back(StrCat("there is no folder ", rest,
                                        ", in which the tasks are to run: share it with this "
@@ -120,8 +123,8 @@ absl::StatusOr<Answer> ReadAnswer(const std::string& name, std::string_view outp
     done = done || word == "done";
   }
   if (done && !answer.host.address.empty()) return answer;
-  return absl::UnknownError(
-      StrCat("host ", name, ": its shell ran no script: muster needs sshd with a POSIX shell there"));
+  return absl::UnknownError(StrCat(
+      "host ", name, ": its shell ran no script: muster needs sshd with a POSIX shell there"));
 }
 
 std::string ScriptFor(const AgentScript& script) {
@@ -153,7 +156,8 @@ std::string ScriptFor(const AgentScript& script) {
 
 std::string DescribeSshFailure(const std::string& host, std::string_view said) {
   std::string last;
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(std::string(said), '\n'))) {
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(std::string(said), '\n'))) {
     const std::string text(absl::StripAsciiWhitespace(line));
     if (!text.empty() && !text.starts_with("Warning: Permanently added")) last = text;
   }

@@ -44,7 +44,8 @@ class ScriptTest : public ::testing::Test {
                        : StrCat("exec < ", Quote(file), "; ", command.back())};
     spec.environment = process::CurrentEnvironment();
     process::SetEnvironment("TMPDIR", folder_ + "/tmp", &spec.environment);
-    process::SetEnvironment("SSH_CONNECTION", "10.0.0.9 4000 ::ffff:10.0.0.1 22", &spec.environment);
+    process::SetEnvironment("SSH_CONNECTION", "10.0.0.9 4000 ::ffff:10.0.0.1 22",
+                            &spec.environment);
     return *process::RunCaptured(nullptr, spec, 60, 1 << 20);
   }
   std::vector<std::string> Left() { return *files_->List(folder_ + "/tmp"); }
@@ -59,8 +60,8 @@ TEST_F(ScriptTest, AQuotedWordIsOneWordWhateverItHolds) {
 }
 
 TEST_F(ScriptTest, AHostSaysWhatItLacks) {
-  const std::string script = InquiryScript(
-      {.programs = {"sh", "no such"}, .folder = "/nowhere", .version = "muster 0"});
+  const std::string script =
+      InquiryScript({.programs = {"sh", "no such"}, .folder = "/nowhere", .version = "muster 0"});
   const auto answer = ReadAnswer("h", StrCat("Welcome!\n", Run(script, "").output));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->host, (Host{"h", "10.0.0.1", "10.0.0.9", ""}));
@@ -70,12 +71,13 @@ TEST_F(ScriptTest, AHostSaysWhatItLacks) {
 }
 
 TEST_F(ScriptTest, AnAgentRunsInAPrivateFolderThatIsGoneAfterwards) {
-  const std::string program = Write("muster",
-                                    "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n"
-                                    "case \"$*\" in *--sweep*) exit 0;; esac\n"
-                                    "echo \"flags: $*\"; stat -c '%a %n' \"$3\"/*; cat \"$3/token\"\n"
-                                    "echo '{\"exit_code\": 3}' > \"$3/agents/worker-1.2.end\"\n",
-                                    0700);
+  const std::string program =
+      Write("muster",
+            "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n"
+            "case \"$*\" in *--sweep*) exit 0;; esac\n"
+            "echo \"flags: $*\"; stat -c '%a %n' \"$3\"/*; cat \"$3/token\"\n"
+            "echo '{\"exit_code\": 3}' > \"$3/agents/worker-1.2.end\"\n",
+            0700);
   const std::string script = ScriptFor({.job = "j",
                                         .task = {job::TaskType::kWorker, 1},
                                         .incarnation = 2,
@@ -98,10 +100,8 @@ TEST_F(ScriptTest, WhenTheInputEndsTheAgentDoes) {
                                     "case \"$*\" in *--sweep*) exit 0;; esac\n"
                                     "exec sleep 300\n",
                                     0700);
-  const std::string script = ScriptFor({.job = "j",
-                                        .task = {job::TaskType::kWorker, 1},
-                                        .incarnation = 2,
-                                        .program = program});
+  const std::string script = ScriptFor(
+      {.job = "j", .task = {job::TaskType::kWorker, 1}, .incarnation = 2, .program = program});
   const process::CapturedRun run = Run(script, "");
   EXPECT_FALSE(run.timed_out);
   EXPECT_THAT(run.output, HasSubstr(StrCat(kEndLine, "137")));
@@ -121,12 +121,14 @@ TEST_F(ScriptTest, AFileThatDoesNotArriveWholeStartsNothing) {
 }
 
 TEST(SshFailureTest, SaysWhatToDo) {
-  EXPECT_EQ(DescribeSshFailure("h", "ssh: Could not resolve hostname h: Name or service not known\r\n"),
-            "host h: ssh: Could not resolve hostname h: Name or service not known: check the name, "
-            "or give it an entry in ~/.ssh/config");
+  EXPECT_EQ(
+      DescribeSshFailure("h", "ssh: Could not resolve hostname h: Name or service not known\r\n"),
+      "host h: ssh: Could not resolve hostname h: Name or service not known: check the name, "
+      "or give it an entry in ~/.ssh/config");
   EXPECT_THAT(DescribeSshFailure("h", "me@h: Permission denied (publickey)."),
               HasSubstr("ssh-copy-id h"));
-  EXPECT_THAT(DescribeSshFailure("h", "Host key verification failed."), HasSubstr("accept its key"));
+  EXPECT_THAT(DescribeSshFailure("h", "Host key verification failed."),
+              HasSubstr("accept its key"));
   EXPECT_THAT(DescribeSshFailure("h", ""), HasSubstr("ssh h true must work"));
 }
 

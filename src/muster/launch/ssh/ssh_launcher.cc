@@ -40,18 +40,25 @@ int SshLauncher::FirstGpu(job::TaskId task, size_t host) const {
 std::vector<std::string> SshLauncher::CommandFor(const control::StartRequest& request) {
   const size_t host = choice_.Choose(request.task, request.port_required, now());
   places_[{request.task, request.incarnation}] = host;
-  std::vector<std::string> command = {program_, "reach",
-                                      "--folder", folder_,
-                                      "--task", job::TaskName(request.task),
-                                      "--incarnation", StrCat(request.incarnation),
-                                      "--host-number", StrCat(host),
-                                      "--coordinator-port", port_,
-                                      "--lease", StrCat(request.lease_seconds)};
+  std::vector<std::string> command = {program_,
+                                      "reach",
+                                      "--folder",
+                                      folder_,
+                                      "--task",
+                                      job::TaskName(request.task),
+                                      "--incarnation",
+                                      StrCat(request.incarnation),
+                                      "--host-number",
+                                      StrCat(host),
+                                      "--coordinator-port",
+                                      port_,
+                                      "--lease",
+                                      StrCat(request.lease_seconds)};
   if (request.port > 0) command.insert(command.end(), {"--port", StrCat(request.port)});
   if (request.port_required) command.emplace_back("--port-required");
   if (const int gpus = request.process.gpus; gpus > 0) {
-    command.insert(command.end(), {"--gpus", StrCat(gpus), "--first-gpu",
-                                   StrCat(FirstGpu(request.task, host))});
+    command.insert(command.end(),
+                   {"--gpus", StrCat(gpus), "--first-gpu", StrCat(FirstGpu(request.task, host))});
   }
   return command;
 }
