@@ -37,11 +37,19 @@ bool WantsColor(std::FILE* out) {
   return isatty(fileno(out)) == 1 && std::getenv("NO_COLOR") == nullptr;
 }
 
-// Says once of each task that failed, and of checkpoints that vanished, while the job goes on.
+// Says once of each task that was given up or failed, and of checkpoints that vanished, while the
+// job goes on.
 class FailureTeller {
  public:
   void Tell(const Json& job) {
     JsonFields fields(job, "job");
+    for (const Json& task : fields.List("tasks")) {
+      JsonFields about(task, "task");
+      const std::string why = about.Text("given_up");
+      const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
+      if (why.empty() || !given_up_.insert(incarnation).second) continue;
+      SayOfJob(StrCat(about.Text("task"), ": ", why, "; it ends there by itself"));
+    }
     for (const Json& failure : fields.List("failures")) {
       JsonFields about(failure, "failure");
       const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
@@ -56,7 +64,7 @@ class FailureTeller {
   }
 
  private:
-  std::set<int64_t> told_;
+  std::set<int64_t> told_, given_up_;
   size_t losses_told_ = 0;
 };
 

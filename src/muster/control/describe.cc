@@ -141,7 +141,13 @@ Json Coordinator::Describe() const {
       entry["place"] = std::move(place);
     }
     const auto agent = agents_.find({*id, incarnation});
-    if (agent == agents_.end() || !agent->second.report) continue;
+    if (agent == agents_.end()) continue;
+    // Where its launcher does not see ends, that takes a while to be certain.
+    const bool is_waited_for = !traits_.sees_ends && agent->second.killed && IsLive(agent->first);
+    if (is_waited_for && !agent->second.given_up.empty()) {
+      entry["given_up"] = agent->second.given_up;
+    }
+    if (!agent->second.report) continue;
     const AgentReport& report = *agent->second.report;
     entry["said"] = report.said;
     entry["agent_pid"] = report.pid;
