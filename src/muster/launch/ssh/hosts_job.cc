@@ -127,7 +127,7 @@ struct Certificate {
 };
 
 absl::Status WriteCertificates(const std::string& folder, const net::Credentials& authority,
-                               const std::string& name, std::vector<std::string> hosts,
+                               const std::string& name, const std::vector<std::string>& hosts,
                                const std::vector<Certificate>& wanted) {
   MUSTER_RETURN_IF_ERROR(
       net::WriteSecretFile(io::JoinPath(folder, "ca.pem"), authority.certificate));
