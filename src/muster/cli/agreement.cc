@@ -143,6 +143,8 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--workers", .why_not = kStarts},
     {.flag = "--ps", .why_not = kStarts},
     {.flag = "--restarts", .why_not = kStarts},
+    {.flag = "--hosts", .why_not = kStarts},
+    {.flag = "--ssh", .why_not = kStarts},
     {.flag = "--job", .why_not = "tasks show each other the job's name before all else"},
 };
 

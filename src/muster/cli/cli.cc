@@ -91,6 +91,7 @@ int Main(int argc, char** argv) {
   AddTensorBoard(app, command);
   AddCerts(app);
   AddAgent(app);
+  AddReach(app);
   AddCoordinator(app);
   SayBounds(app);
   if (const char* const unknown = math::UnknownInstructions(); unknown != nullptr) {

@@ -32,6 +32,7 @@ void AddJobVerbs(CLI::App& app);
 void AddRm(CLI::App& app);
 void AddCerts(CLI::App& app);
 void AddAgent(CLI::App& app);
+void AddReach(CLI::App& app);
 void AddCoordinator(CLI::App& app);
 
 struct VerbFailed {

@@ -117,7 +117,9 @@ absl::StatusOr<job::JobSpec> FromCommand(const JobFlags& flags) {
   spec.all_workers = !flags.chief;
   spec.needs_evaluator = flags.evaluator;
   spec.fail_fast = true;
-  const bool gang = flags.restart_scope.empty() ? flags.ps == 0 : flags.restart_scope == "gang";
+  // On hosts a task may start again elsewhere, where the others do not know it.
+  const bool gang = flags.restart_scope.empty() ? flags.ps == 0 || !flags.hosts.empty()
+                                                : flags.restart_scope == "gang";
   spec.restart_scope = gang ? job::RestartScope::kGang : job::RestartScope::kTask;
   return spec;
 }
@@ -281,8 +283,11 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option("--archive", flags->archives,
                   "The same for a .zip or .tar(.gz), unpacked into a folder NAME")
       ->allow_extra_args(false);
-  verb.add_option("--listen", flags->listen,
-                  "ADDRESS or ADDRESS:PORT of the coordinator (default: 127.0.0.1)");
+  AddHostFlags(verb, &flags->hosts, &flags->ssh);
+  verb.add_option(
+      "--listen", flags->listen,
+      "ADDRESS or ADDRESS:PORT of the coordinator (default: 127.0.0.1; with --hosts the "
+      "address by which they reach this machine)");
   verb.add_option("--certs", flags->certificates,
                   "A folder of muster certs: the coordinator speaks TLS; wanted beyond loopback")
       ->check(CLI::ExistingDirectory);
@@ -291,10 +296,25 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
           "A network of the job's own, in which there is only loopback: no other user of this "
           "machine reaches its ports, and it reaches no other machine")
       ->excludes("--listen")
-      ->excludes("--certs");
+      ->excludes("--certs")
+      ->excludes("--hosts");
+  verb.get_option("--certs")->excludes("--hosts");
 }
 
 }  // namespace
+
+void AddHostFlags(CLI::App& verb, std::string* hosts, std::string* ssh) {
+  auto* const names =
+      verb.add_option("--hosts", *hosts,
+                      "Machines that run the tasks, in turn, as ssh knows them: a,b,me@c. Each has "
+                      "the job's folder "
+                      "at the same path, or gets --file and --archive (docs/hosts.md)");
+  names->type_name("A,B,...");
+  verb.add_option("--ssh", *ssh,
+                  "How they are reached, such as 'ssh -p 2222 -i key' (default: ssh)")
+      ->needs(names)
+      ->type_name("COMMAND");
+}
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option("job", flags->file,
@@ -350,7 +370,9 @@ absl::StatusOr<launch::local::LocalJobOptions> LocalOptionsOf(const JobFlags& fl
   local.share_gpus = flags.share_gpus;
   local.isolate = flags.isolate;
   const bool tls = !local.certificates.empty();
-  MUSTER_ASSIGN_OR_RETURN(local.listen, control::ParseListenPlace(flags.listen, tls));
+  const std::string listen = flags.listen.empty() ? "127.0.0.1" : flags.listen;
+  MUSTER_ASSIGN_OR_RETURN(local.listen,
+                          control::ParseListenPlace(listen, tls || !flags.hosts.empty()));
   return local;
 }
 
@@ -412,6 +434,12 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
                      .tf_config = {.evaluator_in_cluster = flags.evaluator_in_cluster,
                                    .master_as_chief = flags.master_as_chief},
                      .working_directory = CurrentFolder()};
+  if (!flags.hosts.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(request.hosts.names, launch::ssh::ParseHostNames(flags.hosts));
+    MUSTER_ASSIGN_OR_RETURN(request.hosts.command, launch::ssh::ParseSshCommand(flags.ssh));
+    request.hosts.listen = flags.listen;
+    request.hosts.version = StrCat("muster ", MUSTER_VERSION);
+  }
   if (flags.rendezvous_seconds >= 0) {
     request.options.rendezvous_seconds = flags.rendezvous_seconds;
     SetEnv(train::kRendezvousVariable, StrCat(flags.rendezvous_seconds), &request.spec);
@@ -422,7 +450,9 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
   Refusals refusals;
   refusals.Add(MapVolumesOf(flags, &request));
   MUSTER_RETURN_IF_ERROR(MapPathsOf(flags, &request));
-  refusals.Add(CheckPrograms(request.spec, request.options.working_directory));
+  if (request.hosts.names.empty()) {  // hosts are asked for their own
+    refusals.Add(CheckPrograms(request.spec, request.options.working_directory));
+  }
   MUSTER_RETURN_IF_ERROR(refusals.status());
   AddNotes(&request);
   return request;

@@ -7,6 +7,7 @@
 
 #include "CLI/App.hpp"
 #include "muster/launch/local/local_job.h"
+#include "muster/launch/ssh/hosts_job.h"
 
 namespace muster::cli {
 
@@ -34,16 +35,20 @@ struct JobFlags {
   int gpus = -1;                             // of each task; -1: as the templates say
   std::vector<std::string> env;              // NAME=VALUE
   std::vector<std::string> files, archives;  // to stage, besides those of the job file
-  std::string listen = "127.0.0.1";
+  std::string hosts, ssh = "ssh";            // other machines that run the tasks; "": this one
+  std::string listen;                        // "": 127.0.0.1, or where the hosts reach us
   std::string certificates;                  // a folder; "": no TLS
   bool share_gpus = false, isolate = false;  // as of LocalJobOptions
 };
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags);
+// --hosts and --ssh.
+void AddHostFlags(CLI::App& verb, std::string* hosts, std::string* ssh);
 
 struct JobRequest {
   job::JobSpec spec;
   control::CoordinatorOptions options;
+  launch::ssh::HostsOptions hosts = {};
   std::vector<std::string> notes;  // for the user: settings of the file that are not used here
 };
 

@@ -19,6 +19,7 @@
 #include "muster/io/file_system.h"
 #include "muster/launch/local/job_removal.h"
 #include "muster/launch/local/local_job.h"
+#include "muster/launch/ssh/hosts_job.h"
 #include "muster/process/deadline.h"
 #include "muster/process/network_namespace.h"
 
@@ -36,11 +37,19 @@ bool WantsColor(std::FILE* out) {
   return isatty(fileno(out)) == 1 && std::getenv("NO_COLOR") == nullptr;
 }
 
-// Says once of each task that failed, and of checkpoints that vanished, while the job goes on.
+// Says once of each task that was given up or failed, and of checkpoints that vanished, while the
+// job goes on.
 class FailureTeller {
  public:
   void Tell(const Json& job) {
     JsonFields fields(job, "job");
+    for (const Json& task : fields.List("tasks")) {
+      JsonFields about(task, "task");
+      const std::string why = about.Text("given_up");
+      const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
+      if (why.empty() || !given_up_.insert(incarnation).second) continue;
+      SayOfJob(StrCat(about.Text("task"), ": ", why, "; it ends there by itself"));
+    }
     for (const Json& failure : fields.List("failures")) {
       JsonFields about(failure, "failure");
       const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
@@ -55,7 +64,7 @@ class FailureTeller {
   }
 
  private:
-  std::set<int64_t> told_;
+  std::set<int64_t> told_, given_up_;
   size_t losses_told_ = 0;
 };
 
@@ -117,7 +126,8 @@ void Pause(control::Service& service) {
 
 // Prints what the tasks write until the job has finished; the first Ctrl-C stops the job.
 absl::Status Follow(const control::JobFolder& folder, const job::JobSpec& spec,
-                    control::Service& service, std::FILE* out) {
+                    launch::local::LocalJob& job_here, std::FILE* out) {
+  control::Service& service = job_here.service();
   const InterruptScope interrupt;
   const PauseScope pause;
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves (| head -1) ends no job
@@ -133,6 +143,10 @@ absl::Status Follow(const control::JobFolder& folder, const job::JobSpec& spec,
     pollfd waits[] = {{.fd = service.change_fd(), .events = POLLIN, .revents = 0},
                       {.fd = logs.change_fd(), .events = POLLIN, .revents = 0}};
     poll(waits, 2, kFollowMillis);
+    if (pause_requested && launch::ssh::HasHosts(folder)) {
+      pause_requested = false;
+      SayOfJob("Ctrl-Z pauses no job on other hosts: muster suspend ends its tasks until resumed");
+    }
     if (pause_requested) Pause(service);
     if (InterruptScope::requested() && !cancelled) {
       cancelled = true;
@@ -153,6 +167,7 @@ absl::Status Follow(const control::JobFolder& folder, const job::JobSpec& spec,
           StrCat("nobody reads the output any more; the job goes on: muster logs -f ", spec.name));
     }
   }
+  job_here.Finish();
   failures.Tell(service.Describe());
   logs.Print(/*last=*/true);
   return absl::OkStatus();
@@ -170,8 +185,8 @@ absl::Status ResultOf(const Json& job) {
 
 absl::Status RunHere(const control::JobFolder& folder, const job::JobSpec& spec, std::FILE* out) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
-  MUSTER_ASSIGN_OR_RETURN(auto job, launch::local::LocalJob::Run(folder, program));
-  MUSTER_RETURN_IF_ERROR(Follow(folder, spec, job->service(), out));
+  MUSTER_ASSIGN_OR_RETURN(auto job, launch::ssh::RunJob(folder, program));
+  MUSTER_RETURN_IF_ERROR(Follow(folder, spec, *job, out));
   const Json ended = job->service().Describe();
   job.reset();  // nobody runs it any more
   absl::Status result = ResultOf(ended);
@@ -216,7 +231,7 @@ void RemoveAllExpired() {
 
 absl::Status CloseJob(const control::JobFolder& folder, const std::string& why) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
-  MUSTER_ASSIGN_OR_RETURN(const auto job, launch::local::LocalJob::Run(folder, program, why));
+  MUSTER_ASSIGN_OR_RETURN(const auto job, launch::ssh::RunJob(folder, program, why));
   control::Service& service = job->service();
   const InterruptScope interrupt;
   while (!service.finished()) {
@@ -235,8 +250,9 @@ absl::Status StartJob(const JobRequest& request, const launch::local::LocalJobOp
   // What is started from here on is in it, too.
   if (local.isolate) MUSTER_RETURN_IF_ERROR(process::IsolateNetwork());
   MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
-  MUSTER_ASSIGN_OR_RETURN(const auto folder,
-                          launch::local::CreateJob(jobs, request.spec, request.options, local));
+  MUSTER_ASSIGN_OR_RETURN(
+      const auto folder,
+      launch::ssh::CreateJob(jobs, request.spec, request.options, local, request.hosts));
   if (!detach) {
     SayOfJob(StrCat("job ", request.spec.name, " in ", folder.path));
     return RunHere(folder, request.spec, out);

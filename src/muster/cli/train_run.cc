@@ -169,7 +169,10 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   MUSTER_RETURN_IF_ERROR(ResolveTensorFlow(model, &resolved));
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   JobFlags job;
-  job.command = {program, "worker"};
+  // A host has another muster, or gets one.
+  job.command = {flags.hosts.empty() ? program : "muster", "worker"};
+  job.hosts = flags.hosts;
+  job.ssh = flags.ssh;
   job.command.insert(job.command.end(), arguments.begin(), arguments.end());
   if (flags.min_workers > 0) job.command.push_back(StrCat("--min-workers=", flags.min_workers));
   if (flags.run.tensorflow.empty() && !resolved.tensorflow.empty()) {
@@ -182,7 +185,8 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   job.name = flags.job;
   job.typed = {"train", flags.spec};
   job.restarts = flags.restarts;
-  job.restart_scope = "task";
+  // On hosts a replica may start again elsewhere. With fewer than all the others do not wait.
+  job.restart_scope = flags.hosts.empty() || flags.min_workers > 0 ? "task" : "gang";
   job.rendezvous_seconds = flags.rendezvous_seconds;
   MUSTER_ASSIGN_OR_RETURN(const auto local, LocalOptionsOf(job));
   MUSTER_ASSIGN_OR_RETURN(JobRequest request, RequestOf(job));

@@ -45,6 +45,7 @@ struct TrainFlags {
   int restarts = 3;
   double rendezvous_seconds = -1;  // 0: unlimited; < 0: not given
   std::string job;
+  std::string hosts, ssh = "ssh";  // as of JobFlags
 };
 
 // This process's part of a training: all of it, or the task that TF_CONFIG names.

@@ -14,7 +14,7 @@
 #include "muster/cli/job_client.h"
 #include "muster/cli/run_here.h"
 #include "muster/cli/start_coordinator.h"
-#include "muster/launch/local/local_job.h"
+#include "muster/launch/ssh/hosts_job.h"
 #include "muster/process/keep_alive.h"
 
 namespace muster::cli {
@@ -37,7 +37,7 @@ void TellStarter(int fd, const absl::Status& status) {
 absl::Status RunCoordinator(const CoordinatorFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   const InterruptScope interrupt;
-  const auto job = launch::local::LocalJob::Run(flags.folder, program);
+  const auto job = launch::ssh::RunJob(flags.folder, program);
   TellStarter(flags.ready_fd, job.status());
   MUSTER_RETURN_IF_ERROR(job.status());
   control::Service& service = (*job)->service();

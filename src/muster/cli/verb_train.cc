@@ -11,6 +11,7 @@
 #include "muster/cli/cli.h"
 #include "muster/cli/interrupt.h"
 #include "muster/cli/job_client.h"
+#include "muster/cli/job_flags.h"
 #include "muster/cli/model_flags.h"
 #include "muster/cli/run_here.h"
 #include "muster/cli/train_flags.h"
@@ -173,18 +174,21 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
           ->check(CLI::NonNegativeNumber)
           ->capture_default_str();
   auto* job = verb->add_option("--job", flags->job, "The job's name, for muster status");
+  AddHostFlags(*verb, &flags->hosts, &flags->ssh);
+  auto* hosts = verb->get_option("--hosts");
   verb->callback([=] {
     const bool is_job = flags->workers > 0 || flags->eval.evaluator;
     if (flags->ps > 0 && flags->workers == 0) throw CLI::RequiresError("--ps", "--workers");
-    for (const CLI::Option* const of_job : {restarts, job}) {
+    for (const CLI::Option* const of_job : {restarts, job, hosts}) {
       if (of_job->count() > 0 && !is_job) {
         throw CLI::RequiresError(of_job->get_name(), "--workers or --evaluator");
       }
     }
-    const bool several = flags->workers > 1 || flags->ps > 0 || flags->eval.evaluator;
+    const bool several =
+        flags->workers > 1 || flags->ps > 0 || flags->eval.evaluator || !flags->hosts.empty();
     if (!several) return FailUnlessTrained(RunTrain(*flags));
-    FailUnlessOk(
-        RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--ps", "--restarts", "--job"})));
+    FailUnlessOk(RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--ps", "--restarts",
+                                                              "--job", "--hosts", "--ssh"})));
   });
 }
 

@@ -8,18 +8,23 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 
 #include "muster/base/clock.h"
 #include "muster/control/agent_link.h"
 #include "muster/control/checkpoint_watch.h"
+#include "muster/control/coordinator.h"
 #include "muster/control/evaluator_watch.h"
 #include "muster/control/job_access.h"
 #include "muster/control/progress.h"
+#include "muster/files/file_systems.h"
 #include "muster/io/file_system.h"
 #include "muster/process/deadline.h"
 #include "muster/process/diagnosis.h"
@@ -34,11 +39,10 @@ namespace {
 
 using State = AgentReport::State;
 
-constexpr double kLookSeconds = 1;       // between two looks at a task that runs
-constexpr double kLateLookSeconds = 4;   // a look that comes so late: this process did not run
-constexpr int kLooksPerPss = 10;         // Pss walks page tables
-constexpr double kLostGraceSeconds = 3;  // nobody waits for a task without coordinator
-constexpr double kLogSeconds = 2;        // for the rest of the output, after the task's end
+constexpr double kLookSeconds = kAgentLookSeconds;  // between two looks at a task that runs
+constexpr double kLateLookSeconds = 4;  // a look that comes so late: this process did not run
+constexpr int kLooksPerPss = 10;        // Pss walks page tables
+constexpr double kLogSeconds = 2;       // for the rest of the output, after the task's end
 constexpr size_t kLastLines = 20;
 constexpr int64_t kJournalBytes = 16 << 20;  // of the disk, which output leaves to the journal
 constexpr double kMinModelLookSeconds = 5, kMaxModelLookSeconds = 30;
@@ -49,6 +53,7 @@ constexpr double kSampleSeconds = 1;
 constexpr double kPySpySeconds = 3;
 constexpr int kMaxProcesses = 6;
 constexpr size_t kMaxDiagnosisLines = 150;
+constexpr uint64_t kMaxUrlBytes = 4096;
 
 void Complain(const absl::Status& status) {
   std::fprintf(stderr, "muster agent: %s\n", std::string(ToStd(status.message())).c_str());
@@ -66,6 +71,16 @@ std::string LastLineOf(const std::vector<std::string>& lines) {
   };
   const auto last = std::find_if(lines.rbegin(), lines.rend(), has_words);
   return last == lines.rend() ? "" : last->substr(0, kLastLineBytes);
+}
+
+// As a command on another machine names it.
+constexpr char kProgramName[] = "muster";
+
+absl::StatusOr<std::string> OwnPath() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return ErrnoStatus(error.value(), "cannot find the program that runs");
+  return path.string();
 }
 
 // A task of our own.
@@ -88,6 +103,7 @@ class Agent {
 
  private:
   absl::Status Prepare();
+  std::unique_ptr<net::HttpClient> FindCoordinator(std::string& url) const;
   absl::Status HoldPort();
   job::TaskEnd RunTask();
   std::optional<StartOrder> WaitForStart();
@@ -135,10 +151,32 @@ absl::Status Agent::Prepare() {
                           ClientOptions(options_.folder, options_.coordinator_url));
   MUSTER_ASSIGN_OR_RETURN(auto poll_client, net::HttpClient::Create(http));
   MUSTER_ASSIGN_OR_RETURN(auto urgent_client, net::HttpClient::Create(http));
+  AgentLink::Finder find;
+  if (!options_.find_coordinator.empty()) {
+    find = [this](std::string& url) { return FindCoordinator(url); };
+  }
   link_ = std::make_unique<AgentLink>(std::move(poll_client), std::move(urgent_client), report_,
-                                      options_.lease_seconds);
+                                      options_.lease_seconds, std::move(find));
   MUSTER_ASSIGN_OR_RETURN(tree_, process::ProcessTree::Create());
   return absl::OkStatus();
+}
+
+// A client of the coordinator that is no longer at `url`, which is changed; null: it has not moved,
+// as far as anybody knows. Any thread.
+std::unique_ptr<net::HttpClient> Agent::FindCoordinator(std::string& url) const {
+  const auto text =
+      io::ReadFile(*files::OpenFileSystems(), options_.find_coordinator, kMaxUrlBytes);
+  if (!text.ok()) return nullptr;  // being written, or its file system is silent as well
+  const std::string found(absl::StripAsciiWhitespace(*text));
+  if (found.empty() || found == url) return nullptr;
+  const auto http = ClientOptions(options_.folder, found);
+  auto client = http.ok() ? net::HttpClient::Create(*http) : http.status();
+  if (!client.ok()) {
+    Complain(Annotate(client.status(), options_.find_coordinator));
+    return nullptr;
+  }
+  url = found;
+  return *std::move(client);
 }
 
 // The wished port, or where that is not required, any.
@@ -172,6 +210,8 @@ bool Agent::lost() {
   const double now = static_cast<double>(clock_.MonotonicNanos()) * 1e-9;
   if (looked_at_ > 0 && now - looked_at_ > kLateLookSeconds) stood_still_at_ = now;
   looked_at_ = now;
+  // Elsewhere the coordinator counts on the lease, whoever has stood still.
+  if (options_.bundle) return link_->silent_seconds() > link_->lease_seconds();
   if (link_->orders().pause) {
     const auto coordinator = LivingCoordinator(options_.folder);
     const auto stat = coordinator ? process::ReadStat(*coordinator) : std::nullopt;
@@ -239,6 +279,9 @@ std::vector<std::string> Agent::EnvironmentFor(const StartOrder& order) const {
   process::SetEnvironment(kMarkVariable, MarkOf(folder, options_.id), &environment);
   process::SetEnvironment("MUSTER_STEP_FILE", StepPath(folder, options_.id), &environment);
   process::SetEnvironment("MUSTER_KEY_FILE", options_.folder.data_key(), &environment);
+  if (options_.bundle && access(io::JoinPath(folder, "server.pem").c_str(), F_OK) == 0) {
+    process::SetEnvironment("MUSTER_CERTS", folder, &environment);
+  }
   if (options_.gpus) process::SetEnvironment("CUDA_VISIBLE_DEVICES", *options_.gpus, &environment);
   return environment;
 }
@@ -267,11 +310,24 @@ absl::Status Agent::StartChild(const StartOrder& order) {
   log.file.path = options_.folder.task_log(options_.id.task);
   log.file.spared_bytes = kJournalBytes;
   log.tail_lines = kLastLines;
+  if (options_.also_stdout) {
+    std::signal(SIGPIPE, SIG_IGN);  // whoever reads it may leave
+    log.copy_fd = STDOUT_FILENO;
+  }
   MUSTER_ASSIGN_OR_RETURN(log_, process::OutputLog::Open(log, &clock_));
   process::ChildSpec spec;
   spec.argv = order.command;
   spec.environment = EnvironmentFor(order);
   spec.working_directory = order.working_directory;
+  if (options_.bundle) {
+    if (!spec.working_directory.empty()) {
+      spec.working_directory = io::JoinPath(options_.folder.path, spec.working_directory);
+    }
+    // Another machine has it elsewhere, or brought along.
+    if (spec.argv[0] == kProgramName) {
+      MUSTER_ASSIGN_OR_RETURN(spec.argv[0], OwnPath());
+    }
+  }
   spec.stdout_fd = spec.stderr_fd = log_->writer_fd();
   spec.cpus = options_.cpus;
   if (order.memory_bytes > 0) LimitMemory(order.memory_bytes);
@@ -380,6 +436,7 @@ job::TaskEnd Agent::WatchChild() {
     if (lost()) {
       job::TaskEnd end = StopChild(kLostGraceSeconds);
       end.detail = LostText();
+      end.disrupted = options_.bundle;  // the network's, or the other machine's
       return end;
     }
     if (const std::string why = WhyLifeless(); !why.empty()) {
@@ -466,6 +523,17 @@ absl::Status RunAgent(const AgentOptions& options) {
                           IncarnationClaim::Take(options.folder.path, options.id));
   if (!claim.has_value()) return absl::OkStatus();  // another agent has it, or nobody may
   return Agent(options).Run();
+}
+
+absl::Status SweepAgent(const JobFolder& folder, const IncarnationId& id) {
+  MUSTER_ASSIGN_OR_RETURN(const IncarnationMark mark, LookAtIncarnation(folder.path, id));
+  if (mark.state == IncarnationMark::State::kHeld) {
+    return absl::FailedPreconditionError(
+        StrCat("the agent of ", IncarnationName(id.task, id.incarnation), " runs"));
+  }
+  return process::EndMarked(StrCat(kMarkVariable, "=", MarkOf(folder.path, id)),
+                            {.grace_seconds = 0})
+      .status();
 }
 
 }  // namespace muster::control

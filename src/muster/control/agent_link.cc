@@ -24,17 +24,29 @@ double Now() {
 
 AgentLink::AgentLink(std::unique_ptr<net::HttpClient> poll_client,
                      std::unique_ptr<net::HttpClient> urgent_client, AgentReport report,
-                     double lease_seconds)
+                     double lease_seconds, Finder find)
     : news_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       report_(std::move(report)),
       lease_seconds_(lease_seconds),
       heard_at_(Now()),
-      poll_client_(std::move(poll_client)),
-      urgent_client_(std::move(urgent_client)) {}
+      find_(std::move(find)),
+      poll_client_{std::move(poll_client), ""},
+      urgent_client_{std::move(urgent_client), ""} {}
 
 AgentLink::~AgentLink() {
   loop_.request_stop();
-  poll_client_->Cancel();
+  const std::lock_guard lock(mutex_);
+  ending_ = true;
+  poll_client_.client->Cancel();
+}
+
+// The coordinator is silent: it may be elsewhere by now.
+void AgentLink::Find(Client& client) {
+  if (!find_) return;
+  std::shared_ptr<net::HttpClient> found = find_(client.url);
+  if (found == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  if (!ending_) client.client = std::move(found);
 }
 
 void AgentLink::Tell(const AgentReport& report, bool urgent) {
@@ -42,7 +54,7 @@ void AgentLink::Tell(const AgentReport& report, bool urgent) {
     const std::lock_guard lock(mutex_);
     report_ = report;
   }
-  if (urgent) Exchange(*urgent_client_, /*poll=*/false, kUrgentSeconds);
+  if (urgent) Exchange(urgent_client_, /*poll=*/false, kUrgentSeconds);
   if (!loop_.joinable()) {
     loop_ = std::jthread([this](const std::stop_token& stop) { Loop(stop); });
   }
@@ -75,25 +87,33 @@ void AgentLink::ClearNews() const {
 
 // One report and its answer. `poll`: the answer may come late, when there are other orders than
 // those already here.
-bool AgentLink::Exchange(net::HttpClient& client, bool poll, double timeout_seconds) {
+bool AgentLink::Exchange(Client& client, bool poll, double timeout_seconds) {
   AgentReport report;
+  std::shared_ptr<net::HttpClient> http;
+  const double sent_at = Now();
   {
     const std::lock_guard lock(mutex_);
+    http = client.client;
     report = report_;
     report.sequence = ++sequence_;
     report.seen = poll ? orders_.version : 0;
   }
   // Texts that are no UTF-8 are made so on the way.
   const auto answer =
-      client.Post(kPath, net::Json::parse(PrintJson(ToJson(report))), timeout_seconds);
+      http->Post(kPath, net::Json::parse(PrintJson(ToJson(report))), timeout_seconds);
   auto orders = answer.ok() ? OrdersFromJson(Json(*answer)) : answer.status();
-  const std::lock_guard lock(mutex_);
   if (!orders.ok()) {
-    last_error_ = ToStd(orders.status().message());
+    {
+      const std::lock_guard lock(mutex_);
+      last_error_ = ToStd(orders.status().message());
+    }
+    Find(client);
     return false;
   }
+  const std::lock_guard lock(mutex_);
   last_error_.clear();
-  heard_at_ = Now();
+  // The coordinator counts from when it answered, which was no earlier.
+  heard_at_ = std::max(heard_at_, std::min(sent_at + orders->held_seconds, Now()));
   lease_seconds_ = orders->lease_seconds;
   // Answers of the two clients may cross.
   if (orders->version <= orders_.version) return true;
@@ -105,7 +125,7 @@ bool AgentLink::Exchange(net::HttpClient& client, bool poll, double timeout_seco
 
 void AgentLink::Loop(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    if (Exchange(*poll_client_, /*poll=*/true, lease_seconds())) continue;
+    if (Exchange(poll_client_, /*poll=*/true, lease_seconds())) continue;
     std::unique_lock lock(mutex_);
     pause_.wait_for(lock, stop, kRetryPause, [] { return false; });
   }

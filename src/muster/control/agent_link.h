@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,11 +18,16 @@ namespace muster::control {
 // One owner thread. The link's own thread sends long-poll requests to the coordinator.
 class AgentLink {
  public:
+  // Asked from either thread when a report got no answer: a client of the coordinator, if it is no
+  // longer at `url`, which is then changed; null, if it has not moved.
+  using Finder = std::function<std::unique_ptr<net::HttpClient>(std::string& url)>;
+
   // Takes two clients of the coordinator. `report` names the task; `lease_seconds` holds until the
-  // coordinator sends another. Nothing is sent before the first Tell().
+  // coordinator sends another. Nothing is sent before the first Tell(). Without `find` the
+  // coordinator never moves.
   AgentLink(std::unique_ptr<net::HttpClient> poll_client,
             std::unique_ptr<net::HttpClient> urgent_client, AgentReport report,
-            double lease_seconds);
+            double lease_seconds, Finder find = {});
   ~AgentLink();
   AgentLink(const AgentLink&) = delete;
   AgentLink& operator=(const AgentLink&) = delete;
@@ -30,7 +36,8 @@ class AgentLink {
   // reached within two seconds.
   void Tell(const AgentReport& report, bool urgent);
   AgentOrders orders();
-  // Seconds since the coordinator last answered.
+  // Seconds since the last report that the coordinator answered, not counting the time for which it
+  // held the answer back: never less than since it sent the answer.
   double silent_seconds();
   double lease_seconds();
   // Why the last report got no answer; "" if it got one.
@@ -41,7 +48,12 @@ class AgentLink {
 
  private:
   void Loop(const std::stop_token& stop);
-  bool Exchange(net::HttpClient& client, bool poll, double timeout_seconds);
+  struct Client {
+    std::shared_ptr<net::HttpClient> client;  // guarded by mutex_
+    std::string url;                          // of the last one found; used by its thread alone
+  };
+  bool Exchange(Client& client, bool poll, double timeout_seconds);
+  void Find(Client& client);
 
   const process::Descriptor news_fd_;  // an eventfd
   std::mutex mutex_;
@@ -53,9 +65,11 @@ class AgentLink {
   double heard_at_;
   std::string last_error_;
 
-  const std::unique_ptr<net::HttpClient> poll_client_;    // used by the thread
-  const std::unique_ptr<net::HttpClient> urgent_client_;  // used by the owner
-  std::jthread loop_;                                     // last: it ends first
+  const Finder find_;
+  Client poll_client_;    // used by the thread
+  Client urgent_client_;  // used by the owner
+  bool ending_ = false;
+  std::jthread loop_;  // last: it ends first
 };
 
 }  // namespace muster::control

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "muster/control/agent.h"
 #include "muster/control/status_json.h"
 #include "muster/job/manifest.h"
 
@@ -18,6 +19,9 @@ constexpr int64_t kFormat = 1;
 constexpr int64_t kVersionsPerGeneration = int64_t{1} << 32;
 // Beyond a lease: for an agent that has ended its task by itself to say so.
 constexpr double kLeaseMargin = 1;
+// As the agent has them (agent.h): a look at its lease, and what its task has to end.
+constexpr double kAgentEndSeconds = kAgentLookSeconds + kLostGraceSeconds;
+constexpr double kClockDrift = 0.01;  // of two machines
 // A pass that comes so late says that this process did not run.
 constexpr double kOversleptSeconds = 2;
 // For an agent to look at a task that hangs.
@@ -66,6 +70,10 @@ std::map<std::string, std::vector<std::string>> TextsOf(JsonFields& state, const
 }
 
 }  // namespace
+
+double GoneAfterSeconds(double lease_seconds) {
+  return (lease_seconds + kAgentEndSeconds) * (1 + kClockDrift) + kLeaseMargin;
+}
 
 std::string IncarnationName(job::TaskId task, int64_t incarnation) {
   return StrCat(job::TaskName(task), ".", incarnation);
@@ -120,8 +128,10 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Resume(const Environme
   coordinator->generation_ = fields.Int("generation", 0, 0, 1 << 30) + 1;
   MUSTER_RETURN_IF_ERROR(fields.status());
   for (const auto& [id, task] : coordinator->status_.tasks) {
-    if (!task.live() || task.phase == job::TaskPhase::kStarting) continue;
+    if (!task.live()) continue;
     Agent& agent = coordinator->AgentOf(id, task.incarnation);
+    agent.answered_at = coordinator->now();  // by the last coordinator, at the latest
+    if (task.phase == job::TaskPhase::kStarting) continue;
     agent.adopted = true;
     agent.last_heard = coordinator->now();
   }
@@ -182,11 +192,19 @@ job::Observed Coordinator::Observe() {
   for (const job::TaskObservation& seen : environment_.launcher->Observe()) {
     job::TaskObservation merged = Merge(seen);
     const auto agent = agents_.find({seen.id, seen.incarnation});
+    if (merged.phase == Phase::kStarting && agent != agents_.end() && IsGone(agent->second)) {
+      merged.phase = Phase::kEnded;
+      // Of one that was never heard of nobody knows that its machine was ever there.
+      const bool was_there = agent->second.report.has_value() || agent->second.adopted;
+      merged.end = {.lost = true, .disrupted = was_there};
+    }
     const bool is_lost =
         merged.phase == Phase::kGone || (merged.phase == Phase::kEnded && merged.end.lost);
     if (is_lost && agent != agents_.end() && !agent->second.given_up.empty()) {
+      merged.end = {.lost = true,
+                    .disrupted = merged.phase == Phase::kEnded && merged.end.disrupted,
+                    .detail = agent->second.given_up};
       merged.phase = Phase::kEnded;
-      merged.end = {.lost = true, .detail = agent->second.given_up};
     }
     observed.tasks.push_back(std::move(merged));
   }
@@ -280,14 +298,17 @@ void Coordinator::KeepLastWords(const job::JobStatus& status) {
   KeepLastSteps();
 }
 
+bool Coordinator::IsLive(const Key& key) const {
+  const auto task = status_.tasks.find(key.first);
+  return task != status_.tasks.end() && task->second.incarnation == key.second &&
+         task->second.live();
+}
+
 // Ends that are written down now: their agents may go.
 void Coordinator::TakeEnds() {
   for (auto& [key, agent] : agents_) {
     if (!agent.report || !agent.report->end || agent.end_taken) continue;
-    const auto task = status_.tasks.find(key.first);
-    const bool is_live = task != status_.tasks.end() && task->second.incarnation == key.second &&
-                         task->second.live();
-    if (is_live) continue;
+    if (IsLive(key)) continue;
     agent.end_taken = true;
     ++agent.version;
   }
@@ -317,7 +338,8 @@ void Coordinator::StartTask(const job::Action& action) {
   if (agent.report) return;  // it is there
   StartRequest request{.task = action.id,
                        .incarnation = action.incarnation,
-                       .lease_seconds = options_.lease_seconds};
+                       .lease_seconds = options_.lease_seconds,
+                       .process = processes_.at(action.id.type)};
   if (const auto address = addresses_.find(action.id); address != addresses_.end()) {
     request.port = std::atoi(address->second.substr(address->second.rfind(':') + 1).c_str());
     request.port_required =
@@ -344,8 +366,9 @@ void Coordinator::StopTask(const job::Action& action) {
                           (agent.diagnose ? kDiagnosisSeconds : 0);
   // One that was adopted and not asked by this coordinator may yet report.
   const double waited = now() - *agent.stop_at;
+  const bool may_report = !agent.asked_at || (!traits_.sees_ends && agent.answered_at.has_value());
   const bool obeys = agent.report ? !agent.report->end && waited < patience
-                                  : !agent.asked_at && waited < options_.lease_seconds;
+                                  : may_report && waited < options_.lease_seconds;
   if (!obeys) Kill(key, agent, "");
 }
 
@@ -364,18 +387,45 @@ void Coordinator::ForgetAgents() {
   });
 }
 
-// Seconds until the next lease may run out.
+double Coordinator::SecondsUntilGone(const Agent& agent) const {
+  if (!agent.answered_at) return 0;
+  double patience = GoneAfterSeconds(options_.lease_seconds);
+  if (agent.stop_at) {  // it may have been told so by the last answer, and obeys without any more
+    const double stop = options_.grace_seconds + (agent.diagnose ? kDiagnosisSeconds : 0);
+    patience = std::max(patience, GoneAfterSeconds(stop));
+  }
+  return *agent.answered_at + patience - now();
+}
+
+bool Coordinator::IsGone(const Agent& agent) const {
+  return !traits_.sees_ends && agent.killed && SecondsUntilGone(agent) <= 0;
+}
+
+void Coordinator::NoteAnswer(job::TaskId task, int64_t incarnation, double seconds) {
+  const auto found = agents_.find({task, incarnation});
+  // One that was killed is told to end at once, which prolongs nothing.
+  if (found == agents_.end() || found->second.killed) return;
+  const double until = now() + seconds;
+  found->second.answered_at = std::max(found->second.answered_at.value_or(until), until);
+}
+
+// Seconds until the next lease may run out, or a silent agent is gone.
 double Coordinator::CheckLeases() {
   double next = std::numeric_limits<double>::infinity();
   for (auto& [key, agent] : agents_) {
+    if (!traits_.sees_ends && agent.killed && IsLive(key)) {
+      next = std::min(next, std::max(0.0, SecondsUntilGone(agent)));
+    }
     const bool is_leased = agent.report ? !agent.report->end : agent.adopted;
     if (!is_leased || agent.killed) continue;
     const double left = agent.last_heard + options_.lease_seconds + kLeaseMargin - now();
     if (left > 0) {
       next = std::min(next, left);
     } else {
+      const std::string place = environment_.launcher->PlaceOf(key.first, key.second);
       Kill(key, agent,
-           StrCat("its agent was silent for ", job::PrintDuration(options_.lease_seconds)));
+           StrCat("its agent ", place.empty() ? "" : StrCat("on ", place, " "), "was silent for ",
+                  job::PrintDuration(options_.lease_seconds)));
       next = 0.1;
     }
   }
@@ -423,8 +473,9 @@ AgentOrders Coordinator::OrdersFor(job::TaskId task, int64_t incarnation) const 
   const Agent& agent = *current;
   orders.start = agent.start;
   orders.pause = paused_;
-  orders.stop = agent.stop_at.has_value();
-  orders.stop_reason = agent.stop_reason;
+  orders.stop = agent.stop_at.has_value() || agent.killed;
+  orders.stop_reason = agent.killed && !agent.given_up.empty() ? agent.given_up : agent.stop_reason;
+  if (agent.killed) orders.grace_seconds = 0;
   orders.diagnose = agent.diagnose;
   orders.end_taken = agent.end_taken;
   return orders;

@@ -6,6 +6,7 @@
 // thread.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,6 +62,9 @@ class Coordinator {
   // Takes an agent's report; the answer is OrdersFor(). True: a Pass should follow at once.
   bool Take(const AgentReport& report);
   AgentOrders OrdersFor(job::TaskId task, int64_t incarnation) const;
+  // Says that the incarnation is or may be answered until so many seconds from now: its lease
+  // counts from then. It must be called before the answer is sent.
+  void NoteAnswer(job::TaskId task, int64_t incarnation, double seconds);
   // The version of those orders, without building them.
   int64_t OrdersVersion(job::TaskId task, int64_t incarnation) const;
 
@@ -94,9 +98,10 @@ class Coordinator {
   // What is known about one incarnation.
   struct Agent {
     std::optional<AgentReport> report;
-    double last_heard = 0;           // monotonic seconds, as all times here
-    std::optional<double> asked_at;  // its first Start
-    std::optional<double> stop_at;   // its first Stop
+    double last_heard = 0;              // monotonic seconds, as all times here
+    std::optional<double> answered_at;  // the last answer; none: it has no order to start
+    std::optional<double> asked_at;     // its first Start
+    std::optional<double> stop_at;      // its first Stop
     std::string stop_reason;
     bool diagnose = false;
     std::string given_up;  // why it was killed; reported as the reason of its end
@@ -108,9 +113,11 @@ class Coordinator {
   };
 
   Coordinator(job::JobSpec spec, CoordinatorOptions options, Environment environment)
-      : spec_(std::move(spec)),
-        options_(std::move(options)),
-        environment_(std::move(environment)) {}
+      : spec_(std::move(spec)), options_(std::move(options)), environment_(std::move(environment)) {
+    if (environment_.launcher == nullptr) return;
+    traits_ = environment_.launcher->traits();
+    options_.lease_seconds = std::max(options_.lease_seconds, traits_.lease_seconds);
+  }
   absl::Status ReadTemplates();
   Agent& AgentOf(job::TaskId task, int64_t incarnation);
   double now() const { return static_cast<double>(environment_.clock->MonotonicNanos()) * 1e-9; }
@@ -131,6 +138,10 @@ class Coordinator {
   bool TakeLoss(const AgentReport& report);
   void TakeEnds();
   double CheckLeases();
+  // Where the launcher does not see ends: whether, by this clock, a killed agent has ended.
+  bool IsGone(const Agent& agent) const;
+  bool IsLive(const Key& key) const;  // by the status
+  double SecondsUntilGone(const Agent& agent) const;
   void Forgive(double seconds);
   void Kill(const Key& key, Agent& agent, const std::string& why) const;
 
@@ -146,8 +157,9 @@ class Coordinator {
   double CheckRendezvous();
 
   job::JobSpec spec_;
-  const CoordinatorOptions options_;
+  CoordinatorOptions options_;
   const Environment environment_;
+  LauncherTraits traits_;
   std::map<job::TaskType, job::Process> processes_;
   job::JobStatus status_;
   std::map<Key, Agent> agents_;

@@ -18,6 +18,7 @@ Json TaskJson(job::TaskId id, const job::TaskStatus& task) {
                {"phase", PhaseName(task.phase)},
                {"incarnation", task.incarnation},
                {"restarts", task.restarts}};
+  if (task.disruptions > 0) json["disruptions"] = task.disruptions;
   // Of one that was started again and ended by itself, its last incarnation's.
   const bool ended_by_itself =
       task.phase == job::TaskPhase::kSucceeded || task.phase == job::TaskPhase::kFailed;
@@ -117,7 +118,8 @@ void Coordinator::KeepLastSteps() {
 // it was started again had been trained for this job.
 bool Coordinator::TakeLoss(const AgentReport& report) {
   const job::TaskStatus& task = status_.tasks.at(report.task);
-  if (!report.lost_step || task.restarts + task.restarts_in_place == 0) return false;
+  const int starts_again = task.restarts + task.disruptions + task.restarts_in_place;
+  if (!report.lost_step || starts_again == 0) return false;
   const Json loss = {{"task", job::TaskName(report.task)},
                      {"incarnation", report.incarnation},
                      {"step", *report.lost_step}};
@@ -134,8 +136,18 @@ Json Coordinator::Describe() const {
   json["waiting_for"] = waiting_for_;
   for (Json& entry : json["tasks"]) {
     const auto id = job::ParseTaskName(entry["task"].get<std::string>());
-    const auto agent = agents_.find({*id, entry["incarnation"].get<int64_t>()});
-    if (agent == agents_.end() || !agent->second.report) continue;
+    const auto incarnation = entry["incarnation"].get<int64_t>();
+    if (std::string place = environment_.launcher->PlaceOf(*id, incarnation); !place.empty()) {
+      entry["place"] = std::move(place);
+    }
+    const auto agent = agents_.find({*id, incarnation});
+    if (agent == agents_.end()) continue;
+    // Where its launcher does not see ends, that takes a while to be certain.
+    const bool is_waited_for = !traits_.sees_ends && agent->second.killed && IsLive(agent->first);
+    if (is_waited_for && !agent->second.given_up.empty()) {
+      entry["given_up"] = agent->second.given_up;
+    }
+    if (!agent->second.report) continue;
     const AgentReport& report = *agent->second.report;
     entry["said"] = report.said;
     entry["agent_pid"] = report.pid;

@@ -172,8 +172,8 @@ Json ToJson(const AgentOrders& orders) {
   return json;
 }
 
-Json NothingNew(int64_t version, double lease_seconds) {
-  return {{"version", version}, {"lease_seconds", lease_seconds}};
+Json NothingNew(int64_t version, double lease_seconds, double held_seconds) {
+  return {{"version", version}, {"lease_seconds", lease_seconds}, {"held_seconds", held_seconds}};
 }
 
 absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json) {
@@ -187,6 +187,7 @@ absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json) {
   orders.grace_seconds = fields.Number("grace_seconds", 0);
   orders.lease_seconds = fields.Number("lease_seconds", 0);
   orders.end_taken = fields.Bool("end_taken", false);
+  orders.held_seconds = fields.Number("held_seconds", 0);
   if (fields.Has("start")) orders.start = StartFromJson(fields);
   MUSTER_RETURN_IF_ERROR(fields.status());
   return orders;

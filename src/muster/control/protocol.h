@@ -66,6 +66,7 @@ struct AgentOrders {
   double grace_seconds = 0;
   double lease_seconds = 0;  // the task ends when the coordinator is silent this long
   bool end_taken = false;    // its end is recorded: the agent may exit
+  double held_seconds = 0;   // the answer was held back so long
   friend bool operator==(const AgentOrders&, const AgentOrders&) = default;
 };
 
@@ -73,9 +74,9 @@ struct AgentOrders {
 Counts CountsOf(const Json& json);
 Json ToJson(const AgentReport& report);
 Json ToJson(const AgentOrders& orders);
-// The answer to an agent that has seen the orders of this version: the report arrived, and there
-// are no new orders.
-Json NothingNew(int64_t version, double lease_seconds);
+// The answer, after so many seconds, to an agent that has seen the orders of this version: the
+// report arrived, and there are no new orders.
+Json NothingNew(int64_t version, double lease_seconds, double held_seconds);
 // INVALID_ARGUMENT.
 absl::StatusOr<AgentReport> ReportFromJson(const Json& json);
 absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json);

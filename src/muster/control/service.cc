@@ -129,10 +129,13 @@ void Service::TakeReport(const net::HttpRequest& request, net::HttpReply reply) 
   const IncarnationId id{report->task, report->incarnation};
   const int64_t version = coordinator_->OrdersVersion(id.task, id.incarnation);
   if (version != report->seen) {
+    coordinator_->NoteAnswer(id.task, id.incarnation, 0);
     return reply.Send(Answer(ToJson(coordinator_->OrdersFor(id.task, id.incarnation))));
   }
   const double lease = coordinator_->options().lease_seconds;
-  reply.AnswerAfter(std::min(kMaxHoldSeconds, lease / 4), Answer(NothingNew(version, lease)));
+  const double hold = std::min(kMaxHoldSeconds, lease / 4);
+  coordinator_->NoteAnswer(id.task, id.incarnation, hold);
+  reply.AnswerAfter(hold, Answer(NothingNew(version, lease, hold)));
   waiters_.insert_or_assign(id, Waiter{report->seen, std::move(reply)});
 }
 
@@ -171,6 +174,7 @@ void Service::AnswerWaiters() {
     const auto& [id, waiter] = entry;
     if (waiter.reply.over()) return true;
     if (coordinator_->OrdersVersion(id.task, id.incarnation) == waiter.seen) return false;
+    coordinator_->NoteAnswer(id.task, id.incarnation, 0);
     waiter.reply.Send(Answer(ToJson(coordinator_->OrdersFor(id.task, id.incarnation))));
     return true;
   });

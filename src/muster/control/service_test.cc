@@ -147,7 +147,8 @@ TEST_F(ServiceTest, OrdersThatWereSeenAreNotSaidAgain) {
   net::Json orders = say(0);
   while (!orders.contains("start")) orders = say(orders["version"].get<int64_t>());
   const int64_t version = orders["version"].get<int64_t>();
-  EXPECT_EQ(say(version), (net::Json{{"version", version}, {"lease_seconds", 10.0}}));
+  EXPECT_EQ(say(version),
+            (net::Json{{"version", version}, {"lease_seconds", 10.0}, {"held_seconds", 1.0}}));
   EXPECT_EQ(say(version - 1), orders);
   EXPECT_EQ(say(0), orders);
 }
@@ -161,6 +162,37 @@ TEST_F(ServiceTest, AStopReachesAnAgentThatWaits) {
   ASSERT_TRUE(Client()->Post("/v1/stop", {{"why", "enough"}}, 10).ok());
   EXPECT_TRUE(WaitFor(*link, [](const auto& orders) { return orders.stop; }));
   EXPECT_EQ(link->orders().stop_reason, "enough");
+}
+
+TEST_F(ServiceTest, AnAgentFindsACoordinatorThatHasMoved) {
+  Run(1);
+  net::HttpClientOptions gone;
+  gone.url = "http://127.0.0.1:1";
+  gone.token = *net::ReadTokenFile(folder_.token());
+  const auto find = [this](std::string& url) -> std::unique_ptr<net::HttpClient> {
+    if (url == service_->url()) return nullptr;
+    url = service_->url();
+    return Client();
+  };
+  AgentLink link(*net::HttpClient::Create(gone), *net::HttpClient::Create(gone),
+                 ReportOf(0, AgentState::kWaiting), 10, find);
+  link.Tell(ReportOf(0, AgentState::kWaiting), /*urgent=*/true);
+  EXPECT_TRUE(WaitFor(link, [](const AgentOrders& orders) { return orders.start.has_value(); }));
+}
+
+TEST_F(ServiceTest, ALeaseCountsFromWhenTheAnswerWasSentAtTheLatest) {
+  Run(1);
+  const auto link = Link(0);
+  const auto began = std::chrono::steady_clock::now();
+  link->Tell(ReportOf(0, AgentState::kWaiting), /*urgent=*/true);
+  ASSERT_TRUE(WaitFor(*link, [](const AgentOrders& orders) { return orders.start.has_value(); }));
+  const std::chrono::duration<double> all = std::chrono::steady_clock::now() - began;
+  EXPECT_GE(link->silent_seconds(), 0);
+  EXPECT_LE(link->silent_seconds(), all.count() + 10);
+  // What was held back counts as heard of, but never as heard of later than now.
+  const auto orders = OrdersFromJson(NothingNew(7, 10, 2.5));
+  ASSERT_TRUE(orders.ok());
+  EXPECT_EQ(orders->held_seconds, 2.5);
 }
 
 TEST_F(ServiceTest, StrangersAndNonsenseAreRefused) {

@@ -44,6 +44,7 @@ Json TaskJson(const job::TaskStatus& task) {
                {"hanging", task.hanging},
                {"cut_off", task.cut_off},
                {"restarts", task.restarts},
+               {"disruptions", task.disruptions},
                {"restarts_in_place", task.restarts_in_place},
                {"recent_restarts", task.recent_restarts}};
   if (task.last_end) json["last_end"] = ToJson(*task.last_end);
@@ -70,6 +71,7 @@ absl::StatusOr<job::TaskStatus> TaskFromJson(const Json& json, const std::string
   task.stop_reason = fields.Text("stop_reason");
   task.hanging = fields.Bool("hanging", false);
   task.restarts = static_cast<int>(fields.Int("restarts", 0, 0, kMaxCount));
+  task.disruptions = static_cast<int>(fields.Int("disruptions", 0, 0, kMaxCount));
   task.restarts_in_place = static_cast<int>(fields.Int("restarts_in_place", 0, 0, kMaxCount));
   task.recent_restarts = ParseTimes(fields, "recent_restarts");
   task.cut_off = fields.Bool("cut_off", false);
@@ -145,13 +147,10 @@ void ParseLists(JsonFields& fields, job::JobStatus* status) {
 }  // namespace
 
 Json ToJson(const job::TaskEnd& end) {
-  return {{"exit_code", end.exit_code},
-          {"signal", end.signal},
-          {"out_of_memory", end.out_of_memory},
-          {"lost", end.lost},
-          {"detail", end.detail},
-          {"last_line", end.last_line},
-          {"at", end.at}};
+  return {{"exit_code", end.exit_code},         {"signal", end.signal},
+          {"out_of_memory", end.out_of_memory}, {"lost", end.lost},
+          {"disrupted", end.disrupted},         {"detail", end.detail},
+          {"last_line", end.last_line},         {"at", end.at}};
 }
 
 absl::StatusOr<job::TaskEnd> EndFromJson(const Json& json, const std::string& where) {
@@ -161,6 +160,7 @@ absl::StatusOr<job::TaskEnd> EndFromJson(const Json& json, const std::string& wh
   end.signal = static_cast<int>(fields.Int("signal", 0, 0, 128));
   end.out_of_memory = fields.Bool("out_of_memory", false);
   end.lost = fields.Bool("lost", false);
+  end.disrupted = fields.Bool("disrupted", false);
   end.detail = fields.Text("detail");
   end.last_line = fields.Text("last_line");
   end.at = fields.Number("at", 0);

@@ -35,6 +35,7 @@ class FakeLauncher : public Launcher {
     std::optional<job::TaskEnd> written;
   };
 
+  LauncherTraits traits() const override { return traits_now; }
   void Start(const StartRequest& request) override {
     if (before_act) before_act();
     requests.push_back(request);
@@ -43,7 +44,7 @@ class FakeLauncher : public Launcher {
   void Kill(TaskId task, int64_t incarnation) override {
     if (before_act) before_act();
     kills.push_back(IncarnationName(task, incarnation));
-    processes[{task, incarnation}].alive = false;
+    processes[{task, incarnation}].alive = !traits_now.sees_ends;  // it cannot know
   }
   std::vector<job::TaskObservation> Observe() override {
     using Phase = job::TaskObservation::Phase;
@@ -62,6 +63,7 @@ class FakeLauncher : public Launcher {
   std::map<std::pair<TaskId, int64_t>, Process> processes;
   std::vector<StartRequest> requests;
   std::vector<std::string> kills;
+  LauncherTraits traits_now = {};
   bool lose_starts = false;
   std::function<void()> before_act;
 };

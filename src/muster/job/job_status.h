@@ -29,7 +29,10 @@ struct TaskEnd {
   int exit_code = -1;  // -1: not known
   int signal = 0;
   bool out_of_memory = false;
-  bool lost = false;           // its machine or agent is gone
+  bool lost = false;  // its machine or agent is gone
+  // The platform ended it: an eviction, a preemption, a lost machine. The task is started again at
+  // once, and that is not counted as a failure of its own is.
+  bool disrupted = false;
   std::string detail = {};     // "no sign of life for 10m", "cannot start: ..."
   std::string last_line = {};  // of its output; "" if not known
   double at = 0;               // the job's clock
@@ -49,6 +52,7 @@ struct TaskStatus {
   bool hanging = false;        // it is being or was stopped for lack of a sign of life
   bool cut_off = false;        // an evaluator that was stopped while it might have had work
   int restarts = 0;            // by us
+  int disruptions = 0;         // restarts after TaskEnd::disrupted, which `restarts` leaves out
   int restarts_in_place = 0;   // by the launcher, of this incarnation
   std::vector<double> recent_restarts;  // by Muster, within the budget's window
   std::optional<TaskEnd> last_end;

@@ -9,6 +9,49 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+TEST(Reconcile, ADisruptedTaskStartsAgainAtOnceAndIsNotCounted) {
+  for (const RestartScope scope : {RestartScope::kTask, RestartScope::kGang}) {
+    JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}});
+    spec.restart_scope = scope;
+    spec.restart_budget.per_task = 1;
+    spec.backoff_limit = 2;
+    Bench bench(spec);
+    bench.Obey();
+    for (int i = 1; i <= 5; ++i) {
+      bench.End(kWorker1, {.exit_code = 137, .disrupted = true}, /*seconds=*/0);
+      if (scope == RestartScope::kGang) bench.Obey(0);  // the others end
+      EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kStarting);
+      bench.Obey(0);
+      const TaskStatus& task = bench.result.status.tasks.at(kWorker1);
+      EXPECT_EQ(task.disruptions, i);
+      EXPECT_EQ(task.restarts, 0);
+    }
+    EXPECT_EQ(bench.job(), JobPhase::kActive);
+    bench.End(kWorker1, {.exit_code = 137});
+    EXPECT_EQ(bench.job(), JobPhase::kActive);  // the whole budget is there
+  }
+}
+
+TEST(Reconcile, ADisruptionIsJudgedByWhatIsNotOfTheProgram) {
+  using Rule = FailureRule::Action;
+  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, RestartPolicy::kExitCode);
+  spec.failure_policy = {{{}, {3}, {}, Rule::kFailJob}, {TaskType::kPs, {}, {}, Rule::kFailJob}};
+  Bench bench(spec);
+  bench.Obey();
+  bench.End(kWorker1, {.exit_code = 3, .disrupted = true});  // neither the rule nor the policy
+  EXPECT_EQ(bench.job(), JobPhase::kActive);
+  bench.Obey();
+  spec.failure_policy = {{TaskType::kWorker, {}, {}, Rule::kFailJob}};
+  Bench named(spec);
+  named.Obey();
+  named.End(kWorker1, {.lost = true, .disrupted = true});
+  EXPECT_EQ(named.job(), JobPhase::kFailed);
+  Bench never(SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, RestartPolicy::kNever));
+  never.Obey();
+  never.End(kWorker1, {.lost = true, .disrupted = true});  // it is started once at most
+  EXPECT_EQ(never.job(), JobPhase::kFailed);
+}
+
 TEST(Reconcile, PoliciesDecideWhichFailuresRestart) {
   const struct {
     RestartPolicy policy;

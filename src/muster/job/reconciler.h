@@ -51,9 +51,12 @@ class Reconciler {
   // time, too.
   bool RepeatsItself(TaskId id, TaskStatus& task, const TaskEnd& end);
   FailureRule::Action DecideFailure(TaskId id, const TaskEnd& end) const;
-  void RestartTask(TaskId id, TaskStatus& task, const std::string& why);
+  // kFree: after a disruption. At once, and no budget counts it.
+  enum class Cost { kCounted, kFree };
+  void RestartTask(TaskId id, TaskStatus& task, const std::string& why, Cost cost);
+  void TellRestart(const std::string& why);
   void GiveUp(TaskStatus& task);
-  void RestartGang(TaskId id, const std::string& why);
+  void RestartGang(TaskId id, const std::string& why, Cost cost);
   void CountRestart(TaskStatus& task);
   bool SpendRestart(const std::string& who, std::vector<double>* recent, int limit);
   // Removes from `recent` what lies before the budget's window.

@@ -6,12 +6,13 @@
 //   waits           a job ends, or waits for a named thing with a wake-up time
 //   ends            every history ends
 //   budget          tasks are started again at most as often as the budgets of task and job say, in
-//                   any window
-//   truth           Succeeded only when the leader's process really exited with 0
-//   deadline        failed by its deadline only when that much time has really passed
-//   evaluator       after the training an evaluator that has work is stopped by people alone
-//   nothing left    when the job has ended no process runs
-//   final           Succeeded and Failed exclude each other and do not change any more; what has
+//                   any window; starts after a disruption are not counted
+//   disrupted       a disruption spends nothing of a budget: who has spent one has failed that
+//   often truth           Succeeded only when the leader's process really exited with 0 deadline
+//   failed by its deadline only when that much time has really passed evaluator       after the
+//   training an evaluator that has work is stopped by people alone nothing left    when the job has
+//   ended no process runs final           Succeeded and Failed exclude each other and do not change
+//   any more; what has
 //                   ended stays so
 //   suspended       a suspended job starts nothing and stops all that runs
 //   cancelled       a job that somebody stops starts nothing any more, stops all that runs at once,
@@ -166,7 +167,7 @@ class Simulation {
       each.started_at = time_;
       each.next_event = time_ + (id.type == TaskType::kPs ? 1e9 : Uniform(1, 120));
       if (Chance(0.1)) each.next_event = time_ + 1.5e4;  // hangs
-      starts_[id].push_back(time_);
+      if (!FollowsDisruption(id)) starts_[id].push_back(time_);
       CheckStart(id);
       return;
     }
@@ -184,10 +185,54 @@ class Simulation {
         each.end = {.exit_code = 0};
       } else if (outcome < 0.75) {
         each.end = {.exit_code = Int(1, 140)};
-      } else if (outcome < 0.85) {  // SIGTERM from elsewhere: a drain, an eviction
+      } else if (outcome < 0.8) {  // with its machine, as its launcher knows
+        each.end = {.exit_code = Chance(0.5) ? 137 : -1, .lost = Chance(0.5), .disrupted = true};
+      } else if (outcome < 0.87) {  // SIGTERM from elsewhere: a drain, an eviction
         each.end = {.exit_code = 143};
       } else {
         each.end = {.signal = 9};
+      }
+    }
+  }
+
+  // Whether no budget counts the task's newest start. With gangs a disruption starts others, too:
+  // what was decided is believed then.
+  bool FollowsDisruption(TaskId id) {
+    if (HasGangs()) {
+      const auto free = free_starts_.find(id);
+      return free != free_starts_.end() && std::exchange(free->second, false);
+    }
+    bool disrupted = false;
+    const Incarnation* previous = nullptr;
+    for (const auto& [key, each] : incarnations_) {
+      if (key.first != id) continue;
+      disrupted = previous != nullptr && !previous->is_gone && previous->end.disrupted;
+      previous = &each;
+    }
+    return disrupted;
+  }
+
+  void CheckDisruptions(const JobStatus& before, const JobStatus& s) {
+    for (const auto& [id, task] : s.tasks) {
+      const auto old = before.tasks.find(id);
+      if (old == before.tasks.end() || task.disruptions == old->second.disruptions) continue;
+      free_starts_[id] = true;
+      for (const auto& [other, each] : s.tasks) {
+        const auto earlier = before.tasks.find(other);
+        const bool starts =
+            earlier != before.tasks.end() && each.incarnation != earlier->second.incarnation;
+        if (each.gang || starts) free_starts_[other] = true;
+      }
+    }
+    const bool certain = !HasGangs() && suspend_at_ == kNever && !spec_.progress_timeout_seconds;
+    const size_t spent = s.failure_message.find(", and its budget of ");
+    if (!certain || !before.failure_message.empty() || spent == std::string::npos) return;
+    for (const auto& [id, task] : s.tasks) {
+      const bool is_culprit = s.failure_message.starts_with(StrCat(TaskName(id), ": "));
+      const auto budget = static_cast<size_t>(spec_.restart_budget.per_task);
+      if (is_culprit && starts_[id].size() <= budget) {
+        Violate(StrCat("disrupted: ", TaskName(id), " has spent ", budget, " restarts in ",
+                       starts_[id].size(), " starts"));
       }
     }
   }
@@ -278,6 +323,7 @@ class Simulation {
     CheckCancelled(before, result.status);
     CheckEvaluator(before, result.status);
     CheckSuspended(before, result.status);
+    CheckDisruptions(before, result.status);
     status_ = result.status;  // the journal: written before anything is done
     wake_after_ = result.wake_after;
     if (Chance(0.05)) {  // the coordinator dies before it acts; what it was told is forgotten
@@ -394,7 +440,8 @@ class Simulation {
   JobSpec spec_;
   JobStatus status_;
   std::map<std::pair<TaskId, int64_t>, Incarnation> incarnations_;
-  std::map<TaskId, std::vector<double>> starts_;
+  std::map<TaskId, std::vector<double>> starts_;  // those that a budget counts
+  std::map<TaskId, bool> free_starts_;            // with gangs: the next one is not counted
   std::deque<Observed> history_;
   double time_ = 0, wake_after_ = 0, wall_offset_ = 0, boot_time_ = 0;
   int boot_ = 0, passes_ = 0;

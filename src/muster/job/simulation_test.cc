@@ -177,6 +177,13 @@ Reconciled StartsWhatWaitsWhileSuspended(const JobSpec& spec, const JobStatus& s
   return result;
 }
 
+Reconciled CountsDisruptions(const JobSpec& spec, const JobStatus& status, const Observed& observed,
+                             const Now& now) {
+  Observed changed = observed;
+  for (TaskObservation& each : changed.tasks) each.end.disrupted = false;
+  return Reconcile(spec, status, changed, now);
+}
+
 // The first violation of the bug's invariant in as many histories; "" for none.
 std::string FirstViolation(const PlantedBug& bug, int* seed) {
   for (*seed = 1; *seed <= 2000; ++*seed) {
@@ -204,6 +211,7 @@ TEST(Simulation, EachPlantedBugIsCaught) {
       {"stops the tasks but not the job", "cancelled", StopsTheTasksButNotTheJob},
       {"lets a finishing job finish", "cancelled", LetsAFinishingJobFinish},
       {"stops only what runs", "cancelled", StopsOnlyWhatRuns},
+      {"counts disruptions", "disrupted", CountsDisruptions},
   };
   std::set<std::string> shown;
   for (const PlantedBug& bug : bugs) {
@@ -215,7 +223,7 @@ TEST(Simulation, EachPlantedBugIsCaught) {
   }
   EXPECT_EQ(shown, (std::set<std::string>{"one live", "waits", "ends", "budget", "truth",
                                           "deadline", "nothing left", "final", "suspended",
-                                          "cancelled", "evaluator"}));
+                                          "cancelled", "evaluator", "disrupted"}));
 }
 
 }  // namespace

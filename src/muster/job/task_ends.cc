@@ -21,6 +21,7 @@ bool Contains(const std::vector<int>& values, int value) {
 bool Fits(const FailureRule& rule, TaskId id, const TaskEnd& end) {
   if (rule.type && *rule.type != id.type) return false;
   if (rule.exit_codes.empty() && rule.signals.empty()) return true;
+  if (end.disrupted) return false;  // what it ended with is not its own
   return (end.exit_code >= 0 && Contains(rule.exit_codes, end.exit_code)) ||
          (end.signal != 0 && Contains(rule.signals, end.signal));
 }
@@ -80,8 +81,8 @@ void Reconciler::TakeIdle(TaskId id, TaskStatus& task, double idle_seconds) {
   const FailureRule::Action action = DecideFailure(id, *task.last_end);
   const std::string why = StrCat(TaskName(id), ": ", task.stop_reason);
   if (action == FailureRule::Action::kFailJob) return Fail(StrCat(why, "."));
-  if (action == FailureRule::Action::kRestartGang) return RestartGang(id, why);
-  if (action == FailureRule::Action::kRestartTask) RestartTask(id, task, why);
+  if (action == FailureRule::Action::kRestartGang) return RestartGang(id, why, Cost::kCounted);
+  if (action == FailureRule::Action::kRestartTask) RestartTask(id, task, why, Cost::kCounted);
 }
 
 void Reconciler::TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
@@ -112,7 +113,7 @@ void Reconciler::TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
   if (!end.succeeded() && !decided_well) RecordFailure(id, task, end);
   if (!active) return;  // what ends after the job has been decided decides nothing
   const std::string why = StrCat(TaskName(id), ": ", end.Describe());
-  if (end.succeeded()) return RestartTask(id, task, why);
+  if (end.succeeded()) return RestartTask(id, task, why, Cost::kCounted);
   const FailureRule::Action action = DecideFailure(id, end);
   const bool restarts =
       action == FailureRule::Action::kRestartTask || action == FailureRule::Action::kRestartGang;
@@ -123,9 +124,9 @@ void Reconciler::TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
   }
   switch (action) {
     case FailureRule::Action::kRestartTask:
-      return RestartTask(id, task, why);
+      return RestartTask(id, task, why, end.disrupted ? Cost::kFree : Cost::kCounted);
     case FailureRule::Action::kRestartGang:
-      return RestartGang(id, why);
+      return RestartGang(id, why, end.disrupted ? Cost::kFree : Cost::kCounted);
     case FailureRule::Action::kFailJob:
       return Fail(StrCat(why, " (restart policy ", RestartPolicyName(policy), ")."));
     case FailureRule::Action::kIgnore:
@@ -148,7 +149,8 @@ bool Reconciler::RepeatsItself(TaskId id, TaskStatus& task, const TaskEnd& end) 
   JobStatus& s = status();
   if (!spec_.fail_fast || s.progressed) return false;
   const bool of_its_own = end.exit_code >= 1 && end.exit_code < kFirstSignalCode &&
-                          end.signal == 0 && !end.lost && !end.out_of_memory && end.detail.empty();
+                          end.signal == 0 && !end.lost && !end.disrupted && !end.out_of_memory &&
+                          end.detail.empty();
   if (!of_its_own) {
     for (auto& [other, each] : s.tasks) each.early_end.reset();
     s.disrupted_at = clock();
@@ -191,7 +193,7 @@ FailureRule::Action Reconciler::DecideFailure(TaskId id, const TaskEnd& end) con
     case RestartPolicy::kOnFailure:
       return restart;
     case RestartPolicy::kExitCode:
-      return IsRetryable(end) ? restart : give_up;
+      return IsRetryable(end) || end.disrupted ? restart : give_up;
     case RestartPolicy::kNever:
       return give_up;
   }
@@ -234,7 +236,13 @@ bool Reconciler::SpendRestart(const std::string& who, std::vector<double>* recen
   return true;
 }
 
-void Reconciler::RestartTask(TaskId id, TaskStatus& task, const std::string& why) {
+void Reconciler::RestartTask(TaskId id, TaskStatus& task, const std::string& why, Cost cost) {
+  if (cost == Cost::kFree) {
+    ++task.disruptions;
+    task.not_before = clock();
+    task.phase = TaskPhase::kWaiting;
+    return TellRestart(why);
+  }
   if (IsSpent(&task.recent_restarts, spec_.restart_budget.per_task) && CanDoWithout(id)) {
     return GiveUp(task);
   }
@@ -251,6 +259,10 @@ void Reconciler::RestartTask(TaskId id, TaskStatus& task, const std::string& why
   } else {
     task.phase = TaskPhase::kWaiting;
   }
+  TellRestart(why);
+}
+
+void Reconciler::TellRestart(const std::string& why) {
   if (status().phase != JobPhase::kActive) return;
   RemoveCondition("Running");
   SetCondition("Restarting", true, "TFJobRestarting",
@@ -273,21 +285,25 @@ void Reconciler::CountRestart(TaskStatus& task) {
 }
 
 // All but the evaluator end and are started again together.
-void Reconciler::RestartGang(TaskId id, const std::string& why) {
+void Reconciler::RestartGang(TaskId id, const std::string& why, Cost cost) {
   if (status().gang_restart) return;  // this failure is one of the same restart
   TaskStatus& culprit = status().tasks.at(id);
   const size_t before = status().recent_restarts.size();
-  if (!SpendRestart(why, &culprit.recent_restarts, spec_.restart_budget.per_task) ||
-      !SpendRestart(StrCat("job: ", why), &status().recent_restarts,
-                    spec_.restart_budget.per_job)) {
-    return;
+  if (cost == Cost::kFree) {
+    ++culprit.disruptions;
+  } else {
+    if (!SpendRestart(why, &culprit.recent_restarts, spec_.restart_budget.per_task) ||
+        !SpendRestart(StrCat("job: ", why), &status().recent_restarts,
+                      spec_.restart_budget.per_job)) {
+      return;
+    }
+    CountRestart(culprit);
   }
-  CountRestart(culprit);
   status().gang_restart = true;
   for (auto& [other, task] : status().tasks) {
     if (other.type == TaskType::kEvaluator) continue;
     task.gang = true;
-    task.not_before = clock() + Backoff(before);
+    task.not_before = clock() + (cost == Cost::kFree ? 0 : Backoff(before));
     if (task.live()) {
       Stop(task, StrCat("all start again because of ", why), /*restart_after=*/true);
     } else {

@@ -1,11 +1,13 @@
 #include "muster/process/output_log.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <stop_token>
 #include <utility>
 
@@ -17,7 +19,7 @@ namespace {
 constexpr size_t kReadBytes = size_t{64} << 10;
 // After a request to stop: more than a pipe holds, so that a program that writes on cannot keep us.
 constexpr size_t kMaxDrainBytes = size_t{4} << 20;
-constexpr double kForever = 1e9;
+constexpr double kDrainSeconds = 2;  // for the reader of the copy, after the output's end
 
 void Raise(const Descriptor& event) {
   const uint64_t one = 1;
@@ -74,6 +76,47 @@ std::vector<std::string> LineTail::Lines() const {
   return lines;
 }
 
+void OutputCopy::Append(std::string_view bytes) {
+  if (fd_ < 0) return;
+  Flush();
+  if (kept_.size() < kMaxBytes && left_out_ > 0) {
+    kept_ +=
+        StrCat("\n[muster: ", left_out_, " bytes of output left out here: nobody read them]\n");
+    left_out_ = 0;
+  }
+  const size_t taken = std::min(bytes.size(), kMaxBytes - std::min(kMaxBytes, kept_.size()));
+  kept_.append(bytes.substr(0, taken));
+  left_out_ += bytes.size() - taken;
+  Flush();
+}
+
+// A pipe that is ready takes PIPE_BUF bytes without a wait. Its flags are left alone, since other
+// processes have the same pipe.
+void OutputCopy::Flush() {
+  size_t written = 0;
+  while (fd_ >= 0 && written < kept_.size()) {
+    pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
+    if (poll(&ready, 1, 0) <= 0) break;
+    const size_t count = std::min<size_t>(kept_.size() - written, PIPE_BUF);
+    const ssize_t put = write(fd_, kept_.data() + written, count);
+    if (put > 0) {
+      written += static_cast<size_t>(put);
+    } else if (put < 0 && errno != EINTR && errno != EAGAIN) {
+      fd_ = -1;  // nobody reads any more
+    }
+  }
+  kept_.erase(0, fd_ < 0 ? std::string::npos : written);
+}
+
+void OutputCopy::Drain(double timeout_seconds) {
+  const Deadline deadline = Deadline::After(timeout_seconds);
+  Append("");  // what was left out last is said
+  for (Flush(); waiting_fd() >= 0 && !deadline.expired(); Flush()) {
+    pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
+    poll(&ready, 1, deadline.PollMillis());
+  }
+}
+
 absl::StatusOr<std::unique_ptr<OutputLog>> OutputLog::Open(const OutputLogOptions& options,
                                                            const Clock* clock) {
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<LogFile> file, LogFile::Open(options.file));
@@ -103,13 +146,20 @@ OutputLog::OutputLog(std::unique_ptr<LogFile> file, const OutputLogOptions& opti
     : clock_(clock),
       file_(std::move(file)),
       last_output_nanos_(clock->MonotonicNanos()),
-      tail_(options.tail_lines) {}
+      tail_(options.tail_lines),
+      copy_(options.copy_fd) {}
 
 OutputLog::~OutputLog() { Finish(0).IgnoreError(); }
 
 void OutputLog::Pump(const std::stop_token& stop) {
   const std::stop_callback wake(stop, [this] { Raise(stop_event_); });
-  const int polled[] = {reader_.get(), stop_event_.get()};
+  const auto wait = [this] {
+    pollfd polled[] = {{.fd = reader_.get(), .events = POLLIN, .revents = 0},
+                       {.fd = stop_event_.get(), .events = POLLIN, .revents = 0},
+                       {.fd = copy_.waiting_fd(), .events = POLLOUT, .revents = 0}};
+    poll(polled, 3, -1);
+    if (polled[2].revents != 0) copy_.Flush();
+  };
   std::string buffer(kReadBytes, '\0');
   size_t drained = 0;
   while (drained < kMaxDrainBytes) {
@@ -118,11 +168,12 @@ void OutputLog::Pump(const std::stop_token& stop) {
       Take({buffer.data(), static_cast<size_t>(got)});
       if (stop.stop_requested()) drained += static_cast<size_t>(got);
     } else if (got < 0 && errno == EAGAIN && !stop.stop_requested()) {
-      PollReadable(polled, 2, Deadline::After(kForever));
+      wait();
     } else if (got == 0 || errno != EINTR) {
       break;
     }
   }
+  copy_.Drain(kDrainSeconds);
   Raise(done_event_);
 }
 
@@ -130,6 +181,7 @@ void OutputLog::Take(std::string_view bytes) {
   last_output_nanos_ = clock_->MonotonicNanos();
   bytes_ += static_cast<int64_t>(bytes.size());
   file_->Append(bytes);
+  copy_.Append(bytes);
   dropped_ = file_->dropped_bytes();
   MutexLock lock(&mutex_);
   tail_.Append(bytes);

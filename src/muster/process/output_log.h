@@ -45,6 +45,31 @@ class LineTail {
 struct OutputLogOptions {
   LogFileOptions file = {};
   size_t tail_lines = 50;
+  // A descriptor that gets the same bytes; -1: none. It stays the caller's, whose process ignores
+  // SIGPIPE. Its reader cannot keep the program waiting: see OutputCopy.
+  int copy_fd = -1;
+};
+
+// Writes bytes to a pipe whose reader may be slow or gone: what the pipe does not take at once is
+// kept, and what is more than kMaxBytes is left out, with a line that says how much. One owner
+// thread.
+class OutputCopy {
+ public:
+  static constexpr size_t kMaxBytes = size_t{4} << 20;
+
+  explicit OutputCopy(int fd) : fd_(fd) {}
+  void Append(std::string_view bytes);
+  // Writes what the pipe takes now.
+  void Flush();
+  // The same until nothing is left, or so many seconds have passed.
+  void Drain(double timeout_seconds);
+  // -1 when nothing is kept: poll needs not wait for POLLOUT.
+  int waiting_fd() const { return kept_.empty() ? -1 : fd_; }
+
+ private:
+  int fd_;  // -1: none, or its reader is gone
+  std::string kept_;
+  size_t left_out_ = 0;
 };
 
 // Reads the pipe of a program's stdout and stderr on its own thread and writes the bytes unchanged
@@ -87,6 +112,7 @@ class OutputLog {
   std::atomic<int64_t> last_output_nanos_, bytes_ = 0, dropped_ = 0;
   mutable Mutex mutex_;
   LineTail tail_ ABSL_GUARDED_BY(mutex_);
+  OutputCopy copy_;  // used by the pump
   Descriptor reader_, writer_;
   Descriptor stop_event_, done_event_;  // eventfd: the pump is to stop; the output has ended
   bool finished_ = false;

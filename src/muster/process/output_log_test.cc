@@ -1,8 +1,10 @@
 #include "muster/process/output_log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -43,6 +45,66 @@ class FileSizeLimit {
   rlimit old_ = {};
   struct sigaction old_action_ = {};
 };
+
+// A pipe, its two ends, and what was read from it.
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    reader.Reset(ends[0]);
+    writer.Reset(ends[1]);
+    signal(SIGPIPE, SIG_IGN);
+  }
+  std::string Read(size_t bytes) const {
+    std::string text(bytes, '\0');
+    const ssize_t got = read(reader.get(), text.data(), bytes);
+    text.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    return text;
+  }
+  Descriptor reader, writer;
+};
+
+TEST(OutputCopyTest, AReaderThatIsSlowGetsAllInTheEnd) {
+  const Pipe pipe;
+  OutputCopy copy(pipe.writer.get());
+  const std::string bytes(size_t{1} << 20, 'x');  // more than a pipe holds
+  copy.Append(bytes);
+  EXPECT_EQ(copy.waiting_fd(), pipe.writer.get());
+  size_t got = 0;
+  while (got < bytes.size()) {
+    got += pipe.Read(1 << 16).size();
+    copy.Flush();
+  }
+  EXPECT_EQ(got, bytes.size());
+  EXPECT_EQ(copy.waiting_fd(), -1);
+}
+
+TEST(OutputCopyTest, WhatNobodyReadsIsLeftOutAndSaid) {
+  const Pipe pipe;
+  OutputCopy copy(pipe.writer.get());
+  for (int i = 0; i < 8; ++i) copy.Append(std::string(size_t{1} << 20, 'x'));
+  std::string got;
+  while (copy.waiting_fd() >= 0) {
+    got += pipe.Read(1 << 16);
+    copy.Flush();
+  }
+  copy.Append("the end\n");
+  while (!got.ends_with("the end\n")) {
+    got += pipe.Read(1 << 16);
+    copy.Flush();
+  }
+  EXPECT_LT(got.size(), size_t{8} << 20);
+  EXPECT_NE(got.find(" bytes of output left out here"), std::string::npos);
+}
+
+TEST(OutputCopyTest, AReaderThatIsGoneIsForgotten) {
+  Pipe pipe;
+  OutputCopy copy(pipe.writer.get());
+  pipe.reader.Reset();
+  copy.Append("text");
+  EXPECT_EQ(copy.waiting_fd(), -1);
+  copy.Drain(0);
+}
 
 TEST(LineTailTest, KeepsTheLastLines) {
   LineTail tail(3);

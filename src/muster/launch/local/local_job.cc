@@ -18,6 +18,8 @@ namespace {
 constexpr char kUrlNote[] = "url", kListenNote[] = "listen", kTlsNote[] = "tls";
 constexpr char kShareGpusNote[] = "share_gpus";  // as kIsolatedNote
 
+constexpr double kFinishSeconds = 15;  // for hosts to tidy up and hand over the last output
+
 std::string NoteOf(const formats::Json& state, const char* name) {
   formats::JsonFields fields(state, "journal");
   return formats::JsonFields(fields.Object("notes"), "journal: notes").Text(name);
@@ -60,15 +62,17 @@ absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
                   control::CoordinatorOptions options, const LocalJobOptions& local,
                   const std::vector<StagedItem>& staged) {
   const bool tls = local.listen.tls;
+  const bool elsewhere = local.prepare != nullptr;
   MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.token()).status());
   MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.data_key()).status());
-  if (tls) {
+  if (tls && !elsewhere) {
     MUSTER_RETURN_IF_ERROR(control::TakeCertificates(local.certificates, local.listen, folder));
   }
   if (!staged.empty()) {
     MUSTER_RETURN_IF_ERROR(Stage(staged, spec, folder));
-    options.task_folders = folder.work();
+    options.task_folders = elsewhere ? "work" : folder.work();
   }
+  if (elsewhere) MUSTER_RETURN_IF_ERROR(local.prepare(folder));
   const auto files = io::NewPrivateFileSystem();
   MUSTER_ASSIGN_OR_RETURN(const auto journal, control::Journal::Open(*files, folder.journal()));
   MUSTER_ASSIGN_OR_RETURN(const auto coordinator,
@@ -87,9 +91,11 @@ absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job:
                                              const LocalJobOptions& local) {
   MUSTER_RETURN_IF_ERROR(control::Coordinator::New(spec, options, {}).status());
   const std::string place = io::JoinPath(jobs, spec.name);
-  MUSTER_RETURN_IF_ERROR(PlaceTasks(spec, place, local.share_gpus).status());
+  if (!local.prepare) {
+    MUSTER_RETURN_IF_ERROR(PlaceTasks(spec, place, local.share_gpus).status());
+  }
   MUSTER_ASSIGN_OR_RETURN(const auto staged, PlanStaging(spec, options.working_directory));
-  if (local.listen.tls) {
+  if (local.listen.tls && !local.prepare) {
     MUSTER_RETURN_IF_ERROR(control::CheckCertificates(local.certificates, local.listen));
   }
   MUSTER_ASSIGN_OR_RETURN(auto folder, control::MakeJobFolder(jobs, spec.name));
@@ -102,7 +108,8 @@ absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job:
 
 absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder& folder,
                                                         const std::string& program,
-                                                        const std::string& cancelled) {
+                                                        const std::string& cancelled,
+                                                        const MakeLauncher& make) {
   MUSTER_ASSIGN_OR_RETURN(auto lock, control::JobLock::Take(folder.lock()));
   std::unique_ptr<LocalJob> job(new LocalJob(std::move(lock)));
   MUSTER_ASSIGN_OR_RETURN(job->journal_, control::Journal::Open(*job->files_, folder.journal()));
@@ -113,17 +120,20 @@ absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder
   MUSTER_ASSIGN_OR_RETURN(job->service_, Listen(folder, state));
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
   Placements placements;
-  if (cancelled.empty()) {
+  if (cancelled.empty() && !make) {
     const bool share_gpus = NoteOf(state, kShareGpusNote) == "yes";
     MUSTER_ASSIGN_OR_RETURN(placements, PlaceTasks(spec, folder.path, share_gpus));
   }
-  MUSTER_ASSIGN_OR_RETURN(
-      job->launcher_,
-      LocalLauncher::Create({.folder = folder,
-                             .program = program,
-                             .coordinator_url = job->service_->url(),
-                             .placements = std::move(placements),
-                             .on_change = [service = job->service_.get()] { service->Wake(); }}));
+  LocalLauncherOptions options{.folder = folder,
+                               .program = program,
+                               .coordinator_url = job->service_->url(),
+                               .placements = std::move(placements),
+                               .on_change = [service = job->service_.get()] { service->Wake(); }};
+  if (make) {
+    MUSTER_ASSIGN_OR_RETURN(job->launcher_, make(std::move(options), spec));
+  } else {
+    MUSTER_ASSIGN_OR_RETURN(job->launcher_, LocalLauncher::Create(std::move(options)));
+  }
   MUSTER_ASSIGN_OR_RETURN(auto coordinator,
                           control::Coordinator::Resume({.journal = job->journal_.get(),
                                                         .launcher = job->launcher_.get(),
@@ -136,7 +146,12 @@ absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder
   return job;
 }
 
+void LocalJob::Finish() {
+  if (launcher_ != nullptr && service_->finished()) launcher_->Finish(kFinishSeconds);
+}
+
 LocalJob::~LocalJob() {
+  if (service_ != nullptr) Finish();
   if (service_ != nullptr) service_->Stop();  // its loop uses the launcher
   launcher_.reset();                          // whose thread wakes the service
 }

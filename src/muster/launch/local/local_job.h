@@ -1,6 +1,7 @@
 // A job on this machine: its folder, its coordinator, its agents.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,7 +20,15 @@ struct LocalJobOptions {
   std::string certificates = {};  // the folder of `muster certs`; required for TLS
   bool share_gpus = false;        // also assign GPUs that other jobs use
   bool isolate = false;           // in a network of its own (process/network_namespace.h)
+  // For tasks that run elsewhere: what else the job's folder needs, called after its files are
+  // there and before it is a job; it also makes the certificates. The tasks get no cores or GPUs of
+  // this machine, and run in a folder work/NAME below wherever their agents are.
+  std::function<absl::Status(const control::JobFolder&)> prepare = {};
 };
+
+// Makes the launcher of a job whose tasks run elsewhere.
+using MakeLauncher = std::function<absl::StatusOr<std::unique_ptr<control::Launcher>>(
+    LocalLauncherOptions, const job::JobSpec&)>;
 
 // One of the journal's notes: "yes" for a job in a network of its own.
 inline constexpr char kIsolatedNote[] = "isolated";
@@ -38,10 +47,15 @@ class LocalJob {
   // is the coordinator; also errors of the journal, the token and PlaceTasks(). `program`: the
   // muster binary. For jobs in a network of their own, call it before the process starts a thread.
   // `cancelled`: why the job is to end at once, without starting anything; "": it continues.
+  // `make`: for a job whose tasks run elsewhere.
   static absl::StatusOr<std::unique_ptr<LocalJob>> Run(const control::JobFolder& folder,
                                                        const std::string& program,
-                                                       const std::string& cancelled = "");
+                                                       const std::string& cancelled = "",
+                                                       const MakeLauncher& make = {});
   ~LocalJob();
+
+  // After its end, and before its logs are read for the last time: control::Launcher::Finish().
+  void Finish();
 
   control::Service& service() { return *service_; }
 
@@ -52,8 +66,8 @@ class LocalJob {
   const SystemClock clock_;
   const std::unique_ptr<io::FileSystem> files_ = io::NewPrivateFileSystem();
   std::unique_ptr<control::Journal> journal_;
-  std::unique_ptr<control::Service> service_;  // uses the launcher until destroyed
-  std::unique_ptr<LocalLauncher> launcher_;    // wakes the service until destroyed
+  std::unique_ptr<control::Service> service_;    // uses the launcher until destroyed
+  std::unique_ptr<control::Launcher> launcher_;  // wakes the service until destroyed
 };
 
 }  // namespace muster::launch::local

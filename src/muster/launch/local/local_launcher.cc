@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/control/coordinator.h"
+#include "muster/process/deadline.h"
 #include "muster/process/memory_limit.h"
 #include "muster/process/pidfd.h"
 #include "muster/process/process_tree.h"
@@ -87,7 +88,7 @@ absl::Status LocalLauncher::Spawn(const control::StartRequest& request, Agent* a
       open(log_path.c_str(), O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600));
   if (!log.valid()) return ErrnoStatus(errno, StrCat("cannot open ", log_path));
   process::ChildSpec spec;
-  spec.argv = CommandFor(request);
+  spec.argv = options_.command ? options_.command(request) : CommandFor(request);
   spec.environment = process::CurrentEnvironment();
   spec.stdout_fd = spec.stderr_fd = log.get();
   spec.group = process::ChildSpec::Group::kOwnSession;
@@ -143,6 +144,7 @@ void LocalLauncher::TakeEnd(const IncarnationId& id, Agent& agent, const std::st
   (void)control::ForbidIncarnation(folder, id);
   if (auto end = control::ReadEnd(folder, id); end.ok()) {
     agent.end = *std::move(end);
+    agent.written = true;
   } else {
     (void)process::EndMarked(StrCat(control::kMarkVariable, "=", control::MarkOf(folder, id)),
                              {.grace_seconds = 0});
@@ -181,6 +183,24 @@ void LocalLauncher::LookAt(const IncarnationId& id, Agent& agent) {
     const MutexLock lock(&mutex_);
     if (agent.adopted.valid()) watched_.push_back(Duplicate(agent.adopted.get()));
     Wake();
+  }
+}
+
+bool LocalLauncher::HasWrittenEnd(const IncarnationId& id) const {
+  const auto agent = agents_.find(id);
+  return agent != agents_.end() && agent->second.written;
+}
+
+void LocalLauncher::WaitForEnds(double seconds) {
+  const process::Deadline deadline = process::Deadline::After(seconds);
+  std::vector<process::Descriptor> running;
+  {
+    const MutexLock lock(&mutex_);
+    for (const auto& fd : watched_) running.push_back(Duplicate(fd.get()));
+  }
+  for (const auto& agent : running) {
+    const int fd = agent.get();
+    process::PollReadable(&fd, 1, deadline);
   }
 }
 

@@ -39,6 +39,9 @@ struct LocalLauncherOptions {
   std::string program = {};          // the muster binary
   std::string coordinator_url = {};  // for the agents
   Placements placements = {};
+  // What is started for a request, instead of `muster agent` on this machine; it takes the
+  // incarnation's mark and writes its end as an agent does. Called within Start().
+  std::function<std::vector<std::string>(const control::StartRequest&)> command = {};
   // Called when Observe() has news. It is always called from the launcher's own thread and never
   // within a call by the owner, which may hold locks that this callback takes.
   std::function<void()> on_change = {};
@@ -56,6 +59,11 @@ class LocalLauncher : public control::Launcher {
   void Kill(job::TaskId task, int64_t incarnation) override;
   std::vector<job::TaskObservation> Observe() override;
 
+  // Whether an incarnation that was observed as ended has an end in its agent's own words.
+  bool HasWrittenEnd(const control::IncarnationId& id) const;
+  // Until the agents that run have ended, so many seconds at most. Any thread.
+  void WaitForEnds(double seconds);
+
  private:
   struct Agent {
     std::unique_ptr<process::Child> child;  // null: started by an earlier coordinator
@@ -63,6 +71,7 @@ class LocalLauncher : public control::Launcher {
     int pid = 0;                            // of either
     std::optional<job::TaskEnd> end;        // with `ended`: none means gone
     bool ended = false;
+    bool written = false;  // the end is the agent's own word
   };
 
   explicit LocalLauncher(LocalLauncherOptions options) : options_(std::move(options)) {}

@@ -1,0 +1,48 @@
+// The hosts of a job whose tasks run on other machines, as `muster run --hosts a,b` names them, and
+// what was found out about them when the job was made. They are kept in the job's folder:
+//
+//   hosts.json      the ssh command and, for each host, its name, address and the like
+//   hosts/N/        what an agent on the N-th host gets: ca.pem, server.pem, client.pem, their keys
+//   staged.tar      files and archives of the job, unpacked in each task's own folder
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/control/job_folder.h"
+#include "muster/formats/json_fields.h"
+
+namespace muster::launch::ssh {
+
+struct Host {
+  std::string name = {};         // as ssh knows it
+  std::string address = {};      // a number, by which other tasks reach its tasks
+  std::string coordinator = {};  // a number, by which it reaches the coordinator
+  std::string muster = {};       // the path of this version's binary there; "": it has none
+  friend bool operator==(const Host&, const Host&) = default;
+};
+
+struct Hosts {
+  std::vector<std::string> ssh = {"ssh"};  // the command, before the host's name
+  std::vector<Host> all = {};
+  friend bool operator==(const Hosts&, const Hosts&) = default;
+};
+
+// "a,b,me@c" as names. INVALID_ARGUMENT for no host, a name that is given twice or that ssh would
+// take for an option.
+absl::StatusOr<std::vector<std::string>> ParseHostNames(std::string_view text);
+
+// "ssh -p 2222 -i key" as words; quotes mean nothing. INVALID_ARGUMENT when there is none.
+absl::StatusOr<std::vector<std::string>> ParseSshCommand(std::string_view text);
+
+std::string HostsPath(const control::JobFolder& folder);
+std::string HostFolder(const control::JobFolder& folder, size_t number);
+std::string StagedArchive(const control::JobFolder& folder);
+
+absl::Status WriteHosts(const control::JobFolder& folder, const Hosts& hosts);
+// NOT_FOUND for a job of this machine alone.
+absl::StatusOr<Hosts> ReadHosts(const control::JobFolder& folder);
+
+}  // namespace muster::launch::ssh

@@ -1,0 +1,48 @@
+// Agents on other machines: `muster reach` beside the coordinator for each of them, which runs it
+// over ssh. The launcher knows those processes for certain and the hosts' ends by their word alone.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/control/launcher.h"
+#include "muster/launch/local/local_launcher.h"
+#include "muster/launch/ssh/host_choice.h"
+#include "muster/launch/ssh/hosts.h"
+
+namespace muster::launch::ssh {
+
+class SshLauncher : public control::Launcher {
+ public:
+  // `local`: the job's folder, this program, the coordinator's URL on this machine, on_change.
+  static absl::StatusOr<std::unique_ptr<SshLauncher>> Create(local::LocalLauncherOptions local,
+                                                             const job::JobSpec& spec, Hosts hosts);
+
+  control::LauncherTraits traits() const override { return {.sees_ends = false}; }
+  void Start(const control::StartRequest& request) override;
+  void Kill(job::TaskId task, int64_t incarnation) override;
+  std::vector<job::TaskObservation> Observe() override;
+  std::string PlaceOf(job::TaskId task, int64_t incarnation) const override;
+  void Finish(double seconds) override { reaches_->WaitForEnds(seconds); }
+
+ private:
+  SshLauncher(const job::JobSpec& spec, Hosts hosts)
+      : spec_(spec), hosts_(std::move(hosts)), choice_(spec, hosts_.all.size()) {}
+  std::vector<std::string> CommandFor(const control::StartRequest& request);
+  int FirstGpu(job::TaskId task, size_t host) const;
+  double now() const { return static_cast<double>(clock_.MonotonicNanos()) * 1e-9; }
+
+  const job::JobSpec spec_;
+  const Hosts hosts_;
+  const SystemClock clock_{};
+  HostChoice choice_;
+  std::map<control::IncarnationId, size_t> places_;  // of incarnations that this process started
+  std::map<control::IncarnationId, bool> missed_;    // that never reached a host: disrupted or not
+  std::string program_, folder_, port_;
+  std::unique_ptr<local::LocalLauncher> reaches_;  // last: it calls CommandFor
+};
+
+}  // namespace muster::launch::ssh
