@@ -1,15 +1,10 @@
 #include "muster/cli/log_follower.h"
 
-#include <fcntl.h>
-#include <sys/inotify.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <poll.h>
 
 #include <algorithm>
-#include <optional>
+#include <string_view>
 #include <utility>
-
-#include "muster/process/log_file.h"
 
 namespace muster::cli {
 namespace {
@@ -17,6 +12,7 @@ namespace {
 constexpr size_t kReadBytes = 64 << 10;
 constexpr size_t kMaxLine = 1 << 20;  // a longer one is printed in parts
 constexpr int kColors[] = {36, 33, 32, 35, 34, 31, 96, 93, 92, 95, 94, 91};
+constexpr std::string_view kMissing = "[muster: output is missing here]";
 
 std::string PrefixFor(job::TaskId task, size_t width, size_t place, bool color) {
   std::string name = job::TaskName(task);
@@ -25,117 +21,109 @@ std::string PrefixFor(job::TaskId task, size_t width, size_t place, bool color) 
   return color ? StrCat("\033[", kColors[place % std::size(kColors)], "m", text, "\033[0m") : text;
 }
 
-int MostRotated() { return process::LogFileOptions().kept_files; }
-
-// "worker-0.log", and for 1, 2, ... what was rotated away, the older the higher.
-std::string RotatedName(const std::string& path, int age) {
-  return age == 0 ? path : StrCat(path, ".", age);
-}
-
-// How often the open file was rotated; none: it is not there any more.
-std::optional<int> AgeOf(int fd, const std::string& path) {
-  struct stat open_file {
-  }, named{};
-  if (fstat(fd, &open_file) != 0) return std::nullopt;
-  for (int age = 0; age <= MostRotated(); ++age) {
-    const bool is_there = stat(RotatedName(path, age).c_str(), &named) == 0;
-    if (is_there && named.st_ino == open_file.st_ino) return age;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
-LogFollower::LogFollower(control::JobFolder folder, const Options& options, std::FILE* out)
-    : folder_(std::move(folder)), out_(out), notify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
-  inotify_add_watch(notify_.get(), (folder_.path + "/logs").c_str(),
-                    IN_CREATE | IN_MODIFY | IN_MOVED_TO);
+absl::StatusOr<std::unique_ptr<LogFollower>> LogFollower::Open(control::JobPlace& place,
+                                                               const Options& options,
+                                                               std::FILE* out) {
+  std::unique_ptr<LogFollower> follower(new LogFollower(out));
   size_t width = 0;
   for (const job::TaskId task : options.tasks) width = std::max(width, job::TaskName(task).size());
   for (const job::TaskId task : options.tasks) {
-    const size_t place = logs_.size();
-    if (options.prefix) logs_[task].prefix = PrefixFor(task, width, place, options.color);
-    logs_[task];
+    const size_t number = follower->logs_.size();
+    Log& log = follower->logs_[task];
+    if (options.prefix) log.prefix = PrefixFor(task, width, number, options.color);
+    MUSTER_ASSIGN_OR_RETURN(log.source, place.OpenLog(task));
   }
+  return follower;
+}
+
+// Sources of one place share it.
+int LogFollower::change_fd() const {
+  return logs_.empty() ? -1 : logs_.begin()->second.source->change_fd();
 }
 
 void LogFollower::ClearChange() const {
-  char events[4096];
-  while (read(notify_.get(), events, sizeof events) > 0) {
+  if (!logs_.empty()) logs_.begin()->second.source->ClearChange();
+}
+
+absl::Status LogFollower::status() const {
+  for (const auto& [task, log] : logs_) {
+    if (!log.status.ok()) return log.status;
   }
+  return absl::OkStatus();
+}
+
+void LogFollower::PrintLine(const Log& log, std::string_view line) {
+  std::fwrite(log.prefix.data(), 1, log.prefix.size(), out_);
+  std::fwrite(line.data(), 1, line.size(), out_);
+  std::fputc('\n', out_);
 }
 
 void LogFollower::PrintLines(Log& log, bool last) {
+  const std::string_view text = log.open_line;
   size_t at = 0;
-  while (at < log.open_line.size()) {
-    size_t end = log.open_line.find('\n', at);
+  while (at < text.size()) {
+    size_t end = text.find('\n', at);
     if (end == std::string::npos) {
-      if (!last && log.open_line.size() - at < kMaxLine) break;
-      end = log.open_line.size();
+      if (!last && text.size() - at < kMaxLine) break;
+      end = text.size();
     }
-    std::fwrite(log.prefix.data(), 1, log.prefix.size(), out_);
-    std::fwrite(log.open_line.data() + at, 1, end - at, out_);
-    std::fputc('\n', out_);
+    PrintLine(log, text.substr(at, end - at));
     at = end + 1;
   }
   log.open_line.erase(0, std::min(at, log.open_line.size()));
 }
 
-// The oldest that is kept. False: there is none yet.
-bool LogFollower::OpenOldest(job::TaskId task, Log& log) const {
-  const std::string path = folder_.task_log(task);
-  for (int age = MostRotated(); age >= 0 && !log.file.valid(); --age) {
-    log.file.Reset(open(RotatedName(path, age).c_str(), O_RDONLY | O_CLOEXEC));
-  }
-  log.offset = 0;
-  return log.file.valid();
-}
-
-// The one that was written after it. False: there is none, it is still written.
-bool LogFollower::OpenNext(job::TaskId task, Log& log) const {
-  const std::string path = folder_.task_log(task);
+// All that there is. False: nothing.
+bool LogFollower::ReadOn(Log& log, double wait) {
+  bool any = false;
   while (true) {
-    const auto age = AgeOf(log.file.get(), path);
-    if (age == 0) return false;
-    process::Descriptor next;
-    if (age) {
-      next.Reset(open(RotatedName(path, *age - 1).c_str(), O_RDONLY | O_CLOEXEC));
-      if (!next.valid()) return false;                   // in the midst of a rotation
-      if (AgeOf(log.file.get(), path) != age) continue;  // the names have moved meanwhile
+    auto piece = log.source->Read(log.offset, kReadBytes, any ? 0 : wait);
+    log.status = piece.status();
+    if (!piece.ok() || piece->bytes.empty()) return any;
+    any = true;
+    if (piece->gap) {
+      PrintLines(log, /*last=*/true);
+      PrintLine(log, kMissing);
     }
-    log.file = std::move(next);
-    log.offset = 0;
-    return age.has_value() || OpenOldest(task, log);
-  }
-}
-
-void LogFollower::PrintLog(job::TaskId task, Log& log, bool last) {
-  if (!log.file.valid() && !OpenOldest(task, log)) return;
-  do {
-    const auto age = AgeOf(log.file.get(), folder_.task_log(task));
-    ReadOn(log);  // all, where it had been renamed before
-    if (age == 0) break;
-  } while (OpenNext(task, log));
-  if (last) PrintLines(log, last);
-}
-
-void LogFollower::ReadOn(Log& log) {
-  std::string buffer(kReadBytes, '\0');
-  while (true) {
-    const ssize_t size = pread(log.file.get(), buffer.data(), buffer.size(), log.offset);
-    if (size <= 0) return;
-    log.offset += size;
-    log.open_line.append(buffer, 0, static_cast<size_t>(size));
+    log.offset = piece->next;
+    log.open_line += piece->bytes;
     PrintLines(log, /*last=*/false);
   }
 }
 
-void LogFollower::Print(bool last) {
+bool LogFollower::PrintNew() {
+  bool any = false;
   for (auto& [task, log] : logs_) {
-    if (!broken_) PrintLog(task, log, last);
+    if (!broken_) any = ReadOn(log, 0) || any;
     broken_ = broken_ || std::ferror(out_) != 0;
   }
   broken_ = broken_ || std::fflush(out_) != 0;
+  return any;
+}
+
+void LogFollower::Print(bool last) {
+  PrintNew();
+  if (!last || broken_) return;
+  for (auto& [task, log] : logs_) PrintLines(log, last);
+  broken_ = std::fflush(out_) != 0 || std::ferror(out_) != 0;
+}
+
+bool LogFollower::PrintOrWait(double seconds) {
+  if (PrintNew() || broken_ || logs_.empty()) return !broken_;
+  if (const int fd = change_fd(); fd >= 0) {
+    pollfd change{.fd = fd, .events = POLLIN, .revents = 0};
+    const bool changed = poll(&change, 1, static_cast<int>(seconds * 1000)) != 0;
+    ClearChange();
+    return changed;
+  }
+  bool any = false;
+  for (auto& [task, log] : logs_) {
+    any = ReadOn(log, any ? 0 : seconds / static_cast<double>(logs_.size())) || any;
+  }
+  broken_ = broken_ || std::fflush(out_) != 0;
+  return any;
 }
 
 }  // namespace muster::cli

@@ -3,11 +3,11 @@
 
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "muster/control/job_folder.h"
-#include "muster/process/descriptor.h"
+#include "muster/control/job_place.h"
 
 namespace muster::cli {
 
@@ -19,33 +19,39 @@ class LogFollower {
     bool prefix = true;  // "worker-0 | "
     bool color = false;
   };
-  LogFollower(control::JobFolder folder, const Options& options, std::FILE* out);
+  // Opens the logs of the tasks. `place` must outlive the follower.
+  static absl::StatusOr<std::unique_ptr<LogFollower>> Open(control::JobPlace& place,
+                                                           const Options& options, std::FILE* out);
 
-  // Prints new output, starting with rotated files. `last`: also prints an unfinished line.
+  // Prints new output, starting with the oldest that is kept. `last`: also prints an unfinished
+  // line. Output that was lost on the way is a line "[muster: output is missing here]".
   void Print(bool last = false);
+  // Prints new output; if there is none, waits up to `seconds` for some. False: there was none.
+  bool PrintOrWait(double seconds);
   // True once its output cannot be written (a closed pipe or terminal, a full disk). It prints
   // nothing from then on.
   bool broken() const { return broken_; }
-  // Readable when there may be more output; -1 if the system offers no such notification.
-  int change_fd() const { return notify_.get(); }
+  // The first log that could not be read the last time that it was tried.
+  absl::Status status() const;
+  // Readable when there may be more output; -1 if the place offers no such notification.
+  int change_fd() const;
   void ClearChange() const;
 
  private:
   struct Log {
-    process::Descriptor file;
-    long offset = 0;
+    std::unique_ptr<control::LogSource> source;
+    int64_t offset = 0;
     std::string open_line;
     std::string prefix;
+    absl::Status status;
   };
-  void PrintLog(job::TaskId task, Log& log, bool last);
+  explicit LogFollower(std::FILE* out) : out_(out) {}
+  bool ReadOn(Log& log, double wait);
   void PrintLines(Log& log, bool last);
-  void ReadOn(Log& log);
-  bool OpenOldest(job::TaskId task, Log& log) const;
-  bool OpenNext(job::TaskId task, Log& log) const;
+  void PrintLine(const Log& log, std::string_view line);
+  bool PrintNew();
 
-  const control::JobFolder folder_;
   std::FILE* const out_;
-  process::Descriptor notify_;
   std::map<job::TaskId, Log> logs_;
   bool broken_ = false;
 };

@@ -19,6 +19,7 @@
 #include "muster/io/file_system.h"
 #include "muster/launch/local/job_removal.h"
 #include "muster/launch/local/local_job.h"
+#include "muster/launch/local/local_place.h"
 #include "muster/launch/ssh/hosts_job.h"
 #include "muster/process/deadline.h"
 #include "muster/process/network_namespace.h"
@@ -125,8 +126,8 @@ void Pause(control::Service& service) {
 }
 
 // Prints what the tasks write until the job has finished; the first Ctrl-C stops the job.
-absl::Status Follow(const control::JobFolder& folder, const job::JobSpec& spec,
-                    launch::local::LocalJob& job_here, std::FILE* out) {
+absl::Status Follow(const control::JobFolder& folder, control::JobPlace& place,
+                    const job::JobSpec& spec, launch::local::LocalJob& job_here, std::FILE* out) {
   control::Service& service = job_here.service();
   const InterruptScope interrupt;
   const PauseScope pause;
@@ -135,13 +136,13 @@ absl::Status Follow(const control::JobFolder& folder, const job::JobSpec& spec,
   for (const auto& [type, replica] : spec.replicas) {
     for (int i = 0; i < replica.replicas; ++i) options.tasks.push_back({type, i});
   }
-  LogFollower logs(folder, options, out);
+  MUSTER_ASSIGN_OR_RETURN(const auto logs, LogFollower::Open(place, options, out));
   FailureTeller failures;
   FinishTeller finish;
   bool cancelled = false, told_broken = false;
   while (!service.finished()) {
     pollfd waits[] = {{.fd = service.change_fd(), .events = POLLIN, .revents = 0},
-                      {.fd = logs.change_fd(), .events = POLLIN, .revents = 0}};
+                      {.fd = logs->change_fd(), .events = POLLIN, .revents = 0}};
     poll(waits, 2, kFollowMillis);
     if (pause_requested && launch::ssh::HasHosts(folder)) {
       pause_requested = false;
@@ -159,9 +160,9 @@ absl::Status Follow(const control::JobFolder& folder, const job::JobSpec& spec,
       failures.Tell(job);
       finish.Tell(job);
     }
-    logs.ClearChange();
-    logs.Print();
-    if (logs.broken() && !told_broken) {
+    logs->ClearChange();
+    logs->Print();
+    if (logs->broken() && !told_broken) {
       told_broken = true;
       SayOfJob(
           StrCat("nobody reads the output any more; the job goes on: muster logs -f ", spec.name));
@@ -169,7 +170,7 @@ absl::Status Follow(const control::JobFolder& folder, const job::JobSpec& spec,
   }
   job_here.Finish();
   failures.Tell(service.Describe());
-  logs.Print(/*last=*/true);
+  logs->Print(/*last=*/true);
   return absl::OkStatus();
 }
 
@@ -186,7 +187,8 @@ absl::Status ResultOf(const Json& job) {
 absl::Status RunHere(const control::JobFolder& folder, const job::JobSpec& spec, std::FILE* out) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   MUSTER_ASSIGN_OR_RETURN(auto job, launch::ssh::RunJob(folder, program));
-  MUSTER_RETURN_IF_ERROR(Follow(folder, spec, *job, out));
+  launch::local::LocalPlace place({.folder = folder, .program = program});
+  MUSTER_RETURN_IF_ERROR(Follow(folder, place, spec, *job, out));
   const Json ended = job->service().Describe();
   job.reset();  // nobody runs it any more
   absl::Status result = ResultOf(ended);
@@ -227,20 +229,6 @@ void RemoveAllExpired() {
   for (const std::string& name : control::ListJobs(*jobs)) {
     RemoveExpired(control::JobFolder{io::JoinPath(*jobs, name)});
   }
-}
-
-absl::Status CloseJob(const control::JobFolder& folder, const std::string& why) {
-  MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
-  MUSTER_ASSIGN_OR_RETURN(const auto job, launch::ssh::RunJob(folder, program, why));
-  control::Service& service = job->service();
-  const InterruptScope interrupt;
-  while (!service.finished()) {
-    pollfd change{.fd = service.change_fd(), .events = POLLIN, .revents = 0};
-    poll(&change, 1, kFollowMillis);
-    service.ClearChange();
-    if (InterruptScope::requested()) return absl::CancelledError("it was not waited for its end");
-  }
-  return absl::OkStatus();
 }
 
 absl::Status StartJob(const JobRequest& request, const launch::local::LocalJobOptions& local,

@@ -18,10 +18,6 @@ void RemoveExpired(const control::JobFolder& folder);
 // The same for every job of this machine.
 void RemoveAllExpired();
 
-// Ends a job that has no coordinator: stops what is left of it and records in the journal that it
-// has failed and `why`. ALREADY_EXISTS if another process has started to run it.
-absl::Status CloseJob(const control::JobFolder& folder, const std::string& why);
-
 // In the foreground this process is the job's coordinator and prints what the tasks write to `out`
 // until the job has ended; the first Ctrl-C stops the job. ABORTED: the job failed; the message
 // says why. With `detach` it prints the job's name and returns.

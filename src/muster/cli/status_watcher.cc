@@ -39,13 +39,13 @@ class ChangePrinter {
 
 }  // namespace
 
-absl::Status WatchStatus(const control::JobFolder& folder) {
+absl::Status WatchStatus(control::JobPlace& place) {
   const InterruptScope interrupt;
   const bool is_terminal = isatty(STDOUT_FILENO) == 1;
   ChangePrinter changes;
   while (true) {
-    const bool may_change = IsCaredFor(folder);  // asked before what it may change
-    MUSTER_ASSIGN_OR_RETURN(const Json job, DescribeJobOf(folder));
+    const bool may_change = !place.WaitForEnd(0);  // asked before what it may change
+    MUSTER_ASSIGN_OR_RETURN(const Json job, place.Describe());
     if (is_terminal) {
       Redraw(job);
     } else {
@@ -57,7 +57,7 @@ absl::Status WatchStatus(const control::JobFolder& folder) {
       std::fputs(StrCat(FailureText(job), HangText(job)).c_str(), stdout);
     }
     if (is_over) return absl::OkStatus();
-    WaitForEnd(folder, kRedrawSeconds);
+    place.WaitForEnd(kRedrawSeconds);
   }
 }
 

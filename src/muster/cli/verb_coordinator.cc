@@ -88,12 +88,16 @@ absl::Status Supervise(const CoordinatorFlags& flags) {
   return ended;
 }
 
+// A job of this machine may have lost its coordinator; another place runs its own.
 absl::Status ResumeJob(const std::string& name) {
   MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(name));
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
+  MUSTER_ASSIGN_OR_RETURN(const bool is_local, IsLocal(folder));
+  if (!is_local) return place->Suspend(false);
   if (const auto pid = control::LivingCoordinator(folder)) {
-    MUSTER_ASSIGN_OR_RETURN(const formats::Json job, DescribeJobOf(folder));
+    MUSTER_ASSIGN_OR_RETURN(const formats::Json job, place->Describe());
     if (formats::JsonFields(job, "job").Text("phase") == "suspended") {
-      return AskPatiently(folder, "POST", "/v1/suspend", {{"suspend", false}}).status();
+      return place->Suspend(false);
     }
     return absl::FailedPreconditionError(
         StrCat("the job ", name, " runs: its coordinator is process ", *pid));

@@ -1,5 +1,4 @@
 // The verbs about jobs that were started: status, list, logs, stop, suspend, spec.
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,9 +34,9 @@ struct JobVerbFlags {
 void PrintJson(const Json& json) { std::printf("%s\n", formats::PrintJson(json).c_str()); }
 
 absl::Status ShowStatus(const JobVerbFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
-  if (flags.watch) return WatchStatus(folder);
-  MUSTER_ASSIGN_OR_RETURN(const Json job, DescribeJobOf(folder));
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
+  if (flags.watch) return WatchStatus(*place);
+  MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
   if (flags.json) {
     PrintJson(job);
   } else {
@@ -51,9 +50,9 @@ absl::Status ListAll(const JobVerbFlags& flags) {
   RemoveAllExpired();
   std::vector<Json> all;
   for (const std::string& name : control::ListJobs(jobs)) {
-    const auto folder = FindJob(name);
-    if (!folder.ok()) continue;
-    const auto job = DescribeJobOf(*folder);
+    const auto place = OpenJob(name);
+    if (absl::IsNotFound(place.status())) continue;  // removed meanwhile
+    const auto job = place.ok() ? (*place)->Describe() : place.status();
     if (!job.ok()) {
       std::fprintf(stderr, "muster: %s\n", std::string(ToStd(job.status().message())).c_str());
     } else if (flags.json) {
@@ -88,68 +87,58 @@ absl::StatusOr<std::vector<job::TaskId>> TasksOf(const JobVerbFlags& flags, cons
 }
 
 absl::Status ShowLogs(const JobVerbFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
-  MUSTER_ASSIGN_OR_RETURN(Json job, DescribeJobOf(folder));
-  MUSTER_ASSIGN_OR_RETURN(auto tasks, TasksOf(flags, job));
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
+  MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
+  MUSTER_ASSIGN_OR_RETURN(const auto tasks, TasksOf(flags, job));
   const InterruptScope interrupt;
   const bool color = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
-  LogFollower logs(folder, {.tasks = tasks, .prefix = tasks.size() > 1, .color = color}, stdout);
-  const auto goes_on = [&] { return !HasEnded(job) && IsCaredFor(folder); };
-  while (flags.follow && goes_on() && !InterruptScope::requested()) {
-    logs.Print();
-    if (logs.broken()) break;
-    pollfd change{.fd = logs.change_fd(), .events = POLLIN, .revents = 0};
-    const bool quiet = poll(&change, 1, static_cast<int>(kLookSeconds * 1000)) == 0;
-    logs.ClearChange();
-    if (!quiet) continue;
-    MUSTER_ASSIGN_OR_RETURN(job, DescribeJobOf(folder));
+  MUSTER_ASSIGN_OR_RETURN(
+      const auto logs,
+      LogFollower::Open(*place, {.tasks = tasks, .prefix = tasks.size() > 1, .color = color},
+                        stdout));
+  bool is_over = HasEnded(job) || place->WaitForEnd(0);
+  while (flags.follow && !is_over && !InterruptScope::requested() && !logs->broken()) {
+    if (logs->PrintOrWait(kLookSeconds)) continue;
+    const auto now = place->Describe();
+    if (absl::IsUnavailable(now.status())) continue;  // it may answer again
+    MUSTER_RETURN_IF_ERROR(now.status());
+    is_over = HasEnded(*now) || place->WaitForEnd(0);
   }
-  logs.Print(/*last=*/true);
-  if (logs.broken()) return absl::UnavailableError("cannot write out what the tasks wrote");
-  return absl::OkStatus();
-}
-
-absl::Status AskToStop(const control::JobFolder& folder) {
-  return AskPatiently(folder, "POST", "/v1/stop", {{"why", "stopped by muster stop"}}).status();
+  logs->Print(/*last=*/true);
+  if (logs->broken()) return absl::UnavailableError("cannot write out what the tasks wrote");
+  return logs->status();
 }
 
 absl::Status StopJob(const JobVerbFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
-  MUSTER_ASSIGN_OR_RETURN(const Json job, DescribeJobOf(folder));
+  const std::string why = "stopped by muster stop";
+  const InterruptScope interrupt;
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
+  MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
   if (HasEnded(job)) {
     std::fprintf(stderr, "muster: %s\n", JobLine(job).c_str());
     return absl::OkStatus();
   }
-  if (!IsCaredFor(folder)) {
-    const absl::Status closed =
-        CloseJob(folder, "stopped by muster stop after its coordinator was lost");
-    if (!absl::IsAlreadyExists(closed)) return closed;
-  }
-  MUSTER_RETURN_IF_ERROR(AskToStop(folder));
+  MUSTER_RETURN_IF_ERROR(place->Stop(why));
   if (flags.no_wait) return absl::OkStatus();
-  const InterruptScope interrupt;
-  auto asked = control::LivingCoordinator(folder);
-  while (!WaitForEnd(folder, kLookSeconds)) {  // a signal may come just before it waits
+  while (!place->WaitForEnd(kLookSeconds)) {  // a signal may come just before it waits
     if (InterruptScope::requested()) return absl::OkStatus();
-    if (control::LivingCoordinator(folder) == asked) continue;
-    // Another one, which may not know; none that answers is seen below.
-    AskToStop(folder).IgnoreError();
-    asked = control::LivingCoordinator(folder);
+    // Whoever runs the job now may not know it; an error is seen below.
+    place->Stop(why).IgnoreError();
   }
-  MUSTER_ASSIGN_OR_RETURN(const Json ended, DescribeJobOf(folder));
+  MUSTER_ASSIGN_OR_RETURN(const Json ended, place->Describe());
   if (HasEnded(ended)) return absl::OkStatus();
   return absl::AbortedError(JobLine(ended));
 }
 
 absl::Status SuspendJob(const JobVerbFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
-  return AskPatiently(folder, "POST", "/v1/suspend", {{"suspend", true}}).status();
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
+  return place->Suspend(true);
 }
 
 // {"cluster": {"ps": ["host:port"], ...}}: what a client of a standing cluster needs.
 absl::Status ShowSpec(const JobVerbFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
-  MUSTER_ASSIGN_OR_RETURN(const Json job, DescribeJobOf(folder));
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
+  MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
   Json cluster = Json::object();
   JsonFields fields(job, "job");
   for (const Json& task : fields.List("tasks")) {

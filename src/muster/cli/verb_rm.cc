@@ -8,7 +8,6 @@
 #include "muster/cli/cli.h"
 #include "muster/cli/job_client.h"
 #include "muster/cli/run_here.h"
-#include "muster/control/status_json.h"
 #include "muster/files/file_systems.h"
 #include "muster/launch/local/job_removal.h"
 
@@ -46,6 +45,21 @@ absl::Status Remove(const control::JobFolder& folder, bool with_work) {
   return absl::OkStatus();
 }
 
+// A job of another place: it must have ended there, and its record here goes. Its files there are
+// the place's own.
+absl::Status RemoveElsewhere(const control::JobFolder& folder) {
+  const std::string name = io::Basename(folder.path);
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
+  MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
+  if (!HasEnded(job) || !place->WaitForEnd(0)) {
+    return absl::FailedPreconditionError(
+        StrCat("the job ", name, " runs: muster stop ", name, " ends it"));
+  }
+  MUSTER_RETURN_IF_ERROR(files::OpenFileSystems()->RemoveAll(folder.path));
+  std::printf("%s\n", name.c_str());
+  return absl::OkStatus();
+}
+
 // With the job of that name before it. One whose work folder alone is left has no journal.
 absl::Status RemoveByName(const std::string& jobs, const std::string& name, bool with_work) {
   const auto files = files::OpenFileSystems();
@@ -54,6 +68,8 @@ absl::Status RemoveByName(const std::string& jobs, const std::string& name, bool
   if (!with_work || !files->Stat(folder.work()).ok()) {
     MUSTER_RETURN_IF_ERROR(control::FindJobFolder(jobs, name).status());
   }
+  MUSTER_ASSIGN_OR_RETURN(const bool is_local, IsLocal(folder));
+  if (!is_local) return RemoveElsewhere(folder);
   MUSTER_RETURN_IF_ERROR(Remove(folder, with_work));
   if (!files->Stat(before.path).ok()) return absl::OkStatus();
   return Remove(before, with_work);
@@ -61,17 +77,15 @@ absl::Status RemoveByName(const std::string& jobs, const std::string& name, bool
 
 // When it ended; of one that was lost when its journal was last written.
 absl::StatusOr<double> EndOf(const control::JobFolder& folder) {
-  MUSTER_ASSIGN_OR_RETURN(const Json state, StateOf(folder));
-  JsonFields fields(state, folder.journal());
-  MUSTER_ASSIGN_OR_RETURN(const job::JobStatus status,
-                          control::StatusFromJson(fields.Object("status"), folder.journal()));
-  if (status.ended()) return status.completion_time;
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
+  MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
+  if (HasEnded(job)) return JsonFields(job, "job").Number("completion_time", 0);
   MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info,
                           files::OpenFileSystems()->Stat(folder.journal()));
   return static_cast<double>(info.modified_ns) * 1e-9;
 }
 
-// What cannot be read or removed is named, and the others go.
+// Jobs of this machine. What cannot be read or removed is named, and the others go.
 absl::Status RemoveOlder(const std::string& jobs, double seconds, bool with_work) {
   const auto files = files::OpenFileSystems();
   const double before = SystemClock().WallSeconds() - seconds;
@@ -80,7 +94,9 @@ absl::Status RemoveOlder(const std::string& jobs, double seconds, bool with_work
   for (const std::string& name : names) {
     const control::JobFolder folder{io::JoinPath(jobs, name)};
     const bool is_job = files->Stat(folder.journal()).ok();
-    if (!is_job || IsCaredFor(folder) || launch::local::AnyAgentLives(folder)) continue;
+    const bool is_cared_for =
+        control::LivingCoordinator(folder) || control::LivingSupervisor(folder);
+    if (!is_job || is_cared_for || launch::local::AnyAgentLives(folder)) continue;
     const auto end = EndOf(folder);
     absl::Status status = end.status();
     if (end.ok() && *end > before) continue;

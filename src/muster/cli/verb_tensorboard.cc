@@ -9,9 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "muster/cli/cli.h"
 #include "muster/cli/job_client.h"
-#include "muster/control/coordinator.h"
 #include "muster/io/file_system.h"
-#include "muster/job/pod_template.h"
 #include "muster/process/child.h"
 #include "muster/process/file_limit.h"
 
@@ -28,19 +26,12 @@ struct TensorBoardFlags {
   std::vector<std::string> arguments;  // TensorBoard's own
 };
 
-// The interpreter of the job's first task whose command is one, else the one in the PATH.
-absl::StatusOr<std::string> PythonOf(const formats::Json& state) {
-  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
-  formats::JsonFields fields(state, "journal");
-  formats::JsonFields options(fields.Object("options"), "journal: options");
-  for (const auto& [type, replica] : spec.replicas) {
-    MUSTER_ASSIGN_OR_RETURN(const job::Process process, job::ProcessOf(replica.pod_template));
-    const std::string& program = process.command[0];
-    if (io::Basename(program).rfind("python", 0) != 0) continue;
-    if (program.find('/') == std::string::npos) return program;
-    return io::JoinPath(process.working_directory.empty() ? options.Text("working_directory")
-                                                          : process.working_directory,
-                        program);
+// The first of the job's programs that is an interpreter, else the one in the PATH.
+std::string PythonOf(formats::JsonFields& job) {
+  for (const auto& [type, program] : job.Object("programs").items()) {
+    if (!program.is_string()) continue;
+    const std::string path = program.get<std::string>();
+    if (io::Basename(path).starts_with("python")) return path;
   }
   return "python3";
 }
@@ -73,18 +64,18 @@ absl::Status Become(const std::vector<std::string>& command) {
 }
 
 absl::Status RunTensorBoard(const TensorBoardFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(flags.job));
-  MUSTER_ASSIGN_OR_RETURN(const formats::Json state, StateOf(folder));
-  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
-  const std::string& model_dir = flags.model_dir.empty() ? spec.model_dir : flags.model_dir;
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
+  MUSTER_ASSIGN_OR_RETURN(const formats::Json job, place->Describe());
+  formats::JsonFields fields(job, "job");
+  const std::string model_dir =
+      flags.model_dir.empty() ? fields.Text("model_dir") : flags.model_dir;
   if (model_dir.empty()) {
     return absl::FailedPreconditionError(
         StrCat("the job ", flags.job,
                " names no model folder: give it here or to muster run with --model-dir, or in a "
                "TFJob as the annotation muster/modelDir"));
   }
-  MUSTER_ASSIGN_OR_RETURN(const std::string jobs_python, PythonOf(state));
-  const std::string& python = flags.python.empty() ? jobs_python : flags.python;
+  const std::string python = flags.python.empty() ? PythonOf(fields) : flags.python;
   MUSTER_RETURN_IF_ERROR(CheckTensorBoard(python));
   std::vector<std::string> command = {python, "-m", "tensorboard.main", "--logdir", model_dir};
   command.insert(command.end(), flags.arguments.begin(), flags.arguments.end());

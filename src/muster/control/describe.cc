@@ -4,6 +4,7 @@
 
 #include "muster/control/coordinator.h"
 #include "muster/control/status_json.h"
+#include "muster/io/file_system.h"
 
 namespace muster::control {
 namespace {
@@ -49,6 +50,25 @@ Json FailureJson(const job::JobStatus& status, const job::Failure& failure, cons
   return json;
 }
 
+// What the tasks of each type run: the first word of their command, a path from the root if it is
+// one. Templates that give no process were refused when the job was made.
+Json ProgramsOf(const job::JobSpec& spec, const Json& state) {
+  JsonFields fields(state, "state");
+  JsonFields options(fields.Object("options"), "options");
+  Json programs = Json::object();
+  for (const auto& [type, replica] : spec.replicas) {
+    const auto process = job::ProcessOf(replica.pod_template);
+    if (!process.ok() || process->command.empty()) continue;
+    const std::string& program = process->command[0];
+    const std::string folder = process->working_directory.empty()
+                                   ? options.Text("working_directory")
+                                   : process->working_directory;
+    const bool is_path = program.find('/') != std::string::npos;
+    programs[std::string(job::TypeName(type))] = is_path ? io::JoinPath(folder, program) : program;
+  }
+  return programs;
+}
+
 // With a "text" for people.
 Json LossJson(const job::JobSpec& spec, const Json& loss) {
   JsonFields fields(loss, "lost checkpoints");
@@ -78,6 +98,7 @@ Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const J
                {"phase", PhaseName(status.phase)},
                {"message", status.failure_message},
                {"model_dir", spec.model_dir},
+               {"programs", ProgramsOf(spec, state)},
                {"start_time", status.start_time},
                {"completion_time", status.completion_time},
                {"tasks", Json::array()},

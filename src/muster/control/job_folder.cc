@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/base/nearest.h"
+#include "muster/control/place_record.h"
 #include "muster/files/file_systems.h"
 
 namespace muster::control {
@@ -48,6 +49,10 @@ std::optional<int> HolderOf(const std::string& path) {
   }
   close(fd);
   return pid;
+}
+
+bool IsJob(io::FileSystem& files, const JobFolder& folder) {
+  return files.Stat(folder.journal()).ok() || files.Stat(folder.place()).ok();
 }
 
 }  // namespace
@@ -94,6 +99,12 @@ absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::stri
       return absl::AlreadyExistsError(
           StrCat("a job ", name, " runs already (pid ", *pid, "): muster stop ", name));
     }
+    MUSTER_ASSIGN_OR_RETURN(const PlaceRecord record, ReadPlaceRecord(folder));
+    if (record.kind != kLocalKind) {
+      return absl::AlreadyExistsError(
+          StrCat("a job ", name, " was submitted to a place of kind '", record.kind,
+                 "', and may run there: choose another --name, or remove it with muster rm ", name));
+    }
     const std::string previous = StrCat(folder.path, kPrevious);
     MUSTER_RETURN_IF_ERROR(files->RemoveAll(previous));
     MUSTER_RETURN_IF_ERROR(files->Rename(folder.path, previous));
@@ -108,7 +119,7 @@ absl::StatusOr<JobFolder> FindJobFolder(const std::string& jobs, const std::stri
   MUSTER_RETURN_IF_ERROR(CheckJobName(name));
   const auto files = files::OpenFileSystems();
   const JobFolder folder{io::JoinPath(jobs, name)};
-  if (files->Stat(folder.journal()).ok()) return folder;
+  if (IsJob(*files, folder)) return folder;
   const std::vector<std::string> known = ListJobs(jobs);
   return absl::NotFoundError(StrCat("there is no job ", name, " in ", jobs,
                                     known.empty() ? " (it is empty)" : DidYouMean(name, known)));
@@ -119,9 +130,7 @@ std::vector<std::string> ListJobs(const std::string& jobs) {
   std::vector<std::string> found;
   for (const std::string& name : files->List(jobs).value_or(std::vector<std::string>())) {
     const JobFolder folder{io::JoinPath(jobs, name)};
-    if (!absl::EndsWith(name, ToAbsl(kPrevious)) && files->Stat(folder.journal()).ok()) {
-      found.push_back(name);
-    }
+    if (!absl::EndsWith(name, ToAbsl(kPrevious)) && IsJob(*files, folder)) found.push_back(name);
   }
   return found;
 }

@@ -1,6 +1,7 @@
 // A job's own folder on this machine, accessible by its owner alone (0700).
 //
 //   journal          what the coordinator knows (journal.h)
+//   place.json       instead, of a job that runs elsewhere: where (place_record.h)
 //   lock             held by the coordinator while it runs
 //   supervisor       held by the supervisor that restarts the coordinator, if there is one
 //   token            the job's secret, 0600
@@ -25,6 +26,7 @@ namespace muster::control {
 struct JobFolder {
   std::string path = {};
   std::string journal() const { return path + "/journal"; }
+  std::string place() const { return path + "/place.json"; }
   std::string lock() const { return path + "/lock"; }
   std::string supervisor_lock() const { return path + "/supervisor"; }
   std::string token() const { return path + "/token"; }
@@ -44,9 +46,11 @@ absl::StatusOr<std::string> JobsFolder();
 absl::Status CheckJobName(const std::string& name);
 
 // A new folder for the job. ALREADY_EXISTS if a job of that name runs, or its coordinator is about
-// to be restarted; a job that has ended is renamed to NAME.previous.
+// to be restarted, or if it was submitted to another place; a job that has ended is renamed to
+// NAME.previous.
 absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::string& name);
-// NOT_FOUND lists the existing names; INVALID_ARGUMENT for an invalid job name.
+// The folder of a job, which has a journal or a place record. NOT_FOUND lists the existing names;
+// INVALID_ARGUMENT for an invalid job name.
 absl::StatusOr<JobFolder> FindJobFolder(const std::string& jobs, const std::string& name);
 std::vector<std::string> ListJobs(const std::string& jobs);
 

@@ -1,0 +1,49 @@
+// JobPlace: a job, wherever it runs, as `muster list`, `status`, `logs`, `stop`, `suspend`,
+// `tensorboard` and `spec` see it. The verbs know nothing else about a place. There is one
+// implementation per kind of place (launch/local/local_place.h); each passes
+// job_place_conformance.h. cli/job_client.cc has the table of kinds.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "muster/base/status.h"
+#include "muster/control/log_source.h"
+#include "muster/formats/json_fields.h"
+#include "muster/job/job_spec.h"
+
+namespace muster::control {
+
+// One owner thread. Errors name the job. UNAVAILABLE: the place did not answer within the time that
+// the implementation allows; the call may be repeated. A place that has moved is found again by the
+// implementation.
+class JobPlace {
+ public:
+  virtual ~JobPlace() = default;
+
+  // The result of control::DescribeJob(), as current as can be had. If nothing answers and a record
+  // of the job can be read, the result is what that says; unless the job has ended, the member
+  // "coordinator" then says why nothing answers and what to do, and "lost" is true if nothing of
+  // the job runs any more.
+  virtual absl::StatusOr<formats::Json> Describe() = 0;
+
+  // Orders the end of the job; `why` becomes the reason that its description shows. It may return
+  // before the job has ended. Nothing happens to a job that has ended, or is ending; so Stop may be
+  // repeated, and is when the process that took it was lost. A job that nothing runs is closed: what
+  // is left of it is ended and its record says that it has failed.
+  virtual absl::Status Stop(const std::string& why) = 0;
+
+  // Suspends the job (its tasks end, the job does not) or resumes it. May be repeated.
+  // FAILED_PRECONDITION for a job that has ended or that nothing runs.
+  virtual absl::Status Suspend(bool suspended) = 0;
+
+  // The log of one task, from the oldest byte that is kept. NOT_FOUND if the job has no such task.
+  // Use the source in this object's lifetime.
+  virtual absl::StatusOr<std::unique_ptr<LogSource>> OpenLog(job::TaskId task) = 0;
+
+  // Waits until nothing runs the job any more and nothing will start to by itself, `seconds` have
+  // passed, or a signal arrives. True: nothing runs it. With 0 seconds it only looks.
+  virtual bool WaitForEnd(double seconds) = 0;
+};
+
+}  // namespace muster::control

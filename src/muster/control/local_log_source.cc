@@ -1,0 +1,139 @@
+#include "muster/control/local_log_source.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "muster/base/strings.h"
+#include "muster/process/log_file.h"
+
+namespace muster::control {
+namespace {
+
+constexpr double kMaxWaitSeconds = 1;
+
+int MostRotated() { return process::LogFileOptions().kept_files; }
+
+// "worker-0.log", and for 1, 2, ... what was rotated away, the older the higher.
+std::string RotatedName(const std::string& path, int age) {
+  return age == 0 ? path : StrCat(path, ".", age);
+}
+
+// How often the open file was rotated; none: no name leads to it any more.
+std::optional<int> AgeOf(int fd, const std::string& path) {
+  struct stat open_file {
+  }, named{};
+  if (fstat(fd, &open_file) != 0) return std::nullopt;
+  for (int age = 0; age <= MostRotated(); ++age) {
+    const bool is_there = stat(RotatedName(path, age).c_str(), &named) == 0;
+    if (is_there && named.st_ino == open_file.st_ino) return age;
+  }
+  return std::nullopt;
+}
+
+int64_t SizeOf(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 ? int64_t{info.st_size} : 0;
+}
+
+}  // namespace
+
+FolderNotice::FolderNotice(const std::string& folder)
+    : notify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+  inotify_add_watch(notify_.get(), folder.c_str(), IN_CREATE | IN_MODIFY | IN_MOVED_TO);
+}
+
+void FolderNotice::Clear() const {
+  char events[4096];
+  while (read(notify_.get(), events, sizeof events) > 0) {
+  }
+}
+
+void FolderNotice::Wait(double seconds) const {
+  pollfd change{.fd = notify_.get(), .events = POLLIN, .revents = 0};
+  poll(&change, 1, static_cast<int>(std::clamp(seconds, 0.0, kMaxWaitSeconds) * 1000) + 1);
+  Clear();
+}
+
+absl::StatusOr<LogPiece> LocalLogSource::Read(int64_t offset, size_t max, double wait) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  while (true) {
+    auto piece = ReadNow(offset, max);
+    const double left = wait - std::chrono::duration<double>(Clock::now() - begin).count();
+    if (!piece.ok() || !piece->bytes.empty() || left <= 0) return piece;
+    notice_->Wait(left);
+  }
+}
+
+absl::StatusOr<LogPiece> LocalLogSource::ReadNow(int64_t offset, size_t max) {
+  if (offset == last_offset_) {
+    position_ = last_position_;
+    next_ = last_offset_;
+    gap_ = gap_ || last_gap_;
+  } else if (offset != next_) {
+    return absl::OutOfRangeError(
+        StrCat("read the log ", path_, " at offset ", offset, ": it is read forwards, from offset ",
+               last_offset_, " or ", next_, " on"));
+  }
+  LogPiece piece{.bytes = {}, .next = offset};
+  if (!file_.valid() && !OpenOldest()) return piece;
+  while (true) {
+    // Before the file is read: one that had another name by then is complete.
+    const auto age = AgeOf(file_.get(), path_);
+    if (SizeOf(file_.get()) < position_) {  // truncated
+      position_ = 0;
+      gap_ = true;
+    }
+    piece.bytes.resize(max);
+    const ssize_t size = pread(file_.get(), piece.bytes.data(), max, position_);
+    if (size < 0) return ErrnoStatus(errno, StrCat("cannot read the log ", path_));
+    piece.bytes.resize(static_cast<size_t>(size));
+    if (size > 0 || age == 0 || !OpenNext()) break;
+  }
+  last_position_ = position_;
+  last_offset_ = offset;
+  last_gap_ = gap_;
+  if (piece.bytes.empty()) return piece;
+  piece.gap = std::exchange(gap_, false);
+  position_ += static_cast<int64_t>(piece.bytes.size());
+  next_ = piece.next = offset + static_cast<int64_t>(piece.bytes.size());
+  return piece;
+}
+
+// The oldest that is kept. False: there is none yet.
+bool LocalLogSource::OpenOldest() {
+  for (int age = MostRotated(); age >= 0 && !file_.valid(); --age) {
+    file_.Reset(open(RotatedName(path_, age).c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  position_ = 0;
+  return file_.valid();
+}
+
+// The one that was written after it. False: there is none, it is still written.
+bool LocalLogSource::OpenNext() {
+  while (true) {
+    const auto age = AgeOf(file_.get(), path_);
+    if (age == 0) return false;
+    process::Descriptor next;
+    if (age) {
+      next.Reset(open(RotatedName(path_, *age - 1).c_str(), O_RDONLY | O_CLOEXEC));
+      if (!next.valid()) return false;                // in the midst of a rotation
+      if (AgeOf(file_.get(), path_) != age) continue;  // the names have moved meanwhile
+    }
+    file_ = std::move(next);
+    position_ = 0;
+    gap_ = gap_ || !age.has_value();
+    return age.has_value() || OpenOldest();
+  }
+}
+
+}  // namespace muster::control
