@@ -291,13 +291,18 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option("--certs", flags->certificates,
                   "A folder of muster certs: the coordinator speaks TLS; wanted beyond loopback")
       ->check(CLI::ExistingDirectory);
+  verb.add_option("--metrics-port", flags->metrics_port,
+                  "Serve /metrics (for Prometheus) and /healthz at this port of the --listen "
+                  "address, open to everybody who reaches it (default: nowhere)")
+      ->check(CLI::Range(1, 65535));
   verb.add_flag(
           "--isolate", flags->isolate,
           "A network of the job's own, in which there is only loopback: no other user of this "
           "machine reaches its ports, and it reaches no other machine")
       ->excludes("--listen")
       ->excludes("--certs")
-      ->excludes("--hosts");
+      ->excludes("--hosts")
+      ->excludes("--metrics-port");
   verb.get_option("--certs")->excludes("--hosts");
 }
 
@@ -369,6 +374,7 @@ absl::StatusOr<launch::local::LocalJobOptions> LocalOptionsOf(const JobFlags& fl
   local.certificates = flags.certificates;
   local.share_gpus = flags.share_gpus;
   local.isolate = flags.isolate;
+  local.metrics_port = flags.metrics_port;
   const bool tls = !local.certificates.empty();
   const std::string listen = flags.listen.empty() ? "127.0.0.1" : flags.listen;
   MUSTER_ASSIGN_OR_RETURN(local.listen,

@@ -39,6 +39,7 @@ struct JobFlags {
   std::string listen;                        // "": 127.0.0.1, or where the hosts reach us
   std::string certificates;                  // a folder; "": no TLS
   bool share_gpus = false, isolate = false;  // as of LocalJobOptions
+  int metrics_port = 0;                      // the same
 };
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags);

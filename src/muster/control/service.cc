@@ -9,6 +9,8 @@
 #include <ctime>
 #include <utility>
 
+#include "muster/control/job_metrics.h"
+
 namespace muster::control {
 namespace {
 
@@ -50,11 +52,22 @@ Service::Service(ListenPlace place)
     : place_(std::move(place)), change_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 absl::StatusOr<std::unique_ptr<Service>> Service::Listen(const JobFolder& folder,
-                                                         const ListenPlace& place) {
+                                                         const ListenPlace& place,
+                                                         const ServiceOptions& options) {
   std::unique_ptr<Service> service(new Service(place));
-  MUSTER_ASSIGN_OR_RETURN(net::HttpServerOptions options, ServerOptions(folder, place));
-  MUSTER_ASSIGN_OR_RETURN(service->server_,
-                          net::HttpServer::Start(std::move(options), service->Routes()));
+  MUSTER_ASSIGN_OR_RETURN(net::HttpServerOptions server, ServerOptions(folder, place));
+  server.browsers = true;
+  MUSTER_ASSIGN_OR_RETURN(
+      service->server_,
+      net::HttpServer::Start(std::move(server), service->Routes(options.routes)));
+  if (options.open_port) {
+    auto open = net::OpenServer::Start(
+        place.address, static_cast<uint16_t>(*options.open_port),
+        {{"/healthz", [raw = service.get()] { return raw->Health(); }},
+         {"/metrics", [raw = service.get()] { return raw->Metrics(); }}});
+    if (!open.ok()) return Annotate(open.status(), "the port of /healthz and /metrics");
+    service->open_ = *std::move(open);
+  }
   return service;
 }
 
@@ -64,11 +77,37 @@ void Service::Stop() {
   loop_.request_stop();
   work_.notify_all();
   if (loop_.joinable()) loop_.join();
+  if (open_ != nullptr) open_->Stop();
   if (server_ != nullptr) server_->Stop();
 }
 
-std::vector<net::HttpRoute> Service::Routes() {
-  return {
+// Without a reason: everybody may ask, and the coordinator's log has it.
+net::HttpResponse Service::Health() {
+  const std::lock_guard lock(mutex_);
+  if (!complaint_.empty()) return net::TextResponse("it cannot decide: see its log\n", 503);
+  return passed_ ? net::TextResponse("ok\n") : net::TextResponse("it is starting\n", 503);
+}
+
+net::HttpResponse Service::Metrics() {
+  net::HttpResponse response = net::TextResponse(JobMetrics(Describe()));
+  response.content_type = kMetricsType;
+  return response;
+}
+
+void Service::TakeRoute(const ServiceRoute& route, const net::HttpRequest& request,
+                        const net::HttpReply& reply) {
+  const Json body = Ordered(request.body);
+  const std::lock_guard lock(mutex_);
+  if (coordinator_ == nullptr) return reply.SendError(NotYet());
+  const absl::StatusOr<Json> answer = route.handle(body);
+  dirty_ = true;
+  work_.notify_all();
+  if (!answer.ok()) return reply.SendError(answer.status());
+  reply.Send(Answer(*answer));
+}
+
+std::vector<net::HttpRoute> Service::Routes(const std::vector<ServiceRoute>& more) {
+  std::vector<net::HttpRoute> routes = {
       {"POST", "/v1/agent",
        [this](const net::HttpRequest& request, net::HttpReply reply) {
          TakeReport(request, std::move(reply));
@@ -86,6 +125,13 @@ std::vector<net::HttpRoute> Service::Routes() {
       {"POST", "/v1/stop", [this](const net::HttpRequest& request, const net::HttpReply& reply) {
          TakeStop(request, reply);
        }}};
+  for (const ServiceRoute& route : more) {
+    routes.push_back({route.method, route.path,
+                      [this, route](const net::HttpRequest& request, const net::HttpReply& reply) {
+                        TakeRoute(route, request, reply);
+                      }});
+  }
+  return routes;
 }
 
 void Service::TakeStop(const net::HttpRequest& request, const net::HttpReply& reply) {

@@ -6,14 +6,20 @@
 //   POST /v1/stop    {"why": "..."}: the job ends
 //   POST /v1/suspend {"suspend": true}: its tasks end; false: they start again
 //
-// Every request must carry the job's token.
+// Every request must carry the job's token, or, to read, the browser's key (net/browser_access.h).
+// On a port of their own, if there is one, these are open to everybody (net/open_server.h):
+//
+//   GET  /healthz    200 once the coordinator decides and can write its journal, else 503
+//   GET  /metrics    the job's numbers for Prometheus (job_metrics.h)
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -23,15 +29,32 @@
 #include "muster/control/job_access.h"
 #include "muster/control/job_folder.h"
 #include "muster/net/http_server.h"
+#include "muster/net/open_server.h"
 #include "muster/process/descriptor.h"
 
 namespace muster::control {
 
+// A route that a launcher needs. It is called under the service's lock, so never at the same time
+// as a pass or a call of the launcher by the coordinator; a pass follows. Before Run() the request
+// is answered UNAVAILABLE.
+struct ServiceRoute {
+  std::string method = {};
+  std::string path = {};
+  std::function<absl::StatusOr<Json>(const Json& body)> handle = {};
+};
+
+struct ServiceOptions {
+  std::vector<ServiceRoute> routes = {};
+  std::optional<int> open_port = {};  // 0: any
+};
+
 class Service {
  public:
-  // Errors as net::HttpServer::Start, and of the job's token and certificates.
+  // Errors as net::HttpServer::Start and net::OpenServer::Start, and of the job's token and
+  // certificates.
   static absl::StatusOr<std::unique_ptr<Service>> Listen(const JobFolder& folder,
-                                                         const ListenPlace& place);
+                                                         const ListenPlace& place,
+                                                         const ServiceOptions& options = {});
   ~Service();  // stops
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -39,6 +62,9 @@ class Service {
   // For programs on this machine.
   std::string url() const { return LocalUrl(place_, port()); }
   int port() const { return server_->port(); }
+  int open_port() const { return open_ == nullptr ? 0 : open_->port(); }  // 0: none
+  // `path` as a URL for a browser of this machine. A secret.
+  std::string BrowserUrl(std::string_view path) const { return server_->BrowserUrl(path); }
 
   // Starts the coordinator; called once. Until then, requests are answered UNAVAILABLE.
   void Run(std::unique_ptr<Coordinator> coordinator);
@@ -64,7 +90,11 @@ class Service {
   };
 
   explicit Service(ListenPlace place);
-  std::vector<net::HttpRoute> Routes();
+  std::vector<net::HttpRoute> Routes(const std::vector<ServiceRoute>& more);
+  net::HttpResponse Health();
+  net::HttpResponse Metrics();
+  void TakeRoute(const ServiceRoute& route, const net::HttpRequest& request,
+                 const net::HttpReply& reply);
   void TakeStop(const net::HttpRequest& request, const net::HttpReply& reply);
   void TakeSuspend(const net::HttpRequest& request, const net::HttpReply& reply);
   void TakeReport(const net::HttpRequest& request, net::HttpReply reply);
@@ -84,6 +114,7 @@ class Service {
   std::string complaint_;  // the last error, reported once
 
   std::unique_ptr<net::HttpServer> server_;
+  std::unique_ptr<net::OpenServer> open_;  // null: none
   std::jthread loop_;  // last: it ends first
 };
 

@@ -8,7 +8,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/control/agent_link.h"
+#include "muster/io/fault_file_system.h"
 #include "muster/io/local_file_system.h"
+#include "muster/net/http_test_peer.h"
 #include "muster/net/token.h"
 
 namespace muster::control {
@@ -210,6 +212,76 @@ TEST_F(ServiceTest, StrangersAndNonsenseAreRefused) {
   const auto status = Client()->Get("/v1/status", 10);
   ASSERT_TRUE(status.ok()) << status.status();
   EXPECT_EQ((*status)["name"], "j");
+}
+
+// What one who has no token reads: the answer's head and body.
+std::string OpenGet(int port, const std::string& target) {
+  const net::RawPeer peer(static_cast<uint16_t>(port));
+  EXPECT_TRUE(peer.Send(StrCat("GET ", target, " HTTP/1.1\r\nConnection: close\r\n\r\n")));
+  return peer.ReadToEnd();
+}
+
+TEST_F(ServiceTest, HealthAndMetricsAreOpenOnAPortOfTheirOwn) {
+  service_ = *Service::Listen(folder_, {}, {.open_port = 0});
+  ASSERT_NE(service_->open_port(), 0);
+  ASSERT_NE(service_->open_port(), service_->port());
+  EXPECT_THAT(OpenGet(service_->open_port(), "/healthz"), HasSubstr("503"));
+  Run(2);
+  pollfd first_pass{.fd = service_->change_fd(), .events = POLLIN, .revents = 0};
+  ASSERT_GT(poll(&first_pass, 1, kDeadlineMillis), 0);
+  EXPECT_TRUE(net::WaitFor([&] {  // an answer may be a second old
+    return OpenGet(service_->open_port(), "/healthz").find("200 OK") != std::string::npos;
+  }));
+  const std::string metrics = OpenGet(service_->open_port(), "/metrics");
+  EXPECT_THAT(metrics, HasSubstr("Content-Type: text/plain; version=0.0.4"));
+  EXPECT_THAT(metrics, HasSubstr("muster_tasks{job=\"j\",type=\"worker\",phase=\"starting\"} 2\n"));
+  for (const char* const target : {"/v1/status", "/v1/agent", "/v1/stop"}) {
+    EXPECT_THAT(OpenGet(service_->open_port(), target), HasSubstr("404")) << target;
+  }
+  EXPECT_THAT(OpenGet(service_->port(), "/metrics"), HasSubstr("401"));
+}
+
+TEST_F(ServiceTest, AJournalThatCannotBeWrittenIsNoHealth) {
+  io::FaultFileSystem faults(*files_);
+  journal_ = *Journal::Open(faults, folder_.journal());
+  service_ = *Service::Listen(folder_, {}, {.open_port = 0});
+  faults.FillDiskAfter(0);
+  Run(1);
+  EXPECT_TRUE(net::WaitFor([&] {
+    const std::string answer = OpenGet(service_->open_port(), "/healthz");
+    return answer.find("503") != std::string::npos &&
+           answer.find("cannot decide") != std::string::npos;
+  }));
+  service_.reset();
+  journal_.reset();
+}
+
+TEST_F(ServiceTest, ABrowserReadsTheStatusWithAKeyThatIsNotTheToken) {
+  Run(1);
+  const std::string url = service_->BrowserUrl("/v1/status");
+  ASSERT_THAT(url, HasSubstr("/v1/status?token="));
+  EXPECT_EQ(url.find(net::ReadTokenFile(folder_.token())->Reveal()), std::string::npos);
+  const std::string target = url.substr(url.find("/v1/"));
+  EXPECT_THAT(OpenGet(service_->port(), target), HasSubstr("303"));
+  EXPECT_THAT(OpenGet(service_->port(), "/v1/status"), HasSubstr("401"));
+}
+
+TEST_F(ServiceTest, ALaunchersRouteIsCalledAndAPassFollows) {
+  service_ = *Service::Listen(
+      folder_, {}, {.routes = {{"POST", "/v1/more", [](const Json& body) -> absl::StatusOr<Json> {
+                                  if (!body.contains("n")) {
+                                    return absl::InvalidArgumentError("there is no n");
+                                  }
+                                  return Json{{"twice", 2 * body["n"].get<int>()}};
+                                }}}});
+  EXPECT_TRUE(absl::IsUnavailable(Client()->Post("/v1/more", {{"n", 4}}, 10).status()));
+  Run(1);
+  EXPECT_EQ(Client()->Post("/v1/more", {{"n", 4}}, 10).value(), (net::Json{{"twice", 8}}));
+  EXPECT_TRUE(absl::IsInvalidArgument(Client()->Post("/v1/more", {{"m", 4}}, 10).status()));
+  net::HttpClientOptions stranger;
+  stranger.url = service_->url();
+  EXPECT_TRUE(absl::IsUnauthenticated(
+      (*net::HttpClient::Create(stranger))->Post("/v1/more", {{"n", 4}}, 10).status()));
 }
 
 TEST_F(ServiceTest, BeforeItRunsItSaysSo) {

@@ -15,6 +15,10 @@ namespace {
 absl::Status CheckExposure(const HttpServerOptions& options) {
   MUSTER_ASSIGN_OR_RETURN(const internal::NumericAddress address,
                           internal::ParseAddress(options.address));
+  if (options.open) return absl::OkStatus();
+  if (options.browsers && !options.token) {
+    return absl::InvalidArgumentError("browsers need a server with a token");
+  }
   if (address.is_loopback || (options.token && options.tls)) return absl::OkStatus();
   return absl::FailedPreconditionError(
       StrCat("listen on ", internal::HostPort(options.address, options.port),
@@ -68,6 +72,10 @@ uint16_t HttpServer::port() const { return state_->port; }
 std::string HttpServer::url() const {
   return StrCat(state_->options.tls ? "https://" : "http://",
                 internal::HostPort(state_->options.address, state_->port));
+}
+
+std::string HttpServer::BrowserUrl(std::string_view path) const {
+  return StrCat(url(), state_->browsers ? state_->browsers->TargetWithKey(path) : path);
 }
 
 void HttpServer::Post(std::function<void()> work) {

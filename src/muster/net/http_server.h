@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -69,6 +70,12 @@ struct HttpServerOptions {
   uint16_t port = 0;                  // 0: the system chooses
   std::optional<Token> token = {};    // every request must carry it
   std::optional<ServerTls> tls = {};
+  // Lets browsers read (GET) with a key derived from the token, which must be there
+  // (browser_access.h).
+  bool browsers = false;
+  // Answers every GET without a body, whoever sends it, at any address, without token and TLS. Only
+  // for OpenServer (open_server.h).
+  bool open = false;
   HttpLimits limits = {};
 };
 
@@ -101,6 +108,9 @@ class HttpServer {
 
   uint16_t port() const;
   std::string url() const;  // "https://127.0.0.1:4242"
+  // `path` of this server as a URL that a browser can open (HttpServerOptions::browsers). A secret:
+  // it contains a key for reading.
+  std::string BrowserUrl(std::string_view path) const;
 
   // Runs `work` on the io thread, in the order of the calls; dropped once Stop began.
   void Post(std::function<void()> work);

@@ -62,6 +62,7 @@ absl::Status ServerState::Listen() {
     return absl::InternalError(StrCat("listen on ", options.address, ": ", error.message()));
   }
   port = listener.port;
+  if (options.browsers) browsers.emplace(*options.token, port, options.tls.has_value());
   WaitForConnections();
   return absl::OkStatus();
 }
@@ -174,28 +175,41 @@ HttpResponse ServerState::WrongToken() {
   return response;
 }
 
-std::optional<HttpResponse> ServerState::RefuseStranger(const HttpRequestReader& reader) {
+// Whose request it is, and the refusal if it is answered by none of the routes.
+RequestPlan ServerState::JudgeSender(const HttpRequestReader& reader) {
+  RequestPlan plan;
+  if (options.open) {  // all are strangers, and stay so
+    if (reader.has_body()) {
+      plan.refusal = ErrorResponse(absl::InvalidArgumentError("send no body to this server"), 413);
+    }
+    return plan;
+  }
+  plan.is_stranger = false;
   if (options.token) {
     const std::string_view field = reader.Field("Authorization");
     constexpr size_t kScheme = sizeof("Bearer ") - 1;
     const bool bearer = absl::StartsWithIgnoreCase(ToAbsl(field), "Bearer ");
-    if (bearer && options.token->Matches(field.substr(kScheme))) return std::nullopt;
-    return WrongToken();
-  }
-  // Without a token a web page in this machine's browser is the stranger: it reaches loopback, but
-  // under a name of its own (DNS rebinding) or with an Origin.
-  if (!NamesLoopback(reader.Field("Host")) || !reader.Field("Origin").empty()) {
-    return ErrorResponse(absl::PermissionDeniedError(
+    if (bearer && options.token->Matches(field.substr(kScheme))) return plan;
+    if (browsers && field.empty()) {
+      if (browsers->MayRead(reader)) return plan;
+      plan.refusal = browsers->Redirect(reader);
+      if (plan.refusal) return plan;
+    }
+    plan.refusal = WrongToken();
+  } else if (!NamesLoopback(reader.Field("Host")) || !reader.Field("Origin").empty()) {
+    // Without a token a web page in this machine's browser is the stranger: it reaches loopback,
+    // but under another name (DNS rebinding) or with an Origin.
+    plan.refusal = ErrorResponse(absl::PermissionDeniedError(
         "this server has no token and answers only programs of its own machine that call it by "
         "127.0.0.1, ::1 or localhost, and no web pages"));
   }
-  return std::nullopt;
+  plan.is_stranger = plan.refusal.has_value();
+  return plan;
 }
 
 RequestPlan ServerState::Judge(const HttpRequestReader& reader) {
-  RequestPlan plan = {.refusal = RefuseStranger(reader)};
-  plan.is_stranger = plan.refusal.has_value();
-  if (plan.is_stranger) return plan;
+  RequestPlan plan = JudgeSender(reader);
+  if (plan.refusal) return plan;
   absl::StatusOr<HttpTarget> target = ParseTarget(reader.target());
   if (!target.ok()) {
     plan.refusal = ErrorResponse(target.status());

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "muster/net/browser_access.h"
 #include "muster/net/http_connection.h"
 #include "muster/net/http_reply_state.h"
 #include "muster/net/http_router.h"
@@ -44,6 +46,7 @@ struct ServerState : public ConnectionHost {
 
   const HttpServerOptions options;
   uint16_t port = 0;
+  std::optional<BrowserAccess> browsers;  // once it listens
   std::atomic<uint64_t> accepted = 0, requests = 0, wrong_tokens = 0, evicted = 0, timed_out = 0,
                         open_strangers = 0, open_others = 0;
   boost::asio::io_context io;  // before all objects that use it
@@ -62,7 +65,7 @@ struct ServerState : public ConnectionHost {
   void AcceptLater();
   bool EvictOldest();
   void AddConnection(int descriptor, std::string peer);
-  std::optional<HttpResponse> RefuseStranger(const HttpRequestReader& reader);
+  RequestPlan JudgeSender(const HttpRequestReader& reader);
   HttpResponse WrongToken();
   void RunHandler(const HttpHandler& handler, const HttpRequest& request, const HttpReply& reply);
 

@@ -1,6 +1,8 @@
 #include "muster/net/token.h"
 
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -42,6 +44,17 @@ absl::StatusOr<Token> Token::Parse(std::string_view text, std::string_view where
                                              " hex digits of a token; let muster make one"));
   }
   return Token(absl::AsciiStrToLower(ToAbsl(hex)));
+}
+
+Token Token::Derive(std::string_view purpose) const {
+  std::string bytes(kTokenBytes, '\0');
+  unsigned int size = 0;
+  HMAC(EVP_sha256(), hex_.data(), static_cast<int>(hex_.size()),
+       reinterpret_cast<const unsigned char*>(purpose.data()), purpose.size(),
+       reinterpret_cast<unsigned char*>(bytes.data()), &size);
+  Token derived(absl::BytesToHexString(bytes));
+  OPENSSL_cleanse(bytes.data(), bytes.size());
+  return derived;
 }
 
 bool Token::Matches(std::string_view presented) const {

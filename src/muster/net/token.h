@@ -26,6 +26,8 @@ class Token {
   Token& operator=(const Token&) = default;
   ~Token();
 
+  // Another secret, from which nobody learns this one: HMAC-SHA256 of `purpose` under it.
+  Token Derive(std::string_view purpose) const;
   // Takes constant time, wherever `presented` differs.
   bool Matches(std::string_view presented) const;
   // For the header and the file; do not store it anywhere else.

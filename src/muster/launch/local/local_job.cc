@@ -17,6 +17,7 @@ namespace {
 // listen, and whether with TLS.
 constexpr char kUrlNote[] = "url", kListenNote[] = "listen", kTlsNote[] = "tls";
 constexpr char kShareGpusNote[] = "share_gpus";  // as kIsolatedNote
+constexpr char kMetricsPortNote[] = "metrics_port";  // "": none
 
 constexpr double kFinishSeconds = 15;  // for hosts to tidy up and hand over the last output
 
@@ -42,19 +43,24 @@ int LastPort(const formats::Json& state) {
 // Where the job was told to; without a port of its own on the last coordinator's again, or where
 // another program has taken that meanwhile on any: agents that live then end after the lease, and
 // their tasks start again by policy.
+// A job that is only closed needs no metrics.
 absl::StatusOr<std::unique_ptr<control::Service>> Listen(const control::JobFolder& folder,
-                                                         const formats::Json& state) {
+                                                         const formats::Json& state, bool closing) {
   control::ListenPlace place;
   if (const std::string told = NoteOf(state, kListenNote); !told.empty()) {
     const bool tls = NoteOf(state, kTlsNote) == "yes";
     MUSTER_ASSIGN_OR_RETURN(place, control::ParseListenPlace(told, tls));
   }
-  if (place.port != 0) return control::Service::Listen(folder, place);
+  control::ServiceOptions options;
+  if (const int port = std::atoi(NoteOf(state, kMetricsPortNote).c_str()); port != 0 && !closing) {
+    options.open_port = port;
+  }
+  if (place.port != 0) return control::Service::Listen(folder, place, options);
   place.port = LastPort(state);
-  auto service = control::Service::Listen(folder, place);
+  auto service = control::Service::Listen(folder, place, options);
   if (place.port == 0 || !absl::IsAlreadyExists(service.status())) return service;
   place.port = 0;
-  return control::Service::Listen(folder, place);
+  return control::Service::Listen(folder, place, options);
 }
 
 // The journal comes last: with it the folder is a job.
@@ -81,6 +87,7 @@ absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
   coordinator->SetNote(kTlsNote, YesOrNo(tls));
   coordinator->SetNote(kShareGpusNote, YesOrNo(local.share_gpus));
   coordinator->SetNote(kIsolatedNote, YesOrNo(local.isolate));
+  if (local.metrics_port != 0) coordinator->SetNote(kMetricsPortNote, StrCat(local.metrics_port));
   return coordinator->Write();
 }
 
@@ -117,7 +124,7 @@ absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder
   if (NoteOf(state, kIsolatedNote) == "yes" && cancelled.empty()) {
     MUSTER_RETURN_IF_ERROR(process::IsolateNetwork());
   }
-  MUSTER_ASSIGN_OR_RETURN(job->service_, Listen(folder, state));
+  MUSTER_ASSIGN_OR_RETURN(job->service_, Listen(folder, state, !cancelled.empty()));
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
   Placements placements;
   if (cancelled.empty() && !make) {

@@ -20,6 +20,8 @@ struct LocalJobOptions {
   std::string certificates = {};  // the folder of `muster certs`; required for TLS
   bool share_gpus = false;        // also assign GPUs that other jobs use
   bool isolate = false;           // in a network of its own (process/network_namespace.h)
+  // Of /healthz and /metrics, at the address of `listen` (control/service.h); 0: none.
+  int metrics_port = 0;
   // For tasks that run elsewhere: what else the job's folder needs, called after its files are
   // there and before it is a job; it also makes the certificates. The tasks get no cores or GPUs of
   // this machine, and run in a folder work/NAME below wherever their agents are.
