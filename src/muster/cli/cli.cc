@@ -93,6 +93,7 @@ int Main(int argc, char** argv) {
   AddAgent(app);
   AddReach(app);
   AddCoordinator(app);
+  AddSlotCoordinator(app);
   SayBounds(app);
   if (const char* const unknown = math::UnknownInstructions(); unknown != nullptr) {
     std::fprintf(stderr,

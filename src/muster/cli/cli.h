@@ -34,6 +34,7 @@ void AddCerts(CLI::App& app);
 void AddAgent(CLI::App& app);
 void AddReach(CLI::App& app);
 void AddCoordinator(CLI::App& app);
+void AddSlotCoordinator(CLI::App& app);
 
 struct VerbFailed {
   absl::Status status;

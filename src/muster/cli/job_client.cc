@@ -22,10 +22,9 @@ using Opened = absl::StatusOr<std::unique_ptr<control::JobPlace>>;
 Opened OpenLocal(const control::JobFolder& folder, const control::PlaceRecord&) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   return std::make_unique<launch::local::LocalPlace>(launch::local::LocalPlaceOptions{
-      .folder = folder,
-      .program = program,
-      .run = launch::ssh::RunJob,
-      .interrupted = [] { return InterruptScope::requested().load(); }});
+      .folder = folder, .program = program, .run = launch::ssh::RunJob, .interrupted = [] {
+        return InterruptScope::requested().load();
+      }});
 }
 
 // A kind of place and how a job there is opened.

@@ -49,6 +49,7 @@ void AddAgent(CLI::App& app) {
       ->capture_default_str();
   verb->add_flag("--also-stdout", flags->options.also_stdout,
                  "What the task writes goes to stdout as well as to its log");
+  verb->add_option("--slot", flags->options.slot, "What its provider calls the place it runs in");
   verb->add_option("--lease", flags->options.lease_seconds, "Until the coordinator says another");
   verb->add_option("--port", flags->options.port, "The task's port, if it can be had");
   verb->add_flag("--port-required", flags->options.port_required, "It fails without that port");

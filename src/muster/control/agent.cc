@@ -97,6 +97,7 @@ class Agent {
     report_.task = options.id.task;
     report_.incarnation = options.id.incarnation;
     report_.pid = getpid();
+    report_.slot = options.slot;
   }
 
   absl::Status Run();

@@ -39,6 +39,7 @@ struct AgentOptions {
   std::vector<int> cpus = {};            // the cores of the task; empty: all
   std::optional<std::string> gpus = {};  // its CUDA_VISIBLE_DEVICES; none: as inherited
   double lease_seconds = 10;             // until the coordinator sends another
+  std::string slot = {};                 // AgentReport::slot
   bool also_stdout = false;  // what the task writes goes to this process's stdout as well
 };
 

@@ -59,6 +59,11 @@ class Coordinator {
   // tasks of a cancelled job were told to stop: call again.
   absl::StatusOr<double> Pass();
 
+  // Whether the report is from the agent of its incarnation; another one's must not be taken.
+  Admission Admits(const AgentReport& report) const {
+    return environment_.launcher->Admits(report.task, report.incarnation, report.slot,
+                                         report.state != AgentReport::State::kWaiting);
+  }
   // Takes an agent's report; the answer is OrdersFor(). True: a Pass should follow at once.
   bool Take(const AgentReport& report);
   AgentOrders OrdersFor(job::TaskId task, int64_t incarnation) const;

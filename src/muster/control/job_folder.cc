@@ -101,9 +101,9 @@ absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::stri
     }
     MUSTER_ASSIGN_OR_RETURN(const PlaceRecord record, ReadPlaceRecord(folder));
     if (record.kind != kLocalKind) {
-      return absl::AlreadyExistsError(
-          StrCat("a job ", name, " was submitted to a place of kind '", record.kind,
-                 "', and may run there: choose another --name, or remove it with muster rm ", name));
+      return absl::AlreadyExistsError(StrCat(
+          "a job ", name, " was submitted to a place of kind '", record.kind,
+          "', and may run there: choose another --name, or remove it with muster rm ", name));
     }
     const std::string previous = StrCat(folder.path, kPrevious);
     MUSTER_RETURN_IF_ERROR(files->RemoveAll(previous));

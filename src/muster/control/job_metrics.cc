@@ -35,7 +35,8 @@ std::string Escaped(const std::string& value) {
 class Family {
  public:
   Family(const std::string& name, const char* type, const char* help)
-      : name_(name), text_(StrCat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n")) {}
+      : name_(name),
+        text_(StrCat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n")) {}
   void Add(const Labels& labels, const std::string& value) {
     text_ += name_;
     const char* before = "{";
@@ -91,8 +92,8 @@ std::string JobMetrics(const Json& job) {
     tasks.Add({{"job", name}, {"type", key.first}, {"phase", key.second}}, StrCat(count));
   }
   std::string text;
-  for (const Family* family : {&phase, &tasks, &restarts, &steps, &records, &cpu, &memory,
-                               &failures}) {
+  for (const Family* family :
+       {&phase, &tasks, &restarts, &steps, &records, &cpu, &memory, &failures}) {
     text += family->text();
   }
   return text;

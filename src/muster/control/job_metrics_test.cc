@@ -11,20 +11,19 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(JobMetricsTest, SaysWhatADashboardNeeds) {
-  const Json job = {
-      {"name", "j"},
-      {"phase", "active"},
-      {"failures", {{{"task", "worker-1"}}}},
-      {"tasks",
-       {{{"task", "chief-0"},
-         {"phase", "running"},
-         {"restarts", 0},
-         {"step", 120},
-         {"counts", {{"trained", 1200}, {"dropped", 3}}},
-         {"cpu_seconds", 1.5},
-         {"pss_bytes", 4096}},
-        {{"task", "worker-0"}, {"phase", "running"}, {"restarts", 0}},
-        {{"task", "worker-1"}, {"phase", "starting"}, {"restarts", 2}}}}};
+  const Json job = {{"name", "j"},
+                    {"phase", "active"},
+                    {"failures", {{{"task", "worker-1"}}}},
+                    {"tasks",
+                     {{{"task", "chief-0"},
+                       {"phase", "running"},
+                       {"restarts", 0},
+                       {"step", 120},
+                       {"counts", {{"trained", 1200}, {"dropped", 3}}},
+                       {"cpu_seconds", 1.5},
+                       {"pss_bytes", 4096}},
+                      {{"task", "worker-0"}, {"phase", "running"}, {"restarts", 0}},
+                      {{"task", "worker-1"}, {"phase", "starting"}, {"restarts", 2}}}}};
   EXPECT_EQ(JobMetrics(job),
             "# HELP muster_job_phase 1 for the phase that the job is in.\n"
             "# TYPE muster_job_phase gauge\n"
@@ -59,11 +58,10 @@ TEST(JobMetricsTest, SaysWhatADashboardNeeds) {
 
 // A program names its counts.
 TEST(JobMetricsTest, NamesCannotForgeASample) {
-  const Json job = {{"name", "j"},
-                    {"tasks",
-                     {{{"task", "worker-0"},
-                       {"phase", "running"},
-                       {"counts", {{"a\"} 1\nforged{x=\"\\", 7}}}}}}};
+  const Json job = {
+      {"name", "j"},
+      {"tasks",
+       {{{"task", "worker-0"}, {"phase", "running"}, {"counts", {{"a\"} 1\nforged{x=\"\\", 7}}}}}}};
   const std::string text = JobMetrics(job);
   EXPECT_THAT(text, HasSubstr("kind=\"a\\\"} 1\\nforged{x=\\\"\\\\\"} 7\n"));
   EXPECT_THAT(text, Not(HasSubstr("\nforged")));

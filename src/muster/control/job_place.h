@@ -29,8 +29,8 @@ class JobPlace {
 
   // Orders the end of the job; `why` becomes the reason that its description shows. It may return
   // before the job has ended. Nothing happens to a job that has ended, or is ending; so Stop may be
-  // repeated, and is when the process that took it was lost. A job that nothing runs is closed: what
-  // is left of it is ended and its record says that it has failed.
+  // repeated, and is when the process that took it was lost. A job that nothing runs is closed:
+  // what is left of it is ended and its record says that it has failed.
   virtual absl::Status Stop(const std::string& why) = 0;
 
   // Suspends the job (its tasks end, the job does not) or resumes it. May be repeated.

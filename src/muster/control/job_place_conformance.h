@@ -142,9 +142,9 @@ TEST_P(JobPlaceConformance, LogsAreReadWhileTheJobRunsAndAfterItHasEnded) {
 }
 
 TEST_P(JobPlaceConformance, ATaskThatTheJobDoesNotHaveHasNoLog) {
-  for (const job::TaskId task : {job::TaskId{job::TaskType::kWorker, 2},
-                                 job::TaskId{job::TaskType::kChief, 0},
-                                 job::TaskId{job::TaskType::kWorker, -1}}) {
+  for (const job::TaskId task :
+       {job::TaskId{job::TaskType::kWorker, 2}, job::TaskId{job::TaskType::kChief, 0},
+        job::TaskId{job::TaskType::kWorker, -1}}) {
     EXPECT_TRUE(absl::IsNotFound(place_->OpenLog(task).status())) << job::TaskName(task);
   }
 }

@@ -33,6 +33,13 @@ struct LauncherTraits {
 // or for another lease.
 double GoneAfterSeconds(double lease_seconds);
 
+// Whether an agent that reports is the one of its incarnation.
+enum class Admission {
+  kYes,
+  kNotYet,  // the platform has not said enough: the agent is to ask again
+  kNo,      // another one is, or the incarnation has ended: it must end
+};
+
 struct StartRequest {
   job::TaskId task = {};
   int64_t incarnation = 0;
@@ -54,6 +61,14 @@ class Launcher {
   virtual void Start(const StartRequest& request) = 0;
   // Ends agent and task at once, whatever they are doing. For an orderly stop, order the agent to.
   virtual void Kill(job::TaskId task, int64_t incarnation) = 0;
+  // Whether the agent that reports from a slot (AgentReport::slot) is the one of its incarnation.
+  // `runs`: it says that its task has been started. An agent that is not admitted gets no order to
+  // start, and nothing that it says is taken. A launcher whose platform may start an incarnation
+  // twice answers kYes for one of the two at most; for others there is nothing to ask.
+  virtual Admission Admits(job::TaskId /*task*/, int64_t /*incarnation*/,
+                           const std::string& /*slot*/, bool /*runs*/) {
+    return Admission::kYes;
+  }
   // The machine of an incarnation, for people: "host b"; "" where that goes without saying or is
   // not known.
   virtual std::string PlaceOf(job::TaskId /*task*/, int64_t /*incarnation*/) const { return ""; }

@@ -80,9 +80,9 @@ absl::StatusOr<LogPiece> LocalLogSource::ReadNow(int64_t offset, size_t max) {
     next_ = last_offset_;
     gap_ = gap_ || last_gap_;
   } else if (offset != next_) {
-    return absl::OutOfRangeError(
-        StrCat("read the log ", path_, " at offset ", offset, ": it is read forwards, from offset ",
-               last_offset_, " or ", next_, " on"));
+    return absl::OutOfRangeError(StrCat("read the log ", path_, " at offset ", offset,
+                                        ": it is read forwards, from offset ", last_offset_, " or ",
+                                        next_, " on"));
   }
   LogPiece piece{.bytes = {}, .next = offset};
   if (!file_.valid() && !OpenOldest()) return piece;
@@ -126,7 +126,7 @@ bool LocalLogSource::OpenNext() {
     process::Descriptor next;
     if (age) {
       next.Reset(open(RotatedName(path_, *age - 1).c_str(), O_RDONLY | O_CLOEXEC));
-      if (!next.valid()) return false;                // in the midst of a rotation
+      if (!next.valid()) return false;                 // in the midst of a rotation
       if (AgeOf(file_.get(), path_) != age) continue;  // the names have moved meanwhile
     }
     file_ = std::move(next);

@@ -75,18 +75,16 @@ class LocalLog : public LogUnderTest {
 
  private:
   std::string path() const { return folder_ + "/worker-0.log"; }
-  std::string Name(int age) const {
-    return age == 0 ? path() : path() + "." + std::to_string(age);
-  }
+  std::string Name(int age) const { return age == 0 ? path() : path() + "." + std::to_string(age); }
   std::string folder_;
   std::jthread writer_;
 };
 
 INSTANTIATE_TEST_SUITE_P(
     Members, LogSourceConformance,
-    ::testing::Values(
-        LogSourceMember{"Local", [] { return std::make_unique<LocalLog>(); }},
-        LogSourceMember{"Memory", [] { return std::make_unique<MemoryLog>(); }, true}),
+    ::testing::Values(LogSourceMember{"Local", [] { return std::make_unique<LocalLog>(); }},
+                      LogSourceMember{"Memory", [] { return std::make_unique<MemoryLog>(); },
+                                      true}),
     LogSourceMemberName);
 
 // The real writer, whose files are rotated while they are read.

@@ -17,19 +17,20 @@ namespace muster::control {
 // The job as the place has it. A test changes it and makes the place misbehave. One owner thread.
 struct MemoryJob {
   struct Log {
-    int64_t first = 0;  // bytes that are no longer kept
+    int64_t first = 0;       // bytes that are no longer kept
     std::string bytes = {};  // those that are
-    int truncated = 0;  // how often
+    int truncated = 0;       // how often
   };
 
-  formats::Json description = {{"name", "j"}, {"phase", "active"}, {"tasks", formats::Json::array()}};
+  formats::Json description = {
+      {"name", "j"}, {"phase", "active"}, {"tasks", formats::Json::array()}};
   bool runs = true;
   bool suspended = false;
   std::vector<std::string> stops;  // reasons, in the order in which they came
   std::map<job::TaskId, Log> logs;
 
-  bool silent = false;               // no request is answered
-  std::string address = "a:1";       // where requests are answered
+  bool silent = false;                 // no request is answered
+  std::string address = "a:1";         // where requests are answered
   std::function<void()> on_wait = {};  // called once when a read waits: what happens meanwhile
 
   void AddTask(job::TaskId task) {

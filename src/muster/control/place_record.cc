@@ -22,9 +22,9 @@ absl::StatusOr<PlaceRecord> ParsePlaceRecord(std::string_view text, const std::s
                      .staging = fields.Text("staging")};
   MUSTER_RETURN_IF_ERROR(fields.status());
   if (format != kFormat) {
-    return absl::InvalidArgumentError(
-        StrCat(where, ": its format is ", format, ", and this muster reads format ", kFormat,
-               ": use the muster that submitted the job"));
+    return absl::InvalidArgumentError(StrCat(where, ": its format is ", format,
+                                             ", and this muster reads format ", kFormat,
+                                             ": use the muster that submitted the job"));
   }
   if (record.kind.empty()) return absl::InvalidArgumentError(StrCat(where, ": \"kind\" is empty"));
   return record;

@@ -29,7 +29,8 @@ class PlaceRecordTest : public ::testing::Test {
 };
 
 TEST_F(PlaceRecordTest, PrintsBackToWhatItWasParsedFrom) {
-  const PlaceRecord all{"yarn", "application_1_7", "https://rm:8090", "hdfs://nn/user/me/.muster/j"};
+  const PlaceRecord all{"yarn", "application_1_7", "https://rm:8090",
+                        "hdfs://nn/user/me/.muster/j"};
   for (const PlaceRecord& record : {all, PlaceRecord{.kind = "spark"}, PlaceRecord()}) {
     const auto parsed = ParsePlaceRecord(PrintPlaceRecord(record), "place.json");
     ASSERT_TRUE(parsed.ok()) << parsed.status();
@@ -40,8 +41,9 @@ TEST_F(PlaceRecordTest, PrintsBackToWhatItWasParsedFrom) {
 }
 
 TEST_F(PlaceRecordTest, WhatIsNoRecordIsRefusedAndNamed) {
-  for (const char* const text : {"", "[]", "{}", "{\"format\":1}", "{\"format\":2,\"kind\":\"yarn\"}",
-                                 "{\"format\":1,\"kind\":7}", "{\"format\":1,\"kind\":\"\"}"}) {
+  for (const char* const text :
+       {"", "[]", "{}", "{\"format\":1}", "{\"format\":2,\"kind\":\"yarn\"}",
+        "{\"format\":1,\"kind\":7}", "{\"format\":1,\"kind\":\"\"}"}) {
     const auto record = ParsePlaceRecord(text, "jobs/j/place.json");
     EXPECT_TRUE(absl::IsInvalidArgument(record.status())) << text;
     EXPECT_THAT(std::string(record.status().message()), HasSubstr("jobs/j/place.json"));

@@ -109,6 +109,7 @@ Json ToJson(const AgentReport& report) {
                {"child_pid", report.child_pid},       {"said", report.said},
                {"idle_seconds", report.idle_seconds}, {"cpu_seconds", report.cpu_seconds},
                {"pss_bytes", report.pss_bytes},       {"seen", report.seen}};
+  if (!report.slot.empty()) json["slot"] = report.slot;
   if (report.end) json["end"] = ToJson(*report.end);
   if (report.saved) json["saved"] = true;
   if (report.work) json["work"] = WorkJson(*report.work);
@@ -138,6 +139,7 @@ absl::StatusOr<AgentReport> ReportFromJson(const Json& json) {
   report.cpu_seconds = fields.Number("cpu_seconds", 0);
   report.pss_bytes = fields.Int("pss_bytes", 0, 0, kMaxInt64);
   report.seen = fields.Int("seen", 0, 0, kMaxInt64);
+  report.slot = fields.Text("slot");
   report.last_lines = fields.Texts("last_lines");
   if (report.last_lines.size() > kMaxLines) fields.Fail("\"last_lines\" are too many");
   report.diagnosis = fields.Texts("diagnosis");

@@ -41,7 +41,8 @@ struct AgentReport {
   std::vector<std::string> last_lines = {};  // kEnded: of the task's output
   // What the task was doing when it was stopped for lack of a sign of life, one line each.
   std::vector<std::string> diagnosis = {};
-  int64_t seen = 0;  // the version of the orders it has
+  int64_t seen = 0;       // the version of the orders it has
+  std::string slot = {};  // where a provider started it (launch/slots); "": nobody numbers slots
   friend bool operator==(const AgentReport&, const AgentReport&) = default;
 };
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <limits>
 #include <utility>
 
 #include "muster/control/job_metrics.h"
@@ -21,6 +22,7 @@ constexpr double kRetrySeconds = 1;  // after a Pass that failed
 // After a pass agents get as much time as it computed, so that what a thousand of them have to say
 // is taken together and not with a pass for each.
 constexpr double kMaxRestSeconds = 0.1;
+constexpr int64_t kRefusalVersion = std::numeric_limits<int64_t>::max();  // no coordinator's own
 constexpr double kMaxHoldSeconds = 1;  // so that what agents say stays fresh
 
 Json Ordered(const net::Json& json) { return Json(json); }
@@ -58,13 +60,12 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Listen(const JobFolder& folder
   MUSTER_ASSIGN_OR_RETURN(net::HttpServerOptions server, ServerOptions(folder, place));
   server.browsers = true;
   MUSTER_ASSIGN_OR_RETURN(
-      service->server_,
-      net::HttpServer::Start(std::move(server), service->Routes(options.routes)));
+      service->server_, net::HttpServer::Start(std::move(server), service->Routes(options.routes)));
   if (options.open_port) {
-    auto open = net::OpenServer::Start(
-        place.address, static_cast<uint16_t>(*options.open_port),
-        {{"/healthz", [raw = service.get()] { return raw->Health(); }},
-         {"/metrics", [raw = service.get()] { return raw->Metrics(); }}});
+    auto open =
+        net::OpenServer::Start(place.address, static_cast<uint16_t>(*options.open_port),
+                               {{"/healthz", [raw = service.get()] { return raw->Health(); }},
+                                {"/metrics", [raw = service.get()] { return raw->Metrics(); }}});
     if (!open.ok()) return Annotate(open.status(), "the port of /healthz and /metrics");
     service->open_ = *std::move(open);
   }
@@ -168,6 +169,13 @@ void Service::TakeReport(const net::HttpRequest& request, net::HttpReply reply) 
   const std::lock_guard lock(mutex_);
   // Before the first pass every task is unknown, which must not look as if it had been replaced.
   if (coordinator_ == nullptr || !passed_) return reply.SendError(NotYet());
+  const Admission admission = coordinator_->Admits(*report);
+  if (admission == Admission::kNotYet) {
+    return reply.SendError(absl::UnavailableError(StrCat(
+        "the slot '", report->slot, "' of ", IncarnationName(report->task, report->incarnation),
+        " is not known yet: ask again")));
+  }
+  if (admission == Admission::kNo) return Refuse(*report, reply);
   if (coordinator_->Take(*report)) {
     dirty_ = true;
     work_.notify_all();
@@ -183,6 +191,28 @@ void Service::TakeReport(const net::HttpRequest& request, net::HttpReply reply) 
   coordinator_->NoteAnswer(id.task, id.incarnation, hold);
   reply.AnswerAfter(hold, Answer(NothingNew(version, lease, hold)));
   waiters_.insert_or_assign(id, Waiter{report->seen, std::move(reply)});
+}
+
+// An agent that is not the one of its incarnation ends, and nobody waits for its end.
+void Service::Refuse(const AgentReport& report, const net::HttpReply& reply) {
+  const double lease = coordinator_->options().lease_seconds;
+  if (report.seen == kRefusalVersion) {  // it is ending
+    return reply.AnswerAfter(kMaxHoldSeconds,
+                             Answer(NothingNew(report.seen, lease, kMaxHoldSeconds)));
+  }
+  reply.Send(Answer(
+      ToJson(AgentOrders{.version = kRefusalVersion,
+                         .stop = true,
+                         .stop_reason = "another agent has this incarnation, or it has ended",
+                         .lease_seconds = lease,
+                         .end_taken = true})));
+}
+
+void Service::Within(const std::function<void()>& work) {
+  const std::lock_guard lock(mutex_);
+  work();
+  dirty_ = true;
+  work_.notify_all();
 }
 
 void Service::Run(std::unique_ptr<Coordinator> coordinator) {

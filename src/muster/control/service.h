@@ -74,6 +74,8 @@ class Service {
 
   // Call it when something may have changed. Any thread.
   void Wake();
+  // Calls `work` as a ServiceRoute is called; a pass follows. After Run(). Any thread.
+  void Within(const std::function<void()>& work);
   void Cancel(const std::string& why);  // after Run()
   void SetPaused(bool paused);          // the same; Coordinator::SetPaused
 
@@ -98,6 +100,7 @@ class Service {
   void TakeStop(const net::HttpRequest& request, const net::HttpReply& reply);
   void TakeSuspend(const net::HttpRequest& request, const net::HttpReply& reply);
   void TakeReport(const net::HttpRequest& request, net::HttpReply reply);
+  void Refuse(const AgentReport& report, const net::HttpReply& reply);
   void Loop(const std::stop_token& stop);
   double PassOnce();
   void AnswerWaiters();
@@ -115,7 +118,7 @@ class Service {
 
   std::unique_ptr<net::HttpServer> server_;
   std::unique_ptr<net::OpenServer> open_;  // null: none
-  std::jthread loop_;  // last: it ends first
+  std::jthread loop_;                      // last: it ends first
 };
 
 }  // namespace muster::control

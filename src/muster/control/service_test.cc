@@ -32,6 +32,12 @@ class IdleLauncher : public Launcher {
   void Kill(job::TaskId task, int64_t incarnation) override {
     seen_[{task, incarnation}] = job::TaskObservation::Phase::kGone;
   }
+  Admission Admits(job::TaskId, int64_t, const std::string& slot, bool) override {
+    asked_of = slot;
+    return admission;
+  }
+  Admission admission = Admission::kYes;
+  std::string asked_of;
   std::vector<job::TaskObservation> Observe() override {
     std::vector<job::TaskObservation> all;
     for (const auto& [key, phase] : seen_) {
@@ -282,6 +288,31 @@ TEST_F(ServiceTest, ALaunchersRouteIsCalledAndAPassFollows) {
   stranger.url = service_->url();
   EXPECT_TRUE(absl::IsUnauthenticated(
       (*net::HttpClient::Create(stranger))->Post("/v1/more", {{"n", 4}}, 10).status()));
+}
+
+TEST_F(ServiceTest, AnAgentThatIsNotLetInGetsNoStartAndIsNotHeard) {
+  launcher_.admission = Admission::kNotYet;
+  Run(1);
+  AgentReport report = ReportOf(0, AgentState::kWaiting);
+  report.sequence = 1;
+  report.slot = "slot-1";
+  const auto say = [&] {
+    return Client()->Post("/v1/agent", net::Json::parse(PrintJson(ToJson(report))), 10);
+  };
+  pollfd first_pass{.fd = service_->change_fd(), .events = POLLIN, .revents = 0};
+  ASSERT_GT(poll(&first_pass, 1, kDeadlineMillis), 0);
+  EXPECT_TRUE(absl::IsUnavailable(say().status()));
+  EXPECT_EQ(launcher_.asked_of, "slot-1");
+  service_->Within([&] { launcher_.admission = Admission::kNo; });
+  const auto orders = say();
+  ASSERT_TRUE(orders.ok()) << orders.status();
+  EXPECT_FALSE(orders->contains("start"));
+  EXPECT_TRUE((*orders)["stop"].get<bool>());
+  EXPECT_TRUE((*orders)["end_taken"].get<bool>());
+  EXPECT_FALSE(service_->Describe()["tasks"][0].contains("agent_pid"));
+  service_->Within([&] { launcher_.admission = Admission::kYes; });
+  EXPECT_TRUE(say().ok());
+  EXPECT_TRUE(service_->Describe()["tasks"][0].contains("agent_pid"));
 }
 
 TEST_F(ServiceTest, BeforeItRunsItSaysSo) {

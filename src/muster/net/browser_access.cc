@@ -65,8 +65,8 @@ std::optional<HttpResponse> BrowserAccess::Redirect(const HttpRequestReader& req
   if (!key_.Matches(split.key)) return std::nullopt;
   HttpResponse response = TextResponse("", 303);
   response.fields["Location"] = split.rest;
-  response.fields["Set-Cookie"] = StrCat(cookie_, "=", key_.Reveal(),
-                                         "; Path=/; HttpOnly; SameSite=Strict", tls_ ? "; Secure" : "");
+  response.fields["Set-Cookie"] = StrCat(
+      cookie_, "=", key_.Reveal(), "; Path=/; HttpOnly; SameSite=Strict", tls_ ? "; Secure" : "");
   response.fields["Cache-Control"] = "no-store";
   response.fields["Referrer-Policy"] = "no-referrer";
   return response;

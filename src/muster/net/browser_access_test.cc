@@ -30,9 +30,9 @@ class BrowserAccessTest : public ::testing::Test {
   }
   std::string Ask(std::string_view method, std::string_view target, std::string_view fields) const {
     const RawPeer peer(server_->port());
-    EXPECT_TRUE(peer.Send(StrCat(method, " ", target,
-                                 " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n", fields,
-                                 "\r\n")));
+    EXPECT_TRUE(
+        peer.Send(StrCat(method, " ", target,
+                         " HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n", fields, "\r\n")));
     return peer.ReadToEnd();
   }
   std::string Cookie(std::string_view value) const {

@@ -48,9 +48,9 @@ absl::StatusOr<std::unique_ptr<OpenServer>> OpenServer::Start(const std::string&
   std::vector<HttpRoute> made;
   for (OpenRoute& route : routes) {
     const auto cached = std::make_shared<Cached>(std::move(route.answer));
-    made.push_back({"GET", std::move(route.path), [cached](const HttpRequest&, const HttpReply& reply) {
-                      reply.Send(cached->Get());
-                    }});
+    made.push_back(
+        {"GET", std::move(route.path),
+         [cached](const HttpRequest&, const HttpReply& reply) { reply.Send(cached->Get()); }});
   }
   MUSTER_ASSIGN_OR_RETURN(auto server, HttpServer::Start(std::move(options), std::move(made)));
   return std::unique_ptr<OpenServer>(new OpenServer(std::move(server)));

@@ -20,7 +20,7 @@
 namespace muster::net {
 
 struct OpenRoute {
-  std::string path = {};                        // "/healthz"
+  std::string path = {};                      // "/healthz"
   std::function<HttpResponse()> answer = {};  // runs on the server's own thread
 };
 

@@ -95,8 +95,7 @@ TEST_F(OpenServerTest, WhoHoldsConnectionsOpenKeepsNobodyOut) {
 
 TEST_F(OpenServerTest, ATakenPortIsSaid) {
   Start("127.0.0.1");
-  EXPECT_TRUE(absl::IsAlreadyExists(
-      OpenServer::Start("127.0.0.1", server_->port(), {}).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(OpenServer::Start("127.0.0.1", server_->port(), {}).status()));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 // Of the journal: where programs of this machine reach the coordinator; where it was told to
 // listen, and whether with TLS.
 constexpr char kUrlNote[] = "url", kListenNote[] = "listen", kTlsNote[] = "tls";
-constexpr char kShareGpusNote[] = "share_gpus";  // as kIsolatedNote
+constexpr char kShareGpusNote[] = "share_gpus";      // as kIsolatedNote
 constexpr char kMetricsPortNote[] = "metrics_port";  // "": none
 
 constexpr double kFinishSeconds = 15;  // for hosts to tidy up and hand over the last output

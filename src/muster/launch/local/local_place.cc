@@ -124,7 +124,9 @@ absl::StatusOr<Json> LocalPlace::Describe() {
 }
 
 absl::Status LocalPlace::Close(const std::string& why) const {
-  MUSTER_ASSIGN_OR_RETURN(const auto job, options_.run(options_.folder, options_.program, why));
+  MUSTER_ASSIGN_OR_RETURN(const auto job,
+                          options_.run ? options_.run(options_.folder, options_.program, why)
+                                       : LocalJob::Run(options_.folder, options_.program, why));
   control::Service& service = job->service();
   while (!service.finished()) {
     pollfd change{.fd = service.change_fd(), .events = POLLIN, .revents = 0};

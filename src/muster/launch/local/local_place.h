@@ -15,14 +15,14 @@
 
 namespace muster::launch::local {
 
+// As LocalJob::Run().
+using RunJob = std::function<absl::StatusOr<std::unique_ptr<LocalJob>>(
+    const control::JobFolder& job, const std::string& binary, const std::string& cancelled)>;
+
 struct LocalPlaceOptions {
   control::JobFolder folder = {};
   std::string program = {};  // the muster binary, for a job that Stop() has to close itself
-  // Runs a job that Stop() closes, as LocalJob::Run() does where its tasks are on this machine.
-  std::function<absl::StatusOr<std::unique_ptr<LocalJob>>(
-      const control::JobFolder& folder, const std::string& program, const std::string& cancelled)>
-      run = [](const control::JobFolder& folder, const std::string& program,
-               const std::string& cancelled) { return LocalJob::Run(folder, program, cancelled); };
+  RunJob run = {};           // a job that Stop() closes; none: LocalJob::Run()
   // Whether Stop() should no longer wait for the end of a job that it closes; called from time to
   // time and after each signal.
   std::function<bool()> interrupted = [] { return false; };
@@ -54,7 +54,7 @@ class LocalPlace : public control::JobPlace {
   bool IsCaredFor() const;
 
   const LocalPlaceOptions options_;
-  std::optional<job::JobSpec> spec_;  // for OpenLog(); read once
+  std::optional<job::JobSpec> spec_;                     // for OpenLog(); read once
   std::shared_ptr<const control::FolderNotice> notice_;  // of the logs; made with the first source
 };
 

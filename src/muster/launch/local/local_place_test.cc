@@ -67,14 +67,14 @@ class LocalJobUnderTest : public control::JobUnderTest {
   }
 
   std::unique_ptr<control::JobPlace> Open() override {
-    return std::make_unique<LocalPlace>(LocalPlaceOptions{
-        .folder = folder_, .program = "/bin/false", .patience_seconds = 0.05});
+    return std::make_unique<LocalPlace>(
+        LocalPlaceOptions{.folder = folder_, .program = "/bin/false", .patience_seconds = 0.05});
   }
   void Write(job::TaskId task, const std::string& bytes) override {
     std::ofstream(folder_.task_log(task), std::ios::app) << bytes;
   }
   void Succeed() override {
-    for (const Json& task : service_->Describe()["tasks"]) Say(task, job::TaskEnd{.exit_code = 0});
+    for (const Json& task : Tasks()) Say(task, job::TaskEnd{.exit_code = 0});
     Settle();
   }
   void Settle() override {
@@ -82,7 +82,7 @@ class LocalJobUnderTest : public control::JobUnderTest {
       WaitForPass();
       if (service_->finished()) return End();
       bool stopping = false;
-      for (const Json& task : service_->Describe()["tasks"]) {
+      for (const Json& task : Tasks()) {
         if (task.value("phase", "") != "stopping") continue;
         stopping = true;
         Say(task, job::TaskEnd{.exit_code = 143});
@@ -102,10 +102,11 @@ class LocalJobUnderTest : public control::JobUnderTest {
     Answer();
   }
   bool Lose() override {
-    for (const Json& task : service_->Describe()["tasks"]) {
+    for (const Json& task : Tasks()) {
       const control::IncarnationId id{*job::ParseTaskName(task["task"].get<std::string>()),
                                       task["incarnation"].get<int64_t>()};
-      EXPECT_TRUE(control::ForbidIncarnation(folder_.path, id).ok());  // its agent has run, and died
+      EXPECT_TRUE(
+          control::ForbidIncarnation(folder_.path, id).ok());  // its agent has run, and died
     }
     End();
     return true;
@@ -115,10 +116,8 @@ class LocalJobUnderTest : public control::JobUnderTest {
   void Answer() {
     journal_ = *control::Journal::Open(*files_, folder_.journal());
     service_ = *control::Service::Listen(folder_, {});
-    auto coordinator = *control::Coordinator::Resume({.journal = journal_.get(),
-                                                      .launcher = &launcher_,
-                                                      .clock = &clock_,
-                                                      .clock_id = "boot"});
+    auto coordinator = *control::Coordinator::Resume(
+        {.journal = journal_.get(), .launcher = &launcher_, .clock = &clock_, .clock_id = "boot"});
     coordinator->SetNote("url", service_->url());
     EXPECT_TRUE(coordinator->Write().ok());
     service_->Run(std::move(coordinator));
@@ -129,6 +128,7 @@ class LocalJobUnderTest : public control::JobUnderTest {
     journal_.reset();
     lock_.reset();
   }
+  Json Tasks() { return service_->Describe().at("tasks"); }
   // At least one pass that knows all that was asked before.
   void WaitForPass() {
     service_->ClearChange();

@@ -1,0 +1,54 @@
+// A job whose processes a provider of slots gives: its folder, and its coordinator in this process.
+// The folder lies where the coordinator runs, on a file system of one machine; another coordinator
+// of the job starts from the same folder or a copy of its last state.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "muster/base/clock.h"
+#include "muster/control/coordinator.h"
+#include "muster/control/job_folder.h"
+#include "muster/control/service.h"
+#include "muster/io/private_file_system.h"
+#include "muster/launch/slots/slot_launcher.h"
+
+namespace muster::launch::slots {
+
+struct SlotJobOptions {
+  control::ListenPlace listen = {};
+  std::string certificates = {};  // the folder of `muster certs`; required for TLS
+};
+
+// Fills a folder that is not there yet with the job's token, key, certificates and first journal
+// entry. Errors are those of Coordinator::New() and TakeCertificates(); after an error there is no
+// folder.
+absl::Status CreateSlotJob(const control::JobFolder& folder, const job::JobSpec& spec,
+                           const control::CoordinatorOptions& options, const SlotJobOptions& slots);
+
+// At most one coordinator per folder.
+class SlotJob {
+ public:
+  // Continues where the journal ends, at the port of the last coordinator. ALREADY_EXISTS if
+  // another process is the coordinator; also errors of the journal, the token and the port.
+  static absl::StatusOr<std::unique_ptr<SlotJob>> Run(const control::JobFolder& folder);
+  ~SlotJob();
+
+  control::Service& service() { return *service_; }
+  // After service().finished(): tells the provider that the job has ended.
+  void SetFinal();
+  // The provider has heard it, and has no slot any more.
+  bool emptied();
+
+ private:
+  explicit SlotJob(control::JobLock lock) : lock_(std::move(lock)) {}
+
+  const control::JobLock lock_;
+  const SystemClock clock_;
+  const std::unique_ptr<io::FileSystem> files_ = io::NewPrivateFileSystem();
+  std::unique_ptr<control::Journal> journal_;
+  std::unique_ptr<SlotLauncher> launcher_;     // its route is the service's
+  std::unique_ptr<control::Service> service_;  // uses the launcher until destroyed
+};
+
+}  // namespace muster::launch::slots

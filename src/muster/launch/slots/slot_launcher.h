@@ -1,0 +1,65 @@
+// SlotLauncher: a control::Launcher for platforms that give processes through a program in another
+// language (YARN's ApplicationMaster, Spark's driver), its provider. The provider asks the
+// coordinator's service again and again, by POST /v1/slots, what is wanted (docs/formats/slots.md).
+// slot_table.h decides; here are the clock and the file of what must outlive a coordinator.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/control/launcher.h"
+#include "muster/control/service.h"
+#include "muster/io/file_system.h"
+#include "muster/launch/slots/slot_table.h"
+
+namespace muster::launch::slots {
+
+struct SlotLauncherOptions {
+  io::FileSystem* files = nullptr;  // this and the clock must outlive the launcher
+  const Clock* clock = nullptr;
+  std::string record_path = {};  // of the highest incarnation that was ever wanted
+  // The lease that the platform bears; agents get at least that.
+  double lease_seconds = 10;
+};
+
+// One owner thread, or calls one after the other, as the service's.
+class SlotLauncher : public control::Launcher {
+ public:
+  // Reads the record, if there is one.
+  static absl::StatusOr<std::unique_ptr<SlotLauncher>> Create(const SlotLauncherOptions& options);
+
+  // The route by which the provider reports; the launcher must outlive the service. An error of the
+  // record's file is the answer, and then nothing is wanted.
+  control::ServiceRoute Route();
+
+  // The job has ended, and how: every slot is to end, and then the provider.
+  void SetFinal(const std::string& final) { table_.SetFinal(final); }
+  // The provider has heard that, and has no slot any more.
+  bool emptied() const { return table_.emptied(); }
+
+  control::LauncherTraits traits() const override;
+  void Start(const control::StartRequest& request) override;
+  void Kill(job::TaskId task, int64_t incarnation) override { table_.Kill(task, incarnation); }
+  control::Admission Admits(job::TaskId task, int64_t incarnation, const std::string& slot,
+                            bool runs) override {
+    return table_.Admits(task, incarnation, slot, runs);
+  }
+  std::string PlaceOf(job::TaskId task, int64_t incarnation) const override {
+    return table_.HostOf(task, incarnation);
+  }
+  std::vector<job::TaskObservation> Observe() override { return table_.Observe(now()); }
+
+ private:
+  SlotLauncher(const SlotLauncherOptions& options, int64_t wanted_before);
+  double now() const { return static_cast<double>(options_.clock->MonotonicNanos()) * 1e-9; }
+  absl::StatusOr<Json> Take(const Json& body);
+  absl::Status Keep();
+
+  const SlotLauncherOptions options_;
+  SlotTable table_;
+  int64_t kept_;  // what the file says
+};
+
+}  // namespace muster::launch::slots

@@ -1,0 +1,79 @@
+#include "muster/launch/slots/slot_launcher.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "muster/io/fault_file_system.h"
+#include "muster/io/memory_file_system.h"
+
+namespace muster::launch::slots {
+namespace {
+
+constexpr job::TaskId kWorker0{job::TaskType::kWorker, 0};
+constexpr char kRecord[] = "job/slots.json";
+
+class SlotLauncherTest : public ::testing::Test {
+ protected:
+  SlotLauncherTest() {
+    EXPECT_TRUE(files_.MakeFolders("job").ok());
+    Restart();
+  }
+  void Restart() {
+    launcher_ = *SlotLauncher::Create(
+        {.files = &files_, .clock = &clock_, .record_path = kRecord, .lease_seconds = 10});
+  }
+  absl::StatusOr<Json> Report() {
+    return launcher_->Route().handle(
+        ToJson(ProviderReport{.provider = "p", .attempt = 1, .sequence = ++sequence_}));
+  }
+
+  FakeClock clock_;
+  const std::unique_ptr<io::FileSystem> memory_ = io::NewMemoryFileSystem();
+  io::FaultFileSystem files_{*memory_};
+  std::unique_ptr<SlotLauncher> launcher_;
+  int64_t sequence_ = 0;
+};
+
+TEST_F(SlotLauncherTest, WhatIsWantedIsDurableBeforeTheAnswer) {
+  launcher_->Start({.task = kWorker0,
+                    .incarnation = 7,
+                    .port = 12045,
+                    .port_required = true,
+                    .lease_seconds = 20});
+  const auto answer = Report();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ((*answer)["wanted"], (Json{{{"task", "worker-0"},
+                                        {"incarnation", 7},
+                                        {"lease_seconds", 20.0},
+                                        {"port", 12045},
+                                        {"port_required", true}}}));
+  EXPECT_EQ(io::ReadFile(files_, kRecord).value(), "{\"format\":1,\"wanted_up_to\":7}\n");
+  Restart();
+  launcher_->Start({.task = kWorker0, .incarnation = 7});
+  EXPECT_EQ(Report().value()["wanted"], Json::array());
+}
+
+TEST_F(SlotLauncherTest, WhatCannotBeWrittenIsNotWanted) {
+  launcher_->Start({.task = kWorker0, .incarnation = 7});
+  files_.FailNth(io::FileOperation::kRename, 1, absl::ResourceExhaustedError("the disk is full"));
+  EXPECT_TRUE(absl::IsResourceExhausted(Report().status()));
+  EXPECT_EQ(Report().value()["wanted"].size(), 1U);
+}
+
+TEST_F(SlotLauncherTest, ADamagedRecordIsAnErrorThatNamesIt) {
+  for (const char* const text :
+       {"", "{\"format\":2,\"wanted_up_to\":7}", "{\"format\":1,\"wanted_up_to\":\"x\"}"}) {
+    ASSERT_TRUE(io::WriteFileAtomically(files_, kRecord, text).ok());
+    const auto launcher = SlotLauncher::Create(
+        {.files = &files_, .clock = &clock_, .record_path = kRecord, .lease_seconds = 10});
+    EXPECT_TRUE(absl::IsInvalidArgument(launcher.status())) << text;
+    EXPECT_THAT(std::string(launcher.status().message()), ::testing::HasSubstr(kRecord));
+  }
+}
+
+TEST_F(SlotLauncherTest, SaysThatItDoesNotSeeEnds) {
+  EXPECT_FALSE(launcher_->traits().sees_ends);
+  EXPECT_EQ(launcher_->traits().lease_seconds, 10);
+}
+
+}  // namespace
+}  // namespace muster::launch::slots

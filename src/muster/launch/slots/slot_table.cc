@@ -1,0 +1,220 @@
+#include "muster/launch/slots/slot_table.h"
+
+#include <algorithm>
+
+#include "muster/base/strings.h"
+
+namespace muster::launch::slots {
+namespace {
+
+using Phase = job::TaskObservation::Phase;
+
+bool IsLive(const Slot& slot) { return slot.state != Slot::State::kEnded; }
+
+}  // namespace
+
+SlotTable::SlotTable(int64_t wanted_before, double now, double gone_seconds)
+    : inherited_up_to_(wanted_before),
+      began_at_(now),
+      gone_seconds_(gone_seconds),
+      wanted_up_to_(wanted_before) {}
+
+SlotTable::Entry& SlotTable::EntryOf(const Key& key) {
+  const auto [found, is_new] = entries_.try_emplace(key);
+  if (is_new) {
+    found->second.inherited = key.second <= inherited_up_to_;
+    int64_t& newest = newest_[key.first];
+    newest = std::max(newest, key.second);
+  }
+  return found->second;
+}
+
+// Another incarnation of its task came after it: the journal says that it has ended.
+bool SlotTable::IsReplaced(const Key& key) const {
+  const auto newest = newest_.find(key.first);
+  return newest != newest_.end() && newest->second > key.second;
+}
+
+std::vector<const Slot*> SlotTable::SlotsOf(const Key& key) const {
+  std::vector<const Slot*> found;
+  for (const Slot& slot : slots_) {
+    if (slot.task == key.first && slot.incarnation == key.second) found.push_back(&slot);
+  }
+  return found;
+}
+
+void SlotTable::Want(const WantedSlot& wanted) {
+  Entry& entry = EntryOf({wanted.task, wanted.incarnation});
+  if (!entry.killed && !entry.over) entry.wanted = wanted;
+  Forget();
+}
+
+void SlotTable::Kill(job::TaskId task, int64_t incarnation) {
+  const Key key{task, incarnation};
+  Entry& entry = EntryOf(key);
+  entry.killed = true;
+  Judge(key, entry);
+  Forget();
+}
+
+// What is certain about an incarnation, after anything that may have changed it.
+void SlotTable::Judge(const Key& key, Entry& entry) {
+  if (entry.over) return;
+  const std::vector<const Slot*> slots = SlotsOf(key);
+  const bool any_live =
+      std::any_of(slots.begin(), slots.end(), [](const Slot* slot) { return IsLive(*slot); });
+  if (any_live) return;
+  if (!slots.empty()) {
+    entry.over = true;
+    entry.end = *slots.back();
+    return;
+  }
+  // It has no slot. If this coordinator alone can have let its agent in, and has not, its task has
+  // never run; and from now on it never will.
+  const bool never_ran = !entry.inherited && entry.admitted.empty();
+  const bool given_up = entry.killed || (entry.asked_of != 0 && entry.asked_of != attempt_);
+  if (never_ran && given_up) entry.over = true;
+}
+
+// Slots that only the provider knows of are incarnations of earlier coordinators.
+void SlotTable::SeeSlots() {
+  for (const Slot& slot : slots_) {
+    const Key key{slot.task, slot.incarnation};
+    if (!IsReplaced(key)) EntryOf(key);
+  }
+  for (auto& [key, entry] : entries_) {
+    const std::vector<const Slot*> slots = SlotsOf(key);
+    const auto live =
+        std::count_if(slots.begin(), slots.end(), [](const Slot* slot) { return IsLive(*slot); });
+    // Two of them, and nobody knows which one runs the task: both end.
+    if (live > 1 && entry.admitted.empty()) {
+      entry.disrupted = entry.disrupted || !entry.killed;
+      entry.killed = true;
+    }
+    Judge(key, entry);
+  }
+  Forget();
+}
+
+// Incarnations that were replaced, unless they still have a slot to end.
+void SlotTable::Forget() {
+  std::erase_if(entries_, [this](const auto& item) { return IsReplaced(item.first); });
+}
+
+bool SlotTable::MustEnd(const Slot& slot, const Entry& entry) const {
+  if (entry.killed || entry.over) return true;
+  return !entry.admitted.empty() && entry.admitted != slot.id;
+}
+
+ProviderAnswer SlotTable::AnswerTo(const ProviderReport& report) {
+  ProviderAnswer answer{.sequence = report.sequence};
+  answer.final = final_;
+  for (const Slot& slot : slots_) {
+    const Key key{slot.task, slot.incarnation};
+    const auto entry = entries_.find(key);
+    if (!IsLive(slot)) {
+      if (IsReplaced(key) || !final_.empty()) answer.forget.push_back(slot.id);
+    } else if (!final_.empty() || entry == entries_.end() || MustEnd(slot, entry->second)) {
+      answer.kill.push_back(slot.id);
+    }
+  }
+  if (!final_.empty()) {
+    emptied_ = std::none_of(slots_.begin(), slots_.end(), IsLive);
+    return answer;
+  }
+  for (auto& [key, entry] : entries_) {
+    const bool may_be_wanted = entry.wanted && !entry.inherited && !entry.killed && !entry.over &&
+                               entry.admitted.empty() && SlotsOf(key).empty();
+    if (!may_be_wanted) continue;
+    entry.asked_of = attempt_;
+    wanted_up_to_ = std::max(wanted_up_to_, key.second);
+    answer.wanted.push_back(*entry.wanted);
+  }
+  return answer;
+}
+
+ProviderAnswer SlotTable::Take(const ProviderReport& report, double now) {
+  if (report.attempt < attempt_) return {.sequence = report.sequence, .superseded = true};
+  // Repeated or late: what it would be told, its provider has been told, or must not act on.
+  const bool is_new_attempt = report.attempt > attempt_;
+  if (!is_new_attempt && report.sequence <= sequence_) return {.sequence = report.sequence};
+  attempt_ = report.attempt;
+  sequence_ = report.sequence;
+  heard_at_ = now;
+  slots_ = report.slots;
+  SeeSlots();
+  return AnswerTo(report);
+}
+
+Admission SlotTable::Admits(job::TaskId task, int64_t incarnation, const std::string& slot,
+                            bool runs) {
+  const Key key{task, incarnation};
+  if (slot.empty() || IsReplaced(key)) return Admission::kNo;
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return runs ? Admission::kYes : Admission::kNotYet;
+  Entry& entry = found->second;
+  if (!entry.admitted.empty()) return entry.admitted == slot ? Admission::kYes : Admission::kNo;
+  if (entry.over) return Admission::kNo;
+  if (runs && entry.inherited) {  // an earlier coordinator let it in
+    entry.admitted = slot;
+    entry.heard = true;
+    return Admission::kYes;
+  }
+  // Whether an earlier coordinator has let another agent in, this one cannot know.
+  if (entry.inherited || entry.killed) {
+    entry.disrupted = entry.disrupted || !entry.killed;
+    entry.killed = true;
+    return Admission::kNo;
+  }
+  const std::vector<const Slot*> slots = SlotsOf(key);
+  if (slots.size() != 1 || slots[0]->id != slot || !IsLive(*slots[0])) {
+    return slots.empty() ? Admission::kNotYet : Admission::kNo;
+  }
+  entry.admitted = slot;
+  return Admission::kYes;
+}
+
+job::TaskEnd SlotTable::EndOf(const Entry& entry) {
+  job::TaskEnd end{.lost = true, .disrupted = entry.disrupted};
+  if (!entry.end) {
+    // Nobody asked for its end, so that its provider or coordinator was started again.
+    end.disrupted = end.disrupted || !entry.killed;
+    if (end.disrupted)
+      end.detail = "it had no slot when its coordinator or provider was started again";
+    return end;
+  }
+  const Slot& slot = *entry.end;
+  end.disrupted = end.disrupted || slot.disrupted;
+  end.detail = StrCat("its slot ", slot.id, slot.host.empty() ? "" : " on ", slot.host, " ended",
+                      slot.exit_code == 0 ? "" : StrCat(" with code ", slot.exit_code),
+                      slot.detail.empty() ? "" : ": ", slot.detail);
+  return end;
+}
+
+std::vector<job::TaskObservation> SlotTable::Observe(double now) {
+  std::vector<job::TaskObservation> seen;
+  for (auto& [key, entry] : entries_) {
+    // Its agent was last answered before this coordinator began, and the provider has no slot of
+    // it.
+    const bool is_silent = entry.inherited && !entry.heard && sequence_ != 0 &&
+                           SlotsOf(key).empty() && now - began_at_ >= gone_seconds_;
+    entry.over = entry.over || is_silent;
+    job::TaskObservation each{
+        .id = key.first, .incarnation = key.second, .phase = Phase::kStarting};
+    if (entry.over) {
+      each.phase = Phase::kEnded;
+      each.end = EndOf(entry);
+    }
+    seen.push_back(each);
+  }
+  return seen;
+}
+
+std::string SlotTable::HostOf(job::TaskId task, int64_t incarnation) const {
+  for (const Slot* slot : SlotsOf({task, incarnation})) {
+    if (IsLive(*slot)) return slot->host;
+  }
+  return "";
+}
+
+}  // namespace muster::launch::slots

@@ -1,0 +1,105 @@
+// SlotTable: what a launcher by slots knows and decides. It is pure: no threads, no files, no
+// network, and the time is given. slot_launcher.h makes a control::Launcher of it.
+//
+// The promise: no incarnation ever runs twice, whatever messages are lost, late or repeated,
+// whatever provider or coordinator is started again, and though an older attempt of the provider
+// may still act. It stands on three rules.
+//
+//   Wanted once.  An incarnation is wanted by one coordinator, of one attempt of the provider.
+//                 wanted_up_to(), which is durable before an answer goes out, tells later
+//                 coordinators what they must not want again: such an incarnation is lost, and the
+//                 next one follows.
+//   Let in once.  An agent gets the order to start its task only if its slot is the only one of its
+//                 incarnation, and only from the coordinator that wanted it. A slot that somebody
+//                 started too late, or twice, waits until it is killed.
+//   Ended surely. An incarnation has ended when the provider says that its slot has, or when its
+//                 task was never let in and never will be. What is merely not seen may run: the
+//                 coordinator's lease decides (control::LauncherTraits::sees_ends is false).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/control/launcher.h"
+#include "muster/job/reconcile.h"
+#include "muster/launch/slots/slot_messages.h"
+
+namespace muster::launch::slots {
+
+using control::Admission;
+
+// One owner thread.
+class SlotTable {
+ public:
+  // `wanted_before`: wanted_up_to() of the job's last coordinator, 0 for a new job. `now`:
+  // monotonic seconds, as everywhere here. `gone_seconds`: after so long without an answer, agents
+  // of earlier coordinators have ended.
+  SlotTable(int64_t wanted_before, double now, double gone_seconds);
+
+  // As of control::Launcher; both are idempotent.
+  void Want(const WantedSlot& wanted);
+  void Kill(job::TaskId task, int64_t incarnation);
+
+  // Takes a report. wanted_up_to() must be made durable after it, before the answer is sent.
+  ProviderAnswer Take(const ProviderReport& report, double now);
+  // The highest incarnation that was ever wanted in an answer.
+  int64_t wanted_up_to() const { return wanted_up_to_; }
+
+  // Whether the agent of a slot is the one of its incarnation. `runs`: it says that it has had the
+  // order to start its task.
+  Admission Admits(job::TaskId task, int64_t incarnation, const std::string& slot, bool runs);
+
+  // For each incarnation that was wanted, killed or seen and not replaced by another one of its
+  // task: kStarting while it may run, kEnded when it certainly does not and never will.
+  std::vector<job::TaskObservation> Observe(double now);
+
+  // The job has ended: every slot is to end, and then the provider.
+  void SetFinal(const std::string& final) { final_ = final; }
+  // The provider has heard that, and has no slot any more.
+  bool emptied() const { return emptied_; }
+  // Where the slot of the incarnation is, for people; "" if that is not known.
+  std::string HostOf(job::TaskId task, int64_t incarnation) const;
+  // When the newest attempt last reported; none: it never has.
+  std::optional<double> heard_at() const { return heard_at_; }
+
+ private:
+  using Key = std::pair<job::TaskId, int64_t>;
+  struct Entry {
+    std::optional<WantedSlot> wanted;
+    bool inherited = false;  // an earlier coordinator may have wanted it
+    int64_t asked_of = 0;    // the attempt that was told that it is wanted; 0: none
+    bool killed = false;
+    std::string admitted;    // the slot whose agent was let in
+    bool heard = false;      // an earlier coordinator let that agent in, and it says that it runs
+    bool disrupted = false;  // this table ends it, for no fault of its task
+    bool over = false;       // it does not run and never will
+    std::optional<Slot> end;
+  };
+
+  static job::TaskEnd EndOf(const Entry& entry);
+  Entry& EntryOf(const Key& key);
+  bool IsReplaced(const Key& key) const;
+  std::vector<const Slot*> SlotsOf(const Key& key) const;
+  void SeeSlots();
+  void Judge(const Key& key, Entry& entry);
+  void Forget();
+  ProviderAnswer AnswerTo(const ProviderReport& report);
+  bool MustEnd(const Slot& slot, const Entry& entry) const;
+
+  const int64_t inherited_up_to_;
+  const double began_at_, gone_seconds_;
+  int64_t wanted_up_to_;
+  int64_t attempt_ = 0, sequence_ = 0;  // of the newest report of the newest attempt
+  std::vector<Slot> slots_;             // what it said
+  std::map<Key, Entry> entries_;
+  std::map<job::TaskId, int64_t> newest_;  // incarnation of each task
+  std::string final_;
+  bool emptied_ = false;
+  std::optional<double> heard_at_;
+};
+
+}  // namespace muster::launch::slots

@@ -1,0 +1,281 @@
+#include "muster/launch/slots/slot_table.h"
+
+#include <memory>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster::launch::slots {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Phase = job::TaskObservation::Phase;
+
+constexpr job::TaskId kTask{job::TaskType::kWorker, 0};
+constexpr double kGone = 16;
+
+Slot Running(const std::string& id, int64_t incarnation) {
+  Slot slot;
+  slot.id = id;
+  slot.task = kTask;
+  slot.incarnation = incarnation;
+  return slot;
+}
+
+Slot Ended(const std::string& id, int64_t incarnation) {
+  Slot slot = Running(id, incarnation);
+  slot.state = Slot::State::kEnded;
+  return slot;
+}
+
+class SlotTableTest : public ::testing::Test {
+ protected:
+  void Want(int64_t incarnation) { table_->Want({.task = kTask, .incarnation = incarnation}); }
+  ProviderAnswer Report(const std::vector<Slot>& slots) {
+    return table_->Take(
+        {.provider = "p", .attempt = attempt_, .sequence = ++sequence_, .slots = slots}, now_);
+  }
+  // Another coordinator after the last one.
+  void Restart() {
+    const int64_t wanted = table_->wanted_up_to();
+    table_ = std::make_unique<SlotTable>(wanted, now_, kGone);
+  }
+  Admission Waits(const std::string& slot, int64_t incarnation) {
+    return table_->Admits(kTask, incarnation, slot, /*runs=*/false);
+  }
+  Admission Runs(const std::string& slot, int64_t incarnation) {
+    return table_->Admits(kTask, incarnation, slot, /*runs=*/true);
+  }
+  job::TaskObservation Seen() {
+    const auto all = table_->Observe(now_);
+    EXPECT_EQ(all.size(), 1U);
+    return all.empty() ? job::TaskObservation{} : all[0];
+  }
+
+  double now_ = 100;
+  int64_t attempt_ = 1, sequence_ = 0;
+  std::unique_ptr<SlotTable> table_ = std::make_unique<SlotTable>(0, 100, kGone);
+};
+
+TEST_F(SlotTableTest, IsWantedUntilThereIsASlot) {
+  EXPECT_THAT(Report({}).wanted, IsEmpty());
+  Want(1);
+  EXPECT_EQ(Report({}).wanted.size(), 1U);
+  EXPECT_EQ(Report({}).wanted.size(), 1U) << "the answer may have been lost";
+  EXPECT_EQ(table_->wanted_up_to(), 1);
+  Slot asked = Running("a", 1);
+  asked.state = Slot::State::kAsked;
+  EXPECT_THAT(Report({asked}).wanted, IsEmpty());
+  EXPECT_THAT(Report({Running("a", 1)}).wanted, IsEmpty());
+  EXPECT_EQ(Seen().phase, Phase::kStarting);
+}
+
+TEST_F(SlotTableTest, AnAgentIsLetInOnceItsSlotIsTheOnlyOne) {
+  Want(1);
+  EXPECT_EQ(Waits("a", 1), Admission::kNotYet);
+  Report({});
+  EXPECT_EQ(Waits("a", 1), Admission::kNotYet);
+  Report({Running("a", 1)});
+  EXPECT_EQ(Waits("b", 1), Admission::kNo);
+  EXPECT_EQ(Waits("", 1), Admission::kNo);
+  EXPECT_EQ(Waits("a", 1), Admission::kYes);
+  EXPECT_THAT(Report({Running("a", 1), Running("b", 1)}).kill, ElementsAre("b"));
+  EXPECT_EQ(Waits("a", 1), Admission::kYes);
+  EXPECT_EQ(Waits("b", 1), Admission::kNo);
+}
+
+TEST_F(SlotTableTest, TwoSlotsOfWhichNoneWasLetInBothEnd) {
+  Want(1);
+  EXPECT_THAT(Report({Running("a", 1), Running("b", 1)}).kill, ElementsAre("a", "b"));
+  EXPECT_EQ(Waits("a", 1), Admission::kNo);
+  EXPECT_EQ(Seen().phase, Phase::kStarting);
+  Report({Ended("a", 1), Running("b", 1)});
+  EXPECT_EQ(Seen().phase, Phase::kStarting);
+  Report({Ended("a", 1), Ended("b", 1)});
+  EXPECT_EQ(Seen().phase, Phase::kEnded);
+  EXPECT_TRUE(Seen().end.disrupted);
+}
+
+TEST_F(SlotTableTest, AnEndIsToldWithWhatThePlatformSaid) {
+  Want(1);
+  Slot ended = Ended("container_5", 1);
+  ended.host = "n1";
+  ended.exit_code = -102;
+  ended.disrupted = true;
+  ended.detail = "preempted";
+  Report({ended});
+  EXPECT_EQ(Seen().phase, Phase::kEnded);
+  EXPECT_TRUE(Seen().end.lost && Seen().end.disrupted);
+  EXPECT_EQ(Seen().end.detail, "its slot container_5 on n1 ended with code -102: preempted");
+  EXPECT_THAT(Report({ended}).forget, IsEmpty()) << "the journal may not have it yet";
+  Want(2);
+  EXPECT_THAT(Report({ended}).forget, ElementsAre("container_5"));
+}
+
+TEST_F(SlotTableTest, OldAndRepeatedReportsChangeNothing) {
+  Want(1);
+  Report({});
+  const ProviderReport late{
+      .provider = "p", .attempt = 1, .sequence = 1, .slots = {Running("x", 1)}};
+  const ProviderAnswer answer = table_->Take(late, now_);
+  EXPECT_EQ(answer, (ProviderAnswer{.sequence = 1}));
+  EXPECT_EQ(Waits("x", 1), Admission::kNotYet);
+}
+
+TEST_F(SlotTableTest, AnOlderAttemptIsToldSoAndNothingElse) {
+  Want(1);
+  attempt_ = 2;
+  Report({});
+  attempt_ = 1;
+  const ProviderAnswer answer = Report({Running("a", 1)});
+  EXPECT_TRUE(answer.superseded);
+  EXPECT_THAT(answer.wanted, IsEmpty());
+  EXPECT_THAT(answer.kill, IsEmpty());
+  EXPECT_EQ(Waits("a", 1), Admission::kNotYet);
+}
+
+TEST_F(SlotTableTest, WhatAnEarlierAttemptWasToldIsNotWantedAgain) {
+  Want(1);
+  Report({});
+  attempt_ = 2;
+  EXPECT_THAT(Report({}).wanted, IsEmpty());
+  EXPECT_EQ(Seen().phase, Phase::kEnded);
+  EXPECT_TRUE(Seen().end.disrupted);
+  // The earlier attempt does it nevertheless.
+  EXPECT_THAT(Report({Running("late", 1)}).kill, ElementsAre("late"));
+  EXPECT_EQ(Waits("late", 1), Admission::kNo);
+}
+
+TEST_F(SlotTableTest, WhatAnEarlierCoordinatorWantedIsNotWantedAgain) {
+  Want(1);
+  Report({});
+  Restart();
+  Want(1);
+  EXPECT_THAT(Report({}).wanted, IsEmpty());
+  EXPECT_EQ(Seen().phase, Phase::kStarting) << "its agent may run where nobody looks";
+  now_ += kGone;
+  EXPECT_EQ(Seen().phase, Phase::kEnded);
+  Want(2);
+  EXPECT_EQ(Report({}).wanted.size(), 1U);
+}
+
+TEST_F(SlotTableTest, WhatRunsIsAdoptedByTheNextCoordinator) {
+  Want(1);
+  Report({});
+  Report({Running("a", 1)});
+  EXPECT_EQ(Waits("a", 1), Admission::kYes);
+  Restart();
+  EXPECT_EQ(Runs("a", 1), Admission::kYes) << "before the provider has said anything";
+  Report({Running("a", 1)});
+  EXPECT_EQ(Runs("a", 1), Admission::kYes);
+  EXPECT_EQ(Seen().phase, Phase::kStarting);
+  now_ += kGone;
+  Report({});  // it is not seen, but it reports
+  EXPECT_EQ(Seen().phase, Phase::kStarting);
+}
+
+TEST_F(SlotTableTest, AnAgentThatWaitsForAnEarlierCoordinatorsOrderIsReplaced) {
+  Want(1);
+  Report({});
+  Report({Running("a", 1)});
+  Restart();
+  Want(1);
+  Report({Running("a", 1)});
+  EXPECT_EQ(Waits("a", 1), Admission::kNo);
+  EXPECT_THAT(Report({Running("a", 1)}).kill, ElementsAre("a"));
+  Report({Ended("a", 1)});
+  EXPECT_EQ(Seen().phase, Phase::kEnded);
+  EXPECT_TRUE(Seen().end.disrupted);
+}
+
+TEST_F(SlotTableTest, WhatWasNeverWantedIsGoneWhenItIsKilled) {
+  table_->Kill(kTask, 1);
+  EXPECT_EQ(Seen().phase, Phase::kEnded);
+  Want(1);
+  EXPECT_THAT(Report({}).wanted, IsEmpty());
+}
+
+TEST_F(SlotTableTest, AKillIsRepeatedUntilTheSlotHasEnded) {
+  Want(1);
+  Report({Running("a", 1)});
+  EXPECT_EQ(Waits("a", 1), Admission::kYes);
+  table_->Kill(kTask, 1);
+  EXPECT_THAT(Report({Running("a", 1)}).kill, ElementsAre("a"));
+  EXPECT_THAT(Report({Running("a", 1)}).kill, ElementsAre("a"));
+  EXPECT_EQ(Seen().phase, Phase::kStarting);
+  Report({Ended("a", 1)});
+  EXPECT_EQ(Seen().phase, Phase::kEnded);
+}
+
+TEST_F(SlotTableTest, ASlotOfAnIncarnationThatWasReplacedEnds) {
+  Want(2);
+  EXPECT_THAT(Report({Running("old", 1)}).kill, ElementsAre("old"));
+  EXPECT_EQ(Runs("old", 1), Admission::kNo);
+}
+
+TEST_F(SlotTableTest, AfterTheEndEverySlotEndsAndThenTheProvider) {
+  Want(1);
+  Report({Running("a", 1)});
+  table_->SetFinal("succeeded");
+  EXPECT_FALSE(table_->emptied());
+  const ProviderAnswer answer = Report({Running("a", 1)});
+  EXPECT_EQ(answer.final, "succeeded");
+  EXPECT_THAT(answer.kill, ElementsAre("a"));
+  EXPECT_FALSE(table_->emptied());
+  EXPECT_THAT(Report({Ended("a", 1)}).forget, ElementsAre("a"));
+  EXPECT_TRUE(table_->emptied());
+}
+
+TEST(SlotMessagesTest, PrintBackToWhatTheyWereParsedFrom) {
+  Slot slot = Ended("c-1", 3);
+  slot.host = "n1";
+  slot.exit_code = -100;
+  slot.disrupted = true;
+  slot.detail = "lost node";
+  const ProviderReport report{
+      .provider = "yarn", .attempt = 2, .sequence = 17, .slots = {slot, Running("c-2", 4)}};
+  EXPECT_EQ(ReportFromJson(ToJson(report)).value(), report);
+  const ProviderAnswer answer{.sequence = 17,
+                              .superseded = true,
+                              .wanted = {{.task = kTask,
+                                          .incarnation = 4,
+                                          .port = 12045,
+                                          .port_required = true,
+                                          .lease_seconds = 10,
+                                          .cpus = 1.5,
+                                          .memory_bytes = 1 << 30,
+                                          .gpus = 1}},
+                              .kill = {"a"},
+                              .forget = {"b"},
+                              .final = "failed"};
+  EXPECT_EQ(AnswerFromJson(ToJson(answer)).value(), answer);
+}
+
+TEST(SlotMessagesTest, WhatIsNoReportIsRefusedAndNamed) {
+  const auto refused = [](const char* text) {
+    return std::string(ReportFromJson(Json::parse(text)).status().message());
+  };
+  EXPECT_THAT(refused(R"({"attempt": 1, "sequence": 1})"), HasSubstr("say all, or none by []"));
+  EXPECT_THAT(refused(R"({"sequence": 1, "slots": []})"), HasSubstr("\"attempt\""));
+  EXPECT_THAT(refused(R"({"attempt": 1, "slots": []})"), HasSubstr("\"sequence\""));
+  const auto with = [&](const std::string& slot) {
+    return refused(StrCat(R"({"attempt": 1, "sequence": 1, "slots": [)", slot, "]}").c_str());
+  };
+  const std::string good =
+      R"({"slot": "a", "task": "worker-0", "incarnation": 1, "state": "asked"})";
+  EXPECT_EQ(with(good), "");
+  EXPECT_THAT(with(StrCat(good, ", ", good)), HasSubstr("twice"));
+  EXPECT_THAT(with(R"({"slot": "a", "task": "boss-0", "incarnation": 1, "state": "asked"})"),
+              HasSubstr("boss-0"));
+  EXPECT_THAT(with(R"({"slot": "a", "task": "worker-0", "state": "asked"})"),
+              HasSubstr("\"incarnation\""));
+  EXPECT_THAT(with(R"({"slot": "a", "task": "worker-0", "incarnation": 1, "state": "odd"})"),
+              HasSubstr("'odd'"));
+  EXPECT_THAT(with(R"({"task": "worker-0", "incarnation": 1, "state": "asked"})"),
+              HasSubstr("\"slot\""));
+}
+
+}  // namespace
+}  // namespace muster::launch::slots
