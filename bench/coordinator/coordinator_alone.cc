@@ -43,7 +43,7 @@ class ElsewhereLauncher : public Launcher {
   std::map<std::pair<job::TaskId, int64_t>, job::TaskObservation::Phase> seen_;
 };
 
-job::JobSpec SpecOf(int workers) {
+job::JobSpec MakeSpec(int workers) {
   job::JobSpec spec;
   spec.name = "simulated";
   spec.replicas[job::TaskType::kWorker] = {workers, job::RestartPolicy::kOnFailure,
@@ -63,7 +63,7 @@ absl::Status Run(const std::string& jobs, int workers) {
   MUSTER_ASSIGN_OR_RETURN(
       auto coordinator,
       Coordinator::New(
-          SpecOf(workers), {},
+          MakeSpec(workers), {},
           {.journal = journal.get(), .launcher = &launcher, .clock = &clock, .clock_id = "here"}));
   service->Run(std::move(coordinator));
   // Before its first pass it answers nobody.

@@ -88,7 +88,7 @@ def test_the_wide_model_is_the_same(data, tmp_path) -> None:
 
 
 def start_as(tf_model_dir: pathlib.Path, model_dir: pathlib.Path) -> None:
-    """TensorFlow's weights at step 0, with fresh slots, as a checkpoint that Muster goes on from."""
+    """TensorFlow's weights at step 0, with fresh slots, as a checkpoint that Muster continues from."""
     import tensorflow as tf
 
     initial = tf.train.load_checkpoint(str(tf_model_dir / "model.ckpt-0"))

@@ -1,4 +1,4 @@
-"""A MultiWorkerMirroredStrategy loop that goes on from its last checkpoint when started again."""
+"""A MultiWorkerMirroredStrategy loop that continues from its last checkpoint when started again."""
 
 import argparse
 import json

@@ -118,7 +118,7 @@ class Estimator:
         max_steps: Optional[int] = None,
         saving_listeners: Any = None,
     ) -> Estimator:
-        """Trains until the input ends or for so many steps; a second call goes on."""
+        """Trains until the input ends or for so many steps; a second call continues."""
         asked = ask(hooks, self._model_dir, self._global_step())
         calls = HookCalls(
             {"train": asked.own}, [*asked.listeners, *checked_listeners(saving_listeners)]

@@ -195,7 +195,7 @@ class HookCalls:
         return calls
 
     def answer(self, event: Mapping[str, Any]) -> Dict[str, Any]:
-        """What the program is told. What a hook raises goes on to the caller."""
+        """What the program is told. What a hook raises continues to the caller."""
         who, call = event["call"].split(".")
         values = {"global_step": event["step"]}
         if "loss" in event:

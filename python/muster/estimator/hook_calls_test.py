@@ -69,7 +69,7 @@ def test_a_training_calls_hooks_and_listeners_in_their_order(tmp_path) -> None:
     assert all(0 < values["loss"][0] < 2 for values in hook.values)
     del calls[:]
     model.train(endless, hooks=[hook], steps=1, saving_listeners=[listener])
-    # A training that goes on has its checkpoint already.
+    # A training that continues has its checkpoint already.
     expected = "L.begin|begin|create 3|before_run 3|L.before_save 4|L.after_save 4|after_run 4"
     assert calls == [*expected.split("|"), "L.end 4", "end 4"]
 

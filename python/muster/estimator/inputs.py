@@ -21,7 +21,7 @@ class FilesInput:
     patterns: Tuple[str, ...]
     label: str = "label"
     batch_size: int = 128
-    num_epochs: Optional[int] = 1  # None: for ever
+    num_epochs: Optional[int] = 1  # None: indefinitely
     shuffle: bool = True  # of training data; else rows come in order
     types: Mapping[str, str] = field(default_factory=dict)
     lists: Sequence[str] = ()
@@ -32,7 +32,7 @@ class FilesInput:
         if self.batch_size < 1:
             raise ValueError(f"batch_size {self.batch_size}: it must be at least 1")
         if self.num_epochs is not None and self.num_epochs < 1:
-            raise ValueError(f"num_epochs {self.num_epochs}: at least 1, or None for ever")
+            raise ValueError(f"num_epochs {self.num_epochs}: at least 1, or None indefinitely")
 
 
 def csv(files: Union[str, Sequence[str]], **options: Any) -> FilesInput:

@@ -62,7 +62,7 @@ void FrozenTensors::Thaw() {
   }
 }
 
-char* FrozenTensors::PlaceOf(uint32_t place) {
+char* FrozenTensors::GetPlace(uint32_t place) {
   const uint64_t offset = place * kUnit;
   return aside_[offset / kChunkBytes].get() + offset % kChunkBytes;
 }
@@ -84,7 +84,7 @@ void FrozenTensors::Keep(Part& part, uint64_t begin, uint64_t end) {
       aside_.emplace_back(new char[kChunkBytes]);
     }
     part.kept[block] = static_cast<uint32_t>(aside_bytes_ / kUnit);
-    std::memcpy(PlaceOf(part.kept[block]), part.tensor.bytes.data() + at, bytes);
+    std::memcpy(GetPlace(part.kept[block]), part.tensor.bytes.data() + at, bytes);
     aside_bytes_ += (bytes + kUnit - 1) / kUnit * kUnit;
   }
 }
@@ -114,7 +114,7 @@ size_t FrozenTensors::ReadSome(Part& part, std::span<char> piece) {
   if (part.kept[block] != 0) {
     const uint64_t inside = part.read % part.block_bytes;
     const uint64_t bytes = std::min(most, part.block_bytes - inside);
-    std::memcpy(piece.data(), PlaceOf(part.kept[block]) + inside, bytes);
+    std::memcpy(piece.data(), GetPlace(part.kept[block]) + inside, bytes);
     return bytes;
   }
   const uint64_t begin = part.read;

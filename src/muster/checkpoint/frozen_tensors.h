@@ -59,7 +59,7 @@ class FrozenTensors {
   void KeepAll(int variable);
   void KeepRows(int variable, std::span<const int32_t> rows);
   void Keep(Part& part, uint64_t begin, uint64_t end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  char* PlaceOf(uint32_t place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  char* GetPlace(uint32_t place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t ReadSome(Part& part, std::span<char> piece) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::atomic<bool> frozen_{false};

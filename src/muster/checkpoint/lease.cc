@@ -20,7 +20,7 @@ absl::Status Write(io::FileSystem& files, const std::string& path, const std::st
   return written.ok() ? closed : written;
 }
 
-void RemoveOthersOf(io::FileSystem& files, const std::string& folder, const std::string& holder) {
+void RemoveOthers(io::FileSystem& files, const std::string& folder, const std::string& holder) {
   const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
   if (!names.ok()) return;
   const std::string end = StrCat(kMark, holder);
@@ -44,7 +44,7 @@ Lease::Lease(io::FileSystem& files, std::string path)
 
 absl::StatusOr<std::unique_ptr<Lease>> Lease::Take(io::FileSystem& files, const std::string& prefix,
                                                    const std::string& holder, double beat_seconds) {
-  RemoveOthersOf(files, io::Dirname(prefix), holder);
+  RemoveOthers(files, io::Dirname(prefix), holder);
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
   std::unique_ptr<Lease> lease(new Lease(files, StrCat(prefix, kMark, holder)));
   MUSTER_RETURN_IF_ERROR(Annotate(lease->Beat(), StrCat("taking a lease on ", prefix)));

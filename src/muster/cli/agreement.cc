@@ -24,12 +24,12 @@ std::string NumberOr(int64_t number, std::string_view otherwise) {
   return number > 0 ? StrCat(number) : std::string(otherwise);
 }
 
-std::string StrategyOf(const TaskFacts& facts) {
+std::string GetStrategy(const TaskFacts& facts) {
   const auto by_default = train::DefaultStrategy(facts.flags.run.num_ps_replicas);
   return std::string(train::StrategyName(facts.flags.strategy.value_or(by_default)));
 }
 
-std::string SettingsOf(const TaskFacts& facts) {
+std::string MakeSettings(const TaskFacts& facts) {
   return facts.flags.settings.empty() ? "none" : absl::StrJoin(facts.flags.settings, " ");
 }
 
@@ -46,7 +46,7 @@ constexpr FlagUse kFlagUses[] = {
      .value = [](const TaskFacts& f) { return f.model_file; }},
     {.flag = "--set",
      .term = "settings",
-     .value = [](const TaskFacts& f) { return SettingsOf(f); }},
+     .value = [](const TaskFacts& f) { return MakeSettings(f); }},
     {.flag = "--train", .term = "data", .value = [](const TaskFacts& f) { return f.data; }},
     {.flag = "--batch-size",
      .term = "batch size",
@@ -87,7 +87,7 @@ constexpr FlagUse kFlagUses[] = {
      .value = [](const TaskFacts& f) { return YesNo(f.spec.fresh_data); }},
     {.flag = "--strategy",
      .term = "strategy",
-     .value = [](const TaskFacts& f) { return KnowsCluster(f) ? StrategyOf(f) : kUnknownTerm; }},
+     .value = [](const TaskFacts& f) { return KnowsCluster(f) ? GetStrategy(f) : kUnknownTerm; }},
     {.flag = "--staleness",
      .term = "staleness",
      .value =
@@ -171,8 +171,8 @@ absl::StatusOr<std::string> DescribeModelFile(const TrainFlags& flags,
 }
 
 // A stream of batches is each task's own.
-absl::StatusOr<std::string> DescribeDataOf(const TrainFlags& flags, const train::TrainSpec& spec,
-                                           io::FileSystem& files) {
+absl::StatusOr<std::string> DescribeData(const TrainFlags& flags, const train::TrainSpec& spec,
+                                         io::FileSystem& files) {
   if (flags.run.task_type == "ps" || flags.run.task_type == "evaluator") return kUnknownTerm;
   if (data::IsBatchStream(spec.input.source)) return "a stream";
   MUSTER_ASSIGN_OR_RETURN(const auto found, data::ListSources(files, spec.input.source));
@@ -183,11 +183,11 @@ absl::StatusOr<std::string> DescribeDataOf(const TrainFlags& flags, const train:
 
 std::span<const FlagUse> FlagUses() { return kFlagUses; }
 
-absl::StatusOr<std::string> AgreementOf(const TrainFlags& flags, const model::ModelSpec& model,
-                                        const train::TrainSpec& spec, io::FileSystem& files) {
+absl::StatusOr<std::string> MakeAgreement(const TrainFlags& flags, const model::ModelSpec& model,
+                                          const train::TrainSpec& spec, io::FileSystem& files) {
   TaskFacts facts = {.flags = flags, .model = model, .spec = spec};
   MUSTER_ASSIGN_OR_RETURN(facts.model_file, DescribeModelFile(flags, model, files));
-  MUSTER_ASSIGN_OR_RETURN(facts.data, DescribeDataOf(flags, spec, files));
+  MUSTER_ASSIGN_OR_RETURN(facts.data, DescribeData(flags, spec, files));
   const std::string replicas =
       KnowsCluster(facts) ? StrCat(flags.run.num_worker_replicas) : kUnknownTerm;
   std::vector<Term> terms = {{"version", MUSTER_VERSION}, {"replicas", replicas}};

@@ -36,7 +36,7 @@ std::span<const FlagUse> FlagUses();
 
 // The agreement of this task. Returns the errors of reading the model file and of finding the data.
 // Only replicas look for the data: other tasks need not reach it.
-absl::StatusOr<std::string> AgreementOf(const TrainFlags& flags, const model::ModelSpec& model,
-                                        const train::TrainSpec& spec, io::FileSystem& files);
+absl::StatusOr<std::string> MakeAgreement(const TrainFlags& flags, const model::ModelSpec& model,
+                                          const train::TrainSpec& spec, io::FileSystem& files);
 
 }  // namespace muster::cli

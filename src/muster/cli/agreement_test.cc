@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::set<std::string> FlagsOf(const CLI::App& verb) {
+std::set<std::string> MakeFlags(const CLI::App& verb) {
   std::set<std::string> flags;
   for (const CLI::Option* const option : verb.get_options()) {
     const bool has_dashes = !option->get_lnames().empty();
@@ -31,8 +31,8 @@ TEST(AgreementTableTest, ClassifiesEveryFlag) {
   CLI::App app;
   AddTrain(app, {});
   AddWorker(app);
-  std::set<std::string> flags = FlagsOf(*app.get_subcommand("train"));
-  flags.merge(FlagsOf(*app.get_subcommand("worker")));
+  std::set<std::string> flags = MakeFlags(*app.get_subcommand("train"));
+  flags.merge(MakeFlags(*app.get_subcommand("worker")));
   std::set<std::string> classified;
   for (const FlagUse& use : FlagUses()) {
     EXPECT_TRUE(classified.insert(std::string(use.flag)).second) << use.flag << " stands twice";
@@ -69,7 +69,7 @@ class AgreementOfTest : public testing::Test {
     train::TrainSpec spec;
     spec.input.source.patterns = flags.data.patterns;
     spec.input.reader.epochs = flags.epochs;
-    const auto agreement = AgreementOf(flags, model_, spec, *files_);
+    const auto agreement = MakeAgreement(flags, model_, spec, *files_);
     EXPECT_TRUE(agreement.ok()) << agreement.status();
     return agreement.ok() ? *agreement : "";
   }

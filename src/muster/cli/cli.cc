@@ -25,7 +25,7 @@ void FailUnlessOk(const absl::Status& status) {
 namespace {
 
 // Cuts what stands behind the first "--" of these verbs off the arguments: another program's.
-std::vector<std::string> TakeCommand(int* argc, char** argv) {
+std::vector<std::string> ConsumeCommand(int* argc, char** argv) {
   const std::string_view verb = *argc < 2 ? "" : argv[1];
   if (verb != "run" && verb != "tensorboard") return {};
   for (int i = 2; i < *argc; ++i) {
@@ -41,9 +41,10 @@ std::vector<std::string> TakeCommand(int* argc, char** argv) {
 void SayWhereACommandStands(const CLI::ParseError& error, int argc, char** argv) {
   const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   if (!extra || argc < 2 || std::string_view(argv[1]) != "run") return;
-  std::fputs("The program to run stands after --, with its arguments: muster run --workers 2 -- "
-             "python train.py\n",
-             stderr);
+  std::fputs(
+      "The program to run stands after --, with its arguments: muster run --workers 2 -- "
+      "python train.py\n",
+      stderr);
 }
 
 // Whether whoever was to read standard output has left (| head -1), which is his business.
@@ -83,7 +84,7 @@ int Main(int argc, char** argv) {
   AddPredict(app, arguments);
   AddExport(app);
   AddInspect(app);
-  const std::vector<std::string> command = TakeCommand(&argc, argv);
+  const std::vector<std::string> command = ConsumeCommand(&argc, argv);
   AddRun(app, command);
   AddJobVerbs(app);
   AddRm(app);

@@ -38,7 +38,7 @@ absl::StatusOr<std::string> DescribeTasks(const JobRequest& request) {
   std::string text;
   for (const auto& [task, address] : cluster) {
     const auto& replica = request.spec.replicas.at(task.type);
-    MUSTER_ASSIGN_OR_RETURN(const job::Process process, job::ProcessOf(replica.pod_template));
+    MUSTER_ASSIGN_OR_RETURN(const job::Process process, job::ParseProcess(replica.pod_template));
     MUSTER_ASSIGN_OR_RETURN(const std::string tf_config,
                             job::TfConfig(request.spec, cluster, task, request.options.tf_config));
     const auto values = job::PlaceholdersFor(request.spec, cluster, task, node);

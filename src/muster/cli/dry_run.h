@@ -10,7 +10,7 @@ namespace muster::cli {
 
 // For people: one block per task with its command, environment, folder and TF_CONFIG. Addresses are
 // known only once the tasks exist: "worker-1:2222" stands for the address of worker 1. Errors are
-// those of ProcessOf() and TfConfig().
+// those of ParseProcess() and TfConfig().
 absl::StatusOr<std::string> DescribeTasks(const JobRequest& request);
 
 }  // namespace muster::cli

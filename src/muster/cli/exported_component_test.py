@@ -74,7 +74,7 @@ def test_a_hundred_steps_are_those_of_train_on_batch(
 def test_what_a_function_knows_is_in_the_checkpoint(
     models: pathlib.Path, muster: Muster, tmp_path: pathlib.Path
 ) -> None:
-    """Of any type: `own` counts in int64. A training that goes on goes on from there."""
+    """Of any type: `own` counts in int64. A training that continues does so from there."""
     train(muster, models / "own", tmp_path / "m", "--max-steps", 60)
     manifest = json.loads((models / "own" / "export" / "model.json").read_text())
     [count] = [slot["name"] for slot in manifest["optimizer"]["slots"] if slot["dtype"] == "int64"]

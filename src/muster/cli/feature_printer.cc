@@ -16,7 +16,7 @@ std::string Shortest(float value) {
   return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
 }
 
-std::string FloatsOf(const features::DenseColumn& column, int row) {
+std::string GetFloats(const features::DenseColumn& column, int row) {
   std::string text;
   for (int i = 0; i < column.width; ++i) {
     const float value = column.values[static_cast<size_t>(row) * column.width + i];
@@ -25,7 +25,7 @@ std::string FloatsOf(const features::DenseColumn& column, int row) {
   return text;
 }
 
-std::string IdsOf(const features::IdList& list, int row) {
+std::string GetIds(const features::IdList& list, int row) {
   std::string text;
   for (size_t i = list.begin(row); i < list.end(row); ++i) {
     if (list.ids[i] < 0) continue;
@@ -35,7 +35,7 @@ std::string IdsOf(const features::IdList& list, int row) {
 }
 
 // Of those ids.
-std::string WeightsOf(const features::IdList& list, int row) {
+std::string GetWeights(const features::IdList& list, int row) {
   std::string text;
   for (size_t i = list.begin(row); i < list.end(row); ++i) {
     if (list.ids[i] >= 0) text += StrCat(text.empty() ? "" : ",", Shortest(list.weights[i]));
@@ -51,18 +51,18 @@ std::string JsonRow(const features::FeatureRequest& request, const features::Fea
                     int row) {
   std::string text = "{\"dense\":{";
   for (size_t i = 0; i < request.dense.size(); ++i) {
-    text += JsonMember(request.dense[i], FloatsOf(batch.dense[i], row), i == 0);
+    text += JsonMember(request.dense[i], GetFloats(batch.dense[i], row), i == 0);
   }
   text += "},\"ids\":{";
   for (size_t i = 0; i < request.categorical.size(); ++i) {
-    text += JsonMember(request.categorical[i], IdsOf(batch.id_lists[i], row), i == 0);
+    text += JsonMember(request.categorical[i], GetIds(batch.id_lists[i], row), i == 0);
   }
   text += "}";
   std::string weights;
   for (size_t i = 0; i < request.categorical.size(); ++i) {
     if (batch.id_lists[i].weights.empty()) continue;
     weights +=
-        JsonMember(request.categorical[i], WeightsOf(batch.id_lists[i], row), weights.empty());
+        JsonMember(request.categorical[i], GetWeights(batch.id_lists[i], row), weights.empty());
   }
   if (!weights.empty()) text += StrCat(",\"weights\":{", weights, "}");
   return text + "}";
@@ -72,12 +72,12 @@ std::string TextRow(const features::FeatureRequest& request, const features::Fea
                     int row) {
   std::string text;
   for (size_t i = 0; i < request.dense.size(); ++i) {
-    text += StrCat("  ", request.dense[i], " = ", FloatsOf(batch.dense[i], row), "\n");
+    text += StrCat("  ", request.dense[i], " = ", GetFloats(batch.dense[i], row), "\n");
   }
   for (size_t i = 0; i < request.categorical.size(); ++i) {
-    text += StrCat("  ", request.categorical[i], " -> ", IdsOf(batch.id_lists[i], row));
+    text += StrCat("  ", request.categorical[i], " -> ", GetIds(batch.id_lists[i], row));
     if (!batch.id_lists[i].weights.empty()) {
-      text += StrCat(" with weights ", WeightsOf(batch.id_lists[i], row));
+      text += StrCat(" with weights ", GetWeights(batch.id_lists[i], row));
     }
     text += "\n";
   }

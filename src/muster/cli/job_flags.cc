@@ -37,7 +37,7 @@ std::string CurrentFolder() {
 }
 
 // "my-train" of "folder/My_train.py"; "" where there is no letter.
-std::string LabelOf(const std::string& word) {
+std::string GetLabel(const std::string& word) {
   std::string label;
   for (const char c : io::Basename(word)) {
     if (c == '.') break;
@@ -51,11 +51,11 @@ std::string LabelOf(const std::string& word) {
 }
 
 // "train" of "python train.py": the last of the first two words that has a letter, as a label.
-std::string StemOf(const std::vector<std::string>& command) {
+std::string GetStem(const std::vector<std::string>& command) {
   std::string stem;
   for (size_t i = 0; i < std::min<size_t>(2, command.size()); ++i) {
     if (command[i].empty() || command[i][0] == '-') break;
-    const std::string label = LabelOf(command[i]);
+    const std::string label = GetLabel(command[i]);
     if (!label.empty()) stem = label;
   }
   return stem.empty() ? "job" : stem;
@@ -65,7 +65,7 @@ std::string StemOf(const std::vector<std::string>& command) {
 std::string JoinedLabels(const std::vector<std::string>& words) {
   std::vector<std::string> labels;
   for (const std::string& word : words) {
-    std::string label = LabelOf(word);
+    std::string label = GetLabel(word);
     if (!label.empty()) labels.push_back(std::move(label));
   }
   return absl::StrJoin(labels, "-");
@@ -103,7 +103,7 @@ absl::StatusOr<job::Manifest> FromFile(const JobFlags& flags) {
 
 absl::StatusOr<job::JobSpec> FromCommand(const JobFlags& flags) {
   job::JobSpec spec;
-  const std::string stem = flags.typed.empty() ? StemOf(flags.command) : JoinedLabels(flags.typed);
+  const std::string stem = flags.typed.empty() ? GetStem(flags.command) : JoinedLabels(flags.typed);
   spec.name = flags.name.empty() ? NameFor(stem) : flags.name;
   MUSTER_ASSIGN_OR_RETURN(const job::RestartPolicy policy, ParsePolicy(flags.restart_policy));
   const auto add = [&](job::TaskType type, int count) {
@@ -133,7 +133,8 @@ absl::Status SetTimeouts(const JobFlags& flags, job::JobSpec* spec) {
     MUSTER_ASSIGN_OR_RETURN(spec->finish_timeout_seconds, job::ParseDuration(flags.finish_timeout));
   }
   if (!spec->finish_timeout_seconds) {
-    // Workers of a ParameterServerStrategy serve for ever; an evaluator beside them may have work.
+    // Workers of a ParameterServerStrategy serve indefinitely; an evaluator beside them may have
+    // work.
     const bool serves = job::ParseExpect(flags.expect).value_or(job::Expect::kAny) ==
                             job::Expect::kParameterServer &&
                         spec->count(job::TaskType::kEvaluator) == 0;
@@ -143,7 +144,7 @@ absl::Status SetTimeouts(const JobFlags& flags, job::JobSpec* spec) {
 }
 
 // Wrong use: a flag that is not NAME=PATH, names no volume, or a path that is not there.
-absl::Status MapVolumesOf(const JobFlags& flags, JobRequest* request) {
+absl::Status MapVolumes(const JobFlags& flags, JobRequest* request) {
   const auto fail = [](const absl::Status& status) {
     throw CLI::ValidationError("--volume", std::string(ToStd(status.message())));
   };
@@ -164,7 +165,7 @@ void SetEnv(const std::string& name, const std::string& value, job::JobSpec* spe
   for (auto& [type, replica] : spec->replicas) job::SetEnv(name, value, &replica.pod_template);
 }
 
-void SetEnvOf(const JobFlags& flags, job::JobSpec* spec) {
+void SetEnv(const JobFlags& flags, job::JobSpec* spec) {
   for (const std::string& text : flags.env) {
     const size_t equals = text.find('=');
     SetEnv(text.substr(0, equals), text.substr(equals + 1), spec);
@@ -185,7 +186,7 @@ absl::Status SetEntryPoints(const JobFlags& flags, job::JobSpec* spec) {
                                            "behind --; leave it out"));
 }
 
-absl::Status MapPathsOf(const JobFlags& flags, JobRequest* request) {
+absl::Status MapPaths(const JobFlags& flags, JobRequest* request) {
   auto paths = job::ParsePaths(flags.paths);
   if (!paths.ok())
     throw CLI::ValidationError("--path", std::string(ToStd(paths.status().message())));
@@ -199,7 +200,7 @@ absl::Status MapPathsOf(const JobFlags& flags, JobRequest* request) {
   return absl::OkStatus();
 }
 
-void SetGpusOf(const JobFlags& flags, JobRequest* request) {
+void SetGpus(const JobFlags& flags, JobRequest* request) {
   if (flags.gpus < 0) return;
   bool changed = false;
   for (auto& [type, replica] : request->spec.replicas) {
@@ -214,10 +215,10 @@ void SetGpusOf(const JobFlags& flags, JobRequest* request) {
 // That of the first template whose environment has a TF_CONFIG with one.
 std::string ModelDirOfTemplates(const job::JobSpec& spec) {
   for (const auto& [type, replica] : spec.replicas) {
-    const auto process = job::ProcessOf(replica.pod_template);
+    const auto process = job::ParseProcess(replica.pod_template);
     if (!process.ok()) continue;  // said when the programs are checked
     for (const auto& [name, value] : process->env) {
-      std::string found = name == "TF_CONFIG" ? job::ModelDirOf(value) : "";
+      std::string found = name == "TF_CONFIG" ? job::GetModelDir(value) : "";
       if (!found.empty()) return found;
     }
   }
@@ -342,7 +343,7 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
       ->check(CLI::IsMember({"task", "gang"}));
   verb.add_option("--expect", flags->expect,
                   "Check the cluster for a kind of program: estimator, mwms, psv2 (whose workers "
-                  "serve for ever: without an evaluator --finish-timeout is 0s then)");
+                  "serve indefinitely: without an evaluator --finish-timeout is 0s then)");
   verb.add_option("--progress-timeout", flags->progress_timeout,
                   "A task without a sign of life (output, a change in --model-dir, another step in "
                   "its MUSTER_STEP_FILE) for so long counts as failed (10m)");
@@ -369,7 +370,7 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   AddPlaceFlags(verb, flags);
 }
 
-absl::StatusOr<launch::local::LocalJobOptions> LocalOptionsOf(const JobFlags& flags) {
+absl::StatusOr<launch::local::LocalJobOptions> MakeLocalOptions(const JobFlags& flags) {
   launch::local::LocalJobOptions local;
   local.certificates = flags.certificates;
   local.share_gpus = flags.share_gpus;
@@ -407,7 +408,7 @@ absl::Status CheckJobFlags(const JobFlags& flags) {
   return SetTimeouts(flags, &ignored);
 }
 
-absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
+absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags) {
   JobRequest request;
   if (!flags.file.empty()) {
     MUSTER_ASSIGN_OR_RETURN(job::Manifest manifest, FromFile(flags));
@@ -450,12 +451,12 @@ absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags) {
     request.options.rendezvous_seconds = flags.rendezvous_seconds;
     SetEnv(train::kRendezvousVariable, StrCat(flags.rendezvous_seconds), &request.spec);
   }
-  SetGpusOf(flags, &request);
-  SetEnvOf(flags, &request.spec);
+  SetGpus(flags, &request);
+  SetEnv(flags, &request.spec);
   MUSTER_RETURN_IF_ERROR(SetEntryPoints(flags, &request.spec));
   Refusals refusals;
-  refusals.Add(MapVolumesOf(flags, &request));
-  MUSTER_RETURN_IF_ERROR(MapPathsOf(flags, &request));
+  refusals.Add(MapVolumes(flags, &request));
+  MUSTER_RETURN_IF_ERROR(MapPaths(flags, &request));
   if (request.hosts.names.empty()) {  // hosts are asked for their own
     refusals.Add(CheckPrograms(request.spec, request.options.working_directory));
   }

@@ -58,10 +58,10 @@ absl::Status CheckJobFlags(const JobFlags& flags);
 
 // Everything that can be found wrong before anything starts is an error, all problems of a kind in
 // one message: INVALID_ARGUMENT.
-absl::StatusOr<JobRequest> RequestOf(const JobFlags& flags);
+absl::StatusOr<JobRequest> MakeRequest(const JobFlags& flags);
 
 // Where the job's coordinator listens and what the job gets of this machine. INVALID_ARGUMENT for
 // an address that lacks what it requires.
-absl::StatusOr<launch::local::LocalJobOptions> LocalOptionsOf(const JobFlags& flags);
+absl::StatusOr<launch::local::LocalJobOptions> MakeLocalOptions(const JobFlags& flags);
 
 }  // namespace muster::cli

@@ -94,12 +94,12 @@ std::string WhoAndHow(const Json& failure) {
   return StrCat(fields.Text("task"), ": ", fields.Text("text"));
 }
 
-double SecondsOf(const Json& failure) {
+double GetSeconds(const Json& failure) {
   return JsonFields(failure, "failure").Number("seconds", 0);
 }
 
 // The failure that ended the job: the last one that followed from no other.
-size_t CauseOf(const Json& failures) {
+size_t GetCause(const Json& failures) {
   size_t cause = 0;
   for (size_t i = 0; i < failures.size(); ++i) {
     if (!JsonFields(failures[i], "failure").Bool("follow_up", false)) cause = i;
@@ -180,11 +180,11 @@ std::string FailureText(const Json& job) {
   JsonFields fields(job, "job");
   const Json& failures = fields.List("failures");
   if (failures.empty() || fields.Text("message").empty()) return "";
-  const size_t first = CauseOf(failures);
+  const size_t first = GetCause(failures);
   const Json& cause = failures[first];
   JsonFields about(cause, "failure");
   std::string text = StrCat("first ", WhoAndHow(cause), ", ",
-                            train::FormatDuration(SecondsOf(cause)), " after the job's start\n");
+                            train::FormatDuration(GetSeconds(cause)), " after the job's start\n");
   const std::vector<std::string> lines = about.Texts("last_lines");
   if (!lines.empty())
     text += StrCat("its last lines (muster logs ", fields.Text("name"), " ", about.Text("task"),
@@ -194,7 +194,7 @@ std::string FailureText(const Json& job) {
   for (size_t i = first + 1; i < failures.size(); ++i) {
     text +=
         StrCat("followed by ", WhoAndHow(failures[i]), ", ",
-               absl::StrFormat("%.1f", SecondsOf(failures[i]) - SecondsOf(cause)), " s later\n");
+               absl::StrFormat("%.1f", GetSeconds(failures[i]) - GetSeconds(cause)), " s later\n");
   }
   if (first > 0)
     text += StrCat("before that ", first, first == 1 ? " failure" : " failures",

@@ -81,7 +81,7 @@ absl::Status CheckPrograms(const job::JobSpec& spec, const std::string& working_
   MUSTER_ASSIGN_OR_RETURN(const auto staged, launch::local::PlanStaging(spec, working_directory));
   Refusals refusals;
   for (const auto& [type, replica] : spec.replicas) {
-    const auto process = job::ProcessOf(replica.pod_template);
+    const auto process = job::ParseProcess(replica.pod_template);
     const absl::Status status =
         process.ok() ? CheckProgram(*process, working_directory, staged) : process.status();
     refusals.Add(Annotate(status, job::TypeFieldName(type)));

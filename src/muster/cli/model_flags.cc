@@ -177,7 +177,7 @@ void AddOutputFlags(CLI::App& verb, OutputFlags* flags) {
   verb.add_flag("--quiet", flags->quiet, "No progress; warnings all the same");
 }
 
-train::ProgressStyle StyleOf(const OutputFlags& flags) {
+train::ProgressStyle MakeStyle(const OutputFlags& flags) {
   if (flags.quiet) return train::ProgressStyle::kNone;
   if (flags.json && isatty(STDERR_FILENO) == 0) return train::ProgressStyle::kJson;
   return train::StyleFor(STDERR_FILENO);
@@ -197,7 +197,7 @@ void AddHookCallFlags(CLI::App& verb, HookCallFlags* flags) {
   answers->needs(calls);
 }
 
-absl::StatusOr<std::shared_ptr<train::HookCalls>> HookCallsOf(const HookCallFlags& flags) {
+absl::StatusOr<std::shared_ptr<train::HookCalls>> GetHookCalls(const HookCallFlags& flags) {
   if (flags.wanted.empty()) return nullptr;
   return train::HookCalls::Create(flags.wanted, stdout, flags.answers);
 }

@@ -91,7 +91,7 @@ struct OutputFlags {
 };
 void AddOutputFlags(CLI::App& verb, OutputFlags* flags);
 // Progress goes to stderr, so that results on stdout can be piped.
-train::ProgressStyle StyleOf(const OutputFlags& flags);
+train::ProgressStyle MakeStyle(const OutputFlags& flags);
 
 // Hooks that run in the parent process (train/loop/hook_calls.h).
 struct HookCallFlags {
@@ -100,7 +100,7 @@ struct HookCallFlags {
 };
 void AddHookCallFlags(CLI::App& verb, HookCallFlags* flags);
 // Null if no call is wanted. Calls go to stdout.
-absl::StatusOr<std::shared_ptr<train::HookCalls>> HookCallsOf(const HookCallFlags& flags);
+absl::StatusOr<std::shared_ptr<train::HookCalls>> GetHookCalls(const HookCallFlags& flags);
 // Adds the hook that makes the calls of `mode`, if there are any; `calls` may be null.
 void AddCalledHook(const std::shared_ptr<train::HookCalls>& calls, train::ModeKeys mode,
                    std::vector<std::shared_ptr<train::Hook>>* hooks);

@@ -17,8 +17,8 @@ struct Output {
 };
 
 // INVALID_ARGUMENT for a file that is one of the data files (the same file on disk, under any name
-// or link), for a folder that contains some of them, and for a folder where a file is to be. Missing data and streams are not errors
-// here.
+// or link), for a folder that contains some of them, and for a folder where a file is to be.
+// Missing data and streams are not errors here.
 absl::Status CheckNotData(io::FileSystem& files, const std::vector<std::string>& patterns,
                           const std::vector<Output>& outputs);
 

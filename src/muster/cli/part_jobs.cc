@@ -12,7 +12,7 @@ namespace muster::cli {
 void AddPartFlags(CLI::App& verb, const std::string& workers, PartFlags* flags) {
   auto* option = verb.add_option("--workers", flags->workers, workers)->check(CLI::Range(1, 1000));
   verb.add_option("--task", flags->task,
-                  "Be that one of the workers, 0 to N - 1, for a launcher of one's own")
+                  "Be that one of the workers, 0 to N - 1, for a launcher of your own")
       ->check(CLI::NonNegativeNumber)
       ->needs(option);
   verb.add_option("--restarts", flags->restarts, "Of each worker that dies, at most")
@@ -37,7 +37,7 @@ absl::Status CheckParts(const PartFlags& flags, const DataFlags& data, const Hoo
   return absl::OkStatus();
 }
 
-std::string ReaderOf(const std::string& verb, const PartFlags& flags) {
+std::string DescribeReader(const std::string& verb, const PartFlags& flags) {
   return flags.task < 0 ? "" : StrCat(verb, "-task-", flags.task);
 }
 
@@ -80,8 +80,8 @@ absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
   job.command.insert(job.command.end(), own.begin(), own.end());
   // There may be a newer one, or a better one, when they start.
   job.command.push_back(StrCat("--checkpoint=", plan.checkpoint));
-  MUSTER_ASSIGN_OR_RETURN(const auto local, LocalOptionsOf(job));
-  MUSTER_ASSIGN_OR_RETURN(JobRequest request, RequestOf(job));
+  MUSTER_ASSIGN_OR_RETURN(const auto local, MakeLocalOptions(job));
+  MUSTER_ASSIGN_OR_RETURN(JobRequest request, MakeRequest(job));
   request.spec.all_workers = true;
   request.spec.model_dir.clear();  // it is read; what changes in it is not their progress
   return StartJob(request, local, /*detach=*/false, out);

@@ -25,7 +25,7 @@ void AddPartFlags(CLI::App& verb, const std::string& workers, PartFlags* flags);
 absl::Status CheckParts(const PartFlags& flags, const DataFlags& data, const HookCallFlags& calls);
 
 // One name for all incarnations of a worker: the next one removes the lease that a killed one left.
-std::string ReaderOf(const std::string& verb, const PartFlags& flags);
+std::string DescribeReader(const std::string& verb, const PartFlags& flags);
 
 // Which parts of the plan are done, by part. Removes the unfinished parts that killed processes
 // left.

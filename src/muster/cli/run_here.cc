@@ -39,7 +39,7 @@ bool WantsColor(std::FILE* out) {
 }
 
 // Says once of each task that was given up or failed, and of checkpoints that vanished, while the
-// job goes on.
+// job continues.
 class FailureTeller {
  public:
   void Tell(const Json& job) {
@@ -81,7 +81,7 @@ class FinishTeller {
       if (!name.starts_with("evaluator") || about.Text("phase") != "running") continue;
       told_ = true;
       SayOfJob(StrCat("the training has succeeded; ", name,
-                      " goes on and is waited for until it has evaluated the last checkpoint and "
+                      " continues and is waited for until it has evaluated the last checkpoint and "
                       "exported; Ctrl-C cuts it off"));
     }
   }
@@ -120,7 +120,7 @@ void Pause(control::Service& service) {
   service.SetPaused(true);
   const auto deadline = process::Deadline::After(kPauseSeconds);
   while (!AllPaused(service.Describe()) && !deadline.expired()) poll(nullptr, 0, kPauseLookMillis);
-  SayOfJob("paused, with all its tasks: fg or bg goes on with it");
+  SayOfJob("paused, with all its tasks: fg or bg continues with it");
   std::raise(SIGSTOP);
   service.SetPaused(false);
 }
@@ -164,8 +164,8 @@ absl::Status Follow(const control::JobFolder& folder, control::JobPlace& place,
     logs->Print();
     if (logs->broken() && !told_broken) {
       told_broken = true;
-      SayOfJob(
-          StrCat("nobody reads the output any more; the job goes on: muster logs -f ", spec.name));
+      SayOfJob(StrCat("nobody reads the output any more; the job continues: muster logs -f ",
+                      spec.name));
     }
   }
   job_here.Finish();
@@ -174,7 +174,7 @@ absl::Status Follow(const control::JobFolder& folder, control::JobPlace& place,
   return absl::OkStatus();
 }
 
-absl::Status ResultOf(const Json& job) {
+absl::Status ToResult(const Json& job) {
   JsonFields fields(job, "job");
   if (fields.Text("phase") == "succeeded") {
     SayOfJob(JobLine(job));
@@ -191,7 +191,7 @@ absl::Status RunHere(const control::JobFolder& folder, const job::JobSpec& spec,
   MUSTER_RETURN_IF_ERROR(Follow(folder, place, spec, *job, out));
   const Json ended = job->service().Describe();
   job.reset();  // nobody runs it any more
-  absl::Status result = ResultOf(ended);
+  absl::Status result = ToResult(ended);
   RemoveExpired(folder);
   return result;
 }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr double kSecondsBetweenLooks = 1;
 
-absl::StatusOr<std::unique_ptr<train::Exporter>> ExporterOf(const std::string& text, int keep) {
+absl::StatusOr<std::unique_ptr<train::Exporter>> MakeExporter(const std::string& text, int keep) {
   const size_t equals = text.find('=');
   const bool named = equals != std::string::npos;
   const std::string name = named ? text.substr(0, equals) : "";
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<train::Exporter>> ExporterOf(const std::string& t
 
 // What a training stops by says which of its checkpoints is the best; else its best exporter; else
 // the loss.
-absl::StatusOr<train::BestBy> BestByOf(const EvaluationFlags& flags) {
+absl::StatusOr<train::BestBy> GetBestBy(const EvaluationFlags& flags) {
   if (!flags.early_stops.empty()) {
     using Kind = train::EarlyStopping::Kind;
     MUSTER_ASSIGN_OR_RETURN(const train::EarlyStopping rule,
@@ -68,7 +68,7 @@ absl::StatusOr<train::BestBy> BestByOf(const EvaluationFlags& flags) {
   }
   for (const std::string& text : flags.exporters) {
     const std::vector<std::string> parts =
-        absl::StrSplit(text.substr(text.find('=') + 1), ':');  // ExporterOf has checked them
+        absl::StrSplit(text.substr(text.find('=') + 1), ':');  // MakeExporter has checked them
     if (parts[0] == "best" && parts.size() == 3)
       return train::BestBy{parts[1], parts[2] == "higher"};
   }
@@ -99,7 +99,7 @@ nlohmann::ordered_json RecordsJson(const std::optional<train::RecordCounts>& rec
           {"repeated", records->repeated}};
 }
 
-double RateOf(const train::TrainResult& result) {
+double GetRate(const train::TrainResult& result) {
   return result.seconds > 0 ? static_cast<double>(result.examples) / result.seconds : 0;
 }
 
@@ -109,7 +109,7 @@ void PrintSteps(const train::TrainResult& result) {
   if (result.nothing_left) {
     std::printf(
         "Nothing left to do: the model is trained at step %lld; give more --epochs or "
-        "--max-steps to go on\n",
+        "--max-steps to continue\n",
         step);
     return;
   }
@@ -120,7 +120,7 @@ void PrintSteps(const train::TrainResult& result) {
   std::printf(", %s examples in %s, %s examples/s, loss %.4f\n",
               train::FormatCount(static_cast<double>(result.examples)).c_str(),
               train::FormatDuration(result.seconds).c_str(),
-              train::FormatCount(RateOf(result)).c_str(), result.loss);
+              train::FormatCount(GetRate(result)).c_str(), result.loss);
 }
 
 void PrintRecords(const train::RecordCounts& records) {
@@ -227,7 +227,7 @@ absl::Status CheckEvaluation(const EvaluationFlags& flags, const model::ModelSpe
   if (!flags.early_stops.empty() && flags.data.patterns.empty() && !flags.elsewhere) {
     throw CLI::RequiresError("--early-stop", "--eval (or --eval-elsewhere)");
   }
-  MUSTER_RETURN_IF_ERROR(EvalSpecOf(flags).status());
+  MUSTER_RETURN_IF_ERROR(MakeEvalSpec(flags).status());
   for (const std::string& text : flags.early_stops) {
     MUSTER_ASSIGN_OR_RETURN(const train::EarlyStopping rule, train::ParseEarlyStopping(text));
     MUSTER_RETURN_IF_ERROR(
@@ -242,7 +242,7 @@ absl::Status CheckEvaluation(const EvaluationFlags& flags, const model::ModelSpe
   return absl::OkStatus();
 }
 
-absl::StatusOr<train::EvalSpec> EvalSpecOf(const EvaluationFlags& flags) {
+absl::StatusOr<train::EvalSpec> MakeEvalSpec(const EvaluationFlags& flags) {
   train::EvalSpec spec;
   spec.input = SequentialInput(flags.data, kInferenceBatchSize);
   spec.steps.reset();
@@ -251,14 +251,14 @@ absl::StatusOr<train::EvalSpec> EvalSpecOf(const EvaluationFlags& flags) {
   spec.throttle_secs = flags.throttle_secs;
   spec.start_delay_secs = flags.start_delay_secs;
   for (const std::string& text : flags.exporters) {
-    MUSTER_ASSIGN_OR_RETURN(auto exporter, ExporterOf(text, flags.exports_to_keep));
+    MUSTER_ASSIGN_OR_RETURN(auto exporter, MakeExporter(text, flags.exports_to_keep));
     spec.exporters.push_back(std::move(exporter));
   }
-  MUSTER_ASSIGN_OR_RETURN(spec.best_by, BestByOf(flags));
+  MUSTER_ASSIGN_OR_RETURN(spec.best_by, GetBestBy(flags));
   return spec;
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> EarlyStopsOf(
+absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> GetEarlyStops(
     const EvaluationFlags& flags, const std::string& model_dir) {
   std::vector<std::shared_ptr<train::Hook>> hooks;
   for (const std::string& text : flags.early_stops) {
@@ -278,7 +278,7 @@ void PrintTrained(const OutputFlags& output, const train::TrainResult& result) {
                                      {"step", result.step},
                                      {"examples", result.examples},
                                      {"seconds", result.seconds},
-                                     {"examples_per_second", RateOf(result)},
+                                     {"examples_per_second", GetRate(result)},
                                      {"loss", nullptr},
                                      {"bad_records", result.bad_records},
                                      {"records", RecordsJson(result.records)},

@@ -57,8 +57,8 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags);
 absl::Status CheckEvaluation(const EvaluationFlags& flags, const model::ModelSpec& model);
 
 // INVALID_ARGUMENT for an invalid exporter or stopping rule.
-absl::StatusOr<train::EvalSpec> EvalSpecOf(const EvaluationFlags& flags);
-absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> EarlyStopsOf(
+absl::StatusOr<train::EvalSpec> MakeEvalSpec(const EvaluationFlags& flags);
+absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> GetEarlyStops(
     const EvaluationFlags& flags, const std::string& model_dir);
 
 void PrintTrained(const OutputFlags& output, const train::TrainResult& result);

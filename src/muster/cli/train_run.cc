@@ -18,7 +18,7 @@
 namespace muster::cli {
 namespace {
 
-train::TrainSpec TrainSpecOf(const TrainFlags& flags, const model::TrainDefaults& defaults) {
+train::TrainSpec MakeTrainSpec(const TrainFlags& flags, const model::TrainDefaults& defaults) {
   train::TrainSpec spec;
   spec.input = SequentialInput(flags.data, defaults.batch_size);
   spec.input.reader.shuffle = defaults.shuffle && !flags.no_shuffle;
@@ -44,17 +44,17 @@ void AddCalls(const std::shared_ptr<train::HookCalls>& calls, train::TrainSpec* 
 }
 
 // None for a process that evaluates nothing.
-absl::StatusOr<std::optional<train::EvalSpec>> EvaluationOf(
+absl::StatusOr<std::optional<train::EvalSpec>> GetEvaluation(
     const TrainFlags& flags, const std::shared_ptr<train::HookCalls>& calls) {
   if (flags.eval.data.patterns.empty()) return std::nullopt;
-  MUSTER_ASSIGN_OR_RETURN(train::EvalSpec eval, EvalSpecOf(flags.eval));
+  MUSTER_ASSIGN_OR_RETURN(train::EvalSpec eval, MakeEvalSpec(flags.eval));
   eval.input.reader.max_bad_records = flags.data.max_bad_records;
   AddCalledHook(calls, train::ModeKeys::kEval, &eval.hooks);
   return eval;
 }
 
 // What tasks do together, from their flags. Its context is not complete.
-train::ClusterRoleOptions RoleOf(const TrainFlags& flags) {
+train::ClusterRoleOptions MakeRole(const TrainFlags& flags) {
   train::ClusterRoleOptions role;
   role.evaluator = flags.eval.evaluator;
   role.strategy = flags.strategy;
@@ -71,24 +71,24 @@ train::ClusterRoleOptions RoleOf(const TrainFlags& flags) {
   return role;
 }
 
-absl::StatusOr<train::TrainingRequest> TrainingOf(const TrainFlags& flags,
-                                                  const model::ModelSpec& model,
-                                                  io::FileSystem& files) {
+absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
+                                                    const model::ModelSpec& model,
+                                                    io::FileSystem& files) {
   train::TrainingRequest request = {.model = model,
                                     .run = flags.run,
-                                    .train = TrainSpecOf(flags, model.train),
+                                    .train = MakeTrainSpec(flags, model.train),
                                     .warm_start = flags.warm_start,
-                                    .role = RoleOf(flags),
+                                    .role = MakeRole(flags),
                                     .stopping_rules = absl::StrJoin(flags.eval.early_stops, ","),
-                                    .progress = StyleOf(flags.output)};
+                                    .progress = MakeStyle(flags.output)};
   MUSTER_ASSIGN_OR_RETURN(request.role.context.agreement,
-                          AgreementOf(flags, model, request.train, files));
+                          MakeAgreement(flags, model, request.train, files));
   if (flags.run.task_type == "ps") return request;
-  MUSTER_ASSIGN_OR_RETURN(request.chief_hooks, EarlyStopsOf(flags.eval, flags.run.model_dir));
+  MUSTER_ASSIGN_OR_RETURN(request.chief_hooks, GetEarlyStops(flags.eval, flags.run.model_dir));
   AddLoggingHooks(flags.logging, &request.chief_hooks);
-  MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
+  MUSTER_ASSIGN_OR_RETURN(const auto calls, GetHookCalls(flags.calls));
   AddCalls(calls, &request.train);
-  MUSTER_ASSIGN_OR_RETURN(request.eval, EvaluationOf(flags, calls));
+  MUSTER_ASSIGN_OR_RETURN(request.eval, GetEvaluation(flags, calls));
   return request;
 }
 
@@ -133,12 +133,13 @@ absl::Status RunTrain(TrainFlags& flags) {
   if (flags.run.task_type != "ps") MUSTER_RETURN_IF_ERROR(ResolveTensorFlow(model, &flags.run));
   CheckProtected(flags.protection, flags.run, flags.eval);
   const InterruptScope interrupt;
-  MUSTER_ASSIGN_OR_RETURN(train::TrainingRequest request, TrainingOf(flags, model, *files));
+  MUSTER_ASSIGN_OR_RETURN(train::TrainingRequest request, MakeTraining(flags, model, *files));
   return RunAndPrint(flags, std::move(request), *files, clock);
 }
 
 absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
-  MUSTER_RETURN_IF_ERROR(train::CheckStrategy(RoleOf(flags), flags.ps, std::max(flags.workers, 1)));
+  MUSTER_RETURN_IF_ERROR(
+      train::CheckStrategy(MakeRole(flags), flags.ps, std::max(flags.workers, 1)));
   if (flags.min_workers > 0 && flags.ps > 0) {
     return absl::InvalidArgumentError(
         "--workers MIN:MAX is for all-reduce: with parameter servers give one number, or leave "
@@ -188,8 +189,8 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   // On hosts a replica may start again elsewhere. With fewer than all the others do not wait.
   job.restart_scope = flags.hosts.empty() || flags.min_workers > 0 ? "task" : "gang";
   job.rendezvous_seconds = flags.rendezvous_seconds;
-  MUSTER_ASSIGN_OR_RETURN(const auto local, LocalOptionsOf(job));
-  MUSTER_ASSIGN_OR_RETURN(JobRequest request, RequestOf(job));
+  MUSTER_ASSIGN_OR_RETURN(const auto local, MakeLocalOptions(job));
+  MUSTER_ASSIGN_OR_RETURN(JobRequest request, MakeRequest(job));
   request.spec.needs_evaluator = false;  // the chief waits for it, and does not succeed without
   if (flags.min_workers > 0) {           // beside the chief
     request.spec.min_workers = flags.min_workers - 1;

@@ -42,7 +42,7 @@ absl::Status MakeFolder(const std::string& folder) {
 }
 
 // Programs of this machine reach a coordinator that listens on all interfaces by loopback.
-std::vector<std::string> HostsOf(const CertsFlags& flags) {
+std::vector<std::string> GetHosts(const CertsFlags& flags) {
   std::vector<std::string> hosts = {"localhost", "127.0.0.1", "::1"};
   for (const std::string& host : flags.hosts) {
     if (!absl::c_linear_search(hosts, host)) hosts.push_back(host);
@@ -51,7 +51,7 @@ std::vector<std::string> HostsOf(const CertsFlags& flags) {
 }
 
 absl::Status MakeCertificates(const CertsFlags& flags) {
-  const std::vector<std::string> hosts = HostsOf(flags);
+  const std::vector<std::string> hosts = GetHosts(flags);
   MUSTER_RETURN_IF_ERROR(MakeFolder(flags.out));
   MUSTER_RETURN_IF_ERROR(net::MakeJobCertificates(flags.out, flags.name, hosts, flags.days));
   std::printf("%s: ca, server (%s) and client, for %d days\n", flags.out.c_str(),

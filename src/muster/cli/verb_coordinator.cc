@@ -55,7 +55,7 @@ absl::Status RunCoordinator(const CoordinatorFlags& flags) {
 }
 
 // SIGTERM, SIGINT and SIGHUP, which from now on end nothing by themselves.
-absl::StatusOr<process::Descriptor> TakeStopSignals() {
+absl::StatusOr<process::Descriptor> BlockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -68,7 +68,7 @@ absl::StatusOr<process::Descriptor> TakeStopSignals() {
 }
 
 absl::Status KeepCoordinator(const CoordinatorFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto stop, TakeStopSignals());
+  MUSTER_ASSIGN_OR_RETURN(const auto stop, BlockStopSignals());
   MUSTER_ASSIGN_OR_RETURN(const auto lock, control::JobLock::Take(flags.folder.supervisor_lock()));
   auto coordinator = StartCoordinator(flags.folder);
   TellStarter(flags.ready_fd, coordinator.status());

@@ -36,7 +36,7 @@ struct EvaluateFlags {
 };
 
 // The model file's settings, with those that flags give in their places.
-metrics::MetricsSpec MetricsOf(const EvaluateFlags& flags, metrics::MetricsSpec metrics) {
+metrics::MetricsSpec MakeMetrics(const EvaluateFlags& flags, metrics::MetricsSpec metrics) {
   const metrics::MetricsSpec& given = flags.metrics;
   if (!given.thresholds.empty()) metrics.thresholds = given.thresholds;
   if (!given.top_k.empty()) metrics.top_k = given.top_k;
@@ -59,17 +59,17 @@ void AddMetricsFlags(CLI::App& verb, metrics::MetricsSpec* metrics) {
 
 // INVALID_ARGUMENT for metrics that a model of `spec` does not have.
 absl::Status CheckMetrics(const EvaluateFlags& flags, const model::ModelSpec& spec) {
-  if (!spec.exported) return metrics::Validate(MetricsOf(flags, spec.metrics), spec.head);
+  if (!spec.exported) return metrics::Validate(MakeMetrics(flags, spec.metrics), spec.head);
   if (flags.metrics == metrics::MetricsSpec()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "--thresholds, --top-k, --per-class and --calibration-buckets are for models of a model "
       "file: an exported model has the metrics that muster.keras.export was given");
 }
 
-train::EvalSpec EvalSpecOf(const EvaluateFlags& flags, const TrainedModel& model) {
+train::EvalSpec MakeEvalSpec(const EvaluateFlags& flags, const TrainedModel& model) {
   train::EvalSpec eval = flags.eval;
   eval.input = SequentialInput(flags.data, kInferenceBatchSize);
-  eval.metrics = MetricsOf(flags, model.estimator->model().spec.metrics);
+  eval.metrics = MakeMetrics(flags, model.estimator->model().spec.metrics);
   eval.needs_events = false;
   return eval;
 }
@@ -90,14 +90,14 @@ void PrintResult(const EvaluateFlags& flags, const train::EvalResult& result) {
 absl::Status RunEvaluate(const EvaluateFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
   MUSTER_RETURN_IF_ERROR(CheckMetrics(flags, model->estimator->model().spec));
-  train::EvalSpec eval = EvalSpecOf(flags, *model);
-  MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
+  train::EvalSpec eval = MakeEvalSpec(flags, *model);
+  MUSTER_ASSIGN_OR_RETURN(const auto calls, GetHookCalls(flags.calls));
   AddCalledHook(calls, train::ModeKeys::kEval, &eval.hooks);
   MUSTER_ASSIGN_OR_RETURN(const auto rejects, OpenRejects(*model->files, flags.data.rejects));
   eval.reject = RejectInto(rejects.get());
   train::EvalResult result;
   {
-    train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model->clock);
+    train::Progress progress(MakeStyle(flags.output), STDERR_FILENO, model->clock);
     MUSTER_ASSIGN_OR_RETURN(result, model->estimator->Evaluate(eval, progress));
   }
   if (rejects != nullptr) MUSTER_RETURN_IF_ERROR(rejects->Close());
@@ -105,8 +105,8 @@ absl::Status RunEvaluate(const EvaluateFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<score::PartPlan> PlanOf(const EvaluateFlags& flags, const std::string& checkpoint,
-                                       io::FileSystem& files) {
+absl::StatusOr<score::PartPlan> MakePlan(const EvaluateFlags& flags, const std::string& checkpoint,
+                                         io::FileSystem& files) {
   const bool exact = flags.trained.run.inference_precision == engine::Precision::kFloat32;
   const std::string rejects =
       flags.data.rejects.empty() ? "" : StrCat(", kept in ", flags.data.rejects);
@@ -125,7 +125,7 @@ absl::StatusOr<score::PartPlan> PlanOf(const EvaluateFlags& flags, const std::st
 
 // Another checkpoint, other data or settings have a folder of their own; however it is cut, an
 // evaluation has the same.
-std::string FolderOf(const EvaluateFlags& flags, score::PartPlan plan) {
+std::string GetFolder(const EvaluateFlags& flags, score::PartPlan plan) {
   plan.parts = plan.multiple = 1;
   plan.by_record = false;
   const std::string eval = train::EvalFolder(flags.trained.run.model_dir, flags.eval.name);
@@ -150,16 +150,16 @@ void PrintPart(const EvaluateFlags& flags, int part, const metrics::State& state
 // name yet.
 absl::Status MakeParts(const EvaluateFlags& flags, const score::PartPlan& plan,
                        const std::string& folder, TrainedModel& model) {
-  train::EvalSpec eval = EvalSpecOf(flags, model);
+  train::EvalSpec eval = MakeEvalSpec(flags, model);
   for (int part = std::max(flags.parts.task, 0); part < plan.parts; part += flags.parts.workers) {
     MUSTER_ASSIGN_OR_RETURN(const bool done, score::PartIsDone(*model.files, folder, plan, part));
     if (done) continue;
-    eval.input.source.shard = plan.ShardOf(part);
+    eval.input.source.shard = plan.GetShard(part);
     MUSTER_ASSIGN_OR_RETURN(const std::string path,
                             RejectsPath(*model.files, flags.data.rejects, plan, part));
     MUSTER_ASSIGN_OR_RETURN(const auto rejects, OpenRejects(*model.files, path));
     eval.reject = RejectInto(rejects.get());
-    train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model.clock);
+    train::Progress progress(MakeStyle(flags.output), STDERR_FILENO, model.clock);
     MUSTER_ASSIGN_OR_RETURN(const metrics::State state,
                             model.estimator->EvaluatePart(eval, progress));
     if (rejects != nullptr) MUSTER_RETURN_IF_ERROR(rejects->Close());
@@ -173,11 +173,11 @@ absl::Status MakeParts(const EvaluateFlags& flags, const score::PartPlan& plan,
 absl::Status RunTask(EvaluateFlags flags) {
   const auto files = files::OpenFileSystems();
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, /*fall_back=*/true, &flags.trained));
-  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan wanted, PlanOf(flags, "", *files));
-  const std::string folder = FolderOf(flags, wanted);
+  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan wanted, MakePlan(flags, "", *files));
+  const std::string folder = GetFolder(flags, wanted);
   MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, score::OpenPartPlan(*files, folder, wanted));
   flags.trained.checkpoint = plan.checkpoint;
-  flags.trained.reader = ReaderOf("evaluate", flags.parts);
+  flags.trained.reader = DescribeReader("evaluate", flags.parts);
   MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
   return MakeParts(flags, plan, folder, *model);
 }
@@ -196,7 +196,7 @@ absl::StatusOr<train::EvalResult> MergeParts(const EvaluateFlags& flags,
     return absl::DataLossError(
         StrCat(state.status().message(), "; remove it, and the same command makes it again"));
   };
-  return model.estimator->MergeEvaluation(EvalSpecOf(flags, model), next, progress);
+  return model.estimator->MergeEvaluation(MakeEvalSpec(flags, model), next, progress);
 }
 
 // A task of a job for each worker, then what all have found. When that is written the parts go: the
@@ -212,8 +212,8 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, /*fall_back=*/true, &flags.trained));
   std::string leased;  // until the last worker that was started again has read it
   const auto lease = LeaseOn(*files, flags.trained, &leased);
-  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan wanted, PlanOf(flags, leased, *files));
-  const std::string folder = FolderOf(flags, wanted);
+  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan wanted, MakePlan(flags, leased, *files));
+  const std::string folder = GetFolder(flags, wanted);
   const auto opened = score::OpenPartPlan(*files, folder, wanted);
   if (absl::IsPermissionDenied(opened.status())) {
     return Annotate(opened.status(),
@@ -263,7 +263,7 @@ void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
   verb->footer(
       "Examples:\n"
       "  muster evaluate --model-dir model --data 'data/test/part-*'\n"
-      "By processes that may die; the same command goes on where all were killed:\n"
+      "By processes that may die; the same command continues where all were killed:\n"
       "  muster evaluate --model-dir model --data 'data/test/part-*' --workers 2");
   AddTrainedModelFlags(*verb, &flags->trained);
   AddDataFlags(*verb, "--data",

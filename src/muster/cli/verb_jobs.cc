@@ -71,7 +71,7 @@ absl::Status ListAll(const JobVerbFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<job::TaskId>> TasksOf(const JobVerbFlags& flags, const Json& job) {
+absl::StatusOr<std::vector<job::TaskId>> GetTasks(const JobVerbFlags& flags, const Json& job) {
   std::vector<job::TaskId> tasks;
   std::vector<std::string> names;
   const auto wanted = job::ParseTaskName(flags.task);
@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<job::TaskId>> TasksOf(const JobVerbFlags& flags, cons
 absl::Status ShowLogs(const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
-  MUSTER_ASSIGN_OR_RETURN(const auto tasks, TasksOf(flags, job));
+  MUSTER_ASSIGN_OR_RETURN(const auto tasks, GetTasks(flags, job));
   const InterruptScope interrupt;
   const bool color = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   MUSTER_ASSIGN_OR_RETURN(

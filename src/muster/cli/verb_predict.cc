@@ -71,11 +71,11 @@ absl::StatusOr<Predicted> PredictInto(const PredictFlags& flags, TrainedModel& m
   spec.input.source.may_be_empty = true;
   spec.input.with_labels = false;
   spec.input.with_keys = true;
-  MUSTER_ASSIGN_OR_RETURN(const auto calls, HookCallsOf(flags.calls));
+  MUSTER_ASSIGN_OR_RETURN(const auto calls, GetHookCalls(flags.calls));
   AddCalledHook(calls, train::ModeKeys::kPredict, &spec.hooks);
   Predicted predicted;
   {
-    train::Progress progress(StyleOf(flags.output), STDERR_FILENO, model.clock);
+    train::Progress progress(MakeStyle(flags.output), STDERR_FILENO, model.clock);
     const auto write = [&](const train::InputBatch& batch, const engine::Predictions& predictions) {
       MUSTER_RETURN_IF_ERROR(writer->Write(batch.keys, predictions));
       // Rows come before the next batch's calls.
@@ -121,8 +121,8 @@ absl::Status RunPredict(const PredictFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<score::PartPlan> PlanOf(const PredictFlags& flags, const std::string& checkpoint,
-                                       io::FileSystem& files) {
+absl::StatusOr<score::PartPlan> MakePlan(const PredictFlags& flags, const std::string& checkpoint,
+                                         io::FileSystem& files) {
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
                           score::LoadModelDir(files, flags.trained.run.model_dir));
   const bool numbered = spec.features.key.empty();
@@ -149,9 +149,9 @@ absl::StatusOr<score::PartPlan> PlanOf(const PredictFlags& flags, const std::str
 absl::Status RunTask(PredictFlags flags) {
   const auto files = files::OpenFileSystems();
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, flags.trained.fall_back, &flags.trained));
-  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, PlanOf(flags, "", *files));
+  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, MakePlan(flags, "", *files));
   flags.trained.checkpoint = plan.checkpoint;
-  flags.trained.reader = ReaderOf("predict", flags.parts);
+  flags.trained.reader = DescribeReader("predict", flags.parts);
   MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
   for (int part = std::max(flags.parts.task, 0); part < plan.parts; part += flags.parts.workers) {
     MUSTER_ASSIGN_OR_RETURN(const bool done, score::PartIsDone(*files, flags.out, plan, part));
@@ -162,9 +162,9 @@ absl::Status RunTask(PredictFlags flags) {
     options.path = score::PartPath(flags.out, plan, part);
     MUSTER_ASSIGN_OR_RETURN(const std::string rejects,
                             RejectsPath(*files, flags.data.rejects, plan, part));
-    MUSTER_ASSIGN_OR_RETURN(
-        const Predicted predicted,
-        PredictInto(flags, *model, options, rejects, plan.ShardOf(part), plan.FirstNumberOf(part)));
+    MUSTER_ASSIGN_OR_RETURN(const Predicted predicted,
+                            PredictInto(flags, *model, options, rejects, plan.GetShard(part),
+                                        plan.GetFirstNumber(part)));
     PrintPredicted(flags, predicted, options.path);
     std::fflush(stdout);
   }
@@ -177,7 +177,7 @@ absl::Status RunParts(PredictFlags flags, const std::vector<std::string>& argume
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, flags.trained.fall_back, &flags.trained));
   std::string leased;  // until the last worker that was started again has read it
   const auto lease = LeaseOn(*files, flags.trained, &leased);
-  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, PlanOf(flags, leased, *files));
+  MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, MakePlan(flags, leased, *files));
   MUSTER_ASSIGN_OR_RETURN(const auto done, PartsDone(*files, flags.out, plan));
   SayOfParts(flags.out, done);
   if (std::find(done.begin(), done.end(), false) == done.end()) return absl::OkStatus();

@@ -33,7 +33,7 @@ absl::Status AtRecord(const absl::Status& status, const std::string& path, uint6
 }
 
 // Numbers as numbers, as far as JSON has them.
-ordered_json ValuesOf(const formats::FeatureText& feature) {
+ordered_json GetValues(const formats::FeatureText& feature) {
   ordered_json values = ordered_json::array();
   for (const std::string& value : feature.values) {
     ordered_json shown = value;
@@ -52,7 +52,7 @@ void PrintExample(const std::string& path, uint64_t offset,
     ordered_json object = {
         {"file", path}, {"offset", offset}, {"features", ordered_json::object()}};
     for (const formats::FeatureText& feature : features) {
-      object["features"][feature.name] = {{"kind", feature.kind}, {"values", ValuesOf(feature)}};
+      object["features"][feature.name] = {{"kind", feature.kind}, {"values", GetValues(feature)}};
     }
     std::printf("%s\n",
                 object.dump(-1, ' ', false, ordered_json::error_handler_t::replace).c_str());

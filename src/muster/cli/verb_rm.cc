@@ -76,7 +76,7 @@ absl::Status RemoveByName(const std::string& jobs, const std::string& name, bool
 }
 
 // When it ended; of one that was lost when its journal was last written.
-absl::StatusOr<double> EndOf(const control::JobFolder& folder) {
+absl::StatusOr<double> GetEnd(const control::JobFolder& folder) {
   MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
   if (HasEnded(job)) return JsonFields(job, "job").Number("completion_time", 0);
@@ -97,7 +97,7 @@ absl::Status RemoveOlder(const std::string& jobs, double seconds, bool with_work
     const bool is_cared_for =
         control::LivingCoordinator(folder) || control::LivingSupervisor(folder);
     if (!is_job || is_cared_for || launch::local::AnyAgentLives(folder)) continue;
-    const auto end = EndOf(folder);
+    const auto end = GetEnd(folder);
     absl::Status status = end.status();
     if (end.ok() && *end > before) continue;
     if (status.ok()) status = Remove(folder, with_work);

@@ -26,12 +26,12 @@ absl::Status ShowTasks(const JobRequest& request) {
 }
 
 absl::Status RunJob(const RunFlags& flags) {
-  const auto local = LocalOptionsOf(flags.job);
+  const auto local = MakeLocalOptions(flags.job);
   if (!local.ok()) {
     throw CLI::ValidationError("--listen", std::string(ToStd(local.status().message())));
   }
   const absl::Status use = CheckJobFlags(flags.job);
-  auto request = use.ok() ? RequestOf(flags.job) : use;
+  auto request = use.ok() ? MakeRequest(flags.job) : use;
   if (!use.ok() || (absl::IsInvalidArgument(request.status()) && flags.job.file.empty())) {
     throw CLI::ValidationError("run", std::string(ToStd(request.status().message())));
   }

@@ -27,7 +27,7 @@ struct TensorBoardFlags {
 };
 
 // The first of the job's programs that is an interpreter, else the one in the PATH.
-std::string PythonOf(formats::JsonFields& job) {
+std::string GetPython(formats::JsonFields& job) {
   for (const auto& [type, program] : job.Object("programs").items()) {
     if (!program.is_string()) continue;
     const std::string path = program.get<std::string>();
@@ -75,7 +75,7 @@ absl::Status RunTensorBoard(const TensorBoardFlags& flags) {
                " names no model folder: give it here or to muster run with --model-dir, or in a "
                "TFJob as the annotation muster/modelDir"));
   }
-  const std::string python = flags.python.empty() ? PythonOf(fields) : flags.python;
+  const std::string python = flags.python.empty() ? GetPython(fields) : flags.python;
   MUSTER_RETURN_IF_ERROR(CheckTensorBoard(python));
   std::vector<std::string> command = {python, "-m", "tensorboard.main", "--logdir", model_dir};
   command.insert(command.end(), flags.arguments.begin(), flags.arguments.end());

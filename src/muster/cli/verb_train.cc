@@ -130,7 +130,7 @@ void FailUnlessTrained(const absl::Status& status) {
 }
 
 // "4", or "2:4" for two to four.
-void TakeWorkers(const std::string& text, TrainFlags* flags) {
+void ParseWorkers(const std::string& text, TrainFlags* flags) {
   constexpr int kMost = 1000;
   const size_t colon = text.find(':');
   const bool range = colon != std::string::npos;
@@ -161,9 +161,9 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
       "      --workers 2 --ps 1 --strategy ps-async");
   AddFlags(verb, flags);
   verb->add_option_function<std::string>(
-          "--workers", [flags](const std::string& text) { TakeWorkers(text, flags.get()); },
+          "--workers", [flags](const std::string& text) { ParseWorkers(text, flags.get()); },
           "Replicas that train together, each with its part of the data and batches of the batch "
-          "size: a job of this machine (docs/distributed.md). MIN:MAX: it goes on while MIN are "
+          "size: a job of this machine (docs/distributed.md). MIN:MAX: it continues while MIN are "
           "there")
       ->type_name("N or MIN:MAX");
   verb->add_option("--ps", flags->ps,
@@ -208,7 +208,7 @@ void AddWorker(CLI::App& app) {
   AddFlags(verb, flags);
   AddProtectionFlags(*verb, &flags->protection);
   verb->add_option("--min-workers", flags->min_workers,
-                   "Train, and go on, with so few replicas when the others of TF_CONFIG are not "
+                   "Train, and continue, with so few replicas when the others of TF_CONFIG are not "
                    "there (default: only with all)")
       ->check(CLI::Range(1, 1000));
   verb->callback([flags] {

@@ -21,7 +21,7 @@ struct Chunk {
   size_t size() const { return end - begin; }
 };
 
-Chunk ChunkOf(size_t values, int ranks, int index) {
+Chunk GetChunk(size_t values, int ranks, int index) {
   const auto n = static_cast<size_t>(ranks), i = static_cast<size_t>(index);
   const size_t lines = (values + kChunkFloats - 1) / kChunkFloats;
   const auto border = [&](size_t k) { return std::min(values, lines * k / n * kChunkFloats); };
@@ -54,7 +54,7 @@ absl::Status RingTurn(Group& group, std::span<float> values) {
   const int n = group.size(), rank = group.rank();
   const int next = (rank + 1) % n, previous = (rank + n - 1) % n;
   const auto chunk = [&](int index) {
-    const Chunk range = ChunkOf(values.size(), n, (index % n + n) % n);
+    const Chunk range = GetChunk(values.size(), n, (index % n + n) % n);
     return values.subspan(range.begin, range.size());
   };
   // Reduce-scatter: chunk i starts at rank i + 1 and has all ranks' values when it reaches rank i.

@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::vector<float> ValuesOf(int rank, size_t n) {
+std::vector<float> GetValues(int rank, size_t n) {
   RandomStream random(7, RandomPurpose::kSampleData, static_cast<uint64_t>(rank));
   std::vector<float> values(n);
   for (float& value : values) value = static_cast<float>(random.Normal());
@@ -37,13 +37,13 @@ TEST_P(CollectivesTest, AllReduceSumsAndGivesEveryRankTheSameBytes) {
     for (auto* run : {&results, &again}) {
       ranks.RunAll([&](Group& group) {
         std::vector<float>& values = (*run)[static_cast<size_t>(group.rank())];
-        values = ValuesOf(group.rank(), size);
+        values = GetValues(group.rank(), size);
         return AllReduce(group, values);
       });
     }
     std::vector<double> expected(size);
     for (int rank = 0; rank < n; ++rank) {
-      const std::vector<float> values = ValuesOf(rank, size);
+      const std::vector<float> values = GetValues(rank, size);
       for (size_t i = 0; i < size; ++i) expected[i] += double{values[i]};
     }
     for (size_t i = 0; i < size; ++i) ASSERT_NEAR(results[0][i], expected[i], 1e-5) << i;
@@ -83,9 +83,9 @@ TEST_P(CollectivesTest, BroadcastGivesTheRootsBytes) {
   ranks.RunAll([&](Group& group) {
     for (int root = 0; root < group.size(); ++root) {
       for (const size_t size : {0U, 5U, 700'001U}) {
-        std::vector<float> values = ValuesOf(group.rank(), size);
+        std::vector<float> values = GetValues(group.rank(), size);
         MUSTER_RETURN_IF_ERROR(Broadcast(group, root, std::as_writable_bytes(std::span(values))));
-        EXPECT_EQ(values, ValuesOf(root, size));
+        EXPECT_EQ(values, GetValues(root, size));
       }
     }
     return absl::OkStatus();
@@ -97,12 +97,12 @@ TEST_P(CollectivesTest, BroadcastAlongAChainLeavesOtherRanksAlone) {
   const int last = GetParam() - 1;
   const std::vector<int> chain = last > 1 ? std::vector<int>{last, 0, 1} : std::vector<int>{last};
   ranks.RunAll([&](Group& group) {
-    std::vector<float> values = ValuesOf(group.rank(), 700'001);
+    std::vector<float> values = GetValues(group.rank(), 700'001);
     const auto own = std::find(chain.begin(), chain.end(), group.rank());
     if (own != chain.end()) {
       MUSTER_RETURN_IF_ERROR(Broadcast(group, chain, std::as_writable_bytes(std::span(values))));
     }
-    EXPECT_EQ(values, ValuesOf(own != chain.end() ? last : group.rank(), 700'001));
+    EXPECT_EQ(values, GetValues(own != chain.end() ? last : group.rank(), 700'001));
     return Barrier(group);
   });
 }
@@ -141,7 +141,7 @@ TEST(CollectiveFailureTest, ALengthThatCannotBeTakesNoMemory) {
   }
 }
 
-absl::Status ReduceForEver(Group& group, size_t size) {
+absl::Status ReduceIndefinitely(Group& group, size_t size) {
   std::vector<float> values(size, 1);
   while (true) MUSTER_RETURN_IF_ERROR(AllReduce(group, values));
 }
@@ -151,7 +151,7 @@ TEST(CollectiveFailureTest, ADeadRankIsNamedToAllOfThem) {
     TestRanks ranks(4, {.names = {"chief-0", "worker-0", "worker-1", "worker-2"}});
     std::atomic<int> rounds = 0;
     const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
-      if (group.rank() != 2) return ReduceForEver(group, size);
+      if (group.rank() != 2) return ReduceIndefinitely(group, size);
       std::vector<float> values(size, 1);
       for (; rounds < 3; ++rounds) MUSTER_RETURN_IF_ERROR(AllReduce(group, values));
       ranks.Kill(2);
@@ -169,7 +169,7 @@ TEST(CollectiveFailureTest, ARanksOwnErrorReachesAllInItsWords) {
   TestRanks ranks(3);
   const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
     if (group.rank() == 1) return group.Fail(absl::DataLossError("part-7: record at byte 12"));
-    return ReduceForEver(group, 200'000);
+    return ReduceIndefinitely(group, 200'000);
   });
   for (const absl::Status& status : results) {
     EXPECT_EQ(status, absl::AbortedError("rank 1: part-7: record at byte 12"));
@@ -184,10 +184,10 @@ TEST(CollectiveFailureTest, AnInterruptEndsAWait) {
   TestRanks ranks(2);
   const std::vector<absl::Status> results = ranks.Run([&](Group& group) {
     if (group.rank() == 1) {
-      ranks.interrupt(0).Set(absl::AbortedError("epoch 3: worker-1 was silent for 10 s"));
+      ranks.interrupt(0).Set(absl::AbortedError("generation 3: worker-1 was silent for 10 s"));
       return absl::OkStatus();
     }
-    return ReduceForEver(group, 1'000'000);
+    return ReduceIndefinitely(group, 1'000'000);
   });
   EXPECT_THAT(ToStd(results[0].message()), HasSubstr("silent for 10 s"));
 }

@@ -22,7 +22,7 @@ Group::Group(int rank, std::vector<std::unique_ptr<Channel>> channels, const Int
       interrupt_(interrupt),
       options_(std::move(options)) {}
 
-std::string Group::NameOf(int rank) const {
+std::string Group::GetName(int rank) const {
   const auto index = static_cast<size_t>(rank);
   return RankName(rank, index < options_.names.size() ? options_.names[index] : "");
 }
@@ -64,12 +64,12 @@ absl::Status Group::Check() {
 
 absl::Status Group::Fail(const absl::Status& why) {
   if (!status_.ok()) return status_;
-  return End(absl::AbortedError(FormatRankFailure(NameOf(rank_), ToStd(why.message()), "")));
+  return End(absl::AbortedError(FormatRankFailure(GetName(rank_), ToStd(why.message()), "")));
 }
 
 absl::Status Group::Accuse(int rank, std::string_view what) {
   if (!status_.ok()) return status_;
-  const std::string text = FormatRankFailure(NameOf(rank), what, "");
+  const std::string text = FormatRankFailure(GetName(rank), what, "");
   End(absl::AbortedError(text)).IgnoreError();
   return status_ = absl::DataLossError(text);
 }
@@ -93,7 +93,7 @@ absl::Status Group::Blame(const absl::Status& error, int to, int from) {
 }
 
 absl::Status Group::Lost(int rank, std::string_view cause) {
-  return End(absl::AbortedError(FormatRankFailure(NameOf(rank), cause, NameOf(rank_))));
+  return End(absl::AbortedError(FormatRankFailure(GetName(rank), cause, GetName(rank_))));
 }
 
 absl::Status Group::End(absl::Status why) {

@@ -1,9 +1,9 @@
-// Group: the ranks of one epoch, with a channel to each, and what ends it.
+// Group: the ranks of one generation, with a channel to each, and what ends it.
 //
 // Every rank calls the same collectives in the same order with the same sizes. The first error ends
 // the group for all ranks: the rank that meets it tells the others which rank failed and why, and
 // the call of every rank returns that. After that every call returns it; the caller makes a new
-// group, of a later epoch. The values that were being reduced are then invalid.
+// group, of a later generation. The values that were being reduced are then invalid.
 //
 // Error contract, after gloo's (docs/errors.md there): no call waits longer than the group's
 // timeout without a byte moving, and none outlives the Interrupt.
@@ -43,15 +43,15 @@ struct GroupOptions {
 // One owner thread.
 class Group {
  public:
-  // `channels`: by rank, all of one epoch; its own is null, and so is one that was not reached.
-  // `interrupt` must outlive the group.
+  // `channels`: by rank, all of one generation; its own is null, and so is one that was not
+  // reached. `interrupt` must outlive the group.
   Group(int rank, std::vector<std::unique_ptr<Channel>> channels, const Interrupt& interrupt,
         GroupOptions options = {});
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(channels_.size()); }
   // "rank 2 (worker-1)"
-  std::string NameOf(int rank) const;
+  std::string GetName(int rank) const;
   // By rank; empty where the ranks have none.
   const std::vector<std::string>& names() const { return options_.names; }
   // OK until a call failed.

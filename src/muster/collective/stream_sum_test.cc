@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-float ValueOf(int rank, size_t i) {
+float GetValue(int rank, size_t i) {
   return static_cast<float>(static_cast<int>((i * 7 + static_cast<size_t>(rank) * 13) % 1001) -
                             500) /
          3.0F;
@@ -23,7 +23,7 @@ float ValueOf(int rank, size_t i) {
 absl::Status Give(StreamSum& sum, Group& group, std::vector<float>& values, size_t piece) {
   for (size_t begin = 0; begin < values.size(); begin += piece) {
     const size_t end = std::min(begin + piece, values.size());
-    for (size_t i = begin; i < end; ++i) values[i] = ValueOf(group.rank(), i);
+    for (size_t i = begin; i < end; ++i) values[i] = GetValue(group.rank(), i);
     sum.Ready(end);
   }
   return sum.Finish();
@@ -53,7 +53,7 @@ TEST(StreamSumTest, TheBytesDoNotDependOnWhoBeginsEarly) {
       }
       for (size_t i = 0; i < size; i += 997) {
         float expected = 0;
-        for (int rank = 0; rank < n; ++rank) expected += ValueOf(rank, i);
+        for (int rank = 0; rank < n; ++rank) expected += GetValue(rank, i);
         EXPECT_NEAR(first[0][i], expected, 1e-3);
       }
     }

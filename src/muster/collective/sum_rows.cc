@@ -32,7 +32,7 @@ void SumRows::Append(const RowList& list, size_t cols, Pass* pass) {
   std::copy(list.rows.begin(), list.rows.end(), rows_.begin());
   std::copy_n(list.values.begin(), list.rows.size() * cols, values_.begin());
   Pass numbers = *pass;
-  for (const int32_t row : list.rows) numbers.NumberOf(row);
+  for (const int32_t row : list.rows) numbers.GetNumber(row);
   *pass = numbers;
 }
 
@@ -41,7 +41,7 @@ inline void SumRows::Add(const RowList& list, size_t cols, Pass* pass) {
   Pass numbers = *pass;
   for (const int32_t row : list.rows) {
     const uint32_t before = numbers.count();
-    const uint32_t number = numbers.NumberOf(row);
+    const uint32_t number = numbers.GetNumber(row);
     float* const sum = values_.data() + number * cols;
     if (number < before) {
       if (cols == 1) {

@@ -59,13 +59,13 @@ void Complain(const absl::Status& status) {
   std::fprintf(stderr, "muster agent: %s\n", std::string(ToStd(status.message())).c_str());
 }
 
-job::TaskEnd EndOf(const process::ExitInfo& exit) {
+job::TaskEnd GetEnd(const process::ExitInfo& exit) {
   if (exit.signal != 0) return {.signal = exit.signal};
   return {.exit_code = exit.code};
 }
 
 // The last line with a word in it, cut where it is long.
-std::string LastLineOf(const std::vector<std::string>& lines) {
+std::string GetLastLine(const std::vector<std::string>& lines) {
   const auto has_words = [](const std::string& line) {
     return line.find_first_not_of(" \t\r") != std::string::npos;
   };
@@ -225,7 +225,7 @@ void Agent::Signal(int signal) const {
   for (const process::ProcessStat& each : tree_->Running()) kill(each.pid, signal);
 }
 
-// Until the order is withdrawn, or there is another reason to go on.
+// Until the order is withdrawn, or there is another reason to continue.
 void Agent::Pause() {
   Signal(SIGSTOP);
   Say(State::kRunning, kPausedText, /*urgent=*/true);
@@ -259,7 +259,7 @@ std::optional<StartOrder> Agent::WaitForStart() {
 
 // Where the machine gives no such limit the task runs without, and the agent's log says why.
 void Agent::LimitMemory(int64_t bytes) {
-  auto limit = process::MemoryLimit::Create(MemoryGroupOf(options_.id), bytes);
+  auto limit = process::MemoryLimit::Create(GetMemoryGroup(options_.id), bytes);
   if (limit.ok()) {
     memory_ = *std::move(limit);
   } else {
@@ -277,7 +277,7 @@ std::vector<std::string> Agent::EnvironmentFor(const StartOrder& order) const {
   }
   for (const auto& [name, value] : order.env) process::SetEnvironment(name, value, &environment);
   const std::string& folder = options_.folder.path;
-  process::SetEnvironment(kMarkVariable, MarkOf(folder, options_.id), &environment);
+  process::SetEnvironment(kMarkVariable, GetMark(folder, options_.id), &environment);
   process::SetEnvironment("MUSTER_STEP_FILE", StepPath(folder, options_.id), &environment);
   process::SetEnvironment("MUSTER_KEY_FILE", options_.folder.data_key(), &environment);
   if (options_.bundle && access(io::JoinPath(folder, "server.pem").c_str(), F_OK) == 0) {
@@ -403,7 +403,7 @@ std::optional<job::TaskEnd> Agent::LookAtChild(double seconds) {
   process::PollReadable(fds, 2, process::Deadline::After(seconds));
   link_->ClearNews();
   const auto exit = child_->Wait(0);
-  if (exit.ok()) return EndOf(*exit);
+  if (exit.ok()) return GetEnd(*exit);
   if (absl::IsDeadlineExceeded(exit.status())) return std::nullopt;
   return job::TaskEnd{.lost = true, .detail = std::string(ToStd(exit.status().message()))};
 }
@@ -411,7 +411,7 @@ std::optional<job::TaskEnd> Agent::LookAtChild(double seconds) {
 job::TaskEnd Agent::StopChild(double grace_seconds) {
   const auto stopped = tree_->Stop({.grace_seconds = grace_seconds});
   const auto exit = child_->Wait(0);
-  if (exit.ok()) return EndOf(*exit);
+  if (exit.ok()) return GetEnd(*exit);
   const absl::Status& why = stopped.ok() ? exit.status() : stopped.status();
   return {.lost = true, .detail = std::string(ToStd(why.message()))};
 }
@@ -483,7 +483,7 @@ void Agent::Finish(job::TaskEnd end) {
   if (log_ != nullptr) {
     if (const absl::Status whole = log_->Finish(kLogSeconds); !whole.ok()) Complain(whole);
     report_.last_lines = log_->Tail();
-    if (!end.succeeded()) end.last_line = LastLineOf(report_.last_lines);
+    if (!end.succeeded()) end.last_line = GetLastLine(report_.last_lines);
     LogDiagnosis();
   }
   port_.reset();
@@ -532,7 +532,7 @@ absl::Status SweepAgent(const JobFolder& folder, const IncarnationId& id) {
     return absl::FailedPreconditionError(
         StrCat("the agent of ", IncarnationName(id.task, id.incarnation), " runs"));
   }
-  return process::EndMarked(StrCat(kMarkVariable, "=", MarkOf(folder.path, id)),
+  return process::EndMarked(StrCat(kMarkVariable, "=", GetMark(folder.path, id)),
                             {.grace_seconds = 0})
       .status();
 }

@@ -45,7 +45,7 @@ Json OptionsJson(const CoordinatorOptions& options) {
           {"task_folders", options.task_folders}};
 }
 
-CoordinatorOptions OptionsOf(JsonFields& state) {
+CoordinatorOptions ParseOptions(JsonFields& state) {
   JsonFields fields(state.Object("options"), "journal: options");
   CoordinatorOptions options;
   options.lease_seconds = fields.Number("lease_seconds", options.lease_seconds);
@@ -59,7 +59,7 @@ CoordinatorOptions OptionsOf(JsonFields& state) {
   return options;
 }
 
-std::map<std::string, std::vector<std::string>> TextsOf(JsonFields& state, const char* member) {
+std::map<std::string, std::vector<std::string>> GetTexts(JsonFields& state, const char* member) {
   JsonFields fields(state.Object(member), StrCat("journal: ", member));
   std::map<std::string, std::vector<std::string>> texts;
   for (const auto& [name, value] : state.Object(member).items()) {
@@ -92,7 +92,7 @@ absl::StatusOr<job::JobSpec> SpecOfState(const Json& state) {
 
 absl::Status Coordinator::ReadTemplates() {
   for (const auto& [type, replica] : spec_.replicas) {
-    auto process = job::ProcessOf(replica.pod_template);
+    auto process = job::ParseProcess(replica.pod_template);
     if (!process.ok()) return Annotate(process.status(), job::TypeFieldName(type));
     processes_[type] = *std::move(process);
   }
@@ -111,15 +111,15 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Resume(const Environme
   const Json& state = environment.journal->state();
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, SpecOfState(state));
   JsonFields fields(state, "journal");
-  MUSTER_ASSIGN_OR_RETURN(auto coordinator, New(spec, OptionsOf(fields), environment));
+  MUSTER_ASSIGN_OR_RETURN(auto coordinator, New(spec, ParseOptions(fields), environment));
   MUSTER_ASSIGN_OR_RETURN(coordinator->status_,
                           StatusFromJson(fields.Object("status"), "journal: status"));
   for (const auto& [name, address] : fields.Object("addresses").items()) {
     const auto task = job::ParseTaskName(name);
     if (task && address.is_string()) coordinator->addresses_[*task] = address.get<std::string>();
   }
-  coordinator->last_lines_ = TextsOf(fields, "last_lines");
-  coordinator->diagnoses_ = TextsOf(fields, "diagnoses");
+  coordinator->last_lines_ = GetTexts(fields, "last_lines");
+  coordinator->diagnoses_ = GetTexts(fields, "diagnoses");
   for (const auto& [name, note] : fields.Object("notes").items()) {
     if (note.is_string()) coordinator->notes_[name] = note.get<std::string>();
   }
@@ -129,7 +129,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Resume(const Environme
   MUSTER_RETURN_IF_ERROR(fields.status());
   for (const auto& [id, task] : coordinator->status_.tasks) {
     if (!task.live()) continue;
-    Agent& agent = coordinator->AgentOf(id, task.incarnation);
+    Agent& agent = coordinator->GetAgent(id, task.incarnation);
     agent.answered_at = coordinator->now();  // by the last coordinator, at the latest
     if (task.phase == job::TaskPhase::kStarting) continue;
     agent.adopted = true;
@@ -138,7 +138,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Resume(const Environme
   return coordinator;
 }
 
-Coordinator::Agent& Coordinator::AgentOf(job::TaskId task, int64_t incarnation) {
+Coordinator::Agent& Coordinator::GetAgent(job::TaskId task, int64_t incarnation) {
   const auto [agent, is_new] = agents_.try_emplace({task, incarnation});
   if (is_new) agent->second.version = generation_ * kVersionsPerGeneration + 1;
   return agent->second;
@@ -257,7 +257,7 @@ absl::StatusOr<double> Coordinator::PassOnce() {
   }
   status_ = std::move(decided.status);
   waiting_for_ = std::move(decided.waiting_for);
-  TakeEnds();
+  RecordEnds();
   Act(decided.actions);
   GiveStarts();
   ForgetAgents();
@@ -305,7 +305,7 @@ bool Coordinator::IsLive(const Key& key) const {
 }
 
 // Ends that are written down now: their agents may go.
-void Coordinator::TakeEnds() {
+void Coordinator::RecordEnds() {
   for (auto& [key, agent] : agents_) {
     if (!agent.report || !agent.report->end || agent.end_taken) continue;
     if (IsLive(key)) continue;
@@ -333,7 +333,7 @@ void Coordinator::Act(const std::vector<job::Action>& actions) {
 }
 
 void Coordinator::StartTask(const job::Action& action) {
-  Agent& agent = AgentOf(action.id, action.incarnation);
+  Agent& agent = GetAgent(action.id, action.incarnation);
   if (!agent.asked_at) agent.asked_at = now();
   if (agent.report) return;  // it is there
   StartRequest request{.task = action.id,
@@ -355,7 +355,7 @@ void Coordinator::StartTask(const job::Action& action) {
 // In good order where there is an agent that will do it, else at once.
 void Coordinator::StopTask(const job::Action& action) {
   const Key key{action.id, action.incarnation};
-  Agent& agent = AgentOf(action.id, action.incarnation);
+  Agent& agent = GetAgent(action.id, action.incarnation);
   if (!agent.stop_at) {
     agent.stop_at = now();
     agent.stop_reason = action.reason;
@@ -422,7 +422,7 @@ double Coordinator::CheckLeases() {
     if (left > 0) {
       next = std::min(next, left);
     } else {
-      const std::string place = environment_.launcher->PlaceOf(key.first, key.second);
+      const std::string place = environment_.launcher->GetPlace(key.first, key.second);
       Kill(key, agent,
            StrCat("its agent ", place.empty() ? "" : StrCat("on ", place, " "), "was silent for ",
                   job::PrintDuration(options_.lease_seconds)));
@@ -435,13 +435,13 @@ double Coordinator::CheckLeases() {
 bool Coordinator::Take(const AgentReport& report) {
   const auto task = status_.tasks.find(report.task);
   if (task == status_.tasks.end() || task->second.incarnation != report.incarnation) return false;
-  Agent& agent = AgentOf(report.task, report.incarnation);
+  Agent& agent = GetAgent(report.task, report.incarnation);
   agent.last_heard = now();
   if (agent.report && agent.report->sequence > report.sequence) return false;
-  const bool is_news = TakeLoss(report) || !agent.report || agent.report->state != report.state ||
+  const bool is_news = RecordLoss(report) || !agent.report || agent.report->state != report.state ||
                        agent.report->address != report.address;
   agent.report = report;
-  TakeAddress(report);
+  RecordAddress(report);
   return is_news;
 }
 

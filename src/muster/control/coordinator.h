@@ -124,7 +124,7 @@ class Coordinator {
     options_.lease_seconds = std::max(options_.lease_seconds, traits_.lease_seconds);
   }
   absl::Status ReadTemplates();
-  Agent& AgentOf(job::TaskId task, int64_t incarnation);
+  Agent& GetAgent(job::TaskId task, int64_t incarnation);
   double now() const { return static_cast<double>(environment_.clock->MonotonicNanos()) * 1e-9; }
 
   absl::StatusOr<double> PassOnce();
@@ -140,8 +140,8 @@ class Coordinator {
   void ForgetAgents();
   void KeepLastWords(const job::JobStatus& status);
   void KeepLastSteps();
-  bool TakeLoss(const AgentReport& report);
-  void TakeEnds();
+  bool RecordLoss(const AgentReport& report);
+  void RecordEnds();
   double CheckLeases();
   // Where the launcher does not see ends: whether, by this clock, a killed agent has ended.
   bool IsGone(const Agent& agent) const;
@@ -151,7 +151,7 @@ class Coordinator {
   void Kill(const Key& key, Agent& agent, const std::string& why) const;
 
   // coordinator_rendezvous.cc
-  void TakeAddress(const AgentReport& report);
+  void RecordAddress(const AgentReport& report);
   bool IsMissing(job::TaskId id) const;
   std::vector<job::TaskId> Missing() const;
   // Whether `task` starts only once the address of `other` is known.

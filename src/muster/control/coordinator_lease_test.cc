@@ -41,10 +41,10 @@ TEST_F(LeaseTest, ASilentAgentIsGoneOnceItsTaskHasCertainlyEnded) {
   EXPECT_GE(gone, (options_.lease_seconds + kAgentLookSeconds + kLostGraceSeconds) * 1.01);
   Wait(gone - kInstant);
   EXPECT_THAT(launcher_.kills, ElementsAre("worker-1.2"));
-  EXPECT_EQ(PhaseOf(kWorker1), TaskPhase::kRunning);
+  EXPECT_EQ(GetPhase(kWorker1), TaskPhase::kRunning);
   EXPECT_EQ(launcher_.requests.back().incarnation, 2);
   Wait(2 * kInstant);
-  EXPECT_EQ(PhaseOf(kWorker1), TaskPhase::kStarting);
+  EXPECT_EQ(GetPhase(kWorker1), TaskPhase::kStarting);
   EXPECT_EQ(launcher_.requests.back().incarnation, 3);
   const job::TaskStatus& task = coordinator_->status().tasks.at(kWorker1);
   EXPECT_THAT(task.last_end->Describe(), HasSubstr("silent for 10s"));
@@ -57,9 +57,9 @@ TEST_F(LeaseTest, TheLeaseCountsFromTheLastAnswerNotFromTheLastReport) {
   RunUntilWorker1IsSilent();
   coordinator_->NoteAnswer(kWorker1, 2, 2.5);  // its report is held so long
   Wait(GoneAfterSeconds(options_.lease_seconds) + 2.5 - kInstant);
-  EXPECT_EQ(PhaseOf(kWorker1), TaskPhase::kRunning);
+  EXPECT_EQ(GetPhase(kWorker1), TaskPhase::kRunning);
   Wait(2 * kInstant);
-  EXPECT_EQ(PhaseOf(kWorker1), TaskPhase::kStarting);
+  EXPECT_EQ(GetPhase(kWorker1), TaskPhase::kStarting);
 }
 
 TEST_F(LeaseTest, AnAgentThatWasGivenUpIsToldToEndAndItsWordIsTaken) {
@@ -71,7 +71,7 @@ TEST_F(LeaseTest, AnAgentThatWasGivenUpIsToldToEndAndItsWordIsTaken) {
   EXPECT_EQ(orders.grace_seconds, 0);
   coordinator_->NoteAnswer(kWorker1, 2, 0);  // prolongs nothing
   SayEnded(kWorker1, {.signal = 9});
-  EXPECT_EQ(PhaseOf(kWorker1), TaskPhase::kStarting);
+  EXPECT_EQ(GetPhase(kWorker1), TaskPhase::kStarting);
   EXPECT_EQ(coordinator_->status().tasks.at(kWorker1).incarnation, 3);
 }
 
@@ -94,9 +94,9 @@ TEST_F(LeaseTest, AStopThatTheLastAnswerMayHaveBroughtIsWaitedFor) {
   Pass();
   coordinator_->NoteAnswer(kWorker1, 2, 0);
   Wait(GoneAfterSeconds(60) - kInstant);
-  EXPECT_EQ(PhaseOf(kWorker1), TaskPhase::kStopping);
+  EXPECT_EQ(GetPhase(kWorker1), TaskPhase::kStopping);
   Wait(20);  // until its patience is at an end, too
-  EXPECT_EQ(PhaseOf(kWorker1), TaskPhase::kStopped);
+  EXPECT_EQ(GetPhase(kWorker1), TaskPhase::kStopped);
 }
 
 TEST_F(LeaseTest, ARestartedCoordinatorCountsFromItsOwnStart) {
@@ -105,9 +105,9 @@ TEST_F(LeaseTest, ARestartedCoordinatorCountsFromItsOwnStart) {
   Restart();
   Say(kWorker0, AgentReport::State::kRunning);
   Wait(GoneAfterSeconds(options_.lease_seconds) - kInstant);
-  EXPECT_EQ(PhaseOf(kWorker1), TaskPhase::kRunning);
+  EXPECT_EQ(GetPhase(kWorker1), TaskPhase::kRunning);
   Wait(2 * kInstant);
-  EXPECT_EQ(PhaseOf(kWorker1), TaskPhase::kStarting);
+  EXPECT_EQ(GetPhase(kWorker1), TaskPhase::kStarting);
 }
 
 TEST_F(LeaseTest, ThePlatformsLeastLeaseIsTheJobs) {

@@ -11,7 +11,7 @@
 
 namespace muster::control {
 
-void Coordinator::TakeAddress(const AgentReport& report) {
+void Coordinator::RecordAddress(const AgentReport& report) {
   if (!report.address.empty()) addresses_[report.task] = report.address;
 }
 
@@ -98,7 +98,7 @@ absl::StatusOr<StartOrder> Coordinator::StartOrderFor(job::TaskId task, int64_t 
                          spec_.count(job::TaskType::kEvaluator) > 0 ? "1" : "0");
   job::TfConfigOptions tf_options = options_.tf_config;
   for (const auto& [name, value] : process.env) {
-    if (name == "TF_CONFIG") tf_options.model_dir = job::ModelDirOf(value);
+    if (name == "TF_CONFIG") tf_options.model_dir = job::GetModelDir(value);
   }
   MUSTER_ASSIGN_OR_RETURN(const std::string tf_config,
                           job::TfConfig(spec_, cluster, task, tf_options));

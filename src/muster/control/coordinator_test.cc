@@ -73,7 +73,7 @@ TEST_F(CoordinatorTest, TheVersionOfOrdersIsKnownWithoutThem) {
 TEST_F(CoordinatorTest, AJobOfItsWorkersEndsWell) {
   Begin(Workers(2));
   RunBoth();
-  EXPECT_EQ(PhaseOf(kWorker1), TaskPhase::kRunning);
+  EXPECT_EQ(GetPhase(kWorker1), TaskPhase::kRunning);
   EXPECT_TRUE(SayEnded(kWorker1, {.exit_code = 0}).end_taken);
   EXPECT_TRUE(SayEnded(kWorker0, {.exit_code = 0}).end_taken);
   EXPECT_TRUE(coordinator_->finished());
@@ -141,7 +141,7 @@ TEST_F(CoordinatorTest, ASilentAgentIsKilledAndItsTaskStartsAgain) {
   const auto& failure = coordinator_->status().failures.at(0);
   EXPECT_EQ(failure.task, kWorker1);
   EXPECT_THAT(failure.end.Describe(), HasSubstr("its agent was silent for 10s"));
-  EXPECT_EQ(PhaseOf(kWorker0), TaskPhase::kRunning);
+  EXPECT_EQ(GetPhase(kWorker0), TaskPhase::kRunning);
 }
 
 TEST_F(CoordinatorTest, TheRendezvousDeadlineNamesWhoIsMissingAndWhatTheOthersSaid) {
@@ -235,7 +235,7 @@ TEST_F(CoordinatorTest, AReportThatComesLateChangesNothing) {
   const AgentReport early = Report(kWorker0, AgentReport::State::kWaiting);
   RunBoth();
   Say(early);
-  EXPECT_EQ(PhaseOf(kWorker0), TaskPhase::kRunning);
+  EXPECT_EQ(GetPhase(kWorker0), TaskPhase::kRunning);
   EXPECT_EQ(coordinator_->Describe()["tasks"][0]["phase"], "running");
 }
 

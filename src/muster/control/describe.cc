@@ -52,12 +52,12 @@ Json FailureJson(const job::JobStatus& status, const job::Failure& failure, cons
 
 // What the tasks of each type run: the first word of their command, a path from the root if it is
 // one. Templates that give no process were refused when the job was made.
-Json ProgramsOf(const job::JobSpec& spec, const Json& state) {
+Json GetPrograms(const job::JobSpec& spec, const Json& state) {
   JsonFields fields(state, "state");
   JsonFields options(fields.Object("options"), "options");
   Json programs = Json::object();
   for (const auto& [type, replica] : spec.replicas) {
-    const auto process = job::ProcessOf(replica.pod_template);
+    const auto process = job::ParseProcess(replica.pod_template);
     if (!process.ok() || process->command.empty()) continue;
     const std::string& program = process->command[0];
     const std::string folder = process->working_directory.empty()
@@ -98,7 +98,7 @@ Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const J
                {"phase", PhaseName(status.phase)},
                {"message", status.failure_message},
                {"model_dir", spec.model_dir},
-               {"programs", ProgramsOf(spec, state)},
+               {"programs", GetPrograms(spec, state)},
                {"start_time", status.start_time},
                {"completion_time", status.completion_time},
                {"tasks", Json::array()},
@@ -112,7 +112,7 @@ Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const J
     if (address != addresses.end()) json["tasks"].back()["address"] = *address;
     if (const auto last = steps.find(job::TaskName(id)); last != steps.end()) {
       JsonFields about(*last, "last step");
-      SetStep(about.Int("step", 0, 0, INT64_MAX), CountsOf(about.Object("counts")),
+      SetStep(about.Int("step", 0, 0, INT64_MAX), ParseCounts(about.Object("counts")),
               &json["tasks"].back());
     }
   }
@@ -137,7 +137,7 @@ void Coordinator::KeepLastSteps() {
 
 // Whether it is news. What a program removes at its first start is meant to go; what is gone after
 // it was started again had been trained for this job.
-bool Coordinator::TakeLoss(const AgentReport& report) {
+bool Coordinator::RecordLoss(const AgentReport& report) {
   const job::TaskStatus& task = status_.tasks.at(report.task);
   const int starts_again = task.restarts + task.disruptions + task.restarts_in_place;
   if (!report.lost_step || starts_again == 0) return false;
@@ -158,7 +158,7 @@ Json Coordinator::Describe() const {
   for (Json& entry : json["tasks"]) {
     const auto id = job::ParseTaskName(entry["task"].get<std::string>());
     const auto incarnation = entry["incarnation"].get<int64_t>();
-    if (std::string place = environment_.launcher->PlaceOf(*id, incarnation); !place.empty()) {
+    if (std::string place = environment_.launcher->GetPlace(*id, incarnation); !place.empty()) {
       entry["place"] = std::move(place);
     }
     const auto agent = agents_.find({*id, incarnation});

@@ -115,7 +115,7 @@ void EvaluatorWatch::LookAtFolder(int64_t now_nanos,
     }
   }
   if (model_dir_.empty()) return;
-  const FolderState state = FolderStateOf(model_dir_);
+  const FolderState state = GetFolderState(model_dir_);
   if (state != folder_) changed_at_ = worked_at_ = now_nanos;
   folder_ = state;
   using Newest = job::EvaluatorWork::Newest;

@@ -22,10 +22,10 @@ using formats::PrintJson;
 
 constexpr mode_t kPrivate = 0600;
 
-std::string FolderOf(const std::string& folder) { return io::JoinPath(folder, "agents"); }
+std::string GetFolder(const std::string& folder) { return io::JoinPath(folder, "agents"); }
 
 std::string MarkPath(const std::string& folder, const IncarnationId& id) {
-  return io::JoinPath(FolderOf(folder), IncarnationName(id.task, id.incarnation));
+  return io::JoinPath(GetFolder(folder), IncarnationName(id.task, id.incarnation));
 }
 
 std::string EndPath(const std::string& folder, const IncarnationId& id) {
@@ -65,7 +65,7 @@ IncarnationClaim::~IncarnationClaim() {
 absl::StatusOr<std::optional<IncarnationClaim>> IncarnationClaim::Take(const std::string& folder,
                                                                        const IncarnationId& id) {
   const std::string path = MarkPath(folder, id);
-  const std::string early = StrCat(FolderOf(folder), "/.", io::Basename(path), "-", getpid());
+  const std::string early = StrCat(GetFolder(folder), "/.", io::Basename(path), "-", getpid());
   MUSTER_ASSIGN_OR_RETURN(const int fd, MakeLocked(early));
   IncarnationClaim claim(fd);
   const int failure = link(early.c_str(), path.c_str()) == 0 ? 0 : errno;
@@ -102,7 +102,7 @@ absl::Status ForbidIncarnation(const std::string& folder, const IncarnationId& i
 
 absl::StatusOr<std::vector<IncarnationId>> ListIncarnations(const std::string& folder) {
   const auto files = files::OpenFileSystems();
-  MUSTER_ASSIGN_OR_RETURN(const auto names, files->List(FolderOf(folder)));
+  MUSTER_ASSIGN_OR_RETURN(const auto names, files->List(GetFolder(folder)));
   std::vector<IncarnationId> ids;
   for (const std::string& name : names) {
     const size_t dot = name.find('.');
@@ -135,11 +135,11 @@ std::string StepPath(const std::string& folder, const IncarnationId& id) {
   return StrCat(MarkPath(folder, id), ".step");
 }
 
-std::string MarkOf(const std::string& folder, const IncarnationId& id) {
+std::string GetMark(const std::string& folder, const IncarnationId& id) {
   return StrCat(folder, ":", IncarnationName(id.task, id.incarnation));
 }
 
-std::string MemoryGroupOf(const IncarnationId& id) {
+std::string GetMemoryGroup(const IncarnationId& id) {
   return StrCat(job::TaskName(id.task), "-", id.incarnation);
 }
 

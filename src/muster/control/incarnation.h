@@ -63,8 +63,8 @@ std::string StepPath(const std::string& folder, const IncarnationId& id);
 // Every process of an incarnation has this variable in its environment, so that leftover processes
 // can be found: MUSTER_MARK=/jobs/j:worker-0.3.
 constexpr char kMarkVariable[] = "MUSTER_MARK";
-std::string MarkOf(const std::string& folder, const IncarnationId& id);
+std::string GetMark(const std::string& folder, const IncarnationId& id);
 // The name of the process::MemoryLimit that its agent makes: "worker-0-3".
-std::string MemoryGroupOf(const IncarnationId& id);
+std::string GetMemoryGroup(const IncarnationId& id);
 
 }  // namespace muster::control

@@ -96,8 +96,8 @@ absl::Status CheckCertificates(const std::string& certificates, const ListenPlac
   return ReadAndCheck(certificates, place).status();
 }
 
-absl::Status TakeCertificates(const std::string& certificates, const ListenPlace& place,
-                              const JobFolder& folder) {
+absl::Status UseCertificates(const std::string& certificates, const ListenPlace& place,
+                             const JobFolder& folder) {
   MUSTER_ASSIGN_OR_RETURN(const Certificates read, ReadAndCheck(certificates, place));
   MUSTER_RETURN_IF_ERROR(net::WriteSecretFile(AuthorityPath(folder.path), read.authority));
   return net::WriteCredentials(folder.path, kServer, read.server);

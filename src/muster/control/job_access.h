@@ -30,8 +30,8 @@ std::string PrintListenPlace(const ListenPlace& place);
 // folder: the authority's certificate, the server's with its key; never the authority's key.
 // FAILED_PRECONDITION if clients would not trust them at that address, NOT_FOUND if there are none.
 // Both are detected before anything starts.
-absl::Status TakeCertificates(const std::string& certificates, const ListenPlace& place,
-                              const JobFolder& folder);
+absl::Status UseCertificates(const std::string& certificates, const ListenPlace& place,
+                             const JobFolder& folder);
 // The same without copying.
 absl::Status CheckCertificates(const std::string& certificates, const ListenPlace& place);
 

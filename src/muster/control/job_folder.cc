@@ -38,7 +38,7 @@ struct flock WholeFile() {
   return whole;
 }
 
-std::optional<int> HolderOf(const std::string& path) {
+std::optional<int> GetHolder(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   struct flock whole = WholeFile();
@@ -157,10 +157,10 @@ JobLock::~JobLock() {
   if (fd_ >= 0) close(fd_);
 }
 
-std::optional<int> LivingCoordinator(const JobFolder& folder) { return HolderOf(folder.lock()); }
+std::optional<int> LivingCoordinator(const JobFolder& folder) { return GetHolder(folder.lock()); }
 
 std::optional<int> LivingSupervisor(const JobFolder& folder) {
-  return HolderOf(folder.supervisor_lock());
+  return GetHolder(folder.supervisor_lock());
 }
 
 }  // namespace muster::control

@@ -15,8 +15,8 @@ namespace muster::control {
 // What a platform can be relied on for.
 struct LauncherTraits {
   // An incarnation that does not run any more is observed as kEnded or kGone for certain, whatever
-  // ended it. Where this is false (a machine that cannot be reached may go on), an incarnation that
-  // is silent is gone by the coordinator's clock: see GoneAfterSeconds().
+  // ended it. Where this is false (a machine that cannot be reached may continue), an incarnation
+  // that is silent is gone by the coordinator's clock: see GoneAfterSeconds().
   bool sees_ends = true;
   bool restarts_in_place =
       false;                  // the platform itself starts an ended task again, as kubelet does
@@ -71,7 +71,7 @@ class Launcher {
   }
   // The machine of an incarnation, for people: "host b"; "" where that goes without saying or is
   // not known.
-  virtual std::string PlaceOf(job::TaskId /*task*/, int64_t /*incarnation*/) const { return ""; }
+  virtual std::string GetPlace(job::TaskId /*task*/, int64_t /*incarnation*/) const { return ""; }
   // After the job's end: waits, so many seconds at most, until nothing of it is left and all output
   // of its tasks is in its folder.
   virtual void Finish(double /*seconds*/) {}

@@ -28,7 +28,7 @@ std::string RotatedName(const std::string& path, int age) {
 }
 
 // How often the open file was rotated; none: no name leads to it any more.
-std::optional<int> AgeOf(int fd, const std::string& path) {
+std::optional<int> GetAge(int fd, const std::string& path) {
   struct stat open_file {
   }, named{};
   if (fstat(fd, &open_file) != 0) return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<int> AgeOf(int fd, const std::string& path) {
   return std::nullopt;
 }
 
-int64_t SizeOf(int fd) {
+int64_t GetSize(int fd) {
   struct stat info {};
   return fstat(fd, &info) == 0 ? int64_t{info.st_size} : 0;
 }
@@ -88,8 +88,8 @@ absl::StatusOr<LogPiece> LocalLogSource::ReadNow(int64_t offset, size_t max) {
   if (!file_.valid() && !OpenOldest()) return piece;
   while (true) {
     // Before the file is read: one that had another name by then is complete.
-    const auto age = AgeOf(file_.get(), path_);
-    if (SizeOf(file_.get()) < position_) {  // truncated
+    const auto age = GetAge(file_.get(), path_);
+    if (GetSize(file_.get()) < position_) {  // truncated
       position_ = 0;
       gap_ = true;
     }
@@ -121,13 +121,13 @@ bool LocalLogSource::OpenOldest() {
 // The one that was written after it. False: there is none, it is still written.
 bool LocalLogSource::OpenNext() {
   while (true) {
-    const auto age = AgeOf(file_.get(), path_);
+    const auto age = GetAge(file_.get(), path_);
     if (age == 0) return false;
     process::Descriptor next;
     if (age) {
       next.Reset(open(RotatedName(path_, *age - 1).c_str(), O_RDONLY | O_CLOEXEC));
-      if (!next.valid()) return false;                 // in the midst of a rotation
-      if (AgeOf(file_.get(), path_) != age) continue;  // the names have moved meanwhile
+      if (!next.valid()) return false;                  // in the midst of a rotation
+      if (GetAge(file_.get(), path_) != age) continue;  // the names have moved meanwhile
     }
     file_ = std::move(next);
     position_ = 0;

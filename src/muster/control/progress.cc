@@ -49,7 +49,7 @@ Counts CountsIn(std::string_view text) {
 }  // namespace
 
 // Sums, so that the order of entries does not count.
-FolderState FolderStateOf(const std::string& folder) {
+FolderState GetFolderState(const std::string& folder) {
   std::error_code error;
   fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied,
                                          error);
@@ -74,7 +74,7 @@ Progress::Progress(ProgressOptions options, int64_t now_nanos)
       looked_at_(now_nanos),
       alive_at_(now_nanos),
       model_looked_at_(now_nanos) {
-  if (!options_.model_dir.empty()) model_state_ = FolderStateOf(options_.model_dir);
+  if (!options_.model_dir.empty()) model_state_ = GetFolderState(options_.model_dir);
 }
 
 void Progress::LookAtStep() {
@@ -93,7 +93,7 @@ void Progress::LookAtModel(bool last) {
   const double passed = static_cast<double>(looked_at_ - model_looked_at_) * 1e-9;
   if (options_.model_dir.empty() || (passed < options_.look_seconds && !last)) return;
   model_looked_at_ = looked_at_;
-  const FolderState state = FolderStateOf(options_.model_dir);
+  const FolderState state = GetFolderState(options_.model_dir);
   if (state.all != model_state_.all) alive_at_ = looked_at_;
   // Fewer files are none that appeared, when all are gone.
   if (state.checkpoints != model_state_.checkpoints && state.checkpoints != 0) saved_ = true;

@@ -18,7 +18,7 @@ struct FolderState {
   uint64_t checkpoints = 0;  // of checkpoint files alone: TensorFlow's and Keras's
   friend bool operator==(const FolderState&, const FolderState&) = default;
 };
-FolderState FolderStateOf(const std::string& folder);
+FolderState GetFolderState(const std::string& folder);
 
 struct ProgressOptions {
   std::string step_file = {};  // the task may write its step number there

@@ -93,7 +93,7 @@ StartOrder StartFromJson(JsonFields& orders) {
 
 }  // namespace
 
-Counts CountsOf(const Json& json) {
+Counts ParseCounts(const Json& json) {
   Counts counts;
   for (const auto& [name, count] : json.items()) {
     const bool sound = count.is_number_integer() && name.size() <= kMaxCountName;
@@ -148,7 +148,7 @@ absl::StatusOr<AgentReport> ReportFromJson(const Json& json) {
   if (fields.Has("work")) report.work = WorkFromJson(fields);
   if (fields.Has("step")) report.step = fields.Int("step", 0, 0, kMaxInt64);
   if (fields.Has("lost_step")) report.lost_step = fields.Int("lost_step", 0, 0, kMaxInt64);
-  report.counts = CountsOf(fields.Object("counts"));
+  report.counts = ParseCounts(fields.Object("counts"));
   if (fields.Has("end")) {
     auto end = EndFromJson(fields.Object("end"), "report: end");
     fields.Take(end.status());

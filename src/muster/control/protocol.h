@@ -72,7 +72,7 @@ struct AgentOrders {
 };
 
 // Members that are not counts, and excess ones, are skipped.
-Counts CountsOf(const Json& json);
+Counts ParseCounts(const Json& json);
 Json ToJson(const AgentReport& report);
 Json ToJson(const AgentOrders& orders);
 // The answer, after so many seconds, to an agent that has seen the orders of this version: the

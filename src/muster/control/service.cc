@@ -111,7 +111,7 @@ std::vector<net::HttpRoute> Service::Routes(const std::vector<ServiceRoute>& mor
   std::vector<net::HttpRoute> routes = {
       {"POST", "/v1/agent",
        [this](const net::HttpRequest& request, net::HttpReply reply) {
-         TakeReport(request, std::move(reply));
+         HandleReport(request, std::move(reply));
        }},
       {"GET", "/v1/status",
        [this](const net::HttpRequest&, const net::HttpReply& reply) {
@@ -121,10 +121,10 @@ std::vector<net::HttpRoute> Service::Routes(const std::vector<ServiceRoute>& mor
        }},
       {"POST", "/v1/suspend",
        [this](const net::HttpRequest& request, const net::HttpReply& reply) {
-         TakeSuspend(request, reply);
+         HandleSuspend(request, reply);
        }},
       {"POST", "/v1/stop", [this](const net::HttpRequest& request, const net::HttpReply& reply) {
-         TakeStop(request, reply);
+         HandleStop(request, reply);
        }}};
   for (const ServiceRoute& route : more) {
     routes.push_back({route.method, route.path,
@@ -135,7 +135,7 @@ std::vector<net::HttpRoute> Service::Routes(const std::vector<ServiceRoute>& mor
   return routes;
 }
 
-void Service::TakeStop(const net::HttpRequest& request, const net::HttpReply& reply) {
+void Service::HandleStop(const net::HttpRequest& request, const net::HttpReply& reply) {
   const Json body = Ordered(request.body);
   JsonFields fields(body, "stop");
   const std::string why = fields.Text("why", "somebody asked to stop it");
@@ -148,7 +148,7 @@ void Service::TakeStop(const net::HttpRequest& request, const net::HttpReply& re
   reply.Send(Answer(Json::object()));
 }
 
-void Service::TakeSuspend(const net::HttpRequest& request, const net::HttpReply& reply) {
+void Service::HandleSuspend(const net::HttpRequest& request, const net::HttpReply& reply) {
   const Json body = Ordered(request.body);
   JsonFields fields(body, "suspend");
   const bool suspend = fields.Bool("suspend", true);
@@ -163,7 +163,7 @@ void Service::TakeSuspend(const net::HttpRequest& request, const net::HttpReply&
   reply.Send(Answer(Json::object()));
 }
 
-void Service::TakeReport(const net::HttpRequest& request, net::HttpReply reply) {
+void Service::HandleReport(const net::HttpRequest& request, net::HttpReply reply) {
   const auto report = ReportFromJson(Ordered(request.body));
   if (!report.ok()) return reply.SendError(report.status());
   const std::lock_guard lock(mutex_);

@@ -97,9 +97,9 @@ class Service {
   net::HttpResponse Metrics();
   void TakeRoute(const ServiceRoute& route, const net::HttpRequest& request,
                  const net::HttpReply& reply);
-  void TakeStop(const net::HttpRequest& request, const net::HttpReply& reply);
-  void TakeSuspend(const net::HttpRequest& request, const net::HttpReply& reply);
-  void TakeReport(const net::HttpRequest& request, net::HttpReply reply);
+  void HandleStop(const net::HttpRequest& request, const net::HttpReply& reply);
+  void HandleSuspend(const net::HttpRequest& request, const net::HttpReply& reply);
+  void HandleReport(const net::HttpRequest& request, net::HttpReply reply);
   void Refuse(const AgentReport& report, const net::HttpReply& reply);
   void Loop(const std::stop_token& stop);
   double PassOnce();

@@ -81,14 +81,14 @@ class ServiceTest : public ::testing::Test {
     options.token = *net::ReadTokenFile(folder_.token());
     return *net::HttpClient::Create(options);
   }
-  static AgentReport ReportOf(int index, AgentState state) {
+  static AgentReport MakeReport(int index, AgentState state) {
     AgentReport report{.task = {job::TaskType::kWorker, index}, .incarnation = index + 1};
     report.state = state;
     report.address = StrCat("127.0.0.1:", 9000 + index);
     return report;
   }
   std::unique_ptr<AgentLink> Link(int index) {
-    return std::make_unique<AgentLink>(Client(), Client(), ReportOf(index, AgentState::kWaiting),
+    return std::make_unique<AgentLink>(Client(), Client(), MakeReport(index, AgentState::kWaiting),
                                        10);
   }
   // Waits for news until `done` holds.
@@ -124,15 +124,15 @@ TEST_F(ServiceTest, AgentsMeetRunAndEnd) {
   std::vector<std::unique_ptr<AgentLink>> links;
   for (int i = 0; i < 3; ++i) {
     links.push_back(Link(i));
-    links[i]->Tell(ReportOf(i, AgentState::kWaiting), /*urgent=*/true);
+    links[i]->Tell(MakeReport(i, AgentState::kWaiting), /*urgent=*/true);
   }
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(WaitFor(*links[i], [](const auto& orders) { return orders.start.has_value(); }));
     EXPECT_THAT(links[i]->orders().start->env.back().second, HasSubstr(StrCat("\"index\":", i)));
-    links[i]->Tell(ReportOf(i, AgentState::kRunning), /*urgent=*/true);
+    links[i]->Tell(MakeReport(i, AgentState::kRunning), /*urgent=*/true);
   }
   for (int i = 0; i < 3; ++i) {
-    AgentReport ended = ReportOf(i, AgentState::kEnded);
+    AgentReport ended = MakeReport(i, AgentState::kEnded);
     ended.end = job::TaskEnd{.exit_code = 0};
     links[i]->Tell(ended, /*urgent=*/true);
     EXPECT_TRUE(WaitFor(*links[i], [](const auto& orders) { return orders.end_taken; }));
@@ -147,7 +147,7 @@ TEST_F(ServiceTest, OrdersThatWereSeenAreNotSaidAgain) {
   ASSERT_GT(poll(&first_pass, 1, kDeadlineMillis), 0);
   const auto client = Client();
   const auto say = [&](int64_t seen) {
-    AgentReport report = ReportOf(0, AgentState::kWaiting);
+    AgentReport report = MakeReport(0, AgentState::kWaiting);
     report.sequence = ++sequence_;
     report.seen = seen;
     return client->Post("/v1/agent", net::Json::parse(PrintJson(ToJson(report))), 10).value();
@@ -164,9 +164,9 @@ TEST_F(ServiceTest, OrdersThatWereSeenAreNotSaidAgain) {
 TEST_F(ServiceTest, AStopReachesAnAgentThatWaits) {
   Run(1);
   const auto link = Link(0);
-  link->Tell(ReportOf(0, AgentState::kWaiting), /*urgent=*/true);
+  link->Tell(MakeReport(0, AgentState::kWaiting), /*urgent=*/true);
   ASSERT_TRUE(WaitFor(*link, [](const auto& orders) { return orders.start.has_value(); }));
-  link->Tell(ReportOf(0, AgentState::kRunning), /*urgent=*/true);
+  link->Tell(MakeReport(0, AgentState::kRunning), /*urgent=*/true);
   ASSERT_TRUE(Client()->Post("/v1/stop", {{"why", "enough"}}, 10).ok());
   EXPECT_TRUE(WaitFor(*link, [](const auto& orders) { return orders.stop; }));
   EXPECT_EQ(link->orders().stop_reason, "enough");
@@ -183,8 +183,8 @@ TEST_F(ServiceTest, AnAgentFindsACoordinatorThatHasMoved) {
     return Client();
   };
   AgentLink link(*net::HttpClient::Create(gone), *net::HttpClient::Create(gone),
-                 ReportOf(0, AgentState::kWaiting), 10, find);
-  link.Tell(ReportOf(0, AgentState::kWaiting), /*urgent=*/true);
+                 MakeReport(0, AgentState::kWaiting), 10, find);
+  link.Tell(MakeReport(0, AgentState::kWaiting), /*urgent=*/true);
   EXPECT_TRUE(WaitFor(link, [](const AgentOrders& orders) { return orders.start.has_value(); }));
 }
 
@@ -192,7 +192,7 @@ TEST_F(ServiceTest, ALeaseCountsFromWhenTheAnswerWasSentAtTheLatest) {
   Run(1);
   const auto link = Link(0);
   const auto began = std::chrono::steady_clock::now();
-  link->Tell(ReportOf(0, AgentState::kWaiting), /*urgent=*/true);
+  link->Tell(MakeReport(0, AgentState::kWaiting), /*urgent=*/true);
   ASSERT_TRUE(WaitFor(*link, [](const AgentOrders& orders) { return orders.start.has_value(); }));
   const std::chrono::duration<double> all = std::chrono::steady_clock::now() - began;
   EXPECT_GE(link->silent_seconds(), 0);
@@ -293,7 +293,7 @@ TEST_F(ServiceTest, ALaunchersRouteIsCalledAndAPassFollows) {
 TEST_F(ServiceTest, AnAgentThatIsNotLetInGetsNoStartAndIsNotHeard) {
   launcher_.admission = Admission::kNotYet;
   Run(1);
-  AgentReport report = ReportOf(0, AgentState::kWaiting);
+  AgentReport report = MakeReport(0, AgentState::kWaiting);
   report.sequence = 1;
   report.slot = "slot-1";
   const auto say = [&] {

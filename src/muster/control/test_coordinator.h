@@ -132,7 +132,7 @@ class CoordinatorTest : public ::testing::Test {
   AgentOrders OrdersFor(TaskId task) {
     return coordinator_->OrdersFor(task, coordinator_->status().tasks.at(task).incarnation);
   }
-  TaskPhase PhaseOf(TaskId task) { return coordinator_->status().tasks.at(task).phase; }
+  TaskPhase GetPhase(TaskId task) { return coordinator_->status().tasks.at(task).phase; }
 
   CoordinatorOptions options_;
   FakeClock clock_;

@@ -97,7 +97,7 @@ TEST_F(ConvertTest, BadInputIsNamedAndLeavesNothing) {
   EXPECT_EQ(Failure(head + "y,0,1,nan,\n").substr(0, 34), "in.csv:3: column 'height': 'nan' i");
   EXPECT_EQ(Failure(head + "\n\ny,0,1\n"), "in.csv:5: the row has 3 cells, the header has 5");
   EXPECT_THAT(Failure(head + "y,0,1,1,\"a\n"), HasSubstr("in.csv:3: the quote that opens"));
-  EXPECT_THAT(Failure(head + "\"y\"z,0,1,1,\n"), HasSubstr("in.csv:3: cell 1 goes on"));
+  EXPECT_THAT(Failure(head + "\"y\"z,0,1,1,\n"), HasSubstr("in.csv:3: cell 1 continues"));
   EXPECT_THAT(Failure("name,unused,ages,height,tags\n"),
               HasSubstr("in.csv: column 'age' is not in the header (did you mean 'ages'?)"));
   EXPECT_THAT(Failure("name,unused,age,height,tags\n"), HasSubstr("in.csv: no rows"));

@@ -165,7 +165,7 @@ TEST(BatchReaderTest, TheLastSmallBatchCanBeDropped) {
   EXPECT_TRUE(ReadAll(source, {.batch_size = 14, .epochs = 3, .drop_remainder = true}).empty());
 }
 
-TEST(BatchReaderTest, RepeatsForEver) {
+TEST(BatchReaderTest, RepeatsIndefinitely) {
   const auto source = std::make_shared<NumberSource>(std::vector{3});
   const auto reader = Open(source, {.batch_size = 2, .epochs = 0});
   EXPECT_EQ(Drain(reader.get(), 2001)->back().epoch, 1000);
@@ -236,7 +236,7 @@ TEST(BatchReaderTest, ABatchOutlivesItsReader) {
   EXPECT_EQ(columns.column(0).strings[11], "11");
 }
 
-// Cut anywhere, save, print, parse and go on: the rest is the same.
+// Cut anywhere, save, print, parse and continue: the rest is the same.
 TEST(BatchReaderTest, ContinuesExactlyFromAnySavedPosition) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));

@@ -7,7 +7,7 @@
 namespace muster::data {
 namespace {
 
-std::string_view SuffixOf(formats::Compression compression) {
+std::string_view GetSuffix(formats::Compression compression) {
   switch (compression) {
     case formats::Compression::kGzip:
       return ".gz";
@@ -36,7 +36,7 @@ bool IsShardName(std::string_view name) {
 std::string ShardName(int index, int count, formats::Compression compression) {
   char name[64];
   std::snprintf(name, sizeof name, "part-%05d-of-%05d.tfrecord", index, count);
-  return StrCat(name, SuffixOf(compression));
+  return StrCat(name, GetSuffix(compression));
 }
 
 absl::StatusOr<std::unique_ptr<ShardWriter>> ShardWriter::Create(io::FileSystem& files,

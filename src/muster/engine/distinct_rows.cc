@@ -34,7 +34,7 @@ void DistinctRowsFinder::FindByNumber(std::span<const int32_t> ids, int64_t boun
       continue;
     }
     rows[pass.count()] = id;  // written over where it is not new
-    positions[i] = static_cast<int32_t>(pass.NumberOf(id));
+    positions[i] = static_cast<int32_t>(pass.GetNumber(id));
   }
   out->rows.resize(pass.count());
   numbers_.End(pass);

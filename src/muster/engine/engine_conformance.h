@@ -81,16 +81,16 @@ class EngineConformance : public testing::TestWithParam<EngineMember> {
     StepResult result;
     RecordingSink given;
   };
-  static Outcome StepOf(Engine& engine, std::span<const VariableView> weights,
-                        const features::FeatureBatch& batch, const StepContext& context = {},
-                        bool with_squares = false) {
+  static Outcome GetStep(Engine& engine, std::span<const VariableView> weights,
+                         const features::FeatureBatch& batch, const StepContext& context = {},
+                         bool with_squares = false) {
     RecordingSink sink(engine, with_squares);
     const auto result = engine.Step(weights, batch, context, sink);
     EXPECT_TRUE(result.ok()) << result.status();
     return {result.ok() ? *result : StepResult(), sink};
   }
   Outcome Step(const features::FeatureBatch& batch, const StepContext& context = {}) {
-    return StepOf(*engine_, weights_->views(), batch, context);
+    return GetStep(*engine_, weights_->views(), batch, context);
   }
   Forward Predict(const features::FeatureBatch& batch) {
     // It has old contents, which must not stay.
@@ -172,13 +172,13 @@ class EngineConformance : public testing::TestWithParam<EngineMember> {
     std::vector<std::vector<int32_t>> rows;  // by group: the table row of each block row
     std::vector<std::vector<float>> memory;
     std::vector<VariableView> views;
-    int32_t RowOf(size_t variable, int32_t row) const {
+    int32_t GetRow(size_t variable, int32_t row) const {
       return rows[Index(group_of[variable])][Index(row)];
     }
   };
   // `apart`: each appearance of an id has a row of its own, in order of appearance. Otherwise each
   // id has one row, the greatest id first, after one row that no id names.
-  Blocks BlocksOf(const features::FeatureBatch& found, bool apart) {
+  Blocks GetBlocks(const features::FeatureBatch& found, bool apart) {
     Blocks blocks{found, GroupsOfTables(), {}, {}, weights_->mutable_views()};
     blocks.rows.resize(blocks.views.size());
     blocks.memory.resize(blocks.views.size());
@@ -302,7 +302,7 @@ TEST_P(EngineConformance, PredictsTheSameEachTime) {
   // Whatever calls come between.
   for (const int64_t step : {0, 1}) {
     Step(batch_, {.step = step});
-    Predict(RowsOf(batch_, 1, 3));
+    Predict(GetRows(batch_, 1, 3));
     const Forward again = Predict(batch_);
     EXPECT_EQ(again.logits, first.logits);
     EXPECT_EQ(again.loss_sum, first.loss_sum);
@@ -321,7 +321,7 @@ TEST_P(EngineConformance, PredictsEachRowByItself) {
   double loss_sum = 0;
   std::set<std::vector<float>> different;
   for (int row = 0; row < batch_.rows; ++row) {
-    const Forward one = Predict(RowsOf(batch_, row, row + 1));
+    const Forward one = Predict(GetRows(batch_, row, row + 1));
     const auto begin = all.logits.begin() + static_cast<int64_t>(Index(row) * width);
     ExpectNear<float>(StrCat("row ", row), one.logits,
                       {begin, begin + static_cast<int64_t>(width)});

@@ -16,7 +16,7 @@ TEST_P(EngineConformance, RefusesWeightsThatDoNotFit) {
     RecordingSink sink(*engine_);
     Forward out;
     ExpectInvalid(engine_->Step(views, batch_, {}, sink).status(), what);
-    ExpectInvalid(engine_->Step(views, RowsOf(batch_, 0, 0), {.denominator = 1}, sink).status(),
+    ExpectInvalid(engine_->Step(views, GetRows(batch_, 0, 0), {.denominator = 1}, sink).status(),
                   StrCat(what, ", no rows"));
     EXPECT_THAT(sink.order, testing::IsEmpty()) << what;
     ExpectInvalid(engine_->Predict(views, batch_, &out), what);
@@ -41,7 +41,7 @@ TEST_P(EngineConformance, RefusesWeightsThatDoNotFit) {
 
 TEST_P(EngineConformance, RefusesBatchesThatDoNotFit) {
   ExpectRefused({}, "nothing");
-  ExpectRefused(RowsOf(batch_, 0, 0), "no rows");
+  ExpectRefused(GetRows(batch_, 0, 0), "no rows");
   for (const int rows : {-1, INT_MIN, batch_.rows + 1, batch_.rows - 1, INT_MAX}) {
     features::FeatureBatch batch = batch_;
     batch.rows = rows;

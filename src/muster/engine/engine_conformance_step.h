@@ -64,8 +64,8 @@ class CheckingSink final : public GradientSink {
 
 TEST_P(EngineConformance, GivesEachVariableOnceInTheSameOrder) {
   std::vector<int> order;
-  const features::FeatureBatch parts[] = {batch_, RowsOf(batch_, 0, 1), RowsOf(batch_, 1, 4),
-                                          RowsOf(batch_, 0, 0), batch_};
+  const features::FeatureBatch parts[] = {batch_, GetRows(batch_, 0, 1), GetRows(batch_, 1, 4),
+                                          GetRows(batch_, 0, 0), batch_};
   for (const features::FeatureBatch& part : parts) {
     for (const bool squares : {false, true}) {
       if (squares && !GetParam().gives_squares) continue;
@@ -114,11 +114,11 @@ TEST_P(EngineConformance, IsAFunctionOfWeightsBatchSeedStepAndReplica) {
   const StepContext context{.seed = 7, .step = 11, .replica = 2};
   const std::unique_ptr<Engine> other = Make();
   ASSERT_NE(other, nullptr);
-  const Outcome first = StepOf(*other, weights_->views(), batch_, context);
+  const Outcome first = GetStep(*other, weights_->views(), batch_, context);
   ASSERT_FALSE(first.given.order.empty());
   // Whatever was computed before, with batches of any size.
   for (const int rows : {4, 1, 3}) {
-    Step(RowsOf(batch_, 0, rows), {.seed = 8, .step = 2});
+    Step(GetRows(batch_, 0, rows), {.seed = 8, .step = 2});
     ExpectSame(Step(batch_, context), first);
   }
   for (const StepContext& changed :
@@ -211,15 +211,15 @@ TEST_P(EngineConformance, PartsOfABatchAddUpToIt) {
   const std::unique_ptr<Engine> other = with_sums ? Make() : nullptr;
   for (const int cut : {0, 1, batch_.rows / 2}) {
     SCOPED_TRACE(StrCat(cut, " rows and the others"));
-    const features::FeatureBatch parts[] = {RowsOf(batch_, 0, cut),
-                                            RowsOf(batch_, cut, batch_.rows)};
+    const features::FeatureBatch parts[] = {GetRows(batch_, 0, cut),
+                                            GetRows(batch_, cut, batch_.rows)};
     StepContext context{.denominator = static_cast<double>(batch_.rows)};
     std::optional<Outcome> outcomes[2];
     if (with_sums) {
       SumsOfTwo sums;
       std::jthread second([&, context]() mutable {
         context.replica_sums = &sums.sides[1];
-        outcomes[1].emplace(StepOf(*other, weights_->views(), parts[1], context));
+        outcomes[1].emplace(GetStep(*other, weights_->views(), parts[1], context));
       });
       context.replica_sums = &sums.sides[0];
       outcomes[0].emplace(Step(parts[0], context));
@@ -249,7 +249,7 @@ TEST_P(EngineConformance, PartsOfABatchAddUpToIt) {
 }
 
 TEST_P(EngineConformance, AnEmptyPartGivesZeros) {
-  const Outcome none = Step(RowsOf(batch_, 0, 0), {.denominator = 5});
+  const Outcome none = Step(GetRows(batch_, 0, 0), {.denominator = 5});
   EXPECT_EQ(none.result.loss, 0);
   EXPECT_EQ(none.result.data_loss, 0);
   EXPECT_EQ(none.given.order, Step(batch_).given.order) << "ranks would disagree what to sum";
@@ -286,19 +286,19 @@ TEST_P(EngineConformance, RowsAreInOrderOfFirstAppearance) {
 TEST_P(EngineConformance, ARowsGradientIsTheSumOfItsAppearances) {
   const features::FeatureBatch found = WithIds();
   const bool squares = GetParam().gives_squares;
-  const Blocks blocks = BlocksOf(found, /*apart=*/true);
-  Outcome whole = StepOf(*engine_, weights_->views(), found, {.seed = 3}, squares);
-  Outcome each = StepOf(*engine_, blocks.views, blocks.batch, {.seed = 3}, squares);
+  const Blocks blocks = GetBlocks(found, /*apart=*/true);
+  Outcome whole = GetStep(*engine_, weights_->views(), found, {.seed = 3}, squares);
+  Outcome each = GetStep(*engine_, blocks.views, blocks.batch, {.seed = 3}, squares);
   ExpectNear<double>("loss", {each.result.loss}, {whole.result.loss});
   bool repeated = false;
   for (const auto& [name, rows] : whole.given.rows) {
-    const size_t v = weights_->IndexOf(name);
+    const size_t v = weights_->GetIndex(name);
     const std::vector<int32_t>& entries = each.given.rows[name];
     repeated |= entries.size() > rows.size();
     const auto cols = static_cast<size_t>(blocks.views[v].cols);
     std::vector<float> sums(whole.given.dense[name].size()), roots(rows.size() * cols);
     for (const int32_t entry : entries) {
-      const int32_t row = blocks.RowOf(v, entry);
+      const int32_t row = blocks.GetRow(v, entry);
       const auto place = std::ranges::find(rows, row);
       ASSERT_NE(place, rows.end()) << name << ": row " << row << " has no gradient";
       float* const sum = &sums[Index(row) * cols];
@@ -322,15 +322,15 @@ TEST_P(EngineConformance, ARowsGradientIsTheSumOfItsAppearances) {
 
 TEST_P(EngineConformance, TablesMayBeBlocks) {
   const features::FeatureBatch found = WithIds();
-  const Blocks blocks = BlocksOf(found, /*apart=*/false);
-  Outcome whole = Step(found), block = StepOf(*engine_, blocks.views, blocks.batch);
+  const Blocks blocks = GetBlocks(found, /*apart=*/false);
+  Outcome whole = Step(found), block = GetStep(*engine_, blocks.views, blocks.batch);
   for (auto& [name, rows] : block.given.rows) {
-    const size_t v = weights_->IndexOf(name);
+    const size_t v = weights_->GetIndex(name);
     std::vector<float> spread(whole.given.dense[name].size());
     for (int32_t& row : rows) {
       const int64_t cols = blocks.views[v].cols;
       const auto from = block.given.dense[name].begin() + row * cols;
-      row = blocks.RowOf(v, row);
+      row = blocks.GetRow(v, row);
       std::copy_n(from, cols, spread.begin() + row * cols);
     }
     block.given.dense[name] = spread;

@@ -33,9 +33,9 @@ class TestWeights {
 
   std::span<const VariableView> views() const { return views_; }
   std::vector<VariableView>& mutable_views() { return views_; }
-  std::vector<float>& operator[](std::string_view name) { return memories_[IndexOf(name)]; }
+  std::vector<float>& operator[](std::string_view name) { return memories_[GetIndex(name)]; }
   std::vector<float>& at(size_t variable) { return memories_[variable]; }
-  size_t IndexOf(std::string_view name) const {
+  size_t GetIndex(std::string_view name) const {
     for (size_t i = 0; i < specs_.size(); ++i) {
       if (specs_[i].name == name) return i;
     }
@@ -97,18 +97,18 @@ class RecordingSink final : public GradientSink {
 
 // `count` parts of equal length, from part `begin` on to `end`.
 template <typename T>
-std::vector<T> PartOf(const std::vector<T>& all, int count, int begin, int end) {
+std::vector<T> GetPart(const std::vector<T>& all, int count, int begin, int end) {
   const size_t each = all.size() / static_cast<size_t>(count);
   return {all.begin() + static_cast<int64_t>(each) * begin,
           all.begin() + static_cast<int64_t>(each) * end};
 }
 
 // Rows [begin, end) of a batch that has a row.
-inline features::FeatureBatch RowsOf(const features::FeatureBatch& batch, int begin, int end) {
+inline features::FeatureBatch GetRows(const features::FeatureBatch& batch, int begin, int end) {
   features::FeatureBatch part;
   part.rows = end - begin;
   for (const features::DenseColumn& column : batch.dense) {
-    part.dense.push_back({column.width, PartOf(column.values, batch.rows, begin, end)});
+    part.dense.push_back({column.width, GetPart(column.values, batch.rows, begin, end)});
   }
   for (const features::IdList& list : batch.id_lists) {
     features::IdList& cut = part.id_lists.emplace_back();
@@ -122,12 +122,12 @@ inline features::FeatureBatch RowsOf(const features::FeatureBatch& batch, int be
       cut.offsets.push_back(static_cast<uint32_t>(list.begin(row) - list.begin(begin)));
     }
   }
-  part.labels = PartOf(batch.labels, batch.rows, begin, end);
-  part.weights = PartOf(batch.weights, batch.rows, begin, end);
+  part.labels = GetPart(batch.labels, batch.rows, begin, end);
+  part.weights = GetPart(batch.weights, batch.rows, begin, end);
   for (const features::RawColumn& column : batch.raw) {
     features::RawColumn& cut = part.raw.emplace_back(column);
     if (column.offsets.empty()) {
-      cut.bytes = PartOf(column.bytes, batch.rows, begin, end);
+      cut.bytes = GetPart(column.bytes, batch.rows, begin, end);
       continue;
     }
     const size_t each = (column.offsets.size() - 1) / static_cast<size_t>(batch.rows);

@@ -39,7 +39,7 @@ int64_t FeatureSpec::NumIds(const ColumnSpec& column) const {
   }
 }
 
-const GrowthSpec* FeatureSpec::GrowthOf(const ColumnSpec& column) const {
+const GrowthSpec* FeatureSpec::GetGrowth(const ColumnSpec& column) const {
   if (column.kind == ColumnKind::kKeys) return &column.growth;
   if (column.kind != ColumnKind::kWeighted) return nullptr;
   const ColumnSpec* const input = Find(column.input);

@@ -112,7 +112,7 @@ struct FeatureSpec {
   // wrong.
   int64_t NumIds(const ColumnSpec& column) const;
   // For a keys column, or a weighted one over it, whose NumIds() is 0; null for others.
-  const GrowthSpec* GrowthOf(const ColumnSpec& column) const;
+  const GrowthSpec* GetGrowth(const ColumnSpec& column) const;
   int Width(const ColumnSpec& column) const;
   bool HasLists(const ColumnSpec& column) const;
   // Adds the column `name` and all columns that it is made of to *used_columns, and the fields that

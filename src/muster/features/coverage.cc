@@ -99,7 +99,7 @@ void CoverageWatch::Add(const formats::Columns& rows) {
   if (!done_) coverage_.Add(rows);
 }
 
-std::vector<std::string> CoverageWatch::TakeWarnings(bool ended) {
+std::vector<std::string> CoverageWatch::ConsumeWarnings(bool ended) {
   std::vector<std::string> warnings;
   if (done_ || coverage_.rows() == 0 || (coverage_.rows() < kRows && !ended)) return warnings;
   done_ = true;

@@ -62,7 +62,7 @@ class CoverageWatch {
   void Add(const formats::Columns& rows);
   // Once, when kRows rows were added or the data `ended` before that: one line for each column that
   // has no id in more than 99 % of its rows. Otherwise nothing.
-  std::vector<std::string> TakeWarnings(bool ended);
+  std::vector<std::string> ConsumeWarnings(bool ended);
 
  private:
   IdCoverage coverage_;

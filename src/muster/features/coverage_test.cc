@@ -49,7 +49,7 @@ struct Person {
   std::vector<std::string> tags;
 };
 
-formats::Columns RowsOf(const FeatureSpec& spec, const std::vector<Person>& people) {
+formats::Columns GetRows(const FeatureSpec& spec, const std::vector<Person>& people) {
   formats::Columns rows(spec.schema);
   for (const Person& person : people) {
     rows.mutable_column(0).strings.push_back(rows.Store(person.sex));
@@ -67,11 +67,11 @@ formats::Columns RowsOf(const FeatureSpec& spec, const std::vector<Person>& peop
 TEST(IdCoverageTest, CountsRowsWithoutAnIdOfTheirOwn) {
   const FeatureSpec spec = People();
   IdCoverage coverage(spec);
-  coverage.Add(RowsOf(spec, {{"Female", 1, 4, "Oslo", {"x", "red"}},
-                             {"female", 3, 5, "", {}},
-                             {"", -1, -1, "Rome", {"", "y"}},
-                             {"male", 3, 9, "Oslo", {"red"}}}));
-  coverage.Add(RowsOf(spec, {{"female", 2, 0, "", {"a"}}, {"FEMALE", 3, 7, "x", {"b", "c"}}}));
+  coverage.Add(GetRows(spec, {{"Female", 1, 4, "Oslo", {"x", "red"}},
+                              {"female", 3, 5, "", {}},
+                              {"", -1, -1, "Rome", {"", "y"}},
+                              {"male", 3, 9, "Oslo", {"red"}}}));
+  coverage.Add(GetRows(spec, {{"female", 2, 0, "", {"a"}}, {"FEMALE", 3, 7, "x", {"b", "c"}}}));
   EXPECT_EQ(coverage.rows(), 6u);
   std::vector<uint64_t> without;
   for (const IdCoverage::Column& column : coverage.columns()) without.push_back(column.without);
@@ -89,24 +89,24 @@ TEST(CoverageWatchTest, WarnsOnceOfColumnsThatMatchNothing) {
   std::vector<Person> people(200, Person{"female", 1, 1, "", {"red"}});
   people[7].sex = "Female";
   people[7].city = people[70].city = "Oslo";
-  for (int i = 0; i < 49; ++i) watch.Add(RowsOf(spec, people));
-  EXPECT_THAT(watch.TakeWarnings(/*ended=*/false), IsEmpty());
+  for (int i = 0; i < 49; ++i) watch.Add(GetRows(spec, people));
+  EXPECT_THAT(watch.ConsumeWarnings(/*ended=*/false), IsEmpty());
   people[8].sex = "male";
-  watch.Add(RowsOf(spec, people));
-  EXPECT_THAT(watch.TakeWarnings(/*ended=*/false),
+  watch.Add(GetRows(spec, people));
+  EXPECT_THAT(watch.ConsumeWarnings(/*ended=*/false),
               ElementsAre("column 'sex' finds no id in 99.5 % of the first 10000 rows: values seen "
                           "are 'female', 'male', its words are 'Female', 'Male' (compared byte by "
                           "byte)"));
-  watch.Add(RowsOf(spec, people));
-  EXPECT_THAT(watch.TakeWarnings(/*ended=*/true), IsEmpty());
+  watch.Add(GetRows(spec, people));
+  EXPECT_THAT(watch.ConsumeWarnings(/*ended=*/true), IsEmpty());
 }
 
 TEST(CoverageWatchTest, DataThatEndsEarlierIsEnough) {
   const FeatureSpec spec = People();
   CoverageWatch watch(spec);
-  EXPECT_THAT(watch.TakeWarnings(/*ended=*/true), IsEmpty()) << "no rows, no warning";
-  watch.Add(RowsOf(spec, {{"Female", 1, 8, "", {}}}));
-  const std::vector<std::string> warnings = watch.TakeWarnings(/*ended=*/true);
+  EXPECT_THAT(watch.ConsumeWarnings(/*ended=*/true), IsEmpty()) << "no rows, no warning";
+  watch.Add(GetRows(spec, {{"Female", 1, 8, "", {}}}));
+  const std::vector<std::string> warnings = watch.ConsumeWarnings(/*ended=*/true);
   ASSERT_EQ(warnings.size(), 3u);
   EXPECT_THAT(warnings[0], HasSubstr("column 'zone' finds no id in 100 % of the first 1 rows: "
                                      "values seen are 8, its ids are 0 to 4"));

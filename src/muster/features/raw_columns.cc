@@ -32,7 +32,7 @@ bool IsInteger(DataType type) {
   return !IsFloating(type) && formats::VisitNumber(type, [](auto) {});
 }
 
-std::string NameOf(const RawColumnSpec& column) {
+std::string GetName(const RawColumnSpec& column) {
   return column.name == column.feature || column.name.empty()
              ? StrCat("field '", column.feature, "'")
              : StrCat("field '", column.feature, "' (", column.name, " of the model)");
@@ -50,7 +50,7 @@ uint16_t Bfloat16Of(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-uint16_t HalfOf(float value) {
+uint16_t ToHalf(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint32_t>((bits >> 16) & 0x8000);
   const float size = std::fabs(value);
@@ -91,7 +91,7 @@ class NumberWriter {
     } else if (type_ == DataType::kBfloat16) {
       PutBytes(Bfloat16Of(value));
     } else if (type_ == DataType::kHalf) {
-      PutBytes(HalfOf(value));
+      PutBytes(ToHalf(value));
     } else {
       PutBytes(value);
     }
@@ -138,7 +138,7 @@ class RawReader {
     MUSTER_RETURN_IF_ERROR(CheckCounts(values, rows.rows(), &longest, bad_row));
     if (any_) *std::ranges::find(column->shape, kAnySize) = longest / std::max<int64_t>(unit_, 1);
     if (rows.rows() * longest > kMostElements) {
-      return absl::InvalidArgumentError(StrCat(NameOf(spec_), ": a batch of ", rows.rows(),
+      return absl::InvalidArgumentError(StrCat(GetName(spec_), ": a batch of ", rows.rows(),
                                                " rows with ", longest,
                                                " values each is too large: give --batch-size"));
     }
@@ -168,8 +168,8 @@ class RawReader {
       if (!fits) {
         *bad_row = row;
         return absl::InvalidArgumentError(
-            count > 0 ? StrCat(NameOf(spec_), " has ", count, " values, ", Wanted(spec_))
-                      : StrCat(NameOf(spec_), " is missing or empty, ", Wanted(spec_)));
+            count > 0 ? StrCat(GetName(spec_), " has ", count, " values, ", Wanted(spec_))
+                      : StrCat(GetName(spec_), " is missing or empty, ", Wanted(spec_)));
       }
       if (any_) *longest = std::max(*longest, count);
     }
@@ -184,7 +184,7 @@ class RawReader {
       const std::string_view bytes = values.strings[static_cast<size_t>(row)];
       if (bytes.size() != width) {
         *bad_row = row;
-        return absl::InvalidArgumentError(StrCat(NameOf(spec_), " has ", bytes.size(), " bytes, ",
+        return absl::InvalidArgumentError(StrCat(GetName(spec_), " has ", bytes.size(), " bytes, ",
                                                  Wanted(spec_), ": ", width, " bytes"));
       }
       std::memcpy(column->bytes.data() + static_cast<size_t>(row) * width, bytes.data(), width);
@@ -204,7 +204,7 @@ class RawReader {
         if (writer.Put(numbers[i])) continue;
         *bad_row = row;
         return absl::InvalidArgumentError(
-            StrCat(NameOf(spec_), " has ", numbers[i], ", ", Wanted(spec_)));
+            StrCat(GetName(spec_), " has ", numbers[i], ", ", Wanted(spec_)));
       }
     }
     return absl::OkStatus();
@@ -241,13 +241,13 @@ class RawReader {
 
   absl::Status CheckFile(std::string_view bytes) const {
     const auto size = formats::CheckImage(bytes);
-    if (!size.ok()) return Annotate(size.status(), NameOf(spec_));
+    if (!size.ok()) return Annotate(size.status(), GetName(spec_));
     const std::vector<int64_t>& shape = spec_.shape;
     if (shape.size() == 3 && size->height == shape[0] && size->width == shape[1]) {
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError(StrCat(NameOf(spec_), " is an image of ", size->height, " x ",
-                                             size->width, " pixels, ", Wanted(spec_)));
+    return absl::InvalidArgumentError(StrCat(GetName(spec_), " is an image of ", size->height,
+                                             " x ", size->width, " pixels, ", Wanted(spec_)));
   }
 
   const RawColumnSpec spec_;
@@ -280,19 +280,19 @@ class RawTransform : public FeatureTransform {
   const std::vector<RawReader> inputs_, labels_;
 };
 
-absl::StatusOr<formats::Field> FieldOf(const RawColumnSpec& column) {
+absl::StatusOr<formats::Field> GetField(const RawColumnSpec& column) {
   formats::Field field;
   field.name = column.feature;
   if (!column.decode.empty()) {
     if (std::ranges::count(column.shape, kAnySize) > 0 && column.decode == "raw") {
       return absl::InvalidArgumentError(
-          StrCat(NameOf(column), ": raw bytes need a shape without a length that is any"));
+          StrCat(GetName(column), ": raw bytes need a shape without a length that is any"));
     }
     return field;
   }
   if (std::ranges::count(column.shape, kAnySize) > 1) {
     return absl::InvalidArgumentError(
-        StrCat(NameOf(column), ": ", Wanted(column),
+        StrCat(GetName(column), ": ", Wanted(column),
                ", but a list of values can have one length that is any: give muster.keras.export ",
                "a Field with a shape"));
   }
@@ -302,7 +302,7 @@ absl::StatusOr<formats::Field> FieldOf(const RawColumnSpec& column) {
   } else if (IsInteger(column.type)) {
     field.type = ValueType::kInt;
   } else if (column.type != DataType::kString) {
-    return absl::InvalidArgumentError(StrCat(NameOf(column), ": ", Wanted(column),
+    return absl::InvalidArgumentError(StrCat(GetName(column), ": ", Wanted(column),
                                              ", which no record has: give muster.keras.export a ",
                                              "Field with another dtype"));
   }
@@ -310,7 +310,7 @@ absl::StatusOr<formats::Field> FieldOf(const RawColumnSpec& column) {
 }
 
 absl::Status AddField(const RawColumnSpec& column, formats::Schema* schema) {
-  MUSTER_ASSIGN_OR_RETURN(const formats::Field field, FieldOf(column));
+  MUSTER_ASSIGN_OR_RETURN(const formats::Field field, GetField(column));
   const int there = schema->Find(field.name);
   if (there < 0) {
     schema->fields.push_back(field);
@@ -318,17 +318,17 @@ absl::Status AddField(const RawColumnSpec& column, formats::Schema* schema) {
   }
   if (schema->fields[static_cast<size_t>(there)] == field) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      StrCat(NameOf(column), ": ", Wanted(column),
+      StrCat(GetName(column), ": ", Wanted(column),
              ", and something else of the same field in another place"));
 }
 
-absl::StatusOr<std::vector<RawReader>> ReadersOf(std::vector<RawColumnSpec> columns,
-                                                 const formats::Schema& schema) {
+absl::StatusOr<std::vector<RawReader>> GetReaders(std::vector<RawColumnSpec> columns,
+                                                  const formats::Schema& schema) {
   std::vector<RawReader> readers;
   for (RawColumnSpec& column : columns) {
     const int field = schema.Find(column.feature);
     if (field < 0) {
-      return absl::NotFoundError(StrCat(NameOf(column), " is not among the fields"));
+      return absl::NotFoundError(StrCat(GetName(column), " is not among the fields"));
     }
     readers.emplace_back(std::move(column), field);
   }
@@ -360,8 +360,8 @@ absl::StatusOr<std::unique_ptr<FeatureTransform>> NewRawTransform(RawColumnSpecs
   // Labels need not be there, where they are not asked for.
   std::erase_if(columns.labels,
                 [&](const RawColumnSpec& label) { return schema.Find(label.feature) < 0; });
-  MUSTER_ASSIGN_OR_RETURN(auto inputs, ReadersOf(std::move(columns.inputs), schema));
-  MUSTER_ASSIGN_OR_RETURN(auto labels, ReadersOf(std::move(columns.labels), schema));
+  MUSTER_ASSIGN_OR_RETURN(auto inputs, GetReaders(std::move(columns.inputs), schema));
+  MUSTER_ASSIGN_OR_RETURN(auto labels, GetReaders(std::move(columns.labels), schema));
   return std::make_unique<RawTransform>(std::move(inputs), std::move(labels));
 }
 

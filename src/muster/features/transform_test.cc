@@ -15,7 +15,7 @@ using formats::ValueType;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-formats::Field FieldOf(std::string name, ValueType type, bool list = false) {
+formats::Field GetField(std::string name, ValueType type, bool list = false) {
   formats::Field field;
   field.name = std::move(name);
   field.type = type;
@@ -27,9 +27,10 @@ formats::Field FieldOf(std::string name, ValueType type, bool list = false) {
 class TransformTest : public testing::Test {
  protected:
   TransformTest() {
-    spec_.schema.fields = {FieldOf("s", ValueType::kString), FieldOf("i", ValueType::kInt),
-                           FieldOf("x", ValueType::kFloat), FieldOf("ss", ValueType::kString, true),
-                           FieldOf("y", ValueType::kString)};
+    spec_.schema.fields = {GetField("s", ValueType::kString), GetField("i", ValueType::kInt),
+                           GetField("x", ValueType::kFloat),
+                           GetField("ss", ValueType::kString, true),
+                           GetField("y", ValueType::kString)};
     ColumnSpec& words = Add("words", ColumnKind::kVocabulary, "s");
     words.words = {"a", "b"};
     Add("identity", ColumnKind::kIdentity, "i").buckets = 5;
@@ -189,7 +190,7 @@ TEST_F(TransformTest, IdentityOutOfRangeIsNamed) {
 }
 
 TEST_F(TransformTest, ErrorInAListNamesItsRow) {
-  spec_.schema.fields.push_back(FieldOf("ii", ValueType::kInt, true));
+  spec_.schema.fields.push_back(GetField("ii", ValueType::kInt, true));
   Add("several", ColumnKind::kIdentity, "ii").buckets = 5;
   ColumnSpec& cross = Add("cross", ColumnKind::kCross, "");
   cross.keys = {"several", "s"};
@@ -246,7 +247,7 @@ TEST_F(TransformTest, RowsOfAnotherSchemaAreRefused) {
   auto transform = FeatureTransform::Create(spec_, {});
   ASSERT_TRUE(transform.ok());
   formats::Schema other;
-  other.fields = {FieldOf("s", ValueType::kString)};
+  other.fields = {GetField("s", ValueType::kString)};
   EXPECT_EQ((*transform)->Apply(Columns(other), false, &batch_, nullptr).code(),
             absl::StatusCode::kInvalidArgument);
 }

@@ -251,7 +251,7 @@ class ColumnCheck {
 
   absl::Status Indicator() const {
     MUSTER_ASSIGN_OR_RETURN(const ColumnSpec* input, Categorical());
-    if (spec_.GrowthOf(*input) != nullptr) {
+    if (spec_.GetGrowth(*input) != nullptr) {
       return Invalid("nobody knows how many keys '", input->name,
                      "' will have; use an embedding of it, or '", input->name,
                      "' itself in a linear model");
@@ -320,8 +320,8 @@ absl::Status CheckShared(const FeatureSpec& spec) {
                      column.max_norm, "; that of '", other.name, "' is ", other_ids, " x ",
                      other.dimension, ", max_norm ", other.max_norm);
     }
-    const GrowthSpec* const growth = spec.GrowthOf(*spec.Find(column.input));
-    const GrowthSpec* const other_growth = spec.GrowthOf(*spec.Find(other.input));
+    const GrowthSpec* const growth = spec.GetGrowth(*spec.Find(column.input));
+    const GrowthSpec* const other_growth = spec.GetGrowth(*spec.Find(other.input));
     if ((growth == nullptr) != (other_growth == nullptr) ||
         (growth != nullptr && *growth != *other_growth)) {
       return Invalid(context, ": '", column.input, "' and '", other.input,

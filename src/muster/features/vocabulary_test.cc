@@ -18,7 +18,7 @@ formats::Schema OneString() {
   return schema;
 }
 
-std::vector<int64_t> IdsOf(const ColumnSpec& column, const std::vector<std::string>& values) {
+std::vector<int64_t> GetIds(const ColumnSpec& column, const std::vector<std::string>& values) {
   const formats::Schema schema = OneString();
   const auto lookup = MakeVocabularyLookup(schema, column);
   formats::Columns rows(schema);
@@ -57,9 +57,9 @@ TEST(VocabularyTest, WordsThatDifferInOneByteAreDifferent) {
       (at % 2 == 0 ? words : unknown).push_back(other);
     }
   }
-  const std::vector<int64_t> ids = IdsOf(Words(words), words);
+  const std::vector<int64_t> ids = GetIds(Words(words), words);
   for (size_t i = 0; i < words.size(); ++i) EXPECT_EQ(ids[i], i) << words[i];
-  for (const int64_t id : IdsOf(Words(words), unknown)) EXPECT_EQ(id, -1);
+  for (const int64_t id : GetIds(Words(words), unknown)) EXPECT_EQ(id, -1);
 }
 
 TEST(VocabularyTest, WordsOfAnyBytesAreFound) {
@@ -73,7 +73,7 @@ TEST(VocabularyTest, WordsOfAnyBytesAreFound) {
   const std::vector<std::string> all(distinct.begin(), distinct.end());
   std::vector<std::string> words;
   for (size_t i = 0; i < all.size(); i += 2) words.push_back(all[i]);
-  const std::vector<int64_t> ids = IdsOf(Words(words), all);
+  const std::vector<int64_t> ids = GetIds(Words(words), all);
   for (size_t i = 0; i < all.size(); ++i) {
     EXPECT_EQ(ids[i], i % 2 == 0 ? static_cast<int64_t>(i / 2) : -1);
   }
@@ -82,7 +82,7 @@ TEST(VocabularyTest, WordsOfAnyBytesAreFound) {
 TEST(VocabularyTest, UnknownWordsGoToTheirFingerprintsBucket) {
   ColumnSpec column = Words({"red", "green"});
   column.oov_buckets = 5;
-  const std::vector<int64_t> ids = IdsOf(column, {"green", "blue", "", "a word of many letters"});
+  const std::vector<int64_t> ids = GetIds(column, {"green", "blue", "", "a word of many letters"});
   EXPECT_EQ(ids[0], 1);
   EXPECT_EQ(ids[1], 2 + static_cast<int64_t>(Fingerprint64(std::string_view("blue")) % 5));
   EXPECT_EQ(ids[2], kMissing);

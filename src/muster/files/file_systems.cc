@@ -25,16 +25,16 @@ std::vector<Scheme> KnownSchemes() {
 
 }  // namespace
 
-const Scheme* FileSystems::SchemeOf(std::string_view name) const {
+const Scheme* FileSystems::GetScheme(std::string_view name) const {
   const auto found = std::find_if(schemes_.begin(), schemes_.end(),
                                   [&](const Scheme& each) { return each.name == name; });
   return found == schemes_.end() ? nullptr : &*found;
 }
 
-absl::StatusOr<FileSystems::Key> FileSystems::KeyOf(const std::string& path) const {
+absl::StatusOr<FileSystems::Key> FileSystems::GetKey(const std::string& path) const {
   const std::string_view name = io::PathScheme(path);
   const bool is_local = name.empty() || name == io::kFileScheme;
-  const Scheme* const scheme = SchemeOf(is_local ? "" : name);
+  const Scheme* const scheme = GetScheme(is_local ? "" : name);
   if (scheme == nullptr) return Unknown(path, name);
   std::string authority(is_local ? "" : io::PathAuthority(path));
   if (scheme->canonical) {
@@ -53,13 +53,13 @@ absl::Status FileSystems::Unknown(const std::string& path, std::string_view sche
 }
 
 absl::StatusOr<FileSystem*> FileSystems::Find(const std::string& path) {
-  MUSTER_ASSIGN_OR_RETURN(const Key key, KeyOf(path));
+  MUSTER_ASSIGN_OR_RETURN(const Key key, GetKey(path));
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = open_.find(key); found != open_.end()) return found->second.get();
   }
   // Opening may wait for a network, which must not hold up the paths of other file systems.
-  auto opened = SchemeOf(key.first)->open(key.second);
+  auto opened = GetScheme(key.first)->open(key.second);
   if (!opened.ok()) return Annotate(opened.status(), path);
   const std::lock_guard lock(mutex_);
   return open_.try_emplace(key, *std::move(opened)).first->second.get();
@@ -93,7 +93,7 @@ absl::StatusOr<io::FileInfo> FileSystems::Stat(const std::string& path) {
   MUSTER_ASSIGN_OR_RETURN(FileSystem* const files, Find(path));
   MUSTER_ASSIGN_OR_RETURN(io::FileInfo info, files->Stat(path));
   // Two file systems may count alike.
-  MUSTER_ASSIGN_OR_RETURN(const auto key, KeyOf(path));
+  MUSTER_ASSIGN_OR_RETURN(const auto key, GetKey(path));
   const auto& [scheme, authority] = key;
   if (!info.identity.empty() && !scheme.empty()) {
     info.identity = StrCat(scheme, "://", authority, " ", info.identity);

@@ -57,8 +57,8 @@ class FileSystems : public io::FileSystem {
  private:
   using Key = std::pair<std::string, std::string>;  // scheme and authority; both "": this machine
 
-  absl::StatusOr<Key> KeyOf(const std::string& path) const;
-  const Scheme* SchemeOf(std::string_view name) const;
+  absl::StatusOr<Key> GetKey(const std::string& path) const;
+  const Scheme* GetScheme(std::string_view name) const;
   absl::Status Unknown(const std::string& path, std::string_view scheme) const;
 
   const std::vector<Scheme> schemes_;

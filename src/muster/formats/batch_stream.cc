@@ -96,7 +96,7 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
   BatchStreamDecoderImpl(const Schema& schema, std::vector<StreamColumn> columns,
                          std::vector<int> absent)
       : schema_(schema),
-        missing_(MissingValuesOf(schema)),
+        missing_(GetMissingValues(schema)),
         stream_(std::move(columns)),
         absent_(std::move(absent)) {}
 

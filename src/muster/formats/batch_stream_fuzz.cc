@@ -46,7 +46,7 @@ void CheckColumns(const Schema& schema, const Columns& columns, uint32_t rows) {
   }
 }
 
-uint32_t CrcOf(std::string_view bytes) {
+uint32_t ComputeCrc(std::string_view bytes) {
   return static_cast<uint32_t>(
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
@@ -58,7 +58,7 @@ void FuzzOneStream(std::string_view bytes) {
   if (!size.ok() || *size < 4 || *size > bytes.size()) return;
   // The checksums made right, so that what is behind them is reached.
   std::string header(bytes.substr(0, *size - 4));
-  const uint32_t crc = CrcOf(header);
+  const uint32_t crc = ComputeCrc(header);
   header.append(reinterpret_cast<const char*>(&crc), sizeof crc);
   bytes.remove_prefix(*size);
   const Schema schema = FuzzStreamSchema();
@@ -70,7 +70,7 @@ void FuzzOneStream(std::string_view bytes) {
   // As the reader does: a payload is as long as its frame says.
   if (frame->bytes > bytes.size()) return;
   const auto payload = std::make_shared<const std::string>(bytes.substr(0, frame->bytes));
-  frame->crc = CrcOf(*payload);
+  frame->crc = ComputeCrc(*payload);
   Columns columns(schema);
   const absl::Status status = (*decoder)->Decode(*frame, payload, &columns);
   if (status.ok()) CheckColumns(schema, columns, frame->rows);

@@ -37,7 +37,7 @@ std::string StreamPayload() {
          TestNumbers<uint32_t>({0, 3}) + TestNumbers<int64_t>({7, 8, 9});
 }
 
-FramePrefix PrefixOf(uint32_t rows, const std::string& payload) {
+FramePrefix GetPrefix(uint32_t rows, const std::string& payload) {
   return {rows, TestCrc(payload), payload.size()};
 }
 
@@ -45,7 +45,7 @@ absl::Status DecodePayload(const Schema& schema, uint32_t rows, const std::strin
                            Columns* columns) {
   auto decoder = BatchStreamDecoder::Create(TestStreamHeader(StreamColumns()), schema);
   if (!decoder.ok()) return decoder.status();
-  return (*decoder)->Decode(PrefixOf(rows, payload), std::make_shared<const std::string>(payload),
+  return (*decoder)->Decode(GetPrefix(rows, payload), std::make_shared<const std::string>(payload),
                             columns);
 }
 
@@ -104,13 +104,13 @@ TEST(BatchStreamTest, EveryCutAndEveryFlippedByteOfABatchIsDataLoss) {
     const std::string cut = payload.substr(0, size);
     Columns columns(schema);
     const auto status =
-        decoder->Decode(PrefixOf(2, cut), std::make_shared<std::string>(cut), &columns);
+        decoder->Decode(GetPrefix(2, cut), std::make_shared<std::string>(cut), &columns);
     EXPECT_TRUE(absl::IsDataLoss(status)) << size << " bytes: " << status;
 
     std::string flipped = payload;
     flipped[size] ^= 1;
     EXPECT_TRUE(absl::IsDataLoss(
-        decoder->Decode(PrefixOf(2, payload), std::make_shared<std::string>(flipped), &columns)));
+        decoder->Decode(GetPrefix(2, payload), std::make_shared<std::string>(flipped), &columns)));
   }
   Columns columns(schema);
   const absl::Status longer = DecodePayload(schema, 2, payload + "x", &columns);
@@ -125,7 +125,7 @@ TEST(BatchStreamTest, LengthsThatPromiseMoreThanThereIsAreDataLoss) {
   const std::string payload = TestNumbers<uint32_t>({0xffffffff, 0xffffffff});
   Columns columns(schema);
   EXPECT_TRUE(absl::IsDataLoss(
-      decoder->Decode(PrefixOf(2, payload), std::make_shared<std::string>(payload), &columns)));
+      decoder->Decode(GetPrefix(2, payload), std::make_shared<std::string>(payload), &columns)));
 }
 
 TEST(BatchStreamTest, PrefixesAreChecked) {

@@ -24,7 +24,7 @@ std::string Bytes(std::vector<T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-absl::StatusOr<std::string> ReadBytesOf(const BundleReader& reader, const std::string& name) {
+absl::StatusOr<std::string> ReadTensorBytes(const BundleReader& reader, const std::string& name) {
   const auto found = reader.tensors().find(name);
   std::string bytes(found == reader.tensors().end() ? 0 : found->second.bytes, '?');
   MUSTER_RETURN_IF_ERROR(reader.Read(name, bytes));
@@ -95,7 +95,7 @@ void ExpectHolds(const BundleReader& reader, const std::vector<Saved>& all) {
       ASSERT_TRUE(strings.ok()) << strings.status();
       EXPECT_EQ(*strings, saved.strings) << saved.name;
     } else {
-      const auto bytes = ReadBytesOf(reader, saved.name);
+      const auto bytes = ReadTensorBytes(reader, saved.name);
       ASSERT_TRUE(bytes.ok()) << bytes.status();
       EXPECT_EQ(*bytes, saved.bytes) << saved.name;
     }
@@ -205,8 +205,8 @@ TEST(BundleTest, ReadsSeveralDataFiles) {
   ASSERT_TRUE(io::WriteFileAtomically(*files, BundleDataPath("b", 1, 2), "???" + b_bytes).ok());
   const auto reader = BundleReader::Open(*files, "b");
   ASSERT_TRUE(reader.ok()) << reader.status();
-  EXPECT_EQ(*ReadBytesOf(**reader, "a"), a_bytes);
-  EXPECT_EQ(*ReadBytesOf(**reader, "b"), b_bytes);
+  EXPECT_EQ(*ReadTensorBytes(**reader, "a"), a_bytes);
+  EXPECT_EQ(*ReadTensorBytes(**reader, "b"), b_bytes);
 }
 
 TEST(BundleTest, PiecesMakeTheBytesOfOneAdd) {
@@ -232,7 +232,7 @@ TEST(BundleTest, PiecesMakeTheBytesOfOneAdd) {
               *io::ReadFile(*files, StrCat("whole", suffix)));
   }
   const auto reader = *BundleReader::Open(*files, "pieces");
-  EXPECT_EQ(*ReadBytesOf(*reader, "a"), bytes);
+  EXPECT_EQ(*ReadTensorBytes(*reader, "a"), bytes);
   EXPECT_TRUE(reader->Verify("a").ok());
 }
 
@@ -247,13 +247,13 @@ TEST(BundleTest, AFailingSourceOfPiecesFailsTheAdd) {
 TEST(BundleTest, AMissingTensorIsNamedWithItsNeighbour) {
   const auto files = io::NewLocalFileSystem();
   const auto reader = *BundleReader::Open(*files, kTensorFlowPrefix);
-  const absl::Status status = ReadBytesOf(*reader, "zeta/flaot").status();
+  const absl::Status status = ReadTensorBytes(*reader, "zeta/flaot").status();
   EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_THAT(status.ToString(), HasSubstr("did you mean 'zeta/float'?"));
   std::string small(3, 0);
   EXPECT_TRUE(absl::IsInvalidArgument(reader->Read("zeta/float", small)));
   EXPECT_TRUE(absl::IsInvalidArgument(reader->ReadStrings("zeta/float").status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(ReadBytesOf(*reader, "strings").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadTensorBytes(*reader, "strings").status()));
 }
 
 TEST(BundleTest, FlippedBitsInTheDataAreFound) {
@@ -271,7 +271,7 @@ TEST(BundleTest, FlippedBitsInTheDataAreFound) {
     const auto reader = BundleReader::Open(*files, "b");
     ASSERT_TRUE(reader.ok()) << reader.status();
     const absl::Status status =
-        i < 8 ? ReadBytesOf(**reader, "f").status() : (*reader)->ReadStrings("s").status();
+        i < 8 ? ReadTensorBytes(**reader, "f").status() : (*reader)->ReadStrings("s").status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << i;
     EXPECT_EQ((*reader)->Verify(i < 8 ? "f" : "s"), status) << i;
     EXPECT_TRUE((*reader)->Verify(i < 8 ? "s" : "f").ok()) << i;
@@ -337,7 +337,7 @@ TEST(BundleTest, APartitionedTensorIsListedAndRefused) {
   const auto reader = BundleReader::Open(*files, "b");
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_EQ((*reader)->tensors().size(), 1u);
-  const absl::Status status = ReadBytesOf(**reader, "p").status();
+  const absl::Status status = ReadTensorBytes(**reader, "p").status();
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
   EXPECT_THAT(status.ToString(), HasSubstr("'p' is partitioned into 2 slices"));
 }

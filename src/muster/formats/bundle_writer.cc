@@ -35,7 +35,7 @@ class FileBundleWriter : public BundleWriter {
 
   absl::Status Add(std::string_view name, DataType type, std::span<const int64_t> shape,
                    std::string_view bytes) override {
-    MUSTER_ASSIGN_OR_RETURN(const uint64_t size, BytesOf(name, type, shape));
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t size, GetBytes(name, type, shape));
     if (bytes.size() != size) return WrongSize(name, bytes.size());
     MUSTER_ASSIGN_OR_RETURN(BundleEntry* const entry, NewEntry(name, type, shape, size));
     uint32_t crc = 0;
@@ -48,7 +48,7 @@ class FileBundleWriter : public BundleWriter {
 
   absl::Status AddPieces(std::string_view name, DataType type, std::span<const int64_t> shape,
                          const ReadPiece& read) override {
-    MUSTER_ASSIGN_OR_RETURN(const uint64_t size, BytesOf(name, type, shape));
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t size, GetBytes(name, type, shape));
     MUSTER_ASSIGN_OR_RETURN(BundleEntry* const entry, NewEntry(name, type, shape, size));
     uint32_t crc = 0;
     for (uint64_t done = 0; done < size;) {
@@ -118,8 +118,8 @@ class FileBundleWriter : public BundleWriter {
   }
 
   // Of a tensor of plain elements.
-  absl::StatusOr<uint64_t> BytesOf(std::string_view name, DataType type,
-                                   std::span<const int64_t> shape) const {
+  absl::StatusOr<uint64_t> GetBytes(std::string_view name, DataType type,
+                                    std::span<const int64_t> shape) const {
     const std::optional<int64_t> count = ElementCount(shape);
     const size_t width = DataTypeBytes(type);
     if (!count || width == 0) return Refused(name, "its type or shape cannot be stored");

@@ -135,7 +135,7 @@ class BufferDecoder : public ColumnDecoder {
       : schema_(schema),
         shapes_(std::move(shapes)),
         bound_(std::move(bound)),
-        missing_(MissingValuesOf(schema)) {}
+        missing_(GetMissingValues(schema)) {}
 
   void Decode(const ColumnChunk& chunk, std::span<const uint32_t> rows, Columns* columns,
               std::vector<BadRow>* bad) override {
@@ -152,11 +152,11 @@ class BufferDecoder : public ColumnDecoder {
   }
 
  private:
-  const ColumnShape& ShapeOf(size_t f) const { return shapes_[static_cast<size_t>(bound_[f])]; }
+  const ColumnShape& GetShape(size_t f) const { return shapes_[static_cast<size_t>(bound_[f])]; }
 
   // The values of a row: empty if it has none.
-  static std::pair<size_t, size_t> RangeOf(const ColumnShape& shape, const ColumnBuffers& buffers,
-                                           size_t row) {
+  static std::pair<size_t, size_t> GetRange(const ColumnShape& shape, const ColumnBuffers& buffers,
+                                            size_t row) {
     const bool valid = HasBit(buffers.validity, row);
     if (!shape.list) return {row, row + (valid ? 1 : 0)};
     const auto begin = static_cast<size_t>(buffers.list_offsets[row]);
@@ -166,7 +166,7 @@ class BufferDecoder : public ColumnDecoder {
   // Whether a row of the chunk may not fit field `f`.
   bool MayNotFit(size_t f, const ColumnBuffers& buffers) const {
     const Field& field = schema_.fields[f];
-    const ColumnShape& shape = ShapeOf(f);
+    const ColumnShape& shape = GetShape(f);
     if (!AlwaysFits(shape.type, field) || !buffers.value_validity.empty()) return true;
     if (field.list) return false;
     return shape.list ||
@@ -182,7 +182,7 @@ class BufferDecoder : public ColumnDecoder {
       const ColumnBuffers& buffers = chunk.columns[static_cast<size_t>(bound_[f])];
       if (!MayNotFit(f, buffers)) continue;
       errors.resize(rows.size());
-      VisitValues(ShapeOf(f).type, buffers, [&](const auto& read) {
+      VisitValues(GetShape(f).type, buffers, [&](const auto& read) {
         for (size_t place = 0; place < rows.size(); ++place) {
           if (errors[place].ok()) errors[place] = CheckRow(f, buffers, rows[place], read);
         }
@@ -203,7 +203,7 @@ class BufferDecoder : public ColumnDecoder {
   absl::Status CheckRow(size_t f, const ColumnBuffers& buffers, size_t row,
                         const Read& read) const {
     const Field& field = schema_.fields[f];
-    const auto [begin, end] = RangeOf(ShapeOf(f), buffers, row);
+    const auto [begin, end] = GetRange(GetShape(f), buffers, row);
     const bool needs_value = !field.list && !field.has_default;
     if (begin == end) return needs_value ? NoValueError(field) : absl::OkStatus();
     if (!field.list && end - begin > 1) {
@@ -227,7 +227,7 @@ class BufferDecoder : public ColumnDecoder {
   void Append(size_t f, const ColumnChunk& chunk, Columns* columns) const {
     const ColumnBuffers& buffers = chunk.columns[static_cast<size_t>(bound_[f])];
     Column& column = columns->mutable_column(static_cast<int>(f));
-    VisitValues(ShapeOf(f).type, buffers, [&](const auto& read) {
+    VisitValues(GetShape(f).type, buffers, [&](const auto& read) {
       VisitField(schema_.fields[f].type, &column, [&](auto* values) {
         for (const uint32_t row : fitting_) AppendRow(f, buffers, row, read, values, columns);
       });
@@ -239,7 +239,7 @@ class BufferDecoder : public ColumnDecoder {
                  std::vector<To>* values, Columns* columns) const {
     const Field& field = schema_.fields[f];
     const size_t before = values->size();
-    const auto [begin, end] = RangeOf(ShapeOf(f), buffers, row);
+    const auto [begin, end] = GetRange(GetShape(f), buffers, row);
     for (size_t i = begin; i < end; ++i) {
       To value = {};
       ConvertValue(read(i), &value);

@@ -134,7 +134,7 @@ std::vector<uint32_t> RowsUpTo(size_t count) {
   return rows;
 }
 
-size_t RowsOf(const std::vector<TestColumn>& table) { return table.at(0).rows.size(); }
+size_t GetRows(const std::vector<TestColumn>& table) { return table.at(0).rows.size(); }
 
 // A row of the table as a tf.Example.
 std::string ExampleRow(const std::vector<TestColumn>& table, size_t row) {
@@ -159,7 +159,7 @@ std::string ExampleRow(const std::vector<TestColumn>& table, size_t row) {
   return WireExample(entries);
 }
 
-std::string TextOf(const Value& value) {
+std::string GetText(const Value& value) {
   return std::visit([](const auto& held) { return StrCat(held); }, value);
 }
 
@@ -169,7 +169,7 @@ std::string JsonRow(const std::vector<TestColumn>& table, size_t row) {
     std::string list;
     for (const Value& value : column.rows[row]) {
       list += list.empty() ? "" : ",";
-      list += value.index() == 2 ? StrCat("\"", TextOf(value), "\"") : TextOf(value);
+      list += value.index() == 2 ? StrCat("\"", GetText(value), "\"") : GetText(value);
     }
     json += StrCat(json.empty() ? "" : ",", "\"", column.name, "\":");
     json += column.list ? StrCat("[", list, "]") : list.empty() ? "null" : list;
@@ -181,7 +181,8 @@ std::string CsvRow(const std::vector<TestColumn>& table, size_t row) {
   std::string csv;
   for (size_t i = 0; i < table.size(); ++i) {
     std::string cell;
-    for (const Value& value : table[i].rows[row]) cell += (cell.empty() ? "" : "|") + TextOf(value);
+    for (const Value& value : table[i].rows[row])
+      cell += (cell.empty() ? "" : "|") + GetText(value);
     csv += (i == 0 ? "" : ",") + cell;
   }
   return csv;
@@ -282,7 +283,7 @@ ColumnDecoderConformance::Decoded ColumnDecoderConformance::Decode(
   auto decoder = NewColumnDecoder(schema, data.shapes);
   EXPECT_TRUE(decoder.ok()) << decoder.status();
   if (!sound.ok() || !decoder.ok()) return decoded;
-  if (rows.empty()) rows = RowsUpTo(RowsOf(table));
+  if (rows.empty()) rows = RowsUpTo(GetRows(table));
   (*decoder)->Decode(data.chunk, rows, &decoded.columns, &decoded.bad);
   return decoded;
 }

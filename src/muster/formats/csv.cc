@@ -130,7 +130,7 @@ void SplitUnquoted(std::string_view row, char delimiter, std::vector<std::string
 }
 
 // Unquotes the cell that starts at row[*at] with a quote, and goes behind its closing quote.
-std::string_view TakeQuoted(std::string_view row, size_t* at, std::string* scratch) {
+std::string_view ConsumeQuoted(std::string_view row, size_t* at, std::string* scratch) {
   const size_t begin = *at + 1;
   size_t quote = row.find('"', begin);
   if (quote == std::string_view::npos) quote = row.size();
@@ -162,10 +162,10 @@ absl::Status SplitCsvRow(std::string_view row, CsvOptions options,
   scratch->reserve(row.size());  // cells point into it: it must not move
   for (size_t at = 0;; ++at) {
     if (at < row.size() && row[at] == '"') {
-      cells->push_back(TakeQuoted(row, &at, scratch));
+      cells->push_back(ConsumeQuoted(row, &at, scratch));
       if (at < row.size() && row[at] != options.delimiter) {
         return absl::InvalidArgumentError(StrCat(
-            "cell ", cells->size(), " goes on after its closing quote, with '",
+            "cell ", cells->size(), " continues after its closing quote, with '",
             absl::CHexEscape(ToAbsl(row.substr(at, 20))), "' (write a quote inside quotes twice)"));
       }
     } else {

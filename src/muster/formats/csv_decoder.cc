@@ -79,7 +79,7 @@ class CsvDecoder : public RowDecoder {
  public:
   CsvDecoder(const Schema& schema, std::vector<int> cells, size_t header_cells, CsvOptions options)
       : schema_(schema),
-        missing_(MissingValuesOf(schema)),
+        missing_(GetMissingValues(schema)),
         cell_of_field_(std::move(cells)),
         header_cells_(header_cells),
         options_(options) {}

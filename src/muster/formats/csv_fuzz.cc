@@ -15,7 +15,7 @@ void Require(bool condition, const char* what) {
   std::abort();
 }
 
-Schema SchemaOf(const std::vector<std::string>& header) {
+Schema MakeSchema(const std::vector<std::string>& header) {
   Schema schema;
   for (const std::string& name : header) {
     Field field;
@@ -48,7 +48,7 @@ void Run(std::string_view input) {
   if (!input.empty() && input[0] == ';') options.delimiter = ';';
   auto reader = CsvRowReader::Open(StringFile(std::string(input)), options);
   if (!reader.ok()) return;
-  const Schema schema = SchemaOf((*reader)->header());
+  const Schema schema = MakeSchema((*reader)->header());
   auto decoder = NewCsvDecoder(schema, (*reader)->header(), options);
   Columns columns(schema);
   std::string_view row;

@@ -75,7 +75,7 @@ TEST(SplitCsvRowTest, TextBehindAClosingQuote) {
   std::string scratch;
   const absl::Status status = SplitCsvRow("1,\"a\"b,2", {}, &cells, &scratch);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("cell 2 goes on after its closing quote, with 'b,2'"));
+  EXPECT_THAT(status.message(), HasSubstr("cell 2 continues after its closing quote, with 'b,2'"));
 }
 
 TEST(AppendCsvCellTest, WhatIsWrittenIsRead) {

@@ -137,7 +137,7 @@ struct Cell {
   }
 };
 
-FeatureKind KindOf(ValueType type) {
+FeatureKind GetKind(ValueType type) {
   switch (type) {
     case ValueType::kInt:
       return FeatureKind::kInt64;
@@ -156,14 +156,14 @@ size_t ShortPayloads(const std::string& key, bool list) {
 }
 
 // The head of an entry with its lengths left 0.
-std::array<char, 32> HeadOf(const std::string& key, ValueType type) {
+std::array<char, 32> MakeHead(const std::string& key, ValueType type) {
   std::array<char, 32> head = {};
   if (key.size() + 8 > head.size()) return head;
   head[0] = static_cast<char>(kFirstFieldBytes);
   std::memcpy(&head[2], key.data(), key.size());
   head[key.size() + 2] = static_cast<char>(kSecondFieldBytes);
   head[key.size() + 4] =
-      static_cast<char>(WireTag(static_cast<uint32_t>(KindOf(type)), WireType::kBytes));
+      static_cast<char>(WireTag(static_cast<uint32_t>(GetKind(type)), WireType::kBytes));
   head[key.size() + 6] = static_cast<char>(kFirstFieldBytes);
   return head;
 }
@@ -196,7 +196,7 @@ ExampleEncoder::ExampleEncoder(const Schema& schema) {
     key.append(size, EncodeVarint(field.name.size(), size));
     key += field.name;
     const int index = static_cast<int>(parts_.size());
-    parts_.push_back({index, key, HeadOf(key, field.type), ShortPayloads(key, field.list),
+    parts_.push_back({index, key, MakeHead(key, field.type), ShortPayloads(key, field.list),
                       field.type, field.list});
   }
   std::sort(parts_.begin(), parts_.end(), [&schema](const Part& a, const Part& b) {
@@ -237,7 +237,7 @@ char* ExampleEncoder::EncodeEntry(const Part& part, const Columns& columns, int 
   to = EncodeField(1, key + EncodedFieldBytes(feature), to);
   to = EncodeBytes(part.key, to);
   to = EncodeField(2, feature, to);
-  to = EncodeField(static_cast<uint32_t>(KindOf(cell.type)), list, to);
+  to = EncodeField(static_cast<uint32_t>(GetKind(cell.type)), list, to);
   return cell.EncodeList(payload, to);
 }
 

@@ -106,7 +106,7 @@ bool MatchOneInt(std::string_view feature, int64_t* value) {
 class ExampleDecoder : public RowDecoder {
  public:
   explicit ExampleDecoder(const Schema& schema)
-      : fields_(schema.fields), missing_(MissingValuesOf(schema)), last_row_(fields_.size(), 0) {
+      : fields_(schema.fields), missing_(GetMissingValues(schema)), last_row_(fields_.size(), 0) {
     names_.emplace_back();  // what stands before the first feature
     for (size_t i = 0; i < fields_.size(); ++i) {
       Remember(fields_[i].name, static_cast<int>(i));
@@ -169,7 +169,7 @@ class ExampleDecoder : public RowDecoder {
     while (next != end) {
       const Name& expected = names_[names_[*previous].successor];
       std::string_view value;
-      if (expected.prefix.Match(next, end, &value) && TakeOne(expected.field, value, columns)) {
+      if (expected.prefix.Match(next, end, &value) && DecodeOne(expected.field, value, columns)) {
         *previous = names_[*previous].successor;
         next = value.data() + value.size();
         continue;
@@ -186,7 +186,7 @@ class ExampleDecoder : public RowDecoder {
         const int field = Find(name, previous);
         if (field != kIgnored) {
           if (!ParseEntryValues(entry, &values_)) return Broken(record, next);
-          MUSTER_RETURN_IF_ERROR(TakeAll(field, columns));
+          MUSTER_RETURN_IF_ERROR(DecodeAll(field, columns));
         }
       }
       next = reader.position();
@@ -213,7 +213,7 @@ class ExampleDecoder : public RowDecoder {
   }
 
   // Takes the value of a scalar that stands in the usual form; false leaves it to TakeAll.
-  bool TakeOne(int field, std::string_view feature, Columns* columns) {
+  bool DecodeOne(int field, std::string_view feature, Columns* columns) {
     if (field == kIgnored) return true;
     if (fields_[field].list || last_row_[field] == row_) return false;
     Column& column = columns->mutable_column(field);
@@ -246,7 +246,7 @@ class ExampleDecoder : public RowDecoder {
   }
 
   // Takes values_ for a field; an earlier feature of the same name in this record is forgotten.
-  absl::Status TakeAll(int field_index, Columns* columns) {
+  absl::Status DecodeAll(int field_index, Columns* columns) {
     const Field& field = fields_[field_index];
     Column& column = columns->mutable_column(field_index);
     if (last_row_[field_index] == row_) {

@@ -21,7 +21,7 @@ constexpr int kAttrList = 1, kAttrInt = 3, kAttrBool = 5, kAttrType = 6, kAttrSh
 constexpr int kAttrTensor = 8;
 
 std::string OnlyNode(const GraphDefBuilder& graph) {
-  const std::vector<std::string> nodes = BytesOf(graph.Encode(), kGraphNode);
+  const std::vector<std::string> nodes = GetBytes(graph.Encode(), kGraphNode);
   EXPECT_THAT(nodes, SizeIs(1));
   return nodes.empty() ? "" : nodes[0];
 }
@@ -33,8 +33,8 @@ TEST(GraphDefTest, NodeHasNameOpInputsAndAttrs) {
   const std::string node = OnlyNode(graph);
   EXPECT_EQ(FirstBytes(node, kNodeName), "sum");
   EXPECT_EQ(FirstBytes(node, kNodeOp), "AddV2");
-  EXPECT_THAT(BytesOf(node, kNodeInput), ElementsAre("a", "b:1", "^c"));
-  EXPECT_EQ(IntOf(MapEntry(node, kNodeAttr, "T"), kAttrType), 9);
+  EXPECT_THAT(GetBytes(node, kNodeInput), ElementsAre("a", "b:1", "^c"));
+  EXPECT_EQ(GetInt(MapEntry(node, kNodeAttr, "T"), kAttrType), 9);
 }
 
 TEST(GraphDefTest, NamesAreLegalAndUnique) {
@@ -50,26 +50,26 @@ TEST(GraphDefTest, NamesAreLegalAndUnique) {
 
 TEST(GraphDefTest, VersionsAreThere) {
   const std::string versions = FirstBytes(GraphDefBuilder().Encode(), kGraphVersions);
-  EXPECT_GE(IntOf(versions, 1), 1000);  // producer
-  EXPECT_EQ(IntOf(versions, 2), 12);    // min_consumer
+  EXPECT_GE(GetInt(versions, 1), 1000);  // producer
+  EXPECT_EQ(GetInt(versions, 2), 12);    // min_consumer
 }
 
 TEST(GraphDefTest, AttrsOfEveryKind) {
-  EXPECT_EQ(IntOf(IntAttr("n", -7).value, kAttrInt), -7);
-  EXPECT_EQ(IntOf(BoolAttr("b", true).value, kAttrBool), 1);
-  EXPECT_EQ(IntOf(BoolAttr("b", false).value, kAttrBool), 0);
+  EXPECT_EQ(GetInt(IntAttr("n", -7).value, kAttrInt), -7);
+  EXPECT_EQ(GetInt(BoolAttr("b", true).value, kAttrBool), 1);
+  EXPECT_EQ(GetInt(BoolAttr("b", false).value, kAttrBool), 0);
   EXPECT_EQ(FirstBytes(StringAttr("s", "text").value, 2), "text");
 
   const std::vector<std::string> dimensions =
-      BytesOf(FirstBytes(ShapeAttr("shape", {-1, 3}).value, kAttrShape), 2);
+      GetBytes(FirstBytes(ShapeAttr("shape", {-1, 3}).value, kAttrShape), 2);
   ASSERT_THAT(dimensions, SizeIs(2));
-  EXPECT_EQ(IntOf(dimensions[0], 1), -1);
-  EXPECT_EQ(IntOf(dimensions[1], 1), 3);
+  EXPECT_EQ(GetInt(dimensions[0], 1), -1);
+  EXPECT_EQ(GetInt(dimensions[1], 1), 3);
 
   const std::vector<DataType> types = {DataType::kString, DataType::kFloat};
   EXPECT_EQ(FirstBytes(FirstBytes(TypesAttr("t", types).value, kAttrList), 6), "\x07\x01");
   const std::vector<GraphShape> shapes = {{}, {2}};
-  EXPECT_THAT(BytesOf(FirstBytes(ShapesAttr("s", shapes).value, kAttrList), 7), SizeIs(2));
+  EXPECT_THAT(GetBytes(FirstBytes(ShapesAttr("s", shapes).value, kAttrList), 7), SizeIs(2));
   const std::vector<float> floats = {0.5F, -1.0F};
   EXPECT_EQ(FirstBytes(FirstBytes(FloatsAttr("f", floats).value, kAttrList), 4),
             std::string(reinterpret_cast<const char*>(floats.data()), 8));
@@ -77,8 +77,8 @@ TEST(GraphDefTest, AttrsOfEveryKind) {
 
 // TensorFlow wants the `list` of an empty list attribute to be there.
 TEST(GraphDefTest, EmptyListAttrsAreWritten) {
-  EXPECT_THAT(BytesOf(TypesAttr("t", {}).value, kAttrList), ElementsAre(""));
-  EXPECT_THAT(BytesOf(ShapesAttr("t", {}).value, kAttrList), ElementsAre(""));
+  EXPECT_THAT(GetBytes(TypesAttr("t", {}).value, kAttrList), ElementsAre(""));
+  EXPECT_THAT(GetBytes(ShapesAttr("t", {}).value, kAttrList), ElementsAre(""));
 }
 
 TEST(GraphDefTest, ConstsOfNumbersAndStrings) {
@@ -88,7 +88,7 @@ TEST(GraphDefTest, ConstsOfNumbersAndStrings) {
   EXPECT_EQ(graph.Int64s("numbers", numbers, {2}), "numbers");
   EXPECT_EQ(graph.Strings("words", words, {3}), "words");
   EXPECT_EQ(graph.Bool("flag", true), "flag");
-  const std::vector<std::string> nodes = BytesOf(graph.Encode(), kGraphNode);
+  const std::vector<std::string> nodes = GetBytes(graph.Encode(), kGraphNode);
   ASSERT_THAT(nodes, SizeIs(3));
 
   const auto tensor = [&](int i) {
@@ -96,14 +96,14 @@ TEST(GraphDefTest, ConstsOfNumbersAndStrings) {
     return FirstBytes(value, kAttrTensor);
   };
   EXPECT_EQ(FirstBytes(nodes[0], kNodeOp), "Const");
-  EXPECT_EQ(IntOf(MapEntry(nodes[0], kNodeAttr, "dtype"), kAttrType), 9);
-  EXPECT_EQ(IntOf(tensor(0), 1), 9);
+  EXPECT_EQ(GetInt(MapEntry(nodes[0], kNodeAttr, "dtype"), kAttrType), 9);
+  EXPECT_EQ(GetInt(tensor(0), 1), 9);
   const std::string content = FirstBytes(tensor(0), 4);
   ASSERT_THAT(content, SizeIs(16));
   EXPECT_EQ(std::memcmp(content.data(), numbers.data(), 16), 0);
-  EXPECT_EQ(IntOf(tensor(1), 1), 7);
-  EXPECT_THAT(BytesOf(tensor(1), 8), ElementsAre("a", "", "c"));
-  EXPECT_EQ(IntOf(tensor(2), 1), 10);
+  EXPECT_EQ(GetInt(tensor(1), 1), 7);
+  EXPECT_THAT(GetBytes(tensor(1), 8), ElementsAre("a", "", "c"));
+  EXPECT_EQ(GetInt(tensor(2), 1), 10);
   EXPECT_EQ(FirstBytes(tensor(2), 4), std::string(1, '\x01'));
 }
 
@@ -123,26 +123,26 @@ TEST(GraphDefTest, SavedModelHasGraphSaverCollectionsSignatures) {
                       {{"y", "out:2", DataType::kFloat, {-1, 1}}}}};
 
   const std::string saved_model = EncodeSavedModel(meta);
-  EXPECT_EQ(IntOf(saved_model, 1), 1);
+  EXPECT_EQ(GetInt(saved_model, 1), 1);
   const std::string graph = FirstBytes(saved_model, 2);
-  EXPECT_THAT(BytesOf(FirstBytes(graph, 1), 4), ElementsAre("serve"));
+  EXPECT_THAT(GetBytes(FirstBytes(graph, 1), 4), ElementsAre("serve"));
   EXPECT_EQ(FirstBytes(graph, 2), meta.graph);
   const std::string saver = FirstBytes(graph, 3);
   EXPECT_EQ(FirstBytes(saver, 1), "save/Const:0");
   EXPECT_EQ(FirstBytes(saver, 2), "save/control_dependency:0");
   EXPECT_EQ(FirstBytes(saver, 3), "save/restore_all");
-  EXPECT_EQ(IntOf(saver, 7), 2);  // V2
+  EXPECT_EQ(GetInt(saver, 7), 2);  // V2
 
   EXPECT_THAT(MapKeys(graph, 4), UnorderedElementsAre("variables", "trainable_variables",
                                                       "table_initializer", "saved_model_main_op"));
-  const auto variables = BytesOf(FirstBytes(MapEntry(graph, 4, "variables"), 2), 1);
+  const auto variables = GetBytes(FirstBytes(MapEntry(graph, 4, "variables"), 2), 1);
   ASSERT_THAT(variables, SizeIs(2));
   EXPECT_EQ(FirstBytes(variables[0], 1), "w:0");
   EXPECT_EQ(FirstBytes(variables[0], 2), "w/Assign");
   EXPECT_EQ(FirstBytes(variables[0], 3), "w/Read:0");
-  EXPECT_EQ(IntOf(variables[0], 5), 1);
-  EXPECT_THAT(BytesOf(FirstBytes(MapEntry(graph, 4, "trainable_variables"), 2), 1), SizeIs(1));
-  EXPECT_THAT(BytesOf(FirstBytes(MapEntry(graph, 4, "saved_model_main_op"), 1), 1),
+  EXPECT_EQ(GetInt(variables[0], 5), 1);
+  EXPECT_THAT(GetBytes(FirstBytes(MapEntry(graph, 4, "trainable_variables"), 2), 1), SizeIs(1));
+  EXPECT_THAT(GetBytes(FirstBytes(MapEntry(graph, 4, "saved_model_main_op"), 1), 1),
               ElementsAre("init"));
 
   const std::string signature = MapEntry(graph, 5, "predict");
@@ -150,8 +150,8 @@ TEST(GraphDefTest, SavedModelHasGraphSaverCollectionsSignatures) {
   EXPECT_EQ(FirstBytes(MapEntry(signature, 1, "x"), 1), "in:0");
   const std::string output = MapEntry(signature, 2, "y");
   EXPECT_EQ(FirstBytes(output, 1), "out:2");
-  EXPECT_EQ(IntOf(output, 2), 1);
-  EXPECT_THAT(BytesOf(FirstBytes(output, 3), 2), SizeIs(2));
+  EXPECT_EQ(GetInt(output, 2), 1);
+  EXPECT_THAT(GetBytes(FirstBytes(output, 3), 2), SizeIs(2));
 }
 
 TEST(GraphDefTest, AssetsAreNamedWithTheirTensors) {
@@ -159,7 +159,7 @@ TEST(GraphDefTest, AssetsAreNamedWithTheirTensors) {
   meta.init_op = "init";
   meta.assets = {{"path", "words.txt"}};
   const std::string graph = FirstBytes(EncodeSavedModel(meta), 2);
-  EXPECT_THAT(BytesOf(FirstBytes(MapEntry(graph, 4, "asset_filepaths"), 1), 1),
+  EXPECT_THAT(GetBytes(FirstBytes(MapEntry(graph, 4, "asset_filepaths"), 1), 1),
               ElementsAre("path:0"));
   const std::string asset = FirstBytes(graph, 6);
   EXPECT_EQ(FirstBytes(FirstBytes(asset, 1), 1), "path:0");

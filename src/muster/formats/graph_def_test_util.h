@@ -10,7 +10,7 @@
 namespace muster::formats {
 
 // All values of a length-delimited field, in order.
-inline std::vector<std::string> BytesOf(std::string_view message, int field) {
+inline std::vector<std::string> GetBytes(std::string_view message, int field) {
   std::vector<std::string> values;
   protozero::pbf_reader reader(message.data(), message.size());
   while (reader.next()) {
@@ -25,12 +25,12 @@ inline std::vector<std::string> BytesOf(std::string_view message, int field) {
 
 // The first value of a length-delimited field; "" if there is none.
 inline std::string FirstBytes(std::string_view message, int field) {
-  const std::vector<std::string> values = BytesOf(message, field);
+  const std::vector<std::string> values = GetBytes(message, field);
   return values.empty() ? "" : values[0];
 }
 
 // The last value of a varint field; -12345 if there is none.
-inline int64_t IntOf(std::string_view message, int field) {
+inline int64_t GetInt(std::string_view message, int field) {
   int64_t value = -12345;
   protozero::pbf_reader reader(message.data(), message.size());
   while (reader.next()) {
@@ -45,7 +45,7 @@ inline int64_t IntOf(std::string_view message, int field) {
 
 // The value of a map field's entry; "" if there is none.
 inline std::string MapEntry(std::string_view message, int field, std::string_view key) {
-  for (const std::string& entry : BytesOf(message, field)) {
+  for (const std::string& entry : GetBytes(message, field)) {
     if (FirstBytes(entry, 1) == key) return FirstBytes(entry, 2);
   }
   return "";
@@ -53,7 +53,7 @@ inline std::string MapEntry(std::string_view message, int field, std::string_vie
 
 inline std::vector<std::string> MapKeys(std::string_view message, int field) {
   std::vector<std::string> keys;
-  for (const std::string& entry : BytesOf(message, field)) keys.push_back(FirstBytes(entry, 1));
+  for (const std::string& entry : GetBytes(message, field)) keys.push_back(FirstBytes(entry, 1));
   return keys;
 }
 

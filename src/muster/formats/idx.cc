@@ -98,7 +98,7 @@ class FileIdxReader : public IdxReader {
       char byte;
       MUSTER_ASSIGN_OR_RETURN(const size_t count, Read(1, &byte));
       if (count > 0) {
-        return Broken(StrCat("bytes follow behind the last of its ", items_,
+        return Broken(StrCat("bytes follow after the last of its ", items_,
                              " items: its dimensions or its end are damaged"));
       }
       return false;
@@ -151,7 +151,7 @@ class FileIdxReader : public IdxReader {
 };
 
 template <typename T>
-int64_t IntegerOf(std::string_view item) {
+int64_t ParseInteger(std::string_view item) {
   T value;
   std::memcpy(&value, item.data(), sizeof value);
   return value;
@@ -174,13 +174,13 @@ bool IsIdxInteger(IdxType type) { return type != IdxType::kFloat32 && type != Id
 int64_t IdxInteger(IdxType type, std::string_view item) {
   switch (type) {
     case IdxType::kUint8:
-      return IntegerOf<uint8_t>(item);
+      return ParseInteger<uint8_t>(item);
     case IdxType::kInt8:
-      return IntegerOf<int8_t>(item);
+      return ParseInteger<int8_t>(item);
     case IdxType::kInt16:
-      return IntegerOf<int16_t>(item);
+      return ParseInteger<int16_t>(item);
     case IdxType::kInt32:
-      return IntegerOf<int32_t>(item);
+      return ParseInteger<int32_t>(item);
     default:
       return 0;
   }

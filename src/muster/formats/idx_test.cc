@@ -49,7 +49,7 @@ Outcome ReadAll(const std::string& bytes) {
   return outcome;
 }
 
-std::string FailureOf(const std::string& bytes) {
+std::string GetFailure(const std::string& bytes) {
   const Outcome outcome = ReadAll(bytes);
   EXPECT_TRUE(absl::IsDataLoss(outcome.status)) << outcome.status;
   EXPECT_THAT(std::string(outcome.status.message()), HasSubstr("text.csv: "));
@@ -116,25 +116,25 @@ TEST(IdxTest, NoItems) {
 TEST(IdxTest, EveryCutIsFound) {
   const std::string whole = Images();
   for (size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_THAT(FailureOf(whole.substr(0, size)), HasSubstr("it is cut at byte")) << size;
+    EXPECT_THAT(GetFailure(whole.substr(0, size)), HasSubstr("it is cut at byte")) << size;
   }
-  EXPECT_THAT(FailureOf(whole.substr(0, 21)), HasSubstr("at byte 21, in item 1 of 3"));
-  EXPECT_THAT(FailureOf(whole + "m"), HasSubstr("bytes follow behind the last of its 3 items"));
+  EXPECT_THAT(GetFailure(whole.substr(0, 21)), HasSubstr("at byte 21, in item 1 of 3"));
+  EXPECT_THAT(GetFailure(whole + "m"), HasSubstr("bytes follow after the last of its 3 items"));
   const std::string packed = Gzip(whole);
-  EXPECT_THAT(FailureOf(packed.substr(0, packed.size() - 9)), HasSubstr("GZIP stream is cut"));
+  EXPECT_THAT(GetFailure(packed.substr(0, packed.size() - 9)), HasSubstr("GZIP stream is cut"));
 }
 
 TEST(IdxTest, HeadsThatCannotBe) {
-  EXPECT_THAT(FailureOf("PNG and more"), HasSubstr("not an IDX file"));
-  EXPECT_THAT(FailureOf(IdxHead(0x0A, {1}) + "a"), HasSubstr("not an IDX file"));
-  EXPECT_THAT(FailureOf(IdxHead(0x08, {})), HasSubstr("it has 0 dimensions"));
-  EXPECT_THAT(FailureOf(IdxHead(0x08, std::vector<uint32_t>(17, 1))), HasSubstr("17 dimensions"));
-  EXPECT_THAT(FailureOf(IdxHead(0x08, {1, 2, 0})), HasSubstr("its dimension 3 is 0"));
+  EXPECT_THAT(GetFailure("PNG and more"), HasSubstr("not an IDX file"));
+  EXPECT_THAT(GetFailure(IdxHead(0x0A, {1}) + "a"), HasSubstr("not an IDX file"));
+  EXPECT_THAT(GetFailure(IdxHead(0x08, {})), HasSubstr("it has 0 dimensions"));
+  EXPECT_THAT(GetFailure(IdxHead(0x08, std::vector<uint32_t>(17, 1))), HasSubstr("17 dimensions"));
+  EXPECT_THAT(GetFailure(IdxHead(0x08, {1, 2, 0})), HasSubstr("its dimension 3 is 0"));
   // Four thousand million of them are cut, not taken memory for.
-  EXPECT_THAT(FailureOf(IdxHead(0x0E, {~0U, 1 << 20, 16}) + "a"),
+  EXPECT_THAT(GetFailure(IdxHead(0x0E, {~0U, 1 << 20, 16}) + "a"),
               HasSubstr("item 0 of 4294967295"));
-  EXPECT_THAT(FailureOf(IdxHead(0x08, {1, 1 << 20, 1 << 20})), HasSubstr("more than 268435456"));
-  EXPECT_THAT(FailureOf(IdxHead(0x0E, {1, ~0U, ~0U, ~0U})), HasSubstr("more than 268435456"));
+  EXPECT_THAT(GetFailure(IdxHead(0x08, {1, 1 << 20, 1 << 20})), HasSubstr("more than 268435456"));
+  EXPECT_THAT(GetFailure(IdxHead(0x0E, {1, ~0U, ~0U, ~0U})), HasSubstr("more than 268435456"));
 }
 
 TEST(IdxTest, AFailureStays) {

@@ -22,7 +22,8 @@ std::string Shown(const JsonValue& value) {
 
 class JsonDecoder : public RowDecoder {
  public:
-  explicit JsonDecoder(const Schema& schema) : schema_(schema), missing_(MissingValuesOf(schema)) {}
+  explicit JsonDecoder(const Schema& schema)
+      : schema_(schema), missing_(GetMissingValues(schema)) {}
 
   absl::Status Decode(std::string_view record, Columns* columns) override {
     const JsonValue row = JsonValue::parse(record, nullptr, /*allow_exceptions=*/false);
@@ -44,7 +45,8 @@ class JsonDecoder : public RowDecoder {
     Column& column = columns->mutable_column(index);
     const auto member = row.find(field.name);
     const MissingValues& missing = missing_[index];
-    const bool none = member == row.end() || member->is_null() || IsWordOf(missing, field, *member);
+    const bool none =
+        member == row.end() || member->is_null() || IsMissingWord(missing, field, *member);
     if (field.list) {
       if (none) return absl::OkStatus();
       if (!member->is_array()) {
@@ -69,7 +71,8 @@ class JsonDecoder : public RowDecoder {
   }
 
   // Whether the member is a text that counts as none, also where the field wants numbers: "NA".
-  static bool IsWordOf(const MissingValues& missing, const Field& field, const JsonValue& member) {
+  static bool IsMissingWord(const MissingValues& missing, const Field& field,
+                            const JsonValue& member) {
     if (missing.empty()) return false;
     const bool one_in_list = field.list && member.is_array() && member.size() == 1;
     const JsonValue& value = one_in_list ? member.front() : member;

@@ -112,7 +112,7 @@ absl::Status MissingValues::ReplaceRows(const Field& field, int i, int first_row
   });
 }
 
-std::vector<MissingValues> MissingValuesOf(const Schema& schema) {
+std::vector<MissingValues> GetMissingValues(const Schema& schema) {
   std::vector<MissingValues> missing;
   missing.reserve(schema.fields.size());
   for (const Field& field : schema.fields) missing.emplace_back(field);

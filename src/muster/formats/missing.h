@@ -51,6 +51,6 @@ class MissingValues {
 };
 
 // One for each field of a schema.
-std::vector<MissingValues> MissingValuesOf(const Schema& schema);
+std::vector<MissingValues> GetMissingValues(const Schema& schema);
 
 }  // namespace muster::formats

@@ -51,7 +51,7 @@ bool NestsTooDeep(std::string_view text) {
 
 // The documents of a stream that hold more than comments and directives, each behind as many empty
 // lines as came before it, so that line numbers stay; one more than allowed at the most.
-// (YAML::LoadAll goes on for ever on a stray bracket.)
+// (YAML::LoadAll continues indefinitely on a stray bracket.)
 std::vector<std::string> SplitDocuments(std::string_view text) {
   std::vector<std::string> documents;
   std::string part;

@@ -43,7 +43,7 @@ bool MatchesWildcards(std::string_view pattern, std::string_view name) {
     return false;
   }
   size_t p = 0, n = 0;
-  size_t star = std::string_view::npos;  // behind the last star
+  size_t star = std::string_view::npos;  // after the last star
   size_t star_end = 0;                   // where that star's run ends for now
   while (n < name.size()) {
     size_t next;

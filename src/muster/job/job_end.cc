@@ -120,7 +120,7 @@ bool Reconciler::EvaluatesOn(TaskId id) const {
          result_.status.phase == JobPhase::kFinishing;
 }
 
-EvaluatorWork Reconciler::WorkOf(TaskId id) const {
+EvaluatorWork Reconciler::GetWork(TaskId id) const {
   const auto found = work_.find(id);
   return found == work_.end() ? EvaluatorWork() : found->second;
 }
@@ -128,7 +128,7 @@ EvaluatorWork Reconciler::WorkOf(TaskId id) const {
 // An evaluator does not say when it is done: it looks for checkpoints until it meets its last step,
 // which may never come.
 std::string Reconciler::WhyNoWork(TaskId id) const {
-  const EvaluatorWork work = WorkOf(id);
+  const EvaluatorWork work = GetWork(id);
   const double patience = *spec_.finish_timeout_seconds;
   if (work.newest == EvaluatorWork::Newest::kEvaluated && work.still_seconds >= patience) {
     return ", with the last checkpoint evaluated and nothing changed since";
@@ -143,7 +143,7 @@ std::string Reconciler::WhyNoWork(TaskId id) const {
 void Reconciler::CutOff(TaskId id, TaskStatus& task, const std::string& reason) {
   const bool is_done = status().phase != JobPhase::kFinishing || id.type != TaskType::kEvaluator ||
                        (spec_.finish_timeout_seconds && !WhyNoWork(id).empty() &&
-                        WorkOf(id).newest != EvaluatorWork::Newest::kNotEvaluated);
+                        GetWork(id).newest != EvaluatorWork::Newest::kNotEvaluated);
   Stop(task, reason);
   task.cut_off = !is_done;
 }

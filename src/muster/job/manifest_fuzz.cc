@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto manifest = muster::job::ParseManifest(text, "fuzz.yaml");
   if (!manifest.ok()) return 0;
   for (const auto& [type, replica] : manifest->spec.replicas) {
-    (void)muster::job::ProcessOf(replica.pod_template);
+    (void)muster::job::ParseProcess(replica.pod_template);
     (void)muster::job::UnusedFields(replica.pod_template);
   }
   for (const bool exists : {false, true}) {
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto status = muster::job::MapVolumes(
         {}, [exists](const std::string&) { return exists; }, &mapped, &notes);
     for (const auto& [type, replica] : mapped.replicas) {
-      if (status.ok()) (void)muster::job::ProcessOf(replica.pod_template);
+      if (status.ok()) (void)muster::job::ParseProcess(replica.pod_template);
     }
   }
   const auto again =

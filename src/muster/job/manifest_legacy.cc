@@ -13,7 +13,7 @@ namespace {
 using formats::YamlReader;
 
 // The pod's own restart policy is the replica's; a pod that named none had OnFailure.
-RestartPolicy TakeRestartPolicy(const YamlReader& node, Json* pod_template) {
+RestartPolicy ConsumeRestartPolicy(const YamlReader& node, Json* pod_template) {
   if (!node.Has("template") || !node.At("template").Has("spec")) return RestartPolicy::kOnFailure;
   const YamlReader pod = node.At("template").At("spec");
   if (!pod.Has("restartPolicy")) return RestartPolicy::kOnFailure;
@@ -37,7 +37,7 @@ void ParseLegacyReplica(const YamlReader& node, Manifest* manifest) {
   replica.replicas = static_cast<int>(node.Int("replicas", 1, 0, 100'000));
   if (node.Has("template")) {
     replica.pod_template = ReadPodTemplate(node.At("template"));
-    replica.restart_policy = TakeRestartPolicy(node, &replica.pod_template);
+    replica.restart_policy = ConsumeRestartPolicy(node, &replica.pod_template);
   } else if (*type != TaskType::kPs) {
     return node.Fail("needs 'template'");
   } else {

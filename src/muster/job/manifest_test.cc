@@ -135,7 +135,7 @@ TEST(Manifest, ReadsV1Alpha1) {
   EXPECT_EQ(spec.replicas.at(TaskType::kWorker).restart_policy, RestartPolicy::kOnFailure);
   EXPECT_TRUE(spec.legacy_labels);
   EXPECT_EQ(spec.clean_pod_policy, CleanPodPolicy::kRunning);
-  const auto process = ProcessOf(spec.replicas.at(TaskType::kMaster).pod_template);
+  const auto process = ParseProcess(spec.replicas.at(TaskType::kMaster).pod_template);
   ASSERT_TRUE(process.ok()) << process.status();
   EXPECT_EQ(process->port, 3333);
 }
@@ -225,7 +225,7 @@ TEST(PodTemplate, GivesTheProcess) {
   const auto manifest = ParseManifest(kTfJob, "job.yaml");
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   const Json& pod_template = manifest->spec.replicas.at(TaskType::kWorker).pod_template;
-  const auto process = ProcessOf(pod_template);
+  const auto process = ParseProcess(pod_template);
   ASSERT_TRUE(process.ok()) << process.status();
   EXPECT_THAT(process->command, ElementsAre("python", "train.py", "--steps", "100"));
   EXPECT_EQ(process->cpus, 0.5);
@@ -259,24 +259,24 @@ TEST(PodTemplate, ReplacesVariablesAsKubernetesDoes) {
   Json& container = pod_template["spec"]["containers"][0];
   container["env"] = {{{"name", "N"}, {"value", "7"}}};
   container["args"] = {"--n=$(N)", "$$(N)", "$(UNKNOWN)", "$N", "50%$"};
-  const auto process = ProcessOf(pod_template);
+  const auto process = ParseProcess(pod_template);
   ASSERT_TRUE(process.ok()) << process.status();
   EXPECT_THAT(process->command, ElementsAre("run", "--n=7", "$(N)", "$(UNKNOWN)", "$N", "50%$"));
-  const auto plain = ProcessOf(TemplateFor({"sh", "-c", "echo $(HOME) $$"}));
+  const auto plain = ParseProcess(TemplateFor({"sh", "-c", "echo $(HOME) $$"}));
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_THAT(plain->command, ElementsAre("sh", "-c", "echo $(HOME) $$"));
 }
 
 TEST(PodTemplate, WhatCannotRunHereSaysWhy) {
-  EXPECT_THAT(ProcessOf(Json::object()).status().message(), HasSubstr("no container"));
+  EXPECT_THAT(ParseProcess(Json::object()).status().message(), HasSubstr("no container"));
   Json pod_template = {{"spec", {{"containers", Json::array({{{"name", "tensorflow"}}})}}}};
-  EXPECT_THAT(ProcessOf(pod_template).status().message(), HasSubstr("no 'command'"));
+  EXPECT_THAT(ParseProcess(pod_template).status().message(), HasSubstr("no 'command'"));
   Json& container = pod_template["spec"]["containers"][0];
   container["command"] = {"a", 1};
-  EXPECT_THAT(ProcessOf(pod_template).status().message(), HasSubstr("1 needs quotes"));
+  EXPECT_THAT(ParseProcess(pod_template).status().message(), HasSubstr("1 needs quotes"));
   container["command"] = {"a"};
   container["env"] = {{{"name", "S"}, {"valueFrom", {{"secretKeyRef", {{"name", "s"}}}}}}};
-  EXPECT_THAT(ProcessOf(pod_template).status().message(), HasSubstr("--env S=VALUE"));
+  EXPECT_THAT(ParseProcess(pod_template).status().message(), HasSubstr("--env S=VALUE"));
 }
 
 TEST(PodTemplate, AFieldOfThePodIsWhatStandsForItHere) {
@@ -292,7 +292,7 @@ TEST(PodTemplate, AFieldOfThePodIsWhatStandsForItHere) {
                       {{"name", "WHERE"}, {"value", "$(POD) on $(NODE), $(LATER)"}},
                       {{"name", "LATER"}, {"value", "x"}}};
   container["args"] = {"--name=$(POD)"};
-  const auto process = ProcessOf(pod_template);
+  const auto process = ParseProcess(pod_template);
   ASSERT_TRUE(process.ok()) << process.status();
   using testing::Pair;
   EXPECT_THAT(
@@ -309,7 +309,7 @@ TEST(PodTemplate, AllVariablesOfKubernetesObjectsAreNamedAtOnce) {
   for (const char* const name : {"A", "B"}) {
     env.push_back({{"name", name}, {"valueFrom", {{"secretKeyRef", {{"name", "s"}}}}}});
   }
-  EXPECT_THAT(ProcessOf(pod_template).status().message(),
+  EXPECT_THAT(ParseProcess(pod_template).status().message(),
               testing::AllOf(HasSubstr("env A, B"), HasSubstr("--env A=VALUE --env B=VALUE")));
 }
 
@@ -318,18 +318,18 @@ TEST(PodTemplate, AnEntryPointIsForAContainerWithoutCommand) {
   pod_template["spec"]["containers"][0]["args"] = {"--steps=3"};
   EXPECT_FALSE(HasCommand(pod_template));
   SetEntryPoint({"python", "$HOME.py"}, &pod_template);
-  EXPECT_THAT(ProcessOf(pod_template)->command, ElementsAre("python", "$HOME.py", "--steps=3"));
+  EXPECT_THAT(ParseProcess(pod_template)->command, ElementsAre("python", "$HOME.py", "--steps=3"));
   SetEntryPoint({"other"}, &pod_template);
-  EXPECT_THAT(ProcessOf(pod_template)->command, ElementsAre("python", "$HOME.py", "--steps=3"));
+  EXPECT_THAT(ParseProcess(pod_template)->command, ElementsAre("python", "$HOME.py", "--steps=3"));
 }
 
 TEST(PodTemplate, GpusMayBeSetOrLeftOut) {
   Json pod_template = TemplateFor({"run"});
   EXPECT_FALSE(SetGpus(0, &pod_template));
   EXPECT_TRUE(SetGpus(2, &pod_template));
-  EXPECT_EQ(ProcessOf(pod_template)->gpus, 2);
+  EXPECT_EQ(ParseProcess(pod_template)->gpus, 2);
   EXPECT_TRUE(SetGpus(0, &pod_template));
-  EXPECT_EQ(ProcessOf(pod_template)->gpus, 0);
+  EXPECT_EQ(ParseProcess(pod_template)->gpus, 0);
 }
 
 TEST(Durations, AreGos) {

@@ -189,7 +189,7 @@ void ReadPort(const Json& container, Process* process) {
 
 }  // namespace
 
-absl::StatusOr<Process> ProcessOf(const Json& pod_template) {
+absl::StatusOr<Process> ParseProcess(const Json& pod_template) {
   MUSTER_ASSIGN_OR_RETURN(const Json* container, FindContainer(pod_template));
   Process process;
   MUSTER_RETURN_IF_ERROR(AppendTexts(*container, "command", &process.command));
@@ -209,7 +209,7 @@ absl::StatusOr<Process> ProcessOf(const Json& pod_template) {
   return process;
 }
 
-Json* ContainerOf(Json* pod_template) {
+Json* GetContainer(Json* pod_template) {
   const auto container = FindContainer(*pod_template);
   return container.ok() ? const_cast<Json*>(*container) : nullptr;  // NOLINT: it is not const
 }
@@ -220,13 +220,13 @@ bool HasCommand(const Json& pod_template) {
 }
 
 void SetEntryPoint(const std::vector<std::string>& entry_point, Json* pod_template) {
-  Json* const container = ContainerOf(pod_template);
+  Json* const container = GetContainer(pod_template);
   if (container == nullptr || HasCommand(*pod_template)) return;
   (*container)["command"] = EscapedWords(entry_point);
 }
 
 bool SetGpus(int gpus, Json* pod_template) {
-  Json* const container = ContainerOf(pod_template);
+  Json* const container = GetContainer(pod_template);
   if (container == nullptr) return false;
   const Json before = *container;
   if (gpus > 0) {
@@ -238,7 +238,7 @@ bool SetGpus(int gpus, Json* pod_template) {
 }
 
 void SetEnv(const std::string& name, const std::string& value, Json* pod_template) {
-  Json* const container = ContainerOf(pod_template);
+  Json* const container = GetContainer(pod_template);
   if (container == nullptr) return;
   Json env = Json::array();
   for (const Json& entry : Child(*container, "env")) {

@@ -42,7 +42,7 @@ struct Process {
 // arguments and values of `env` is replaced using the variables before it, as Kubernetes does. A
 // fieldRef becomes a placeholder (tf_config.h) for the matching local value: metadata.name,
 // metadata.namespace, spec.nodeName, status.podIP, status.hostIP.
-absl::StatusOr<Process> ProcessOf(const Json& pod_template);
+absl::StatusOr<Process> ParseProcess(const Json& pod_template);
 
 // Whether that container has a command. Without one, Kubernetes starts the image's entry point.
 bool HasCommand(const Json& pod_template);
@@ -58,8 +58,8 @@ bool SetGpus(int gpus, Json* pod_template);
 // Sets an environment variable of that container, replacing one of that name.
 void SetEnv(const std::string& name, const std::string& value, Json* pod_template);
 
-// The container that ProcessOf() reads; null when there is none.
-Json* ContainerOf(Json* pod_template);
+// The container that ParseProcess() reads; null when there is none.
+Json* GetContainer(Json* pod_template);
 
 // Fields of the template that have no effect on one machine: "image", "nodeSelector", ....
 std::vector<std::string> UnusedFields(const Json& pod_template);

@@ -18,7 +18,7 @@ constexpr double kEvaluatorSeconds = 2;
 
 }  // namespace
 
-RestartPolicy Reconciler::PolicyOf(TaskType type) const {
+RestartPolicy Reconciler::GetPolicy(TaskType type) const {
   const auto replica = spec_.replicas.find(type);
   return replica == spec_.replicas.end() ? RestartPolicy::kNever : replica->second.restart_policy;
 }
@@ -184,7 +184,8 @@ void Reconciler::ScheduleWake() {
     } else if (task.phase == TaskPhase::kStopping) {
       WakeAt(clock() + kRepeatSeconds, StrCat(TaskName(id), " to stop"));
     } else if (task.phase == TaskPhase::kRunning && spec_.progress_timeout_seconds) {
-      WakeAt(clock() + *spec_.progress_timeout_seconds, StrCat(TaskName(id), " to go on or end"));
+      WakeAt(clock() + *spec_.progress_timeout_seconds,
+             StrCat(TaskName(id), " to continue or end"));
     } else if (task.phase == TaskPhase::kWaiting && task.not_before > clock() &&
                (s.phase == JobPhase::kActive || EvaluatesOn(id))) {
       WakeAt(task.not_before, StrCat(TaskName(id), "'s turn to be started again"));
@@ -233,7 +234,7 @@ bool Reconciler::IsTrue(std::string_view type) const {
 Reconciled Reconciler::Run(const Observed& observed) && {
   AdvanceClock();
   MatchTasks();
-  TakeIn(observed);
+  RecordObserved(observed);
   ForgetTasks();
   CheckCancelled(observed);
   CheckDeadline();

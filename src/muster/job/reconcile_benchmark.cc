@@ -12,7 +12,7 @@ namespace {
 using Phase = TaskObservation::Phase;
 
 // A chief, 10 parameter servers, and workers.
-JobSpec SpecOf(int replicas) {
+JobSpec GetSpec(int replicas) {
   JobSpec spec;
   spec.name = "measured";
   const auto add = [&](TaskType type, int count) {
@@ -52,26 +52,26 @@ void Measure(benchmark::State& state, const JobSpec& spec, const JobStatus& stat
 
 // The first pass, which gives every Start.
 void FirstPass(benchmark::State& state) {
-  Measure(state, SpecOf(static_cast<int>(state.range(0))), {}, {});
+  Measure(state, GetSpec(static_cast<int>(state.range(0))), {}, {});
 }
 
 // None has been seen running yet: every Start is given again.
 void AllStarting(benchmark::State& state) {
-  const JobSpec spec = SpecOf(static_cast<int>(state.range(0)));
+  const JobSpec spec = GetSpec(static_cast<int>(state.range(0)));
   const JobStatus status = Reconcile(spec, {}, {}, At(0)).status;
   Measure(state, spec, status, AllAre(status, Phase::kStarting));
 }
 
 // What a pass usually finds.
 void AllRunning(benchmark::State& state) {
-  const JobSpec spec = SpecOf(static_cast<int>(state.range(0)));
+  const JobSpec spec = GetSpec(static_cast<int>(state.range(0)));
   const JobStatus status = Running(spec);
   Measure(state, spec, status, AllAre(status, Phase::kRunning));
 }
 
 // A worker failed, and all are stopped to be started again.
 void GangRestart(benchmark::State& state) {
-  JobSpec spec = SpecOf(static_cast<int>(state.range(0)));
+  JobSpec spec = GetSpec(static_cast<int>(state.range(0)));
   spec.restart_scope = RestartScope::kGang;
   const JobStatus status = Running(spec);
   Observed observed = AllAre(status, Phase::kRunning);
@@ -82,7 +82,7 @@ void GangRestart(benchmark::State& state) {
 
 // All ended at once, and badly: each has its failure recorded and its restart decided.
 void AllFailed(benchmark::State& state) {
-  JobSpec spec = SpecOf(static_cast<int>(state.range(0)));
+  JobSpec spec = GetSpec(static_cast<int>(state.range(0)));
   spec.restart_budget.per_job = spec.total();
   const JobStatus status = Running(spec);
   Observed observed = AllAre(status, Phase::kEnded);

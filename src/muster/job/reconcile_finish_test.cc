@@ -15,7 +15,7 @@ TaskEnd Done() { return {.exit_code = 0}; }
 TaskEnd Broken() { return {.exit_code = 1}; }
 
 TEST(ReconcileFinish, AllWorkersAreNeededWhereTheSpecSaysSo) {
-  JobSpec spec = SpecOf({{TaskType::kWorker, 2}});
+  JobSpec spec = GetSpec({{TaskType::kWorker, 2}});
   spec.all_workers = true;
   spec.finish_timeout_seconds = 60;
   spec.restart_budget.per_task = 1;
@@ -32,7 +32,7 @@ TEST(ReconcileFinish, AllWorkersAreNeededWhereTheSpecSaysSo) {
 }
 
 TEST(ReconcileFinish, AllWorkersAreThoseThatWereNotGivenUp) {
-  JobSpec spec = SpecOf({{TaskType::kWorker, 3}});
+  JobSpec spec = GetSpec({{TaskType::kWorker, 3}});
   spec.all_workers = true;
   spec.min_workers = 2;
   spec.restart_budget.per_task = 0;
@@ -47,7 +47,7 @@ TEST(ReconcileFinish, AllWorkersAreThoseThatWereNotGivenUp) {
 }
 
 TEST(ReconcileFinish, ByTfJobsRuleTheSuccessNamesWhoFailed) {
-  JobSpec spec = SpecOf({{TaskType::kWorker, 2}}, RestartPolicy::kOnFailure);
+  JobSpec spec = GetSpec({{TaskType::kWorker, 2}}, RestartPolicy::kOnFailure);
   spec.finish_timeout_seconds = 60;
   Bench bench(spec);
   bench.Obey();
@@ -60,7 +60,7 @@ TEST(ReconcileFinish, ByTfJobsRuleTheSuccessNamesWhoFailed) {
 }
 
 TEST(ReconcileFinish, AWorkerThatWaitsForItsNextStartHasFailed) {
-  JobSpec spec = SpecOf({{TaskType::kWorker, 2}});
+  JobSpec spec = GetSpec({{TaskType::kWorker, 2}});
   spec.finish_timeout_seconds = 60;
   Bench bench(spec);
   bench.Obey();
@@ -76,7 +76,7 @@ class EvaluatorTest : public testing::TestWithParam<bool> {
  protected:
   // A job whose chief has succeeded, and whose evaluator runs.
   static Bench Finishing(bool needs_evaluator) {
-    JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kEvaluator, 1}});
+    JobSpec spec = GetSpec({{TaskType::kChief, 1}, {TaskType::kEvaluator, 1}});
     spec.finish_timeout_seconds = 60;
     spec.needs_evaluator = needs_evaluator;
     Bench bench(spec);
@@ -155,7 +155,7 @@ TEST_P(EvaluatorTest, ThatFailsAfterTheTrainingStartsAgainWhereItIsNeeded) {
 INSTANTIATE_TEST_SUITE_P(NeedsIt, EvaluatorTest, testing::Bool());
 
 TEST(ReconcileFinish, ANeededEvaluatorThatHasSpentItsRestartsFailsTheJob) {
-  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kEvaluator, 1}});
+  JobSpec spec = GetSpec({{TaskType::kChief, 1}, {TaskType::kEvaluator, 1}});
   spec.finish_timeout_seconds = 60;
   spec.needs_evaluator = true;
   spec.restart_budget.per_task = 0;

@@ -14,7 +14,7 @@ constexpr TaskId kWorker2{TaskType::kWorker, 2};
 TaskEnd Typo() { return {.exit_code = 1, .last_line = "NameError: name 'x' is not defined"}; }
 
 JobSpec SpecFor(RestartScope scope) {
-  JobSpec spec = SpecOf({{TaskType::kWorker, 3}, {TaskType::kPs, 1}});
+  JobSpec spec = GetSpec({{TaskType::kWorker, 3}, {TaskType::kPs, 1}});
   spec.all_workers = spec.fail_fast = true;
   spec.restart_scope = scope;
   spec.restart_budget.per_task = 5;

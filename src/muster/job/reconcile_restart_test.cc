@@ -11,7 +11,7 @@ using testing::HasSubstr;
 
 TEST(Reconcile, ADisruptedTaskStartsAgainAtOnceAndIsNotCounted) {
   for (const RestartScope scope : {RestartScope::kTask, RestartScope::kGang}) {
-    JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}});
+    JobSpec spec = GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 2}});
     spec.restart_scope = scope;
     spec.restart_budget.per_task = 1;
     spec.backoff_limit = 2;
@@ -34,7 +34,7 @@ TEST(Reconcile, ADisruptedTaskStartsAgainAtOnceAndIsNotCounted) {
 
 TEST(Reconcile, ADisruptionIsJudgedByWhatIsNotOfTheProgram) {
   using Rule = FailureRule::Action;
-  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, RestartPolicy::kExitCode);
+  JobSpec spec = GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, RestartPolicy::kExitCode);
   spec.failure_policy = {{{}, {3}, {}, Rule::kFailJob}, {TaskType::kPs, {}, {}, Rule::kFailJob}};
   Bench bench(spec);
   bench.Obey();
@@ -46,7 +46,7 @@ TEST(Reconcile, ADisruptionIsJudgedByWhatIsNotOfTheProgram) {
   named.Obey();
   named.End(kWorker1, {.lost = true, .disrupted = true});
   EXPECT_EQ(named.job(), JobPhase::kFailed);
-  Bench never(SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, RestartPolicy::kNever));
+  Bench never(GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, RestartPolicy::kNever));
   never.Obey();
   never.End(kWorker1, {.lost = true, .disrupted = true});  // it is started once at most
   EXPECT_EQ(never.job(), JobPhase::kFailed);
@@ -73,7 +73,7 @@ TEST(Reconcile, PoliciesDecideWhichFailuresRestart) {
   };
   for (const auto& each : cases) {
     SCOPED_TRACE(StrCat(RestartPolicyName(each.policy), ", ", each.end.Describe()));
-    Bench bench(SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, each.policy));
+    Bench bench(GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, each.policy));
     bench.Obey();
     bench.End(kWorker1, each.end);
     EXPECT_EQ(bench.job(), each.restarts ? JobPhase::kActive : JobPhase::kFailed);
@@ -91,7 +91,7 @@ TEST(Reconcile, PoliciesDecideWhichFailuresRestart) {
 }
 
 TEST(Reconcile, AGangStartsAgainOnlyWhenAllOfItHasEnded) {
-  JobSpec spec = SpecOf({{TaskType::kWorker, 2}, {TaskType::kEvaluator, 1}});
+  JobSpec spec = GetSpec({{TaskType::kWorker, 2}, {TaskType::kEvaluator, 1}});
   spec.restart_scope = RestartScope::kGang;
   Bench bench(spec);
   bench.Obey();
@@ -106,7 +106,7 @@ TEST(Reconcile, AGangStartsAgainOnlyWhenAllOfItHasEnded) {
 }
 
 TEST(Reconcile, ARestartBudgetHoldsOverItsWindowWithGrowingPauses) {
-  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 1}});
+  JobSpec spec = GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 1}});
   spec.restart_budget = {.per_task = 3, .window_seconds = 100, .backoff_seconds = 2};
   Bench bench(spec);
   bench.Obey();
@@ -131,7 +131,7 @@ TEST(Reconcile, ARestartBudgetHoldsOverItsWindowWithGrowingPauses) {
 
 TEST(Reconcile, FailureRulesComeBeforeTheRestartPolicy) {
   using Rule = FailureRule::Action;
-  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, RestartPolicy::kNever);
+  JobSpec spec = GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}, RestartPolicy::kNever);
   spec.failure_policy = {{TaskType::kWorker, {3}, {}, Rule::kIgnore},
                          {TaskType::kWorker, {}, {9}, Rule::kRestartTask},
                          {TaskType::kChief, {4}, {}, Rule::kIgnore}};

@@ -15,7 +15,7 @@ using Phase = TaskObservation::Phase;
 using Kind = Action::Kind;
 
 TEST(Reconcile, StartsEachTaskAndRepeatsUntilItShows) {
-  Bench bench(SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}));
+  Bench bench(GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 2}}));
   const auto all = ElementsAre("start chief-0 #1", "start worker-0 #2", "start worker-1 #3");
   EXPECT_THAT(bench.Actions(), all);
   bench.Pass(5);
@@ -27,10 +27,10 @@ TEST(Reconcile, StartsEachTaskAndRepeatsUntilItShows) {
 }
 
 TEST(Reconcile, TheChiefsSuccessIsTheJobsAndPsAreStoppedLast) {
-  JobSpec spec = SpecOf({{TaskType::kChief, 1},
-                         {TaskType::kWorker, 1},
-                         {TaskType::kPs, 1},
-                         {TaskType::kEvaluator, 1}});
+  JobSpec spec = GetSpec({{TaskType::kChief, 1},
+                          {TaskType::kWorker, 1},
+                          {TaskType::kPs, 1},
+                          {TaskType::kEvaluator, 1}});
   spec.finish_timeout_seconds = 60;
   Bench bench(spec);
   bench.Obey();
@@ -54,7 +54,7 @@ TEST(Reconcile, TheChiefsSuccessIsTheJobsAndPsAreStoppedLast) {
 }
 
 TEST(Reconcile, DeadlineAndBackoffLimitStopAllWhateverThePolicy) {
-  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kPs, 1}});
+  JobSpec spec = GetSpec({{TaskType::kChief, 1}, {TaskType::kPs, 1}});
   spec.active_deadline_seconds = 100;
   Bench bench(spec);
   bench.Obey();
@@ -77,7 +77,7 @@ TEST(Reconcile, DeadlineAndBackoffLimitStopAllWhateverThePolicy) {
 }
 
 TEST(Reconcile, SuspendStopsAllAndResumeStartsAgainWithoutSpendingRestarts) {
-  Bench bench(SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 1}}));
+  Bench bench(GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 1}}));
   bench.Obey();
   bench.spec.suspend = true;
   bench.Pass(1);
@@ -96,14 +96,14 @@ TEST(Reconcile, SuspendStopsAllAndResumeStartsAgainWithoutSpendingRestarts) {
 }
 
 TEST(Reconcile, WithoutAChiefWorkerZeroOrAllWorkersDecide) {
-  Bench first(SpecOf({{TaskType::kWorker, 2}}));
+  Bench first(GetSpec({{TaskType::kWorker, 2}}));
   first.Obey();
   first.End(kWorker1, {.exit_code = 0});
   EXPECT_EQ(first.job(), JobPhase::kActive);
   first.End(kWorker0, {.exit_code = 0});
   EXPECT_EQ(first.job(), JobPhase::kSucceeded);
 
-  JobSpec spec = SpecOf({{TaskType::kWorker, 2}});
+  JobSpec spec = GetSpec({{TaskType::kWorker, 2}});
   spec.all_workers = true;
   Bench all(spec);
   all.Obey();
@@ -114,7 +114,7 @@ TEST(Reconcile, WithoutAChiefWorkerZeroOrAllWorkersDecide) {
 }
 
 TEST(Reconcile, DynamicWorkersMayFailAndComeAndGo) {
-  JobSpec spec = SpecOf({{TaskType::kWorker, 2}}, RestartPolicy::kNever);
+  JobSpec spec = GetSpec({{TaskType::kWorker, 2}}, RestartPolicy::kNever);
   spec.dynamic_workers = true;
   Bench bench(spec);
   bench.Obey();
@@ -129,12 +129,12 @@ TEST(Reconcile, DynamicWorkersMayFailAndComeAndGo) {
   EXPECT_THAT(bench.Actions(), ElementsAre("stop worker-2 #3"));
   bench.Obey();
   EXPECT_EQ(bench.result.status.tasks.size(), 1u);
-  bench.End(kWorker0, {.exit_code = 1});  // nobody is left: it may not wait for ever
+  bench.End(kWorker0, {.exit_code = 1});  // nobody is left: it may not wait indefinitely
   EXPECT_EQ(bench.job(), JobPhase::kFailed);
 }
 
 TEST(Reconcile, AWorkerThatTheJobCanDoWithoutIsGivenUp) {
-  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kWorker, 2}});
+  JobSpec spec = GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 2}});
   spec.min_workers = 1;
   spec.restart_budget.per_task = 1;
   Bench bench(spec);
@@ -158,7 +158,7 @@ TEST(Reconcile, AWorkerThatTheJobCanDoWithoutIsGivenUp) {
 }
 
 TEST(Reconcile, AHangingTaskIsStoppedAndNamed) {
-  JobSpec spec = SpecOf({{TaskType::kChief, 1}, {TaskType::kPs, 1}});
+  JobSpec spec = GetSpec({{TaskType::kChief, 1}, {TaskType::kPs, 1}});
   spec.progress_timeout_seconds = 30;
   Bench bench(spec);
   bench.Obey();
@@ -178,7 +178,7 @@ TEST(Reconcile, AHangingTaskIsStoppedAndNamed) {
 }
 
 TEST(Reconcile, ATaskThatHungIsToldFromTheGangThatIsStoppedWithIt) {
-  JobSpec spec = SpecOf({{TaskType::kWorker, 2}});
+  JobSpec spec = GetSpec({{TaskType::kWorker, 2}});
   spec.progress_timeout_seconds = 30;
   spec.restart_scope = RestartScope::kGang;
   Bench bench(spec);
@@ -196,7 +196,7 @@ TEST(Reconcile, ATaskThatHungIsToldFromTheGangThatIsStoppedWithIt) {
 }
 
 TEST(Reconcile, TheFirstFailureIsTheCauseTheOthersFollow) {
-  Bench bench(SpecOf({{TaskType::kWorker, 2}}, RestartPolicy::kNever));
+  Bench bench(GetSpec({{TaskType::kWorker, 2}}, RestartPolicy::kNever));
   bench.Obey();
   bench.End(kWorker1, {.signal = 9});
   bench.End(kWorker0, {.exit_code = 1}, 20);
@@ -209,7 +209,7 @@ TEST(Reconcile, TheFirstFailureIsTheCauseTheOthersFollow) {
 }
 
 TEST(Reconcile, OldIncarnationsAreNotBelievedAndAreStopped) {
-  Bench bench(SpecOf({{TaskType::kWorker, 1}}));
+  Bench bench(GetSpec({{TaskType::kWorker, 1}}));
   bench.Obey();
   bench.End(kWorker0, {.exit_code = 1});
   bench.Pass(2);
@@ -224,7 +224,7 @@ TEST(Reconcile, OldIncarnationsAreNotBelievedAndAreStopped) {
 }
 
 TEST(Reconcile, TimeToLiveDeletesTheJob) {
-  JobSpec spec = SpecOf({{TaskType::kWorker, 1}});
+  JobSpec spec = GetSpec({{TaskType::kWorker, 1}});
   spec.ttl_seconds = 50;
   Bench bench(spec);
   bench.Obey();

@@ -13,8 +13,8 @@ namespace muster::job {
 inline constexpr TaskId kChief0{TaskType::kChief, 0}, kWorker0{TaskType::kWorker, 0},
     kWorker1{TaskType::kWorker, 1}, kPs0{TaskType::kPs, 0}, kEvaluator0{TaskType::kEvaluator, 0};
 
-inline JobSpec SpecOf(std::vector<std::pair<TaskType, int>> replicas,
-                      RestartPolicy policy = RestartPolicy::kOnFailure) {
+inline JobSpec GetSpec(std::vector<std::pair<TaskType, int>> replicas,
+                       RestartPolicy policy = RestartPolicy::kOnFailure) {
   JobSpec spec;
   spec.name = "job";
   for (const auto& [type, count] : replicas) {

@@ -26,7 +26,7 @@ class Reconciler {
   double clock() const { return result_.status.clock; }
 
   // reconcile.cc
-  RestartPolicy PolicyOf(TaskType type) const;
+  RestartPolicy GetPolicy(TaskType type) const;
   void AdvanceClock();
   void MatchTasks();
   void ForgetTasks();
@@ -43,9 +43,9 @@ class Reconciler {
   bool IsTrue(std::string_view type) const;
 
   // task_ends.cc
-  void TakeIn(const Observed& observed);
-  void TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& end);
-  void TakeIdle(TaskId id, TaskStatus& task, double idle_seconds);
+  void RecordObserved(const Observed& observed);
+  void RecordEnd(TaskId id, TaskStatus& task, const TaskEnd& end);
+  void RecordIdle(TaskId id, TaskStatus& task, double idle_seconds);
   void RecordFailure(TaskId id, const TaskStatus& task, const TaskEnd& end);
   // JobSpec::fail_fast: whether the task ended as it did before, so that it would do so the next
   // time, too.
@@ -80,7 +80,7 @@ class Reconciler {
   void EndFinishing();
   // Whether this evaluator may be restarted although the job's tasks have succeeded.
   bool EvaluatesOn(TaskId id) const;
-  EvaluatorWork WorkOf(TaskId id) const;
+  EvaluatorWork GetWork(TaskId id) const;
   // Why an evaluator that has not ended need not be waited for; "": it may have work.
   std::string WhyNoWork(TaskId id) const;
   void CutOff(TaskId id, TaskStatus& task, const std::string& reason);

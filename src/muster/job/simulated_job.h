@@ -366,7 +366,7 @@ class Simulation {
     if (s.FindCondition("Succeeded") != nullptr && s.FindCondition("Failed") != nullptr) {
       Violate("final: Succeeded and Failed");
     }
-    if (before.ended() && s.phase != before.phase) Violate("final: it has ended, and goes on");
+    if (before.ended() && s.phase != before.phase) Violate("final: it has ended, and continues");
     if (s.ended() && live() > 0) Violate(StrCat("nothing left: ", live(), " still run"));
     const bool by_deadline = s.failure_message.find("deadline of") != std::string::npos;
     if (by_deadline && boot_ == 0 &&
@@ -398,7 +398,7 @@ class Simulation {
       }
     }
     if (!cancelled_since_) return;
-    if (s.phase == JobPhase::kActive) Violate("cancelled: it goes on");
+    if (s.phase == JobPhase::kActive) Violate("cancelled: it continues");
     CheckAllStop("cancelled", s);
     if (!s.ended() && time_ > *cancelled_since_ + kStopSeconds) {
       Violate(StrCat("cancelled: not ended after ", time_ - *cancelled_since_, " s"));
@@ -407,7 +407,7 @@ class Simulation {
 
   void CheckSuspended(const JobStatus& before, const JobStatus& after) {
     if (after.phase == JobPhase::kSuspended) CheckAllStop("suspended", after);
-    if (spec_.suspend && after.phase == JobPhase::kActive) Violate("suspended: it goes on");
+    if (spec_.suspend && after.phase == JobPhase::kActive) Violate("suspended: it continues");
     const bool resumes = before.phase == JobPhase::kSuspended && after.phase == JobPhase::kActive;
     if (resumes) starts_.clear();  // what follows are first starts, which no budget counts
   }

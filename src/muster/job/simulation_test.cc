@@ -60,8 +60,8 @@ Reconciled ForgetsTheBudget(const JobSpec& spec, const JobStatus& status, const 
   return Reconcile(spec, changed, observed, now);
 }
 
-Reconciled SleepsForEver(const JobSpec& spec, const JobStatus& status, const Observed& observed,
-                         const Now& now) {
+Reconciled SleepsIndefinitely(const JobSpec& spec, const JobStatus& status,
+                              const Observed& observed, const Now& now) {
   Reconciled result = Reconcile(spec, status, observed, now);
   if (result.actions.empty()) result.wake_after = 1e12;
   return result;
@@ -198,7 +198,7 @@ TEST(Simulation, EachPlantedBugIsCaught) {
       {"takes absence for an end", "one live", TakesAbsenceForAnEnd},
       {"ignores incarnations", "one live", IgnoresIncarnations},
       {"starts before the old one has ended", "one live", StartsBeforeTheOldOneHasEnded},
-      {"sleeps for ever", "waits", SleepsForEver},
+      {"sleeps indefinitely", "waits", SleepsIndefinitely},
       {"gives actions once", "ends", GivesActionsOnce},
       {"forgets the budget", "budget", ForgetsTheBudget},
       {"forgets the job's budget", "budget", ForgetsTheJobsBudget},

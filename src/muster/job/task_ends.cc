@@ -43,7 +43,7 @@ bool IsRetryable(const TaskEnd& end) {
 
 }  // namespace
 
-void Reconciler::TakeIn(const Observed& observed) {
+void Reconciler::RecordObserved(const Observed& observed) {
   using Phase = TaskObservation::Phase;
   for (const TaskObservation& seen : observed.tasks) {  // before any end is judged by it
     status().progressed = status().progressed || seen.progressed;
@@ -60,17 +60,17 @@ void Reconciler::TakeIn(const Observed& observed) {
     if (seen.incarnation != task.incarnation || !task.live()) continue;
     task.restarts_in_place = std::max(task.restarts_in_place, seen.restarts_in_place);
     if (seen.phase == Phase::kEnded) {
-      TakeEnd(seen.id, task, seen.end);
+      RecordEnd(seen.id, task, seen.end);
     } else if (seen.phase == Phase::kGone) {
-      TakeEnd(seen.id, task, {.lost = true});
+      RecordEnd(seen.id, task, {.lost = true});
     } else if (seen.phase == Phase::kRunning) {
       if (task.phase == TaskPhase::kStarting) task.phase = TaskPhase::kRunning;
-      TakeIdle(seen.id, task, seen.idle_seconds);
+      RecordIdle(seen.id, task, seen.idle_seconds);
     }
   }
 }
 
-void Reconciler::TakeIdle(TaskId id, TaskStatus& task, double idle_seconds) {
+void Reconciler::RecordIdle(TaskId id, TaskStatus& task, double idle_seconds) {
   if (!spec_.progress_timeout_seconds || id.type == TaskType::kPs) return;
   if (task.phase != TaskPhase::kRunning || status().phase != JobPhase::kActive) return;
   if (idle_seconds < *spec_.progress_timeout_seconds) return;
@@ -85,7 +85,7 @@ void Reconciler::TakeIdle(TaskId id, TaskStatus& task, double idle_seconds) {
   if (action == FailureRule::Action::kRestartTask) RestartTask(id, task, why, Cost::kCounted);
 }
 
-void Reconciler::TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
+void Reconciler::RecordEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
   TaskEnd end = reported;
   end.at = clock();
   if (task.phase == TaskPhase::kStopping) {
@@ -104,7 +104,7 @@ void Reconciler::TakeEnd(TaskId id, TaskStatus& task, const TaskEnd& reported) {
   const bool active = status().phase == JobPhase::kActive || EvaluatesOn(id);
   const bool decided_well =
       !active && (status().phase == JobPhase::kFinishing || status().phase == JobPhase::kSucceeded);
-  const RestartPolicy policy = PolicyOf(id.type);
+  const RestartPolicy policy = GetPolicy(id.type);
   if (end.succeeded() && policy != RestartPolicy::kAlways) {
     task.phase = TaskPhase::kSucceeded;
     return;
@@ -188,7 +188,7 @@ FailureRule::Action Reconciler::DecideFailure(TaskId id, const TaskEnd& end) con
   }
   const bool dynamic = spec_.dynamic_workers && id.type == TaskType::kWorker;
   const Decision give_up = dynamic || CanDoWithout(id) ? Decision::kIgnore : Decision::kFailJob;
-  switch (PolicyOf(id.type)) {
+  switch (GetPolicy(id.type)) {
     case RestartPolicy::kAlways:
     case RestartPolicy::kOnFailure:
       return restart;
@@ -269,7 +269,7 @@ void Reconciler::TellRestart(const std::string& why) {
                StrCat("TFJob ", spec_.name, " is restarting because of ", why, "."));
 }
 
-// It stays as it ended, or is stopped; the job goes on without it.
+// It stays as it ended, or is stopped; the job continues without it.
 void Reconciler::GiveUp(TaskStatus& task) {
   const RestartBudget& budget = spec_.restart_budget;
   const std::string why = StrCat("given up: its budget of ", budget.per_task, " restarts in ",
@@ -321,7 +321,7 @@ void Reconciler::CheckBackoffLimit() {
   if (status().phase != JobPhase::kActive || !spec_.backoff_limit) return;
   int sum = 0;
   for (const auto& [id, task] : status().tasks) {
-    if (PolicyOf(id.type) == RestartPolicy::kNever) continue;
+    if (GetPolicy(id.type) == RestartPolicy::kNever) continue;
     sum += task.restarts + task.restarts_in_place;
   }
   if (sum >= std::max(1, *spec_.backoff_limit)) {

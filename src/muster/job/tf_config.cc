@@ -77,7 +77,7 @@ std::optional<std::string> Replacement(std::string_view name, const Placeholders
 
 }  // namespace
 
-std::string ModelDirOf(std::string_view tf_config) {
+std::string GetModelDir(std::string_view tf_config) {
   auto contents = ParseTfConfig(tf_config);
   return contents.ok() ? std::move(contents->model_dir) : "";
 }

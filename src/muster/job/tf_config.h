@@ -23,7 +23,7 @@ struct TfConfigOptions {
 };
 
 // The "model_dir" of a TF_CONFIG; "" if it has none or is not a TF_CONFIG.
-std::string ModelDirOf(std::string_view tf_config);
+std::string GetModelDir(std::string_view tf_config);
 
 // {"cluster": {...}, "task": {"type": "worker", "index": 0}, "environment": "cloud"}; "" for a job
 // of one task, which is not distributed. `spec.dynamic_workers` selects TFJob's sparse form: a

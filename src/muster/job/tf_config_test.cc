@@ -11,14 +11,14 @@ using testing::HasSubstr;
 
 constexpr TaskId kSecondWorker{TaskType::kWorker, 1}, kEvaluator{TaskType::kEvaluator, 0};
 
-JobSpec ReplicasOf(const std::vector<std::pair<TaskType, int>>& replicas) {
+JobSpec MakeReplicas(const std::vector<std::pair<TaskType, int>>& replicas) {
   JobSpec spec;
   spec.name = "job";
   for (const auto& [type, count] : replicas) spec.replicas[type].replicas = count;
   return spec;
 }
 
-Cluster ClusterOf(const JobSpec& spec) {
+Cluster ParseCluster(const JobSpec& spec) {
   Cluster cluster;
   int port = 5000;
   for (const auto& [type, replica] : spec.replicas) {
@@ -28,11 +28,11 @@ Cluster ClusterOf(const JobSpec& spec) {
 }
 
 TEST(TfConfig, NamesTheClusterAndTheTask) {
-  const JobSpec spec = ReplicasOf({{TaskType::kChief, 1},
-                                   {TaskType::kWorker, 2},
-                                   {TaskType::kPs, 1},
-                                   {TaskType::kEvaluator, 1}});
-  const Cluster cluster = ClusterOf(spec);
+  const JobSpec spec = MakeReplicas({{TaskType::kChief, 1},
+                                     {TaskType::kWorker, 2},
+                                     {TaskType::kPs, 1},
+                                     {TaskType::kEvaluator, 1}});
+  const Cluster cluster = ParseCluster(spec);
   EXPECT_EQ(TfConfig(spec, cluster, kSecondWorker).value(),
             R"({"cluster":{"chief":["h:5000"],"ps":["h:5002"],"worker":["h:5003","h:5004"]},)"
             R"("task":{"type":"worker","index":1},"environment":"cloud"})");
@@ -42,13 +42,13 @@ TEST(TfConfig, NamesTheClusterAndTheTask) {
 }
 
 TEST(TfConfig, KeepsTheModelFolderOfATemplatesOwn) {
-  EXPECT_EQ(ModelDirOf(R"({"model_dir": "/m", "task": {}})"), "/m");
+  EXPECT_EQ(GetModelDir(R"({"model_dir": "/m", "task": {}})"), "/m");
   for (const char* const none : {"", "{}", "[]", "{", R"({"model_dir": 7})", "\xff"}) {
-    EXPECT_EQ(ModelDirOf(none), "") << none;
+    EXPECT_EQ(GetModelDir(none), "") << none;
   }
-  EXPECT_EQ(ModelDirOf(std::string(100000, '[')), "");
-  const JobSpec spec = ReplicasOf({{TaskType::kWorker, 2}});
-  EXPECT_THAT(TfConfig(spec, ClusterOf(spec), kSecondWorker, {.model_dir = "/m"}).value(),
+  EXPECT_EQ(GetModelDir(std::string(100000, '[')), "");
+  const JobSpec spec = MakeReplicas({{TaskType::kWorker, 2}});
+  EXPECT_THAT(TfConfig(spec, ParseCluster(spec), kSecondWorker, {.model_dir = "/m"}).value(),
               HasSubstr(R"("model_dir":"/m")"));
 }
 
@@ -93,15 +93,15 @@ TEST(TfConfig, WhatIsNotOneIsRefused) {
 }
 
 TEST(TfConfig, AChiefNeedNotKnowItsEvaluatorToBeDistributed) {
-  const JobSpec spec = ReplicasOf({{TaskType::kChief, 1}, {TaskType::kEvaluator, 1}});
+  const JobSpec spec = MakeReplicas({{TaskType::kChief, 1}, {TaskType::kEvaluator, 1}});
   EXPECT_EQ(TfConfig(spec, {{{TaskType::kChief, 0}, "h:1"}}, {TaskType::kChief, 0}).value(),
             R"({"cluster":{"chief":["h:1"]},"task":{"type":"chief","index":0},)"
             R"("environment":"cloud"})");
 }
 
 TEST(TfConfig, AMasterStaysOneUnlessAskedFor) {
-  const JobSpec spec = ReplicasOf({{TaskType::kMaster, 1}, {TaskType::kWorker, 2}});
-  const Cluster cluster = ClusterOf(spec);
+  const JobSpec spec = MakeReplicas({{TaskType::kMaster, 1}, {TaskType::kWorker, 2}});
+  const Cluster cluster = ParseCluster(spec);
   EXPECT_THAT(TfConfig(spec, cluster, {TaskType::kMaster, 0}).value(),
               HasSubstr(R"("task":{"type":"master","index":0})"));
   const std::string chief =
@@ -111,27 +111,27 @@ TEST(TfConfig, AMasterStaysOneUnlessAskedFor) {
 }
 
 TEST(TfConfig, SparseForDynamicWorkersAndNoneForOneTask) {
-  JobSpec spec = ReplicasOf({{TaskType::kWorker, 2}, {TaskType::kPs, 1}});
+  JobSpec spec = MakeReplicas({{TaskType::kWorker, 2}, {TaskType::kPs, 1}});
   spec.dynamic_workers = true;
   EXPECT_EQ(
-      TfConfig(spec, ClusterOf(spec), kSecondWorker).value(),
+      TfConfig(spec, ParseCluster(spec), kSecondWorker).value(),
       R"({"cluster":{"worker":{"1":"h:5002"},"ps":["h:5000"]},"task":{"type":"worker","index":1}})");
-  const JobSpec one = ReplicasOf({{TaskType::kWorker, 1}});
-  EXPECT_EQ(TfConfig(one, ClusterOf(one), {TaskType::kWorker, 0}).value(), "");
+  const JobSpec one = MakeReplicas({{TaskType::kWorker, 1}});
+  EXPECT_EQ(TfConfig(one, ParseCluster(one), {TaskType::kWorker, 0}).value(), "");
 }
 
 TEST(TfConfig, GapsAndStrangersAreErrors) {
-  const JobSpec spec = ReplicasOf({{TaskType::kWorker, 2}});
+  const JobSpec spec = MakeReplicas({{TaskType::kWorker, 2}});
   const Cluster gap = {{{TaskType::kWorker, 0}, "a:1"}, {{TaskType::kWorker, 2}, "b:1"}};
   EXPECT_THAT(TfConfig(spec, gap, {TaskType::kWorker, 0}).status().message(),
               HasSubstr("worker-2 but no worker-1"));
-  EXPECT_THAT(TfConfig(spec, ClusterOf(spec), kEvaluator).status().message(),
+  EXPECT_THAT(TfConfig(spec, ParseCluster(spec), kEvaluator).status().message(),
               HasSubstr("evaluator-0 is not in the cluster"));
 }
 
 TEST(Arguments, TemplatesBecomeHostsAndPlaces) {
-  const JobSpec spec = ReplicasOf({{TaskType::kPs, 2}, {TaskType::kWorker, 2}});
-  const Cluster cluster = ClusterOf(spec);
+  const JobSpec spec = MakeReplicas({{TaskType::kPs, 2}, {TaskType::kWorker, 2}});
+  const Cluster cluster = ParseCluster(spec);
   const auto expand = [&](std::string_view text) {
     return ExpandPlaceholders(text, {.cluster = cluster,
                                      .task = kSecondWorker,
@@ -149,7 +149,7 @@ TEST(Arguments, TemplatesBecomeHostsAndPlaces) {
 
 TEST(CheckCluster, EachKindOfProgramHasItsRules) {
   const auto message = [](const std::vector<std::pair<TaskType, int>>& replicas, Expect expect) {
-    return std::string(ToStd(CheckCluster(ReplicasOf(replicas), expect).message()));
+    return std::string(ToStd(CheckCluster(MakeReplicas(replicas), expect).message()));
   };
   EXPECT_THAT(message({{TaskType::kChief, 2}}, Expect::kAny), HasSubstr("one chief at most"));
   EXPECT_THAT(message({{TaskType::kChief, 1}, {TaskType::kMaster, 1}}, Expect::kAny),

@@ -36,7 +36,7 @@ std::string WithoutSlash(std::string path) {
   return path;
 }
 
-std::string TextOf(const Json& json, const char* key) {
+std::string GetText(const Json& json, const char* key) {
   const auto found = json.find(key);
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
@@ -93,11 +93,11 @@ class Mapper {
   // All that is nowhere: FAILED_PRECONDITION.
   absl::Status CheckPlaces() const;
   absl::Status CheckNames() const;
-  std::vector<std::string> TakeNotes() { return {notes_.begin(), notes_.end()}; }
+  std::vector<std::string> ConsumeNotes() { return {notes_.begin(), notes_.end()}; }
 
  private:
   absl::Status MapMount(Json& mount, Json& volume, Paths* paths);
-  std::string PlaceOf(const Json& volume, const std::string& mount_path);
+  std::string GetPlace(const Json& volume, const std::string& mount_path);
   void SayNowhere(const Json& volume, const std::string& mount_path);
 
   const std::map<std::string, std::string>& places_;
@@ -108,22 +108,22 @@ class Mapper {
 };
 
 // "" when it is nowhere; the mount path itself when that is there.
-std::string Mapper::PlaceOf(const Json& volume, const std::string& mount_path) {
-  const std::string name = TextOf(volume, "name");
+std::string Mapper::GetPlace(const Json& volume, const std::string& mount_path) {
+  const std::string name = GetText(volume, "name");
   const std::string claim =
-      TextOf(volume.value("persistentVolumeClaim", Json::object()), "claimName");
+      GetText(volume.value("persistentVolumeClaim", Json::object()), "claimName");
   known_.insert(name);
   if (!claim.empty()) known_.insert(claim);
   for (const std::string& each : {name, claim}) {
     if (const auto place = places_.find(each); place != places_.end()) return place->second;
   }
-  const std::string host_path = TextOf(volume.value("hostPath", Json::object()), "path");
+  const std::string host_path = GetText(volume.value("hostPath", Json::object()), "path");
   if (!host_path.empty() && exists_(host_path)) return WithoutSlash(host_path);
   return exists_(mount_path) ? mount_path : "";
 }
 
 void Mapper::SayNowhere(const Json& volume, const std::string& mount_path) {
-  const std::string name = TextOf(volume, "name");
+  const std::string name = GetText(volume, "name");
   const std::string kind = KindOfVolume(volume);
   const std::string what = StrCat("volume '", name, "' (", kind, "), mounted at ", mount_path);
   if (kind == "persistentVolumeClaim" || kind == "hostPath") {
@@ -136,21 +136,21 @@ void Mapper::SayNowhere(const Json& volume, const std::string& mount_path) {
 }
 
 absl::Status Mapper::MapMount(Json& mount, Json& volume, Paths* paths) {
-  const std::string from = WithoutSlash(TextOf(mount, "mountPath"));
+  const std::string from = WithoutSlash(GetText(mount, "mountPath"));
   if (!from.starts_with('/') || from == "/") {
     return absl::InvalidArgumentError(StrCat("template: volumeMounts: mountPath '", from,
                                              "' must be an absolute path other than /"));
   }
-  const std::string place = PlaceOf(volume, from);
+  const std::string place = GetPlace(volume, from);
   if (place.empty()) {
     SayNowhere(volume, from);
     return absl::OkStatus();
   }
-  const std::string part = TextOf(mount, "subPath");
+  const std::string part = GetText(mount, "subPath");
   const std::string to = place == from || part.empty() ? place : StrCat(place, "/", part);
   if (!exists_(to)) return absl::FailedPreconditionError(StrCat("there is no ", to));
   if (to == from) return absl::OkStatus();
-  const std::string name = TextOf(volume, "name");
+  const std::string name = GetText(volume, "name");
   notes_.insert(StrCat("volume '", name, "': ", from, " is ", to));
   paths->emplace_back(from, to);
   mount["mountPath"] = to;
@@ -161,15 +161,15 @@ absl::Status Mapper::MapMount(Json& mount, Json& volume, Paths* paths) {
 
 absl::Status Mapper::Map(TaskType type, Json* pod_template) {
   type_ = type;
-  const Json* const found = ContainerOf(pod_template);
+  const Json* const found = GetContainer(pod_template);
   if (found == nullptr || !found->contains("volumeMounts")) return absl::OkStatus();
   // So that each mount names a volume that there is.
-  MUSTER_RETURN_IF_ERROR(ProcessOf(*pod_template).status());
+  MUSTER_RETURN_IF_ERROR(ParseProcess(*pod_template).status());
   Json& spec = (*pod_template)["spec"];
   if (!spec.contains("volumes")) spec["volumes"] = Json::array();
   // From here on no member is added to `spec`: that would move those that it has.
   Json& volumes = spec["volumes"];
-  Json* const container = ContainerOf(pod_template);
+  Json* const container = GetContainer(pod_template);
   const Json given = volumes;  // two mounts of one volume are mapped alike
   Paths paths;
   for (Json& mount : (*container)["volumeMounts"]) {
@@ -177,7 +177,7 @@ absl::Status Mapper::Map(TaskType type, Json* pod_template) {
       return absl::InvalidArgumentError("template: volumeMounts and volumes must be lists of maps");
     }
     for (size_t i = 0; i < given.size(); ++i) {
-      if (!given[i].is_object() || TextOf(given[i], "name") != TextOf(mount, "name")) continue;
+      if (!given[i].is_object() || GetText(given[i], "name") != GetText(mount, "name")) continue;
       Json volume = given[i];
       MUSTER_RETURN_IF_ERROR(MapMount(mount, volume, &paths));
       volumes[i] = std::move(volume);
@@ -230,7 +230,7 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParsePaths(
 
 void MapPaths(const Paths& paths, JobSpec* spec) {
   for (auto& [type, replica] : spec->replicas) {
-    Json* const container = ContainerOf(&replica.pod_template);
+    Json* const container = GetContainer(&replica.pod_template);
     if (container != nullptr) ReplaceInContainer(paths, container);
   }
 }
@@ -266,7 +266,7 @@ absl::Status MapVolumes(const std::map<std::string, std::string>& places,
   }
   MUSTER_RETURN_IF_ERROR(mapper.CheckNames());
   MUSTER_RETURN_IF_ERROR(mapper.CheckPlaces());
-  for (std::string& note : mapper.TakeNotes()) notes->push_back(std::move(note));
+  for (std::string& note : mapper.ConsumeNotes()) notes->push_back(std::move(note));
   return absl::OkStatus();
 }
 

@@ -75,7 +75,7 @@ class MapVolumesTest : public ::testing::Test {
 
 TEST_F(MapVolumesTest, PathsAreThoseOfThisMachine) {
   ASSERT_TRUE(Map({{"data", "/d"}}).ok()) << Map({{"data", "/d"}});
-  const auto process = ProcessOf(spec_.replicas[TaskType::kWorker].pod_template);
+  const auto process = ParseProcess(spec_.replicas[TaskType::kWorker].pod_template);
   ASSERT_TRUE(process.ok()) << process.status();
   EXPECT_THAT(process->command,
               ElementsAre("python", "/d/src/train.py", "--data=/d/train", "/mnt/out/run"));
@@ -121,7 +121,7 @@ TEST(MapPathsTest, AFolderOfTheImageIsOneOfThisMachine) {
   const auto paths = ParsePaths({"/app/=/home/me/src/"});
   ASSERT_TRUE(paths.ok()) << paths.status();
   MapPaths(*paths, &spec);
-  const auto process = ProcessOf(pod_template);
+  const auto process = ParseProcess(pod_template);
   EXPECT_THAT(process->command,
               ElementsAre("python", "/home/me/src/main.py", "--data=/application"));
   EXPECT_THAT(process->env, ElementsAre(Pair("OUT", "/home/me/src/out")));

@@ -51,7 +51,7 @@ void ExactAdam(double& w, double& m, double& v, double& /*c*/, double g, double 
   w -= m * double{kAdam.rate} / (std::sqrt(v) + double{kAdam.epsilon});
 }
 
-Rule RmsPropRuleOf(bool momentum, bool centered) {
+Rule MakeRmsPropRule(bool momentum, bool centered) {
   return {.name = std::string("rmsprop") + (momentum ? " momentum" : "") +
                   (centered ? " centered" : ""),
           .update =
@@ -124,7 +124,7 @@ std::vector<Rule> Rules() {
            },
        .exact = ExactAdam}};
   for (const bool momentum : {false, true}) {
-    for (const bool centered : {false, true}) rules.push_back(RmsPropRuleOf(momentum, centered));
+    for (const bool centered : {false, true}) rules.push_back(MakeRmsPropRule(momentum, centered));
   }
   return rules;
 }
@@ -137,7 +137,7 @@ class KerasRulesTest : public testing::TestWithParam<const Kernels*> {
     return x;
   }
   // Sums of squares of what adds up to `g`.
-  std::vector<float> SquaresOf(const std::vector<float>& g) {
+  std::vector<float> GetSquares(const std::vector<float>& g) {
     std::vector<float> squares(g.size());
     for (size_t i = 0; i < g.size(); ++i) squares[i] = g[i] * g[i] * (0.4f + random_.Uniform());
     return squares;
@@ -164,7 +164,7 @@ TEST_P(KerasRulesTest, TheyAreWhatTheySay) {
     }
     for (int step = 0; step < 30; ++step) {
       const auto g = Random(n, 0.3);
-      const auto squares = SquaresOf(g);
+      const auto squares = GetSquares(g);
       const bool given = step % 2 == 0;
       rule.update(*GetParam(), state.w.data(), state.a.data(), state.b.data(), state.c.data(),
                   g.data(), given ? squares.data() : nullptr, n);
@@ -189,7 +189,7 @@ TEST_P(KerasRulesTest, RowsMoveAsDenseOnes) {
     for (const size_t cols : {1, 3, 8, 16}) {
       const State<float> begin = Begin(table_rows * cols);
       const auto sums = Random(count * cols);
-      const auto squares = SquaresOf(sums);
+      const auto squares = GetSquares(sums);
       std::vector<float> g;
       State<float> by_rows = begin, by_row = begin;
       for (size_t i = 0; i < count; ++i) {
@@ -216,7 +216,7 @@ TEST_P(KerasRulesTest, TheyGiveTheSameBitsOnEveryInstructionSet) {
     State<float> mine = Begin(n);
     State<float> theirs = mine;
     const auto g = Random(n);
-    const auto squares = SquaresOf(g);
+    const auto squares = GetSquares(g);
     for (const float* const given : {squares.data(), static_cast<const float*>(nullptr)}) {
       for (auto& [kernels, state] :
            {std::pair{GetParam(), &mine}, std::pair{SupportedKernels().back(), &theirs}}) {

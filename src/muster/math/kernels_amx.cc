@@ -34,7 +34,7 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-inline __mmask16 MaskOf(int lanes) {
+inline __mmask16 GetMask(int lanes) {
   return static_cast<__mmask16>(lanes >= 16 ? 0xffff : lanes <= 0 ? 0 : (1u << lanes) - 1);
 }
 
@@ -84,7 +84,7 @@ template <bool kContiguous, bool kTransposed>
 inline void PackTile(const float* from, int64_t ld, int lanes, int k, uint16_t* to) {
   __m512i rows[16];
   if constexpr (kContiguous) {
-    const __mmask16 low = MaskOf(k), high = MaskOf(k - 16);
+    const __mmask16 low = GetMask(k), high = GetMask(k - 16);
     for (int i = 0; i < 16; ++i) {
       const __mmask16 here = i < lanes ? 0xffff : 0;
       const float* const row = from + (i < lanes ? i * ld : 0);
@@ -96,7 +96,7 @@ inline void PackTile(const float* from, int64_t ld, int lanes, int k, uint16_t* 
         0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
         8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
     const __m512i order = _mm512_load_si512(kInterleave);
-    const __mmask16 mask = MaskOf(lanes);
+    const __mmask16 mask = GetMask(lanes);
     for (int i = 0; i < 16; ++i) {
       const float* const row = from + (2 * i < k ? 2 * i * ld : 0);
       const __m512 even = _mm512_maskz_loadu_ps(2 * i < k ? mask : 0, row);
@@ -201,7 +201,7 @@ inline void Prefetch(const Target& to) {
 
 void StoreSquare(const float* square, const Target& to) {
   for (int j = 0; j < to.columns; j += 16) {
-    const __mmask16 lanes = MaskOf(to.columns - j);
+    const __mmask16 lanes = GetMask(to.columns - j);
     const __m512 bias =
         to.bias != nullptr ? _mm512_maskz_loadu_ps(lanes, to.bias + j) : _mm512_setzero_ps();
     for (int i = 0; i < to.rows; ++i) {

@@ -21,7 +21,7 @@ class RowNumbers {
   class Pass {
    public:
     // `row` is in [0, table_rows).
-    uint32_t NumberOf(int32_t row) {
+    uint32_t GetNumber(int32_t row) {
       uint32_t& mark = marks_[static_cast<size_t>(row)];
       const bool is_new = mark < first_;
       mark = is_new ? next_ : mark;  // unpredictable, so done without a branch

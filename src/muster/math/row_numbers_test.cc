@@ -24,7 +24,7 @@ TEST(RowNumbersTest, AreInTheOrderOfFirstAppearance) {
     for (int i = 0; i < 200; ++i) {
       const auto row = static_cast<int32_t>(random.Below(static_cast<uint64_t>(rows)));
       const auto [at, is_new] = expected.emplace(row, static_cast<uint32_t>(expected.size()));
-      ASSERT_EQ(pass.NumberOf(row), at->second) << "call " << call;
+      ASSERT_EQ(pass.GetNumber(row), at->second) << "call " << call;
       ASSERT_EQ(pass.count(), expected.size());
     }
     numbers.End(pass);

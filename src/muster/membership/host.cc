@@ -17,7 +17,7 @@ constexpr double kAnswerSeconds = 10;
 constexpr auto kTick = std::chrono::milliseconds(100);
 
 // Says for people how a connection ended: "closed its connection".
-std::string CauseOf(const absl::Status& end) {
+std::string GetCause(const absl::Status& end) {
   if (net::transport::IsBrokenLink(end)) {
     return StrCat("cannot be reached any more: ", ToStd(end.message()));
   }
@@ -95,7 +95,7 @@ void Host::Converse(Roster::Connection id, job::TaskId task, Channel& channel) {
     {
       const std::lock_guard lock(mutex_);
       Take(roster_.OnMessage(id, *message, Now()));
-      refusals = roster_.TakeRefusals();
+      refusals = roster_.ConsumeRefusals();
     }
     for (const std::string& each : refusals) {
       if (note_) note_(each);
@@ -106,7 +106,7 @@ void Host::Converse(Roster::Connection id, job::TaskId task, Channel& channel) {
   const std::lock_guard lock(mutex_);
   connections_.erase(id);
   if (!stop_->is_set()) {
-    Take(roster_.OnClosed(id, CauseOf(status), Now()));
+    Take(roster_.OnClosed(id, GetCause(status), Now()));
   }
   changed_.notify_all();
 }

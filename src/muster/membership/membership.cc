@@ -72,8 +72,8 @@ absl::StatusOr<View> Membership::Join(const StateId& state, const std::optional<
   join_ = membership::Join{.member = {.id = options_.id,
                                       .address = options_.address,
                                       .step = state.step,
-                                      .state_epoch = state.epoch},
-                           .last_epoch = last_epoch_,
+                                      .state_generation = state.generation},
+                           .last_generation = last_generation_,
                            .agreement = options_.agreement};
   join_said_ = false;
   changed_.notify_all();
@@ -93,7 +93,7 @@ absl::Status Membership::WaitForEnd() {
   WaitUntil(lock, [this] { return !view_; });
   if (over_) return absl::OkStatus();
   if (ended()) return End();
-  return absl::AbortedError("the epoch broke before the chief had ended training");
+  return absl::AbortedError("the generation broke before the chief had ended training");
 }
 
 absl::StatusOr<bool> Membership::AwaitTrained(double seconds) {
@@ -175,7 +175,7 @@ absl::Status Membership::Converse() {
     const std::lock_guard lock(mutex_);
     messages.swap(unsaid_);
     if (join_.has_value() && !join_said_ && !leaving()) {
-      join_->last_epoch = last_epoch_;
+      join_->last_generation = last_generation_;
       messages.push_back({.join = join_});
       join_said_ = true;
       // A message on an earlier connection may not have arrived.
@@ -202,9 +202,9 @@ absl::Status Membership::Converse() {
 
 void Membership::Take(const Message& message) {
   const std::lock_guard lock(mutex_);
-  if (message.view && message.view->RankOf(options_.id.task) >= 0 && join_said_) {
+  if (message.view && message.view->GetRank(options_.id.task) >= 0 && join_said_) {
     view_ = message.view;
-    last_epoch_ = view_->epoch;
+    last_generation_ = view_->generation;
   }
   if (message.broken) {
     if (view_ || !join_.has_value()) interrupt_->Set(ToStatus(*message.broken));

@@ -51,10 +51,10 @@ class Membership {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Waits for a view with this member in it. `failure` says how the last epoch ended as this member
-  // saw it; nullopt if the host said so. CANCELLED: training is over, or this task was stopped;
-  // FAILED_PRECONDITION: it cannot be a member; UNAUTHENTICATED: its key is not the host's;
-  // DEADLINE_EXCEEDED: the host was away for rendezvous_seconds.
+  // Waits for a view with this member in it. `failure` says how the last generation ended as this
+  // member saw it; nullopt if the host said so. CANCELLED: training is over, or this task was
+  // stopped; FAILED_PRECONDITION: it cannot be a member; UNAUTHENTICATED: its key is not the
+  // host's; DEADLINE_EXCEEDED: the host was away for rendezvous_seconds.
   absl::StatusOr<View> Join(const StateId& state, const std::optional<Broken>& failure);
   // Is set to ABORTED, with the reason, when the view that Join gave breaks or its host is lost, to
   // CANCELLED when this member is leaving or training is over, else to the error of a refusal.
@@ -101,7 +101,7 @@ class Membership {
   bool attends_ = false;                  // is in no view (an evaluator): join_ stays set
   bool trained_ = false, leaves_ = false;
   std::optional<View> view_;
-  int64_t last_epoch_ = 0;
+  int64_t last_generation_ = 0;
   bool over_ = false;
   absl::Status refused_;
   std::shared_ptr<net::transport::Interrupt> interrupt_;

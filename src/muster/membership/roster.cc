@@ -21,7 +21,7 @@ constexpr int kMaxViewsWithoutStep = 5;
 constexpr int kReportsOfALink = 2;
 constexpr double kTickSeconds = 1;
 
-std::string NamesOf(const std::vector<TaskId>& tasks) {
+std::string GetNames(const std::vector<TaskId>& tasks) {
   return absl::StrJoin(tasks, ", ",
                        [](std::string* out, TaskId task) { *out += job::TaskName(task); });
 }
@@ -29,7 +29,7 @@ std::string NamesOf(const std::vector<TaskId>& tasks) {
 bool IsChief(TaskType type) { return type == TaskType::kChief || type == TaskType::kMaster; }
 
 // The order of task types in a view: replicas first.
-int PlaceOf(TaskType type) {
+int GetPlace(TaskType type) {
   switch (type) {
     case TaskType::kChief:
     case TaskType::kMaster:
@@ -95,7 +95,7 @@ std::vector<Roster::Outgoing> Roster::OnTick(double now) {
 // second, in which all tasks start.
 void Roster::SayWaiting(double now) {
   if (over_ || forming_since_ < 0 || now < forming_since_ + kTickSeconds) return;
-  std::string waiting = NamesOf(Missing());
+  std::string waiting = GetNames(Missing());
   if (waiting == said_waiting_) return;
   for (const auto& [task, entry] : entries_) {
     if (entry.ready) Say(entry.connection, {.waiting = waiting});
@@ -107,7 +107,7 @@ std::string Roster::WhyRefused(const Join& join) const {
   const MemberId& id = join.member.id;
   if (std::find(spec_.tasks.begin(), spec_.tasks.end(), id.task) == spec_.tasks.end()) {
     return StrCat("this job has no ", job::TaskName(id.task), ": its tasks are ",
-                  NamesOf(spec_.tasks));
+                  GetNames(spec_.tasks));
   }
   const auto newest = newest_.find(id.task);
   if (newest != newest_.end() && id.incarnation < newest->second) {
@@ -143,7 +143,7 @@ void Roster::OnJoin(Connection from, const Join& join, double now) {
     agreement_ = join.agreement;
     agreed_by_ = id.task;
   }
-  last_epoch_ = std::max(last_epoch_, join.last_epoch);
+  last_generation_ = std::max(last_generation_, join.last_generation);
   const auto old = entries_.find(id.task);
   if (old != entries_.end() && old->second.connection != from) {
     Drop(old, id == old->second.member.id ? "has connected anew" : "was started again",
@@ -164,12 +164,12 @@ void Roster::OnJoin(Connection from, const Join& join, double now) {
 
 void Roster::OnFailure(Connection from, const Broken& failure, double now) {
   const auto reporter = Find(from);
-  if (!view_ || failure.epoch != view_->epoch || reporter == entries_.end()) return;
+  if (!view_ || failure.generation != view_->generation || reporter == entries_.end()) return;
   const auto culprit = entries_.find(failure.culprit.task);
   if (culprit == entries_.end() || !culprit->second.in_view) return;
   const MemberId seer = failure.seen_by.value_or(reporter->second.member.id);
   const MemberId lost = culprit->second.member.id;
-  if (seer.task != lost.task && GiveUpOneOf(seer, lost, failure.cause, now)) return;
+  if (seer.task != lost.task && GiveUpOne(seer, lost, failure.cause, now)) return;
   const bool is_said = failure.cause.find("seen by ") != std::string::npos;
   const std::string by = is_said ? "" : StrCat(" (seen by ", job::TaskName(seer.task), ")");
   Break(lost, StrCat(failure.cause, by), /*planned=*/false, now);
@@ -178,8 +178,8 @@ void Roster::OnFailure(Connection from, const Broken& failure, double now) {
 
 // Two members that seem to be alive cannot reach each other: gives up one of them if the others can
 // continue without it. False: none is given up.
-bool Roster::GiveUpOneOf(const MemberId& reporter, const MemberId& culprit, std::string_view cause,
-                         double now) {
+bool Roster::GiveUpOne(const MemberId& reporter, const MemberId& culprit, std::string_view cause,
+                       double now) {
   const MemberId &a = std::min(reporter, culprit), &b = std::max(reporter, culprit);
   const Link link = {a.task, b.task};
   const int reports = ++broken_links_[{link, a.incarnation, b.incarnation}];
@@ -197,7 +197,7 @@ bool Roster::GiveUpOneOf(const MemberId& reporter, const MemberId& culprit, std:
   const std::string why = StrCat("cannot reach ", Describe(a), " (", cause, ")");
   Say(given_up->second.connection,
       {.refused =
-           StrCat(Describe(b), " ", why, ": it is given up, and the others go on without it; ",
+           StrCat(Describe(b), " ", why, ": it is given up, and the others continue without it; ",
                   "mend the network between the two")},
       /*close=*/true);
   given_up->second.connection = 0;
@@ -278,15 +278,17 @@ void Roster::Drop(Entries::iterator entry, std::string_view cause, bool planned,
   if (breaks) Break(dropped.member.id, cause, planned, now);
   if (dropped.connection != 0) {
     const Broken broken = {
-        .epoch = last_epoch_, .culprit = dropped.member.id, .cause = std::string(cause)};
+        .generation = last_generation_, .culprit = dropped.member.id, .cause = std::string(cause)};
     Say(dropped.connection, {.broken = broken}, /*close=*/true);
   }
 }
 
 void Roster::Break(const MemberId& culprit, std::string_view cause, bool planned, double now) {
   if (!view_) return;
-  const Broken broken = {
-      .epoch = view_->epoch, .culprit = culprit, .cause = std::string(cause), .planned = planned};
+  const Broken broken = {.generation = view_->generation,
+                         .culprit = culprit,
+                         .cause = std::string(cause),
+                         .planned = planned};
   view_.reset();
   last_broken_ = broken;
   last_reported_ = false;
@@ -301,7 +303,7 @@ void Roster::Break(const MemberId& culprit, std::string_view cause, bool planned
 std::vector<TaskId> Roster::Missing() const {
   std::vector<TaskId> missing;
   for (const TaskId task : spec_.tasks) {
-    if (PlaceOf(task.type) > PlaceOf(TaskType::kPs) || left_.contains(task)) continue;
+    if (GetPlace(task.type) > GetPlace(TaskType::kPs) || left_.contains(task)) continue;
     const auto entry = entries_.find(task);
     if (entry == entries_.end() || !entry->second.ready) missing.push_back(task);
   }
@@ -328,9 +330,9 @@ bool Roster::Enough(double now) const {
 
 void Roster::TryForm(double now) {
   if (over_ || view_ || forming_since_ < 0 || !Enough(now)) return;
-  View view = {.epoch = ++last_epoch_};
+  View view = {.generation = ++last_generation_};
   for (auto& [task, entry] : entries_) {
-    if (!entry.ready || PlaceOf(task.type) > PlaceOf(TaskType::kPs)) continue;
+    if (!entry.ready || GetPlace(task.type) > GetPlace(TaskType::kPs)) continue;
     view.members.push_back(entry.member);
     view.replicas += IsReplica(task.type);
     entry.in_view = true;
@@ -338,7 +340,7 @@ void Roster::TryForm(double now) {
   }
   std::sort(view.members.begin(), view.members.end(), [](const Member& a, const Member& b) {
     const TaskId x = a.id.task, y = b.id.task;
-    return std::pair(PlaceOf(x.type), x) < std::pair(PlaceOf(y.type), y);
+    return std::pair(GetPlace(x.type), x) < std::pair(GetPlace(y.type), y);
   });
   forming_since_ = -1;
   said_waiting_.clear();
@@ -359,7 +361,8 @@ void Roster::TryForm(double now) {
 }
 
 // If this host did not run for a lease (stopped, suspended with its machine), its members have
-// given it up: it breaks the view, and must not confirm the epoch until the members join again.
+// given it up: it breaks the view, and must not confirm the generation until the members join
+// again.
 void Roster::NoticeSleep(double now) {
   const double silent = now - std::exchange(ran_at_, now);
   if (over_ || !view_ || silent < spec_.lease_seconds) return;
@@ -379,7 +382,7 @@ void Roster::ExpireSilent(double now) {
 
 void Roster::GiveUp() {
   const std::vector<TaskId> missing = Missing();
-  std::string why = StrCat("waited ", spec_.rendezvous_seconds, " s for ", NamesOf(missing));
+  std::string why = StrCat("waited ", spec_.rendezvous_seconds, " s for ", GetNames(missing));
   for (const TaskId task : missing) {
     const auto refused = refused_.find(task);
     if (refused == refused_.end()) continue;

@@ -6,10 +6,10 @@
 // settle_seconds; the first view always waits settle_seconds. A view breaks when a member's
 // connection closes, when a member is silent for a lease, when another incarnation of it joins,
 // when it says that it was told to end, when a member reports a peer that it cannot reach, or when
-// a task joins that is not in the view. Members of a broken epoch must join again, saying which
-// step they have. If two live peers repeatedly cannot reach each other, without a step in between,
-// the later of them in the order of tasks (never the chief) is given up if the others are enough;
-// else the training ends. Either way both are named.
+// a task joins that is not in the view. Members of a broken generation must join again, saying
+// which step they have. If two live peers repeatedly cannot reach each other, without a step in
+// between, the later of them in the order of tasks (never the chief) is given up if the others are
+// enough; else the training ends. Either way both are named.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ struct RosterSpec {
   double lease_seconds = 10;        // a member that is silent for longer is lost
   double settle_seconds = 3;        // how long a smaller view waits for missing workers
   double rendezvous_seconds = 300;  // after that training ends and names the missing tasks
-  // The first epoch's number. A restarted host must begin with a higher number than any that the
-  // previous host can have given, since all members that know of an epoch may be lost.
-  int64_t first_epoch = 1;
+  // The first generation's number. A restarted host must begin with a higher number than any that
+  // the previous host can have given, since all members that know of a generation may be lost.
+  int64_t first_generation = 1;
 };
 
 // Chief, master and workers train; parameter servers and evaluators serve.
@@ -53,7 +53,9 @@ class Roster {
   };
 
   explicit Roster(RosterSpec spec)
-      : spec_(std::move(spec)), last_epoch_(spec_.first_epoch - 1), agreement_(spec_.agreement) {
+      : spec_(std::move(spec)),
+        last_generation_(spec_.first_generation - 1),
+        agreement_(spec_.agreement) {
     if (!spec_.tasks.empty()) agreed_by_ = spec_.tasks.front();
   }
 
@@ -70,7 +72,7 @@ class Roster {
   // The chief says that training is over: all members are told, also those that come later.
   std::vector<Outgoing> OnEnd(double now);
   // For people: which tasks were refused since the last call, and what they were told.
-  std::vector<std::string> TakeRefusals() { return std::exchange(refusals_, {}); }
+  std::vector<std::string> ConsumeRefusals() { return std::exchange(refusals_, {}); }
   // The latest time at which OnTick must be called.
   double wake_at() const { return wake_at_; }
 
@@ -93,8 +95,8 @@ class Roster {
   void OnJoin(Connection from, const Join& join, double now);
   std::string WhyRefused(const Join& join) const;
   void Refuse(Connection from, job::TaskId task, std::string why);
-  bool GiveUpOneOf(const MemberId& reporter, const MemberId& culprit, std::string_view cause,
-                   double now);
+  bool GiveUpOne(const MemberId& reporter, const MemberId& culprit, std::string_view cause,
+                 double now);
   void OnFailure(Connection from, const Broken& failure, double now);
   void OnLeave(Connection from, double now);
   void OnAway(Connection from, double now);
@@ -120,7 +122,7 @@ class Roster {
   Entries entries_;
   std::map<job::TaskId, int64_t> newest_;  // the newest incarnation of each task
   std::optional<View> view_;
-  int64_t last_epoch_;
+  int64_t last_generation_;
   std::string agreement_;
   job::TaskId agreed_by_;
   std::set<job::TaskId> last_members_;          // of the last view

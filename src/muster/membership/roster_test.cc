@@ -37,7 +37,7 @@ class RosterTest : public testing::Test {
   void SendJoin(Roster::Connection from, TaskId task, int64_t step = -1, int64_t incarnation = 1,
                 const std::string& agreement = "model 1") {
     Send(from, {.join = Join{.member = {.id = {task, incarnation}, .address = "a", .step = step},
-                             .last_epoch = last_epoch_,
+                             .last_generation = last_generation_,
                              .agreement = agreement}});
   }
   void Close(Roster::Connection from) {
@@ -66,7 +66,7 @@ class RosterTest : public testing::Test {
   std::map<Roster::Connection, std::vector<Message>> said_;
   std::set<Roster::Connection> closed_;
   double now_ = 100;
-  int64_t last_epoch_ = 0;
+  int64_t last_generation_ = 0;
 };
 
 TEST_F(RosterTest, AViewFormsWhenAllHaveJoined) {
@@ -80,10 +80,10 @@ TEST_F(RosterTest, AViewFormsWhenAllHaveJoined) {
   for (Roster::Connection each : {1, 2, 3}) {
     const auto view = Last(each).view;
     ASSERT_TRUE(view);
-    EXPECT_EQ(view->epoch, 1);
+    EXPECT_EQ(view->generation, 1);
     EXPECT_EQ(view->replicas, 3);
-    EXPECT_EQ(view->RankOf(kChief), 0);
-    EXPECT_EQ(view->RankOf(kWorker1), 2);
+    EXPECT_EQ(view->GetRank(kChief), 0);
+    EXPECT_EQ(view->GetRank(kWorker1), 2);
     EXPECT_EQ(view->source(), 0) << "the chief alone has a state";
   }
 }
@@ -96,7 +96,7 @@ TEST_F(RosterTest, ParameterServersComeBehindReplicasAndAreNeeded) {
   SendJoin(3, kPs);
   ASSERT_TRUE(roster_->view());
   EXPECT_EQ(roster_->view()->replicas, 2);
-  EXPECT_EQ(roster_->view()->RankOf(kPs), 2);
+  EXPECT_EQ(roster_->view()->GetRank(kPs), 2);
 }
 
 TEST_F(RosterTest, AnEvaluatorOnlyLooksOn) {
@@ -105,20 +105,20 @@ TEST_F(RosterTest, AnEvaluatorOnlyLooksOn) {
   ASSERT_TRUE(roster_->view()) << "nobody waits for an evaluator";
   SendJoin(2, kEvaluator);
   ASSERT_TRUE(Last(2).view);
-  EXPECT_EQ(Last(2).view->RankOf(kEvaluator), -1);
+  EXPECT_EQ(Last(2).view->GetRank(kEvaluator), -1);
   Close(2);
   EXPECT_TRUE(roster_->view());
 }
 
-TEST_F(RosterTest, ALostMemberBreaksTheEpochForAllWithItsName) {
+TEST_F(RosterTest, ALostMemberBreaksTheGenerationForAllWithItsName) {
   Begin();
   Close(3);
   for (Roster::Connection each : {1, 2}) {
     const auto broken = Last(each).broken;
     ASSERT_TRUE(broken);
-    EXPECT_EQ(broken->epoch, 1);
+    EXPECT_EQ(broken->generation, 1);
     EXPECT_THAT(ToStatus(*broken).message(),
-                AllOf(HasSubstr("epoch 1"), HasSubstr("worker-1"), HasSubstr("closed")));
+                AllOf(HasSubstr("generation 1"), HasSubstr("worker-1"), HasSubstr("closed")));
   }
   EXPECT_FALSE(roster_->view());
   SendJoin(1, kChief, 7);
@@ -126,7 +126,7 @@ TEST_F(RosterTest, ALostMemberBreaksTheEpochForAllWithItsName) {
   EXPECT_FALSE(roster_->view());
   SendJoin(4, kWorker1, -1, 2);
   ASSERT_TRUE(roster_->view());
-  EXPECT_EQ(roster_->view()->epoch, 2);
+  EXPECT_EQ(roster_->view()->generation, 2);
   EXPECT_EQ(roster_->view()->source(), 1) << "worker-0 is a step ahead";
 }
 
@@ -155,11 +155,11 @@ TEST_F(RosterTest, AnotherIncarnationFencesTheOneBefore) {
   EXPECT_TRUE(closed_.contains(5));
 }
 
-TEST_F(RosterTest, AReportOfAMemberBreaksItsEpochOnly) {
+TEST_F(RosterTest, AReportOfAMemberBreaksItsGenerationOnly) {
   Begin();
-  Send(2, {.failure = Broken{.epoch = 0, .culprit = {kWorker1, 1}, .cause = "late news"}});
+  Send(2, {.failure = Broken{.generation = 0, .culprit = {kWorker1, 1}, .cause = "late news"}});
   EXPECT_TRUE(roster_->view());
-  Send(2, {.failure = Broken{.epoch = 1, .culprit = {kWorker1, 1}, .cause = "closed"}});
+  Send(2, {.failure = Broken{.generation = 1, .culprit = {kWorker1, 1}, .cause = "closed"}});
   ASSERT_TRUE(Last(1).broken);
   EXPECT_THAT(Last(1).broken->cause, AllOf(HasSubstr("closed"), HasSubstr("seen by worker-0")));
   EXPECT_EQ(Last(1).broken->culprit.task, kWorker1);
@@ -170,7 +170,7 @@ TEST_F(RosterTest, AReportOfAMemberBreaksItsEpochOnly) {
   EXPECT_TRUE(roster_->view());
 }
 
-TEST_F(RosterTest, AHostThatSleptPastTheLeaseEndsItsEpoch) {
+TEST_F(RosterTest, AHostThatSleptPastTheLeaseEndsItsGeneration) {
   Begin();
   now_ += 11;  // its members have given it up, even if their connections have not closed
   Send(1, {});
@@ -179,14 +179,14 @@ TEST_F(RosterTest, AHostThatSleptPastTheLeaseEndsItsEpoch) {
   EXPECT_THAT(said_[2][0].broken->cause, HasSubstr("did not run for 11 s"));
 }
 
-TEST_F(RosterTest, AHostThatWasStartedAgainGoesOnWithLaterEpochs) {
+TEST_F(RosterTest, AHostThatWasStartedAgainGoesOnWithLaterGenerations) {
   OpenAll();
   SendJoin(1, kChief, 100, 2);  // the step of its checkpoint
-  last_epoch_ = 6;
+  last_generation_ = 6;
   SendJoin(2, kWorker0, 137);
   SendJoin(3, kWorker1, 136);
   ASSERT_TRUE(roster_->view());
-  EXPECT_EQ(roster_->view()->epoch, 7);
+  EXPECT_EQ(roster_->view()->generation, 7);
   EXPECT_EQ(roster_->view()->source(), 1) << "survivors know more than the checkpoint";
 }
 
@@ -281,9 +281,9 @@ TEST_F(RosterTest, ADifferenceIsNamedAtBothEndsAndWhenTimeIsUp) {
     SendJoin(each, kWorker0, -1, 1, "epochs=1; seed=1; data=4 files");
     EXPECT_THAT(Last(each).refused, HasSubstr("worker-0 has [epochs 1], chief-0 has [epochs 5]:"));
   }
-  EXPECT_THAT(roster_->TakeRefusals(), ElementsAre(AllOf(HasSubstr("refused worker-0: "),
-                                                         HasSubstr("chief-0 has [epochs 5]"))));
-  EXPECT_THAT(roster_->TakeRefusals(), IsEmpty());
+  EXPECT_THAT(roster_->ConsumeRefusals(), ElementsAre(AllOf(HasSubstr("refused worker-0: "),
+                                                            HasSubstr("chief-0 has [epochs 5]"))));
+  EXPECT_THAT(roster_->ConsumeRefusals(), IsEmpty());
   for (int i = 0; i < 301 && !roster_->over(); ++i) {
     Wait(1);
     Beat(1);
@@ -312,11 +312,11 @@ TEST_F(RosterTest, TheChiefEndsTrainingForAll) {
   EXPECT_TRUE(Last(4).leave) << "who comes too late is told";
 }
 
-TEST_F(RosterTest, EpochsThatNeverStepEnd) {
+TEST_F(RosterTest, GenerationsThatNeverStepEnd) {
   Begin();
   for (int i = 0; i < 5; ++i) {
     ASSERT_FALSE(roster_->over()) << i;
-    Send(2, {.failure = Broken{.epoch = roster_->view()->epoch,
+    Send(2, {.failure = Broken{.generation = roster_->view()->generation,
                                .culprit = {kWorker1, 1},
                                .cause = "cannot be reached"}});
     SendJoin(1, kChief, 0);
@@ -337,9 +337,9 @@ class CutLinkTest : public RosterTest {
     SendJoin(1, kChief, 5);
     SendJoin(2, kWorker0, 5);
     ASSERT_TRUE(roster_->view());
-    last_epoch_ = roster_->view()->epoch;
+    last_generation_ = roster_->view()->generation;
     // The chief reports it for worker-1.
-    Send(1, {.failure = Broken{.epoch = last_epoch_,
+    Send(1, {.failure = Broken{.generation = last_generation_,
                                .culprit = {kWorker0, 1},
                                .cause = "neither data nor keep-alives came",
                                .seen_by = MemberId{kWorker1, incarnation}}});
@@ -373,8 +373,8 @@ TEST_F(CutLinkTest, WhereAllAreNeededTheEndNamesBoth) {
     SendJoin(2, kWorker0, 5);
     SendJoin(3, kWorker1, 5);
     if (!roster_->view()) break;
-    last_epoch_ = roster_->view()->epoch;
-    Broken failure = {.epoch = last_epoch_, .culprit = {kWorker0, 1}, .cause = "gone"};
+    last_generation_ = roster_->view()->generation;
+    Broken failure = {.generation = last_generation_, .culprit = {kWorker0, 1}, .cause = "gone"};
     // The report may come from worker-1 itself, or from another that heard of it.
     const bool by_chief = i % 2 == 0;
     if (by_chief) failure.seen_by = MemberId{kWorker1, 1};
@@ -396,7 +396,7 @@ TEST_F(RosterTest, WhoWasToldToEndIsReplacedWhereAllAreNeeded) {
   EXPECT_FALSE(roster_->view()) << "all are needed";
   SendJoin(4, kWorker1, -1, 2);
   EXPECT_TRUE(roster_->view());
-  EXPECT_FALSE(Last(1).leave) << "training goes on";
+  EXPECT_FALSE(Last(1).leave) << "training continues";
 }
 
 TEST_F(RosterTest, WhoWasToldToEndIsNotWaitedForWhereFewerAreEnough) {

@@ -3,18 +3,18 @@
 // vanished); any member may get SIGTERM; members restart, lose connections, cannot reach each other
 // for a while, sleep past the lease, with and without a replacement; the chief, which hosts the
 // roster, dies; and some tasks never come back. A step is a hash of the parts of all ranks, as in
-// train/allreduce/replicated_step.h: a member that has all parts of its own epoch applies the step;
-// other members take over the state of the most advanced one. These invariants are checked during a
-// history and at its end:
+// train/allreduce/replicated_step.h: a member that has all parts of its own generation applies the
+// step; other members take over the state of the most advanced one. These invariants are checked
+// during a history and at its end:
 //
-//   epochs grow   a view's number is higher than that of every earlier view, by any host
-//   one view      all members of an epoch see the same view
+//   generations grow   a view's number is higher than that of every earlier view, by any host
+//   one view      all members of a generation see the same view
 //   newest        no view has an incarnation that its host knows to be replaced
-//   one content   no two members, of whatever epochs, apply different contents as the same step
-//   state         each step, and the end, has the state that it has in the unbroken run
-//   truth         no member is told that training is over before the chief has ended it
-//   named         a failed training names the task that never came back; no other training fails
-//   ends          every history ends
+//   one content   no two members, of whatever generations, apply different contents as the same
+//   step state         each step, and the end, has the state that it has in the unbroken run truth
+//   no member is told that training is over before the chief has ended it named         a failed
+//   training names the task that never came back; no other training fails ends          every
+//   history ends
 //
 // For tests of this layer only.
 #pragma once
@@ -185,8 +185,8 @@ class SimulatedMembers : SimulatedWorld {
   }
   void Stall(const ProcessPtr& process, const ProcessPtr& peer) {
     if (!process->view) return;
-    time_.After(kStall, process, [this, process, peer, epoch = process->view->epoch] {
-      if (process->view && process->view->epoch == epoch) Miss(process, *peer);
+    time_.After(kStall, process, [this, process, peer, generation = process->view->generation] {
+      if (process->view && process->view->generation == generation) Miss(process, *peer);
     });
   }
 
@@ -194,8 +194,8 @@ class SimulatedMembers : SimulatedWorld {
   void BeginHost(const ProcessPtr& chief) {
     RosterSpec spec = {.lease_seconds = kLease,
                        .rendezvous_seconds = kRendezvous,
-                       .first_epoch = chief->incarnation * 1000};
-    for (int task = 0; task < tasks_; ++task) spec.tasks.push_back(IdOf(task));
+                       .first_generation = chief->incarnation * 1000};
+    for (int task = 0; task < tasks_; ++task) spec.tasks.push_back(GetId(task));
     if (tamper_.spec) tamper_.spec(&spec);
     roster_.emplace(std::move(spec));
     host_ = chief;
@@ -271,10 +271,10 @@ class SimulatedMembers : SimulatedWorld {
   }
   void SendJoin(const ProcessPtr& process) {
     process->said = process->connection != 0;
-    const Member member = {.id = {IdOf(process->task), process->incarnation},
+    const Member member = {.id = {GetId(process->task), process->incarnation},
                            .address = "simulated",
                            .step = process->state.step};
-    Tell(process, {.join = Join{.member = member, .last_epoch = process->last_epoch}});
+    Tell(process, {.join = Join{.member = member, .last_generation = process->last_generation}});
   }
   void Beat(const ProcessPtr& process) {
     if (process->done) return;
@@ -314,42 +314,44 @@ class SimulatedMembers : SimulatedWorld {
       JoinAnew(process, std::nullopt);
     }
   }
-  // The member cannot reach a peer of its epoch.
+  // The member cannot reach a peer of its generation.
   void Miss(const ProcessPtr& process, const Process& peer) {
     if (!process->view) return;
-    const MemberId id = {IdOf(peer.task), peer.incarnation};
+    const MemberId id = {GetId(peer.task), peer.incarnation};
     const auto& members = process->view->members;
     if (std::none_of(members.begin(), members.end(), [&](const auto& m) { return m.id == id; })) {
       return;
     }
-    JoinAnew(
-        process,
-        Broken{.epoch = process->view->epoch, .culprit = id, .cause = "closed its connection"});
+    JoinAnew(process, Broken{.generation = process->view->generation,
+                             .culprit = id,
+                             .cause = "closed its connection"});
   }
 
   // Training (train/allreduce/replicated_step.cc).
   void Enter(const ProcessPtr& process, const View& view) {
-    if (view.epoch <= process->last_epoch) Violated("epochs grow: a member goes back");
-    process->last_epoch = view.epoch;
+    if (view.generation <= process->last_generation)
+      Violated("generations grow: a member goes back");
+    process->last_generation = view.generation;
     process->view = view;
     process->joining = false;
-    process->parts.erase(process->parts.begin(), process->parts.lower_bound(view.epoch));
+    process->parts.erase(process->parts.begin(), process->parts.lower_bound(view.generation));
     const Member& source = view.members[static_cast<size_t>(view.source())];
     if (source.step < 0) Violated("state: nobody has one");
-    if (source.id.task == IdOf(process->task)) GiveState(process);
+    if (source.id.task == GetId(process->task)) GiveState(process);
     if (process->state.step >= source.step) return GoOn(process);
-    TakeState(process);
+    AdoptState(process);
   }
   // Sends to the process that is in the view as `to`, after earlier messages to it.
   void Send(const ProcessPtr& from, const Member& to, std::function<void(const ProcessPtr&)> what) {
     for (const ProcessPtr& each : processes_) {
-      if (IdOf(each->task) != to.id.task || each->incarnation != to.id.incarnation) continue;
+      if (GetId(each->task) != to.id.task || each->incarnation != to.id.incarnation) continue;
       if (IsCut(*from, *each)) {
         Stall(from, each);
         Stall(each, from);
         continue;
       }
-      const auto line = (uint64_t{1} << 60) + static_cast<uint64_t>(from->last_epoch) * 10'000 +
+      const auto line = (uint64_t{1} << 60) +
+                        static_cast<uint64_t>(from->last_generation) * 10'000 +
                         static_cast<uint64_t>(from->task * 100 + each->task);
       time_.At(time_.Arrival(line), each, [each, what] { what(each); });
     }
@@ -359,14 +361,14 @@ class SimulatedMembers : SimulatedWorld {
     const State state = process->state;
     for (const Member& each : view.members) {
       if (each.step >= state.step) continue;
-      Send(process, each, [this, state, epoch = view.epoch](const ProcessPtr& to) {
-        to->given[epoch] = state;
-        if (to->view && to->view->epoch == epoch) TakeState(to);
+      Send(process, each, [this, state, generation = view.generation](const ProcessPtr& to) {
+        to->given[generation] = state;
+        if (to->view && to->view->generation == generation) AdoptState(to);
       });
     }
   }
-  void TakeState(const ProcessPtr& process) {
-    const auto given = process->given.find(process->view->epoch);
+  void AdoptState(const ProcessPtr& process) {
+    const auto given = process->given.find(process->view->generation);
     if (given == process->given.end()) return;
     process->state = given->second;
     GoOn(process);
@@ -377,12 +379,12 @@ class SimulatedMembers : SimulatedWorld {
       return;
     }
     const View view = *process->view;
-    const int rank = view.RankOf(IdOf(process->task));
+    const int rank = view.GetRank(GetId(process->task));
     const std::pair key = {process->state.step, rank};
-    const uint64_t part = SimulatedTraining::PartOf(process->state, rank);
+    const uint64_t part = SimulatedTraining::GetPart(process->state, rank);
     for (const Member& each : view.members) {
-      Send(process, each, [this, key, part, epoch = view.epoch](const ProcessPtr& to) {
-        to->parts[tamper_.takes_any_epochs_parts ? 0 : epoch][key] = part;
+      Send(process, each, [this, key, part, generation = view.generation](const ProcessPtr& to) {
+        to->parts[tamper_.takes_any_generations_parts ? 0 : generation][key] = part;
         Apply(to);
       });
     }
@@ -390,7 +392,8 @@ class SimulatedMembers : SimulatedWorld {
   void Apply(const ProcessPtr& process) {
     if (!process->view) return;
     State& state = process->state;
-    const auto& parts = process->parts[tamper_.takes_any_epochs_parts ? 0 : process->view->epoch];
+    const auto& parts =
+        process->parts[tamper_.takes_any_generations_parts ? 0 : process->view->generation];
     uint64_t hash = state.hash;
     for (int rank = 0; rank < process->view->replicas; ++rank) {
       const auto part = parts.find({state.step, rank});
@@ -399,7 +402,7 @@ class SimulatedMembers : SimulatedWorld {
     }
     state = {state.step + 1, hash};
     const std::string wrong = training_.Applied(state);
-    if (!wrong.empty()) Violated(StrCat(wrong, " by ", job::TaskName(IdOf(process->task))));
+    if (!wrong.empty()) Violated(StrCat(wrong, " by ", job::TaskName(GetId(process->task))));
     if (process->task == 0 && (state.step % 3 == 0 || state.step == kSteps)) saved_ = state;
     GoOn(process);
   }

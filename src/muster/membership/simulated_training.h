@@ -25,12 +25,12 @@ class SimulatedTraining {
     for (int64_t step = 0; step < steps; ++step) {
       const SimulatedState before = {step, expected_.back()};
       uint64_t hash = before.hash;
-      for (int rank = 0; rank < ranks; ++rank) hash = Add(hash, PartOf(before, rank));
+      for (int rank = 0; rank < ranks; ++rank) hash = Add(hash, GetPart(before, rank));
       expected_.push_back(hash);
     }
   }
 
-  static uint64_t PartOf(const SimulatedState& state, int rank) {
+  static uint64_t GetPart(const SimulatedState& state, int rank) {
     return Add(Add(state.hash, static_cast<uint64_t>(state.step)), static_cast<uint64_t>(rank));
   }
   static uint64_t Add(uint64_t a, uint64_t b) {

@@ -25,15 +25,15 @@ struct PlantedBug {
 
 using Outgoing = std::vector<Roster::Outgoing>;
 
-void BeginsAtTheFirstEpochAgain(RosterSpec* spec) { spec->first_epoch = 1; }
+void BeginsAtTheFirstGenerationAgain(RosterSpec* spec) { spec->first_generation = 1; }
 
-void GoesOnWithoutAll(RosterSpec* spec) {
+void ContinuesWithoutAll(RosterSpec* spec) {
   spec->min_replicas = 1;
   spec->settle_seconds = 0;
 }
 
-void ForgetsTheLastEpoch(Message* message) {
-  if (message->join) message->join->last_epoch = 0;
+void ForgetsTheLastGeneration(Message* message) {
+  if (message->join) message->join->last_generation = 0;
 }
 
 // The roster sees the same incarnation of every task; the true one is sent as the address.
@@ -97,11 +97,11 @@ std::string FirstViolation(const PlantedBug& bug, int* seed) {
 
 TEST(Simulation, EachPlantedBugIsCaught) {
   const PlantedBug bugs[] = {
-      {"begins at the first epoch again",
-       "epochs grow",
-       {.spec = BeginsAtTheFirstEpochAgain, .in = ForgetsTheLastEpoch}},
-      {"goes on without all", "state", {.spec = GoesOnWithoutAll}},
-      {"goes on without all, twice", "one content", {.spec = GoesOnWithoutAll}},
+      {"begins at the first generation again",
+       "generations grow",
+       {.spec = BeginsAtTheFirstGenerationAgain, .in = ForgetsTheLastGeneration}},
+      {"continues without all", "state", {.spec = ContinuesWithoutAll}},
+      {"continues without all, twice", "one content", {.spec = ContinuesWithoutAll}},
       {"gives up soon", "named", {.spec = GivesUpSoon}},
       {"ignores incarnations", "newest", {.in = HidesIncarnations, .out = ShowsIncarnations}},
       {"takes all for equally far", "ends", {.out = TakesAllForEquallyFar}},
@@ -118,7 +118,7 @@ TEST(Simulation, EachPlantedBugIsCaught) {
     std::printf("  %-34s seed %4d  %s\n", bug.name, seed, violation.c_str());
     shown.insert(bug.invariant);
   }
-  EXPECT_EQ(shown, (std::set<std::string>{"epochs grow", "one view", "newest", "one content",
+  EXPECT_EQ(shown, (std::set<std::string>{"generations grow", "one view", "newest", "one content",
                                           "state", "truth", "named", "ends"}));
 }
 

@@ -20,13 +20,13 @@ Json ToJson(const Member& member) {
   Json json = ToJson(member.id);
   json["address"] = member.address;
   json["step"] = member.step;
-  json["state_epoch"] = member.state_epoch;
+  json["state_epoch"] = member.state_generation;
   return json;
 }
 
 Json ToJson(const Broken& broken) {
   Json json = ToJson(broken.culprit);
-  json["epoch"] = broken.epoch;
+  json["epoch"] = broken.generation;
   json["cause"] = broken.cause;
   json["planned"] = broken.planned;
   if (broken.seen_by) json["seen_by"] = ToJson(*broken.seen_by);
@@ -36,7 +36,7 @@ Json ToJson(const Broken& broken) {
 Json ToJson(const View& view) {
   Json members = Json::array();
   for (const Member& member : view.members) members.push_back(ToJson(member));
-  return {{"epoch", view.epoch}, {"replicas", view.replicas}, {"members", std::move(members)}};
+  return {{"epoch", view.generation}, {"replicas", view.replicas}, {"members", std::move(members)}};
 }
 
 std::string BoundedText(JsonFields& fields, const char* name) {
@@ -56,12 +56,12 @@ Member ParseMember(JsonFields& fields) {
   return {.id = ParseId(fields),
           .address = BoundedText(fields, "address"),
           .step = fields.Int("step", -1, -1, kMax),
-          .state_epoch = fields.Int("state_epoch", 0, 0, kMax)};
+          .state_generation = fields.Int("state_epoch", 0, 0, kMax)};
 }
 
 Broken ParseBroken(const Json& json, JsonFields* outer) {
   JsonFields fields(json, StrCat(outer->where(), ": broken"));
-  Broken broken = {.epoch = fields.Int("epoch", 0, 0, kMax),
+  Broken broken = {.generation = fields.Int("epoch", 0, 0, kMax),
                    .culprit = ParseId(fields),
                    .cause = BoundedText(fields, "cause"),
                    .planned = fields.Bool("planned", false)};
@@ -77,7 +77,7 @@ Broken ParseBroken(const Json& json, JsonFields* outer) {
 Join ParseJoin(const Json& json, JsonFields* outer) {
   JsonFields fields(json, StrCat(outer->where(), ": join"));
   Join join = {.member = ParseMember(fields),
-               .last_epoch = fields.Int("last_epoch", 0, 0, kMax - 1),
+               .last_generation = fields.Int("last_epoch", 0, 0, kMax - 1),
                .agreement = BoundedText(fields, "agreement")};
   outer->Take(fields.status());
   return join;
@@ -85,8 +85,8 @@ Join ParseJoin(const Json& json, JsonFields* outer) {
 
 View ParseView(const Json& json, JsonFields* outer) {
   JsonFields fields(json, StrCat(outer->where(), ": view"));
-  View view = {.epoch = fields.Int("epoch", 0, 1, kMax)};
-  if (view.epoch < 1) fields.Fail("has no epoch");
+  View view = {.generation = fields.Int("epoch", 0, 1, kMax)};
+  if (view.generation < 1) fields.Fail("has no generation");
   const Json& members = fields.List("members");
   if (members.empty() || members.size() > kMaxMembers) fields.Fail("has no or too many members");
   if (fields.status().ok()) {
@@ -109,7 +109,7 @@ std::string Describe(const MemberId& id) {
   return id.incarnation == 0 ? name : StrCat(name, " (incarnation ", id.incarnation, ")");
 }
 
-int View::RankOf(job::TaskId task) const {
+int View::GetRank(job::TaskId task) const {
   for (size_t i = 0; i < members.size(); ++i) {
     if (members[i].id.task == task) return static_cast<int>(i);
   }
@@ -128,14 +128,14 @@ int View::source() const {
 
 absl::Status ToStatus(const Broken& broken) {
   return absl::AbortedError(
-      StrCat("epoch ", broken.epoch, ": ", Describe(broken.culprit), " ", broken.cause));
+      StrCat("generation ", broken.generation, ": ", Describe(broken.culprit), " ", broken.cause));
 }
 
 std::string Print(const Message& message) {
   Json json = Json::object();
   if (message.join) {
     Json join = ToJson(message.join->member);
-    join["last_epoch"] = message.join->last_epoch;
+    join["last_epoch"] = message.join->last_generation;
     join["agreement"] = message.join->agreement;
     json["join"] = std::move(join);
   }

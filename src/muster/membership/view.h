@@ -1,9 +1,9 @@
 // The messages between members and their host: plain data, and its form as JSON.
 //
 // A member is an incarnation of a task. A view is the set of members that work together during one
-// epoch. An epoch ends when one of them is lost, and the next begins when all needed members have
-// joined again. Epoch numbers only grow, and messages of an older epoch are refused: a task that
-// was suspended while it was replaced can do no harm.
+// generation. A generation ends when one of them is lost, and the next begins when all needed
+// members have joined again. Generation numbers only grow, and messages of an older generation are
+// refused: a task that was suspended while it was replaced can do no harm.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +37,12 @@ std::string Describe(const MemberId& id);  // "worker-1", "worker-1 (incarnation
 // greater is taken over.
 struct StateId {
   int64_t step = -1;  // steps in it: weights, slots and positions; -1: it has none
-  // The last epoch in which all members had the same state before they continued; 0: the state is
-  // that of a checkpoint, or a new one.
-  int64_t epoch = 0;
+  // The last generation in which all members had the same state before they continued; 0: the state
+  // is that of a checkpoint, or a new one.
+  int64_t generation = 0;
   friend bool operator==(const StateId&, const StateId&) = default;
   friend bool operator<(const StateId& a, const StateId& b) {
-    return std::tie(a.step, a.epoch) < std::tie(b.step, b.epoch);
+    return std::tie(a.step, a.generation) < std::tie(b.step, b.generation);
   }
 };
 
@@ -50,37 +50,38 @@ struct Member {
   MemberId id = {};
   std::string address = {};  // where its peers reach it
   int64_t step = -1;         // of its state, as in StateId
-  int64_t state_epoch = 0;
+  int64_t state_generation = 0;
   friend bool operator==(const Member&, const Member&) = default;
-  StateId state() const { return {.step = step, .epoch = state_epoch}; }
+  StateId state() const { return {.step = step, .generation = state_generation}; }
 };
 
-// A member wants to be in the next view. Sent at first, and each time the member's epoch broke.
+// A member wants to be in the next view. Sent at first, and each time the member's generation
+// broke.
 struct Join {
   Member member = {};
-  int64_t last_epoch = 0;  // the highest epoch that the member was in
+  int64_t last_generation = 0;  // the highest generation that the member was in
   // What must be the same in all members (spec, data, versions), in words that a message can show.
   std::string agreement = {};
   friend bool operator==(const Join&, const Join&) = default;
 };
 
 struct View {
-  int64_t epoch = 0;
+  int64_t generation = 0;
   // Chief or master, workers by index, then parameter servers; evaluators are in no view. A
   // replica's rank is its place.
   std::vector<Member> members = {};
   int replicas = 0;  // members that train: the first ones
   friend bool operator==(const View&, const View&) = default;
 
-  int RankOf(job::TaskId task) const;  // -1: not in the view
+  int GetRank(job::TaskId task) const;  // -1: not in the view
   // The replica from which replicas with another state take theirs over: the lowest rank of those
   // with the greatest state.
   int source() const;
 };
 
-// Says that an epoch has ended, and why. Every member of the epoch gets the same message.
+// Says that a generation has ended, and why. Every member of the generation gets the same message.
 struct Broken {
-  int64_t epoch = 0;
+  int64_t generation = 0;
   MemberId culprit = {};
   std::string cause = {};  // "closed its connection", "was silent for 10 s", ...
   bool planned = false;    // a member joins or leaves; no member failed
@@ -88,13 +89,13 @@ struct Broken {
   std::optional<MemberId> seen_by = {};
   friend bool operator==(const Broken&, const Broken&) = default;
 };
-// ABORTED "epoch 3: worker-1 closed its connection".
+// ABORTED "generation 3: worker-1 closed its connection".
 absl::Status ToStatus(const Broken& broken);
 
 // A message in either direction. The fields that are set say what it is.
 struct Message {
   std::optional<Join> join = {};       // to the host
-  std::optional<Broken> failure = {};  // to the host: the sender saw `culprit` fail in `epoch`
+  std::optional<Broken> failure = {};  // to the host: the sender saw `culprit` fail in `generation`
   bool leave = false;                  // to host: leaving for good; to member: training is over
   bool away = false;                   // to the host: this incarnation ends, another may come
   bool trained = false;                // to an evaluator: the last checkpoint is written

@@ -10,9 +10,9 @@ using job::TaskId;
 using job::TaskType;
 using testing::HasSubstr;
 
-TEST(ViewTest, TheStateOfALaterEpochIsTheNewestOfAStep) {
-  View view = {.epoch = 5,
-               .members = {{.step = 7}, {.step = 7, .state_epoch = 3}, {.step = 6}, {}},
+TEST(ViewTest, TheStateOfALaterGenerationIsTheNewestOfAStep) {
+  View view = {.generation = 5,
+               .members = {{.step = 7}, {.step = 7, .state_generation = 3}, {.step = 6}, {}},
                .replicas = 4};
   EXPECT_EQ(view.source(), 1);
   view.members[2].step = 8;
@@ -20,23 +20,26 @@ TEST(ViewTest, TheStateOfALaterEpochIsTheNewestOfAStep) {
 }
 
 TEST(ViewTest, MessagesComeBackAsTheyWere) {
-  const Member member = {
-      .id = {TaskId{TaskType::kWorker, 1}, 3}, .address = "tcp://h:1", .step = 5, .state_epoch = 2};
+  const Member member = {.id = {TaskId{TaskType::kWorker, 1}, 3},
+                         .address = "tcp://h:1",
+                         .step = 5,
+                         .state_generation = 2};
   const Broken broken = {
-      .epoch = 4, .culprit = {TaskId{TaskType::kPs, 0}, 1}, .cause = "\"x\"", .planned = true};
+      .generation = 4, .culprit = {TaskId{TaskType::kPs, 0}, 1}, .cause = "\"x\"", .planned = true};
   Broken seen = broken;
   seen.seen_by = member.id;
-  const Message messages[] = {{},
-                              {.join = Join{.member = member, .last_epoch = 3, .agreement = "a"}},
-                              {.failure = broken},
-                              {.failure = seen},
-                              {.leave = true},
-                              {.away = true},
-                              {.trained = true},
-                              {.view = View{.epoch = 2, .members = {member}, .replicas = 1}},
-                              {.broken = broken},
-                              {.refused = "no"},
-                              {.waiting = "worker-1"}};
+  const Message messages[] = {
+      {},
+      {.join = Join{.member = member, .last_generation = 3, .agreement = "a"}},
+      {.failure = broken},
+      {.failure = seen},
+      {.leave = true},
+      {.away = true},
+      {.trained = true},
+      {.view = View{.generation = 2, .members = {member}, .replicas = 1}},
+      {.broken = broken},
+      {.refused = "no"},
+      {.waiting = "worker-1"}};
   for (const Message& message : messages) {
     const auto parsed = Parse(Print(message));
     ASSERT_TRUE(parsed.ok()) << parsed.status();

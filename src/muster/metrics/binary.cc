@@ -62,7 +62,7 @@ std::vector<NamedValue> BinaryMetrics::Values() const {
       {"auc", areas.exact},
       {"auc_interpolated", areas.interpolated},
       {"auc_precision_recall", areas.precision_recall},
-      {"average_loss", MeanOf(loss_.sum(), scored_.weight())},
+      {"average_loss", ComputeMean(loss_.sum(), scored_.weight())},
       {"label/mean", label_mean},
       {"precision", decided.precision},
       {"prediction/mean", scored_.prediction_mean()},

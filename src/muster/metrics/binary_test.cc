@@ -46,7 +46,7 @@ std::vector<Case> CommittedCases() {
   return cases;
 }
 
-std::map<std::string, double> ValuesOf(const BinaryMetrics& metrics) {
+std::map<std::string, double> GetValues(const BinaryMetrics& metrics) {
   const auto values = metrics.Values();
   return {values.begin(), values.end()};
 }
@@ -57,7 +57,7 @@ TEST(BinaryMetricsTest, AgreesWithTensorFlow) {
   for (const Case& one : cases) {
     BinaryMetrics metrics;
     metrics.AddProbabilities(one.probabilities, one.labels, one.weights);
-    const auto values = ValuesOf(metrics);
+    const auto values = GetValues(metrics);
     EXPECT_EQ(one.values.size(), 9u);
     for (const auto& [name, expected] : one.values) {
       ASSERT_TRUE(values.contains(name)) << name;
@@ -84,7 +84,7 @@ TEST(BinaryMetricsTest, WithoutWeightsEveryRowCountsOne) {
   unweighted.AddLoss(3, 150);
   EXPECT_EQ(weighted.Values(), unweighted.Values());
   EXPECT_EQ(weighted.rows(), 150);
-  EXPECT_EQ(ValuesOf(weighted).at("average_loss"), 0.02);
+  EXPECT_EQ(GetValues(weighted).at("average_loss"), 0.02);
 }
 
 // So many rows that they are sorted by counting.
@@ -112,15 +112,15 @@ TEST(BinaryMetricsTest, TheExactAucOfManyRowsCountsPairs) {
   forwards.AddProbabilities(probabilities, labels, weights);
   for (auto* values : {&probabilities, &labels, &weights}) std::ranges::reverse(*values);
   backwards.AddProbabilities(probabilities, labels, weights);
-  EXPECT_DOUBLE_EQ(ValuesOf(forwards).at("auc"), pairs / (all * below));
-  EXPECT_EQ(ValuesOf(forwards).at("auc"), ValuesOf(backwards).at("auc"));
+  EXPECT_DOUBLE_EQ(GetValues(forwards).at("auc"), pairs / (all * below));
+  EXPECT_EQ(GetValues(forwards).at("auc"), GetValues(backwards).at("auc"));
 }
 
 TEST(BinaryMetricsTest, OneClassHasNoAuc) {
   for (const float label : {0.0f, 1.0f}) {
     BinaryMetrics metrics;
     metrics.AddProbabilities(std::vector<float>{0.2f, 0.7f}, std::vector<float>{label, label}, {});
-    const auto values = ValuesOf(metrics);
+    const auto values = GetValues(metrics);
     EXPECT_TRUE(std::isnan(values.at("auc")));
     EXPECT_TRUE(std::isnan(values.at("auc_interpolated")));
     EXPECT_TRUE(std::isnan(values.at("auc_precision_recall")));
@@ -147,7 +147,7 @@ TEST(BinaryMetricsTest, ANaNPredictionGivesNoAuc) {
   BinaryMetrics metrics;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   metrics.AddProbabilities(std::vector<float>{0.1f, nan, 0.9f}, std::vector<float>{0, 0, 1}, {});
-  const auto values = ValuesOf(metrics);
+  const auto values = GetValues(metrics);
   EXPECT_TRUE(std::isnan(values.at("auc")));
   EXPECT_TRUE(std::isnan(values.at("prediction/mean")));
   EXPECT_FALSE(std::isnan(values.at("label/mean")));
@@ -170,11 +170,11 @@ TEST(BinaryMetricsTest, MergedShardsAreTheWhole) {
   EXPECT_TRUE(shards[2].Merge(shards[0]).ok());
   EXPECT_TRUE(shards[2].Merge(shards[1]).ok());
   EXPECT_EQ(shards[2].rows(), whole.rows());
-  const auto expected = ValuesOf(whole);
+  const auto expected = GetValues(whole);
   for (const auto& [name, value] : shards[2].Values()) {
     EXPECT_NEAR(value, expected.at(name), 1e-12) << name;
   }
-  EXPECT_EQ(ValuesOf(shards[2]).at("auc"), expected.at("auc"));
+  EXPECT_EQ(GetValues(shards[2]).at("auc"), expected.at("auc"));
 }
 
 }  // namespace

@@ -74,13 +74,13 @@ std::map<std::string, HeadCase> CommittedHeadCases() {
 }
 
 // The loss of a batch is the head's own (engine/native/head_test.cc); here it is given.
-std::unique_ptr<Metrics> MetricsOf(const HeadCase& one) {
+std::unique_ptr<Metrics> MakeMetrics(const HeadCase& one) {
   auto metrics = NewMetrics(one.head, one.spec, {});
   EXPECT_TRUE(metrics.ok()) << metrics.status();
   return *std::move(metrics);
 }
 
-std::map<std::string, double> ValuesOf(const Metrics& metrics) {
+std::map<std::string, double> GetValues(const Metrics& metrics) {
   const auto values = metrics.Values();
   return {values.begin(), values.end()};
 }
@@ -89,11 +89,11 @@ TEST(HeadMetricsTest, AgreeWithTfEstimator) {
   for (const auto& [name, one] : CommittedHeadCases()) {
     SCOPED_TRACE(name);
     ASSERT_EQ(one.batches.size(), 3u);
-    const auto metrics = MetricsOf(one);
+    const auto metrics = MakeMetrics(one);
     for (const HeadBatch& batch : one.batches) {
       metrics->Add(batch.logits, batch.labels, batch.weights);
     }
-    const auto values = ValuesOf(*metrics);
+    const auto values = GetValues(*metrics);
     int compared = 0;
     for (const auto& [metric, expected] : one.values) {
       ASSERT_TRUE(values.contains(metric)) << metric;
@@ -110,8 +110,8 @@ TEST(HeadMetricsTest, MergedShardsAreTheWhole) {
   RandomStream random(20261121, RandomPurpose::kSampleData, 0);
   for (const auto& [name, one] : CommittedHeadCases()) {
     SCOPED_TRACE(name);
-    const auto whole = MetricsOf(one);
-    std::unique_ptr<Metrics> shards[3] = {MetricsOf(one), MetricsOf(one), MetricsOf(one)};
+    const auto whole = MakeMetrics(one);
+    std::unique_ptr<Metrics> shards[3] = {MakeMetrics(one), MakeMetrics(one), MakeMetrics(one)};
     const auto width = static_cast<size_t>(one.head.logits_dimension());
     const auto labels = static_cast<size_t>(one.head.labels_dimension());
     for (const HeadBatch& batch : one.batches) {
@@ -125,7 +125,7 @@ TEST(HeadMetricsTest, MergedShardsAreTheWhole) {
         }
       }
     }
-    const auto by_state = MetricsOf(one);
+    const auto by_state = MakeMetrics(one);
     for (const int i : {2, 0, 1}) {
       const auto state = ParseState(Serialize(shards[i]->GetState()), "state");
       ASSERT_TRUE(state.ok()) << state.status();
@@ -133,8 +133,8 @@ TEST(HeadMetricsTest, MergedShardsAreTheWhole) {
     }
     ASSERT_TRUE(shards[2]->Merge(*shards[0]).ok());
     ASSERT_TRUE(shards[2]->Merge(*shards[1]).ok());
-    EXPECT_EQ(ValuesOf(*by_state), ValuesOf(*shards[2])) << "the same to the bit";
-    const auto expected = ValuesOf(*whole);
+    EXPECT_EQ(GetValues(*by_state), GetValues(*shards[2])) << "the same to the bit";
+    const auto expected = GetValues(*whole);
     for (const auto& [metric, value] : shards[2]->Values()) {
       EXPECT_NEAR(value, expected.at(metric), 1e-9 * std::max(1.0, std::fabs(value))) << metric;
     }
@@ -145,7 +145,7 @@ TEST(HeadMetricsTest, OnlyTheSameKindMerges) {
   const auto cases = CommittedHeadCases();
   for (const auto& [name, one] : cases) {
     for (const auto& [other_name, other] : cases) {
-      EXPECT_EQ(MetricsOf(one)->Merge(*MetricsOf(other)).ok(), name == other_name)
+      EXPECT_EQ(MakeMetrics(one)->Merge(*MakeMetrics(other)).ok(), name == other_name)
           << name << " " << other_name;
     }
   }
@@ -154,21 +154,21 @@ TEST(HeadMetricsTest, OnlyTheSameKindMerges) {
 // tf.estimator's: average_loss by the sum of weights, loss the mean over batches of sum / rows.
 TEST(HeadMetricsTest, Losses) {
   const std::vector<float> logits = {1, 2, 3}, labels = {1, 2, 3}, weights = {2, 0, 1};
-  const auto metrics = MetricsOf({.head = {.kind = HeadKind::kRegression}});
+  const auto metrics = MakeMetrics({.head = {.kind = HeadKind::kRegression}});
   metrics->Add(logits, labels, weights);
   metrics->AddLoss(6, 3);
   metrics->Add(std::vector<float>{1}, std::vector<float>{1}, {});
   metrics->AddLoss(1, 1);
-  EXPECT_EQ(ValuesOf(*metrics).at("average_loss"), 7.0 / 4);
-  EXPECT_EQ(ValuesOf(*metrics).at("loss"), 1.5);
+  EXPECT_EQ(GetValues(*metrics).at("average_loss"), 7.0 / 4);
+  EXPECT_EQ(GetValues(*metrics).at("loss"), 1.5);
 }
 
 TEST(HeadMetricsTest, CalibrationByBucket) {
-  const auto metrics = MetricsOf({.head = {}, .spec = {.calibration_buckets = 4}});
+  const auto metrics = MakeMetrics({.head = {}, .spec = {.calibration_buckets = 4}});
   // Probabilities 0.5, 0.2689, 0.7311, 1.
   metrics->Add(std::vector<float>{0, -1, 1, 100}, std::vector<float>{1, 0, 1, 1},
                std::vector<float>{1, 2, 1, 4});
-  const auto values = ValuesOf(*metrics);
+  const auto values = GetValues(*metrics);
   const double low = 1 / (1 + std::exp(1.0));
   EXPECT_NEAR(values.at("calibration"), (0.5 + 2 * low + (1 - low) + 4) / 6, 1e-6);
   EXPECT_EQ(values.at("calibration/bucket_0/weight"), 0);
@@ -185,7 +185,7 @@ TEST(HeadMetricsTest, PerClassMetricsHaveTheLabelsWords) {
                             {"red", "green", "blue"});
   ASSERT_TRUE(metrics.ok()) << metrics.status();
   (*metrics)->Add(std::vector<float>{1, 0, 0, 1, 0, 0}, std::vector<float>{0, 1}, {});
-  const auto values = ValuesOf(**metrics);
+  const auto values = GetValues(**metrics);
   EXPECT_EQ(values.at("accuracy/red"), 1);
   EXPECT_EQ(values.at("accuracy/green"), 0);
   EXPECT_TRUE(std::isnan(values.at("accuracy/blue")));
@@ -194,9 +194,9 @@ TEST(HeadMetricsTest, PerClassMetricsHaveTheLabelsWords) {
 
 TEST(HeadMetricsTest, InfiniteLogitsAreInNoTop) {
   const auto metrics =
-      MetricsOf({.head = {.kind = HeadKind::kMultiClass, .classes = 3}, .spec = {.top_k = {3}}});
+      MakeMetrics({.head = {.kind = HeadKind::kMultiClass, .classes = 3}, .spec = {.top_k = {3}}});
   metrics->Add(std::vector<float>{INFINITY, 0, 0, 1, 1, 1}, std::vector<float>{0, 0}, {});
-  EXPECT_EQ(ValuesOf(*metrics).at("accuracy/top_3"), 0.5);
+  EXPECT_EQ(GetValues(*metrics).at("accuracy/top_3"), 0.5);
 }
 
 TEST(HeadMetricsTest, SettingsThatAHeadHasNoUseFor) {

@@ -15,7 +15,7 @@ namespace muster::metrics {
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // NaN if the weight is 0.
-inline double MeanOf(double sum, double weight) { return weight > 0 ? sum / weight : kNaN; }
+inline double ComputeMean(double sum, double weight) { return weight > 0 ? sum / weight : kNaN; }
 
 // Reads the sums of a State in order; the caller reads no more than there are.
 class SumsReader {
@@ -58,7 +58,7 @@ class LossMeans {
   void Merge(SumsReader* sums) { sums->AddTo({&sum_, &batch_sum_, &batches_}); }
   double sum() const { return sum_; }
   // tf.estimator's "loss": all batches count alike, whatever their size.
-  double loss() const { return MeanOf(batch_sum_, batches_); }
+  double loss() const { return ComputeMean(batch_sum_, batches_); }
 
  private:
   engine::HeadSpec head_;

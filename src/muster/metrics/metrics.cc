@@ -83,13 +83,13 @@ void AppendThresholds(const ScoredRows& scored, const std::vector<double>& thres
 
 void AppendCalibration(const ScoredRows& scored, int buckets, std::vector<NamedValue>* values) {
   if (buckets == 0) return;
-  values->emplace_back("calibration", MeanOf(scored.prediction_mean(), scored.label_mean()));
+  values->emplace_back("calibration", ComputeMean(scored.prediction_mean(), scored.label_mean()));
   int index = 0;
   for (const ScoredRows::Bucket& bucket : scored.Calibration(buckets)) {
     const std::string name = StrCat("calibration/bucket_", index++);
-    values->emplace_back(StrCat(name, "/label_mean"), MeanOf(bucket.label_sum, bucket.weight));
+    values->emplace_back(StrCat(name, "/label_mean"), ComputeMean(bucket.label_sum, bucket.weight));
     values->emplace_back(StrCat(name, "/prediction_mean"),
-                         MeanOf(bucket.prediction_sum, bucket.weight));
+                         ComputeMean(bucket.prediction_sum, bucket.weight));
     values->emplace_back(StrCat(name, "/weight"), bucket.weight);
   }
 }

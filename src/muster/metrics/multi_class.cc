@@ -79,11 +79,11 @@ class MultiClassMetrics final : public Metrics {
 
   std::vector<NamedValue> Values() const override {
     const double weight = Sum(weight_of_class_);
-    std::vector<NamedValue> values = {{"accuracy", MeanOf(Sum(right_of_class_), weight)},
-                                      {"average_loss", MeanOf(loss_.sum(), weight)}};
+    std::vector<NamedValue> values = {{"accuracy", ComputeMean(Sum(right_of_class_), weight)},
+                                      {"average_loss", ComputeMean(loss_.sum(), weight)}};
     for (size_t i = 0; i < spec_.top_k.size(); ++i) {
       values.emplace_back(StrCat("accuracy/top_", spec_.top_k[i]),
-                          MeanOf(right_in_top_[i], weight));
+                          ComputeMean(right_in_top_[i], weight));
     }
     if (spec_.per_class) AppendClasses(&values);
     values.emplace_back("loss", loss_.loss());
@@ -114,13 +114,13 @@ class MultiClassMetrics final : public Metrics {
   void AppendClasses(std::vector<NamedValue>* values) const {
     double sum = 0, classes = 0;
     for (size_t i = 0; i < class_names_.size(); ++i) {
-      const double accuracy = MeanOf(right_of_class_[i], weight_of_class_[i]);
+      const double accuracy = ComputeMean(right_of_class_[i], weight_of_class_[i]);
       values->emplace_back(StrCat("accuracy/", class_names_[i]), accuracy);
       if (weight_of_class_[i] <= 0) continue;
       sum += accuracy;
       ++classes;
     }
-    values->emplace_back("mean_per_class_accuracy", MeanOf(sum, classes));
+    values->emplace_back("mean_per_class_accuracy", ComputeMean(sum, classes));
   }
 
   const MetricsSpec spec_;

@@ -59,10 +59,11 @@ class MultiLabelMetrics final : public Metrics {
     ScoredRows all;
     for (const ScoredRows& one : classes_) all.Merge(one);
     const ScoredRows::Areas areas = all.AreasUnderCurves();
-    std::vector<NamedValue> values = {{"auc", areas.exact},
-                                      {"auc_interpolated", areas.interpolated},
-                                      {"auc_precision_recall", areas.precision_recall},
-                                      {"average_loss", MeanOf(loss_.sum(), classes_[0].weight())}};
+    std::vector<NamedValue> values = {
+        {"auc", areas.exact},
+        {"auc_interpolated", areas.interpolated},
+        {"auc_precision_recall", areas.precision_recall},
+        {"average_loss", ComputeMean(loss_.sum(), classes_[0].weight())}};
     AppendThresholds(all, spec_.thresholds, &values);
     for (size_t i = 0; spec_.per_class && i < classes_.size(); ++i) {
       const ScoredRows::Areas own = classes_[i].AreasUnderCurves();

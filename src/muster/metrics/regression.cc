@@ -60,13 +60,13 @@ class RegressionMetrics final : public Metrics {
 
   std::vector<NamedValue> Values() const override {
     const double weight = sums_.weight;
-    const double squared = MeanOf(sums_.squared, weight);
+    const double squared = ComputeMean(sums_.squared, weight);
     return {
-        {"average_loss", MeanOf(loss_.sum() * head_.label_dimension, weight)},
-        {"label/mean", MeanOf(sums_.label, weight)},
-        {"mean_absolute_error", MeanOf(sums_.absolute, weight)},
+        {"average_loss", ComputeMean(loss_.sum() * head_.label_dimension, weight)},
+        {"label/mean", ComputeMean(sums_.label, weight)},
+        {"mean_absolute_error", ComputeMean(sums_.absolute, weight)},
         {"mean_squared_error", squared},
-        {"prediction/mean", MeanOf(sums_.prediction, weight)},
+        {"prediction/mean", ComputeMean(sums_.prediction, weight)},
         {"root_mean_squared_error", std::sqrt(squared)},
         {"loss", loss_.loss()},
     };

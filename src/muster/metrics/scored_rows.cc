@@ -169,7 +169,7 @@ ScoredRows::Areas ScoredRows::AreasUnderCurves() const {
 }
 
 ScoredRows::Decisions ScoredRows::Decided() const {
-  return {MeanOf(sums_.right, sums_.weight), Ratio(sums_.true_positive, sums_.predicted),
+  return {ComputeMean(sums_.right, sums_.weight), Ratio(sums_.true_positive, sums_.predicted),
           Ratio(sums_.true_positive, sums_.positive)};
 }
 
@@ -181,7 +181,7 @@ ScoredRows::Decisions ScoredRows::DecidedAt(float threshold) const {
     true_positive += positive && says_positive ? row.weight : 0;
     right += positive == says_positive ? row.weight : 0;
   }
-  return {MeanOf(right, sums_.weight), Ratio(true_positive, predicted),
+  return {ComputeMean(right, sums_.weight), Ratio(true_positive, predicted),
           Ratio(true_positive, sums_.positive)};
 }
 

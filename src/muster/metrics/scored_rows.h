@@ -20,8 +20,8 @@ class ScoredRows {
   void Merge(SumsReader* sums, const std::vector<ScoredRow>& rows);
 
   double weight() const { return sums_.weight; }
-  double label_mean() const { return MeanOf(sums_.positive, sums_.weight); }
-  double prediction_mean() const { return MeanOf(sums_.probability, sums_.weight); }
+  double label_mean() const { return ComputeMean(sums_.positive, sums_.weight); }
+  double prediction_mean() const { return ComputeMean(sums_.probability, sums_.weight); }
 
   // `exact`: the area under the ROC curve (ties averaged). `interpolated`: TensorFlow's, over 200
   // thresholds (trapezoidal). `precision_recall`: the area under the precision-recall curve (200

@@ -22,7 +22,7 @@ constexpr int kKerasBatchSize = 32;  // of Model.fit
 
 }  // namespace
 
-features::RawColumnSpecs RawColumnsOf(const KerasExport& model) {
+features::RawColumnSpecs GetRawColumns(const KerasExport& model) {
   features::RawColumnSpecs columns = {
       .inputs = model.inputs, .labels = model.labels, .key = model.key};
   if (model.sample_weight) columns.labels.push_back(*model.sample_weight);
@@ -32,7 +32,7 @@ features::RawColumnSpecs RawColumnsOf(const KerasExport& model) {
 absl::StatusOr<ModelSpec> LoadExportedSpec(io::FileSystem& files, const std::string& folder) {
   MUSTER_ASSIGN_OR_RETURN(KerasExport model, engine::tensorflow::OpenKerasExport(files, folder));
   ModelSpec spec;
-  auto schema = features::RawSchema(RawColumnsOf(model), /*with_labels=*/true, /*with_key=*/true);
+  auto schema = features::RawSchema(GetRawColumns(model), /*with_labels=*/true, /*with_key=*/true);
   if (!schema.ok()) return Annotate(schema.status(), folder);
   spec.features.schema = *std::move(schema);
   if (!model.labels.empty()) spec.features.label.input = model.labels[0].feature;
@@ -100,7 +100,7 @@ absl::StatusOr<Model> BuildExported(const ModelSpec& spec, const BuildOptions& o
   return model;
 }
 
-absl::StatusOr<std::vector<engine::PredictionTensor>> PredictionsOf(const KerasExport& model) {
+absl::StatusOr<std::vector<engine::PredictionTensor>> GetPredictions(const KerasExport& model) {
   std::vector<engine::PredictionTensor> tensors;
   for (const KerasColumn& column : model.predictions) {
     engine::PredictionTensor& tensor = tensors.emplace_back();

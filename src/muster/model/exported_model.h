@@ -31,11 +31,11 @@ std::string DescribeExportedDifference(const ModelSpec& a, const ModelSpec& b);
 // KerasExport::weights().
 absl::StatusOr<Model> BuildExported(const ModelSpec& spec, const BuildOptions& options);
 
-features::RawColumnSpecs RawColumnsOf(const engine::tensorflow::KerasExport& model);
+features::RawColumnSpecs GetRawColumns(const engine::tensorflow::KerasExport& model);
 
 // One tensor, without rows, for each of the model's predictions. INVALID_ARGUMENT for a type that
 // is neither a number nor a string.
-absl::StatusOr<std::vector<engine::PredictionTensor>> PredictionsOf(
+absl::StatusOr<std::vector<engine::PredictionTensor>> GetPredictions(
     const engine::tensorflow::KerasExport& model);
 
 // An encoded GraphDef: the operations of a step, for TensorBoard. DATA_LOSS for a broken export.

@@ -24,7 +24,7 @@ constexpr const char* kOldServing = "serving";  // of exports before that name
 constexpr const char* kVariables = "variables";
 constexpr const char* kFingerprint = "fingerprint.pb";
 
-std::string KeyOf(size_t variable) {
+std::string GetKey(size_t variable) {
   return StrCat("vars/", variable, "/.ATTRIBUTES/VARIABLE_VALUE");
 }
 
@@ -62,7 +62,7 @@ absl::StatusOr<Trained> MatchWeights(const KerasExport& model,
                  formats::ElementCount(variable.shape).value_or(0), " elements of ",
                  formats::DataTypeName(variable.type)));
     }
-    trained.emplace(KeyOf(i), view);
+    trained.emplace(GetKey(i), view);
   }
   if (by_name.empty()) return trained;
   return absl::InvalidArgumentError(
@@ -74,13 +74,13 @@ absl::Status CheckTemplate(const KerasExport& model, const BundleReader& initial
                            const std::string& serving) {
   for (size_t i = 0; i < model.variables.size(); ++i) {
     const KerasVariable& variable = model.variables[i];
-    const auto found = initial.tensors().find(KeyOf(i));
+    const auto found = initial.tensors().find(GetKey(i));
     if (found != initial.tensors().end() && found->second.type == variable.type &&
         found->second.shape == variable.shape) {
       continue;
     }
     return absl::DataLossError(
-        StrCat(BundleIn(serving), ": ", KeyOf(i),
+        StrCat(BundleIn(serving), ": ", GetKey(i),
                found == initial.tensors().end() ? " is not there" : " is of another type or shape",
                "; it is '", variable.name, "' of ", model.folder, ": export the model again"));
   }
@@ -139,7 +139,7 @@ absl::Status ExportServing(io::FileSystem& files, const KerasExport& model,
 
 std::string ServingKey(const KerasExport& model, std::string_view variable) {
   for (size_t i = 0; i < model.variables.size(); ++i) {
-    if (model.variables[i].name == variable) return KeyOf(i);
+    if (model.variables[i].name == variable) return GetKey(i);
   }
   return std::string(variable);
 }

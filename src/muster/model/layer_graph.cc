@@ -31,7 +31,7 @@ bool ReadsFields(const std::string& kind) {
   return std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
 }
 
-formats::DataType TypeOf(formats::ValueType type) {
+formats::DataType GetType(formats::ValueType type) {
   switch (type) {
     case formats::ValueType::kInt:
       return formats::DataType::kInt64;
@@ -66,7 +66,7 @@ class LayerGraphBuilder {
     const formats::Schema& schema = model_.spec.features.schema;
     const int index = schema.Find(name);
     if (index < 0) return "";
-    const formats::DataType type = TypeOf(schema.fields[static_cast<size_t>(index)].type);
+    const formats::DataType type = GetType(schema.fields[static_cast<size_t>(index)].type);
     return fields_[name] =
                graph_.Node(StrCat("inputs/", name), "Placeholder", std::span<const std::string>(),
                            {formats::TypeAttr("dtype", type), OutputShape({-1})});

@@ -42,12 +42,12 @@ struct ShownNode {
   std::string encoded;
 };
 
-std::map<std::string, ShownNode> NodesOf(const std::string& graph) {
+std::map<std::string, ShownNode> GetNodes(const std::string& graph) {
   std::map<std::string, ShownNode> nodes;
-  for (const std::string& node : formats::BytesOf(graph, 1)) {
+  for (const std::string& node : formats::GetBytes(graph, 1)) {
     const std::string name = formats::FirstBytes(node, 1);
     EXPECT_FALSE(nodes.contains(name)) << name;
-    nodes[name] = {formats::FirstBytes(node, 2), formats::BytesOf(node, 3), node};
+    nodes[name] = {formats::FirstBytes(node, 2), formats::GetBytes(node, 3), node};
   }
   return nodes;
 }
@@ -55,7 +55,7 @@ std::map<std::string, ShownNode> NodesOf(const std::string& graph) {
 TEST(LayerGraphTest, LeadsFromFieldsToTheHead) {
   const auto model = BuildModel(Parse(kWideAndDeep));
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto nodes = NodesOf(*LayerGraph(*model));
+  const auto nodes = GetNodes(*LayerGraph(*model));
   const std::string input_layer = "dnn/input_from_feature_columns/input_layer";
   std::vector<std::string> names;
   for (const auto& [name, node] : nodes) names.push_back(name);
@@ -98,7 +98,7 @@ TEST(LayerGraphTest, LeadsFromFieldsToTheHead) {
 TEST(LayerGraphTest, NodesHaveShapesAndAttributes) {
   const auto model = BuildModel(Parse(kWideAndDeep));
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto nodes = NodesOf(*LayerGraph(*model));
+  const auto nodes = GetNodes(*LayerGraph(*model));
   const auto attribute = [&](const std::string& node, const std::string& name) {
     return formats::MapEntry(nodes.at(node).encoded, 5, name);
   };
@@ -109,8 +109,8 @@ TEST(LayerGraphTest, NodesHaveShapesAndAttributes) {
   const auto shape = [&](const std::string& node) {
     std::vector<int64_t> sizes;
     const std::string list = formats::FirstBytes(attribute(node, "_output_shapes"), 1);
-    for (const std::string& dim : formats::BytesOf(formats::FirstBytes(list, 7), 2)) {
-      sizes.push_back(formats::IntOf(dim, 1));
+    for (const std::string& dim : formats::GetBytes(formats::FirstBytes(list, 7), 2)) {
+      sizes.push_back(formats::GetInt(dim, 1));
     }
     return sizes;
   };
@@ -128,7 +128,7 @@ model: {type: baseline}
 head: {multi_class: {classes: 3}}
 )"));
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto nodes = NodesOf(*LayerGraph(*model));
+  const auto nodes = GetNodes(*LayerGraph(*model));
   EXPECT_THAT(nodes.at("baseline/Linear").inputs, ElementsAre("baseline/bias"));
   EXPECT_THAT(nodes.at("head/loss").inputs, ElementsAre("baseline/Linear", "inputs/y", "inputs/w"));
 }
@@ -145,7 +145,7 @@ columns:
 model: {type: dnn, dnn: {columns: [x, both], hidden_units: [2]}}
 )"));
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto nodes = NodesOf(*LayerGraph(*model));
+  const auto nodes = GetNodes(*LayerGraph(*model));
   EXPECT_THAT(nodes.at("columns/x").inputs, ElementsAre("inputs/x"));
   EXPECT_THAT(nodes.at("columns/heavy").inputs, ElementsAre("columns/c", "inputs/w"));
   EXPECT_THAT(nodes.at("columns/both").inputs, ElementsAre("columns/heavy"));

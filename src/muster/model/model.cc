@@ -20,7 +20,7 @@ using engine::native::Node;
 using features::ColumnKind;
 using features::ColumnSpec;
 
-Activation ActivationOf(const std::string& name) {
+Activation ParseActivation(const std::string& name) {
   if (name == "relu") return Activation::kRelu;
   if (name == "tanh") return Activation::kTanh;
   if (name == "sigmoid") return Activation::kSigmoid;
@@ -49,8 +49,8 @@ class Request {
   std::map<std::string, int> categorical_;
 };
 
-std::optional<features::GrowthSpec> GrowthOf(const ModelSpec& spec, const ColumnSpec& column) {
-  const features::GrowthSpec* const growth = spec.features.GrowthOf(column);
+std::optional<features::GrowthSpec> GetGrowth(const ModelSpec& spec, const ColumnSpec& column) {
+  const features::GrowthSpec* const growth = spec.features.GetGrowth(column);
   return growth != nullptr ? std::optional(*growth) : std::nullopt;
 }
 
@@ -64,7 +64,7 @@ Node BuildLinear(const ModelSpec& spec, int group, Request* request, GraphBuilde
     const std::string variable = StrCat("linear/linear_model/", name, "/weights");
     if (column.is_categorical()) {
       options.tables.push_back({variable, request->Categorical(name), spec.features.NumIds(column),
-                                GrowthOf(spec, column)});
+                                GetGrowth(spec, column)});
     } else {
       options.dense.push_back({variable, request->Dense(name), spec.features.Width(column)});
     }
@@ -77,12 +77,12 @@ std::string LayerFolder(const std::string& column) {
   return StrCat("dnn/input_from_feature_columns/input_layer/", column);
 }
 
-engine::native::EmbeddingOptions OptionsOf(const ModelSpec& spec, const ColumnSpec& column,
-                                           int group, Request* request) {
+engine::native::EmbeddingOptions ParseOptions(const ModelSpec& spec, const ColumnSpec& column,
+                                              int group, Request* request) {
   return {.name = EmbeddingVariable(column),
           .id_list = request->Categorical(column.input),
           .rows = spec.features.NumIds(*spec.features.Find(column.input)),
-          .growth = GrowthOf(spec, *spec.features.Find(column.input)),
+          .growth = GetGrowth(spec, *spec.features.Find(column.input)),
           .dimension = column.dimension,
           .combiner = column.combiner,
           .pooling = column.pooling,
@@ -113,7 +113,7 @@ Node BuildInputs(const ModelSpec& spec, int group, Request* request, GraphBuilde
       if (other.kind != ColumnKind::kEmbedding) continue;
       if (EmbeddingVariable(other) != EmbeddingVariable(column)) continue;
       users.push_back(other_name);
-      bags.push_back(OptionsOf(spec, other, group, request));
+      bags.push_back(ParseOptions(spec, other, group, request));
     }
     const std::vector<Node> outputs = graph->SharedEmbeddingBags(bags);
     for (size_t i = 0; i < users.size(); ++i) nodes[users[i]] = outputs[i];
@@ -135,7 +135,7 @@ Node BuildDnn(const ModelSpec& spec, int group, Request* request, GraphBuilder* 
   options.group = group;
   options.l1 = dnn.l1;
   options.l2 = dnn.l2;
-  options.activation = ActivationOf(dnn.activation);
+  options.activation = ParseActivation(dnn.activation);
   for (size_t i = 0; i < dnn.hidden_units.size(); ++i) {
     options.name = StrCat("dnn/hiddenlayer_", i);
     options.units = dnn.hidden_units[i];
@@ -209,7 +209,7 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec, const BuildOptions& buil
 absl::StatusOr<RowTransform> NewRowTransform(const Model& model, bool with_labels, bool with_key) {
   RowTransform rows;
   if (model.spec.exported) {
-    features::RawColumnSpecs columns = RawColumnsOf(*model.spec.exported);
+    features::RawColumnSpecs columns = GetRawColumns(*model.spec.exported);
     MUSTER_ASSIGN_OR_RETURN(rows.used.schema, features::RawSchema(columns, with_labels, with_key));
     rows.used.label = model.spec.features.label;
     if (with_key) rows.used.key = model.spec.features.key;
@@ -231,7 +231,7 @@ absl::StatusOr<std::unique_ptr<metrics::Metrics>> NewMetrics(const Model& model,
 
 absl::StatusOr<engine::Predictor> NewPredictor(const Model& model) {
   if (model.spec.exported) {
-    MUSTER_ASSIGN_OR_RETURN(auto tensors, PredictionsOf(*model.spec.exported));
+    MUSTER_ASSIGN_OR_RETURN(auto tensors, GetPredictions(*model.spec.exported));
     return engine::Predictor(std::move(tensors));
   }
   return engine::Predictor(model.spec.head, model.spec.features.label.words);

@@ -149,7 +149,7 @@ absl::Status CheckPart(const ModelSpec& spec, std::string_view part,
                  column->input, "' itself"));
     }
     if (part == "dnn" && column->kind == features::ColumnKind::kEmbedding &&
-        spec.features.GrowthOf(*spec.features.Find(column->input)) != nullptr &&
+        spec.features.GetGrowth(*spec.features.Find(column->input)) != nullptr &&
         (spec.dnn->embedding_l1 != 0 || spec.dnn->embedding_l2 != 0)) {
       return absl::InvalidArgumentError(
           StrCat(what, " has a table that grows: leave embedding_l1 and embedding_l2 out, which ",

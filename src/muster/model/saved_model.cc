@@ -44,7 +44,7 @@ absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
         AddNetwork(spec, inputs.signature, &features, &variable_nodes, scope, &graph);
     return AddHead(spec, logits, scope, &graph);
   };
-  const std::vector<UsedField> fields = FieldsOf(spec);
+  const std::vector<UsedField> fields = GetFields(spec);
   const GraphInputs examples = AddExampleInputs(fields, &graph);
   // A baseline model reads no field and gets the number of rows from any that it is given.
   std::vector<UsedField> raw_fields = fields;

@@ -45,7 +45,7 @@ GraphIds SavedModelFeatures::IdsInto(const ColumnSpec& column, const std::string
   return ids;
 }
 
-std::string SavedModelFeatures::NameOf(const ColumnSpec& column, std::string_view part) const {
+std::string SavedModelFeatures::GetName(const ColumnSpec& column, std::string_view part) const {
   return StrCat(scope_, "columns/", column.name, "/", part);
 }
 
@@ -80,39 +80,39 @@ GraphIds SavedModelFeatures::MakeIds(const ColumnSpec& column) {
       ids.present = input.present;
       ids.crossed = input.field->type == ValueType::kInt
                         ? input.tensor
-                        : HashBucket(NameOf(column, "key"), input, kStringKeys);
+                        : HashBucket(GetName(column, "key"), input, kStringKeys);
       return ids;
     default:
-      ids.crossed = HashBucket(NameOf(column, "hash_bucket"), input, column.buckets);
+      ids.crossed = HashBucket(GetName(column, "hash_bucket"), input, column.buckets);
       break;
   }
   ids.present = input.present;
-  ids.tensor = graph_.Node(NameOf(column, "ids"), "SelectV2",
-                           {ids.present, ids.crossed, graph_.Int64(NameOf(column, "no_id"), -1)},
+  ids.tensor = graph_.Node(GetName(column, "ids"), "SelectV2",
+                           {ids.present, ids.crossed, graph_.Int64(GetName(column, "no_id"), -1)},
                            {TypeAttr("T", DataType::kInt64)});
   return ids;
 }
 
 std::string SavedModelFeatures::AsFloat(const ColumnSpec& column, const GraphInput& input) {
   if (input.field->type == ValueType::kFloat) return input.tensor;
-  return graph_.Node(NameOf(column, "to_float"), "Cast", {input.tensor},
+  return graph_.Node(GetName(column, "to_float"), "Cast", {input.tensor},
                      {TypeAttr("SrcT", DataType::kInt64), TypeAttr("DstT", DataType::kFloat)});
 }
 
 std::string SavedModelFeatures::Bucketized(const ColumnSpec& column, const GraphInput& input) {
   const std::string bucket =
-      graph_.Node(NameOf(column, "Bucketize"), "Bucketize", {AsFloat(column, input)},
+      graph_.Node(GetName(column, "Bucketize"), "Bucketize", {AsFloat(column, input)},
                   {TypeAttr("T", DataType::kFloat), FloatsAttr("boundaries", column.boundaries)});
   const std::string ids =
-      graph_.Node(NameOf(column, "ids"), "Cast", {bucket},
+      graph_.Node(GetName(column, "ids"), "Cast", {bucket},
                   {TypeAttr("SrcT", DataType::kInt32), TypeAttr("DstT", DataType::kInt64)});
   if (column.shape == 1) return ids;
   std::vector<int64_t> first;  // id of each place
   for (int64_t i = 0; i < column.shape; ++i) {
     first.push_back(i * (static_cast<int64_t>(column.boundaries.size()) + 1));
   }
-  return graph_.Node(NameOf(column, "place_ids"), "AddV2",
-                     {ids, graph_.Int64s(NameOf(column, "first_ids"), first, {column.shape})},
+  return graph_.Node(GetName(column, "place_ids"), "AddV2",
+                     {ids, graph_.Int64s(GetName(column, "first_ids"), first, {column.shape})},
                      {TypeAttr("T", DataType::kInt64)});
 }
 
@@ -121,8 +121,8 @@ std::string SavedModelFeatures::Weights(const ColumnSpec& column) {
   const GraphInput& input = inputs_.by_field.at(column.weights);
   const std::string weights = AsFloat(column, input);
   if (!input.field->list) return weights;
-  return Floats(NameOf(column, "weights"), "SelectV2",
-                {input.present, weights, graph_.Float(NameOf(column, "no_weight"), 0)});
+  return Floats(GetName(column, "weights"), "SelectV2",
+                {input.present, weights, graph_.Float(GetName(column, "no_weight"), 0)});
 }
 
 std::string SavedModelFeatures::HashBucket(const std::string& name, const GraphInput& input,
@@ -137,47 +137,47 @@ std::string SavedModelFeatures::HashBucket(const std::string& name, const GraphI
 
 std::string SavedModelFeatures::Vocabulary(const ColumnSpec& column, const GraphInput& input) {
   const DataType key_type = IdInputType(*input.field);
-  const std::string unknown = graph_.Int64(NameOf(column, "default_id"), column.default_id);
+  const std::string unknown = graph_.Int64(GetName(column, "default_id"), column.default_id);
   const std::string found =
-      graph_.Node(NameOf(column, "lookup"), "LookupTableFindV2",
+      graph_.Node(GetName(column, "lookup"), "LookupTableFindV2",
                   {tables_.Table(column, key_type), input.tensor, unknown},
                   {TypeAttr("Tin", key_type), TypeAttr("Tout", DataType::kInt64)});
   if (column.oov_buckets == 0) return found;
-  const std::string bucket = HashBucket(NameOf(column, "oov_bucket"), input, column.oov_buckets);
+  const std::string bucket = HashBucket(GetName(column, "oov_bucket"), input, column.oov_buckets);
   const std::string size =
-      graph_.Int64(NameOf(column, "size"), static_cast<int64_t>(column.words.size()));
-  const std::string oov_id = graph_.Node(NameOf(column, "oov_id"), "AddV2", {bucket, size},
+      graph_.Int64(GetName(column, "size"), static_cast<int64_t>(column.words.size()));
+  const std::string oov_id = graph_.Node(GetName(column, "oov_id"), "AddV2", {bucket, size},
                                          {TypeAttr("T", DataType::kInt64)});
-  const std::string known = graph_.Node(NameOf(column, "known"), "NotEqual", {found, unknown},
+  const std::string known = graph_.Node(GetName(column, "known"), "NotEqual", {found, unknown},
                                         {TypeAttr("T", DataType::kInt64)});
-  return graph_.Node(NameOf(column, "known_or_oov"), "SelectV2", {known, found, oov_id},
+  return graph_.Node(GetName(column, "known_or_oov"), "SelectV2", {known, found, oov_id},
                      {TypeAttr("T", DataType::kInt64)});
 }
 
 std::string SavedModelFeatures::Identity(const ColumnSpec& column, const GraphInput& input) {
   if (column.default_id < 0) return CheckedIdentity(column, input);
   const auto compare = [&](std::string_view op, int64_t limit) {
-    return graph_.Node(NameOf(column, op), op,
-                       {input.tensor, graph_.Int64(NameOf(column, StrCat(op, "/y")), limit)},
+    return graph_.Node(GetName(column, op), op,
+                       {input.tensor, graph_.Int64(GetName(column, StrCat(op, "/y")), limit)},
                        {TypeAttr("T", DataType::kInt64)});
   };
   const std::string outside =
-      graph_.Node(NameOf(column, "out_of_range"), "LogicalOr",
+      graph_.Node(GetName(column, "out_of_range"), "LogicalOr",
                   {compare("Less", 0), compare("GreaterEqual", column.buckets)});
   return graph_.Node(
-      NameOf(column, "in_range"), "SelectV2",
-      {outside, graph_.Int64(NameOf(column, "default_id"), column.default_id), input.tensor},
+      GetName(column, "in_range"), "SelectV2",
+      {outside, graph_.Int64(GetName(column, "default_id"), column.default_id), input.tensor},
       {TypeAttr("T", DataType::kInt64)});
 }
 
 // Without a default a value from `buckets` on is an error of the request.
 std::string SavedModelFeatures::CheckedIdentity(const ColumnSpec& column, const GraphInput& input) {
   const std::string below =
-      graph_.Node(NameOf(column, "Less"), "Less",
-                  {input.tensor, graph_.Int64(NameOf(column, "Less/y"), column.buckets)},
+      graph_.Node(GetName(column, "Less"), "Less",
+                  {input.tensor, graph_.Int64(GetName(column, "Less/y"), column.buckets)},
                   {TypeAttr("T", DataType::kInt64)});
   return AddAssert(
-      NameOf(column, "checked"), below, input.field->list ? 2 : 1,
+      GetName(column, "checked"), below, input.field->list ? 2 : 1,
       StrCat("column '", column.name, "': a value is not below ", column.buckets, " in these:"),
       input.tensor, DataType::kInt64, &graph_);
 }
@@ -217,7 +217,7 @@ GraphIds SavedModelFeatures::Cross(const ColumnSpec& column) {
   bool one_per_row = true;
   bool has_ints = false;
   for (const std::string& key : column.keys) {
-    const std::string name = NameOf(column, key);
+    const std::string name = GetName(column, key);
     const auto field = inputs_.by_field.find(key);
     const bool is_field = spec_.schema.Find(key) >= 0;
     const DataType type = is_field ? IdInputType(*field->second.field) : DataType::kInt64;
@@ -247,7 +247,7 @@ GraphIds SavedModelFeatures::Cross(const ColumnSpec& column) {
   }
   const uint64_t hash_key = column.hash_key != 0 ? column.hash_key : kDefaultHashKey;
   const std::string cross = graph_.Node(
-      NameOf(column, "SparseCross"), "SparseCross", arguments,
+      GetName(column, "SparseCross"), "SparseCross", arguments,
       {IntAttr("N", static_cast<int64_t>(indices.size())), BoolAttr("hashed_output", true),
        IntAttr("num_buckets", column.buckets), IntAttr("hash_key", static_cast<int64_t>(hash_key)),
        TypesAttr("sparse_types", sparse_types), TypesAttr("dense_types", dense_types),
@@ -258,9 +258,9 @@ GraphIds SavedModelFeatures::Cross(const ColumnSpec& column) {
   ids.tensor =
       one_per_row
           ? StrCat(cross, ":1")
-          : graph_.Node(NameOf(column, "ids"), "SparseToDense",
+          : graph_.Node(GetName(column, "ids"), "SparseToDense",
                         {cross, StrCat(cross, ":2"), StrCat(cross, ":1"),
-                         graph_.Int64(NameOf(column, "no_id"), -1)},
+                         graph_.Int64(GetName(column, "no_id"), -1)},
                         {TypeAttr("T", DataType::kInt64), TypeAttr("Tindices", DataType::kInt64)});
   return ids;
 }
@@ -281,10 +281,10 @@ std::string SavedModelFeatures::Floats(const std::string& name, std::string_view
 std::string SavedModelFeatures::Scaled(const ColumnSpec& column, const GraphInput& input) {
   std::string value = AsFloat(column, input);
   const auto apply = [&](std::string_view op, float operand) {
-    value = Floats(NameOf(column, op), op,
-                   {value, graph_.Float(NameOf(column, StrCat(op, "/y")), operand)});
+    value = Floats(GetName(column, op), op,
+                   {value, graph_.Float(GetName(column, StrCat(op, "/y")), operand)});
   };
-  if (column.log1p) value = Floats(NameOf(column, "Log1p"), "Log1p", {value});
+  if (column.log1p) value = Floats(GetName(column, "Log1p"), "Log1p", {value});
   if (column.mean != 0) apply("Sub", static_cast<float>(column.mean));
   if (column.stddev != 1) apply("RealDiv", static_cast<float>(column.stddev));
   return value;
@@ -294,28 +294,28 @@ std::string SavedModelFeatures::Numeric(const ColumnSpec& column) {
   const GraphInput& input = inputs_.by_field.at(column.input);
   const std::string value = Scaled(column, input);
   if (input.field->list) return value;
-  return AsMatrix(NameOf(column, "matrix"), value, DataType::kFloat);
+  return AsMatrix(GetName(column, "matrix"), value, DataType::kFloat);
 }
 
 std::string SavedModelFeatures::Indicator(const ColumnSpec& column) {
   const ColumnSpec& categorical = *spec_.Find(column.input);
   const GraphIds ids = Ids(categorical);
   std::string counts = graph_.Node(
-      NameOf(column, "one_hot"), "OneHot",
+      GetName(column, "one_hot"), "OneHot",
       {ids.tensor,
-       graph_.Int32(NameOf(column, "depth"), static_cast<int32_t>(spec_.NumIds(categorical))),
-       graph_.Float(NameOf(column, "on"), 1), graph_.Float(NameOf(column, "off"), 0)},
+       graph_.Int32(GetName(column, "depth"), static_cast<int32_t>(spec_.NumIds(categorical))),
+       graph_.Float(GetName(column, "on"), 1), graph_.Float(GetName(column, "off"), 0)},
       {TypeAttr("T", DataType::kFloat), TypeAttr("TI", DataType::kInt64), IntAttr("axis", -1)});
   if (!ids.weights.empty()) {
     const std::string weights =
-        graph_.Node(NameOf(column, "weights"), "ExpandDims",
-                    {ids.weights, graph_.Int32(NameOf(column, "weights/dim"), -1)},
+        graph_.Node(GetName(column, "weights"), "ExpandDims",
+                    {ids.weights, graph_.Int32(GetName(column, "weights/dim"), -1)},
                     {TypeAttr("T", DataType::kFloat), TypeAttr("Tdim", DataType::kInt32)});
-    counts = Floats(NameOf(column, "weighted"), "Mul", {counts, weights});
+    counts = Floats(GetName(column, "weighted"), "Mul", {counts, weights});
   }
   if (!ids.list) return counts;
-  return graph_.Node(NameOf(column, "Sum"), "Sum",
-                     {counts, graph_.Int32(NameOf(column, "Sum/axis"), 1)},
+  return graph_.Node(GetName(column, "Sum"), "Sum",
+                     {counts, graph_.Int32(GetName(column, "Sum/axis"), 1)},
                      {TypeAttr("T", DataType::kFloat), TypeAttr("Tidx", DataType::kInt32)});
 }
 

@@ -82,7 +82,7 @@ class SavedModelFeatures {
 
  private:
   // "<scope>columns/<column>/<part>"
-  std::string NameOf(const features::ColumnSpec& column, std::string_view part) const;
+  std::string GetName(const features::ColumnSpec& column, std::string_view part) const;
 
   // A node whose only type attribute is T = float.
   std::string Floats(const std::string& name, std::string_view op,

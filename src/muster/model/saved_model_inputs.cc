@@ -24,7 +24,7 @@ using formats::TypeAttr;
 using formats::TypesAttr;
 using formats::ValueType;
 
-DataType TypeOf(const Field& field) {
+DataType GetType(const Field& field) {
   switch (field.type) {
     case ValueType::kInt:
       return DataType::kInt64;
@@ -50,7 +50,7 @@ std::string Absent(const Field& field, const std::string& name, GraphDefBuilder*
   return graph->Strings(name, empty, {});
 }
 
-std::string DefaultOf(const Field& field, const std::string& name, GraphDefBuilder* graph);
+std::string GetDefault(const Field& field, const std::string& name, GraphDefBuilder* graph);
 
 // A bool for each value of `tensor`, [batch] or [batch, n]: whether it counts as none. "": none
 // can.
@@ -76,9 +76,9 @@ std::string CountsAsNone(const MissingValues& missing, const Field& field,
   }
   const std::string each = graph->Node(
       StrCat(name, "/each"), "ExpandDims", {tensor, graph->Int32(StrCat(name, "/each/dim"), -1)},
-      {TypeAttr("T", TypeOf(field)), TypeAttr("Tdim", DataType::kInt32)});
+      {TypeAttr("T", GetType(field)), TypeAttr("Tdim", DataType::kInt32)});
   const std::string equal =
-      graph->Node(StrCat(name, "/Equal"), "Equal", {each, words}, {TypeAttr("T", TypeOf(field))});
+      graph->Node(StrCat(name, "/Equal"), "Equal", {each, words}, {TypeAttr("T", GetType(field))});
   const std::string any =
       graph->Node(StrCat(name, "/Any"), "Any", {equal, graph->Int32(StrCat(name, "/Any/axis"), -1)},
                   {TypeAttr("Tidx", DataType::kInt32)});
@@ -91,7 +91,7 @@ std::string RefuseNone(const Field& field, int rank, const std::string& none,
   return AddAssert(StrCat(tensor, "/checked"),
                    graph->Node(StrCat(tensor, "/some"), "LogicalNot", {none}), rank,
                    StrCat("input '", field.name, "': no value and no default in these:"), tensor,
-                   TypeOf(field), graph);
+                   GetType(field), graph);
 }
 
 // One value a row, or so many that every row must have: what counts as none is replaced or refused.
@@ -104,8 +104,8 @@ std::string WithDefaults(const UsedField& used, const std::string& tensor, Graph
   if (none.empty()) return tensor;
   if (!field.has_default) return RefuseNone(field, field.list ? 2 : 1, none, tensor, graph);
   return graph->Node(StrCat(tensor, "/or_default"), "SelectV2",
-                     {none, DefaultOf(field, StrCat(tensor, "/default"), graph), tensor},
-                     {TypeAttr("T", TypeOf(field))});
+                     {none, GetDefault(field, StrCat(tensor, "/default"), graph), tensor},
+                     {TypeAttr("T", GetType(field))});
 }
 
 // A list whose only value counts as none becomes empty.
@@ -131,7 +131,7 @@ void EmptyLists(GraphInput* input, GraphDefBuilder* graph) {
   input->present = graph->Node(StrCat(name, "/present"), "LogicalAnd", {input->present, kept});
   input->tensor = graph->Node(StrCat(name, "/values"), "SelectV2",
                               {gone, Absent(field, StrCat(name, "/absent"), graph), input->tensor},
-                              {TypeAttr("T", TypeOf(field))});
+                              {TypeAttr("T", GetType(field))});
 }
 
 // Where `tensor` holds no "", -1 or NaN; a list of a fixed length has a value everywhere.
@@ -149,7 +149,7 @@ GraphInput InputWithAbsent(const UsedField& used, const std::string& given,
   } else {
     input.present =
         graph->Node(present, "NotEqual", {tensor, Absent(field, StrCat(tensor, "/absent"), graph)},
-                    {TypeAttr("T", TypeOf(field))});
+                    {TypeAttr("T", GetType(field))});
   }
   if (used.length > 0) {
     input.present = graph->Node(StrCat(tensor, "/everywhere"), "OnesLike", {input.present},
@@ -161,7 +161,7 @@ GraphInput InputWithAbsent(const UsedField& used, const std::string& given,
 }
 
 // A scalar's default as ParseExampleV2 takes it; no value at all makes the feature required.
-std::string DefaultOf(const Field& field, const std::string& name, GraphDefBuilder* graph) {
+std::string GetDefault(const Field& field, const std::string& name, GraphDefBuilder* graph) {
   const int64_t size = field.has_default ? 1 : 0;
   const GraphShape shape = field.has_default ? GraphShape{} : GraphShape{0};
   const size_t count = static_cast<size_t>(size);
@@ -190,7 +190,7 @@ GraphInput ListFromSparse(const Field& field, const std::string& indices, const 
   input.field = &field;
   input.tensor =
       graph->Node(name, "SparseToDense", {indices, shape, values, padding},
-                  {TypeAttr("T", TypeOf(field)), TypeAttr("Tindices", DataType::kInt64)});
+                  {TypeAttr("T", GetType(field)), TypeAttr("Tindices", DataType::kInt64)});
   input.present =
       graph->Node(StrCat(name, "/present"), "SparseToDense",
                   {indices, shape, graph->Bool(StrCat(name, "/here"), true),
@@ -220,7 +220,7 @@ std::string AddAssert(const std::string& name, const std::string& condition, int
   return graph->Node(name, "Identity", {tensor, StrCat("^", check)}, {TypeAttr("T", type)});
 }
 
-std::vector<UsedField> FieldsOf(const ModelSpec& spec) {
+std::vector<UsedField> GetFields(const ModelSpec& spec) {
   std::set<std::string> columns, names;
   const auto collect = [&](const std::vector<std::string>& used) {
     for (const std::string& name : used) spec.features.CollectUses(name, &columns, &names);
@@ -250,9 +250,9 @@ GraphInputs AddRawInputs(const std::vector<UsedField>& fields, GraphDefBuilder* 
     if (field.list) shape.push_back(used.length > 0 ? used.length : -1);
     const std::string tensor =
         graph->Node(StrCat("inputs/", field.name), "Placeholder", {},
-                    {TypeAttr("dtype", TypeOf(field)), ShapeAttr("shape", shape)});
+                    {TypeAttr("dtype", GetType(field)), ShapeAttr("shape", shape)});
     inputs.by_field[field.name] = InputWithAbsent(used, tensor, graph);
-    inputs.signature.push_back({field.name, tensor, TypeOf(field), shape});
+    inputs.signature.push_back({field.name, tensor, GetType(field), shape});
   }
   return inputs;
 }
@@ -280,14 +280,14 @@ GraphInputs AddExampleInputs(const std::vector<UsedField>& fields, GraphDefBuild
   std::vector<GraphShape> dense_shapes;
   for (const Field* field : lists) {
     list_keys.push_back(field->name);
-    list_types.push_back(TypeOf(*field));
+    list_types.push_back(GetType(*field));
   }
   for (const UsedField& used : dense) {
     const Field& field = *used.field;
     dense_keys.push_back(field.name);
-    dense_types.push_back(TypeOf(field));
+    dense_types.push_back(GetType(field));
     dense_shapes.push_back(field.list ? GraphShape{used.length} : GraphShape{});
-    defaults.push_back(DefaultOf(field, StrCat("ParseExample/key_", field.name), graph));
+    defaults.push_back(GetDefault(field, StrCat("ParseExample/key_", field.name), graph));
   }
   const int64_t num_lists = static_cast<int64_t>(lists.size());
   const int64_t num_dense = static_cast<int64_t>(dense.size());

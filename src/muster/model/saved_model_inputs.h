@@ -30,7 +30,7 @@ struct GraphInputs {
 };
 
 // Fields that the columns of the linear and dnn parts read, in the schema's order.
-std::vector<UsedField> FieldsOf(const ModelSpec& spec);
+std::vector<UsedField> GetFields(const ModelSpec& spec);
 
 // Returns `tensor`, but a request fails with `message` where `condition` (bool, with `rank`
 // dimensions) is false.

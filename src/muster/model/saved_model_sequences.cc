@@ -107,26 +107,26 @@ std::string SavedModelFeatures::SequenceNumeric(const ColumnSpec& column) {
   const std::vector<int32_t> step = {1, column.shape};
   const std::vector<int32_t> width = {column.shape};
   const std::string size =
-      graph_.Node(NameOf(column, "size"), "Shape", {scaled},
+      graph_.Node(GetName(column, "size"), "Shape", {scaled},
                   {TypeAttr("T", DataType::kFloat), TypeAttr("out_type", DataType::kInt32)});
-  const std::string steps = graph_.Node(NameOf(column, "num_steps"), "FloorDiv",
-                                        {size, graph_.Int32s(NameOf(column, "step"), step, {2})},
+  const std::string steps = graph_.Node(GetName(column, "num_steps"), "FloorDiv",
+                                        {size, graph_.Int32s(GetName(column, "step"), step, {2})},
                                         {TypeAttr("T", DataType::kInt32)});
   const std::string shape = graph_.Node(
-      NameOf(column, "shape"), "ConcatV2",
-      {steps, graph_.Int32s(NameOf(column, "width"), width, {1}),
-       graph_.Int32(NameOf(column, "shape/axis"), 0)},
+      GetName(column, "shape"), "ConcatV2",
+      {steps, graph_.Int32s(GetName(column, "width"), width, {1}),
+       graph_.Int32(GetName(column, "shape/axis"), 0)},
       {TypeAttr("T", DataType::kInt32), TypeAttr("Tidx", DataType::kInt32), IntAttr("N", 2)});
   const auto reshaped = [&](std::string_view part, const std::string& tensor, DataType type) {
-    return graph_.Node(NameOf(column, part), "Reshape", {tensor, shape},
+    return graph_.Node(GetName(column, part), "Reshape", {tensor, shape},
                        {TypeAttr("T", type), TypeAttr("Tshape", DataType::kInt32)});
   };
   const std::string values = reshaped("steps", scaled, DataType::kFloat);
-  const std::string whole = graph_.Node(NameOf(column, "present"), "All",
+  const std::string whole = graph_.Node(GetName(column, "present"), "All",
                                         {reshaped("present_steps", input.present, DataType::kBool),
-                                         graph_.Int32(NameOf(column, "present/axis"), 2)},
+                                         graph_.Int32(GetName(column, "present/axis"), 2)},
                                         {TypeAttr("Tidx", DataType::kInt32)});
-  return PooledSteps(NameOf(column, "pooled"), values, whole, column.pooling, &graph_);
+  return PooledSteps(GetName(column, "pooled"), values, whole, column.pooling, &graph_);
 }
 
 }  // namespace muster::model

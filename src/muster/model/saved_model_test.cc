@@ -16,8 +16,8 @@
 namespace muster::model {
 namespace {
 
-using formats::BytesOf;
 using formats::FirstBytes;
+using formats::GetBytes;
 using formats::MapEntry;
 using formats::MapKeys;
 using testing::ElementsAre;
@@ -118,14 +118,14 @@ TEST_F(SavedModelTest, SignaturesHaveTheirInputsAndOutputs) {
 }
 
 TEST_F(SavedModelTest, EveryInputOfEveryNodeIsThere) {
-  const std::vector<std::string> nodes = BytesOf(FirstBytes(ExportedGraph(), kMetaGraph), 1);
+  const std::vector<std::string> nodes = GetBytes(FirstBytes(ExportedGraph(), kMetaGraph), 1);
   std::map<std::string, std::string> ops;
   for (const std::string& node : nodes) {
     EXPECT_TRUE(ops.emplace(FirstBytes(node, kNodeName), FirstBytes(node, kNodeOp)).second)
         << FirstBytes(node, kNodeName);
   }
   for (const std::string& node : nodes) {
-    for (std::string input : BytesOf(node, kNodeInput)) {
+    for (std::string input : GetBytes(node, kNodeInput)) {
       if (input.starts_with('^')) input.erase(0, 1);
       EXPECT_TRUE(ops.contains(input.substr(0, input.find(':'))))
           << FirstBytes(node, kNodeName) << " wants " << input;
@@ -135,7 +135,7 @@ TEST_F(SavedModelTest, EveryInputOfEveryNodeIsThere) {
 
 TEST_F(SavedModelTest, EveryVariableHasAHandleUnderItsName) {
   std::vector<std::string> handles;
-  for (const std::string& node : BytesOf(FirstBytes(ExportedGraph(), kMetaGraph), 1)) {
+  for (const std::string& node : GetBytes(FirstBytes(ExportedGraph(), kMetaGraph), 1)) {
     if (FirstBytes(node, kNodeOp) != "VarHandleOp") continue;
     handles.push_back(FirstBytes(MapEntry(node, kNodeAttr, "shared_name"), 2));
   }
@@ -147,7 +147,7 @@ TEST_F(SavedModelTest, EveryVariableHasAHandleUnderItsName) {
 TEST_F(SavedModelTest, VocabularyFilesAreSharedAssets) {
   const std::string graph = ExportedGraph();
   std::vector<std::string> filenames;
-  for (const std::string& asset : BytesOf(graph, kMetaAsset)) {
+  for (const std::string& asset : GetBytes(graph, kMetaAsset)) {
     filenames.push_back(FirstBytes(asset, 2));
   }
   EXPECT_THAT(filenames, ElementsAre("cities.txt", "cities.txt"));
@@ -162,10 +162,10 @@ TEST_F(SavedModelTest, FilesOfOneNameAndOtherWordsAreTwoAssets) {
 }
 
 TEST_F(SavedModelTest, CrossesAskForTheirHash) {
-  for (const std::string& node : BytesOf(FirstBytes(ExportedGraph(), kMetaGraph), 1)) {
+  for (const std::string& node : GetBytes(FirstBytes(ExportedGraph(), kMetaGraph), 1)) {
     if (FirstBytes(node, kNodeName) != "columns/tags_x_codes/SparseCross") continue;
     const auto attr = [&](std::string_view name) {
-      return formats::IntOf(MapEntry(node, kNodeAttr, name), 3);
+      return formats::GetInt(MapEntry(node, kNodeAttr, name), 3);
     };
     EXPECT_EQ(attr("num_buckets"), 25);
     EXPECT_EQ(attr("hash_key"), 12345);

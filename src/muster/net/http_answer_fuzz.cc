@@ -36,15 +36,15 @@ class Receiver {
       : takes_head_(takes_head), taken_bytes_(taken_bytes) {}
 
   muster::net::HttpReceiver functions() {
-    return {.head = [this](const HttpAnswerHead& head) { return TakeHead(head); },
-            .body = [this](std::string_view bytes) { return TakeBody(bytes); },
+    return {.head = [this](const HttpAnswerHead& head) { return OnHead(head); },
+            .body = [this](std::string_view bytes) { return OnBody(bytes); },
             .max_body_bytes = kMaxBodyBytes};
   }
   const std::string& body() const { return body_; }
   bool refused() const { return refused_; }
 
  private:
-  absl::Status TakeHead(const HttpAnswerHead& head) {
+  absl::Status OnHead(const HttpAnswerHead& head) {
     if (heads_++ > 0 || head.status < 200 || head.status > 999) std::abort();
     if (head.fields.size() > muster::net::internal::kMaxAnswerFields) std::abort();
     for (const muster::net::HttpField& field : head.fields) {
@@ -53,7 +53,7 @@ class Receiver {
     refused_ = !takes_head_;
     return takes_head_ ? absl::OkStatus() : absl::AbortedError("no head");
   }
-  absl::Status TakeBody(std::string_view bytes) {
+  absl::Status OnBody(std::string_view bytes) {
     if (heads_ != 1 || refused_ || bytes.empty()) std::abort();
     body_ += bytes;
     refused_ = body_.size() > taken_bytes_;

@@ -200,15 +200,15 @@ size_t HttpAnswerReader::PutLine(std::string_view bytes) {
   }
   line_.append(bytes.substr(0, taken));
   if (end != bytes.npos) {
-    TakeLine();
+    ParseLine();
     line_.clear();
   }
   return taken;
 }
 
-void HttpAnswerReader::TakeLine() {
+void HttpAnswerReader::ParseLine() {
   if (!line_.ends_with(kLineEnd)) return NotHttp("a line between its chunks ends without CR LF");
-  if (part_ == Part::kChunkSize) return TakeChunkSize();
+  if (part_ == Part::kChunkSize) return ParseChunkSize();
   if (part_ == Part::kChunkEnd) {
     part_ = Part::kChunkSize;
     if (line_ != kLineEnd) NotHttp("a chunk is longer than it says");
@@ -224,7 +224,7 @@ void HttpAnswerReader::TakeLine() {
 }
 
 // "1f4" or "1f4;name=value"
-void HttpAnswerReader::TakeChunkSize() {
+void HttpAnswerReader::ParseChunkSize() {
   uint64_t size = 0;
   const char* const end = line_.data() + line_.size();
   const auto parsed = std::from_chars(line_.data(), end, size, 16);

@@ -62,8 +62,8 @@ class HttpAnswerReader {
   void FindBody(std::optional<uint64_t> size);
   void HandOn(std::string_view bytes);
   void BeginBody(uint64_t size, Part part);
-  void TakeLine();
-  void TakeChunkSize();
+  void ParseLine();
+  void ParseChunkSize();
   void NotHttp(std::string_view why);
   void TooLarge();
 

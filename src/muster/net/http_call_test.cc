@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-absl::StatusOr<std::string> HeadOf(const HttpCall& call, const BearerToken* token = nullptr) {
+absl::StatusOr<std::string> MakeHead(const HttpCall& call, const BearerToken* token = nullptr) {
   return internal::MakeRequestHead(internal::ParseHttpUrl("http://a:1/base").value(), call, token);
 }
 
@@ -49,7 +49,7 @@ class PiecesBody : public BodySource {
   size_t next_ = 0;
 };
 
-std::vector<std::string> PiecesOf(BodySource* body) {
+std::vector<std::string> GetPieces(BodySource* body) {
   internal::HttpRequestWriter writer("head;", body);
   EXPECT_TRUE(writer.Restart());
   std::vector<std::string> pieces;
@@ -68,15 +68,15 @@ TEST(HttpCallTest, AHeadHasTheCallsFieldsAndThoseOfItsFrame) {
   const std::string begin =
       "PATCH /base/x?a=b HTTP/1.1\r\nHost: a:1\r\nAccept: application/json\r\n"
       "Content-Type: a/b; c=\"d\"\r\n";
-  EXPECT_EQ(HeadOf(call).value(), begin + "Content-Length: 0\r\n\r\n");
+  EXPECT_EQ(MakeHead(call).value(), begin + "Content-Length: 0\r\n\r\n");
   call.body = MakeTextBody("four");
-  EXPECT_EQ(HeadOf(call).value(), begin + "Content-Length: 4\r\n\r\n");
+  EXPECT_EQ(MakeHead(call).value(), begin + "Content-Length: 4\r\n\r\n");
   call.body = std::make_unique<PiecesBody>(std::vector<std::string>{"a"});
-  EXPECT_EQ(HeadOf(call).value(), begin + "Transfer-Encoding: chunked\r\n\r\n");
-  EXPECT_EQ(HeadOf({.method = "GET", .target = "/"}).value(),
+  EXPECT_EQ(MakeHead(call).value(), begin + "Transfer-Encoding: chunked\r\n\r\n");
+  EXPECT_EQ(MakeHead({.method = "GET", .target = "/"}).value(),
             "GET /base/ HTTP/1.1\r\nHost: a:1\r\nAccept: */*\r\n\r\n");
   const auto token = BearerToken::FromText("abc", "a test");
-  EXPECT_EQ(HeadOf({.method = "GET", .target = "/"}, &*token).value(),
+  EXPECT_EQ(MakeHead({.method = "GET", .target = "/"}, &*token).value(),
             "GET /base/ HTTP/1.1\r\nHost: a:1\r\nAccept: */*\r\nAuthorization: Bearer abc\r\n\r\n");
 }
 
@@ -98,33 +98,33 @@ TEST(HttpCallTest, WhatCouldEndALineOrChangeTheFrameIsRefusedAndNotRepeated) {
   const auto token = BearerToken::FromText("abc", "a test");
   for (const HttpField& field : fields) {
     const absl::Status status =
-        HeadOf({.method = "GET", .target = "/", .fields = {field}}, &*token).status();
+        MakeHead({.method = "GET", .target = "/", .fields = {field}}, &*token).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << field.name << ": " << status;
     EXPECT_THAT(status.ToString(), Not(HasSubstr("secret")));
   }
   EXPECT_TRUE(
-      HeadOf({.method = "GET", .target = "/", .fields = {{"Authorization", "Negotiate YII="}}})
+      MakeHead({.method = "GET", .target = "/", .fields = {{"Authorization", "Negotiate YII="}}})
           .ok());
   for (const char* target : {"/secret b", "/secret\r\nX: y", "secret", "", "/secret\x7f"}) {
-    const absl::Status status = HeadOf({.method = "GET", .target = target}).status();
+    const absl::Status status = MakeHead({.method = "GET", .target = target}).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << target << ": " << status;
     EXPECT_THAT(status.ToString(), Not(HasSubstr("secret")));
   }
   for (const char* method : {"", "get", "GET /", "GET\r\n"}) {
-    EXPECT_TRUE(absl::IsInvalidArgument(HeadOf({.method = method, .target = "/"}).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(MakeHead({.method = method, .target = "/"}).status()));
   }
 }
 
 TEST(HttpCallTest, ASmallBodyIsSentWithItsHead) {
-  EXPECT_EQ(PiecesOf(nullptr), std::vector<std::string>{"head;"});
-  EXPECT_EQ(PiecesOf(MakeTextBody("").get()), std::vector<std::string>{"head;"});
-  EXPECT_EQ(PiecesOf(MakeTextBody("body").get()), std::vector<std::string>{"head;body"});
+  EXPECT_EQ(GetPieces(nullptr), std::vector<std::string>{"head;"});
+  EXPECT_EQ(GetPieces(MakeTextBody("").get()), std::vector<std::string>{"head;"});
+  EXPECT_EQ(GetPieces(MakeTextBody("body").get()), std::vector<std::string>{"head;body"});
 }
 
 TEST(HttpCallTest, ALargeBodyIsSentInPiecesThatMakeTheWhole) {
   std::string text(300'000, 'a');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 26);
-  const std::vector<std::string> pieces = PiecesOf(MakeTextBody(text).get());
+  const std::vector<std::string> pieces = GetPieces(MakeTextBody(text).get());
   std::string whole;
   for (const std::string& piece : pieces) {
     EXPECT_LE(piece.size(), (size_t{64} << 10) + 5);
@@ -136,13 +136,13 @@ TEST(HttpCallTest, ALargeBodyIsSentInPiecesThatMakeTheWhole) {
 
 TEST(HttpCallTest, ABodyOfUnknownSizeIsSentInChunksAsItIsRead) {
   PiecesBody body({"a", std::string(26, 'b')});
-  EXPECT_EQ(PiecesOf(&body), (std::vector<std::string>{
-                                 "head;", "1\r\na\r\n",
-                                 StrCat("1a\r\n", std::string(26, 'b'), "\r\n"), "0\r\n\r\n"}));
+  EXPECT_EQ(GetPieces(&body), (std::vector<std::string>{
+                                  "head;", "1\r\na\r\n",
+                                  StrCat("1a\r\n", std::string(26, 'b'), "\r\n"), "0\r\n\r\n"}));
   PiecesBody large({std::string(size_t{64} << 10, 'c')});
-  EXPECT_THAT(PiecesOf(&large).at(1), StartsWith("10000\r\nccc"));
+  EXPECT_THAT(GetPieces(&large).at(1), StartsWith("10000\r\nccc"));
   PiecesBody empty({});
-  EXPECT_EQ(PiecesOf(&empty), (std::vector<std::string>{"head;", "0\r\n\r\n"}));
+  EXPECT_EQ(GetPieces(&empty), (std::vector<std::string>{"head;", "0\r\n\r\n"}));
 }
 
 TEST(HttpCallTest, ARequestCanBeSentAgainFromItsFirstByte) {

@@ -76,7 +76,7 @@ absl::Status HttpClientConnection::TlsFailure(const HttpStream::Error& error) {
                "; is it for this name, and of an authority that is trusted here?"));
   }
   const auto code = static_cast<unsigned long>(error.value());
-  if (IsTlsError(error) && IsCertificateAlert(TlsAlertOf(code))) {
+  if (IsTlsError(error) && IsCertificateAlert(GetTlsAlert(code))) {
     return absl::UnauthenticatedError(
         StrCat("TLS: the server wants a client's certificate that it trusts: ", error.message()));
   }
@@ -104,7 +104,7 @@ absl::Status HttpClientConnection::SendAndRead(HttpRequestWriter& request, HttpA
   for (;;) {
     MUSTER_RETURN_IF_ERROR(Wait(reader, deadlines));
     if (read_.done) {  // first, since it may say that the rest of the request is not wanted
-      MUSTER_RETURN_IF_ERROR(TakeBytes(reader));
+      MUSTER_RETURN_IF_ERROR(ReceiveBytes(reader));
       if (reader.done()) return absl::OkStatus();
       stream_->ReadSome(chunk_.data(), chunk_.size(), Start(&read_));
     }
@@ -142,7 +142,7 @@ absl::Status HttpClientConnection::SendNext(HttpRequestWriter& request) {
   return absl::OkStatus();
 }
 
-absl::Status HttpClientConnection::TakeBytes(HttpAnswerReader& reader) {
+absl::Status HttpClientConnection::ReceiveBytes(HttpAnswerReader& reader) {
   if (read_.error == boost::asio::error::eof) {
     reader.PutEnd();
   } else if (IsTlsError(read_.error)) {

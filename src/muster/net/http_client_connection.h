@@ -67,7 +67,7 @@ class HttpClientConnection {
                            const CallDeadlines& deadlines);
   absl::Status Wait(const HttpAnswerReader& reader, const CallDeadlines& deadlines);
   absl::Status SendNext(HttpRequestWriter& request);
-  absl::Status TakeBytes(HttpAnswerReader& reader);
+  absl::Status ReceiveBytes(HttpAnswerReader& reader);
   absl::Status TlsFailure(const HttpStream::Error& error);
 
   ClientLoop& loop_;

@@ -4,7 +4,7 @@
 
 namespace muster::net::internal {
 
-std::chrono::nanoseconds DurationOf(double seconds) {
+std::chrono::nanoseconds ToDuration(double seconds) {
   constexpr double kLeast = 0.001, kYear = 365.0 * 86'400;
   if (seconds > kYear) return std::chrono::nanoseconds::max();
   const std::chrono::duration<double> bounded(seconds > kLeast ? seconds : kLeast);
@@ -12,7 +12,7 @@ std::chrono::nanoseconds DurationOf(double seconds) {
 }
 
 SteadyTime After(double seconds) {
-  const std::chrono::nanoseconds duration = DurationOf(seconds);
+  const std::chrono::nanoseconds duration = ToDuration(seconds);
   const SteadyTime now = std::chrono::steady_clock::now();
   return duration < SteadyTime::max() - now ? now + duration : SteadyTime::max();
 }

@@ -14,7 +14,7 @@ namespace muster::net::internal {
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 // At least a millisecond; more than a year, infinity too, is the longest duration that there is.
-std::chrono::nanoseconds DurationOf(double seconds);
+std::chrono::nanoseconds ToDuration(double seconds);
 // So long after now.
 SteadyTime After(double seconds);
 

@@ -6,7 +6,7 @@
 namespace muster::net::internal {
 namespace {
 
-std::string OriginOf(const HttpUrl& url) {
+std::string GetOrigin(const HttpUrl& url) {
   return StrCat(url.is_tls ? "https://" : "http://", url.authority);
 }
 
@@ -16,13 +16,13 @@ bool IsIdle(PooledConnection& one) { return !one.in_use && one.connection.IsOpen
 
 ClientPool::ClientPool(const HttpPoolOptions& options,
                        std::unique_ptr<boost::asio::ssl::context> tls)
-    : options_(options), idle_time_(DurationOf(options.idle_seconds)), tls_(std::move(tls)) {}
+    : options_(options), idle_time_(ToDuration(options.idle_seconds)), tls_(std::move(tls)) {}
 
 ClientPool::~ClientPool() = default;
 
 absl::StatusOr<ClientPool::Lease> ClientPool::Take(const HttpUrl& url, SteadyTime deadline,
                                                    const std::atomic<bool>& cancelled) {
-  const std::string origin = OriginOf(url);
+  const std::string origin = GetOrigin(url);
   std::unique_lock lock(mutex_);
   for (;;) {
     if (cancelled) return absl::CancelledError("cancelled");

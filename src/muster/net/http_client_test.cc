@@ -39,7 +39,7 @@ TEST(HttpClientTest, TimeRunsOut) {
   std::vector<HttpReply> kept;  // io thread only
   const auto server = StartServer(
       {{"GET", "/x", [&](const HttpRequest&, const HttpReply& reply) { kept.push_back(reply); }}});
-  const auto answer = ClientOf(*server)->Get("/x", 0.05);
+  const auto answer = MakeClient(*server)->Get("/x", 0.05);
   EXPECT_TRUE(absl::IsDeadlineExceeded(answer.status())) << answer.status();
   server->Stop();
 }
@@ -48,7 +48,7 @@ TEST(HttpClientTest, CancelEndsACallInProgressAndLaterOnes) {
   std::vector<HttpReply> kept;  // io thread only
   const auto server = StartServer(
       {{"GET", "/x", [&](const HttpRequest&, const HttpReply& reply) { kept.push_back(reply); }}});
-  const auto client = ClientOf(*server);
+  const auto client = MakeClient(*server);
   std::thread cancelling([&] {
     EXPECT_TRUE(WaitFor([&] { return server->counters().requests == 1; }));
     client->Cancel();
@@ -100,7 +100,7 @@ TEST(HttpClientTest, AConnectionThatTheServerClosedIsMadeAnew) {
       {{"POST", "/x",
         [](const HttpRequest& request, const HttpReply& reply) { reply.SendJson(request.body); }}},
       options);
-  const auto client = ClientOf(*server);
+  const auto client = MakeClient(*server);
   for (int i = 1; i <= 3; ++i) {
     EXPECT_EQ(client->Post("/x", i, kTestSeconds).value(), i);
     EXPECT_TRUE(WaitFor([&] { return server->counters().open_others == 0; }));

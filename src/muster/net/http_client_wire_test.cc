@@ -31,7 +31,7 @@ const std::string kSeven = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7";
 const std::string kChunks =
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n2\r\n7]\r\n0\r\n\r\n";
 
-std::unique_ptr<HttpClient> ClientOf(const std::string& url, HttpClientOptions options = {}) {
+std::unique_ptr<HttpClient> MakeClient(const std::string& url, HttpClientOptions options = {}) {
   options.url = url;
   return HttpClient::Create(std::move(options)).value();
 }
@@ -60,7 +60,7 @@ bool HasLoopbackV6() {
 
 TEST(HttpClientWireTest, AnswersInChunksAreReadAndTheConnectionKept) {
   const ScriptedServer server({AnswerEach(kChunks, 3)});
-  const auto client = ClientOf(server.url());
+  const auto client = MakeClient(server.url());
   for (int i = 0; i < 3; ++i) {
     const auto answer = client->Get("/x", kTestSeconds);
     ASSERT_TRUE(answer.ok()) << answer.status();
@@ -76,13 +76,13 @@ TEST(HttpClientWireTest, AnAnswerByteForByteIsOne) {
       peer.ReadableWithin(1);
     }
   }});
-  EXPECT_EQ(ClientOf(server.url())->GetText("/x", kTestSeconds).value(), "[7]");
+  EXPECT_EQ(MakeClient(server.url())->GetText("/x", kTestSeconds).value(), "[7]");
 }
 
 TEST(HttpClientWireTest, AnAnswerWithoutALengthEndsWithItsConnection) {
   const ScriptedServer server(
       {ScriptedServer::Answer("HTTP/1.1 200 OK\r\n\r\nall of it"), ScriptedServer::Answer(kSeven)});
-  const auto client = ClientOf(server.url());
+  const auto client = MakeClient(server.url());
   EXPECT_EQ(client->GetText("/x", kTestSeconds).value(), "all of it");
   EXPECT_EQ(client->Get("/x", kTestSeconds).value(), 7);
 }
@@ -96,7 +96,7 @@ TEST(HttpClientWireTest, AnAnswerCutShortIsNoneAndIsNotAskedForAgain) {
            ScriptedServer::Answer(answer)(peer);
          },
          [](const RawPeer&) { ADD_FAILURE() << "the request was sent again"; }});
-    const auto client = ClientOf(server.url());
+    const auto client = MakeClient(server.url());
     EXPECT_EQ(client->Get("/x", kTestSeconds).value(), 7);
     const auto cut = client->Get("/x", kTestSeconds);
     EXPECT_TRUE(absl::IsUnavailable(cut.status())) << cut.status();
@@ -114,7 +114,7 @@ TEST(HttpClientWireTest, AKeptConnectionThatBreaksBeforeAnAnswerIsMadeAnewOnce) 
     broken += peer.ReadUntil("\r\n\r\n").empty() ? 0 : 1;
   };
   const ScriptedServer server({break_at_second, break_at_second, break_at_first});
-  const auto client = ClientOf(server.url());
+  const auto client = MakeClient(server.url());
   EXPECT_EQ(client->Get("/1", kTestSeconds).value(), 7);
   const auto second = client->Get("/2", kTestSeconds);
   EXPECT_TRUE(second.ok()) << second.status();
@@ -128,7 +128,7 @@ TEST(HttpClientWireTest, ANewConnectionThatBreaksIsNotMadeAnew) {
   const ScriptedServer server(
       {[](const RawPeer& peer) { peer.ReadUntil("\r\n\r\n"); },
        [](const RawPeer&) { ADD_FAILURE() << "the request was sent again"; }});
-  const auto answer = ClientOf(server.url())->Get("/x", kTestSeconds);
+  const auto answer = MakeClient(server.url())->Get("/x", kTestSeconds);
   EXPECT_TRUE(absl::IsUnavailable(answer.status())) << answer.status();
 }
 
@@ -139,7 +139,7 @@ TEST(HttpClientWireTest, BytesBehindAnAnswerAreNoAnswerToTheNextRequest) {
     peer.ReadToEnd();
   };
   const ScriptedServer server({says_more, says_more});
-  const auto client = ClientOf(server.url());
+  const auto client = MakeClient(server.url());
   EXPECT_EQ(client->Get("/1", kTestSeconds).value(), 7);
   EXPECT_EQ(client->Get("/2", kTestSeconds).value(), 7);
 }
@@ -154,7 +154,7 @@ TEST(HttpClientWireTest, ARequestIsWhatItShouldBe) {
       peer.Send(kSeven);
     }});
     url = server.authority();
-    const auto client = ClientOf(StrCat(server.url(), "/base/"), {.token = token});
+    const auto client = MakeClient(StrCat(server.url(), "/base/"), {.token = token});
     EXPECT_EQ(client->Post("/x?y=%20", {{"a", 1}}, kTestSeconds).value(), 7);
   }
   EXPECT_THAT(asked, StartsWith(StrCat("POST /base/x?y=%20 HTTP/1.1\r\nHost: ", url, "\r\n")));
@@ -166,7 +166,7 @@ TEST(HttpClientWireTest, ARequestIsWhatItShouldBe) {
 
 TEST(HttpClientWireTest, WhatCouldEndTheRequestsLineIsNotSent) {
   const ScriptedServer server({[](const RawPeer&) { ADD_FAILURE() << "it was sent"; }});
-  const auto client = ClientOf(server.url());
+  const auto client = MakeClient(server.url());
   for (const char* target : {"/a b", "/a HTTP/1.1\r\nX: y\r\n\r\n", "", "a"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(client->Get(target, kTestSeconds).status())) << target;
   }
@@ -181,7 +181,7 @@ TEST(HttpClientWireTest, ARefusalIsHeardWhileTheRequestIsStillBeingSent) {
     EXPECT_TRUE(WaitFor([&] { return heard.load(); }));
   }});
   const auto answer =
-      ClientOf(server.url())->Post("/x", std::string(size_t{16} << 20, 'a'), kTestSeconds);
+      MakeClient(server.url())->Post("/x", std::string(size_t{16} << 20, 'a'), kTestSeconds);
   heard = true;
   EXPECT_THAT(answer.status().ToString(), HasSubstr("HTTP status 413"));
 }
@@ -194,7 +194,7 @@ TEST(HttpClientWireTest, DripsDoNotMoveTheDeadline) {
       Drip(ok + "Transfer-Encoding: chunked\r\n\r\n", "1\r\n7\r\n"), Drip(ok + "\r\n", "a")};
   for (size_t i = 0; i < scripts.size(); ++i) {
     const ScriptedServer server({scripts[i]});
-    const auto answer = ClientOf(server.url())->Get("/x", kShortSeconds);
+    const auto answer = MakeClient(server.url())->Get("/x", kShortSeconds);
     EXPECT_TRUE(absl::IsDeadlineExceeded(answer.status())) << i << ": " << answer.status();
     EXPECT_THAT(answer.status().ToString(), HasSubstr("came"));
   }
@@ -211,7 +211,8 @@ TEST(HttpClientWireTest, WhatIsTooMuchIsNotRead) {
       Drip(ok + "Transfer-Encoding: chunked\r\n\r\n", chunks)};
   for (size_t i = 0; i < scripts.size(); ++i) {
     const ScriptedServer server({scripts[i]});
-    const auto answer = ClientOf(server.url(), {.max_answer_bytes = 1000})->Get("/x", kTestSeconds);
+    const auto answer =
+        MakeClient(server.url(), {.max_answer_bytes = 1000})->Get("/x", kTestSeconds);
     EXPECT_TRUE(absl::IsResourceExhausted(answer.status())) << i << ": " << answer.status();
   }
 }
@@ -226,7 +227,7 @@ TEST(HttpClientWireTest, AnIPv6AddressIsWrittenInBrackets) {
                               "::1");
   EXPECT_THAT(server.url(), StartsWith("http://[::1]:"));
   const auto token = Token::Make().value();
-  EXPECT_EQ(ClientOf(server.url(), {.token = token})->Get("/x", kTestSeconds).value(), 7);
+  EXPECT_EQ(MakeClient(server.url(), {.token = token})->Get("/x", kTestSeconds).value(), 7);
 }
 
 TEST(HttpClientWireTest, LocalhostIsTheAddressThatAnswers) {
@@ -235,14 +236,14 @@ TEST(HttpClientWireTest, LocalhostIsTheAddressThatAnswers) {
   for (const std::string& address : addresses) {
     const ScriptedServer server({ScriptedServer::Answer(kSeven)}, address);
     const auto answer =
-        ClientOf(StrCat("http://localhost:", server.port()))->Get("/x", kTestSeconds);
+        MakeClient(StrCat("http://localhost:", server.port()))->Get("/x", kTestSeconds);
     ASSERT_TRUE(answer.ok()) << address << ": " << answer.status();
     EXPECT_EQ(*answer, 7);
   }
   const auto listener = internal::ListenOn("127.0.0.1", 0).value();
   close(listener.descriptor);
   const std::string nobody = StrCat("http://localhost:", listener.port);
-  const auto refused = ClientOf(nobody)->Get("/x", kTestSeconds);
+  const auto refused = MakeClient(nobody)->Get("/x", kTestSeconds);
   EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
   EXPECT_THAT(refused.status().ToString(),
               AllOf(HasSubstr(StrCat("connect to 127.0.0.1:", listener.port)),
@@ -252,10 +253,10 @@ TEST(HttpClientWireTest, LocalhostIsTheAddressThatAnswers) {
 // The resolver takes hexadecimal for an address without asking the network; the URL is a name's.
 TEST(HttpClientWireTest, NamesAreLookedUp) {
   const ScriptedServer server({ScriptedServer::Answer(kSeven)});
-  EXPECT_EQ(ClientOf(StrCat("http://0x7f000001:", server.port()))->Get("/x", kTestSeconds).value(),
-            7);
+  EXPECT_EQ(
+      MakeClient(StrCat("http://0x7f000001:", server.port()))->Get("/x", kTestSeconds).value(), 7);
   const std::string impossible(64, 'a');  // longer than a name's part may be
-  const auto lost = ClientOf(StrCat("http://", impossible, ":1"))->Get("/x", kTestSeconds);
+  const auto lost = MakeClient(StrCat("http://", impossible, ":1"))->Get("/x", kTestSeconds);
   EXPECT_TRUE(absl::IsUnavailable(lost.status())) << lost.status();
   EXPECT_THAT(lost.status().ToString(), HasSubstr(StrCat("find host '", impossible, "'")));
 }
@@ -279,7 +280,7 @@ class FullListener {
 
 TEST(HttpClientWireTest, ConnectingHasADeadlineOfItsOwn) {
   const FullListener full;
-  const auto client = ClientOf(full.url(), {.connect_seconds = kShortSeconds});
+  const auto client = MakeClient(full.url(), {.connect_seconds = kShortSeconds});
   const auto answer = client->Get("/x", kTestSeconds);
   EXPECT_TRUE(absl::IsDeadlineExceeded(answer.status())) << answer.status();
   EXPECT_THAT(answer.status().ToString(), HasSubstr("connect to 127.0.0.1:"));
@@ -287,7 +288,7 @@ TEST(HttpClientWireTest, ConnectingHasADeadlineOfItsOwn) {
 
 TEST(HttpClientWireTest, CancelEndsConnectingToo) {
   const FullListener full;
-  const auto client = ClientOf(full.url(), {.connect_seconds = kTestSeconds});
+  const auto client = MakeClient(full.url(), {.connect_seconds = kTestSeconds});
   std::thread cancelling([&] {
     poll(nullptr, 0, 20);  // before or while it connects: both end the same way
     client->Cancel();
@@ -300,7 +301,7 @@ TEST(HttpClientWireTest, CancelEndsConnectingToo) {
 TEST(HttpClientWireTest, ASilentTlsHandshakeEndsAtConnectingsDeadline) {
   const ScriptedServer server({[](const RawPeer& peer) { peer.ReadToEnd(); }});
   const Credentials authority = MakeAuthority("job", 10).value();
-  const auto client = ClientOf(
+  const auto client = MakeClient(
       StrCat("https://", server.authority()),
       {.tls = ClientTls{.authority = authority.certificate}, .connect_seconds = kShortSeconds});
   const auto answer = client->Get("/x", kTestSeconds);
@@ -312,7 +313,7 @@ TEST(HttpClientWireTest, ASilentTlsHandshakeEndsAtConnectingsDeadline) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(HttpClientWireTest, WithoutDescriptorsACallFailsAndTheNextOneWorks) {
   const ScriptedServer server({ScriptedServer::Answer(kSeven)});
-  const auto client = ClientOf(server.url());
+  const auto client = MakeClient(server.url());
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};

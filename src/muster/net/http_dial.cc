@@ -50,7 +50,7 @@ absl::StatusOr<Endpoints> AskForName(ClientLoop& loop, const HttpUrl& url, Stead
   return std::move(lookup->found);
 }
 
-absl::StatusOr<Endpoints> EndpointsOf(ClientLoop& loop, const HttpUrl& url, SteadyTime deadline) {
+absl::StatusOr<Endpoints> GetEndpoints(ClientLoop& loop, const HttpUrl& url, SteadyTime deadline) {
   if (url.is_numeric) return Endpoints{{asio::ip::make_address(url.host), url.port}};
   if (url.is_loopback) {
     return Endpoints{{asio::ip::address_v4::loopback(), url.port},
@@ -107,7 +107,7 @@ absl::StatusOr<tcp::socket> DialOne(ClientLoop& loop, const tcp::endpoint& endpo
 }  // namespace
 
 absl::StatusOr<tcp::socket> Dial(ClientLoop& loop, const HttpUrl& url, SteadyTime deadline) {
-  MUSTER_ASSIGN_OR_RETURN(const Endpoints endpoints, EndpointsOf(loop, url, deadline));
+  MUSTER_ASSIGN_OR_RETURN(const Endpoints endpoints, GetEndpoints(loop, url, deadline));
   std::string errors;
   for (size_t i = 0; i < endpoints.size(); ++i) {
     const SteadyTime now = std::chrono::steady_clock::now();

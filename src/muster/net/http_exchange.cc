@@ -33,7 +33,7 @@ absl::Status CheckExchange(const HttpExchangeOptions& options, const HttpUrl& ur
              ": the token would cross the network readable for all; use https"));
 }
 
-std::string NameOf(const HttpUrl& url, const HttpCall& call) {
+std::string GetName(const HttpUrl& url, const HttpCall& call) {
   if (!call.what.empty()) return call.what;
   if (!internal::IsSendable(call.method) || !internal::IsSendable(call.target)) return url.base;
   return StrCat(call.method, " ", url.base, call.target.substr(0, call.target.find('?')));
@@ -83,7 +83,7 @@ absl::StatusOr<HttpAnswerHead> HttpExchange::State::TrySend(const HttpCall& call
                                                             const HttpReceiver& receiver,
                                                             const HttpTimeouts& timeouts) {
   const CallDeadlines deadlines = {.total = internal::After(timeouts.total_seconds),
-                                   .silence = internal::DurationOf(timeouts.silence_seconds)};
+                                   .silence = internal::ToDuration(timeouts.silence_seconds)};
   MUSTER_ASSIGN_OR_RETURN(
       std::string head,
       internal::MakeRequestHead(url, call, options.token ? &*options.token : nullptr));
@@ -142,7 +142,7 @@ absl::StatusOr<HttpAnswerHead> HttpExchange::Send(const HttpCall& call,
   } catch (const std::exception& error) {
     head = absl::ResourceExhaustedError(error.what());
   }
-  MUSTER_RETURN_IF_ERROR(Annotate(head.status(), NameOf(state_->url, call)));
+  MUSTER_RETURN_IF_ERROR(Annotate(head.status(), GetName(state_->url, call)));
   return head;
 }
 

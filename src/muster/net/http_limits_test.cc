@@ -58,7 +58,7 @@ TEST(HttpLimitsTest, TooLargeBodyIsRefusedFromItsHeader) {
   EXPECT_THAT(AnswerTo(*server, PostHead("Content-Length: 1001\r\n")), StartsWith("HTTP/1.1 413"));
   EXPECT_THAT(AnswerTo(*server, PostHead("Content-Length: 99999999999999999999\r\n")),
               StartsWith("HTTP/1.1 400"));
-  const auto answer = ClientOf(*server)->Post("/x", std::string(2000, 'a'), kTestSeconds);
+  const auto answer = MakeClient(*server)->Post("/x", std::string(2000, 'a'), kTestSeconds);
   EXPECT_TRUE(absl::IsResourceExhausted(answer.status())) << answer.status();
   EXPECT_THAT(answer.status().ToString(), HasSubstr("more than 1000 bytes"));
   EXPECT_EQ(server->counters().requests, 0u);
@@ -192,7 +192,7 @@ TEST(HttpLimitsTest, TenThousandStrangersCostWhatAFewCostAndShutNobodyOut) {
   options.limits.strangers = kAtOnce;
   options.limits.header_seconds = kTestSeconds;
   const auto server = StartServer({TakesBodies()}, options);
-  const auto friend_client = ClientOf(*server, {.token = *token});
+  const auto friend_client = MakeClient(*server, {.token = *token});
   ASSERT_TRUE(friend_client->Post("/x", {1}, kTestSeconds).ok());
   const size_t before = ResidentBytes();
   const std::string header = StrCat("GET /x HTTP/1.1\r\nA: ", std::string(12'000, 'a'));
@@ -206,7 +206,7 @@ TEST(HttpLimitsTest, TenThousandStrangersCostWhatAFewCostAndShutNobodyOut) {
     most_open = std::max(most_open, server->counters().open_strangers);
     if (i % 1000 == 500) {
       EXPECT_TRUE(friend_client->Post("/x", {i}, kTestSeconds).ok());
-      EXPECT_TRUE(ClientOf(*server, {.token = *token})->Post("/x", {i}, kTestSeconds).ok());
+      EXPECT_TRUE(MakeClient(*server, {.token = *token})->Post("/x", {i}, kTestSeconds).ok());
     }
   }
   EXPECT_TRUE(WaitFor([&] { return server->counters().accepted >= kStrangers; }));

@@ -38,7 +38,7 @@ constexpr std::array<CodeRow, 16> kCodes = {{
     {absl::StatusCode::kDeadlineExceeded, 504},
 }};
 
-int HttpStatusOf(absl::StatusCode code) {
+int ToHttpStatus(absl::StatusCode code) {
   for (const CodeRow& row : kCodes) {
     if (row.code == code) return row.http_status;
   }
@@ -54,7 +54,7 @@ absl::StatusCode CodeOfHttpStatus(int http_status) {
   return http_status < 500 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
 }
 
-std::string_view ReasonOf(int http_status) {
+std::string_view GetReason(int http_status) {
   switch (http_status) {
     case 200:
       return "OK";
@@ -141,7 +141,7 @@ absl::Status ParseQuery(std::string_view text, std::map<std::string, std::string
 }  // namespace
 
 std::string SerializeResponse(const HttpResponse& response, bool keep_alive) {
-  std::string bytes = StrCat("HTTP/1.1 ", response.status, " ", ReasonOf(response.status),
+  std::string bytes = StrCat("HTTP/1.1 ", response.status, " ", GetReason(response.status),
                              "\r\nContent-Type: ", response.content_type,
                              "\r\nContent-Length: ", response.body.size(),
                              "\r\nConnection: ", keep_alive ? "keep-alive" : "close",
@@ -163,7 +163,7 @@ HttpResponse TextResponse(std::string text, int status) {
 }
 
 HttpResponse ErrorResponse(const absl::Status& status) {
-  return ErrorResponse(status, HttpStatusOf(status.code()));
+  return ErrorResponse(status, ToHttpStatus(status.code()));
 }
 
 HttpResponse ErrorResponse(const absl::Status& status, int http_status) {

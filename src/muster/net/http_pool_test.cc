@@ -22,7 +22,7 @@ HttpRoute Seven() {
   return {"GET", "/x", [](const HttpRequest&, const HttpReply& reply) { reply.SendJson(7); }};
 }
 
-std::shared_ptr<HttpPool> PoolOf(HttpPoolOptions options) {
+std::shared_ptr<HttpPool> MakePool(HttpPoolOptions options) {
   return HttpPool::Create(std::move(options)).value();
 }
 
@@ -40,7 +40,7 @@ ScriptedServer::Script NotAgain() {
 
 TEST(HttpPoolTest, OneConnectionServesCallsOfSeveralExchanges) {
   const auto server = StartServer({Seven()});
-  const auto pool = PoolOf({});
+  const auto pool = MakePool({});
   for (int i = 0; i < 2; ++i) {
     const auto exchange = ExchangeWith(server->url(), {.pool = pool});
     for (int j = 0; j < 3; ++j) EXPECT_EQ(FetchFrom(*exchange, GetCall("/x"))->head.status, 200);
@@ -104,7 +104,7 @@ TEST(HttpPoolTest, AConnectionThatItsServerClosedIsNotUsed) {
   HttpServerOptions options;
   options.limits.idle_seconds = 0.01;
   const auto server = StartServer({Seven()}, options);
-  const auto pool = PoolOf({});
+  const auto pool = MakePool({});
   const auto exchange = ExchangeWith(server->url(), {.pool = pool});
   for (int i = 0; i < 3; ++i) {
     const auto answer =
@@ -118,7 +118,7 @@ TEST(HttpPoolTest, AConnectionThatItsServerClosedIsNotUsed) {
 
 TEST(HttpPoolTest, ConnectionsThatWereIdleForTooLongAreClosed) {
   const auto server = StartServer({Seven()});
-  const auto pool = PoolOf({.idle_seconds = 0});
+  const auto pool = MakePool({.idle_seconds = 0});
   const auto exchange = ExchangeWith(server->url(), {.pool = pool});
   for (uint64_t i = 1; i <= 2; ++i) {
     ASSERT_TRUE(FetchFrom(*exchange, GetCall("/x")).ok());
@@ -131,7 +131,7 @@ TEST(HttpPoolTest, ConnectionsThatWereIdleForTooLongAreClosed) {
 }
 
 TEST(HttpPoolTest, TheLongestIdleAreClosedForNewerOnes) {
-  const auto pool = PoolOf({.max_connections = 2, .max_idle = 1});
+  const auto pool = MakePool({.max_connections = 2, .max_idle = 1});
   const auto one = StartServer({Seven()});
   const auto two = StartServer({Seven()});
   ASSERT_TRUE(FetchFrom(*ExchangeWith(one->url(), {.pool = pool}), GetCall("/x")).ok());
@@ -142,7 +142,7 @@ TEST(HttpPoolTest, TheLongestIdleAreClosedForNewerOnes) {
 }
 
 TEST(HttpPoolTest, AnIdleConnectionMakesRoomForOneToAnotherServer) {
-  const auto pool = PoolOf({.max_connections = 1});
+  const auto pool = MakePool({.max_connections = 1});
   const auto one = StartServer({Seven()});
   const auto two = StartServer({Seven()});
   for (int i = 0; i < 2; ++i) {
@@ -180,7 +180,7 @@ class HeldServer {
 
 TEST(HttpPoolTest, ACallWaitsForAFreeConnectionUntilItsDeadline) {
   HeldServer held;
-  const auto pool = PoolOf({.max_connections = 1});
+  const auto pool = MakePool({.max_connections = 1});
   const auto exchange = ExchangeWith(held.url(), {.pool = pool});
   std::thread first([&] { EXPECT_TRUE(FetchFrom(*exchange, GetCall("/x")).ok()); });
   ASSERT_TRUE(held.HasRequests(1));
@@ -200,7 +200,7 @@ TEST(HttpPoolTest, ACallWaitsForAFreeConnectionUntilItsDeadline) {
 
 TEST(HttpPoolTest, CancelEndsTheWaitForAFreeConnectionAndNoCallOfOtherExchanges) {
   HeldServer held;
-  const auto pool = PoolOf({.max_connections = 1});
+  const auto pool = MakePool({.max_connections = 1});
   const auto holding = ExchangeWith(held.url(), {.pool = pool});
   std::thread first([&] { EXPECT_TRUE(FetchFrom(*holding, GetCall("/x")).ok()); });
   ASSERT_TRUE(held.HasRequests(1));
@@ -218,7 +218,7 @@ TEST(HttpPoolTest, CancelEndsTheWaitForAFreeConnectionAndNoCallOfOtherExchanges)
 
 TEST(HttpPoolTest, AConnectionThatACancelledCallGaveBackServesOthers) {
   HeldServer held;
-  const auto pool = PoolOf({.max_connections = 1});
+  const auto pool = MakePool({.max_connections = 1});
   const auto cancelled = ExchangeWith(held.url(), {.pool = pool});
   std::thread first(
       [&] { EXPECT_TRUE(absl::IsCancelled(FetchFrom(*cancelled, GetCall("/x")).status())); });
@@ -233,7 +233,7 @@ TEST(HttpPoolTest, AConnectionThatACancelledCallGaveBackServesOthers) {
 TEST(HttpPoolTest, ThreadsShareAFewConnections) {
   constexpr int kThreads = 8, kCalls = 40;
   const auto server = StartServer({Seven()});
-  const auto pool = PoolOf({.max_connections = 3, .max_idle = 3});
+  const auto pool = MakePool({.max_connections = 3, .max_idle = 3});
   const auto exchange = ExchangeWith(server->url(), {.pool = pool});
   std::atomic<int> right = 0;
   std::vector<std::thread> threads;

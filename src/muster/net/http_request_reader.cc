@@ -22,7 +22,7 @@ namespace {
 std::string_view FromBoost(boost::beast::string_view text) { return {text.data(), text.size()}; }
 boost::beast::string_view ToBoost(std::string_view text) { return {text.data(), text.size()}; }
 
-HttpFault FaultOf(boost::beast::error_code error, const HttpLimits& limits) {
+HttpFault MakeFault(boost::beast::error_code error, const HttpLimits& limits) {
   if (error == http::error::header_limit) {
     return {431, StrCat("request header: more than ", limits.header_bytes, " bytes")};
   }
@@ -53,7 +53,7 @@ size_t HttpRequestReader::Put(std::string_view bytes) {
     if (!header_done()) CountHeader(now, bytes.size() - taken);
     if (header_done() && !body_accepted_) CheckEncoding();
     if (error == http::error::need_more) break;
-    if (error && !fault_) fault_ = FaultOf(error, limits_);
+    if (error && !fault_) fault_ = MakeFault(error, limits_);
     if (now == 0) break;
   }
   return taken;
@@ -63,7 +63,7 @@ size_t HttpRequestReader::Put(std::string_view bytes) {
 void HttpRequestReader::CountHeader(size_t taken, size_t waiting) {
   header_taken_ += taken;
   if (header_taken_ + waiting > limits_.header_bytes) {
-    fault_ = FaultOf(http::error::header_limit, limits_);
+    fault_ = MakeFault(http::error::header_limit, limits_);
   }
 }
 

@@ -33,10 +33,10 @@ TEST(HttpSecurityTest, OnlyTheRightTokenGetsIn) {
   HttpServerOptions options;
   options.token = token;
   const auto server = StartServer({Ok()}, options);
-  EXPECT_TRUE(ClientOf(*server, {.token = token})->Get("/x", kTestSeconds).ok());
+  EXPECT_TRUE(MakeClient(*server, {.token = token})->Get("/x", kTestSeconds).ok());
   const Token other = NewToken();
   for (const std::optional<Token>& wrong : {std::optional<Token>(), std::optional<Token>(other)}) {
-    const auto refused = ClientOf(*server, {.token = wrong})->Get("/x", kTestSeconds);
+    const auto refused = MakeClient(*server, {.token = wrong})->Get("/x", kTestSeconds);
     EXPECT_TRUE(absl::IsUnauthenticated(refused.status())) << refused.status();
     EXPECT_THAT(refused.status().ToString(),
                 AllOf(Not(HasSubstr(other.Reveal())), Not(HasSubstr(token.Reveal()))));
@@ -60,7 +60,7 @@ TEST(HttpSecurityTest, WrongTokensAreSlowedAndTheRightOneIsNot) {
   options.limits.wrong_tokens_per_second = 0;
   const auto server = StartServer({Ok()}, options);
   EXPECT_THAT(Ask(*server, "Authorization: Bearer 0\r\n"), StartsWith("HTTP/1.1 429"));
-  EXPECT_TRUE(ClientOf(*server, {.token = token})->Get("/x", kTestSeconds).ok());
+  EXPECT_TRUE(MakeClient(*server, {.token = token})->Get("/x", kTestSeconds).ok());
 }
 
 TEST(HttpSecurityTest, AStrangersBodyIsNotRead) {
@@ -110,7 +110,7 @@ class TlsTest : public testing::Test {
 
 TEST_F(TlsTest, TheJobsOwnAreLetThrough) {
   const auto server = StartServer({Ok()}, Options());
-  const auto client = ClientOf(*server, Believing(authority_.certificate));
+  const auto client = MakeClient(*server, Believing(authority_.certificate));
   EXPECT_THAT(server->url(), StartsWith("https://127.0.0.1:"));
   for (int i = 0; i < 3; ++i) {
     const auto answer = client->Get("/x", kTestSeconds);
@@ -122,7 +122,7 @@ TEST_F(TlsTest, TheJobsOwnAreLetThrough) {
 TEST_F(TlsTest, AForeignAuthorityIsRefused) {
   const auto server = StartServer({Ok()}, Options());
   const Credentials foreign = MakeAuthority("job", 10).value();
-  const auto answer = ClientOf(*server, Believing(foreign.certificate))->Get("/x", kTestSeconds);
+  const auto answer = MakeClient(*server, Believing(foreign.certificate))->Get("/x", kTestSeconds);
   EXPECT_TRUE(absl::IsUnauthenticated(answer.status())) << answer.status();
   EXPECT_THAT(answer.status().ToString(), HasSubstr("is this server of the same job"));
   EXPECT_EQ(server->counters().requests, 0u);
@@ -132,14 +132,16 @@ TEST_F(TlsTest, AForeignAuthorityIsRefused) {
 TEST_F(TlsTest, AnotherNameIsRefused) {
   server_ = MakeCertificate(authority_, {.name = "job", .hosts = {"other.example"}}).value();
   const auto server = StartServer({Ok()}, Options());
-  const auto answer = ClientOf(*server, Believing(authority_.certificate))->Get("/x", kTestSeconds);
+  const auto answer =
+      MakeClient(*server, Believing(authority_.certificate))->Get("/x", kTestSeconds);
   EXPECT_TRUE(absl::IsUnauthenticated(answer.status())) << answer.status();
 }
 
 TEST_F(TlsTest, AClientsCertificateServesNoServer) {
   server_ = client_;
   const auto server = StartServer({Ok()}, Options());
-  const auto answer = ClientOf(*server, Believing(authority_.certificate))->Get("/x", kTestSeconds);
+  const auto answer =
+      MakeClient(*server, Believing(authority_.certificate))->Get("/x", kTestSeconds);
   EXPECT_FALSE(answer.ok());
   EXPECT_EQ(server->counters().requests, 0u);
 }
@@ -148,7 +150,7 @@ TEST_F(TlsTest, ClientsMayHaveToShowACertificateToo) {
   HttpServerOptions options = Options();
   options.tls->client_authority = authority_.certificate;
   const auto server = StartServer({Ok()}, options);
-  const auto without = ClientOf(*server, Believing(authority_.certificate));
+  const auto without = MakeClient(*server, Believing(authority_.certificate));
   EXPECT_FALSE(without->Get("/x", kTestSeconds).ok());
   const Credentials foreign = MakeAuthority("job", 10).value();
   const Credentials forged =
@@ -156,11 +158,11 @@ TEST_F(TlsTest, ClientsMayHaveToShowACertificateToo) {
   HttpClientOptions showing = Believing(authority_.certificate);
   showing.tls->certificate = forged.certificate;
   showing.tls->key = forged.key;
-  EXPECT_FALSE(ClientOf(*server, showing)->Get("/x", kTestSeconds).ok());
+  EXPECT_FALSE(MakeClient(*server, showing)->Get("/x", kTestSeconds).ok());
   EXPECT_EQ(server->counters().requests, 0u);
   showing.tls->certificate = client_.certificate;
   showing.tls->key = client_.key;
-  const auto answer = ClientOf(*server, showing)->Get("/x", kTestSeconds);
+  const auto answer = MakeClient(*server, showing)->Get("/x", kTestSeconds);
   EXPECT_TRUE(answer.ok()) << answer.status();
 }
 
@@ -169,12 +171,12 @@ TEST_F(TlsTest, PlainAndTlsDoNotMeet) {
   options.limits.header_seconds = 5;
   const auto server = StartServer({Ok()}, options);
   HttpClientOptions plain = {.url = StrCat("http://127.0.0.1:", server->port())};
-  EXPECT_FALSE(ClientOf(*server, plain)->Get("/x", kTestSeconds).ok());
+  EXPECT_FALSE(MakeClient(*server, plain)->Get("/x", kTestSeconds).ok());
   const auto plain_server = StartServer({Ok()});
   HttpClientOptions secret = Believing(authority_.certificate);
   secret.url = StrCat("https://127.0.0.1:", plain_server->port());
   EXPECT_TRUE(
-      absl::IsUnavailable(ClientOf(*plain_server, secret)->Get("/x", kTestSeconds).status()));
+      absl::IsUnavailable(MakeClient(*plain_server, secret)->Get("/x", kTestSeconds).status()));
 }
 
 TEST_F(TlsTest, ASilentHandshakeEndsAtItsDeadline) {

@@ -34,7 +34,7 @@ HttpRoute Echo(std::string method, std::string path) {
 TEST(HttpServerTest, HandlersGetMethodParametersQueryAndBody) {
   const auto server = StartServer({Echo("POST", "/v1/jobs/{job}"), Echo("GET", "/v1/jobs/{job}"),
                                    Echo("DELETE", "/v1/jobs/{job}")});
-  const auto client = ClientOf(*server);
+  const auto client = MakeClient(*server);
   const auto posted = client->Post("/v1/jobs/a%2Fb?wait=5&x=%C3%A4+b", {{"n", 1}}, kTestSeconds);
   ASSERT_TRUE(posted.ok()) << posted.status();
   EXPECT_EQ(*posted, Json::parse(R"({"method":"POST","path":"/v1/jobs/a%2Fb",
@@ -52,14 +52,14 @@ TEST(HttpServerTest, AHandlersErrorReachesTheCallerWithItsCode) {
   const auto server = StartServer({{"GET", "/x", [](const HttpRequest&, const HttpReply& reply) {
                                       reply.SendError(absl::AbortedError("an older epoch"));
                                     }}});
-  const auto answer = ClientOf(*server)->Get("/x", kTestSeconds);
+  const auto answer = MakeClient(*server)->Get("/x", kTestSeconds);
   EXPECT_TRUE(absl::IsAborted(answer.status())) << answer.status();
   EXPECT_EQ(answer.status().message(), StrCat("GET ", server->url(), "/x: an older epoch"));
 }
 
 TEST(HttpServerTest, UnknownPathsAndMethodsSayWhatThereIs) {
   const auto server = StartServer({Echo("GET", "/x"), Echo("POST", "/x")});
-  const auto client = ClientOf(*server);
+  const auto client = MakeClient(*server);
   const auto missing = client->Get("/y", kTestSeconds);
   EXPECT_TRUE(absl::IsNotFound(missing.status()));
   EXPECT_THAT(missing.status().ToString(), HasSubstr("there is nothing at /y"));
@@ -76,7 +76,7 @@ TEST(HttpServerTest, AnAnswerMayComeLaterFromAnotherThread) {
       StartServer({{"GET", "/x", [&](const HttpRequest&, const HttpReply& reply) {
                       answering = std::thread([reply] { reply.SendJson({{"late", true}}); });
                     }}});
-  const auto answer = ClientOf(*server)->Get("/x", kTestSeconds);
+  const auto answer = MakeClient(*server)->Get("/x", kTestSeconds);
   answering.join();
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ((*answer)["late"], true);
@@ -88,7 +88,7 @@ TEST(HttpServerTest, ALongPollEndsWithItsOwnAnswer) {
                                       kept.push_back(reply);
                                       reply.AnswerAfter(0.01, JsonResponse({{"changed", false}}));
                                     }}});
-  const auto answer = ClientOf(*server)->Get("/x", kTestSeconds);
+  const auto answer = MakeClient(*server)->Get("/x", kTestSeconds);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ((*answer)["changed"], false);
   server->Stop();
@@ -106,7 +106,7 @@ TEST(HttpServerTest, AHandlerThatForgetsOrThrowsIsAnsweredForIt) {
                                    {"GET", "/throws", [](const HttpRequest&, const HttpReply&) {
                                       throw std::runtime_error("broken");
                                     }}});
-  const auto client = ClientOf(*server);
+  const auto client = MakeClient(*server);
   const auto forgets = client->Get("/forgets", kTestSeconds);
   EXPECT_TRUE(absl::IsInternal(forgets.status()));
   EXPECT_THAT(forgets.status().ToString(), HasSubstr("gave no answer"));
@@ -124,7 +124,7 @@ TEST(HttpServerTest, TheFirstAnswerCounts) {
                                       reply.SendJson(2);
                                       reply.AnswerAfter(0, JsonResponse(3));
                                     }}});
-  const auto client = ClientOf(*server);
+  const auto client = MakeClient(*server);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client->Get("/x", kTestSeconds).value(), 1);
 }
 
@@ -139,11 +139,11 @@ TEST(HttpServerTest, ASlowHandlerIsAnsweredForAtItsDeadline) {
                                     }},
                                    Echo("GET", "/y")},
                                   options);
-  const auto client = ClientOf(*server);
+  const auto client = MakeClient(*server);
   const auto answer = client->Get("/x", kTestSeconds);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(*answer, "too late") << "AnswerAfter is cut to what the limit leaves";
-  EXPECT_TRUE(client->Get("/y", kTestSeconds).ok()) << "the connection goes on";
+  EXPECT_TRUE(client->Get("/y", kTestSeconds).ok()) << "the connection continues";
   server->Stop();
 }
 
@@ -174,7 +174,7 @@ TEST(HttpServerTest, StopAnswersOpenLongPolls) {
   std::vector<absl::Status> results(kPolls);
   for (int i = 0; i < kPolls; ++i) {
     threads.emplace_back(
-        [&, i] { results[i] = ClientOf(*server)->Get("/x", kTestSeconds).status(); });
+        [&, i] { results[i] = MakeClient(*server)->Get("/x", kTestSeconds).status(); });
   }
   EXPECT_TRUE(WaitFor([&] { return server->counters().requests == kPolls; }));
   server->Stop();
@@ -250,12 +250,12 @@ TEST(HttpServerTest, NoDescriptorIsLeftBehind) {
     return entries;
   };
   ASSERT_TRUE(
-      ClientOf(*StartServer({Echo("GET", "/x")}))->Get("/y", kTestSeconds).status().code() !=
+      MakeClient(*StartServer({Echo("GET", "/x")}))->Get("/y", kTestSeconds).status().code() !=
       absl::StatusCode::kOk);  // libraries open what they keep
   const size_t before = count();
   {
     const auto server = StartServer({Echo("GET", "/x")});
-    const auto client = ClientOf(*server);
+    const auto client = MakeClient(*server);
     EXPECT_TRUE(client->Get("/x", kTestSeconds).ok());
     const RawPeer idle(server->port());
     EXPECT_TRUE(WaitFor([&] { return server->counters().accepted == 2; }));

@@ -60,7 +60,7 @@ class TlsStream : public StreamOver<asio::ssl::stream<tcp::socket>> {
     stream_.async_handshake(end_, std::move(done));
   }
   tcp::socket& socket() override { return stream_.next_layer(); }
-  std::string Distrust() override { return DistrustOf(stream_.native_handle()); }
+  std::string Distrust() override { return GetDistrust(stream_.native_handle()); }
   absl::Status Expect(const std::string& host) {
     const bool is_name = !ParseAddress(host).ok();
     if (is_name && SSL_set_tlsext_host_name(stream_.native_handle(), host.c_str()) != 1) {

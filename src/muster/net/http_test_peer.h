@@ -34,8 +34,8 @@ inline std::unique_ptr<HttpServer> StartServer(std::vector<HttpRoute> routes,
   return server.ok() ? *std::move(server) : nullptr;
 }
 
-inline std::unique_ptr<HttpClient> ClientOf(const HttpServer& server,
-                                            HttpClientOptions options = {}) {
+inline std::unique_ptr<HttpClient> MakeClient(const HttpServer& server,
+                                              HttpClientOptions options = {}) {
   if (options.url.empty()) options.url = server.url();
   absl::StatusOr<std::unique_ptr<HttpClient>> client = HttpClient::Create(std::move(options));
   EXPECT_TRUE(client.ok()) << client.status();

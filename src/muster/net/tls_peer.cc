@@ -16,12 +16,12 @@ absl::Status ExpectHost(ssl_st* ssl, const std::string& host) {
   return absl::InvalidArgumentError(StrCat("TLS: '", host, "' is no host"));
 }
 
-std::string DistrustOf(const ssl_st* ssl) {
+std::string GetDistrust(const ssl_st* ssl) {
   const long wrong = SSL_get_verify_result(ssl);
   return wrong == X509_V_OK ? std::string() : X509_verify_cert_error_string(wrong);
 }
 
-int TlsAlertOf(unsigned long code) {
+int GetTlsAlert(unsigned long code) {
   const int reason = ERR_GET_REASON(code);
   const bool alert = ERR_GET_LIB(code) == ERR_LIB_SSL && reason >= SSL_AD_REASON_OFFSET;
   return alert ? reason - SSL_AD_REASON_OFFSET : -1;

@@ -14,11 +14,11 @@ namespace muster::net::internal {
 absl::Status ExpectHost(ssl_st* ssl, const std::string& host);
 
 // Why the peer's certificate is not trusted; empty if it is, or if none came.
-std::string DistrustOf(const ssl_st* ssl);
+std::string GetDistrust(const ssl_st* ssl);
 
 // The alert with which the peer gave up, from an OpenSSL error code; -1 if the code is not an
 // alert.
-int TlsAlertOf(unsigned long code);
+int GetTlsAlert(unsigned long code);
 // Whether the peer gave up because of this end's certificate or its absence.
 bool IsCertificateAlert(int alert);
 

@@ -69,7 +69,7 @@ TEST(KerasRuleTest, WhatIsQuadraticWantsSquares) {
       const auto optimizer = NewOptimizer(spec);
       ASSERT_TRUE(optimizer.ok()) << optimizer.status();
       EXPECT_EQ((*optimizer)->wants_squares(), kind != KerasKind::kSgd);
-      EXPECT_EQ((*optimizer)->LayoutOf(3).width(), kind == KerasKind::kSgd ? 3 : 6);
+      EXPECT_EQ((*optimizer)->GetLayout(3).width(), kind == KerasKind::kSgd ? 3 : 6);
       spec.squares = true;
       EXPECT_TRUE((*NewOptimizer(spec))->wants_squares());
       spec.rule = OptimizerSpec::Rule::kTensorFlow;
@@ -110,7 +110,7 @@ TEST(KerasRuleTest, UntouchedRowsMoveAsWithoutGradient) {
         KerasSpec(KerasKind::kFtrl), KerasSpec(KerasKind::kRmsProp)}) {
     const auto optimizer = *NewOptimizer(spec);
     EXPECT_TRUE(optimizer->moves_untouched_rows());
-    const auto width = static_cast<size_t>(optimizer->LayoutOf(kCols).width());
+    const auto width = static_cast<size_t>(optimizer->GetLayout(kCols).width());
     KerasTable walked(*optimizer, kRows * kCols), whole(*optimizer, kRows * kCols);
     float left = 0;  // of row 5, when it has been touched for the last time
     for (int step = 0; step < 4; ++step) {

@@ -84,9 +84,9 @@ class Optimizer {
                           std::span<const float> gradient, int64_t step) const = 0;
   // Whether gradients of rows must come with the squares of their entries (row_layout.h).
   virtual bool wants_squares() const { return false; }
-  RowLayout LayoutOf(int64_t cols) const { return {.cols = cols, .squares = wants_squares()}; }
+  RowLayout GetLayout(int64_t cols) const { return {.cols = cols, .squares = wants_squares()}; }
   // Updates the rows that a step touches. `table` (all rows x cols) and slots are whole tables;
-  // rows are distinct; the gradient has the layout LayoutOf(cols).
+  // rows are distinct; the gradient has the layout GetLayout(cols).
   virtual void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                          std::span<const int32_t> rows, std::span<const float> gradient,
                          int64_t step) const = 0;

@@ -44,7 +44,7 @@ void UpdateTable(benchmark::State& state, Kind kind, double power, int64_t cols,
   RandomStream random(1, RandomPurpose::kSampleData, 0);
   std::vector<std::vector<int32_t>> rows;
   for (int i = 0; i < kBatches; ++i) rows.push_back(DistinctRows(random, kBatch * ids));
-  std::vector<float> gradient(kBatch * ids * optimizer->LayoutOf(cols).width());
+  std::vector<float> gradient(kBatch * ids * optimizer->GetLayout(cols).width());
   for (float& g : gradient) g = random.Uniform() - (optimizer->wants_squares() ? 0 : 0.5f);
   int64_t step = 0;
   for (auto _ : state) {

@@ -14,7 +14,7 @@ namespace {
 
 using Kind = OptimizerSpec::Kind;
 
-OptimizerSpec SpecOf(Kind kind) {
+OptimizerSpec GetSpec(Kind kind) {
   OptimizerSpec spec;
   spec.kind = kind;
   return spec;
@@ -49,7 +49,7 @@ TEST(NewOptimizerTest, ChecksEveryRange) {
       {Kind::kAdagrad, &OptimizerSpec::weight_decay, -0.1, "weight_decay"},
   };
   for (const Wrong& wrong : wrongs) {
-    OptimizerSpec spec = SpecOf(wrong.kind);
+    OptimizerSpec spec = GetSpec(wrong.kind);
     EXPECT_TRUE(NewOptimizer(spec).ok());
     spec.*wrong.field = wrong.value;
     const absl::Status status = NewOptimizer(spec).status();
@@ -68,7 +68,7 @@ TEST(NewOptimizerTest, EachParameterOfTheTableIsCheckedByItsName) {
       EXPECT_TRUE(names.insert(name).second) << name;
     }
     EXPECT_EQ(&GetKind(kind->kind), kind);
-    OptimizerSpec spec = SpecOf(kind->kind);
+    OptimizerSpec spec = GetSpec(kind->kind);
     spec.learning_rate = kind->learning_rate;
     for (const OptimizerNumber& number : kind->numbers) {
       EXPECT_EQ(spec.*number.member, number.fallback) << kind->name << " " << number.name;
@@ -85,7 +85,7 @@ TEST(NewOptimizerTest, EachParameterOfTheTableIsCheckedByItsName) {
 }
 
 TEST(WeightDecayTest, ALazyTableDecaysTheRowsOfTheStep) {
-  OptimizerSpec spec = SpecOf(Kind::kSgd);
+  OptimizerSpec spec = GetSpec(Kind::kSgd);
   spec.learning_rate = 0.5;
   spec.weight_decay = 0.5;
   for (const bool lazy : {false, true}) {
@@ -102,7 +102,7 @@ TEST(WeightDecayTest, ALazyTableDecaysTheRowsOfTheStep) {
 
 TEST(NewOptimizerTest, ARateOfZeroTrainsNothing) {
   for (const Kind kind : {Kind::kAdagrad, Kind::kAdam, Kind::kRmsProp, Kind::kSgd}) {
-    OptimizerSpec spec = SpecOf(kind);
+    OptimizerSpec spec = GetSpec(kind);
     spec.learning_rate = 0;
     const auto optimizer = NewOptimizer(spec);
     ASSERT_TRUE(optimizer.ok()) << optimizer.status();
@@ -114,20 +114,20 @@ TEST(NewOptimizerTest, ARateOfZeroTrainsNothing) {
     (*optimizer)->ApplyRows(table, 2, slots, std::vector<int32_t>{0}, std::vector<float>{1, 2}, 0);
     EXPECT_EQ(table, (std::vector<float>{8, -3})) << OptimizerName(kind);
   }
-  OptimizerSpec ftrl = SpecOf(Kind::kFtrl);
+  OptimizerSpec ftrl = GetSpec(Kind::kFtrl);
   ftrl.learning_rate = 0;
   EXPECT_NE(ToStd(NewOptimizer(ftrl).status().message()).find("divides by"), std::string::npos);
 }
 
 TEST(NewOptimizerTest, RefusesWhatCannotBe) {
-  OptimizerSpec ftrl = SpecOf(Kind::kFtrl);
+  OptimizerSpec ftrl = GetSpec(Kind::kFtrl);
   ftrl.weight_decay = 0.1;
   EXPECT_NE(ToStd(NewOptimizer(ftrl).status().message()).find("give l2"), std::string::npos);
-  OptimizerSpec nesterov = SpecOf(Kind::kSgd);
+  OptimizerSpec nesterov = GetSpec(Kind::kSgd);
   nesterov.nesterov = true;
   EXPECT_NE(ToStd(NewOptimizer(nesterov).status().message()).find("momentum over 0"),
             std::string::npos);
-  OptimizerSpec decayed = SpecOf(Kind::kFtrl);
+  OptimizerSpec decayed = GetSpec(Kind::kFtrl);
   decayed.schedule.kind = ScheduleSpec::Kind::kCosine;
   decayed.schedule.decay_steps = 10;
   EXPECT_NE(ToStd(NewOptimizer(decayed).status().message()).find("reaches 0"), std::string::npos);
@@ -140,7 +140,7 @@ TEST(NewOptimizerTest, RefusesWhatCannotBe) {
 }
 
 TEST(OptimizerTest, SlotsHaveTheirInitialValues) {
-  OptimizerSpec spec = SpecOf(Kind::kFtrl);
+  OptimizerSpec spec = GetSpec(Kind::kFtrl);
   spec.initial_accumulator = 0.25;
   const auto ftrl = *NewOptimizer(spec);
   ASSERT_EQ(ftrl->slots().size(), 2u);
@@ -148,11 +148,11 @@ TEST(OptimizerTest, SlotsHaveTheirInitialValues) {
   EXPECT_EQ(ftrl->slots()[0].initial_value, 0.25f);
   EXPECT_EQ(ftrl->slots()[1].name, "linear");
   EXPECT_EQ(ftrl->slots()[1].initial_value, 0);
-  const auto adam = *NewOptimizer(SpecOf(Kind::kAdam));
+  const auto adam = *NewOptimizer(GetSpec(Kind::kAdam));
   ASSERT_EQ(adam->slots().size(), 2u);
   EXPECT_EQ(adam->slots()[0].name, "m");
   EXPECT_EQ(adam->slots()[1].name, "v");
-  OptimizerSpec rms = SpecOf(Kind::kRmsProp);
+  OptimizerSpec rms = GetSpec(Kind::kRmsProp);
   rms.momentum = 0.5;
   rms.centered = true;
   const auto rms_prop = *NewOptimizer(rms);
@@ -160,7 +160,7 @@ TEST(OptimizerTest, SlotsHaveTheirInitialValues) {
   EXPECT_EQ(rms_prop->slots()[0].name, "rms");
   EXPECT_EQ(rms_prop->slots()[1].name, "momentum");
   EXPECT_EQ(rms_prop->slots()[2].name, "mg");
-  EXPECT_TRUE((*NewOptimizer(SpecOf(Kind::kSgd)))->slots().empty());
+  EXPECT_TRUE((*NewOptimizer(GetSpec(Kind::kSgd)))->slots().empty());
 }
 
 // The weights of a table after `steps` updates of `rows`.
@@ -180,15 +180,15 @@ std::vector<float> TrainRows(const Optimizer& optimizer, std::vector<float> tabl
 }
 
 TEST(OptimizerTest, OnlyDenseEquivalentAdamMovesUntouchedRows) {
-  OptimizerSpec lazy = SpecOf(Kind::kAdam);
+  OptimizerSpec lazy = GetSpec(Kind::kAdam);
   lazy.lazy = true;
-  OptimizerSpec any_power = SpecOf(Kind::kFtrl);
+  OptimizerSpec any_power = GetSpec(Kind::kFtrl);
   any_power.learning_rate_power = -0.7;
-  OptimizerSpec momentum = SpecOf(Kind::kSgd);
+  OptimizerSpec momentum = GetSpec(Kind::kSgd);
   momentum.momentum = 0.5;
   const OptimizerSpec specs[] = {
-      SpecOf(Kind::kFtrl), any_power, SpecOf(Kind::kAdagrad), lazy,
-      SpecOf(Kind::kSgd),  momentum,  SpecOf(Kind::kRmsProp), SpecOf(Kind::kAdam)};
+      GetSpec(Kind::kFtrl), any_power, GetSpec(Kind::kAdagrad), lazy,
+      GetSpec(Kind::kSgd),  momentum,  GetSpec(Kind::kRmsProp), GetSpec(Kind::kAdam)};
   const int32_t touched[] = {3, 1};
   for (const OptimizerSpec& spec : specs) {
     const auto optimizer = *NewOptimizer(spec);
@@ -202,7 +202,7 @@ TEST(OptimizerTest, OnlyDenseEquivalentAdamMovesUntouchedRows) {
       }
     }
     EXPECT_EQ(optimizer->moves_untouched_rows(),
-              spec == SpecOf(Kind::kAdam) || spec == SpecOf(Kind::kRmsProp));
+              spec == GetSpec(Kind::kAdam) || spec == GetSpec(Kind::kRmsProp));
   }
 }
 
@@ -225,9 +225,9 @@ TEST(TouchedRowsTest, RunsOfPartsCoverWhatIsNotTouched) {
   }
 }
 
-// A row that was touched once goes on moving by its momentum; a lazy one does not.
+// A row that was touched once continues moving by its momentum; a lazy one does not.
 TEST(OptimizerTest, DenseEquivalentAdamIsDenseAdam) {
-  const auto adam = *NewOptimizer(SpecOf(Kind::kAdam));
+  const auto adam = *NewOptimizer(GetSpec(Kind::kAdam));
   std::vector<float> table(6, 1.0f), m(6), v(6), dense(6, 1.0f), dense_m(6), dense_v(6);
   float* const slots[] = {m.data(), v.data()};
   float* const dense_slots[] = {dense_m.data(), dense_v.data()};
@@ -251,7 +251,7 @@ TEST(OptimizerTest, DenseEquivalentAdamIsDenseAdam) {
 // Every row's mean of squares decays, or, lazy, those of the step's rows.
 TEST(OptimizerTest, LazyRmsPropLeavesOtherRowsSlots) {
   for (const bool lazy : {false, true}) {
-    OptimizerSpec spec = SpecOf(Kind::kRmsProp);
+    OptimizerSpec spec = GetSpec(Kind::kRmsProp);
     spec.lazy = lazy;
     const auto optimizer = *NewOptimizer(spec);
     std::vector<float> table(200, 1.0f), rms(200, 0.5f);

@@ -125,7 +125,7 @@ double LargestError(std::span<const float> ours, std::span<const float> theirs, 
 // one, and its sparse RMSProp has an approximate reciprocal root: there the error is taken of the
 // array's largest. That is the loosest measure here, and no looser than kTolerance * max(1,
 // largest).
-double FloorOf(const OptimizerSpec& spec) {
+double GetFloor(const OptimizerSpec& spec) {
   if (spec.rule == OptimizerSpec::Rule::kKeras) return 1;
   const bool coarse =
       spec.kind == OptimizerSpec::Kind::kSgd || spec.kind == OptimizerSpec::Kind::kRmsProp;
@@ -144,7 +144,7 @@ void ExpectVectors(const std::vector<VectorCase>& cases) {
       } else {
         std::vector<int32_t> ids = numbers.Ids(one.rows);
         std::vector<float> gradient = numbers.Floats(kIdsAStep * one.cols);
-        SumDuplicates((*optimizer)->LayoutOf(one.cols), &ids, &gradient);
+        SumDuplicates((*optimizer)->GetLayout(one.cols), &ids, &gradient);
         StepTable(**optimizer, state.weights, one.cols, state.pointers, ids, gradient, step);
       }
       if (!one.arrays.contains({step + 1, "weights"})) continue;
@@ -153,7 +153,7 @@ void ExpectVectors(const std::vector<VectorCase>& cases) {
         const std::vector<float>& ours = k == 0 ? state.weights : state.slots[k - 1];
         const std::vector<float>& theirs = one.arrays.at({step + 1, name});
         ASSERT_EQ(ours.size(), theirs.size());
-        EXPECT_LE(LargestError(ours, theirs, FloorOf(one.spec)), kTolerance)
+        EXPECT_LE(LargestError(ours, theirs, GetFloor(one.spec)), kTolerance)
             << one.name << " " << one.rows << " x " << one.cols << " " << name << " step "
             << step + 1;
       }

@@ -16,7 +16,7 @@
 namespace muster::process {
 namespace {
 
-cpu_set_t SetOf(int core) {
+cpu_set_t GetSet(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(static_cast<size_t>(core), &set);
@@ -25,7 +25,7 @@ cpu_set_t SetOf(int core) {
 
 // A socket of the abstract name that stands for the core, which only one can have; invalid where
 // another has it. The system takes it back when its holder ends.
-Descriptor NameOf(int core) {
+Descriptor GetName(int core) {
   const std::string name = StrCat("muster-core-", core);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -53,7 +53,7 @@ std::optional<CoreClaim> CoreClaim::Take() {
   const auto here = std::find(cores.begin(), cores.end(), sched_getcpu());
   if (here != cores.end()) std::rotate(cores.begin(), here, here + 1);
   for (const int core : cores) {
-    if (Descriptor name = NameOf(core); name.valid()) {
+    if (Descriptor name = GetName(core); name.valid()) {
       return CoreClaim(core, allowed, std::move(name));
     }
   }
@@ -61,7 +61,7 @@ std::optional<CoreClaim> CoreClaim::Take() {
 }
 
 bool CoreClaim::Bind(pid_t process) const {
-  const cpu_set_t set = SetOf(core_);
+  const cpu_set_t set = GetSet(core_);
   return sched_setaffinity(process, sizeof set, &set) == 0;
 }
 

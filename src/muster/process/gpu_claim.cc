@@ -23,13 +23,13 @@ std::string LockPath(const std::string& folder, const std::string& gpu) {
   return StrCat(folder, "/gpu-", absl::StrReplaceAll(gpu, {{"/", "_"}}), ".lock");
 }
 
-std::string HolderOf(const std::string& path) {
+std::string GetHolder(const std::string& path) {
   return ReadSmallFile(path, kMaxHolder).value_or("");
 }
 
 // To go from an exclusive lock to a shared one is not one step: another may have been in between.
 bool Share(int fd, const std::string& path, const std::string& holder) {
-  return flock(fd, LOCK_SH | LOCK_NB) == 0 && IsStillThere(fd, path) && HolderOf(path) == holder;
+  return flock(fd, LOCK_SH | LOCK_NB) == 0 && IsStillThere(fd, path) && GetHolder(path) == holder;
 }
 
 // What is claimed, or by whom it is already.
@@ -41,14 +41,14 @@ struct Attempt {
 
 absl::StatusOr<Attempt> Try(const std::string& path, const std::string& gpu,
                             const std::string& holder) {
-  MUSTER_ASSIGN_OR_RETURN(LockedFile locked, TakeLockFile(path, kMode, StrCat("GPU ", gpu)));
+  MUSTER_ASSIGN_OR_RETURN(LockedFile locked, AcquireLockFile(path, kMode, StrCat("GPU ", gpu)));
   if (locked.state == LockState::kUnknown) return Attempt{.claimed = true};
-  const bool was_ours = locked.state == LockState::kTaken && HolderOf(path) == holder;
+  const bool was_ours = locked.state == LockState::kTaken && GetHolder(path) == holder;
   if (locked.state == LockState::kLocked) WriteLockFile(locked.file.get(), holder);
   if (locked.file.valid() && Share(locked.file.get(), path, holder)) {
     return Attempt{.claimed = true, .was_ours = was_ours, .lock = std::move(locked.file)};
   }
-  return Attempt{.other = HolderOf(path)};
+  return Attempt{.other = GetHolder(path)};
 }
 
 absl::Status TooFew(int wanted, const std::vector<std::string>& visible,
@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<GpuClaim>> ClaimGpus(const std::vector<std::string>& 
       if (std::cmp_equal(claims.size(), wanted)) return claims;
       const std::string path = LockPath(locks, gpu);
       const auto is_this = [&](const GpuClaim& claim) { return claim.gpu == gpu; };
-      if (own ? HolderOf(path) != holder : std::ranges::any_of(claims, is_this)) continue;
+      if (own ? GetHolder(path) != holder : std::ranges::any_of(claims, is_this)) continue;
       MUSTER_ASSIGN_OR_RETURN(Attempt attempt, Try(path, gpu, holder));
       if (attempt.claimed && (!own || attempt.was_ours)) {
         claims.push_back({.gpu = gpu, .lock = std::move(attempt.lock)});

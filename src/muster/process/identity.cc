@@ -38,7 +38,7 @@ ProcessIdentity ThisProcess() {
           .start_ticks = stat ? stat->start_ticks : 0};
 }
 
-Liveness LivenessOf(const ProcessIdentity& process) {
+Liveness GetLiveness(const ProcessIdentity& process) {
   if (process.machine.empty() || process.machine != ThisMachine()) return Liveness::kElsewhere;
   const auto stat = ReadStat(process.pid);
   const bool same = stat && stat->start_ticks == process.start_ticks && !stat->ended();

@@ -23,6 +23,6 @@ ProcessIdentity ThisProcess();
 enum class Liveness { kAlive, kDead, kElsewhere };
 // kElsewhere: the process belongs to another machine, which cannot be checked from here. A stopped
 // process is alive, a zombie is dead.
-Liveness LivenessOf(const ProcessIdentity& process);
+Liveness GetLiveness(const ProcessIdentity& process);
 
 }  // namespace muster::process

@@ -15,21 +15,21 @@ TEST(IdentityTest, ThisProcessIsAliveAndNamesItsMachine) {
   EXPECT_EQ(self.pid, getpid());
   EXPECT_FALSE(self.machine.empty());
   EXPECT_FALSE(self.host.empty());
-  EXPECT_EQ(LivenessOf(self), Liveness::kAlive);
+  EXPECT_EQ(GetLiveness(self), Liveness::kAlive);
 }
 
 TEST(IdentityTest, AnotherProcessOfTheSamePidIsNotIt) {
   ProcessIdentity before = ThisProcess();
   --before.start_ticks;
-  EXPECT_EQ(LivenessOf(before), Liveness::kDead);
+  EXPECT_EQ(GetLiveness(before), Liveness::kDead);
 }
 
 TEST(IdentityTest, OfAnotherMachineNothingIsKnown) {
   ProcessIdentity other = ThisProcess();
   other.machine += "x";
-  EXPECT_EQ(LivenessOf(other), Liveness::kElsewhere);
+  EXPECT_EQ(GetLiveness(other), Liveness::kElsewhere);
   other.machine = "";
-  EXPECT_EQ(LivenessOf(other), Liveness::kElsewhere);
+  EXPECT_EQ(GetLiveness(other), Liveness::kElsewhere);
 }
 
 TEST(IdentityTest, AStoppedProcessIsAliveAndAZombieIsDead) {
@@ -49,13 +49,13 @@ TEST(IdentityTest, AStoppedProcessIsAliveAndAZombieIsDead) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
   EXPECT_TRUE(WIFSTOPPED(status));
-  EXPECT_EQ(LivenessOf(identity), Liveness::kAlive);
+  EXPECT_EQ(GetLiveness(identity), Liveness::kAlive);
   kill(child, SIGKILL);
   siginfo_t info = {};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(LivenessOf(identity), Liveness::kDead);
+  EXPECT_EQ(GetLiveness(identity), Liveness::kDead);
   waitpid(child, &status, 0);
-  EXPECT_EQ(LivenessOf(identity), Liveness::kDead);
+  EXPECT_EQ(GetLiveness(identity), Liveness::kDead);
   close(pipes[0]);
   close(pipes[1]);
 }

@@ -11,7 +11,7 @@
 namespace muster::process {
 namespace {
 
-constexpr double kForEver = std::numeric_limits<double>::infinity();
+constexpr double kIndefinitely = std::numeric_limits<double>::infinity();
 
 class Keeper {
  public:
@@ -25,7 +25,7 @@ class Keeper {
   double now() const { return static_cast<double>(clock_.MonotonicNanos()) * 1e-9; }
   bool StopWithin(double seconds) const;
   absl::Status StopChild();
-  std::optional<absl::Status> TakeEnd();
+  std::optional<absl::Status> ConsumeEnd();
   std::optional<double> PauseBeforeRestart();
 
   std::unique_ptr<Child> child_;  // null: its start failed, for the reason in death_
@@ -44,11 +44,11 @@ bool Keeper::StopWithin(double seconds) const {
 absl::Status Keeper::StopChild() {
   if (child_ == nullptr) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(child_->Signal(SIGTERM));
-  return child_->Wait(kForEver).status();
+  return child_->Wait(kIndefinitely).status();
 }
 
 // None: it died.
-std::optional<absl::Status> Keeper::TakeEnd() {
+std::optional<absl::Status> Keeper::ConsumeEnd() {
   const auto exit = child_->Wait(0);
   child_.reset();
   if (!exit.ok()) return exit.status();
@@ -75,9 +75,9 @@ absl::Status Keeper::Run() {
   while (true) {
     if (child_ != nullptr) {
       const int fds[] = {child_->pidfd(), options_.stop_fd};
-      PollReadable(fds, 2, Deadline::After(kForEver));
+      PollReadable(fds, 2, Deadline::After(kIndefinitely));
       if (StopWithin(0)) return StopChild();
-      if (auto end = TakeEnd()) return *end;
+      if (auto end = ConsumeEnd()) return *end;
     }
     const auto pause = PauseBeforeRestart();
     if (!pause) {

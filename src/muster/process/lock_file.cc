@@ -44,8 +44,8 @@ bool IsFoldersFault(int error_number) {
 
 }  // namespace
 
-absl::StatusOr<LockedFile> TakeLockFile(const std::string& path, mode_t mode,
-                                        const std::string& what) {
+absl::StatusOr<LockedFile> AcquireLockFile(const std::string& path, mode_t mode,
+                                           const std::string& what) {
   for (int i = 0; i < kMaxTries; ++i) {
     Descriptor file = OpenLockFile(path, mode);
     const int error = errno;

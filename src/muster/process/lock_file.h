@@ -24,8 +24,8 @@ struct LockedFile {
 
 // Locks the file, which is made with `mode` if missing. Errors name `what`; they occur only for
 // problems of the folder: missing, not writable, disk full.
-absl::StatusOr<LockedFile> TakeLockFile(const std::string& path, mode_t mode,
-                                        const std::string& what);
+absl::StatusOr<LockedFile> AcquireLockFile(const std::string& path, mode_t mode,
+                                           const std::string& what);
 // Replaces the file's text, which is for messages and for processes that share a lock. False if the
 // file belongs to another user and may not be written.
 bool WriteLockFile(int fd, const std::string& text);

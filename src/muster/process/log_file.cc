@@ -48,7 +48,7 @@ void LogFile::Append(std::string_view bytes) {
   while (!bytes.empty()) {
     if (MustRotate()) Rotate();
     std::string_view rest = bytes;
-    const std::string_view piece = TakePiece(&rest);
+    const std::string_view piece = ConsumePiece(&rest);
     size_t written = 0;
     if ((dropped_ > 0 && !WriteNotice()) || !Write(piece, &written)) {
       const auto lost = static_cast<int64_t>(bytes.size() - written);
@@ -61,7 +61,7 @@ void LogFile::Append(std::string_view bytes) {
 }
 
 // What may go into this file: all, or up to the end of the line that crosses the limit.
-std::string_view LogFile::TakePiece(std::string_view* bytes) const {
+std::string_view LogFile::ConsumePiece(std::string_view* bytes) const {
   size_t count = bytes->size();
   if (options_.max_bytes > 0 && size_ + static_cast<int64_t>(count) > options_.max_bytes) {
     const int64_t room = std::max<int64_t>(options_.max_bytes - size_, 0);
@@ -128,7 +128,7 @@ void LogFile::Rotate() {
   } else {
     for (int n = options_.kept_files; n > 0; --n) rename(name(n - 1).c_str(), name(n).c_str());
   }
-  // When it cannot be made anew the old one, under its new name, goes on for another length.
+  // When it cannot be made anew the old one, under its new name, continues for another length.
   int64_t size = 0;
   if (auto file = OpenForAppending(options_.path, &size); file.ok()) {
     file_ = *std::move(file);

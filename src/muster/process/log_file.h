@@ -41,7 +41,7 @@ class LogFile {
 
  private:
   LogFile(const LogFileOptions& options, Descriptor file, int64_t size);
-  std::string_view TakePiece(std::string_view* bytes) const;
+  std::string_view ConsumePiece(std::string_view* bytes) const;
   bool HasRoom(size_t bytes) const;
   bool Write(std::string_view bytes, size_t* written);
   bool WriteNotice();

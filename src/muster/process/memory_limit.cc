@@ -117,7 +117,7 @@ Descriptor MakeGroup(const Version& version, const std::string& parent, const st
 }
 
 // Where a group may be made: this process's own folder and those above it, the nearest first.
-std::vector<std::string> ParentsOf(const Hierarchy& hierarchy) {
+std::vector<std::string> GetParents(const Hierarchy& hierarchy) {
   std::vector<std::string> parents;
   std::string parent = hierarchy.own;
   while (parent.size() > 1 && parent.back() == '/') parent.pop_back();
@@ -160,7 +160,7 @@ absl::StatusOr<std::unique_ptr<MemoryLimit>> MemoryLimit::Create(const std::stri
   const std::string context = "memory limits are not enforced here";
   auto hierarchy = FindHierarchy(places);
   if (!hierarchy.ok()) return Annotate(hierarchy.status(), context);
-  for (const std::string& parent : ParentsOf(*hierarchy)) {
+  for (const std::string& parent : GetParents(*hierarchy)) {
     const std::string folder = GroupFolder(parent, name, getpid());
     Descriptor procs = MakeGroup(*hierarchy->version, parent, folder, bytes);
     if (procs.valid()) {
@@ -178,7 +178,7 @@ absl::StatusOr<std::unique_ptr<MemoryLimit>> MemoryLimit::Create(const std::stri
 void MemoryLimit::RemoveLeft(const std::string& name, int creator, const CgroupPlaces& places) {
   const auto hierarchy = FindHierarchy(places);
   if (!hierarchy.ok() || !IsPlainName(name)) return;
-  for (const std::string& parent : ParentsOf(*hierarchy)) {
+  for (const std::string& parent : GetParents(*hierarchy)) {
     if (RemoveSoon(GroupFolder(parent, name, creator))) return;
   }
 }

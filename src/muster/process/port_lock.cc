@@ -29,7 +29,7 @@ std::string PortLockPath(const std::string& folder, int port) {
 
 absl::StatusOr<PortLock> LockPort(const std::string& folder, int port) {
   const std::string path = PortLockPath(folder, port);
-  MUSTER_ASSIGN_OR_RETURN(LockedFile locked, TakeLockFile(path, kMode, StrCat("port ", port)));
+  MUSTER_ASSIGN_OR_RETURN(LockedFile locked, AcquireLockFile(path, kMode, StrCat("port ", port)));
   if (locked.state == LockState::kTaken) {
     return PortLock{.state = LockState::kTaken, .file = {}, .holder = ReadHolder(path)};
   }

@@ -16,7 +16,7 @@ struct PortLock {
 };
 
 std::string PortLockPath(const std::string& folder, int port);
-// Errors are those of TakeLockFile.
+// Errors are those of AcquireLockFile.
 absl::StatusOr<PortLock> LockPort(const std::string& folder, int port);
 // Removes the file, then releases the lock.
 void UnlockPort(const std::string& path, Descriptor file);

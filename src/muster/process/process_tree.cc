@@ -23,7 +23,7 @@ constexpr size_t kMaxNamed = 5;     // processes in a message
 constexpr size_t kMaxWatched = 64;  // descriptors held at a time
 constexpr int kBlindWaitMillis = 20;
 
-// One process for ever: a pid may be given anew.
+// One process indefinitely: a pid may be given anew.
 using Identity = std::pair<pid_t, uint64_t>;
 
 // Ends the processes that `find` finds, until it finds none.
@@ -59,7 +59,7 @@ class Ender {
           SendPidfd(descriptor.get(), number) == 0) {
         signalled_.insert({process.pid, process.start_ticks});
         ++*count;
-        // A stopped process can only end once it goes on.
+        // A stopped process can only end once it continues.
         if (number != SIGKILL) SendPidfd(descriptor.get(), SIGCONT);
       }
       if (descriptors_.size() < kMaxWatched) descriptors_.push_back(std::move(descriptor));

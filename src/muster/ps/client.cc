@@ -125,7 +125,7 @@ void Client::Split(std::span<const Block> tables) {
   for (size_t table = 0; table < tables.size(); ++table) {
     uint32_t place = 0;
     for (const int32_t row : tables[table].rows) {
-      Wire& wire = wires_[static_cast<size_t>(placement_.ServerOf(row))];
+      Wire& wire = wires_[static_cast<size_t>(placement_.GetServer(row))];
       wire.rows[table].push_back(placement_.LocalRow(row));
       wire.places[table].push_back(place++);
     }
@@ -137,7 +137,7 @@ void Client::Split(std::span<const Block> tables) {
   }
 }
 
-std::vector<TableRows> Client::TablesOf(const Wire& wire, std::span<const Block> tables) const {
+std::vector<TableRows> Client::GetTables(const Wire& wire, std::span<const Block> tables) const {
   std::vector<TableRows> rows;
   for (size_t table = 0; table < tables.size(); ++table) {
     const Block& block = tables[table];
@@ -182,7 +182,7 @@ absl::StatusOr<Pulled> Client::TryPull(Pull request, const PullInto& into) {
   }
   for (size_t server = first; server < connections_.size(); ++server) {
     MUSTER_ASSIGN_OR_RETURN(const Pulled pulled, Receive<Pulled>(server));
-    MUSTER_RETURN_IF_ERROR(TakePulled(server, pulled, into));
+    MUSTER_RETURN_IF_ERROR(CopyPulled(server, pulled, into));
     save |= pulled.save;
     if (server == 0) leads = pulled;
   }
@@ -192,7 +192,7 @@ absl::StatusOr<Pulled> Client::TryPull(Pull request, const PullInto& into) {
 }
 
 absl::Status Client::AskPull(size_t server, Pull& request, const PullInto& into) {
-  request.tables = TablesOf(wires_[server], into.tables);
+  request.tables = GetTables(wires_[server], into.tables);
   return Send(server, kPull, request);
 }
 
@@ -202,7 +202,7 @@ absl::StatusOr<Pulled> Client::PullFromLead(Pull& request, const PullInto& into)
     MUSTER_RETURN_IF_ERROR(AskPull(0, request, into));
     MUSTER_ASSIGN_OR_RETURN(Pulled leads, Receive<Pulled>(0));
     if (leads.settle == 0) {
-      MUSTER_RETURN_IF_ERROR(TakePulled(0, leads, into));
+      MUSTER_RETURN_IF_ERROR(CopyPulled(0, leads, into));
       request.sequences = leads.sequences;
       request.word = leads.word;
       if (spec_.training.has_backups()) request.step = leads.step;
@@ -233,7 +233,7 @@ absl::Status Client::MeasureAndSettle(const Measure& measure) {
       .status();
 }
 
-absl::Status Client::TakePulled(size_t server, const Pulled& pulled, const PullInto& into) {
+absl::Status Client::CopyPulled(size_t server, const Pulled& pulled, const PullInto& into) {
   const Wire& wire = wires_[server];
   size_t floats = 0;
   for (size_t table = 0; table < into.tables.size(); ++table) {
@@ -312,7 +312,7 @@ absl::Status Client::SendPush(size_t server, Push push, const Gradients& gradien
     CutGradients(server, gradients);
     push.given = given_;
     push.dense = wire.dense;
-    push.tables = TablesOf(wire, gradients.tables);
+    push.tables = GetTables(wire, gradients.tables);
     for (size_t table = 0; table < push.tables.size(); ++table) {
       push.tables[table].values =
           has_one_server() ? gradients.values[table] : std::span<const float>(wire.values[table]);

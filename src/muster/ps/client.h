@@ -166,8 +166,8 @@ class Client {
   bool has_one_server() const { return connections_.size() == 1; }
   void Split(std::span<const Block> tables);
   size_t RowsOn(size_t server, size_t table, const Block& block) const;
-  std::vector<TableRows> TablesOf(const Wire& wire, std::span<const Block> tables) const;
-  absl::Status TakePulled(size_t server, const Pulled& pulled, const PullInto& into);
+  std::vector<TableRows> GetTables(const Wire& wire, std::span<const Block> tables) const;
+  absl::Status CopyPulled(size_t server, const Pulled& pulled, const PullInto& into);
   absl::Status SendPush(size_t server, Push push, const Gradients& gradients);
   void CutGradients(size_t server, const Gradients& gradients);
   absl::Status LoadServer(size_t server, int64_t generation, const Memory& memory);

@@ -141,7 +141,7 @@ absl::Status Client::LoadKeys(int64_t generation, size_t variable,
     return sent;
   };
   for (int64_t i = 0; i < image.size(); ++i) {
-    const auto server = static_cast<size_t>(placement_.ServerOfKey(image.KeyOf(i)));
+    const auto server = static_cast<size_t>(placement_.ServerOfKey(image.GetKey(i)));
     image.CopyTo(i, spec, &parts[server]);
     if (std::ssize(parts[server].keys) < most) continue;
     MUSTER_RETURN_IF_ERROR(send(server));

@@ -59,7 +59,7 @@ class ClientTest : public testing::Test {
     std::filesystem::remove_all(folder_, ignored);
   }
 
-  Address AddressOf(int server) const {
+  Address GetAddress(int server) const {
     return {.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/", server)};
   }
   void Start(int server, bool in_shared_memory = false) {
@@ -74,12 +74,12 @@ class ClientTest : public testing::Test {
       running->Serve(peer, std::move(stream));
     };
     const Address address =
-        in_shared_memory ? LocalServerAddress(key_, AddressOf(server)) : AddressOf(server);
+        in_shared_memory ? LocalServerAddress(key_, GetAddress(server)) : GetAddress(server);
     acceptors_[i] = Acceptor::StartAt(address, std::move(options)).value();
   }
   std::unique_ptr<Client> New(const net::Token& key) const {
     ClientSpec spec = {.self = {.job = "test", .role = "chief"}};
-    for (int server = 0; server < kServers; ++server) spec.servers.push_back(AddressOf(server));
+    for (int server = 0; server < kServers; ++server) spec.servers.push_back(GetAddress(server));
     return Client::Create(std::move(spec), key, variables_).value();
   }
   static Memory In(std::vector<std::vector<float>>& memory, const Variables& variables) {
@@ -142,7 +142,7 @@ class LeavingServerConnection : public ServerConnection {
 // Otherwise the chief would end with an error when a server was told to end.
 TEST_F(ClientTest, ASaveIsWholeThoughTheServersGoAtItsEnd) {
   ServerConnectionSpec sockets = {.self = {.job = "test", .role = "chief"}, .key = key_};
-  for (int server = 0; server < kServers; ++server) sockets.servers.push_back(AddressOf(server));
+  for (int server = 0; server < kServers; ++server) sockets.servers.push_back(GetAddress(server));
   const auto dial = MakeServerDialer(std::move(sockets));
   ASSERT_TRUE(dial.ok()) << dial.status();
   Client client(
@@ -234,7 +234,7 @@ TEST_F(ClientTest, AStateOfServersAndAChiefThatAllStartAnewHasANumberOfItsOwn) {
   for (const uint64_t incarnation : {1, 2}) {
     for (int server = 0; server < kServers; ++server) Start(server);
     ClientSpec spec = {.self = {.job = "test", .role = "chief", .incarnation = incarnation}};
-    for (int server = 0; server < kServers; ++server) spec.servers.push_back(AddressOf(server));
+    for (int server = 0; server < kServers; ++server) spec.servers.push_back(GetAddress(server));
     const auto client = Client::Create(std::move(spec), key_, variables_).value();
     ReplicaSpec own;
     own.memory = In(memory_, variables_);

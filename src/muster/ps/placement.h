@@ -38,7 +38,7 @@ class Placement {
   const Part& part(int variable, int server) const {
     return parts_[static_cast<size_t>(variable)][static_cast<size_t>(server)];
   }
-  int ServerOf(int32_t row) const { return static_cast<int>(row % servers_); }
+  int GetServer(int32_t row) const { return static_cast<int>(row % servers_); }
   // The server of a key of any table that grows.
   int ServerOfKey(int64_t key) const;
   int32_t LocalRow(int32_t row) const { return row / servers_; }

@@ -46,7 +46,7 @@ TEST(PlacementTest, ARowIsWhereServerOfAndLocalRowSay) {
   std::vector<float> whole(20);
   std::iota(whole.begin(), whole.end(), 0.0f);
   for (int32_t row = 0; row < 10; ++row) {
-    const int server = placement.ServerOf(row);
+    const int server = placement.GetServer(row);
     std::vector<float> part(static_cast<size_t>(placement.part(0, server).elements()));
     placement.Cut(0, server, whole.data(), 0, part);
     EXPECT_EQ(part[static_cast<size_t>(placement.LocalRow(row)) * 2], whole[row * 2]) << row;

@@ -79,7 +79,7 @@ class World {
 };
 
 // The rows of a batch: distinct, and spread over the table.
-std::vector<int32_t> RowsOf(int64_t batch, int64_t count) {
+std::vector<int32_t> GetRows(int64_t batch, int64_t count) {
   std::vector<int32_t> rows(static_cast<size_t>(count));
   RandomStream random(1, RandomPurpose::kSampleData, static_cast<uint64_t>(batch));
   const int64_t width = kRows / count;
@@ -100,7 +100,7 @@ void Run(benchmark::State& state, bool pulls, bool pushes) {
   World& world = OneWorld();
   const int64_t count = state.range(0), all = kRows / count;
   std::vector<std::vector<int32_t>> batches;
-  for (int64_t i = 0; i < all; ++i) batches.push_back(RowsOf(i, count));
+  for (int64_t i = 0; i < all; ++i) batches.push_back(GetRows(i, count));
   std::vector<float> block(static_cast<size_t>(count * kCols));
   const std::vector<float> gradient(block.size(), 0.01f);
   const std::vector<std::span<const float>> dense(1), values = {gradient};

@@ -15,7 +15,7 @@ absl::StatusOr<bool> Replica::Recover(const absl::Status& why) {
   while (true) {
     absl::StatusOr<bool> moved = TryRecover();
     if (absl::IsAborted(moved.status())) continue;
-    if (moved.ok() && opened_ && !why.ok()) Note(StrCat("going on at step ", step_));
+    if (moved.ok() && opened_ && !why.ok()) Note(StrCat("continuing at step ", step_));
     opened_ = opened_ || moved.ok();
     return moved;
   }
@@ -31,7 +31,7 @@ absl::StatusOr<bool> Replica::TryRecover() {
       lost = static_cast<int>(i);
     }
   }
-  if (lost < 0) return TakeState(lead);
+  if (lost < 0) return AdoptState(lead);
   if (is_chief()) {
     MUSTER_RETURN_IF_ERROR(LoadServers(states));
   } else {
@@ -44,17 +44,17 @@ absl::StatusOr<bool> Replica::TryRecover() {
   return absl::AbortedError("there is a state now");
 }
 
-bool Replica::TakeState(const State& lead) {
+bool Replica::AdoptState(const State& lead) {
   const bool moved = opened_ && (lead.generation != generation_ || lead.sequence != sequence_);
   generation_ = lead.generation;
   sequence_ = lead.sequence;
   step_ = lead.step;
   position_ = lead.position;
-  TakeCounts(lead.counts);
+  UpdateCounts(lead.counts);
   return moved;
 }
 
-void Replica::TakeCounts(const Counts& counts) {
+void Replica::UpdateCounts(const Counts& counts) {
   counts_ = counts;
   work_ = std::max(work_, counts.work());
 }
@@ -98,7 +98,7 @@ absl::StatusOr<Pulled> Replica::Pull(ps::Pull request, const PullInto& into) {
   request.step = step_;
   auto pulled = client_.PullBatch(std::move(request), into);
   if (!pulled.ok()) return pulled;
-  TakeCounts(pulled->counts);
+  UpdateCounts(pulled->counts);
   wants_save_ = pulled->save != 0;
   if (client_.spec().training.has_backups()) step_ = pulled->step;
   return pulled;
@@ -111,7 +111,7 @@ absl::StatusOr<Pushed> Replica::Push(ps::Push request, const Gradients& gradient
   auto pushed = client_.PushBatch(request, gradients);
   if (!pushed.ok()) return pushed;
   step_ = pushed->step;
-  TakeCounts(pushed->counts);
+  UpdateCounts(pushed->counts);
   if (pushed->stop != 0) return pushed;
   ++sequence_;
   // For a later push without a batch.
@@ -129,11 +129,11 @@ absl::StatusOr<Replica::Ending> Replica::WaitForOthers() {
   absl::Status status = state.status();
   if (state.ok() && is_chief() && state->save != 0) {
     wants_save_ = true;
-    return Ending::kGoOn;
+    return Ending::kContinue;
   }
   if (state.ok() && (is_chief() || state->phase == Phase::kOver)) {
     step_ = state->step;
-    TakeCounts(state->counts);
+    UpdateCounts(state->counts);
     return Ending::kOver;
   }
   if (state.ok()) status = absl::AbortedError("the parameter servers were given another state");
@@ -142,7 +142,7 @@ absl::StatusOr<Replica::Ending> Replica::WaitForOthers() {
   const absl::StatusOr<bool> moved = Recover(status);
   if (absl::IsCancelled(moved.status())) return Ending::kOver;
   MUSTER_RETURN_IF_ERROR(moved.status());
-  return *moved ? Ending::kMoved : Ending::kGoOn;
+  return *moved ? Ending::kMoved : Ending::kContinue;
 }
 
 absl::StatusOr<Place> Replica::Save() {
@@ -157,7 +157,7 @@ absl::StatusOr<Place> Replica::Save() {
       client_.SaveAll(generation_, sequence_, step_, spec_.memory, spec_.dynamic_table);
   if (!held.ok()) return Annotate(held.status(), "saving from the parameter servers");
   step_ = held->step;
-  TakeCounts(held->counts);
+  UpdateCounts(held->counts);
   return Place{.step = held->step, .positions = std::move(held->positions), .counts = held->counts};
 }
 

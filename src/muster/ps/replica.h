@@ -59,7 +59,7 @@ class Replica {
         {.generation = generation_, .left_at_end = left_at_end, .bad_records = bad_records});
   }
 
-  enum class Ending { kOver, kGoOn, kMoved };
+  enum class Ending { kOver, kContinue, kMoved };
   // Called after the last batch, or when a replica asked to stop. The chief waits for the others
   // unless they do their steps together; the others wait until the chief says that training is
   // over. If a state is lost meanwhile, more batches must be done.
@@ -83,8 +83,8 @@ class Replica {
   bool is_chief() const { return client_.spec().replica == 0; }
   absl::StatusOr<bool> TryRecover();
   absl::Status LoadServers(const std::vector<State>& states);
-  bool TakeState(const State& lead);
-  void TakeCounts(const Counts& counts);
+  bool AdoptState(const State& lead);
+  void UpdateCounts(const Counts& counts);
   void Note(const std::string& text) const {
     if (spec_.note) spec_.note(text);
   }

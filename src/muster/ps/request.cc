@@ -53,7 +53,7 @@ absl::Status Request::Read(const net::transport::Message& message) {
   }
 }
 
-absl::Status Request::TakeBegin(ServerState& state, const Begin& begin) const {
+absl::Status Request::HandleBegin(ServerState& state, const Begin& begin) const {
   switch (type_) {
     case kBegin:
       return state.OnBegin(from_, begin);
@@ -64,7 +64,7 @@ absl::Status Request::TakeBegin(ServerState& state, const Begin& begin) const {
   }
 }
 
-absl::Status Request::TakeSlice(ServerState& state, const Slice& slice) {
+absl::Status Request::HandleSlice(ServerState& state, const Slice& slice) {
   if (type_ == kLoad) return state.OnLoad(from_, slice);
   MUSTER_ASSIGN_OR_RETURN(const std::span<const float> values, state.OnFetch(from_, slice));
   dense_.assign(values.begin(), values.end());
@@ -74,7 +74,7 @@ absl::Status Request::TakeSlice(ServerState& state, const Slice& slice) {
   return absl::OkStatus();
 }
 
-absl::Status Request::TakeKeys(ServerState& state, const KeySlice& slice) {
+absl::Status Request::HandleKeys(ServerState& state, const KeySlice& slice) {
   if (type_ == kLoadKeys) return state.OnLoadKeys(from_, slice);
   MUSTER_ASSIGN_OR_RETURN(tables::DynamicTableEntries entries, state.OnFetchKeys(from_, slice));
   dense_ = std::move(entries.values);
@@ -123,12 +123,12 @@ absl::Status Request::Take(ServerState& state) {
       return state.OnBeat(incarnation_, std::get<Beat>(request_));
     case kLoad:
     case kFetch:
-      return TakeSlice(state, std::get<Slice>(request_));
+      return HandleSlice(state, std::get<Slice>(request_));
     case kLoadKeys:
     case kFetchKeys:
-      return TakeKeys(state, std::get<KeySlice>(request_));
+      return HandleKeys(state, std::get<KeySlice>(request_));
     default:
-      return TakeBegin(state, std::get<Begin>(request_));
+      return HandleBegin(state, std::get<Begin>(request_));
   }
 }
 

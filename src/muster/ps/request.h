@@ -42,9 +42,9 @@ class Request {
   };
   template <class M>
   absl::Status ReadAs(ConstBytes bytes);
-  absl::Status TakeBegin(ServerState& state, const Begin& begin) const;
-  absl::Status TakeSlice(ServerState& state, const Slice& slice);
-  absl::Status TakeKeys(ServerState& state, const KeySlice& slice);
+  absl::Status HandleBegin(ServerState& state, const Begin& begin) const;
+  absl::Status HandleSlice(ServerState& state, const Slice& slice);
+  absl::Status HandleKeys(ServerState& state, const KeySlice& slice);
 
   const ServerState::Connection from_;
   const int64_t incarnation_;

@@ -13,7 +13,7 @@ class ServerNormsTest : public ServerStateTest {
  protected:
   ServerNormsTest() { clip_ = {.kind = Kind::kGlobalNorm, .limit = 5}; }
 
-  static Measure MeasureOf(int64_t sequence, int64_t step) {
+  static Measure MakeMeasure(int64_t sequence, int64_t step) {
     return {.generation = 1, .sequence = sequence, .step = step};
   }
 };
@@ -73,17 +73,17 @@ TEST_F(ServerNormsTest, EachVariableMayHaveANormOfItsOwn) {
 TEST_F(ServerNormsTest, WhoDoesNotLeadMeasuresAndScalesByTheLeadsWord) {
   const auto state = New(/*synchronous=*/true, /*server=*/1, /*servers=*/2);
   ASSERT_TRUE(state->OnPush(1, TablePush(0, {0, 1}, {1, 2})).ok());
-  EXPECT_EQ(state->OnMeasure(1, MeasureOf(1, 1)).status().code(), StatusCode::kAborted)
+  EXPECT_EQ(state->OnMeasure(1, MakeMeasure(1, 1)).status().code(), StatusCode::kAborted)
       << "the round is not whole";
   ASSERT_TRUE(state->OnPush(2, TablePush(0, {1}, {2})).ok());
-  EXPECT_THAT(*state->OnMeasure(1, MeasureOf(1, 1)), ElementsAre(0, 17));
-  EXPECT_EQ(state->OnMeasure(1, MeasureOf(2, 2)).status().code(), StatusCode::kAborted);
+  EXPECT_THAT(*state->OnMeasure(1, MakeMeasure(1, 1)), ElementsAre(0, 17));
+  EXPECT_EQ(state->OnMeasure(1, MakeMeasure(2, 2)).status().code(), StatusCode::kAborted);
   Pull pull = {.generation = 1, .sequence = 1, .step = 1};
   EXPECT_EQ(state->OnPull(1, pull).code(), StatusCode::kInvalidArgument) << "without scales";
   pull.word.scales = {1, 0.5};
   ASSERT_TRUE(state->OnPull(1, pull).ok());
   EXPECT_THAT(Weights(*state, 1, 2), ElementsAre(-0.5, -2));
-  EXPECT_THAT(*state->OnMeasure(2, MeasureOf(1, 1)), IsEmpty()) << "who is late need not settle";
+  EXPECT_THAT(*state->OnMeasure(2, MakeMeasure(1, 1)), IsEmpty()) << "who is late need not settle";
 }
 
 TEST_F(ServerNormsTest, WithBackupReplicasTheMeanOfThoseThatCountIsMeasured) {
@@ -91,7 +91,7 @@ TEST_F(ServerNormsTest, WithBackupReplicasTheMeanOfThoseThatCountIsMeasured) {
   const auto state = New(/*synchronous=*/true, /*server=*/1, /*servers=*/2);
   ASSERT_TRUE(state->OnPush(1, TablePush(0, {0, 1}, {1, 2})).ok());
   ASSERT_TRUE(state->OnPush(2, TablePush(0, {1}, {7})).ok());
-  Measure measure = MeasureOf(1, 1);
+  Measure measure = MakeMeasure(1, 1);
   measure.word.counted = {0, -1};
   EXPECT_THAT(*state->OnMeasure(1, measure), ElementsAre(0, 5));
   Pull pull = {.generation = 1, .sequence = 1, .step = 1, .word = measure.word};

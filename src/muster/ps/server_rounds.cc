@@ -70,7 +70,7 @@ void ServerState::FinishRound(double rows) {
   word_.scales.clear();
   if (!spec_.clips_by_norm()) return Settled({});
   unsettled_ = true;
-  if (spec_.servers == 1) Settled(ScalesOf(shard_.Squares(Sum(rows_))));
+  if (spec_.servers == 1) Settled(GetScales(shard_.Squares(Sum(rows_))));
 }
 
 void ServerState::Settled(std::vector<float> scales) {
@@ -102,12 +102,12 @@ absl::Status ServerState::OnSettle(Connection from, const Settle& settle) {
   }
   std::vector<double> squares = shard_.Squares(Sum(rows_));
   for (size_t i = 0; i < squares.size(); ++i) squares[i] += settle.squares[i];
-  Settled(ScalesOf(squares));
+  Settled(GetScales(squares));
   return absl::OkStatus();
 }
 
 // The factors by which train/weights/clip_sink.cc would scale; a NaN norm gives NaN.
-std::vector<float> ServerState::ScalesOf(std::span<const double> squares) const {
+std::vector<float> ServerState::GetScales(std::span<const double> squares) const {
   const auto scale = [limit = spec_.clip.limit](double sum) {
     const double norm = std::sqrt(sum);
     return norm <= limit ? 1.0f : static_cast<float>(limit / norm);

@@ -16,12 +16,12 @@ ServerState::ServerState(ServerSpec spec, std::span<const Variable> variables,
       shard_(variables, placement, spec_.server),
       owners_(static_cast<size_t>(spec_.training.replicas)),
       incarnations_(static_cast<size_t>(spec_.training.replicas)),
-      agreement_(AgreementOf({.replicas = static_cast<uint32_t>(spec_.training.replicas),
-                              .server = static_cast<uint32_t>(spec_.server),
-                              .servers = static_cast<uint32_t>(spec_.servers),
-                              .synchronous = static_cast<uint32_t>(spec_.training.synchronous),
-                              .aggregate = static_cast<uint32_t>(spec_.training.aggregate),
-                              .agreement = spec_.agreement})),
+      agreement_(MakeAgreement({.replicas = static_cast<uint32_t>(spec_.training.replicas),
+                                .server = static_cast<uint32_t>(spec_.server),
+                                .servers = static_cast<uint32_t>(spec_.servers),
+                                .synchronous = static_cast<uint32_t>(spec_.training.synchronous),
+                                .aggregate = static_cast<uint32_t>(spec_.training.aggregate),
+                                .agreement = spec_.agreement})),
       agreed_by_(StrCat("ps-", spec_.server)),
       bad_records_(static_cast<size_t>(spec_.training.replicas)),
       away_since_(static_cast<size_t>(spec_.training.replicas)) {
@@ -49,11 +49,11 @@ void ServerState::Reset() {
   stop_ = 0;
 }
 
-std::string ServerState::NameOf(size_t replica) const {
+std::string ServerState::GetName(size_t replica) const {
   return replica == 0 ? spec_.chief : StrCat("worker-", replica - 1);
 }
 
-std::string ServerState::AgreementOf(const Hello& hello) {
+std::string ServerState::MakeAgreement(const Hello& hello) {
   const std::string aggregated = hello.aggregate > 0 ? StrCat(hello.aggregate) : "all";
   return StrCat(PrintAgreement({{"strategy", hello.synchronous != 0 ? "ps-sync" : "ps-async"},
                                 {"replicas", StrCat(hello.replicas)},
@@ -65,14 +65,14 @@ std::string ServerState::AgreementOf(const Hello& hello) {
 
 absl::Status ServerState::CheckHello(int64_t incarnation, const Hello& hello) const {
   MUSTER_RETURN_IF_ERROR(failed_);
-  const std::string name = NameOf(hello.replica);
+  const std::string name = GetName(hello.replica);
   if (hello.version != kVersion) {
     return absl::FailedPreconditionError(StrCat(name, " speaks version ", hello.version,
                                                 " to parameter servers, ps-", spec_.server,
                                                 " version ", kVersion));
   }
   const std::string difference =
-      DescribeDifference({name, AgreementOf(hello)}, {agreed_by_, agreement_});
+      DescribeDifference({name, MakeAgreement(hello)}, {agreed_by_, agreement_});
   if (!difference.empty() || hello.replica >= owners_.size()) {
     return absl::FailedPreconditionError(StrCat(
         difference.empty() ? StrCat(name, " is none of ", owners_.size(), " replicas") : difference,
@@ -99,8 +99,8 @@ absl::StatusOr<State> ServerState::OnHello(Connection from, int64_t incarnation,
   if (may_go() && !over()) return absl::AbortedError(WhyLeaving());
   const size_t replica = hello.replica;
   // Settings that the server does not know itself, such as the data, are the first replica's.
-  std::string known = CompleteAgreement(agreement_, AgreementOf(hello));
-  if (known != agreement_) agreed_by_ = NameOf(replica);
+  std::string known = CompleteAgreement(agreement_, MakeAgreement(hello));
+  if (known != agreement_) agreed_by_ = GetName(replica);
   agreement_ = std::move(known);
   incarnations_[replica] = incarnation;
   in_flight_.erase(owners_[replica]);

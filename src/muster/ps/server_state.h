@@ -144,11 +144,11 @@ class ServerState {
   };
 
   bool lead() const { return spec_.server == 0; }
-  std::string NameOf(size_t replica) const;
+  std::string GetName(size_t replica) const;
   bool IsNeeded(size_t replica) const;
   bool LacksReplicas() const;
   double AllAwaitedSince() const;
-  static std::string AgreementOf(const Hello& hello);
+  static std::string MakeAgreement(const Hello& hello);
   absl::Status CheckHello(int64_t incarnation, const Hello& hello) const;
   // The replica's name and, if it is away because it was refused, why.
   std::string AwayName(size_t replica) const;
@@ -165,7 +165,7 @@ class ServerState {
   bool HasRound(int64_t sequence) const;
   void FinishRound(double rows);
   void Settled(std::vector<float> scales);
-  std::vector<float> ScalesOf(std::span<const double> squares) const;
+  std::vector<float> GetScales(std::span<const double> squares) const;
   absl::Status CheckScales(const Word& word) const;
   bool MayBegin(size_t replica) const;
   std::string WhyLeaving() const;

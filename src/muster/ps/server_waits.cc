@@ -74,8 +74,8 @@ std::string ServerState::Awaited() const {
 
 std::string ServerState::AwayName(size_t replica) const {
   const auto refused = refused_.find(replica);
-  if (refused == refused_.end()) return NameOf(replica);
-  return StrCat(NameOf(replica), " (it came and was refused: ", refused->second, ")");
+  if (refused == refused_.end()) return GetName(replica);
+  return StrCat(GetName(replica), " (it came and was refused: ", refused->second, ")");
 }
 
 }  // namespace muster::ps

@@ -42,7 +42,7 @@ class SimulatedLedger : protected SimulatedNetwork {
   size_t servers() const { return static_cast<size_t>(spec_.servers); }
 
   // The ledger's row of a batch on a server.
-  size_t RowOf(size_t replica, uint64_t batch, size_t server) const {
+  size_t GetRow(size_t replica, uint64_t batch, size_t server) const {
     return (replica * kBatches + batch) * servers() + server;
   }
   // How often a batch must be in a state: 0 times if its loss, or in a round any loss, is not
@@ -67,10 +67,10 @@ class SimulatedLedger : protected SimulatedNetwork {
   // finite and before `next`.
   bool HasSame(const std::vector<float>& ledger, size_t replica, uint64_t next) const {
     for (uint64_t batch = 0; batch < kBatches; ++batch) {
-      const float share = ledger[RowOf(replica, batch, 0)];
+      const float share = ledger[GetRow(replica, batch, 0)];
       if (share != 0 && (batch >= next || not_finite_.contains({replica, batch}))) return false;
       for (size_t k = 1; k < servers(); ++k) {
-        if (ledger[RowOf(replica, batch, k)] != share) return false;
+        if (ledger[GetRow(replica, batch, k)] != share) return false;
       }
     }
     return true;
@@ -81,13 +81,13 @@ class SimulatedLedger : protected SimulatedNetwork {
     for (uint64_t batch = 0; batch < kBatches; ++batch) {
       const bool in = batch < next && batch < batches_[replica];
       for (size_t k = 0; k < servers(); ++k) {
-        if (ledger[RowOf(replica, batch, k)] != (in ? Wanted(replica, batch) : 0.0f)) return false;
+        if (ledger[GetRow(replica, batch, k)] != (in ? Wanted(replica, batch) : 0.0f)) return false;
       }
     }
     return true;
   }
   // The image in the form of the ledger of rows; a key that is not in the image counts 0.
-  std::vector<float> LedgerOf(const tables::DynamicTableImage& image) const {
+  std::vector<float> MakeLedger(const tables::DynamicTableImage& image) const {
     std::vector<float> ledger;
     for (const int64_t key : all_keys_) {
       const auto found = std::lower_bound(image.keys.begin(), image.keys.end(), key);
@@ -96,7 +96,7 @@ class SimulatedLedger : protected SimulatedNetwork {
     }
     return ledger;
   }
-  static uint64_t BatchOf(const std::string& position) {
+  static uint64_t GetBatch(const std::string& position) {
     uint64_t batch = 0;
     std::from_chars(position.data(), position.data() + position.size(), batch);
     return batch;
@@ -105,7 +105,7 @@ class SimulatedLedger : protected SimulatedNetwork {
   void CheckState(const std::vector<float>& ledger, const std::vector<float>& dense,
                   const Place& place) {
     for (size_t r = 0; r < replicas(); ++r) {
-      const uint64_t next = place.positions.empty() ? 0 : BatchOf(place.positions[r]);
+      const uint64_t next = place.positions.empty() ? 0 : GetBatch(place.positions[r]);
       if (!HasJust(ledger, r, next)) {
         Violated(StrCat("together: what was saved has not just the batches of replica ", r,
                         " before ", next));
@@ -132,7 +132,7 @@ class SimulatedLedger : protected SimulatedNetwork {
   void CheckCounts(float trained, const Place& place) {
     int64_t read = 0;
     for (const std::string& position : place.positions) {
-      read += 2 * static_cast<int64_t>(BatchOf(position));
+      read += 2 * static_cast<int64_t>(GetBatch(position));
     }
     const Counts& counts = place.counts;
     if (static_cast<float>(counts.trained) == trained && counts.trained + counts.dropped == read) {
@@ -178,7 +178,7 @@ class SimulatedLedger : protected SimulatedNetwork {
     for (int32_t row = 0; std::cmp_less(row, variables_[0].rows); ++row) all_rows_.push_back(row);
     int64_t key = 0;
     for (const int32_t row : all_rows_) {
-      while (placement_->ServerOfKey(++key) != placement_->ServerOf(row)) continue;
+      while (placement_->ServerOfKey(++key) != placement_->GetServer(row)) continue;
       all_keys_.push_back(key);
     }
   }

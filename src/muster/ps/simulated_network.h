@@ -95,7 +95,7 @@ class SimulatedNetwork {
       Tick(k, life);
     });
   }
-  void BeatOf(size_t replica, int64_t incarnation) {
+  void SendHeartbeat(size_t replica, int64_t incarnation) {
     AtServer(time_.now() + time_.Delay(), 0, servers_[0].life, [this, replica, incarnation] {
       ServerState& lead = *servers_[0].state;
       lead.SetTime(time_.now());
@@ -186,9 +186,9 @@ class SimulatedNetwork {
   }
 
   // Puts a keep-alive into the inbox: a waiting process then checks whether it must end.
-  static void SayAlive(const LinkPtr& link) { link->inbox.push_back(MessageOf(kAlive, {})); }
+  static void SayAlive(const LinkPtr& link) { link->inbox.push_back(GetMessage(kAlive, {})); }
   void SendThere(const LinkPtr& link, uint16_t type, ConstBytes bytes) {
-    auto message = std::make_shared<net::transport::Message>(MessageOf(type, bytes));
+    auto message = std::make_shared<net::transport::Message>(GetMessage(type, bytes));
     AtServer(Arrival(&link->last_there), link->server, link->life, [this, link, message] {
       Server& server = servers_[link->server];
       const auto found = server.conversations.find(link->id);
@@ -197,7 +197,7 @@ class SimulatedNetwork {
       Work(link->server);
     });
   }
-  static net::transport::Message MessageOf(uint16_t type, ConstBytes bytes) {
+  static net::transport::Message GetMessage(uint16_t type, ConstBytes bytes) {
     net::transport::Message message = {
         .type = type, .size = bytes.size(), .data = std::make_unique<std::byte[]>(bytes.size())};
     if (!bytes.empty()) std::memcpy(message.data.get(), bytes.data(), bytes.size());
@@ -269,7 +269,7 @@ class SimulatedNetwork {
     const uint16_t type = conversation.request.Print(status);
     const LinkPtr link = conversation.link;
     auto message =
-        std::make_shared<net::transport::Message>(MessageOf(type, conversation.request.answer()));
+        std::make_shared<net::transport::Message>(GetMessage(type, conversation.request.answer()));
     time_.At(Arrival(&link->last_here), [link, message] {
       if (!link->open_here) return;
       link->inbox.push_back(std::move(*message));
@@ -337,15 +337,15 @@ class SimulatedNetwork {
     const Server& server = servers_[k];
     if (type == kPush) {
       Change<Push>(conversation, [&](Push& push) {
-        TakeAny(k, *conversation.link, &push);
-        if (tamper_.takes_stale) push.step = StepOf(k, *conversation.link);
+        AcceptAny(k, *conversation.link, &push);
+        if (tamper_.takes_stale) push.step = GetStep(k, *conversation.link);
         if (tamper_.numbers_pushes_itself && !spec_.training.synchronous) {
           push.sequence = server.pushes[conversation.link->replica];
         }
       });
     } else if (type == kPull) {
       Change<Pull>(conversation, [&](Pull& pull) {
-        TakeAny(k, *conversation.link, &pull);
+        AcceptAny(k, *conversation.link, &pull);
         if (tamper_.passes_one_over && k > 0 && !pull.word.counted.empty()) {
           *std::max_element(pull.word.counted.begin(), pull.word.counted.end()) = -1;
         }
@@ -373,13 +373,13 @@ class SimulatedNetwork {
     }
     return type == kBreak && tamper_.keeps_breaks;
   }
-  int64_t StepOf(size_t k, const SimulatedLink& link) {
+  int64_t GetStep(size_t k, const SimulatedLink& link) {
     State state;
     const bool known = servers_[k].state->AnswerWait(link.id, {}, &state).ok();
     return known ? state.step : 0;
   }
   template <class M>
-  void TakeAny(size_t k, const SimulatedLink& link, M* message) {
+  void AcceptAny(size_t k, const SimulatedLink& link, M* message) {
     asked_generation_ = message->generation;
     if (!tamper_.takes_any_generation) return;
     message->generation = servers_[k].generation;
@@ -392,7 +392,7 @@ class SimulatedNetwork {
     change(message);
     Bytes bytes;
     Print(message, &bytes);
-    conversation.message = MessageOf(old.type, bytes);
+    conversation.message = GetMessage(old.type, bytes);
   }
 
   int64_t asked_generation_ = 0;  // of the present pull or push, as it was sent

@@ -125,7 +125,7 @@ class SimulatedTraining : SimulatedLedger {
       process_.late.emplace_back(link_, Bytes(message.begin(), message.end()));
       Bytes answer;
       Print(Pushed(), &answer);
-      link_->inbox.push_back(MessageOf(kAnswer, answer));
+      link_->inbox.push_back(GetMessage(kAnswer, answer));
       return absl::OkStatus();
     }
 
@@ -156,7 +156,7 @@ class SimulatedTraining : SimulatedLedger {
   }
   void Beat(const ProcessPtr& process) {
     if (!process->alive || process->done) return;
-    if (time_.now() >= process->asleep_until) BeatOf(process->replica, process->incarnation);
+    if (time_.now() >= process->asleep_until) SendHeartbeat(process->replica, process->incarnation);
     time_.After(1, [this, process] { Beat(process); });
   }
   void Wake(Process& process) {
@@ -255,7 +255,7 @@ class SimulatedTraining : SimulatedLedger {
     if (!process.alive || current_.at(process.replica).get() != &process) return;
     if (!status.ok() && !ended_) Restart(process.replica);
   }
-  Client ClientOf(Process& process) {
+  Client MakeClient(Process& process) {
     return Client(
         {.self = {.incarnation = static_cast<uint64_t>(process.incarnation)},
          .replica = static_cast<int>(process.replica),
@@ -265,7 +265,7 @@ class SimulatedTraining : SimulatedLedger {
          .leaving = &process.terminated},
         spec_.servers, [this, &process](size_t k) { return Dial(process, k); }, variables_);
   }
-  Replica ReplicaOf(Client& client, Process& process) {
+  Replica MakeReplica(Client& client, Process& process) {
     ReplicaSpec spec;
     spec.memory = [&process](int variable, int) {
       return variable == 0 ? process.ledger.data() : process.dense.data();
@@ -282,8 +282,8 @@ class SimulatedTraining : SimulatedLedger {
     return Replica(client, std::move(spec));
   }
   absl::Status Train(Process& process) {
-    Client client = ClientOf(process);
-    Replica replica = ReplicaOf(client, process);
+    Client client = MakeClient(process);
+    Replica replica = MakeReplica(client, process);
     const bool chief = process.replica == 0;
     const absl::Status opened = replica.Recover(absl::OkStatus()).status();
     const bool over = absl::IsCancelled(opened) && !process.terminated;
@@ -296,7 +296,7 @@ class SimulatedTraining : SimulatedLedger {
     return Leave(process);
   }
   absl::Status DoBatches(Process& process, Replica& replica) {
-    uint64_t next = BatchOf(replica.position());
+    uint64_t next = GetBatch(replica.position());
     while (true) {
       if (process.terminated) return absl::OkStatus();
       const bool is_time = next % save_every_ == save_every_ - 1 || replica.wants_save();
@@ -308,12 +308,12 @@ class SimulatedTraining : SimulatedLedger {
                               replica.Try([&] { return DoBatch(process, replica, next, &last); }));
       if (turn == Replica::Turn::kOver) return absl::OkStatus();
       if (turn == Replica::Turn::kDone && !last) next += next < batches_[process.replica] ? 1 : 0;
-      if (turn == Replica::Turn::kMoved) next = BatchOf(replica.position());
+      if (turn == Replica::Turn::kMoved) next = GetBatch(replica.position());
       if (turn == Replica::Turn::kMoved || !last) continue;
       if (tamper_.waits_for_nobody) return absl::OkStatus();
       MUSTER_ASSIGN_OR_RETURN(const Replica::Ending ending, replica.WaitForOthers());
       if (ending == Replica::Ending::kOver) return absl::OkStatus();
-      if (ending == Replica::Ending::kMoved) next = BatchOf(replica.position());
+      if (ending == Replica::Ending::kMoved) next = GetBatch(replica.position());
     }
   }
   absl::Status DoBatch(Process& process, Replica& replica, uint64_t next, bool* last) {
@@ -354,8 +354,8 @@ class SimulatedTraining : SimulatedLedger {
     for (size_t k = 0; has && finite && k < servers(); ++k) {
       table.push_back(-1);
       if (variables_[0].gradient_layout().squares) table.push_back(1);
-      rows.push_back(static_cast<int32_t>(RowOf(process.replica, next, k)));
-      keys.push_back(all_keys_[RowOf(process.replica, next, k)]);
+      rows.push_back(static_cast<int32_t>(GetRow(process.replica, next, k)));
+      keys.push_back(all_keys_[GetRow(process.replica, next, k)]);
     }
     const std::vector<Block> blocks = {{.variable = 0, .rows = rows},
                                        {.variable = 2, .keys = keys}};
@@ -380,7 +380,7 @@ class SimulatedTraining : SimulatedLedger {
     MUSTER_ASSIGN_OR_RETURN(Place place, std::move(saved));
     if (current_.at(0).get() != &process) return Killed();  // its model folder is another's
     CheckState(process.ledger, process.dense, place);
-    CheckState(LedgerOf(process.dynamic_table), process.dense, place);
+    CheckState(MakeLedger(process.dynamic_table), process.dense, place);
     saved_ledger_ = process.ledger;
     saved_dense_ = process.dense;
     saved_dynamic_ = process.dynamic_table;
@@ -388,7 +388,7 @@ class SimulatedTraining : SimulatedLedger {
     return absl::OkStatus();
   }
   absl::Status Leave(Process& process) {
-    Client client = ClientOf(process);
+    Client client = MakeClient(process);
     MUSTER_RETURN_IF_ERROR(client.Connect().status());
     MUSTER_RETURN_IF_ERROR(client.End());
     ended_ = true;
@@ -427,11 +427,11 @@ class SimulatedTraining : SimulatedLedger {
   }
   void CheckEnd() {
     for (size_t r = 0; r < replicas(); ++r) {
-      if (spec_.training.has_backups() && BatchOf(saved_.positions[r]) != batches_[r]) {
+      if (spec_.training.has_backups() && GetBatch(saved_.positions[r]) != batches_[r]) {
         Violated(StrCat("once: the end is before the last batch of replica ", r));
       }
       if (!HasJust(saved_ledger_, r, batches_[r]) ||
-          !HasJust(LedgerOf(saved_dynamic_), r, batches_[r])) {
+          !HasJust(MakeLedger(saved_dynamic_), r, batches_[r])) {
         Violated(StrCat("once: the end has not every batch of replica ", r, " once"));
       }
     }

@@ -12,7 +12,7 @@ bool IsExport(io::FileSystem& files, const std::string& checkpoint) {
   return !checkpoint.empty() && files.Stat(io::JoinPath(checkpoint, "saved_model.pb")).ok();
 }
 
-std::string BundleOf(io::FileSystem& files, const std::string& checkpoint) {
+std::string FindBundle(io::FileSystem& files, const std::string& checkpoint) {
   return IsExport(files, checkpoint) ? io::JoinPath(checkpoint, "variables/variables") : checkpoint;
 }
 
@@ -33,7 +33,7 @@ absl::StatusOr<checkpoint::Restored> RestoreExport(io::FileSystem& files,
     }
   }
   MUSTER_ASSIGN_OR_RETURN(const auto bundle,
-                          formats::BundleReader::Open(files, BundleOf(files, folder)));
+                          formats::BundleReader::Open(files, FindBundle(files, folder)));
   MUSTER_RETURN_IF_ERROR(Annotate(checkpoint::Restore(*bundle, named), folder));
   checkpoint::Restored restored;
   restored.prefix = folder;

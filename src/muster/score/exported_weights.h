@@ -16,7 +16,7 @@ namespace muster::score {
 bool IsExport(io::FileSystem& files, const std::string& checkpoint);
 
 // The prefix of the bundle that has the weights: the one inside an export, else `checkpoint`.
-std::string BundleOf(io::FileSystem& files, const std::string& checkpoint);
+std::string FindBundle(io::FileSystem& files, const std::string& checkpoint);
 
 // Fills `tensors`, which belong to a model of `spec`, from the export in `folder`. The result's
 // `step` is the step of the weights, 0 if an export by an older version does not contain it.

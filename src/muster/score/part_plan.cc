@@ -28,18 +28,18 @@ constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 std::string PlanPath(const std::string& folder) { return io::JoinPath(folder, kPlanName); }
 
 // The path of the model file in the model's folder: model.yaml, or that of an exported Keras model.
-std::string ModelFileOf(io::FileSystem& files, const std::string& model_dir) {
+std::string GetModelFile(io::FileSystem& files, const std::string& model_dir) {
   std::string exported = io::JoinPath(model_dir, "exported/model.json");
   return files.Stat(exported).ok() ? exported : io::JoinPath(model_dir, "model.yaml");
 }
 
 // A checksum of the checkpoint's index, which has the checksum of every tensor, and of the model
 // file.
-absl::StatusOr<std::string> FingerprintOf(io::FileSystem& files, const std::string& model_dir,
-                                          const std::string& checkpoint) {
+absl::StatusOr<std::string> GetFingerprint(io::FileSystem& files, const std::string& model_dir,
+                                           const std::string& checkpoint) {
   uint32_t crc = 0;
   for (const std::string& path :
-       {BundleOf(files, checkpoint) + ".index", ModelFileOf(files, model_dir)}) {
+       {FindBundle(files, checkpoint) + ".index", GetModelFile(files, model_dir)}) {
     MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, path, kMaxModelBytes));
     crc = ExtendCrc32c(crc, text);
   }
@@ -86,7 +86,7 @@ std::string DescribeData(const PartPlan& there, const PartPlan& wanted) {
 std::string Difference(const PartPlan& there, const PartPlan& wanted) {
   if (there.checkpoint != wanted.checkpoint) {
     return StrCat("it is of checkpoint ", there.checkpoint, ", not ", wanted.checkpoint,
-                  "; to go on with it give --checkpoint ", there.checkpoint, ",");
+                  "; to continue with it give --checkpoint ", there.checkpoint, ",");
   }
   if (there.fingerprint != wanted.fingerprint) {
     return StrCat("checkpoint ", there.checkpoint, " or its model file has changed since;");
@@ -112,7 +112,7 @@ absl::Status CheckNoParts(io::FileSystem& files, const std::string& folder) {
 
 }  // namespace
 
-uint64_t PartPlan::FirstNumberOf(int part) const {
+uint64_t PartPlan::GetFirstNumber(int part) const {
   uint64_t first = 0;
   if (by_record) return first;
   for (size_t i = 0; i < data.size() && i < static_cast<size_t>(part); ++i) {
@@ -180,7 +180,7 @@ absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptio
     MUSTER_ASSIGN_OR_RETURN(plan.checkpoint, checkpoint::Latest(files, options.model_dir));
   }
   MUSTER_ASSIGN_OR_RETURN(plan.fingerprint,
-                          FingerprintOf(files, options.model_dir, plan.checkpoint));
+                          GetFingerprint(files, options.model_dir, plan.checkpoint));
   MUSTER_ASSIGN_OR_RETURN(const auto set,
                           data::ChooseSourceSet(files, options.schemes, options.patterns));
   MUSTER_ASSIGN_OR_RETURN(const auto items, set->List(options.patterns));

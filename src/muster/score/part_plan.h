@@ -45,14 +45,14 @@ struct PartPlan {
   bool numbered = false;   // the rows' only key is their number: OpenPartPlan counts records
   friend bool operator==(const PartPlan&, const PartPlan&) = default;
 
-  data::Shard ShardOf(int part) const {
+  data::Shard GetShard(int part) const {
     return {.index = part,
             .count = parts,
             .by = by_record ? data::ShardBy::kRecord : data::ShardBy::kFile,
             .multiple = multiple};
   }
   // SourceSpec::first_number of the part's shard.
-  uint64_t FirstNumberOf(int part) const;
+  uint64_t GetFirstNumber(int part) const;
 };
 
 std::string Print(const PartPlan& plan);

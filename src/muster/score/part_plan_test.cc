@@ -49,7 +49,7 @@ TEST_F(PartPlanTest, FewerFilesAreCutByRecord) {
   const auto plan = Make(4);
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->parts, 4);
-  EXPECT_EQ(plan->ShardOf(1).by, data::ShardBy::kRecord);
+  EXPECT_EQ(plan->GetShard(1).by, data::ShardBy::kRecord);
 }
 
 TEST_F(PartPlanTest, BatchesAreCutNowhereUnlessAFileIsCompressed) {
@@ -58,14 +58,14 @@ TEST_F(PartPlanTest, BatchesAreCutNowhereUnlessAFileIsCompressed) {
   const auto plan = MakePartPlan(*files_, options);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->parts, 2);
-  EXPECT_EQ(plan->ShardOf(1).by, data::ShardBy::kRecord);
-  EXPECT_EQ(plan->ShardOf(1).multiple, 4);
+  EXPECT_EQ(plan->GetShard(1).by, data::ShardBy::kRecord);
+  EXPECT_EQ(plan->GetShard(1).multiple, 4);
   Write("data/d.csv.gz", "");
   options.patterns.push_back("data/*.csv.gz");
   const auto by_file = MakePartPlan(*files_, options);
   ASSERT_TRUE(by_file.ok()) << by_file.status();
   EXPECT_EQ(by_file->parts, 4);
-  EXPECT_EQ(by_file->ShardOf(1).by, data::ShardBy::kFile);
+  EXPECT_EQ(by_file->GetShard(1).by, data::ShardBy::kFile);
 }
 
 TEST_F(PartPlanTest, ComesBackAsItWas) {

@@ -44,7 +44,7 @@ class ScoreTest : public train::TrainingTest {
       return absl::OkStatus();
     };
     const auto result =
-        NewEstimator(yaml, "model", threads)->Predict(InputOf(data, false), take, progress);
+        NewEstimator(yaml, "model", threads)->Predict(MakeInput(data, false), take, progress);
     EXPECT_TRUE(result.ok()) << result.status();
     return all;
   }
@@ -53,7 +53,7 @@ class ScoreTest : public train::TrainingTest {
                                               bool with_labels = false,
                                               int batch_size = kBatchSize) {
     std::vector<features::FeatureBatch> batches;
-    train::InputSpec spec = InputOf(data, with_labels);
+    train::InputSpec spec = MakeInput(data, with_labels);
     spec.reader.batch_size = batch_size;
     const auto input = train::Input::Open(*files_, scorer.model(), spec);
     EXPECT_TRUE(input.ok()) << input.status();
@@ -93,7 +93,7 @@ class ScoreTest : public train::TrainingTest {
   }
 
  private:
-  static train::InputSpec InputOf(const std::string& data, bool with_labels) {
+  static train::InputSpec MakeInput(const std::string& data, bool with_labels) {
     train::InputSpec input;
     input.source.patterns = {data};
     input.reader.batch_size = kBatchSize;

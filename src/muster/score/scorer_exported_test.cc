@@ -49,7 +49,7 @@ class ScorerOfExportedModelTest : public ScoreTest {
     ASSERT_TRUE((*writer)->Finish().ok());
   }
 
-  static features::FeatureBatch BatchOf(const std::vector<int64_t>& ids) {
+  static features::FeatureBatch GetBatch(const std::vector<int64_t>& ids) {
     features::FeatureBatch batch = engine::tensorflow::TestBatch(ids);
     batch.raw.pop_back();  // the label
     return batch;
@@ -81,7 +81,7 @@ class ScorerOfExportedModelTest : public ScoreTest {
 
 TEST_F(ScorerOfExportedModelTest, FourThreadsGetTheBytesOfTheEstimator) {
   std::vector<features::FeatureBatch> batches;
-  for (int64_t i = 0; i < 8; ++i) batches.push_back(BatchOf({i % 5, i % 3}));
+  for (int64_t i = 0; i < 8; ++i) batches.push_back(GetBatch({i % 5, i % 3}));
   const auto expected = EstimatorPredictions(batches);
   const auto scorer = Scorer::Open(
       *local_,
@@ -90,7 +90,7 @@ TEST_F(ScorerOfExportedModelTest, FourThreadsGetTheBytesOfTheEstimator) {
   EXPECT_EQ((*scorer)->restored().step, 7);
   EXPECT_THAT(ScoresByThreads(**scorer, batches, /*threads=*/4), Each(expected));
   Scores scores;
-  ASSERT_TRUE((*scorer)->Score(BatchOf({3, 1}), &scores).ok());
+  ASSERT_TRUE((*scorer)->Score(GetBatch({3, 1}), &scores).ok());
   EXPECT_THAT(scores.forward.logits, ElementsAre(6, 7, 2, 3));
 }
 
@@ -106,7 +106,7 @@ TEST_F(ScorerOfExportedModelTest, OneProcessServesCallersWhoseThreadsEnd) {
   for (int caller = 0; caller < 4; ++caller) {
     std::jthread([&] {
       Scores scores;
-      codes.push_back((*scorer)->Score(BatchOf({3, 1}), &scores).code());
+      codes.push_back((*scorer)->Score(GetBatch({3, 1}), &scores).code());
     }).join();
   }
   using Code = absl::StatusCode;
@@ -118,7 +118,7 @@ TEST_F(ScorerOfExportedModelTest, ThatTensorFlowIsMissingIsReportedByScore) {
       *local_, {.weights = {.model_dir = folder_.path()}, .tensorflow = folder_.File("nowhere")});
   ASSERT_TRUE(scorer.ok()) << scorer.status();
   Scores scores;
-  const absl::Status status = (*scorer)->Score(BatchOf({3, 1}), &scores);
+  const absl::Status status = (*scorer)->Score(GetBatch({3, 1}), &scores);
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
 }
 

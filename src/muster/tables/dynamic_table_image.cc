@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kEntriesAtOnce = 4096;
 
-std::vector<size_t> OrderOf(const std::vector<int64_t>& keys) {
+std::vector<size_t> GetOrder(const std::vector<int64_t>& keys) {
   std::vector<size_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return keys[a] < keys[b]; });
@@ -57,18 +57,18 @@ void DynamicTableImage::Append(const DynamicTableEntries& entries, const Dynamic
 
 void DynamicTableImage::Sort(const DynamicTableSpec& spec) {
   const auto cols = static_cast<size_t>(spec.cols);
-  const std::vector<size_t> order = OrderOf(keys);
+  const std::vector<size_t> order = GetOrder(keys);
   Arrange(order, 1, &keys);
   Arrange(order, 1, &last_steps);
   Arrange(order, cols, &weights);
   for (auto& slot : slots) Arrange(order, cols, &slot);
-  const std::vector<size_t> waiting = OrderOf(waiting_keys);
+  const std::vector<size_t> waiting = GetOrder(waiting_keys);
   Arrange(waiting, 1, &waiting_keys);
   Arrange(waiting, 1, &waiting_counts);
   Arrange(waiting, 1, &waiting_last_steps);
 }
 
-int64_t DynamicTableImage::KeyOf(int64_t i) const {
+int64_t DynamicTableImage::GetKey(int64_t i) const {
   const auto at = static_cast<size_t>(i);
   return at < keys.size() ? keys[at] : waiting_keys[at - keys.size()];
 }
@@ -76,7 +76,7 @@ int64_t DynamicTableImage::KeyOf(int64_t i) const {
 void DynamicTableImage::CopyTo(int64_t i, const DynamicTableSpec& spec,
                                DynamicTableEntries* entries) const {
   const auto at = static_cast<size_t>(i);
-  entries->keys.push_back(KeyOf(i));
+  entries->keys.push_back(GetKey(i));
   if (at >= keys.size()) {
     entries->counts.push_back(waiting_counts[at - keys.size()]);
     entries->last_steps.push_back(waiting_last_steps[at - keys.size()]);
@@ -93,7 +93,7 @@ void DynamicTableImage::CopyTo(int64_t i, const DynamicTableSpec& spec,
   for (const auto& slot : slots) append(slot);
 }
 
-void TakeImage(const DynamicTable& table, const DynamicTableSpec& spec, DynamicTableImage* image) {
+void CopyImage(const DynamicTable& table, const DynamicTableSpec& spec, DynamicTableImage* image) {
   image->Clear(spec);
   for (int64_t first = 0; first < table.size(); first += kEntriesAtOnce) {
     image->Append(table.Entries(first, kEntriesAtOnce), spec);

@@ -26,11 +26,11 @@ struct DynamicTableImage {
   void Sort(const DynamicTableSpec& spec);
   // Appends entry number i of size() to *entries.
   void CopyTo(int64_t i, const DynamicTableSpec& spec, DynamicTableEntries* entries) const;
-  int64_t KeyOf(int64_t i) const;
+  int64_t GetKey(int64_t i) const;
 };
 
 // Copy a table to its image and back, in one process.
-void TakeImage(const DynamicTable& table, const DynamicTableSpec& spec, DynamicTableImage* image);
+void CopyImage(const DynamicTable& table, const DynamicTableSpec& spec, DynamicTableImage* image);
 absl::Status UseImage(const DynamicTableImage& image, const DynamicTableSpec& spec,
                       DynamicTable* table);
 

@@ -40,7 +40,7 @@ class DynamicTableTest : public testing::Test {
   }
   std::vector<int64_t> KeysWithRows() const {
     DynamicTableImage image;
-    TakeImage(*table_, spec_, &image);
+    CopyImage(*table_, spec_, &image);
     return image.keys;
   }
 
@@ -133,7 +133,7 @@ TEST_F(DynamicTableTest, AnImageHasAllOfItInOneOrderAndATableMadeOfItGoesOnAlike
     };
     for (int64_t step = 0; step < 50; ++step) Step(keys_of(step), step);
     DynamicTableImage image, again;
-    TakeImage(*table_, spec_, &image);
+    CopyImage(*table_, spec_, &image);
     ASSERT_GT(image.keys.size(), 5u);
     ASSERT_GT(image.waiting_keys.size(), 0u);
     EXPECT_TRUE(std::is_sorted(image.keys.begin(), image.keys.end()));
@@ -144,8 +144,8 @@ TEST_F(DynamicTableTest, AnImageHasAllOfItInOneOrderAndATableMadeOfItGoesOnAlike
       const std::vector<int64_t> keys = keys_of(step);
       other.Apply(keys, std::vector<float>(keys.size() * kCols, 1), step);
     }
-    TakeImage(*table_, spec_, &image);
-    TakeImage(other, spec_, &again);
+    CopyImage(*table_, spec_, &image);
+    CopyImage(other, spec_, &again);
     EXPECT_EQ(image.keys, again.keys);
     EXPECT_EQ(image.weights, again.weights);
     EXPECT_EQ(image.slots, again.slots);
@@ -172,7 +172,7 @@ TEST_F(DynamicTableTest, SquaresGoWithTheirKeys) {
   table_->Apply(std::vector<int64_t>{7, 8, 9},
                 std::vector<float>{1, 2, 3, 4, 0, 0, 99, 99, 5, 6, 7, 8}, 1);
   DynamicTableImage image;
-  TakeImage(*table_, spec_, &image);
+  CopyImage(*table_, spec_, &image);
   EXPECT_THAT(image.keys, ElementsAre(7, 9));
   ASSERT_EQ(image.slots.size(), 1u);
   EXPECT_THAT(image.slots[0], ElementsAre(3.1f, 4.1f, 7.1f, 8.1f));

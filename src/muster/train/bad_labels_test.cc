@@ -73,7 +73,7 @@ TEST_F(BadLabelsTest, ATrainingMakesNoStepOfThem) {
     const auto result = Train(folder, Spec(batch_size), kLabelsSpec);
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(result->step, steps);
-    EXPECT_EQ(result->bad_records, 2u) << "those behind the last batch, too";
+    EXPECT_EQ(result->bad_records, 2u) << "those after the last batch, too";
     EXPECT_EQ(result->records, (RecordCounts{.trained = 4}));
   }
 }

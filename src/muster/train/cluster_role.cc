@@ -29,7 +29,7 @@ bool HasOtherReplicas(const RunConfig& config) {
   return !config.cluster.empty() && config.num_worker_replicas > 1;
 }
 
-absl::StatusOr<net::transport::Address> AddressOf(const std::string& host_and_port) {
+absl::StatusOr<net::transport::Address> GetAddress(const std::string& host_and_port) {
   auto address = net::transport::ParseAddress(StrCat("tcp://", host_and_port));
   return address.ok() ? std::move(address) : Annotate(address.status(), "TF_CONFIG");
 }
@@ -40,7 +40,7 @@ absl::Status AddTasks(const RunConfig& config, ClusterSpec* spec) {
     const auto found = config.cluster.find(std::string(job::TypeName(type)));
     if (found == config.cluster.end()) continue;
     for (size_t i = 0; i < found->second.size(); ++i) {
-      MUSTER_ASSIGN_OR_RETURN(auto address, AddressOf(found->second[i]));
+      MUSTER_ASSIGN_OR_RETURN(auto address, GetAddress(found->second[i]));
       spec->tasks.push_back({{type, static_cast<int>(i)}, std::move(address)});
     }
   }
@@ -59,7 +59,7 @@ absl::StatusOr<net::Token> Key() {
 }
 
 // The addresses on which the tasks of this training listen; none for a process that trains alone.
-std::vector<std::string> AddressesOf(const RunConfig& config, bool evaluator) {
+std::vector<std::string> GetAddresses(const RunConfig& config, bool evaluator) {
   if (config.task_type == "evaluator") return {config.chief_address};
   std::vector<std::string> addresses;
   if (!HasOtherReplicas(config) && config.num_ps_replicas == 0 && !evaluator) return addresses;
@@ -70,7 +70,7 @@ std::vector<std::string> AddressesOf(const RunConfig& config, bool evaluator) {
 }
 
 bool IsOfThisMachine(const std::string& host_and_port) {
-  const auto address = AddressOf(host_and_port);
+  const auto address = GetAddress(host_and_port);
   if (!address.ok()) return true;  // the error is reported when the address is used
   const auto number = net::internal::ParseAddress(address->host);
   return number.ok() ? number->is_loopback : address->host == "localhost";
@@ -90,8 +90,8 @@ Wanted WantedBy(const ClusterRoleOptions& options) {
           .plain_text = !plain.empty() && plain != "0"};
 }
 
-absl::StatusOr<net::transport::Protection> ProtectionOf(const RunConfig& config,
-                                                        const ClusterRoleOptions& options) {
+absl::StatusOr<net::transport::Protection> MakeProtection(const RunConfig& config,
+                                                          const ClusterRoleOptions& options) {
   MUSTER_RETURN_IF_ERROR(CheckProtection(config, options));
   const Wanted wanted = WantedBy(options);
   net::transport::Protection protection = {.plain_text = wanted.plain_text};
@@ -100,7 +100,7 @@ absl::StatusOr<net::transport::Protection> ProtectionOf(const RunConfig& config,
   const auto own = config.cluster.find(config.task_type);
   if (own != config.cluster.end() && static_cast<size_t>(config.task_id) < own->second.size()) {
     MUSTER_ASSIGN_OR_RETURN(const auto address,
-                            AddressOf(own->second[static_cast<size_t>(config.task_id)]));
+                            GetAddress(own->second[static_cast<size_t>(config.task_id)]));
     host = address.host;
   }
   MUSTER_ASSIGN_OR_RETURN(protection.tls, net::transport::Tls::Read(wanted.certificates, host));
@@ -108,7 +108,8 @@ absl::StatusOr<net::transport::Protection> ProtectionOf(const RunConfig& config,
 }
 
 // Without its protection.
-absl::StatusOr<TaskContext> ContextOf(const RunConfig& config, const ClusterRoleOptions& options) {
+absl::StatusOr<TaskContext> MakeContext(const RunConfig& config,
+                                        const ClusterRoleOptions& options) {
   TaskContext context = options.context;
   context.job = config.job;
   context.incarnation = config.incarnation;
@@ -128,11 +129,11 @@ absl::StatusOr<ClusterRole> WatchFromEnvironment(const RunConfig& config,
         "--evaluator to every task, so that the chief leaves evaluations to it and waits for it");
   }
   ClusterSpec spec;
-  MUSTER_ASSIGN_OR_RETURN(spec.context, ContextOf(config, options));
-  MUSTER_ASSIGN_OR_RETURN(auto address, AddressOf(config.chief_address));
+  MUSTER_ASSIGN_OR_RETURN(spec.context, MakeContext(config, options));
+  MUSTER_ASSIGN_OR_RETURN(auto address, GetAddress(config.chief_address));
   spec.tasks.push_back({{job::TaskType::kChief, 0}, std::move(address)});
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
-  MUSTER_ASSIGN_OR_RETURN(spec.context.protection, ProtectionOf(config, options));
+  MUSTER_ASSIGN_OR_RETURN(spec.context.protection, MakeProtection(config, options));
   ClusterRole role;
   MUSTER_ASSIGN_OR_RETURN(role.training, WatchCluster(std::move(spec), key));
   return role;
@@ -141,7 +142,7 @@ absl::StatusOr<ClusterRole> WatchFromEnvironment(const RunConfig& config,
 absl::StatusOr<PsCluster> PsClusterFrom(const RunConfig& config,
                                         const ClusterRoleOptions& options) {
   PsCluster cluster;
-  MUSTER_ASSIGN_OR_RETURN(cluster.context, ContextOf(config, options));
+  MUSTER_ASSIGN_OR_RETURN(cluster.context, MakeContext(config, options));
   cluster.options = options.ps;
   cluster.options.replicas = config.num_worker_replicas;
   cluster.options.synchronous = options.strategy == StrategyKind::kPsSync;
@@ -149,7 +150,7 @@ absl::StatusOr<PsCluster> PsClusterFrom(const RunConfig& config,
   cluster.replica = config.is_chief ? 0 : config.task_id + 1;
   if (config.cluster.contains("master")) cluster.chief = "master-0";
   for (const std::string& server : config.cluster.at("ps")) {
-    MUSTER_ASSIGN_OR_RETURN(cluster.servers.emplace_back(), AddressOf(server));
+    MUSTER_ASSIGN_OR_RETURN(cluster.servers.emplace_back(), GetAddress(server));
   }
   return cluster;
 }
@@ -159,7 +160,7 @@ absl::StatusOr<std::unique_ptr<EvaluatorHost>> HostFor(const RunConfig& config,
                                                        const TaskContext& context,
                                                        const net::Token& key, const Clock& clock) {
   const std::string type(job::TypeName(context.self.type));
-  MUSTER_ASSIGN_OR_RETURN(auto address, AddressOf(config.cluster.at(type).front()));
+  MUSTER_ASSIGN_OR_RETURN(auto address, GetAddress(config.cluster.at(type).front()));
   return HostEvaluator({.context = context, .address = std::move(address)}, key, clock);
 }
 
@@ -175,7 +176,7 @@ absl::Status CheckProtection(const RunConfig& config, const ClusterRoleOptions& 
   }
   if (!wanted.certificates.empty() || wanted.plain_text) return absl::OkStatus();
   const bool evaluator = options.evaluator || config.cluster.contains("evaluator");
-  for (const std::string& address : AddressesOf(config, evaluator)) {
+  for (const std::string& address : GetAddresses(config, evaluator)) {
     if (IsOfThisMachine(address)) continue;
     return absl::InvalidArgumentError(StrCat(
         "TF_CONFIG: other machines reach ", address,
@@ -250,7 +251,7 @@ absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOption
   MUSTER_ASSIGN_OR_RETURN(const model::Model built,
                           model::BuildModel(model, {.tensorflow = config.tensorflow}));
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
-  MUSTER_ASSIGN_OR_RETURN(cluster.context.protection, ProtectionOf(config, options));
+  MUSTER_ASSIGN_OR_RETURN(cluster.context.protection, MakeProtection(config, options));
   return ServeParameters(built, cluster, key);
 }
 
@@ -283,7 +284,7 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
   if (config.num_ps_replicas > 0) {
     MUSTER_ASSIGN_OR_RETURN(auto cluster, PsClusterFrom(config, options));
     MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
-    MUSTER_ASSIGN_OR_RETURN(cluster.context.protection, ProtectionOf(config, options));
+    MUSTER_ASSIGN_OR_RETURN(cluster.context.protection, MakeProtection(config, options));
     std::unique_ptr<EvaluatorHost> host;
     if (evaluator && config.is_chief) {
       MUSTER_ASSIGN_OR_RETURN(host, HostFor(config, cluster.context, key, clock));
@@ -293,12 +294,12 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
   }
   if (config.cluster.empty() || (!HasOtherReplicas(config) && !evaluator)) return role;
   ClusterSpec spec;
-  MUSTER_ASSIGN_OR_RETURN(spec.context, ContextOf(config, options));
+  MUSTER_ASSIGN_OR_RETURN(spec.context, MakeContext(config, options));
   spec.min_replicas = options.min_replicas;
   MUSTER_RETURN_IF_ERROR(AddTasks(config, &spec));
   spec.evaluator = evaluator;
   MUSTER_ASSIGN_OR_RETURN(const net::Token key, Key());
-  MUSTER_ASSIGN_OR_RETURN(spec.context.protection, ProtectionOf(config, options));
+  MUSTER_ASSIGN_OR_RETURN(spec.context.protection, MakeProtection(config, options));
   MUSTER_ASSIGN_OR_RETURN(role.replicas, JoinCluster(std::move(spec), key, clock));
   return role;
 }
@@ -316,8 +317,8 @@ absl::Status ValidateMinWorkers(const RunConfig& config, const ClusterRoleOption
                                            " replicas"));
 }
 
-absl::StatusOr<data::Shard> ShardOf(const RunConfig& config, const data::SourceSpec& source,
-                                    io::FileSystem& files) {
+absl::StatusOr<data::Shard> GetShard(const RunConfig& config, const data::SourceSpec& source,
+                                     io::FileSystem& files) {
   // A stream of batches belongs to one replica.
   if (!HasOtherReplicas(config) || data::IsBatchStream(source)) {
     return data::Shard();

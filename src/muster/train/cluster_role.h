@@ -98,8 +98,8 @@ absl::Status ValidateMinWorkers(const RunConfig& config, const ClusterRoleOption
 
 // The part of the data that this replica reads: whole files (or partitions) if there are at least
 // as many as replicas, else an equal share of the records. source.shard is not read.
-absl::StatusOr<data::Shard> ShardOf(const RunConfig& config, const data::SourceSpec& source,
-                                    io::FileSystem& files);
+absl::StatusOr<data::Shard> GetShard(const RunConfig& config, const data::SourceSpec& source,
+                                     io::FileSystem& files);
 // The same for data that is divided into `parts`, for a number of replicas that may change: returns
 // the first part.
 absl::StatusOr<data::Shard> FirstPart(int parts, const data::SourceSpec& source,

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 constexpr char kCluster[] =
     R"("cluster":{"chief":["h0:1"],"worker":["h1:1","h2:1"],"evaluator":["h3:1"]})";
 
-RunConfig ConfigOf(const std::string& cluster, const std::string& type, int index) {
+RunConfig MakeConfig(const std::string& cluster, const std::string& type, int index) {
   RunConfig config;
   const absl::Status status = ApplyTfConfig(
       StrCat("{", cluster, ",\"task\":{\"type\":\"", type, "\",\"index\":", index, "}}"), &config);
@@ -47,7 +47,7 @@ class ClusterRoleTest : public testing::Test {
 
 TEST_F(ClusterRoleTest, AProcessByItselfHasNone) {
   for (const RunConfig& config :
-       {RunConfig(), ConfigOf(R"("cluster":{"chief":["h0:1"]})", "chief", 0)}) {
+       {RunConfig(), MakeConfig(R"("cluster":{"chief":["h0:1"]})", "chief", 0)}) {
     const auto role = JoinFromEnvironment(config, {}, clock_);
     ASSERT_TRUE(role.ok()) << role.status();
     EXPECT_EQ(role->replicas, nullptr);
@@ -70,31 +70,31 @@ TEST_F(ClusterRoleTest, WaitsAreAsTheFlagSaysElseAsTheLauncher) {
 }
 
 TEST_F(ClusterRoleTest, AnEvaluatorKnowsItsChief) {
-  const RunConfig config = ConfigOf(kCluster, "evaluator", 0);
+  const RunConfig config = MakeConfig(kCluster, "evaluator", 0);
   EXPECT_TRUE(config.cluster.empty());
   EXPECT_EQ(config.chief_address, "h0:1");
   EXPECT_THAT(Refused(config, /*evaluator=*/true), HasSubstr("MUSTER_KEY_FILE"));
 }
 
 TEST_F(ClusterRoleTest, AnEvaluatorOfWhomTheOthersDoNotKnowIsRefused) {
-  EXPECT_THAT(Refused(ConfigOf(kCluster, "evaluator", 0), /*evaluator=*/false),
+  EXPECT_THAT(Refused(MakeConfig(kCluster, "evaluator", 0), /*evaluator=*/false),
               HasSubstr("--evaluator"));
 }
 
 TEST_F(ClusterRoleTest, AChiefWithAnEvaluatorIsNotAlone) {
-  const RunConfig config = ConfigOf(R"("cluster":{"chief":["h0:1"]})", "chief", 0);
+  const RunConfig config = MakeConfig(R"("cluster":{"chief":["h0:1"]})", "chief", 0);
   EXPECT_THAT(Refused(config, /*evaluator=*/true), HasSubstr("MUSTER_KEY_FILE"));
 }
 
 // Protection is needed only for addresses other than loopback addresses.
 TEST_F(ClusterRoleTest, WhatIsNotProtectedHasToBeAskedFor) {
-  const RunConfig far = ConfigOf(kCluster, "worker", 0);
-  const RunConfig near = ConfigOf(
+  const RunConfig far = MakeConfig(kCluster, "worker", 0);
+  const RunConfig near = MakeConfig(
       R"("cluster":{"chief":["localhost:1"],"worker":["127.0.0.2:1","[::1]:2"]})", "worker", 0);
-  const RunConfig alone = ConfigOf(R"("cluster":{"chief":["h0:1"]})", "chief", 0);
-  const RunConfig evaluator = ConfigOf(kCluster, "evaluator", 0);
+  const RunConfig alone = MakeConfig(R"("cluster":{"chief":["h0:1"]})", "chief", 0);
+  const RunConfig evaluator = MakeConfig(kCluster, "evaluator", 0);
   const RunConfig server =
-      ConfigOf(R"("cluster":{"chief":["127.0.0.1:1"],"ps":["10.0.0.5:1"]})", "chief", 0);
+      MakeConfig(R"("cluster":{"chief":["127.0.0.1:1"],"ps":["10.0.0.5:1"]})", "chief", 0);
   for (const RunConfig* const config : {&far, &evaluator, &server}) {
     const absl::Status status = CheckProtection(*config, {});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
@@ -122,7 +122,7 @@ TEST_F(ClusterRoleTest, AnEvaluatorHasNoPartOfTheData) {
   }
   for (int worker = 0; worker < 2; ++worker) {
     const auto shard =
-        ShardOf(ConfigOf(kCluster, "worker", worker), {.patterns = {"*.csv"}}, *files);
+        GetShard(MakeConfig(kCluster, "worker", worker), {.patterns = {"*.csv"}}, *files);
     ASSERT_TRUE(shard.ok()) << shard.status();
     EXPECT_EQ(shard->index, worker + 1);
     EXPECT_EQ(shard->count, 3);
@@ -137,14 +137,14 @@ TEST_F(ClusterRoleTest, PartitionsAreDealtAsFilesAre) {
   for (int i = 0; i < 3; ++i) log->Append(StrCat("clicks/", i), "record");
   const data::SourceSpec two = {.patterns = {"log://clicks/0", "log://clicks/1"},
                                 .schemes = {{"log", log}}};
-  EXPECT_EQ(ShardOf(ConfigOf(kCluster, "worker", 1), source, *files)->by, data::ShardBy::kFile);
-  EXPECT_EQ(ShardOf(ConfigOf(kCluster, "worker", 1), two, *files)->by, data::ShardBy::kRecord);
+  EXPECT_EQ(GetShard(MakeConfig(kCluster, "worker", 1), source, *files)->by, data::ShardBy::kFile);
+  EXPECT_EQ(GetShard(MakeConfig(kCluster, "worker", 1), two, *files)->by, data::ShardBy::kRecord);
 }
 
 // A program writes a stream of batches into one replica's pipe: it is for this replica alone.
 TEST_F(ClusterRoleTest, AStreamOfBatchesIsNotDealt) {
   const auto files = io::NewMemoryFileSystem();
-  const auto shard = ShardOf(ConfigOf(kCluster, "worker", 1), {.patterns = {"-"}}, *files);
+  const auto shard = GetShard(MakeConfig(kCluster, "worker", 1), {.patterns = {"-"}}, *files);
   ASSERT_TRUE(shard.ok()) << shard.status();
   EXPECT_EQ(shard->count, 1);
 }

@@ -19,8 +19,8 @@ using testing::Not;
 class DataNotesTest : public TrainingTest {
  protected:
   // The notes that the training writes for people.
-  std::string NotesOf(const std::string& folder, const TrainSpec& spec,
-                      ProgressStyle style = ProgressStyle::kLog) {
+  std::string GetNotes(const std::string& folder, const TrainSpec& spec,
+                       ProgressStyle style = ProgressStyle::kLog) {
     std::FILE* const said = std::tmpfile();
     EXPECT_NE(said, nullptr);
     Progress progress(style, fileno(said), clock_);
@@ -41,13 +41,13 @@ TEST_F(DataNotesTest, AVocabularyThatMatchesNothingIsNamed) {
     }
   }
   Write("upper.csv", upper);
-  const std::string said = NotesOf("upper", Training("upper.csv"));
+  const std::string said = GetNotes("upper", Training("upper.csv"));
   EXPECT_THAT(said, AllOf(HasSubstr("warning: column 'color' finds no id in 100 % of the first 900 "
                                     "rows: values seen are 'Red', 'Green', 'Blue'"),
                           HasSubstr("its words are 'red', 'green', 'blue'")));
   EXPECT_THAT(said, Not(HasSubstr("color_hash")));
-  EXPECT_THAT(NotesOf("lower", Training()), Not(HasSubstr("warning")));
-  const std::string quiet = NotesOf("quiet", Training("upper.csv"), ProgressStyle::kNone);
+  EXPECT_THAT(GetNotes("lower", Training()), Not(HasSubstr("warning")));
+  const std::string quiet = GetNotes("quiet", Training("upper.csv"), ProgressStyle::kNone);
   EXPECT_THAT(quiet, HasSubstr("warning: column 'color' finds no id"));
 }
 
@@ -67,14 +67,14 @@ TEST_F(DataNotesTest, DataThatWasEditedInPlaceIsNamed) {
   write(csv, kLongAgo);
   TrainSpec first = Training(data);
   first.max_steps = 5;
-  EXPECT_THAT(NotesOf(model, first), Not(HasSubstr("changed")));
+  EXPECT_THAT(GetNotes(model, first), Not(HasSubstr("changed")));
   first.max_steps = 8;
-  EXPECT_THAT(NotesOf(model, first), Not(HasSubstr("changed")));
+  EXPECT_THAT(GetNotes(model, first), Not(HasSubstr("changed")));
 
   std::string edited = csv;
   edited[edited.find("red")] = 'b';
   write(edited, kFarAhead);
-  EXPECT_THAT(NotesOf(model, Training(data)),
+  EXPECT_THAT(GetNotes(model, Training(data)),
               AllOf(HasSubstr(StrCat("warning: ", data, " changed after ", model,
                                      "/model.ckpt-8 was saved")),
                     HasSubstr("--fresh-data begins it anew")));

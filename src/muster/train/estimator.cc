@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "muster/checkpoint/saver.h"
 #include "muster/formats/event.h"
 #include "muster/io/fenced_file_system.h"
 #include "muster/train/loop/hooks/checkpoint_saver.h"
@@ -113,7 +114,7 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
   // Before the newest checkpoint is read: from here on no other process writes one.
   std::unique_ptr<ModelLease> lease;
   if (chief && files_.Stat(config_.model_dir).ok()) {
-    MUSTER_ASSIGN_OR_RETURN(lease, TakeLease(progress, stop));
+    MUSTER_ASSIGN_OR_RETURN(lease, AcquireLease(progress, stop));
   }
   io::FencedFileSystem files(
       files_, [&] { return lease ? lease->Check() : absl::OkStatus(); },
@@ -133,7 +134,7 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
     MUSTER_RETURN_IF_ERROR(Restore(session));
     if (lease == nullptr) {
       MUSTER_RETURN_IF_ERROR(Annotate(files_.MakeFolders(config_.model_dir), "making --model-dir"));
-      MUSTER_ASSIGN_OR_RETURN(lease, TakeLease(progress, stop));
+      MUSTER_ASSIGN_OR_RETURN(lease, AcquireLease(progress, stop));
     }
     MUSTER_RETURN_IF_ERROR(SaveSpec());
     if (spec.steps) limited.max_steps = session.step + *spec.steps;
@@ -153,7 +154,7 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
   return TrainLoop(session, limited, std::move(hooks)).Run(stop);
 }
 
-absl::StatusOr<std::unique_ptr<ModelLease>> Estimator::TakeLease(
+absl::StatusOr<std::unique_ptr<ModelLease>> Estimator::AcquireLease(
     Progress& progress, const std::atomic<bool>& stop) const {
   LeaseOptions options;
   options.note = [&progress](const std::string& text) { progress.Note(text); };

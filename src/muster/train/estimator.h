@@ -132,8 +132,8 @@ class Estimator {
   absl::Status RemoveUntrained(io::FileSystem& files, Progress& progress) const;
   // Writes model_dir's model.yaml, unless it exists. This process must have the lease.
   absl::Status SaveSpec() const;
-  absl::StatusOr<std::unique_ptr<ModelLease>> TakeLease(Progress& progress,
-                                                        const std::atomic<bool>& stop) const;
+  absl::StatusOr<std::unique_ptr<ModelLease>> AcquireLease(Progress& progress,
+                                                           const std::atomic<bool>& stop) const;
   absl::Status Restore(Session& session) const;
   // Loads checkpoint_ or the newest checkpoint or, with `fall_back`, an older one.
   absl::StatusOr<checkpoint::Restored> LoadForInference(ModeModel* mode, bool fall_back);

@@ -157,7 +157,7 @@ TEST_F(LogDataTest, APartPlanIsOfPartitionsAndRanges) {
   ASSERT_TRUE(score::OpenPartPlan(*files_, "out", *wanted, spec.input.source).ok());
   const auto plan = score::OpenPartPlan(*files_, "out", *wanted, spec.input.source);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->FirstNumberOf(1), static_cast<uint64_t>(plan->data[0].bytes));
+  EXPECT_EQ(plan->GetFirstNumber(1), static_cast<uint64_t>(plan->data[0].bytes));
   EXPECT_GT(plan->data[0].bytes, kRecords);
   options.batch_size = 16;
   EXPECT_TRUE(score::MakePartPlan(*files_, options)->by_record) << "a partition can be cut";

@@ -89,7 +89,7 @@ class Taking {
       const auto holder = Parse(*text, path_);
       // A lease that cannot be read was damaged by a crash: nobody has it.
       if (!holder.ok() || MayTakeAtOnce(*holder)) return absl::OkStatus();
-      const bool elsewhere = process::LivenessOf(holder->process) == Liveness::kElsewhere;
+      const bool elsewhere = process::GetLiveness(holder->process) == Liveness::kElsewhere;
       if (!elsewhere || holder->beat_seconds <= 0) return Refusal(*holder, elsewhere);
       MUSTER_ASSIGN_OR_RETURN(const std::optional<std::string> beat, Read(path_ + kBeatEnd));
       MUSTER_ASSIGN_OR_RETURN(
@@ -110,7 +110,7 @@ class Taking {
   }
 
   bool MayTakeAtOnce(const Holder& holder) const {
-    if (process::LivenessOf(holder.process) == Liveness::kDead) return true;
+    if (process::GetLiveness(holder.process) == Liveness::kDead) return true;
     return !self_.name.job.empty() && self_.name.job == holder.name.job &&
            self_.name.task == holder.name.task && self_.name.incarnation > holder.name.incarnation;
   }

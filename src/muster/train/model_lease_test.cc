@@ -29,7 +29,7 @@ class ModelLeaseTest : public testing::Test {
     return ModelLease::Take(*files_, "m", name, clock_, options);
   }
   // Takes the lease as a process of another machine, which does not renew it.
-  auto TakeElsewhere(const WriterName& name = {}) {
+  auto AcquireElsewhere(const WriterName& name = {}) {
     LeaseOptions options;
     options.process = Elsewhere();
     constexpr double kYear = 365.0 * 24 * 3600;
@@ -105,7 +105,7 @@ TEST_F(ModelLeaseTest, OfAnotherMachineItIsRefusedWithTheFileToRemove) {
 }
 
 TEST_F(ModelLeaseTest, ThatOfAnotherMachineExpiresWhenItStandsStillForAMinute) {
-  const auto dead = TakeElsewhere({.job = "first", .task = "chief-0", .incarnation = 3});
+  const auto dead = AcquireElsewhere({.job = "first", .task = "chief-0", .incarnation = 3});
   ASSERT_TRUE(dead.ok()) << dead.status();
   const auto lease = Take({.job = "second", .task = "chief-0", .incarnation = 1});
   ASSERT_TRUE(lease.ok()) << lease.status();
@@ -117,7 +117,7 @@ TEST_F(ModelLeaseTest, ThatOfAnotherMachineExpiresWhenItStandsStillForAMinute) {
 }
 
 TEST_F(ModelLeaseTest, ABeatKeepsThatOfAnotherMachine) {
-  const auto holder = TakeElsewhere({.job = "first", .task = "chief-0", .incarnation = 3});
+  const auto holder = AcquireElsewhere({.job = "first", .task = "chief-0", .incarnation = 3});
   each_look_ = [this] {
     if (waited() > 57) Beat(StrCat("beat at ", waited()));
   };
@@ -138,12 +138,12 @@ TEST_F(ModelLeaseTest, ThatOfThisMachineNeverExpiresWhileItsProcessLives) {
 }
 
 TEST_F(ModelLeaseTest, WhoComesFirstOfTwoThatWaitHasIt) {
-  const auto dead = TakeElsewhere({.job = "first", .task = "chief-0", .incarnation = 1});
+  const auto dead = AcquireElsewhere({.job = "first", .task = "chief-0", .incarnation = 1});
   std::unique_ptr<ModelLease> third;
   each_look_ = [&] {
     if (waited() < 59 || third != nullptr) return;
     ASSERT_TRUE(files_->Remove(kPath).ok());
-    third = *TakeElsewhere({.job = "third", .task = "chief-0", .incarnation = 1});
+    third = *AcquireElsewhere({.job = "third", .task = "chief-0", .incarnation = 1});
   };
   const auto refused = Take({.job = "second", .task = "chief-0", .incarnation = 1});
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
@@ -152,14 +152,14 @@ TEST_F(ModelLeaseTest, WhoComesFirstOfTwoThatWaitHasIt) {
 }
 
 TEST_F(ModelLeaseTest, OneThatIsGivenBackMeanwhileIsTakenAtOnce) {
-  auto holder = TakeElsewhere();
+  auto holder = AcquireElsewhere();
   each_look_ = [&] { holder->reset(); };
   EXPECT_TRUE(Take().ok());
   EXPECT_LT(waited(), 2);
 }
 
 TEST_F(ModelLeaseTest, TheWaitEndsWhenItIsToldTo) {
-  const auto holder = TakeElsewhere();
+  const auto holder = AcquireElsewhere();
   std::atomic<bool> stop = false;
   each_look_ = [&] { stop = true; };
   LeaseOptions options;
@@ -170,7 +170,7 @@ TEST_F(ModelLeaseTest, TheWaitEndsWhenItIsToldTo) {
 
 // A beat that exists but cannot be read is an error: it must not be taken for a missing one.
 TEST_F(ModelLeaseTest, ABeatThatCannotBeReadIsAnError) {
-  const auto holder = TakeElsewhere();
+  const auto holder = AcquireElsewhere();
   ASSERT_TRUE(files_->Remove(kBeatPath).ok());
   ASSERT_TRUE(files_->MakeFolders(kBeatPath).ok());
   EXPECT_FALSE(Take().ok());
@@ -193,7 +193,7 @@ TEST_F(ModelLeaseTest, ItsThreadRenewsItAndLeavesTheLeaseItself) {
 }
 
 TEST_F(ModelLeaseTest, WhoLetItExpireRenamesNothingMore) {
-  const auto sleeper = TakeElsewhere();
+  const auto sleeper = AcquireElsewhere();
   io::FencedFileSystem files(*files_, [&] { return (*sleeper)->Check(); });
   ASSERT_TRUE(io::WriteFileAtomically(files, "m/.checkpoint.tmp-1-1", "old").ok());
   const auto lease = Take();

@@ -90,7 +90,7 @@ TEST_F(RowNumbersTest, ARowThatIsLeftOutKeepsItsNumber) {
   EXPECT_EQ(rejected[0].number, 2u);
   EXPECT_EQ(rejected[0].where, "data/a.csv:4");
   EXPECT_EQ(rejected[0].bytes, "oops,0");
-  EXPECT_EQ(rejected[1].number, 7u) << "behind the last batch";
+  EXPECT_EQ(rejected[1].number, 7u) << "after the last batch";
 }
 
 TEST_F(RowNumbersTest, PartsOneBehindTheOtherAreWhatOneProcessWrites) {
@@ -115,8 +115,8 @@ TEST_F(RowNumbersTest, PartsOneBehindTheOtherAreWhatOneProcessWrites) {
     std::string all = whole.substr(0, whole.find('\n') + 1);
     for (int part = 0; part < plan->parts; ++part) {
       PredictSpec spec{.input = Rows("data/*.csv", 5)};
-      spec.input.source.shard = plan->ShardOf(part);
-      spec.input.source.first_number = plan->FirstNumberOf(part);
+      spec.input.source.shard = plan->GetShard(part);
+      spec.input.source.first_number = plan->GetFirstNumber(part);
       spec.input.source.may_be_empty = true;
       const std::string csv = Predict(spec);
       EXPECT_EQ(csv.substr(0, csv.find('\n')), whole.substr(0, whole.find('\n')));

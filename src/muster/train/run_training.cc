@@ -25,7 +25,7 @@ absl::Status DealData(io::FileSystem& files, TrainingRequest* request) {
   data::Shard& shard = spec.input.source.shard;
   const int fewest = request->role.min_replicas;
   if (fewest == 0 || spec.replicas == nullptr) {
-    MUSTER_ASSIGN_OR_RETURN(shard, ShardOf(request->run, spec.input.source, files));
+    MUSTER_ASSIGN_OR_RETURN(shard, GetShard(request->run, spec.input.source, files));
     return absl::OkStatus();
   }
   const int most = request->run.num_worker_replicas;
@@ -108,7 +108,7 @@ absl::StatusOr<TrainingOutcome> RunRole(TrainingRequest request, io::FileSystem&
 
 // What the folder must say of a finished job for this task to have nothing left to do; none where
 // the same request means new work each time.
-std::optional<FinishedJob> EndOf(const TrainingRequest& request) {
+std::optional<FinishedJob> GetEnd(const TrainingRequest& request) {
   const bool is_task = !request.run.cluster.empty() || request.run.task_type == "evaluator";
   const bool is_new_each_time = request.train.fresh_data || request.train.steps.has_value() ||
                                 data::IsBatchStream(request.train.input.source);
@@ -141,7 +141,7 @@ absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSys
                                             const ReportProgressEvaluation& report) {
   const std::string& model_dir = request.run.model_dir;
   const TaskContext& context = request.role.context;
-  const auto end = EndOf(request);
+  const auto end = GetEnd(request);
   const bool has_ended = end && HasFinished(files, model_dir, *end);
   const auto nothing_left = [&](const std::string& why) {
     context.Note(StrCat("job '", request.run.job, "' has ended before, and ", model_dir,

@@ -82,7 +82,7 @@ class TerminatedTrainingTest : public PsTrainingTest {
           EXPECT_TRUE(result.ok() && result->interrupted)
               << "rank " << rank << ": " << result.status();
           if (rank == 0 && result.ok()) {
-            EXPECT_EQ(StepOf(folder), result->step) << "not saved";
+            EXPECT_EQ(GetStep(folder), result->step) << "not saved";
           }
           ++terminated_;
           gone = true;
@@ -102,7 +102,7 @@ class TerminatedTrainingTest : public PsTrainingTest {
     }
   }
 
-  int64_t StepOf(const std::string& folder) {
+  int64_t GetStep(const std::string& folder) {
     const auto restored = Weights(folder);
     int64_t step = 0;
     std::memcpy(&step, restored.at("global_step").data(), sizeof step);

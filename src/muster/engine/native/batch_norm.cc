@@ -48,7 +48,7 @@ class BatchNormLayer final : public Layer {
     const std::span<float> mean = std::span(mean_).subspan(at, width);
     const std::span<float> variance = std::span(variance_).subspan(at, width);
     if (step.training) {
-      TakeStatistics(step, worker, mean, variance);
+      ComputeStatistics(step, worker, mean, variance);
     } else {
       std::copy_n(Weights(step, variables_.moving_mean), width, mean.begin());
       std::copy_n(Weights(step, variables_.moving_variance), width, variance.begin());
@@ -100,8 +100,8 @@ class BatchNormLayer final : public Layer {
   }
 
   // Mean first, then the mean of squared differences.
-  void TakeStatistics(const Step& step, Worker& worker, std::span<float> mean,
-                      std::span<float> variance) {
+  void ComputeStatistics(const Step& step, Worker& worker, std::span<float> mean,
+                         std::span<float> variance) {
     math::AddColumns(Rows(worker), x_.Clear(worker).data());
     rows_[static_cast<size_t>(worker.index)] = worker.rows();
     const std::span<const double> x_mean = x_.Mean(step, worker);

@@ -63,7 +63,7 @@ class BatchNormTest : public testing::Test {
 };
 
 TEST_F(BatchNormTest, AReplicaWithoutAFiniteLossHoldsNobodyUp) {
-  std::vector<FeatureBatch> parts = {RowsOf(batch_, 0, 10), RowsOf(batch_, 10, 23)};
+  std::vector<FeatureBatch> parts = {GetRows(batch_, 0, 10), GetRows(batch_, 10, 23)};
   parts[0].weights.assign(10, std::numeric_limits<float>::infinity());
   for (const int threads : {1, 2}) {
     SumsOfTwo pair;
@@ -84,7 +84,7 @@ TEST_F(BatchNormTest, ALostReplicaEndsTheStepWithItsCause) {
       for (auto& side : pair.sides) side.fail_at = call;
       std::vector<RecordingSink> sinks;
       const auto results =
-          StepOfTwo({RowsOf(batch_, 0, 10), RowsOf(batch_, 10, 23)}, threads, &sinks, pair);
+          StepOfTwo({GetRows(batch_, 0, 10), GetRows(batch_, 10, 23)}, threads, &sinks, pair);
       for (const auto& result : results) EXPECT_TRUE(absl::IsAborted(result.status()));
     }
   }
@@ -98,7 +98,7 @@ TEST_F(BatchNormTest, ThreadsThatAreReplicasNormalizeForThemselves) {
 
   const int rows = 11;  // of the first of two nearly equal runs
   std::map<std::string, std::vector<double>, std::less<>> want;
-  for (const auto& part : {RowsOf(batch_, 0, rows), RowsOf(batch_, rows, 23)}) {
+  for (const auto& part : {GetRows(batch_, 0, rows), GetRows(batch_, rows, 23)}) {
     const auto alone = NewNet(false, {});
     RecordingSink sink(*alone);
     ASSERT_TRUE(alone->Step(weights.views(), part, {.denominator = 23}, sink).ok());

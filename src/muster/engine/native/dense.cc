@@ -100,7 +100,7 @@ class DenseLayer final : public Layer {
 
   void Reduce(const Step& step, Worker& worker) override {
     if (in_parts_) {
-      MultiplyToKernelGradient(step, worker, {0, step.batch->rows}, PartOf(worker),
+      MultiplyToKernelGradient(step, worker, {0, step.batch->rows}, GetPart(worker),
                                kernel_gradient_.share(0));
     } else {
       kernel_gradient_.Reduce(worker);
@@ -128,7 +128,7 @@ class DenseLayer final : public Layer {
   }
 
   // The rows of dW that the worker computes.
-  Range PartOf(const Worker& worker) const {
+  Range GetPart(const Worker& worker) const {
     const int units = (input_->width + kPartUnit - 1) / kPartUnit;
     const auto row = [&](int64_t unit) {
       return std::min(static_cast<int>(unit) * kPartUnit, input_->width);
@@ -197,7 +197,7 @@ class DenseLayer final : public Layer {
   // To what the worker has put together.
   void AddRegularization(const Step& step, const Worker& worker) {
     const int64_t width = output_->width, n = input_->width * width;
-    const Range part = PartOf(worker);
+    const Range part = GetPart(worker);
     const int64_t first = in_parts_ ? part.begin * width : worker.first_of(n);
     const int64_t last = in_parts_ ? part.end * width : worker.last_of(n);
     const float* const kernel = Kernel(step);

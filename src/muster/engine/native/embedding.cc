@@ -81,7 +81,7 @@ class EmbeddingLayer final : public Layer {
       }
       for (int row = worker.begin; row < worker.end; ++row) {
         if (bag.pooling == Pooling::kMax) {
-          TakeLargest(table, bag, list, row, worker);
+          PoolLargest(table, bag, list, row, worker);
         } else {
           Sum(table, bag, list, row, worker);
         }
@@ -201,7 +201,7 @@ class EmbeddingLayer final : public Layer {
     }
   }
 
-  void TakeLargest(const float* table, const Bag& bag, const IdList& list, int row,
+  void PoolLargest(const float* table, const Bag& bag, const IdList& list, int row,
                    Worker& worker) const {
     float* const largest = bag.output->value(row);
     const size_t begin = list.begin(row), end = list.end(row);

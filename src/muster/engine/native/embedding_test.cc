@@ -46,7 +46,7 @@ constexpr Pooling kPoolings[] = {Pooling::kSum, Pooling::kMean, Pooling::kSqrtN,
                                  Pooling::kLast};
 
 // The bag of one row, whose table is {1, 10}, {2, 20}, {3, 30} and at last {-6, 8}.
-std::vector<float> BagOf(const IdList& list, EmbeddingOptions options) {
+std::vector<float> ComputeBag(const IdList& list, EmbeddingOptions options) {
   GraphBuilder graph;
   options.name = "e";
   options.rows = 4;
@@ -71,44 +71,46 @@ std::vector<float> BagOf(const IdList& list, EmbeddingOptions options) {
 
 TEST(EmbeddingTest, WeightsAreTensorFlows) {
   const IdList list{.ids = {0, 2, -1, 1}, .offsets = {0, 4}, .weights = {2, 0.5, 7, -1}};
-  EXPECT_THAT(BagOf(list, {.combiner = Combiner::kSum}), ElementsAre(1.5, 15));
+  EXPECT_THAT(ComputeBag(list, {.combiner = Combiner::kSum}), ElementsAre(1.5, 15));
   // The weight below zero counts no more, the value without an id neither.
-  EXPECT_THAT(BagOf(list, {.combiner = Combiner::kMean}), ElementsAre(3.5F / 2.5F, 35 / 2.5F));
+  EXPECT_THAT(ComputeBag(list, {.combiner = Combiner::kMean}), ElementsAre(3.5F / 2.5F, 35 / 2.5F));
   const float root = 1 / std::sqrt(4.25F);
-  EXPECT_THAT(BagOf(list, {.combiner = Combiner::kSqrtN}), ElementsAre(3.5F * root, 35 * root));
+  EXPECT_THAT(ComputeBag(list, {.combiner = Combiner::kSqrtN}),
+              ElementsAre(3.5F * root, 35 * root));
   // Zeros where no weight is above zero.
   const IdList none{.ids = {0, 1}, .offsets = {0, 2}, .weights = {0, -1}};
-  EXPECT_THAT(BagOf(none, {.combiner = Combiner::kMean}), ElementsAre(0, 0));
-  EXPECT_THAT(BagOf(none, {.combiner = Combiner::kSum}), ElementsAre(-2, -20));
+  EXPECT_THAT(ComputeBag(none, {.combiner = Combiner::kMean}), ElementsAre(0, 0));
+  EXPECT_THAT(ComputeBag(none, {.combiner = Combiner::kSum}), ElementsAre(-2, -20));
   const IdList scalar{.ids = {1}, .offsets = {}, .weights = {3}};
-  EXPECT_THAT(BagOf(scalar, {.combiner = Combiner::kSum}), ElementsAre(6, 60));
-  EXPECT_THAT(BagOf(scalar, {.combiner = Combiner::kMean}), ElementsAre(2, 20));
+  EXPECT_THAT(ComputeBag(scalar, {.combiner = Combiner::kSum}), ElementsAre(6, 60));
+  EXPECT_THAT(ComputeBag(scalar, {.combiner = Combiner::kMean}), ElementsAre(2, 20));
 }
 
 TEST(EmbeddingTest, PoolsStepsInOrder) {
   const IdList list{.ids = {2, -1, 3, 1}, .offsets = {0, 4}};
-  EXPECT_THAT(BagOf(list, {.pooling = Pooling::kSum}), ElementsAre(-1, 58));
+  EXPECT_THAT(ComputeBag(list, {.pooling = Pooling::kSum}), ElementsAre(-1, 58));
   // A value without an id is a step of zeros.
-  EXPECT_THAT(BagOf(list, {.pooling = Pooling::kMean}), ElementsAre(-0.25, 14.5));
-  EXPECT_THAT(BagOf(list, {.pooling = Pooling::kSqrtN}), ElementsAre(-0.5, 29));
-  EXPECT_THAT(BagOf(list, {.pooling = Pooling::kMax}), ElementsAre(3, 30));
-  EXPECT_THAT(BagOf(list, {.pooling = Pooling::kLast}), ElementsAre(2, 20));
+  EXPECT_THAT(ComputeBag(list, {.pooling = Pooling::kMean}), ElementsAre(-0.25, 14.5));
+  EXPECT_THAT(ComputeBag(list, {.pooling = Pooling::kSqrtN}), ElementsAre(-0.5, 29));
+  EXPECT_THAT(ComputeBag(list, {.pooling = Pooling::kMax}), ElementsAre(3, 30));
+  EXPECT_THAT(ComputeBag(list, {.pooling = Pooling::kLast}), ElementsAre(2, 20));
   const IdList unknown{.ids = {3, -1}, .offsets = {0, 2}};
-  EXPECT_THAT(BagOf(unknown, {.pooling = Pooling::kMax}), ElementsAre(0, 8));
-  EXPECT_THAT(BagOf(unknown, {.pooling = Pooling::kLast}), ElementsAre(0, 0));
+  EXPECT_THAT(ComputeBag(unknown, {.pooling = Pooling::kMax}), ElementsAre(0, 8));
+  EXPECT_THAT(ComputeBag(unknown, {.pooling = Pooling::kLast}), ElementsAre(0, 0));
   for (const Pooling pooling : kPoolings) {
-    EXPECT_THAT(BagOf({.ids = {}, .offsets = {0, 0}}, {.pooling = pooling}), ElementsAre(0, 0));
+    EXPECT_THAT(ComputeBag({.ids = {}, .offsets = {0, 0}}, {.pooling = pooling}),
+                ElementsAre(0, 0));
   }
 }
 
 TEST(EmbeddingTest, ClipsRowsToMaxNorm) {
   const IdList list{.ids = {3, 0}, .offsets = {0, 2}};
   const float root = std::sqrt(101.0F);
-  EXPECT_THAT(BagOf(list, {.combiner = Combiner::kSum, .max_norm = 5}),
+  EXPECT_THAT(ComputeBag(list, {.combiner = Combiner::kSum, .max_norm = 5}),
               ElementsAre(testing::FloatNear(-3 + 5 / root, 1e-6F),
                           testing::FloatNear(4 + 50 / root, 1e-5F)));
-  EXPECT_THAT(BagOf({.ids = {3}, .offsets = {}}, {.max_norm = 5}), ElementsAre(-3, 4));
-  EXPECT_THAT(BagOf(list, {.combiner = Combiner::kSum, .max_norm = 20}), ElementsAre(-5, 18));
+  EXPECT_THAT(ComputeBag({.ids = {3}, .offsets = {}}, {.max_norm = 5}), ElementsAre(-3, 4));
+  EXPECT_THAT(ComputeBag(list, {.combiner = Combiner::kSum, .max_norm = 20}), ElementsAre(-5, 18));
 }
 
 TEST(EmbeddingGradientTest, Weights) {

@@ -47,7 +47,7 @@ class NativeEngine final : public Engine {
   bool MayUseFolds(std::span<const VariableView> weights,
                    const features::FeatureBatch& batch) const;
   void RunForward(Worker& worker);
-  void TakeLoss(Worker& worker, bool with_gradient);
+  void ComputeLoss(Worker& worker, bool with_gradient);
   void Train(Worker& worker);
   void Backward(Worker& worker);
   void FindDistinctRows(Worker& worker);
@@ -89,7 +89,7 @@ NativeEngine::NativeEngine(NativeGraph graph, std::unique_ptr<Head> head,
       predict_([this](int member) {
         Worker& worker = workers_[static_cast<size_t>(member)];
         RunForward(worker);
-        TakeLoss(worker, false);
+        ComputeLoss(worker, false);
       }) {
   for (const auto& layer : graph_.layers) layers_.push_back(layer.get());
   std::set<int> lists;
@@ -188,7 +188,7 @@ void NativeEngine::RunForward(Worker& worker) {
   for (Layer* const layer : *running_) layer->Forward(step_, worker);
 }
 
-void NativeEngine::TakeLoss(Worker& worker, bool with_gradient) {
+void NativeEngine::ComputeLoss(Worker& worker, bool with_gradient) {
   const features::FeatureBatch& batch = *step_.batch;
   if (batch.labels.empty()) return;
   const auto begin = static_cast<size_t>(worker.begin), rows = static_cast<size_t>(worker.rows());
@@ -226,9 +226,9 @@ void NativeEngine::FindDistinctRows(Worker& worker) {
 
 void NativeEngine::Train(Worker& worker) {
   RunForward(worker);
-  TakeLoss(worker, true);
+  ComputeLoss(worker, true);
   crew_.Barrier();
-  // With other replicas it goes on: they wait for its sums.
+  // With other replicas it continues: they wait for its sums.
   if (!std::isfinite(Result().loss) && step_.others == nullptr) return;
   FindDistinctRows(worker);
   Backward(worker);

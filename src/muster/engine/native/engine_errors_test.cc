@@ -89,7 +89,7 @@ TEST(NativeEngineErrorsTest, BadBatchesAreRefused) {
   RecordingSink sink(*engine);
   EXPECT_EQ(engine->Step(weights.views().subspan(1), good, {}, sink).status().code(),
             absl::StatusCode::kInvalidArgument);
-  weights.mutable_views()[weights.IndexOf("h0/kernel")].rows -= 1;
+  weights.mutable_views()[weights.GetIndex("h0/kernel")].rows -= 1;
   EXPECT_THAT(std::string(engine->Step(weights.views(), good, {}, sink).status().message()),
               HasSubstr("the memory of variable h0/kernel"));
 }

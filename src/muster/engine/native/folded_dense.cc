@@ -24,14 +24,14 @@ struct FoldedBag {
   int dimension = 0;
 };
 
-int64_t StrideOf(int units) { return (units + kStrideUnit - 1) / kStrideUnit * kStrideUnit; }
+int64_t GetStride(int units) { return (units + kStrideUnit - 1) / kStrideUnit * kStrideUnit; }
 
 class FoldedDenseLayer final : public FoldedDense {
  public:
   FoldedDenseLayer(const NativeGraph::DenseLayerUse& dense, std::vector<FoldedBag> bags)
       : dense_(dense),
         bags_(std::move(bags)),
-        stride_(StrideOf(dense.output->width)),
+        stride_(GetStride(dense.output->width)),
         products_(bags_.size()) {
     std::vector<bool> folded(static_cast<size_t>(dense.input->width), false);
     for (const FoldedBag& bag : bags_) {
@@ -50,7 +50,7 @@ class FoldedDenseLayer final : public FoldedDense {
       MultiplyTable(table, kernel + int64_t{bags_[i].column} * units, bags_[i].dimension,
                     &products_[i]);
     }
-    TakeRestOfKernel(kernel,
+    CopyRestOfKernel(kernel,
                      dense_.bias < 0 ? nullptr : weights[static_cast<size_t>(dense_.bias)].data);
   }
 
@@ -118,7 +118,7 @@ class FoldedDenseLayer final : public FoldedDense {
   }
 
   // The bias (or zeros) and the rows of the kernel for left_, each at stride_.
-  void TakeRestOfKernel(const float* kernel, const float* bias) {
+  void CopyRestOfKernel(const float* kernel, const float* bias) {
     const size_t floats = (left_.size() + 1) * static_cast<size_t>(stride_);
     float* to = kernel_memory_.Reserve(floats);
     math::Fill(to, floats, 0);
@@ -144,7 +144,7 @@ class FoldedDenseLayer final : public FoldedDense {
 };
 
 // The bags that the dense layer alone reads, as long as their products stay small.
-std::vector<FoldedBag> BagsOf(const NativeGraph& graph, const NativeGraph::DenseLayerUse& dense) {
+std::vector<FoldedBag> MakeBags(const NativeGraph& graph, const NativeGraph::DenseLayerUse& dense) {
   std::vector<FoldedBag> bags;
   const Tensor& input = *dense.input;
   if (input.storage->readers != 1 || input.width != input.storage->width) return bags;
@@ -157,7 +157,7 @@ std::vector<FoldedBag> BagsOf(const NativeGraph& graph, const NativeGraph::Dense
     const VariableSpec& table = graph.variables[static_cast<size_t>(bag.variable)];
     if (table.growth) continue;  // it is never there as a whole
     const int64_t rows = table.shape[0];
-    const int64_t floats = (1 + rows) * StrideOf(dense.output->width);
+    const int64_t floats = (1 + rows) * GetStride(dense.output->width);
     if (floats > kMostTableFloats || total + floats > kMostFloats) continue;
     total += floats;
     bags.push_back({.variable = bag.variable,
@@ -177,7 +177,7 @@ FoldedGraph Fold(const NativeGraph& graph) {
   for (size_t i = 0; i < in_place.size(); ++i) in_place[i] = graph.layers[i].get();
   for (const NativeGraph::BagUse& bag : graph.bag_uses) ++bags_left[bag.layer];
   for (const NativeGraph::DenseLayerUse& dense : graph.dense_layers) {
-    std::vector<FoldedBag> bags = BagsOf(graph, dense);
+    std::vector<FoldedBag> bags = MakeBags(graph, dense);
     if (bags.empty()) continue;
     for (const NativeGraph::BagUse& use : graph.bag_uses) {
       const auto is_use = [&](const FoldedBag& bag) {

@@ -52,8 +52,8 @@ features::FeatureBatch OneIdPerRow(uint64_t seed = 7) {
                      seed);
 }
 
-std::vector<float> LogitsOf(Engine& engine, const TestWeights& weights,
-                            const features::FeatureBatch& batch) {
+std::vector<float> ComputeLogits(Engine& engine, const TestWeights& weights,
+                                 const features::FeatureBatch& batch) {
   Forward forward;
   const absl::Status status = engine.Predict(weights.views(), batch, &forward);
   EXPECT_TRUE(status.ok()) << status;
@@ -71,9 +71,9 @@ TEST(FoldedDenseTest, PredictsAsTheLayersDo) {
   for (const Activation activation : {Activation::kRelu, Activation::kTanh, Activation::kNone}) {
     const auto engine = NewFoldable({.activation = activation});
     const TestWeights weights(*engine);
-    const auto plain = LogitsOf(*engine, weights, OneIdPerRow());
+    const auto plain = ComputeLogits(*engine, weights, OneIdPerRow());
     ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-    const auto folded = LogitsOf(*engine, weights, OneIdPerRow());
+    const auto folded = ComputeLogits(*engine, weights, OneIdPerRow());
     ExpectNearLogits(folded, plain);
     EXPECT_NE(folded, plain);  // sums in another order: they were folded
   }
@@ -83,28 +83,28 @@ TEST(FoldedDenseTest, ThreadsAndBatchesGiveTheSameBytes) {
   const auto one = NewFoldable({});
   const TestWeights weights(*one);
   ASSERT_TRUE(one->Freeze(weights.views()).ok());
-  const auto expected = LogitsOf(*one, weights, OneIdPerRow());
+  const auto expected = ComputeLogits(*one, weights, OneIdPerRow());
   for (const int threads : {2, 3, 5}) {
     const auto engine = NewFoldable({.threads = threads});
     ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-    EXPECT_EQ(LogitsOf(*engine, weights, OneIdPerRow()), expected) << threads;
-    LogitsOf(*engine, weights, OneIdPerRow(8));
-    EXPECT_EQ(LogitsOf(*engine, weights, OneIdPerRow()), expected) << threads;
+    EXPECT_EQ(ComputeLogits(*engine, weights, OneIdPerRow()), expected) << threads;
+    ComputeLogits(*engine, weights, OneIdPerRow(8));
+    EXPECT_EQ(ComputeLogits(*engine, weights, OneIdPerRow()), expected) << threads;
   }
 }
 
 TEST(FoldedDenseTest, OtherWeightsAndStepsAreSeen) {
   const auto engine = NewFoldable({});
   TestWeights weights(*engine), other(*engine, 0.3);
-  const auto plain_of_other = LogitsOf(*engine, other, OneIdPerRow());
+  const auto plain_of_other = ComputeLogits(*engine, other, OneIdPerRow());
   ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-  EXPECT_EQ(LogitsOf(*engine, other, OneIdPerRow()), plain_of_other);
+  EXPECT_EQ(ComputeLogits(*engine, other, OneIdPerRow()), plain_of_other);
   RecordingSink sink(*engine);
   ASSERT_TRUE(engine->Step(weights.views(), OneIdPerRow(), {}, sink).ok());
   for (size_t i = 0; i < engine->variables().size(); ++i) weights.at(i) = other.at(i);
-  EXPECT_EQ(LogitsOf(*engine, weights, OneIdPerRow()), plain_of_other);
+  EXPECT_EQ(ComputeLogits(*engine, weights, OneIdPerRow()), plain_of_other);
   ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-  ExpectNearLogits(LogitsOf(*engine, weights, OneIdPerRow()), plain_of_other);
+  ExpectNearLogits(ComputeLogits(*engine, weights, OneIdPerRow()), plain_of_other);
 }
 
 TEST(FoldedDenseTest, ListsOfIdsGoThroughTheLayers) {
@@ -113,28 +113,29 @@ TEST(FoldedDenseTest, ListsOfIdsGoThroughTheLayers) {
   features::FeatureBatch batch = OneIdPerRow();
   batch.id_lists =
       RandomBatch({.rows = kBatchRows, .list_lists = 3, .table_rows = kFoldableRows}).id_lists;
-  const auto plain = LogitsOf(*engine, weights, batch);
+  const auto plain = ComputeLogits(*engine, weights, batch);
   ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-  EXPECT_EQ(LogitsOf(*engine, weights, batch), plain);
+  EXPECT_EQ(ComputeLogits(*engine, weights, batch), plain);
   batch = OneIdPerRow();
   batch.id_lists[1].weights.assign(kBatchRows, 0.5f);
-  EXPECT_EQ(LogitsOf(*engine, weights, batch), LogitsOf(*NewFoldable({}), weights, batch));
+  EXPECT_EQ(ComputeLogits(*engine, weights, batch),
+            ComputeLogits(*NewFoldable({}), weights, batch));
 }
 
 TEST(FoldedDenseTest, ATableWithALargestNormIsReadAsBefore) {
   const auto engine = NewFoldable({.max_norm = 0.4});
   const TestWeights weights(*engine);
-  const auto plain = LogitsOf(*engine, weights, OneIdPerRow());
+  const auto plain = ComputeLogits(*engine, weights, OneIdPerRow());
   ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-  ExpectNearLogits(LogitsOf(*engine, weights, OneIdPerRow()), plain);
+  ExpectNearLogits(ComputeLogits(*engine, weights, OneIdPerRow()), plain);
 }
 
 TEST(FoldedDenseTest, LargeTablesAreNotFolded) {
   const auto engine = NewFoldable({.table_rows = 100'000});
   const TestWeights weights(*engine);
-  const auto plain = LogitsOf(*engine, weights, OneIdPerRow());
+  const auto plain = ComputeLogits(*engine, weights, OneIdPerRow());
   ASSERT_TRUE(engine->Freeze(weights.views()).ok());
-  EXPECT_EQ(LogitsOf(*engine, weights, OneIdPerRow()), plain);
+  EXPECT_EQ(ComputeLogits(*engine, weights, OneIdPerRow()), plain);
 }
 
 TEST(FoldedDenseTest, WeightsThatDoNotFitAreRefused) {

@@ -238,7 +238,7 @@ Node GraphBuilder::Dense(Node input, const DenseOptions& options) {
                  .op = "Dense",
                  .layers = {input},
                  .variables = {kernel},
-                 .attributes = {{"activation", NameOf(options.activation)}}};
+                 .attributes = {{"activation", GetName(options.activation)}}};
   if (bias >= 0) info.variables.push_back(bias);
   return state_->LastNode(std::move(info));
 }
@@ -331,7 +331,7 @@ Node GraphBuilder::Activate(Node input, Activation activation) {
   return state_->LastNode({.name = NameBeside(state_->graph.infos, input, "Activation"),
                            .op = "Activation",
                            .layers = {input},
-                           .attributes = {{"activation", NameOf(activation)}}});
+                           .attributes = {{"activation", GetName(activation)}}});
 }
 
 Node GraphBuilder::Add(Node a, Node b) {

@@ -6,7 +6,7 @@ namespace muster::engine::native {
 namespace {
 
 // "a/b" of "a/b/c"; "" of "c".
-std::string FolderOf(const std::string& name) {
+std::string GetFolder(const std::string& name) {
   const size_t slash = name.rfind('/');
   return slash == std::string::npos ? "" : name.substr(0, slash);
 }
@@ -21,20 +21,20 @@ std::string LayerName(const std::string& folder, const std::string& op) {
   return folder.empty() ? op : StrCat(folder, "/", op);
 }
 
-std::string NameInFolderOf(const std::string& name, const std::string& op) {
-  return LayerName(FolderOf(name), op);
+std::string GetNameInFolder(const std::string& name, const std::string& op) {
+  return LayerName(GetFolder(name), op);
 }
 
 std::string NameBeside(const std::vector<LayerInfo>& infos, Node node, const std::string& op) {
-  return NameInFolderOf(NameOfNode(infos, node), op);
+  return GetNameInFolder(NameOfNode(infos, node), op);
 }
 
 std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Node>& parts,
                       const std::string& op) {
-  std::string folder = FolderOf(NameOfNode(infos, parts.front()));
+  std::string folder = GetFolder(NameOfNode(infos, parts.front()));
   for (const Node part : parts) {
     while (!folder.empty() && !NameOfNode(infos, part).starts_with(folder + "/")) {
-      folder = FolderOf(folder);
+      folder = GetFolder(folder);
     }
   }
   return LayerName(folder, op);
@@ -42,16 +42,16 @@ std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Nod
 
 LayerInfo InfoOfBag(const EmbeddingOptions& bag, int variable) {
   const bool pools = bag.pooling != features::Pooling::kNone;
-  return {.name = bag.layer.empty() ? NameInFolderOf(bag.name, "EmbeddingBag")
+  return {.name = bag.layer.empty() ? GetNameInFolder(bag.name, "EmbeddingBag")
                                     : LayerName(bag.layer, "EmbeddingBag"),
           .op = "EmbeddingBag",
           .id_lists = {bag.id_list},
           .variables = {variable},
           .attributes = {{pools ? "pooling" : "combiner",
-                          pools ? NameOf(bag.pooling) : NameOf(bag.combiner)}}};
+                          pools ? GetName(bag.pooling) : GetName(bag.combiner)}}};
 }
 
-std::string NameOf(Activation activation) {
+std::string GetName(Activation activation) {
   switch (activation) {
     case Activation::kNone:
       return "none";
@@ -65,7 +65,7 @@ std::string NameOf(Activation activation) {
   return "";
 }
 
-std::string NameOf(features::Combiner combiner) {
+std::string GetName(features::Combiner combiner) {
   switch (combiner) {
     case features::Combiner::kSum:
       return "sum";
@@ -77,7 +77,7 @@ std::string NameOf(features::Combiner combiner) {
   return "";
 }
 
-std::string NameOf(features::Pooling pooling) {
+std::string GetName(features::Pooling pooling) {
   switch (pooling) {
     case features::Pooling::kNone:
       return "none";

@@ -12,7 +12,7 @@ namespace muster::engine::native {
 // "FOLDER/OP"; "OP" when `folder` is empty.
 std::string LayerName(const std::string& folder, const std::string& op);
 // `op` in the folder that contains `name`: "a/OP" for "a/table".
-std::string NameInFolderOf(const std::string& name, const std::string& op);
+std::string GetNameInFolder(const std::string& name, const std::string& op);
 // `op` in the folder of the layer that gives `node`, infos[node].
 std::string NameBeside(const std::vector<LayerInfo>& infos, Node node, const std::string& op);
 // `op` in the deepest folder that contains all of `parts`, which is not empty.
@@ -22,8 +22,8 @@ std::string NameAbove(const std::vector<LayerInfo>& infos, const std::vector<Nod
 // The LayerInfo that EmbeddingBag and SharedEmbeddingBags add; `variable` is the table.
 LayerInfo InfoOfBag(const EmbeddingOptions& bag, int variable);
 
-std::string NameOf(Activation activation);        // "relu"
-std::string NameOf(features::Combiner combiner);  // "mean"
-std::string NameOf(features::Pooling pooling);    // "last"
+std::string GetName(Activation activation);        // "relu"
+std::string GetName(features::Combiner combiner);  // "mean"
+std::string GetName(features::Pooling pooling);    // "last"
 
 }  // namespace muster::engine::native

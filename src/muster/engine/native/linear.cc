@@ -107,7 +107,7 @@ class LinearLayer final : public Layer {
 
   void Emit(const Step& step, GradientSink& sink) override {
     for (size_t t = 0; t < options_.tables.size(); ++t) {
-      const DistinctRows& distinct = step.distinct[ListOf(t)];
+      const DistinctRows& distinct = step.distinct[GetList(t)];
       sink.Rows(variables_.tables[t], distinct.rows,
                 {table_gradients_[t], distinct.rows.size() * units_});
     }
@@ -118,9 +118,9 @@ class LinearLayer final : public Layer {
   }
 
  private:
-  size_t ListOf(size_t table) const { return static_cast<size_t>(options_.tables[table].id_list); }
-  const features::IdList& IdsOf(const Step& step, size_t table) const {
-    return step.batch->id_lists[ListOf(table)];
+  size_t GetList(size_t table) const { return static_cast<size_t>(options_.tables[table].id_list); }
+  const features::IdList& GetIds(const Step& step, size_t table) const {
+    return step.batch->id_lists[GetList(table)];
   }
   static const float* Weights(const Step& step, int variable) {
     return step.weights[static_cast<size_t>(variable)].data;
@@ -144,7 +144,7 @@ class LinearLayer final : public Layer {
 
   // sums[row] += the rows of the table that the row's ids name, times their weights
   void AddTable(const Step& step, size_t t, const Worker& worker) const {
-    const features::IdList& list = IdsOf(step, t);
+    const features::IdList& list = GetIds(step, t);
     const float* const table = Weights(step, variables_.tables[t]);
     if (list.one_per_row() && list.weights.empty() && units_ == 1) {
       math::GatherAdd(table, list.ids.data() + worker.begin, static_cast<size_t>(worker.rows()),
@@ -162,8 +162,8 @@ class LinearLayer final : public Layer {
   }
 
   void SumTable(const Step& step, size_t table) {
-    const features::IdList& list = IdsOf(step, table);
-    const DistinctRows& distinct = step.distinct[ListOf(table)];
+    const features::IdList& list = GetIds(step, table);
+    const DistinctRows& distinct = step.distinct[GetList(table)];
     float* const gradient = table_memory_[table].Reserve(distinct.rows.size() * units_);
     table_gradients_[table] = gradient;
     math::Fill(gradient, distinct.rows.size() * units_, 0);

@@ -15,7 +15,7 @@ void SharedSums::Reserve(const Step& step, bool synchronized, int workers, int w
 }
 
 std::span<double> SharedSums::Clear(const Worker& worker) {
-  const std::span<double> share = PartOf(worker, shares_);
+  const std::span<double> share = GetPart(worker, shares_);
   std::fill(share.begin(), share.end(), 0.0);
   return share;
 }
@@ -28,12 +28,12 @@ void SharedSums::AddShares(std::span<double> total) const {
 }
 
 std::span<const double> SharedSums::Mean(const Step& step, const Worker& worker) {
-  std::span<const double> sum = PartOf(worker, shares_);
+  std::span<const double> sum = GetPart(worker, shares_);
   double rows = worker.rows();
   if (scope_ == Scope::kCrew) {
     worker.crew->Barrier();
     // Every worker for itself: quicker than to wait for one.
-    const std::span<double> total = PartOf(worker, totals_);
+    const std::span<double> total = GetPart(worker, totals_);
     AddShares(total);
     sum = total;
     rows = step.batch->rows;
@@ -48,7 +48,7 @@ std::span<const double> SharedSums::Mean(const Step& step, const Worker& worker)
     sum = total;
     rows = step.others->rows();
   }
-  const std::span<double> mean = PartOf(worker, means_);
+  const std::span<double> mean = GetPart(worker, means_);
   for (size_t j = 0; j < width_; ++j) mean[j] = sum[j] / std::max(rows, 1.0);
   return mean;
 }

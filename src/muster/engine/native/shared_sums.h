@@ -29,7 +29,7 @@ class SharedSums {
  private:
   enum class Scope { kWorker, kCrew, kReplicas };
 
-  std::span<double> PartOf(const Worker& worker, std::vector<double>& all) const {
+  std::span<double> GetPart(const Worker& worker, std::vector<double>& all) const {
     return std::span(all).subspan(static_cast<size_t>(worker.index) * width_, width_);
   }
   void AddShares(std::span<double> total) const;

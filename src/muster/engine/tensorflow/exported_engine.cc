@@ -51,7 +51,7 @@ ExportedEngine::ExportedEngine(io::FileSystem& files, KerasExport model, HostSpe
   }
 }
 
-uint64_t ExportedEngine::TypeOf(const KerasPort& port) const {
+uint64_t ExportedEngine::GetType(const KerasPort& port) const {
   const auto i = static_cast<size_t>(port.index);
   switch (port.role) {
     case Role::kVariable:
@@ -81,7 +81,7 @@ absl::Status ExportedEngine::Define(const std::string& name, Function* function)
   if (function->signature == nullptr) return absl::OkStatus();
   FunctionSpec spec;
   for (const KerasPort& port : function->signature->inputs) {
-    spec.feeds.push_back({.tensor = port.tensor, .type = TypeOf(port)});
+    spec.feeds.push_back({.tensor = port.tensor, .type = GetType(port)});
   }
   for (const KerasPort& port : function->signature->outputs) spec.fetches.push_back(port.tensor);
   absl::StatusOr<uint64_t> number = host_->Define(spec);
@@ -240,7 +240,7 @@ absl::StatusOr<std::vector<double>> ExportedEngine::MetricValues(
   return values;
 }
 
-absl::StatusOr<const std::vector<IdList>*> ExportedEngine::IdsOf(const FeatureBatch& batch) {
+absl::StatusOr<const std::vector<IdList>*> ExportedEngine::GetIds(const FeatureBatch& batch) {
   if (!batch.id_lists.empty()) return &batch.id_lists;
   Places results;
   if (ids_.signature != nullptr) {
@@ -262,7 +262,7 @@ absl::Status ExportedEngine::FindIds(FeatureBatch* batch) {
   if (decoded != batch) std::swap(*batch, decoded_);
   MUSTER_RETURN_IF_ERROR(CheckRawColumns(model_, *batch, false));
   batch->id_lists.clear();
-  MUSTER_RETURN_IF_ERROR(IdsOf(*batch).status());
+  MUSTER_RETURN_IF_ERROR(GetIds(*batch).status());
   for (size_t k = 0; k < found_ids_.size(); ++k) {
     const KerasVariable& table = model_.variables[static_cast<size_t>(model_.lookups[k].table)];
     MUSTER_RETURN_IF_ERROR(feeds_->CheckLookupIds(k, found_ids_[k], table.shape[0], batch->rows));
@@ -278,7 +278,7 @@ absl::Status ExportedEngine::Prepare(std::span<const VariableView> weights,
   MUSTER_ASSIGN_OR_RETURN(const FeatureBatch* const decoded, Decoded(batch));
   MUSTER_RETURN_IF_ERROR(CheckRawColumns(model_, *decoded, training));
   feeds_->SetWeights(exported_, weights);
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<IdList>* const ids, IdsOf(*decoded));
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<IdList>* const ids, GetIds(*decoded));
   return feeds_->SetBatch(*decoded, ids);
 }
 

@@ -61,7 +61,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   using Places = std::span<const host::TensorPlace>;
 
   absl::Status Define(const std::string& name, Function* function);
-  uint64_t TypeOf(const KerasPort& port) const;
+  uint64_t GetType(const KerasPort& port) const;
   absl::Status Prepare(std::span<const VariableView> weights, const features::FeatureBatch& batch,
                        bool training);
   // The batch itself if it has no images to decode.
@@ -69,7 +69,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
   absl::Status Decode(size_t input, int rows, features::RawColumn* column);
   absl::Status ReadLookup(size_t lookup, const features::FeatureBatch& batch, Places results,
                           features::IdList* list) const;
-  absl::StatusOr<const std::vector<features::IdList>*> IdsOf(const features::FeatureBatch& batch);
+  absl::StatusOr<const std::vector<features::IdList>*> GetIds(const features::FeatureBatch& batch);
   absl::StatusOr<Places> Run(const Function& function);
   absl::StatusOr<StepResult> ReadLosses(Places results) const;
   absl::Status CheckGradients(Places results) const;
@@ -87,7 +87,7 @@ class ExportedEngine final : public TensorFlowEngine, private Updater {
                                 std::span<const std::span<char>> slots,
                                 std::span<const VariableGradient> gradients,
                                 const int64_t* step) const;
-  size_t SpecOf(int variable) const;
+  size_t GetSpec(int variable) const;
   absl::StatusOr<StepResult> StepWithoutRows(std::span<const VariableView> weights,
                                              const StepContext& context, GradientSink& sink);
   // The result with that role; null when there is none.

@@ -15,7 +15,7 @@ using Role = KerasPort::Role;
 
 }  // namespace
 
-size_t ExportedEngine::SpecOf(int variable) const {
+size_t ExportedEngine::GetSpec(int variable) const {
   return static_cast<size_t>(std::ranges::lower_bound(exported_, variable) - exported_.begin());
 }
 
@@ -65,7 +65,7 @@ absl::StatusOr<ExportedEngine::Given> ExportedEngine::GivenTo(
     return Given{PlaceOfTensor(slots_[i].type, slots_[i].shape), slots[i].data()};
   }
   const KerasVariable& variable = model_.variables[i];
-  const size_t spec = SpecOf(port.index);
+  const size_t spec = GetSpec(port.index);
   if (port.role == Role::kVariable) {
     return Given{PlaceOfTensor(variable.type, variable.shape), weights[spec].data};
   }
@@ -123,7 +123,7 @@ absl::Status ExportedEngine::Apply(std::span<const VariableView> weights,
           " that is not of its type and shape: export the model again"));
     }
     taken.emplace_back(
-        is_slot ? static_cast<void*>(slots[i].data()) : weights[SpecOf(port.index)].data, &place);
+        is_slot ? static_cast<void*>(slots[i].data()) : weights[GetSpec(port.index)].data, &place);
   }
   for (const auto& [to, place] : taken) {
     if (place->bytes > 0) std::memcpy(to, host_->segment().at(place->offset), place->bytes);

@@ -10,7 +10,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 template <typename Number>
-std::span<char> CharsOf(std::vector<Number>& numbers) {
+std::span<char> ToChars(std::vector<Number>& numbers) {
   return {reinterpret_cast<char*>(numbers.data()), numbers.size() * sizeof(Number)};
 }
 
@@ -32,7 +32,7 @@ class UpdaterTest : public testing::Test {
   absl::Status Apply(int64_t step) {
     const std::vector<VariableView> weights = {
         {kernel_.data(), 2, 2}, {table_.data(), table_rows_, 2}, {mean_.data(), 2, 1}};
-    const std::vector<std::span<char>> slots = {CharsOf(count_), CharsOf(seen_)};
+    const std::vector<std::span<char>> slots = {ToChars(count_), ToChars(seen_)};
     const std::vector<VariableGradient> gradients = {
         {.values = kernel_gradient_}, {.values = entries_, .rows = rows_}, {}};
     return engine_->updater()->Apply(weights, slots, gradients, step);

@@ -162,7 +162,7 @@ absl::Status Feeds::SetBatch(const FeatureBatch& batch, const std::vector<IdList
     total += Aligned(place->bytes);
   };
   for (size_t i = 0; i < batch.raw.size(); ++i) {
-    columns_[i] = PlaceOf(batch.raw[i], batch.rows);
+    columns_[i] = GetPlace(batch.raw[i], batch.rows);
     lay(&columns_[i]);
   }
   for (size_t k = 0; ids != nullptr && k < ids_.size(); ++k) lay(&ids_[k]);

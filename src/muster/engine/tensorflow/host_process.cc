@@ -39,7 +39,7 @@ absl::StatusOr<std::string> FindHostProgram() {
       StrCat("no ", kProgramName, " beside ", self.string(), ": install both from the same build"));
 }
 
-std::string_view NameOf(RequestKind kind) {
+std::string_view GetName(RequestKind kind) {
   switch (kind) {
     case RequestKind::kOpen:
       return "load TensorFlow";
@@ -217,7 +217,7 @@ HostProcess::Outcome HostProcess::Ask(RequestKind kind, double seconds) {
   if (const Waited waited = Wait(seconds); waited != Waited::kAnswered) {
     const bool late = waited == Waited::kLate;
     const std::string what =
-        late ? StrCat(NameOf(kind), " in ", seconds, " s") : std::string(NameOf(kind));
+        late ? StrCat(GetName(kind), " in ", seconds, " s") : std::string(GetName(kind));
     return Lose(what, late);
   }
   Answer answer;

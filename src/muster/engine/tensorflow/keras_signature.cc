@@ -31,7 +31,7 @@ int NumberIn(std::string_view digits, size_t count) {
 }
 
 template <typename Named>
-int PlaceOf(const std::vector<Named>& all, std::string_view name) {
+int GetPlace(const std::vector<Named>& all, std::string_view name) {
   const auto found = std::ranges::find(all, name, &Named::name);
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
@@ -104,9 +104,9 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
       return Match{Role::kWholeTable, table ? number : -1};
     }
     if (const auto rest = behind("input_"))
-      return Match{Role::kInput, PlaceOf(model.inputs, *rest)};
+      return Match{Role::kInput, GetPlace(model.inputs, *rest)};
     if (const auto rest = behind("label_"))
-      return Match{Role::kLabel, PlaceOf(model.labels, *rest)};
+      return Match{Role::kLabel, GetPlace(model.labels, *rest)};
     return std::nullopt;
   }
   if (const int state = MetricState(model, name); state >= 0) return Match{Role::kMetric, state};
@@ -118,7 +118,7 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
   if (const auto rest = behind("rows_")) return Match{Role::kRows, NumberIn(*rest, variables)};
   if (const auto rest = behind("new_")) return Match{Role::kState, NumberIn(*rest, variables)};
   if (const auto rest = behind("output_")) {
-    return Match{Role::kPrediction, PlaceOf(model.predictions, *rest)};
+    return Match{Role::kPrediction, GetPlace(model.predictions, *rest)};
   }
   return std::nullopt;
 }

@@ -97,7 +97,7 @@ absl::Status CheckRawColumns(const KerasExport& model, const FeatureBatch& batch
   return absl::OkStatus();
 }
 
-host::TensorPlace PlaceOf(const RawColumn& column, int rows) {
+host::TensorPlace GetPlace(const RawColumn& column, int rows) {
   host::TensorPlace place;
   place.type = static_cast<uint64_t>(column.type);
   place.bytes = column.bytes.size() + column.offsets.size() * sizeof(uint64_t);

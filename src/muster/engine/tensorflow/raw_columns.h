@@ -22,7 +22,7 @@ absl::Status CheckRawColumns(const KerasExport& model, const features::FeatureBa
 bool HasLabels(const KerasExport& model, const features::FeatureBatch& batch);
 
 // The type, shape and bytes of the column's tensor; it has no place yet.
-host::TensorPlace PlaceOf(const features::RawColumn& column, int rows);
+host::TensorPlace GetPlace(const features::RawColumn& column, int rows);
 // Writes the column in host::TensorPlace's format; `to` has as many bytes as that takes.
 void WriteRaw(const features::RawColumn& column, std::byte* to);
 // Reads a column back from there.

@@ -249,7 +249,7 @@ TEST_F(TensorFlowEngineTest, RowsAreLookedUpByLabels) {
   engine_.reset();
   Open(LabelLookupManifest());
   features::FeatureBatch batch = TestBatch({0, 1});
-  batch.raw[2] = NumbersOf<int64_t>(formats::DataType::kInt64, {}, {3, 1});
+  batch.raw[2] = GetNumbers<int64_t>(formats::DataType::kInt64, {}, {3, 1});
   KeptGradients sink;
   ASSERT_TRUE(Step(batch, sink).ok());
   EXPECT_THAT(sink.rows, ElementsAre(3, 1));
@@ -257,7 +257,7 @@ TEST_F(TensorFlowEngineTest, RowsAreLookedUpByLabels) {
   features::FeatureBatch found = batch;
   ASSERT_TRUE(engine_->FindIds(&found).ok());
   EXPECT_THAT(found.id_lists[0].ids, ElementsAre(3, 1));
-  batch.raw[2] = NumbersOf<int64_t>(formats::DataType::kInt64, {}, {3, 5});
+  batch.raw[2] = GetNumbers<int64_t>(formats::DataType::kInt64, {}, {3, 5});
   EXPECT_THAT(Step(batch, sink).status().message(),
               HasSubstr("label y, row 1 of the batch: id 5 is outside table table of 5 rows"));
   batch.raw.pop_back();

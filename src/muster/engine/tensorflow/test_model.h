@@ -168,8 +168,8 @@ inline std::string FunctionManifest() {
 }
 
 template <typename Number>
-features::RawColumn NumbersOf(formats::DataType type, std::vector<int64_t> shape,
-                              const std::vector<Number>& numbers) {
+features::RawColumn GetNumbers(formats::DataType type, std::vector<int64_t> shape,
+                               const std::vector<Number>& numbers) {
   features::RawColumn column{.type = type, .shape = std::move(shape)};
   const auto bytes = std::as_bytes(std::span(numbers));
   column.bytes.assign(bytes.begin(), bytes.end());
@@ -180,10 +180,10 @@ features::RawColumn NumbersOf(formats::DataType type, std::vector<int64_t> shape
 inline features::FeatureBatch TestBatch(const std::vector<int64_t>& ids) {
   features::FeatureBatch batch;
   batch.rows = 2;
-  batch.raw.push_back(NumbersOf<float>(formats::DataType::kFloat, {2}, {1, 2, 3, 4}));
+  batch.raw.push_back(GetNumbers<float>(formats::DataType::kFloat, {2}, {1, 2, 3, 4}));
   batch.raw.push_back(
-      NumbersOf(formats::DataType::kInt64, {static_cast<int64_t>(ids.size()) / 2}, ids));
-  batch.raw.push_back(NumbersOf<float>(formats::DataType::kFloat, {}, {1, 0.5f}));
+      GetNumbers(formats::DataType::kInt64, {static_cast<int64_t>(ids.size()) / 2}, ids));
+  batch.raw.push_back(GetNumbers<float>(formats::DataType::kFloat, {}, {1, 0.5f}));
   return batch;
 }
 

@@ -55,7 +55,7 @@ def test_a_worker_that_is_given_up_is_done_without(trainings: Trainings) -> None
 
 @pytest.mark.parametrize("victim", ["worker-0", "chief-0"])
 def test_one_that_comes_back_changes_no_byte(trainings: Trainings, victim: str) -> None:
-    # As many as must be there: however long it takes, nobody goes on without it.
+    # As many as must be there: however long it takes, nobody continues without it.
     flags = ("--workers", "2:2", "--epochs", 300, "--save-secs", 0)
     trainings.ok("unbroken", *flags)
     kill_in_training(trainings, flags, victim)

@@ -32,7 +32,7 @@ absl::Status RemoveTree(const fs::path& path) {
   return error ? RemovalError(error, path) : absl::OkStatus();
 }
 
-std::vector<fs::path> EntriesOf(const fs::path& folder) {
+std::vector<fs::path> GetEntries(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
@@ -51,8 +51,8 @@ bool IsStagedLink(const fs::path& path) {
 // Links to staged files, and folders that are empty then. True: something else is left.
 absl::StatusOr<bool> TidyWork(const fs::path& work) {
   bool left = false;
-  for (const fs::path& task : EntriesOf(work)) {
-    for (const fs::path& entry : EntriesOf(task)) {
+  for (const fs::path& task : GetEntries(work)) {
+    for (const fs::path& entry : GetEntries(task)) {
       if (IsStagedLink(entry)) MUSTER_RETURN_IF_ERROR(RemoveTree(entry));
     }
     std::error_code error;
@@ -63,7 +63,7 @@ absl::StatusOr<bool> TidyWork(const fs::path& work) {
 }
 
 // Its folder's locks, so that nobody begins to run it meanwhile.
-absl::StatusOr<std::vector<control::JobLock>> TakeLocks(const control::JobFolder& folder) {
+absl::StatusOr<std::vector<control::JobLock>> AcquireLocks(const control::JobFolder& folder) {
   std::vector<control::JobLock> locks;
   for (const std::string& path : {folder.supervisor_lock(), folder.lock()}) {
     auto lock = control::JobLock::Take(path);
@@ -90,7 +90,7 @@ bool AnyAgentLives(const control::JobFolder& folder) {
 }
 
 absl::StatusOr<std::string> RemoveJob(const control::JobFolder& folder, bool with_work) {
-  MUSTER_ASSIGN_OR_RETURN(const auto locks, TakeLocks(folder));
+  MUSTER_ASSIGN_OR_RETURN(const auto locks, AcquireLocks(folder));
   if (AnyAgentLives(folder)) {
     const std::string name = io::Basename(folder.path);
     return absl::FailedPreconditionError(
@@ -101,7 +101,7 @@ absl::StatusOr<std::string> RemoveJob(const control::JobFolder& folder, bool wit
     MUSTER_ASSIGN_OR_RETURN(keeps_work, TidyWork(folder.work()));
   }
   MUSTER_RETURN_IF_ERROR(RemoveTree(folder.journal()));  // from here on it is no job any more
-  for (const fs::path& entry : EntriesOf(folder.path)) {
+  for (const fs::path& entry : GetEntries(folder.path)) {
     if (keeps_work && entry == fs::path(folder.work())) continue;
     MUSTER_RETURN_IF_ERROR(RemoveTree(entry));
   }

@@ -67,7 +67,7 @@ def test_watch_ends_when_nobody_runs_the_job(jobs: Jobs) -> None:
     jobs.kill_coordinator(job)
     rest, _ = watch.communicate(timeout=DEADLINE)
     assert watch.returncode == 0
-    assert f"muster resume {job} goes on with it" in rest
+    assert f"muster resume {job} continues with it" in rest
     jobs.wait_nothing_runs()
 
 

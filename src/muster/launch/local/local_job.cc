@@ -21,7 +21,7 @@ constexpr char kMetricsPortNote[] = "metrics_port";  // "": none
 
 constexpr double kFinishSeconds = 15;  // for hosts to tidy up and hand over the last output
 
-std::string NoteOf(const formats::Json& state, const char* name) {
+std::string GetNote(const formats::Json& state, const char* name) {
   formats::JsonFields fields(state, "journal");
   return formats::JsonFields(fields.Object("notes"), "journal: notes").Text(name);
 }
@@ -35,7 +35,7 @@ std::string BootId() {
 
 // Of the last coordinator, which agents that live still talk to; 0: none.
 int LastPort(const formats::Json& state) {
-  const std::string url = NoteOf(state, kUrlNote);
+  const std::string url = GetNote(state, kUrlNote);
   const size_t colon = url.rfind(':');
   return colon == std::string::npos ? 0 : std::atoi(url.c_str() + colon + 1);
 }
@@ -47,12 +47,12 @@ int LastPort(const formats::Json& state) {
 absl::StatusOr<std::unique_ptr<control::Service>> Listen(const control::JobFolder& folder,
                                                          const formats::Json& state, bool closing) {
   control::ListenPlace place;
-  if (const std::string told = NoteOf(state, kListenNote); !told.empty()) {
-    const bool tls = NoteOf(state, kTlsNote) == "yes";
+  if (const std::string told = GetNote(state, kListenNote); !told.empty()) {
+    const bool tls = GetNote(state, kTlsNote) == "yes";
     MUSTER_ASSIGN_OR_RETURN(place, control::ParseListenPlace(told, tls));
   }
   control::ServiceOptions options;
-  if (const int port = std::atoi(NoteOf(state, kMetricsPortNote).c_str()); port != 0 && !closing) {
+  if (const int port = std::atoi(GetNote(state, kMetricsPortNote).c_str()); port != 0 && !closing) {
     options.open_port = port;
   }
   if (place.port != 0) return control::Service::Listen(folder, place, options);
@@ -72,7 +72,7 @@ absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
   MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.token()).status());
   MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.data_key()).status());
   if (tls && !elsewhere) {
-    MUSTER_RETURN_IF_ERROR(control::TakeCertificates(local.certificates, local.listen, folder));
+    MUSTER_RETURN_IF_ERROR(control::UseCertificates(local.certificates, local.listen, folder));
   }
   if (!staged.empty()) {
     MUSTER_RETURN_IF_ERROR(Stage(staged, spec, folder));
@@ -121,14 +121,14 @@ absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder
   std::unique_ptr<LocalJob> job(new LocalJob(std::move(lock)));
   MUSTER_ASSIGN_OR_RETURN(job->journal_, control::Journal::Open(*job->files_, folder.journal()));
   const formats::Json& state = job->journal_->state();
-  if (NoteOf(state, kIsolatedNote) == "yes" && cancelled.empty()) {
+  if (GetNote(state, kIsolatedNote) == "yes" && cancelled.empty()) {
     MUSTER_RETURN_IF_ERROR(process::IsolateNetwork());
   }
   MUSTER_ASSIGN_OR_RETURN(job->service_, Listen(folder, state, !cancelled.empty()));
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
   Placements placements;
   if (cancelled.empty() && !make) {
-    const bool share_gpus = NoteOf(state, kShareGpusNote) == "yes";
+    const bool share_gpus = GetNote(state, kShareGpusNote) == "yes";
     MUSTER_ASSIGN_OR_RETURN(placements, PlaceTasks(spec, folder.path, share_gpus));
   }
   LocalLauncherOptions options{.folder = folder,

@@ -37,7 +37,7 @@ inline constexpr char kIsolatedNote[] = "isolated";
 
 // Makes a new job's folder, token, certificates, files and first journal entry under `jobs`;
 // nothing runs yet. Errors are those of MakeJobFolder(), Coordinator::New(), PlaceTasks(),
-// TakeCertificates(), PlanStaging(), Stage(); after an error there is no folder.
+// UseCertificates(), PlanStaging(), Stage(); after an error there is no folder.
 absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job::JobSpec& spec,
                                              const control::CoordinatorOptions& options,
                                              const LocalJobOptions& local = {});

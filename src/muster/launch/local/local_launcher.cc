@@ -139,16 +139,16 @@ void LocalLauncher::Kill(job::TaskId task, int64_t incarnation) {
 // An agent that has ended left its task's end in writing, or its task was killed with it and what
 // that had started is to be ended here.
 // `how` it ended, "" when that is not known.
-void LocalLauncher::TakeEnd(const IncarnationId& id, Agent& agent, const std::string& how) {
+void LocalLauncher::RecordEnd(const IncarnationId& id, Agent& agent, const std::string& how) {
   const std::string& folder = options_.folder.path;
   (void)control::ForbidIncarnation(folder, id);
   if (auto end = control::ReadEnd(folder, id); end.ok()) {
     agent.end = *std::move(end);
     agent.written = true;
   } else {
-    (void)process::EndMarked(StrCat(control::kMarkVariable, "=", control::MarkOf(folder, id)),
+    (void)process::EndMarked(StrCat(control::kMarkVariable, "=", control::GetMark(folder, id)),
                              {.grace_seconds = 0});
-    if (agent.pid > 0) process::MemoryLimit::RemoveLeft(control::MemoryGroupOf(id), agent.pid);
+    if (agent.pid > 0) process::MemoryLimit::RemoveLeft(control::GetMemoryGroup(id), agent.pid);
     if (!how.empty()) {
       agent.end =
           job::TaskEnd{.lost = true,
@@ -172,11 +172,11 @@ void LocalLauncher::LookAt(const IncarnationId& id, Agent& agent) {
       agent.child.reset();
       return LookAt(id, agent);
     }
-    return TakeEnd(id, agent, exit.ok() ? process::DescribeExit(*exit) : "");
+    return RecordEnd(id, agent, exit.ok() ? process::DescribeExit(*exit) : "");
   }
   const auto mark = control::LookAtIncarnation(options_.folder.path, id);
   if (!mark.ok()) return;  // not known, so not ended
-  if (mark->state == IncarnationMark::State::kEnded) return TakeEnd(id, agent, "");
+  if (mark->state == IncarnationMark::State::kEnded) return RecordEnd(id, agent, "");
   if (mark->state == IncarnationMark::State::kHeld && !agent.adopted.valid()) {
     agent.pid = mark->pid;
     agent.adopted = OpenPid(mark->pid);

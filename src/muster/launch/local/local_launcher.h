@@ -78,7 +78,7 @@ class LocalLauncher : public control::Launcher {
   std::vector<std::string> CommandFor(const control::StartRequest& request) const;
   absl::Status Spawn(const control::StartRequest& request, Agent* agent);
   void LookAt(const control::IncarnationId& id, Agent& agent);
-  void TakeEnd(const control::IncarnationId& id, Agent& agent, const std::string& how);
+  void RecordEnd(const control::IncarnationId& id, Agent& agent, const std::string& how);
   void Forget();
   void Watch(const std::stop_token& stop);
   void Wake();

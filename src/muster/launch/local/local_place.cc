@@ -26,7 +26,7 @@ constexpr int kCloseMillis = 1000;  // signals and changes end a wait; this is f
 
 std::string Advice(const control::JobFolder& folder) {
   const std::string name = io::Basename(folder.path);
-  return StrCat("muster resume ", name, " goes on with it, muster stop ", name, " closes it");
+  return StrCat("muster resume ", name, " continues with it, muster stop ", name, " closes it");
 }
 
 // Nothing of it runs any more: "lost", and so are the tasks that ran.

@@ -65,7 +65,7 @@ def test_sigterm_to_one_task_after_the_other_changes_no_byte(
         hosts.processes[task].send_signal(signal.SIGTERM)
         code, said = hosts.end(task)
         assert code == 143, said
-        # The other neither ends nor goes on without it.
+        # The other neither ends nor continues without it.
         other = next(each for each in incarnation if each != task)
         assert hosts.processes[other].poll() is None
         incarnation[task] += 1

@@ -32,7 +32,7 @@ absl::StatusOr<Placements> PlaceTasks(const job::JobSpec& spec, const std::strin
   std::vector<double> cpu_limits;
   std::vector<int> gpu_wishes;
   for (const auto& [type, replica] : spec.replicas) {
-    MUSTER_ASSIGN_OR_RETURN(const job::Process process, job::ProcessOf(replica.pod_template));
+    MUSTER_ASSIGN_OR_RETURN(const job::Process process, job::ParseProcess(replica.pod_template));
     for (int index = 0; index < replica.replicas; ++index) {
       tasks.push_back({type, index});
       cpu_limits.push_back(process.cpus);

@@ -117,7 +117,7 @@ def test_a_job_from_flags_whose_evaluator_is_cut_off_has_failed(jobs: Jobs) -> N
         "sh", "-c", WORKING_EVALUATOR,
     )  # fmt: skip
     said = ""
-    while "evaluator-0 goes on and is waited for" not in said:
+    while "evaluator-0 continues and is waited for" not in said:
         said = run.stderr.readline()
         assert said, run.wait(timeout=DEADLINE)
     waits = "evaluator-0 to finish its evaluations"

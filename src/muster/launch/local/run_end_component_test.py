@@ -84,7 +84,7 @@ def test_a_reader_that_leaves_ends_no_job(jobs: Jobs) -> None:
     (jobs.folder / "go").touch()
     errors = run.stderr.read()
     assert run.wait(timeout=DEADLINE) == 0, errors
-    assert "nobody reads the output any more; the job goes on: muster logs -f j" in errors
+    assert "nobody reads the output any more; the job continues: muster logs -f j" in errors
     assert jobs.ok("logs", "j") == "ready\ndone\n"
     jobs.wait_nothing_runs()
 
@@ -96,7 +96,7 @@ def test_a_job_whose_coordinator_was_killed_is_lost_and_can_be_closed(jobs: Jobs
     jobs.wait(lambda: jobs.status("j").get("lost"), "for the job to be lost")
     jobs.wait_nothing_runs()
     shown = jobs.ok("status", "j")
-    assert "job j ended: coordinator lost; muster resume j goes on with it" in shown
+    assert "job j ended: coordinator lost; muster resume j continues with it" in shown
     assert re.search(r"worker-0 +lost", shown)
     assert re.search(r"^j +lost ", jobs.ok("list"), re.MULTILINE)
     jobs.ok("stop", "j")

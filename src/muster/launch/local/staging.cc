@@ -33,7 +33,7 @@ constexpr ArchiveKind kArchiveKinds[] = {
 };
 
 // None for a name with another ending.
-const ArchiveKind* KindOf(const std::string& path) {
+const ArchiveKind* GetKind(const std::string& path) {
   const auto found =
       std::find_if(std::begin(kArchiveKinds), std::end(kArchiveKinds),
                    [&](const ArchiveKind& kind) { return path.ends_with(kind.ending); });
@@ -57,13 +57,13 @@ absl::Status CheckItem(const std::string& text, const StagedItem& item) {
     return BadItem(text, "its name in the task's folder, behind '#', must be a plain one");
   }
   if (access(item.source.c_str(), R_OK) != 0) return BadItem(text, "it may not be read");
-  if (item.is_archive && KindOf(item.source) == nullptr) {
+  if (item.is_archive && GetKind(item.source) == nullptr) {
     return BadItem(text, "no archive that is known (.zip, .tar, .tar.gz, .tgz, .tar.bz2, .tar.xz)");
   }
   return absl::OkStatus();
 }
 
-StagedItem ItemOf(const std::string& text, const std::string& folder, bool is_archive) {
+StagedItem MakeItem(const std::string& text, const std::string& folder, bool is_archive) {
   const size_t hash = text.rfind('#');
   const std::string path = text.substr(0, hash);
   StagedItem item{.source = path.starts_with('/') ? path : io::JoinPath(folder, path),
@@ -72,7 +72,7 @@ StagedItem ItemOf(const std::string& text, const std::string& folder, bool is_ar
     item.name = text.substr(hash + 1);
   } else {
     item.name = io::Basename(path);
-    const ArchiveKind* const kind = is_archive ? KindOf(item.name) : nullptr;
+    const ArchiveKind* const kind = is_archive ? GetKind(item.name) : nullptr;
     if (kind != nullptr) item.name.resize(item.name.size() - kind->ending.size());
   }
   return item;
@@ -80,7 +80,7 @@ StagedItem ItemOf(const std::string& text, const std::string& folder, bool is_ar
 
 absl::Status CheckWorkingDirectories(const job::JobSpec& spec) {
   for (const auto& [type, replica] : spec.replicas) {
-    MUSTER_ASSIGN_OR_RETURN(const job::Process process, job::ProcessOf(replica.pod_template));
+    MUSTER_ASSIGN_OR_RETURN(const job::Process process, job::ParseProcess(replica.pod_template));
     if (process.working_directory.empty()) continue;
     return absl::InvalidArgumentError(
         StrCat(job::TypeFieldName(type), ": workingDir ", process.working_directory,
@@ -112,7 +112,7 @@ absl::Status MakeOwnFolder(const std::string& path) {
 }
 
 std::vector<std::string> UnpackCommand(const StagedItem& item, const std::string& target) {
-  const std::string program(KindOf(item.source)->program);
+  const std::string program(GetKind(item.source)->program);
   if (program == "tar") {
     return {program, "--extract", "--no-same-owner", "--file", item.source, "--directory", target};
   }
@@ -156,7 +156,7 @@ absl::StatusOr<std::vector<StagedItem>> PlanStaging(const job::JobSpec& spec,
   std::vector<StagedItem> items;
   const auto add = [&](const std::vector<std::string>& texts, bool is_archive) -> absl::Status {
     for (const std::string& text : texts) {
-      StagedItem item = ItemOf(text, folder, is_archive);
+      StagedItem item = MakeItem(text, folder, is_archive);
       if (text.find("://") != std::string::npos) {
         return BadItem(text, "only files of this machine can be staged here");
       }

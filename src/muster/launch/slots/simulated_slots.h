@@ -235,7 +235,7 @@ class SlotSimulation {
     for (auto& [task, status] : journal_) status.stopping = true;
   }
 
-  void TakeReport(ProviderReport report, int64_t attempt) {
+  void HandleReport(ProviderReport report, int64_t attempt) {
     if (table_ == nullptr || !passed_) return;
     if (final_at_) table_->SetFinal("succeeded");
     if (tampering_.report) tampering_.report(&report, newest_heard_);
@@ -273,7 +273,7 @@ class SlotSimulation {
     // The platform says what there is, but for machines that it does not reach.
     for (const auto& [slot, agent] : agents_) {
       if (agent.state == Agent::State::kEnded || time_ < agent.cut_until) continue;
-      provider.slots[slot] = SlotOf(slot, agent);
+      provider.slots[slot] = GetSlot(slot, agent);
     }
     providers_[attempts_] = provider;
     At(0, [this, attempt = attempts_] { Report(attempt); });
@@ -287,7 +287,7 @@ class SlotSimulation {
     At(Uniform(15, 100), [this] { PlayProviderDeath(); });
   }
 
-  static Slot SlotOf(const std::string& name, const Agent& agent) {
+  static Slot GetSlot(const std::string& name, const Agent& agent) {
     Slot slot;
     slot.id = name;
     slot.task = agent.key.first;
@@ -303,7 +303,7 @@ class SlotSimulation {
       if (attempt != attempts_ && agent.attempt != attempt) continue;
       if (agent.state != Agent::State::kEnded) {
         if (agent.attempt != attempt && time_ < agent.cut_until) continue;
-        provider.slots.try_emplace(name, SlotOf(name, agent));
+        provider.slots.try_emplace(name, GetSlot(name, agent));
       } else if (const auto found = provider.slots.find(name);
                  found != provider.slots.end() && time_ >= agent.cut_until) {
         found->second.state = Slot::State::kEnded;
@@ -312,7 +312,7 @@ class SlotSimulation {
     ProviderReport report{
         .provider = "simulated", .attempt = attempt, .sequence = ++provider.sequence};
     for (const auto& [name, slot] : provider.slots) report.slots.push_back(slot);
-    Send([this, report, attempt] { TakeReport(report, attempt); });
+    Send([this, report, attempt] { HandleReport(report, attempt); });
     At(Uniform(0.3, 1.5), [this, attempt] { Report(attempt); });
   }
 

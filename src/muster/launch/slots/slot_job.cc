@@ -15,7 +15,7 @@ namespace {
 // Of the journal, as launch/local has them.
 constexpr char kUrlNote[] = "url", kListenNote[] = "listen", kTlsNote[] = "tls";
 
-std::string NoteOf(const Json& state, const char* name) {
+std::string GetNote(const Json& state, const char* name) {
   formats::JsonFields fields(state, "journal");
   return formats::JsonFields(fields.Object("notes"), "journal: notes").Text(name);
 }
@@ -25,11 +25,12 @@ std::string BootId() {
   return process::ReadSmallFile("/proc/sys/kernel/random/boot_id").value_or("unknown");
 }
 
-absl::StatusOr<control::ListenPlace> PlaceOf(const Json& state) {
+absl::StatusOr<control::ListenPlace> GetPlace(const Json& state) {
   MUSTER_ASSIGN_OR_RETURN(
       control::ListenPlace place,
-      control::ParseListenPlace(NoteOf(state, kListenNote), NoteOf(state, kTlsNote) == "yes"));
-  const std::string url = NoteOf(state, kUrlNote);  // of the last coordinator: its agents ask there
+      control::ParseListenPlace(GetNote(state, kListenNote), GetNote(state, kTlsNote) == "yes"));
+  const std::string url =
+      GetNote(state, kUrlNote);  // of the last coordinator: its agents ask there
   const size_t colon = url.rfind(':');
   if (place.port == 0 && colon != std::string::npos)
     place.port = std::atoi(url.c_str() + colon + 1);
@@ -41,7 +42,7 @@ absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
   MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.token()).status());
   MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.data_key()).status());
   if (slots.listen.tls) {
-    MUSTER_RETURN_IF_ERROR(control::TakeCertificates(slots.certificates, slots.listen, folder));
+    MUSTER_RETURN_IF_ERROR(control::UseCertificates(slots.certificates, slots.listen, folder));
   }
   const auto files = io::NewPrivateFileSystem();
   MUSTER_ASSIGN_OR_RETURN(const auto journal, control::Journal::Open(*files, folder.journal()));
@@ -70,7 +71,7 @@ absl::StatusOr<std::unique_ptr<SlotJob>> SlotJob::Run(const control::JobFolder& 
   MUSTER_ASSIGN_OR_RETURN(auto lock, control::JobLock::Take(folder.lock()));
   std::unique_ptr<SlotJob> job(new SlotJob(std::move(lock)));
   MUSTER_ASSIGN_OR_RETURN(job->journal_, control::Journal::Open(*job->files_, folder.journal()));
-  MUSTER_ASSIGN_OR_RETURN(const control::ListenPlace place, PlaceOf(job->journal_->state()));
+  MUSTER_ASSIGN_OR_RETURN(const control::ListenPlace place, GetPlace(job->journal_->state()));
   formats::JsonFields state(job->journal_->state(), folder.journal());
   const double lease = formats::JsonFields(state.Object("options"), "options")
                            .Number("lease_seconds", control::CoordinatorOptions().lease_seconds);

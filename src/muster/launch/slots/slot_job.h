@@ -21,7 +21,7 @@ struct SlotJobOptions {
 };
 
 // Fills a folder that is not there yet with the job's token, key, certificates and first journal
-// entry. Errors are those of Coordinator::New() and TakeCertificates(); after an error there is no
+// entry. Errors are those of Coordinator::New() and UseCertificates(); after an error there is no
 // folder.
 absl::Status CreateSlotJob(const control::JobFolder& folder, const job::JobSpec& spec,
                            const control::CoordinatorOptions& options, const SlotJobOptions& slots);

@@ -46,8 +46,8 @@ class SlotLauncher : public control::Launcher {
                             bool runs) override {
     return table_.Admits(task, incarnation, slot, runs);
   }
-  std::string PlaceOf(job::TaskId task, int64_t incarnation) const override {
-    return table_.HostOf(task, incarnation);
+  std::string GetPlace(job::TaskId task, int64_t incarnation) const override {
+    return table_.GetHost(task, incarnation);
   }
   std::vector<job::TaskObservation> Observe() override { return table_.Observe(now()); }
 

@@ -19,7 +19,7 @@ SlotTable::SlotTable(int64_t wanted_before, double now, double gone_seconds)
       gone_seconds_(gone_seconds),
       wanted_up_to_(wanted_before) {}
 
-SlotTable::Entry& SlotTable::EntryOf(const Key& key) {
+SlotTable::Entry& SlotTable::GetEntry(const Key& key) {
   const auto [found, is_new] = entries_.try_emplace(key);
   if (is_new) {
     found->second.inherited = key.second <= inherited_up_to_;
@@ -35,7 +35,7 @@ bool SlotTable::IsReplaced(const Key& key) const {
   return newest != newest_.end() && newest->second > key.second;
 }
 
-std::vector<const Slot*> SlotTable::SlotsOf(const Key& key) const {
+std::vector<const Slot*> SlotTable::GetSlots(const Key& key) const {
   std::vector<const Slot*> found;
   for (const Slot& slot : slots_) {
     if (slot.task == key.first && slot.incarnation == key.second) found.push_back(&slot);
@@ -44,14 +44,14 @@ std::vector<const Slot*> SlotTable::SlotsOf(const Key& key) const {
 }
 
 void SlotTable::Want(const WantedSlot& wanted) {
-  Entry& entry = EntryOf({wanted.task, wanted.incarnation});
+  Entry& entry = GetEntry({wanted.task, wanted.incarnation});
   if (!entry.killed && !entry.over) entry.wanted = wanted;
   Forget();
 }
 
 void SlotTable::Kill(job::TaskId task, int64_t incarnation) {
   const Key key{task, incarnation};
-  Entry& entry = EntryOf(key);
+  Entry& entry = GetEntry(key);
   entry.killed = true;
   Judge(key, entry);
   Forget();
@@ -60,7 +60,7 @@ void SlotTable::Kill(job::TaskId task, int64_t incarnation) {
 // What is certain about an incarnation, after anything that may have changed it.
 void SlotTable::Judge(const Key& key, Entry& entry) {
   if (entry.over) return;
-  const std::vector<const Slot*> slots = SlotsOf(key);
+  const std::vector<const Slot*> slots = GetSlots(key);
   const bool any_live =
       std::any_of(slots.begin(), slots.end(), [](const Slot* slot) { return IsLive(*slot); });
   if (any_live) return;
@@ -80,10 +80,10 @@ void SlotTable::Judge(const Key& key, Entry& entry) {
 void SlotTable::SeeSlots() {
   for (const Slot& slot : slots_) {
     const Key key{slot.task, slot.incarnation};
-    if (!IsReplaced(key)) EntryOf(key);
+    if (!IsReplaced(key)) GetEntry(key);
   }
   for (auto& [key, entry] : entries_) {
-    const std::vector<const Slot*> slots = SlotsOf(key);
+    const std::vector<const Slot*> slots = GetSlots(key);
     const auto live =
         std::count_if(slots.begin(), slots.end(), [](const Slot* slot) { return IsLive(*slot); });
     // Two of them, and nobody knows which one runs the task: both end.
@@ -124,7 +124,7 @@ ProviderAnswer SlotTable::AnswerTo(const ProviderReport& report) {
   }
   for (auto& [key, entry] : entries_) {
     const bool may_be_wanted = entry.wanted && !entry.inherited && !entry.killed && !entry.over &&
-                               entry.admitted.empty() && SlotsOf(key).empty();
+                               entry.admitted.empty() && GetSlots(key).empty();
     if (!may_be_wanted) continue;
     entry.asked_of = attempt_;
     wanted_up_to_ = std::max(wanted_up_to_, key.second);
@@ -166,7 +166,7 @@ Admission SlotTable::Admits(job::TaskId task, int64_t incarnation, const std::st
     entry.killed = true;
     return Admission::kNo;
   }
-  const std::vector<const Slot*> slots = SlotsOf(key);
+  const std::vector<const Slot*> slots = GetSlots(key);
   if (slots.size() != 1 || slots[0]->id != slot || !IsLive(*slots[0])) {
     return slots.empty() ? Admission::kNotYet : Admission::kNo;
   }
@@ -174,7 +174,7 @@ Admission SlotTable::Admits(job::TaskId task, int64_t incarnation, const std::st
   return Admission::kYes;
 }
 
-job::TaskEnd SlotTable::EndOf(const Entry& entry) {
+job::TaskEnd SlotTable::GetEnd(const Entry& entry) {
   job::TaskEnd end{.lost = true, .disrupted = entry.disrupted};
   if (!entry.end) {
     // Nobody asked for its end, so that its provider or coordinator was started again.
@@ -197,21 +197,21 @@ std::vector<job::TaskObservation> SlotTable::Observe(double now) {
     // Its agent was last answered before this coordinator began, and the provider has no slot of
     // it.
     const bool is_silent = entry.inherited && !entry.heard && sequence_ != 0 &&
-                           SlotsOf(key).empty() && now - began_at_ >= gone_seconds_;
+                           GetSlots(key).empty() && now - began_at_ >= gone_seconds_;
     entry.over = entry.over || is_silent;
     job::TaskObservation each{
         .id = key.first, .incarnation = key.second, .phase = Phase::kStarting};
     if (entry.over) {
       each.phase = Phase::kEnded;
-      each.end = EndOf(entry);
+      each.end = GetEnd(entry);
     }
     seen.push_back(each);
   }
   return seen;
 }
 
-std::string SlotTable::HostOf(job::TaskId task, int64_t incarnation) const {
-  for (const Slot* slot : SlotsOf({task, incarnation})) {
+std::string SlotTable::GetHost(job::TaskId task, int64_t incarnation) const {
+  for (const Slot* slot : GetSlots({task, incarnation})) {
     if (IsLive(*slot)) return slot->host;
   }
   return "";

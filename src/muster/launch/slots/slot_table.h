@@ -62,7 +62,7 @@ class SlotTable {
   // The provider has heard that, and has no slot any more.
   bool emptied() const { return emptied_; }
   // Where the slot of the incarnation is, for people; "" if that is not known.
-  std::string HostOf(job::TaskId task, int64_t incarnation) const;
+  std::string GetHost(job::TaskId task, int64_t incarnation) const;
   // When the newest attempt last reported; none: it never has.
   std::optional<double> heard_at() const { return heard_at_; }
 
@@ -80,10 +80,10 @@ class SlotTable {
     std::optional<Slot> end;
   };
 
-  static job::TaskEnd EndOf(const Entry& entry);
-  Entry& EntryOf(const Key& key);
+  static job::TaskEnd GetEnd(const Entry& entry);
+  Entry& GetEntry(const Key& key);
   bool IsReplaced(const Key& key) const;
-  std::vector<const Slot*> SlotsOf(const Key& key) const;
+  std::vector<const Slot*> GetSlots(const Key& key) const;
   void SeeSlots();
   void Judge(const Key& key, Entry& entry);
   void Forget();

@@ -18,7 +18,7 @@ bool HostChoice::AnyGood(double now) const {
                      [now](double until) { return until <= now; });
 }
 
-size_t HostChoice::HostOf(job::TaskId task) const {
+size_t HostChoice::GetHost(job::TaskId task) const {
   const auto place = places_.find(task);
   return place == places_.end() ? 0 : place->second;
 }

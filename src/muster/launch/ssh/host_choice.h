@@ -22,7 +22,7 @@ class HostChoice {
   // address, so that it starts nowhere else.
   size_t Choose(job::TaskId task, bool stays, double now);
   // Of the task's last incarnation, or of its first if there was none.
-  size_t HostOf(job::TaskId task) const;
+  size_t GetHost(job::TaskId task) const;
   // The host could not be reached, or did not answer any more.
   void Avoid(size_t host, double now);
   // Whether a host is not to be avoided.

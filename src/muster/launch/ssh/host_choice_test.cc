@@ -35,7 +35,7 @@ TEST(HostChoiceTest, ALostHostIsAvoidedForAWhile) {
   EXPECT_EQ(choice.Choose(kChief, /*stays=*/true, 101), 0);  // others know its address
   EXPECT_EQ(choice.Choose(kWorker1, false, 101), 1);
   EXPECT_EQ(choice.Choose(kChief, false, 101), 2);  // where there are fewer
-  EXPECT_EQ(choice.HostOf(kWorker1), 1);
+  EXPECT_EQ(choice.GetHost(kWorker1), 1);
   choice.Avoid(1, 101);
   choice.Avoid(2, 101);
   EXPECT_FALSE(choice.AnyGood(102));

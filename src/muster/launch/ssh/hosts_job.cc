@@ -43,10 +43,10 @@ std::string Machine() {
 }
 
 // The tasks' programs by name, without the one that is sent along.
-std::vector<std::string> ProgramsOf(const job::JobSpec& spec) {
+std::vector<std::string> GetPrograms(const job::JobSpec& spec) {
   std::set<std::string> names;
   for (const auto& [type, replica] : spec.replicas) {
-    const auto process = job::ProcessOf(replica.pod_template);
+    const auto process = job::ParseProcess(replica.pod_template);
     if (!process.ok() || process->command.empty()) continue;
     const std::string& program = process->command[0];
     const bool is_relative = program.find('/') != std::string::npos && program[0] != '/';
@@ -198,7 +198,7 @@ absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job:
   const bool is_staged = !spec.files.empty() || !spec.archives.empty();
   Hosts found{.ssh = hosts.command};
   MUSTER_ASSIGN_OR_RETURN(found.all,
-                          AskAll(hosts, {.programs = ProgramsOf(spec),
+                          AskAll(hosts, {.programs = GetPrograms(spec),
                                          .folder = is_staged ? "" : options.working_directory,
                                          .version = hosts.version}));
   local.listen = PlaceFor(&found.all);

@@ -97,7 +97,7 @@ class HostWords {
         line_ += c;
         continue;
       }
-      TakeLine();
+      ParseLine();
       line_.clear();
     }
   }
@@ -107,7 +107,7 @@ class HostWords {
   std::string last() const { return absl::StrJoin(kept_, "\n"); }
 
  private:
-  void TakeLine() {
+  void ParseLine() {
     constexpr std::string_view kFailed = "muster-host: failed ";
     if (line_ == kStartedLine) {
       started_ = true;
@@ -129,7 +129,7 @@ class HostWords {
   std::deque<std::string> kept_;
 };
 
-absl::StatusOr<size_t> SizeOf(const std::string& path) {
+absl::StatusOr<size_t> GetSize(const std::string& path) {
   MUSTER_ASSIGN_OR_RETURN(const auto info, files::OpenFileSystems()->Stat(path));
   return static_cast<size_t>(info.size);
 }
@@ -178,7 +178,7 @@ class Reacher {
                        .flags = AgentFlags()};
     std::vector<std::string> paths;
     const auto add = [&](const std::string& name, const std::string& path) -> absl::Status {
-      MUSTER_ASSIGN_OR_RETURN(const size_t bytes, SizeOf(path));
+      MUSTER_ASSIGN_OR_RETURN(const size_t bytes, GetSize(path));
       script.files.push_back({name, bytes});
       paths.push_back(path);
       return absl::OkStatus();
@@ -263,7 +263,7 @@ class Reacher {
     const absl::Status whole = output_->Finish(kOutputSeconds);
     std::optional<job::TaskEnd> end;
     if (!words_->end().empty()) {
-      end = EndOf(words_->end());
+      end = GetEnd(words_->end());
     } else if (!words_->failure().empty()) {
       end = job::TaskEnd{.detail = StrCat("cannot start on host ", host().name, ": ",
                                           words_->failure(), LastWord())};
@@ -289,7 +289,7 @@ class Reacher {
   }
 
   // "0 {...}": the agent's exit code and the end that it wrote down; "137 ": it wrote none.
-  job::TaskEnd EndOf(const std::string& text) const {
+  job::TaskEnd GetEnd(const std::string& text) const {
     const std::string code = text.substr(0, text.find(' '));
     const auto json = formats::ParseJsonObject(text.substr(code.size()), "end");
     if (json.ok()) {

@@ -10,7 +10,7 @@ namespace muster::launch::ssh {
 namespace {
 
 constexpr char kLine[] = "muster-host: ";
-// A host that vanishes is given up by the coordinator; ssh only must not stay for ever.
+// A host that vanishes is given up by the coordinator; ssh only must not stay indefinitely.
 constexpr char kConnectSeconds[] = "ConnectTimeout=10";
 constexpr char kAliveSeconds[] = "ServerAliveInterval=30";
 

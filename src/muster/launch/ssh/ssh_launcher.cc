@@ -28,10 +28,10 @@ absl::StatusOr<std::unique_ptr<SshLauncher>> SshLauncher::Create(local::LocalLau
 int SshLauncher::FirstGpu(job::TaskId task, size_t host) const {
   int first = 0;
   for (const auto& [type, replica] : spec_.replicas) {
-    const auto process = job::ProcessOf(replica.pod_template);
+    const auto process = job::ParseProcess(replica.pod_template);
     for (int i = 0; process.ok() && i < replica.replicas; ++i) {
       const job::TaskId other{type, i};
-      if (other < task && choice_.HostOf(other) == host) first += process->gpus;
+      if (other < task && choice_.GetHost(other) == host) first += process->gpus;
     }
   }
   return first;
@@ -65,7 +65,7 @@ std::vector<std::string> SshLauncher::CommandFor(const control::StartRequest& re
 
 void SshLauncher::Start(const control::StartRequest& request) { reaches_->Start(request); }
 
-std::string SshLauncher::PlaceOf(job::TaskId task, int64_t incarnation) const {
+std::string SshLauncher::GetPlace(job::TaskId task, int64_t incarnation) const {
   const auto place = places_.find({task, incarnation});
   return place == places_.end() ? "" : StrCat("host ", hosts_.all[place->second].name);
 }

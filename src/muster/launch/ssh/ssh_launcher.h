@@ -25,7 +25,7 @@ class SshLauncher : public control::Launcher {
   void Start(const control::StartRequest& request) override;
   void Kill(job::TaskId task, int64_t incarnation) override;
   std::vector<job::TaskObservation> Observe() override;
-  std::string PlaceOf(job::TaskId task, int64_t incarnation) const override;
+  std::string GetPlace(job::TaskId task, int64_t incarnation) const override;
   void Finish(double seconds) override { reaches_->WaitForEnds(seconds); }
 
  private:

@@ -21,7 +21,7 @@ namespace muster::net::transport {
 
 struct AcceptorOptions {
   Token key;
-  std::function<Identity()> self = {};  // required; called for each peer: the epoch grows
+  std::function<Identity()> self = {};  // required; called for each peer: the generation grows
   Admit admit = {};                     // empty: admits every peer with the key
   Protection protection = {};
   // Required: receives a peer with its stream, which the callee then owns.

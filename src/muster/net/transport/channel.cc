@@ -189,18 +189,18 @@ Channel::Channel(std::unique_ptr<Stream> stream, ChannelOptions options)
     : stream_(std::move(stream)),
       options_(WithChecksums(std::move(options), *stream_)),
       peer_(PeerName(options_.peer, stream_->peer())),
-      writer_(stream_.get(), options_.epoch, options_.checksum),
-      reader_(stream_.get(), options_.epoch, options_.checksum) {}
+      writer_(stream_.get(), options_.generation, options_.checksum),
+      reader_(stream_.get(), options_.generation, options_.checksum) {}
 
 absl::Status Channel::Usable() const {
   if (broken_.ok()) return broken_;
   return Annotate(broken_, StrCat("the channel to ", peer_, " broke before"));
 }
 
-void Channel::set_epoch(uint64_t epoch) {
-  options_.epoch = epoch;
-  writer_.set_epoch(epoch);
-  reader_.set_epoch(epoch);
+void Channel::set_generation(uint64_t generation) {
+  options_.generation = generation;
+  writer_.set_generation(generation);
+  reader_.set_generation(generation);
 }
 
 absl::Status Channel::Send(uint16_t type, ConstBytes message, Deadline deadline,

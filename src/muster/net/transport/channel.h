@@ -1,13 +1,14 @@
 // Messages over a Stream, and the exchange on which collectives are built.
 //
-// A message has a type and 0 bytes or more. It is sent as frames (frame.h), each with the epoch and
-// a sequence number, so that a message that is lost, repeated, damaged or from another epoch is an
-// error and never mistaken for another. Between hosts frames carry checksums.
+// A message has a type and 0 bytes or more. It is sent as frames (frame.h), each with the
+// generation and a sequence number, so that a message that is lost, repeated, damaged or from
+// another generation is an error and never mistaken for another. Between hosts frames carry
+// checksums.
 //
 // Errors, chosen by what the caller does next; messages name the peer:
 //   UNAVAILABLE        the peer is gone
 //   DEADLINE_EXCEEDED  the peer is silent, or does not read
-//   ABORTED            fenced: the two ends have different epochs, both named
+//   ABORTED            fenced: the two ends have different generations, both named
 //   DATA_LOSS          not the expected frame: wrong magic, checksum, number, size or type
 //   any                the status that the peer sent (SendFailure), or the Interrupt's
 //   status
@@ -33,8 +34,8 @@
 namespace muster::net::transport {
 
 struct ChannelOptions {
-  std::string peer = {};  // "worker 1", before the stream's address in messages
-  uint64_t epoch = 0;     // in every frame sent, and required in every frame received
+  std::string peer = {};    // "worker 1", before the stream's address in messages
+  uint64_t generation = 0;  // in every frame sent, and required in every frame received
   // Checksums of payloads, sent and required from the peer; always on if the stream wants them
   // (stream.h).
   bool checksum = false;
@@ -101,9 +102,9 @@ class Channel {
 
   // "worker 1 (tcp://10.0.0.2:4711)"
   const std::string& peer() const { return peer_; }
-  uint64_t epoch() const { return options_.epoch; }
-  // Between messages only. Frames of the old epoch that are still in transit will be refused.
-  void set_epoch(uint64_t epoch);
+  uint64_t generation() const { return options_.generation; }
+  // Between messages only. Frames of the old generation that are still in transit will be refused.
+  void set_generation(uint64_t generation);
   Stream& stream() { return *stream_; }
 
  private:

@@ -179,21 +179,21 @@ TEST(ChannelTest, BothNeighboursHearOfTheFirstFailure) {
   EXPECT_EQ(left, why);
 }
 
-TEST(ChannelTest, AnotherEpochIsFencedWithBothNamed) {
-  const Pair pair = MakePair({.epoch = 4}, {.epoch = 5});
+TEST(ChannelTest, AnotherGenerationIsFencedWithBothNamed) {
+  const Pair pair = MakePair({.generation = 4}, {.generation = 5});
   ASSERT_TRUE(pair.a->Send(1, {}, Soon(), *pair.interrupt).ok());
   const absl::Status fenced = pair.b->Receive(Soon(), *pair.interrupt).status();
   EXPECT_EQ(fenced.code(), absl::StatusCode::kAborted);
-  EXPECT_THAT(std::string(fenced.message()), HasSubstr("epoch 4"));
-  EXPECT_THAT(std::string(fenced.message()), HasSubstr("epoch 5"));
+  EXPECT_THAT(std::string(fenced.message()), HasSubstr("generation 4"));
+  EXPECT_THAT(std::string(fenced.message()), HasSubstr("generation 5"));
 }
 
 TEST(ChannelTest, AnInterruptWakes) {
   const Pair pair = MakePair();
-  std::thread thread([&] { pair.interrupt->Set(absl::AbortedError("epoch 3 is over")); });
+  std::thread thread([&] { pair.interrupt->Set(absl::AbortedError("generation 3 is over")); });
   const absl::Status status = pair.b->Receive(Soon(), *pair.interrupt).status();
   thread.join();
-  EXPECT_EQ(status, absl::AbortedError("epoch 3 is over"));
+  EXPECT_EQ(status, absl::AbortedError("generation 3 is over"));
 }
 
 }  // namespace

@@ -72,15 +72,15 @@ struct Attempt {
   bool may_pass = true;
 };
 
-absl::StatusOr<std::vector<SocketAddress>> TargetsOf(const Address& address,
-                                                     const DialOptions& options) {
+absl::StatusOr<std::vector<SocketAddress>> GetTargets(const Address& address,
+                                                      const DialOptions& options) {
   if (address.kind != Address::Kind::kTcp) return std::vector{UnixAddress(address.path)};
   return options.resolve ? options.resolve(address) : ResolveTcp(address);
 }
 
 // Each of a name's addresses has its share of the time, so that one which swallows packets leaves
 // some to the others and to looking the name up again.
-Deadline ShareOf(Deadline deadline, size_t targets, const DialOptions& options) {
+Deadline GetShare(Deadline deadline, size_t targets, const DialOptions& options) {
   const double left = deadline.PollMillis() / 1000.0;
   return Deadline::After(std::min(left / static_cast<double>(targets), options.connect_seconds));
 }
@@ -88,7 +88,7 @@ Deadline ShareOf(Deadline deadline, size_t targets, const DialOptions& options) 
 absl::StatusOr<Attempt> TryAll(const Address& address, const DialOptions& options,
                                Deadline deadline, const Interrupt& interrupt) {
   Attempt attempt;
-  const absl::StatusOr<std::vector<SocketAddress>> targets = TargetsOf(address, options);
+  const absl::StatusOr<std::vector<SocketAddress>> targets = GetTargets(address, options);
   if (!targets.ok()) {
     attempt.error = targets.status();
     return attempt;
@@ -99,7 +99,7 @@ absl::StatusOr<Attempt> TryAll(const Address& address, const DialOptions& option
     const SocketAddress& target = (*targets)[i];
     Descriptor fd(socket(target.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd.valid()) return ErrnoStatus(errno, "make a socket");
-    const Deadline share = is_name ? ShareOf(deadline, targets->size() - i, options) : deadline;
+    const Deadline share = is_name ? GetShare(deadline, targets->size() - i, options) : deadline;
     absl::StatusOr<int> error = Connect(fd.get(), target, share, interrupt);
     if (absl::IsDeadlineExceeded(error.status()) && !interrupt.is_set() && !deadline.expired()) {
       error = ETIMEDOUT;

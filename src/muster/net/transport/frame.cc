@@ -21,7 +21,7 @@ struct Wire {
   uint32_t magic = 0;
   uint16_t type = 0;
   uint16_t flags = 0;
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   uint64_t sequence = 0;
   uint64_t message_bytes = 0;
   uint32_t payload_bytes = 0;
@@ -65,7 +65,7 @@ FrameHeaderBytes EncodeFrameHeader(const FrameHeader& header) {
   Wire wire = {.magic = kFrameMagic,
                .type = header.type,
                .flags = header.flags,
-               .epoch = header.epoch,
+               .generation = header.generation,
                .sequence = header.sequence,
                .message_bytes = header.message_bytes,
                .payload_bytes = header.payload_bytes};
@@ -86,7 +86,7 @@ absl::StatusOr<FrameHeader> DecodeFrameHeader(const FrameHeaderBytes& bytes) {
   MUSTER_RETURN_IF_ERROR(CheckFields(wire));
   return FrameHeader{.type = wire.type,
                      .flags = wire.flags,
-                     .epoch = wire.epoch,
+                     .generation = wire.generation,
                      .sequence = wire.sequence,
                      .message_bytes = wire.message_bytes,
                      .payload_bytes = wire.payload_bytes};

@@ -31,7 +31,7 @@ enum FrameFlags : uint16_t {
 struct FrameHeader {
   uint16_t type = 0;
   uint16_t flags = 0;
-  uint64_t epoch = 0;
+  uint64_t generation = 0;
   uint64_t sequence = 0;       // 0, 1, 2... per connection and direction
   uint64_t message_bytes = 0;  // of the whole message, the same in all its frames
   uint32_t payload_bytes = 0;  // of this frame, without padding

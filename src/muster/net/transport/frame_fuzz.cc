@@ -33,7 +33,8 @@ constexpr size_t kMaxMessages = 64;
 struct Recipe {
   uint16_t type;
   uint8_t flags;
-  uint8_t faults;  // bit 0: sequence, 1: epoch, 2: checksum, 3: given up, 4: message's size + 2^40
+  uint8_t
+      faults;  // bit 0: sequence, 1: generation, 2: checksum, 3: given up, 4: message's size + 2^40
   uint32_t message_bytes;
   uint32_t payload_bytes;
 };
@@ -46,7 +47,7 @@ std::string Frames(std::string_view recipes) {
     recipes.remove_prefix(sizeof recipe);
     FrameHeader header = {.type = recipe.type,
                           .flags = static_cast<uint16_t>(recipe.flags % 8),
-                          .epoch = recipe.faults >> 1 & 1U,
+                          .generation = recipe.faults >> 1 & 1U,
                           .sequence = sequence + (recipe.faults & 1),
                           .message_bytes = recipe.message_bytes,
                           .payload_bytes = recipe.payload_bytes};

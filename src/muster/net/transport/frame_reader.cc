@@ -70,15 +70,15 @@ absl::StatusOr<bool> FrameReader::PumpBetween() {
     switch (part_) {
       case Part::kHeader:
         complete = Gather(header_bytes_.data(), header_bytes_.size());
-        if (complete.ok() && *complete) taken = TakeHeader();
+        if (complete.ok() && *complete) taken = ReadHeader();
         break;
       case Part::kTail:
         complete = Gather(tail_.data(), FrameTailSize(header_.payload_bytes));
-        if (complete.ok() && *complete) taken = TakeTail();
+        if (complete.ok() && *complete) taken = ReadTail();
         break;
       default:
         complete = Gather(reinterpret_cast<std::byte*>(failure_.data()), failure_.size());
-        if (complete.ok() && *complete) taken = TakeFailure();
+        if (complete.ok() && *complete) taken = ReadFailure();
     }
     MUSTER_RETURN_IF_ERROR(complete.status());
     MUSTER_RETURN_IF_ERROR(taken);
@@ -89,7 +89,7 @@ absl::StatusOr<bool> FrameReader::PumpBetween() {
   return moved;
 }
 
-absl::Status FrameReader::TakeHeader() {
+absl::Status FrameReader::ReadHeader() {
   absl::StatusOr<FrameHeader> header = DecodeFrameHeader(header_bytes_);
   if (!header.ok()) return Annotate(header.status(), StrCat("frame ", sequence_));
   MUSTER_RETURN_IF_ERROR(CheckOrder(*header));
@@ -129,10 +129,10 @@ absl::Status FrameReader::TakeHeader() {
 }
 
 absl::Status FrameReader::CheckOrder(const FrameHeader& header) const {
-  if (header.epoch != epoch_) {
-    return absl::AbortedError(StrCat("fenced: the peer's frame is of epoch ", header.epoch,
-                                     " and we are in epoch ", epoch_, ": whoever is behind must ",
-                                     "join again"));
+  if (header.generation != generation_) {
+    return absl::AbortedError(StrCat("fenced: the peer's frame is of generation ",
+                                     header.generation, " and we are in generation ", generation_,
+                                     ": whoever is behind must ", "join again"));
   }
   if (header.sequence != sequence_) {
     return absl::DataLossError(StrCat("frame ", header.sequence, " came where frame ", sequence_,
@@ -151,7 +151,7 @@ absl::Status FrameReader::CheckContinuation(const FrameHeader& header) const {
                                     header_.message_bytes, " bytes"));
 }
 
-absl::Status FrameReader::TakeTail() {
+absl::Status FrameReader::ReadTail() {
   absl::StatusOr<FrameTrailer> trailer = DecodeFrameTail(header_.payload_bytes, tail_);
   if (!trailer.ok()) return Annotate(trailer.status(), StrCat("frame ", header_.sequence));
   part_ = Part::kHeader;
@@ -172,7 +172,7 @@ absl::Status FrameReader::TakeTail() {
   return absl::OkStatus();
 }
 
-absl::Status FrameReader::TakeFailure() {
+absl::Status FrameReader::ReadFailure() {
   const size_t size = header_.payload_bytes;
   const std::string frame = StrCat("frame ", header_.sequence);
   const auto payload = std::as_bytes(std::span(failure_)).first(size);

@@ -20,8 +20,8 @@ class FrameReader {
  public:
   // `checksum`: frames without a checksum are refused; a checksum that is present is always
   // verified.
-  FrameReader(Stream* stream, uint64_t epoch, bool checksum)
-      : stream_(stream), epoch_(epoch), checksum_(checksum) {}
+  FrameReader(Stream* stream, uint64_t generation, bool checksum)
+      : stream_(stream), generation_(generation), checksum_(checksum) {}
 
   // Reads up to the header of the next message. True: it has arrived, and type() and
   // message_bytes() describe it; false: more bytes are needed. The previous message must be done.
@@ -41,7 +41,7 @@ class FrameReader {
   size_t received() const { return taken_; }
   bool peer_failed() const { return peer_failed_; }
 
-  void set_epoch(uint64_t epoch) { epoch_ = epoch; }
+  void set_generation(uint64_t generation) { generation_ = generation; }
 
  private:
   enum class Part { kHeader, kPayload, kFailure, kTail };
@@ -52,15 +52,15 @@ class FrameReader {
   absl::StatusOr<bool> PumpBetween();
   // Appends to the have_ bytes at `to` until there are `size`. False: more are needed.
   absl::StatusOr<bool> Gather(std::byte* to, size_t size);
-  absl::Status TakeHeader();
+  absl::Status ReadHeader();
   absl::Status CheckOrder(const FrameHeader& header) const;
   absl::Status CheckContinuation(const FrameHeader& header) const;
-  absl::Status TakeTail();
-  absl::Status TakeFailure();
+  absl::Status ReadTail();
+  absl::Status ReadFailure();
   void Took(ConstBytes part);
 
   Stream* const stream_;
-  uint64_t epoch_;
+  uint64_t generation_;
   const bool checksum_;
   uint64_t sequence_ = 0;  // of the next frame
 

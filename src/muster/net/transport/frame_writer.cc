@@ -9,7 +9,7 @@ namespace {
 constexpr std::array<std::byte, 4096> kZeros = {};
 
 // How much of a part of `size` bytes that begins at `begin` lies before `at`.
-size_t GoneOf(size_t at, size_t begin, size_t size) {
+size_t GetGone(size_t at, size_t begin, size_t size) {
   return at > begin ? std::min(at - begin, size) : 0;
 }
 
@@ -29,7 +29,7 @@ void FrameWriter::NextFrame() {
   at_ = 0;
   FrameHeader header = {.type = type_,
                         .flags = 0,
-                        .epoch = epoch_,
+                        .generation = generation_,
                         .sequence = sequence_++,
                         .message_bytes = message_.size(),
                         .payload_bytes = static_cast<uint32_t>(payload_)};
@@ -41,13 +41,13 @@ void FrameWriter::NextFrame() {
 }
 
 size_t FrameWriter::payload_sent() const {
-  return framed_ + GoneOf(at_, kFrameHeaderBytes, payload_);
+  return framed_ + GetGone(at_, kFrameHeaderBytes, payload_);
 }
 
 size_t FrameWriter::Pieces(std::array<ConstBytes, 3>* pieces) const {
   size_t count = 0;
   if (at_ < kFrameHeaderBytes) (*pieces)[count++] = ConstBytes(header_).subspan(at_);
-  const size_t gone = GoneOf(at_, kFrameHeaderBytes, payload_);
+  const size_t gone = GetGone(at_, kFrameHeaderBytes, payload_);
   if (gone < payload_ && zeros_) {
     const size_t some = std::min(kZeros.size(), payload_ - gone);
     (*pieces)[count++] = ConstBytes(kZeros).first(some);
@@ -55,7 +55,7 @@ size_t FrameWriter::Pieces(std::array<ConstBytes, 3>* pieces) const {
   } else if (gone < payload_) {
     (*pieces)[count++] = message_.subspan(framed_ + gone, payload_ - gone);
   }
-  const size_t tail_gone = GoneOf(at_, kFrameHeaderBytes + payload_, tail_bytes());
+  const size_t tail_gone = GetGone(at_, kFrameHeaderBytes + payload_, tail_bytes());
   (*pieces)[count++] = ConstBytes(tail_).first(tail_bytes()).subspan(tail_gone);
   return count;
 }

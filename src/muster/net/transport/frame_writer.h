@@ -15,8 +15,8 @@ namespace muster::net::transport {
 // The writing half of a Channel: one owner thread, which owns the stream.
 class FrameWriter {
  public:
-  FrameWriter(Stream* stream, uint64_t epoch, bool checksum)
-      : stream_(stream), epoch_(epoch), checksum_(checksum) {}
+  FrameWriter(Stream* stream, uint64_t generation, bool checksum)
+      : stream_(stream), generation_(generation), checksum_(checksum) {}
 
   // `message` must stay valid until done() or Abandon(). The previous message must be done.
   void Begin(uint16_t type, ConstBytes message);
@@ -34,7 +34,7 @@ class FrameWriter {
   // Begin for a status, as kFailureType; after Abandon.
   void BeginFailure(const absl::Status& why);
 
-  void set_epoch(uint64_t epoch) { epoch_ = epoch; }
+  void set_generation(uint64_t generation) { generation_ = generation; }
 
  private:
   void NextFrame();
@@ -44,7 +44,7 @@ class FrameWriter {
   size_t tail_bytes() const { return FrameTailSize(payload_); }
 
   Stream* const stream_;
-  uint64_t epoch_;
+  uint64_t generation_;
   const bool checksum_;
   uint64_t sequence_ = 0;
 

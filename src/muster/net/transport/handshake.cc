@@ -41,7 +41,7 @@ class Conversation {
   // Behind a side's last message of a good handshake: zeros, so that its frames begin at a multiple
   // of 8 of all that it sends, as their readers want them (frame_reader.cc).
   absl::Status SendPadding() { return Send(std::string(-sent_ % kFrameAlignment, '\0')); }
-  absl::Status TakePadding();
+  absl::Status ReadPadding();
   absl::Status CheckJob(const Identity& peer);
   void AgreeOnChecksums(const Hello& theirs) {
     stream_.set_wants_checksums(stream_.wants_checksums() || theirs.wants_checksums);
@@ -112,7 +112,7 @@ absl::StatusOr<Incoming> Conversation::Receive(HandshakeKind expected) {
                                     static_cast<int>(expected), " of the handshake was due"));
 }
 
-absl::Status Conversation::TakePadding() {
+absl::Status Conversation::ReadPadding() {
   std::string zeros;
   MUSTER_RETURN_IF_ERROR(ReadExactly(&zeros, -read_ % kFrameAlignment));
   if (zeros.find_first_not_of('\0') == std::string::npos) return absl::OkStatus();
@@ -162,7 +162,7 @@ absl::StatusOr<Peer> DialSide(Conversation& talk, const Token& key, const std::s
   MUSTER_RETURN_IF_ERROR(talk.SendPadding());
   MUSTER_ASSIGN_OR_RETURN(const Incoming verdict, talk.Receive(HandshakeKind::kVerdict));
   MUSTER_RETURN_IF_ERROR(DecodeVerdict(verdict.body()));
-  MUSTER_RETURN_IF_ERROR(talk.TakePadding());
+  MUSTER_RETURN_IF_ERROR(talk.ReadPadding());
   talk.AgreeOnChecksums(theirs);
   return Peer{.identity = theirs.identity};
 }
@@ -189,7 +189,7 @@ absl::StatusOr<Peer> AcceptSide(Conversation& talk, const Token& key, const Admi
   if (admit) {
     if (const absl::Status refused = admit(peer); !refused.ok()) return talk.Refuse(refused);
   }
-  MUSTER_RETURN_IF_ERROR(talk.TakePadding());
+  MUSTER_RETURN_IF_ERROR(talk.ReadPadding());
   MUSTER_RETURN_IF_ERROR(talk.Send(EncodeVerdict(absl::OkStatus())));
   MUSTER_RETURN_IF_ERROR(talk.SendPadding());
   talk.AgreeOnChecksums(theirs);

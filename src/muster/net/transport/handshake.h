@@ -34,7 +34,7 @@ struct Identity {
   std::string role = {};  // "worker"
   uint32_t index = 0;
   uint64_t incarnation = 0;  // of this task; grows with each start
-  uint64_t epoch = 0;        // of the membership that the task knows
+  uint64_t generation = 0;   // of the membership that the task knows
 
   friend bool operator==(const Identity&, const Identity&) = default;
 };

@@ -61,7 +61,7 @@ std::string EncodeMessage(HandshakeKind kind, std::string_view body) {
 std::string EncodeHello(const Hello& hello) {
   std::string body(hello.nonce.data(), hello.nonce.size());
   Put(&body, hello.identity.incarnation);
-  Put(&body, hello.identity.epoch);
+  Put(&body, hello.identity.generation);
   Put(&body, hello.identity.index);
   Put(&body, hello.wants_checksums ? kWantsChecksums : uint32_t{0});
   PutName(&body, hello.identity.job);
@@ -104,7 +104,7 @@ absl::StatusOr<Hello> DecodeHello(std::string_view body) {
   std::string_view nonce;
   uint32_t flags = 0;
   const bool read = reader.ReadBytes(hello.nonce.size(), &nonce) &&
-                    reader.Read(&identity.incarnation) && reader.Read(&identity.epoch) &&
+                    reader.Read(&identity.incarnation) && reader.Read(&identity.generation) &&
                     reader.Read(&identity.index) && reader.Read(&flags) &&
                     ReadName(reader, kMaxJobBytes, &identity.job) &&
                     ReadName(reader, kMaxRoleBytes, &identity.role) &&

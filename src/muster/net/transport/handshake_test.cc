@@ -23,7 +23,8 @@ using testing::Not;
 Token Key(char digit) { return Token::Parse(std::string(64, digit), "test").value(); }
 
 Identity Worker(uint32_t index, std::string job = "clicks") {
-  return {.job = std::move(job), .role = "worker", .index = index, .incarnation = 5, .epoch = 9};
+  return {
+      .job = std::move(job), .role = "worker", .index = index, .incarnation = 5, .generation = 9};
 }
 
 struct Outcome {
@@ -79,7 +80,7 @@ TEST_F(HandshakeTest, EachSideLearnsWhoTheOtherIs) {
 }
 
 // A reader of frames takes whole floats, and a ring of shared memory ends somewhere: were a message
-// to lie across its end by one byte, neither side would ever go on.
+// to lie across its end by one byte, neither side would ever continue.
 TEST_F(HandshakeTest, MessagesBehindItAreAlignedHoweverLongTheNamesWere) {
   constexpr size_t kBytes = size_t{3} << 20;
   const std::vector<std::byte> message(kBytes, std::byte{7});

@@ -32,7 +32,7 @@ bool IsTcp(int socket) {
          (family == AF_INET || family == AF_INET6) && type == SOCK_STREAM;
 }
 
-std::string EndOf(int socket, bool far) {
+std::string GetEnd(int socket, bool far) {
   SocketAddress end;
   end.size = sizeof end.storage;
   const int failed =
@@ -49,7 +49,7 @@ void SetStallTimeout(int socket, int seconds) {
   if (!IsTcp(socket)) return;
   if (seconds == 0 && Get(socket, SOL_SOCKET, SO_KEEPALIVE, &has) && has != 0) return;
   if (seconds == 0) seconds = kDefaultStallSeconds;
-  // The system itself ends an idle connection behind the last of so many: where nobody looks.
+  // The system itself ends an idle connection after the last of so many: where nobody looks.
   const int count = std::clamp(seconds, kMinStallSeconds, kMaxStallSeconds) + kSystemsProbes;
   const int on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepAliveSeconds, sizeof kKeepAliveSeconds);
@@ -70,8 +70,8 @@ absl::Status CheckLink(int socket) {
   const uint32_t silent_millis = std::min(info.tcpi_last_data_recv, info.tcpi_last_ack_recv);
   const bool due = info.tcpi_unacked > 0 || info.tcpi_probes >= kUnanswered;
   if (!due || silent_millis < static_cast<uint32_t>(seconds) * 1000) return absl::OkStatus();
-  return absl::UnavailableError(StrCat(kNothingCame, " came from ", EndOf(socket, /*far=*/true),
-                                       " to ", EndOf(socket, /*far=*/false), " for ",
+  return absl::UnavailableError(StrCat(kNothingCame, " came from ", GetEnd(socket, /*far=*/true),
+                                       " to ", GetEnd(socket, /*far=*/false), " for ",
                                        silent_millis / 1000,
                                        " s: the network between them, or that machine, is gone"));
 }

@@ -31,7 +31,7 @@ struct Ends {
   uint16_t near_port = 0, far_port = 0;
 };
 
-uint16_t PortOf(int fd) {
+uint16_t GetPort(int fd) {
   sockaddr_in address = {};
   socklen_t size = sizeof address;
   EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
@@ -46,13 +46,13 @@ Ends Connect() {
   auto* const to = reinterpret_cast<sockaddr*>(&address);
   EXPECT_EQ(bind(listening.get(), to, sizeof address), 0);
   EXPECT_EQ(listen(listening.get(), 1), 0);
-  address.sin_port = htons(PortOf(listening.get()));
+  address.sin_port = htons(GetPort(listening.get()));
   Ends ends;
   ends.near.Reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(connect(ends.near.get(), to, sizeof address), 0);
   ends.far.Reset(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  ends.near_port = PortOf(ends.near.get());
-  ends.far_port = PortOf(ends.far.get());
+  ends.near_port = GetPort(ends.near.get());
+  ends.far_port = GetPort(ends.far.get());
   return ends;
 }
 

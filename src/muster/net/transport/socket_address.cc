@@ -13,7 +13,7 @@ namespace muster::net::transport {
 namespace {
 
 // Of an IP address without its port; an IPv4 one as IPv6 writes it. Not of other families.
-in6_addr HostOf(const SocketAddress& address) {
+in6_addr GetHost(const SocketAddress& address) {
   in6_addr host = {};
   if (address.family() == AF_INET6) {
     sockaddr_in6 v6;
@@ -76,7 +76,7 @@ bool OnOneMachine(int socket) {
     return false;
   }
   if (here.family() == AF_UNIX) return true;
-  const in6_addr near = HostOf(here), far = HostOf(there);
+  const in6_addr near = GetHost(here), far = GetHost(there);
   return IsLoopback(far) || std::memcmp(&near, &far, sizeof near) == 0;
 }
 

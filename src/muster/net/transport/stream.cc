@@ -7,7 +7,7 @@ namespace muster::net::transport {
 
 namespace {
 
-// Small enough that the peer has room again soon, and goes on while we read the next.
+// Small enough that the peer has room again soon, and continues while we read the next.
 constexpr size_t kPieceToCopy = size_t{64} << 10;
 
 }  // namespace

@@ -374,7 +374,7 @@ TEST_P(StreamConformance, ADeadlineIsKeptAndTheChannelGoesOn) {
 
 TEST_P(StreamConformance, AnInterruptWakesReaderAndWriter) {
   auto [a, b] = MakeChannels();
-  const absl::Status why = absl::AbortedError("epoch 4 is over: worker 2 is gone");
+  const absl::Status why = absl::AbortedError("generation 4 is over: worker 2 is gone");
   const std::string large = Noise(1, size_t{64} << 20);
   std::thread writer([&, &to = *a] {
     EXPECT_EQ(to.Send(1, std::as_bytes(std::span(large)), TestDeadline(), *interrupt_), why);

@@ -16,7 +16,7 @@ std::unique_ptr<Stream> InSmallPieces(std::unique_ptr<Stream> stream) {
 }
 
 Protection TestTls(uint64_t records_per_key = Tls::kRecordsPerKey) {
-  return Everywhere(TlsOf(MakeAuthority("job", 1).value(), records_per_key));
+  return Everywhere(MakeTls(MakeAuthority("job", 1).value(), records_per_key));
 }
 
 using Kind = Address::Kind;

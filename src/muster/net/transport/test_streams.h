@@ -55,8 +55,8 @@ inline Protection Everywhere(std::shared_ptr<const Tls> tls) {
 }
 
 // What a task has of a job whose machines are 127.0.0.1.
-inline std::shared_ptr<const Tls> TlsOf(const Credentials& authority,
-                                        uint64_t records_per_key = Tls::kRecordsPerKey) {
+inline std::shared_ptr<const Tls> MakeTls(const Credentials& authority,
+                                          uint64_t records_per_key = Tls::kRecordsPerKey) {
   const auto server =
       MakeCertificate(authority, {.name = "job", .hosts = {"127.0.0.1", "localhost"}}).value();
   const auto client =

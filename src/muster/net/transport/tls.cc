@@ -42,7 +42,7 @@ std::string AuthorityName(const X509_NAME* name, const ASN1_OCTET_STRING* key) {
 }
 
 // Of a certificate that is one: a context has taken it.
-std::string NameOf(const std::string& authority) {
+std::string GetName(const std::string& authority) {
   BIO* const bio = BIO_new_mem_buf(authority.data(), static_cast<int>(authority.size()));
   X509* const certificate = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
   BIO_free(bio);
@@ -94,7 +94,7 @@ absl::StatusOr<std::shared_ptr<const Tls>> Tls::Create(const std::string& author
     return absl::InternalError("TLS: OpenSSL knows no ciphers of TLS 1.3");
   }
   return std::shared_ptr<const Tls>(
-      new Tls(std::move(contexts), NameOf(authority), records_per_key));
+      new Tls(std::move(contexts), GetName(authority), records_per_key));
 }
 
 absl::StatusOr<std::shared_ptr<const Tls>> Tls::Read(const std::string& folder,

@@ -26,7 +26,7 @@ constexpr size_t kBindingBytes = 32;
 
 }  // namespace
 
-std::string_view TlsReasonOf(unsigned long code) {
+std::string_view GetTlsReason(unsigned long code) {
   const char* const reason = ERR_reason_error_string(code);
   return reason == nullptr ? "no reason given" : reason;
 }
@@ -82,15 +82,15 @@ absl::Status TlsStream::Judge(int result) {
   if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return absl::OkStatus();
   if (error == SSL_ERROR_ZERO_RETURN) return PeerClosed(peer());
   if (!shaken_) return Refusal(code);
-  if (net::internal::TlsAlertOf(code) >= 0) {
+  if (net::internal::GetTlsAlert(code) >= 0) {
     return absl::DataLossError(StrCat(peer(),
                                       " gives the connection up: what it got was damaged or "
                                       "altered on its way (TLS: ",
-                                      TlsReasonOf(code), ")"));
+                                      GetTlsReason(code), ")"));
   }
-  return absl::DataLossError(
-      StrCat("bytes of ", peer(), " were damaged or altered on their way (TLS: ", TlsReasonOf(code),
-             "); the connection is given up"));
+  return absl::DataLossError(StrCat(
+      "bytes of ", peer(), " were damaged or altered on their way (TLS: ", GetTlsReason(code),
+      "); the connection is given up"));
 }
 
 absl::Status TlsStream::Closed() const {

@@ -123,6 +123,6 @@ class TlsStream : public Stream {
 };
 
 // The text of an error in OpenSSL's queue; it holds nothing secret.
-std::string_view TlsReasonOf(unsigned long code);
+std::string_view GetTlsReason(unsigned long code);
 
 }  // namespace muster::net::transport

@@ -149,7 +149,7 @@ absl::Status TlsStream::Refusal(unsigned long code) const {
                "certificates of one run of muster certs (",
                kCertsVariable, "), or none of them and ", kPlainTextVariable, "=1"));
   }
-  if (const std::string wrong = net::internal::DistrustOf(ssl_.get()); !wrong.empty()) {
+  if (const std::string wrong = net::internal::GetDistrust(ssl_.get()); !wrong.empty()) {
     return absl::UnauthenticatedError(
         StrCat("the certificate of ", peer(), ", of ", shown_issuer_, ", is not believed",
                host_.empty() ? "" : " at ", host_, " by this task, who believes ",
@@ -161,12 +161,12 @@ absl::Status TlsStream::Refusal(unsigned long code) const {
                                              "who has one of ",
                                              tls_->authority(), " alone", kSameCertificates));
   }
-  if (net::internal::IsCertificateAlert(net::internal::TlsAlertOf(code))) {
+  if (net::internal::IsCertificateAlert(net::internal::GetTlsAlert(code))) {
     return absl::UnauthenticatedError(
         StrCat(peer(), " does not believe this task's certificate, of ", tls_->authority(), ": ",
-               TlsReasonOf(code), kSameCertificates));
+               GetTlsReason(code), kSameCertificates));
   }
-  return absl::DataLossError(StrCat("no TLS 1.3 with ", peer(), ": ", TlsReasonOf(code)));
+  return absl::DataLossError(StrCat("no TLS 1.3 with ", peer(), ": ", GetTlsReason(code)));
 }
 
 }  // namespace muster::net::transport

@@ -25,10 +25,10 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-Credentials ServerOf(const Credentials& authority, const std::string& host = "127.0.0.1") {
+Credentials GetServer(const Credentials& authority, const std::string& host = "127.0.0.1") {
   return MakeCertificate(authority, {.name = "job", .hosts = {host}}).value();
 }
-Credentials ClientOf(const Credentials& authority) {
+Credentials MakeClient(const Credentials& authority) {
   return MakeCertificate(authority, {.name = "job", .use = CertificateUse::kClient}).value();
 }
 
@@ -98,7 +98,7 @@ class TlsStreamTest : public testing::Test {
 
   const Credentials authority_ = MakeAuthority("job-a", 10).value();
   const Credentials other_ = MakeAuthority("job-b", 10).value();
-  const std::shared_ptr<const Tls> tls_ = TlsOf(authority_);
+  const std::shared_ptr<const Tls> tls_ = MakeTls(authority_);
   const Protection safe_ = Everywhere(tls_);
   const Protection plain_ = {.plain_text = true, .within_machine = true};
   const std::unique_ptr<Interrupt> interrupt_ = Interrupt::Create().value();
@@ -122,7 +122,8 @@ TEST_F(TlsStreamTest, WithinAMachineWhoeverDialsByTlsGetsItAndNobodyHasTo) {
 }
 
 TEST_F(TlsStreamTest, AnotherAuthorityIsRefusedWithBothNamed) {
-  const auto theirs = Tls::Create(other_.certificate, ServerOf(other_), ClientOf(other_)).value();
+  const auto theirs =
+      Tls::Create(other_.certificate, GetServer(other_), MakeClient(other_)).value();
   const Outcome outcome = Meet(Everywhere(theirs), safe_);
   EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kUnauthenticated) << outcome.dialed;
   EXPECT_THAT(Text(outcome.dialed), AllOf(HasSubstr("tcp://127.0.0.1:"), HasSubstr("'job-a' "),
@@ -132,7 +133,7 @@ TEST_F(TlsStreamTest, AnotherAuthorityIsRefusedWithBothNamed) {
 
 TEST_F(TlsStreamTest, ADialingTaskOfAnotherAuthorityIsRefusedWithBothNamed) {
   const auto theirs =
-      Tls::Create(authority_.certificate, ServerOf(other_), ClientOf(other_)).value();
+      Tls::Create(authority_.certificate, GetServer(other_), MakeClient(other_)).value();
   const Outcome outcome = Meet(Everywhere(theirs), safe_);
   EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kUnauthenticated) << outcome.dialed;
   EXPECT_THAT(Text(outcome.dialed), AllOf(HasSubstr("does not believe this task's certificate"),
@@ -142,7 +143,7 @@ TEST_F(TlsStreamTest, ADialingTaskOfAnotherAuthorityIsRefusedWithBothNamed) {
 }
 
 TEST_F(TlsStreamTest, ATaskWithoutACertificateIsRefused) {
-  const auto bare = Tls::Create(authority_.certificate, ServerOf(authority_), {}).value();
+  const auto bare = Tls::Create(authority_.certificate, GetServer(authority_), {}).value();
   const Outcome outcome = Meet(Everywhere(bare), safe_);
   EXPECT_EQ(outcome.dialed.code(), absl::StatusCode::kUnauthenticated) << outcome.dialed;
   EXPECT_THAT(Text(outcome.dialed),
@@ -151,7 +152,7 @@ TEST_F(TlsStreamTest, ATaskWithoutACertificateIsRefused) {
 }
 
 TEST_F(TlsStreamTest, AnExpiredCertificateIsRefusedAtEitherEnd) {
-  const Credentials server = ServerOf(authority_), client = ClientOf(authority_);
+  const Credentials server = GetServer(authority_), client = MakeClient(authority_);
   const auto late_client =
       Tls::Create(authority_.certificate, server, Expired(authority_, client)).value();
   Outcome outcome = Meet(Everywhere(late_client), safe_);
@@ -168,9 +169,9 @@ TEST_F(TlsStreamTest, AnExpiredCertificateIsRefusedAtEitherEnd) {
 
 // Nor are certificates good for what they were not made for.
 TEST_F(TlsStreamTest, ACertificateOfAnotherHostOrUseIsRefused) {
-  const Credentials server = ServerOf(authority_), client = ClientOf(authority_);
+  const Credentials server = GetServer(authority_), client = MakeClient(authority_);
   const auto elsewhere =
-      Tls::Create(authority_.certificate, ServerOf(authority_, "10.9.9.9"), client).value();
+      Tls::Create(authority_.certificate, GetServer(authority_, "10.9.9.9"), client).value();
   EXPECT_THAT(
       Text(Meet(safe_, Everywhere(elsewhere)).dialed),
       AllOf(HasSubstr("not believed at 127.0.0.1"), HasSubstr("mismatch"), HasSubstr("--host")));
@@ -309,9 +310,9 @@ TEST_F(TlsStreamTest, APeerThatIsSilentIsGivenUpAtTheDeadline) {
           .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
   EXPECT_THAT(Text(status), HasSubstr("TLS handshake with tcp://127.0.0.1:"));
-  interrupt_->Set(absl::AbortedError("epoch 3 is over"));
+  interrupt_->Set(absl::AbortedError("generation 3 is over"));
   EXPECT_EQ(Dial(listener->address(), {.protection = safe_}, TestDeadline(), *interrupt_).status(),
-            absl::AbortedError("epoch 3 is over"));
+            absl::AbortedError("generation 3 is over"));
 }
 
 }  // namespace

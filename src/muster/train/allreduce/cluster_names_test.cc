@@ -32,13 +32,13 @@ TEST(ClusterNamesTest, NobodyLooksHisOwnNameUp) {
                     {tasks[1], Address::Tcp("worker-0.job.invalid", ports[1])}};
       const auto replicas = JoinCluster(std::move(spec), key, clock);
       ASSERT_TRUE(replicas.ok()) << replicas.status();
-      const auto epoch = (*replicas)->Join({.step = rank == 0 ? 7 : -1}, absl::OkStatus());
-      ASSERT_TRUE(epoch.ok()) << epoch.status();
+      const auto generation = (*replicas)->Join({.step = rank == 0 ? 7 : -1}, absl::OkStatus());
+      ASSERT_TRUE(generation.ok()) << generation.status();
       std::vector<float> ones(10, 1);
-      EXPECT_TRUE(collective::AllReduce(*epoch->group, ones).ok());
+      EXPECT_TRUE(collective::AllReduce(*generation->group, ones).ok());
       EXPECT_EQ(ones[9], 2);
       // The chief ends the training for all.
-      EXPECT_TRUE(collective::Barrier(*epoch->group).ok());
+      EXPECT_TRUE(collective::Barrier(*generation->group).ok());
       EXPECT_TRUE((*replicas)->Leave().ok());
     });
   }

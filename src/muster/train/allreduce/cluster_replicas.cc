@@ -33,9 +33,9 @@ using process::Deadline;
 
 constexpr char kReplicaService[] = "replica";
 constexpr double kTellSeconds = 5;
-constexpr int64_t kEpochsPerIncarnation = 1'000'000;
+constexpr int64_t kGenerationsPerIncarnation = 1'000'000;
 
-membership::MembershipOptions MemberOf(const ClusterSpec& spec) {
+membership::MembershipOptions MakeMember(const ClusterSpec& spec) {
   const TaskContext& context = spec.context;
   return {.job = context.job,
           .id = {context.self, context.incarnation},
@@ -49,7 +49,7 @@ membership::MembershipOptions MemberOf(const ClusterSpec& spec) {
           .note = context.note};
 }
 
-net::transport::Address LocalAddressOf(const net::Token& key, const membership::Member& member) {
+net::transport::Address GetLocalAddress(const net::Token& key, const membership::Member& member) {
   return net::transport::LocalAddress(key, StrCat(job::TaskName(member.id.task), "\n",
                                                   member.id.incarnation, "\n", member.address));
 }
@@ -62,11 +62,11 @@ class ClusterReplicas : public Replicas {
   bool is_chief() const override { return spec_.tasks.front().id == spec_.context.self; }
   bool has_evaluator() const override { return spec_.evaluator; }
   bool is_leaving() const override { return IsLeaving(spec_.context.stop, spec_.context.leaving); }
-  absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status& why) override;
+  absl::StatusOr<ReplicaGeneration> Join(const StateId& state, const absl::Status& why) override;
   absl::Status Leave() override;
 
  private:
-  using PeerKey = std::pair<int64_t, job::TaskId>;  // epoch and task
+  using PeerKey = std::pair<int64_t, job::TaskId>;  // generation and task
 
   // For a peer of whom the chief says that it is there.
   double ConnectSeconds() const {
@@ -78,12 +78,12 @@ class ClusterReplicas : public Replicas {
   void ListenLocally(AcceptorOptions options);
   void OnPeer(const Peer& peer, std::unique_ptr<Stream> stream);
   std::optional<membership::Broken> Failure(const absl::Status& why) const;
-  absl::StatusOr<ReplicaEpoch> Form(const View& view);
+  absl::StatusOr<ReplicaGeneration> Form(const View& view);
   absl::StatusOr<std::unique_ptr<Channel>> Reach(const View& view, size_t rank);
   absl::StatusOr<std::unique_ptr<Stream>> DialPeer(const View& view, const membership::Member& peer,
                                                    Deadline deadline) const;
   absl::StatusOr<std::unique_ptr<Stream>> DialAt(const net::transport::Address& address,
-                                                 bool wait_for_listener, int64_t epoch,
+                                                 bool wait_for_listener, int64_t generation,
                                                  Deadline deadline) const;
   absl::StatusOr<std::unique_ptr<Stream>> Await(const View& view, size_t rank);
 
@@ -92,8 +92,8 @@ class ClusterReplicas : public Replicas {
   std::string advertised_;  // where the others dial this task: its name, where it has one
   std::unique_ptr<membership::Host> host_;  // the chief's
   std::unique_ptr<membership::Membership> member_;
-  std::shared_ptr<Interrupt> interrupt_;  // of the present epoch
-  std::optional<View> view_;              // the present epoch's
+  std::shared_ptr<Interrupt> interrupt_;  // of the present generation
+  std::optional<View> view_;              // the present generation's
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::map<PeerKey, std::unique_ptr<Stream>> peers_;  // that have dialed
@@ -123,7 +123,7 @@ absl::Status ClusterReplicas::StartHost(const Clock& clock) {
       .min_replicas = spec_.min_replicas,
       .lease_seconds = spec_.context.lease_seconds,
       .rendezvous_seconds = spec_.context.rendezvous_seconds,
-      .first_epoch = spec_.context.incarnation * kEpochsPerIncarnation + 1};
+      .first_generation = spec_.context.incarnation * kGenerationsPerIncarnation + 1};
   for (const auto& task : spec_.tasks) roster.tasks.push_back(task.id);
   if (spec_.evaluator) roster.tasks.push_back({job::TaskType::kEvaluator, 0});
   MUSTER_ASSIGN_OR_RETURN(host_,
@@ -136,7 +136,7 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
   MUSTER_ASSIGN_OR_RETURN(auto listener, Listen());
   if (is_chief()) MUSTER_RETURN_IF_ERROR(StartHost(clock));
   AcceptorOptions options =
-      AcceptorOptionsOf(spec_.context, key_, [this](std::string_view service) {
+      MakeAcceptorOptions(spec_.context, key_, [this](std::string_view service) {
         return service == kReplicaService || (service == membership::kService && host_ != nullptr);
       });
   options.on_peer = [this](const Peer& peer, std::unique_ptr<Stream> stream) {
@@ -148,7 +148,7 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
   };
   MUSTER_ASSIGN_OR_RETURN(acceptor_, Acceptor::Start(std::move(listener), options));
   ListenLocally(std::move(options));
-  membership::MembershipOptions options_of_member = MemberOf(spec_);
+  membership::MembershipOptions options_of_member = MakeMember(spec_);
   options_of_member.address = advertised_;
   if (is_chief()) options_of_member.host = acceptor_->near_address();
   MUSTER_ASSIGN_OR_RETURN(member_,
@@ -158,7 +158,7 @@ absl::Status ClusterReplicas::Start(const Clock& clock) {
 
 // Where that fails peers come over this task's address, as from other machines.
 void ClusterReplicas::ListenLocally(AcceptorOptions options) {
-  const auto address = LocalAddressOf(
+  const auto address = GetLocalAddress(
       key_, {.id = {spec_.context.self, spec_.context.incarnation}, .address = advertised_});
   local_acceptor_ = Acceptor::StartLocally(address, std::move(options), spec_.context.note);
 }
@@ -167,7 +167,7 @@ void ClusterReplicas::OnPeer(const Peer& peer, std::unique_ptr<Stream> stream) {
   const auto task = job::ParseTaskName(StrCat(peer.identity.role, "-", peer.identity.index));
   if (!task) return;
   const std::lock_guard lock(mutex_);
-  peers_[{static_cast<int64_t>(peer.identity.epoch), *task}] = std::move(stream);
+  peers_[{static_cast<int64_t>(peer.identity.generation), *task}] = std::move(stream);
   arrived_.notify_all();
 }
 
@@ -182,14 +182,16 @@ std::optional<membership::Broken> ClusterReplicas::Failure(const absl::Status& w
   };
   const auto culprit = member(failure->rank);
   if (!culprit) return std::nullopt;
-  membership::Broken broken = {
-      .epoch = view_->epoch, .culprit = *culprit, .cause = StrCat("was lost: ", failure->cause)};
+  membership::Broken broken = {.generation = view_->generation,
+                               .culprit = *culprit,
+                               .cause = StrCat("was lost: ", failure->cause)};
   // Whoever saw it has told all, and each may be the first to tell the chief.
   if (failure->seen_by) broken.seen_by = member(*failure->seen_by);
   return broken;
 }
 
-absl::StatusOr<ReplicaEpoch> ClusterReplicas::Join(const StateId& state, const absl::Status& why) {
+absl::StatusOr<ReplicaGeneration> ClusterReplicas::Join(const StateId& state,
+                                                        const absl::Status& why) {
   absl::Status failed = why;
   while (true) {
     absl::StatusOr<View> view = member_->Join(state, Failure(failed));
@@ -198,19 +200,19 @@ absl::StatusOr<ReplicaEpoch> ClusterReplicas::Join(const StateId& state, const a
     MUSTER_RETURN_IF_ERROR(view.status());
     view_ = *std::move(view);
     interrupt_ = member_->interrupt();
-    absl::StatusOr<ReplicaEpoch> epoch = Form(*view_);
-    if (epoch.ok() || !absl::IsAborted(epoch.status())) return epoch;
-    failed = epoch.status();
+    absl::StatusOr<ReplicaGeneration> generation = Form(*view_);
+    if (generation.ok() || !absl::IsAborted(generation.status())) return generation;
+    failed = generation.status();
   }
 }
 
-absl::StatusOr<ReplicaEpoch> ClusterReplicas::Form(const View& view) {
+absl::StatusOr<ReplicaGeneration> ClusterReplicas::Form(const View& view) {
   const auto n = static_cast<size_t>(view.replicas);
-  const auto own = static_cast<size_t>(view.RankOf(spec_.context.self));
-  ReplicaEpoch epoch = {.epoch = view.epoch};
+  const auto own = static_cast<size_t>(view.GetRank(spec_.context.self));
+  ReplicaGeneration generation = {.generation = view.generation};
   std::vector<std::string> names;
   for (size_t rank = 0; rank < n; ++rank) {
-    epoch.states.push_back(view.members[rank].state());
+    generation.states.push_back(view.members[rank].state());
     names.push_back(job::TaskName(view.members[rank].id.task));
   }
   std::vector<std::unique_ptr<Channel>> channels(n);
@@ -229,29 +231,29 @@ absl::StatusOr<ReplicaEpoch> ClusterReplicas::Form(const View& view) {
   if (!reached.ok() && spec_.context.stopped()) {
     return absl::CancelledError(StrCat("stopped while it waited for ", names[rank]));
   }
-  // Neither of two that refuse each other does better in the next epoch.
+  // Neither of two that refuse each other does better in the next generation.
   if (absl::IsFailedPrecondition(reached) || absl::IsUnauthenticated(reached)) {
     return Annotate(reached, names[rank]);
   }
-  epoch.group =
+  generation.group =
       std::make_unique<collective::Group>(static_cast<int>(own), std::move(channels), *interrupt_,
                                           collective::GroupOptions{.names = std::move(names)});
-  if (!reached.ok()) return epoch.group->Unreached(static_cast<int>(rank), reached);
-  return epoch;
+  if (!reached.ok()) return generation.group->Unreached(static_cast<int>(rank), reached);
+  return generation;
 }
 
 // The higher rank dials.
 absl::StatusOr<std::unique_ptr<Channel>> ClusterReplicas::Reach(const View& view, size_t rank) {
   const membership::Member& peer = view.members[rank];
   std::unique_ptr<Stream> stream;
-  if (view.RankOf(spec_.context.self) > static_cast<int>(rank)) {
+  if (view.GetRank(spec_.context.self) > static_cast<int>(rank)) {
     MUSTER_ASSIGN_OR_RETURN(stream, DialPeer(view, peer, Deadline::After(ConnectSeconds())));
   } else {
     MUSTER_ASSIGN_OR_RETURN(stream, Await(view, rank));
   }
   return std::make_unique<Channel>(
       std::move(stream), ChannelOptions{.peer = job::TaskName(peer.id.task),
-                                        .epoch = static_cast<uint64_t>(view.epoch),
+                                        .generation = static_cast<uint64_t>(view.generation),
                                         .spin_micros = net::transport::DefaultSpinMicros()});
 }
 
@@ -260,18 +262,18 @@ absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialPeer(const View& vi
                                                                   const membership::Member& peer,
                                                                   Deadline deadline) const {
   absl::StatusOr<std::unique_ptr<Stream>> local =
-      DialAt(LocalAddressOf(key_, peer), /*wait_for_listener=*/false, view.epoch, deadline);
+      DialAt(GetLocalAddress(key_, peer), /*wait_for_listener=*/false, view.generation, deadline);
   if (local.ok() || interrupt_->is_set()) return local;
   if (!absl::IsNotFound(local.status())) {
     spec_.context.Note(StrCat(job::TaskName(peer.id.task), " is on this machine, but ",
-                              local.status().message(), "; going on over ", peer.address));
+                              local.status().message(), "; continuing over ", peer.address));
   }
   MUSTER_ASSIGN_OR_RETURN(const auto address, net::transport::ParseAddress(peer.address));
-  return DialAt(address, /*wait_for_listener=*/true, view.epoch, deadline);
+  return DialAt(address, /*wait_for_listener=*/true, view.generation, deadline);
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialAt(
-    const net::transport::Address& address, bool wait_for_listener, int64_t epoch,
+    const net::transport::Address& address, bool wait_for_listener, int64_t generation,
     Deadline deadline) const {
   MUSTER_ASSIGN_OR_RETURN(auto stream,
                           Dial(address,
@@ -279,18 +281,18 @@ absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::DialAt(
                                 .socket = {.stall_seconds = spec_.context.stall_seconds},
                                 .wait_for_listener = wait_for_listener},
                                deadline, *interrupt_));
-  MUSTER_RETURN_IF_ERROR(DialHandshake(*stream, key_, IdentityOf(spec_.context, epoch),
+  MUSTER_RETURN_IF_ERROR(DialHandshake(*stream, key_, GetIdentity(spec_.context, generation),
                                        kReplicaService, deadline, *interrupt_)
                              .status());
   return stream;
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> ClusterReplicas::Await(const View& view, size_t rank) {
-  const PeerKey key = {view.epoch, view.members[rank].id.task};
+  const PeerKey key = {view.generation, view.members[rank].id.task};
   std::unique_lock lock(mutex_);
-  // Who dialed for an epoch that is over will not be waited for again.
-  std::erase_if(peers_, [&](const auto& each) { return each.first.first < view.epoch; });
-  constexpr auto kLook = std::chrono::milliseconds(20);  // whether the epoch broke meanwhile
+  // Who dialed for a generation that is over will not be waited for again.
+  std::erase_if(peers_, [&](const auto& each) { return each.first.first < view.generation; });
+  constexpr auto kLook = std::chrono::milliseconds(20);  // whether the generation broke meanwhile
   const Deadline deadline = Deadline::After(ConnectSeconds());
   while (!peers_.contains(key)) {
     if (interrupt_->is_set()) return interrupt_->status();
@@ -329,7 +331,7 @@ class ClusterWatch : public TrainingWatch {
 absl::StatusOr<std::unique_ptr<TrainingWatch>> WatchCluster(ClusterSpec spec,
                                                             const net::Token& key) {
   if (spec.tasks.empty()) return absl::InvalidArgumentError("the cluster has no chief");
-  MUSTER_ASSIGN_OR_RETURN(auto member, membership::Membership::Start(MemberOf(spec), key));
+  MUSTER_ASSIGN_OR_RETURN(auto member, membership::Membership::Start(MakeMember(spec), key));
   return std::make_unique<ClusterWatch>(std::move(member));
 }
 

@@ -2,8 +2,8 @@
 // addresses in TF_CONFIG.
 //
 // Every task listens on its own address. The chief hosts the membership there (membership/host.h),
-// so that a job needs nothing but its tasks. For an epoch each replica connects to all replicas of
-// lower rank. Every connection requires the job's key.
+// so that a job needs nothing but its tasks. For a generation each replica connects to all replicas
+// of lower rank. Every connection requires the job's key.
 #pragma once
 
 #include <memory>

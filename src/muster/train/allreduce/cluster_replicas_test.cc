@@ -31,7 +31,7 @@ using testing::HasSubstr;
 
 constexpr job::TaskId kChief = {job::TaskType::kChief, 0};
 
-job::TaskId TaskOf(int rank) {
+job::TaskId GetTask(int rank) {
   return rank == 0 ? kChief : job::TaskId{job::TaskType::kWorker, rank - 1};
 }
 
@@ -48,10 +48,10 @@ class ClusterReplicasTest : public testing::Test {
 
   ClusterSpec Spec(int rank, int size, int64_t incarnation = 1) const {
     ClusterSpec spec = {
-        .context = {.job = "test", .self = TaskOf(rank), .incarnation = incarnation}};
+        .context = {.job = "test", .self = GetTask(rank), .incarnation = incarnation}};
     for (int i = 0; i < size; ++i) {
       spec.tasks.push_back(
-          {TaskOf(i), {.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/", i)}});
+          {GetTask(i), {.kind = Address::Kind::kUnix, .path = StrCat(folder_, "/", i)}});
     }
     return spec;
   }
@@ -61,9 +61,9 @@ class ClusterReplicasTest : public testing::Test {
     return *std::move(replicas);
   }
 
-  static absl::Status SumOnes(ReplicaEpoch& epoch, float expected) {
+  static absl::Status SumOnes(ReplicaGeneration& generation, float expected) {
     std::vector<float> values(1000, 1);
-    MUSTER_RETURN_IF_ERROR(collective::AllReduce(*epoch.group, values));
+    MUSTER_RETURN_IF_ERROR(collective::AllReduce(*generation.group, values));
     EXPECT_EQ(values[999], expected);
     return absl::OkStatus();
   }
@@ -78,13 +78,14 @@ TEST_F(ClusterReplicasTest, ComeTogetherWorkAndEnd) {
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
       const auto replicas = Open(Spec(rank, 3));
-      auto epoch = replicas->Join({.step = rank == 0 ? 7 : -1}, absl::OkStatus());
-      ASSERT_TRUE(epoch.ok()) << epoch.status();
-      EXPECT_EQ(epoch->group->rank(), rank);
-      EXPECT_THAT(epoch->states, testing::ElementsAre(StateId{.step = 7}, StateId(), StateId()));
-      EXPECT_TRUE(SumOnes(*epoch, 3).ok());
+      auto generation = replicas->Join({.step = rank == 0 ? 7 : -1}, absl::OkStatus());
+      ASSERT_TRUE(generation.ok()) << generation.status();
+      EXPECT_EQ(generation->group->rank(), rank);
+      EXPECT_THAT(generation->states,
+                  testing::ElementsAre(StateId{.step = 7}, StateId(), StateId()));
+      EXPECT_TRUE(SumOnes(*generation, 3).ok());
       // The chief ends the training for all.
-      EXPECT_TRUE(collective::Barrier(*epoch->group).ok());
+      EXPECT_TRUE(collective::Barrier(*generation->group).ok());
       EXPECT_TRUE(replicas->Leave().ok());
       const absl::Status late = replicas->Join({.step = 8}, absl::OkStatus()).status();
       EXPECT_EQ(late.code(), absl::StatusCode::kCancelled) << late;
@@ -100,7 +101,7 @@ TEST_F(ClusterReplicasTest, ReplicasOfOneMachineShareMemory) {
   EXPECT_FALSE(shares());
   {
     const auto chief = Open(Spec(0, 2)), worker = Open(Spec(1, 2));
-    absl::StatusOr<ReplicaEpoch> one, other;
+    absl::StatusOr<ReplicaGeneration> one, other;
     std::thread joins([&] { other = worker->Join({.step = -1}, absl::OkStatus()); });
     one = chief->Join({.step = 0}, absl::OkStatus());
     joins.join();
@@ -121,17 +122,17 @@ TEST_F(ClusterReplicasTest, WithoutMemoryToShareTheAddressServes) {
     ClusterSpec spec = Spec(1, 2);
     spec.context.note = [&](const std::string& text) { notes += text + "\n"; };
     const auto replicas = Open(std::move(spec));
-    auto epoch = replicas->Join({.step = -1}, absl::OkStatus());
-    const bool summed = epoch.ok() && SumOnes(*epoch, 2).ok();
+    auto generation = replicas->Join({.step = -1}, absl::OkStatus());
+    const bool summed = generation.ok() && SumOnes(*generation, 2).ok();
     const bool said = notes.find("chief-0 is on this machine, but ") != std::string::npos &&
-                      notes.find("; going on over unix:") != std::string::npos;
+                      notes.find("; continuing over unix:") != std::string::npos;
     if (!said) std::fprintf(stderr, "notes: %s\n", notes.c_str());
     _exit(summed && said ? 0 : 1);
   }
   const auto chief = Open(Spec(0, 2));
-  auto epoch = chief->Join({.step = 0}, absl::OkStatus());
-  ASSERT_TRUE(epoch.ok()) << epoch.status();
-  EXPECT_TRUE(SumOnes(*epoch, 2).ok());
+  auto generation = chief->Join({.step = 0}, absl::OkStatus());
+  ASSERT_TRUE(generation.ok()) << generation.status();
+  EXPECT_TRUE(SumOnes(*generation, 2).ok());
   int status = -1;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
@@ -191,8 +192,8 @@ TEST_F(ClusterReplicasTest, TheChiefWaitsForItsEvaluatorAndTheOthersForTheChief)
     threads.emplace_back([&, rank] {
       const auto replicas = Open(with_evaluator(rank));
       EXPECT_TRUE(replicas->has_evaluator());
-      const auto epoch = replicas->Join({.step = 0}, absl::OkStatus());
-      ASSERT_TRUE(epoch.ok()) << epoch.status();
+      const auto generation = replicas->Join({.step = 0}, absl::OkStatus());
+      ASSERT_TRUE(generation.ok()) << generation.status();
       const absl::Status left = replicas->Leave();
       EXPECT_TRUE(left.ok()) << left;
       EXPECT_TRUE(evaluated);
@@ -287,9 +288,9 @@ TEST_F(ClusterReplicasTest, WhoIsNotReachedIsNamedToThoseThatWere) {
   for (Replicas* worker : {worker_0.get(), worker_1.get()}) {
     threads.emplace_back([worker] { worker->Join({.step = -1}, absl::OkStatus()).IgnoreError(); });
   }
-  auto epoch = chief->Join({.step = 0}, absl::OkStatus());
-  ASSERT_TRUE(epoch.ok()) << epoch.status();
-  const std::string said(ToStd(SumOnes(*epoch, 3).message()));
+  auto generation = chief->Join({.step = 0}, absl::OkStatus());
+  ASSERT_TRUE(generation.ok()) << generation.status();
+  const std::string said(ToStd(SumOnes(*generation, 3).message()));
   stop = true;
   EXPECT_THAT(said, HasSubstr("worker-0"));
   EXPECT_THAT(said, testing::Not(testing::StartsWith("rank 2 (worker-1)")));
@@ -301,7 +302,7 @@ class CountedReplicas : public Replicas {
   explicit CountedReplicas(std::unique_ptr<Replicas> inner) : inner_(std::move(inner)) {}
   bool is_chief() const override { return inner_->is_chief(); }
   bool has_evaluator() const override { return inner_->has_evaluator(); }
-  absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status& why) override {
+  absl::StatusOr<ReplicaGeneration> Join(const StateId& state, const absl::Status& why) override {
     ++joins;
     return inner_->Join(state, why);
   }
@@ -327,7 +328,7 @@ class SlowDiskTest : public TrainingTest {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < kRanks; ++rank) {
       threads.emplace_back([&, rank] {
-        CountedReplicas replicas(JoinCluster(SpecOf(rank, folder), key, system_clock_).value());
+        CountedReplicas replicas(JoinCluster(GetSpec(rank, folder), key, system_clock_).value());
         RunConfig config = Config(folder);
         config.save_checkpoints_steps = 5;
         const auto model = model::ParseModelSpec(*files_, kTestSpec, "spec.yaml");
@@ -345,12 +346,13 @@ class SlowDiskTest : public TrainingTest {
     return joins;
   }
 
-  static ClusterSpec SpecOf(int rank, const std::string& folder) {
-    ClusterSpec spec = {
-        .context = {
-            .job = "test", .self = TaskOf(rank), .incarnation = 1, .lease_seconds = kLeaseSeconds}};
+  static ClusterSpec GetSpec(int rank, const std::string& folder) {
+    ClusterSpec spec = {.context = {.job = "test",
+                                    .self = GetTask(rank),
+                                    .incarnation = 1,
+                                    .lease_seconds = kLeaseSeconds}};
     for (int i = 0; i < kRanks; ++i) {
-      spec.tasks.push_back({TaskOf(i),
+      spec.tasks.push_back({GetTask(i),
                             {.kind = Address::Kind::kUnix,
                              .path = StrCat(testing::TempDir(), "/", getpid(), folder, i)}});
     }

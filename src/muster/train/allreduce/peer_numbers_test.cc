@@ -31,7 +31,7 @@ class ReplicaStateTest : public TrainingTest {
     std::unique_ptr<Variables> variables;
     Progress progress;
   };
-  Session SessionOf(Replica& replica) {
+  Session MakeSession(Replica& replica) {
     return {.files = *files_,
             .clock = clock_,
             .config = replica.config,
@@ -44,7 +44,7 @@ class ReplicaStateTest : public TrainingTest {
   // Receives a state with this header and these bytes of positions; returns the receiver's status.
   absl::Status Receive(const std::function<void(StateHeader*)>& change, std::string positions) {
     Replica replica(*this, *files_, clock_);
-    Session session = SessionOf(replica);
+    Session session = MakeSession(replica);
     session.step = 3;
     StateHeader header = {.step = 7, .ranks = 1, .positions = positions.size()};
     for (const auto& tensor : session.variables.Tensors(/*with_slots=*/true)) {
@@ -87,7 +87,7 @@ TEST_F(ReplicaStateTest, AllReceiversGetTheOwnersState) {
   const auto results = ranks.Run([&](Group& group) {
     const auto rank = static_cast<size_t>(group.rank());
     Replica replica(*this, *files_, clock_, /*seed=*/rank);
-    Session session = SessionOf(replica);
+    Session session = MakeSession(replica);
     session.step = group.rank() == 2 ? 7 : 3;
     session.data.positions = {group.rank() == 2 ? "here" : "there", "end"};
     bool overwritten = false;
@@ -129,7 +129,7 @@ class OddWish : public Replicas {
   using Wish = std::array<int32_t, 6>;
   explicit OddWish(const Wish& wish) : wish_(wish), ranks_(2) {}
   bool is_chief() const override { return false; }
-  absl::StatusOr<ReplicaEpoch> Join(const StateId&, const absl::Status& why) override {
+  absl::StatusOr<ReplicaGeneration> Join(const StateId&, const absl::Status& why) override {
     if (!why.ok()) return why;
     chief_ = std::jthread([this, group = ranks_.Take(0)] {
       EXPECT_TRUE(collective::Barrier(*group).ok());
@@ -140,7 +140,8 @@ class OddWish : public Replicas {
       // The error that the chief is told.
       told_ = collective::Barrier(*group);
     });
-    return ReplicaEpoch{.epoch = 1, .group = ranks_.Take(1), .states = {{.step = 0}, {.step = 0}}};
+    return ReplicaGeneration{
+        .generation = 1, .group = ranks_.Take(1), .states = {{.step = 0}, {.step = 0}}};
   }
   absl::Status Leave() override { return absl::OkStatus(); }
   absl::Status told() {

@@ -132,13 +132,13 @@ absl::Status ReduceSink::GatherRows(std::string_view note, std::vector<std::stri
   lists_.resize(entries_.size());
   for (auto& lists : lists_) lists.assign(all_.size(), RowList());
   for (size_t from = 0; from < all_.size(); ++from) {
-    const absl::Status status = TakeLists(static_cast<int>(from), all_[from], &(*notes)[from]);
+    const absl::Status status = ParseLists(static_cast<int>(from), all_[from], &(*notes)[from]);
     if (!status.ok()) return group_->Accuse(static_cast<int>(from), ToStd(status.message()));
   }
   return absl::OkStatus();
 }
 
-absl::Status ReduceSink::TakeLists(int rank, std::span<const std::byte> bytes, std::string* note) {
+absl::Status ReduceSink::ParseLists(int rank, std::span<const std::byte> bytes, std::string* note) {
   const auto wrong = [&](std::string_view what) {
     return absl::DataLossError(StrCat("sent gradients that are damaged: ", what));
   };

@@ -62,7 +62,7 @@ class ReduceSink : public engine::GradientSink {
   void Add(Kind kind, int variable, size_t size);
   uint64_t MaxBytes() const;
   absl::Status GatherRows(std::string_view note, std::vector<std::string>* notes);
-  absl::Status TakeLists(int rank, std::span<const std::byte> bytes, std::string* note);
+  absl::Status ParseLists(int rank, std::span<const std::byte> bytes, std::string* note);
   void Give();
 
   const std::span<const engine::VariableSpec> specs_;

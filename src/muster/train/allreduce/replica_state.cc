@@ -17,7 +17,7 @@ using collective::Group;
 constexpr uint64_t kMaxPositions = uint64_t{64} << 20;  // bytes
 constexpr uint64_t kMaxRanks = 1'000'000;
 
-uint64_t BytesOf(const std::vector<checkpoint::Tensor>& tensors) {
+uint64_t GetBytes(const std::vector<checkpoint::Tensor>& tensors) {
   uint64_t bytes = 0;
   for (const checkpoint::Tensor& tensor : tensors) bytes += tensor.bytes.size();
   return bytes;
@@ -67,7 +67,7 @@ std::string WhyRefused(const StateHeader& header, int64_t step, uint64_t bytes) 
   return "";
 }
 
-StateHeader HeaderOf(const Session& session, uint64_t bytes, const std::string& positions) {
+StateHeader MakeHeader(const Session& session, uint64_t bytes, const std::string& positions) {
   return {.step = session.step,
           .bytes = bytes,
           .ranks = session.data.positions.size(),
@@ -86,13 +86,13 @@ absl::Status ShareState(Group& group, std::span<const int> chain, int64_t step, 
   StateHeader header;
   if (group.rank() == owner) {
     positions = Pack(session.data.positions);
-    header = HeaderOf(session, BytesOf(tensors), positions);
+    header = MakeHeader(session, GetBytes(tensors), positions);
   }
   const auto share = [&](std::span<std::byte> bytes) {
     return collective::Broadcast(group, chain, bytes);
   };
   MUSTER_RETURN_IF_ERROR(share(std::as_writable_bytes(std::span(&header, 1))));
-  if (const std::string why = WhyRefused(header, step, BytesOf(tensors)); !why.empty()) {
+  if (const std::string why = WhyRefused(header, step, GetBytes(tensors)); !why.empty()) {
     return group.Accuse(owner, why);
   }
   positions.resize(header.positions);

@@ -1,5 +1,5 @@
-// Replicas: gives a step the replicas that train together in this epoch, and lets it join the next
-// epoch when one of them is lost.
+// Replicas: gives a step the replicas that train together in this generation, and lets it join the
+// next generation when one of them is lost.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace muster::train {
 
 using membership::StateId;
 
-// One epoch: its group, and the state that each rank had when the epoch began.
-struct ReplicaEpoch {
-  int64_t epoch = 0;
+// One generation: its group, and the state that each rank had when the generation began.
+struct ReplicaGeneration {
+  int64_t generation = 0;
   std::unique_ptr<collective::Group> group = {};
   std::vector<StateId> states = {};  // by rank
 
@@ -29,10 +29,11 @@ struct ReplicaEpoch {
 class Replicas : public Peers {
  public:
   absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override;
-  // Waits for the next epoch. `state` is this replica's state. `why` says how the previous epoch
-  // ended, OK for the first; the previous epoch is now over for all replicas. DEADLINE_EXCEEDED or
-  // UNAVAILABLE say why there will be no next epoch; CANCELLED: the chief has ended training.
-  virtual absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status& why) = 0;
+  // Waits for the next generation. `state` is this replica's state. `why` says how the previous
+  // generation ended, OK for the first; the previous generation is now over for all replicas.
+  // DEADLINE_EXCEEDED or UNAVAILABLE say why there will be no next generation; CANCELLED: the chief
+  // has ended training.
+  virtual absl::StatusOr<ReplicaGeneration> Join(const StateId& state, const absl::Status& why) = 0;
   // Called by the chief: training is over for all. If there is an evaluator, the chief first waits
   // until it has evaluated the last checkpoint. Called by another replica: waits until the chief
   // says that training is over; ABORTED: the chief was lost before that, Join again.

@@ -15,7 +15,7 @@ namespace muster::train {
 namespace {
 
 // The most that each of `replicas` may count, so that the sum cannot overflow.
-int32_t MostOf(int replicas) { return std::numeric_limits<int32_t>::max() / replicas; }
+int32_t GetMost(int replicas) { return std::numeric_limits<int32_t>::max() / replicas; }
 
 // Adds in the order of the ranks, so that every rank gets the same bits.
 class GroupSums : public engine::ReplicaSums {
@@ -40,7 +40,7 @@ class GroupSums : public engine::ReplicaSums {
 
 }  // namespace
 
-int ReplicaEpoch::source() const {
+int ReplicaGeneration::source() const {
   // The lowest of the ranks that have the most advanced state.
   return static_cast<int>(std::max_element(states.begin(), states.end()) - states.begin());
 }
@@ -78,7 +78,7 @@ absl::StatusOr<Strategy::Ending> ReplicatedStep::WaitForOthers() {
   const absl::StatusOr<bool> moved = Join(state(), left);
   if (absl::IsCancelled(moved.status())) return Ending::kOver;
   MUSTER_RETURN_IF_ERROR(moved.status());
-  return *moved ? Ending::kMoved : Ending::kGoOn;
+  return *moved ? Ending::kMoved : Ending::kContinue;
 }
 
 absl::StatusOr<Strategy::Result> ReplicatedStep::Run(const InputBatch* batch, Stop stop) {
@@ -100,8 +100,8 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::RunUntilDone(const InputBatch* 
     const absl::StatusOr<bool> moved = Join(state(), result.status());
     if (absl::IsCancelled(moved.status())) return Result{.outcome = Outcome::kOver};
     MUSTER_RETURN_IF_ERROR(moved.status());
-    session_.progress.Note(StrCat("going on at step ", session_.step, " with ", size(),
-                                  " replicas (epoch ", epoch(), ")"));
+    session_.progress.Note(StrCat("continuing at step ", session_.step, " with ", size(),
+                                  " replicas (generation ", generation(), ")"));
     if (*moved) return Result{.outcome = Outcome::kMoved};
   }
 }
@@ -116,8 +116,8 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
     const bool signal = all.stop == Stop::kInterrupted;
     return Result{.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
   }
-  sink_.Begin(*epoch_.group, update_.sink(), static_cast<double>(rows) / all.rows, overlap_);
-  GroupSums sums(*epoch_.group);
+  sink_.Begin(*generation_.group, update_.sink(), static_cast<double>(rows) / all.rows, overlap_);
+  GroupSums sums(*generation_.group);
   auto step = session_.model.engine->Step(session_.variables.views(),
                                           batch != nullptr ? batch->features : no_rows_,
                                           {.seed = session_.config.seed,
@@ -134,7 +134,7 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
   worked_nanos_ = session_.clock.MonotonicNanos() - working_since_;
   MUSTER_RETURN_IF_ERROR(sink_.Reduce(&*step, PositionAfter(batch), &positions_));
   working_since_ = session_.clock.MonotonicNanos();
-  MUSTER_RETURN_IF_ERROR(TakePositions());
+  MUSTER_RETURN_IF_ERROR(GatherPositions());
   const bool finite = std::isfinite(step->loss);
   if (finite) ++session_.step;
   Count(all.rows, finite, all.dropped, &session_.data.records);
@@ -146,12 +146,12 @@ absl::StatusOr<Strategy::Result> ReplicatedStep::TryRun(const InputBatch* batch,
 }
 
 void ReplicatedStep::Fail(const absl::Status& why) {
-  if (epoch_.group != nullptr) epoch_.group->Fail(why).IgnoreError();
+  if (generation_.group != nullptr) generation_.group->Fail(why).IgnoreError();
 }
 
 absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* batch, Stop stop) {
-  Wish mine = {.stop = stop, .seconds = TakeWorked()};
-  const auto most = static_cast<uint64_t>(MostOf(size()));
+  Wish mine = {.stop = stop, .seconds = ConsumeWorked()};
+  const auto most = static_cast<uint64_t>(GetMost(size()));
   mine.bad_records = static_cast<int32_t>(std::min(session_.data.bad_records, most));
   if (batch != nullptr) {
     mine.rows = batch->features.rows;
@@ -159,9 +159,10 @@ absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* bat
   } else {
     mine.dropped_at_end = static_cast<int32_t>(session_.data.dropped_at_end);
   }
-  MUSTER_RETURN_IF_ERROR(epoch_.group->Check());
+  MUSTER_RETURN_IF_ERROR(generation_.group->Check());
   std::vector<Wish> wishes(static_cast<size_t>(size()));
-  MUSTER_RETURN_IF_ERROR(collective::AllGather(*epoch_.group, std::as_bytes(std::span(&mine, 1)),
+  MUSTER_RETURN_IF_ERROR(collective::AllGather(*generation_.group,
+                                               std::as_bytes(std::span(&mine, 1)),
                                                std::as_writable_bytes(std::span(wishes))));
   MUSTER_RETURN_IF_ERROR(CheckWishes(wishes));
   Measure(wishes);
@@ -178,7 +179,7 @@ absl::StatusOr<ReplicatedStep::Wish> ReplicatedStep::Agree(const InputBatch* bat
 
 // Checks that the sums of the wishes cannot overflow, whatever was sent.
 absl::Status ReplicatedStep::CheckWishes(std::span<const Wish> wishes) const {
-  const int32_t most = MostOf(static_cast<int>(wishes.size()));
+  const int32_t most = GetMost(static_cast<int>(wishes.size()));
   const auto is_count = [most](int32_t count) { return count >= 0 && count <= most; };
   for (size_t i = 0; i < wishes.size(); ++i) {
     const Wish& each = wishes[i];
@@ -188,7 +189,7 @@ absl::Status ReplicatedStep::CheckWishes(std::span<const Wish> wishes) const {
         each.seconds >= 0) {
       continue;
     }
-    return epoch_.group->Accuse(
+    return generation_.group->Accuse(
         static_cast<int>(i), StrCat("wishes for a step of ", each.rows, " rows behind ",
                                     each.dropped, " and ", each.dropped_at_end, " dropped and ",
                                     each.bad_records, " bad ones after ", each.seconds, " s, stop ",
@@ -198,7 +199,7 @@ absl::Status ReplicatedStep::CheckWishes(std::span<const Wish> wishes) const {
 }
 
 // Seconds that this replica has worked since the previous wish, without its waits for others.
-float ReplicatedStep::TakeWorked() {
+float ReplicatedStep::ConsumeWorked() {
   const int64_t nanos = worked_nanos_ + session_.clock.MonotonicNanos() - working_since_;
   worked_nanos_ = 0;
   return static_cast<float>(static_cast<double>(nanos) * 1e-9);
@@ -224,15 +225,15 @@ std::string ReplicatedStep::PositionAfter(const InputBatch* batch) const {
 }
 
 // Stores the positions of all replicas, which came with their gradients.
-absl::Status ReplicatedStep::TakePositions() {
+absl::Status ReplicatedStep::GatherPositions() {
   if (session_.data.parts == 0) {
     session_.data.positions.swap(positions_);
     return absl::OkStatus();
   }
   const std::optional<size_t> wrong =
-      TakePartNotes(positions_, session_.data.parts, &session_.data.positions);
+      MergePartNotes(positions_, session_.data.parts, &session_.data.positions);
   if (!wrong) return absl::OkStatus();
-  return epoch_.group->Accuse(
+  return generation_.group->Accuse(
       static_cast<int>(*wrong),
       StrCat("sent '", positions_[*wrong], "', which is no position in a part of the data"));
 }
@@ -240,19 +241,19 @@ absl::Status ReplicatedStep::TakePositions() {
 absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
   bool moved = false;
   const absl::Status first = why;
-  const int old_rank = epoch_.group != nullptr ? rank() : -1;
+  const int old_rank = generation_.group != nullptr ? rank() : -1;
   const std::vector<std::string> before =
-      epoch_.group != nullptr ? epoch_.group->names() : std::vector<std::string>();
+      generation_.group != nullptr ? generation_.group->names() : std::vector<std::string>();
   while (true) {
-    // The group ends before Join: its channels belong to the old epoch.
-    epoch_.group.reset();
-    absl::StatusOr<ReplicaEpoch> joined = replicas_.Join(state, why);
+    // The group ends before Join: its channels belong to the old generation.
+    generation_.group.reset();
+    absl::StatusOr<ReplicaGeneration> joined = replicas_.Join(state, why);
     if (!joined.ok()) return Stopped(joined.status());
-    epoch_ = *std::move(joined);
+    generation_ = *std::move(joined);
     work_.clear();
-    rates_.Begin(epoch_.group->names());
+    rates_.Begin(generation_.group->names());
     bool overwritten = false;
-    const absl::Status status = TakeOver(&overwritten);
+    const absl::Status status = AdoptNewestState(&overwritten);
     moved = moved || overwritten;
     whole_ = overwritten ? received_ : whole_;
     if (status.ok()) break;
@@ -261,7 +262,7 @@ absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
     if (overwritten) state = received_ ? this->state() : StateId();
     why = status;
   }
-  state_epoch_ = epoch_.epoch;
+  state_generation_ = generation_.generation;
   if (session_.data.parts == 0) return moved;
   NoteChanges(before, first);
   return moved || rank() != old_rank || std::cmp_not_equal(size(), before.size());
@@ -278,7 +279,7 @@ absl::Status ReplicatedStep::Stopped(const absl::Status& why) const {
 
 // Notes which replicas left since `before`, and which came.
 void ReplicatedStep::NoteChanges(const std::vector<std::string>& before, const absl::Status& why) {
-  const std::vector<std::string>& now = epoch_.group->names();
+  const std::vector<std::string>& now = generation_.group->names();
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
@@ -294,9 +295,9 @@ void ReplicatedStep::NoteChanges(const std::vector<std::string>& before, const a
   }
 }
 
-absl::Status ReplicatedStep::TakeOver(bool* overwritten) {
-  const int source = epoch_.source();
-  const StateId newest = epoch_.states[static_cast<size_t>(source)];
+absl::Status ReplicatedStep::AdoptNewestState(bool* overwritten) {
+  const int source = generation_.source();
+  const StateId newest = generation_.states[static_cast<size_t>(source)];
   if (newest.step < 0 && replicas_.is_chief()) {
     return absl::UnavailableError(
         "the replica that had the state was lost while this one took it over, and no other has it: "
@@ -307,17 +308,18 @@ absl::Status ReplicatedStep::TakeOver(bool* overwritten) {
   }
   std::vector<int> chain = {source};
   for (int to = 0; to < size(); ++to) {
-    if (epoch_.states[static_cast<size_t>(to)] != newest) chain.push_back(to);
+    if (generation_.states[static_cast<size_t>(to)] != newest) chain.push_back(to);
   }
   received_ = false;
   if (chain.size() > 1 && std::find(chain.begin(), chain.end(), rank()) != chain.end()) {
-    MUSTER_RETURN_IF_ERROR(ShareState(*epoch_.group, chain, newest.step, session_, overwritten));
+    MUSTER_RETURN_IF_ERROR(
+        ShareState(*generation_.group, chain, newest.step, session_, overwritten));
   }
-  if (rank() != source && epoch_.states[static_cast<size_t>(rank())] != newest) {
+  if (rank() != source && generation_.states[static_cast<size_t>(rank())] != newest) {
     received_ = true;
-    state_epoch_ = newest.epoch;
+    state_generation_ = newest.generation;
   }
-  return collective::Barrier(*epoch_.group);
+  return collective::Barrier(*generation_.group);
 }
 
 }  // namespace muster::train

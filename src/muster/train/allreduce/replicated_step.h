@@ -8,11 +8,11 @@
 // asked to stop.
 //
 // A step is done when a replica has the sum of all gradients. When a replica is lost, the others
-// join a new epoch. Replicas take over the state of the most advanced one (states differ by one
-// step at most), and a step that was not done is repeated on the same batches. Random numbers
+// join a new generation. Replicas take over the state of the most advanced one (states differ by
+// one step at most), and a step that was not done is repeated on the same batches. Random numbers
 // depend on seed, step and rank alone: the result is the same to the bit.
 //
-// If the number of replicas may change (session.data.parts), the next epoch may have other
+// If the number of replicas may change (session.data.parts), the next generation may have other
 // replicas. The parts of the data are then divided anew; every state has the position of each part.
 #pragma once
 
@@ -40,11 +40,11 @@ class ReplicatedStep : public Strategy {
   absl::StatusOr<Ending> WaitForOthers() override;
   void Fail(const absl::Status& why) override;
 
-  int rank() const override { return epoch_.group->rank(); }
-  int size() const override { return epoch_.group->size(); }
+  int rank() const override { return generation_.group->rank(); }
+  int size() const override { return generation_.group->size(); }
   std::vector<std::string> changes() const override { return changes_; }
   const ReplicaRates* rates() const override { return &rates_; }
-  int64_t epoch() const { return epoch_.epoch; }
+  int64_t generation() const { return generation_.generation; }
 
  private:
   // What the replicas exchange before a step.
@@ -68,13 +68,13 @@ class ReplicatedStep : public Strategy {
   absl::StatusOr<Wish> Agree(const InputBatch* batch, Stop stop);
   absl::Status CheckWishes(std::span<const Wish> wishes) const;
   void Measure(std::span<const Wish> wishes);
-  float TakeWorked();
+  float ConsumeWorked();
   // True: the state was replaced, or this replica must read other parts of the data.
   absl::StatusOr<bool> Join(StateId state, absl::Status why);
-  StateId state() const { return {.step = session_.step, .epoch = state_epoch_}; }
-  absl::Status TakeOver(bool* overwritten);
+  StateId state() const { return {.step = session_.step, .generation = state_generation_}; }
+  absl::Status AdoptNewestState(bool* overwritten);
   absl::Status Stopped(const absl::Status& why) const;
-  absl::Status TakePositions();
+  absl::Status GatherPositions();
   void NoteChanges(const std::vector<std::string>& before, const absl::Status& why);
   std::string PositionAfter(const InputBatch* batch) const;
 
@@ -82,12 +82,13 @@ class ReplicatedStep : public Strategy {
   Replicas& replicas_;
   StepUpdate update_;
   ReduceSink sink_;  // gives update_ the sums
-  ReplicaEpoch epoch_;
+  ReplicaGeneration generation_;
   features::FeatureBatch no_rows_;
   std::vector<std::string> positions_;
-  bool received_ = false;    // another replica's complete state was received in this epoch
-  bool whole_ = true;        // the session has a complete state
-  int64_t state_epoch_ = 0;  // the last epoch in which all replicas had this replica's state
+  bool received_ = false;  // another replica's complete state was received in this generation
+  bool whole_ = true;      // the session has a complete state
+  int64_t state_generation_ =
+      0;  // the last generation in which all replicas had this replica's state
   std::vector<std::string> changes_;
   // Sums may begin during a step: there are at least two cores, and the first step has shown that
   // the engine does not use the group.

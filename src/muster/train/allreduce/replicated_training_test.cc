@@ -89,7 +89,7 @@ class EndedInAStep : public Replicas {
  public:
   EndedInAStep() : interrupt_(Interrupt::Create().value()) {}
   bool is_chief() const override { return false; }
-  absl::StatusOr<ReplicaEpoch> Join(const StateId&, const absl::Status&) override {
+  absl::StatusOr<ReplicaGeneration> Join(const StateId&, const absl::Status&) override {
     if (interrupt_->is_set()) return interrupt_->status();
     int fds[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
@@ -101,8 +101,8 @@ class EndedInAStep : public Replicas {
       EXPECT_TRUE(group.Receive(1, 6 * sizeof(int32_t), drop).ok());  // the worker's wish
       interrupt_->Set(absl::CancelledError("the chief has ended training"));
     });
-    return ReplicaEpoch{
-        .epoch = 1,
+    return ReplicaGeneration{
+        .generation = 1,
         .group = std::make_unique<collective::Group>(1, Channels(0, fds[1]), *interrupt_),
         .states = {{.step = 0}, {.step = 0}}};
   }

@@ -86,11 +86,11 @@ INSTANTIATE_TEST_SUITE_P(Replicas, StepCostTest, testing::Values(2, 8, 32));
 TEST(ViewCostTest, AViewHasLessThan200BytesAMember) {
   membership::Message message;
   for (int i = 0; i < 1000; ++i) {
-    message.view.emplace(message.view.value_or(membership::View{.epoch = 1'000'001}));
+    message.view.emplace(message.view.value_or(membership::View{.generation = 1'000'001}));
     message.view->members.push_back({.id = {{job::TaskType::kWorker, i}, 1'700'000'000'000},
                                      .address = "tcp://job-worker-999.namespace.svc:2222",
                                      .step = 100'000'000,
-                                     .state_epoch = 1'000'001});
+                                     .state_generation = 1'000'001});
   }
   message.view->replicas = 1000;
   const size_t bytes = membership::Print(message).size();

@@ -54,7 +54,8 @@ class TestCluster {
     changed_.notify_all();
   }
 
-  // What each rank has sent to the others in the first epoch; to be read while no replica runs.
+  // What each rank has sent to the others in the first generation; to be read while no replica
+  // runs.
   const std::vector<net::transport::Traffic>& traffic() const { return traffic_.begin()->second; }
 
   int kills() {
@@ -67,22 +68,22 @@ class TestCluster {
   struct Member {
     uint64_t connection = 0;
     int64_t incarnation = 0;
-    int64_t last_epoch = 0;
-    int breaks = 0;  // broken epochs it was told of; one during Join means: send Join again
+    int64_t last_generation = 0;
+    int breaks = 0;  // broken generations it was told of; one during Join means: send Join again
     bool dead = false;
     std::optional<membership::View> view = {};
     bool over = false;
     std::string refused = {};
-    std::shared_ptr<Interrupt> interrupt = {};  // of the member's present epoch
+    std::shared_ptr<Interrupt> interrupt = {};  // of the member's present generation
   };
 
   membership::RosterSpec Spec(int size) const {
     membership::RosterSpec spec = {
-        .min_replicas = fewest_, .settle_seconds = 0, .first_epoch = rosters_ * 1000};
-    for (int rank = 0; rank < size; ++rank) spec.tasks.push_back(TaskOf(rank));
+        .min_replicas = fewest_, .settle_seconds = 0, .first_generation = rosters_ * 1000};
+    for (int rank = 0; rank < size; ++rank) spec.tasks.push_back(GetTask(rank));
     return spec;
   }
-  static job::TaskId TaskOf(int rank) {
+  static job::TaskId GetTask(int rank) {
     if (rank == 0) return {job::TaskType::kChief, 0};
     return {job::TaskType::kWorker, rank - 1};
   }
@@ -116,31 +117,32 @@ class TestCluster {
     }
   }
 
-  // This rank's channels of an epoch; the first caller makes those of all ranks.
-  std::vector<std::unique_ptr<collective::Channel>> ChannelsOf(int64_t epoch, int rank, int size) {
-    auto& rows = channels_[epoch];
+  // This rank's channels of a generation; the first caller makes those of all ranks.
+  std::vector<std::unique_ptr<collective::Channel>> GetChannels(int64_t generation, int rank,
+                                                                int size) {
+    auto& rows = channels_[generation];
     const auto n = static_cast<size_t>(size);
     if (rows.empty()) {
-      traffic_[epoch].resize(n);
+      traffic_[generation].resize(n);
       rows.resize(n);
       for (auto& row : rows) row.resize(n);
       for (size_t a = 0; a < n; ++a) {
         for (size_t b = a + 1; b < n; ++b) {
           int fds[2];
           EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-          rows[a][b] = Wrap(fds[0], a, epoch);
-          rows[b][a] = Wrap(fds[1], b, epoch);
+          rows[a][b] = Wrap(fds[0], a, generation);
+          rows[b][a] = Wrap(fds[1], b, generation);
         }
       }
     }
     return std::move(rows[static_cast<size_t>(rank)]);
   }
-  std::unique_ptr<collective::Channel> Wrap(int fd, size_t owner, int64_t epoch) {
+  std::unique_ptr<collective::Channel> Wrap(int fd, size_t owner, int64_t generation) {
     auto stream = net::transport::SocketStream::Create(process::Descriptor(fd), "test");
     return std::make_unique<collective::Channel>(
         std::make_unique<net::transport::CountingStream>(std::move(stream).value(),
-                                                         &traffic_[epoch][owner]),
-        net::transport::ChannelOptions{.epoch = static_cast<uint64_t>(epoch)});
+                                                         &traffic_[generation][owner]),
+        net::transport::ChannelOptions{.generation = static_cast<uint64_t>(generation)});
   }
 
   const int size_, fewest_;
@@ -149,7 +151,7 @@ class TestCluster {
   std::optional<membership::Roster> roster_;
   int64_t rosters_ = 1;
   std::map<int, Member> members_;
-  std::map<int64_t, std::vector<net::transport::Traffic>> traffic_;  // by epoch, then by rank
+  std::map<int64_t, std::vector<net::transport::Traffic>> traffic_;  // by generation, then by rank
   std::map<int64_t, std::vector<std::vector<std::unique_ptr<collective::Channel>>>> channels_;
   uint64_t connections_ = 0;
   int kills_ = 0;
@@ -162,7 +164,7 @@ class TestCluster::Handle : public Replicas {
 
   bool is_chief() const override { return rank_ == 0; }
 
-  absl::StatusOr<ReplicaEpoch> Join(const StateId& state, const absl::Status&) override {
+  absl::StatusOr<ReplicaGeneration> Join(const StateId& state, const absl::Status&) override {
     std::unique_lock lock(cluster_.mutex_);
     Member& member = cluster_.members_[rank_];
     if (member.dead) return absl::InternalError("killed by the test");
@@ -180,20 +182,20 @@ class TestCluster::Handle : public Replicas {
     if (!member.refused.empty()) return absl::UnavailableError(member.refused);
     if (member.over) return absl::CancelledError("the chief has ended training");
     const membership::View view = *member.view;
-    member.last_epoch = view.epoch;
+    member.last_generation = view.generation;
     member.interrupt = Interrupt::Create().value();
     interrupt_ = member.interrupt;
-    ReplicaEpoch epoch = {.epoch = view.epoch};
+    ReplicaGeneration generation = {.generation = view.generation};
     collective::GroupOptions options;
     for (const auto& each : view.members) {
-      epoch.states.push_back(each.state());
+      generation.states.push_back(each.state());
       options.names.push_back(job::TaskName(each.id.task));
     }
-    const int rank = view.RankOf(TaskOf(rank_));
-    epoch.group = std::make_unique<collective::Group>(
-        rank, cluster_.ChannelsOf(view.epoch, rank, view.replicas), *interrupt_,
+    const int rank = view.GetRank(GetTask(rank_));
+    generation.group = std::make_unique<collective::Group>(
+        rank, cluster_.GetChannels(view.generation, rank, view.replicas), *interrupt_,
         std::move(options));
-    return epoch;
+    return generation;
   }
 
   absl::Status Leave() override {
@@ -206,23 +208,23 @@ class TestCluster::Handle : public Replicas {
     }
     cluster_.changed_.wait(lock, [&] { return member.over || member.dead || !member.view; });
     if (member.dead) return absl::InternalError("killed by the test");
-    return member.over ? absl::OkStatus() : absl::AbortedError("the epoch is over");
+    return member.over ? absl::OkStatus() : absl::AbortedError("the generation is over");
   }
 
  private:
   void SendJoin(const Member& member, const StateId& state) {
-    const membership::Join join = {.member = {.id = {TaskOf(rank_), member.incarnation},
+    const membership::Join join = {.member = {.id = {GetTask(rank_), member.incarnation},
                                               .address = "test",
                                               .step = state.step,
-                                              .state_epoch = state.epoch},
-                                   .last_epoch = member.last_epoch};
+                                              .state_generation = state.generation},
+                                   .last_generation = member.last_generation};
     cluster_.Take(cluster_.roster_->OnMessage(member.connection, {.join = join}, cluster_.Now()));
     cluster_.changed_.notify_all();
   }
 
   TestCluster& cluster_;
   const int rank_;
-  std::shared_ptr<Interrupt> interrupt_;  // the last epoch's group uses it
+  std::shared_ptr<Interrupt> interrupt_;  // the last generation's group uses it
 };
 
 inline std::unique_ptr<Replicas> TestCluster::New(int rank) {
@@ -230,7 +232,7 @@ inline std::unique_ptr<Replicas> TestCluster::New(int rank) {
   Member& member = members_[rank];
   member.connection = ++connections_;
   ++member.incarnation;
-  member.last_epoch = 0;
+  member.last_generation = 0;
   member.dead = member.over = false;
   member.view.reset();
   member.refused.clear();

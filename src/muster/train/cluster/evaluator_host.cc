@@ -29,7 +29,7 @@ class MembershipHost : public EvaluatorHost {
                                  .lease_seconds = spec_.context.lease_seconds,
                                  .rendezvous_seconds = spec_.context.rendezvous_seconds},
                                 clock, spec_.context.note));
-    AcceptorOptions options = AcceptorOptionsOf(spec_.context, key, [](std::string_view service) {
+    AcceptorOptions options = MakeAcceptorOptions(spec_.context, key, [](std::string_view service) {
       return service == membership::kService;
     });
     options.on_peer = [this](const Peer& peer, std::unique_ptr<net::transport::Stream> stream) {

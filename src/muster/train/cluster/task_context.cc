@@ -8,20 +8,20 @@ using net::transport::AcceptorOptions;
 using net::transport::Identity;
 using net::transport::Peer;
 
-Identity IdentityOf(const TaskContext& context, int64_t epoch) {
+Identity GetIdentity(const TaskContext& context, int64_t generation) {
   return {.job = context.job,
           .role = std::string(job::TypeName(context.self.type)),
           .index = static_cast<uint32_t>(context.self.index),
           .incarnation = static_cast<uint64_t>(context.incarnation),
-          .epoch = static_cast<uint64_t>(epoch)};
+          .generation = static_cast<uint64_t>(generation)};
 }
 
-AcceptorOptions AcceptorOptionsOf(const TaskContext& context, const net::Token& key,
-                                  std::function<bool(std::string_view service)> offers) {
+AcceptorOptions MakeAcceptorOptions(const TaskContext& context, const net::Token& key,
+                                    std::function<bool(std::string_view service)> offers) {
   AcceptorOptions options = {.key = key};
   options.protection = context.protection;
   options.stall_seconds = context.stall_seconds;
-  options.self = [&context] { return IdentityOf(context); };
+  options.self = [&context] { return GetIdentity(context); };
   options.admit = [&context, offers = std::move(offers)](const Peer& peer) {
     if (offers(peer.service)) return absl::OkStatus();
     return absl::NotFoundError(

@@ -40,12 +40,12 @@ struct TaskContext {
 };
 
 // How the task introduces itself to another one.
-net::transport::Identity IdentityOf(const TaskContext& context, int64_t epoch = 0);
+net::transport::Identity GetIdentity(const TaskContext& context, int64_t generation = 0);
 
 // The options of an acceptor of this task: it admits peers that ask for a service for which
 // `offers` is true, and notes those that it refuses. The caller adds on_peer. `context` must
 // outlive the acceptor.
-net::transport::AcceptorOptions AcceptorOptionsOf(
+net::transport::AcceptorOptions MakeAcceptorOptions(
     const TaskContext& context, const net::Token& key,
     std::function<bool(std::string_view service)> offers);
 

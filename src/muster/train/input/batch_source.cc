@@ -15,7 +15,7 @@ class RowsSource : public BatchSource {
         with_labels_(with_labels),
         transform_(std::move(rows.transform)),
         schema_(rows.used.schema),
-        missing_(formats::MissingValuesOf(schema_)),
+        missing_(formats::GetMissingValues(schema_)),
         coverage_(rows.used),
         rows_(rows.used.schema) {}
 
@@ -33,7 +33,7 @@ class RowsSource : public BatchSource {
     coverage_.Add(rows_);
     return &batch_;
   }
-  std::vector<std::string> TakeWarnings() override { return coverage_.TakeWarnings(ended_); }
+  std::vector<std::string> ConsumeWarnings() override { return coverage_.ConsumeWarnings(ended_); }
 
  private:
   const NextRows next_;

@@ -54,7 +54,7 @@ class BatchSource {
   // Whether InputBatch::position can be given as `start`; checkpoints then contain it.
   virtual bool has_positions() const { return false; }
   // Warnings about the data read so far; each warning is returned once.
-  virtual std::vector<std::string> TakeWarnings() { return {}; }
+  virtual std::vector<std::string> ConsumeWarnings() { return {}; }
 };
 
 // Opens an input: called once per training, evaluation or prediction. `start` (may be null) is the

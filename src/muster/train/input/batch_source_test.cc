@@ -10,7 +10,7 @@ using testing::HasSubstr;
 class BatchSourceTest : public TrainingTest {
  protected:
   // Gives the rows of Csv(rows), `batch` at a time, for whatever fields are requested.
-  OpenRows RowsOf(int rows, int batch) {
+  OpenRows GetRows(int rows, int batch) {
     return [this, rows, batch](const formats::Schema& schema) -> absl::StatusOr<NextRows> {
       const auto lines = std::make_shared<std::vector<std::string>>();
       std::string csv = Csv(rows);
@@ -55,7 +55,7 @@ TEST_F(BatchSourceTest, RowsOfAUserTrainAsTheSameRowsInAFile) {
   from_file.input.reader.epochs = 1;
   ASSERT_TRUE(Train("file", from_file).ok());
   TrainSpec from_memory;
-  from_memory.input_fn = RowsInput(RowsOf(300, 16));
+  from_memory.input_fn = RowsInput(GetRows(300, 16));
   const auto result = Train("memory", from_memory);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->step, 19);
@@ -66,7 +66,7 @@ TEST_F(BatchSourceTest, RowsOfAUserTrainAsTheSameRowsInAFile) {
 
 TEST_F(BatchSourceTest, EachTrainingOpensTheInputAnew) {
   TrainSpec spec;
-  spec.input_fn = RowsInput(RowsOf(32, 16));
+  spec.input_fn = RowsInput(GetRows(32, 16));
   EXPECT_EQ(Train("model", spec)->step, 2);
   const auto again = Train("model", spec);
   ASSERT_TRUE(again.ok()) << again.status();

@@ -24,7 +24,8 @@ absl::StatusOr<std::string> WarningOfChangedData(io::FileSystem& files,
   }
   if (first.empty()) return "";
   return StrCat(first, more > 0 ? StrCat(" and ", more, " more files of the data") : "",
-                " changed after ", checkpoint, " was saved; training goes on at the same place of ",
+                " changed after ", checkpoint,
+                " was saved; training continues at the same place of ",
                 "the data as it is now, --fresh-data begins it anew");
 }
 

@@ -12,7 +12,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-std::vector<data::SourceItem> FilesOf(const std::vector<uint64_t>& sizes) {
+std::vector<data::SourceItem> GetFiles(const std::vector<uint64_t>& sizes) {
   std::vector<data::SourceItem> items;
   for (const uint64_t size : sizes) items.push_back({.name = "f", .common_name = "f", .end = size});
   return items;
@@ -38,15 +38,15 @@ TEST(DataFilesTest, AreKnownByNameAndSizeWhereverTheyLie) {
 }
 
 TEST(DataFilesTest, FilesThatDoNotComeOutEvenAreSaidToBeTheCause) {
-  const std::vector<data::SourceItem> four = FilesOf({100, 100, 100, 100});
+  const std::vector<data::SourceItem> four = GetFiles({100, 100, 100, 100});
   EXPECT_THAT(DescribeUnevenShares(four, 3, 0),
               AllOf(HasSubstr("4 files"), HasSubstr("3 replicas"),
                     HasSubstr("chief-0 has 200 bytes, worker-0 100")));
   EXPECT_EQ(DescribeUnevenShares(four, 2, 0), "");
   EXPECT_EQ(DescribeUnevenShares(four, 5, 0), "") << "dealt by records";
   EXPECT_EQ(DescribeUnevenShares(four, 1, 0), "");
-  EXPECT_EQ(DescribeUnevenShares(FilesOf({100, 110}), 2, 0), "");
-  EXPECT_THAT(DescribeUnevenShares(FilesOf({100, 900}), 2, 0),
+  EXPECT_EQ(DescribeUnevenShares(GetFiles({100, 110}), 2, 0), "");
+  EXPECT_THAT(DescribeUnevenShares(GetFiles({100, 900}), 2, 0),
               HasSubstr("worker-0 has 900 bytes, chief-0 100"));
   EXPECT_THAT(DescribeUnevenShares(four, 3, 4), HasSubstr("chief-0 has 200"));
   EXPECT_EQ(DescribeUnevenShares(four, 3, 12), "") << "parts of records";

@@ -52,9 +52,9 @@ class Input::Producer {
       rows += group->batches[group->count++].features.rows;
     }
     // The last group has no batches: it only reports what was left out after the last batch.
-    if (coverage_) group->warnings = coverage_->TakeWarnings(/*ended=*/!more);
+    if (coverage_) group->warnings = coverage_->ConsumeWarnings(/*ended=*/!more);
     if (group->count == 0) {
-      group->dropped_at_end = TakeDropped();
+      group->dropped_at_end = ConsumeDropped();
       std::swap(group->bad_at_end, bad_);
       group->bad_rows = BadRows();
     }
@@ -103,7 +103,7 @@ class Input::Producer {
       if (coverage_) coverage_->Add(columns_);
       batch->epoch = feed->reader->epoch();
       batch->part = feed->part;
-      batch->dropped = DroppedOf(*feed);
+      batch->dropped = GetDropped(*feed);
       batch->bad.clear();
       std::swap(batch->bad, bad_);
       batch->bad_rows = BadRows();
@@ -122,13 +122,13 @@ class Input::Producer {
     return found;
   }
 
-  static int DroppedOf(Feed& feed) {
+  static int GetDropped(Feed& feed) {
     const uint64_t before = std::exchange(feed.dropped, feed.reader->dropped());
     return static_cast<int>(feed.dropped - before);
   }
-  int TakeDropped() {
+  int ConsumeDropped() {
     int dropped = 0;
-    for (Feed& feed : feeds_) dropped += DroppedOf(feed);
+    for (Feed& feed : feeds_) dropped += GetDropped(feed);
     return dropped;
   }
 
@@ -246,7 +246,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::OpenParts(io::FileSystem& files,
     producer->Add(std::move(reader), parts[i].index, start);
     if (start == nullptr) continue;
     const auto batch = static_cast<uint64_t>(spec.reader.batch_size);
-    input->first_step_ += start->epoch * input->BatchesOf(source->records()) +
+    input->first_step_ += start->epoch * input->GetBatches(source->records()) +
                           static_cast<int64_t>((start->emitted + batch - 1) / batch);
   }
   input->Start(std::move(producer));
@@ -272,7 +272,7 @@ uint64_t Input::bad_records() const {
   return records;
 }
 
-int64_t Input::BatchesOf(uint64_t records) const {
+int64_t Input::GetBatches(uint64_t records) const {
   const auto rows = static_cast<int64_t>(records);
   const int64_t batch = reader_spec_.batch_size;
   return reader_spec_.drop_remainder ? rows / batch : (rows + batch - 1) / batch;
@@ -280,7 +280,7 @@ int64_t Input::BatchesOf(uint64_t records) const {
 
 int64_t Input::steps() const {
   int64_t per_epoch = 0;
-  for (const auto& source : sources_) per_epoch += BatchesOf(source->records());
+  for (const auto& source : sources_) per_epoch += GetBatches(source->records());
   return per_epoch * std::max<int64_t>(reader_spec_.epochs, 0);
 }
 

@@ -27,7 +27,7 @@ struct InputSpec {
   data::ReaderSpec reader;
   bool with_labels = true;
   bool with_keys = false;  // InputBatch::keys
-  bool watch_ids = false;  // TakeWarnings() reports columns that find no ids
+  bool watch_ids = false;  // ConsumeWarnings() reports columns that find no ids
 };
 
 // A part of the data, and where reading it begins.
@@ -66,7 +66,7 @@ class Input : public BatchSource {
   uint64_t bad_records() const override;
   // A stream is read from its start each time.
   bool has_positions() const override { return !sources_.empty(); }
-  std::vector<std::string> TakeWarnings() override { return std::exchange(warnings_, {}); }
+  std::vector<std::string> ConsumeWarnings() override { return std::exchange(warnings_, {}); }
   // Records of one epoch; 0 for a stream, whose length is not known.
   uint64_t records() const;
 
@@ -85,7 +85,7 @@ class Input : public BatchSource {
 
   explicit Input(const data::ReaderSpec& reader_spec);
   void Start(std::unique_ptr<Producer> producer);
-  int64_t BatchesOf(uint64_t records) const;  // of one epoch
+  int64_t GetBatches(uint64_t records) const;  // of one epoch
 
   const data::ReaderSpec reader_spec_;
   std::vector<std::shared_ptr<const data::RecordSource>> sources_;  // none for a stream

@@ -22,7 +22,7 @@ int PartsFor(int fewest, int most) {
   return static_cast<int>(parts);
 }
 
-std::vector<int> PartsOf(int parts, int rank, int size) {
+std::vector<int> GetParts(int parts, int rank, int size) {
   std::vector<int> own;
   for (int part = rank; part < parts; part += size) own.push_back(part);
   return own;
@@ -32,8 +32,8 @@ std::string PartNote(int part, const data::Position& position) {
   return StrCat(part, " ", data::SerializePosition(position));
 }
 
-std::optional<size_t> TakePartNotes(const std::vector<std::string>& notes, int parts,
-                                    std::vector<std::string>* positions) {
+std::optional<size_t> MergePartNotes(const std::vector<std::string>& notes, int parts,
+                                     std::vector<std::string>* positions) {
   std::vector<std::pair<size_t, std::string>> taken;
   for (size_t replica = 0; replica < notes.size(); ++replica) {
     const std::string& note = notes[replica];

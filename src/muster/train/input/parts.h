@@ -19,14 +19,14 @@ int PartsFor(int fewest, int most);
 
 // The parts of one replica. They depend on the arguments alone, so that the same rank among the
 // same number of replicas always has the same parts.
-std::vector<int> PartsOf(int parts, int rank, int size);
+std::vector<int> GetParts(int parts, int rank, int size);
 
 // A note in which a replica tells the others which part its batch comes from, and the position of
 // the part after this batch.
 std::string PartNote(int part, const data::Position& position);
 // Stores the notes of the replicas ("": no batch) in *positions, by part. Returns the first replica
 // whose text is no note; *positions is then unchanged.
-std::optional<size_t> TakePartNotes(const std::vector<std::string>& notes, int parts,
-                                    std::vector<std::string>* positions);
+std::optional<size_t> MergePartNotes(const std::vector<std::string>& notes, int parts,
+                                     std::vector<std::string>* positions);
 
 }  // namespace muster::train

@@ -19,7 +19,7 @@ TEST(PartsTest, EachNumberOfReplicasHasEqualShares) {
   for (const int size : {2, 3, 4}) {
     std::multiset<int> all;
     for (int rank = 0; rank < size; ++rank) {
-      const std::vector<int> own = PartsOf(12, rank, size);
+      const std::vector<int> own = GetParts(12, rank, size);
       EXPECT_EQ(std::ssize(own), 12 / size);
       all.insert(own.begin(), own.end());
     }
@@ -32,10 +32,10 @@ TEST(PartsTest, NotesMoveThePositionsOfTheirParts) {
   data::Position position;
   position.emitted = 32;
   std::vector<std::string> positions;
-  ASSERT_EQ(TakePartNotes({PartNote(2, position), ""}, 3, &positions), std::nullopt);
+  ASSERT_EQ(MergePartNotes({PartNote(2, position), ""}, 3, &positions), std::nullopt);
   EXPECT_THAT(positions, ElementsAre("", "", data::SerializePosition(position)));
   for (const char* const wrong : {"3 x", "-1 x", "x", "2"}) {
-    EXPECT_EQ(TakePartNotes({"", wrong}, 3, &positions), 1u) << wrong;
+    EXPECT_EQ(MergePartNotes({"", wrong}, 3, &positions), 1u) << wrong;
   }
   EXPECT_THAT(positions, ElementsAre("", "", data::SerializePosition(position)));
 }
@@ -53,7 +53,7 @@ class DealTest : public TrainingTest {
     replicas_.clear();
     for (int rank = 0; rank < size; ++rank) {
       std::vector<InputPart> own;
-      for (const int part : PartsOf(parts, rank, size)) {
+      for (const int part : GetParts(parts, rank, size)) {
         InputPart& each = own.emplace_back();
         each.index = part;
         each.shard = {.index = part, .count = parts, .by = data::ShardBy::kRecord};
@@ -85,7 +85,7 @@ class DealTest : public TrainingTest {
       for (const std::string& key : replica.batch->keys) ++taken_[key];
       dropped_ += replica.batch->dropped;
     }
-    ASSERT_EQ(TakePartNotes(notes, parts, &positions_), std::nullopt);
+    ASSERT_EQ(MergePartNotes(notes, parts, &positions_), std::nullopt);
   }
 
   int DroppedAtEnd() const {

@@ -5,7 +5,7 @@
 namespace muster::train {
 namespace {
 
-bool TakeNamed(std::string_view name, std::string_view* text, int64_t* value) {
+bool ConsumeNamed(std::string_view name, std::string_view* text, int64_t* value) {
   if (!text->starts_with(name)) return false;
   text->remove_prefix(name.size());
   const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), *value);
@@ -31,9 +31,9 @@ std::string Print(const RecordCounts& counts) {
 absl::StatusOr<RecordCounts> ParseRecordCounts(std::string_view text) {
   RecordCounts counts;
   std::string_view rest = text;
-  const bool sound = TakeNamed("trained=", &rest, &counts.trained) &&
-                     TakeNamed(" dropped=", &rest, &counts.dropped) &&
-                     TakeNamed(" repeated=", &rest, &counts.repeated) && rest.empty();
+  const bool sound = ConsumeNamed("trained=", &rest, &counts.trained) &&
+                     ConsumeNamed(" dropped=", &rest, &counts.dropped) &&
+                     ConsumeNamed(" repeated=", &rest, &counts.repeated) && rest.empty();
   if (sound) return counts;
   return absl::DataLossError(StrCat("'", text, "' are no counts of records"));
 }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kDigits = 10;
 
-std::string ExportFolderOf(const ExportContext& context, const std::string& name) {
+std::string GetExportFolder(const ExportContext& context, const std::string& name) {
   return io::JoinPath(io::JoinPath(context.model_dir, "export"), name);
 }
 
@@ -41,14 +41,14 @@ std::string FolderName(int64_t seconds) { return absl::StrFormat("%010d", second
 
 absl::StatusOr<std::string> MakeExport(const ExportContext& context, const std::string& name) {
   MUSTER_ASSIGN_OR_RETURN(std::string folder, NewExportFolder(context.files, context.clock,
-                                                              ExportFolderOf(context, name)));
+                                                              GetExportFolder(context, name)));
   MUSTER_RETURN_IF_ERROR(Annotate(context.export_model(folder), StrCat("exporter '", name, "'")));
   return folder;
 }
 
 absl::Status RemoveOldExports(const ExportContext& context, const std::string& name, int keep) {
   if (keep <= 0) return absl::OkStatus();
-  const std::string folder = ExportFolderOf(context, name);
+  const std::string folder = GetExportFolder(context, name);
   MUSTER_ASSIGN_OR_RETURN(const std::vector<int64_t> exports, Exports(context.files, folder));
   for (size_t i = 0; i + keep < exports.size(); ++i) {
     MUSTER_RETURN_IF_ERROR(context.files.RemoveAll(io::JoinPath(folder, FolderName(exports[i]))));
@@ -99,7 +99,7 @@ class BestExporter : public Exporter {
   absl::Status Begin(const ExportContext& context) override {
     best_.reset();
     MUSTER_ASSIGN_OR_RETURN(const std::vector<int64_t> exports,
-                            Exports(context.files, ExportFolderOf(context, options_.name)));
+                            Exports(context.files, GetExportFolder(context, options_.name)));
     if (exports.empty()) return absl::OkStatus();
     MUSTER_ASSIGN_OR_RETURN(const auto evaluations,
                             ReadEvaluations(context.files, context.eval_folder));
@@ -158,7 +158,7 @@ absl::StatusOr<std::unique_ptr<Exporter>> NewBestExporter(BestExporterOptions op
 }
 
 absl::Status RemoveHalfExports(const ExportContext& context, const std::string& name) {
-  const std::string folder = ExportFolderOf(context, name);
+  const std::string folder = GetExportFolder(context, name);
   const absl::StatusOr<std::vector<std::string>> names = context.files.List(folder);
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(names.status());

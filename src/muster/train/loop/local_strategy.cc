@@ -42,7 +42,7 @@ absl::Status LocalStrategy::Open() {
 }
 
 absl::Status LocalStrategy::FetchState() {
-  if (dynamic_tables_ != nullptr) dynamic_tables_->TakeImages();
+  if (dynamic_tables_ != nullptr) dynamic_tables_->CopyImages();
   return absl::OkStatus();
 }
 

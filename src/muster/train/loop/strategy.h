@@ -55,7 +55,7 @@ class Strategy : public StateSource {
   // and previous_step if others' steps count too.
   virtual absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop) = 0;
 
-  enum class Ending { kOver, kGoOn, kMoved };
+  enum class Ending { kOver, kContinue, kMoved };
   // Called after the last step. Before the chief saves and exports the result, it waits for the
   // replicas that are still training; the others wait for the chief. If a state is lost before
   // that, more steps must be done: from session.data.positions if kMoved.
@@ -73,7 +73,7 @@ class Strategy : public StateSource {
   // How many steps pass while each replica trains on one batch: 1 if they do steps together.
   virtual int steps_a_batch() const { return 1; }
   // Rows that the others have trained on since the last result, while this replica waited.
-  virtual int64_t TakeExamples() { return 0; }
+  virtual int64_t ConsumeExamples() { return 0; }
   // Which replicas left or came, in words.
   virtual std::vector<std::string> changes() const { return {}; }
   // The rate of each replica if they do steps together; null: not known.

@@ -92,7 +92,7 @@ absl::Status TrainLoop::RunSteps(const std::atomic<bool>& stop) {
 absl::StatusOr<bool> TrainLoop::WaitForOthers() {
   using Ending = Strategy::Ending;
   MUSTER_ASSIGN_OR_RETURN(const Ending ending, strategy_->WaitForOthers());
-  state_.examples += static_cast<uint64_t>(strategy_->TakeExamples());
+  state_.examples += static_cast<uint64_t>(strategy_->ConsumeExamples());
   if (ending == Ending::kMoved) MUSTER_RETURN_IF_ERROR(GoOnElsewhere());
   return ending == Ending::kOver;
 }
@@ -134,7 +134,7 @@ void TrainLoop::SharePositions() {
 absl::Status TrainLoop::OpenData() {
   MUSTER_RETURN_IF_ERROR(FindPosition());
   if (input_ != nullptr && data::IsBatchStream(spec_.input.source) && !spec_.input_fn) {
-    // What comes through a pipe comes once: it goes on where it stands, with another state too.
+    // What comes through a pipe comes once: it continues where it stands, with another state too.
     session_.data.position.reset();
     return absl::OkStatus();
   }
@@ -152,7 +152,7 @@ absl::Status TrainLoop::OpenData() {
 // Those parts of the data that are this replica's now.
 absl::StatusOr<std::unique_ptr<BatchSource>> TrainLoop::OpenParts() {
   std::vector<InputPart> parts;
-  for (const int index : PartsOf(session_.data.parts, strategy_->rank(), strategy_->size())) {
+  for (const int index : GetParts(session_.data.parts, strategy_->rank(), strategy_->size())) {
     InputPart& part = parts.emplace_back();
     part.index = index;
     part.shard = {.index = index, .count = session_.data.parts, .by = spec_.input.source.shard.by};
@@ -205,7 +205,7 @@ absl::StatusOr<const InputBatch*> TrainLoop::NextBatch() {
   MUSTER_ASSIGN_OR_RETURN(const InputBatch* const batch, input_->Next());
   session_.data.dropped_at_end = batch == nullptr ? input_->dropped_at_end() : 0;
   session_.data.bad_records = input_->bad_records();
-  for (const std::string& warning : input_->TakeWarnings()) {
+  for (const std::string& warning : input_->ConsumeWarnings()) {
     warned_of_ids_ = true;
     // One replica speaks for all.
     if (spec_.replicas == nullptr || spec_.replicas->is_chief()) session_.progress.Warn(warning);

@@ -11,7 +11,7 @@ namespace {
 
 class PsBackupsTest : public PsTrainingTest {
  protected:
-  static int64_t StepOf(const std::map<std::string, std::string>& weights) {
+  static int64_t GetStep(const std::map<std::string, std::string>& weights) {
     int64_t step = 0;
     std::memcpy(&step, weights.at("global_step").data(), sizeof step);
     return step;
@@ -37,7 +37,7 @@ TEST_F(PsBackupsTest, EveryRecordIsTrainedOnceOrDropped) {
     // Each replica has 21 batches; a step uses `aggregate` of them, except the last steps.
     EXPECT_GE(result.step, 21);
     EXPECT_LE(result.step, 63);
-    EXPECT_EQ(StepOf(Weights(folder)), result.step);
+    EXPECT_EQ(GetStep(Weights(folder)), result.step);
   }
 }
 
@@ -81,7 +81,7 @@ TEST_F(PsBackupsTest, TheLastStepEndsAll) {
     const std::string folder = StrCat("model", run);
     const TrainResult result = TrainAll(shape, servers, spec, folder, {});
     EXPECT_EQ(result.step, 9);
-    EXPECT_EQ(StepOf(Weights(folder)), 9);
+    EXPECT_EQ(GetStep(Weights(folder)), 9);
     ASSERT_TRUE(result.records);
     EXPECT_LE(result.records->trained, 9 * 2 * 16);
   }

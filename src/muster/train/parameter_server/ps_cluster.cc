@@ -33,7 +33,7 @@ class PsPeers : public Peers {
   }
   bool all_have_weights() const override { return false; }
   absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override {
-    return PsStep::Create(session, ClientOf(), key_);
+    return PsStep::Create(session, MakeClient(), key_);
   }
   // The servers end last: a chief that is started again while the last checkpoint is evaluated
   // still needs them.
@@ -47,12 +47,12 @@ class PsPeers : public Peers {
  private:
   // Needs no variables: it sends only kEnd.
   absl::Status EndServers() const {
-    MUSTER_ASSIGN_OR_RETURN(const auto client, ps::Client::Create(ClientOf(), key_, {}));
+    MUSTER_ASSIGN_OR_RETURN(const auto client, ps::Client::Create(MakeClient(), key_, {}));
     MUSTER_RETURN_IF_ERROR(client->Connect().status());
     return client->End();
   }
-  ps::ClientSpec ClientOf() const {
-    return {.self = IdentityOf(cluster_.context),
+  ps::ClientSpec MakeClient() const {
+    return {.self = GetIdentity(cluster_.context),
             .replica = cluster_.replica,
             .training = cluster_.options,
             .agreement = cluster_.context.agreement,
@@ -88,7 +88,7 @@ class ServerTask : public ParameterServer {
                                      .rendezvous_seconds = cluster.context.rendezvous_seconds},
                                     variables_, *placement_, cluster.context.note));
     context_ = cluster.context;
-    AcceptorOptions options = AcceptorOptionsOf(
+    AcceptorOptions options = MakeAcceptorOptions(
         context_, key, [](std::string_view service) { return service == ps::kService; });
     options.on_peer = [this](const Peer& peer, std::unique_ptr<net::transport::Stream> stream) {
       server_->Serve(peer, std::move(stream));
@@ -172,7 +172,7 @@ absl::StatusOr<ps::Variables> PsVariables(const model::Model& model, bool synchr
     variable.kind = ps::Variable::Kind::kTable;
     variable.rows = spec.shape[0];
     variable.cols = spec.shape[1];
-    if (spec.growth) variable.growth = GrowthOf(spec, seed, variables.size() - 1);
+    if (spec.growth) variable.growth = GetGrowth(spec, seed, variables.size() - 1);
   }
   return variables;
 }

@@ -72,7 +72,7 @@ void PsStep::Begin() {
   ps::ReplicaSpec spec;
   spec.note = spec_.note;
   if (is_chief()) {
-    spec.memory = MemoryOf();
+    spec.memory = GetMemory();
     spec.dynamic_table = [this](int variable) {
       return session_.variables.dynamic_tables(variable);
     };
@@ -92,14 +92,14 @@ void PsStep::Begin() {
 }
 
 // Sets the session to this replica's step, position and counts in the servers' state.
-void PsStep::TakePlace() {
+void PsStep::UpdatePlace() {
   session_.step = replica_->step();
   session_.data.positions.assign(static_cast<size_t>(size()), "");
   session_.data.positions[static_cast<size_t>(rank())] = replica_->position();
-  TakeCounts();
+  UpdateCounts();
 }
 
-void PsStep::TakeCounts() {
+void PsStep::UpdateCounts() {
   const ps::Counts& counts = replica_->counts();
   session_.data.records.reset();
   if (counts.known != 0) {
@@ -111,7 +111,7 @@ void PsStep::TakeCounts() {
   session_.checkpoint.requested |= is_chief() && replica_->wants_save();
 }
 
-int64_t PsStep::TakeExamples() {
+int64_t PsStep::ConsumeExamples() {
   // Replicas learn of lost work late, so that the count may go down.
   return std::max<int64_t>(0, replica_->work() - std::exchange(examples_, replica_->work()));
 }
@@ -120,13 +120,13 @@ void PsStep::Move() {
   // A hook may have asked to stop after the step to which all replicas go back.
   session_.ending.requested = false;
   session_.ending.reason.clear();
-  TakePlace();
+  UpdatePlace();
 }
 
 absl::Status PsStep::Open() {
   if (is_chief()) MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, size()));
   MUSTER_RETURN_IF_ERROR(replica_->Recover(absl::OkStatus()).status());
-  TakePlace();
+  UpdatePlace();
   // Other replicas may already have continued from the state that this one loaded.
   if (examples_ < 0) examples_ = replica_->work();
   return absl::OkStatus();
@@ -138,7 +138,7 @@ absl::StatusOr<Strategy::Result> PsStep::Run(const InputBatch* batch, Stop stop)
   session_.previous_step = session_.step;
   left_at_end_ = session_.data.dropped_at_end;
   MUSTER_ASSIGN_OR_RETURN(const Turn turn, replica_->Try([&]() -> absl::Status {
-    TakePlace();
+    UpdatePlace();
     MUSTER_ASSIGN_OR_RETURN(result, TryRun(batch, stop));
     return absl::OkStatus();
   }));
@@ -157,23 +157,23 @@ absl::StatusOr<Strategy::Result> PsStep::TryRun(const InputBatch* batch, Stop st
     MUSTER_RETURN_IF_ERROR(replica_->Finish(left_at_end_, bad_records()));
     return EndBy(static_cast<uint32_t>(stop));
   }
-  MUSTER_RETURN_IF_ERROR(TakeBlocks(batch));
+  MUSTER_RETURN_IF_ERROR(PullBlocks(batch));
   MUSTER_ASSIGN_OR_RETURN(const ps::Pulled pulled, PullFor(rows, stop));
   if (pulled.stop != 0 || (in_lock_step() && pulled.rows == 0)) return EndBy(pulled.stop);
   engine::StepResult step;
   if (batch != nullptr) {
     MUSTER_ASSIGN_OR_RETURN(step, Compute(*batch, pulled));
   }
-  MUSTER_ASSIGN_OR_RETURN(const ps::Pushed pushed, PushOf(batch, step));
-  TakePlace();
+  MUSTER_ASSIGN_OR_RETURN(const ps::Pushed pushed, MakePush(batch, step));
+  UpdatePlace();
   if (pushed.stop != 0) return EndBy(pushed.stop);
   const bool finite = pushed.finite != 0 && std::isfinite(step.loss);
   Result result = {.outcome = finite ? Outcome::kDone : Outcome::kNotFinite};
-  result.values = ValuesOf(batch, step, pulled, pushed);
+  result.values = GetValues(batch, step, pulled, pushed);
   return result;
 }
 
-absl::Status PsStep::TakeBlocks(const InputBatch* batch) {
+absl::Status PsStep::PullBlocks(const InputBatch* batch) {
   if (batch == nullptr) return blocks_.Take(features::FeatureBatch());
   engine::Engine& engine = *session_.model.engine;
   if (!engine.finds_ids()) return blocks_.Take(batch->features);
@@ -183,16 +183,16 @@ absl::Status PsStep::TakeBlocks(const InputBatch* batch) {
 }
 
 Strategy::Result PsStep::EndBy(uint32_t stop) {
-  TakeCounts();
+  UpdateCounts();
   const bool signal = stop == static_cast<uint32_t>(Stop::kInterrupted);
   return {.outcome = signal ? Outcome::kInterrupted : Outcome::kOver};
 }
 
-StepValues PsStep::ValuesOf(const InputBatch* batch, const engine::StepResult& step,
-                            const ps::Pulled& pulled, const ps::Pushed& pushed) {
+StepValues PsStep::GetValues(const InputBatch* batch, const engine::StepResult& step,
+                             const ps::Pulled& pulled, const ps::Pushed& pushed) {
   StepValues values = {.loss = step.loss,
                        .data_loss = step.data_loss,
-                       .rows = static_cast<int>(TakeExamples()),
+                       .rows = static_cast<int>(ConsumeExamples()),
                        .epoch = batch != nullptr ? batch->epoch : 0};
   if (synchronous()) {
     values.loss = double{pushed.loss};
@@ -245,7 +245,8 @@ absl::StatusOr<engine::StepResult> PsStep::Compute(const InputBatch& batch,
   return step;
 }
 
-absl::StatusOr<ps::Pushed> PsStep::PushOf(const InputBatch* batch, const engine::StepResult& step) {
+absl::StatusOr<ps::Pushed> PsStep::MakePush(const InputBatch* batch,
+                                            const engine::StepResult& step) {
   ps::Push push = {.finite = static_cast<uint32_t>(std::isfinite(step.loss)),
                    .loss = static_cast<float>(step.loss),
                    .data_loss = static_cast<float>(step.data_loss)};
@@ -295,9 +296,9 @@ absl::StatusOr<Strategy::Ending> PsStep::WaitForOthers() {
   // An interrupted chief does not wait: it saves the present state.
   if (is_chief() && session_.ending.interrupted) return Ending::kOver;
   MUSTER_ASSIGN_OR_RETURN(const ReplicaEnding ending, replica_->WaitForOthers());
-  if (ending != ReplicaEnding::kMoved) TakePlace();
+  if (ending != ReplicaEnding::kMoved) UpdatePlace();
   if (ending == ReplicaEnding::kOver) return Ending::kOver;
-  if (ending == ReplicaEnding::kGoOn) return Ending::kGoOn;
+  if (ending == ReplicaEnding::kContinue) return Ending::kContinue;
   Move();
   return Ending::kMoved;
 }
@@ -319,7 +320,7 @@ absl::Status PsStep::RestoreCheckpoint() {
   return absl::OkStatus();
 }
 
-ps::Memory PsStep::MemoryOf() const {
+ps::Memory PsStep::GetMemory() const {
   const Variables& variables = session_.variables;
   return [&variables](int variable, int slot) {
     return slot < 0 ? variables.views()[static_cast<size_t>(variable)].data
@@ -331,7 +332,7 @@ absl::Status PsStep::FetchState() {
   session_.variables.BeforeChange();
   MUSTER_ASSIGN_OR_RETURN(ps::Place place, replica_->Save());
   session_.step = place.step;
-  TakeCounts();
+  UpdateCounts();
   session_.data.positions = std::move(place.positions);
   return absl::OkStatus();
 }

@@ -74,7 +74,7 @@ class PsStep : public Strategy {
   absl::Status FetchState() override;
   int rank() const override { return spec_.replica; }
   int size() const override { return spec_.training.replicas; }
-  int64_t TakeExamples() override;
+  int64_t ConsumeExamples() override;
   int steps_a_batch() const override { return synchronous() ? 1 : size(); }
 
  private:
@@ -87,19 +87,19 @@ class PsStep : public Strategy {
   bool in_lock_step() const { return synchronous() && !spec_.training.has_backups(); }
   absl::StatusOr<Result> TryRun(const InputBatch* batch, Stop stop);
   // Sets blocks_ to the rows that the batch names; `batch` may be null.
-  absl::Status TakeBlocks(const InputBatch* batch);
+  absl::Status PullBlocks(const InputBatch* batch);
   Result EndBy(uint32_t stop);
   absl::StatusOr<ps::Pulled> PullFor(uint32_t rows, Stop stop);
   absl::StatusOr<engine::StepResult> Compute(const InputBatch& batch, const ps::Pulled& pulled);
-  absl::StatusOr<ps::Pushed> PushOf(const InputBatch* batch, const engine::StepResult& step);
-  StepValues ValuesOf(const InputBatch* batch, const engine::StepResult& step,
-                      const ps::Pulled& pulled, const ps::Pushed& pushed);
+  absl::StatusOr<ps::Pushed> MakePush(const InputBatch* batch, const engine::StepResult& step);
+  StepValues GetValues(const InputBatch* batch, const engine::StepResult& step,
+                       const ps::Pulled& pulled, const ps::Pushed& pushed);
   void Begin();
-  void TakePlace();
-  void TakeCounts();
+  void UpdatePlace();
+  void UpdateCounts();
   void Move();
   absl::Status RestoreCheckpoint();
-  ps::Memory MemoryOf() const;
+  ps::Memory GetMemory() const;
 
   Session& session_;
   const ps::ClientSpec spec_;

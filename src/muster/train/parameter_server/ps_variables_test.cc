@@ -6,13 +6,13 @@
 namespace muster::train {
 namespace {
 
-model::Model ModelOf(std::string_view yaml) {
+model::Model MakeModel(std::string_view yaml) {
   const auto files = io::NewMemoryFileSystem();
   return model::BuildModel(model::ParseModelSpec(*files, yaml, "spec.yaml").value()).value();
 }
 
 TEST(PsVariablesTest, TablesOfAnOptimizerThatSquaresArePushedWithSquares) {
-  model::Model model = ModelOf(kTestSpec);
+  model::Model model = MakeModel(kTestSpec);
   // The deep part gets an optimizer by Keras's rule; the wide part keeps its own.
   ASSERT_EQ(model.optimizer_specs[0].kind, optim::OptimizerSpec::Kind::kAdagrad);
   model.optimizer_specs[0].rule = optim::OptimizerSpec::Rule::kKeras;
@@ -34,7 +34,7 @@ TEST(PsVariablesTest, TablesOfAnOptimizerThatSquaresArePushedWithSquares) {
 }
 
 TEST(PsVariablesTest, TablesThatAreCutAlreadyAreNotCutOnTheServers) {
-  model::Model model = ModelOf(kTestSpec);
+  model::Model model = MakeModel(kTestSpec);
   for (const bool cut : {false, true}) {
     model.spec.clip_gradients = {
         .kind = optim::ClipSpec::Kind::kValue, .limit = 0.5, .tables_are_cut = cut};

@@ -9,7 +9,7 @@ bool HasDynamicTables(const model::ModelSpec& spec) {
   const auto grows = [&](const std::string& name) {
     const features::ColumnSpec& column = *spec.features.Find(name);
     const bool wrapped = column.kind == features::ColumnKind::kEmbedding;
-    return spec.features.GrowthOf(wrapped ? *spec.features.Find(column.input) : column) != nullptr;
+    return spec.features.GetGrowth(wrapped ? *spec.features.Find(column.input) : column) != nullptr;
   };
   return (spec.linear && std::ranges::any_of(spec.linear->columns, grows)) ||
          (spec.dnn && std::ranges::any_of(spec.dnn->columns, grows));
@@ -23,7 +23,7 @@ absl::Status CheckReducible(const model::ModelSpec& spec) {
       "train with parameter servers (--ps), or in one process, or give the column a size ('hash')");
 }
 
-tables::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, size_t index) {
+tables::Growth GetGrowth(const engine::VariableSpec& spec, uint64_t seed, size_t index) {
   const bool normal = spec.initializer.kind == engine::Initializer::Kind::kTruncatedNormal;
   return {.admit_after = spec.growth->admit_after,
           .expire_after = spec.growth->expire_after,
@@ -58,7 +58,7 @@ DynamicTables::DynamicTables(const model::Model& model, const Variables& variabl
     specs_[i] = {.name = spec.name,
                  .cols = spec.shape[1],
                  .optimizer = model.optimizers[static_cast<size_t>(spec.group)].get(),
-                 .growth = GrowthOf(spec, seed, i)};
+                 .growth = GetGrowth(spec, seed, i)};
   }
 }
 
@@ -130,10 +130,10 @@ void DynamicTables::Apply(int variable, std::span<const int32_t> rows,
   tables_[static_cast<size_t>(variable)]->Apply(touched_, gradient, step);
 }
 
-void DynamicTables::TakeImages() {
+void DynamicTables::CopyImages() {
   for (const int table : blocks_.tables()) {
     const auto i = static_cast<size_t>(table);
-    tables::TakeImage(*tables_[i], specs_[i], variables_.dynamic_tables(table));
+    tables::CopyImage(*tables_[i], specs_[i], variables_.dynamic_tables(table));
   }
 }
 

@@ -28,7 +28,7 @@ bool HasDynamicTables(const model::ModelSpec& spec);
 absl::Status CheckReducible(const model::ModelSpec& spec);
 
 // The growth of `spec`, a table that grows; `index` is its number among the engine's variables.
-tables::Growth GrowthOf(const engine::VariableSpec& spec, uint64_t seed, size_t index);
+tables::Growth GetGrowth(const engine::VariableSpec& spec, uint64_t seed, size_t index);
 
 // KeyIndex: the row of each key in the images of tables that grow, for reading them. Immutable,
 // thread-safe.
@@ -72,7 +72,7 @@ class DynamicTables {
   void Apply(int variable, std::span<const int32_t> rows, std::span<const float> gradient,
              int64_t step);
   // Training: replaces the images in `variables` by the present state of the tables.
-  void TakeImages();
+  void CopyImages();
 
  private:
   DynamicTables(const model::Model& model, const Variables& variables, TableBlocks blocks,

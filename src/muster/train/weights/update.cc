@@ -21,7 +21,7 @@ std::span<float> UpdateSink::Weights(int variable) const {
   return {view.data, static_cast<size_t>(view.rows * view.cols)};
 }
 
-const optim::Optimizer& UpdateSink::OptimizerOf(int variable) const {
+const optim::Optimizer& UpdateSink::GetOptimizer(int variable) const {
   return *model_.optimizers[variables_.specs()[variable].group];
 }
 
@@ -39,7 +39,7 @@ void UpdateSink::InParts(size_t n, size_t floats, size_t unit,
 
 void UpdateSink::Dense(int variable, std::span<const float> gradient) {
   variables_.BeforeChange(variable);
-  const optim::Optimizer& optimizer = OptimizerOf(variable);
+  const optim::Optimizer& optimizer = GetOptimizer(variable);
   const std::span<float> weights = Weights(variable);
   const std::span<float* const> slots = variables_.slots(variable);
   InParts(weights.size(), 1, kBlockFloats, [&](size_t first, size_t last) {
@@ -52,7 +52,7 @@ void UpdateSink::Dense(int variable, std::span<const float> gradient) {
 
 bool UpdateSink::WantsSquares(int variable) const {
   return variables_.specs()[variable].kind == engine::VariableKind::kTable &&
-         OptimizerOf(variable).wants_squares();
+         GetOptimizer(variable).wants_squares();
 }
 
 void UpdateSink::Rows(int variable, std::span<const int32_t> rows,
@@ -60,7 +60,7 @@ void UpdateSink::Rows(int variable, std::span<const int32_t> rows,
   if (dynamic_tables_ != nullptr && variables_.specs()[variable].growth) {
     return dynamic_tables_->Apply(variable, rows, gradient, step_);
   }
-  const optim::Optimizer& optimizer = OptimizerOf(variable);
+  const optim::Optimizer& optimizer = GetOptimizer(variable);
   if (rows.empty() && !optimizer.moves_untouched_rows()) return;
   const std::span<float> table = Weights(variable);
   const int64_t cols = variables_.views()[variable].cols;
@@ -77,7 +77,7 @@ void UpdateSink::Rows(int variable, std::span<const int32_t> rows,
   } else {
     variables_.BeforeChange(variable, rows);
   }
-  const auto given = static_cast<size_t>(optimizer.LayoutOf(cols).width());
+  const auto given = static_cast<size_t>(optimizer.GetLayout(cols).width());
   InParts(rows.size(), width, kBlockRows, [&](size_t first, size_t last) {
     optimizer.ApplyRows(table, cols, slots, rows.subspan(first, last - first),
                         gradient.subspan(first * given, (last - first) * given), step_);

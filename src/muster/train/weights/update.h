@@ -35,7 +35,7 @@ class UpdateSink : public engine::GradientSink {
 
  private:
   std::span<float> Weights(int variable) const;
-  const optim::Optimizer& OptimizerOf(int variable) const;
+  const optim::Optimizer& GetOptimizer(int variable) const;
   // Calls update(first, last) for parts of [0, n), where n counts items of `floats` floats each.
   // Every part except the last begins and ends at a multiple of `unit`.
   void InParts(size_t n, size_t floats, size_t unit,

@@ -17,7 +17,7 @@ namespace {
 // Names in object-based checkpoints (Keras, tf.train.Checkpoint) end with this suffix.
 constexpr std::string_view kObjectSuffix = "/.ATTRIBUTES/VARIABLE_VALUE";
 
-absl::StatusOr<std::string> PrefixOf(io::FileSystem& files, const std::string& from) {
+absl::StatusOr<std::string> GetPrefix(io::FileSystem& files, const std::string& from) {
   if (files.Stat(from + ".index").ok()) return from;
   if (from.ends_with(".index") && files.Stat(from).ok()) {
     return from.substr(0, from.size() - std::string_view(".index").size());
@@ -83,7 +83,7 @@ class Source {
  public:
   static absl::StatusOr<Source> Open(io::FileSystem& files, const std::string& from) {
     Source source;
-    MUSTER_ASSIGN_OR_RETURN(source.prefix_, PrefixOf(files, from));
+    MUSTER_ASSIGN_OR_RETURN(source.prefix_, GetPrefix(files, from));
     MUSTER_ASSIGN_OR_RETURN(source.bundle_, formats::BundleReader::Open(files, source.prefix_));
     return source;
   }
@@ -91,7 +91,7 @@ class Source {
   // Reads the whole tensor of floats.
   absl::StatusOr<std::vector<float>> Read(const std::string& name,
                                           std::vector<int64_t>* shape) const {
-    MUSTER_ASSIGN_OR_RETURN(*shape, ShapeOf(name));
+    MUSTER_ASSIGN_OR_RETURN(*shape, GetShape(name));
     std::vector<float> values(static_cast<size_t>(formats::ElementCount(*shape).value_or(0)));
     MUSTER_RETURN_IF_ERROR(ReadTo(name, values));
     return values;
@@ -103,7 +103,7 @@ class Source {
         bundle_->Read(key, {reinterpret_cast<char*>(values.data()), values.size_bytes()}),
         "warm start");
   }
-  absl::StatusOr<std::vector<int64_t>> ShapeOf(const std::string& name) const {
+  absl::StatusOr<std::vector<int64_t>> GetShape(const std::string& name) const {
     MUSTER_ASSIGN_OR_RETURN(const std::string key, Find(name));
     const formats::TensorInfo& info = bundle_->tensors().at(key);
     if (info.type == formats::DataType::kFloat) return info.shape;
@@ -209,7 +209,7 @@ absl::Status StartVariable(const WarmStart& settings, const Source& source,
   const auto vocabulary = settings.vocabularies.find(spec.name);
   std::vector<int64_t> shape;
   if (!spec.growth && vocabulary == settings.vocabularies.end()) {
-    MUSTER_ASSIGN_OR_RETURN(shape, source.ShapeOf(name));
+    MUSTER_ASSIGN_OR_RETURN(shape, source.GetShape(name));
     if (shape == spec.shape) {
       return source.ReadTo(name, {view.data, static_cast<size_t>(spec.elements())});
     }
@@ -227,8 +227,8 @@ absl::Status StartVariable(const WarmStart& settings, const Source& source,
 }
 
 // The vocabulary whose words the ids of a column stand for, or null.
-const features::ColumnSpec* VocabularyOf(const features::FeatureSpec& features,
-                                         const std::string& name) {
+const features::ColumnSpec* FindVocabulary(const features::FeatureSpec& features,
+                                           const std::string& name) {
   const features::ColumnSpec* column = features.Find(name);
   while (column != nullptr && (column->kind == features::ColumnKind::kWeighted ||
                                column->kind == features::ColumnKind::kIndicator)) {
@@ -244,8 +244,8 @@ std::optional<VocabInfo> WordsThenAndNow(const features::FeatureSpec& old,
                                          const features::FeatureSpec& spec,
                                          const std::string& column) {
   if (old.Find(column) == nullptr) return std::nullopt;
-  const features::ColumnSpec* then = VocabularyOf(old, column);
-  const features::ColumnSpec* now = VocabularyOf(spec, column);
+  const features::ColumnSpec* then = FindVocabulary(old, column);
+  const features::ColumnSpec* now = FindVocabulary(spec, column);
   if (then == nullptr || now == nullptr) return VocabInfo();
   if (now->words == then->words && now->oov_buckets == then->oov_buckets) return VocabInfo();
   return VocabInfo{.new_words = now->words,

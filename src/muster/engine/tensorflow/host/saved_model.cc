@@ -42,7 +42,7 @@ absl::Status BadFeed(const std::string& name, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("feed ", name, ": ", why));
 }
 
-uint64_t CountOf(const TensorPlace& place) {
+uint64_t GetCount(const TensorPlace& place) {
   uint64_t elements = 0;
   return place.Elements(&elements) ? elements : 0;
 }
@@ -265,7 +265,7 @@ uint64_t SavedModel::WriteResult(uint64_t reply, uint64_t room) const {
       continue;
     }
     const auto* const strings = static_cast<const TfString*>(data);
-    const uint64_t elements = CountOf(places[i]);
+    const uint64_t elements = GetCount(places[i]);
     std::byte* text = to + (elements + 1) * sizeof(uint64_t);
     for (uint64_t k = 0, offset = 0; k <= elements; ++k, to += sizeof offset) {
       std::memcpy(to, &offset, sizeof offset);

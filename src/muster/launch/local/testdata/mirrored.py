@@ -1,5 +1,5 @@
 """Fits y = sum(x) with two workers' gradients averaged: MultiWorkerMirroredStrategy, a loop of its
-own, a checkpoint after every few steps from which it goes on."""
+own, a checkpoint after every few steps from which it continues."""
 
 import os
 import sys

@@ -26,7 +26,7 @@ MatrixView MatrixView::Sample(int64_t max_elements) const {
   return {values, (rows + step - 1) / step, cols, ld * step};
 }
 
-formats::Histogram HistogramOf(const MatrixView& matrix) {
+formats::Histogram MakeHistogram(const MatrixView& matrix) {
   formats::Histogram histogram;
   float min = std::numeric_limits<float>::infinity();
   float max = -min;

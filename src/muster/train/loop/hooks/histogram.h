@@ -20,7 +20,7 @@ struct MatrixView {
 
 // 30 buckets of equal width between the least and the greatest number; one if these are equal.
 // Numbers that are not finite are left out; if no number is left, count is 0.
-formats::Histogram HistogramOf(const MatrixView& matrix);
+formats::Histogram MakeHistogram(const MatrixView& matrix);
 
 // In [0, 1]; 0 for an empty matrix.
 double FractionOfZeros(const MatrixView& matrix);

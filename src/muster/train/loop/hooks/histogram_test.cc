@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-MatrixView ColumnOf(const std::vector<float>& values) {
+MatrixView GetColumn(const std::vector<float>& values) {
   return {values.data(), 1, static_cast<int64_t>(values.size()),
           static_cast<int64_t>(values.size())};
 }
@@ -23,7 +23,7 @@ TEST(HistogramTest, BucketsHoldWhatLiesBetweenTheirLimits) {
   RandomStream random(20261121, RandomPurpose::kSampleData, 0);
   std::vector<float> values(5000);
   for (float& x : values) x = static_cast<float>(random.Normal());
-  const formats::Histogram histogram = HistogramOf(ColumnOf(values));
+  const formats::Histogram histogram = MakeHistogram(GetColumn(values));
   ASSERT_EQ(histogram.limits.size(), 30u);
   ASSERT_EQ(histogram.buckets.size(), 30u);
   EXPECT_EQ(histogram.min, *std::min_element(values.begin(), values.end()));
@@ -49,7 +49,7 @@ TEST(HistogramTest, BucketsHoldWhatLiesBetweenTheirLimits) {
 }
 
 TEST(HistogramTest, OneValueIsOneBucket) {
-  const formats::Histogram histogram = HistogramOf(ColumnOf({0.25f, 0.25f, 0.25f}));
+  const formats::Histogram histogram = MakeHistogram(GetColumn({0.25f, 0.25f, 0.25f}));
   EXPECT_THAT(histogram.limits, ElementsAre(0.25));
   EXPECT_THAT(histogram.buckets, ElementsAre(3));
   EXPECT_EQ(histogram.min, 0.25);
@@ -59,20 +59,20 @@ TEST(HistogramTest, OneValueIsOneBucket) {
 TEST(HistogramTest, WhatIsNotFiniteIsLeftOut) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const formats::Histogram histogram =
-      HistogramOf(ColumnOf({NAN, -3.4e38f, kInfinity, 3.4e38f, -kInfinity}));
+      MakeHistogram(GetColumn({NAN, -3.4e38f, kInfinity, 3.4e38f, -kInfinity}));
   EXPECT_EQ(histogram.count, 2);
   EXPECT_EQ(histogram.min, -3.4e38f);
   EXPECT_EQ(histogram.buckets.front(), 1);
   EXPECT_EQ(histogram.buckets.back(), 1);
-  EXPECT_EQ(HistogramOf(ColumnOf({NAN})).count, 0);
-  EXPECT_EQ(HistogramOf({}).count, 0);
+  EXPECT_EQ(MakeHistogram(GetColumn({NAN})).count, 0);
+  EXPECT_EQ(MakeHistogram({}).count, 0);
 }
 
 TEST(HistogramTest, SeesOnlyTheColumnsOfTheMatrix) {
   const std::vector<float> values = {0, 1, 99, 2, 0, 99};
   const MatrixView matrix{values.data(), 2, 2, 3};
-  EXPECT_EQ(HistogramOf(matrix).max, 2);
-  EXPECT_EQ(HistogramOf(matrix).count, 4);
+  EXPECT_EQ(MakeHistogram(matrix).max, 2);
+  EXPECT_EQ(MakeHistogram(matrix).count, 4);
   EXPECT_EQ(FractionOfZeros(matrix), 0.5);
   EXPECT_EQ(FractionOfZeros({}), 0);
 }
@@ -84,7 +84,7 @@ TEST(HistogramTest, ASampleTakesRowsFromTheWholeMatrix) {
   EXPECT_EQ(matrix.Sample(2000).rows, 1000);
   const MatrixView sample = matrix.Sample(300);
   EXPECT_EQ(sample.rows, 143);  // every 7th
-  EXPECT_EQ(HistogramOf(sample).max, 142 * 7);
+  EXPECT_EQ(MakeHistogram(sample).max, 142 * 7);
   EXPECT_EQ(matrix.Sample(1).rows, 1);
 }
 

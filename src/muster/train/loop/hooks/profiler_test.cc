@@ -13,7 +13,7 @@ using testing::IsSupersetOf;
 
 class ProfilerTest : public TrainingTest {
  protected:
-  std::set<std::string> SpansOf(const std::string& path) {
+  std::set<std::string> ToSpans(const std::string& path) {
     std::set<std::string> names;
     const auto json = nlohmann::json::parse(io::ReadFile(*files_, path).value());
     for (const auto& event : json.at("traceEvents")) {
@@ -32,9 +32,9 @@ TEST_F(ProfilerTest, WritesTheFirstStepAndEachNthAfterIt) {
   ASSERT_TRUE(Train(config, spec).ok());
   EXPECT_THAT(files_->List("profile").value(),
               ElementsAre("timeline-1.json", "timeline-11.json", "timeline-21.json"));
-  EXPECT_THAT(SpansOf("profile/timeline-1.json"),
+  EXPECT_THAT(ToSpans("profile/timeline-1.json"),
               ElementsAre("forward-backward", "input wait", "update"));
-  EXPECT_THAT(SpansOf("profile/timeline-11.json"), IsSupersetOf({"save", "update"}));
+  EXPECT_THAT(ToSpans("profile/timeline-11.json"), IsSupersetOf({"save", "update"}));
 }
 
 TEST_F(ProfilerTest, DoesNotChangeTheResult) {

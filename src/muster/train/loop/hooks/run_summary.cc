@@ -10,7 +10,7 @@
 namespace muster::train {
 namespace {
 
-formats::HparamInfo::Type TypeOf(const formats::HparamValue& value) {
+formats::HparamInfo::Type GetType(const formats::HparamValue& value) {
   using Type = formats::HparamInfo::Type;
   if (std::holds_alternative<bool>(value)) return Type::kBool;
   return std::holds_alternative<double>(value) ? Type::kNumber : Type::kString;
@@ -38,7 +38,7 @@ absl::StatusOr<formats::HparamExperiment> Experiment(const model::Model& model,
   using Type = formats::HparamInfo::Type;
   formats::HparamExperiment experiment;
   experiment.created_seconds = seconds;
-  for (const auto& [name, value] : settings) experiment.settings.push_back({name, TypeOf(value)});
+  for (const auto& [name, value] : settings) experiment.settings.push_back({name, GetType(value)});
   int shown = 0;
   for (const std::string_view key : kKeySettings) {
     const auto found = std::find_if(experiment.settings.begin(), experiment.settings.end(),

@@ -21,13 +21,13 @@ MatrixView Look(const engine::VariableSpec& spec, const engine::VariableView& vi
   return spec.kind == engine::VariableKind::kTable ? all.Sample(kTableElements) : all;
 }
 
-void AddHistogramOf(const std::string& tag, const MatrixView& matrix, formats::Summary* summary) {
-  const formats::Histogram histogram = HistogramOf(matrix);
+void AddHistogram(const std::string& tag, const MatrixView& matrix, formats::Summary* summary) {
+  const formats::Histogram histogram = MakeHistogram(matrix);
   if (histogram.count > 0) summary->AddHistogram(tag, histogram);
 }
 
 // "dnn" of "dnn/logits/kernel".
-std::string PartOf(const std::string& name) { return name.substr(0, name.find('/')); }
+std::string GetPart(const std::string& name) { return name.substr(0, name.find('/')); }
 
 void AddLearningRates(const Session& session, formats::Summary* summary) {
   if (session.model.applies) return;  // the rate is inside the optimizer's function
@@ -37,7 +37,7 @@ void AddLearningRates(const Session& session, formats::Summary* summary) {
     const auto& optimizer = session.model.optimizer_specs[static_cast<size_t>(spec.group)];
     const float rate = optim::RateAt(optimizer, session.step - 1);
     // A rate that is a function is not known after a step that was not done.
-    if (!std::isnan(rate)) summary->AddScalar(StrCat(PartOf(spec.name), "/learning_rate"), rate);
+    if (!std::isnan(rate)) summary->AddScalar(StrCat(GetPart(spec.name), "/learning_rate"), rate);
   }
 }
 
@@ -62,7 +62,7 @@ void AddWeights(const Session& session, formats::Summary* summary) {
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].growth) continue;  // the rows of a table that grows are not in `variables`
     const MatrixView matrix = Look(specs[i], session.variables.views()[i]);
-    AddHistogramOf(specs[i].name, matrix, summary);
+    AddHistogram(specs[i].name, matrix, summary);
     if (!specs[i].name.starts_with(kLinearFolder) || specs[i].name == kLinearBias) continue;
     const auto elements = static_cast<double>(specs[i].elements());
     zeros += FractionOfZeros(matrix) * elements;
@@ -112,7 +112,7 @@ class SummarySaver : public Hook {
     if (histograms && session.step != histogram_step_) {
       histogram_step_ = session.step;
       for (const engine::Activations& layer : session.model.engine->activations()) {
-        AddHistogramOf(StrCat(layer.name, "/activation"), Look(layer), &summary);
+        AddHistogram(StrCat(layer.name, "/activation"), Look(layer), &summary);
       }
       AddWeights(session, &summary);
     }

@@ -37,8 +37,8 @@ class SummarySaverTest : public TrainingTest {
   std::map<std::string, std::vector<int64_t>> Tags(const std::string& folder, int field) {
     std::map<std::string, std::vector<int64_t>> tags;
     for (const std::string& event : Records(folder)) {
-      const int64_t step = std::max<int64_t>(formats::IntOf(event, 2), 0);
-      for (const std::string& value : formats::BytesOf(formats::FirstBytes(event, 5), 1)) {
+      const int64_t step = std::max<int64_t>(formats::GetInt(event, 2), 0);
+      for (const std::string& value : formats::GetBytes(formats::FirstBytes(event, 5), 1)) {
         if (!formats::FirstBytes(value, field).empty()) {
           tags[formats::FirstBytes(value, 1)].push_back(step);
         }
@@ -119,7 +119,7 @@ TEST_F(SummarySaverTest, TheRunItselfIsToldAtItsStart) {
   EXPECT_THAT(tensors.at("_hparams_/session_end_info"), ElementsAre(57));
   int graphs = 0;
   for (const std::string& event : Records("model")) {
-    graphs += !formats::BytesOf(formats::FirstBytes(event, 4), 1).empty();
+    graphs += !formats::GetBytes(formats::FirstBytes(event, 4), 1).empty();
   }
   EXPECT_EQ(graphs, 1);
 }
