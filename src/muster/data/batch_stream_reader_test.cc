@@ -92,7 +92,8 @@ TEST_F(BatchStreamReaderTest, RejectedRowsAreCountedAndNamedInTheStreamsCount) {
   EXPECT_TRUE(reader->Refill(&columns_).value());
   EXPECT_EQ(columns_.rows(), 2) << "batches are their writer's";
   EXPECT_EQ(reader->RejectRow(1, why, &columns_).message(),
-            "in.batches: batch 1, row 3: too small");
+            "in.batches: batch 1, row 3: too small (1 bad record before it was left out: "
+            "--max-bad-records allows no more)");
 }
 
 TEST_F(BatchStreamReaderTest, OfABatchOfBadRowsNothingIsLeft) {

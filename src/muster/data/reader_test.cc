@@ -329,7 +329,8 @@ TEST(BatchReaderTest, RowsFoundWrongLaterAreRejected) {
   EXPECT_EQ(reader->Origin(1), "numbers: record at byte 30");
   EXPECT_EQ(reader->position().bad_records, 2u);
   EXPECT_EQ(reader->RejectRow(0, why, &columns).message(),
-            "numbers: record at byte 0: no such label");
+            "numbers: record at byte 0: no such label (2 bad records before it were left out: "
+            "--max-bad-records allows no more)");
 }
 
 // As whoever finds each row of `wrong` to be wrong: what is left of the batches.
