@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import os
 import signal
 import subprocess
@@ -10,6 +11,15 @@ from typing import Any, Sequence
 
 from testbed.jobs import Jobs
 from testbed.ssh_hosts import SshHosts
+
+
+def runs(pid: int) -> bool:
+    """Whether the process runs: one that nobody has reaped yet does not."""
+    try:
+        stat = pathlib.Path("/proc", str(pid), "stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 class HostsJobs:
@@ -57,13 +67,9 @@ class HostsJobs:
 
         return self.jobs.wait(look, f"for {name} to run")
 
-    def nothing_is_left(self) -> None:
-        """No process and no file of a job on either host."""
-        for host in ("a", "b"):
-            assert self.servers.agents(host) == []
-        assert self.servers.left() == []
-
     def wait_nothing_is_left(self) -> None:
+        """Until no process and no file of a job is on either host."""
+
         def is_empty() -> bool:
             agents: Sequence[int] = [*self.servers.agents("a"), *self.servers.agents("b")]
             return not agents and not self.servers.left()

@@ -39,7 +39,7 @@ def train(place: pathlib.Path, *more: object) -> tuple[object, ...]:
         (("--epochs", 0), "--epochs: 0 is refused: it must be above 0"),
         (("--seed", -1), "--seed: -1 is refused: it must not be below 0"),
         (("--save-secs", "soon"), "--save-secs: 'soon' is not a number"),
-        (("--save-steps", 5, "--save-secs", 3), "--save-secs excludes --save-steps"),
+        (("--save-steps", 5, "--save-secs", 3), "--save-steps excludes --save-secs"),
         (("--early-stop", "auc:no_increase:3"), "--early-stop requires --eval (or --eval-elsewhere)"),
     ],
 )

@@ -14,6 +14,7 @@
 #include "muster/cli/job_client.h"
 #include "muster/cli/run_here.h"
 #include "muster/cli/start_coordinator.h"
+#include "muster/launch/local/local_place.h"
 #include "muster/launch/ssh/hosts_job.h"
 #include "muster/process/keep_alive.h"
 
@@ -106,6 +107,8 @@ absl::Status ResumeJob(const std::string& name) {
     return absl::FailedPreconditionError(
         StrCat("the job ", name, " runs: process ", *pid, " is starting its coordinator again"));
   }
+  MUSTER_ASSIGN_OR_RETURN(const formats::Json job, place->Describe());
+  if (launch::local::HasEnded(job)) return launch::local::EndedError(job);
   return StartSupervised(folder);
 }
 

@@ -202,7 +202,8 @@ absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::
   MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
   if (auto index = LoadRecordIndex(files, path, info, csv)) return *std::move(index);
   MUSTER_ASSIGN_OR_RETURN(RecordIndex index, ScanRecords(files, path, csv));
-  if (info.size <= kChunkBytes) return index;
+  // A stale index of a TFRecord file is noticed when its records are read; of text it is not.
+  if (info.size <= kChunkBytes || index.format != FileFormat::kTfRecord) return index;
   const absl::StatusOr<io::FileInfo> now = files.Stat(path);
   const bool unchanged = now.ok() && now->size == info.size &&
                          now->modified_ns == info.modified_ns && now->identity == info.identity;

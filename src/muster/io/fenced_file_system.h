@@ -50,23 +50,30 @@ class FencedFileSystem : public FileSystem {
   }
   absl::Status MakeFolders(const std::string& folder) override {
     MUSTER_RETURN_IF_ERROR(fence_());
-    return inner_.MakeFolders(folder);
+    return Explain(inner_.MakeFolders(folder));
   }
   absl::Status Rename(const std::string& from, const std::string& to) override {
     MUSTER_RETURN_IF_ERROR(fence_());
-    return inner_.Rename(from, to);
+    return Explain(inner_.Rename(from, to));
   }
   absl::Status Remove(const std::string& path) override {
     MUSTER_RETURN_IF_ERROR(fence_());
-    return inner_.Remove(path);
+    return Explain(inner_.Remove(path));
   }
   absl::Status RemoveAll(const std::string& folder) override {
     MUSTER_RETURN_IF_ERROR(fence_());
-    return inner_.RemoveAll(folder);
+    return Explain(inner_.RemoveAll(folder));
   }
   absl::Status SyncFolder(const std::string& folder) override { return inner_.SyncFolder(folder); }
 
  private:
+  // A process that is fenced between the check and the change is told that, and not what its change
+  // met: its temporary files are gone by then.
+  absl::Status Explain(const absl::Status& changed) const {
+    if (!changed.ok()) MUSTER_RETURN_IF_ERROR(fence_());
+    return changed;
+  }
+
   class File : public WritableFile {
    public:
     File(std::unique_ptr<WritableFile> inner, const Fence& fence)

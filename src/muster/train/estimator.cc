@@ -80,6 +80,11 @@ absl::StatusOr<std::string> Estimator::FindDifference() const {
 }
 
 bool Estimator::NothingTrained() const {
+  // A trained checkpoint counts even if it cannot be read.
+  const auto names = files_.List(config_.model_dir);
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    if (name.starts_with("model.ckpt-") && !name.starts_with("model.ckpt-0.")) return false;
+  }
   const auto latest = checkpoint::FindLatest(files_, config_.model_dir);
   if (!latest.ok()) return absl::IsNotFound(latest.status());
   const auto bundle = formats::BundleReader::Open(files_, latest->prefix);
@@ -87,6 +92,8 @@ bool Estimator::NothingTrained() const {
 }
 
 absl::Status Estimator::RemoveUntrained(io::FileSystem& files, Progress& progress) const {
+  // Another process may have trained it while this one waited for the lease.
+  MUSTER_RETURN_IF_ERROR(CheckFolder());
   MUSTER_ASSIGN_OR_RETURN(const std::string difference, FindDifference());
   if (difference.empty()) return absl::OkStatus();
   progress.Note(StrCat("model folder ", config_.model_dir, " holds another model (", difference,

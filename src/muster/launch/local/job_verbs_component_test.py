@@ -87,9 +87,11 @@ def test_a_job_is_suspended_and_resumed(jobs: Jobs) -> None:
     assert after["restarts"] == 0
     (jobs.folder / "go").touch()
     jobs.wait_phase(job, "succeeded")
-    result = jobs.call("suspend", job)
-    assert result.returncode == 1, result.stderr
     jobs.wait_nothing_runs()
+    for verb in ("suspend", "resume"):
+        result = jobs.call(verb, job)
+        assert result.returncode == 1, result.stderr
+        assert f"the job {job} has ended (succeeded)" in result.stderr
 
 
 def test_a_tfjob_may_begin_suspended(jobs: Jobs) -> None:

@@ -55,9 +55,20 @@ absl::StatusOr<std::unique_ptr<control::Service>> Listen(const control::JobFolde
   if (const int port = std::atoi(GetNote(state, kMetricsPortNote).c_str()); port != 0 && !closing) {
     options.open_port = port;
   }
-  if (place.port != 0) return control::Service::Listen(folder, place, options);
+  // Metrics are no reason to end a job that runs: a coordinator that is started again does without,
+  // if another program has taken their port.
+  const bool again = LastPort(state) != 0;
+  const auto listen = [&] {
+    auto service = control::Service::Listen(folder, place, options);
+    if (again && options.open_port && absl::IsAlreadyExists(service.status())) {
+      options.open_port.reset();
+      service = control::Service::Listen(folder, place, options);
+    }
+    return service;
+  };
+  if (place.port != 0) return listen();
   place.port = LastPort(state);
-  auto service = control::Service::Listen(folder, place, options);
+  auto service = listen();
   if (place.port == 0 || !absl::IsAlreadyExists(service.status())) return service;
   place.port = 0;
   return control::Service::Listen(folder, place, options);

@@ -39,12 +39,20 @@ void SetLost(const control::JobFolder& folder, Json* job) {
   }
 }
 
+}  // namespace
+
 bool HasEnded(const Json& job) {
   const std::string phase = JsonFields(job, "job").Text("phase");
   return phase == "succeeded" || phase == "failed";
 }
 
-}  // namespace
+absl::Status EndedError(const Json& job) {
+  JsonFields fields(job, "job");
+  const std::string name = fields.Text("name");
+  return absl::FailedPreconditionError(
+      StrCat("the job ", name, " has ended (", fields.Text("phase"),
+             "): there is nothing to suspend or to resume; muster rm ", name, " removes it"));
+}
 
 absl::StatusOr<Json> LocalPlace::State() const {
   const auto files = files::OpenFileSystems();
@@ -153,7 +161,10 @@ absl::Status LocalPlace::Stop(const std::string& why) {
 }
 
 absl::Status LocalPlace::Suspend(bool suspended) {
-  return AskPatiently("/v1/suspend", {{"suspend", suspended}});
+  const absl::Status asked = AskPatiently("/v1/suspend", {{"suspend", suspended}});
+  if (!absl::IsFailedPrecondition(asked)) return asked;
+  MUSTER_ASSIGN_OR_RETURN(const Json job, Describe());
+  return HasEnded(job) ? EndedError(job) : asked;
 }
 
 absl::StatusOr<std::unique_ptr<control::LogSource>> LocalPlace::OpenLog(job::TaskId task) {

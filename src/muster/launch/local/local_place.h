@@ -58,4 +58,9 @@ class LocalPlace : public control::JobPlace {
   std::shared_ptr<const control::FolderNotice> notice_;  // of the logs; made with the first source
 };
 
+// Of a job's description (control::DescribeJob): whether it has ended, and the error of a verb that
+// needs one that has not.
+bool HasEnded(const formats::Json& job);
+absl::Status EndedError(const formats::Json& job);
+
 }  // namespace muster::launch::local

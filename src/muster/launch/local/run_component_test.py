@@ -311,7 +311,7 @@ def test_a_damaged_journal_is_named_by_its_line(jobs: Jobs) -> None:
     journal.write_bytes(b"".join([lines[0], lines[1].replace(b"a", b"b", 1), *lines[2:]]))
     result = jobs.call("status", "j")
     assert result.returncode == 1
-    assert "journal: line 2 does not fit its checksum" in result.stderr
+    assert re.search(r"journal: line 2 \(from byte \d+\) does not fit its checksum", result.stderr)
 
 
 def test_a_job_of_that_name_that_runs_is_in_the_way(jobs: Jobs) -> None:

@@ -43,7 +43,9 @@ def once(slots: Slots) -> None:
 def test_a_job_runs_in_slots_and_ends_with_its_provider(slots: Slots) -> None:
     slots.begin(JOB)
     running = slots.running()
-    assert sorted(slots.started()) == sorted(f"{t}.{i}" for t, (i, _) in running.items())
+    expected = sorted(f"{t}.{i}" for t, (i, _) in running.items())
+    # A task counts as running before its shell has written its line.
+    slots.jobs.wait(lambda: sorted(slots.started()) == expected, "for their lines")
     slots.end()
     once(slots)
 

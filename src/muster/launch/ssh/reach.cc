@@ -86,6 +86,8 @@ class Payload {
   Descriptor open_;
 };
 
+constexpr size_t kMaxLineBytes = size_t{64} << 10;  // the rest of a longer line is left out
+
 // What the host's side says on stderr, line by line: of the script, of the agent, of ssh.
 class HostWords {
  public:
@@ -94,7 +96,7 @@ class HostWords {
   void Take(std::string_view bytes) {
     for (const char c : bytes) {
       if (c != '\n') {
-        line_ += c;
+        if (line_.size() < kMaxLineBytes) line_ += c;
         continue;
       }
       ParseLine();

@@ -38,10 +38,11 @@ watch=$!
 wait "$agent"
 code=$?
 kill "$watch" 2>/dev/null
+wait "$watch" 2>/dev/null
 "$program" agent --bundle "$bundle" "$@" --sweep >/dev/null 2>&1
 end=$(cat "$bundle/agents/$incarnation.end" 2>/dev/null)
 rm -rf "$bundle"
-echo "muster-host: ended $code $end" >&2
+printf 'muster-host: ended %s %s\n' "$code" "$end" >&2
 exit 0
 )sh";
 
@@ -144,7 +145,9 @@ std::string ScriptFor(const AgentScript& script) {
     text += StrCat("mkdir -p \"$bundle/staged\" ", work, " && tar -xf \"$bundle/", kStagedFile,
                    "\" -C \"$bundle/staged\" && rm \"$bundle/", kStagedFile,
                    "\" || fail 'cannot unpack the staged files with tar'\n",
-                   "for item in \"$bundle\"/staged/*; do ln -s \"$item\" ", work, "/; done\n");
+                   "for item in \"$bundle\"/staged/* \"$bundle\"/staged/.[!.]*; do\n",
+                   "  if [ -e \"$item\" ] || [ -h \"$item\" ]; then ln -s \"$item\" ", work,
+                   "/; fi\ndone\n");
   }
   text += script.program.empty()
               ? StrCat("program=\"$bundle/", kProgramFile, "\"\nchmod 700 \"$program\"\n")

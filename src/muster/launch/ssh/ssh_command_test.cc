@@ -76,7 +76,8 @@ TEST_F(ScriptTest, AnAgentRunsInAPrivateFolderThatIsGoneAfterwards) {
             "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n"
             "case \"$*\" in *--sweep*) exit 0;; esac\n"
             "echo \"flags: $*\"; stat -c '%a %n' \"$3\"/*; cat \"$3/token\"\n"
-            "echo '{\"exit_code\": 3}' > \"$3/agents/worker-1.2.end\"\n",
+            "printf '%s\\n' '{\"exit_code\": 3, \"line\": \"a\\tb\\\\d\"}' "
+            "> \"$3/agents/worker-1.2.end\"\n",
             0700);
   const std::string script = ScriptFor({.job = "j",
                                         .task = {job::TaskType::kWorker, 1},
@@ -90,7 +91,7 @@ TEST_F(ScriptTest, AnAgentRunsInAPrivateFolderThatIsGoneAfterwards) {
   EXPECT_THAT(said, HasSubstr("600 "));
   EXPECT_THAT(said, Not(HasSubstr("640 ")));
   EXPECT_THAT(said, HasSubstr(kStartedLine));
-  EXPECT_THAT(said, HasSubstr(StrCat(kEndLine, "0 {\"exit_code\": 3}")));
+  EXPECT_THAT(said, HasSubstr(StrCat(kEndLine, "0 {\"exit_code\": 3, \"line\": \"a\\tb\\\\d\"}")));
   EXPECT_THAT(Left(), ElementsAre());
 }
 

@@ -40,6 +40,7 @@ int SshLauncher::FirstGpu(job::TaskId task, size_t host) const {
 std::vector<std::string> SshLauncher::CommandFor(const control::StartRequest& request) {
   const size_t host = choice_.Choose(request.task, request.port_required, now());
   places_[{request.task, request.incarnation}] = host;
+  if (request.port_required) staying_.insert(request.task);
   std::vector<std::string> command = {program_,
                                       "reach",
                                       "--folder",
@@ -79,8 +80,8 @@ void SshLauncher::Kill(job::TaskId task, int64_t incarnation) {
 }
 
 // Of an incarnation whose process here ended without its host's word nobody here knows whether it
-// runs: the coordinator waits for its lease. One whose host was not reached does not run; when
-// another host is there, that is a disruption.
+// runs: the coordinator waits for its lease. One whose host was not reached does not run; if it can
+// start on another host instead, that is a disruption.
 std::vector<job::TaskObservation> SshLauncher::Observe() {
   std::vector<job::TaskObservation> seen = reaches_->Observe();
   for (job::TaskObservation& each : seen) {
@@ -94,7 +95,7 @@ std::vector<job::TaskObservation> SshLauncher::Observe() {
     if (is_new) {
       const auto place = places_.find(id);
       if (place != places_.end()) choice_.Avoid(place->second, now());
-      missed->second = choice_.AnyGood(now());
+      missed->second = choice_.AnyGood(now()) && !staying_.contains(each.id);
     }
     each.end.disrupted = missed->second;
   }

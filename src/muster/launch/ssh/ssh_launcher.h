@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ class SshLauncher : public control::Launcher {
   const SystemClock clock_{};
   HostChoice choice_;
   std::map<control::IncarnationId, size_t> places_;  // of incarnations that this process started
+  std::set<job::TaskId> staying_;                    // tasks that others know by their host
   std::map<control::IncarnationId, bool> missed_;    // that never reached a host: disrupted or not
   std::string program_, folder_, port_;
   std::unique_ptr<local::LocalLauncher> reaches_;  // last: it calls CommandFor
