@@ -79,7 +79,7 @@ bool ConvertValue(From from, To* to) {
     *to = static_cast<To>(from);
     return true;
   } else {
-    *to = static_cast<To>(from);
+    *to = static_cast<To>(+from);  // int8_t is a number here: promoted, it is no character
     return std::is_signed_v<From> || *to >= 0;
   }
 }
