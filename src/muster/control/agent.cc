@@ -211,7 +211,7 @@ bool Agent::lost() {
   const double now = static_cast<double>(clock_.MonotonicNanos()) * 1e-9;
   if (looked_at_ > 0 && now - looked_at_ > kLateLookSeconds) stood_still_at_ = now;
   looked_at_ = now;
-  // Elsewhere the coordinator counts on the lease, whoever has stood still.
+  // Elsewhere the coordinator relies on the lease, also if this machine was suspended.
   if (options_.bundle) return link_->silent_seconds() > link_->lease_seconds();
   if (link_->orders().pause) {
     const auto coordinator = LivingCoordinator(options_.folder);
@@ -312,7 +312,7 @@ absl::Status Agent::StartChild(const StartOrder& order) {
   log.file.spared_bytes = kJournalBytes;
   log.tail_lines = kLastLines;
   if (options_.also_stdout) {
-    std::signal(SIGPIPE, SIG_IGN);  // whoever reads it may leave
+    std::signal(SIGPIPE, SIG_IGN);  // the reader may close its end
     log.copy_fd = STDOUT_FILENO;
   }
   MUSTER_ASSIGN_OR_RETURN(log_, process::OutputLog::Open(log, &clock_));

@@ -220,7 +220,7 @@ TEST_F(ServiceTest, StrangersAndNonsenseAreRefused) {
   EXPECT_EQ((*status)["name"], "j");
 }
 
-// What one who has no token reads: the answer's head and body.
+// The answer, head and body, to a client without a token.
 std::string OpenGet(int port, const std::string& target) {
   const net::RawPeer peer(static_cast<uint16_t>(port));
   EXPECT_TRUE(peer.Send(StrCat("GET ", target, " HTTP/1.1\r\nConnection: close\r\n\r\n")));

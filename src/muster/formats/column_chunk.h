@@ -1,6 +1,6 @@
 // ColumnChunk: some rows of a table as typed buffers, a column at a time, in the layout of Arrow's
 // columns (https://arrow.apache.org/docs/format/Columnar.html), which Parquet pages are unpacked to
-// as well. Plain views: whoever fills one keeps the memory in `memory`.
+// as well. Plain views: the code that fills one keeps the memory in `memory`.
 #pragma once
 
 #include <cstdint>

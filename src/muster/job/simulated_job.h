@@ -7,12 +7,13 @@
 //   ends            every history ends
 //   budget          tasks are started again at most as often as the budgets of task and job say, in
 //                   any window; starts after a disruption are not counted
-//   disrupted       a disruption spends nothing of a budget: who has spent one has failed that
-//   often truth           Succeeded only when the leader's process really exited with 0 deadline
-//   failed by its deadline only when that much time has really passed evaluator       after the
-//   training an evaluator that has work is stopped by people alone nothing left    when the job has
-//   ended no process runs final           Succeeded and Failed exclude each other and do not change
-//   any more; what has
+//   disrupted       a disruption spends nothing of a budget: a task that has spent some of it has
+//                   failed that often
+//   truth           Succeeded only when the leader's process really exited with 0
+//   deadline        failed by its deadline only when that much time has really passed
+//   evaluator       after the training an evaluator that has work is stopped by people alone
+//   nothing left    when the job has ended no process runs
+//   final           Succeeded and Failed exclude each other and do not change any more; what has
 //                   ended stays so
 //   suspended       a suspended job starts nothing and stops all that runs
 //   cancelled       a job that somebody stops starts nothing any more, stops all that runs at once,

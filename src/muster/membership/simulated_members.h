@@ -7,14 +7,15 @@
 // step; other members take over the state of the most advanced one. These invariants are checked
 // during a history and at its end:
 //
-//   generations grow   a view's number is higher than that of every earlier view, by any host
+//   generations grow
+//                 a view's number is higher than that of every earlier view, by any host
 //   one view      all members of a generation see the same view
 //   newest        no view has an incarnation that its host knows to be replaced
-//   one content   no two members, of whatever generations, apply different contents as the same
-//   step state         each step, and the end, has the state that it has in the unbroken run truth
-//   no member is told that training is over before the chief has ended it named         a failed
-//   training names the task that never came back; no other training fails ends          every
-//   history ends
+//   one content   no two members, of any generation, apply different contents as the same step
+//   state         each step, and the end, has the state that it has in the unbroken run
+//   truth         no member is told that training is over before the chief has ended it
+//   named         a failed training names the task that never came back; no other training fails
+//   ends          every history ends
 //
 // For tests of this layer only.
 #pragma once

@@ -56,27 +56,22 @@ absl::StatusOr<ModeModel*> Estimator::ModelFor(ModeKeys mode) {
   return made.get();
 }
 
-absl::Status Estimator::CheckFolder() const {
-  if (!model::HasSavedSpec(files_, config_.model_dir)) return absl::OkStatus();
+absl::StatusOr<std::string> Estimator::CheckFolder() const {
+  if (!model::HasSavedSpec(files_, config_.model_dir)) return "";
   if (model_fn_) {
     return absl::FailedPreconditionError(
         StrCat("model folder ", config_.model_dir, " holds a model of a model file (model.yaml), ",
                "not of a model function; give another model_dir, or remove that folder"));
   }
-  MUSTER_ASSIGN_OR_RETURN(const std::string difference, FindDifference());
-  if (difference.empty() || NothingTrained()) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec there,
+                          model::LoadSavedSpec(files_, config_.model_dir));
+  std::string difference = model::DescribeDifference(there, model().spec);
+  if (difference.empty() || NothingTrained()) return difference;
   return absl::FailedPreconditionError(
       StrCat("model folder ", config_.model_dir, " holds a model of another spec: ", difference,
              "; to train the changed model from these weights, as ",
              "far as they fit, give another --model-dir and ", "--warm-start ", config_.model_dir,
              "; else remove that folder"));
-}
-
-absl::StatusOr<std::string> Estimator::FindDifference() const {
-  if (model_fn_ || !model::HasSavedSpec(files_, config_.model_dir)) return "";
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec there,
-                          model::LoadSavedSpec(files_, config_.model_dir));
-  return model::DescribeDifference(there, model().spec);
 }
 
 bool Estimator::NothingTrained() const {
@@ -93,8 +88,7 @@ bool Estimator::NothingTrained() const {
 
 absl::Status Estimator::RemoveUntrained(io::FileSystem& files, Progress& progress) const {
   // Another process may have trained it while this one waited for the lease.
-  MUSTER_RETURN_IF_ERROR(CheckFolder());
-  MUSTER_ASSIGN_OR_RETURN(const std::string difference, FindDifference());
+  MUSTER_ASSIGN_OR_RETURN(const std::string difference, CheckFolder());
   if (difference.empty()) return absl::OkStatus();
   progress.Note(StrCat("model folder ", config_.model_dir, " holds another model (", difference,
                        "), which was never trained: its files are replaced"));
@@ -111,7 +105,7 @@ absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& pr
                                              const std::atomic<bool>& stop) {
   MUSTER_RETURN_IF_ERROR(Validate(spec));
   const bool chief = spec.replicas == nullptr || spec.replicas->is_chief();
-  if (chief) MUSTER_RETURN_IF_ERROR(CheckFolder());
+  if (chief) MUSTER_RETURN_IF_ERROR(CheckFolder().status());
   MUSTER_ASSIGN_OR_RETURN(ModeModel* const mode, ModelFor(ModeKeys::kTrain));
   MUSTER_ASSIGN_OR_RETURN(const auto variables,
                           chief || spec.replicas->all_have_weights()

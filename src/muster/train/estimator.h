@@ -122,9 +122,8 @@ class Estimator {
       : files_(files), clock_(clock), config_(config) {}
 
   // FAILED_PRECONDITION when model_dir holds another model with trained weights; creates nothing.
-  absl::Status CheckFolder() const;
-  // How the spec that model_dir holds differs from this model's; "" if it holds none, or the same.
-  absl::StatusOr<std::string> FindDifference() const;
+  // Returns how another model there that was never trained differs from this one, else "".
+  absl::StatusOr<std::string> CheckFolder() const;
   // Whether model_dir has no checkpoint but that of step 0, which is not trained.
   bool NothingTrained() const;
   // Removes another model's spec and its checkpoint of step 0 from model_dir, of which CheckFolder
