@@ -1,4 +1,8 @@
-"""bench/run NAME [--runs N]: measures and writes docs/benchmarks/NAME.md."""
+"""bench/run NAME [--runs N]: measures and writes docs/benchmarks/NAME.md.
+
+bench/run NAME --against TREE: prints Muster's own figures of that benchmark, of this tree and of
+another one that is built, run in turns.
+"""
 
 import argparse
 import sys
@@ -21,6 +25,7 @@ from bench import (
     threads,
     train_pytorch,
     train_tensorflow,
+    two_trees,
 )
 from bench.context import CannotRun, Context
 from bench.measure import CommandFailed
@@ -49,6 +54,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
     parser.add_argument("name", nargs="?", choices=BENCHES)
     parser.add_argument("--runs", type=int, default=5, help="interleaved rounds (default 5)")
+    parser.add_argument("--against", type=Path, metavar="TREE", help="another checkout, built")
     parser.add_argument("--list", action="store_true", help="what there is")
     flags = parser.parse_args()
     if flags.list or not flags.name:
@@ -56,7 +62,12 @@ def main() -> int:
             print(f"{name:18} {(module.__doc__ or '').splitlines()[0]}")
         return 0
     context = Context(root=Path(__file__).resolve().parent.parent, rounds=flags.runs)
+    if flags.against and flags.name not in two_trees.SECTIONS:
+        parser.error(f"--against knows {', '.join(two_trees.SECTIONS)}")
     try:
+        if flags.against:
+            print(two_trees.measure(context, flags.against, flags.name).markdown(flags.runs))
+            return 0
         report = BENCHES[flags.name].measure(context, flags.name)
     except (CannotRun, CommandFailed) as error:
         print(f"bench/run {flags.name}: {error}", file=sys.stderr)

@@ -10,7 +10,7 @@
 #include "muster/engine/tensorflow/keras_export.h"
 #include "muster/formats/bundle.h"
 #include "muster/io/local_file_system.h"
-#include "muster/model/exported_saved_model.h"
+#include "muster/model/keras/exported_saved_model.h"
 
 namespace {
 

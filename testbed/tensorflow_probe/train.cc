@@ -17,7 +17,7 @@
 #include "muster/engine/tensorflow/tensorflow_engine.h"
 #include "muster/formats/bundle.h"
 #include "muster/io/local_file_system.h"
-#include "muster/model/keras_optimizer.h"
+#include "muster/model/keras/keras_optimizer.h"
 #include "muster/train/allreduce/reduce_sink.h"
 #include "muster/train/weights/clip_sink.h"
 #include "testbed/tensorflow_probe/read_batches.h"

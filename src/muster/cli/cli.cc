@@ -11,16 +11,16 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/strings.h"
-#include "muster/cli/number_checks.h"
+#include "muster/cli/common/number_checks.h"
+#include "muster/cli/common/verb.h"
+#include "muster/cli/jobs/verbs.h"
+#include "muster/cli/records/verbs.h"
+#include "muster/cli/train/verbs.h"
 #include "muster/math/kernels.h"
 #include "muster/process/file_limit.h"
 #include "muster/process/heartbeat.h"
 
 namespace muster::cli {
-
-void FailUnlessOk(const absl::Status& status) {
-  if (!status.ok()) throw VerbFailed{.status = status};
-}
 
 namespace {
 
@@ -67,7 +67,7 @@ int FlushOutput() {
 
 int Main(int argc, char** argv) {
   CLI::App app("Muster: distributed training where the data lives", "muster");
-  app.set_version_flag("--version", StrCat("muster ", MUSTER_VERSION));
+  app.set_version_flag("--version", StrCat("muster ", Version()));
   app.footer(
       "Each verb shows its flags and an example: muster VERB --help\n"
       "First steps:\n"

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "muster/control/protocol.h"
-#include "muster/net/http_client.h"
+#include "muster/net/http/client.h"
 #include "muster/process/descriptor.h"
 
 namespace muster::control {

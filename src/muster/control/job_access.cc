@@ -3,9 +3,9 @@
 #include <charconv>
 #include <utility>
 
-#include "muster/net/certs.h"
 #include "muster/net/listen.h"
 #include "muster/net/secret_file.h"
+#include "muster/net/tls/certs.h"
 
 namespace muster::control {
 namespace {

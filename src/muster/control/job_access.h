@@ -7,8 +7,8 @@
 
 #include "muster/base/status.h"
 #include "muster/control/job_folder.h"
-#include "muster/net/http_client.h"
-#include "muster/net/http_server.h"
+#include "muster/net/http/client.h"
+#include "muster/net/http/server.h"
 
 namespace muster::control {
 

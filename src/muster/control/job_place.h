@@ -1,7 +1,7 @@
 // JobPlace: a job, wherever it runs, as `muster list`, `status`, `logs`, `stop`, `suspend`,
 // `tensorboard` and `spec` see it. The verbs know nothing else about a place. There is one
 // implementation per kind of place (launch/local/local_place.h); each passes
-// job_place_conformance.h. cli/job_client.cc has the table of kinds.
+// job_place_conformance.h. cli/jobs/job_client.cc has the table of kinds.
 #pragma once
 
 #include <memory>

@@ -6,8 +6,9 @@
 //   POST /v1/stop    {"why": "..."}: the job ends
 //   POST /v1/suspend {"suspend": true}: its tasks end; false: they start again
 //
-// Every request must carry the job's token, or, to read, the browser's key (net/browser_access.h).
-// On a port of their own, if there is one, these are open to everybody (net/open_server.h):
+// Every request must carry the job's token, or, to read, the browser's key
+// (net/http/browser_access.h). On a port of their own, if there is one, these are open to everybody
+// (net/http/open_server.h):
 //
 //   GET  /healthz    200 once the coordinator decides and can write its journal, else 503
 //   GET  /metrics    the job's numbers for Prometheus (job_metrics.h)
@@ -28,8 +29,8 @@
 #include "muster/control/incarnation.h"
 #include "muster/control/job_access.h"
 #include "muster/control/job_folder.h"
-#include "muster/net/http_server.h"
-#include "muster/net/open_server.h"
+#include "muster/net/http/open_server.h"
+#include "muster/net/http/server.h"
 #include "muster/process/descriptor.h"
 
 namespace muster::control {

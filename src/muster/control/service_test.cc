@@ -10,7 +10,7 @@
 #include "muster/control/agent_link.h"
 #include "muster/io/fault_file_system.h"
 #include "muster/io/local_file_system.h"
-#include "muster/net/http_test_peer.h"
+#include "muster/net/http/test_peer.h"
 #include "muster/net/token.h"
 
 namespace muster::control {

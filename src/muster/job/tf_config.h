@@ -12,6 +12,10 @@
 
 namespace muster::job {
 
+// The environment variable with the seconds that a native task waits for the others (0: without a
+// limit); launchers set it beside TF_CONFIG for all their tasks.
+inline constexpr char kRendezvousVariable[] = "MUSTER_RENDEZVOUS_TIMEOUT";
+
 using Cluster = std::map<TaskId, std::string>;  // "host:port" of each task
 
 struct TfConfigOptions {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "muster/formats/graph_def.h"
-#include "muster/model/exported_model.h"
+#include "muster/model/keras/exported_graph.h"
 
 namespace muster::model {
 namespace {

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "muster/formats/graph_def_test_util.h"
 #include "muster/io/memory_file_system.h"
-#include "muster/model/settings.h"
+#include "muster/model/spec/settings.h"
 
 namespace muster::model {
 namespace {

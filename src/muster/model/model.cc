@@ -9,6 +9,7 @@
 #include "muster/engine/native/graph.h"
 #include "muster/engine/native/head.h"
 #include "muster/model/exported_model.h"
+#include "muster/model/keras/exported_columns.h"
 
 namespace muster::model {
 namespace {

@@ -10,7 +10,7 @@
 #include "muster/engine/native/graph.h"
 #include "muster/engine/predictions.h"
 #include "muster/features/transform.h"
-#include "muster/model/model_spec.h"
+#include "muster/model/spec/model_spec.h"
 #include "muster/optim/optimizer.h"
 
 namespace muster::model {

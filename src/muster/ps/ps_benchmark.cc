@@ -11,8 +11,8 @@
 #include "benchmark/benchmark.h"
 #include "muster/base/random.h"
 #include "muster/net/transport/acceptor.h"
-#include "muster/ps/client.h"
-#include "muster/ps/server.h"
+#include "muster/ps/client/client.h"
+#include "muster/ps/server/server.h"
 
 namespace muster::ps {
 namespace {

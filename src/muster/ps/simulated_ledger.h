@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "muster/optim/optimizer.h"
-#include "muster/ps/replica.h"
+#include "muster/ps/client/replica.h"
 #include "muster/ps/simulated_network.h"
 
 namespace muster::ps {

@@ -18,8 +18,8 @@
 
 #include "muster/base/simulated_time.h"
 #include "muster/base/strings.h"
-#include "muster/ps/request.h"
-#include "muster/ps/tamper.h"
+#include "muster/ps/server/request.h"
+#include "muster/ps/wire/tamper.h"
 
 namespace muster::ps {
 

@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/ps/replica.h"
+#include "muster/ps/client/replica.h"
 #include "muster/ps/simulated_fiber.h"
 #include "muster/ps/simulated_ledger.h"
 

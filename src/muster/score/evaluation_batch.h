@@ -4,7 +4,7 @@
 #include <string>
 
 #include "muster/io/file_system.h"
-#include "muster/model/model_spec.h"
+#include "muster/model/spec/model_spec.h"
 
 namespace muster::score {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "muster/formats/bundle.h"
-#include "muster/model/exported_saved_model.h"
+#include "muster/model/keras/exported_saved_model.h"
 #include "muster/train/weights/dynamic_tables.h"
 
 namespace muster::score {

@@ -8,7 +8,7 @@
 #include "muster/base/status.h"
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/io/file_system.h"
-#include "muster/model/model_spec.h"
+#include "muster/model/spec/model_spec.h"
 
 namespace muster::score {
 

@@ -14,6 +14,13 @@
 
 namespace muster::train {
 
+// What a training with evaluations has come to.
+struct TrainAndEvaluateResult {
+  TrainResult training = {};
+  std::optional<EvalResult> evaluation = {};  // the last one; none if there was none
+  std::vector<std::string> exports = {};      // folders made by the last evaluation
+};
+
 // Called after each evaluation with its result and the folders of its exports. Called again with
 // the same result if the end of the training adds exports to the last evaluation.
 using ReportEvaluation =

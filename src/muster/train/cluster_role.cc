@@ -8,6 +8,7 @@
 
 #include "muster/data/batch_stream_reader.h"
 #include "muster/data/source_set.h"
+#include "muster/job/tf_config.h"
 #include "muster/net/listen.h"
 #include "muster/net/token.h"
 #include "muster/net/transport/tls.h"
@@ -191,11 +192,11 @@ absl::Status CheckProtection(const RunConfig& config, const ClusterRoleOptions& 
 absl::StatusOr<double> RendezvousSeconds(double given) {
   double seconds = given;
   if (seconds < 0) {
-    const std::string text = FromEnvironment(kRendezvousVariable);
+    const std::string text = FromEnvironment(job::kRendezvousVariable);
     if (text.empty()) return kRendezvousSeconds;
     if (!absl::SimpleAtod(text, &seconds) || !(seconds >= 0)) {
-      return absl::InvalidArgumentError(
-          StrCat(kRendezvousVariable, " is '", text, "', which is no number of seconds from 0 on"));
+      return absl::InvalidArgumentError(StrCat(job::kRendezvousVariable, " is '", text,
+                                               "', which is no number of seconds from 0 on"));
     }
   }
   return seconds > 0 ? seconds : std::numeric_limits<double>::infinity();

@@ -14,9 +14,9 @@
 #include "muster/base/status.h"
 #include "muster/data/source.h"
 #include "muster/io/file_system.h"
-#include "muster/model/model_spec.h"
+#include "muster/model/spec/model_spec.h"
 #include "muster/net/transport/link_watch.h"
-#include "muster/ps/ps_options.h"
+#include "muster/ps/wire/ps_options.h"
 #include "muster/train/cluster/task_context.h"
 #include "muster/train/loop/run_config.h"
 #include "muster/train/loop/strategy.h"
@@ -24,9 +24,6 @@
 
 namespace muster::train {
 
-// The environment variable for ClusterRoleOptions::rendezvous_seconds; launchers set it for all
-// their tasks.
-inline constexpr char kRendezvousVariable[] = "MUSTER_RENDEZVOUS_TIMEOUT";
 // The limits of ClusterRoleOptions::stall_seconds.
 inline constexpr int kMinStallSeconds = net::transport::kMinStallSeconds;
 inline constexpr int kMaxStallSeconds = net::transport::kMaxStallSeconds;

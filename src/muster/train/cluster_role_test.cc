@@ -8,6 +8,7 @@
 
 #include "muster/data/memory_log.h"
 #include "muster/io/memory_file_system.h"
+#include "muster/job/tf_config.h"
 #include "muster/train/cluster/tf_config.h"
 
 namespace muster::train {
@@ -56,17 +57,17 @@ TEST_F(ClusterRoleTest, AProcessByItselfHasNone) {
 }
 
 TEST_F(ClusterRoleTest, WaitsAreAsTheFlagSaysElseAsTheLauncher) {
-  unsetenv(kRendezvousVariable);
+  unsetenv(job::kRendezvousVariable);
   EXPECT_EQ(RendezvousSeconds(-1).value(), 300);
-  setenv(kRendezvousVariable, "20", 1);
+  setenv(job::kRendezvousVariable, "20", 1);
   EXPECT_EQ(RendezvousSeconds(-1).value(), 20);
   EXPECT_EQ(RendezvousSeconds(7).value(), 7);
   EXPECT_TRUE(std::isinf(RendezvousSeconds(0).value()));
-  setenv(kRendezvousVariable, "0", 1);
+  setenv(job::kRendezvousVariable, "0", 1);
   EXPECT_TRUE(std::isinf(RendezvousSeconds(-1).value()));
-  setenv(kRendezvousVariable, "soon", 1);
+  setenv(job::kRendezvousVariable, "soon", 1);
   EXPECT_THAT(ToStd(RendezvousSeconds(-1).status().message()), HasSubstr("'soon'"));
-  unsetenv(kRendezvousVariable);
+  unsetenv(job::kRendezvousVariable);
 }
 
 TEST_F(ClusterRoleTest, AnEvaluatorKnowsItsChief) {

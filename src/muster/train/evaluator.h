@@ -12,7 +12,6 @@
 
 #include "muster/base/status.h"
 #include "muster/train/checkpoint_evaluator.h"
-#include "muster/train/train_and_evaluate.h"
 
 namespace muster::train {
 

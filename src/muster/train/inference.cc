@@ -7,8 +7,8 @@
 
 #include "muster/checkpoint/checkpoint.h"
 #include "muster/formats/event.h"
-#include "muster/model/exported_saved_model.h"
-#include "muster/model/saved_model.h"
+#include "muster/model/keras/exported_saved_model.h"
+#include "muster/model/saved_model/saved_model.h"
 #include "muster/train/estimator.h"
 #include "muster/train/input/input.h"
 

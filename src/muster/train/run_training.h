@@ -10,7 +10,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/status.h"
 #include "muster/io/file_system.h"
-#include "muster/model/model_spec.h"
+#include "muster/model/spec/model_spec.h"
 #include "muster/train/cluster_role.h"
 #include "muster/train/loop/progress.h"
 #include "muster/train/loop/run_config.h"

@@ -13,10 +13,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "muster/base/status.h"
 #include "muster/train/checkpoint_evaluator.h"
@@ -24,12 +20,6 @@
 #include "muster/train/loop/specs.h"
 
 namespace muster::train {
-
-struct TrainAndEvaluateResult {
-  TrainResult training = {};
-  std::optional<EvalResult> evaluation = {};  // the last one; none if there was none
-  std::vector<std::string> exports = {};      // folders made by the last evaluation
-};
 
 // Does what the task of the estimator's config must do: a replica trains with TrainSpec::replicas,
 // the evaluator follows EvalSpec::training (train/cluster_role.h makes both from TF_CONFIG).

@@ -9,7 +9,7 @@
 #include "muster/control/status_json.h"
 #include "muster/files/file_systems.h"
 #include "muster/launch/local/job_removal.h"
-#include "muster/net/http_client.h"
+#include "muster/net/http/client.h"
 #include "muster/process/deadline.h"
 #include "muster/process/network_namespace.h"
 #include "muster/process/pidfd.h"

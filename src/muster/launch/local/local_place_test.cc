@@ -14,7 +14,7 @@
 #include "muster/io/private_file_system.h"
 #include "muster/job/pod_template.h"
 #include "muster/launch/local/local_job.h"
-#include "muster/net/http_client.h"
+#include "muster/net/http/client.h"
 
 namespace muster::launch::local {
 namespace {

@@ -17,9 +17,9 @@
 #include "muster/job/pod_template.h"
 #include "muster/launch/ssh/ssh_command.h"
 #include "muster/launch/ssh/ssh_launcher.h"
-#include "muster/net/certs.h"
 #include "muster/net/listen.h"
 #include "muster/net/secret_file.h"
+#include "muster/net/tls/certs.h"
 #include "muster/process/capture.h"
 
 namespace muster::launch::ssh {

@@ -13,7 +13,7 @@
 #include <boost/asio/ssl/context.hpp>
 
 #include "muster/net/secret_file.h"
-#include "muster/net/tls_context.h"
+#include "muster/net/tls/tls_context.h"
 #include "muster/net/transport/handshake_message.h"
 
 namespace muster::net::transport {

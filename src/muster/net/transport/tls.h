@@ -6,7 +6,7 @@
 #include <string>
 
 #include "muster/base/status.h"
-#include "muster/net/certs.h"
+#include "muster/net/tls/certs.h"
 
 // OpenSSL's SSL_CTX and X509.
 struct ssl_ctx_st;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "muster/net/tls_peer.h"
+#include "muster/net/tls/tls_peer.h"
 #include "muster/net/transport/socket_error.h"
 
 namespace muster::net::transport {

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "muster/net/tls_peer.h"
+#include "muster/net/tls/tls_peer.h"
 #include "muster/net/transport/tls_stream.h"
 #include "muster/net/transport/wait.h"
 

@@ -8,10 +8,11 @@
 
 #include "muster/base/status.h"
 #include "muster/io/file_system.h"
-#include "muster/model/model_spec.h"
-#include "muster/train/loop/exporter.h"
+#include "muster/model/spec/model_spec.h"
 
 namespace muster::train {
+
+using Metrics = std::map<std::string, double>;  // by name
 
 // Step -> metrics, from all event files in `folder` (a later value of a tag replaces an earlier
 // one); empty when the folder does not exist. Corrupt event files are skipped: they are a history,

@@ -10,8 +10,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
-#include "muster/train/loop/evaluations.h"
-
 namespace muster::train {
 namespace {
 

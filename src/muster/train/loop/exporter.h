@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,10 +13,9 @@
 #include "muster/base/clock.h"
 #include "muster/base/status.h"
 #include "muster/io/file_system.h"
+#include "muster/train/loop/evaluations.h"
 
 namespace muster::train {
-
-using Metrics = std::map<std::string, double>;
 
 // What an exporter works with. It owns nothing.
 struct ExportContext {

@@ -72,7 +72,4 @@ class Progress {
 // kTerminal when `fd` is a terminal, else kLog.
 ProgressStyle StyleFor(int fd);
 
-std::string FormatCount(double count);       // "12.3k"
-std::string FormatDuration(double seconds);  // "1m 05s"
-
 }  // namespace muster::train

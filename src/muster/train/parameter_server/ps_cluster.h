@@ -10,8 +10,7 @@
 #include "muster/model/model.h"
 #include "muster/net/token.h"
 #include "muster/net/transport/address.h"
-#include "muster/ps/ps_options.h"
-#include "muster/ps/variable.h"
+#include "muster/ps/wire/ps_options.h"
 #include "muster/train/cluster/evaluator_host.h"
 #include "muster/train/cluster/task_context.h"
 #include "muster/train/loop/strategy.h"
@@ -28,21 +27,12 @@ struct PsCluster {
   std::string chief = "chief-0";  // or master-0
 };
 
-// UNIMPLEMENTED for a model that parameter servers cannot train: one with synchronised BatchNorm,
-// or an exported one whose optimizer or learning rate is a function that TensorFlow computes.
-absl::Status CheckServable(const model::ModelSpec& spec);
-
-// The model's variables as servers and replicas know them; the result points into `model`. Returns
-// CheckServable's errors.
-absl::StatusOr<ps::Variables> PsVariables(const model::Model& model, bool synchronous,
-                                          uint64_t seed = 1);
-
 // The peers of a replica; makes no connection yet. `evaluator` is set in the chief if the job has
 // an evaluator.
 std::unique_ptr<Peers> NewPsPeers(PsCluster cluster, const net::Token& key,
                                   std::unique_ptr<EvaluatorHost> evaluator = nullptr);
 
-// A running parameter server; see ps/server.h.
+// A running parameter server; see ps/server/server.h.
 class ParameterServer {
  public:
   virtual ~ParameterServer() = default;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "muster/train/loop/hooks/checkpoint_saver.h"
-#include "muster/train/parameter_server/ps_cluster.h"
+#include "muster/train/parameter_server/ps_variables.h"
 
 namespace muster::train {
 

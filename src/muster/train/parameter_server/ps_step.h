@@ -20,7 +20,7 @@
 
 #include "muster/base/status.h"
 #include "muster/math/aligned_buffer.h"
-#include "muster/ps/replica.h"
+#include "muster/ps/client/replica.h"
 #include "muster/train/loop/strategy.h"
 #include "muster/train/weights/clip_sink.h"
 #include "muster/train/weights/table_blocks.h"

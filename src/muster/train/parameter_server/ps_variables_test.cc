@@ -1,5 +1,6 @@
 // How parameter servers, and the sinks that push to them, treat a model's optimizers and clipping.
-#include "muster/train/parameter_server/ps_cluster.h"
+#include "muster/train/parameter_server/ps_variables.h"
+
 #include "muster/train/parameter_server/ps_step.h"
 #include "muster/train/training_test_support.h"
 

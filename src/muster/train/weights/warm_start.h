@@ -14,7 +14,7 @@
 
 #include "muster/base/status.h"
 #include "muster/io/file_system.h"
-#include "muster/model/model_spec.h"
+#include "muster/model/spec/model_spec.h"
 #include "muster/train/weights/variables.h"
 
 namespace muster::train {

@@ -5,7 +5,7 @@
 
 #include "muster/metrics/metrics.h"
 #include "muster/model/layer_graph.h"
-#include "muster/model/settings.h"
+#include "muster/model/spec/settings.h"
 
 namespace muster::train {
 namespace {

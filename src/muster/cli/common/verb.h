@@ -1,0 +1,21 @@
+// A verb of the command line: each verb is one file (verb_<name>.cc) with a function that adds its
+// subcommand to the application (verbs.h of its room). The subcommand's callback does the work and
+// throws VerbFailed when it fails.
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace muster::cli {
+
+struct VerbFailed {
+  absl::Status status;
+  int exit_code = 1;  // 1 failed, 2 wrong use
+};
+
+// Throws VerbFailed unless OK: the end of a verb's callback.
+void FailUnlessOk(const absl::Status& status);
+
+// The version of this program, such as "0.1.0".
+const char* Version();
+
+}  // namespace muster::cli

@@ -1,0 +1,222 @@
+#include "muster/cli/jobs/job_printer.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+#include "muster/base/number_text.h"
+#include "muster/job/failure_advice.h"
+#include "muster/job/job_spec.h"
+
+namespace muster::cli {
+namespace {
+
+using formats::Json;
+using formats::JsonFields;
+using Row = std::vector<std::string>;
+
+constexpr size_t kMaxAbout = 80;
+
+std::string Megabytes(int64_t bytes) {
+  return bytes > 0 ? absl::StrFormat("%.0f MB", static_cast<double>(bytes) * 1e-6) : "";
+}
+
+// Why it is stopped, else how it ended (before), else "".
+std::string EndText(const Json& task) {
+  JsonFields fields(task, "task");
+  const std::string reason = fields.Text("stop_reason");
+  if (!reason.empty() || !fields.Has("last_end")) return reason;
+  JsonFields end(fields.Object("last_end"), "end");
+  return StrCat(fields.Text("phase") == "running" ? "before: " : "", end.Text("text"));
+}
+
+Row TaskRow(const Json& task) {
+  JsonFields fields(task, "task");
+  const int64_t restarts = fields.Int("restarts", 0, 0, 1 << 30);
+  const bool measured = fields.Has("cpu_seconds");
+  std::string about = EndText(task);
+  if (about.empty()) about = fields.Text("said");
+  return {fields.Text("task"),
+          fields.Text("phase"),
+          restarts > 0 ? StrCat(restarts) : "",
+          fields.Text("address"),
+          measured ? FormatDuration(fields.Number("cpu_seconds", 0)) : "",
+          Megabytes(fields.Int("pss_bytes", 0, 0, int64_t{1} << 60)),
+          measured ? FormatDuration(fields.Number("idle_seconds", 0)) : "",
+          fields.Has("step") ? StrCat(fields.Int("step", 0, 0, INT64_MAX)) : "",
+          about};
+}
+
+std::string Aligned(const std::vector<Row>& rows) {
+  std::vector<size_t> widths(rows[0].size(), 0);
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (widths[i] == 0) continue;
+      std::string cell = row[i];
+      cell.resize(widths[i] + 2, ' ');
+      line += cell;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+// What became of the records of a native training, as its chief counts them; "" for another job.
+std::string RecordLine(const Json& tasks) {
+  for (const Json& task : tasks) {
+    JsonFields counts(JsonFields(task, "task").Object("counts"), "counts");
+    if (!counts.Has("trained")) continue;
+    const auto of = [&](const char* name) { return counts.Int(name, 0, 0, INT64_MAX); };
+    return StrCat("records: ", of("trained"), " trained, ", of("dropped"), " dropped, ",
+                  of("repeated"), " repeated\n");
+  }
+  return "";
+}
+
+// "" where none vanished.
+std::string LossLines(const Json& losses) {
+  std::string text;
+  for (const Json& loss : losses) text += JsonFields(loss, "lost checkpoints").Text("text") + "\n";
+  return text;
+}
+
+std::string WhoAndHow(const Json& failure) {
+  JsonFields fields(failure, "failure");
+  return StrCat(fields.Text("task"), ": ", fields.Text("text"));
+}
+
+double GetSeconds(const Json& failure) {
+  return JsonFields(failure, "failure").Number("seconds", 0);
+}
+
+// The failure that ended the job: the last one that followed from no other.
+size_t GetCause(const Json& failures) {
+  size_t cause = 0;
+  for (size_t i = 0; i < failures.size(); ++i) {
+    if (!JsonFields(failures[i], "failure").Bool("follow_up", false)) cause = i;
+  }
+  return cause;
+}
+
+}  // namespace
+
+std::string JobLine(const Json& job) {
+  JsonFields fields(job, "job");
+  if (fields.Bool("lost", false)) {
+    return StrCat("job ", fields.Text("name"), " ", fields.Text("coordinator"));
+  }
+  std::string line = StrCat("job ", fields.Text("name"), " ", fields.Text("phase"));
+  const double took = fields.Number("completion_time", 0) - fields.Number("start_time", 0);
+  if (took >= 0 && fields.Number("completion_time", 0) > 0) {
+    line += StrCat(" in ", FormatDuration(took));
+  }
+  if (fields.Text("phase") == "finishing" && fields.Has("waiting_for")) {
+    line += StrCat(": it waits for ", fields.Text("waiting_for"));
+  }
+  if (const auto warnings = fields.Texts("warnings"); !warnings.empty()) {
+    line += StrCat(", although ", absl::StrJoin(warnings, " and "));
+  }
+  if (!fields.Text("message").empty()) line += StrCat(": ", fields.Text("message"));
+  if (!fields.Text("coordinator").empty()) line += StrCat(" (", fields.Text("coordinator"), ")");
+  return line;
+}
+
+std::string JobTable(const Json& job) {
+  std::vector<Row> rows = {
+      {"TASK", "STATE", "RESTARTS", "ADDRESS", "CPU", "MEMORY", "SILENT", "STEP", ""}};
+  JsonFields fields(job, "job");
+  for (const Json& task : fields.List("tasks")) rows.push_back(TaskRow(task));
+  for (size_t column = 2; column < rows[0].size(); ++column) {  // without a heading when empty
+    const bool any = std::any_of(rows.begin() + 1, rows.end(),
+                                 [&](const Row& row) { return !row[column].empty(); });
+    if (!any) rows[0][column].clear();
+  }
+  return StrCat(JobLine(job), "\n", RecordLine(fields.List("tasks")),
+                LossLines(fields.List("lost_checkpoints")), Aligned(rows));
+}
+
+std::string JobList(const std::vector<Json>& jobs, double now) {
+  std::vector<Row> rows = {{"JOB", "STATE", "TASKS", "AGE", "TOOK", ""}};
+  for (const Json& job : jobs) {
+    JsonFields fields(job, "job");
+    const double start = fields.Number("start_time", 0);
+    const double end = fields.Number("completion_time", 0);
+    const auto warnings = fields.Texts("warnings");
+    std::string about = fields.Text("message");
+    if (about.empty()) about = absl::StrJoin(warnings, " and ");
+    if (about.empty()) about = fields.Text("coordinator");
+    if (about.size() > kMaxAbout) about = StrCat(about.substr(0, kMaxAbout - 3), "...");
+    rows.push_back({fields.Text("name"), fields.Bool("lost", false) ? "lost" : fields.Text("phase"),
+                    StrCat(fields.List("tasks").size()),
+                    start > 0 ? FormatDuration(std::max(0.0, now - start)) : "",
+                    end > 0 && end >= start ? FormatDuration(end - start) : "", about});
+  }
+  return Aligned(rows);
+}
+
+std::map<std::string, std::string> StateLines(const Json& job) {
+  std::map<std::string, std::string> lines = {{"", JobLine(job)}};
+  JsonFields fields(job, "job");
+  for (const Json& task : fields.List("tasks")) {
+    JsonFields about(task, "task");
+    const std::string name = about.Text("task"), end = EndText(task);
+    const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
+    lines[name] = StrCat(name, ".", incarnation, " ", about.Text("phase"),
+                         end.empty() ? "" : StrCat(": ", end));
+  }
+  return lines;
+}
+
+std::string FailureText(const Json& job) {
+  JsonFields fields(job, "job");
+  const Json& failures = fields.List("failures");
+  if (failures.empty() || fields.Text("message").empty()) return "";
+  const size_t first = GetCause(failures);
+  const Json& cause = failures[first];
+  JsonFields about(cause, "failure");
+  std::string text = StrCat("first ", WhoAndHow(cause), ", ", FormatDuration(GetSeconds(cause)),
+                            " after the job's start\n");
+  const std::vector<std::string> lines = about.Texts("last_lines");
+  if (!lines.empty())
+    text += StrCat("its last lines (muster logs ", fields.Text("name"), " ", about.Text("task"),
+                   " shows all):\n");
+  for (const std::string& line : lines) text += StrCat("  | ", line, "\n");
+  if (const std::string advice = job::AdviceOn(lines); !advice.empty()) text += advice + "\n";
+  for (size_t i = first + 1; i < failures.size(); ++i) {
+    text +=
+        StrCat("followed by ", WhoAndHow(failures[i]), ", ",
+               absl::StrFormat("%.1f", GetSeconds(failures[i]) - GetSeconds(cause)), " s later\n");
+  }
+  if (first > 0)
+    text += StrCat("before that ", first, first == 1 ? " failure" : " failures",
+                   ", after which tasks started again\n");
+  return text;
+}
+
+std::string HangText(const Json& job) {
+  JsonFields fields(job, "job");
+  std::map<std::string, const Json*> hangs;
+  for (const Json& failure : fields.List("failures")) {
+    JsonFields about(failure, "failure");
+    if (about.Has("diagnosis")) hangs[about.Text("task")] = &failure;
+  }
+  std::string text;
+  for (const auto& [task, failure] : hangs) {
+    text += StrCat(WhoAndHow(*failure), "; what it did then:\n");
+    for (const std::string& line : JsonFields(*failure, "failure").Texts("diagnosis")) {
+      text += StrCat("  | ", line, "\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace muster::cli

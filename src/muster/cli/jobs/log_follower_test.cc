@@ -1,0 +1,98 @@
+#include "muster/cli/jobs/log_follower.h"
+
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+#include "muster/control/memory_place.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr job::TaskId kChief{job::TaskType::kChief, 0}, kWorker{job::TaskType::kWorker, 0};
+
+class LogFollowerTest : public ::testing::Test {
+ protected:
+  LogFollowerTest() {
+    job_.AddTask(kChief);
+    job_.AddTask(kWorker);
+    out_ = open_memstream(&text_, &size_);
+  }
+  ~LogFollowerTest() override {
+    std::fclose(out_);
+    std::free(text_);  // NOLINT: open_memstream's contract
+  }
+  std::unique_ptr<LogFollower> Open(const std::vector<job::TaskId>& tasks) {
+    return *LogFollower::Open(place_, {.tasks = tasks, .prefix = tasks.size() > 1}, out_);
+  }
+  // What was printed since the last call.
+  std::string Printed() {
+    std::fflush(out_);
+    const std::string all(text_, size_);
+    const std::string news = all.substr(taken_);
+    taken_ = all.size();
+    return news;
+  }
+
+  control::MemoryJob job_;
+  control::MemoryPlace place_{&job_};
+  char* text_ = nullptr;
+  size_t size_ = 0, taken_ = 0;
+  std::FILE* out_ = nullptr;
+};
+
+TEST_F(LogFollowerTest, PrintsWholeLinesWithTheTasksNames) {
+  const auto logs = Open({kChief, kWorker});
+  job_.logs[kChief].bytes = "one\ntw";
+  job_.logs[kWorker].bytes = "three\n";
+  logs->Print();
+  EXPECT_EQ(Printed(), "chief-0  | one\nworker-0 | three\n");
+  job_.logs[kChief].bytes += "o\n";
+  logs->Print();
+  EXPECT_EQ(Printed(), "chief-0  | two\n");
+  job_.logs[kWorker].bytes += "four";
+  logs->Print();
+  EXPECT_EQ(Printed(), "");
+  logs->Print(/*last=*/true);
+  EXPECT_EQ(Printed(), "worker-0 | four\n");
+}
+
+TEST_F(LogFollowerTest, OutputThatWasLostIsSaid) {
+  const auto logs = Open({kWorker});
+  job_.logs[kWorker].bytes = "one\ntw";
+  logs->Print();
+  job_.logs[kWorker] = {.bytes = "three\n", .truncated = 1};
+  logs->Print();
+  EXPECT_EQ(Printed(), "one\ntw\n[muster: output is missing here]\nthree\n");
+}
+
+TEST_F(LogFollowerTest, ASilentPlaceIsReadAgainWhereItWas) {
+  const auto logs = Open({kWorker});
+  job_.logs[kWorker].bytes = "one\n";
+  logs->Print();
+  EXPECT_EQ(Printed(), "one\n");
+  job_.silent = true;
+  job_.logs[kWorker].bytes += "two\n";
+  EXPECT_FALSE(logs->PrintOrWait(0.01));
+  EXPECT_TRUE(absl::IsUnavailable(logs->status()));
+  EXPECT_EQ(Printed(), "");
+  job_.silent = false;
+  job_.address = "b:2";
+  EXPECT_TRUE(logs->PrintOrWait(0.01));
+  EXPECT_EQ(Printed(), "two\n");
+  EXPECT_TRUE(logs->status().ok());
+}
+
+TEST_F(LogFollowerTest, WaitsForOutput) {
+  const auto logs = Open({kChief, kWorker});
+  job_.on_wait = [this] { job_.logs[kWorker].bytes += "at last\n"; };
+  EXPECT_TRUE(logs->PrintOrWait(60));
+  EXPECT_EQ(Printed(), "worker-0 | at last\n");
+}
+
+TEST_F(LogFollowerTest, ATaskThatTheJobDoesNotHaveIsRefused) {
+  EXPECT_TRUE(absl::IsNotFound(
+      LogFollower::Open(place_, {.tasks = {{job::TaskType::kPs, 0}}}, out_).status()));
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,64 @@
+#include "muster/cli/jobs/status_watcher.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "muster/cli/common/interrupt.h"
+#include "muster/cli/jobs/job_client.h"
+#include "muster/cli/jobs/job_printer.h"
+
+namespace muster::cli {
+namespace {
+
+using formats::Json;
+
+constexpr double kRedrawSeconds = 1;
+constexpr char kHomeAndClear[] = "\033[H\033[2J";
+
+void Redraw(const Json& job) {
+  const std::string text = StrCat(kHomeAndClear, JobTable(job), FailureText(job), HangText(job));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+class ChangePrinter {
+ public:
+  void Print(const Json& job) {
+    for (const auto& [who, line] : StateLines(job)) {
+      std::string& last = last_[who];
+      if (last != line) std::printf("%s\n", line.c_str());
+      last = line;
+    }
+  }
+
+ private:
+  std::map<std::string, std::string> last_;
+};
+
+}  // namespace
+
+absl::Status WatchStatus(control::JobPlace& place) {
+  const InterruptScope interrupt;
+  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+  ChangePrinter changes;
+  while (true) {
+    const bool may_change = !place.WaitForEnd(0);  // asked before what it may change
+    MUSTER_ASSIGN_OR_RETURN(const Json job, place.Describe());
+    if (is_terminal) {
+      Redraw(job);
+    } else {
+      changes.Print(job);
+    }
+    std::fflush(stdout);
+    const bool is_over = HasEnded(job) || !may_change || InterruptScope::requested();
+    if (is_over && !is_terminal) {
+      std::fputs(StrCat(FailureText(job), HangText(job)).c_str(), stdout);
+    }
+    if (is_over) return absl::OkStatus();
+    place.WaitForEnd(kRedrawSeconds);
+  }
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,64 @@
+#include <filesystem>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "muster/cli/common/verb.h"
+#include "muster/cli/jobs/verbs.h"
+#include "muster/control/agent.h"
+
+namespace muster::cli {
+namespace {
+
+struct AgentFlags {
+  control::AgentOptions options;
+  std::string task;
+  std::string bundle;
+  bool no_gpus = false, sweep = false;
+};
+
+absl::Status RunAgentVerb(const AgentFlags& flags) {
+  control::AgentOptions options = flags.options;
+  const auto task = job::ParseTaskName(flags.task);
+  if (!task) return absl::InvalidArgumentError(StrCat("--task ", flags.task, " names none"));
+  options.id.task = *task;
+  if (flags.no_gpus) options.gpus = "";
+  if (!flags.bundle.empty()) {
+    options.bundle = true;
+    options.folder.path = std::filesystem::absolute(flags.bundle).string();
+  }
+  if (flags.sweep) return control::SweepAgent(options.folder, options.id);
+  return control::RunAgent(options);
+}
+
+}  // namespace
+
+// Started by launchers, not by people: it is not listed.
+void AddAgent(CLI::App& app) {
+  const auto flags = std::make_shared<AgentFlags>();
+  CLI::App* verb = app.add_subcommand("agent", "Takes care of one task (started by muster run)");
+  verb->group("");
+  auto* place = verb->add_option_group("place")->require_option(1);
+  place->add_option("--folder", flags->options.folder.path, "The job's folder");
+  place->add_option("--bundle", flags->bundle,
+                    "A folder of this machine with the job's token, keys and certificates");
+  verb->add_option("--task", flags->task, "Such as worker-0")->required();
+  verb->add_option("--incarnation", flags->options.id.incarnation)->required();
+  verb->add_option("--coordinator", flags->options.coordinator_url, "Its URL")->required();
+  verb->add_option("--find-coordinator", flags->options.find_coordinator,
+                   "A file with its URL, read again when it is silent: it may have moved");
+  verb->add_option("--host", flags->options.host, "Where other tasks reach this one")
+      ->capture_default_str();
+  verb->add_flag("--also-stdout", flags->options.also_stdout,
+                 "What the task writes goes to stdout as well as to its log");
+  verb->add_option("--slot", flags->options.slot, "What its provider calls the place it runs in");
+  verb->add_option("--lease", flags->options.lease_seconds, "Until the coordinator says another");
+  verb->add_option("--port", flags->options.port, "The task's port, if it can be had");
+  verb->add_flag("--port-required", flags->options.port_required, "It fails without that port");
+  verb->add_option("--cpus", flags->options.cpus, "Cores of the task, as 0,1,5")->delimiter(',');
+  verb->add_option("--gpus", flags->options.gpus, "CUDA_VISIBLE_DEVICES of the task");
+  verb->add_flag("--no-gpus", flags->no_gpus, "The task sees none");
+  verb->add_flag("--sweep", flags->sweep, "End what an agent that has ended left running");
+  verb->callback([flags] { FailUnlessOk(RunAgentVerb(*flags)); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,150 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "muster/base/clock.h"
+#include "muster/cli/common/verb.h"
+#include "muster/cli/jobs/job_client.h"
+#include "muster/cli/jobs/run_here.h"
+#include "muster/cli/jobs/verbs.h"
+#include "muster/files/file_systems.h"
+#include "muster/launch/local/job_removal.h"
+
+namespace muster::cli {
+namespace {
+
+using formats::Json;
+using formats::JsonFields;
+
+constexpr double kDaySeconds = 86400;
+constexpr char kPrevious[] = ".previous";
+
+struct RmFlags {
+  std::vector<std::string> jobs;
+  std::string older_than;
+  bool with_work = false;
+};
+
+// As in manifests; beside them days: "7d".
+absl::StatusOr<double> ParseAge(const std::string& text) {
+  if (!text.ends_with('d')) return job::ParseDuration(text);
+  const auto days = job::ParseDuration(text.substr(0, text.size() - 1));
+  if (!days.ok() || text.find_first_not_of("0123456789.d") != std::string::npos) {
+    return absl::InvalidArgumentError(StrCat("'", text, "' is not an age such as 7d or 12h"));
+  }
+  return *days * kDaySeconds;
+}
+
+absl::Status Remove(const control::JobFolder& folder, bool with_work) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string kept, launch::local::RemoveJob(folder, with_work));
+  std::printf("%s\n", io::Basename(folder.path).c_str());
+  if (!kept.empty()) {
+    SayOfJob(StrCat(kept, " holds files that were not staged and stays; --with-work removes it"));
+  }
+  return absl::OkStatus();
+}
+
+// A job of another place: it must have ended there, and its record here goes. Its files there are
+// the place's own.
+absl::Status RemoveElsewhere(const control::JobFolder& folder) {
+  const std::string name = io::Basename(folder.path);
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
+  MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
+  if (!HasEnded(job) || !place->WaitForEnd(0)) {
+    return absl::FailedPreconditionError(
+        StrCat("the job ", name, " runs: muster stop ", name, " ends it"));
+  }
+  MUSTER_RETURN_IF_ERROR(files::OpenFileSystems()->RemoveAll(folder.path));
+  std::printf("%s\n", name.c_str());
+  return absl::OkStatus();
+}
+
+// With the job of that name before it. One whose work folder alone is left has no journal.
+absl::Status RemoveByName(const std::string& jobs, const std::string& name, bool with_work) {
+  const auto files = files::OpenFileSystems();
+  const control::JobFolder folder{io::JoinPath(jobs, name)};
+  const control::JobFolder before{folder.path + kPrevious};
+  if (!with_work || !files->Stat(folder.work()).ok()) {
+    MUSTER_RETURN_IF_ERROR(control::FindJobFolder(jobs, name).status());
+  }
+  MUSTER_ASSIGN_OR_RETURN(const bool is_local, IsLocal(folder));
+  if (!is_local) return RemoveElsewhere(folder);
+  MUSTER_RETURN_IF_ERROR(Remove(folder, with_work));
+  if (!files->Stat(before.path).ok()) return absl::OkStatus();
+  return Remove(before, with_work);
+}
+
+// When it ended; of one that was lost when its journal was last written.
+absl::StatusOr<double> GetEnd(const control::JobFolder& folder) {
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
+  MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
+  if (HasEnded(job)) return JsonFields(job, "job").Number("completion_time", 0);
+  MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info,
+                          files::OpenFileSystems()->Stat(folder.journal()));
+  return static_cast<double>(info.modified_ns) * 1e-9;
+}
+
+// Jobs of this machine. What cannot be read or removed is named, and the others go.
+absl::Status RemoveOlder(const std::string& jobs, double seconds, bool with_work) {
+  const auto files = files::OpenFileSystems();
+  const double before = SystemClock().WallSeconds() - seconds;
+  MUSTER_ASSIGN_OR_RETURN(const auto names, files->List(jobs));
+  bool failed = false;
+  for (const std::string& name : names) {
+    const control::JobFolder folder{io::JoinPath(jobs, name)};
+    const bool is_job = files->Stat(folder.journal()).ok();
+    const bool is_cared_for =
+        control::LivingCoordinator(folder) || control::LivingSupervisor(folder);
+    if (!is_job || is_cared_for || launch::local::AnyAgentLives(folder)) continue;
+    const auto end = GetEnd(folder);
+    absl::Status status = end.status();
+    if (end.ok() && *end > before) continue;
+    if (status.ok()) status = Remove(folder, with_work);
+    if (status.ok()) continue;
+    failed = true;
+    SayOfJob(StrCat(name, " stays: ", ToStd(status.message())));
+  }
+  return failed ? absl::AbortedError("not all could be removed") : absl::OkStatus();
+}
+
+absl::Status RemoveJobs(const RmFlags& flags) {
+  if (flags.jobs.empty() == flags.older_than.empty()) {
+    throw CLI::ValidationError("rm", "give the names of jobs, or --older-than AGE");
+  }
+  MUSTER_ASSIGN_OR_RETURN(const std::string jobs, control::JobsFolder());
+  if (!flags.older_than.empty()) {
+    const auto age = ParseAge(flags.older_than);
+    if (!age.ok()) {
+      throw CLI::ValidationError("--older-than", std::string(ToStd(age.status().message())));
+    }
+    if (!files::OpenFileSystems()->Stat(jobs).ok()) return absl::OkStatus();
+    return RemoveOlder(jobs, *age, flags.with_work);
+  }
+  for (const std::string& name : flags.jobs) {
+    MUSTER_RETURN_IF_ERROR(RemoveByName(jobs, name, flags.with_work));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddRm(CLI::App& app) {
+  const auto flags = std::make_shared<RmFlags>();
+  CLI::App* const verb =
+      app.add_subcommand("rm", "Removes jobs that have ended: record, logs and staged files");
+  verb->footer(
+      "Examples:\n"
+      "  muster rm train-5f3a1\n"
+      "  muster rm --older-than 7d");
+  verb->add_option("job", flags->jobs, "Their names, as muster list shows them")
+      ->check(JobNameError);
+  verb->add_option("--older-than", flags->older_than,
+                   "All that ended longer ago: 7d, 12h (what runs stays)");
+  verb->add_flag("--with-work", flags->with_work,
+                 "Work folders too that hold files which were not staged (default: they stay)");
+  verb->callback([flags] { FailUnlessOk(RemoveJobs(*flags)); });
+}
+
+}  // namespace muster::cli

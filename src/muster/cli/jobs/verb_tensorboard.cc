@@ -1,0 +1,106 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "muster/cli/common/verb.h"
+#include "muster/cli/jobs/job_client.h"
+#include "muster/cli/jobs/verbs.h"
+#include "muster/io/file_system.h"
+#include "muster/process/child.h"
+#include "muster/process/file_limit.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr double kPythonSeconds = 60;  // for a Python on a slow disk to say what it has
+constexpr int kNoTensorBoard = 3;
+constexpr char kLook[] =
+    "import importlib.util as u; raise SystemExit(0 if u.find_spec('tensorboard') else 3)";
+
+struct TensorBoardFlags {
+  std::string job, model_dir, python;
+  std::vector<std::string> arguments;  // TensorBoard's own
+};
+
+// The first of the job's programs that is an interpreter, else the one in the PATH.
+std::string GetPython(formats::JsonFields& job) {
+  for (const auto& [type, program] : job.Object("programs").items()) {
+    if (!program.is_string()) continue;
+    const std::string path = program.get<std::string>();
+    if (io::Basename(path).starts_with("python")) return path;
+  }
+  return "python3";
+}
+
+absl::Status CheckTensorBoard(const std::string& python) {
+  process::ChildSpec spec = {.argv = {python, "-c", kLook},
+                             .environment = process::CurrentEnvironment()};
+  spec.stdout_fd = STDERR_FILENO;
+  constexpr std::string_view kAdvice = "name a Python that has TensorBoard with --python";
+  const auto child = process::Child::Start(spec);
+  if (!child.ok()) return Annotate(child.status(), kAdvice);
+  MUSTER_ASSIGN_OR_RETURN(const process::ExitInfo exit, (*child)->Wait(kPythonSeconds));
+  if (exit.ok()) return absl::OkStatus();
+  if (exit.code != kNoTensorBoard) {
+    return absl::FailedPreconditionError(
+        StrCat(python, " does not run: ", process::DescribeExit(exit), "; ", kAdvice));
+  }
+  return absl::FailedPreconditionError(StrCat(python, " has no TensorBoard: install it with\n  ",
+                                              python, " -m pip install tensorboard\nor ", kAdvice));
+}
+
+// TensorBoard in place of this process.
+absl::Status Become(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& each : command) arguments.push_back(const_cast<char*>(each.c_str()));
+  arguments.push_back(nullptr);
+  process::RestoreFileLimit();
+  execvp(arguments[0], arguments.data());
+  return ErrnoStatus(errno, StrCat("cannot run ", command[0]));
+}
+
+absl::Status RunTensorBoard(const TensorBoardFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
+  MUSTER_ASSIGN_OR_RETURN(const formats::Json job, place->Describe());
+  formats::JsonFields fields(job, "job");
+  const std::string model_dir =
+      flags.model_dir.empty() ? fields.Text("model_dir") : flags.model_dir;
+  if (model_dir.empty()) {
+    return absl::FailedPreconditionError(
+        StrCat("the job ", flags.job,
+               " names no model folder: give it here or to muster run with --model-dir, or in a "
+               "TFJob as the annotation muster/modelDir"));
+  }
+  const std::string python = flags.python.empty() ? GetPython(fields) : flags.python;
+  MUSTER_RETURN_IF_ERROR(CheckTensorBoard(python));
+  std::vector<std::string> command = {python, "-m", "tensorboard.main", "--logdir", model_dir};
+  command.insert(command.end(), flags.arguments.begin(), flags.arguments.end());
+  return Become(command);
+}
+
+}  // namespace
+
+void AddTensorBoard(CLI::App& app, const std::vector<std::string>& arguments) {
+  const auto flags = std::make_shared<TensorBoardFlags>();
+  flags->arguments = arguments;
+  CLI::App* verb = app.add_subcommand(
+      "tensorboard", "TensorBoard of your Python on a job's model folder; its flags behind --");
+  verb->footer(
+      "Examples:\n"
+      "  muster tensorboard train-5f3a1\n"
+      "  muster tensorboard train-5f3a1 --model-dir model --python venv/bin/python -- --port 7007");
+  verb->add_option("job", flags->job, "Its name, as muster list shows it")->required();
+  verb->add_option("--model-dir", flags->model_dir, "The folder (default: as muster run was told)")
+      ->type_name("FOLDER");
+  verb->add_option("--python", flags->python,
+                   "The Python that has TensorBoard (default: the job's own, else python3)")
+      ->type_name("PROGRAM");
+  verb->callback([flags] { FailUnlessOk(RunTensorBoard(*flags)); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,90 @@
+
+#include <cstdio>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "muster/base/number_text.h"
+#include "muster/cli/common/verb.h"
+#include "muster/cli/records/verbs.h"
+#include "muster/data/record_index.h"
+#include "muster/files/file_systems.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::cli {
+namespace {
+
+struct IndexFlags {
+  std::vector<std::string> patterns;
+  std::string delimiter = ",";
+  bool json = false;
+};
+
+absl::Status RunIndex(const IndexFlags& flags) {
+  const auto files = files::OpenFileSystems();
+  const formats::CsvOptions csv = {.delimiter = ParseDelimiter(flags.delimiter)};
+  MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandFiles(*files, flags.patterns));
+  for (const std::string& path : paths) {
+    MUSTER_ASSIGN_OR_RETURN(const data::RecordIndex index, data::ScanRecords(*files, path, csv));
+    MUSTER_RETURN_IF_ERROR(data::WriteRecordIndex(*files, path, index));
+    const std::string index_path = data::RecordIndexPath(path);
+    if (flags.json) {
+      const nlohmann::ordered_json object = {{"file", path},
+                                             {"index", index_path},
+                                             {"records", index.records()},
+                                             {"chunks", index.chunks.size()}};
+      std::printf("%s\n", object.dump().c_str());
+    } else {
+      std::printf("%s: %s records in %zu chunks\n", index_path.c_str(),
+                  GroupDigits(index.records()).c_str(), index.chunks.size());
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ExpandFiles(io::FileSystem& files,
+                                                     const std::vector<std::string>& patterns) {
+  std::vector<std::string> paths;
+  for (const std::string& pattern : patterns) {
+    MUSTER_ASSIGN_OR_RETURN(const auto found, io::Glob(files, pattern));
+    paths.insert(paths.end(), found.begin(), found.end());
+  }
+  return paths;
+}
+
+char ParseDelimiter(const std::string& text) {
+  if (text == "\\t" || text == "tab") return '\t';
+  if (text.size() == 1) return text[0];
+  throw CLI::ValidationError("--delimiter", "is one character, or tab");
+}
+
+void AddRecordsIndex(CLI::App& records) {
+  const auto flags = std::make_shared<IndexFlags>();
+  CLI::App* verb = records.add_subcommand(
+      "index", "Write where files can be cut, so that training need not scan them first");
+  verb->footer(
+      "The index of DIR/NAME is DIR/.NAME.index.\nExample:\n"
+      "  muster records index 'data/train/part-*'");
+  verb->add_option("files", flags->patterns, "TFRecord, CSV or JSON lines: files or globs")
+      ->required()
+      ->type_name("GLOB");
+  verb->add_option("--delimiter", flags->delimiter, "Between the cells of a CSV file")
+      ->capture_default_str();
+  verb->add_flag("--json", flags->json, "An object a file");
+  verb->callback([flags] { FailUnlessOk(RunIndex(*flags)); });
+}
+
+void AddRecords(CLI::App& app) {
+  CLI::App* records =
+      app.add_subcommand("records", "Make, look into and check files of training records");
+  records->require_subcommand(1);
+  AddRecordsFromCsv(*records);
+  AddRecordsFromIdx(*records);
+  AddRecordsInspect(*records);
+  AddRecordsVerify(*records);
+  AddRecordsStats(*records);
+  AddRecordsIndex(*records);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,31 @@
+// The subcommands of `muster records`, one or two per source file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "muster/base/status.h"
+#include "muster/io/file_system.h"
+
+namespace muster::cli {
+
+void AddRecords(CLI::App& app);
+void AddSample(CLI::App& app);
+
+// The verbs under `muster records`.
+void AddRecordsFromCsv(CLI::App& records);
+void AddRecordsFromIdx(CLI::App& records);
+void AddRecordsInspect(CLI::App& records);
+void AddRecordsVerify(CLI::App& records);
+void AddRecordsStats(CLI::App& records);
+void AddRecordsIndex(CLI::App& records);
+
+// All files of the globs, in order.
+absl::StatusOr<std::vector<std::string>> ExpandFiles(io::FileSystem& files,
+                                                     const std::vector<std::string>& patterns);
+
+// "\t" and "tab" mean a tab; else one character. Throws CLI::ValidationError.
+char ParseDelimiter(const std::string& text);
+
+}  // namespace muster::cli

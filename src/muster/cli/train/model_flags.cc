@@ -1,0 +1,237 @@
+#include "muster/cli/train/model_flags.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <cmath>
+#include <cstdio>
+
+#include "absl/strings/str_format.h"
+
+#include "CLI/CLI.hpp"
+#include "muster/checkpoint/best.h"
+#include "muster/engine/tensorflow/find_tensorflow.h"
+#include "muster/files/file_systems.h"
+#include "muster/process/child.h"
+#include "muster/score/inference.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kLeaseAttempts = 3;  // a training may remove the newest before it is leased
+
+std::string ProcessName() {
+  char host[HOST_NAME_MAX + 1] = "";
+  gethostname(host, sizeof host - 1);
+  return StrCat("reader-", host, "-", getpid());
+}
+
+}  // namespace
+
+void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& help,
+                  DataFlags* flags, const std::string& bad_records_of) {
+  verb.add_option(name, flags->patterns, help)->required()->type_name("GLOB");
+  verb.add_option("--batch-size", flags->batch_size, "Rows a batch")->check(CLI::Range(1, 1 << 24));
+  verb.add_option("--max-bad-records", flags->max_bad_records,
+                  "Leave out and count up to N rows that cannot be read or do not fit the spec" +
+                      bad_records_of)
+      ->type_name("N");
+}
+
+void AddRejectsFlag(CLI::App& verb, DataFlags* flags) {
+  verb.add_option("--rejects", flags->rejects,
+                  "Keep what --max-bad-records leaves out, a JSON object a line (docs/data.md); "
+                  "with --workers a folder")
+      ->needs("--max-bad-records")
+      ->type_name("FILE");
+}
+
+absl::StatusOr<std::unique_ptr<train::RejectWriter>> OpenRejects(io::FileSystem& files,
+                                                                 const std::string& path) {
+  if (path.empty()) return nullptr;
+  return train::RejectWriter::Create(files, path);
+}
+
+train::RejectRecord RejectInto(train::RejectWriter* writer) {
+  if (writer == nullptr) return {};
+  return [writer](const data::BadRecord& record) { return writer->Add(record); };
+}
+
+std::string LeftOut(uint64_t bad_records) {
+  if (bad_records == 0) return "";
+  return StrCat(", left out ", bad_records, bad_records == 1 ? " bad record" : " bad records");
+}
+
+train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size) {
+  train::InputSpec spec;
+  spec.source.patterns = flags.patterns;
+  spec.reader.batch_size = flags.batch_size > 0 ? flags.batch_size : default_batch_size;
+  spec.reader.max_bad_records = flags.max_bad_records;
+  return spec;
+}
+
+void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags) {
+  verb.add_option("--model-dir", flags->run.model_dir, "Folder of a trained model")
+      ->required()
+      ->type_name("DIR");
+  verb.add_option("--checkpoint", flags->checkpoint,
+                  "Its weights, such as DIR/model.ckpt-100; best: of the evaluations while it was "
+                  "trained; the folder of an export (default: the newest of --model-dir)")
+      ->type_name("PREFIX");
+}
+
+void AddFallBackFlag(CLI::App& verb, TrainedModelFlags* flags) {
+  verb.add_flag("--fall-back", flags->fall_back,
+                "Where the newest checkpoint is broken, take the newest that is whole, and warn");
+}
+
+absl::Status ResolveBest(io::FileSystem& files, TrainedModelFlags* flags) {
+  if (flags->checkpoint != "best") return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(flags->checkpoint, checkpoint::BestPrefix(files, flags->run.model_dir));
+  return absl::OkStatus();
+}
+
+absl::Status ResolveNewest(io::FileSystem& files, bool fall_back, TrainedModelFlags* flags) {
+  MUSTER_RETURN_IF_ERROR(ResolveBest(files, flags));
+  if (!flags->checkpoint.empty()) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const checkpoint::Found found,
+                          checkpoint::FindLatest(files, flags->run.model_dir, /*verify=*/true));
+  if (!fall_back) MUSTER_RETURN_IF_ERROR(checkpoint::CheckNewest(found));
+  if (!found.broken.empty()) {
+    std::fprintf(stderr, "warning: %s\n", checkpoint::DescribePassedOver(found).c_str());
+  }
+  flags->checkpoint = found.prefix;
+  return absl::OkStatus();
+}
+
+void AddThreadsFlag(CLI::App& verb, train::RunConfig* run) {
+  verb.add_option("--threads", run->threads, "Threads that compute a batch")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+}
+
+void AddTensorFlowFlag(CLI::App& verb, train::RunConfig* run) {
+  verb.add_option("--tensorflow", run->tensorflow,
+                  "Of an exported Keras model: the folder, virtual environment or interpreter that "
+                  "has TensorFlow 2.16 or newer (default: MUSTER_TENSORFLOW, else that of python3)")
+      ->type_name("PATH");
+}
+
+absl::Status ResolveTensorFlow(const model::ModelSpec& model, train::RunConfig* run) {
+  if (!model.exported) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(run->tensorflow, engine::tensorflow::FindTensorFlow(
+                                               run->tensorflow, process::CurrentEnvironment()));
+  return absl::OkStatus();
+}
+
+void AddPrecisionFlag(CLI::App& verb, const std::string& help,
+                      std::function<void(engine::Precision)> take) {
+  verb.add_option_function<std::string>(
+          "--precision",
+          [take = std::move(take)](const std::string& name) {
+            take(name == "bf16" ? engine::Precision::kBfloat16 : engine::Precision::kFloat32);
+          },
+          help)
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->type_name("fp32|bf16");
+}
+
+std::unique_ptr<checkpoint::Lease> LeaseOn(io::FileSystem& files, const TrainedModelFlags& flags,
+                                           std::string* prefix) {
+  const std::string holder = flags.reader.empty() ? ProcessName() : flags.reader;
+  for (int attempt = 0; attempt < kLeaseAttempts; ++attempt) {
+    const absl::StatusOr<std::string> found = flags.checkpoint.empty()
+                                                  ? checkpoint::Latest(files, flags.run.model_dir)
+                                                  : flags.checkpoint;
+    if (!found.ok()) return nullptr;
+    // Others are not removed by a training.
+    if (!io::Basename(*found).starts_with("model.ckpt-")) return nullptr;
+    auto lease = checkpoint::Lease::Take(files, *found, holder);
+    if (lease.ok()) {
+      *prefix = *found;
+      return *std::move(lease);
+    }
+    if (!absl::IsNotFound(lease.status())) return nullptr;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(TrainedModelFlags flags) {
+  auto model = std::make_unique<TrainedModel>();
+  model->files = files::OpenFileSystems();
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
+                          score::LoadModelDir(*model->files, flags.run.model_dir));
+  MUSTER_RETURN_IF_ERROR(ResolveBest(*model->files, &flags));
+  MUSTER_ASSIGN_OR_RETURN(model->estimator,
+                          train::Estimator::Create(*model->files, model->clock, spec, flags.run));
+  model->estimator->set_fall_back(flags.fall_back);
+  model->estimator->set_checkpoint(flags.checkpoint);
+  std::string leased;
+  model->lease = LeaseOn(*model->files, flags, &leased);
+  return model;
+}
+
+void AddOutputFlags(CLI::App& verb, OutputFlags* flags) {
+  verb.add_flag("--json", flags->json, "Results as JSON, an object a line, on stdout");
+  verb.add_flag("--quiet", flags->quiet, "No progress; warnings all the same");
+}
+
+train::ProgressStyle MakeStyle(const OutputFlags& flags) {
+  if (flags.quiet) return train::ProgressStyle::kNone;
+  if (flags.json && isatty(STDERR_FILENO) == 0) return train::ProgressStyle::kJson;
+  return train::StyleFor(STDERR_FILENO);
+}
+
+void AddHookCallFlags(CLI::App& verb, HookCallFlags* flags) {
+  auto* calls = verb.add_option("--hook-calls", flags->wanted,
+                                "Hooks that the parent process subscribes to: each call is a line "
+                                "of JSON on stdout (docs/formats/hook_calls.md)")
+                    ->delimiter(',')
+                    ->type_name("CALLS");
+  auto* answers = verb.add_option("--hook-answers", flags->answers,
+                                  "Descriptor on which their answers are read")
+                      ->check(CLI::NonNegativeNumber)
+                      ->type_name("FD");
+  calls->needs(answers);
+  answers->needs(calls);
+}
+
+absl::StatusOr<std::shared_ptr<train::HookCalls>> GetHookCalls(const HookCallFlags& flags) {
+  if (flags.wanted.empty()) return nullptr;
+  return train::HookCalls::Create(flags.wanted, stdout, flags.answers);
+}
+
+void AddCalledHook(const std::shared_ptr<train::HookCalls>& calls, train::ModeKeys mode,
+                   std::vector<std::shared_ptr<train::Hook>>* hooks) {
+  if (calls == nullptr) return;
+  if (auto hook = train::NewCalledHook(calls, mode)) hooks->push_back(std::move(hook));
+}
+
+void PrintMetrics(const OutputFlags& flags, const std::string& event,
+                  const train::EvalResult& result) {
+  const std::vector<metrics::NamedValue>& metrics = result.metrics;
+  if (flags.json) {
+    nlohmann::ordered_json object = {
+        {"event", event}, {"checkpoint", result.checkpoint}, {"bad_records", result.bad_records}};
+    for (const auto& [name, value] : metrics) {
+      if (std::isfinite(value)) {
+        object[name] = value;
+      } else {
+        object[name] = nullptr;
+      }
+    }
+    std::printf("%s\n", object.dump().c_str());
+    return;
+  }
+  size_t width = 0;
+  for (const auto& [name, value] : metrics) width = std::max(width, name.size());
+  for (const auto& [name, value] : metrics) {
+    const bool whole = value == std::floor(value) && std::fabs(value) >= 2;
+    const std::string text =
+        whole ? absl::StrFormat("%.0f", value) : absl::StrFormat("%.6f", value);
+    std::printf("  %-*s  %12s\n", static_cast<int>(width), name.c_str(), text.c_str());
+  }
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,90 @@
+#include "muster/cli/train/part_jobs.h"
+
+#include <algorithm>
+
+#include "CLI/CLI.hpp"
+#include "muster/cli/jobs/job_client.h"
+#include "muster/cli/jobs/job_flags.h"
+#include "muster/cli/jobs/run_here.h"
+
+namespace muster::cli {
+
+void AddPartFlags(CLI::App& verb, const std::string& workers, PartFlags* flags) {
+  auto* option = verb.add_option("--workers", flags->workers, workers)->check(CLI::Range(1, 1000));
+  verb.add_option("--task", flags->task,
+                  "Be that one of the workers, 0 to N - 1, for a launcher of your own")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(option);
+  verb.add_option("--restarts", flags->restarts, "Of each worker that dies, at most")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->needs(option);
+  verb.add_option("--job", flags->job, "The job's name, for muster status")->needs(option);
+}
+
+absl::Status CheckParts(const PartFlags& flags, const DataFlags& data, const HookCallFlags& calls) {
+  if (std::find(data.patterns.begin(), data.patterns.end(), "-") != data.patterns.end()) {
+    return absl::InvalidArgumentError(
+        "--data -: what comes through one pipe cannot be dealt to --workers; give files");
+  }
+  if (!calls.wanted.empty()) {
+    return absl::InvalidArgumentError("--hook-calls: --workers have no hooks");
+  }
+  if (flags.task >= flags.workers) {
+    return absl::InvalidArgumentError(StrCat("--task ", flags.task, ": the last of ", flags.workers,
+                                             " workers is ", flags.workers - 1));
+  }
+  return absl::OkStatus();
+}
+
+std::string DescribeReader(const std::string& verb, const PartFlags& flags) {
+  return flags.task < 0 ? "" : StrCat(verb, "-task-", flags.task);
+}
+
+absl::StatusOr<std::vector<bool>> PartsDone(io::FileSystem& files, const std::string& folder,
+                                            const score::PartPlan& plan) {
+  std::vector<bool> all;
+  for (int part = 0; part < plan.parts; ++part) {
+    MUSTER_ASSIGN_OR_RETURN(const bool done, score::PartIsDone(files, folder, plan, part));
+    all.push_back(done);
+  }
+  return all;
+}
+
+absl::StatusOr<std::string> RejectsPath(io::FileSystem& files, const std::string& folder,
+                                        const score::PartPlan& plan, int part) {
+  if (folder.empty()) return "";
+  MUSTER_RETURN_IF_ERROR(files.MakeFolders(folder));
+  score::PartPlan rejects = plan;
+  rejects.suffix = ".jsonl";
+  return score::PartPath(folder, rejects, part);
+}
+
+void SayOfParts(const std::string& folder, const std::vector<bool>& done) {
+  const auto there = std::count(done.begin(), done.end(), true);
+  if (there == 0) return;
+  SayOfJob(StrCat(folder, " has ", there, " of ", done.size(), " parts; they stay"));
+}
+
+absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
+                        const std::vector<std::string>& arguments, const score::PartPlan& plan,
+                        std::FILE* out) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
+  JobFlags job;
+  job.workers = flags.workers;
+  job.name = flags.job;
+  job.restarts = flags.restarts;
+  job.restart_scope = "task";
+  job.command = {program, verb, "--task", "{index}"};
+  const auto own = WithoutFlags(arguments, {"--restarts", "--job", "--checkpoint"});
+  job.command.insert(job.command.end(), own.begin(), own.end());
+  // There may be a newer one, or a better one, when they start.
+  job.command.push_back(StrCat("--checkpoint=", plan.checkpoint));
+  MUSTER_ASSIGN_OR_RETURN(const auto local, MakeLocalOptions(job));
+  MUSTER_ASSIGN_OR_RETURN(JobRequest request, MakeRequest(job));
+  request.spec.all_workers = true;
+  request.spec.model_dir.clear();  // it is read; what changes in it is not their progress
+  return StartJob(request, local, /*detach=*/false, out);
+}
+
+}  // namespace muster::cli

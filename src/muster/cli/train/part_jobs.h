@@ -1,0 +1,47 @@
+// Shared by the verbs that process data in parts (score/part_plan.h), by the processes of a job.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "muster/cli/train/model_flags.h"
+#include "muster/score/part_plan.h"
+
+namespace muster::cli {
+
+struct PartFlags {
+  int workers = 0;  // 0: this process alone, without parts
+  int task = -1;    // the index of this worker; -1: the process that starts them
+  int restarts = 3;
+  std::string job;
+};
+// `workers`: what --workers is for.
+void AddPartFlags(CLI::App& verb, const std::string& workers, PartFlags* flags);
+
+// INVALID_ARGUMENT for flags that cannot be combined with --workers.
+absl::Status CheckParts(const PartFlags& flags, const DataFlags& data, const HookCallFlags& calls);
+
+// One name for all incarnations of a worker: the next one removes the lease that a killed one left.
+std::string DescribeReader(const std::string& verb, const PartFlags& flags);
+
+// Which parts of the plan are done, by part. Removes the unfinished parts that killed processes
+// left.
+absl::StatusOr<std::vector<bool>> PartsDone(io::FileSystem& files, const std::string& folder,
+                                            const score::PartPlan& plan);
+// Where the bad records of a part go, in the folder that --rejects names when used with --workers.
+// The folder is made if needed; "" if --rejects was not given.
+absl::StatusOr<std::string> RejectsPath(io::FileSystem& files, const std::string& folder,
+                                        const score::PartPlan& plan, int part);
+// Tells people which parts exist already, if some do and some do not.
+void SayOfParts(const std::string& folder, const std::vector<bool>& done);
+
+// Runs VERB ARGUMENTS --task I for each worker I, with the plan's checkpoint, and prints what they
+// write to `out`. ABORTED: the job failed; the message says why.
+absl::Status RunPartJob(const std::string& verb, const PartFlags& flags,
+                        const std::vector<std::string>& arguments, const score::PartPlan& plan,
+                        std::FILE* out);
+
+}  // namespace muster::cli

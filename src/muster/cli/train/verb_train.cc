@@ -1,0 +1,227 @@
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+
+#include "CLI/CLI.hpp"
+#include "muster/cli/common/interrupt.h"
+#include "muster/cli/common/verb.h"
+#include "muster/cli/jobs/job_client.h"
+#include "muster/cli/jobs/job_flags.h"
+#include "muster/cli/jobs/run_here.h"
+#include "muster/cli/train/model_flags.h"
+#include "muster/cli/train/train_flags.h"
+#include "muster/cli/train/train_run.h"
+#include "muster/cli/train/verbs.h"
+#include "muster/train/cluster_role.h"
+
+namespace muster::cli {
+namespace {
+
+void AddStrategyFlag(CLI::App& verb, std::optional<train::StrategyKind>* strategy) {
+  std::map<std::string, train::StrategyKind> kinds;
+  for (const auto kind : train::kAllStrategies) kinds[std::string(StrategyName(kind))] = kind;
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : kinds) names.push_back(name);
+  verb.add_option_function<std::string>(
+          "--strategy", [=](const std::string& name) { *strategy = kinds.at(name); },
+          "How replicas train together: allreduce, ps-sync or ps-async (default: ps-async with "
+          "parameter servers, else allreduce)")
+      ->check(CLI::IsMember(names));
+}
+
+void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
+  verb->add_option("spec", flags->spec,
+                   "Model file (docs/spec.md), or the folder of an exported Keras model "
+                   "(docs/keras.md)")
+      ->required()
+      ->type_name("SPEC");
+  verb->add_option("--set", flags->settings,
+                   "Change a value of the model file: --set train.batch_size=64 --set "
+                   "'model.dnn.hidden_units=[64, 32]'; once for each value")
+      ->allow_extra_args(false)
+      ->type_name("PATH=VALUE");
+  AddDataFlags(*verb, "--train", "Training data: files, globs, or - for batches", &flags->data,
+               ", of --train and of each evaluation of --eval");
+  verb->add_option("--model-dir", flags->run.model_dir, "Folder of checkpoints and events")
+      ->required()
+      ->type_name("DIR");
+  verb->add_option("--epochs", flags->epochs, "Passes over the data (default: the spec's)")
+      ->check(CLI::PositiveNumber);
+  auto* max_steps = verb->add_option("--max-steps", flags->max_steps,
+                                     "Stop at this global step; without --epochs the data repeats")
+                        ->check(CLI::PositiveNumber);
+  verb->add_option("--steps", flags->steps, "Take this many steps more; else as --max-steps")
+      ->check(CLI::PositiveNumber)
+      ->excludes(max_steps);
+  verb->add_option("--seed", flags->seed, "Of weights, shuffle and dropout (default: the spec's)")
+      ->check(CLI::NonNegativeNumber);
+  AddThreadsFlag(*verb, &flags->run);
+  verb->add_option("--replicas-per-task", flags->replicas,
+                   "Replicas in one process, each with a thread and a batch of its own")
+      ->check(CLI::Range(1, 1024))
+      ->excludes("--threads")
+      ->type_name("N");
+  AddTensorFlowFlag(*verb, &flags->run);
+  AddPrecisionFlag(*verb, "bf16: large layers in bfloat16, on AMX (default: the spec's)",
+                   [flags](engine::Precision given) { flags->precision = given; });
+  verb->add_flag("--no-shuffle", flags->no_shuffle, "Rows in the order of the files");
+  verb->add_flag("--drop-remainder", flags->drop_remainder,
+                 "Leave out an epoch's last batch when it is smaller");
+  verb->add_flag("--fresh-data", flags->fresh_data,
+                 "Begin the data anew instead of at the checkpoint's position");
+  AddStrategyFlag(*verb, &flags->strategy);
+  verb->add_option(
+          "--staleness", flags->staleness,
+          "Of ps-async: no replica begins a batch that is more than N ahead of the slowest "
+          "one that lives; 0: in lock step (default: no bound)")
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--replicas-to-aggregate", flags->aggregate,
+                   "Of ps-sync: a step is made of the first N replicas' gradients, and those that "
+                   "come later are dropped (default: of all)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  verb->add_option("--rendezvous-timeout", flags->rendezvous_seconds,
+                   "Seconds that tasks of a job wait for one that is not there, 0: unlimited "
+                   "(default: MUSTER_RENDEZVOUS_TIMEOUT, else 300; for it to be started, 60)")
+      ->check(CLI::Range(0.0, 1e9));
+  verb->add_option("--stall-timeout", flags->stall_seconds,
+                   "Seconds in which neither data nor keep-alives came from another machine, after "
+                   "which the network to it counts as broken (default: 30)")
+      ->check(CLI::Range(train::kMinStallSeconds, train::kMaxStallSeconds))
+      ->type_name("SECONDS");
+  CLI::Option* const save_steps = verb->add_option(
+      "--save-steps", flags->run.save_checkpoints_steps, "Checkpoint every N steps");
+  save_steps->check(CLI::PositiveNumber);
+  verb->add_option("--save-secs", flags->run.save_checkpoints_secs,
+                   "Checkpoint every N seconds (default: 600, without --save-steps)")
+      ->check(CLI::NonNegativeNumber)
+      ->excludes(save_steps);
+  verb->add_option("--keep-checkpoints", flags->run.keep_checkpoint_max, "0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb->add_option("--keep-checkpoint-hours", flags->run.keep_checkpoint_every_n_hours,
+                   "Keep one checkpoint of every N hours for good")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb->add_flag("--stop-on-nan{false}", flags->run.nan_loss_is_failure,
+                 "A loss that is not finite ends the training without a failure");
+  verb->add_option(
+          "--warm-start", flags->warm_start,
+          "Begin a new model with the weights of a checkpoint, model folder or SavedModel, "
+          "of all variables or those that begin with a match of a regular expression")
+      ->type_name("PATH[:PATTERN]");
+  AddLoggingFlags(*verb, &flags->logging, &flags->run);
+  AddEvaluationFlags(*verb, &flags->eval);
+  AddHookCallFlags(*verb, &flags->calls);
+  AddOutputFlags(*verb, &flags->output);
+}
+
+// What a shell says of a process that SIGTERM ended (128 + 15): launchers start such a task again.
+constexpr int kTerminated = 143;
+
+// A task that was told to end has not finished its training, whatever it was doing.
+void FailUnlessTrained(const absl::Status& status) {
+  if (!status.ok() && InterruptScope::terminated()) throw VerbFailed{status, kTerminated};
+  FailUnlessOk(status);
+}
+
+// "4", or "2:4" for two to four.
+void ParseWorkers(const std::string& text, TrainFlags* flags) {
+  constexpr int kMost = 1000;
+  const size_t colon = text.find(':');
+  const bool range = colon != std::string::npos;
+  int fewest = 1;
+  const bool sound = (!range || absl::SimpleAtoi(text.substr(0, colon), &fewest)) &&
+                     absl::SimpleAtoi(text.substr(range ? colon + 1 : 0), &flags->workers) &&
+                     fewest >= 1 && fewest <= flags->workers && flags->workers <= kMost;
+  if (!sound) {
+    throw CLI::ValidationError("--workers", StrCat("'", text, "' is neither a number from 1 to ",
+                                                   kMost, " nor a range of such, 2:4"));
+  }
+  flags->min_workers = range ? fewest : 0;
+}
+
+}  // namespace
+
+void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
+  const auto flags = std::make_shared<TrainFlags>();
+  CLI::App* verb = app.add_subcommand("train", "Train a model file on CSV or TFRecord data");
+  verb->footer(
+      "The same command continues an interrupted run exactly where its last checkpoint stands.\n"
+      "Examples:\n"
+      "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' \\\n"
+      "      --eval 'data/test/part-*' --eval-throttle-secs 60 --exporter best --model-dir model\n"
+      "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir m2 \\\n"
+      "      --workers 2 --evaluator --eval 'data/test/part-*' --save-secs 30 --exporter best\n"
+      "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir m3 \\\n"
+      "      --workers 2 --ps 1 --strategy ps-async");
+  AddFlags(verb, flags);
+  verb->add_option_function<std::string>(
+          "--workers", [flags](const std::string& text) { ParseWorkers(text, flags.get()); },
+          "Replicas that train together, each with its part of the data and batches of the batch "
+          "size: a job of this machine (docs/distributed.md). MIN:MAX: it continues while MIN are "
+          "there")
+      ->type_name("N or MIN:MAX");
+  verb->add_option("--ps", flags->ps,
+                   "Parameter servers, which have the weights; the replicas train by them")
+      ->check(CLI::Range(1, 1000));
+  auto* restarts =
+      verb->add_option("--restarts", flags->restarts, "Of each task of the job that dies, at most")
+          ->check(CLI::NonNegativeNumber)
+          ->capture_default_str();
+  auto* job = verb->add_option("--job", flags->job, "The job's name, for muster status");
+  AddHostFlags(*verb, &flags->hosts, &flags->ssh);
+  auto* hosts = verb->get_option("--hosts");
+  verb->callback([=] {
+    const bool is_job = flags->workers > 0 || flags->eval.evaluator;
+    if (flags->ps > 0 && flags->workers == 0) throw CLI::RequiresError("--ps", "--workers");
+    for (const CLI::Option* const of_job : {restarts, job, hosts}) {
+      if (of_job->count() > 0 && !is_job) {
+        throw CLI::RequiresError(of_job->get_name(), "--workers or --evaluator");
+      }
+    }
+    const bool several =
+        flags->workers > 1 || flags->ps > 0 || flags->eval.evaluator || !flags->hosts.empty();
+    if (!several) return FailUnlessTrained(RunTrain(*flags));
+    FailUnlessOk(RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--ps", "--restarts",
+                                                              "--job", "--hosts", "--ssh"})));
+  });
+}
+
+void AddWorker(CLI::App& app) {
+  const auto flags = std::make_shared<TrainFlags>();
+  CLI::App* verb = app.add_subcommand(
+      "worker", "One replica of a training; TF_CONFIG and MUSTER_KEY_FILE say which");
+  verb->footer(
+      "What 'muster train --workers N' starts N times, and any launcher can that sets TF_CONFIG.\n"
+      "All replicas get the same flags and reach the same data; the chief writes --model-dir.\n"
+      "Example, of two terminals the first:\n"
+      "  openssl rand -hex 32 > key; chmod 600 key\n"
+      "  MUSTER_KEY_FILE=key TF_CONFIG='{\"cluster\": {\"chief\": [\"127.0.0.1:7001\"], "
+      "\"worker\": [\"127.0.0.1:7002\"]}, \"task\": {\"type\": \"chief\", \"index\": 0}}' \\\n"
+      "      muster worker examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir "
+      "m2");
+  AddFlags(verb, flags);
+  AddProtectionFlags(*verb, &flags->protection);
+  verb->add_option("--min-workers", flags->min_workers,
+                   "Train, and continue, with so few replicas when the others of TF_CONFIG are not "
+                   "there (default: only with all)")
+      ->check(CLI::Range(1, 1000));
+  verb->callback([flags] {
+    const char* const task = std::getenv("TF_CONFIG");
+    if (task == nullptr || *task == '\0') {
+      throw CLI::ValidationError("worker",
+                                 "TF_CONFIG is not set, which says what task this is and where the "
+                                 "others are; 'muster train' trains alone, and 'muster train "
+                                 "--workers N' starts all tasks on this machine");
+    }
+    FailUnlessTrained(RunTrain(*flags));
+  });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,19 @@
+// The verbs around a model: each function adds one to `app`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "CLI/App.hpp"
+
+namespace muster::cli {
+
+// `arguments`: everything after the verb, for the tasks of a job.
+void AddTrain(CLI::App& app, const std::vector<std::string>& arguments);
+void AddWorker(CLI::App& app);
+void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments);
+void AddPredict(CLI::App& app, const std::vector<std::string>& arguments);
+void AddExport(CLI::App& app);
+void AddInspect(CLI::App& app);
+
+}  // namespace muster::cli

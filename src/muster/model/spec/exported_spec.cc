@@ -1,0 +1,50 @@
+#include "muster/model/spec/exported_spec.h"
+
+#include <memory>
+#include <utility>
+
+#include "muster/features/raw_columns.h"
+#include "muster/io/copy.h"
+#include "muster/model/keras/export_folder.h"
+#include "muster/model/keras/exported_columns.h"
+#include "muster/model/keras/keras_optimizer.h"
+
+namespace muster::model {
+namespace {
+
+using engine::tensorflow::KerasExport;
+
+constexpr int kKerasBatchSize = 32;  // of Model.fit
+
+}  // namespace
+
+absl::StatusOr<ModelSpec> LoadExportedSpec(io::FileSystem& files, const std::string& folder) {
+  MUSTER_ASSIGN_OR_RETURN(KerasExport model, engine::tensorflow::OpenKerasExport(files, folder));
+  ModelSpec spec;
+  auto schema = features::RawSchema(GetRawColumns(model), /*with_labels=*/true, /*with_key=*/true);
+  if (!schema.ok()) return Annotate(schema.status(), folder);
+  spec.features.schema = *std::move(schema);
+  if (!model.labels.empty()) spec.features.label.input = model.labels[0].feature;
+  if (model.key) spec.features.key = model.key->feature;
+  MUSTER_ASSIGN_OR_RETURN(const KerasOptimizer optimizer, ParseKerasOptimizer(model));
+  spec.clip_gradients = optimizer.clip;
+  spec.train.batch_size = kKerasBatchSize;
+  spec.exported = std::make_shared<const KerasExport>(std::move(model));
+  return spec;
+}
+
+absl::Status SaveExport(io::FileSystem& files, const ModelSpec& spec, const std::string& folder) {
+  return WriteExportFolder(files, folder, [&](const std::string& temporary) {
+    return io::CopyFolder(files, spec.exported->folder, temporary);
+  });
+}
+
+std::string DescribeExportedDifference(const ModelSpec& a, const ModelSpec& b) {
+  if (!a.exported || !b.exported)
+    return "one is of a model file, the other an exported Keras model";
+  const KerasExport &one = *a.exported, &other = *b.exported;
+  if (one.checksum == other.checksum) return "";
+  return StrCat("the model.json of ", one.folder, " and ", other.folder, " differ");
+}
+
+}  // namespace muster::model

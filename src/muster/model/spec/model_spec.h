@@ -1,0 +1,106 @@
+// ModelSpec: a model file (docs/spec.md) as data: inputs, columns, model, optimizers, training
+// defaults. Parses from YAML, prints back to YAML.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/engine/engine.h"
+#include "muster/engine/head_spec.h"
+#include "muster/engine/tensorflow/keras_export.h"
+#include "muster/features/column.h"
+#include "muster/io/file_system.h"
+#include "muster/metrics/metrics.h"
+#include "muster/optim/clip.h"
+#include "muster/optim/optimizer.h"
+
+namespace muster::model {
+
+// Only a trained bias: a baseline that a model has to beat. No columns are read.
+struct BaselineSpec {
+  optim::OptimizerSpec optimizer;
+  friend bool operator==(const BaselineSpec&, const BaselineSpec&) = default;
+};
+
+// The wide side: a LinearModel of categorical columns (tables) and dense ones.
+struct LinearSpec {
+  std::vector<std::string> columns;
+  optim::OptimizerSpec optimizer;
+  friend bool operator==(const LinearSpec&, const LinearSpec&) = default;
+};
+
+// The deep side: its dense columns (numeric, indicator, embedding) concatenated in the order given.
+struct DnnSpec {
+  std::vector<std::string> columns;
+  std::vector<int> hidden_units;
+  std::string activation = "relu";
+  double dropout = 0;                    // after each hidden layer
+  bool batch_norm = false;               // after each hidden layer (tf.estimator's batch_norm=True)
+  bool input_batch_norm = false;         // of the concatenated inputs
+  bool synchronized_batch_norm = false;  // both of the above use the rows of all replicas
+  double l1 = 0, l2 = 0;                 // on hidden and logits kernels
+  double embedding_l1 = 0, embedding_l2 = 0;  // on the tables of embedding columns
+  optim::OptimizerSpec optimizer;
+  friend bool operator==(const DnnSpec&, const DnnSpec&) = default;
+};
+
+// Defaults of `muster train`; flags override them.
+struct TrainDefaults {
+  int batch_size = 128;
+  int64_t epochs = 1;
+  uint64_t seed = 1;
+  bool shuffle = true;
+  engine::Precision precision = engine::Precision::kFloat32;
+  friend bool operator==(const TrainDefaults&, const TrainDefaults&) = default;
+};
+
+struct ModelSpec {
+  // An exported Keras model (spec/exported_spec.h). Then, of the other members, only
+  // `features.schema`, `features.key`, `train` and `clip_gradients` are used.
+  std::shared_ptr<const engine::tensorflow::KerasExport> exported;
+  features::FeatureSpec features;
+  std::optional<BaselineSpec> baseline;  // only for a baseline model
+  std::optional<LinearSpec> linear;      // linear and wide_deep
+  std::optional<DnnSpec> dnn;            // dnn and wide_deep
+  optim::ClipSpec clip_gradients;
+  engine::HeadSpec head;
+  metrics::MetricsSpec metrics;  // for evaluation
+  TrainDefaults train;
+  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+};
+
+// `name` is the file in messages ("titanic.yaml:12: columns.age: unknown key 'bondaries' (did you
+// mean 'boundaries'?)"). Vocabulary files are found relative to the folder of `name`. Only
+// INVALID_ARGUMENT and the file errors of a vocabulary. Input over 1 MiB is refused.
+// `settings` change the file's values first, as YamlReader::Set does: "train.batch_size=64".
+absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view yaml,
+                                         const std::string& name,
+                                         std::span<const std::string> settings = {});
+// `path` may be the folder of an exported Keras model instead, for which there can be no settings.
+absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string& path,
+                                        std::span<const std::string> settings = {});
+// The spec that SaveModelSpec has written into FOLDER, and whether it has.
+absl::StatusOr<ModelSpec> LoadSavedSpec(io::FileSystem& files, const std::string& folder);
+bool HasSavedSpec(io::FileSystem& files, const std::string& folder);
+// Removes it, if there is one. No other process may be saving into FOLDER.
+absl::Status RemoveSavedSpec(io::FileSystem& files, const std::string& folder);
+
+// Returns YAML that parses to an equal spec. Vocabularies read from a file are named, not printed.
+std::string PrintModelSpec(const ModelSpec& spec);
+
+// Writes FOLDER/model.yaml and, for each vocabulary from a file, FOLDER/<column>.vocabulary.txt, so
+// that LoadSavedSpec(FOLDER) gives an equal spec even if the folder is moved. For an exported
+// model: FOLDER/exported, a copy of the export. No other process may be saving into FOLDER.
+absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
+
+// Says as text why training of a model of spec `a` cannot continue with `b`: the first difference
+// in inputs, columns, model, head or optimizers; "" when only metrics and training defaults differ.
+std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b);
+
+}  // namespace muster::model

@@ -1,0 +1,104 @@
+// Replica: the protocol of one replica in a training by parameter servers. It finds a state that
+// all servers have, does its batches in turn, and recovers when a server or a connection is lost.
+// Its owner decides what a batch computes (train/parameter_server/ps_step.h;
+// simulation_test.cc).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/ps/client/client.h"
+
+namespace muster::ps {
+
+// What belongs to a state besides the weights: the step, and each replica's position in its data.
+struct Place {
+  int64_t step = 0;
+  std::vector<std::string> positions = {};
+  Counts counts = {};
+};
+
+struct ReplicaSpec {
+  // The chief's weights and slots, which `give` fills and Save overwrites; unset in other replicas.
+  Memory memory = {};
+  DynamicMemory dynamic_table = {};
+  // Set in the chief: puts the state for servers that have none into `memory` and `dynamic_table`,
+  // and returns its place. At first that is the state with which the chief was started; with
+  // `again`, the newest checkpoint's.
+  std::function<absl::StatusOr<Place>(bool again)> give = {};
+  std::function<void(const std::string& text)> note = {};  // for people; may be empty
+};
+
+// Errors are Client's, except that Recover, Try and WaitForOthers never return ABORTED. One owner
+// thread.
+class Replica {
+ public:
+  // `client` must outlive it.
+  Replica(Client& client, ReplicaSpec spec) : client_(client), spec_(std::move(spec)) {}
+
+  // Finds a state that all servers have; the chief loads one if there is none. Call it at first
+  // with OK, and later when a call returned ABORTED, with that status as `why`. Returns true if the
+  // state is not the one that this replica was at: continue at position().
+  absl::StatusOr<bool> Recover(const absl::Status& why);
+
+  enum class Turn {
+    kDone,
+    kMoved,  // another state was found: continue at position(), see Recover
+    kOver,   // training is over
+  };
+  // Repeats `work`, which calls Pull and Push for one batch, until it is not ABORTED.
+  absl::StatusOr<Turn> Try(const std::function<absl::Status()>& work);
+  // Both fill in the request's generation, sequence and step. `work` must return their ABORTED.
+  absl::StatusOr<Pulled> Pull(ps::Pull request, const PullInto& into);
+  absl::StatusOr<Pushed> Push(ps::Push request, const Gradients& gradients);
+  absl::Status Finish(int64_t left_at_end = 0, int64_t bad_records = 0) {
+    return client_.Finish(
+        {.generation = generation_, .left_at_end = left_at_end, .bad_records = bad_records});
+  }
+
+  enum class Ending { kOver, kContinue, kMoved };
+  // Called after the last batch, or when a replica asked to stop. The chief waits for the others
+  // unless they do their steps together; the others wait until the chief says that training is
+  // over. If a state is lost meanwhile, more batches must be done.
+  absl::StatusOr<Ending> WaitForOthers();
+  // The chief: reads the state of all servers, of one moment, into its memory. ABORTED: a
+  // server was lost, and the memory has an incomplete state; the next call recovers. A Save that
+  // finds another state saves that one, and the next Try or WaitForOthers returns kMoved.
+  absl::StatusOr<Place> Save();
+
+  int64_t step() const { return step_; }
+  // Where its data continues; "": at the beginning. Known after Recover.
+  const std::string& position() const { return position_; }
+  // Counts of all replicas, as the lead last sent them.
+  const Counts& counts() const { return counts_; }
+  // Whether a server was told to end and waits for the chief to save. Save resets it.
+  bool wants_save() const { return wants_save_; }
+  // The highest Counts::work() that it has seen, also in states that were lost.
+  int64_t work() const { return work_; }
+
+ private:
+  bool is_chief() const { return client_.spec().replica == 0; }
+  absl::StatusOr<bool> TryRecover();
+  absl::Status LoadServers(const std::vector<State>& states);
+  bool AdoptState(const State& lead);
+  void UpdateCounts(const Counts& counts);
+  void Note(const std::string& text) const {
+    if (spec_.note) spec_.note(text);
+  }
+
+  Client& client_;
+  const ReplicaSpec spec_;
+  int64_t generation_ = 0;
+  int64_t sequence_ = 0;  // of the next batch
+  int64_t step_ = 0;
+  std::string position_;
+  Counts counts_;
+  int64_t work_ = 0;
+  bool opened_ = false, wants_save_ = false;
+  bool moved_ = false;  // Save found another state, which no caller has heard of
+};
+
+}  // namespace muster::ps

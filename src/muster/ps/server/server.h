@@ -1,0 +1,78 @@
+// Server: a running parameter server: a ServerState behind connections, with a thread for each.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "muster/base/status.h"
+#include "muster/net/transport/channel.h"
+#include "muster/net/transport/handshake.h"
+#include "muster/ps/server/request.h"
+#include "muster/ps/server/server_state.h"
+
+namespace muster::ps {
+
+// Thread-safe.
+class Server {
+ public:
+  using Note = std::function<void(const std::string& text)>;
+  // `variables` and `placement` must outlive it. `note`, which may be empty, is for people: which
+  // task was refused, and for which task the others wait. It is called on the server's own threads.
+  static absl::StatusOr<std::unique_ptr<Server>> Create(ServerSpec spec,
+                                                        std::span<const Variable> variables,
+                                                        const Placement& placement, Note note = {});
+  // Closes all connections.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Serves a worker that has authenticated itself. Returns at once.
+  void Serve(const net::transport::Peer& peer, std::unique_ptr<net::transport::Stream> stream);
+
+  // Waits up to `seconds` until the chief has said that training is over, or until may_go(). In
+  // either case it then waits up to `seconds` again until all workers have disconnected. Returns
+  // whether training is over.
+  bool WaitForEnd(double seconds);
+  // Whether no worker is connected.
+  bool alone();
+  // Threads of connections; those of ended connections are removed when the next connection comes.
+  size_t threads();
+  // Not OK: training has ended because a replica did not come in time (ServerState::OnTick).
+  absl::Status failure();
+  // This server was told to end: asks the chief to save. WaitForEnd then returns when may_go().
+  void AskForSave();
+  // After AskForSave: whether there is no state here that must be saved; whether the chief is
+  // saving it.
+  bool may_go();
+  bool is_saved();
+
+ private:
+  using Connection = ServerState::Connection;
+  Server(ServerSpec spec, std::span<const Variable> variables, const Placement& placement,
+         Note note, std::unique_ptr<net::transport::Interrupt> stop);
+  void Converse(Connection id, int64_t incarnation, net::transport::Channel& channel);
+  // Returns when it has an answer. Until then it sends the worker a keep-alive every second, which
+  // says which replica the answer waits for.
+  absl::Status Handle(const net::transport::Message& message, net::transport::Channel& channel,
+                      Request* request);
+  absl::Status TellAlive(const std::string& awaited, net::transport::Channel& channel);
+  void Tick(const std::stop_token& stop);
+
+  const Note note_;
+  const std::unique_ptr<net::transport::Interrupt> stop_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  ServerState state_;
+  Connection last_connection_ = 0;
+  std::set<Connection> ended_;                  // their threads do not use mutex_ any more
+  std::map<Connection, std::jthread> threads_;  // one for each connection
+  std::jthread ticker_;
+};
+
+}  // namespace muster::ps

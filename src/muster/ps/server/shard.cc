@@ -1,0 +1,249 @@
+#include "muster/ps/server/shard.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "muster/math/rows.h"
+#include "muster/math/vector.h"
+
+namespace muster::ps {
+
+Shard::Shard(std::span<const Variable> variables, const Placement& placement, int server)
+    : variables_(variables), placement_(placement), server_(server), memory_(variables.size()) {
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const auto n = static_cast<size_t>(placement.part(static_cast<int>(i), server).elements());
+    Memory& memory = memory_[i];
+    if (variables[i].grows()) {
+      memory.dynamic_table = std::make_unique<tables::DynamicTable>(
+          variables[i].dynamic_table_spec(), placement.servers());
+      continue;
+    }
+    memory.weights.resize(n);
+    memory.slots.resize(variables[i].slots());
+    for (auto& slot : memory.slots) {
+      slot.resize(n);
+      memory.slot_pointers.push_back(slot.data());
+    }
+  }
+}
+
+absl::Status Shard::CheckSlice(const Slice& slice) const {
+  const bool known = slice.variable < variables_.size() && slice.slot >= -1 &&
+                     slice.slot < static_cast<int>(variables_[slice.variable].slots());
+  const int64_t elements =
+      known ? placement_.part(static_cast<int>(slice.variable), server_).elements() : 0;
+  if (known && slice.first >= 0 && slice.count >= 0 && slice.first <= elements &&
+      slice.count <= elements - slice.first) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(StrCat("variable ", slice.variable, ", slot ", slice.slot, ": ",
+                                           slice.count, " elements from ", slice.first,
+                                           " on are not on ps-", server_));
+}
+
+absl::Status Shard::Load(const Slice& slice) {
+  MUSTER_RETURN_IF_ERROR(CheckSlice(slice));
+  if (slice.values.size() != static_cast<size_t>(slice.count)) {
+    return absl::InvalidArgumentError(
+        StrCat(slice.values.size(), " values for ", slice.count, " elements"));
+  }
+  if (slice.count > 0) {
+    std::memcpy(memory_[slice.variable].Of(slice.slot).data() + slice.first, slice.values.data(),
+                slice.values.size_bytes());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::span<const float>> Shard::Fetch(const Slice& slice) const {
+  MUSTER_RETURN_IF_ERROR(CheckSlice(slice));
+  const Memory& memory = memory_[slice.variable];
+  const auto& values =
+      slice.slot < 0 ? memory.weights : memory.slots[static_cast<size_t>(slice.slot)];
+  return std::span(values).subspan(static_cast<size_t>(slice.first),
+                                   static_cast<size_t>(slice.count));
+}
+
+void Shard::ClearKeys() {
+  for (Memory& memory : memory_) {
+    if (memory.dynamic_table) memory.dynamic_table->Clear();
+  }
+}
+
+absl::StatusOr<tables::DynamicTable*> Shard::Dynamic(uint32_t variable) const {
+  if (variable < variables_.size() && variables_[variable].grows()) {
+    return memory_[variable].dynamic_table.get();
+  }
+  return absl::InvalidArgumentError(StrCat("variable ", variable, " is no table that grows"));
+}
+
+absl::Status Shard::LoadKeys(const KeySlice& slice) {
+  MUSTER_ASSIGN_OR_RETURN(tables::DynamicTable* const table, Dynamic(slice.variable));
+  MUSTER_RETURN_IF_ERROR(CheckKeys({.variable = slice.variable, .keys = slice.keys}));
+  return table->Add({.keys = slice.keys,
+                     .counts = slice.counts,
+                     .last_steps = slice.last_steps,
+                     .values = {slice.values.begin(), slice.values.end()}});
+}
+
+absl::StatusOr<tables::DynamicTableEntries> Shard::FetchKeys(const KeySlice& slice) const {
+  MUSTER_ASSIGN_OR_RETURN(const tables::DynamicTable* const table, Dynamic(slice.variable));
+  if (slice.first < 0 || slice.first > table->size() || slice.count < 1) {
+    return absl::InvalidArgumentError(StrCat("table ", variables_[slice.variable].name, ": ",
+                                             slice.count, " keys from ", slice.first, " on of ",
+                                             table->size()));
+  }
+  return table->Entries(slice.first, slice.count);
+}
+
+absl::Status Shard::CheckKeys(const TableRows& table) const {
+  const Variable& variable = variables_[table.variable];
+  for (const int64_t key : table.keys) {
+    if (placement_.ServerOfKey(key) == server_) continue;
+    return absl::InvalidArgumentError(StrCat("key ", key, " of ", variable.name, " is on ps-",
+                                             placement_.ServerOfKey(key), ", not on ps-", server_));
+  }
+  if (table.rows.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("rows of ", variable.name, " without their keys, which it grows by"));
+}
+
+absl::Status Shard::CheckRows(std::span<const TableRows> tables) const {
+  for (const TableRows& table : tables) {
+    if (table.variable >= variables_.size() || !variables_[table.variable].is_table()) {
+      return absl::InvalidArgumentError(StrCat("variable ", table.variable, " is no table"));
+    }
+    if (variables_[table.variable].grows()) {
+      MUSTER_RETURN_IF_ERROR(CheckKeys(table));
+      continue;
+    }
+    if (!table.keys.empty()) {
+      return absl::InvalidArgumentError(
+          StrCat("keys of ", variables_[table.variable].name, ", which has a size"));
+    }
+    const int64_t rows = placement_.part(static_cast<int>(table.variable), server_).rows;
+    if (const std::optional<int32_t> row = math::RowOutside(table.rows, rows)) {
+      return absl::InvalidArgumentError(StrCat("row ", *row, " of ",
+                                               variables_[table.variable].name, " on ps-", server_,
+                                               ", which has ", rows, " of its rows"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::Check(const Gradient& gradient) const {
+  MUSTER_RETURN_IF_ERROR(CheckRows(gradient.tables));
+  const auto dense = static_cast<size_t>(placement_.dense_floats(server_));
+  const bool none = gradient.dense.empty() && gradient.given.empty();
+  if (!none && (gradient.dense.size() != dense || gradient.given.size() != variables_.size())) {
+    return absl::InvalidArgumentError(StrCat("a gradient of ", gradient.dense.size(),
+                                             " dense floats, where ps-", server_, " has ", dense));
+  }
+  for (const TableRows& table : gradient.tables) {
+    const auto cols = static_cast<size_t>(variables_[table.variable].gradient_cols());
+    const size_t rows = table.rows.size() + table.keys.size();
+    if (table.values.size() == rows * cols) continue;
+    return absl::InvalidArgumentError(StrCat(table.values.size(), " floats for ", rows, " rows of ",
+                                             variables_[table.variable].name, " of ", cols));
+  }
+  return absl::OkStatus();
+}
+
+void Shard::Read(std::span<const TableRows> tables, std::vector<float>* dense,
+                 std::vector<float>* rows) const {
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    if (variables_[i].is_table()) continue;
+    dense->insert(dense->end(), memory_[i].weights.begin(), memory_[i].weights.end());
+  }
+  for (const TableRows& table : tables) {
+    const auto cols = static_cast<size_t>(variables_[table.variable].cols);
+    const float* const weights = memory_[table.variable].weights.data();
+    const size_t at = rows->size();
+    rows->resize(at + (table.rows.size() + table.keys.size()) * cols);
+    if (memory_[table.variable].dynamic_table) {
+      memory_[table.variable].dynamic_table->Read(table.keys, rows->data() + at);
+    }
+    math::GatherRows(weights, cols, table.rows.data(), table.rows.size(), rows->data() + at,
+                     static_cast<int64_t>(cols));
+  }
+}
+
+std::span<const float> Shard::Clipped(const Variable& variable, std::span<const float> gradient) {
+  if (variable.clip <= 0) return gradient;
+  clipped_.assign(gradient.begin(), gradient.end());
+  for (float& value : clipped_) value = std::clamp(value, -variable.clip, variable.clip);
+  return clipped_;
+}
+
+std::span<const float> Shard::Scaled(float scale, optim::RowLayout layout,
+                                     std::span<const float> gradient) {
+  if (scale == 1) return gradient;
+  scaled_.assign(gradient.begin(), gradient.end());
+  optim::ScaleEntries(scale, layout, scaled_);
+  return scaled_;
+}
+
+template <class Visit>
+void Shard::ForEachDense(const Gradient& gradient, Visit visit) const {
+  size_t at = 0;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    if (variables_[i].is_table()) continue;
+    const size_t n = memory_[i].weights.size();
+    if (!gradient.given.empty() && gradient.given[i] != 0 && n > 0) {
+      visit(i, gradient.dense.subspan(at, n));
+    }
+    at += n;
+  }
+}
+
+std::vector<double> Shard::Squares(const Gradient& gradient) const {
+  std::vector<double> squares(variables_.size());
+  ForEachDense(gradient, [&](size_t i, std::span<const float> values) {
+    if (variables_[i].kind == Variable::Kind::kState) return;
+    squares[i] = math::SumOfSquares(values.data(), values.size());
+  });
+  for (const TableRows& table : gradient.tables) {
+    squares[table.variable] +=
+        optim::SumOfSquaredEntries(variables_[table.variable].gradient_layout(), table.values);
+  }
+  return squares;
+}
+
+void Shard::Apply(const Gradient& gradient, int64_t step, std::span<const float> scales) {
+  const auto scale = [&](size_t i) { return scales.empty() ? 1 : scales[i]; };
+  ForEachDense(gradient, [&](size_t i, std::span<const float> values) {
+    ApplyDense(i, Scaled(scale(i), variables_[i].gradient_layout(), values), step);
+  });
+  for (TableRows table : gradient.tables) {
+    table.values =
+        Scaled(scale(table.variable), variables_[table.variable].gradient_layout(), table.values);
+    ApplyTable(table.variable, table, step);
+  }
+}
+
+void Shard::ApplyDense(size_t variable, std::span<const float> gradient, int64_t step) {
+  const Variable& spec = variables_[variable];
+  Memory& memory = memory_[variable];
+  if (spec.kind == Variable::Kind::kDense) {
+    spec.optimizer->ApplyDense(memory.weights, memory.slot_pointers, Clipped(spec, gradient), step);
+    return;
+  }
+  // As in Keras: moving -= (moving - batch) * (1 - momentum).
+  const auto decay = static_cast<float>(1.0 - spec.momentum);
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    memory.weights[i] -= (memory.weights[i] - gradient[i]) * decay;
+  }
+}
+
+void Shard::ApplyTable(size_t variable, const TableRows& table, int64_t step) {
+  const Variable& spec = variables_[variable];
+  Memory& memory = memory_[variable];
+  if (memory.dynamic_table)
+    return memory.dynamic_table->Apply(table.keys, Clipped(spec, table.values), step);
+  if (memory.weights.empty()) return;
+  if (table.rows.empty() && !spec.optimizer->moves_untouched_rows()) return;
+  optim::StepTable(*spec.optimizer, memory.weights, spec.cols, memory.slot_pointers, table.rows,
+                   Clipped(spec, table.values), step);
+}
+
+}  // namespace muster::ps

@@ -1,0 +1,91 @@
+#include "muster/ps/wire/placement.h"
+
+#include <algorithm>
+
+namespace muster::ps {
+namespace {
+
+// Cuts a large dense variable into ranges, one for each server.
+std::vector<Part> Ranges(int64_t elements, int servers) {
+  const int64_t blocks = (elements + kBlockFloats - 1) / kBlockFloats;
+  std::vector<Part> parts;
+  int64_t first = 0;
+  for (int server = 0; server < servers; ++server) {
+    const int64_t end = std::min(elements, blocks * (server + 1) / servers * kBlockFloats);
+    parts.push_back({.first = first, .rows = end > first, .cols = end - first});
+    first = end;
+  }
+  return parts;
+}
+
+std::vector<Part> Rows(const Variable& table, int servers) {
+  std::vector<Part> parts;
+  for (int server = 0; server < servers; ++server) {
+    parts.push_back(
+        {.first = 0, .rows = (table.rows - server + servers - 1) / servers, .cols = table.cols});
+  }
+  return parts;
+}
+
+}  // namespace
+
+Placement::Placement(std::span<const Variable> variables, int servers)
+    : servers_(servers), dense_floats_(static_cast<size_t>(servers)) {
+  const auto n = static_cast<size_t>(servers);
+  for (const Variable& variable : variables) {
+    is_table_.push_back(variable.is_table());
+    std::vector<Part> parts(n);
+    if (variable.is_table()) {
+      parts_.push_back(Rows(variable, servers));
+      continue;
+    }
+    if (variable.elements() >= kSplitFloats) {
+      parts = Ranges(variable.elements(), servers);
+    } else {
+      const auto least = std::min_element(dense_floats_.begin(), dense_floats_.end());
+      parts[static_cast<size_t>(least - dense_floats_.begin())] = {
+          .first = 0, .rows = 1, .cols = variable.elements()};
+    }
+    for (size_t server = 0; server < n; ++server) dense_floats_[server] += parts[server].elements();
+    parts_.push_back(std::move(parts));
+  }
+}
+
+int Placement::ServerOfKey(int64_t key) const {
+  // Keys may have any pattern; the multiplier is that of Fibonacci hashing (Knuth, 6.4).
+  const uint64_t mixed = static_cast<uint64_t>(key) * 0x9e3779b97f4a7c15;
+  return static_cast<int>((mixed >> 32) % static_cast<uint64_t>(servers_));
+}
+
+// Calls copy(offset in the part, offset in the whole, floats) for each contiguous run.
+template <class Copy>
+void Placement::ForEachRun(int variable, int server, int64_t first, int64_t count,
+                           Copy copy) const {
+  const Part& part = this->part(variable, server);
+  if (!is_table_[static_cast<size_t>(variable)]) return copy(0, part.first + first, count);
+  int64_t done = 0;
+  while (done < count) {
+    const int64_t row = (first + done) / part.cols, col = (first + done) % part.cols;
+    const int64_t floats = std::min(part.cols - col, count - done);
+    copy(done, (row * servers_ + server) * part.cols + col, floats);
+    done += floats;
+  }
+}
+
+void Placement::Cut(int variable, int server, const float* whole, int64_t first,
+                    std::span<float> part) const {
+  ForEachRun(variable, server, first, static_cast<int64_t>(part.size()),
+             [&](int64_t to, int64_t from, int64_t floats) {
+               std::copy_n(whole + from, floats, part.data() + to);
+             });
+}
+
+void Placement::Paste(int variable, int server, std::span<const float> part, int64_t first,
+                      float* whole) const {
+  ForEachRun(variable, server, first, static_cast<int64_t>(part.size()),
+             [&](int64_t from, int64_t to, int64_t floats) {
+               std::copy_n(part.data() + from, floats, whole + to);
+             });
+}
+
+}  // namespace muster::ps
