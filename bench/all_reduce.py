@@ -34,16 +34,17 @@ def micros(value: float) -> str:
     return f"{value:.3g} us" if value < 1000 else f"{value / 1000:.3g} ms"
 
 
+def measured(*words: str | Path) -> Micros:
+    said = json.loads(run(words).output)
+    return {int(size): float(value) for size, value in said.items()}
+
+
 def sides(context: Context, ranks: int) -> dict[str, Callable[[], Micros]]:
     folder = context.root / "build/release/bench/collectives"
     programs = {name: folder / f"collectives_{name}" for name in ("ours", "gloo", "openmpi")}
     for program in programs.values():
         if not program.exists():
             raise CannotRun(f"{program.name} was not built: needs libgloo-dev, libopenmpi-dev")
-
-    def measured(*words: str | Path) -> Micros:
-        said = json.loads(run(words).output)
-        return {int(size): float(value) for size, value in said.items()}
 
     mpirun = ["mpirun", "-np", str(ranks), "--bind-to", "none", "--oversubscribe"]
     if os.geteuid() == 0:

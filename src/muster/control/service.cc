@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "muster/base/cpu_time.h"
 #include "muster/control/job_metrics.h"
 
 namespace muster::control {
@@ -29,13 +30,6 @@ Json Ordered(const net::Json& json) { return Json(json); }
 
 std::chrono::duration<double> Seconds(double seconds) {
   return std::chrono::duration<double>(std::min(seconds, 3600.0));
-}
-
-// Of this thread; waiting for a disk does not count.
-double ThreadCpuSeconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 absl::Status NotYet() {

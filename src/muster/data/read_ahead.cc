@@ -3,7 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/base/clock.h"
+#include "muster/base/cpu_time.h"
+
 namespace muster::data {
+namespace {
+
+// A read that waits no longer than this costs less than handing its chunk to another thread.
+constexpr double kQuickSeconds = 0.5e-3;
+// After so many such reads without one that waits, the consumer reads by itself.
+constexpr int64_t kQuickReads = 8;
+
+}  // namespace
 
 // Counts the bad records of each piece as it is given.
 class ReadAhead::CountingStream : public ChunkStream {
@@ -57,7 +68,7 @@ void ReadAhead::Stop() {
     slots_.clear();
     for (std::jthread& thread : threads_) thread.request_stop();
   }
-  changed_.notify_all();
+  done_.notify_all();
 }
 
 absl::Status ReadAhead::CheckRuns() const {
@@ -95,16 +106,16 @@ absl::StatusOr<std::unique_ptr<ChunkStream>> ReadAhead::Stream(uint32_t ordinal)
 
 absl::StatusOr<std::shared_ptr<const Chunk>> ReadAhead::Fetch(uint32_t ordinal) {
   MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<Slot> slot, TakeSlot(ordinal));
-  if (slot == nullptr) return source_.Read(order_[ordinal]);
+  if (slot == nullptr) return ReadMeasured(order_[ordinal]);
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return slot->state == Slot::State::kDone || stopped_; });
+  done_.wait(lock, [&] { return slot->state == Slot::State::kDone || stopped_; });
   if (stopped_) return absl::CancelledError("reading the data was stopped");
   return std::move(slot->result);
 }
 
 absl::StatusOr<std::shared_ptr<ReadAhead::Slot>> ReadAhead::TakeSlot(uint32_t ordinal) {
   std::shared_ptr<Slot> taken;
-  bool planned = false;
+  size_t planned = 0;
   {
     std::lock_guard lock(mutex_);
     if (stopped_) return absl::CancelledError("reading the data was stopped");
@@ -114,17 +125,34 @@ absl::StatusOr<std::shared_ptr<ReadAhead::Slot>> ReadAhead::TakeSlot(uint32_t or
       if (found->second->state != Slot::State::kWaiting) taken = found->second;
       slots_.erase(found);
     }
-    for (uint32_t next = ordinal + 1; next <= ordinal + chunks_ahead_; ++next) {
+    const size_t ahead = quick_reads_ < kQuickReads ? chunks_ahead_ : 0;
+    for (uint32_t next = ordinal + 1; next <= ordinal + ahead; ++next) {
       if (!CanBeReadAhead(next) || slots_.contains(next)) continue;
       slots_.emplace(next, std::make_shared<Slot>(Slot{.chunk = order_[next]}));
-      planned = true;
+      ++planned;
     }
-    while (planned && threads_.size() < chunks_ahead_) {
+    while (planned > 0 && threads_.size() < chunks_ahead_) {
       threads_.emplace_back([this](const std::stop_token& stop) { ReadSlots(stop); });
     }
   }
-  if (planned) changed_.notify_all();
+  // A thread looks for more before it waits: each new chunk needs one thread at most.
+  for (; planned > 0; --planned) planned_.notify_one();
   return taken;
+}
+
+absl::StatusOr<std::shared_ptr<const Chunk>> ReadAhead::ReadMeasured(size_t chunk) {
+  const SystemClock clock;
+  const double cpu = ThreadCpuSeconds();
+  const int64_t start = clock.MonotonicNanos();
+  auto result = source_.Read(chunk);
+  const double seconds = static_cast<double>(clock.MonotonicNanos() - start) / 1e9;
+  const double waited = seconds - (ThreadCpuSeconds() - cpu);
+  if (waited > kQuickSeconds) {
+    quick_reads_ = 0;
+  } else {
+    ++quick_reads_;
+  }
+  return result;
 }
 
 std::shared_ptr<ReadAhead::Slot> ReadAhead::FindWaiting() const {
@@ -138,14 +166,14 @@ void ReadAhead::ReadSlots(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (true) {
     std::shared_ptr<Slot> slot;
-    if (!changed_.wait(lock, stop, [&] { return (slot = FindWaiting()) != nullptr; })) return;
+    if (!planned_.wait(lock, stop, [&] { return (slot = FindWaiting()) != nullptr; })) return;
     slot->state = Slot::State::kReading;
     lock.unlock();
-    auto result = source_.Read(slot->chunk);
+    auto result = ReadMeasured(slot->chunk);
     lock.lock();
     slot->result = std::move(result);
     slot->state = Slot::State::kDone;
-    changed_.notify_all();
+    done_.notify_all();
   }
 }
 

@@ -3,10 +3,15 @@
 // how fast anything is: the chunks, their errors and the counts of bad records come in the same
 // order with any number of chunks ahead.
 //
+// Only reads that wait are worth it: while reads come from memory, as those of local files usually
+// do, the consumer reads each chunk when it needs it, on the processor that then uses it. Each read
+// is measured, and one that waits makes the next ones be read ahead again.
+//
 // Memory: at most `chunks_ahead` chunks besides those that the consumer holds, each of about
 // kChunkBytes. Compressed chunks, which may be of any size, are not read ahead.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -46,8 +51,8 @@ class ReadAhead {
   // read ahead, comes in pieces, so that memory stays constant. *this must outlive the stream.
   absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(uint32_t ordinal);
 
-  // Makes Read, also one that waits, and the streams return CANCELLED; reads that are under way end
-  // on their own.
+  // Makes Read, also one that waits for a thread, and the streams return CANCELLED; reads that are
+  // under way, the consumer's own among them, end on their own.
   void Stop();
 
  private:
@@ -63,6 +68,8 @@ class ReadAhead {
   // reading has begun.
   absl::StatusOr<std::shared_ptr<Slot>> TakeSlot(uint32_t ordinal);
   absl::StatusOr<std::shared_ptr<const Chunk>> Fetch(uint32_t ordinal);
+  // Reads it on this thread, and counts whether the read waited.
+  absl::StatusOr<std::shared_ptr<const Chunk>> ReadMeasured(size_t chunk);
   absl::Status CheckRuns() const;
   bool CanBeReadAhead(uint32_t ordinal) const;
   std::shared_ptr<Slot> FindWaiting() const;
@@ -72,10 +79,12 @@ class ReadAhead {
   const size_t chunks_ahead_;
   std::vector<uint32_t> order_;
   mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
+  std::condition_variable_any planned_;  // for threads: a chunk is to be read, or the end
+  std::condition_variable done_;         // for the consumer: a chunk is read, or the end
   std::map<uint32_t, std::shared_ptr<Slot>> slots_;  // by ordinal; at most chunks_ahead_
   bool stopped_ = false;
-  std::vector<std::jthread> threads_;  // last: end before what they use
+  std::atomic<int64_t> quick_reads_{0};  // since the last one that waited
+  std::vector<std::jthread> threads_;    // last: end before what they use
 };
 
 }  // namespace muster::data

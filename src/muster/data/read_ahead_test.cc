@@ -160,6 +160,27 @@ TEST(ReadAheadTest, IsNeverFurtherAheadThanItMay) {
   }
 }
 
+TEST(ReadAheadTest, ReadsThatDoNotWaitAreTheConsumersUntilOneWaits) {
+  constexpr size_t kChunks = 400, kSlow = 200;
+  const auto consumer = std::this_thread::get_id();
+  std::mutex mutex;
+  std::set<size_t> by_others;
+  const OneRecordSource source(kChunks, [&](size_t chunk) {
+    // As a file on another machine, from here on.
+    if (chunk >= kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::lock_guard lock(mutex);
+    if (std::this_thread::get_id() != consumer) by_others.insert(chunk);
+    return absl::OkStatus();
+  });
+  ReadAhead chunks(source, 2);
+  chunks.Begin(FirstChunks(kChunks));
+  for (uint32_t i = 0; i < kChunks; ++i) ASSERT_TRUE(chunks.Read(i).ok());
+  const auto first_slow = by_others.lower_bound(kSlow);
+  // A machine under load may make any read wait, but hardly all of them.
+  EXPECT_LT(std::distance(by_others.begin(), first_slow), kSlow);
+  EXPECT_NE(first_slow, by_others.end()) << "slow reads were not read ahead";
+}
+
 TEST(ReadAheadTest, AnErrorComesAtItsChunk) {
   Gate gate;  // chunk 4 has failed before chunk 3 is read
   const OneRecordSource source(10, [&](size_t chunk) -> absl::Status {

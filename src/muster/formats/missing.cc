@@ -57,14 +57,14 @@ MissingValues::MissingValues(const Field& field) : type_(field.type), words_(fie
   }
 }
 
-bool MissingValues::Has(std::string_view text) const {
+bool MissingValues::HasWord(std::string_view text) const {
   return std::any_of(words_.begin(), words_.end(),
                      [&](const std::string& word) { return word == text; });
 }
 
-bool MissingValues::Has(int64_t value) const { return Contains(ints_, value); }
+bool MissingValues::HasNumber(int64_t value) const { return Contains(ints_, value); }
 
-bool MissingValues::Has(float value) const {
+bool MissingValues::HasNumber(float value) const {
   return std::isnan(value) ? nan_ : Contains(floats_, value);
 }
 

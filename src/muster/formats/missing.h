@@ -22,9 +22,10 @@ class MissingValues {
   explicit MissingValues(const Field& field);
 
   bool empty() const { return words_.empty(); }
-  bool Has(std::string_view text) const;
-  bool Has(int64_t value) const;
-  bool Has(float value) const;
+  // Inline for the usual field, which has no words: a decoder asks this of each value.
+  bool Has(std::string_view text) const { return !empty() && HasWord(text); }
+  bool Has(int64_t value) const { return !empty() && HasNumber(value); }
+  bool Has(float value) const { return !empty() && HasNumber(value); }
 
   // The words, and those of them that are numbers of the field's type.
   const std::vector<std::string>& words() const { return words_; }
@@ -43,6 +44,10 @@ class MissingValues {
                            Columns* columns) const;
 
  private:
+  bool HasWord(std::string_view text) const;
+  bool HasNumber(int64_t value) const;
+  bool HasNumber(float value) const;
+
   ValueType type_;
   std::vector<std::string> words_;
   std::vector<int64_t> ints_;
