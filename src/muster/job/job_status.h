@@ -94,9 +94,9 @@ struct JobStatus {
   std::vector<Failure> failures;  // the last 20, oldest first
   std::string failure_message;    // why the job failed
   int64_t next_incarnation = 1;
-  std::vector<double> recent_restarts;  // of the whole job
+  std::vector<double> recent_restarts;     // of the whole job
   std::vector<double> recent_disruptions;  // that restarted the whole gang
-  bool gang_restart = false;            // all are being stopped to be restarted
+  bool gang_restart = false;               // all are being stopped to be restarted
   bool delete_sent = false;
 
   // The job's own clock, in seconds since it was first seen. It never goes back and does not jump

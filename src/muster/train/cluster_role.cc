@@ -82,9 +82,9 @@ absl::Status CheckAddressesDiffer(const RunConfig& config) {
       const std::string name = StrCat(type, "-", i);
       const auto [other, is_new] = names.try_emplace(addresses[i], name);
       if (is_new) continue;
-      return absl::InvalidArgumentError(
-          StrCat("TF_CONFIG: ", other->second, " and ", name, " have the same address ",
-                 addresses[i], ": give each task a different one"));
+      return absl::InvalidArgumentError(StrCat("TF_CONFIG: ", other->second, " and ", name,
+                                               " have the same address ", addresses[i],
+                                               ": give each task a different one"));
     }
   }
   return absl::OkStatus();

@@ -99,10 +99,10 @@ TEST_F(ClusterRoleTest, TwoTasksOfOneAddressAreRefusedAtOnceAndNamed) {
                 AllOf(HasSubstr(tasks), HasSubstr("h1:1")));
   }
   // An evaluator does not listen: its address means nothing.
-  EXPECT_THAT(Refused(MakeConfig(R"("cluster":{"chief":["h0:1"],"evaluator":["h0:1"]})",
-                                 "chief", 0),
-                      /*evaluator=*/false),
-              HasSubstr("MUSTER_KEY_FILE"));
+  EXPECT_THAT(
+      Refused(MakeConfig(R"("cluster":{"chief":["h0:1"],"evaluator":["h0:1"]})", "chief", 0),
+              /*evaluator=*/false),
+      HasSubstr("MUSTER_KEY_FILE"));
 }
 
 // Protection is needed only for addresses other than loopback addresses.

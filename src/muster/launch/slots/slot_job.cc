@@ -60,10 +60,9 @@ absl::StatusOr<std::unique_ptr<SlotJob>> SlotJob::Run(const control::JobFolder& 
                                                 .lease_seconds = lease}));
   MUSTER_ASSIGN_OR_RETURN(job->service_, control::Service::Listen(
                                              folder, place, {.routes = {job->launcher_->Route()}}));
-  MUSTER_RETURN_IF_ERROR(control::RunCoordinator({.journal = job->journal_.get(),
-                                                  .launcher = job->launcher_.get(),
-                                                  .clock = &job->clock_},
-                                                 job->service_.get()));
+  MUSTER_RETURN_IF_ERROR(control::RunCoordinator(
+      {.journal = job->journal_.get(), .launcher = job->launcher_.get(), .clock = &job->clock_},
+      job->service_.get()));
   return job;
 }
 

@@ -101,11 +101,11 @@ class SlotTable {
   const int64_t inherited_up_to_;
   const double began_at_, gone_seconds_;
   int64_t wanted_up_to_;
-  int64_t attempt_ = 0, sequence_ = 0;  // of the newest report of the newest attempt
-  std::vector<Slot> slots_;             // what it said
+  int64_t attempt_ = 0, sequence_ = 0;                // of the newest report of the newest attempt
+  std::vector<Slot> slots_;                           // what it said
   std::map<Key, std::vector<const Slot*>> slots_of_;  // of those, by incarnation; no strangers
   std::map<Key, Entry> entries_;
-  std::map<int64_t, job::TaskId> tasks_;  // by the number of each incarnation that is known
+  std::map<int64_t, job::TaskId> tasks_;   // by the number of each incarnation that is known
   std::map<job::TaskId, int64_t> newest_;  // incarnation of each task
   std::string final_;
   bool emptied_ = false;

@@ -44,7 +44,8 @@ TEST(HostChoiceTest, ALostHostIsAvoidedForAWhile) {
   EXPECT_EQ(choice.Choose(kPs, false, 100 + HostChoice::kAvoidSeconds).host, 0);
 }
 
-// A chief and three workers with a GPU each on two hosts: 0 has the chief and worker 1, 1 the others.
+// A chief and three workers with a GPU each on two hosts: 0 has the chief and worker 1, 1 the
+// others.
 TEST(HostChoiceTest, ATaskThatHasMovedGetsAGpuThatNoOtherTaskHas) {
   job::JobSpec spec;
   job::Json pod = job::TemplateFor({"program"});

@@ -65,8 +65,7 @@ std::vector<std::string> SshLauncher::CommandFor(const control::StartRequest& re
   if (request.port > 0) command.insert(command.end(), {"--port", StrCat(request.port)});
   if (request.port_required) command.emplace_back("--port-required");
   if (const int gpus = request.process.gpus; gpus > 0) {
-    command.insert(command.end(),
-                   {"--gpus", StrCat(gpus), "--first-gpu", StrCat(place.first_gpu)});
+    command.insert(command.end(), {"--gpus", StrCat(gpus), "--first-gpu", StrCat(place.first_gpu)});
   }
   return command;
 }

@@ -18,8 +18,8 @@ namespace muster::launch::ssh {
 
 class SshLauncher : public control::Launcher {
  public:
-  // `local`: the job's folder, this program, the coordinator's URL on this machine, on_change. Tasks
-  // that an earlier coordinator has started are where it started them.
+  // `local`: the job's folder, this program, the coordinator's URL on this machine, on_change.
+  // Tasks that an earlier coordinator has started are where it started them.
   static absl::StatusOr<std::unique_ptr<SshLauncher>> Create(local::LocalLauncherOptions local,
                                                              const job::JobSpec& spec, Hosts hosts);
 
@@ -40,7 +40,7 @@ class SshLauncher : public control::Launcher {
   const Hosts hosts_;
   const SystemClock clock_{};
   HostChoice choice_;
-  StartedTasks started_;  // as its file has them
+  StartedTasks started_;                           // as its file has them
   std::map<control::IncarnationId, bool> missed_;  // that never reached a host: disrupted or not
   control::JobFolder folder_;
   std::string program_, port_;

@@ -71,7 +71,7 @@ TEST_F(SshLauncherTest, ACoordinatorThatIsStartedAgainFindsTheHostsOfTasksThatMo
   EXPECT_EQ(launcher_->GetPlace(kFirst, 1), "");
   EXPECT_EQ(launcher_->GetPlace(kSecond, 2), "host b");
   EXPECT_EQ(Start(kFirst, 4, /*stays=*/true), "host b");  // others know it there
-  launcher_->Kill(kSecond, 2);                             // now host b is silent
+  launcher_->Kill(kSecond, 2);                            // now host b is silent
   EXPECT_EQ(Start(kSecond, 5), "host a");
   Begin();
   EXPECT_EQ(launcher_->GetPlace(kSecond, 5), "host a");
@@ -79,7 +79,8 @@ TEST_F(SshLauncherTest, ACoordinatorThatIsStartedAgainFindsTheHostsOfTasksThatMo
 
 TEST_F(SshLauncherTest, ARecordOfAnotherFormIsRefused) {
   ASSERT_TRUE(
-      io::WriteFileAtomically(*files_, folder_.path + "/started.json", R"({"tasks": {"x": {}}})").ok());
+      io::WriteFileAtomically(*files_, folder_.path + "/started.json", R"({"tasks": {"x": {}}})")
+          .ok());
   const auto started = ReadStarted(folder_);
   EXPECT_TRUE(absl::IsInvalidArgument(started.status())) << started.status();
 }

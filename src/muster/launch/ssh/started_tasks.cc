@@ -43,8 +43,7 @@ absl::StatusOr<StartedTasks> ReadStarted(const control::JobFolder& folder) {
     if (!id) fields.Fail(StrCat("'", name, "' is no task"));
     formats::JsonFields task(each, StrCat(path, ": ", name));
     StartedTask& started = tasks[id.value_or(job::TaskId{})];
-    started.incarnation =
-        task.Int("incarnation", 0, 0, std::numeric_limits<int64_t>::max());
+    started.incarnation = task.Int("incarnation", 0, 0, std::numeric_limits<int64_t>::max());
     started.place.host = static_cast<size_t>(task.Int("host", 0, 0, kMaxNumber));
     started.place.first_gpu = static_cast<int>(task.Int("first_gpu", 0, 0, kMaxNumber));
     started.stays = task.Bool("stays", false);

@@ -1,5 +1,5 @@
-// Where the last incarnation of each task was started, in the file started.json of the job's folder,
-// so that a coordinator that is started again knows the hosts of tasks that have moved.
+// Where the last incarnation of each task was started, in the file started.json of the job's
+// folder, so that a coordinator that is started again knows the hosts of tasks that have moved.
 #pragma once
 
 #include <cstdint>
