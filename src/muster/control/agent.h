@@ -11,6 +11,7 @@
 #include "muster/base/status.h"
 #include "muster/control/incarnation.h"
 #include "muster/control/job_folder.h"
+#include "muster/io/file_system.h"
 
 namespace muster::control {
 
@@ -41,6 +42,9 @@ struct AgentOptions {
   double lease_seconds = 10;             // until the coordinator sends another
   std::string slot = {};                 // AgentReport::slot
   bool also_stdout = false;  // what the task writes goes to this process's stdout as well
+  // Through which an evaluator's model folder is read; it must outlive the agent. Null: the file
+  // systems of this machine.
+  io::FileSystem* files = nullptr;
 };
 
 // Returns once the task has ended and its end is reported. Call it on a thread that lives as long

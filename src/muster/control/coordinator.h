@@ -130,8 +130,6 @@ class Coordinator {
   absl::StatusOr<double> PassOnce();
   job::Observed Observe();
   job::TaskObservation Merge(const job::TaskObservation& seen) const;
-  absl::Status WriteDown(const job::JobStatus& status);
-  Json State(const job::JobStatus& status) const;
   void Act(const std::vector<job::Action>& actions);
   void StartTask(const job::Action& action);
   const Agent* CurrentAgent(job::TaskId task, int64_t incarnation) const;
@@ -149,6 +147,10 @@ class Coordinator {
   double SecondsUntilGone(const Agent& agent) const;
   void Forgive(double seconds);
   void Kill(const Key& key, Agent& agent, const std::string& why) const;
+
+  // coordinator_state.cc
+  absl::Status WriteDown(const job::JobStatus& status);
+  Json State(const job::JobStatus& status) const;
 
   // coordinator_rendezvous.cc
   void RecordAddress(const AgentReport& report);

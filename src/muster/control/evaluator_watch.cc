@@ -7,9 +7,9 @@
 #include <charconv>
 #include <chrono>
 #include <climits>
+#include <memory>
 #include <utility>
 
-#include "muster/files/file_systems.h"
 #include "muster/formats/event.h"
 
 namespace muster::control {
@@ -75,8 +75,8 @@ std::optional<int64_t> NewestCheckpoint(io::FileSystem& files, const std::string
   return step;
 }
 
-EvaluatorWatch::EvaluatorWatch(std::string model_dir, int64_t now_nanos)
-    : files_(files::OpenFileSystems()),
+EvaluatorWatch::EvaluatorWatch(std::string model_dir, int64_t now_nanos, io::FileSystem* files)
+    : files_(files),
       model_dir_(std::move(model_dir)),
       changed_at_(now_nanos),
       worked_at_(now_nanos) {}

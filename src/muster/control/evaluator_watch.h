@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,8 +31,8 @@ class EvaluatorWatch {
     double cpu_seconds = 0;    // of all its processes, since its start
   };
 
-  // `model_dir`: "" if none is known.
-  EvaluatorWatch(std::string model_dir, int64_t now_nanos);
+  // `model_dir`: "" if none is known. `files` must outlive the watch.
+  EvaluatorWatch(std::string model_dir, int64_t now_nanos, io::FileSystem* files);
 
   // To be called about once a second. `processes` returns the evaluator's processes; it is called
   // while no folder is known.
@@ -45,7 +44,7 @@ class EvaluatorWatch {
   void LookAtFolder(int64_t now_nanos, const std::function<std::vector<pid_t>()>& processes);
   std::optional<int64_t> EvaluatedStep();
 
-  const std::unique_ptr<io::FileSystem> files_;
+  io::FileSystem* const files_;
   std::string model_dir_;
   job::EvaluatorWork work_;
   FolderState folder_;

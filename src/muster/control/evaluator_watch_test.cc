@@ -63,7 +63,7 @@ TEST_F(EvaluatorWatchTest, TheNewestCheckpointIsThatOfTheEstimatorsFile) {
 }
 
 TEST_F(EvaluatorWatchTest, ItKnowsWhetherTheNewestCheckpointIsEvaluated) {
-  EvaluatorWatch watch(folder_, 0);
+  EvaluatorWatch watch(folder_, 0, files_.get());
   EXPECT_EQ(Look(&watch, 1000).newest, Newest::kUnknown);
   SaveCheckpoint(40);
   EXPECT_EQ(Look(&watch, 2000).newest, Newest::kNotEvaluated);
@@ -81,7 +81,7 @@ TEST_F(EvaluatorWatchTest, ItKnowsWhetherTheNewestCheckpointIsEvaluated) {
 TEST_F(EvaluatorWatchTest, AFolderThatNobodyNamedIsThatOfTheOpenEventFile) {
   SaveCheckpoint(40);
   Evaluate(40);
-  EvaluatorWatch watch("", 0);
+  EvaluatorWatch watch("", 0, files_.get());
   EXPECT_EQ(Look(&watch, 1000).newest, Newest::kUnknown);
   const std::filesystem::directory_iterator first(folder_ + "/eval");
   const process::Descriptor open_file(open(first->path().c_str(), O_RDONLY | O_CLOEXEC));
@@ -90,7 +90,7 @@ TEST_F(EvaluatorWatchTest, AFolderThatNobodyNamedIsThatOfTheOpenEventFile) {
 }
 
 TEST_F(EvaluatorWatchTest, WhoOnlyWaitsIsIdle) {
-  EvaluatorWatch watch("", 0);
+  EvaluatorWatch watch("", 0, files_.get());
   Look(&watch, 10, /*cpu_seconds=*/5);  // it starts
   for (int second = 11; second <= 910; ++second) {
     // A little CPU for each look of its own, and a warning every ten minutes.
@@ -100,8 +100,8 @@ TEST_F(EvaluatorWatchTest, WhoOnlyWaitsIsIdle) {
 }
 
 TEST_F(EvaluatorWatchTest, WhoComputesOrWritesIsNot) {
-  EvaluatorWatch computes("", 0);
-  EvaluatorWatch writes("", 0);
+  EvaluatorWatch computes("", 0, files_.get());
+  EvaluatorWatch writes("", 0, files_.get());
   for (int second = 1; second <= 1000; ++second) {
     Look(&computes, second, second * 0.1);
     Look(&writes, second, 0, second * 20);

@@ -1,6 +1,6 @@
 // JobPlace: a job, wherever it runs, as `muster list`, `status`, `logs`, `stop`, `suspend`,
-// `tensorboard` and `spec` see it. The verbs know nothing else about a place. There is one
-// implementation per kind of place (launch/local/local_place.h); each passes
+// `resume`, `rm`, `tensorboard` and `spec` see it. The verbs know nothing else about a place. There
+// is one implementation per kind of place (launch/local/local_place.h); each passes
 // job_place_conformance.h. cli/jobs/job_client.cc has the table of kinds.
 #pragma once
 
@@ -36,6 +36,16 @@ class JobPlace {
   // Suspends the job (its tasks end, the job does not) or resumes it. May be repeated.
   // FAILED_PRECONDITION for a job that has ended or that nothing runs.
   virtual absl::Status Suspend(bool suspended) = 0;
+
+  // Continues a job that is suspended, or that nothing runs any more. FAILED_PRECONDITION for a job
+  // that has ended, or that runs and is not suspended.
+  virtual absl::Status Resume() = 0;
+
+  // Removes what the place keeps of a job that has ended or that nothing runs: its record, its
+  // logs, its staged files. A folder in which its tasks worked stays if it holds files that were
+  // not staged, unless `with_work`; its path is returned, or "" if nothing is left.
+  // FAILED_PRECONDITION for a job that runs.
+  virtual absl::StatusOr<std::string> Remove(bool with_work) = 0;
 
   // The log of one task, from the oldest byte that is kept. NOT_FOUND if the job has no such task.
   // Use the source in this object's lifetime.

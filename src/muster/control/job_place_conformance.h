@@ -127,6 +127,43 @@ TEST_P(JobPlaceConformance, IsSuspendedAndResumed) {
   EXPECT_TRUE(absl::IsFailedPrecondition(place_->Suspend(true)));
 }
 
+TEST_P(JobPlaceConformance, OnlyAJobThatIsSuspendedOrThatNothingRunsIsResumed) {
+  EXPECT_TRUE(absl::IsFailedPrecondition(place_->Resume()));
+  ASSERT_TRUE(place_->Suspend(true).ok());
+  job_->Settle();
+  EXPECT_TRUE(place_->Resume().ok());
+  job_->Settle();
+  EXPECT_EQ(Phase(), "active");
+  job_->Succeed();
+  EXPECT_TRUE(absl::IsFailedPrecondition(place_->Resume()));
+}
+
+TEST_P(JobPlaceConformance, AJobThatNothingRunsIsResumed) {
+  if (!job_->Lose()) return;
+  ASSERT_TRUE(Describe().value("lost", false));
+  const absl::Status resumed = place_->Resume();
+  ASSERT_TRUE(resumed.ok()) << resumed;
+  EXPECT_FALSE(place_->WaitForEnd(0));
+  EXPECT_FALSE(Describe().contains("lost"));
+}
+
+TEST_P(JobPlaceConformance, AJobIsRemovedOnceNothingRunsIt) {
+  EXPECT_TRUE(absl::IsFailedPrecondition(place_->Remove(/*with_work=*/true).status()));
+  EXPECT_EQ(Phase(), "active");
+  job_->Succeed();
+  const auto kept = place_->Remove(/*with_work=*/false);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(*kept, "");
+  EXPECT_FALSE(place_->Describe().ok());
+}
+
+TEST_P(JobPlaceConformance, AJobThatWasLostIsRemoved) {
+  if (!job_->Lose()) return;
+  const auto kept = place_->Remove(/*with_work=*/false);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_FALSE(place_->Describe().ok());
+}
+
 TEST_P(JobPlaceConformance, LogsAreReadWhileTheJobRunsAndAfterItHasEnded) {
   const auto log = place_->OpenLog(kWorker);
   ASSERT_TRUE(log.ok()) << log.status();

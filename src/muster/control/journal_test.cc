@@ -110,6 +110,7 @@ TEST(StatusJsonTest, EveryFieldComesBack) {
           .disruptions = 4,
           .restarts_in_place = 1,
           .recent_restarts = {0.5, 1.5},
+          .recent_disruptions = {0.25},
           .last_end = job::TaskEnd{.exit_code = 3,
                                    .signal = 9,
                                    .out_of_memory = true,
@@ -124,6 +125,7 @@ TEST(StatusJsonTest, EveryFieldComesBack) {
   status.failure_message = "m";
   status.next_incarnation = 10;
   status.recent_restarts = {3};
+  status.recent_disruptions = {2, 4};
   status.gang_restart = status.delete_sent = true;
   status.clock = 1;
   status.last_monotonic = 2;

@@ -26,6 +26,7 @@ struct MemoryJob {
       {"name", "j"}, {"phase", "active"}, {"tasks", formats::Json::array()}};
   bool runs = true;
   bool suspended = false;
+  bool removed = false;
   std::vector<std::string> stops;  // reasons, in the order in which they came
   std::map<job::TaskId, Log> logs;
 
@@ -108,6 +109,7 @@ class MemoryPlace : public JobPlace {
 
   absl::StatusOr<formats::Json> Describe() override {
     MUSTER_RETURN_IF_ERROR(client_.Ask());
+    if (job_->removed) return absl::NotFoundError("there is no job j");
     return job_->description;
   }
   absl::Status Stop(const std::string& why) override {
@@ -124,6 +126,16 @@ class MemoryPlace : public JobPlace {
     job_->suspended = suspended;
     job_->description["phase"] = suspended ? "suspended" : "active";
     return absl::OkStatus();
+  }
+  absl::Status Resume() override {
+    if (job_->runs && !job_->suspended) return absl::FailedPreconditionError("the job j runs");
+    return Suspend(false);
+  }
+  absl::StatusOr<std::string> Remove(bool) override {
+    MUSTER_RETURN_IF_ERROR(client_.Ask());
+    if (job_->runs) return absl::FailedPreconditionError("the job j runs");
+    job_->removed = true;
+    return std::string();
   }
   absl::StatusOr<std::unique_ptr<LogSource>> OpenLog(job::TaskId task) override {
     if (!job_->logs.contains(task)) {

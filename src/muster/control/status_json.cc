@@ -46,7 +46,8 @@ Json TaskJson(const job::TaskStatus& task) {
                {"restarts", task.restarts},
                {"disruptions", task.disruptions},
                {"restarts_in_place", task.restarts_in_place},
-               {"recent_restarts", task.recent_restarts}};
+               {"recent_restarts", task.recent_restarts},
+               {"recent_disruptions", task.recent_disruptions}};
   if (task.last_end) json["last_end"] = ToJson(*task.last_end);
   if (task.early_end) json["early_end"] = ToJson(*task.early_end);
   return json;
@@ -74,6 +75,7 @@ absl::StatusOr<job::TaskStatus> TaskFromJson(const Json& json, const std::string
   task.disruptions = static_cast<int>(fields.Int("disruptions", 0, 0, kMaxCount));
   task.restarts_in_place = static_cast<int>(fields.Int("restarts_in_place", 0, 0, kMaxCount));
   task.recent_restarts = ParseTimes(fields, "recent_restarts");
+  task.recent_disruptions = ParseTimes(fields, "recent_disruptions");
   task.cut_off = fields.Bool("cut_off", false);
   task.last_end = ParseEnd(fields, "last_end");
   task.early_end = ParseEnd(fields, "early_end");
@@ -176,6 +178,7 @@ Json ToJson(const job::JobStatus& status) {
                {"failure_message", status.failure_message},
                {"next_incarnation", status.next_incarnation},
                {"recent_restarts", status.recent_restarts},
+               {"recent_disruptions", status.recent_disruptions},
                {"gang_restart", status.gang_restart},
                {"delete_sent", status.delete_sent},
                {"clock", status.clock},
@@ -203,6 +206,7 @@ absl::StatusOr<job::JobStatus> StatusFromJson(const Json& json, const std::strin
   status.failure_message = fields.Text("failure_message");
   status.next_incarnation = fields.Int("next_incarnation", 1, 1, kMaxIncarnation);
   status.recent_restarts = ParseTimes(fields, "recent_restarts");
+  status.recent_disruptions = ParseTimes(fields, "recent_disruptions");
   status.gang_restart = fields.Bool("gang_restart", false);
   status.delete_sent = fields.Bool("delete_sent", false);
   status.clock = fields.Number("clock", 0);

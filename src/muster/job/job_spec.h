@@ -66,7 +66,8 @@ struct FailureRule {
 std::string_view FailureActionName(FailureRule::Action action);
 
 // How often a failed task may be restarted, and how long after its end: at once, or after a backoff
-// if there was another restart in the window.
+// if there was another restart in the window. Restarts after disruptions have the same backoff, by
+// their own number, and no limit.
 struct RestartBudget {
   int per_task = 3;
   int per_job = 100;  // a gang's restart counts as one

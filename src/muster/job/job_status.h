@@ -30,8 +30,8 @@ struct TaskEnd {
   int signal = 0;
   bool out_of_memory = false;
   bool lost = false;  // its machine or agent is gone
-  // The platform ended it: an eviction, a preemption, a lost machine. The task is started again at
-  // once, and that is not counted as a failure of its own is.
+  // The platform ended it: an eviction, a preemption, a lost machine. The task is started again,
+  // and that is not counted as a failure of its own is.
   bool disrupted = false;
   std::string detail = {};     // "no sign of life for 10m", "cannot start: ..."
   std::string last_line = {};  // of its output; "" if not known
@@ -55,6 +55,8 @@ struct TaskStatus {
   int disruptions = 0;         // restarts after TaskEnd::disrupted, which `restarts` leaves out
   int restarts_in_place = 0;   // by the launcher, of this incarnation
   std::vector<double> recent_restarts;  // by Muster, within the budget's window
+  // Disruptions within that window, on the job's clock: their restarts have pauses, too.
+  std::vector<double> recent_disruptions;
   std::optional<TaskEnd> last_end;
   // JobSpec::fail_fast: the task's last own failure while the job has made no progress.
   std::optional<TaskEnd> early_end;
@@ -92,8 +94,9 @@ struct JobStatus {
   std::vector<Failure> failures;  // the last 20, oldest first
   std::string failure_message;    // why the job failed
   int64_t next_incarnation = 1;
-  std::vector<double> recent_restarts;  // of the whole job
-  bool gang_restart = false;            // all are being stopped to be restarted
+  std::vector<double> recent_restarts;     // of the whole job
+  std::vector<double> recent_disruptions;  // that restarted the whole gang
+  bool gang_restart = false;               // all are being stopped to be restarted
   bool delete_sent = false;
 
   // The job's own clock, in seconds since it was first seen. It never goes back and does not jump

@@ -9,15 +9,16 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(Reconcile, ADisruptedTaskStartsAgainAtOnceAndIsNotCounted) {
+TEST(Reconcile, ADisruptedTaskStartsAgainAndIsNotCounted) {
   for (const RestartScope scope : {RestartScope::kTask, RestartScope::kGang}) {
     JobSpec spec = GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 2}});
     spec.restart_scope = scope;
     spec.restart_budget.per_task = 1;
+    spec.restart_budget.backoff_seconds = 0;
     spec.backoff_limit = 2;
     Bench bench(spec);
     bench.Obey();
-    for (int i = 1; i <= 5; ++i) {
+    for (int i = 1; i <= 100; ++i) {
       bench.End(kWorker1, {.exit_code = 137, .disrupted = true}, /*seconds=*/0);
       if (scope == RestartScope::kGang) bench.Obey(0);  // the others end
       EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kStarting);
@@ -29,6 +30,32 @@ TEST(Reconcile, ADisruptedTaskStartsAgainAtOnceAndIsNotCounted) {
     EXPECT_EQ(bench.job(), JobPhase::kActive);
     bench.End(kWorker1, {.exit_code = 137});
     EXPECT_EQ(bench.job(), JobPhase::kActive);  // the whole budget is there
+  }
+}
+
+TEST(Reconcile, DisruptionsThatFollowEachOtherStartTheTaskAgainAfterGrowingPauses) {
+  for (const RestartScope scope : {RestartScope::kTask, RestartScope::kGang}) {
+    JobSpec spec = GetSpec({{TaskType::kChief, 1}, {TaskType::kWorker, 2}});
+    spec.restart_scope = scope;
+    spec.restart_budget = {.window_seconds = 100, .backoff_seconds = 2, .max_backoff_seconds = 5};
+    Bench bench(spec);
+    bench.Obey();
+    for (const double pause : {0.0, 2.0, 4.0, 5.0, 5.0}) {
+      bench.End(kWorker1, {.lost = true, .disrupted = true}, /*seconds=*/0);
+      if (scope == RestartScope::kGang) bench.Obey(0);  // the others end
+      if (pause > 0) {
+        EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kWaiting);
+        EXPECT_EQ(bench.result.wake_after, pause);
+        bench.Pass(pause);
+      }
+      EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kStarting) << pause;
+      bench.Obey(0);
+    }
+    EXPECT_EQ(bench.result.status.tasks.at(kWorker1).restarts, 0);
+    bench.Pass(100);  // they were long ago
+    bench.End(kWorker1, {.lost = true, .disrupted = true}, /*seconds=*/0);
+    if (scope == RestartScope::kGang) bench.Obey(0);
+    EXPECT_EQ(bench.phase(kWorker1), TaskPhase::kStarting);
   }
 }
 

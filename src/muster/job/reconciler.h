@@ -51,7 +51,7 @@ class Reconciler {
   // time, too.
   bool RepeatsItself(TaskId id, TaskStatus& task, const TaskEnd& end);
   FailureRule::Action DecideFailure(TaskId id, const TaskEnd& end) const;
-  // kFree: after a disruption. At once, and no budget counts it.
+  // kFree: after a disruption. No budget counts it.
   enum class Cost { kCounted, kFree };
   void RestartTask(TaskId id, TaskStatus& task, const std::string& why, Cost cost);
   void TellRestart(const std::string& why);
@@ -64,6 +64,8 @@ class Reconciler {
   // Whether the job continues when this failed worker is not restarted.
   bool CanDoWithout(TaskId id) const;
   double Backoff(size_t restarts_before) const;
+  // Adds a disruption to those of the window; returns the pause before the restart.
+  double NoteDisruption(std::vector<double>* recent) const;
   void CheckBackoffLimit();
 
   // job_end.cc

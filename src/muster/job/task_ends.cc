@@ -9,6 +9,7 @@ namespace muster::job {
 namespace {
 
 constexpr size_t kMaxFailures = 20;
+constexpr size_t kMaxRecentDisruptions = 64;  // far more than double a pause to its maximum
 constexpr double kFollowUpSeconds =
     120;                                // survivors of a lost peer fail up to 31 s later (measured)
 constexpr double kUnseenSeconds = 600;  // a task that ran so long may have trained
@@ -208,6 +209,15 @@ double Reconciler::Backoff(size_t restarts_before) const {
   return std::min(budget.max_backoff_seconds, budget.backoff_seconds * factor);
 }
 
+double Reconciler::NoteDisruption(std::vector<double>* recent) const {
+  const double since = clock() - spec_.restart_budget.window_seconds;
+  std::erase_if(*recent, [since](double at) { return at <= since; });
+  const double pause = Backoff(recent->size());
+  if (recent->size() >= kMaxRecentDisruptions) recent->erase(recent->begin());
+  recent->push_back(clock());
+  return pause;
+}
+
 bool Reconciler::CanDoWithout(TaskId id) const {
   if (id.type != TaskType::kWorker || !spec_.min_workers) return false;
   if (!spec_.leader() && !spec_.all_workers) return false;  // then worker 0's end is the job's
@@ -239,7 +249,7 @@ bool Reconciler::SpendRestart(const std::string& who, std::vector<double>* recen
 void Reconciler::RestartTask(TaskId id, TaskStatus& task, const std::string& why, Cost cost) {
   if (cost == Cost::kFree) {
     ++task.disruptions;
-    task.not_before = clock();
+    task.not_before = clock() + NoteDisruption(&task.recent_disruptions);
     task.phase = TaskPhase::kWaiting;
     return TellRestart(why);
   }
@@ -288,9 +298,10 @@ void Reconciler::CountRestart(TaskStatus& task) {
 void Reconciler::RestartGang(TaskId id, const std::string& why, Cost cost) {
   if (status().gang_restart) return;  // this failure is one of the same restart
   TaskStatus& culprit = status().tasks.at(id);
-  const size_t before = status().recent_restarts.size();
+  double pause = Backoff(status().recent_restarts.size());
   if (cost == Cost::kFree) {
     ++culprit.disruptions;
+    pause = NoteDisruption(&status().recent_disruptions);
   } else {
     if (!SpendRestart(why, &culprit.recent_restarts, spec_.restart_budget.per_task) ||
         !SpendRestart(StrCat("job: ", why), &status().recent_restarts,
@@ -303,7 +314,7 @@ void Reconciler::RestartGang(TaskId id, const std::string& why, Cost cost) {
   for (auto& [other, task] : status().tasks) {
     if (other.type == TaskType::kEvaluator) continue;
     task.gang = true;
-    task.not_before = clock() + (cost == Cost::kFree ? 0 : Backoff(before));
+    task.not_before = clock() + pause;
     if (task.live()) {
       Stop(task, StrCat("all start again because of ", why), /*restart_after=*/true);
     } else {

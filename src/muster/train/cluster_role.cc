@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -68,6 +69,25 @@ std::vector<std::string> GetAddresses(const RunConfig& config, bool evaluator) {
     if (type != "evaluator") addresses.insert(addresses.end(), tasks.begin(), tasks.end());
   }
   return addresses;
+}
+
+// Two tasks that listen on one address would each wait for the other until the rendezvous ends. An
+// evaluator does not listen.
+absl::Status CheckAddressesDiffer(const RunConfig& config) {
+  std::map<std::string, std::string> names;
+  for (const auto& [type, addresses] : config.cluster) {
+    if (type == "evaluator") continue;
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      if (addresses[i].empty()) continue;  // the index is missing
+      const std::string name = StrCat(type, "-", i);
+      const auto [other, is_new] = names.try_emplace(addresses[i], name);
+      if (is_new) continue;
+      return absl::InvalidArgumentError(StrCat("TF_CONFIG: ", other->second, " and ", name,
+                                               " have the same address ", addresses[i],
+                                               ": give each task a different one"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 bool IsOfThisMachine(const std::string& host_and_port) {
@@ -278,6 +298,7 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
     return WatchFromEnvironment(config, options);
   }
   const bool evaluator = options.evaluator || config.cluster.contains("evaluator");
+  MUSTER_RETURN_IF_ERROR(CheckAddressesDiffer(config));
   MUSTER_RETURN_IF_ERROR(ValidateMinWorkers(config, options));
   MUSTER_RETURN_IF_ERROR(
       CheckStrategy(options, config.num_ps_replicas, config.num_worker_replicas));

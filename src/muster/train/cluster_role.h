@@ -65,9 +65,9 @@ struct ClusterRole {
 };
 
 // `config` must come from ReadTaskEnvironment. FAILED_PRECONDITION without a key, with certificates
-// that other tasks would reject, and for an evaluator if options.evaluator is false; also the
-// errors of CheckStrategy, ValidateMinWorkers, CheckProtection and JoinCluster. `clock` must
-// outlive the result.
+// that other tasks would reject, and for an evaluator if options.evaluator is false;
+// INVALID_ARGUMENT for two tasks of one address; also the errors of CheckStrategy,
+// ValidateMinWorkers, CheckProtection and JoinCluster. `clock` must outlive the result.
 absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
                                                 const ClusterRoleOptions& options,
                                                 const Clock& clock);

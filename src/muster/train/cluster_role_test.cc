@@ -87,6 +87,24 @@ TEST_F(ClusterRoleTest, AChiefWithAnEvaluatorIsNotAlone) {
   EXPECT_THAT(Refused(config, /*evaluator=*/true), HasSubstr("MUSTER_KEY_FILE"));
 }
 
+TEST_F(ClusterRoleTest, TwoTasksOfOneAddressAreRefusedAtOnceAndNamed) {
+  for (const auto& [cluster, tasks] :
+       {std::pair(R"("cluster":{"chief":["h0:1"],"worker":["h1:1","h1:1"]})",
+                  "worker-0 and worker-1"),
+        std::pair(R"("cluster":{"chief":["h1:1"],"worker":["h2:1"],"ps":["h1:1"]})",
+                  "chief-0 and ps-0")}) {
+    const auto role = JoinFromEnvironment(MakeConfig(cluster, "chief", 0), {}, clock_);
+    EXPECT_TRUE(absl::IsInvalidArgument(role.status())) << role.status();
+    EXPECT_THAT(std::string(ToStd(role.status().message())),
+                AllOf(HasSubstr(tasks), HasSubstr("h1:1")));
+  }
+  // An evaluator does not listen: its address means nothing.
+  EXPECT_THAT(
+      Refused(MakeConfig(R"("cluster":{"chief":["h0:1"],"evaluator":["h0:1"]})", "chief", 0),
+              /*evaluator=*/false),
+      HasSubstr("MUSTER_KEY_FILE"));
+}
+
 // Protection is needed only for addresses other than loopback addresses.
 TEST_F(ClusterRoleTest, WhatIsNotProtectedHasToBeAskedFor) {
   const RunConfig far = MakeConfig(kCluster, "worker", 0);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/cli/common/interrupt.h"
+#include "muster/cli/jobs/start_coordinator.h"
 #include "muster/io/file_system.h"
 #include "muster/launch/local/local_place.h"
 #include "muster/launch/ssh/hosts_job.h"
@@ -22,9 +23,11 @@ using Opened = absl::StatusOr<std::unique_ptr<control::JobPlace>>;
 Opened OpenLocal(const control::JobFolder& folder, const control::PlaceRecord&) {
   MUSTER_ASSIGN_OR_RETURN(const std::string program, OwnProgram());
   return std::make_unique<launch::local::LocalPlace>(launch::local::LocalPlaceOptions{
-      .folder = folder, .program = program, .run = launch::ssh::RunJob, .interrupted = [] {
-        return InterruptScope::requested().load();
-      }});
+      .folder = folder,
+      .program = program,
+      .run = launch::ssh::RunJob,
+      .start = StartSupervised,
+      .interrupted = [] { return InterruptScope::requested().load(); }});
 }
 
 // A kind of place and how a job there is opened.

@@ -15,7 +15,6 @@
 #include "muster/cli/jobs/run_here.h"
 #include "muster/cli/jobs/start_coordinator.h"
 #include "muster/cli/jobs/verbs.h"
-#include "muster/launch/local/local_place.h"
 #include "muster/launch/ssh/hosts_job.h"
 #include "muster/process/keep_alive.h"
 
@@ -90,27 +89,9 @@ absl::Status Supervise(const CoordinatorFlags& flags) {
   return ended;
 }
 
-// A job of this machine may have lost its coordinator; another place runs its own.
 absl::Status ResumeJob(const std::string& name) {
-  MUSTER_ASSIGN_OR_RETURN(const auto folder, FindJob(name));
-  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
-  MUSTER_ASSIGN_OR_RETURN(const bool is_local, IsLocal(folder));
-  if (!is_local) return place->Suspend(false);
-  if (const auto pid = control::LivingCoordinator(folder)) {
-    MUSTER_ASSIGN_OR_RETURN(const formats::Json job, place->Describe());
-    if (formats::JsonFields(job, "job").Text("phase") == "suspended") {
-      return place->Suspend(false);
-    }
-    return absl::FailedPreconditionError(
-        StrCat("the job ", name, " runs: its coordinator is process ", *pid));
-  }
-  if (const auto pid = control::LivingSupervisor(folder)) {
-    return absl::FailedPreconditionError(
-        StrCat("the job ", name, " runs: process ", *pid, " is starting its coordinator again"));
-  }
-  MUSTER_ASSIGN_OR_RETURN(const formats::Json job, place->Describe());
-  if (launch::local::HasEnded(job)) return launch::local::EndedError(job);
-  return StartSupervised(folder);
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(name));
+  return place->Resume();
 }
 
 void AddJobProcess(CLI::App& app, const char* name, const char* about,

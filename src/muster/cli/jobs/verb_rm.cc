@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,6 @@
 #include "muster/cli/jobs/run_here.h"
 #include "muster/cli/jobs/verbs.h"
 #include "muster/files/file_systems.h"
-#include "muster/launch/local/job_removal.h"
 
 namespace muster::cli {
 namespace {
@@ -37,27 +37,16 @@ absl::StatusOr<double> ParseAge(const std::string& text) {
   return *days * kDaySeconds;
 }
 
+// The job at its place, which says whether it runs, and its record here.
 absl::Status Remove(const control::JobFolder& folder, bool with_work) {
-  MUSTER_ASSIGN_OR_RETURN(const std::string kept, launch::local::RemoveJob(folder, with_work));
+  MUSTER_ASSIGN_OR_RETURN(const bool is_local, IsLocal(folder));
+  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
+  MUSTER_ASSIGN_OR_RETURN(const std::string kept, place->Remove(with_work));
+  if (!is_local) MUSTER_RETURN_IF_ERROR(files::OpenFileSystems()->RemoveAll(folder.path));
   std::printf("%s\n", io::Basename(folder.path).c_str());
   if (!kept.empty()) {
     SayOfJob(StrCat(kept, " holds files that were not staged and stays; --with-work removes it"));
   }
-  return absl::OkStatus();
-}
-
-// A job of another place: it must have ended there, and its record here goes. Its files there are
-// the place's own.
-absl::Status RemoveElsewhere(const control::JobFolder& folder) {
-  const std::string name = io::Basename(folder.path);
-  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
-  MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
-  if (!HasEnded(job) || !place->WaitForEnd(0)) {
-    return absl::FailedPreconditionError(
-        StrCat("the job ", name, " runs: muster stop ", name, " ends it"));
-  }
-  MUSTER_RETURN_IF_ERROR(files::OpenFileSystems()->RemoveAll(folder.path));
-  std::printf("%s\n", name.c_str());
   return absl::OkStatus();
 }
 
@@ -69,18 +58,19 @@ absl::Status RemoveByName(const std::string& jobs, const std::string& name, bool
   if (!with_work || !files->Stat(folder.work()).ok()) {
     MUSTER_RETURN_IF_ERROR(control::FindJobFolder(jobs, name).status());
   }
-  MUSTER_ASSIGN_OR_RETURN(const bool is_local, IsLocal(folder));
-  if (!is_local) return RemoveElsewhere(folder);
   MUSTER_RETURN_IF_ERROR(Remove(folder, with_work));
   if (!files->Stat(before.path).ok()) return absl::OkStatus();
   return Remove(before, with_work);
 }
 
-// When it ended; of one that was lost when its journal was last written.
-absl::StatusOr<double> GetEnd(const control::JobFolder& folder) {
+// When it ended; of one that was lost when its journal was last written; none while it runs.
+absl::StatusOr<std::optional<double>> FindEnd(const control::JobFolder& folder) {
   MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJobIn(folder));
+  if (!place->WaitForEnd(0)) return std::nullopt;
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
-  if (HasEnded(job)) return JsonFields(job, "job").Number("completion_time", 0);
+  JsonFields fields(job, "job");
+  if (HasEnded(job)) return fields.Number("completion_time", 0);
+  if (!fields.Bool("lost", false)) return std::nullopt;
   MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info,
                           files::OpenFileSystems()->Stat(folder.journal()));
   return static_cast<double>(info.modified_ns) * 1e-9;
@@ -94,13 +84,10 @@ absl::Status RemoveOlder(const std::string& jobs, double seconds, bool with_work
   bool failed = false;
   for (const std::string& name : names) {
     const control::JobFolder folder{io::JoinPath(jobs, name)};
-    const bool is_job = files->Stat(folder.journal()).ok();
-    const bool is_cared_for =
-        control::LivingCoordinator(folder) || control::LivingSupervisor(folder);
-    if (!is_job || is_cared_for || launch::local::AnyAgentLives(folder)) continue;
-    const auto end = GetEnd(folder);
+    if (!files->Stat(folder.journal()).ok()) continue;
+    const auto end = FindEnd(folder);
     absl::Status status = end.status();
-    if (end.ok() && *end > before) continue;
+    if (end.ok() && (!*end || **end > before)) continue;
     if (status.ok()) status = Remove(folder, with_work);
     if (status.ok()) continue;
     failed = true;

@@ -1,44 +1,24 @@
 #include "muster/launch/local/local_job.h"
 
 #include <cstdlib>
-#include <map>
 #include <utility>
 
+#include "muster/control/job_run.h"
 #include "muster/files/file_systems.h"
 #include "muster/launch/local/staging.h"
-#include "muster/net/token.h"
 #include "muster/process/network_namespace.h"
-#include "muster/process/proc.h"
 
 namespace muster::launch::local {
 namespace {
 
-// Of the journal: where programs of this machine reach the coordinator; where it was told to
-// listen, and whether with TLS.
-constexpr char kUrlNote[] = "url", kListenNote[] = "listen", kTlsNote[] = "tls";
+using control::GetNote;
+
 constexpr char kShareGpusNote[] = "share_gpus";      // as kIsolatedNote
 constexpr char kMetricsPortNote[] = "metrics_port";  // "": none
 
 constexpr double kFinishSeconds = 15;  // for hosts to tidy up and hand over the last output
 
-std::string GetNote(const formats::Json& state, const char* name) {
-  formats::JsonFields fields(state, "journal");
-  return formats::JsonFields(fields.Object("notes"), "journal: notes").Text(name);
-}
-
 std::string YesOrNo(bool value) { return value ? "yes" : "no"; }
-
-// The monotonic clock counts from there.
-std::string BootId() {
-  return process::ReadSmallFile("/proc/sys/kernel/random/boot_id").value_or("unknown");
-}
-
-// Of the last coordinator, which agents that live still talk to; 0: none.
-int LastPort(const formats::Json& state) {
-  const std::string url = GetNote(state, kUrlNote);
-  const size_t colon = url.rfind(':');
-  return colon == std::string::npos ? 0 : std::atoi(url.c_str() + colon + 1);
-}
 
 // Where the job was told to; without a port of its own on the last coordinator's again, or where
 // another program has taken that meanwhile on any: agents that live then end after the lease, and
@@ -46,18 +26,14 @@ int LastPort(const formats::Json& state) {
 // A job that is only closed needs no metrics.
 absl::StatusOr<std::unique_ptr<control::Service>> Listen(const control::JobFolder& folder,
                                                          const formats::Json& state, bool closing) {
-  control::ListenPlace place;
-  if (const std::string told = GetNote(state, kListenNote); !told.empty()) {
-    const bool tls = GetNote(state, kTlsNote) == "yes";
-    MUSTER_ASSIGN_OR_RETURN(place, control::ParseListenPlace(told, tls));
-  }
+  MUSTER_ASSIGN_OR_RETURN(control::ListenPlace place, control::GetListenPlace(state));
   control::ServiceOptions options;
   if (const int port = std::atoi(GetNote(state, kMetricsPortNote).c_str()); port != 0 && !closing) {
     options.open_port = port;
   }
   // Metrics are no reason to end a job that runs: a coordinator that is started again does without,
   // if another program has taken their port.
-  const bool again = LastPort(state) != 0;
+  const bool again = control::GetLastPort(state) != 0;
   const auto listen = [&] {
     auto service = control::Service::Listen(folder, place, options);
     if (again && options.open_port && absl::IsAlreadyExists(service.status())) {
@@ -67,7 +43,7 @@ absl::StatusOr<std::unique_ptr<control::Service>> Listen(const control::JobFolde
     return service;
   };
   if (place.port != 0) return listen();
-  place.port = LastPort(state);
+  place.port = control::GetLastPort(state);
   auto service = listen();
   if (place.port == 0 || !absl::IsAlreadyExists(service.status())) return service;
   place.port = 0;
@@ -80,8 +56,7 @@ absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
                   const std::vector<StagedItem>& staged) {
   const bool tls = local.listen.tls;
   const bool elsewhere = local.prepare != nullptr;
-  MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.token()).status());
-  MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.data_key()).status());
+  MUSTER_RETURN_IF_ERROR(control::MakeKeys(folder));
   if (tls && !elsewhere) {
     MUSTER_RETURN_IF_ERROR(control::UseCertificates(local.certificates, local.listen, folder));
   }
@@ -94,8 +69,7 @@ absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
   MUSTER_ASSIGN_OR_RETURN(const auto journal, control::Journal::Open(*files, folder.journal()));
   MUSTER_ASSIGN_OR_RETURN(const auto coordinator,
                           control::Coordinator::New(spec, options, {.journal = journal.get()}));
-  coordinator->SetNote(kListenNote, control::PrintListenPlace(local.listen));
-  coordinator->SetNote(kTlsNote, YesOrNo(tls));
+  control::SetListenNotes(local.listen, coordinator.get());
   coordinator->SetNote(kShareGpusNote, YesOrNo(local.share_gpus));
   coordinator->SetNote(kIsolatedNote, YesOrNo(local.isolate));
   if (local.metrics_port != 0) coordinator->SetNote(kMetricsPortNote, StrCat(local.metrics_port));
@@ -152,15 +126,11 @@ absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder
   } else {
     MUSTER_ASSIGN_OR_RETURN(job->launcher_, LocalLauncher::Create(std::move(options)));
   }
-  MUSTER_ASSIGN_OR_RETURN(auto coordinator,
-                          control::Coordinator::Resume({.journal = job->journal_.get(),
-                                                        .launcher = job->launcher_.get(),
-                                                        .clock = &job->clock_,
-                                                        .clock_id = BootId()}));
-  if (!cancelled.empty()) coordinator->Cancel(cancelled);
-  coordinator->SetNote(kUrlNote, job->service_->url());
-  MUSTER_RETURN_IF_ERROR(coordinator->Write());
-  job->service_->Run(std::move(coordinator));
+  MUSTER_RETURN_IF_ERROR(control::RunCoordinator({.journal = job->journal_.get(),
+                                                  .launcher = job->launcher_.get(),
+                                                  .clock = &job->clock_,
+                                                  .cancelled = cancelled},
+                                                 job->service_.get()));
   return job;
 }
 

@@ -39,8 +39,7 @@ void SetLost(const control::JobFolder& folder, Json* job) {
   }
 }
 
-}  // namespace
-
+// Of a job's description (control::DescribeJob).
 bool HasEnded(const Json& job) {
   const std::string phase = JsonFields(job, "job").Text("phase");
   return phase == "succeeded" || phase == "failed";
@@ -53,6 +52,8 @@ absl::Status EndedError(const Json& job) {
       StrCat("the job ", name, " has ended (", fields.Text("phase"),
              "): there is nothing to suspend or to resume; muster rm ", name, " removes it"));
 }
+
+}  // namespace
 
 absl::StatusOr<Json> LocalPlace::State() const {
   const auto files = files::OpenFileSystems();
@@ -165,6 +166,24 @@ absl::Status LocalPlace::Suspend(bool suspended) {
   if (!absl::IsFailedPrecondition(asked)) return asked;
   MUSTER_ASSIGN_OR_RETURN(const Json job, Describe());
   return HasEnded(job) ? EndedError(job) : asked;
+}
+
+absl::Status LocalPlace::Resume() {
+  const std::string name = io::Basename(options_.folder.path);
+  const auto coordinator = control::LivingCoordinator(options_.folder);
+  const auto supervisor = control::LivingSupervisor(options_.folder);
+  MUSTER_ASSIGN_OR_RETURN(const Json job, Describe());
+  if (HasEnded(job)) return EndedError(job);
+  if (!coordinator && !supervisor) return options_.start(options_.folder);
+  if (JsonFields(job, "job").Text("phase") == "suspended") return Suspend(false);
+  return absl::FailedPreconditionError(
+      coordinator ? StrCat("the job ", name, " runs: its coordinator is process ", *coordinator)
+                  : StrCat("the job ", name, " runs: process ", *supervisor,
+                           " is starting its coordinator again"));
+}
+
+absl::StatusOr<std::string> LocalPlace::Remove(bool with_work) {
+  return RemoveJob(options_.folder, with_work);
 }
 
 absl::StatusOr<std::unique_ptr<control::LogSource>> LocalPlace::OpenLog(job::TaskId task) {

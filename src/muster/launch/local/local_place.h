@@ -23,6 +23,8 @@ struct LocalPlaceOptions {
   control::JobFolder folder = {};
   std::string program = {};  // the muster binary, for a job that Stop() has to close itself
   RunJob run = {};           // a job that Stop() closes; none: LocalJob::Run()
+  // Starts the coordinator of a job that Resume() continues, in a process that outlives this one.
+  std::function<absl::Status(const control::JobFolder&)> start = {};
   // Whether Stop() should no longer wait for the end of a job that it closes; called from time to
   // time and after each signal.
   std::function<bool()> interrupted = [] { return false; };
@@ -40,6 +42,8 @@ class LocalPlace : public control::JobPlace {
   // end. CANCELLED: `interrupted` said so before.
   absl::Status Stop(const std::string& why) override;
   absl::Status Suspend(bool suspended) override;
+  absl::Status Resume() override;
+  absl::StatusOr<std::string> Remove(bool with_work) override;
   absl::StatusOr<std::unique_ptr<control::LogSource>> OpenLog(job::TaskId task) override;
   bool WaitForEnd(double seconds) override;
 
@@ -57,10 +61,5 @@ class LocalPlace : public control::JobPlace {
   std::optional<job::JobSpec> spec_;                     // for OpenLog(); read once
   std::shared_ptr<const control::FolderNotice> notice_;  // of the logs; made with the first source
 };
-
-// Of a job's description (control::DescribeJob): whether it has ended, and the error of a verb that
-// needs one that has not.
-bool HasEnded(const formats::Json& job);
-absl::Status EndedError(const formats::Json& job);
 
 }  // namespace muster::launch::local

@@ -68,7 +68,15 @@ class LocalJobUnderTest : public control::JobUnderTest {
 
   std::unique_ptr<control::JobPlace> Open() override {
     return std::make_unique<LocalPlace>(
-        LocalPlaceOptions{.folder = folder_, .program = "/bin/false", .patience_seconds = 0.05});
+        LocalPlaceOptions{.folder = folder_,
+                          .program = "/bin/false",
+                          .start =
+                              [this](const control::JobFolder&) {
+                                lock_.emplace(*control::JobLock::Take(folder_.lock()));
+                                Answer();
+                                return absl::OkStatus();
+                              },
+                          .patience_seconds = 0.05});
   }
   void Write(job::TaskId task, const std::string& bytes) override {
     std::ofstream(folder_.task_log(task), std::ios::app) << bytes;

@@ -3,44 +3,23 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <utility>
 
-#include "muster/net/token.h"
-#include "muster/process/proc.h"
+#include "muster/control/job_run.h"
 
 namespace muster::launch::slots {
 namespace {
 
-// Of the journal, as launch/local has them.
-constexpr char kUrlNote[] = "url", kListenNote[] = "listen", kTlsNote[] = "tls";
-
-std::string GetNote(const Json& state, const char* name) {
-  formats::JsonFields fields(state, "journal");
-  return formats::JsonFields(fields.Object("notes"), "journal: notes").Text(name);
-}
-
-// The monotonic clock counts from there.
-std::string BootId() {
-  return process::ReadSmallFile("/proc/sys/kernel/random/boot_id").value_or("unknown");
-}
-
+// The last coordinator's port again: its agents ask there.
 absl::StatusOr<control::ListenPlace> GetPlace(const Json& state) {
-  MUSTER_ASSIGN_OR_RETURN(
-      control::ListenPlace place,
-      control::ParseListenPlace(GetNote(state, kListenNote), GetNote(state, kTlsNote) == "yes"));
-  const std::string url =
-      GetNote(state, kUrlNote);  // of the last coordinator: its agents ask there
-  const size_t colon = url.rfind(':');
-  if (place.port == 0 && colon != std::string::npos)
-    place.port = std::atoi(url.c_str() + colon + 1);
+  MUSTER_ASSIGN_OR_RETURN(control::ListenPlace place, control::GetListenPlace(state));
+  if (place.port == 0) place.port = control::GetLastPort(state);
   return place;
 }
 
 absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
                   const control::CoordinatorOptions& options, const SlotJobOptions& slots) {
-  MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.token()).status());
-  MUSTER_RETURN_IF_ERROR(net::MakeTokenFile(folder.data_key()).status());
+  MUSTER_RETURN_IF_ERROR(control::MakeKeys(folder));
   if (slots.listen.tls) {
     MUSTER_RETURN_IF_ERROR(control::UseCertificates(slots.certificates, slots.listen, folder));
   }
@@ -48,8 +27,7 @@ absl::Status Fill(const control::JobFolder& folder, const job::JobSpec& spec,
   MUSTER_ASSIGN_OR_RETURN(const auto journal, control::Journal::Open(*files, folder.journal()));
   MUSTER_ASSIGN_OR_RETURN(const auto coordinator,
                           control::Coordinator::New(spec, options, {.journal = journal.get()}));
-  coordinator->SetNote(kListenNote, control::PrintListenPlace(slots.listen));
-  coordinator->SetNote(kTlsNote, slots.listen.tls ? "yes" : "no");
+  control::SetListenNotes(slots.listen, coordinator.get());
   return coordinator->Write();
 }
 
@@ -82,14 +60,9 @@ absl::StatusOr<std::unique_ptr<SlotJob>> SlotJob::Run(const control::JobFolder& 
                                                 .lease_seconds = lease}));
   MUSTER_ASSIGN_OR_RETURN(job->service_, control::Service::Listen(
                                              folder, place, {.routes = {job->launcher_->Route()}}));
-  MUSTER_ASSIGN_OR_RETURN(auto coordinator,
-                          control::Coordinator::Resume({.journal = job->journal_.get(),
-                                                        .launcher = job->launcher_.get(),
-                                                        .clock = &job->clock_,
-                                                        .clock_id = BootId()}));
-  coordinator->SetNote(kUrlNote, job->service_->url());
-  MUSTER_RETURN_IF_ERROR(coordinator->Write());
-  job->service_->Run(std::move(coordinator));
+  MUSTER_RETURN_IF_ERROR(control::RunCoordinator(
+      {.journal = job->journal_.get(), .launcher = job->launcher_.get(), .clock = &job->clock_},
+      job->service_.get()));
   return job;
 }
 

@@ -13,6 +13,7 @@ constexpr int64_t kMinInt = std::numeric_limits<int>::min();
 constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
 constexpr size_t kMaxSlots = 100'000;
 constexpr size_t kMaxText = 1000;  // longer ones for people are cut
+constexpr size_t kMaxSlotId = 256;
 
 struct StateWord {
   Slot::State state;
@@ -53,6 +54,9 @@ Slot SlotFromJson(const Json& json, JsonFields& report) {
   Slot slot;
   slot.id = fields.Text("slot");
   if (slot.id.empty()) fields.Fail("\"slot\" is missing");
+  if (slot.id.size() > kMaxSlotId) {
+    fields.Fail(StrCat("\"slot\" is longer than ", kMaxSlotId, " bytes"));
+  }
   slot.task = ParseTask(fields);
   slot.incarnation = ParseIncarnation(fields);
   const std::string state = fields.Text("state");

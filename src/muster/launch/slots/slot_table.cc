@@ -23,6 +23,7 @@ SlotTable::Entry& SlotTable::GetEntry(const Key& key) {
   const auto [found, is_new] = entries_.try_emplace(key);
   if (is_new) {
     found->second.inherited = key.second <= inherited_up_to_;
+    tasks_.try_emplace(key.second, key.first);
     int64_t& newest = newest_[key.first];
     newest = std::max(newest, key.second);
   }
@@ -35,18 +36,23 @@ bool SlotTable::IsReplaced(const Key& key) const {
   return newest != newest_.end() && newest->second > key.second;
 }
 
-std::vector<const Slot*> SlotTable::GetSlots(const Key& key) const {
-  std::vector<const Slot*> found;
-  for (const Slot& slot : slots_) {
-    if (slot.task == key.first && slot.incarnation == key.second) found.push_back(&slot);
-  }
-  return found;
+std::span<const Slot* const> SlotTable::GetSlots(const Key& key) const {
+  const auto found = slots_of_.find(key);
+  if (found == slots_of_.end()) return {};
+  return found->second;
+}
+
+// A number is one task's, and later coordinators know what was wanted before them.
+bool SlotTable::IsStranger(const Key& key) const {
+  if (key.second > wanted_up_to_) return true;
+  const auto task = tasks_.find(key.second);
+  return task != tasks_.end() && task->second != key.first;
 }
 
 void SlotTable::Want(const WantedSlot& wanted) {
   Entry& entry = GetEntry({wanted.task, wanted.incarnation});
   if (!entry.killed && !entry.over) entry.wanted = wanted;
-  Forget();
+  Forget(wanted.task);
 }
 
 void SlotTable::Kill(job::TaskId task, int64_t incarnation) {
@@ -54,13 +60,13 @@ void SlotTable::Kill(job::TaskId task, int64_t incarnation) {
   Entry& entry = GetEntry(key);
   entry.killed = true;
   Judge(key, entry);
-  Forget();
+  Forget(task);
 }
 
 // What is certain about an incarnation, after anything that may have changed it.
 void SlotTable::Judge(const Key& key, Entry& entry) {
   if (entry.over) return;
-  const std::vector<const Slot*> slots = GetSlots(key);
+  const std::span<const Slot* const> slots = GetSlots(key);
   const bool any_live =
       std::any_of(slots.begin(), slots.end(), [](const Slot* slot) { return IsLive(*slot); });
   if (any_live) return;
@@ -78,12 +84,15 @@ void SlotTable::Judge(const Key& key, Entry& entry) {
 
 // Slots that only the provider knows of are incarnations of earlier coordinators.
 void SlotTable::SeeSlots() {
+  slots_of_.clear();
   for (const Slot& slot : slots_) {
     const Key key{slot.task, slot.incarnation};
+    if (IsStranger(key)) continue;
+    slots_of_[key].push_back(&slot);
     if (!IsReplaced(key)) GetEntry(key);
   }
   for (auto& [key, entry] : entries_) {
-    const std::vector<const Slot*> slots = GetSlots(key);
+    const std::span<const Slot* const> slots = GetSlots(key);
     const auto live =
         std::count_if(slots.begin(), slots.end(), [](const Slot* slot) { return IsLive(*slot); });
     // Two of them, and nobody knows which one runs the task: both end.
@@ -93,12 +102,12 @@ void SlotTable::SeeSlots() {
     }
     Judge(key, entry);
   }
-  Forget();
+  std::erase_if(entries_, [this](const auto& item) { return IsReplaced(item.first); });
 }
 
-// Incarnations that were replaced, unless they still have a slot to end.
-void SlotTable::Forget() {
-  std::erase_if(entries_, [this](const auto& item) { return IsReplaced(item.first); });
+// The task's incarnations that were replaced.
+void SlotTable::Forget(job::TaskId task) {
+  entries_.erase(entries_.lower_bound({task, 0}), entries_.lower_bound({task, newest_.at(task)}));
 }
 
 bool SlotTable::MustEnd(const Slot& slot, const Entry& entry) const {
@@ -113,8 +122,9 @@ ProviderAnswer SlotTable::AnswerTo(const ProviderReport& report) {
     const Key key{slot.task, slot.incarnation};
     const auto entry = entries_.find(key);
     if (!IsLive(slot)) {
-      if (IsReplaced(key) || !final_.empty()) answer.forget.push_back(slot.id);
-    } else if (!final_.empty() || entry == entries_.end() || MustEnd(slot, entry->second)) {
+      if (IsReplaced(key) || IsStranger(key) || !final_.empty()) answer.forget.push_back(slot.id);
+    } else if (!final_.empty() || entry == entries_.end() || IsStranger(key) ||
+               MustEnd(slot, entry->second)) {
       answer.kill.push_back(slot.id);
     }
   }
@@ -166,7 +176,7 @@ Admission SlotTable::Admits(job::TaskId task, int64_t incarnation, const std::st
     entry.killed = true;
     return Admission::kNo;
   }
-  const std::vector<const Slot*> slots = GetSlots(key);
+  const std::span<const Slot* const> slots = GetSlots(key);
   if (slots.size() != 1 || slots[0]->id != slot || !IsLive(*slots[0])) {
     return slots.empty() ? Admission::kNotYet : Admission::kNo;
   }

@@ -15,11 +15,16 @@
 //   Ended surely. An incarnation has ended when the provider says that its slot has, or when its
 //                 task was never let in and never will be. What is merely not seen may run: the
 //                 coordinator's lease decides (control::LauncherTraits::sees_ends is false).
+//
+// What a provider reports makes the table no larger than what was ever wanted: a slot of an
+// incarnation that no answer wanted, or of another task than the one that has its number, is a
+// stranger's. It is to end, its agent is not let in, and nothing is kept of it.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +44,8 @@ class SlotTable {
   // monotonic seconds, as everywhere here. `gone_seconds`: after so long without an answer, agents
   // of earlier coordinators have ended.
   SlotTable(int64_t wanted_before, double now, double gone_seconds);
+  SlotTable(const SlotTable&) = delete;
+  SlotTable& operator=(const SlotTable&) = delete;
 
   // As of control::Launcher; both are idempotent.
   void Want(const WantedSlot& wanted);
@@ -83,19 +90,22 @@ class SlotTable {
   static job::TaskEnd GetEnd(const Entry& entry);
   Entry& GetEntry(const Key& key);
   bool IsReplaced(const Key& key) const;
-  std::vector<const Slot*> GetSlots(const Key& key) const;
+  std::span<const Slot* const> GetSlots(const Key& key) const;
+  bool IsStranger(const Key& key) const;
   void SeeSlots();
   void Judge(const Key& key, Entry& entry);
-  void Forget();
+  void Forget(job::TaskId task);
   ProviderAnswer AnswerTo(const ProviderReport& report);
   bool MustEnd(const Slot& slot, const Entry& entry) const;
 
   const int64_t inherited_up_to_;
   const double began_at_, gone_seconds_;
   int64_t wanted_up_to_;
-  int64_t attempt_ = 0, sequence_ = 0;  // of the newest report of the newest attempt
-  std::vector<Slot> slots_;             // what it said
+  int64_t attempt_ = 0, sequence_ = 0;                // of the newest report of the newest attempt
+  std::vector<Slot> slots_;                           // what it said
+  std::map<Key, std::vector<const Slot*>> slots_of_;  // of those, by incarnation; no strangers
   std::map<Key, Entry> entries_;
+  std::map<int64_t, job::TaskId> tasks_;   // by the number of each incarnation that is known
   std::map<job::TaskId, int64_t> newest_;  // incarnation of each task
   std::string final_;
   bool emptied_ = false;

@@ -88,6 +88,7 @@ TEST_F(SlotTableTest, AnAgentIsLetInOnceItsSlotIsTheOnlyOne) {
 
 TEST_F(SlotTableTest, TwoSlotsOfWhichNoneWasLetInBothEnd) {
   Want(1);
+  Report({});
   EXPECT_THAT(Report({Running("a", 1), Running("b", 1)}).kill, ElementsAre("a", "b"));
   EXPECT_EQ(Waits("a", 1), Admission::kNo);
   EXPECT_EQ(Seen().phase, Phase::kStarting);
@@ -100,6 +101,7 @@ TEST_F(SlotTableTest, TwoSlotsOfWhichNoneWasLetInBothEnd) {
 
 TEST_F(SlotTableTest, AnEndIsToldWithWhatThePlatformSaid) {
   Want(1);
+  Report({});
   Slot ended = Ended("container_5", 1);
   ended.host = "n1";
   ended.exit_code = -102;
@@ -199,6 +201,7 @@ TEST_F(SlotTableTest, WhatWasNeverWantedIsGoneWhenItIsKilled) {
 
 TEST_F(SlotTableTest, AKillIsRepeatedUntilTheSlotHasEnded) {
   Want(1);
+  Report({});
   Report({Running("a", 1)});
   EXPECT_EQ(Waits("a", 1), Admission::kYes);
   table_->Kill(kTask, 1);
@@ -213,6 +216,41 @@ TEST_F(SlotTableTest, ASlotOfAnIncarnationThatWasReplacedEnds) {
   Want(2);
   EXPECT_THAT(Report({Running("old", 1)}).kill, ElementsAre("old"));
   EXPECT_EQ(Runs("old", 1), Admission::kNo);
+}
+
+// A provider may say what it likes, as often as it likes.
+TEST_F(SlotTableTest, SlotsThatNobodyWantedEndAndNothingIsKeptOfThem) {
+  Want(1);
+  Report({});
+  for (int i = 0; i < 3; ++i) {
+    std::vector<Slot> slots = {Running("a", 1), Running("beyond", 2), Running("far", 1'000'000),
+                               Ended("ended", 3)};
+    slots.push_back(Running("other", 1));  // the number of another task's incarnation
+    slots.back().task.index = 7 + i;
+    const ProviderAnswer answer = Report(slots);
+    EXPECT_THAT(answer.kill, ElementsAre("beyond", "far", "other"));
+    EXPECT_THAT(answer.forget, ElementsAre("ended"));
+    EXPECT_EQ(Seen().incarnation, 1);
+  }
+  EXPECT_EQ(Waits("beyond", 2), Admission::kNotYet);
+  Want(2);  // before any answer wanted it
+  EXPECT_THAT(Report({Running("beyond", 2)}).kill, ElementsAre("beyond"));
+  EXPECT_NE(Waits("beyond", 2), Admission::kYes);
+}
+
+// The whole of a large job in one report, and in each of many.
+TEST_F(SlotTableTest, ALargeReportIsReadInOnePass) {
+  constexpr int kTasks = 20'000;
+  std::vector<Slot> slots;
+  for (int i = 0; i < kTasks; ++i) {
+    Slot slot = Running(StrCat("s", i), i + 1);
+    slot.task.index = i;
+    table_->Want({.task = slot.task, .incarnation = slot.incarnation});
+    slots.push_back(slot);
+  }
+  EXPECT_EQ(Report({}).wanted.size(), kTasks);
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(Report(slots).kill, IsEmpty());
+  EXPECT_EQ(table_->Observe(now_).size(), kTasks);
 }
 
 TEST_F(SlotTableTest, AfterTheEndEverySlotEndsAndThenTheProvider) {
@@ -269,6 +307,9 @@ TEST(SlotMessagesTest, WhatIsNoReportIsRefusedAndNamed) {
   EXPECT_THAT(with(StrCat(good, ", ", good)), HasSubstr("twice"));
   EXPECT_THAT(with(R"({"slot": "a", "task": "boss-0", "incarnation": 1, "state": "asked"})"),
               HasSubstr("boss-0"));
+  EXPECT_THAT(with(StrCat(R"({"slot": ")", std::string(257, 'a'),
+                          R"(", "task": "worker-0", "incarnation": 1, "state": "asked"})")),
+              HasSubstr("longer than 256 bytes"));
   EXPECT_THAT(with(R"({"slot": "a", "task": "worker-0", "state": "asked"})"),
               HasSubstr("\"incarnation\""));
   EXPECT_THAT(with(R"({"slot": "a", "task": "worker-0", "incarnation": 1, "state": "odd"})"),

@@ -1,5 +1,6 @@
-// On which host each task runs: round robin in the order of the tasks, then on the same host again,
-// unless that could not be reached a moment ago.
+// On which host each task runs, and with which of its GPUs: round robin in the order of the tasks,
+// then on the same host again, unless that could not be reached a moment ago. No two tasks get the
+// same GPU of a host.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,12 @@
 
 namespace muster::launch::ssh {
 
+struct TaskPlace {
+  size_t host = 0;    // its number
+  int first_gpu = 0;  // of the task's GPUs, which follow each other
+  friend bool operator==(const TaskPlace&, const TaskPlace&) = default;
+};
+
 // One owner thread. Times are monotonic seconds.
 class HostChoice {
  public:
@@ -18,11 +25,13 @@ class HostChoice {
 
   HostChoice(const job::JobSpec& spec, size_t hosts);
 
-  // The number of the host for the task's next incarnation. `stays`: other tasks know the task's
-  // address, so that it starts nowhere else.
-  size_t Choose(job::TaskId task, bool stays, double now);
+  // The place of the task's next incarnation. `stays`: other tasks know the task's address, so that
+  // it starts nowhere else.
+  TaskPlace Choose(job::TaskId task, bool stays, double now);
   // Of the task's last incarnation, or of its first if there was none.
-  size_t GetHost(job::TaskId task) const;
+  TaskPlace GetPlace(job::TaskId task) const;
+  // Where an earlier coordinator started the task. A host that there is not is ignored.
+  void Restore(job::TaskId task, const TaskPlace& place);
   // The host could not be reached, or did not answer any more.
   void Avoid(size_t host, double now);
   // Whether a host is not to be avoided.
@@ -30,8 +39,11 @@ class HostChoice {
 
  private:
   bool IsGood(size_t host, double now) const;
+  int FindFreeGpus(job::TaskId task, size_t host) const;
+  int GetGpus(job::TaskId task) const;
 
-  std::map<job::TaskId, size_t> places_;
+  std::map<job::TaskType, int> gpus_;  // that each task of the type gets
+  std::map<job::TaskId, TaskPlace> places_;
   std::vector<double> avoided_until_;
 };
 

@@ -3,6 +3,7 @@
 //
 //   hosts.json      the ssh command and, for each host, its name, address and the like
 //   hosts/N/        what an agent on the N-th host gets: ca.pem, server.pem, client.pem, their keys
+//   started.json    where each task was started last (started_tasks.h)
 //   staged.tar      files and archives of the job, unpacked in each task's own folder
 #pragma once
 

@@ -1,8 +1,8 @@
 #include "muster/launch/ssh/ssh_launcher.h"
 
+#include <cstdio>
 #include <utility>
 
-#include "muster/job/pod_template.h"
 #include "muster/launch/ssh/reach.h"
 
 namespace muster::launch::ssh {
@@ -15,7 +15,14 @@ absl::StatusOr<std::unique_ptr<SshLauncher>> SshLauncher::Create(local::LocalLau
                                                                  Hosts hosts) {
   std::unique_ptr<SshLauncher> launcher(new SshLauncher(spec, std::move(hosts)));
   launcher->program_ = local.program;
-  launcher->folder_ = local.folder.path;
+  launcher->folder_ = local.folder;
+  MUSTER_ASSIGN_OR_RETURN(launcher->started_, ReadStarted(local.folder));
+  std::erase_if(launcher->started_, [&](const auto& each) {
+    return each.second.place.host >= launcher->hosts_.all.size();
+  });
+  for (const auto& [task, started] : launcher->started_) {
+    launcher->choice_.Restore(task, started.place);
+  }
   launcher->port_ = local.coordinator_url.substr(local.coordinator_url.rfind(':') + 1);
   local.command = [self = launcher.get()](const control::StartRequest& request) {
     return self->CommandFor(request);
@@ -24,33 +31,33 @@ absl::StatusOr<std::unique_ptr<SshLauncher>> SshLauncher::Create(local::LocalLau
   return launcher;
 }
 
-// The GPUs of a host are dealt in the order of its tasks.
-int SshLauncher::FirstGpu(job::TaskId task, size_t host) const {
-  int first = 0;
-  for (const auto& [type, replica] : spec_.replicas) {
-    const auto process = job::ParseProcess(replica.pod_template);
-    for (int i = 0; process.ok() && i < replica.replicas; ++i) {
-      const job::TaskId other{type, i};
-      if (other < task && choice_.GetHost(other) == host) first += process->gpus;
-    }
-  }
-  return first;
+// Null: another incarnation was started after it, or none.
+const StartedTask* SshLauncher::FindStarted(job::TaskId task, int64_t incarnation) const {
+  const auto found = started_.find(task);
+  const bool is_it = found != started_.end() && found->second.incarnation == incarnation;
+  return is_it ? &found->second : nullptr;
 }
 
 std::vector<std::string> SshLauncher::CommandFor(const control::StartRequest& request) {
-  const size_t host = choice_.Choose(request.task, request.port_required, now());
-  places_[{request.task, request.incarnation}] = host;
-  if (request.port_required) staying_.insert(request.task);
+  const TaskPlace place = choice_.Choose(request.task, request.port_required, now());
+  started_[request.task] = {
+      .incarnation = request.incarnation, .place = place, .stays = request.port_required};
+  // Without it the task runs all the same; only a later coordinator would choose its host anew.
+  if (const absl::Status written = WriteStarted(folder_, started_); !written.ok()) {
+    std::fprintf(stderr, "muster: cannot write down the host of %s: %s\n",
+                 job::TaskName(request.task).c_str(),
+                 std::string(ToStd(written.message())).c_str());
+  }
   std::vector<std::string> command = {program_,
                                       "reach",
                                       "--folder",
-                                      folder_,
+                                      folder_.path,
                                       "--task",
                                       job::TaskName(request.task),
                                       "--incarnation",
                                       StrCat(request.incarnation),
                                       "--host-number",
-                                      StrCat(host),
+                                      StrCat(place.host),
                                       "--coordinator-port",
                                       port_,
                                       "--lease",
@@ -58,8 +65,7 @@ std::vector<std::string> SshLauncher::CommandFor(const control::StartRequest& re
   if (request.port > 0) command.insert(command.end(), {"--port", StrCat(request.port)});
   if (request.port_required) command.emplace_back("--port-required");
   if (const int gpus = request.process.gpus; gpus > 0) {
-    command.insert(command.end(),
-                   {"--gpus", StrCat(gpus), "--first-gpu", StrCat(FirstGpu(request.task, host))});
+    command.insert(command.end(), {"--gpus", StrCat(gpus), "--first-gpu", StrCat(place.first_gpu)});
   }
   return command;
 }
@@ -67,14 +73,14 @@ std::vector<std::string> SshLauncher::CommandFor(const control::StartRequest& re
 void SshLauncher::Start(const control::StartRequest& request) { reaches_->Start(request); }
 
 std::string SshLauncher::GetPlace(job::TaskId task, int64_t incarnation) const {
-  const auto place = places_.find({task, incarnation});
-  return place == places_.end() ? "" : StrCat("host ", hosts_.all[place->second].name);
+  const StartedTask* const started = FindStarted(task, incarnation);
+  return started == nullptr ? "" : StrCat("host ", hosts_.all[started->place.host].name);
 }
 
 // An agent that does not report or obey: its host is avoided for a while.
 void SshLauncher::Kill(job::TaskId task, int64_t incarnation) {
-  if (const auto place = places_.find({task, incarnation}); place != places_.end()) {
-    choice_.Avoid(place->second, now());
+  if (const StartedTask* const started = FindStarted(task, incarnation); started != nullptr) {
+    choice_.Avoid(started->place.host, now());
   }
   reaches_->Kill(task, incarnation);
 }
@@ -93,9 +99,10 @@ std::vector<job::TaskObservation> SshLauncher::Observe() {
     if (each.phase != Phase::kEnded || !each.end.detail.starts_with(kCannotReach)) continue;
     const auto [missed, is_new] = missed_.try_emplace(id, false);
     if (is_new) {
-      const auto place = places_.find(id);
-      if (place != places_.end()) choice_.Avoid(place->second, now());
-      missed->second = choice_.AnyGood(now()) && !staying_.contains(each.id);
+      const StartedTask* const started = FindStarted(id.task, id.incarnation);
+      if (started != nullptr) choice_.Avoid(started->place.host, now());
+      const bool stays = started != nullptr && started->stays;
+      missed->second = choice_.AnyGood(now()) && !stays;
     }
     each.end.disrupted = missed->second;
   }

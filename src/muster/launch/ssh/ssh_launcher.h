@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -13,12 +12,14 @@
 #include "muster/launch/local/local_launcher.h"
 #include "muster/launch/ssh/host_choice.h"
 #include "muster/launch/ssh/hosts.h"
+#include "muster/launch/ssh/started_tasks.h"
 
 namespace muster::launch::ssh {
 
 class SshLauncher : public control::Launcher {
  public:
   // `local`: the job's folder, this program, the coordinator's URL on this machine, on_change.
+  // Tasks that an earlier coordinator has started are where it started them.
   static absl::StatusOr<std::unique_ptr<SshLauncher>> Create(local::LocalLauncherOptions local,
                                                              const job::JobSpec& spec, Hosts hosts);
 
@@ -31,19 +32,18 @@ class SshLauncher : public control::Launcher {
 
  private:
   SshLauncher(const job::JobSpec& spec, Hosts hosts)
-      : spec_(spec), hosts_(std::move(hosts)), choice_(spec, hosts_.all.size()) {}
+      : hosts_(std::move(hosts)), choice_(spec, hosts_.all.size()) {}
   std::vector<std::string> CommandFor(const control::StartRequest& request);
-  int FirstGpu(job::TaskId task, size_t host) const;
+  const StartedTask* FindStarted(job::TaskId task, int64_t incarnation) const;
   double now() const { return static_cast<double>(clock_.MonotonicNanos()) * 1e-9; }
 
-  const job::JobSpec spec_;
   const Hosts hosts_;
   const SystemClock clock_{};
   HostChoice choice_;
-  std::map<control::IncarnationId, size_t> places_;  // of incarnations that this process started
-  std::set<job::TaskId> staying_;                    // tasks that others know by their host
-  std::map<control::IncarnationId, bool> missed_;    // that never reached a host: disrupted or not
-  std::string program_, folder_, port_;
+  StartedTasks started_;                           // as its file has them
+  std::map<control::IncarnationId, bool> missed_;  // that never reached a host: disrupted or not
+  control::JobFolder folder_;
+  std::string program_, port_;
   std::unique_ptr<local::LocalLauncher> reaches_;  // last: it calls CommandFor
 };
 
