@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 
+#include "muster/engine/heads/head_kind.h"
 #include "muster/model/spec/exported_spec.h"
 #include "muster/model/spec/model_spec.h"
 #include "muster/model/spec/optimizer_printer.h"
@@ -174,20 +175,15 @@ void EmitLabel(YAML::Emitter& out, const ModelSpec& spec) {
 }
 
 void EmitHead(YAML::Emitter& out, const engine::HeadSpec& head) {
-  const std::string name(HeadName(head.kind));
+  const engine::HeadKind& kind = GetHeadKind(head);
   out << YAML::Key << "head" << YAML::Value;
-  if (head.kind == engine::HeadKind::kBinary) {
-    out << name;
+  if (!kind.has_options()) {
+    out << head.kind;
     return;
   }
-  out << YAML::Flow << YAML::BeginMap << YAML::Key << name << YAML::Value << YAML::Flow
+  out << YAML::Flow << YAML::BeginMap << YAML::Key << head.kind << YAML::Value << YAML::Flow
       << YAML::BeginMap;
-  if (head.is_regression()) {
-    EmitText(out, "loss", std::string(LossName(head.loss)));
-    EmitNumber(out, "label_dimension", head.label_dimension);
-  } else {
-    EmitNumber(out, "classes", head.classes);
-  }
+  kind.Print(head, out);
   out << YAML::EndMap << YAML::EndMap;
 }
 
