@@ -3,11 +3,16 @@
 #include <string>
 #include <vector>
 
-#include "muster/model/spec/spec_emitter.h"
+#include "muster/formats/yaml_emitter.h"
 #include "muster/optim/optimizer_kind.h"
 
 namespace muster::model {
 namespace {
+
+using formats::BeginFlowMap;
+using formats::EmitFlag;
+using formats::EmitNumber;
+using formats::EmitNumbers;
 
 void EmitSchedule(YAML::Emitter& out, double initial, const optim::ScheduleSpec& schedule) {
   using Kind = optim::ScheduleSpec::Kind;
