@@ -36,7 +36,7 @@ TEST(PredictionsTest, Binary) {
 }
 
 TEST(PredictionsTest, MultiClass) {
-  const Predictor predictor({.kind = HeadKind::kMultiClass, .classes = 3}, {});
+  const Predictor predictor({.kind = "multi_class", .classes = 3}, {});
   Predictions out;
   predictor.Predict(std::vector<float>{1, 1, 0, -500, 0, 500}, &out);
   EXPECT_EQ(out.rows, 2);
@@ -50,28 +50,28 @@ TEST(PredictionsTest, MultiClass) {
 
 TEST(PredictionsTest, MultiLabelAndRegression) {
   Predictions out;
-  const Predictor labels({.kind = HeadKind::kMultiLabel, .classes = 2}, {"a", "b"});
+  const Predictor labels({.kind = "multi_label", .classes = 2}, {"a", "b"});
   labels.Predict(std::vector<float>{0, 1, 2, 3}, &out);
   EXPECT_THAT(Names(out), ElementsAre("logits", "probabilities", "classes"));
   EXPECT_FLOAT_EQ(out.Find("probabilities")->floats[3], Sigmoid(3));
   EXPECT_THAT(out.Find("classes")->strings, ElementsAre("a", "b"));
 
   // The same object, now of another head.
-  const Predictor squared({.kind = HeadKind::kRegression, .label_dimension = 2}, {});
+  const Predictor squared({.kind = "regression", .label_dimension = 2}, {});
   squared.Predict(std::vector<float>{0, 1, 2, 3}, &out);
   EXPECT_THAT(Names(out), ElementsAre("predictions"));
   EXPECT_THAT(out.Find("predictions")->floats, ElementsAre(0, 1, 2, 3));
-  const Predictor poisson({.kind = HeadKind::kRegression, .loss = RegressionLoss::kPoisson}, {});
+  const Predictor poisson({.kind = "regression", .loss = "poisson"}, {});
   poisson.Predict(std::vector<float>{0, 1}, &out);
   EXPECT_THAT(Names(out), ElementsAre("predictions", "logits"));
   EXPECT_FLOAT_EQ(out.Find("predictions")->floats[1], std::exp(1.0f));
-  const Predictor logistic({.kind = HeadKind::kRegression, .loss = RegressionLoss::kLogistic}, {});
+  const Predictor logistic({.kind = "regression", .loss = "logistic"}, {});
   logistic.Predict(std::vector<float>{0, 1}, &out);
   EXPECT_FLOAT_EQ(out.Find("predictions")->floats[1], Sigmoid(1));
 }
 
 TEST(PredictionsTest, NoRowsStillHaveNamesAndWidths) {
-  const Predictor predictor({.kind = HeadKind::kMultiClass, .classes = 3}, {});
+  const Predictor predictor({.kind = "multi_class", .classes = 3}, {});
   Predictions out;
   predictor.Predict({}, &out);
   EXPECT_EQ(out.rows, 0);
@@ -81,19 +81,19 @@ TEST(PredictionsTest, NoRowsStillHaveNamesAndWidths) {
 
 TEST(HeadSpecTest, Dimensions) {
   EXPECT_EQ(HeadSpec().logits_dimension(), 1);
-  const HeadSpec classes{.kind = HeadKind::kMultiClass, .classes = 5};
+  const HeadSpec classes{.kind = "multi_class", .classes = 5};
   EXPECT_EQ(classes.logits_dimension(), 5);
   EXPECT_EQ(classes.labels_dimension(), 1);
-  const HeadSpec labels{.kind = HeadKind::kMultiLabel, .classes = 5};
+  const HeadSpec labels{.kind = "multi_label", .classes = 5};
   EXPECT_EQ(labels.labels_dimension(), 5);
 }
 
 TEST(HeadSpecTest, Validate) {
   EXPECT_TRUE(Validate({}).ok());
-  EXPECT_THAT(std::string(Validate({.kind = HeadKind::kMultiClass, .classes = 2}).message()),
+  EXPECT_THAT(std::string(Validate({.kind = "multi_class", .classes = 2}).message()),
               HasSubstr("say 'head: binary'"));
-  EXPECT_FALSE(Validate({.kind = HeadKind::kMultiLabel, .classes = 1}).ok());
-  EXPECT_FALSE(Validate({.kind = HeadKind::kRegression, .label_dimension = 0}).ok());
+  EXPECT_FALSE(Validate({.kind = "multi_label", .classes = 1}).ok());
+  EXPECT_FALSE(Validate({.kind = "regression", .label_dimension = 0}).ok());
 }
 
 }  // namespace

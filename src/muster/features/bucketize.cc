@@ -4,7 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "muster/features/ids.h"
+#include "muster/features/column_type.h"
+#include "muster/formats/yaml_emitter.h"
 
 namespace muster::features {
 namespace {
@@ -78,11 +79,58 @@ class BucketizedLookup final : public IdLookup {
   int shape_;
 };
 
+class BucketizedColumn final : public ColumnType {
+ public:
+  ColumnKind kind() const override { return ColumnKind::kBucketized; }
+  std::string_view name() const override { return "bucketized"; }
+  bool is_categorical() const override { return true; }
+
+  void Parse(const formats::YamlReader& node, const ColumnFiles& /*files*/,
+             ColumnSpec* column) const override {
+    node.CheckKeys({"bucketized", "boundaries", "shape"});
+    column->input = node.At("bucketized").AsString();
+    column->boundaries = node.At("boundaries").AsFloats();
+    column->shape = ParseShape(node);
+  }
+  void Print(const ColumnSpec& column, YAML::Emitter& out) const override {
+    formats::EmitText(out, "bucketized", column.input);
+    out << YAML::Key << "boundaries" << YAML::Value << YAML::Flow << YAML::BeginSeq;
+    for (const float boundary : column.boundaries) out << formats::Shortest(boundary);
+    out << YAML::EndSeq;
+    if (column.shape != 1) formats::EmitNumber(out, "shape", column.shape);
+  }
+  absl::Status Check(const ColumnCheck& check) const override {
+    const ColumnSpec& column = check.column();
+    MUSTER_RETURN_IF_ERROR(check.Numbers("a bucketized column"));
+    const std::vector<float>& boundaries = column.boundaries;
+    if (boundaries.empty()) return Invalid("boundaries are empty; give at least one");
+    for (size_t i = 0; i < boundaries.size(); ++i) {
+      if (!std::isfinite(boundaries[i])) return Invalid("boundary ", i, " is not finite");
+      if (i > 0 && !(boundaries[i - 1] < boundaries[i])) {
+        return Invalid("boundaries must rise as 32-bit floats; boundary ", i, " is ", boundaries[i],
+                       " after ", boundaries[i - 1]);
+      }
+    }
+    return check.NumIds();
+  }
+  std::string FindCrossFault(const ColumnSpec& /*column*/) const override { return ""; }
+  bool has_fixed_length() const override { return true; }
+
+  int64_t NumIds(const FeatureSpec& /*spec*/, const ColumnSpec& column) const override {
+    return (static_cast<int64_t>(column.boundaries.size()) + 1) * column.shape;
+  }
+
+  std::unique_ptr<IdLookup> MakeLookup(const formats::Schema& schema,
+                                       const ColumnSpec& column) const override {
+    return std::make_unique<BucketizedLookup>(schema, column);
+  }
+};
+
 }  // namespace
 
-std::unique_ptr<IdLookup> MakeBucketizedLookup(const formats::Schema& schema,
-                                               const ColumnSpec& column) {
-  return std::make_unique<BucketizedLookup>(schema, column);
+const ColumnType& GetBucketizedColumn() {
+  static const BucketizedColumn kColumn;
+  return kColumn;
 }
 
 }  // namespace muster::features

@@ -3,58 +3,22 @@
 #include <algorithm>
 #include <charconv>
 
+#include "muster/features/column_type.h"
+
 namespace muster::features {
 
-bool ColumnSpec::is_categorical() const {
-  switch (kind) {
-    case ColumnKind::kBucketized:
-    case ColumnKind::kVocabulary:
-    case ColumnKind::kIdentity:
-    case ColumnKind::kHash:
-    case ColumnKind::kKeys:
-    case ColumnKind::kCross:
-    case ColumnKind::kWeighted:
-      return true;
-    case ColumnKind::kNumeric:
-    case ColumnKind::kIndicator:
-    case ColumnKind::kEmbedding:
-    case ColumnKind::kSequenceNumeric:
-      return false;
-  }
-  return false;
-}
+bool ColumnSpec::is_categorical() const { return GetColumnType(kind).is_categorical(); }
 
 int64_t FeatureSpec::NumIds(const ColumnSpec& column) const {
-  switch (column.kind) {
-    case ColumnKind::kBucketized:
-      return (static_cast<int64_t>(column.boundaries.size()) + 1) * column.shape;
-    case ColumnKind::kVocabulary:
-      return static_cast<int64_t>(column.words.size()) + column.oov_buckets;
-    case ColumnKind::kWeighted: {
-      const ColumnSpec* const input = Find(column.input);
-      return input == nullptr || input->kind == ColumnKind::kWeighted ? 0 : NumIds(*input);
-    }
-    default:
-      return column.buckets;
-  }
+  return GetColumnType(column.kind).NumIds(*this, column);
 }
 
 const GrowthSpec* FeatureSpec::GetGrowth(const ColumnSpec& column) const {
-  if (column.kind == ColumnKind::kKeys) return &column.growth;
-  if (column.kind != ColumnKind::kWeighted) return nullptr;
-  const ColumnSpec* const input = Find(column.input);
-  return input != nullptr && input->kind == ColumnKind::kKeys ? &input->growth : nullptr;
+  return GetColumnType(column.kind).GetGrowth(*this, column);
 }
 
 int FeatureSpec::Width(const ColumnSpec& column) const {
-  switch (column.kind) {
-    case ColumnKind::kIndicator:
-      return static_cast<int>(NumIds(*Find(column.input)));
-    case ColumnKind::kEmbedding:
-      return column.dimension;
-    default:
-      return column.shape;
-  }
+  return GetColumnType(column.kind).Width(*this, column);
 }
 
 bool FeatureSpec::HasLists(const ColumnSpec& column) const {
@@ -70,25 +34,7 @@ void FeatureSpec::CollectUses(const std::string& name, std::set<std::string>* us
                               std::set<std::string>* used_fields) const {
   const ColumnSpec* const column = Find(name);
   if (column == nullptr || !used_columns->insert(name).second) return;
-  switch (column->kind) {
-    case ColumnKind::kWeighted:
-      used_fields->insert(column->weights);
-      [[fallthrough]];
-    case ColumnKind::kIndicator:
-    case ColumnKind::kEmbedding:
-      return CollectUses(column->input, used_columns, used_fields);
-    case ColumnKind::kCross:
-      for (const std::string& each : column->keys) {
-        if (schema.Find(each) >= 0) {
-          used_fields->insert(each);
-        } else {
-          CollectUses(each, used_columns, used_fields);
-        }
-      }
-      return;
-    default:
-      used_fields->insert(column->input);
-  }
+  GetColumnType(column->kind).CollectUses(*this, *column, used_columns, used_fields);
 }
 
 const ColumnSpec* FeatureSpec::Find(std::string_view name) const {

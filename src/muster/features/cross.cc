@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <array>
 
+#include "muster/features/column_type.h"
 #include "muster/features/fingerprint.h"
-#include "muster/features/ids.h"
 #include "muster/features/remainder.h"
+#include "muster/formats/yaml_emitter.h"
 
 namespace muster::features {
 namespace {
@@ -181,10 +182,84 @@ class CrossTransform final : public IdTransform {
   bool has_lists_ = false;
 };
 
+class CrossColumn final : public ColumnType {
+ public:
+  ColumnKind kind() const override { return ColumnKind::kCross; }
+  std::string_view name() const override { return "cross"; }
+  bool is_categorical() const override { return true; }
+
+  void Parse(const formats::YamlReader& node, const ColumnFiles& /*files*/,
+             ColumnSpec* column) const override {
+    node.CheckKeys({"cross", "buckets", "hash_key"});
+    column->keys = node.At("cross").AsStrings();
+    column->buckets = node.At("buckets").AsInt(1, kMaxTableRows);
+    if (node.Has("hash_key")) column->hash_key = node.At("hash_key").AsSeed();
+  }
+  void Print(const ColumnSpec& column, YAML::Emitter& out) const override {
+    formats::EmitTexts(out, "cross", column.keys);
+    formats::EmitNumber(out, "buckets", column.buckets);
+    formats::EmitNumber(out, "hash_key", column.hash_key);
+  }
+  absl::Status Check(const ColumnCheck& check) const override {
+    const ColumnSpec& column = check.column();
+    if (column.keys.size() < 2) return Invalid("a cross needs at least two keys");
+    for (const std::string& key : column.keys) {
+      MUSTER_RETURN_IF_ERROR(Annotate(CheckKey(check, key), StrCat("key '", key, "'")));
+    }
+    return check.Buckets();
+  }
+  std::string FindCrossFault(const ColumnSpec& /*column*/) const override {
+    return "is a cross; give its keys instead";
+  }
+
+  void CollectUses(const FeatureSpec& spec, const ColumnSpec& column,
+                   std::set<std::string>* used_columns,
+                   std::set<std::string>* used_fields) const override {
+    for (const std::string& each : column.keys) {
+      if (spec.schema.Find(each) >= 0) {
+        used_fields->insert(each);
+      } else {
+        spec.CollectUses(each, used_columns, used_fields);
+      }
+    }
+  }
+
+  std::unique_ptr<IdTransform> MakeIds(const FeatureSpec& spec,
+                                       const ColumnSpec& column) const override {
+    return std::make_unique<CrossTransform>(spec, column);
+  }
+
+ private:
+  static absl::Status CheckKey(const ColumnCheck& check, const std::string& key) {
+    const FeatureSpec& spec = check.spec();
+    const ColumnSpec* const column = spec.Find(key);
+    if (const int index = spec.schema.Find(key); index >= 0) {
+      if (column != nullptr && column->kind == ColumnKind::kBucketized) {
+        return Invalid("is both a field and a bucketized column; give the column another name");
+      }
+      if (spec.schema.fields[index].type != formats::ValueType::kFloat) return absl::OkStatus();
+      return Invalid("is a float; bucketize it and give the name of that column");
+    }
+    if (column == nullptr) {
+      std::vector<std::string> known;
+      for (const formats::Field& field : spec.schema.fields) known.push_back(field.name);
+      for (const ColumnSpec& other : spec.columns) {
+        if (other.is_categorical() && other.name != check.column().name)
+          known.push_back(other.name);
+      }
+      return Invalid("is neither a field nor a column", DidYouMean(key, known));
+    }
+    const std::string fault = GetColumnType(column->kind).FindCrossFault(*column);
+    if (fault.empty()) return absl::OkStatus();
+    return Invalid(fault);
+  }
+};
+
 }  // namespace
 
-std::unique_ptr<IdTransform> MakeCross(const FeatureSpec& spec, const ColumnSpec& column) {
-  return std::make_unique<CrossTransform>(spec, column);
+const ColumnType& GetCrossColumn() {
+  static const CrossColumn kColumn;
+  return kColumn;
 }
 
 }  // namespace muster::features

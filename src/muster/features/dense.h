@@ -19,11 +19,6 @@ class DenseTransform {
                              int* bad_row) const = 0;
 };
 
-// `column` is a column of that kind of the valid `spec`.
-std::unique_ptr<DenseTransform> MakeNumeric(const FeatureSpec& spec, const ColumnSpec& column);
-std::unique_ptr<DenseTransform> MakeIndicator(const FeatureSpec& spec, const ColumnSpec& column);
-std::unique_ptr<DenseTransform> MakeSequence(const FeatureSpec& spec, const ColumnSpec& column);
-
 // The values of a number field, each scaled as its column says. Immutable.
 class Normalizer {
  public:

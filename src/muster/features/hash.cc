@@ -1,6 +1,7 @@
-// Hash and identity columns.
-#include "muster/features/ids.h"
+// Hash columns.
+#include "muster/features/column_type.h"
 #include "muster/features/remainder.h"
+#include "muster/formats/yaml_emitter.h"
 
 namespace muster::features {
 namespace {
@@ -34,49 +35,42 @@ class HashLookup final : public IdLookup {
   Remainder buckets_;
 };
 
-// TensorFlow's IdentityCategoricalColumn.
-class IdentityLookup final : public IdLookup {
+class HashColumn final : public ColumnType {
  public:
-  IdentityLookup(const formats::Schema& schema, const ColumnSpec& column)
-      : IdLookup(schema, schema.Find(column.input)),
-        buckets_(column.buckets),
-        default_id_(column.default_id) {}
+  ColumnKind kind() const override { return ColumnKind::kHash; }
+  std::string_view name() const override { return "hash"; }
+  bool is_categorical() const override { return true; }
 
-  absl::Status Lookup(const formats::Columns& rows, const Scratch&, size_t first, int count,
-                      int64_t* ids, size_t* bad_value) const override {
-    const int64_t* const values = rows.column(field()).ints.data() + first;
-    for (int i = 0; i < count; ++i) {
-      const int64_t value = values[i];
-      if (value == -1 && !list()) {
-        ids[i] = kMissing;
-      } else if (default_id_ >= 0) {
-        ids[i] = value >= 0 && value < buckets_ ? value : default_id_;
-      } else if (value < buckets_) {
-        ids[i] = value;
-      } else {
-        *bad_value = first + i;
-        return absl::InvalidArgumentError(StrCat("the value ", value, " is not below ", buckets_,
-                                                 ", the number of ids; mend the row, raise "
-                                                 "'buckets' or give a default id"));
-      }
-    }
-    return absl::OkStatus();
+  void Parse(const formats::YamlReader& node, const ColumnFiles& /*files*/,
+             ColumnSpec* column) const override {
+    node.CheckKeys({"hash", "buckets"});
+    column->input = node.At("hash").AsString();
+    column->buckets = node.At("buckets").AsInt(1, kMaxTableRows);
+  }
+  void Print(const ColumnSpec& column, YAML::Emitter& out) const override {
+    formats::EmitText(out, "hash", column.input);
+    formats::EmitNumber(out, "buckets", column.buckets);
+  }
+  absl::Status Check(const ColumnCheck& check) const override {
+    MUSTER_RETURN_IF_ERROR(check.IntOrString("a hash column").status());
+    return check.Buckets();
+  }
+  std::string FindCrossFault(const ColumnSpec& column) const override {
+    return StrCat("is a hash column; give its field '", column.input,
+                  "' (hashing twice makes more collisions)");
   }
 
- private:
-  int64_t buckets_;
-  int64_t default_id_;
+  std::unique_ptr<IdLookup> MakeLookup(const formats::Schema& schema,
+                                       const ColumnSpec& column) const override {
+    return std::make_unique<HashLookup>(schema, column);
+  }
 };
 
 }  // namespace
 
-std::unique_ptr<IdLookup> MakeHashLookup(const formats::Schema& schema, const ColumnSpec& column) {
-  return std::make_unique<HashLookup>(schema, column);
-}
-
-std::unique_ptr<IdLookup> MakeIdentityLookup(const formats::Schema& schema,
-                                             const ColumnSpec& column) {
-  return std::make_unique<IdentityLookup>(schema, column);
+const ColumnType& GetHashColumn() {
+  static const HashColumn kColumn;
+  return kColumn;
 }
 
 }  // namespace muster::features

@@ -6,6 +6,8 @@
 
 #include "absl/strings/escaping.h"
 
+#include "muster/features/column_type.h"
+
 namespace muster::features {
 namespace {
 
@@ -58,26 +60,17 @@ class LookupTransform final : public IdTransform {
 
 }  // namespace
 
+std::unique_ptr<IdTransform> ColumnType::MakeIds(const FeatureSpec& spec,
+                                                 const ColumnSpec& column) const {
+  return std::make_unique<LookupTransform>(MakeLookup(spec.schema, column));
+}
+
 std::unique_ptr<IdLookup> MakeLookup(const formats::Schema& schema, const ColumnSpec& column) {
-  switch (column.kind) {
-    case ColumnKind::kBucketized:
-      return MakeBucketizedLookup(schema, column);
-    case ColumnKind::kVocabulary:
-      return MakeVocabularyLookup(schema, column);
-    case ColumnKind::kIdentity:
-      return MakeIdentityLookup(schema, column);
-    case ColumnKind::kHash:
-      return MakeHashLookup(schema, column);
-    default:
-      return nullptr;
-  }
+  return GetColumnType(column.kind).MakeLookup(schema, column);
 }
 
 std::unique_ptr<IdTransform> MakeIdTransform(const FeatureSpec& spec, const ColumnSpec& column) {
-  if (column.kind == ColumnKind::kCross) return MakeCross(spec, column);
-  if (column.kind == ColumnKind::kKeys) return MakeKeys(spec, column);
-  if (column.kind == ColumnKind::kWeighted) return MakeWeighted(spec, column);
-  return std::make_unique<LookupTransform>(MakeLookup(spec.schema, column));
+  return GetColumnType(column.kind).MakeIds(spec, column);
 }
 
 absl::Status CheckLengths(const formats::Column& column, int shape, int* bad_row) {

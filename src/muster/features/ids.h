@@ -62,15 +62,11 @@ class IdLookup {
   bool list_;
 };
 
-// The lookup of a bucketized, vocabulary, identity or hash column of a valid spec.
-std::unique_ptr<IdLookup> MakeBucketizedLookup(const formats::Schema& schema,
-                                               const ColumnSpec& column);
+// The lookup of a column over one field (ColumnType::MakeLookup); null for other columns.
+std::unique_ptr<IdLookup> MakeLookup(const formats::Schema& schema, const ColumnSpec& column);
+// Of a vocabulary column; labels have vocabularies too.
 std::unique_ptr<IdLookup> MakeVocabularyLookup(const formats::Schema& schema,
                                                const ColumnSpec& column);
-std::unique_ptr<IdLookup> MakeIdentityLookup(const formats::Schema& schema,
-                                             const ColumnSpec& column);
-std::unique_ptr<IdLookup> MakeHashLookup(const formats::Schema& schema, const ColumnSpec& column);
-std::unique_ptr<IdLookup> MakeLookup(const formats::Schema& schema, const ColumnSpec& column);
 
 // The ids of one categorical column. Immutable.
 class IdTransform {
@@ -85,9 +81,6 @@ class IdTransform {
 
 // `column` is a categorical column of the valid `spec`.
 std::unique_ptr<IdTransform> MakeIdTransform(const FeatureSpec& spec, const ColumnSpec& column);
-std::unique_ptr<IdTransform> MakeCross(const FeatureSpec& spec, const ColumnSpec& column);
-std::unique_ptr<IdTransform> MakeKeys(const FeatureSpec& spec, const ColumnSpec& column);
-std::unique_ptr<IdTransform> MakeWeighted(const FeatureSpec& spec, const ColumnSpec& column);
 
 // INVALID_ARGUMENT for the first row of a list that does not have `shape` values.
 absl::Status CheckLengths(const formats::Column& column, int shape, int* bad_row);

@@ -1,8 +1,11 @@
 // Indicator columns.
-#include "muster/features/dense.h"
+#include "muster/features/column_type.h"
+#include "muster/formats/yaml_emitter.h"
 
 namespace muster::features {
 namespace {
+
+constexpr int64_t kMaxIndicator = 1 << 20;  // floats a row
 
 // TensorFlow's IndicatorColumn: one_hot of every id, or its weight there, summed.
 class IndicatorTransform final : public DenseTransform {
@@ -35,10 +38,54 @@ class IndicatorTransform final : public DenseTransform {
   int width_;
 };
 
+class IndicatorColumn final : public ColumnType {
+ public:
+  ColumnKind kind() const override { return ColumnKind::kIndicator; }
+  std::string_view name() const override { return "indicator"; }
+  bool is_categorical() const override { return false; }
+
+  void Parse(const formats::YamlReader& node, const ColumnFiles& /*files*/,
+             ColumnSpec* column) const override {
+    node.CheckKeys({"indicator"});
+    column->input = node.At("indicator").AsString();
+  }
+  void Print(const ColumnSpec& column, YAML::Emitter& out) const override {
+    formats::EmitText(out, "indicator", column.input);
+  }
+  absl::Status Check(const ColumnCheck& check) const override {
+    const FeatureSpec& spec = check.spec();
+    MUSTER_ASSIGN_OR_RETURN(const ColumnSpec* input, check.Categorical());
+    if (spec.GetGrowth(*input) != nullptr) {
+      return Invalid("nobody knows how many keys '", input->name,
+                     "' will have; use an embedding of it, or '", input->name,
+                     "' itself in a linear model");
+    }
+    const int64_t ids = spec.NumIds(*input);
+    if (ids <= kMaxIndicator) return absl::OkStatus();
+    return Invalid("would be ", ids, " floats a row; at most ", kMaxIndicator,
+                   " are possible (use '", input->name, "' itself or an embedding of it)");
+  }
+
+  int Width(const FeatureSpec& spec, const ColumnSpec& column) const override {
+    return static_cast<int>(spec.NumIds(*spec.Find(column.input)));
+  }
+  void CollectUses(const FeatureSpec& spec, const ColumnSpec& column,
+                   std::set<std::string>* used_columns,
+                   std::set<std::string>* used_fields) const override {
+    spec.CollectUses(column.input, used_columns, used_fields);
+  }
+
+  std::unique_ptr<DenseTransform> MakeDense(const FeatureSpec& spec,
+                                            const ColumnSpec& column) const override {
+    return std::make_unique<IndicatorTransform>(spec, column);
+  }
+};
+
 }  // namespace
 
-std::unique_ptr<DenseTransform> MakeIndicator(const FeatureSpec& spec, const ColumnSpec& column) {
-  return std::make_unique<IndicatorTransform>(spec, column);
+const ColumnType& GetIndicatorColumn() {
+  static const IndicatorColumn kColumn;
+  return kColumn;
 }
 
 }  // namespace muster::features

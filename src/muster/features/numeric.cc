@@ -3,7 +3,8 @@
 #include <bit>
 #include <cmath>
 
-#include "muster/features/dense.h"
+#include "muster/features/column_type.h"
+#include "muster/formats/yaml_emitter.h"
 
 namespace muster::features {
 namespace {
@@ -25,6 +26,34 @@ class NumericTransform final : public DenseTransform {
  private:
   Normalizer normalizer_;
   int shape_;
+};
+
+class NumericColumn final : public ColumnType {
+ public:
+  ColumnKind kind() const override { return ColumnKind::kNumeric; }
+  std::string_view name() const override { return "numeric"; }
+  bool is_categorical() const override { return false; }
+
+  void Parse(const formats::YamlReader& node, const ColumnFiles& /*files*/,
+             ColumnSpec* column) const override {
+    node.CheckKeys({"numeric", "shape", "log1p", "mean", "stddev"});
+    column->input = node.At("numeric").AsString();
+    ParseScale(node, column);
+  }
+  void Print(const ColumnSpec& column, YAML::Emitter& out) const override {
+    formats::EmitText(out, "numeric", column.input);
+    PrintScale(column, out);
+  }
+  absl::Status Check(const ColumnCheck& check) const override {
+    MUSTER_RETURN_IF_ERROR(check.Numbers("a numeric column"));
+    return check.Scale();
+  }
+  bool has_fixed_length() const override { return true; }
+
+  std::unique_ptr<DenseTransform> MakeDense(const FeatureSpec& spec,
+                                            const ColumnSpec& column) const override {
+    return std::make_unique<NumericTransform>(spec, column);
+  }
 };
 
 }  // namespace
@@ -70,10 +99,6 @@ absl::Status Normalizer::NotFinite(const formats::Column& input, size_t i, int r
                                            " is not finite; mend or leave out the row"));
 }
 
-std::unique_ptr<DenseTransform> MakeNumeric(const FeatureSpec& spec, const ColumnSpec& column) {
-  return std::make_unique<NumericTransform>(spec, column);
-}
-
 size_t FirstNotFinite(const float* values, size_t count) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t any = 0;
@@ -84,6 +109,11 @@ size_t FirstNotFinite(const float* values, size_t count) {
   return static_cast<size_t>(
       std::find_if(values, values + count, [](float value) { return !std::isfinite(value); }) -
       values);
+}
+
+const ColumnType& GetNumericColumn() {
+  static const NumericColumn kColumn;
+  return kColumn;
 }
 
 }  // namespace muster::features

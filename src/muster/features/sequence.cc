@@ -3,7 +3,8 @@
 #include <cmath>
 #include <span>
 
-#include "muster/features/dense.h"
+#include "muster/features/column_type.h"
+#include "muster/formats/yaml_emitter.h"
 
 namespace muster::features {
 namespace {
@@ -66,10 +67,44 @@ class SequenceTransform final : public DenseTransform {
   Pooling pooling_;
 };
 
+class SequenceNumericColumn final : public ColumnType {
+ public:
+  ColumnKind kind() const override { return ColumnKind::kSequenceNumeric; }
+  std::string_view name() const override { return "sequence_numeric"; }
+  bool is_categorical() const override { return false; }
+
+  void Parse(const formats::YamlReader& node, const ColumnFiles& /*files*/,
+             ColumnSpec* column) const override {
+    node.CheckKeys({"sequence_numeric", "pooling", "shape", "log1p", "mean", "stddev"});
+    column->input = node.At("sequence_numeric").AsString();
+    column->pooling = ParsePooling(node.At("pooling"));
+    ParseScale(node, column);
+  }
+  void Print(const ColumnSpec& column, YAML::Emitter& out) const override {
+    formats::EmitText(out, "sequence_numeric", column.input);
+    PrintPooling(column.pooling, out);
+    PrintScale(column, out);
+  }
+  absl::Status Check(const ColumnCheck& check) const override {
+    const ColumnSpec& column = check.column();
+    MUSTER_ASSIGN_OR_RETURN(const formats::Field* field, check.Number("a sequence"));
+    if (!field->list) return Invalid("a sequence needs a list; '", field->name, "' is none");
+    if (column.pooling == Pooling::kNone) return Invalid("needs its pooling");
+    MUSTER_RETURN_IF_ERROR(check.Shape());
+    return check.Scale();
+  }
+
+  std::unique_ptr<DenseTransform> MakeDense(const FeatureSpec& spec,
+                                            const ColumnSpec& column) const override {
+    return std::make_unique<SequenceTransform>(spec, column);
+  }
+};
+
 }  // namespace
 
-std::unique_ptr<DenseTransform> MakeSequence(const FeatureSpec& spec, const ColumnSpec& column) {
-  return std::make_unique<SequenceTransform>(spec, column);
+const ColumnType& GetSequenceNumericColumn() {
+  static const SequenceNumericColumn kColumn;
+  return kColumn;
 }
 
 }  // namespace muster::features

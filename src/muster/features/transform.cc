@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "muster/base/nearest.h"
+#include "muster/features/column_type.h"
 #include "muster/features/dense.h"
 #include "muster/features/fingerprint.h"
 #include "muster/features/ids.h"
@@ -77,14 +78,9 @@ class TransformOfSpec final : public FeatureTransform {
 
   absl::Status AddDense(const FeatureSpec& spec, const std::string& name) {
     MUSTER_ASSIGN_OR_RETURN(const ColumnSpec* column, FindColumn(spec, name));
-    std::unique_ptr<DenseTransform> transform;
-    if (column->kind == ColumnKind::kNumeric) {
-      transform = MakeNumeric(spec, *column);
-    } else if (column->kind == ColumnKind::kIndicator) {
-      transform = MakeIndicator(spec, *column);
-    } else if (column->kind == ColumnKind::kSequenceNumeric) {
-      transform = MakeSequence(spec, *column);
-    } else {
+    std::unique_ptr<DenseTransform> transform =
+        GetColumnType(column->kind).MakeDense(spec, *column);
+    if (transform == nullptr) {
       return absl::InvalidArgumentError(
           StrCat("column '", name, "' is neither numeric nor an indicator; ask for ",
                  column->kind == ColumnKind::kEmbedding ? StrCat("the ids of '", column->input, "'")

@@ -3,14 +3,18 @@
 #include <bit>
 #include <cstring>
 
+#include "absl/strings/str_split.h"
+
 #include "muster/base/same_bytes.h"
+#include "muster/features/column_type.h"
 #include "muster/features/fingerprint.h"
-#include "muster/features/ids.h"
 #include "muster/features/remainder.h"
+#include "muster/formats/yaml_emitter.h"
 
 namespace muster::features {
 namespace {
 
+constexpr uint64_t kMaxVocabularyBytes = uint64_t{1} << 30;
 constexpr size_t kFewWords = 1000;  // whose table may be four times as large, for fewer collisions
 
 // Open addressing with linear probing, at most half full; a slot's id is -1 while it is free.
@@ -195,6 +199,82 @@ class IntVocabulary final : public IdLookup {
   UnknownWords unknown_;
 };
 
+// A vocabulary file: one word a line, LF or CRLF; the last line may lack its end.
+absl::StatusOr<std::vector<std::string>> ReadWords(io::FileSystem& files, const std::string& path) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, path, kMaxVocabularyBytes));
+  std::vector<std::string> words = absl::StrSplit(text, '\n');
+  if (!words.empty() && words.back().empty()) words.pop_back();
+  for (std::string& word : words) {
+    if (!word.empty() && word.back() == '\r') word.pop_back();
+  }
+  return words;
+}
+
+class VocabularyColumn final : public ColumnType {
+ public:
+  ColumnKind kind() const override { return ColumnKind::kVocabulary; }
+  std::string_view name() const override { return "vocabulary"; }
+  bool is_categorical() const override { return true; }
+
+  void Parse(const formats::YamlReader& node, const ColumnFiles& files,
+             ColumnSpec* column) const override {
+    node.CheckKeys({"vocabulary", "words", "file", "oov_buckets", "default"});
+    column->input = node.At("vocabulary").AsString();
+    column->oov_buckets = node.Int("oov_buckets", 0, 0, kMaxTableRows);
+    column->default_id = node.Int("default", -1, -1, kMaxTableRows);
+    if (node.ok() && node.Has("words") == node.Has("file")) {
+      node.Fail("needs either 'words' (a list) or 'file' (one word a line)");
+    }
+    if (node.ok() && column->oov_buckets > 0 && column->default_id >= 0) {
+      node.Fail("'oov_buckets' and 'default' exclude each other");
+    }
+    column->words = node.Strings("words");
+    if (node.ok() && node.Has("file")) {
+      column->words_file = io::JoinPath(files.folder, node.At("file").AsString());
+      auto words = ReadWords(files.files, column->words_file);
+      if (words.ok()) {
+        column->words = *std::move(words);
+      } else {
+        node.Fail(StrCat("vocabulary file: ", ToStd(words.status().message())));
+      }
+    }
+  }
+  void Print(const ColumnSpec& column, YAML::Emitter& out) const override {
+    formats::EmitText(out, "vocabulary", column.input);
+    if (column.words_file.empty()) {
+      formats::EmitTexts(out, "words", column.words);
+    } else {
+      formats::EmitText(out, "file", column.words_file);
+    }
+    if (column.oov_buckets > 0) formats::EmitNumber(out, "oov_buckets", column.oov_buckets);
+    if (column.default_id >= 0) formats::EmitNumber(out, "default", column.default_id);
+  }
+  absl::Status Check(const ColumnCheck& check) const override {
+    const ColumnSpec& column = check.column();
+    MUSTER_ASSIGN_OR_RETURN(const formats::Field* field, check.IntOrString("a vocabulary column"));
+    if (column.words.empty()) return Invalid("its vocabulary has no words");
+    MUSTER_RETURN_IF_ERROR(CheckWords(field->type, column.words));
+    if (column.oov_buckets < 0 || column.oov_buckets > kMaxTableRows) {
+      return Invalid("oov_buckets is ", column.oov_buckets, "; it must be in [0, ", kMaxTableRows,
+                     "]");
+    }
+    if (column.oov_buckets > 0 && column.default_id != -1) {
+      return Invalid("has both oov_buckets and a default id; unknown words can only go to one");
+    }
+    MUSTER_RETURN_IF_ERROR(check.NumIds());
+    return check.DefaultId();
+  }
+  std::string FindCrossFault(const ColumnSpec& /*column*/) const override { return ""; }
+
+  int64_t NumIds(const FeatureSpec& /*spec*/, const ColumnSpec& column) const override {
+    return static_cast<int64_t>(column.words.size()) + column.oov_buckets;
+  }
+  std::unique_ptr<IdLookup> MakeLookup(const formats::Schema& schema,
+                                       const ColumnSpec& column) const override {
+    return MakeVocabularyLookup(schema, column);
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<IdLookup> MakeVocabularyLookup(const formats::Schema& schema,
@@ -203,6 +283,11 @@ std::unique_ptr<IdLookup> MakeVocabularyLookup(const formats::Schema& schema,
     return std::make_unique<IntVocabulary>(schema, column);
   }
   return std::make_unique<StringVocabulary>(schema, column);
+}
+
+const ColumnType& GetVocabularyColumn() {
+  static const VocabularyColumn kColumn;
+  return kColumn;
 }
 
 }  // namespace muster::features

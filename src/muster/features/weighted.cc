@@ -1,8 +1,8 @@
 // Weighted columns.
 #include <algorithm>
 
-#include "muster/features/dense.h"
-#include "muster/features/ids.h"
+#include "muster/features/column_type.h"
+#include "muster/formats/yaml_emitter.h"
 
 namespace muster::features {
 namespace {
@@ -55,10 +55,69 @@ class WeightedTransform final : public IdTransform {
   formats::ValueType type_;
 };
 
+class WeightedColumn final : public ColumnType {
+ public:
+  ColumnKind kind() const override { return ColumnKind::kWeighted; }
+  std::string_view name() const override { return "weighted"; }
+  bool is_categorical() const override { return true; }
+
+  void Parse(const formats::YamlReader& node, const ColumnFiles& /*files*/,
+             ColumnSpec* column) const override {
+    node.CheckKeys({"weighted", "weights"});
+    column->input = node.At("weighted").AsString();
+    column->weights = node.At("weights").AsString();
+  }
+  void Print(const ColumnSpec& column, YAML::Emitter& out) const override {
+    formats::EmitText(out, "weighted", column.input);
+    formats::EmitText(out, "weights", column.weights);
+  }
+  absl::Status Check(const ColumnCheck& check) const override {
+    const ColumnSpec& column = check.column();
+    const FeatureSpec& spec = check.spec();
+    MUSTER_ASSIGN_OR_RETURN(const ColumnSpec* input, check.Categorical());
+    if (input->kind == ColumnKind::kWeighted) {
+      return Invalid("'", input->name, "' is weighted already");
+    }
+    MUSTER_ASSIGN_OR_RETURN(const formats::Field* weights, check.FieldNamed(column.weights));
+    if (weights->type == formats::ValueType::kString) {
+      return Invalid("weights are ints or floats; '", weights->name, "' is a string");
+    }
+    const bool lists = spec.HasLists(*input);
+    if (lists == weights->list) return absl::OkStatus();
+    return Invalid("'", input->name, "' has ", lists ? "a list" : "one value",
+                   " a row, its weights '", weights->name, "' ", lists ? "one value" : "a list");
+  }
+  std::string FindCrossFault(const ColumnSpec& column) const override {
+    return StrCat("is weighted, and a cross has no weights; give its column '", column.input, "'");
+  }
+
+  int64_t NumIds(const FeatureSpec& spec, const ColumnSpec& column) const override {
+    const ColumnSpec* const input = spec.Find(column.input);
+    return input == nullptr || input->kind == ColumnKind::kWeighted ? 0 : spec.NumIds(*input);
+  }
+  const GrowthSpec* GetGrowth(const FeatureSpec& spec, const ColumnSpec& column) const override {
+    const ColumnSpec* const input = spec.Find(column.input);
+    return input == nullptr || input->kind == ColumnKind::kWeighted ? nullptr
+                                                                    : spec.GetGrowth(*input);
+  }
+  void CollectUses(const FeatureSpec& spec, const ColumnSpec& column,
+                   std::set<std::string>* used_columns,
+                   std::set<std::string>* used_fields) const override {
+    used_fields->insert(column.weights);
+    spec.CollectUses(column.input, used_columns, used_fields);
+  }
+
+  std::unique_ptr<IdTransform> MakeIds(const FeatureSpec& spec,
+                                       const ColumnSpec& column) const override {
+    return std::make_unique<WeightedTransform>(spec, column);
+  }
+};
+
 }  // namespace
 
-std::unique_ptr<IdTransform> MakeWeighted(const FeatureSpec& spec, const ColumnSpec& column) {
-  return std::make_unique<WeightedTransform>(spec, column);
+const ColumnType& GetWeightedColumn() {
+  static const WeightedColumn kColumn;
+  return kColumn;
 }
 
 }  // namespace muster::features

@@ -28,39 +28,28 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "muster/base/strings.h"
 #include "muster/job/reconcile.h"
+#include "muster/job/simulated_tasks.h"
 
 namespace muster::job {
 
 using ReconcileFunction =
     std::function<Reconciled(const JobSpec&, const JobStatus&, const Observed&, const Now&)>;
-using ObservedPhase = TaskObservation::Phase;
 
 constexpr double kNever = 1e12;
 constexpr double kStopSeconds = 300;  // a Stop takes 15 s at most, a lost one is given again
 constexpr char kCancelled[] = "stopped by a person";
 
-struct Incarnation {
-  enum class State { kAsked, kRuns, kEnded } state = State::kAsked;
-  double next_event = 0;  // when it begins to run, ends, or obeys a Stop
-  bool stopping = false;
-  bool is_gone = false;  // ended with its machine: reported as kGone
-  TaskEnd end;
-  double started_at = 0;
-};
-
-class Simulation {
+class Simulation : SimulatedTasks {
  public:
   Simulation(uint64_t seed, ReconcileFunction reconcile)
-      : random_(seed),
+      : SimulatedTasks(seed),
         reconcile_(std::move(reconcile)),
-        spec_(RandomSpec()),
         suspend_at_(Chance(0.15) ? Uniform(0, 150) : kNever),
         resume_at_(suspend_at_ + Uniform(0.1, 200)),
         cancel_at_(Chance(0.2) ? Uniform(0, 200) : kNever) {}
@@ -72,103 +61,38 @@ class Simulation {
       if (status_.ended() && live() == 0) return violation_;
       Advance();
     }
-    if (violation_.empty()) violation_ = StrCat("ends: not after ", passes_, " passes");
+    Violated(StrCat("ends: not after ", passes_, " passes"));
     return violation_;
   }
 
  private:
-  bool Chance(double p) { return std::uniform_real_distribution<>(0, 1)(random_) < p; }
-  double Uniform(double low, double high) {
-    return std::uniform_real_distribution<>(low, high)(random_);
-  }
-  int Int(int low, int high) { return std::uniform_int_distribution<>(low, high)(random_); }
-
-  JobSpec RandomSpec() {
-    JobSpec spec;
-    spec.name = "simulated";
-    const auto add = [&](TaskType type, int count) {
-      if (count == 0) return;
-      const RestartPolicy policies[] = {RestartPolicy::kOnFailure, RestartPolicy::kOnFailure,
-                                        RestartPolicy::kNever, RestartPolicy::kExitCode};
-      spec.replicas[type] = {count, policies[Int(0, 3)], Json::object()};
-    };
-    add(TaskType::kChief, Int(0, 1));
-    add(TaskType::kWorker, Int(spec.leader() ? 0 : 1, 3));
-    add(TaskType::kPs, Int(0, 2));
-    add(TaskType::kEvaluator, Int(0, 1));
-    spec.restart_scope = Chance(0.4) ? RestartScope::kGang : RestartScope::kTask;
-    spec.restart_budget = {.per_task = Int(0, 4),
-                           .per_job = Int(3, 8),
-                           .window_seconds = 600,
-                           .backoff_seconds = 2,
-                           .max_backoff_seconds = 20};
-    spec.finish_timeout_seconds = 30;
-    spec.all_workers = Chance(0.3);
-    spec.needs_evaluator = Chance(0.5);
-    spec.fail_fast = Chance(0.3);
-    spec.dynamic_workers = Chance(0.2);
-    if (Chance(0.3)) spec.active_deadline_seconds = Int(60, 400);
-    if (Chance(0.2)) spec.backoff_limit = Int(0, 5);
-    if (Chance(0.3)) spec.progress_timeout_seconds = 40;
-    if (Chance(0.3)) spec.failure_policy = {RandomRule(), RandomRule()};
-    return spec;
-  }
-
-  FailureRule RandomRule() {
-    using Verdict = FailureRule::Action;
-    constexpr Verdict kVerdicts[] = {Verdict::kRestartTask, Verdict::kRestartGang,
-                                     Verdict::kFailJob, Verdict::kIgnore};
-    FailureRule rule{.type = {}, .exit_codes = {}, .signals = {}, .action = kVerdicts[Int(0, 3)]};
-    if (Chance(0.5)) rule.type = Chance(0.5) ? TaskType::kWorker : TaskType::kPs;
-    if (Chance(0.5)) rule.signals = {9};
-    for (int code = 1; Chance(0.7) && code < 140; code += 30) rule.exit_codes.push_back(code);
-    return rule;
-  }
-
-  // Gangs restart tasks that are not to blame: their limit is the job's.
-  bool HasGangs() const {
-    return spec_.restart_scope == RestartScope::kGang ||
-           std::any_of(spec_.failure_policy.begin(), spec_.failure_policy.end(),
-                       [](const FailureRule& rule) {
-                         return rule.action == FailureRule::Action::kRestartGang;
-                       });
-  }
-
-  int live() const {
-    int count = 0;
-    for (const auto& [key, each] : incarnations_) {
-      count += each.state == Incarnation::State::kRuns ? 1 : 0;
-    }
-    return count;
-  }
-
   // Time goes to the next thing that happens, or to the wake-up.
   void Advance() {
-    double next = std::min(time_ + wake_after_, cancel_at_);
+    double next = std::min(now() + wake_after_, cancel_at_);
     for (const double at : {suspend_at_, resume_at_}) {
-      if (at > time_) next = std::min(next, at);
+      if (at > now()) next = std::min(next, at);
     }
     for (const auto& [key, each] : incarnations_) {
       if (each.state != Incarnation::State::kEnded) next = std::min(next, each.next_event);
     }
-    time_ = std::max(time_ + 0.1, next);
+    time_.Advance(std::max(now() + 0.1, next));
     wall_offset_ += Chance(0.02) ? (Chance(0.5) ? 3600 : -3600) : 0;
     if (Chance(0.01)) {  // another boot: its clock begins elsewhere
       boot_ += 1;
-      boot_time_ = time_ - Uniform(0, 1000);
+      boot_time_ = now() - Uniform(0, 1000);
     }
     for (auto& [key, each] : incarnations_) Step(key.first, each);
   }
 
   void Step(TaskId id, Incarnation& each) {
     using State = Incarnation::State;
-    if (each.state == State::kEnded || each.next_event > time_) return;
+    if (each.state == State::kEnded || each.next_event > now()) return;
     if (each.state == State::kAsked && !each.stopping) {
       each.state = State::kRuns;
-      each.started_at = time_;
-      each.next_event = time_ + (id.type == TaskType::kPs ? 1e9 : Uniform(1, 120));
-      if (Chance(0.1)) each.next_event = time_ + 1.5e4;  // hangs
-      if (!FollowsDisruption(id)) starts_[id].push_back(time_);
+      each.started_at = now();
+      each.next_event = now() + (id.type == TaskType::kPs ? 1e9 : Uniform(1, 120));
+      if (Chance(0.1)) each.next_event = now() + 1.5e4;  // hangs
+      if (!FollowsDisruption(id)) starts_[id].push_back(now());
       CheckStart(id);
       return;
     }
@@ -232,8 +156,8 @@ class Simulation {
       const bool is_culprit = s.failure_message.starts_with(StrCat(TaskName(id), ": "));
       const auto budget = static_cast<size_t>(spec_.restart_budget.per_task);
       if (is_culprit && starts_[id].size() <= budget) {
-        Violate(StrCat("disrupted: ", TaskName(id), " has spent ", budget, " restarts in ",
-                       starts_[id].size(), " starts"));
+        Violated(StrCat("disrupted: ", TaskName(id), " has spent ", budget, " restarts in ",
+                        starts_[id].size(), " starts"));
       }
     }
   }
@@ -243,15 +167,15 @@ class Simulation {
     for (const auto& [key, each] : incarnations_) {
       running += key.first == id && each.state == Incarnation::State::kRuns ? 1 : 0;
     }
-    if (running > 1) Violate(StrCat("one live: ", running, " of ", TaskName(id)));
+    if (running > 1) Violated(StrCat("one live: ", running, " of ", TaskName(id)));
     // On another boot the job's clock follows the wall clock, which may have jumped.
     if (boot_ > 0) return;
     const auto& times = starts_[id];
     const int budget = HasGangs() ? spec_.restart_budget.per_job : spec_.restart_budget.per_task;
     int recent = 0;
-    for (const double at : times) recent += at > time_ - 500 ? 1 : 0;
+    for (const double at : times) recent += at > now() - 500 ? 1 : 0;
     if (recent > budget + 1) {
-      Violate(StrCat("budget: ", TaskName(id), " started ", recent, " times, budget ", budget));
+      Violated(StrCat("budget: ", TaskName(id), " started ", recent, " times, budget ", budget));
     }
     if (!HasGangs()) CheckJobsBudget();
   }
@@ -259,36 +183,10 @@ class Simulation {
   void CheckJobsBudget() {
     int restarts = 0;
     for (const auto& [id, times] : starts_) {
-      for (size_t i = 1; i < times.size(); ++i) restarts += times[i] > time_ - 500 ? 1 : 0;
+      for (size_t i = 1; i < times.size(); ++i) restarts += times[i] > now() - 500 ? 1 : 0;
     }
     const int budget = spec_.restart_budget.per_job;
-    if (restarts > budget) Violate(StrCat("budget: ", restarts, " of the job, not ", budget));
-  }
-
-  Observed Snapshot() const {
-    Observed observed;
-    for (const auto& [key, each] : incarnations_) {
-      TaskObservation seen{.id = key.first, .incarnation = key.second};
-      switch (each.state) {
-        case Incarnation::State::kAsked:
-          seen.phase = ObservedPhase::kStarting;
-          break;
-        case Incarnation::State::kRuns:
-          seen.phase = ObservedPhase::kRunning;
-          if (each.next_event - each.started_at > 1e4) seen.idle_seconds = time_ - each.started_at;
-          if (key.first.type == TaskType::kEvaluator) {
-            seen.work = EvaluatorWork{.still_seconds = time_ - each.started_at,
-                                      .idle_seconds = seen.idle_seconds};
-          }
-          break;
-        case Incarnation::State::kEnded:
-          seen.phase = each.is_gone ? ObservedPhase::kGone : ObservedPhase::kEnded;
-          seen.end = each.end;
-          break;
-      }
-      observed.tasks.push_back(seen);
-    }
-    return observed;
+    if (restarts > budget) Violated(StrCat("budget: ", restarts, " of the job, not ", budget));
   }
 
   // What reaches the coordinator: the truth, an older one, a part, or nothing.
@@ -302,24 +200,24 @@ class Simulation {
     if (Chance(0.2)) {
       std::erase_if(observed.tasks, [this](const TaskObservation&) { return Chance(0.3); });
     }
-    std::shuffle(observed.tasks.begin(), observed.tasks.end(), random_);
+    std::shuffle(observed.tasks.begin(), observed.tasks.end(), time_.random());
     return observed;
   }
 
   void Pass() {
     ++passes_;
-    const Now now{.wall = 1e9 + time_ + wall_offset_,
-                  .monotonic = 100 + time_ - boot_time_,
-                  .clock_id = StrCat("boot ", boot_)};
-    if (time_ >= cancel_at_) {
+    const Now clock{.wall = 1e9 + now() + wall_offset_,
+                    .monotonic = 100 + now() - boot_time_,
+                    .clock_id = StrCat("boot ", boot_)};
+    if (now() >= cancel_at_) {
       cancelled_ = kCancelled;
       cancel_at_ = kNever;
     }
-    spec_.suspend = time_ >= suspend_at_ && time_ < resume_at_;
+    spec_.suspend = now() >= suspend_at_ && now() < resume_at_;
     Observed observed = Deliver();
     observed.cancelled = cancelled_;
     const JobStatus before = status_;
-    const Reconciled result = reconcile_(spec_, status_, observed, now);
+    const Reconciled result = reconcile_(spec_, status_, observed, clock);
     CheckPass(before, result);
     CheckCancelled(before, result.status);
     CheckEvaluator(before, result.status);
@@ -337,42 +235,29 @@ class Simulation {
     }
   }
 
-  void Do(const Action& action) {
-    using State = Incarnation::State;
-    auto& each = incarnations_[{action.id, action.incarnation}];
-    const bool is_new = each.next_event == 0;
-    if (action.kind == Action::Kind::kStart && is_new) {
-      each.next_event = time_ + Uniform(0.1, 8);
-    } else if (action.kind == Action::Kind::kStop && !each.stopping &&
-               each.state != State::kEnded) {
-      each.stopping = true;
-      each.next_event = time_ + Uniform(0.1, 15);
-    }
-  }
-
   void CheckPass(const JobStatus& before, const Reconciled& result) {
     const JobStatus& s = result.status;
     if (result.waiting_for.empty() || !(result.wake_after <= 60.001)) {
-      Violate("waits: without a name or a wake-up time");
+      Violated("waits: without a name or a wake-up time");
     }
     const bool succeeded = s.phase == JobPhase::kSucceeded || s.phase == JobPhase::kFinishing;
-    if (succeeded && !AnyLeaderSucceeded()) Violate("truth: nobody exited with 0");
+    if (succeeded && !AnyLeaderSucceeded()) Violated("truth: nobody exited with 0");
     for (const char* type : {"Succeeded", "Failed"}) {
       const Condition* const old = before.FindCondition(type);
       const Condition* const now = s.FindCondition(type);
       const bool same = old == nullptr || (now != nullptr && now->is_true == old->is_true &&
                                            now->reason == old->reason);
-      if (!same) Violate(StrCat("final: ", type));
+      if (!same) Violated(StrCat("final: ", type));
     }
     if (s.FindCondition("Succeeded") != nullptr && s.FindCondition("Failed") != nullptr) {
-      Violate("final: Succeeded and Failed");
+      Violated("final: Succeeded and Failed");
     }
-    if (before.ended() && s.phase != before.phase) Violate("final: it has ended, and continues");
-    if (s.ended() && live() > 0) Violate(StrCat("nothing left: ", live(), " still run"));
+    if (before.ended() && s.phase != before.phase) Violated("final: it has ended, and continues");
+    if (s.ended() && live() > 0) Violated(StrCat("nothing left: ", live(), " still run"));
     const bool by_deadline = s.failure_message.find("deadline of") != std::string::npos;
     if (by_deadline && boot_ == 0 &&
-        time_ < static_cast<double>(*spec_.active_deadline_seconds) - 1) {
-      Violate(StrCat("deadline: after ", time_, " s already"));
+        now() < static_cast<double>(*spec_.active_deadline_seconds) - 1) {
+      Violated(StrCat("deadline: after ", now(), " s already"));
     }
   }
 
@@ -386,29 +271,29 @@ class Simulation {
       const auto each = incarnations_.find({id, task.incarnation});
       const bool hangs =
           each != incarnations_.end() && each->second.next_event - each->second.started_at > 1e4;
-      if (task.phase == TaskPhase::kStopping && !hangs) Violate("evaluator: it had work");
+      if (task.phase == TaskPhase::kStopping && !hangs) Violated("evaluator: it had work");
     }
   }
 
   // From the first pass on that knows of it, whether or not later ones do.
   void CheckCancelled(const JobStatus& before, const JobStatus& s) {
     if (!cancelled_.empty() && !before.ended() && !cancelled_since_) {
-      cancelled_since_ = time_;
+      cancelled_since_ = now();
       if (before.phase == JobPhase::kActive && s.phase == JobPhase::kFinishing) {
-        Violate("cancelled: it succeeds");
+        Violated("cancelled: it succeeds");
       }
     }
     if (!cancelled_since_) return;
-    if (s.phase == JobPhase::kActive) Violate("cancelled: it continues");
+    if (s.phase == JobPhase::kActive) Violated("cancelled: it continues");
     CheckAllStop("cancelled", s);
-    if (!s.ended() && time_ > *cancelled_since_ + kStopSeconds) {
-      Violate(StrCat("cancelled: not ended after ", time_ - *cancelled_since_, " s"));
+    if (!s.ended() && now() > *cancelled_since_ + kStopSeconds) {
+      Violated(StrCat("cancelled: not ended after ", now() - *cancelled_since_, " s"));
     }
   }
 
   void CheckSuspended(const JobStatus& before, const JobStatus& after) {
     if (after.phase == JobPhase::kSuspended) CheckAllStop("suspended", after);
-    if (spec_.suspend && after.phase == JobPhase::kActive) Violate("suspended: it continues");
+    if (spec_.suspend && after.phase == JobPhase::kActive) Violated("suspended: it continues");
     const bool resumes = before.phase == JobPhase::kSuspended && after.phase == JobPhase::kActive;
     if (resumes) starts_.clear();  // what follows are first starts, which no budget counts
   }
@@ -416,7 +301,7 @@ class Simulation {
   void CheckAllStop(const char* invariant, const JobStatus& status) {
     for (const auto& [id, task] : status.tasks) {
       if (task.live() && task.phase != TaskPhase::kStopping) {
-        Violate(StrCat(invariant, ": ", TaskName(id), " is not stopped"));
+        Violated(StrCat(invariant, ": ", TaskName(id), " is not stopped"));
       }
     }
   }
@@ -432,21 +317,13 @@ class Simulation {
     return false;
   }
 
-  void Violate(const std::string& what) {
-    if (violation_.empty()) violation_ = what;
-  }
-
-  std::mt19937_64 random_;
   const ReconcileFunction reconcile_;
-  JobSpec spec_;
   JobStatus status_;
-  std::map<std::pair<TaskId, int64_t>, Incarnation> incarnations_;
   std::map<TaskId, std::vector<double>> starts_;  // those that a budget counts
   std::map<TaskId, bool> free_starts_;            // with gangs: the next one is not counted
   std::deque<Observed> history_;
-  double time_ = 0, wake_after_ = 0, wall_offset_ = 0, boot_time_ = 0;
+  double wake_after_ = 0, wall_offset_ = 0, boot_time_ = 0;
   int boot_ = 0, passes_ = 0;
-  std::string violation_;
   const double suspend_at_, resume_at_;    // when the spec is changed
   double cancel_at_;                       // when somebody asks to stop the job
   std::string cancelled_;                  // what the coordinator was told

@@ -39,11 +39,7 @@ namespace muster::membership {
 class SimulatedMembers : SimulatedWorld {
  public:
   explicit SimulatedMembers(uint64_t seed, Tamper tamper = {})
-      : SimulatedWorld(seed, std::move(tamper)),
-        tasks_(static_cast<int>(2 + time_.Below(3))),
-        training_(tasks_, kSteps) {
-    PlanFaults();
-  }
+      : SimulatedWorld(seed, std::move(tamper)), training_(tasks_, kSteps) {}
 
   // Runs the history. Returns the first violation, "invariant: ...", or "" if there is none.
   std::string Run() {
@@ -58,26 +54,6 @@ class SimulatedMembers : SimulatedWorld {
   }
 
  private:
-  static constexpr int64_t kSteps = 10;
-  static constexpr double kLease = 10, kStall = 3, kRendezvous = 100, kLongest = 3000;
-
-  void PlanFaults() {
-    if (time_.Below(10) == 0) {
-      lost_for_good_ = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
-    }
-    // The wait for a lost task takes many events.
-    const uint64_t range = lost_for_good_ > 0 ? 1200 : 300;
-    for (uint64_t n = time_.Below(9); n > 0; --n) {
-      faults_.insert(static_cast<int>(time_.Below(range)));
-    }
-    if (lost_for_good_ == 0) lost_for_good_ = -1;  // only a chief can end the training
-  }
-  bool Ended() const {
-    if (!chief_ended_ && !failed_) return false;
-    return std::all_of(processes_.begin(), processes_.end(),
-                       [](const ProcessPtr& each) { return !each->alive || each->done; });
-  }
-
   // Processes.
   void Begin(int task, double delay) {
     time_.After(delay, nullptr, [this, task] {
@@ -171,19 +147,6 @@ class SimulatedMembers : SimulatedWorld {
     time_.After(time_.Delay(), other, [this, process, other] { Miss(other, *process); });
   }
 
-  // Cuts the network between two members that both reach the host: nothing arrives for a while, and
-  // no connection closes.
-  void CutNetwork(const ProcessPtr& process) {
-    const auto peer = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
-    if (peer == process->task) return;
-    double& until = cut_until_[std::minmax(peer, process->task)];
-    // Members that repeatedly cannot reach each other would make the training fail.
-    if (time_.now() > until + kRendezvous) until = time_.now() + time_.Uniform(0.5, 4);
-  }
-  bool IsCut(const Process& a, const Process& b) const {
-    const auto found = cut_until_.find(std::minmax(a.task, b.task));
-    return found != cut_until_.end() && time_.now() < found->second;
-  }
   void Stall(const ProcessPtr& process, const ProcessPtr& peer) {
     if (!process->view) return;
     time_.After(kStall, process, [this, process, peer, generation = process->view->generation] {
@@ -417,19 +380,13 @@ class SimulatedMembers : SimulatedWorld {
     });
   }
 
-  const int tasks_;
-  std::set<int> faults_;  // the numbers of the events at which faults are made
-  std::map<std::pair<int, int>, double> cut_until_;
   SimulatedTraining training_;
   int events_ = 0;
-  std::vector<ProcessPtr> processes_;
-  std::map<int, ProcessPtr> current_;
   std::map<int, int64_t> incarnations_;
   std::optional<Roster> roster_;
   std::map<Connection, ProcessPtr> connections_;
   Connection last_connection_ = 0;
   State saved_ = {0, 0};
-  bool chief_ended_ = false;
 };
 
 }  // namespace muster::membership

@@ -1,19 +1,22 @@
-// The world in which the members of simulated_members.h live: their processes, the clock, the views
-// that hosts have sent, and the first violation. For tests of this layer only.
+// The world in which the members of simulated_members.h live: their processes, the network
+// between them, the views that hosts have sent, and when faults are made. For tests of this layer
+// only.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "muster/base/simulation.h"
 #include "muster/base/strings.h"
 #include "muster/membership/roster.h"
-#include "muster/membership/simulated_time.h"
 #include "muster/membership/simulated_training.h"
 
 namespace muster::membership {
@@ -27,7 +30,7 @@ struct Tamper {
   bool never_ticks = false;
 };
 
-class SimulatedWorld {
+class SimulatedWorld : protected SimulatedHistory {
  protected:
   using Connection = Roster::Connection;
   using State = SimulatedState;
@@ -47,15 +50,51 @@ class SimulatedWorld {
     std::map<int64_t, std::map<std::pair<int64_t, int>, uint64_t>> parts = {};
   };
   using ProcessPtr = std::shared_ptr<Process>;
-  void Violated(std::string what) {
-    if (violation_.empty()) violation_ = StrCat(std::move(what), ", at ", time_.now(), " s");
-  }
   static job::TaskId GetId(int task) {
     if (task == 0) return {job::TaskType::kChief, 0};
     return {job::TaskType::kWorker, task - 1};
   }
 
-  SimulatedWorld(uint64_t seed, Tamper tamper) : time_(seed), tamper_(std::move(tamper)) {}
+  SimulatedWorld(uint64_t seed, Tamper tamper)
+      : SimulatedHistory(seed),
+        tamper_(std::move(tamper)),
+        tasks_(static_cast<int>(2 + time_.Below(3))) {
+    PlanFaults();
+  }
+
+  static constexpr int64_t kSteps = 10;
+  static constexpr double kLease = 10, kStall = 3, kRendezvous = 100, kLongest = 3000;
+
+  void PlanFaults() {
+    if (time_.Below(10) == 0) {
+      lost_for_good_ = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
+    }
+    // The wait for a lost task takes many events.
+    const uint64_t range = lost_for_good_ > 0 ? 1200 : 300;
+    for (uint64_t n = time_.Below(9); n > 0; --n) {
+      faults_.insert(static_cast<int>(time_.Below(range)));
+    }
+    if (lost_for_good_ == 0) lost_for_good_ = -1;  // only a chief can end the training
+  }
+  bool Ended() const {
+    if (!chief_ended_ && !failed_) return false;
+    return std::all_of(processes_.begin(), processes_.end(),
+                       [](const ProcessPtr& each) { return !each->alive || each->done; });
+  }
+
+  // Cuts the network between two members that both reach the host: nothing arrives for a while, and
+  // no connection closes.
+  void CutNetwork(const ProcessPtr& process) {
+    const auto peer = static_cast<int>(time_.Below(static_cast<uint64_t>(tasks_)));
+    if (peer == process->task) return;
+    double& until = cut_until_[std::minmax(peer, process->task)];
+    // Members that repeatedly cannot reach each other would make the training fail.
+    if (time_.now() > until + kRendezvous) until = time_.now() + time_.Uniform(0.5, 4);
+  }
+  bool IsCut(const Process& a, const Process& b) const {
+    const auto found = cut_until_.find(std::minmax(a.task, b.task));
+    return found != cut_until_.end() && time_.now() < found->second;
+  }
 
   void CheckView(const View& view) {
     const auto known = views_.find(view.generation);
@@ -84,15 +123,18 @@ class SimulatedWorld {
     }
   }
 
-  SimulatedTime time_;
   const Tamper tamper_;
+  const int tasks_;
+  std::set<int> faults_;  // the numbers of the events at which faults are made
+  std::map<std::pair<int, int>, double> cut_until_;
+  std::vector<ProcessPtr> processes_;
+  std::map<int, ProcessPtr> current_;
   int lost_for_good_ = -1;
   ProcessPtr host_;
   std::map<job::TaskId, int64_t> joined_;  // the highest incarnation that joined at this host
   std::map<int64_t, std::pair<int64_t, View>>
       views_;  // by generation, with their host's incarnation
-  bool failed_ = false;
-  std::string violation_;
+  bool failed_ = false, chief_ended_ = false;
 };
 
 }  // namespace muster::membership

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "muster/engine/predictions.h"
-#include "muster/metrics/kinds.h"
+#include "muster/metrics/head_metrics.h"
 
 namespace muster::metrics {
 namespace {
@@ -73,5 +73,14 @@ std::vector<NamedValue> BinaryMetrics::Values() const {
   values.emplace_back("loss", loss_.loss());
   return values;
 }
+
+const HeadMetrics kBinaryMetrics = {
+    .head = "binary",
+    .takes_thresholds = true,
+    .takes_calibration = true,
+    .make = [](const engine::HeadSpec& head, const MetricsSpec& spec,
+               std::vector<std::string> /*class_names*/) -> std::unique_ptr<Metrics> {
+      return std::make_unique<BinaryMetrics>(spec, head);
+    }};
 
 }  // namespace muster::metrics

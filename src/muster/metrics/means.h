@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "muster/engine/head_spec.h"
+#include "muster/engine/heads/head_spec.h"
 
 namespace muster::metrics {
 

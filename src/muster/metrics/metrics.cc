@@ -1,48 +1,55 @@
 #include "muster/metrics/metrics.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
-#include "muster/metrics/binary.h"
-#include "muster/metrics/kinds.h"
+#include "muster/metrics/head_metrics.h"
 
 namespace muster::metrics {
 namespace {
 
-using engine::HeadKind;
-
 constexpr int kMaxBuckets = 10000;
 
-absl::Status NoUse(std::string_view setting, const engine::HeadSpec& head, std::string_view heads) {
-  return absl::InvalidArgumentError(StrCat("metrics.", setting, ": a ", HeadName(head.kind),
-                                           " head has none; it is for ", heads));
+constexpr const HeadMetrics* kHeads[] = {&kBinaryMetrics, &kMultiClassMetrics, &kMultiLabelMetrics,
+                                         &kRegressionMetrics};
+
+// INVALID_ARGUMENT if the setting is `given` and not one of the head's.
+absl::Status CheckUse(std::string_view setting, bool given, const engine::HeadSpec& head,
+                      bool HeadMetrics::*takes) {
+  std::vector<std::string> takers;
+  for (const HeadMetrics* const each : kHeads) {
+    if (!(each->*takes)) continue;
+    if (!given || each->head == head.kind) return absl::OkStatus();
+    takers.emplace_back(each->head);
+  }
+  return absl::InvalidArgumentError(StrCat("metrics.", setting, ": a ", head.kind,
+                                           " head has none; it is for ",
+                                           absl::StrJoin(takers, " and ")));
 }
 
 }  // namespace
 
 absl::Status Validate(const MetricsSpec& spec, const engine::HeadSpec& head) {
-  const bool binary = head.kind == HeadKind::kBinary;
-  const bool multi_class = head.kind == HeadKind::kMultiClass;
-  const bool multi_label = head.kind == HeadKind::kMultiLabel;
-  if (!spec.thresholds.empty() && !binary && !multi_label) {
-    return NoUse("thresholds", head, "binary and multi_label");
-  }
+  MUSTER_RETURN_IF_ERROR(
+      CheckUse("thresholds", !spec.thresholds.empty(), head, &HeadMetrics::takes_thresholds));
   for (const double threshold : spec.thresholds) {
     if (threshold > 0 && threshold < 1) continue;
     return absl::InvalidArgumentError(
         StrCat("metrics.thresholds: ", threshold, " is not between 0 and 1"));
   }
-  if (!spec.top_k.empty() && !multi_class) return NoUse("top_k", head, "multi_class");
+  MUSTER_RETURN_IF_ERROR(CheckUse("top_k", !spec.top_k.empty(), head, &HeadMetrics::takes_top_k));
   for (const int k : spec.top_k) {
     if (k >= 1 && k <= head.classes) continue;
     return absl::InvalidArgumentError(
         StrCat("metrics.top_k: ", k, " is not 1 to the number of classes, ", head.classes));
   }
-  if (spec.per_class && !multi_class && !multi_label) {
-    return NoUse("per_class", head, "multi_class and multi_label");
-  }
-  if (spec.calibration_buckets != 0 && !binary) return NoUse("calibration_buckets", head, "binary");
+  MUSTER_RETURN_IF_ERROR(
+      CheckUse("per_class", spec.per_class, head, &HeadMetrics::takes_per_class));
+  MUSTER_RETURN_IF_ERROR(CheckUse("calibration_buckets", spec.calibration_buckets != 0, head,
+                                  &HeadMetrics::takes_calibration));
   if (spec.calibration_buckets < 0 || spec.calibration_buckets > kMaxBuckets) {
     return absl::InvalidArgumentError(StrCat(
         "metrics.calibration_buckets: ", spec.calibration_buckets, " is not 0 to ", kMaxBuckets));
@@ -103,17 +110,10 @@ absl::StatusOr<std::unique_ptr<Metrics>> NewMetrics(const engine::HeadSpec& head
   for (int i = static_cast<int>(names.size()); i < head.classes; ++i) {
     names.push_back(StrCat("class", i));
   }
-  switch (head.kind) {
-    case HeadKind::kBinary:
-      return std::make_unique<BinaryMetrics>(spec, head);
-    case HeadKind::kMultiClass:
-      return NewMultiClassMetrics(head, spec, std::move(names));
-    case HeadKind::kMultiLabel:
-      return NewMultiLabelMetrics(head, spec, std::move(names));
-    case HeadKind::kRegression:
-      break;
+  for (const HeadMetrics* const each : kHeads) {
+    if (each->head == head.kind) return each->make(head, spec, std::move(names));
   }
-  return NewRegressionMetrics(head);
+  return absl::UnimplementedError(StrCat("a ", head.kind, " head has no metrics"));
 }
 
 }  // namespace muster::metrics

@@ -12,7 +12,7 @@
 
 #include "muster/base/status.h"
 #include "muster/engine/engine.h"
-#include "muster/engine/head_spec.h"
+#include "muster/engine/heads/head_spec.h"
 #include "muster/metrics/state.h"
 
 namespace muster::metrics {

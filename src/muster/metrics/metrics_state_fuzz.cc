@@ -14,10 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string again = metrics::Serialize(*state);
   // Version 1 comes back as version 2.
   if (bytes[8] == 2 ? again != bytes : !metrics::ParseState(again, "again").ok()) std::abort();
-  for (const auto kind :
-       {muster::engine::HeadKind::kBinary, muster::engine::HeadKind::kMultiClass,
-        muster::engine::HeadKind::kMultiLabel, muster::engine::HeadKind::kRegression}) {
-    const int classes = kind == muster::engine::HeadKind::kBinary ? 2 : 3;
+  for (const std::string kind : {"binary", "multi_class", "multi_label", "regression"}) {
+    const int classes = kind == "binary" ? 2 : 3;
     const auto fresh = metrics::NewMetrics({.kind = kind, .classes = classes}, {}, {});
     if (!fresh.ok()) std::abort();
     if ((*fresh)->Merge(*state).ok()) (*fresh)->Values();

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/engine/predictions.h"
-#include "muster/metrics/kinds.h"
+#include "muster/metrics/head_metrics.h"
 
 namespace muster::metrics {
 namespace {
@@ -132,9 +132,13 @@ class MultiClassMetrics final : public Metrics {
 
 }  // namespace
 
-std::unique_ptr<Metrics> NewMultiClassMetrics(const engine::HeadSpec& head, MetricsSpec spec,
-                                              std::vector<std::string> class_names) {
-  return std::make_unique<MultiClassMetrics>(head, std::move(spec), std::move(class_names));
-}
+const HeadMetrics kMultiClassMetrics = {
+    .head = "multi_class",
+    .takes_top_k = true,
+    .takes_per_class = true,
+    .make = [](const engine::HeadSpec& head, const MetricsSpec& spec,
+               std::vector<std::string> class_names) -> std::unique_ptr<Metrics> {
+      return std::make_unique<MultiClassMetrics>(head, spec, std::move(class_names));
+    }};
 
 }  // namespace muster::metrics

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "muster/engine/predictions.h"
-#include "muster/metrics/kinds.h"
+#include "muster/metrics/head_metrics.h"
 
 namespace muster::metrics {
 namespace {
@@ -88,9 +88,13 @@ class MultiLabelMetrics final : public Metrics {
 
 }  // namespace
 
-std::unique_ptr<Metrics> NewMultiLabelMetrics(const engine::HeadSpec& head, MetricsSpec spec,
-                                              std::vector<std::string> class_names) {
-  return std::make_unique<MultiLabelMetrics>(head, std::move(spec), std::move(class_names));
-}
+const HeadMetrics kMultiLabelMetrics = {
+    .head = "multi_label",
+    .takes_thresholds = true,
+    .takes_per_class = true,
+    .make = [](const engine::HeadSpec& head, const MetricsSpec& spec,
+               std::vector<std::string> class_names) -> std::unique_ptr<Metrics> {
+      return std::make_unique<MultiLabelMetrics>(head, spec, std::move(class_names));
+    }};
 
 }  // namespace muster::metrics

@@ -1,10 +1,11 @@
 // Metrics of a regression head: average_loss, label/mean and prediction/mean are tf.estimator's;
 // mean_absolute_error, mean_squared_error and root_mean_squared_error are Keras's, of predictions
 // against labels. Every number of a label counts as one, with its row's weight.
+#include "muster/engine/heads/regression.h"
+
 #include <cmath>
 
-#include "muster/engine/predictions.h"
-#include "muster/metrics/kinds.h"
+#include "muster/metrics/head_metrics.h"
 
 namespace muster::metrics {
 namespace {
@@ -18,7 +19,7 @@ class RegressionMetrics final : public Metrics {
     const auto width = static_cast<size_t>(head_.label_dimension);
     for (size_t i = 0; i < logits.size(); ++i) {
       const double weight = weights.empty() ? 1.0 : weights[i / width];
-      const double prediction = engine::InverseLink(head_.loss, logits[i]);
+      const double prediction = inverse_link_(logits[i]);
       const double error = prediction - labels[i];
       sums_.weight += weight;
       sums_.label += weight * labels[i];
@@ -76,7 +77,7 @@ class RegressionMetrics final : public Metrics {
   static constexpr size_t kSums = 5;
 
   std::string Head() const {
-    return StrCat("regression of ", head_.label_dimension, ", ", LossName(head_.loss));
+    return StrCat("regression of ", head_.label_dimension, ", ", head_.loss);
   }
 
   struct Sums {
@@ -84,14 +85,18 @@ class RegressionMetrics final : public Metrics {
   };
 
   const engine::HeadSpec head_;
+  float (*const inverse_link_)(float) = engine::GetInverseLink(head_.loss);
   Sums sums_;
   LossMeans loss_{head_};
 };
 
 }  // namespace
 
-std::unique_ptr<Metrics> NewRegressionMetrics(const engine::HeadSpec& head) {
-  return std::make_unique<RegressionMetrics>(head);
-}
+const HeadMetrics kRegressionMetrics = {
+    .head = "regression",
+    .make = [](const engine::HeadSpec& head, const MetricsSpec& /*spec*/,
+               std::vector<std::string> /*class_names*/) -> std::unique_ptr<Metrics> {
+      return std::make_unique<RegressionMetrics>(head);
+    }};
 
 }  // namespace muster::metrics

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "muster/engine/heads/head.h"
 #include "muster/engine/native/graph.h"
-#include "muster/engine/native/head.h"
 #include "muster/model/exported_model.h"
 #include "muster/model/keras/exported_columns.h"
 
@@ -202,8 +202,8 @@ absl::StatusOr<Model> BuildModel(const ModelSpec& spec, const BuildOptions& buil
     MUSTER_ASSIGN_OR_RETURN(auto built, optim::NewOptimizer(optimizer));
     model.optimizers.push_back(std::move(built));
   }
-  MUSTER_ASSIGN_OR_RETURN(
-      model.engine, std::move(graph).Finish(logits, engine::native::NewHead(spec.head), options));
+  MUSTER_ASSIGN_OR_RETURN(model.engine,
+                          std::move(graph).Finish(logits, engine::NewHead(spec.head), options));
   return model;
 }
 

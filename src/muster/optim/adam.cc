@@ -8,22 +8,29 @@
 namespace muster::optim {
 namespace {
 
-// Of update `step`, corrected. In float arithmetic, as TensorFlow: the correction's rounding is
-// large in the first steps.
-float AdamRateAt(const OptimizerSpec& spec, int64_t step) {
-  const auto t = static_cast<float>(step + 1);
-  const auto beta1 = static_cast<float>(spec.beta1), beta2 = static_cast<float>(spec.beta2);
-  return RateAt(spec, step) * std::sqrt(1.0f - std::pow(beta2, t)) / (1.0f - std::pow(beta1, t));
-}
+// A spec with its parameters.
+struct AdamSpec {
+  explicit AdamSpec(const OptimizerSpec& given) : spec(given) {}
+  const OptimizerSpec spec;
+  const double beta1 = spec.Get("beta1"), beta2 = spec.Get("beta2");
+  const float epsilon = static_cast<float>(spec.Get("epsilon"));
+
+  // Of update `step`, corrected. In float arithmetic, as TensorFlow: the correction's rounding is
+  // large in the first steps.
+  float RateAt(int64_t step) const {
+    const auto t = static_cast<float>(step + 1);
+    const auto b1 = static_cast<float>(beta1), b2 = static_cast<float>(beta2);
+    return optim::RateAt(spec, step) * std::sqrt(1.0f - std::pow(b2, t)) / (1.0f - std::pow(b1, t));
+  }
+};
 
 class Adam : public Optimizer {
  public:
   explicit Adam(const OptimizerSpec& spec)
       : spec_(spec),
         slots_{{"m", 0}, {"v", 0}},
-        beta1_(static_cast<float>(spec.beta1)),
-        beta2_(static_cast<float>(spec.beta2)),
-        epsilon_(static_cast<float>(spec.epsilon)),
+        beta1_(static_cast<float>(spec_.beta1)),
+        beta2_(static_cast<float>(spec_.beta2)),
         lazy_(spec.lazy) {}
 
   std::span<const SlotSpec> slots() const override { return slots_; }
@@ -61,25 +68,25 @@ class Adam : public Optimizer {
 
  private:
   math::AdamRule RuleAt(int64_t step) const {
-    return {AdamRateAt(spec_, step), beta1_, beta2_, epsilon_};
+    return {spec_.RateAt(step), beta1_, beta2_, spec_.epsilon};
   }
 
-  const OptimizerSpec spec_;
+  const AdamSpec spec_;
   const std::vector<SlotSpec> slots_;
-  const float beta1_, beta2_, epsilon_;
+  const float beta1_, beta2_;
   const bool lazy_;
 };
 
 struct KerasAdam {
   using Step = math::KerasAdamRule;
   static constexpr bool kMovesAllRows = true;
-  const OptimizerSpec spec;
+  const AdamSpec spec;
 
   static std::vector<SlotSpec> Slots() { return {{"momentum", 0}, {"velocity", 0}}; }
   static bool Rests(int64_t /*step*/) { return false; }
   Step At(int64_t step) const {
-    return {AdamRateAt(spec, step), static_cast<float>(1 - spec.beta1),
-            static_cast<float>(1 - spec.beta2), static_cast<float>(spec.epsilon)};
+    return {spec.RateAt(step), static_cast<float>(1 - spec.beta1),
+            static_cast<float>(1 - spec.beta2), spec.epsilon};
   }
   static void Update(float* w, std::span<float* const> slots, const float* g, size_t n,
                      const Step& step) {
@@ -92,24 +99,22 @@ struct KerasAdam {
 };
 
 std::unique_ptr<Optimizer> NewAdam(const OptimizerSpec& spec) {
-  if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasAdam{spec});
+  if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasAdam{AdamSpec(spec)});
   return std::make_unique<Adam>(spec);
 }
 
 constexpr std::string_view kAdamClasses[] = {"Adam", "AdamW"};
-constexpr OptimizerNumber kAdamNumbers[] = {
-    {"beta1", "beta_1", &OptimizerSpec::beta1, 0.9, ValueRange::kBelowOne},
-    {"beta2", "beta_2", &OptimizerSpec::beta2, 0.999, ValueRange::kBelowOne},
-    {"epsilon", "epsilon", &OptimizerSpec::epsilon, 1e-7, ValueRange::kPositive}};
+constexpr OptimizerParameter kAdamParameters[] = {
+    {"beta1", "beta_1", 0.9, ValueRange::kBelowOne},
+    {"beta2", "beta_2", 0.999, ValueRange::kBelowOne},
+    {"epsilon", "epsilon", 1e-7, ValueRange::kPositive}};
 
 }  // namespace
 
-constinit const OptimizerKind kAdamKind = {.kind = OptimizerSpec::Kind::kAdam,
-                                           .name = "adam",
+constinit const OptimizerKind kAdamKind = {.name = "adam",
                                            .keras_classes = kAdamClasses,
                                            .learning_rate = 0.001,
-                                           .numbers = kAdamNumbers,
-                                           .flags = {},
+                                           .parameters = kAdamParameters,
                                            .decays = true,
                                            .check = nullptr,
                                            .make = NewAdam};

@@ -8,20 +8,27 @@
 namespace muster::optim {
 namespace {
 
-math::FtrlRule FtrlRuleAt(const OptimizerSpec& spec, int64_t step) {
-  math::FtrlRule rule;
-  rule.learning_rate = RateAt(spec, step);
-  rule.l1 = static_cast<float>(spec.l1);
-  // In float arithmetic, as Keras adds beta.
-  rule.l2 =
-      static_cast<float>(spec.l2) + static_cast<float>(spec.beta) / (2.0f * rule.learning_rate);
-  rule.l2_shrinkage = static_cast<float>(spec.l2_shrinkage);
-  return rule;
-}
+// A spec with its parameters.
+struct FtrlSpec {
+  explicit FtrlSpec(const OptimizerSpec& given) : spec(given) {}
+  const OptimizerSpec spec;
+  const float l1 = static_cast<float>(spec.Get("l1")), l2 = static_cast<float>(spec.Get("l2"));
+  const float l2_shrinkage = static_cast<float>(spec.Get("l2_shrinkage"));
+  const float beta = static_cast<float>(spec.Get("beta"));
+  const float accumulator = static_cast<float>(spec.Get("initial_accumulator"));
+  const bool is_root = spec.Get("learning_rate_power") == -0.5;
+  const float exponent = -static_cast<float>(spec.Get("learning_rate_power"));
 
-std::vector<SlotSpec> FtrlSlots(const OptimizerSpec& spec) {
-  return {{"accumulator", static_cast<float>(spec.initial_accumulator)}, {"linear", 0}};
-}
+  math::FtrlRule RuleAt(int64_t step) const {
+    math::FtrlRule rule;
+    rule.learning_rate = RateAt(spec, step);
+    rule.l1 = l1;
+    rule.l2 = l2 + beta / (2.0f * rule.learning_rate);  // in float arithmetic, as in Keras
+    rule.l2_shrinkage = l2_shrinkage;
+    return rule;
+  }
+  std::vector<SlotSpec> Slots() const { return {{"accumulator", accumulator}, {"linear", 0}}; }
+};
 
 // With squares the accumulator takes them instead of g^2. SparseApplyFtrl of one column adds to `z`
 // in another order.
@@ -44,13 +51,13 @@ void UpdateFtrlOfAnyPower(float* w, float* acc, float* z, const float* g, const 
 // What every learning rate power shares.
 class FtrlBase : public Optimizer {
  public:
-  explicit FtrlBase(const OptimizerSpec& spec) : spec_(spec), slots_(FtrlSlots(spec)) {}
+  explicit FtrlBase(const OptimizerSpec& spec) : spec_(spec), slots_(spec_.Slots()) {}
 
   std::span<const SlotSpec> slots() const override { return slots_; }
   bool moves_untouched_rows() const override { return false; }
 
  protected:
-  const OptimizerSpec spec_;
+  const FtrlSpec spec_;
   const std::vector<SlotSpec> slots_;
 };
 
@@ -62,81 +69,76 @@ class FtrlRoot : public FtrlBase {
   void ApplyDense(std::span<float> weights, std::span<float* const> slots,
                   std::span<const float> gradient, int64_t step) const override {
     math::FtrlUpdate(weights.data(), slots[1], slots[0], gradient.data(), gradient.size(),
-                     FtrlRuleAt(spec_, step));
+                     spec_.RuleAt(step));
   }
   void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                  std::span<const int32_t> rows, std::span<const float> gradient,
                  int64_t step) const override {
     math::FtrlUpdateRows(table.data(), slots[1], slots[0], static_cast<size_t>(cols), rows.data(),
-                         rows.size(), gradient.data(), FtrlRuleAt(spec_, step));
+                         rows.size(), gradient.data(), spec_.RuleAt(step));
   }
 };
 
 class FtrlAnyPower : public FtrlBase {
  public:
-  explicit FtrlAnyPower(const OptimizerSpec& spec)
-      : FtrlBase(spec), exponent_(-static_cast<float>(spec.learning_rate_power)) {}
+  using FtrlBase::FtrlBase;
 
   void ApplyDense(std::span<float> weights, std::span<float* const> slots,
                   std::span<const float> gradient, int64_t step) const override {
     UpdateFtrlOfAnyPower<false, false>(weights.data(), slots[0], slots[1], gradient.data(), nullptr,
-                                       gradient.size(), FtrlRuleAt(spec_, step), exponent_);
+                                       gradient.size(), spec_.RuleAt(step), spec_.exponent);
   }
   void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                  std::span<const int32_t> rows, std::span<const float> gradient,
                  int64_t step) const override {
-    const math::FtrlRule rule = FtrlRuleAt(spec_, step);
+    const math::FtrlRule rule = spec_.RuleAt(step);
     const auto update =
         cols == 1 ? &UpdateFtrlOfAnyPower<true, false> : &UpdateFtrlOfAnyPower<false, false>;
     for (size_t i = 0; i < rows.size(); ++i) {
       const int64_t at = rows[i] * cols;
       update(table.data() + at, slots[0] + at, slots[1] + at, gradient.data() + i * cols, nullptr,
-             static_cast<size_t>(cols), rule, exponent_);
+             static_cast<size_t>(cols), rule, spec_.exponent);
     }
   }
-
- private:
-  const float exponent_;
 };
 
 struct KerasFtrl {
   using Step = math::FtrlRule;
   static constexpr bool kMovesAllRows = true;
-  const OptimizerSpec spec;
-  const bool is_root = spec.learning_rate_power == -0.5;
-  const float exponent = -static_cast<float>(spec.learning_rate_power);
+  const FtrlSpec spec;
 
-  std::vector<SlotSpec> Slots() const { return FtrlSlots(spec); }
+  std::vector<SlotSpec> Slots() const { return spec.Slots(); }
   // After the first step a row without a gradient is where its slots have it already, unless what
   // they say changes with the step or something else moves it.
   bool Rests(int64_t step) const {
-    return step > 0 && spec.schedule.kind == ScheduleSpec::Kind::kConstant &&
-           spec.schedule.warm_up_steps == 0 && spec.l2_shrinkage == 0 && spec.weight_decay == 0;
+    const ScheduleSpec& schedule = spec.spec.schedule;
+    return step > 0 && schedule.kind == ScheduleSpec::Kind::kConstant &&
+           schedule.warm_up_steps == 0 && spec.l2_shrinkage == 0 && spec.spec.weight_decay == 0;
   }
-  Step At(int64_t step) const { return FtrlRuleAt(spec, step); }
+  Step At(int64_t step) const { return spec.RuleAt(step); }
   void Update(float* w, std::span<float* const> slots, const float* g, size_t n,
               const Step& step) const {
-    if (is_root) return math::KerasFtrlUpdate(w, slots[1], slots[0], g, nullptr, n, step);
-    UpdateFtrlOfAnyPower<false, false>(w, slots[0], slots[1], g, nullptr, n, step, exponent);
+    if (spec.is_root) return math::KerasFtrlUpdate(w, slots[1], slots[0], g, nullptr, n, step);
+    UpdateFtrlOfAnyPower<false, false>(w, slots[0], slots[1], g, nullptr, n, step, spec.exponent);
   }
   void UpdateRows(float* w, std::span<float* const> slots, size_t cols,
                   std::span<const int32_t> rows, const float* g, const Step& step) const {
-    if (is_root) {
+    if (spec.is_root) {
       return math::KerasFtrlUpdateRows(w, slots[1], slots[0], cols, rows.data(), rows.size(), g,
                                        step);
     }
     for (const int32_t row : rows) {
       const size_t at = static_cast<size_t>(row) * cols;
       UpdateFtrlOfAnyPower<false, true>(w + at, slots[0] + at, slots[1] + at, g, g + cols, cols,
-                                        step, exponent);
+                                        step, spec.exponent);
       g += 2 * cols;
     }
   }
 };
 
 std::unique_ptr<Optimizer> NewFtrl(const OptimizerSpec& spec) {
-  if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasFtrl{spec});
-  if (spec.learning_rate_power == -0.5) return std::make_unique<FtrlRoot>(spec);
+  if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasFtrl{FtrlSpec(spec)});
+  if (FtrlSpec(spec).is_root) return std::make_unique<FtrlRoot>(spec);
   return std::make_unique<FtrlAnyPower>(spec);
 }
 
@@ -154,25 +156,20 @@ absl::Status CheckFtrl(const OptimizerSpec& spec) {
 }
 
 constexpr std::string_view kFtrlClasses[] = {"Ftrl"};
-constexpr OptimizerNumber kFtrlNumbers[] = {
-    {"l1", "l1_regularization_strength", &OptimizerSpec::l1, 0, ValueRange::kNotNegative},
-    {"l2", "l2_regularization_strength", &OptimizerSpec::l2, 0, ValueRange::kNotNegative},
-    {"l2_shrinkage", "l2_shrinkage_regularization_strength", &OptimizerSpec::l2_shrinkage, 0,
-     ValueRange::kNotNegative},
-    {"learning_rate_power", "learning_rate_power", &OptimizerSpec::learning_rate_power, -0.5,
-     ValueRange::kNotPositive},
-    {"beta", "beta", &OptimizerSpec::beta, 0, ValueRange::kNotNegative},
-    {"initial_accumulator", "initial_accumulator_value", &OptimizerSpec::initial_accumulator, 0.1,
-     ValueRange::kNotNegative}};
+constexpr OptimizerParameter kFtrlParameters[] = {
+    {"l1", "l1_regularization_strength", 0, ValueRange::kNotNegative},
+    {"l2", "l2_regularization_strength", 0, ValueRange::kNotNegative},
+    {"l2_shrinkage", "l2_shrinkage_regularization_strength", 0, ValueRange::kNotNegative},
+    {"learning_rate_power", "learning_rate_power", -0.5, ValueRange::kNotPositive},
+    {"beta", "beta", 0, ValueRange::kNotNegative},  // added to 2 * l2 as TensorFlow's `beta / lr`
+    {"initial_accumulator", "initial_accumulator_value", 0.1, ValueRange::kNotNegative}};
 
 }  // namespace
 
-constinit const OptimizerKind kFtrlKind = {.kind = OptimizerSpec::Kind::kFtrl,
-                                           .name = "ftrl",
+constinit const OptimizerKind kFtrlKind = {.name = "ftrl",
                                            .keras_classes = kFtrlClasses,
                                            .learning_rate = 0.05,
-                                           .numbers = kFtrlNumbers,
-                                           .flags = {},
+                                           .parameters = kFtrlParameters,
                                            .decays = false,
                                            .check = CheckFtrl,
                                            .make = NewFtrl};

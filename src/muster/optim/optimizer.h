@@ -1,30 +1,27 @@
-// Optimizers: update weights from gradients, with slots that the trainer owns.
+// Optimizers: update weights from gradients, with slots that the trainer owns. Each has a file of
+// its own, which says what it computes, and a line in the table of optimizer.cc
+// (optimizer_kind.h).
 //
 // Rule kTensorFlow, for models that this program builds: as the optimizers of Keras 2 in TensorFlow
 // 2.15 (tf.keras.optimizers.legacy) and the kernels that they call
-// (tensorflow/core/kernels/training_ops.cc):
-//   ftrl     ApplyFtrl / SparseApplyFtrl, any power
-//   adagrad  ApplyAdagradV2: acc += g^2; w -= lr * g / (sqrt(acc) + epsilon)
-//   adam     ApplyAdam: bias-corrected rate, w -= lr_t * m / (sqrt(v) + epsilon)
-//   rmsprop  plain and centered, with and without momentum
-//   sgd      plain, with momentum, Nesterov's
-// Gradients of one row are summed first, as in Keras's _resource_apply_sparse_duplicate_indices.
-// For tables: ftrl, adagrad, sgd and rmsprop with momentum touch the step's rows only, as
-// TensorFlow does. adam is dense-equivalent (moments decay and move every row at every step, as in
-// Keras); rmsprop without momentum decays every row's slots; both can be `lazy` instead (the step's
-// rows only). All but ftrl can have decoupled weight decay (weight_decay.h).
+// (tensorflow/core/kernels/training_ops.cc). Gradients of one row are summed first, as in Keras's
+// _resource_apply_sparse_duplicate_indices. In a table only the rows of the step change, as in
+// TensorFlow; an optimizer that changes all of them, as Keras does, can be `lazy` instead. An
+// optimizer whose kind `decays` can have decoupled weight decay (weight_decay.h).
 //
 // Rule kKeras, for exported Keras models: as Keras 3's optimizers when ids repeat
 // (docs/formats/keras_export.md). Quadratic terms use the sum of the squares of a row's entries,
-// which comes with the sum (row_layout.h); epsilon is under the root in adagrad and rmsprop; and
-// adam, ftrl, rmsprop and sgd with momentum move every row of a table at every step. Slots have
-// Keras's names. All may have weight decay, none is lazy.
+// which comes with the sum (row_layout.h). Slots have Keras's names. All optimizers may have weight
+// decay, none is lazy.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/status.h"
@@ -36,30 +33,27 @@
 namespace muster::optim {
 
 struct OptimizerSpec {
-  enum class Kind { kFtrl, kAdagrad, kAdam, kRmsProp, kSgd } kind = Kind::kAdagrad;
+  std::string kind = "adagrad";  // OptimizerKind::name
   enum class Rule { kTensorFlow, kKeras } rule = Rule::kTensorFlow;
   double learning_rate = 0.05;  // at the schedule's start
   ScheduleSpec schedule = {};
   // Replaces learning_rate and the schedule: to be set before each step.
   std::shared_ptr<const StepRate> rate = nullptr;
-  double initial_accumulator = 0.1;   // ftrl, adagrad
-  double epsilon = 1e-7;              // adagrad, adam, rmsprop
-  double l1 = 0, l2 = 0;              // ftrl
-  double l2_shrinkage = 0;            // ftrl
-  double learning_rate_power = -0.5;  // ftrl
-  double beta = 0;                    // ftrl: added to 2 * l2 as TensorFlow's `beta / lr`
-  double beta1 = 0.9, beta2 = 0.999;  // adam
-  double rho = 0.9;                   // rmsprop
-  double momentum = 0;                // rmsprop, sgd
-  bool centered = false;              // rmsprop
-  bool nesterov = false;              // sgd with momentum
-  double weight_decay = 0;            // all; ftrl by Keras's rule only
-  bool lazy = false;                  // adam, rmsprop, weight_decay
-  // sgd by Keras's rule: also takes squares, which only a clip by norm needs.
+  // The kind's own parameters by their names; a flag is 0 or 1. What is not given has its default.
+  std::map<std::string, double, std::less<>> parameters = {};
+  double weight_decay = 0;  // if the kind decays, or by Keras's rule
+  bool lazy = false;        // if the kind decays: changes the step's rows only
+  // By Keras's rule: also takes squares where it does not need them, which a clip by norm does.
   bool squares = false;
+
+  // The value of a parameter that the kind has: given, or its default.
+  double Get(std::string_view parameter) const;
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
-std::string_view OptimizerName(OptimizerSpec::Kind kind);  // "Ftrl", "RMSprop", ...: Keras's class
+std::string_view OptimizerName(std::string_view kind);  // Keras's class of a kind: "Adam", ...
+
+// The optimizer of that kind with all its parameters, and Keras's learning rate, at their defaults.
+OptimizerSpec DefaultOptimizer(std::string_view kind);
 
 // The learning rate of update `step`, counted from 0.
 inline float RateAt(const OptimizerSpec& spec, int64_t step) {
@@ -90,9 +84,9 @@ class Optimizer {
   virtual void ApplyRows(std::span<float> table, int64_t cols, std::span<float* const> slots,
                          std::span<const int32_t> rows, std::span<const float> gradient,
                          int64_t step) const = 0;
-  // True: a table or its slots change at every step even where no row is touched (adam, rmsprop and
-  // weight decay that are not lazy; Keras's ftrl and momentum). Then each ApplyRows, also one of no
-  // rows, must be preceded by a Walk over all rows.
+  // True: a table or its slots change at every step even where no row is touched, as by weight
+  // decay that is not lazy. Then each ApplyRows, also one of no rows, must be preceded by a Walk
+  // over all rows.
   virtual bool moves_untouched_rows() const = 0;
   // The changes that a step makes to rows [first, last) of a table besides ApplyRows. `touched` are
   // the rows of that ApplyRows. Threads may walk parts of one table; the resulting bytes do not
@@ -107,7 +101,7 @@ void StepTable(const Optimizer& optimizer, std::span<float> table, int64_t cols,
                std::span<float* const> slots, std::span<const int32_t> rows,
                std::span<const float> gradient, int64_t step);
 
-// INVALID_ARGUMENT names a value that is out of range.
+// INVALID_ARGUMENT for an unknown kind or parameter, or names a value that is out of range.
 absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spec);
 
 }  // namespace muster::optim

@@ -14,7 +14,7 @@
 namespace muster::optim {
 
 // What a number must be; always finite.
-enum class ValueRange { kPositive, kNotNegative, kNotPositive, kUpToOne, kBelowOne };
+enum class ValueRange { kPositive, kNotNegative, kNotPositive, kUpToOne, kBelowOne, kFlag };
 
 inline bool IsIn(ValueRange range, double value) {
   switch (range) {
@@ -28,32 +28,27 @@ inline bool IsIn(ValueRange range, double value) {
       return value >= 0 && value <= 1;
     case ValueRange::kBelowOne:
       return value >= 0 && value < 1;
+    case ValueRange::kFlag:
+      return value == 0 || value == 1;
   }
   return false;
 }
 std::string_view RangeText(ValueRange range);  // "over 0", "at least 0 and under 1"
 
-struct OptimizerNumber {
+struct OptimizerParameter {
   const char* name;        // in a model file
   const char* keras_name;  // the argument of Keras's class, in an exported model
-  double OptimizerSpec::*member;
   double fallback;
   ValueRange range;
-};
 
-// False unless given; the same name in a model file and in Keras.
-struct OptimizerFlag {
-  const char* name;
-  bool OptimizerSpec::*member;
+  bool is_flag() const { return range == ValueRange::kFlag; }
 };
 
 struct OptimizerKind {
-  OptimizerSpec::Kind kind;
   std::string_view name;                            // in a model file
   std::span<const std::string_view> keras_classes;  // the first one names it in checkpoints
   double learning_rate;                             // Keras's default
-  std::span<const OptimizerNumber> numbers;         // in the order in which they are printed
-  std::span<const OptimizerFlag> flags;
+  std::span<const OptimizerParameter> parameters;   // in the order in which they are printed
   bool decays;  // by TensorFlow's rule: takes weight_decay and lazy
   // What the ranges leave open: INVALID_ARGUMENT names a value. Null: nothing.
   absl::Status (*check)(const OptimizerSpec& spec);
@@ -62,10 +57,12 @@ struct OptimizerKind {
 };
 
 std::span<const OptimizerKind* const> OptimizerKinds();
-const OptimizerKind& GetKind(OptimizerSpec::Kind kind);
+// Null if there is none of that name, or for that class of Keras.
+const OptimizerKind* FindKind(std::string_view name);
+const OptimizerKind* FindKerasClass(std::string_view name);
 
 // INVALID_ARGUMENT "Adam: beta1 is 1: it must be RANGE" if not `right`.
-absl::Status CheckValue(bool right, OptimizerSpec::Kind kind, std::string_view field, double value,
+absl::Status CheckValue(bool right, std::string_view kind, std::string_view field, double value,
                         std::string_view range);
 
 }  // namespace muster::optim

@@ -127,8 +127,7 @@ double LargestError(std::span<const float> ours, std::span<const float> theirs, 
 // largest).
 double GetFloor(const OptimizerSpec& spec) {
   if (spec.rule == OptimizerSpec::Rule::kKeras) return 1;
-  const bool coarse =
-      spec.kind == OptimizerSpec::Kind::kSgd || spec.kind == OptimizerSpec::Kind::kRmsProp;
+  const bool coarse = spec.kind == "sgd" || spec.kind == "rmsprop";
   return coarse ? 1 : 0.1;
 }
 

@@ -6,10 +6,19 @@
 namespace muster::optim {
 namespace {
 
+// A spec with its parameters.
+struct RmsPropSpec {
+  explicit RmsPropSpec(const OptimizerSpec& given) : spec(given) {}
+  const OptimizerSpec spec;
+  const double rho = spec.Get("rho"), momentum = spec.Get("momentum");
+  const double epsilon = spec.Get("epsilon");
+  const bool centered = spec.Get("centered") != 0;
+};
+
 // Which slots a rule has, and where.
 class RmsPropSlots {
  public:
-  RmsPropSlots(const OptimizerSpec& spec, const char* squares, const char* mean)
+  RmsPropSlots(const RmsPropSpec& spec, const char* squares, const char* mean)
       : specs_{{squares, 0}} {
     if (spec.momentum > 0) {
       momentum_ = static_cast<int>(specs_.size());
@@ -36,10 +45,10 @@ class RmsPropSlots {
 
 class RmsProp : public Optimizer {
  public:
-  explicit RmsProp(const OptimizerSpec& spec) : spec_(spec), slots_(spec, "rms", "mg") {}
+  explicit RmsProp(const OptimizerSpec& spec) : spec_(spec), slots_(spec_, "rms", "mg") {}
 
   std::span<const SlotSpec> slots() const override { return slots_.specs(); }
-  bool moves_untouched_rows() const override { return !spec_.lazy && !slots_.has_momentum(); }
+  bool moves_untouched_rows() const override { return !spec_.spec.lazy && !slots_.has_momentum(); }
 
   void ApplyDense(std::span<float> weights, std::span<float* const> slots,
                   std::span<const float> gradient, int64_t step) const override {
@@ -68,24 +77,24 @@ class RmsProp : public Optimizer {
 
  private:
   math::RmsPropRule RuleAt(int64_t step) const {
-    return {RateAt(spec_, step), static_cast<float>(spec_.rho), static_cast<float>(spec_.momentum),
-            static_cast<float>(spec_.epsilon)};
+    return {RateAt(spec_.spec, step), static_cast<float>(spec_.rho),
+            static_cast<float>(spec_.momentum), static_cast<float>(spec_.epsilon)};
   }
 
-  const OptimizerSpec spec_;
+  const RmsPropSpec spec_;
   const RmsPropSlots slots_;
 };
 
 struct KerasRmsProp {
   using Step = math::KerasRmsPropRule;
   static constexpr bool kMovesAllRows = true;
-  const OptimizerSpec spec;
+  const RmsPropSpec spec;
   const RmsPropSlots slots{spec, "velocity", "average_gradient"};
 
   const std::vector<SlotSpec>& Slots() const { return slots.specs(); }
   static bool Rests(int64_t /*step*/) { return false; }
   Step At(int64_t step) const {
-    return {RateAt(spec, step), static_cast<float>(spec.rho), static_cast<float>(1 - spec.rho),
+    return {RateAt(spec.spec, step), static_cast<float>(spec.rho), static_cast<float>(1 - spec.rho),
             static_cast<float>(spec.momentum), static_cast<float>(spec.epsilon)};
   }
   void Update(float* w, std::span<float* const> all, const float* g, size_t n,
@@ -100,25 +109,24 @@ struct KerasRmsProp {
 };
 
 std::unique_ptr<Optimizer> NewRmsProp(const OptimizerSpec& spec) {
-  if (spec.rule == OptimizerSpec::Rule::kKeras) return NewKerasRule(KerasRmsProp{spec});
+  if (spec.rule == OptimizerSpec::Rule::kKeras)
+    return NewKerasRule(KerasRmsProp{RmsPropSpec(spec)});
   return std::make_unique<RmsProp>(spec);
 }
 
 constexpr std::string_view kRmsPropClasses[] = {"RMSprop"};
-constexpr OptimizerNumber kRmsPropNumbers[] = {
-    {"rho", "rho", &OptimizerSpec::rho, 0.9, ValueRange::kBelowOne},
-    {"momentum", "momentum", &OptimizerSpec::momentum, 0, ValueRange::kUpToOne},
-    {"epsilon", "epsilon", &OptimizerSpec::epsilon, 1e-7, ValueRange::kPositive}};
-constexpr OptimizerFlag kRmsPropFlags[] = {{"centered", &OptimizerSpec::centered}};
+constexpr OptimizerParameter kRmsPropParameters[] = {
+    {"rho", "rho", 0.9, ValueRange::kBelowOne},
+    {"momentum", "momentum", 0, ValueRange::kUpToOne},
+    {"epsilon", "epsilon", 1e-7, ValueRange::kPositive},
+    {"centered", "centered", 0, ValueRange::kFlag}};
 
 }  // namespace
 
-constinit const OptimizerKind kRmsPropKind = {.kind = OptimizerSpec::Kind::kRmsProp,
-                                              .name = "rmsprop",
+constinit const OptimizerKind kRmsPropKind = {.name = "rmsprop",
                                               .keras_classes = kRmsPropClasses,
                                               .learning_rate = 0.001,
-                                              .numbers = kRmsPropNumbers,
-                                              .flags = kRmsPropFlags,
+                                              .parameters = kRmsPropParameters,
                                               .decays = true,
                                               .check = nullptr,
                                               .make = NewRmsProp};

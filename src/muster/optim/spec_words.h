@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "muster/optim/optimizer.h"
+#include "muster/optim/optimizer_kind.h"
 
 namespace muster::optim {
 
@@ -21,21 +21,10 @@ std::vector<Number> ParseNumbers(const std::string& word) {
   return numbers;
 }
 
-// Reads FIELD=VALUE words to the end. Throws for an unknown field.
+// Reads FIELD=VALUE words to the end; the name of an unknown field is that of a parameter.
 inline OptimizerSpec ParseSpecWords(std::istringstream& words) {
   const std::map<std::string, double OptimizerSpec::*> fields = {
       {"learning_rate", &OptimizerSpec::learning_rate},
-      {"initial_accumulator", &OptimizerSpec::initial_accumulator},
-      {"epsilon", &OptimizerSpec::epsilon},
-      {"l1", &OptimizerSpec::l1},
-      {"l2", &OptimizerSpec::l2},
-      {"l2_shrinkage", &OptimizerSpec::l2_shrinkage},
-      {"learning_rate_power", &OptimizerSpec::learning_rate_power},
-      {"beta", &OptimizerSpec::beta},
-      {"beta1", &OptimizerSpec::beta1},
-      {"beta2", &OptimizerSpec::beta2},
-      {"rho", &OptimizerSpec::rho},
-      {"momentum", &OptimizerSpec::momentum},
       {"weight_decay", &OptimizerSpec::weight_decay},
   };
   const std::map<std::string, double ScheduleSpec::*> schedule_fields = {
@@ -50,19 +39,14 @@ inline OptimizerSpec ParseSpecWords(std::istringstream& words) {
   };
   OptimizerSpec spec;
   ScheduleSpec& schedule = spec.schedule;
-  const std::map<std::string, bool*> flags = {{"centered", &spec.centered},
-                                              {"nesterov", &spec.nesterov},
-                                              {"squares", &spec.squares},
-                                              {"staircase", &schedule.staircase},
-                                              {"cycle", &schedule.cycle}};
+  const std::map<std::string, bool*> flags = {
+      {"squares", &spec.squares}, {"staircase", &schedule.staircase}, {"cycle", &schedule.cycle}};
   std::string word;
   while (words >> word) {
     const std::string key = word.substr(0, word.find('='));
     const std::string value = word.substr(word.find('=') + 1);
     if (key == "kind") {
-      while (OptimizerName(spec.kind) != value) {
-        spec.kind = static_cast<OptimizerSpec::Kind>((static_cast<int>(spec.kind) + 1) % 5);
-      }
+      spec.kind = FindKerasClass(value)->name;
     } else if (key == "rule") {
       spec.rule = value == "keras" ? OptimizerSpec::Rule::kKeras : OptimizerSpec::Rule::kTensorFlow;
     } else if (key == "schedule") {
@@ -79,8 +63,10 @@ inline OptimizerSpec ParseSpecWords(std::istringstream& words) {
       *flags.at(key) = value == "1";
     } else if (schedule_fields.contains(key)) {
       schedule.*schedule_fields.at(key) = std::stod(value);
-    } else {
+    } else if (fields.contains(key)) {
       spec.*fields.at(key) = std::stod(value);
+    } else {
+      spec.parameters[key] = std::stod(value);
     }
   }
   return spec;

@@ -9,8 +9,10 @@
 #include <charconv>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -101,6 +103,20 @@ class SimulatedLedger : protected SimulatedNetwork {
     std::from_chars(position.data(), position.data() + position.size(), batch);
     return batch;
   }
+  // Kills the server, in one of several ways, or lets it sleep.
+  void HurtServer(size_t k) {
+    if (!servers_[k].alive || servers_[k].state->over()) return;
+    switch (time_.Below(5)) {
+      case 0:
+        servers_[k].asleep_until = time_.now() + time_.Uniform(0.1, 20);
+        break;
+      case 1:
+        TerminateServer(k);
+        break;
+      default:
+        KillServer(k, /*silently=*/time_.Below(3) == 0);
+    }
+  }
   // Checks a state that is saved for `place`.
   void CheckState(const std::vector<float>& ledger, const std::vector<float>& dense,
                   const Place& place) {
@@ -142,16 +158,61 @@ class SimulatedLedger : protected SimulatedNetwork {
                     read, " records, in the weights are ", trained));
   }
 
+  void CheckPulled(size_t replica, const std::vector<float>& ledger, uint64_t next) {
+    for (size_t r = 0; r < replicas(); ++r) {
+      if (!spec_.training.synchronous && r != replica) continue;
+      if (HasJust(ledger, r, r == replica || !spec_.training.has_backups() ? next : kBatches))
+        continue;
+      Violated(StrCat("state: replica ", replica, " pulled for batch ", next,
+                      " what has not just the batches of replica ", r, " before"));
+    }
+  }
+  // Checks that the weights with which a counting gradient was computed are those of one step.
+  void CheckStep(const std::vector<float>& ledger, int64_t step) {
+    float sum = 0;
+    for (size_t row = 0; row < ledger.size(); row += servers()) sum += ledger[row];
+    if (spec_.clips_by_norm() || sum == static_cast<float>(step)) return;
+    Violated(StrCat("state: what was pulled for step ", step, " is of step ", sum));
+  }
+  // A server other than the lead that was started again may name the chief instead, which waits at
+  // the lead for the lost replica and has not seen yet that the server was lost.
+  void CheckFailure() {
+    const std::string_view said = ToStd(failed_.message());
+    const auto names = [&](size_t replica) {
+      const std::string name = replica == 0 ? "chief-0" : StrCat("worker-", replica - 1);
+      return said.find(StrCat(" s for ", name, ":")) != std::string_view::npos;
+    };
+    const bool is_lead = said.starts_with("ps-0");
+    if (lost_for_good_ && (names(*lost_for_good_) || (!is_lead && names(0)))) return;
+    Violated(StrCat("named: the training failed: ", said, "; lost for good: ",
+                    lost_for_good_ ? StrCat("replica ", *lost_for_good_) : "nobody"));
+  }
+  void CheckEnd() {
+    for (size_t r = 0; r < replicas(); ++r) {
+      if (spec_.training.has_backups() && GetBatch(saved_.positions[r]) != batches_[r]) {
+        Violated(StrCat("once: the end is before the last batch of replica ", r));
+      }
+      if (!HasJust(saved_ledger_, r, batches_[r]) ||
+          !HasJust(MakeLedger(saved_dynamic_), r, batches_[r])) {
+        Violated(StrCat("once: the end has not every batch of replica ", r, " once"));
+      }
+    }
+  }
+
   std::vector<uint64_t> batches_;                     // by replica
   std::set<std::pair<size_t, uint64_t>> not_finite_;  // batches whose loss is not finite
   std::vector<int32_t> all_rows_;                     // of the ledger
   std::vector<int64_t> all_keys_;                     // of the table that grows, in the same order
+  std::optional<size_t> lost_for_good_;               // a replica
+  Place saved_;                                       // the newest checkpoint
+  std::vector<float> saved_ledger_, saved_dense_;
+  tables::DynamicTableImage saved_dynamic_;
 
  private:
   // In every other history rows of gradients have squares, although the optimizer needs none.
   void MakeVariables(bool squares) {
     optim::OptimizerSpec sgd;
-    sgd.kind = optim::OptimizerSpec::Kind::kSgd;
+    sgd.kind = "sgd";
     sgd.rule = optim::OptimizerSpec::Rule::kKeras;
     sgd.squares = squares;
     sgd.learning_rate = 1;

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/base/simulated_time.h"
+#include "muster/base/simulation.h"
 #include "muster/base/strings.h"
 #include "muster/ps/server/request.h"
 #include "muster/ps/wire/tamper.h"
@@ -31,15 +31,14 @@ struct SimulatedLink {
   size_t replica = 0;
   int64_t incarnation = 0;
   bool open_here = true, open_there = true;  // at the replica, at the server
-  double last_there = 0, last_here = 0;      // the last arrivals at each end, which are in order
   std::deque<net::transport::Message> inbox = {};
   std::function<void()> wake = {};  // wakes the process that waits for the inbox
 };
 using LinkPtr = std::shared_ptr<SimulatedLink>;
 
-class SimulatedNetwork {
+class SimulatedNetwork : protected SimulatedHistory {
  public:
-  SimulatedNetwork(uint64_t seed, const Tamper& tamper) : tamper_(tamper), time_(seed) {}
+  SimulatedNetwork(uint64_t seed, const Tamper& tamper) : SimulatedHistory(seed), tamper_(tamper) {}
 
  protected:
   static constexpr double kLeaseSeconds = 10, kRendezvousSeconds = 100;
@@ -64,10 +63,6 @@ class SimulatedNetwork {
     std::vector<double> beats = {};    // by replica: the time of the last heartbeat
     std::set<size_t> finished = {};    // replicas that have finished in this generation
   };
-
-  void Violated(std::string what) {
-    if (violation_.empty()) violation_ = StrCat(std::move(what), ", at ", time_.now(), " s");
-  }
 
   void StartServer(size_t k) {
     Server& server = servers_[k];
@@ -163,7 +158,7 @@ class SimulatedNetwork {
   // or never.
   void CloseThere(const LinkPtr& link) {
     const bool half_open = time_.Below(4) == 0;
-    const double at = half_open ? time_.now() + time_.Uniform(2, 30) : Arrival(&link->last_there);
+    const double at = half_open ? time_.now() + time_.Uniform(2, 30) : ArrivalThere(*link);
     AtServer(at, link->server, link->life, [this, link] {
       Server& server = servers_[link->server];
       if (server.conversations.erase(link->id) == 0) return;
@@ -173,7 +168,7 @@ class SimulatedNetwork {
     });
   }
   void CloseHere(const LinkPtr& link) {
-    const double at = time_.Below(2) == 0 ? time_.now() + time_.Delay() : Arrival(&link->last_here);
+    const double at = time_.Below(2) == 0 ? time_.now() + time_.Delay() : ArrivalHere(*link);
     time_.At(at, [link] {
       if (!std::exchange(link->open_here, false)) return;
       link->wake();
@@ -189,7 +184,7 @@ class SimulatedNetwork {
   static void SayAlive(const LinkPtr& link) { link->inbox.push_back(GetMessage(kAlive, {})); }
   void SendThere(const LinkPtr& link, uint16_t type, ConstBytes bytes) {
     auto message = std::make_shared<net::transport::Message>(GetMessage(type, bytes));
-    AtServer(Arrival(&link->last_there), link->server, link->life, [this, link, message] {
+    AtServer(ArrivalThere(*link), link->server, link->life, [this, link, message] {
       Server& server = servers_[link->server];
       const auto found = server.conversations.find(link->id);
       if (!link->open_there || found == server.conversations.end()) return;
@@ -205,16 +200,15 @@ class SimulatedNetwork {
   }
 
   const Tamper tamper_;
-  SimulatedTime time_;
   ServerSpec spec_;  // of every server, except its number
   Variables variables_;
   std::unique_ptr<Placement> placement_;
   std::vector<Server> servers_;
-  std::string violation_;
   absl::Status failed_;  // how training has failed, as a server tells its tasks
 
  private:
-  double Arrival(double* last) { return *last = std::max(*last, time_.now() + time_.Delay()); }
+  double ArrivalThere(const SimulatedLink& link) { return time_.Arrival(2 * link.id); }
+  double ArrivalHere(const SimulatedLink& link) { return time_.Arrival(2 * link.id + 1); }
 
   // Answers all requests that can be answered, in random order.
   void Work(size_t k) {
@@ -270,7 +264,7 @@ class SimulatedNetwork {
     const LinkPtr link = conversation.link;
     auto message =
         std::make_shared<net::transport::Message>(GetMessage(type, conversation.request.answer()));
-    time_.At(Arrival(&link->last_here), [link, message] {
+    time_.At(ArrivalHere(*link), [link, message] {
       if (!link->open_here) return;
       link->inbox.push_back(std::move(*message));
       link->wake();

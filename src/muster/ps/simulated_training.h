@@ -222,19 +222,6 @@ class SimulatedTraining : SimulatedLedger {
     }
     Wake(process);
   }
-  void HurtServer(size_t k) {
-    if (!servers_[k].alive || servers_[k].state->over()) return;
-    switch (time_.Below(5)) {
-      case 0:
-        servers_[k].asleep_until = time_.now() + time_.Uniform(0.1, 20);
-        break;
-      case 1:
-        TerminateServer(k);
-        break;
-      default:
-        KillServer(k, /*silently=*/time_.Below(3) == 0);
-    }
-  }
 
   absl::StatusOr<std::unique_ptr<ServerConnection>> Dial(Process& process, size_t k) {
     while (true) {
@@ -334,12 +321,12 @@ class SimulatedTraining : SimulatedLedger {
     if (*last) return absl::OkStatus();
     if (ledger != dynamic_table)
       Violated("state: rows and keys that were pulled are of two moments");
-    if (has && !spec_.training.has_backups()) CheckPulled(process, ledger, next);
+    if (has && !spec_.training.has_backups()) CheckPulled(process.replica, ledger, next);
     SleepFor(process, time_.Uniform(0, 0.2));
     if (!process.alive) return Killed();
     MUSTER_ASSIGN_OR_RETURN(const Pushed pushed, PushBatch(process, replica, next, has));
     if (spec_.training.has_backups() && pushed.finite != 0 && pushed.stale == 0) {
-      CheckPulled(process, ledger, next);
+      CheckPulled(process.replica, ledger, next);
       CheckStep(ledger, pulled.step);
     }
     return absl::OkStatus();
@@ -395,57 +382,11 @@ class SimulatedTraining : SimulatedLedger {
     return absl::OkStatus();
   }
 
-  void CheckPulled(const Process& process, const std::vector<float>& ledger, uint64_t next) {
-    for (size_t r = 0; r < replicas(); ++r) {
-      if (!spec_.training.synchronous && r != process.replica) continue;
-      if (HasJust(ledger, r,
-                  r == process.replica || !spec_.training.has_backups() ? next : kBatches))
-        continue;
-      Violated(StrCat("state: replica ", process.replica, " pulled for batch ", next,
-                      " what has not just the batches of replica ", r, " before"));
-    }
-  }
-  // Checks that the weights with which a counting gradient was computed are those of one step.
-  void CheckStep(const std::vector<float>& ledger, int64_t step) {
-    float sum = 0;
-    for (size_t row = 0; row < ledger.size(); row += servers()) sum += ledger[row];
-    if (spec_.clips_by_norm() || sum == static_cast<float>(step)) return;
-    Violated(StrCat("state: what was pulled for step ", step, " is of step ", sum));
-  }
-  // A server other than the lead that was started again may name the chief instead, which waits at
-  // the lead for the lost replica and has not seen yet that the server was lost.
-  void CheckFailure() {
-    const std::string_view said = ToStd(failed_.message());
-    const auto names = [&](size_t replica) {
-      const std::string name = replica == 0 ? "chief-0" : StrCat("worker-", replica - 1);
-      return said.find(StrCat(" s for ", name, ":")) != std::string_view::npos;
-    };
-    const bool is_lead = said.starts_with("ps-0");
-    if (lost_for_good_ && (names(*lost_for_good_) || (!is_lead && names(0)))) return;
-    Violated(StrCat("named: the training failed: ", said, "; lost for good: ",
-                    lost_for_good_ ? StrCat("replica ", *lost_for_good_) : "nobody"));
-  }
-  void CheckEnd() {
-    for (size_t r = 0; r < replicas(); ++r) {
-      if (spec_.training.has_backups() && GetBatch(saved_.positions[r]) != batches_[r]) {
-        Violated(StrCat("once: the end is before the last batch of replica ", r));
-      }
-      if (!HasJust(saved_ledger_, r, batches_[r]) ||
-          !HasJust(MakeLedger(saved_dynamic_), r, batches_[r])) {
-        Violated(StrCat("once: the end has not every batch of replica ", r, " once"));
-      }
-    }
-  }
-
   uint64_t save_every_ = 1;
-  std::optional<size_t> lost_for_good_;  // a replica
-  std::set<uint64_t> faults_;            // the numbers of the events at which faults are made
+  std::set<uint64_t> faults_;  // the numbers of the events at which faults are made
   uint64_t events_ = 0;
   std::map<size_t, int64_t> incarnations_;
   std::map<size_t, ProcessPtr> current_;
-  Place saved_;  // the newest checkpoint
-  std::vector<float> saved_ledger_, saved_dense_;
-  tables::DynamicTableImage saved_dynamic_;
   bool ended_ = false;
   std::vector<ProcessPtr> processes_;  // their fibers use the members above: destroyed first
 };

@@ -75,7 +75,7 @@ TEST_F(PredictionWriterTest, TfRecord) {
 }
 
 TEST_F(PredictionWriterTest, MultiClass) {
-  const engine::Predictor predictor({.kind = engine::HeadKind::kMultiClass, .classes = 3},
+  const engine::Predictor predictor({.kind = "multi_class", .classes = 3},
                                     {"red", "green", "blue"});
   const std::vector<float> logits = {0, 0, 0, -200, 0, -200};
   WriteAll({.path = "p.csv", .format = PredictionFormat::kCsv, .key = "id"}, {"a", "b"}, predictor,
@@ -96,17 +96,14 @@ TEST_F(PredictionWriterTest, MultiClass) {
 
 TEST_F(PredictionWriterTest, MultiLabelAndRegression) {
   WriteAll({.path = "l.jsonl", .format = PredictionFormat::kJsonLines, .key = ""}, {},
-           engine::Predictor({.kind = engine::HeadKind::kMultiLabel, .classes = 2}, {}), {0, 2.5f});
+           engine::Predictor({.kind = "multi_label", .classes = 2}, {}), {0, 2.5f});
   EXPECT_EQ(io::ReadFile(*files_, "l.jsonl").value(),
             "{\"row\":0,\"logits\":[0,2.5],\"probabilities\":[0.5,0.9241418]}\n");
   WriteAll({.path = "r.csv", .format = PredictionFormat::kCsv, .key = ""}, {},
-           engine::Predictor({.kind = engine::HeadKind::kRegression}, {}), {0.25f, -2});
+           engine::Predictor({.kind = "regression"}, {}), {0.25f, -2});
   EXPECT_EQ(io::ReadFile(*files_, "r.csv").value(), "row,predictions\n0,0.25\n1,-2\n");
-  WriteAll(
-      {.path = "p.jsonl", .format = PredictionFormat::kJsonLines, .key = ""}, {},
-      engine::Predictor(
-          {.kind = engine::HeadKind::kRegression, .loss = engine::RegressionLoss::kPoisson}, {}),
-      {0, 1});
+  WriteAll({.path = "p.jsonl", .format = PredictionFormat::kJsonLines, .key = ""}, {},
+           engine::Predictor({.kind = "regression", .loss = "poisson"}, {}), {0, 1});
   EXPECT_EQ(io::ReadFile(*files_, "p.jsonl").value(),
             "{\"row\":0,\"predictions\":[1],\"logits\":[0]}\n"
             "{\"row\":1,\"predictions\":[2.7182817],\"logits\":[1]}\n");

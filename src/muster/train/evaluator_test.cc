@@ -5,6 +5,7 @@
 
 #include "muster/checkpoint/lease.h"
 #include "muster/train/loop/exporter.h"
+#include "muster/train/loop/exporters/exporters.h"
 #include "muster/train/loop/hooks/early_stopping.h"
 #include "muster/train/training_test_support.h"
 

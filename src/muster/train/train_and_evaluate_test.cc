@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "muster/io/fault_file_system.h"
+#include "muster/train/loop/exporters/exporters.h"
 #include "muster/train/loop/hooks/early_stopping.h"
 #include "muster/train/training_test_support.h"
 

@@ -7,14 +7,13 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 
 #include "CLI/CLI.hpp"
-#include "muster/base/nearest.h"
 #include "muster/base/number_text.h"
 #include "muster/base/strings.h"
 #include "muster/train/cluster_role.h"
 #include "muster/train/loop/evaluations.h"
+#include "muster/train/loop/exporters/exporters.h"
 #include "muster/train/loop/hooks/early_stopping.h"
 #include "muster/train/loop/hooks/profiler.h"
 #include "nlohmann/json.hpp"
@@ -23,40 +22,6 @@ namespace muster::cli {
 namespace {
 
 constexpr double kSecondsBetweenLooks = 1;
-
-absl::StatusOr<std::unique_ptr<train::Exporter>> MakeExporter(const std::string& text, int keep) {
-  const size_t equals = text.find('=');
-  const bool named = equals != std::string::npos;
-  const std::string name = named ? text.substr(0, equals) : "";
-  const std::vector<std::string> parts =
-      absl::StrSplit(named ? text.substr(equals + 1) : text, ':');
-  const auto refuse = [&](const std::string& why) {
-    return absl::InvalidArgumentError(StrCat("--exporter '", text, "': ", why));
-  };
-  const std::vector<std::string> kinds = {"final", "latest", "best"};
-  const std::string& kind = parts[0];
-  if (kind != "best" && parts.size() > 1 && Nearest(kind, kinds) == kind) {
-    return refuse("only 'best' has options");
-  }
-  if (named && name.empty()) return refuse("its name is empty");
-  if (kind == "final") return train::NewFinalExporter(named ? name : kind);
-  if (kind == "latest") return train::NewLatestExporter(named ? name : kind, keep);
-  if (kind != "best") {
-    return refuse(StrCat("unknown exporter '", kind, "'", DidYouMean(kind, kinds)));
-  }
-  train::BestExporterOptions options;
-  if (named) options.name = name;
-  options.exports_to_keep = keep;
-  if (parts.size() > 1) {
-    const std::string& direction = parts.back();
-    if (parts.size() != 3 || parts[1].empty() || (direction != "higher" && direction != "lower")) {
-      return refuse("write best, best:METRIC:higher or best:METRIC:lower");
-    }
-    options.metric = parts[1];
-    options.higher_is_better = direction == "higher";
-  }
-  return train::NewBestExporter(options);
-}
 
 // What a training stops by says which of its checkpoints is the best; else its best exporter; else
 // the loss.
@@ -68,10 +33,8 @@ absl::StatusOr<train::BestBy> GetBestBy(const EvaluationFlags& flags) {
     return train::BestBy{rule.metric, rule.kind == Kind::kNoIncrease || rule.kind == Kind::kHigher};
   }
   for (const std::string& text : flags.exporters) {
-    const std::vector<std::string> parts =
-        absl::StrSplit(text.substr(text.find('=') + 1), ':');  // MakeExporter has checked them
-    if (parts[0] == "best" && parts.size() == 3)
-      return train::BestBy{parts[1], parts[2] == "higher"};
+    MUSTER_ASSIGN_OR_RETURN(const auto parsed, train::ParseExporter(text, flags.exports_to_keep));
+    if (parsed.by) return *parsed.by;
   }
   return train::BestBy();
 }
@@ -202,9 +165,8 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
       ->capture_default_str()
       ->needs(eval);
   verb.add_option("--exporter", flags->exporters,
-                  "SavedModels in MODEL_DIR/export: final, latest (of each evaluation), best "
-                  "(smallest loss), best:METRIC:higher or best:METRIC:lower; in another folder "
-                  "with NAME= in front")
+                  StrCat("SavedModels in MODEL_DIR/export: ", train::DescribeExporters(),
+                         "; in another folder with NAME= in front"))
       ->type_name("KIND")
       ->needs(eval);
   verb.add_option("--exports-to-keep", flags->exports_to_keep, "Of latest and best; 0: all")
@@ -235,10 +197,10 @@ absl::Status CheckEvaluation(const EvaluationFlags& flags, const model::ModelSpe
         train::CheckMetric(model, rule.metric, StrCat("--early-stop '", text, "'")));
   }
   for (const std::string& text : flags.exporters) {
-    const std::vector<std::string> parts =
-        absl::StrSplit(text.substr(text.find('=') + 1), ':');  // npos + 1 is 0
-    if (parts.size() < 3) continue;                            // not by a metric of its own
-    MUSTER_RETURN_IF_ERROR(train::CheckMetric(model, parts[1], StrCat("--exporter '", text, "'")));
+    MUSTER_ASSIGN_OR_RETURN(const auto parsed, train::ParseExporter(text, flags.exports_to_keep));
+    if (!parsed.by) continue;
+    MUSTER_RETURN_IF_ERROR(
+        train::CheckMetric(model, parsed.by->metric, StrCat("--exporter '", text, "'")));
   }
   return absl::OkStatus();
 }
@@ -252,8 +214,8 @@ absl::StatusOr<train::EvalSpec> MakeEvalSpec(const EvaluationFlags& flags) {
   spec.throttle_secs = flags.throttle_secs;
   spec.start_delay_secs = flags.start_delay_secs;
   for (const std::string& text : flags.exporters) {
-    MUSTER_ASSIGN_OR_RETURN(auto exporter, MakeExporter(text, flags.exports_to_keep));
-    spec.exporters.push_back(std::move(exporter));
+    MUSTER_ASSIGN_OR_RETURN(auto parsed, train::ParseExporter(text, flags.exports_to_keep));
+    spec.exporters.push_back(std::move(parsed.exporter));
   }
   MUSTER_ASSIGN_OR_RETURN(spec.best_by, GetBestBy(flags));
   return spec;

@@ -20,7 +20,7 @@
 
 #include "muster/base/status.h"
 #include "muster/engine/engine.h"
-#include "muster/engine/native/head.h"
+#include "muster/engine/heads/head.h"
 #include "muster/features/column.h"
 
 namespace muster::engine::native {

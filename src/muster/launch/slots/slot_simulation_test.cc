@@ -1,67 +1,65 @@
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "gtest/gtest.h"
-#include "muster/base/test_size.h"
+#include "muster/base/simulation.h"
 #include "muster/launch/slots/simulated_slots.h"
 
 namespace muster::launch::slots {
 namespace {
 
-constexpr uint64_t kFirstSeed = 1;
-
 TEST(SlotSimulationTest, HistoriesOfLostLateAndRepeatedMessagesBreakNoPromise) {
-  const auto histories = static_cast<uint64_t>(SimulatedHistories());
-  for (uint64_t seed = kFirstSeed; seed < kFirstSeed + histories; ++seed) {
-    ASSERT_EQ(SlotSimulation(seed, {}).Run(), "") << "seed " << seed;
-  }
+  ExpectInvariantsHold([](uint64_t seed) { return SlotSimulation(seed, {}).Run(); });
 }
 
 // A table that forgets one of its rules is caught by the invariant that the rule is for.
-struct PlantedBug {
-  const char* name;
-  Tampering tampering;
-};
+PlantedBug Bug(const char* name, const char* invariant, const Tampering& tampering) {
+  return {name, invariant,
+          [tampering](uint64_t seed) { return SlotSimulation(seed, tampering).Run(); }};
+}
 
-std::vector<PlantedBug> PlantedBugs() {
-  std::vector<PlantedBug> bugs;
-  bugs.push_back({"takes an older attempt for the newest", {}});
-  bugs.back().tampering.report = [](ProviderReport* report, int64_t newest_attempt) {
-    report->attempt = std::max(report->attempt, newest_attempt);
-  };
-  bugs.push_back({"wants again what an earlier coordinator wanted", {}});
-  bugs.back().tampering.wanted_up_to = [](int64_t* incarnation) { *incarnation = 0; };
-  bugs.push_back({"takes an old report for a new one", {}});
-  bugs.back().tampering.report = [](ProviderReport* report, int64_t) {
-    static int64_t sequence = 1000000;
-    report->sequence = ++sequence;
-  };
-  bugs.push_back({"lets every agent in", {}});
-  bugs.back().tampering.admission = [](Admission, bool) { return Admission::kYes; };
-  bugs.push_back({"takes a slot that it does not see for gone", {}});
-  bugs.back().tampering.observed = [](std::vector<job::TaskObservation>* observed,
-                                      const std::set<std::string>& seen) {
-    for (job::TaskObservation& each : *observed) {
-      if (seen.contains(StrCat(job::TaskName(each.id), ".", each.incarnation))) continue;
-      each.phase = job::TaskObservation::Phase::kGone;
-    }
-  };
-  bugs.push_back({"never kills", {}});
-  bugs.back().tampering.answer = [](ProviderAnswer* answer, const ProviderReport&) {
-    answer->kill.clear();
-  };
-  bugs.push_back({"never says what is wanted", {}});
-  bugs.back().tampering.answer = [](ProviderAnswer* answer, const ProviderReport&) {
-    answer->wanted.clear();
-  };
-  return bugs;
+void TakesAnOlderAttempt(ProviderReport* report, int64_t newest_attempt) {
+  report->attempt = std::max(report->attempt, newest_attempt);
+}
+
+void WantsAllAgain(int64_t* incarnation) { *incarnation = 0; }
+
+void TakesAnOldReport(ProviderReport* report, int64_t /*newest_attempt*/) {
+  static int64_t sequence = 1000000;
+  report->sequence = ++sequence;
+}
+
+Admission LetsEveryAgentIn(Admission /*admission*/, bool /*runs*/) { return Admission::kYes; }
+
+void TakesUnseenForGone(std::vector<job::TaskObservation>* observed,
+                        const std::set<std::string>& seen) {
+  for (job::TaskObservation& each : *observed) {
+    if (seen.contains(StrCat(job::TaskName(each.id), ".", each.incarnation))) continue;
+    each.phase = job::TaskObservation::Phase::kGone;
+  }
+}
+
+void NeverKills(ProviderAnswer* answer, const ProviderReport& /*report*/) { answer->kill.clear(); }
+
+void NeverWants(ProviderAnswer* answer, const ProviderReport& /*report*/) {
+  answer->wanted.clear();
 }
 
 TEST(SlotSimulationTest, PlantedBugsAreCaught) {
-  for (const PlantedBug& bug : PlantedBugs()) {
-    std::string violation;
-    for (uint64_t seed = kFirstSeed; seed < kFirstSeed + 5000 && violation.empty(); ++seed) {
-      violation = SlotSimulation(seed, bug.tampering).Run();
-    }
-    EXPECT_NE(violation, "") << bug.name;
-  }
+  ExpectBugsAreCaught(
+      {
+          Bug("takes an older attempt for the newest", "nothing left",
+              {.report = TakesAnOlderAttempt}),
+          Bug("wants again what an earlier one wanted", "once", {.wanted_up_to = WantsAllAgain}),
+          Bug("takes an old report for a new one", "progress", {.report = TakesAnOldReport}),
+          Bug("lets every agent in", "truth", {.admission = LetsEveryAgentIn}),
+          Bug("takes an unseen slot for gone", "truth", {.observed = TakesUnseenForGone}),
+          Bug("never kills", "nothing left", {.answer = NeverKills}),
+          Bug("never says what is wanted", "progress", {.answer = NeverWants}),
+      },
+      5000, {"nothing left", "once", "progress", "truth"});
 }
 
 }  // namespace

@@ -19,7 +19,6 @@ using formats::JsonFields;
 using optim::OptimizerSpec;
 using optim::ScheduleSpec;
 using optim::ValueRange;
-using OptimizerKind = OptimizerSpec::Kind;
 using ScheduleKind = ScheduleSpec::Kind;
 
 // 0 with a status that says why.
@@ -61,14 +60,6 @@ struct KerasScheduleEntry {
   ScheduleKind kind;
   std::vector<ScheduleNumber> numbers;
 };
-
-// Null if there is none.
-const optim::OptimizerKind* FindKerasClass(std::string_view name) {
-  for (const optim::OptimizerKind* const kind : optim::OptimizerKinds()) {
-    if (std::ranges::find(kind->keras_classes, name) != kind->keras_classes.end()) return kind;
-  }
-  return nullptr;
-}
 
 const std::vector<KerasScheduleEntry>& KerasSchedules() {
   using Spec = ScheduleSpec;
@@ -197,7 +188,7 @@ void ReadWeightDecay(JsonFields& fields, KerasOptimizer* out) {
 
 void ReadRule(JsonFields& fields, OptimizerSpec* spec) {
   const std::string name = fields.Text("name");
-  const optim::OptimizerKind* const kind = FindKerasClass(name);
+  const optim::OptimizerKind* const kind = optim::FindKerasClass(name);
   if (fields.Text("rule") != "keras" || kind == nullptr) {
     return fields.Take(absl::UnimplementedError(
         StrCat(fields.where(), ": ", name,
@@ -205,13 +196,11 @@ void ReadRule(JsonFields& fields, OptimizerSpec* spec) {
                "belongs to it, which writes an optimizer that it does not know as a function")));
   }
   spec->rule = OptimizerSpec::Rule::kKeras;
-  spec->kind = kind->kind;
-  for (const auto& number : kind->numbers) {
-    spec->*number.member = ReadNumber(fields, number.keras_name, number.range);
+  spec->kind = kind->name;
+  for (const auto& each : kind->parameters) {
+    spec->parameters[each.name] = each.is_flag() ? (fields.Bool(each.keras_name, false) ? 1 : 0)
+                                                 : ReadNumber(fields, each.keras_name, each.range);
   }
-  for (const auto& flag : kind->flags) spec->*flag.member = fields.Bool(flag.name, false);
-  // Without momentum Keras does not look at it.
-  spec->nesterov = spec->nesterov && spec->momentum > 0;
 }
 
 }  // namespace
@@ -229,7 +218,7 @@ absl::StatusOr<KerasOptimizer> ParseKerasOptimizer(const KerasExport& model) {
   ReadLearningRate(fields, model.optimizer, &spec, &out);
   out.clip = ReadClip(fields, model.clip_value);
   // Of sums alone nobody can tell the norm of their entries.
-  spec.squares = spec.kind == OptimizerKind::kSgd && out.clip.by_norm();
+  spec.squares = out.clip.by_norm();
   out.specs = {spec};
   ReadWeightDecay(fields, &out);
   MUSTER_RETURN_IF_ERROR(fields.status());

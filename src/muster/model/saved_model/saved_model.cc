@@ -4,11 +4,12 @@
 #include <optional>
 #include <vector>
 
+#include "muster/engine/heads/head_nodes.h"
+#include "muster/engine/predictions.h"
 #include "muster/formats/bundle.h"
 #include "muster/formats/graph_def.h"
 #include "muster/model/keras/export_folder.h"
 #include "muster/model/saved_model/saved_model_features.h"
-#include "muster/model/saved_model/saved_model_head.h"
 #include "muster/model/saved_model/saved_model_inputs.h"
 #include "muster/model/saved_model/saved_model_network.h"
 #include "muster/model/saved_model/saved_model_variables.h"
@@ -42,7 +43,8 @@ absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
     SavedModelFeatures features(spec.features, inputs, &tables, scope, &graph);
     const std::string logits =
         AddNetwork(spec, inputs.signature, &features, &variable_nodes, scope, &graph);
-    return AddHead(spec, logits, scope, &graph);
+    const engine::Predictor predictor(spec.head, spec.features.label.words);
+    return engine::AddHead(spec.head, predictor.class_names(), logits, scope, &graph);
   };
   const std::vector<UsedField> fields = GetFields(spec);
   const GraphInputs examples = AddExampleInputs(fields, &graph);
@@ -51,8 +53,8 @@ absl::StatusOr<Contents> MakeContents(const ModelSpec& spec,
   const formats::Field* const any = spec.features.AnyInput();
   if (raw_fields.empty() && any != nullptr) raw_fields.push_back({.field = any});
   const GraphInputs raw = AddRawInputs(raw_fields, &graph);
-  const HeadOutputs of_examples = predictions(examples, "");
-  const HeadOutputs of_raw = raw.signature.empty() ? of_examples : predictions(raw, "raw/");
+  const engine::HeadOutputs of_examples = predictions(examples, "");
+  const engine::HeadOutputs of_raw = raw.signature.empty() ? of_examples : predictions(raw, "raw/");
   MUSTER_RETURN_IF_ERROR(variable_nodes.status());
 
   formats::MetaGraph meta;

@@ -3,23 +3,17 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_split.h"
+#include "absl/strings/str_join.h"
 
 #include "muster/base/nearest.h"
+#include "muster/features/column_type.h"
 
 namespace muster::model {
 namespace {
 
-using features::ColumnKind;
 using features::ColumnSpec;
-using features::Pooling;
 using formats::Field;
 using formats::ValueType;
-
-constexpr uint64_t kMaxVocabularyBytes = uint64_t{1} << 30;
-constexpr double kLargest = 1e30;
-constexpr int64_t kMaxSteps = int64_t{1} << 53;
-constexpr int64_t kMaxTableRows = std::numeric_limits<int32_t>::max();
 
 ValueType ParseType(const YamlReader& node, const std::string& text) {
   if (text == "int") return ValueType::kInt;
@@ -87,172 +81,32 @@ void ParseLabelSpec(const YamlReader& node, features::LabelSpec* label) {
   }
 }
 
-// A vocabulary file: one word a line, LF or CRLF; the last line may lack its end.
-absl::StatusOr<std::vector<std::string>> ReadWords(io::FileSystem& files, const std::string& path) {
-  MUSTER_ASSIGN_OR_RETURN(const std::string text, io::ReadFile(files, path, kMaxVocabularyBytes));
-  std::vector<std::string> words = absl::StrSplit(text, '\n');
-  if (!words.empty() && words.back().empty()) words.pop_back();
-  for (std::string& word : words) {
-    if (!word.empty() && word.back() == '\r') word.pop_back();
-  }
-  return words;
-}
-
-class ColumnParser {
- public:
-  ColumnParser(io::FileSystem& files, std::string folder)
-      : files_(files), folder_(std::move(folder)) {}
-
-  ColumnSpec Parse(const std::string& name, const YamlReader& node) {
-    ColumnSpec column;
-    column.name = name;
-    if (node.Has("numeric")) {
-      node.CheckKeys({"numeric", "shape", "log1p", "mean", "stddev"});
-      column.kind = ColumnKind::kNumeric;
-      column.input = node.At("numeric").AsString();
-      ParseScale(node, &column);
-    } else if (node.Has("sequence_numeric")) {
-      node.CheckKeys({"sequence_numeric", "pooling", "shape", "log1p", "mean", "stddev"});
-      column.kind = ColumnKind::kSequenceNumeric;
-      column.input = node.At("sequence_numeric").AsString();
-      column.pooling = ParsePooling(node.At("pooling"));
-      ParseScale(node, &column);
-    } else if (node.Has("bucketized")) {
-      node.CheckKeys({"bucketized", "boundaries", "shape"});
-      column.kind = ColumnKind::kBucketized;
-      column.input = node.At("bucketized").AsString();
-      column.boundaries = node.At("boundaries").AsFloats();
-      column.shape = ParseShape(node);
-    } else if (node.Has("vocabulary")) {
-      ParseVocabulary(node, &column);
-    } else if (node.Has("identity")) {
-      node.CheckKeys({"identity", "buckets", "default"});
-      column.kind = ColumnKind::kIdentity;
-      column.input = node.At("identity").AsString();
-      column.buckets = node.At("buckets").AsInt(1, kMaxTableRows);
-      column.default_id = node.Int("default", -1, -1, kMaxTableRows);
-    } else if (node.Has("hash")) {
-      node.CheckKeys({"hash", "buckets"});
-      column.kind = ColumnKind::kHash;
-      column.input = node.At("hash").AsString();
-      column.buckets = node.At("buckets").AsInt(1, kMaxTableRows);
-    } else if (node.Has("keys")) {
-      node.CheckKeys({"keys", "admit_after", "expire_after", "capacity"});
-      column.kind = ColumnKind::kKeys;
-      column.input = node.At("keys").AsString();
-      column.growth.admit_after = node.Int("admit_after", 1, 1, kMaxSteps);
-      column.growth.expire_after = node.Int("expire_after", 0, 0, kMaxSteps);
-      column.growth.capacity = node.Int("capacity", 0, 0, kMaxTableRows);
-    } else if (node.Has("cross")) {
-      node.CheckKeys({"cross", "buckets", "hash_key"});
-      column.kind = ColumnKind::kCross;
-      column.keys = node.At("cross").AsStrings();
-      column.buckets = node.At("buckets").AsInt(1, kMaxTableRows);
-      if (node.Has("hash_key")) column.hash_key = node.At("hash_key").AsSeed();
-    } else if (node.Has("weighted")) {
-      node.CheckKeys({"weighted", "weights"});
-      column.kind = ColumnKind::kWeighted;
-      column.input = node.At("weighted").AsString();
-      column.weights = node.At("weights").AsString();
-    } else if (node.Has("indicator")) {
-      node.CheckKeys({"indicator"});
-      column.kind = ColumnKind::kIndicator;
-      column.input = node.At("indicator").AsString();
-    } else if (node.Has("embedding")) {
-      ParseEmbedding(node, &column);
-    } else if (node.ok()) {
-      FailKind(node);
-    }
+ColumnSpec ParseColumn(const std::string& name, const YamlReader& node,
+                       const features::ColumnFiles& files) {
+  ColumnSpec column;
+  column.name = name;
+  std::vector<std::string> known;
+  for (const features::ColumnType* const type : features::ColumnTypes()) {
+    known.emplace_back(type->name());
+    if (!node.Has(type->name())) continue;
+    column.kind = type->kind();
+    type->Parse(node, files, &column);
     return column;
   }
-
- private:
-  static void FailKind(const YamlReader& node) {
-    const std::vector<std::string> kinds = {
-        "numeric",  "bucketized", "vocabulary", "identity",        "hash", "keys", "cross",
-        "weighted", "indicator",  "embedding",  "sequence_numeric"};
-    std::string near;
-    node.ForEach([&](const std::string& key, const YamlReader&) {
-      const std::string word = Nearest(key, kinds);
-      if (near.empty() && !word.empty()) {
-        near = StrCat("unknown column kind '", key, "' (did you mean '", word, "'?)");
-      }
-    });
-    node.Fail(!near.empty() ? near
-                            : "needs its kind: numeric, bucketized, vocabulary, identity, hash, "
-                              "keys, cross, weighted, indicator, embedding or sequence_numeric");
-  }
-
-  static int ParseShape(const YamlReader& node) {
-    return static_cast<int>(node.Int("shape", 1, 1, 65536));
-  }
-
-  static Pooling ParsePooling(const YamlReader& node) {
-    const std::vector<std::string> known = {"sum", "mean", "sqrtn", "max", "last"};
-    const std::string pooling = node.AsString();
-    for (size_t i = 0; i < known.size(); ++i) {
-      if (pooling == known[i]) return static_cast<Pooling>(i + 1);
+  if (!node.ok()) return column;
+  std::string near;
+  node.ForEach([&](const std::string& key, const YamlReader&) {
+    const std::string word = Nearest(key, known);
+    if (near.empty() && !word.empty()) {
+      near = StrCat("unknown column kind '", key, "' (did you mean '", word, "'?)");
     }
-    if (node.ok()) node.Fail(StrCat("unknown pooling '", pooling, "'", DidYouMean(pooling, known)));
-    return Pooling::kNone;
-  }
-
-  static void ParseScale(const YamlReader& node, ColumnSpec* column) {
-    column->shape = ParseShape(node);
-    column->log1p = node.Bool("log1p", false);
-    column->mean = node.Number("mean", 0, -kLargest, kLargest);
-    column->stddev = node.Number("stddev", 1, 1e-30, kLargest);
-  }
-
-  void ParseVocabulary(const YamlReader& node, ColumnSpec* column) {
-    node.CheckKeys({"vocabulary", "words", "file", "oov_buckets", "default"});
-    column->kind = ColumnKind::kVocabulary;
-    column->input = node.At("vocabulary").AsString();
-    column->oov_buckets = node.Int("oov_buckets", 0, 0, kMaxTableRows);
-    column->default_id = node.Int("default", -1, -1, kMaxTableRows);
-    if (node.ok() && node.Has("words") == node.Has("file")) {
-      node.Fail("needs either 'words' (a list) or 'file' (one word a line)");
-    }
-    if (node.ok() && column->oov_buckets > 0 && column->default_id >= 0) {
-      node.Fail("'oov_buckets' and 'default' exclude each other");
-    }
-    column->words = node.Strings("words");
-    if (node.ok() && node.Has("file")) {
-      column->words_file = io::JoinPath(folder_, node.At("file").AsString());
-      auto words = ReadWords(files_, column->words_file);
-      if (words.ok()) {
-        column->words = *std::move(words);
-      } else {
-        node.Fail(StrCat("vocabulary file: ", ToStd(words.status().message())));
-      }
-    }
-  }
-
-  static void ParseEmbedding(const YamlReader& node, ColumnSpec* column) {
-    node.CheckKeys({"embedding", "dimension", "combiner", "pooling", "shared", "max_norm"});
-    column->kind = ColumnKind::kEmbedding;
-    column->input = node.At("embedding").AsString();
-    column->dimension = static_cast<int>(node.At("dimension").AsInt(1, 65536));
-    const std::string combiner = node.String("combiner", "mean");
-    if (combiner == "sum") {
-      column->combiner = features::Combiner::kSum;
-    } else if (combiner == "sqrtn") {
-      column->combiner = features::Combiner::kSqrtN;
-    } else if (combiner != "mean" && node.ok()) {
-      const std::vector<std::string> known = {"mean", "sum", "sqrtn"};
-      node.Fail(StrCat("unknown combiner '", combiner, "'", DidYouMean(combiner, known)));
-    }
-    if (node.ok() && node.Has("pooling")) {
-      if (node.Has("combiner")) node.Fail("'combiner' and 'pooling' exclude each other");
-      column->pooling = ParsePooling(node.At("pooling"));
-    }
-    column->shared = node.String("shared");
-    column->max_norm = node.Number("max_norm", 0, 1e-30, kLargest);
-  }
-
-  io::FileSystem& files_;
-  std::string folder_;
-};
+  });
+  const std::string last = known.back();
+  known.pop_back();
+  node.Fail(!near.empty() ? near
+                          : StrCat("needs its kind: ", absl::StrJoin(known, ", "), " or ", last));
+  return column;
+}
 
 }  // namespace
 
@@ -266,10 +120,10 @@ features::FeatureSpec ParseFeatures(io::FileSystem& files, const YamlReader& roo
   if (root.ok()) ParseLabelSpec(root.At("label"), &spec.label);
   spec.weight = root.String("weight");
   spec.key = root.String("key");
-  ColumnParser columns(files, folder);
+  const features::ColumnFiles column_files{files, folder};
   if (root.ok() && root.Has("columns")) {
     root.At("columns").ForEach([&](const std::string& key, const YamlReader& node) {
-      spec.columns.push_back(columns.Parse(key, node));
+      spec.columns.push_back(ParseColumn(key, node, column_files));
     });
   }
   return spec;

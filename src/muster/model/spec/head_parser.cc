@@ -3,100 +3,47 @@
 #include <algorithm>
 #include <charconv>
 
+#include "absl/strings/str_join.h"
+
 #include "muster/base/nearest.h"
+#include "muster/engine/heads/head_kind.h"
 
 namespace muster::model {
 namespace {
 
-using engine::HeadKind;
 using engine::HeadSpec;
-using engine::RegressionLoss;
 using features::LabelSpec;
 using formats::YamlReader;
 
-constexpr int64_t kMaxClasses = 1 << 20;
-
 // "head: NAME", or a map of one entry: the name and its options.
-struct NamedOptions {
-  std::string name;
-  YamlReader options;  // a scalar, or a map; of no use without one
-  bool has_options = false;
-};
-
-NamedOptions ReadNamed(const YamlReader& node) {
-  NamedOptions named{"", node, false};
+engine::HeadOptions ReadOptions(const YamlReader& node) {
+  engine::HeadOptions options{.name = "", .node = node};
   if (node.IsScalar()) {
-    named.name = node.AsString();
-    return named;
+    options.name = node.AsString();
+    return options;
   }
   node.ForEach([&](const std::string& key, const YamlReader& child) {
-    if (!named.name.empty()) return node.Fail("has one entry: the head");
-    named = {key, child, true};
+    if (!options.name.empty()) return node.Fail("has one entry: the head");
+    options = {.name = key, .node = child, .given = true};
   });
-  if (node.ok() && named.name.empty()) node.Fail("has one entry: the head");
-  return named;
-}
-
-RegressionLoss ParseLoss(const YamlReader& node, const std::string& name) {
-  if (name == "mean_squared") return RegressionLoss::kMeanSquared;
-  if (name == "poisson") return RegressionLoss::kPoisson;
-  if (name == "log_normal") return RegressionLoss::kLogNormal;
-  if (name == "logistic") return RegressionLoss::kLogistic;
-  const std::vector<std::string> known = {"mean_squared", "poisson", "log_normal", "logistic"};
-  if (node.ok()) node.Fail(StrCat("unknown loss '", name, "'", DidYouMean(name, known)));
-  return RegressionLoss::kMeanSquared;
-}
-
-// `multi_class: 5`, `multi_class: {classes: 5}`, or as many classes as the label has words.
-int ParseClasses(const NamedOptions& named, const LabelSpec& label) {
-  const YamlReader& options = named.options;
-  if (named.has_options && options.IsScalar()) {
-    return static_cast<int>(options.AsInt(1, kMaxClasses));
-  }
-  if (named.has_options) {
-    options.CheckKeys({"classes"});
-    if (options.Has("classes")) {
-      return static_cast<int>(options.At("classes").AsInt(1, kMaxClasses));
-    }
-  }
-  if (label.words.empty() && options.ok()) {
-    options.Fail(StrCat("needs its number of classes ('", named.name,
-                        ": {classes: N}'), or 'words' for the label"));
-  }
-  return static_cast<int>(label.words.size());
-}
-
-void ParseRegression(const NamedOptions& named, HeadSpec* head) {
-  const YamlReader& options = named.options;
-  if (!named.has_options) return;
-  if (options.IsScalar()) {
-    head->loss = ParseLoss(options, options.AsString());
-    return;
-  }
-  options.CheckKeys({"loss", "label_dimension"});
-  if (options.Has("loss")) head->loss = ParseLoss(options, options.String("loss"));
-  head->label_dimension = static_cast<int>(options.Int("label_dimension", 1, 1, kMaxClasses));
+  if (node.ok() && options.name.empty()) node.Fail("has one entry: the head");
+  return options;
 }
 
 HeadSpec ParseHeadSpec(const YamlReader& node, const LabelSpec& label) {
   HeadSpec head;
-  const NamedOptions named = ReadNamed(node);
+  engine::HeadOptions options = ReadOptions(node);
   if (!node.ok()) return head;
-  if (named.name == "binary") {
-    if (named.has_options) named.options.Fail("binary has no options: say 'head: binary'");
-  } else if (named.name == "multi_class") {
-    head.kind = HeadKind::kMultiClass;
-    head.classes = ParseClasses(named, label);
-  } else if (named.name == "multi_label") {
-    head.kind = HeadKind::kMultiLabel;
-    head.classes = ParseClasses(named, label);
-  } else if (named.name == "regression") {
-    head.kind = HeadKind::kRegression;
-    ParseRegression(named, &head);
-  } else {
-    const std::vector<std::string> known = {"binary", "multi_class", "multi_label", "regression"};
-    node.Fail(StrCat("unknown head '", named.name, "'", DidYouMean(named.name, known)));
+  options.words = label.words.size();
+  std::vector<std::string> known;
+  for (const engine::HeadKind* const kind : engine::HeadKinds()) {
+    known.emplace_back(kind->name());
+    if (kind->name() != options.name) continue;
+    head.kind = options.name;
+    kind->Parse(options, &head);
+    return head;
   }
+  node.Fail(StrCat("unknown head '", options.name, "'", DidYouMean(options.name, known)));
   return head;
 }
 
@@ -133,17 +80,11 @@ metrics::MetricsSpec ParseMetrics(const YamlReader& node) {
   return spec;
 }
 
-// Sets of classes are words or 'ids: true'; other labels of several numbers are vectors.
 void GiveForm(const HeadSpec& head, const formats::Schema& schema, LabelSpec* label) {
   const int field = schema.Find(label->input);
   const bool is_list = field >= 0 && schema.fields[field].list;
   label->width = head.labels_dimension();
-  if (head.kind == HeadKind::kMultiLabel) {
-    if (!label->words.empty()) label->form = LabelSpec::Form::kSet;
-    if (label->form != LabelSpec::Form::kSet) label->form = LabelSpec::Form::kVector;
-  } else if (head.is_regression() && (label->width > 1 || is_list)) {
-    label->form = LabelSpec::Form::kVector;
-  }
+  label->form = GetHeadKind(head).GetLabelForm(head, *label, is_list);
 }
 
 }  // namespace
@@ -154,8 +95,13 @@ void ParseHead(const YamlReader& root, ModelSpec* spec) {
   if (root.Has("metrics")) spec->metrics = ParseMetrics(root.At("metrics"));
   if (!root.ok()) return;
   LabelSpec& label = spec->features.label;
-  if (label.form == LabelSpec::Form::kSet && spec->head.kind != HeadKind::kMultiLabel) {
-    return root.At("label").Fail("'ids' is for 'head: multi_label'");
+  if (label.form == LabelSpec::Form::kSet && !GetHeadKind(spec->head).takes_sets()) {
+    std::vector<std::string> takers;
+    for (const engine::HeadKind* const kind : engine::HeadKinds()) {
+      if (kind->takes_sets()) takers.emplace_back(kind->name());
+    }
+    return root.At("label").Fail(
+        StrCat("'ids' is for 'head: ", absl::StrJoin(takers, "' or '"), "'"));
   }
   GiveForm(spec->head, spec->features.schema, &label);
 }
@@ -165,15 +111,16 @@ absl::Status CheckHead(const ModelSpec& spec) {
   MUSTER_RETURN_IF_ERROR(metrics::Validate(spec.metrics, spec.head));
   const size_t words = spec.features.label.words.size();
   if (words == 0) return absl::OkStatus();
-  if (spec.head.is_regression()) {
-    return absl::InvalidArgumentError("label.words: a regression head learns numbers, not words");
+  const auto classes = static_cast<size_t>(spec.head.class_count());
+  if (classes == 0) {
+    return absl::InvalidArgumentError(
+        StrCat("label.words: a ", spec.head.kind, " head learns numbers, not words"));
   }
-  const size_t classes = spec.head.kind == HeadKind::kBinary ? 2 : spec.head.classes;
   if (words == classes) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      StrCat("label.words: a ", HeadName(spec.head.kind), " head of ", classes, " classes wants ",
-             classes, " words, this has ", words,
-             spec.head.kind == HeadKind::kBinary ? " (say 'head: multi_class')" : ""));
+      StrCat("label.words: a ", spec.head.kind, " head of ", classes, " classes wants ", classes,
+             " words, this has ", words,
+             GetHeadKind(spec.head).has_options() ? "" : " (say 'head: multi_class')"));
 }
 
 }  // namespace muster::model

@@ -22,16 +22,15 @@ constexpr const char* kSavedSpec = "model.yaml";
 constexpr const char* kSavedExport = "exported";
 
 // The optimizers of tf.estimator's canned models (V2), which a part without one gets.
-optim::OptimizerSpec DefaultFtrl(double learning_rate) {
-  optim::OptimizerSpec spec;
-  spec.kind = optim::OptimizerSpec::Kind::kFtrl;
+optim::OptimizerSpec DefaultOf(std::string_view kind, double learning_rate) {
+  optim::OptimizerSpec spec = optim::DefaultOptimizer(kind);
   spec.learning_rate = learning_rate;
   return spec;
 }
 
 BaselineSpec ParseBaseline(const YamlReader& model) {
   BaselineSpec baseline;
-  baseline.optimizer = DefaultFtrl(0.3);
+  baseline.optimizer = DefaultOf("ftrl", 0.3);
   if (model.Has("optimizer")) baseline.optimizer = ParseOptimizer(model.At("optimizer"));
   return baseline;
 }
@@ -41,7 +40,7 @@ LinearSpec ParseLinear(const YamlReader& node, bool with_dnn) {
   LinearSpec linear;
   linear.columns = node.At("columns").AsStrings();
   const double columns = std::max(1.0, static_cast<double>(linear.columns.size()));
-  linear.optimizer = DefaultFtrl(std::min(with_dnn ? 0.005 : 0.2, 1 / std::sqrt(columns)));
+  linear.optimizer = DefaultOf("ftrl", std::min(with_dnn ? 0.005 : 0.2, 1 / std::sqrt(columns)));
   if (node.Has("optimizer")) linear.optimizer = ParseOptimizer(node.At("optimizer"));
   return linear;
 }
@@ -51,7 +50,7 @@ DnnSpec ParseDnn(const YamlReader& node, bool with_linear) {
                   "input_batch_norm", "synchronized_batch_norm", "l1", "l2", "embedding_l1",
                   "embedding_l2", "optimizer"});
   DnnSpec dnn;
-  dnn.optimizer.learning_rate = with_linear ? 0.001 : 0.05;  // Adagrad
+  dnn.optimizer = DefaultOf("adagrad", with_linear ? 0.001 : 0.05);
   dnn.columns = node.At("columns").AsStrings();
   const YamlReader hidden = node.At("hidden_units");
   for (const std::string& text : hidden.AsStrings()) {

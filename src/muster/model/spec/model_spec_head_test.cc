@@ -25,8 +25,6 @@ class ModelSpecHeadTest : public ModelSpecTest {
 };
 
 TEST_F(ModelSpecHeadTest, Heads) {
-  using engine::HeadKind;
-  using engine::RegressionLoss;
   const std::string_view one = "  y: int\nlabel: y\n";
   const std::string_view words = "  y: string\nlabel: {input: y, words: [a, b, c]}\n";
   const std::string_view list = "  y: {type: float, list: true}\nlabel: y\n";
@@ -37,23 +35,22 @@ TEST_F(ModelSpecHeadTest, Heads) {
   ExpectHead(one, "head: binary\n", {}, LabelForm::kOne, 1);
   ExpectHead(one, "loss_reduction: sum_over_batch_size\n", {}, LabelForm::kOne, 1);
   ExpectHead(one, "head: binary\nloss_reduction: sum\n", {.sums = true}, LabelForm::kOne, 1);
-  const engine::HeadSpec three{.kind = HeadKind::kMultiClass, .classes = 3};
+  const engine::HeadSpec three{.kind = "multi_class", .classes = 3};
   ExpectHead(one, "head: {multi_class: {classes: 3}}\n", three, LabelForm::kOne, 1);
   ExpectHead(one, "head: {multi_class: 3}\n", three, LabelForm::kOne, 1);
   ExpectHead(words, "head: multi_class\n", three, LabelForm::kOne, 1);
-  const engine::HeadSpec labels{.kind = HeadKind::kMultiLabel, .classes = 3};
+  const engine::HeadSpec labels{.kind = "multi_label", .classes = 3};
   ExpectHead(list, "head: {multi_label: {classes: 3}}\n", labels, LabelForm::kVector, 3);
   ExpectHead(set, "head: multi_label\n", labels, LabelForm::kSet, 3);
   ExpectHead(ids, "head: {multi_label: 3}\n", labels, LabelForm::kSet, 3);
-  const engine::HeadSpec regression{.kind = HeadKind::kRegression};
+  const engine::HeadSpec regression{.kind = "regression"};
   ExpectHead(one, "head: regression\n", regression, LabelForm::kOne, 1);
   ExpectHead(list, "head: regression\n", regression, LabelForm::kVector, 1);
-  ExpectHead(one, "head: {regression: poisson}\n",
-             {.kind = HeadKind::kRegression, .loss = RegressionLoss::kPoisson}, LabelForm::kOne, 1);
-  ExpectHead(
-      list, "head: {regression: {loss: log_normal, label_dimension: 2}}\n",
-      {.kind = HeadKind::kRegression, .loss = RegressionLoss::kLogNormal, .label_dimension = 2},
-      LabelForm::kVector, 2);
+  ExpectHead(one, "head: {regression: poisson}\n", {.kind = "regression", .loss = "poisson"},
+             LabelForm::kOne, 1);
+  ExpectHead(list, "head: {regression: {loss: log_normal, label_dimension: 2}}\n",
+             {.kind = "regression", .loss = "log_normal", .label_dimension = 2}, LabelForm::kVector,
+             2);
 }
 
 TEST_F(ModelSpecHeadTest, RefusesHeadsThatCannotBe) {

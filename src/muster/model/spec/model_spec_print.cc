@@ -3,16 +3,22 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 
+#include "muster/engine/heads/head_kind.h"
+#include "muster/features/column_type.h"
+#include "muster/formats/yaml_emitter.h"
 #include "muster/model/spec/exported_spec.h"
 #include "muster/model/spec/model_spec.h"
 #include "muster/model/spec/optimizer_printer.h"
-#include "muster/model/spec/spec_emitter.h"
 
 namespace muster::model {
 namespace {
 
-using features::ColumnKind;
-using features::ColumnSpec;
+using formats::EmitFlag;
+using formats::EmitKey;
+using formats::EmitNumber;
+using formats::EmitNumbers;
+using formats::EmitText;
+using formats::EmitTexts;
 
 void EmitInput(YAML::Emitter& out, const formats::Field& field) {
   EmitKey(out, field.name);
@@ -39,93 +45,10 @@ void EmitInput(YAML::Emitter& out, const formats::Field& field) {
   out << YAML::EndMap;
 }
 
-void EmitVocabulary(YAML::Emitter& out, const ColumnSpec& column) {
-  EmitText(out, "vocabulary", column.input);
-  if (column.words_file.empty()) {
-    EmitTexts(out, "words", column.words);
-  } else {
-    EmitText(out, "file", column.words_file);
-  }
-  if (column.oov_buckets > 0) EmitNumber(out, "oov_buckets", column.oov_buckets);
-  if (column.default_id >= 0) EmitNumber(out, "default", column.default_id);
-}
-
-void EmitScale(YAML::Emitter& out, const ColumnSpec& column) {
-  if (column.shape != 1) EmitNumber(out, "shape", column.shape);
-  EmitFlag(out, "log1p", column.log1p);
-  EmitNumber(out, "mean", column.mean);
-  EmitNumber(out, "stddev", column.stddev);
-}
-
-void EmitPooling(YAML::Emitter& out, features::Pooling pooling) {
-  static constexpr const char* kPoolings[] = {"none", "sum", "mean", "sqrtn", "max", "last"};
-  out << YAML::Key << "pooling" << YAML::Value << kPoolings[static_cast<int>(pooling)];
-}
-
-void EmitColumn(YAML::Emitter& out, const ColumnSpec& column) {
-  static constexpr const char* kCombiners[] = {"sum", "mean", "sqrtn"};
+void EmitColumn(YAML::Emitter& out, const features::ColumnSpec& column) {
   EmitKey(out, column.name);
   out << YAML::Flow << YAML::BeginMap;
-  switch (column.kind) {
-    case ColumnKind::kNumeric:
-      EmitText(out, "numeric", column.input);
-      EmitScale(out, column);
-      break;
-    case ColumnKind::kSequenceNumeric:
-      EmitText(out, "sequence_numeric", column.input);
-      EmitPooling(out, column.pooling);
-      EmitScale(out, column);
-      break;
-    case ColumnKind::kBucketized:
-      EmitText(out, "bucketized", column.input);
-      out << YAML::Key << "boundaries" << YAML::Value << YAML::Flow << YAML::BeginSeq;
-      for (const float boundary : column.boundaries) out << Shortest(boundary);
-      out << YAML::EndSeq;
-      if (column.shape != 1) EmitNumber(out, "shape", column.shape);
-      break;
-    case ColumnKind::kVocabulary:
-      EmitVocabulary(out, column);
-      break;
-    case ColumnKind::kIdentity:
-      EmitText(out, "identity", column.input);
-      EmitNumber(out, "buckets", column.buckets);
-      if (column.default_id >= 0) EmitNumber(out, "default", column.default_id);
-      break;
-    case ColumnKind::kHash:
-      EmitText(out, "hash", column.input);
-      EmitNumber(out, "buckets", column.buckets);
-      break;
-    case ColumnKind::kKeys:
-      EmitText(out, "keys", column.input);
-      EmitNumber(out, "admit_after", column.growth.admit_after);
-      EmitNumber(out, "expire_after", column.growth.expire_after);
-      EmitNumber(out, "capacity", column.growth.capacity);
-      break;
-    case ColumnKind::kCross:
-      EmitTexts(out, "cross", column.keys);
-      EmitNumber(out, "buckets", column.buckets);
-      EmitNumber(out, "hash_key", column.hash_key);
-      break;
-    case ColumnKind::kWeighted:
-      EmitText(out, "weighted", column.input);
-      EmitText(out, "weights", column.weights);
-      break;
-    case ColumnKind::kIndicator:
-      EmitText(out, "indicator", column.input);
-      break;
-    case ColumnKind::kEmbedding:
-      EmitText(out, "embedding", column.input);
-      EmitNumber(out, "dimension", column.dimension);
-      if (column.pooling != features::Pooling::kNone) {
-        EmitPooling(out, column.pooling);
-      } else {
-        out << YAML::Key << "combiner" << YAML::Value
-            << kCombiners[static_cast<int>(column.combiner)];
-      }
-      if (!column.shared.empty()) EmitText(out, "shared", column.shared);
-      if (column.max_norm != 0) EmitNumber(out, "max_norm", column.max_norm);
-      break;
-  }
+  features::GetColumnType(column.kind).Print(column, out);
   out << YAML::EndMap;
 }
 
@@ -174,20 +97,15 @@ void EmitLabel(YAML::Emitter& out, const ModelSpec& spec) {
 }
 
 void EmitHead(YAML::Emitter& out, const engine::HeadSpec& head) {
-  const std::string name(HeadName(head.kind));
+  const engine::HeadKind& kind = GetHeadKind(head);
   out << YAML::Key << "head" << YAML::Value;
-  if (head.kind == engine::HeadKind::kBinary) {
-    out << name;
+  if (!kind.has_options()) {
+    out << head.kind;
     return;
   }
-  out << YAML::Flow << YAML::BeginMap << YAML::Key << name << YAML::Value << YAML::Flow
+  out << YAML::Flow << YAML::BeginMap << YAML::Key << head.kind << YAML::Value << YAML::Flow
       << YAML::BeginMap;
-  if (head.is_regression()) {
-    EmitText(out, "loss", std::string(LossName(head.loss)));
-    EmitNumber(out, "label_dimension", head.label_dimension);
-  } else {
-    EmitNumber(out, "classes", head.classes);
-  }
+  kind.Print(head, out);
   out << YAML::EndMap << YAML::EndMap;
 }
 

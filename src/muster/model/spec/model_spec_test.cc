@@ -134,8 +134,8 @@ TEST_F(ModelSpecTest, ReadsEveryKey) {
   EXPECT_EQ(spec->features.Find("tags_last")->pooling, features::Pooling::kLast);
   EXPECT_EQ(spec->features.Find("track")->kind, ColumnKind::kSequenceNumeric);
   EXPECT_EQ(spec->features.Find("track")->pooling, features::Pooling::kMax);
-  EXPECT_EQ(spec->linear->optimizer.l1, 0.25);
-  EXPECT_EQ(spec->dnn->optimizer.kind, optim::OptimizerSpec::Kind::kAdam);
+  EXPECT_EQ(spec->linear->optimizer.Get("l1"), 0.25);
+  EXPECT_EQ(spec->dnn->optimizer.kind, "adam");
   EXPECT_TRUE(spec->dnn->optimizer.lazy);
   EXPECT_EQ(spec->dnn->dropout, 0.25);
   EXPECT_EQ(spec->dnn->l2, 0.001);

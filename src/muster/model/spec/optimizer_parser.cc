@@ -104,24 +104,25 @@ void ParseRate(const YamlReader& node, optim::OptimizerSpec* spec) {
   }
 }
 
-double ParseNumber(const YamlReader& node, const optim::OptimizerNumber& number) {
+double ParseParameter(const YamlReader& node, const optim::OptimizerParameter& parameter) {
   using Range = optim::ValueRange;
-  if (number.range == Range::kNotPositive) {
-    return node.Number(number.name, number.fallback, -kHugest, 0);
+  if (parameter.is_flag()) return node.Bool(parameter.name, parameter.fallback != 0) ? 1 : 0;
+  if (parameter.range == Range::kNotPositive) {
+    return node.Number(parameter.name, parameter.fallback, -kHugest, 0);
   }
-  const bool is_share = number.range == Range::kUpToOne || number.range == Range::kBelowOne;
-  return node.Number(number.name, number.fallback, 0, is_share ? 1 : kHugest);
+  const bool is_share = parameter.range == Range::kUpToOne || parameter.range == Range::kBelowOne;
+  return node.Number(parameter.name, parameter.fallback, 0, is_share ? 1 : kHugest);
 }
 
 void ParseOptions(const YamlReader& node, const optim::OptimizerKind& kind,
                   optim::OptimizerSpec* spec) {
   std::vector<std::string_view> keys = {"learning_rate"};
-  for (const auto& number : kind.numbers) keys.emplace_back(number.name);
-  for (const auto& flag : kind.flags) keys.emplace_back(flag.name);
+  for (const auto& parameter : kind.parameters) keys.emplace_back(parameter.name);
   if (kind.decays) keys.insert(keys.end(), {"weight_decay", "lazy"});
   node.CheckKeys(keys);
-  for (const auto& number : kind.numbers) spec->*number.member = ParseNumber(node, number);
-  for (const auto& flag : kind.flags) spec->*flag.member = node.Bool(flag.name, false);
+  for (const auto& parameter : kind.parameters) {
+    spec->parameters[parameter.name] = ParseParameter(node, parameter);
+  }
   if (kind.decays) {
     spec->weight_decay = node.Number("weight_decay", 0, 0, kHugest);
     spec->lazy = node.Bool("lazy", false);
@@ -152,9 +153,7 @@ optim::OptimizerSpec ParseOptimizer(const YamlReader& node) {
   for (const optim::OptimizerKind* const kind : optim::OptimizerKinds()) {
     names.emplace_back(kind->name);
     if (kind->name != name) continue;
-    spec.kind = kind->kind;
-    spec.learning_rate = kind->learning_rate;
-    for (const auto& number : kind->numbers) spec.*number.member = number.fallback;
+    spec = optim::DefaultOptimizer(name);
     if (options && options->IsMap()) {
       ParseOptions(*options, *kind, &spec);
     } else if (options && options->IsScalar()) {

@@ -3,11 +3,16 @@
 #include <string>
 #include <vector>
 
-#include "muster/model/spec/spec_emitter.h"
+#include "muster/formats/yaml_emitter.h"
 #include "muster/optim/optimizer_kind.h"
 
 namespace muster::model {
 namespace {
+
+using formats::BeginFlowMap;
+using formats::EmitFlag;
+using formats::EmitNumber;
+using formats::EmitNumbers;
 
 void EmitSchedule(YAML::Emitter& out, double initial, const optim::ScheduleSpec& schedule) {
   using Kind = optim::ScheduleSpec::Kind;
@@ -63,11 +68,16 @@ void EmitRate(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
 }  // namespace
 
 void EmitOptimizer(YAML::Emitter& out, const optim::OptimizerSpec& spec) {
-  const optim::OptimizerKind& kind = optim::GetKind(spec.kind);
   BeginFlowMap(out, "optimizer");
-  BeginFlowMap(out, kind.name);
-  for (const auto& number : kind.numbers) EmitNumber(out, number.name, spec.*number.member);
-  for (const auto& flag : kind.flags) EmitFlag(out, flag.name, spec.*flag.member);
+  BeginFlowMap(out, spec.kind);
+  for (const optim::OptimizerParameter& each : optim::FindKind(spec.kind)->parameters) {
+    const double value = spec.Get(each.name);
+    if (each.is_flag()) {
+      EmitFlag(out, each.name, value != 0);
+    } else {
+      EmitNumber(out, each.name, value);
+    }
+  }
   if (spec.weight_decay != 0) EmitNumber(out, "weight_decay", spec.weight_decay);
   EmitFlag(out, "lazy", spec.lazy);
   EmitRate(out, spec);

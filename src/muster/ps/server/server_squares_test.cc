@@ -17,7 +17,7 @@ class ServerSquaresTest : public ServerStateTest {
  protected:
   ServerSquaresTest() {
     optim::OptimizerSpec adagrad;
-    adagrad.kind = optim::OptimizerSpec::Kind::kAdagrad;
+    adagrad.kind = "adagrad";
     adagrad.rule = optim::OptimizerSpec::Rule::kKeras;
     adagrad.learning_rate = 1;
     adagrad.epsilon = 1e-30;

@@ -20,7 +20,7 @@ class ServerStateTest : public testing::Test {
 
   ServerStateTest() {
     optim::OptimizerSpec sgd;
-    sgd.kind = optim::OptimizerSpec::Kind::kSgd;
+    sgd.kind = "sgd";
     sgd.learning_rate = 1;
     optimizer_ = optim::NewOptimizer(sgd).value();
     variables_ = {{.name = "dense", .rows = 1, .cols = 2, .optimizer = optimizer_.get()},

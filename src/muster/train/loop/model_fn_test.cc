@@ -37,11 +37,9 @@ class ModelFnTest : public TrainingTest {
     const auto logits = graph.Dense(hidden, {.name = "logits", .units = 1, .group = 1});
     EstimatorSpec spec{.mode = mode, .request = {{"x"}, {"color"}}};
     spec.head.emplace();
-    spec.optimizers = {{.kind = optim::OptimizerSpec::Kind::kAdam},
-                       {.kind = optim::OptimizerSpec::Kind::kFtrl}};
+    spec.optimizers = {{.kind = "adam"}, {.kind = "ftrl"}};
     spec.eval_metrics["positive/share"] = [] { return std::make_unique<PositiveShare>(); };
-    MUSTER_ASSIGN_OR_RETURN(spec.engine,
-                            std::move(graph).Finish(logits, engine::native::NewBinaryHead()));
+    MUSTER_ASSIGN_OR_RETURN(spec.engine, std::move(graph).Finish(logits, engine::NewBinaryHead()));
     return spec;
   }
   std::unique_ptr<Estimator> NewCustom(const std::string& folder) {
@@ -230,9 +228,7 @@ TEST_F(ModelFnTest, EachErrorHasItsMessage) {
       {ModeKeys::kPredict, [](EstimatorSpec* s) { s->head.reset(); },
        "mode predict: missing predictions: give the head"},
       {ModeKeys::kEval,
-       [](EstimatorSpec* s) {
-         s->head->kind = engine::HeadKind::kMultiClass, s->head->classes = 3;
-       },
+       [](EstimatorSpec* s) { s->head->kind = "multi_class", s->head->classes = 3; },
        "the head wants 3 logits, the engine gives 1"},
       {ModeKeys::kEval, [](EstimatorSpec* s) { s->eval_metrics["loss"] = {}; },
        "metric with name 'loss' is not allowed"},

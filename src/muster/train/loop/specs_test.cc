@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "muster/train/loop/exporters/exporters.h"
+
 namespace muster::train {
 namespace {
 

@@ -15,7 +15,7 @@ model::Model MakeModel(std::string_view yaml) {
 TEST(PsVariablesTest, TablesOfAnOptimizerThatSquaresArePushedWithSquares) {
   model::Model model = MakeModel(kTestSpec);
   // The deep part gets an optimizer by Keras's rule; the wide part keeps its own.
-  ASSERT_EQ(model.optimizer_specs[0].kind, optim::OptimizerSpec::Kind::kAdagrad);
+  ASSERT_EQ(model.optimizer_specs[0].kind, "adagrad");
   model.optimizer_specs[0].rule = optim::OptimizerSpec::Rule::kKeras;
   model.optimizers[0] = optim::NewOptimizer(model.optimizer_specs[0]).value();
   const auto variables = PsVariables(model, /*synchronous=*/true, /*seed=*/1);

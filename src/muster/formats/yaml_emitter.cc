@@ -1,6 +1,6 @@
-#include "muster/model/spec/spec_emitter.h"
+#include "muster/formats/yaml_emitter.h"
 
-namespace muster::model {
+namespace muster::formats {
 
 void EmitText(YAML::Emitter& out, const std::string& text) { out << YAML::DoubleQuoted << text; }
 
@@ -29,4 +29,4 @@ void BeginFlowMap(YAML::Emitter& out, std::string_view key) {
   out << YAML::Key << std::string(key) << YAML::Value << YAML::Flow << YAML::BeginMap;
 }
 
-}  // namespace muster::model
+}  // namespace muster::formats

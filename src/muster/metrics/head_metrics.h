@@ -1,4 +1,5 @@
-// The metrics of each head, and the code they share. Internal to this layer.
+// HeadMetrics: the metrics of one kind of head, as data; each is in the file of its head's name.
+// And the code they share. Internal to this layer.
 #pragma once
 
 #include <memory>
@@ -10,12 +11,16 @@
 
 namespace muster::metrics {
 
-// `class_names` is not empty.
-std::unique_ptr<Metrics> NewMultiClassMetrics(const engine::HeadSpec& head, MetricsSpec spec,
-                                              std::vector<std::string> class_names);
-std::unique_ptr<Metrics> NewMultiLabelMetrics(const engine::HeadSpec& head, MetricsSpec spec,
-                                              std::vector<std::string> class_names);
-std::unique_ptr<Metrics> NewRegressionMetrics(const engine::HeadSpec& head);
+struct HeadMetrics {
+  std::string_view head;  // HeadKind::name
+  // The settings of MetricsSpec that apply to it.
+  bool takes_thresholds = false, takes_top_k = false, takes_per_class = false;
+  bool takes_calibration = false;
+  // `head` and `spec` are valid; `class_names` has one name per class.
+  std::unique_ptr<Metrics> (*make)(const engine::HeadSpec& head, const MetricsSpec& spec,
+                                   std::vector<std::string> class_names);
+};
+extern const HeadMetrics kBinaryMetrics, kMultiClassMetrics, kMultiLabelMetrics, kRegressionMetrics;
 
 // accuracy/positive_threshold_T and so on.
 void AppendThresholds(const ScoredRows& scored, const std::vector<double>& thresholds,

@@ -1,4 +1,4 @@
-#include "muster/train/loop/exporter.h"
+#include "muster/train/loop/exporters/exporters.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -147,6 +147,33 @@ TEST_F(ExporterTest, RefusesNamesAndNumbers) {
   EXPECT_THAT(std::string(ValidateExporters({named("a"), named("a")}).message()),
               HasSubstr("must have unique names, 'a' is there twice"));
   EXPECT_THAT(std::string(ValidateExporters({named("a/b")}).message()), HasSubstr("without '/'"));
+}
+
+// Whatever the table holds.
+TEST_F(ExporterTest, EachIsMadeByItsNameInAFolderOfThatName) {
+  for (const std::string name : {"final", "latest", "best"}) {
+    EXPECT_THAT(DescribeExporters(), HasSubstr(name));
+    const auto plain = ParseExporter(name, 5);
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    EXPECT_EQ(plain->exporter->name(), name);
+    EXPECT_FALSE(plain->by);
+    EXPECT_EQ(ParseExporter("mine=" + name, 5)->exporter->name(), "mine");
+    EXPECT_THAT(std::string(ParseExporter("=" + name, 5).status().message()),
+                HasSubstr("its name is empty"));
+  }
+  const auto by_auc = ParseExporter("best:auc:higher", 5);
+  ASSERT_TRUE(by_auc.ok()) << by_auc.status();
+  EXPECT_EQ(by_auc->by->metric, "auc");
+  EXPECT_TRUE(by_auc->by->higher_is_better);
+  const auto message = [](const std::string& text) {
+    return std::string(ParseExporter(text, 5).status().message());
+  };
+  EXPECT_EQ(message("lastest"),
+            "--exporter 'lastest': unknown exporter 'lastest' (did you mean 'latest'?)");
+  EXPECT_EQ(message("latest:auc"), "--exporter 'latest:auc': only 'best' has options");
+  for (const char* const wrong : {"best:auc", "best::higher", "best:auc:up", "best:a:b:lower"}) {
+    EXPECT_THAT(message(wrong), HasSubstr("write best, best:METRIC:higher or best:METRIC:lower"));
+  }
 }
 
 }  // namespace

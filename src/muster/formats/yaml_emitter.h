@@ -1,4 +1,4 @@
-// Pieces of a printed model file: entries of the map that is open in `out`.
+// Pieces of a printed YAML document: entries of the map that is open in `out`.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace muster::model {
+namespace muster::formats {
 
 // The shortest text that reads back to the same number.
 template <typename Number>
@@ -43,4 +43,4 @@ void EmitNumbers(YAML::Emitter& out, const std::string& key, const std::vector<N
   out << YAML::EndSeq;
 }
 
-}  // namespace muster::model
+}  // namespace muster::formats

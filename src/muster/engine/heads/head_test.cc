@@ -1,12 +1,13 @@
-#include "muster/engine/native/head.h"
+#include "muster/engine/heads/head.h"
 
 #include <cmath>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "muster/engine/heads/head_kind.h"
 
-namespace muster::engine::native {
+namespace muster::engine {
 namespace {
 
 using ::testing::HasSubstr;
@@ -69,8 +70,8 @@ Taken Take(const HeadSpec& spec, const std::vector<float>& logits, const std::ve
 }
 
 TEST(MultiClassHeadTest, LossAndGradient) {
-  const Taken taken = Take({.kind = HeadKind::kMultiClass, .classes = 3}, {1, 2, 3, 300, -300, 0},
-                           {2, 1}, {0.5f, 2}, 0.25f);
+  const Taken taken = Take({.kind = "multi_class", .classes = 3}, {1, 2, 3, 300, -300, 0}, {2, 1},
+                           {0.5f, 2}, 0.25f);
   const double sum = std::exp(1) + std::exp(2) + std::exp(3);
   EXPECT_NEAR(taken.loss, 0.5 * (std::log(sum) - 3) + 2 * 600, 1e-4);
   EXPECT_NEAR(taken.gradient[0], 0.25 * 0.5 * std::exp(1) / sum, 1e-7);
@@ -81,7 +82,7 @@ TEST(MultiClassHeadTest, LossAndGradient) {
 
 TEST(MultiLabelHeadTest, IsTheMeanOfBinaryLosses) {
   const std::vector<float> logits = {0.5f, -2, 4, 1, 0, -1}, labels = {1, 0, 0, 1, 1, 0};
-  const Taken taken = Take({.kind = HeadKind::kMultiLabel, .classes = 3}, logits, labels, {1, 3});
+  const Taken taken = Take({.kind = "multi_label", .classes = 3}, logits, labels, {1, 3});
   double expected = 0;
   for (size_t i = 0; i < 6; ++i) {
     const double x = logits[i], z = labels[i], weight = i < 3 ? 1 : 3;
@@ -92,7 +93,7 @@ TEST(MultiLabelHeadTest, IsTheMeanOfBinaryLosses) {
 }
 
 TEST(RegressionHeadTest, MeanSquared) {
-  const Taken taken = Take({.kind = HeadKind::kRegression, .label_dimension = 2}, {1, 2, 3, 4},
+  const Taken taken = Take({.kind = "regression", .label_dimension = 2}, {1, 2, 3, 4},
                            {0, 4, 3, 4.5f}, {2, 1}, 0.5f);
   EXPECT_NEAR(taken.loss, 2 * (1 + 4) / 2.0 + 0.25 / 2, 1e-6);
   EXPECT_NEAR(taken.gradient[0], 0.5 * 2 * 2 * 1 / 2, 1e-6);
@@ -103,16 +104,16 @@ TEST(RegressionHeadTest, MeanSquared) {
 TEST(HeadSpecTest, ALossIsAMeanOrASum) {
   EXPECT_EQ(HeadSpec().LossScale(4), 0.25);
   EXPECT_EQ(HeadSpec{.sums = true}.LossScale(4), 1);
-  HeadSpec labels{.kind = HeadKind::kMultiLabel, .classes = 3, .sums = true};
+  HeadSpec labels{.kind = "multi_label", .classes = 3, .sums = true};
   EXPECT_EQ(labels.LossScale(4), 1);
-  HeadSpec pair{.kind = HeadKind::kRegression, .label_dimension = 2};
+  HeadSpec pair{.kind = "regression", .label_dimension = 2};
   EXPECT_EQ(NewHead(pair)->LossScale(4), 0.25);
   pair.sums = true;
   EXPECT_EQ(NewHead(pair)->LossScale(4), 2);
 }
 
 TEST(RegressionHeadTest, PoissonHasStirlingsTermAboveOne) {
-  const HeadSpec poisson{.kind = HeadKind::kRegression, .loss = RegressionLoss::kPoisson};
+  const HeadSpec poisson{.kind = "regression", .loss = "poisson"};
   const Taken taken = Take(poisson, {0.5f, -1, 2}, {0, 1, 7}, {});
   const double stirling = 7 * std::log(7.0) - 7 + 0.5 * std::log(2 * M_PI * 7);
   EXPECT_NEAR(taken.loss, std::exp(0.5) + std::exp(-1.0) + 1 + std::exp(2.0) - 2 * 7 + stirling,
@@ -121,7 +122,7 @@ TEST(RegressionHeadTest, PoissonHasStirlingsTermAboveOne) {
 }
 
 TEST(RegressionHeadTest, LogNormalIsADensityWithMeanExpOfTheLogit) {
-  const HeadSpec head{.kind = HeadKind::kRegression, .loss = RegressionLoss::kLogNormal};
+  const HeadSpec head{.kind = "regression", .loss = "log_normal"};
   const float logit = 0.75f;
   double mass = 0, mean = 0;
   const double step = 1e-3;
@@ -136,26 +137,40 @@ TEST(RegressionHeadTest, LogNormalIsADensityWithMeanExpOfTheLogit) {
 }
 
 TEST(RegressionHeadTest, LabelsThatALossCannotLearnFrom) {
-  const auto message = [](RegressionLoss loss, float label) {
-    const auto head = NewHead({.kind = HeadKind::kRegression, .loss = loss});
+  const auto message = [](const char* loss, float label) {
+    const auto head = NewHead({.kind = "regression", .loss = loss});
     return std::string(head->CheckLabels(std::vector<float>{1, label}).message());
   };
-  EXPECT_EQ(message(RegressionLoss::kMeanSquared, -3), "");
-  EXPECT_THAT(message(RegressionLoss::kMeanSquared, NAN), HasSubstr("row 1: label nan"));
-  EXPECT_EQ(message(RegressionLoss::kPoisson, 0), "");
-  EXPECT_THAT(message(RegressionLoss::kPoisson, -1), HasSubstr("is negative"));
-  EXPECT_THAT(message(RegressionLoss::kLogNormal, 0), HasSubstr("is not above 0"));
-  EXPECT_EQ(message(RegressionLoss::kLogistic, 0.25f), "");
-  EXPECT_THAT(message(RegressionLoss::kLogistic, 1.25f), HasSubstr("is not between 0 and 1"));
+  EXPECT_EQ(message("mean_squared", -3), "");
+  EXPECT_THAT(message("mean_squared", NAN), HasSubstr("row 1: label nan"));
+  EXPECT_EQ(message("poisson", 0), "");
+  EXPECT_THAT(message("poisson", -1), HasSubstr("is negative"));
+  EXPECT_THAT(message("log_normal", 0), HasSubstr("is not above 0"));
+  EXPECT_EQ(message("logistic", 0.25f), "");
+  EXPECT_THAT(message("logistic", 1.25f), HasSubstr("is not between 0 and 1"));
 }
 
 TEST(MultiClassHeadTest, LabelsAreClasses) {
-  const auto head = NewHead({.kind = HeadKind::kMultiClass, .classes = 3});
+  const auto head = NewHead({.kind = "multi_class", .classes = 3});
   for (const float bad : {3.0f, -1.0f, 1.5f, NAN}) {
     const absl::Status status = head->CheckLabels(std::vector<float>{2, bad});
     EXPECT_THAT(std::string(status.message()), HasSubstr("of 3 classes"));
   }
 }
 
+// Whatever the table holds.
+TEST(HeadKindTest, EachIsFoundByItsNameAndOthersAreRefused) {
+  for (const HeadKind* const kind : HeadKinds()) {
+    EXPECT_EQ(FindHeadKind(kind->name()), kind);
+    HeadSpec spec{.kind = std::string(kind->name()), .classes = 3};
+    EXPECT_TRUE(Validate(spec).ok()) << kind->name();
+    EXPECT_EQ(NewHead(spec)->logits_dimension(), spec.logits_dimension());
+  }
+  EXPECT_EQ(std::string(Validate({.kind = "binari"}).message()),
+            "unknown head 'binari' (did you mean 'binary'?)");
+  EXPECT_EQ(std::string(Validate({.kind = "regression", .loss = "poison"}).message()),
+            "head regression: unknown loss 'poison' (did you mean 'poisson'?)");
+}
+
 }  // namespace
-}  // namespace muster::engine::native
+}  // namespace muster::engine

@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <cstdlib>
+
+#include "muster/base/nearest.h"
+#include "muster/features/column_type.h"
+#include "muster/formats/yaml_emitter.h"
+
+namespace muster::features {
+
+// Each is in the file of its name.
+const ColumnType& GetNumericColumn();
+const ColumnType& GetBucketizedColumn();
+const ColumnType& GetVocabularyColumn();
+const ColumnType& GetIdentityColumn();
+const ColumnType& GetHashColumn();
+const ColumnType& GetKeysColumn();
+const ColumnType& GetCrossColumn();
+const ColumnType& GetWeightedColumn();
+const ColumnType& GetIndicatorColumn();
+const ColumnType& GetEmbeddingColumn();
+const ColumnType& GetSequenceNumericColumn();
+
+namespace {
+
+constexpr double kLargest = 1e30;
+constexpr const char* kPoolings[] = {"none", "sum", "mean", "sqrtn", "max", "last"};
+
+}  // namespace
+
+std::span<const ColumnType* const> ColumnTypes() {
+  static const ColumnType* const kTypes[] = {
+      &GetNumericColumn(),   &GetBucketizedColumn(),     &GetVocabularyColumn(),
+      &GetIdentityColumn(),  &GetHashColumn(),           &GetKeysColumn(),
+      &GetCrossColumn(),     &GetWeightedColumn(),       &GetIndicatorColumn(),
+      &GetEmbeddingColumn(), &GetSequenceNumericColumn()};
+  return kTypes;
+}
+
+const ColumnType& GetColumnType(ColumnKind kind) {
+  const auto found = std::ranges::find(ColumnTypes(), kind, &ColumnType::kind);
+  if (found == ColumnTypes().end()) std::abort();
+  return **found;
+}
+
+std::string ColumnType::FindCrossFault(const ColumnSpec& /*column*/) const {
+  return "is not categorical; give a field or a bucketized, vocabulary or identity column";
+}
+
+int ParseShape(const formats::YamlReader& node) {
+  return static_cast<int>(node.Int("shape", 1, 1, 65536));
+}
+
+void ParseScale(const formats::YamlReader& node, ColumnSpec* column) {
+  column->shape = ParseShape(node);
+  column->log1p = node.Bool("log1p", false);
+  column->mean = node.Number("mean", 0, -kLargest, kLargest);
+  column->stddev = node.Number("stddev", 1, 1e-30, kLargest);
+}
+
+void PrintScale(const ColumnSpec& column, YAML::Emitter& out) {
+  if (column.shape != 1) formats::EmitNumber(out, "shape", column.shape);
+  formats::EmitFlag(out, "log1p", column.log1p);
+  formats::EmitNumber(out, "mean", column.mean);
+  formats::EmitNumber(out, "stddev", column.stddev);
+}
+
+Pooling ParsePooling(const formats::YamlReader& node) {
+  const std::vector<std::string> known(std::begin(kPoolings) + 1, std::end(kPoolings));
+  const std::string pooling = node.AsString();
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (pooling == known[i]) return static_cast<Pooling>(i + 1);
+  }
+  if (node.ok()) node.Fail(StrCat("unknown pooling '", pooling, "'", DidYouMean(pooling, known)));
+  return Pooling::kNone;
+}
+
+void PrintPooling(Pooling pooling, YAML::Emitter& out) {
+  out << YAML::Key << "pooling" << YAML::Value << kPoolings[static_cast<int>(pooling)];
+}
+
+}  // namespace muster::features
