@@ -15,14 +15,14 @@
 
 namespace muster::launch::local {
 
-// As LocalJob::Run().
+// The type of LocalJob::Run().
 using RunJob = std::function<absl::StatusOr<std::unique_ptr<LocalJob>>(
     const control::JobFolder& job, const std::string& binary, const std::string& cancelled)>;
 
 struct LocalPlaceOptions {
   control::JobFolder folder = {};
   std::string program = {};  // the muster binary, for a job that Stop() has to close itself
-  RunJob run = {};           // a job that Stop() closes; none: LocalJob::Run()
+  RunJob run = {};           // runs a job that Stop() closes; null: LocalJob::Run()
   // Whether Stop() should no longer wait for the end of a job that it closes; called from time to
   // time and after each signal.
   std::function<bool()> interrupted = [] { return false; };
@@ -37,7 +37,7 @@ class LocalPlace : public control::JobPlace {
 
   absl::StatusOr<formats::Json> Describe() override;
   // A job without a coordinator is closed in this process, which takes as long as its tasks need to
-  // end. CANCELLED: `interrupted` said so before.
+  // end. CANCELLED if `interrupted` returned true before that.
   absl::Status Stop(const std::string& why) override;
   absl::Status Suspend(bool suspended) override;
   absl::StatusOr<std::unique_ptr<control::LogSource>> OpenLog(job::TaskId task) override;
@@ -58,8 +58,8 @@ class LocalPlace : public control::JobPlace {
   std::shared_ptr<const control::FolderNotice> notice_;  // of the logs; made with the first source
 };
 
-// Of a job's description (control::DescribeJob): whether it has ended, and the error of a verb that
-// needs one that has not.
+// By a job's description (control::DescribeJob): whether it has ended, and the error of a verb that
+// needs a job that has not ended.
 bool HasEnded(const formats::Json& job);
 absl::Status EndedError(const formats::Json& job);
 

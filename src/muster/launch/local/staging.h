@@ -28,8 +28,9 @@ struct StagedItem {
 absl::StatusOr<std::vector<StagedItem>> PlanStaging(const job::JobSpec& spec,
                                                     const std::string& folder);
 
-// Copies and unpacks them and makes the tasks' folders. Archives are unpacked by tar and unzip:
-// FAILED_PRECONDITION says what is missing, DATA_LOSS quotes their output. Blocks until done.
+// Copies and unpacks the items and makes the tasks' folders. Archives are unpacked by tar and
+// unzip: FAILED_PRECONDITION says which of them is missing, DATA_LOSS quotes their output. Blocks
+// until done.
 absl::Status Stage(const std::vector<StagedItem>& items, const job::JobSpec& spec,
                    const control::JobFolder& folder);
 

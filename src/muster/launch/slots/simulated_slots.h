@@ -4,8 +4,8 @@
 // decides; around it is as much of a coordinator as its promise needs (leases, a journal, passes).
 //
 //   once         an incarnation's task is started at most once
-//   one live     never do two incarnations of one task run at the same time
-//   truth        what is observed to have ended does not run, and never does later
+//   one live     two incarnations of one task never run at the same time
+//   truth        an incarnation that is observed to have ended never runs later
 //   progress     once nothing misbehaves any more, every task runs
 //   nothing left when the job has ended, no slot is left and the provider has ended
 //
@@ -116,7 +116,7 @@ class SlotSimulation {
     return StrCat(job::TaskName(key.first), ".", key.second);
   }
 
-  // A message: mostly soon, sometimes late, twice or never.
+  // Sends a message, which arrives mostly soon, but sometimes late, twice or never.
   void Send(const std::function<void()>& arrive) {
     if (!faulty()) return At(Uniform(0.001, 0.05), arrive);
     if (Chance(0.1)) return;
@@ -247,7 +247,7 @@ class SlotSimulation {
     Send([this, answer, attempt] { TakeAnswer(answer, attempt); });
   }
 
-  // From an agent; `sent`: when.
+  // Takes a report of an agent, which it sent at the time `sent`.
   void TakeAgent(const std::string& slot, Key key, bool runs, bool ended, double sent) {
     if (table_ == nullptr || !passed_) return;
     Admission admission = table_->Admits(key.first, key.second, slot, runs);
@@ -270,7 +270,7 @@ class SlotSimulation {
 
   void StartProvider() {
     Provider provider{.attempt = ++attempts_};
-    // The platform says what there is, but for machines that it does not reach.
+    // The platform reports every slot except those on machines that it cannot reach.
     for (const auto& [slot, agent] : agents_) {
       if (agent.state == Agent::State::kEnded || time_ < agent.cut_until) continue;
       provider.slots[slot] = GetSlot(slot, agent);
@@ -298,7 +298,7 @@ class SlotSimulation {
   void Report(int64_t attempt) {
     Provider& provider = providers_[attempt];
     if (!provider.alive || time_ > faults_until_ + kPatience) return;
-    // The newest one hears of everything, old ones of what they started.
+    // The newest attempt learns of every slot, an older one of those that it started.
     for (const auto& [name, agent] : agents_) {
       if (attempt != attempts_ && agent.attempt != attempt) continue;
       if (agent.state != Agent::State::kEnded) {
@@ -354,7 +354,7 @@ class SlotSimulation {
     slot.state = Slot::State::kAsked;
     provider.slots[name] = slot;
     const Key key{wanted.task, wanted.incarnation};
-    // One that was replaced meanwhile may still do it.
+    // An attempt that was replaced in the meantime may still start the slot.
     At(faulty() && Chance(0.2) ? Uniform(1, 40) : Uniform(0.1, 3),
        [this, name, key, attempt = provider.attempt] { StartSlot(name, key, attempt); });
   }
@@ -373,7 +373,7 @@ class SlotSimulation {
     At(Uniform(0.05, 2), [this, name] { AgentTurn(name); });
   }
 
-  // What the platform reaches is gone with the provider, all else within a lease.
+  // Slots that the platform reaches have ended before the provider; others end within a lease.
   void LookForRest() {
     for (const auto& [name, agent] : agents_) {
       const bool was_reached = time_ >= agent.cut_until;
@@ -402,7 +402,7 @@ class SlotSimulation {
   void KillSlot(const std::string& name) {
     const auto found = agents_.find(name);
     if (found == agents_.end()) return;
-    if (time_ < found->second.cut_until) return;  // it is said again
+    if (time_ < found->second.cut_until) return;  // the order is repeated
     found->second.state = Agent::State::kEnded;
   }
 

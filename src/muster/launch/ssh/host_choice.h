@@ -1,5 +1,5 @@
-// On which host each task runs: round robin in the order of the tasks, then on the same host again,
-// unless that could not be reached a moment ago.
+// HostChoice: decides on which host each task runs. The tasks are dealt round robin in their order;
+// later incarnations run on the same host again, unless that host could not be reached recently.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace muster::launch::ssh {
 // One owner thread. Times are monotonic seconds.
 class HostChoice {
  public:
-  // A host that could not be reached is avoided for so long.
+  // How long a host that could not be reached is avoided.
   static constexpr double kAvoidSeconds = 60;
 
   HostChoice(const job::JobSpec& spec, size_t hosts);
@@ -21,11 +21,11 @@ class HostChoice {
   // The number of the host for the task's next incarnation. `stays`: other tasks know the task's
   // address, so that it starts nowhere else.
   size_t Choose(job::TaskId task, bool stays, double now);
-  // Of the task's last incarnation, or of its first if there was none.
+  // The host of the task's last incarnation, or of its first if there was none yet.
   size_t GetHost(job::TaskId task) const;
-  // The host could not be reached, or did not answer any more.
+  // Call it when the host could not be reached, or no longer answered.
   void Avoid(size_t host, double now);
-  // Whether a host is not to be avoided.
+  // Whether there is a host that is not to be avoided.
   bool AnyGood(double now) const;
 
  private:
