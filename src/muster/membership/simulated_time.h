@@ -1,5 +1,6 @@
-// Virtual time for processes that may be dead or asleep when an event is due, and for messages of a
-// line, which arrive in the order in which they were sent. For tests of this layer only.
+// Virtual time for processes that may be dead or asleep when an event is due, and for messages on a
+// line (one direction of a connection), which arrive in the order in which they were sent. For
+// tests of this layer only.
 #pragma once
 
 #include <algorithm>
