@@ -1,8 +1,8 @@
 // StreamSum: the all-reduce of values that are computed one after the other, as a backward pass
-// gives its gradients: the first values are summed while later ones are still being computed.
+// computes its gradients: the first values are summed while later ones are still being computed.
 //
-// After Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training" (VLDB
-// 2020), section 3.2.3: buckets, in an order that is the same on all ranks.
+// It follows Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training"
+// (VLDB 2020), section 3.2.3: buckets, in an order that is the same on all ranks.
 #pragma once
 
 #include <condition_variable>
@@ -30,7 +30,7 @@ class StreamSum {
   // All values are ready. Returns when all of them are summed, or with the group's error.
   absl::Status Finish();
   // Called instead of Finish by a rank that cannot continue: returns when the group may be used
-  // again. The other ranks wait for the missing values until they are told (Group::Fail).
+  // again. The other ranks wait for the missing values until they get its error (Group::Fail).
   void Abandon();
 
   size_t reduced() const;  // how many values are summed already; any thread may call it
