@@ -58,7 +58,7 @@ class SimulatedNetwork {
     double asleep_until = 0;
     std::unique_ptr<ServerState> state = {};
     std::map<uint64_t, Conversation> conversations = {};
-    std::vector<int64_t> newest = {};  // by replica: the newest incarnation that has greeted
+    std::vector<int64_t> newest = {};  // by replica: the newest incarnation that has sent Hello
     std::vector<int64_t> pushes = {};  // by replica: pushes taken in this generation
     int64_t generation = 0;            // of the last state that was made ready
     std::vector<double> beats = {};    // by replica: the time of the last heartbeat
@@ -211,7 +211,7 @@ class SimulatedNetwork {
   std::unique_ptr<Placement> placement_;
   std::vector<Server> servers_;
   std::string violation_;
-  absl::Status failed_;  // how training has failed, as a server tells its tasks
+  absl::Status failed_;  // how training has failed, as a server reports it
 
  private:
   double Arrival(double* last) { return *last = std::max(*last, time_.now() + time_.Delay()); }

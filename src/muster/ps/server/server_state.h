@@ -62,13 +62,13 @@ struct ServerSpec {
 
 // Errors: ABORTED, the caller must send Hello again (another generation, or another connection of
 // its replica); CANCELLED, training is over; UNAVAILABLE, training has ended because a replica did
-// not come; FAILED_PRECONDITION, the caller was replaced or is of another job; INVALID_ARGUMENT, a
-// message that makes no sense. One owner thread.
+// not arrive; FAILED_PRECONDITION, the caller was replaced or is of another job; INVALID_ARGUMENT,
+// an invalid message. One owner thread.
 class ServerState {
  public:
   using Connection = uint64_t;
 
-  // `variables` and `placement` must outlive it.
+  // `variables` and `placement` must outlive the state.
   ServerState(ServerSpec spec, std::span<const Variable> variables, const Placement& placement);
 
   // Sets the time, in monotonic seconds, of the calls that follow.
@@ -82,8 +82,8 @@ class ServerState {
   absl::Status OnLoadKeys(Connection from, const KeySlice& slice);
   absl::Status OnReady(Connection from, const Ready& ready);
 
-  // A request that may have to wait has two calls: On... makes its changes, Answer... gives the
-  // answer, or returns false: other requests must come first.
+  // A request that may have to wait has two calls: On... makes its changes; Answer... gives the
+  // answer, or returns false if other requests must arrive first.
   absl::StatusOr<bool> AnswerWait(Connection from, const Wait& wait, State* answer);
   absl::Status OnPull(Connection from, const Pull& pull);
   // `answer` points into `dense` and `rows`.
@@ -107,22 +107,22 @@ class ServerState {
   absl::Status OnFinish(Connection from, const Finish& finish);
   absl::Status OnBreak(Connection from, const Break& broken);
   absl::Status OnEnd(Connection from);
-  // May come on any connection of the replica's incarnation.
+  // It may arrive on any connection of the replica's incarnation.
   absl::Status OnBeat(int64_t incarnation, const Beat& beat);
 
-  // Checks which replicas are away, and for how long; must be called about every second.
-  // UNAVAILABLE, from then on and in all other calls: a replica that the others need did not come
+  // Checks which replicas are away, and for how long; must be called about every second. Returns
+  // UNAVAILABLE, and so do all calls from then on, if a replica that the others need did not arrive
   // in time.
   absl::Status OnTick();
   // The replicas that the others need and that were away at the last OnTick and still are:
   // "chief-0, worker-1"; "": none.
   std::string Awaited() const;
 
-  // This server was told to end. The chief learns it from its next pull or wait and saves the
+  // This server was told to end. The chief learns this from its next pull or wait and saves the
   // state; after the chief's release this server has no state any more.
   void OnTerminate() { leaving_ = true; }
-  // After OnTerminate: whether there is no state here that must be saved; whether the chief is
-  // saving it.
+  // After OnTerminate. may_go(): whether there is no state here that must be saved. is_saved():
+  // whether the chief is saving it.
   bool may_go() const { return leaving_ && phase_ != Phase::kReady; }
   bool is_saved() const { return leaving_ && held_; }
 
@@ -205,13 +205,13 @@ class ServerState {
   // Used on the lead.
   Counts counts_;
   std::vector<int64_t> left_at_end_;  // by replica
-  std::vector<int64_t> bad_records_;  // by replica, as its process last said; survives the state
+  std::vector<int64_t> bad_records_;  // by replica, as last reported; kept when the state is lost
   int64_t loaded_trained_ = 0;        // counts_.trained when this state was loaded
   int64_t work_before_ = 0;           // the highest known Counts::work() of earlier states
   double now_ = 0;
   std::vector<double> heard_;  // by replica: when last heard from, or when this state was loaded
   std::vector<std::optional<double>> away_since_;  // by replica, as of OnTick; none: connected
-  std::map<size_t, std::string> refused_;  // why replicas were refused that have not come since
+  std::map<size_t, std::string> refused_;  // why replicas were refused that are still away
   std::optional<double> lacking_since_;    // with backup replicas: too few are connected for a step
   absl::Status failed_;                    // not OK: training has ended with this error
   std::set<Connection> in_flight_;         // asynchronous: have pulled, not pushed yet
