@@ -9,8 +9,8 @@
 
 namespace muster::net {
 
-// Has mode 0600 from its first byte. Written under another name, synced and renamed, so that a
-// reader finds the old file or the new. The folder must exist.
+// Writes a file that has mode 0600 from its first byte. It is written under another name, synced
+// and renamed, so that a reader finds the old file or the new one. The folder must exist.
 absl::Status WriteSecretFile(const std::string& path, std::string_view contents);
 
 // Reads a regular file of this user (or of root) that neither group nor others may access, or one

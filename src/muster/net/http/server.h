@@ -33,9 +33,9 @@ class ReplyState;
 struct ServerState;
 }  // namespace internal
 
-// A handler answers through it, now or later. Copies answer the same request; the first answer
-// counts, later ones are dropped. When the last copy is destroyed without an answer, the server
-// answers 500. Any thread; harmless after the server stopped.
+// A handler answers its request through this object, at once or later. Copies answer the same
+// request; the first answer counts, later ones are dropped. When the last copy is destroyed without
+// an answer, the server answers 500. Any thread; harmless after the server stopped.
 class HttpReply {
  public:
   explicit HttpReply(std::shared_ptr<internal::ReplyState> state) : state_(std::move(state)) {}
@@ -112,7 +112,7 @@ class HttpServer {
   // it contains a key for reading.
   std::string BrowserUrl(std::string_view path) const;
 
-  // Runs `work` on the io thread, in the order of the calls; dropped once Stop began.
+  // Runs `work` on the io thread, in the order of the calls; drops it once Stop has begun.
   void Post(std::function<void()> work);
 
   HttpCounters counters() const;  // any thread

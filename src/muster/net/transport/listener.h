@@ -19,7 +19,7 @@ struct Accepted {
   std::string peer;  // for messages
 };
 
-// A listening socket. Accept and Open from any thread.
+// A listening socket. Accept and Open may be called from any thread.
 class Listener {
  public:
   // TCP: port 0 lets the system choose. A numeric address is that of one interface. A name is never
@@ -45,9 +45,9 @@ class Listener {
 
   // Accepts the next connection without waiting for any byte from it.
   absl::StatusOr<Accepted> Accept(process::Deadline deadline, const Interrupt& interrupt) const;
-  // Makes its stream, unprotected: to accept strangers, continue with ProtectAccepted. For shared
-  // memory it waits for the peer's rings, and a stranger can delay it until the deadline: do not
-  // call it on the accepting thread.
+  // Makes the stream of an accepted connection, unprotected: to accept strangers, continue with
+  // ProtectAccepted. For shared memory it waits for the peer's rings, and a stranger can delay it
+  // until the deadline: do not call it on the accepting thread.
   absl::StatusOr<std::unique_ptr<Stream>> Open(Accepted accepted, process::Deadline deadline,
                                                const Interrupt& interrupt) const;
 

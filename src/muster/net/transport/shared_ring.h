@@ -28,11 +28,12 @@ struct RingControl {
 inline constexpr size_t kMinRingBytes = size_t{64} << 10;
 inline constexpr size_t kMaxRingBytes = size_t{64} << 20;
 
-// One owner thread each. Their calls set `bell` if the other side sleeps and must be woken, and
-// never clear it. DATA_LOSS if the other side's position is impossible.
+// RingWriter and RingReader have one owner thread each. Their calls set `bell` if the other side
+// sleeps and must be woken, and never clear it. DATA_LOSS if the other side's position is
+// impossible.
 class RingWriter {
  public:
-  // Borrows both for its lifetime.
+  // `control` and `data` must outlive the writer.
   RingWriter(RingControl* control, std::byte* data, size_t capacity)
       : control_(control), data_(data), capacity_(capacity) {}
 

@@ -105,7 +105,7 @@ class TlsStream : public Stream {
   bool open_ = true;
   bool shaken_ = false;           // the handshake is done
   absl::Status inner_error_;      // of reading inner_, passed through OpenSSL
-  absl::Status read_error_;       // for good
+  absl::Status read_error_;       // permanent
   unsigned char first_byte_ = 0;  // of the peer's
   std::string shown_issuer_;      // of a certificate that is not trusted
   std::string host_;              // that was dialed
