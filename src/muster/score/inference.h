@@ -1,4 +1,4 @@
-// The weights of a trained model and the forward pass with them, for all that predicts or
+// The weights of a trained model and the forward pass with them, for all code that predicts or
 // evaluates: score/scorer.h and train/estimator.h.
 #pragma once
 

@@ -21,10 +21,10 @@ namespace muster::score {
 
 struct PartPlan {
   struct File {
-    // A file or a partition, as data::SourceItem says of it.
+    // A file or a partition, as described by data::SourceItem.
     std::string path = {};
     int64_t begin = 0;  // the first offset of a partition
-    int64_t bytes = 0;  // or offsets
+    int64_t bytes = 0;  // of a file, or offsets of a partition
     int64_t modified_ns = 0;
     std::string identity = {};
     int64_t records = -1;  // their number, if the plan numbers rows; -1: not counted

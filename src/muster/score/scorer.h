@@ -78,8 +78,9 @@ class Scorer {
   // the Scorer can be used as before.
   absl::Status Score(const features::FeatureBatch& batch, Scores* scores);
 
-  // What inputs, transforms and metrics are made of. Its engine is no lane's: whoever computes with
-  // it (as the metrics of an exported model do at their end) does so on one thread at a time.
+  // The model from which inputs, transforms and metrics are made. Its engine belongs to no lane: a
+  // caller that computes with it (as the metrics of an exported model do at their end) must do so
+  // on one thread at a time.
   const model::Model& model() const { return model_; }
   // Makes the predictions. Immutable; it must outlive the Scores.
   const engine::Predictor& predictor() const { return predictor_; }
@@ -117,7 +118,7 @@ class Scorer {
 
   std::mutex mutex_;  // guards calls_, and `status` and `done` of each Call
   std::condition_variable_any called_;
-  std::deque<Call*> calls_;                   // that no lane has taken
+  std::deque<Call*> calls_;                   // not yet taken by a lane
   std::vector<std::unique_ptr<Lane>> lanes_;  // last: their threads use the members above
 };
 
