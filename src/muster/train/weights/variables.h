@@ -48,9 +48,9 @@ class Variables {
     return dynamic_tables_[static_cast<size_t>(variable)].get();
   }
   absl::Status CheckDynamic() const;
-  // Makes the image of keys and their rows of weights: slots have their initial values, no key
-  // waits for a row, and all last steps are 0. INVALID_ARGUMENT if keys and weights do not fit each
-  // other, or if a key appears twice.
+  // Makes the image of a table from keys and their rows of weights: slots have their initial
+  // values, no key waits for a row, and all last steps are 0. INVALID_ARGUMENT if keys and weights
+  // do not fit each other, or if a key appears twice.
   absl::Status StartDynamic(int variable, std::vector<int64_t> keys,
                             std::vector<float> weights) const;
 
@@ -63,8 +63,8 @@ class Variables {
   void BeforeChange(int variable, std::span<const int32_t> rows) const {
     if (frozen_ != nullptr) frozen_->BeforeRows(variable, rows);
   }
-  // `frozen` (of a save in progress) is told by BeforeChange; it must live until the next call.
-  // Null: none.
+  // Sets the tensors that BeforeChange informs, those of a save in progress; they must live until
+  // the next call. Null: none.
   void set_frozen(checkpoint::FrozenTensors* frozen) { frozen_ = frozen; }
 
   // All tensors to save: weights under their names, slots under

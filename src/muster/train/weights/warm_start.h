@@ -38,7 +38,7 @@ struct WarmStart {
   // Variables whose name begins with a match of one of these regular expressions (ECMAScript).
   std::vector<std::string> patterns = {".*"};
   std::map<std::string, VocabInfo> vocabularies = {};      // by variable
-  std::map<std::string, std::string> previous_names = {};  // variable -> its name there
+  std::map<std::string, std::string> previous_names = {};  // variable -> its name in `from`
   friend bool operator==(const WarmStart&, const WarmStart&) = default;
 };
 
