@@ -17,8 +17,8 @@
 
 namespace muster::data {
 
-// The patterns are log://TOPIC, for all partitions by name, and log://TOPIC/PARTITION. It is filled
-// before it is read; then any thread may read it, and sources outlive it.
+// The patterns are log://TOPIC, for all partitions by name, and log://TOPIC/PARTITION. The log is
+// filled before it is read; then any thread may read it, and sources may outlive it.
 class MemoryLog : public SourceSet {
  public:
   static constexpr char kScheme[] = "log";

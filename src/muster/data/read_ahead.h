@@ -1,7 +1,7 @@
 // ReadAhead: gives the chunks of an epoch in their order, and reads the next ones on threads of its
-// own while the current ones are used. The order is known, so that what is read does not depend on
-// how fast anything is: the chunks, their errors and the counts of bad records come in the same
-// order with any number of chunks ahead.
+// own while the current ones are used. The order is known in advance, so that what is read does not
+// depend on timing: the chunks, their errors and the counts of bad records come in the same order
+// with any number of chunks ahead.
 //
 // Memory: at most `chunks_ahead` chunks besides those that the consumer holds, each of about
 // kChunkBytes. Compressed chunks, which may be of any size, are not read ahead.
@@ -24,8 +24,8 @@ namespace muster::data {
 // The consumer is one thread; Stop may be called by any.
 class ReadAhead {
  public:
-  // `source` must outlive it. With chunks_ahead = 0, or as long as there is nothing to read ahead,
-  // no thread exists and chunks are read when they are asked for.
+  // `source` must outlive this object. With chunks_ahead = 0, or as long as there is nothing to
+  // read ahead, no thread exists and chunks are read when they are asked for.
   ReadAhead(const RecordSource& source, int chunks_ahead);
   // Waits for reads that are under way, each of which ends when the file system's own deadline for
   // it has passed; those that have not begun are dropped.
@@ -75,7 +75,7 @@ class ReadAhead {
   std::condition_variable_any changed_;
   std::map<uint32_t, std::shared_ptr<Slot>> slots_;  // by ordinal; at most chunks_ahead_
   bool stopped_ = false;
-  std::vector<std::jthread> threads_;  // last: end before what they use
+  std::vector<std::jthread> threads_;  // last member: they end before what they use
 };
 
 }  // namespace muster::data
