@@ -15,7 +15,7 @@
 
 namespace muster::launch::local {
 
-// The type of LocalJob::Run().
+// Has the contract of LocalJob::Run().
 using RunJob = std::function<absl::StatusOr<std::unique_ptr<LocalJob>>(
     const control::JobFolder& job, const std::string& binary, const std::string& cancelled)>;
 

@@ -373,7 +373,7 @@ class SlotSimulation {
     At(Uniform(0.05, 2), [this, name] { AgentTurn(name); });
   }
 
-  // Slots that the platform reaches have ended before the provider; others end within a lease.
+  // Slots that the platform reaches have ended with the provider; others end within a lease.
   void LookForRest() {
     for (const auto& [name, agent] : agents_) {
       const bool was_reached = time_ >= agent.cut_until;

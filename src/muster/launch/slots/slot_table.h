@@ -5,7 +5,7 @@
 // whatever provider or coordinator is started again, even though an older attempt of the provider
 // may still act. Three rules ensure it.
 //
-//   Wanted once.  One coordinator wants an incarnation, from one attempt of the provider.
+//   Wanted once.  Only one coordinator wants an incarnation, of only one provider attempt.
 //                 wanted_up_to(), which is durable before an answer goes out, tells later
 //                 coordinators what they must not want again: such an incarnation is lost, and the
 //                 next one follows.
@@ -13,7 +13,7 @@
 //                 incarnation, and only from the coordinator that wanted it. A slot that somebody
 //                 started too late, or twice, waits until it is killed.
 //   Surely ended. An incarnation has ended when the provider says that its slot has, or when its
-//                 task was never let in and never will be. If it is merely not seen, it may run: the
+//                 task was never let in and never will be. One that is merely not seen may run: the
 //                 coordinator's lease decides (control::LauncherTraits::sees_ends is false).
 #pragma once
 
