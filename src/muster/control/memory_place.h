@@ -26,7 +26,7 @@ struct MemoryJob {
       {"name", "j"}, {"phase", "active"}, {"tasks", formats::Json::array()}};
   bool runs = true;
   bool suspended = false;
-  std::vector<std::string> stops;  // reasons, in the order in which they came
+  std::vector<std::string> stops;  // reasons, in the order in which they arrived
   std::map<job::TaskId, Log> logs;
 
   bool silent = false;                 // no request is answered

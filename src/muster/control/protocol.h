@@ -78,7 +78,7 @@ Json ToJson(const AgentOrders& orders);
 // The answer to an agent that has seen the orders of this version, after it was held back for
 // `held_seconds`: the report arrived, and there are no new orders.
 Json NothingNew(int64_t version, double lease_seconds, double held_seconds);
-// INVALID_ARGUMENT for JSON that is no such message.
+// INVALID_ARGUMENT for JSON that is not such a message.
 absl::StatusOr<AgentReport> ReportFromJson(const Json& json);
 absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json);
 
