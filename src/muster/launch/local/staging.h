@@ -1,4 +1,4 @@
-// Files and archives that belong to a job (JobSpec::files, archives; docs/job.md).
+// Files and archives that belong to a job (JobSpec::files, archives; see docs/job.md).
 //
 // They are copied into the job's folder once, when the job is made, so that every task and every
 // restart sees the same files whatever happens to the originals. Each task runs in its own folder

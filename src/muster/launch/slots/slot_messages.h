@@ -69,7 +69,7 @@ struct ProviderAnswer {
 
 Json ToJson(const ProviderReport& report);
 Json ToJson(const ProviderAnswer& answer);
-// INVALID_ARGUMENT for JSON that is no such message.
+// INVALID_ARGUMENT for JSON that is not such a message.
 absl::StatusOr<ProviderReport> ReportFromJson(const Json& json);
 absl::StatusOr<ProviderAnswer> AnswerFromJson(const Json& json);
 

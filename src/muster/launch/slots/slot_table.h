@@ -10,7 +10,7 @@
 //                 coordinators what they must not want again: such an incarnation is lost, and the
 //                 next one follows.
 //   Let in once.  An agent gets the order to start its task only if its slot is the only one of its
-//                 incarnation, and only from the coordinator that wanted it. A slot that somebody
+//                 incarnation, and only from the coordinator that wanted it. A slot that was
 //                 started too late, or twice, waits until it is killed.
 //   Surely ended. An incarnation has ended when the provider says that its slot has, or when its
 //                 task was never let in and never will be. One that is merely not seen may run: the

@@ -1,5 +1,5 @@
 // A job whose tasks run on hosts that ssh reaches: its folder and its coordinator are on this
-// machine, the agents there (ssh_launcher.h). docs/hosts.md.
+// machine, the agents there (ssh_launcher.h). See docs/hosts.md.
 #pragma once
 
 #include <memory>
