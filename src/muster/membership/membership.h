@@ -30,7 +30,7 @@ struct MembershipOptions {
   net::transport::Address host = {};
   net::transport::Protection protection = {};
   double lease_seconds = 10;        // a host that is silent for longer is lost
-  double rendezvous_seconds = 300;  // a host that is away for longer is lost for good
+  double rendezvous_seconds = 300;  // a host that is away for longer is lost permanently
   // Checked while the member waits: true ends the wait with CANCELLED. Null: nothing ends it.
   const std::atomic<bool>* stop = nullptr;
   // If true as well as `stop`: only this member must end. The host is informed, and all calls of
@@ -68,8 +68,8 @@ class Membership {
   // checkpoint and returns whether it is written. CANCELLED: training, or this member, was stopped
   // before the end; other errors are those of Join.
   absl::StatusOr<bool> AwaitTrained(double seconds);
-  // Leaves the training for good and waits until the host knows. Errors are those of Join; the host
-  // may then not know that this member has left.
+  // Leaves the training permanently and waits until the host knows. Errors are those of Join; the
+  // host may then not know that this member has left.
   absl::Status Leave();
 
  private:
@@ -97,7 +97,7 @@ class Membership {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Message> unsaid_;
-  std::optional<membership::Join> join_;  // the request to join, until a view comes
+  std::optional<membership::Join> join_;  // the request to join, until a view arrives
   bool join_said_ = false;                // join_ was sent on this connection
   bool attends_ = false;                  // is in no view (an evaluator): join_ stays set
   bool trained_ = false, leaves_ = false;

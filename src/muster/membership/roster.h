@@ -127,7 +127,7 @@ class Roster {
   std::string agreement_;
   job::TaskId agreed_by_;
   std::set<job::TaskId> last_members_;          // of the last view
-  std::set<job::TaskId> left_;                  // left for good: not needed until they join again
+  std::set<job::TaskId> left_;                  // left permanently: needed only if they join again
   std::map<job::TaskId, std::string> refused_;  // why tasks were refused that did not join since
   std::vector<std::string> refusals_;           // not returned by ConsumeRefusals yet
   Broken last_broken_;
@@ -144,7 +144,7 @@ class Roster {
   double ran_at_ = 0;
   absl::Status status_;
   bool trained_ = false;
-  // Since when evaluators are away that did not leave for good.
+  // Since when evaluators are away that did not leave permanently.
   std::map<job::TaskId, double> evaluators_away_;
   bool over_ = false;
   std::vector<Outgoing> out_;

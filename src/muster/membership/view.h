@@ -96,7 +96,7 @@ absl::Status ToStatus(const Broken& broken);
 struct Message {
   std::optional<Join> join = {};       // to the host
   std::optional<Broken> failure = {};  // to the host: the sender saw `culprit` fail in `generation`
-  bool leave = false;                  // to host: leaving for good; to member: training is over
+  bool leave = false;                  // to host: leaving permanently; to member: training is over
   bool away = false;                   // to the host: this incarnation ends, another may follow
   bool trained = false;                // to an evaluator: the last checkpoint is written
   std::optional<View> view = {};       // to a member
@@ -107,7 +107,7 @@ struct Message {
 };
 
 std::string Print(const Message& message);
-// INVALID_ARGUMENT for text that is no message; sizes and depth are bounded.
+// INVALID_ARGUMENT for text that is not a message; sizes and depth are bounded.
 absl::StatusOr<Message> Parse(std::string_view text);
 
 }  // namespace muster::membership
