@@ -31,7 +31,7 @@ struct ClientSpec {
   std::string agreement = {};
   std::vector<net::transport::Address> servers = {};
   net::transport::Protection protection = {};
-  double rendezvous_seconds = 300;          // a server that is away for longer is lost for good
+  double rendezvous_seconds = 300;          // a server that is away for longer is lost permanently
   int stall_seconds = 0;                    // as in ServerConnectionSpec
   const std::atomic<bool>* stop = nullptr;  // true ends waits for servers; may be null
   // If true as well as `stop`: only this replica must end. A batch that waits for other replicas is

@@ -15,13 +15,14 @@
 //   pulled from. A replica pushes to the lead for a step only after all servers have reached that
 //   step, so that the other servers are at most one step behind.
 //   If the sum is clipped by a norm, no server has all of it: the lead ends a round and applies it
-//   later. The first replica that comes after the round, for the next round or to save, asks the
-//   other servers for their sums of squares and sends these to the lead, which tells all servers
-//   the factor that the sum is scaled by.
-//   Asynchronous: the lead applies each push when it comes. The other servers keep a replica's push
-//   until the replica, or the chief when it saves, shows that it counts: the batch of a replica
-//   that was lost between its pushes to two servers is in the weights of neither. The lead enforces
-//   the bound on staleness: it alone knows which batches count, and every batch asks it first.
+//   later. The first replica that sends a request after the round, for the next round or to save,
+//   asks the other servers for their sums of squares and sends these to the lead, which tells all
+//   servers the factor by which the sum is scaled.
+//   Asynchronous: the lead applies each push when it arrives. The other servers keep a replica's
+//   push until the replica, or the chief when it saves, shows that it counts: the batch of a
+//   replica that was lost between its pushes to two servers is in the weights of neither. The lead
+//   enforces the bound on staleness: it alone knows which batches count, and every batch asks it
+//   first.
 // A state has a generation: when a server is lost, the chief loads a checkpoint into all servers
 // under a later number, and requests of an older generation are refused.
 #pragma once
