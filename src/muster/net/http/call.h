@@ -90,8 +90,8 @@ struct HttpReceiver {
 };
 
 // An absolute URL, as a redirect's Location has it, in two parts: what HttpExchangeOptions::url and
-// HttpCall::target want. INVALID_ARGUMENT for text that is no such URL; the message does not repeat
-// it, since it may hold a secret.
+// HttpCall::target want. INVALID_ARGUMENT for text that is not such a URL; the message does not
+// repeat it, since it may hold a secret.
 struct HttpLocation {
   std::string url = {};     // "http://datanode:9864"
   std::string target = {};  // "/webhdfs/v1/a?op=OPEN"

@@ -1,5 +1,5 @@
 // The control plane's HTTP/1.1 server: handlers by method and path, JSON bodies, answers that may
-// come later (long polls), a token, TLS.
+// be sent later (long polls), a token, TLS.
 //
 // Threads: one io thread, made by Start, runs every handler and all work of the connections; so a
 // handler must not block, and handlers need no locks against each other. Post() runs other work on
@@ -73,8 +73,8 @@ struct HttpServerOptions {
   // Lets browsers read (GET) with a key derived from the token, which must be there
   // (browser_access.h).
   bool browsers = false;
-  // Answers every GET without a body, whoever sends it, at any address, without token and TLS. Only
-  // for OpenServer (open_server.h).
+  // Answers every GET without a body, from any sender and at any address, without token and TLS.
+  // Only for OpenServer (open_server.h).
   bool open = false;
   HttpLimits limits = {};
 };

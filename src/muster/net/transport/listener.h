@@ -27,7 +27,7 @@ class Listener {
   // this machine, of IPv4 and IPv6, and `localhost` for 127.0.0.1. A unix socket's file is
   // accessible by its owner alone, replaces one on which nobody listens any more, and is removed
   // with the Listener; on an abstract name other users' connections are closed unread.
-  // ALREADY_EXISTS: somebody listens there.
+  // ALREADY_EXISTS: another listener has the address.
   static absl::StatusOr<std::unique_ptr<Listener>> Listen(const Address& address);
   // Takes an inherited, bound stream socket, listening or not. For a unix socket `kind` selects the
   // protocol; its file stays.

@@ -4,7 +4,7 @@
 // other's is for the host that it dialed. Once the accepting side trusts the dialing one it sends 8
 // bytes to say so, so that a refusal is known before anything else is sent. No sessions are
 // resumed. Keys change before AES-GCM's limit (RFC 8446, 5.5). A truncated connection is detected
-// as without TLS: frames carry their length. docs/formats/frames.md.
+// as without TLS: frames carry their length. See docs/formats/frames.md.
 #pragma once
 
 #include <array>
