@@ -15,7 +15,7 @@
 
 namespace muster::score {
 
-// The spec of the model that was trained in the folder. NOT_FOUND if that is no model folder.
+// The spec of the model that was trained in the folder. NOT_FOUND if it is not a model folder.
 absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::string& model_dir);
 
 // Which weights of a trained model to load.

@@ -1,7 +1,7 @@
 // PartPlan: cuts a prediction or an evaluation into parts that several processes make. Each part
 // has its own output file, all in one folder, which also contains the plan (_parts.json). A process
-// that comes later, after a kill or to make the remaining parts, therefore continues with the same
-// cuts, model and data, or reports what differs. docs/formats/parts.md.
+// that starts later, after a kill or to make the remaining parts, therefore continues with the same
+// cuts, model and data, or reports what differs. See docs/formats/parts.md.
 //
 // Parts are whole files if there are at least as many files as processes; else each part is an
 // equal share of the records. Rows of a part are in the order of the data, and the parts one after

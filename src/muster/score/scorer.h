@@ -73,8 +73,8 @@ class Scorer {
   Scorer& operator=(const Scorer&) = delete;
 
   // Replaces *scores, whose memory is used again. Thread-safe: each caller has its own `batch` and
-  // `scores`. Calls wait for a free lane, in the order in which they came. INVALID_ARGUMENT for a
-  // batch that does not fit the model, or that has no rows; errors of the engine. After an error
+  // `scores`. Calls wait for a free lane, in the order in which they arrived. INVALID_ARGUMENT for
+  // a batch that does not fit the model, or that has no rows; errors of the engine. After an error
   // the Scorer can be used as before.
   absl::Status Score(const features::FeatureBatch& batch, Scores* scores);
 
