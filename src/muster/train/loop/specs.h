@@ -27,7 +27,7 @@ struct TrainSpec {
   // Neither: until the end of the data.
   std::optional<int64_t> max_steps = {};
   std::optional<int64_t> steps = {};
-  bool fresh_data = false;  // begin the data anew instead of at the checkpoint's position
+  bool fresh_data = false;  // begin at the start of the data, not at the checkpoint's position
   // Shared, so that a caller can query them afterwards.
   std::vector<std::shared_ptr<Hook>> hooks = {};
   std::vector<std::shared_ptr<CheckpointListener>> saving_listeners = {};

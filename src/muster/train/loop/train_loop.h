@@ -37,7 +37,8 @@ class TrainLoop {
   void SharePositions();
   absl::Status OpenData();
   absl::StatusOr<std::unique_ptr<BatchSource>> OpenParts();
-  // The input to open. It is watched for columns that find no ids until they have been warned of.
+  // The input to open. It is watched for columns that find no ids until a warning about them was
+  // given.
   InputSpec WatchedInput() const {
     InputSpec input = spec_.input;
     input.watch_ids = !warned_of_ids_;
