@@ -10,7 +10,7 @@
 
 namespace muster::tables {
 
-// How the rows of a table come and go (dynamic_table.h).
+// How rows are added to a table and removed (dynamic_table.h).
 struct Growth {
   int64_t admit_after = 1;   // a key gets a row at the step that is this many-th to name it
   int64_t expire_after = 0;  // a key that no step names for this many steps is removed; 0: never
