@@ -1,7 +1,7 @@
-// MemoryLog: for tests, a topic of partitions in memory, as a SourceSet of data that is no file. As
-// in a real log, offsets have gaps (the marks of transactions, aborted and compacted records), and
-// the number of records that a chunk announces is the number of its offsets. Records are
-// tf.Examples.
+// MemoryLog: for tests, a topic of partitions in memory, as a SourceSet of data that is not in
+// files. As in a real log, offsets have gaps (the marks of transactions, aborted and compacted
+// records), and the number of records that a chunk announces is the number of its offsets. Records
+// are tf.Examples.
 #pragma once
 
 #include <map>

@@ -43,7 +43,8 @@ class ReadAhead {
   // Reads any chunk of the order, and nothing ahead of it: to continue at a position.
   absl::StatusOr<std::shared_ptr<const Chunk>> ReadAlone(uint32_t ordinal);
   // The records of the chunk as Read gives them. A compressed chunk, and each chunk if nothing is
-  // read ahead, comes in pieces, so that memory stays constant. *this must outlive the stream.
+  // read ahead, is returned in pieces, so that memory stays constant. *this must outlive the
+  // stream.
   absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(uint32_t ordinal);
 
   // Makes Read, also one that waits, and the streams return CANCELLED; reads that are under way end

@@ -149,7 +149,7 @@ std::unique_ptr<ChunkStream> NewOnePieceStream(const RecordSource& source, size_
 // Opens what the patterns name: the kind that spec.schemes has for their scheme, else files. Files
 // are CSV when the names end in .csv or .csv.gz, JSON lines when in .jsonl, else TFRecord (one
 // source holds one format; CSV files must have the same header). NOT_FOUND for a pattern without
-// data; INVALID_ARGUMENT when there is no record at all, unless spec.may_be_empty. `files` must
+// data; INVALID_ARGUMENT when there are no records, unless spec.may_be_empty. `files` must
 // outlive the source.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
                                                          const SourceSpec& spec,
