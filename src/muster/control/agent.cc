@@ -372,7 +372,7 @@ void Agent::Measure() {
 // What the task is doing, before it is ended for want of a sign of life.
 void Agent::Diagnose() {
   if (!report_.diagnosis.empty()) return;
-  Say(State::kRunning, "gave no sign of life: it is being looked at", /*urgent=*/false);
+  Say(State::kRunning, "gave no sign of life: it is being examined", /*urgent=*/false);
   const process::CpuSample before = process::SampleCpu(*tree_, clock_);
   const int end = child_->pidfd();
   process::PollReadable(&end, 1, process::Deadline::After(kSampleSeconds));

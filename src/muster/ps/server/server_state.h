@@ -212,12 +212,12 @@ class ServerState {
   double now_ = 0;
   std::vector<double> heard_;  // by replica: when last heard from, or when this state was loaded
   std::vector<std::optional<double>> away_since_;  // by replica, as of OnTick; none: connected
-  std::map<size_t, std::string> refused_;  // why replicas were refused that are still away
-  std::optional<double> lacking_since_;    // with backup replicas: too few are connected for a step
-  absl::Status failed_;                    // not OK: training has ended with this error
-  std::set<Connection> in_flight_;         // asynchronous: have pulled, not pushed yet
-  Connection held_by_ = 0;                 // the chief's connection while it saves; 0: no hold
-  bool leaving_ = false, held_ = false;    // told to end; the chief has begun to save since
+  std::map<size_t, std::string> refused_;          // why replicas were refused that are still away
+  std::optional<double> lacking_since_;  // with backup replicas: too few are connected for a step
+  absl::Status failed_;                  // not OK: training has ended with this error
+  std::set<Connection> in_flight_;       // asynchronous: have pulled, not pushed yet
+  Connection held_by_ = 0;               // the chief's connection while it saves; 0: no hold
+  bool leaving_ = false, held_ = false;  // told to end; the chief has begun to save since
   std::vector<std::optional<Staged>> staged_;  // by replica: the batch that does not count yet
   // Synchronous, for the present round.
   std::vector<std::optional<Wish>> wishes_;
