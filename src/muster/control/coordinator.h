@@ -144,7 +144,7 @@ class Coordinator {
   bool RecordLoss(const AgentReport& report);
   void RecordEnds();
   double CheckLeases();
-  // Where the launcher does not see ends: whether, by this clock, a killed agent has ended.
+  // Whether a killed agent has ended by this clock, if the launcher does not observe ends.
   bool IsGone(const Agent& agent) const;
   bool IsLive(const Key& key) const;  // by the status
   double SecondsUntilGone(const Agent& agent) const;

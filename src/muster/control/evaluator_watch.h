@@ -39,7 +39,7 @@ class EvaluatorWatch {
   // To be called about once a second. `processes` returns the evaluator's processes; it is called
   // while no folder is known.
   void Look(const Sample& sample, const std::function<std::vector<pid_t>()>& processes);
-  // As of the last look.
+  // The evaluator's work as of the last Look().
   const job::EvaluatorWork& work() const { return work_; }
 
  private:

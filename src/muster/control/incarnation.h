@@ -51,7 +51,7 @@ absl::StatusOr<IncarnationMark> LookAtIncarnation(const std::string& folder,
 // Makes a mark that nobody holds, unless there is a mark already, so that the incarnation is never
 // started.
 absl::Status ForbidIncarnation(const std::string& folder, const IncarnationId& id);
-// All incarnations with a mark.
+// Lists all incarnations that have a mark.
 absl::StatusOr<std::vector<IncarnationId>> ListIncarnations(const std::string& folder);
 
 absl::Status WriteEnd(const std::string& folder, const IncarnationId& id, const job::TaskEnd& end);

@@ -81,7 +81,7 @@ class Service {
   void Cancel(const std::string& why);  // after Run()
   void SetPaused(bool paused);          // the same; Coordinator::SetPaused
 
-  // Readable after each pass, until ClearChange().
+  // Becomes readable after each pass, and stays readable until ClearChange().
   int change_fd() const { return change_fd_.get(); }
   void ClearChange() const;
   bool finished();
