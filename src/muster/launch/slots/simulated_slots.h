@@ -468,7 +468,7 @@ class SlotSimulation {
   std::string violation_;
   bool done_ = false;
 
-  // Durable.
+  // What outlives a coordinator.
   std::map<job::TaskId, JournalTask> journal_;
   int64_t next_incarnation_ = 0;
   int64_t wanted_up_to_ = 0;

@@ -35,7 +35,7 @@ class SlotJob {
   ~SlotJob();
 
   control::Service& service() { return *service_; }
-  // After service().finished(): tells the provider that the job has ended.
+  // Tells the provider that the job has ended. Call it after service().finished().
   void SetFinal();
   // Whether the provider has received this and has no slot any more.
   bool emptied();
