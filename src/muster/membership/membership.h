@@ -86,9 +86,9 @@ class Membership {
   bool leaving() const {
     return options_.leaving != nullptr && options_.leaving->load() && stopped();
   }
-  // With mutex_ held by `lock`: waits until holds() or ended().
+  // Waits until holds() or ended(), with mutex_ held by `lock`.
   void WaitUntil(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds);
-  // With mutex_ held: the error with which a waiting call ends if ended().
+  // The error with which a waiting call ends if ended(); with mutex_ held.
   absl::Status End() const;
 
   const MembershipOptions options_;

@@ -66,8 +66,8 @@ class Roster {
   // The chief has written its last checkpoint. Evaluators are informed, also those that connect
   // later. Other tasks are not informed yet, since a replacement of the chief may still need them.
   std::vector<Outgoing> OnTrained(double now);
-  // After OnTrained: whether every evaluator has left. DEADLINE_EXCEEDED: one has been away for
-  // rendezvous_seconds.
+  // Call it after OnTrained: whether every evaluator has left. DEADLINE_EXCEEDED: one has been away
+  // for rendezvous_seconds.
   absl::StatusOr<bool> evaluated(double now) const;
   // The chief reports that training is over: all members are informed, also those that connect
   // later.
@@ -79,7 +79,7 @@ class Roster {
 
   // The current view; none between two views.
   const std::optional<View>& view() const { return view_; }
-  // Not OK: training has ended with this error, such as too few tasks in time.
+  // An error if training has ended with it, for example because of too few tasks in time.
   const absl::Status& status() const { return status_; }
   bool over() const { return over_; }
 
