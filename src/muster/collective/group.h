@@ -52,7 +52,7 @@ class Group {
   int size() const { return static_cast<int>(channels_.size()); }
   // "rank 2 (worker-1)"
   std::string GetName(int rank) const;
-  // By rank; empty where the ranks have none.
+  // The names of the ranks, by rank; empty if they have none.
   const std::vector<std::string>& names() const { return options_.names; }
   // OK until a call failed.
   const absl::Status& status() const { return status_; }

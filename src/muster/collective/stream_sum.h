@@ -24,10 +24,11 @@ class StreamSum {
   // messages between the ranks, and every bit of the sums, are the same in both cases: each rank
   // may choose.
   void Begin(Group& group, std::span<float> values, bool early);
-  // The first `count` values are ready: the caller must not change them any more, nor read them
-  // before Finish returns.
+  // Reports that the first `count` values are ready: the caller must not change them any more, nor
+  // read them before Finish returns.
   void Ready(size_t count);
-  // All values are ready. Returns when all of them are summed, or with the group's error.
+  // Reports that all values are ready. Returns when all of them are summed, or with the group's
+  // error.
   absl::Status Finish();
   // Called instead of Finish by a rank that cannot continue: returns when the group may be used
   // again. The other ranks wait for the missing values until they get its error (Group::Fail).
