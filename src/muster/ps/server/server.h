@@ -36,7 +36,7 @@ class Server {
   // Serves a worker that has authenticated itself. Returns at once.
   void Serve(const net::transport::Peer& peer, std::unique_ptr<net::transport::Stream> stream);
 
-  // Waits up to `seconds` until the chief has said that training is over, or until may_go(). In
+  // Waits up to `seconds` until the chief has reported that training is over, or until may_go(). In
   // either case it then waits up to `seconds` again until all workers have disconnected. Returns
   // whether training is over.
   bool WaitForEnd(double seconds);

@@ -100,8 +100,8 @@ class ServerState {
   absl::StatusOr<std::span<const float>> OnFetch(Connection from, const Slice& slice);
 
   absl::StatusOr<tables::DynamicTableEntries> OnFetchKeys(Connection from, const KeySlice& slice);
-  // On servers other than the lead: the squares of a round that the lead has ended; empty if the
-  // round is already applied here.
+  // For servers other than the lead. Returns the squares of a round that the lead has ended; empty
+  // if the round is already applied here.
   absl::StatusOr<std::vector<double>> OnMeasure(Connection from, const Measure& measure);
   absl::Status OnSettle(Connection from, const Settle& settle);
 
@@ -203,7 +203,7 @@ class ServerState {
   std::vector<std::string> positions_;  // by replica
   std::vector<int64_t> sequences_;      // by replica: how many batches count
   std::set<size_t> finished_;           // replicas whose data has ended
-  // Used on the lead.
+  // Counts of records, which the lead alone uses.
   Counts counts_;
   std::vector<int64_t> left_at_end_;  // by replica
   std::vector<int64_t> bad_records_;  // by replica, as last reported; kept when the state is lost

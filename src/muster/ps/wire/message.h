@@ -58,7 +58,7 @@ struct Counts {
   int64_t bad_records = 0;  // left out by the replicas' processes so far; in no state
   uint32_t known = 1;       // 0: counted only since some state was loaded, not since the first step
 
-  // All records that were ever applied to weights.
+  // How many records were ever applied to weights.
   int64_t work() const { return trained + repeated; }
   friend bool operator==(const Counts&, const Counts&) = default;
 };
@@ -124,7 +124,7 @@ struct KeySlice {
   std::span<const float> values = {};  // of each key with a row: weights, then slot by slot
 };
 
-// All of a state is loaded.
+// Reports that all of a state is loaded.
 struct Ready {
   int64_t generation = 0;
   int64_t step = 0;
