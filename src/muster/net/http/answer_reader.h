@@ -46,7 +46,7 @@ class HttpAnswerReader {
   // "nothing of it came", "12 bytes of its body came".
   std::string Progress() const;
 
-  // After done().
+  // These are valid after done().
   HttpAnswerHead& head() { return head_; }
   int status() const { return head_.status; }
   bool keep_alive() const { return keep_alive_; }  // the connection can take another request

@@ -45,7 +45,7 @@ class HttpClientConnection {
   // certificate.
   absl::Status Open(const HttpUrl& url, boost::asio::ssl::context* tls, SteadyTime deadline);
   bool IsOpen() const { return stream_ != nullptr; }
-  // True if it is open and the server is not known to have closed it; otherwise closes it.
+  // Returns true if it is open and the server is not known to have closed it; otherwise closes it.
   bool IsUsable();
   // Sends `request` and reads its answer, at the same time: a server may answer without reading the
   // whole request. UNAVAILABLE if the connection broke before the answer's end; the reader's fault

@@ -41,7 +41,7 @@ class HttpRequestReader {
   bool done() const;
   const std::optional<HttpFault>& fault() const { return fault_; }
 
-  // After header_done; the views are valid as long as the reader.
+  // These are valid after header_done; the views are valid as long as the reader.
   std::string_view method() const;
   std::string_view target() const;
   // A field's value; empty if it is absent. A field that occurs twice counts as absent, since other

@@ -48,7 +48,7 @@ class HttpReply {
   // counts; never later than HttpLimits::answer_seconds after the request.
   void AnswerAfter(double seconds, HttpResponse response) const;
 
-  // True once an answer is pointless: one was sent, or the peer disconnected.
+  // Whether an answer is pointless: one was sent, or the peer disconnected.
   bool over() const;
 
  private:

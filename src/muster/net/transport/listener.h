@@ -30,7 +30,7 @@ class Listener {
   // ALREADY_EXISTS: another listener has the address.
   static absl::StatusOr<std::unique_ptr<Listener>> Listen(const Address& address);
   // Takes an inherited, bound stream socket, listening or not. For a unix socket `kind` selects the
-  // protocol; its file stays.
+  // protocol; its file is not removed.
   static absl::StatusOr<std::unique_ptr<Listener>> Adopt(process::Descriptor socket,
                                                          Address::Kind kind);
   ~Listener();

@@ -40,7 +40,7 @@ class RingWriter {
   // Copies what fits now and publishes it piece by piece, so that the reader can begin; stops early
   // if it finds the reader asleep, so that the bell is rung at once.
   absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces, bool* bell);
-  // True: do not sleep, since there is more room than the last Write saw.
+  // Returns true if there is more room than the last Write saw: then do not sleep.
   bool Arm();
   void Disarm();
 
@@ -62,9 +62,9 @@ class RingReader {
 
   // Returns bytes up to the end of the memory at most.
   absl::StatusOr<ConstBytes> Peek();
-  // The room goes back to the writer an eighth of the ring at a time, or with Arm.
+  // The room is returned to the writer an eighth of the ring at a time, or with Arm.
   void Consume(size_t n, bool* bell);
-  // True: do not sleep, since there is more than the last Peek saw.
+  // Returns true if there is more to read than the last Peek saw: then do not sleep.
   bool Arm(bool* bell);
   void Disarm();
 

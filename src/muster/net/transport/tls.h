@@ -26,10 +26,9 @@ class Tls {
   static absl::StatusOr<std::shared_ptr<const Tls>> Create(
       const std::string& authority, const Credentials& server, const Credentials& client,
       uint64_t records_per_key = kRecordsPerKey);
-  // From a folder of `muster certs`: ca.pem, and server and client with their keys. Errors say what
-  // is missing or readable by others, and how to make it.
-  // `host`: where this task is dialed; checks that others would trust it there now. "": nobody
-  // dials it.
+  // Reads a folder of `muster certs`: ca.pem, and server and client with their keys. Errors say
+  // what is missing or readable by others, and how to make it. `host`: where this task is dialed;
+  // checks that others would trust it there now. "": nobody dials it.
   static absl::StatusOr<std::shared_ptr<const Tls>> Read(const std::string& folder,
                                                          const std::string& host);
 

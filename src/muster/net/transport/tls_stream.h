@@ -84,7 +84,7 @@ class TlsStream : public Stream {
   // Sends what is sealed. False: not all of it could be sent now.
   absl::StatusOr<bool> Flush();
   absl::Status FlushAll(process::Deadline deadline, const Interrupt& interrupt);
-  // Up to one record's bytes from offset `at` of the pieces: in place, or gathered.
+  // Returns up to one record's bytes from offset `at` of the pieces: in place, or gathered.
   ConstBytes NextRecord(std::span<const ConstBytes> pieces, size_t at);
 
   // OpenSSL's access to inner_.
