@@ -105,7 +105,7 @@ class Scorer {
   Scorer(model::Model model, engine::Predictor predictor)
       : model_(std::move(model)), predictor_(std::move(predictor)) {}
   absl::Status AddLanes(const ScorerOptions& options);
-  // On a lane's thread: computes calls until it is stopped.
+  // Computes calls on the lane's thread until it is stopped.
   void Work(const std::stop_token& stop, Lane& lane);
   // Waits for the next call; null when stopped.
   Call* Next(const std::stop_token& stop, Lane& lane);
