@@ -16,8 +16,8 @@
 namespace muster::train {
 
 struct EvaluatorHostSpec {
-  // Of the chief. Leave waits rendezvous_seconds for an evaluator that is away; if the chief is
-  // leaving, the evaluator is not told that training is over.
+  // The chief's context. Leave waits rendezvous_seconds for an evaluator that is away; if the chief
+  // is leaving, the evaluator is not told that training is over.
   TaskContext context = {};
   net::transport::Address address = {};
 };

@@ -109,9 +109,9 @@ struct Session {
   CheckpointState checkpoint = {};
   EndingState ending = {};
 
-  // Not null: the parts of the next step are recorded into it. Profiler writes this pointer.
+  // If not null, the parts of the next step are recorded into it. Profiler writes this pointer.
   StepTrace* trace = nullptr;
-  // Where the state must be fetched from before a save. Null: `variables` have it.
+  // The source from which the state must be fetched before a save. Null: `variables` have it.
   StateSource* state_source = nullptr;
 
   // Whether the last step reached a multiple of n, or went past it.

@@ -21,7 +21,7 @@ struct ProgressState {
   uint64_t examples = 0;    // since the start of this run
   double loss = 0;          // mean since the last report
   bool has_loss = false;
-  // Of replicas that do the steps together.
+  // The rates of replicas that do the steps together.
   std::vector<ReplicaRates::Rate> replicas = {};
   ReplicaRates::Straggler straggler = {};
 };

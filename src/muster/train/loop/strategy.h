@@ -33,7 +33,7 @@ class Strategy : public StateSource {
   // Called when the loop has opened `input`, at the session's position.
   virtual void DataOpened(const BatchSource& /*input*/) {}
   // Whether a stop request or a signal ends the loop before it reads another batch. If not, Run
-  // tells the other replicas of it with the next batch, so that all end after the same step.
+  // informs the other replicas with the next batch, so that all end after the same step.
   virtual bool stops_at_once() const { return false; }
 
   enum class Outcome {
@@ -46,8 +46,8 @@ class Strategy : public StateSource {
   enum class Stop : int32_t { kNo, kRequested, kInterrupted };
   struct Result {
     Outcome outcome = Outcome::kOver;
-    // Of all replicas together if they do the step together. `rows` always counts the rows that all
-    // replicas have trained on since the last result.
+    // The values of all replicas if they do the step together. `rows` always counts the rows that
+    // all replicas have trained on since the last result.
     StepValues values = {};
   };
   // A null `batch` means that this replica's data has ended. Returns only when the step is done,

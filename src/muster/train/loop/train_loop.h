@@ -20,7 +20,7 @@ namespace muster::train {
 // Runs one Estimator::Train. One owner thread.
 class TrainLoop {
  public:
-  // `session` stands at its first step; it and `spec` must outlive the loop.
+  // `session` is at its first step; it and `spec` must outlive the loop.
   TrainLoop(Session& session, const TrainSpec& spec, std::vector<std::shared_ptr<Hook>> hooks);
   ~TrainLoop() { session_.state_source = nullptr; }
   TrainLoop(const TrainLoop&) = delete;

@@ -36,7 +36,7 @@ std::unique_ptr<Peers> NewPsPeers(PsCluster cluster, const net::Token& key,
 class ParameterServer {
  public:
   virtual ~ParameterServer() = default;
-  // Returns whether the chief has said within `seconds` that training is over.
+  // Returns whether the chief has reported within `seconds` that training is over.
   virtual bool WaitForEnd(double seconds) = 0;
   // Whether no replica is connected.
   virtual bool alone() = 0;

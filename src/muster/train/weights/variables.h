@@ -31,14 +31,14 @@ class Variables {
   // be called.
   static std::unique_ptr<Variables> WithoutMemory(const model::Model& model);
 
-  // In the order of the engine's variables.
+  // The views and specs of all variables, in the engine's order.
   std::span<const engine::VariableView> views() const { return views_; }
   std::span<const engine::VariableSpec> specs() const { return specs_; }
   // Slots of one variable, in the order of its optimizer's slots(); empty for state.
   std::span<float* const> slots(int variable) const { return slots_[variable]; }
   // Slots of an optimizer that came as a function (model::Model::applies), in its updater's order.
   std::span<const std::span<char>> updater_slots() const { return updater_slots_; }
-  // These slots as tensors of a bundle, under the names "PREFIX/SLOT".
+  // The updater's slots as tensors of a bundle, under the names "PREFIX/SLOT".
   std::vector<checkpoint::Tensor> UpdaterTensors(const std::string& prefix) const;
 
   // The whole state of a table that grows, as the newest checkpoint has it or the next one will;
