@@ -111,7 +111,7 @@ struct ChunkInfo {
 class ChunkStream {
  public:
   virtual ~ChunkStream() = default;
-  // Null at the end.
+  // Returns null at the end.
   virtual absl::StatusOr<std::shared_ptr<const Chunk>> Next() = 0;
 };
 
