@@ -45,7 +45,7 @@ struct StartRequest {
   int64_t incarnation = 0;
   int port = 0;                // of the task's last incarnation; 0: any
   bool port_required = false;  // other tasks know this task by its port
-  double lease_seconds = 10;   // without an answer from the coordinator
+  double lease_seconds = 10;   // the agent ends after this long without an answer
   job::Process process = {};   // what it runs and what that needs: cpus, memory, gpus
 };
 
