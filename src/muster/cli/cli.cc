@@ -58,7 +58,7 @@ int FlushOutput() {
   const bool flushed = std::fflush(stdout) == 0;
   const int error = flushed ? 0 : errno;
   if ((flushed && std::ferror(stdout) == 0) || error == EPIPE || ReaderIsGone()) return 0;
-  std::fprintf(stderr, "muster: writing to standard output: %s: what it got is not all\n",
+  std::fprintf(stderr, "muster: writing to standard output: %s: the output is incomplete\n",
                error != 0 ? std::strerror(error) : "an earlier error");
   return 1;
 }

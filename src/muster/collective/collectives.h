@@ -28,14 +28,15 @@ size_t RingTurnFloats(int ranks);
 // rank's bytes; the other entries are replaced, and their memory is used again. If a rank announces
 // more than `max_bytes`, the most that a rank can have, the group ends before memory is allocated.
 absl::Status AllGather(Group& group, uint64_t max_bytes, std::vector<std::vector<std::byte>>* all);
-// The same for pieces of equal size: all[i * mine.size() ...] gets the piece of rank i.
+// Like the AllGather above, for pieces of equal size: all[i * mine.size() ...] gets the piece of
+// rank i.
 absl::Status AllGather(Group& group, ConstBytes mine, MutableBytes all);
 
 // Copies the `bytes` of rank `root` to the `bytes` of every other rank, which have the same size.
 absl::Status Broadcast(Group& group, int root, MutableBytes bytes);
-// The same among the ranks of `chain`, of which the first is the root: each forwards the bytes to
-// the next one as they come, so that the broadcast takes little longer than one transfer. The ranks
-// of the chain must give the same one; the others do not take part.
+// Copies the `bytes` of the first rank of `chain` to its other ranks: each rank forwards the bytes
+// to the next one as they arrive, so that the broadcast takes little longer than one transfer. All
+// ranks of the chain must pass the same chain; other ranks do not take part.
 absl::Status Broadcast(Group& group, std::span<const int> chain, MutableBytes bytes);
 
 // Returns when every rank has called it.

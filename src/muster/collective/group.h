@@ -1,17 +1,17 @@
-// Group: the ranks of one generation, with a channel to each, and what ends it.
+// Group: the ranks of one generation, a channel to each, and the error that ended the group.
 //
 // Every rank calls the same collectives in the same order with the same sizes. The first error ends
 // the group for all ranks: the rank that meets it tells the others which rank failed and why, and
 // the call of every rank returns that. After that every call returns it; the caller makes a new
 // group, of a later generation. The values that were being reduced are then invalid.
 //
-// Error contract, after gloo's (docs/errors.md there): no call waits longer than the group's
-// timeout without a byte moving, and none outlives the Interrupt.
+// Error contract, modelled on gloo's (docs/errors.md in its repository): no call waits longer than
+// the group's timeout without a byte moving, and none outlives the Interrupt.
 //   ABORTED      "rank 2 (worker-1): ... (seen by rank 1 (worker-0))": that rank failed, in the
-//                words of who saw it first; "rank 2 (worker-1): ...": it said so itself
+//                words of the rank that saw it first; "rank 2 (worker-1): ...": its own words
 //                (rank_failure.h reads this form)
-//   the Interrupt's status, when that came first
-//   (sizes that differ between ranks are such a failure too: DATA_LOSS in the words)
+//   the Interrupt's status, if it was set before any other error
+//   (sizes that differ between ranks are such a failure too, with DATA_LOSS in its text)
 #pragma once
 
 #include <cstddef>
@@ -43,8 +43,8 @@ struct GroupOptions {
 // One owner thread.
 class Group {
  public:
-  // `channels`: by rank, all of one generation; its own is null, and so is one that was not
-  // reached. `interrupt` must outlive the group.
+  // `channels`: by rank, all of one generation; null for this rank itself, and for a rank that was
+  // not reached. `interrupt` must outlive the group.
   Group(int rank, std::vector<std::unique_ptr<Channel>> channels, const Interrupt& interrupt,
         GroupOptions options = {});
 
@@ -52,30 +52,30 @@ class Group {
   int size() const { return static_cast<int>(channels_.size()); }
   // "rank 2 (worker-1)"
   std::string GetName(int rank) const;
-  // By rank; empty where the ranks have none.
+  // The names of the ranks, by rank; empty if they have none.
   const std::vector<std::string>& names() const { return options_.names; }
   // OK until a call failed.
   const absl::Status& status() const { return status_; }
-  // The same, and that the group was not interrupted, which a rank by itself does not notice in
-  // collectives.
+  // Like status(), but also an error if the group was interrupted, which a group of one rank does
+  // not notice in its collectives.
   absl::Status Check();
 
-  // What collectives are made of: a message to one rank and one from another, at the same time.
-  // Errors have ended the group.
+  // The calls of which collectives are made: a message to one rank and one from another, at the
+  // same time. An error has ended the group.
   absl::Status Exchange(int to, ConstBytes out, int from, size_t in_bytes, Take take);
   absl::Status Exchange(int to, ConstBytes out, int from, MutableBytes in);
   absl::Status Send(int to, ConstBytes out);
   absl::Status Receive(int from, size_t in_bytes, Take take);
 
   // Ends the group with an error of this rank's own (its data cannot be read, its loss is not a
-  // number): the others get it with this rank's name. Returns it as they do.
+  // number): the other ranks get it with this rank's name. Returns what they get.
   absl::Status Fail(const absl::Status& why);
-  // The same where what another rank has sent is no good, with that one's name: DATA_LOSS, since
-  // it would send it again. The others get ABORTED.
+  // Ends the group because another rank has sent invalid data, with that rank's name: DATA_LOSS,
+  // since the rank would send the same again. The other ranks get ABORTED.
   absl::Status Accuse(int rank, std::string_view what);
 
   // Ends the group if this rank could not connect to `rank`, whose channel is null: the ranks that
-  // have a channel get ABORTED with both names, and do not take this rank for the one that failed.
+  // have a channel get ABORTED with both names, and do not regard this rank as the one that failed.
   absl::Status Unreached(int rank, const absl::Status& why);
 
   // Memory for a collective, kept from call to call.
@@ -84,7 +84,7 @@ class Group {
  private:
   absl::Status End(absl::Status why);
   absl::Status Lost(int rank, std::string_view cause);
-  // Of a call with `to` and `from`, each perhaps -1.
+  // The error of a call with `to` and `from`, each of which may be -1.
   absl::Status Blame(const absl::Status& error, int to, int from);
   process::Deadline NextDeadline() const;
 

@@ -1,8 +1,8 @@
 // StreamSum: the all-reduce of values that are computed one after the other, as a backward pass
-// gives its gradients: the first values are summed while later ones are still being computed.
+// computes its gradients: the first values are summed while later ones are still being computed.
 //
-// After Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training" (VLDB
-// 2020), section 3.2.3: buckets, in an order that is the same on all ranks.
+// It follows Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training"
+// (VLDB 2020), section 3.2.3: buckets, in an order that is the same on all ranks.
 #pragma once
 
 #include <condition_variable>
@@ -24,13 +24,14 @@ class StreamSum {
   // messages between the ranks, and every bit of the sums, are the same in both cases: each rank
   // may choose.
   void Begin(Group& group, std::span<float> values, bool early);
-  // The first `count` values are ready: the caller must not change them any more, nor read them
-  // before Finish returns.
+  // Reports that the first `count` values are ready: the caller must not change them any more, nor
+  // read them before Finish returns.
   void Ready(size_t count);
-  // All values are ready. Returns when all of them are summed, or with the group's error.
+  // Reports that all values are ready. Returns when all of them are summed, or with the group's
+  // error.
   absl::Status Finish();
   // Called instead of Finish by a rank that cannot continue: returns when the group may be used
-  // again. The other ranks wait for the missing values until they are told (Group::Fail).
+  // again. The other ranks wait for the missing values until they get its error (Group::Fail).
   void Abandon();
 
   size_t reduced() const;  // how many values are summed already; any thread may call it

@@ -32,7 +32,7 @@ class SumRows {
   void Append(const RowList& list, size_t cols, Pass* pass);
   void Add(const RowList& list, size_t cols, Pass* pass);
 
-  // They have room for the rows of all lists.
+  // Both have room for the rows of all lists.
   std::vector<int32_t> rows_;
   std::vector<float> values_;
 };

@@ -52,7 +52,7 @@ class TestRanks {
     threads.clear();
     return results;
   }
-  // The same if all ranks must succeed.
+  // Like Run(), and expects every rank to succeed.
   void RunAll(const std::function<absl::Status(Group&)>& fn) {
     for (const absl::Status& status : Run(fn)) EXPECT_TRUE(status.ok()) << status;
   }
@@ -62,7 +62,7 @@ class TestRanks {
 
   // Closes the rank's sockets, as the other ranks see it when its process dies.
   void Kill(int rank) { groups_[static_cast<size_t>(rank)].reset(); }
-  // What the rank has sent; to be read while no rank runs.
+  // What the rank has sent; read it only while no rank runs.
   const Traffic& traffic(int rank) const { return traffic_[static_cast<size_t>(rank)]; }
   Interrupt& interrupt(int rank) { return *interrupts_[static_cast<size_t>(rank)]; }
 

@@ -15,31 +15,33 @@
 
 namespace muster::control {
 
-// What it reports for a task that was ordered to pause.
+// What the agent reports for a task that was ordered to pause.
 constexpr char kPausedText[] = "is paused";
 
-// How an agent that hears nothing ends: it looks at its lease so often, and its task has so long
-// from SIGTERM to SIGKILL. GoneAfterSeconds() (launcher.h) counts on both.
+// How an agent ends when it no longer hears from its coordinator: the interval at which it checks
+// its lease, and the time that it gives its task from SIGTERM to SIGKILL, in seconds.
+// GoneAfterSeconds() (launcher.h) depends on both.
 constexpr double kAgentLookSeconds = 1;
 constexpr double kLostGraceSeconds = 3;
 
 struct AgentOptions {
   JobFolder folder = {};
-  // The folder is a bundle on the task's machine, not the job's own folder beside its coordinator:
-  // token, data_key and, with TLS, ca.pem and the machine's server, client and their keys; agents/
-  // and logs/ for what the agent writes. A relative working directory is below it.
+  // True: the folder is a bundle on the task's machine, not the job's own folder beside its
+  // coordinator. A bundle holds token, data_key and, with TLS, ca.pem and the machine's server and
+  // client certificates with their keys; the agent writes to agents/ and logs/. A relative working
+  // directory is below the bundle.
   bool bundle = false;
   IncarnationId id = {};
   std::string coordinator_url = {};
-  // A file with the coordinator's URL, on any file system: it is read again while the coordinator
-  // is silent, which may have moved. "": it never moves.
+  // A file with the coordinator's URL, on any file system. It is read again while the coordinator
+  // is silent, since the coordinator may have moved. "": it never moves.
   std::string find_coordinator = {};
   std::string host = "127.0.0.1";  // where other tasks reach this one
   int port = 0;                    // preferred; 0: any
   bool port_required = false;
   std::vector<int> cpus = {};            // the cores of the task; empty: all
   std::optional<std::string> gpus = {};  // its CUDA_VISIBLE_DEVICES; none: as inherited
-  double lease_seconds = 10;             // until the coordinator sends another
+  double lease_seconds = 10;             // used until the coordinator sends another
   std::string slot = {};                 // AgentReport::slot
   bool also_stdout = false;  // what the task writes goes to this process's stdout as well
   // Through which an evaluator's model folder is read; it must outlive the agent. Null: the file
@@ -52,7 +54,7 @@ struct AgentOptions {
 // failures of the task are in the reports.
 absl::Status RunAgent(const AgentOptions& options);
 
-// Ends what an agent that has ended left running on this machine.
+// Ends the processes that an agent, after its own end, left running on this machine.
 absl::Status SweepAgent(const JobFolder& folder, const IncarnationId& id);
 
 }  // namespace muster::control

@@ -1,5 +1,5 @@
-// An agent's connection to its coordinator: sends the agent's report, at once when it changes, and
-// holds the newest orders.
+// AgentLink: an agent's connection to its coordinator. It sends the agent's report, at once when
+// the report changes, and holds the newest orders.
 #pragma once
 
 #include <condition_variable>
@@ -18,13 +18,13 @@ namespace muster::control {
 // One owner thread. The link's own thread sends long-poll requests to the coordinator.
 class AgentLink {
  public:
-  // Asked from either thread when a report got no answer: a client of the coordinator, if it is no
-  // longer at `url`, which is then changed; null, if it has not moved.
+  // Called from either thread when a report got no answer. If the coordinator is no longer at
+  // `url`, returns a client of it and sets `url`; returns null if it has not moved.
   using Finder = std::function<std::unique_ptr<net::HttpClient>(std::string& url)>;
 
-  // Takes two clients of the coordinator. `report` names the task; `lease_seconds` holds until the
-  // coordinator sends another. Nothing is sent before the first Tell(). Without `find` the
-  // coordinator never moves.
+  // Takes two clients of the coordinator. `report` names the task; `lease_seconds` is the lease
+  // until the coordinator sends another. Nothing is sent before the first Tell(). Without `find`
+  // the coordinator never moves.
   AgentLink(std::unique_ptr<net::HttpClient> poll_client,
             std::unique_ptr<net::HttpClient> urgent_client, AgentReport report,
             double lease_seconds, Finder find = {});
@@ -36,13 +36,13 @@ class AgentLink {
   // reached within two seconds.
   void Tell(const AgentReport& report, bool urgent);
   AgentOrders orders();
-  // Seconds since the last report that the coordinator answered, not counting the time for which it
-  // held the answer back: never less than since it sent the answer.
+  // Seconds since the last report that the coordinator answered, less the time for which it held
+  // the answer back. The result is never less than the time since it sent the answer.
   double silent_seconds();
   double lease_seconds();
   // Why the last report got no answer; "" if it got one.
   std::string last_error();
-  // Readable when orders() has news, until ClearNews().
+  // Becomes readable when orders() has changed, and stays readable until ClearNews().
   int news_fd() const { return news_fd_.get(); }
   void ClearNews() const;
 
@@ -50,7 +50,7 @@ class AgentLink {
   void Loop(const std::stop_token& stop);
   struct Client {
     std::shared_ptr<net::HttpClient> client;  // guarded by mutex_
-    std::string url;                          // of the last one found; used by its thread alone
+    std::string url;                          // where it was last found; used by its thread alone
   };
   bool Exchange(Client& client, bool poll, double timeout_seconds);
   void Find(Client& client);
@@ -69,7 +69,7 @@ class AgentLink {
   Client poll_client_;    // used by the thread
   Client urgent_client_;  // used by the owner
   bool ending_ = false;
-  std::jthread loop_;  // last: it ends first
+  std::jthread loop_;  // last member, so that it ends first
 };
 
 }  // namespace muster::control

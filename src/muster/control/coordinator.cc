@@ -362,7 +362,7 @@ AgentOrders Coordinator::OrdersFor(job::TaskId task, int64_t incarnation) const 
   const Agent* const current = CurrentAgent(task, incarnation);
   if (current == nullptr) {
     orders.stop = orders.end_taken = true;
-    orders.stop_reason = "another one has taken its place";
+    orders.stop_reason = "another agent has replaced it";
     orders.grace_seconds = 0;
     return orders;
   }

@@ -2,8 +2,8 @@
 // reports. Reconcile decides, the journal records the decision before the launcher acts on it, and
 // agents get their orders.
 //
-// Deterministic: time, launcher and journal are given; threads and HTTP are in service.h. One owner
-// thread.
+// It is deterministic: time, launcher and journal are given to it; threads and HTTP are in
+// service.h. One owner thread.
 #pragma once
 
 #include <algorithm>
@@ -50,27 +50,28 @@ class Coordinator {
   // Continues the job of a journal where its last coordinator left it; running agents are adopted.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Resume(const Environment& environment);
 
-  // Writes the current state to the journal. A new job does so before anything else, and after
+  // Writes the current state to the journal. Call it for a new job before anything else, and after
   // SetNote().
   absl::Status Write() { return WriteDown(status_); }
 
-  // Observes, decides, writes down, acts. Returns the seconds after which it must be called again
-  // at the latest. After an error (the journal cannot be written) nothing was done, except that the
-  // tasks of a cancelled job were told to stop: call again.
+  // Observes, decides, records the decision in the journal, acts. Returns the seconds after which
+  // it must be called again at the latest. After an error (the journal cannot be written) nothing
+  // was done, except that the tasks of a cancelled job were told to stop: call again.
   absl::StatusOr<double> Pass();
 
-  // Whether the report is from the agent of its incarnation; another one's must not be taken.
+  // Whether the report is from the agent that runs its incarnation. Do not Take() any other.
   Admission Admits(const AgentReport& report) const {
     return environment_.launcher->Admits(report.task, report.incarnation, report.slot,
                                          report.state != AgentReport::State::kWaiting);
   }
-  // Takes an agent's report; the answer is OrdersFor(). True: a Pass should follow at once.
+  // Takes an agent's report; the answer is OrdersFor(). Returns true if a Pass should follow at
+  // once.
   bool Take(const AgentReport& report);
   AgentOrders OrdersFor(job::TaskId task, int64_t incarnation) const;
-  // Says that the incarnation is or may be answered until so many seconds from now: its lease
-  // counts from then. It must be called before the answer is sent.
+  // Notes that the incarnation has been answered, or may be answered until `seconds` from now: its
+  // lease counts from then. It must be called before the answer is sent.
   void NoteAnswer(job::TaskId task, int64_t incarnation, double seconds);
-  // The version of those orders, without building them.
+  // The version of the result of OrdersFor(), without building it.
   int64_t OrdersVersion(job::TaskId task, int64_t incarnation) const;
 
   // Ends the job: `why` is its reason ("stopped by muster stop").
@@ -81,18 +82,18 @@ class Coordinator {
   // changed.
   absl::Status SetSuspended(bool suspended);
 
-  // Pauses the job's tasks, while this process is stopped as well (Ctrl-Z), until it is false
-  // again. Time in which it is paused, or in which Pass was not called when due, does not count as
+  // Pauses the job's tasks while this process is stopped as well (Ctrl-Z); false ends the pause.
+  // Time in which the job is paused, or in which Pass was not called when due, does not count as
   // silence of the agents: a coordinator that was stopped together with its agents loses none of
   // them.
   void SetPaused(bool paused);
 
-  // Nothing is left to do: the job has ended and no task runs.
+  // Whether nothing is left to do: the job has ended and no task runs.
   bool finished() const;
   const job::JobSpec& spec() const { return spec_; }
   const CoordinatorOptions& options() const { return options_; }
   const job::JobStatus& status() const { return status_; }
-  // Sets a member of the journal's state that others use (the service's address).
+  // Sets a member of the journal's state that others use, such as the service's address.
   void SetNote(const char* name, const std::string& value) { notes_[name] = value; }
 
   // For people and programs: see DescribeJob().
@@ -141,7 +142,7 @@ class Coordinator {
   bool RecordLoss(const AgentReport& report);
   void RecordEnds();
   double CheckLeases();
-  // Where the launcher does not see ends: whether, by this clock, a killed agent has ended.
+  // Whether a killed agent has ended by this clock, if the launcher does not observe ends.
   bool IsGone(const Agent& agent) const;
   bool IsLive(const Key& key) const;  // by the status
   double SecondsUntilGone(const Agent& agent) const;

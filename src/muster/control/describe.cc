@@ -77,8 +77,8 @@ Json LossJson(const job::JobSpec& spec, const Json& loss) {
       StrCat(fields.Text("task"), " was started again (incarnation ",
              fields.Int("incarnation", 0, 0, INT64_MAX), "), and the checkpoints up to step ",
              fields.Int("step", 0, 0, INT64_MAX), " are gone from ", spec.model_dir,
-             ": what they held is trained anew; a program that removes its model folder at its ",
-             "start loses it each time, let it keep the folder or run it with --restarts 0");
+             ": that training is repeated; a program that removes its model folder at startup ",
+             "loses it at each restart: let it keep the folder, or run it with --restarts 0");
   return json;
 }
 

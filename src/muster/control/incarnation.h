@@ -30,7 +30,7 @@ struct IncarnationId {
 // Holds the mark until this object or the process ends.
 class IncarnationClaim {
  public:
-  // None: there is a mark already, so this agent must not run.
+  // Takes the mark. Returns nothing if there is a mark already; this agent must then not run.
   static absl::StatusOr<std::optional<IncarnationClaim>> Take(const std::string& folder,
                                                               const IncarnationId& id);
   ~IncarnationClaim();
@@ -48,16 +48,17 @@ struct IncarnationMark {
 };
 absl::StatusOr<IncarnationMark> LookAtIncarnation(const std::string& folder,
                                                   const IncarnationId& id);
-// Makes a mark that nobody holds, unless there is one: the incarnation will never run.
+// Makes a mark that nobody holds, unless there is a mark already, so that the incarnation is never
+// started.
 absl::Status ForbidIncarnation(const std::string& folder, const IncarnationId& id);
-// All incarnations with a mark.
+// Lists all incarnations that have a mark.
 absl::StatusOr<std::vector<IncarnationId>> ListIncarnations(const std::string& folder);
 
 absl::Status WriteEnd(const std::string& folder, const IncarnationId& id, const job::TaskEnd& end);
 // NOT_FOUND: the agent wrote none.
 absl::StatusOr<job::TaskEnd> ReadEnd(const std::string& folder, const IncarnationId& id);
 
-// Where a task may write its step number: MUSTER_STEP_FILE.
+// The path at which a task may write its step number; the task has it in MUSTER_STEP_FILE.
 std::string StepPath(const std::string& folder, const IncarnationId& id);
 
 // Every process of an incarnation has this variable in its environment, so that leftover processes

@@ -13,8 +13,9 @@ namespace {
 constexpr char kAuthority[] = "ca", kServer[] = "server";
 
 absl::Status BadPlace(const std::string& text) {
-  return absl::InvalidArgumentError(StrCat(
-      "'", text, "' is no place to listen at, such as 10.0.0.5, 10.0.0.5:7000 or [::1]:7000"));
+  return absl::InvalidArgumentError(
+      StrCat("'", text,
+             "' is not an address to listen at, such as 10.0.0.5, 10.0.0.5:7000 or [::1]:7000"));
 }
 
 // "ADDRESS:PORT" and "[ADDRESS]:PORT" into both parts; the port "" when there is none. What is

@@ -1,5 +1,6 @@
 // How the programs of one job reach its coordinator and trust each other: its listening address,
-// the token and, beyond loopback, TLS with the job's own certificate authority. docs/security.md.
+// the token and, beyond loopback, TLS with the job's own certificate authority. See
+// docs/security.md.
 #pragma once
 
 #include <string>
@@ -13,7 +14,7 @@
 namespace muster::control {
 
 struct ListenPlace {
-  std::string address = "127.0.0.1";  // a number; 0.0.0.0 and :: for all interfaces
+  std::string address = "127.0.0.1";  // numeric; 0.0.0.0 and :: for all interfaces
   int port = 0;                       // 0: any
   bool tls = false;
   friend bool operator==(const ListenPlace&, const ListenPlace&) = default;
@@ -26,13 +27,13 @@ absl::StatusOr<ListenPlace> ParseListenPlace(const std::string& text, bool tls);
 // Text that ParseListenPlace() parses back to `place`.
 std::string PrintListenPlace(const ListenPlace& place);
 
-// Copies what a job needs from the certificates in `certificates` (of `muster certs`) into its
-// folder: the authority's certificate, the server's with its key; never the authority's key.
-// FAILED_PRECONDITION if clients would not trust them at that address, NOT_FOUND if there are none.
-// Both are detected before anything starts.
+// Copies what a job needs from the folder `certificates`, which `muster certs` made, into the job's
+// folder: the authority's certificate and the server's certificate with its key, but never the
+// authority's key. FAILED_PRECONDITION if clients would not trust the certificate at the address of
+// `place`, NOT_FOUND if there are no certificates. Both are detected before anything starts.
 absl::Status UseCertificates(const std::string& certificates, const ListenPlace& place,
                              const JobFolder& folder);
-// The same without copying.
+// Makes the checks of UseCertificates() and copies nothing.
 absl::Status CheckCertificates(const std::string& certificates, const ListenPlace& place);
 
 // Server options with the job's token and, if `place` uses TLS, its certificate.
@@ -43,7 +44,8 @@ absl::StatusOr<net::HttpServerOptions> ServerOptions(const JobFolder& folder,
 absl::StatusOr<net::HttpClientOptions> ClientOptions(const JobFolder& folder,
                                                      const std::string& url);
 
-// The address at which programs on this machine reach it: 127.0.0.1 for 0.0.0.0, ::1 for ::.
+// The address at which programs on this machine reach the coordinator: 127.0.0.1 for 0.0.0.0, ::1
+// for ::.
 std::string LocalAddress(const ListenPlace& place);
 std::string LocalUrl(const ListenPlace& place, int port);
 

@@ -61,7 +61,7 @@ absl::Status CheckJobName(const std::string& name) {
   const bool is_path = name.find('/') != std::string::npos || name.empty() || name[0] == '.';
   if (!is_path) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      StrCat("'", name, "' can be no job's name: a name has letters, digits, '-' and '_'"));
+      StrCat("'", name, "' is not a valid job name: a name has letters, digits, '-' and '_'"));
 }
 
 std::string JobFolder::agent_log(job::TaskId task) const {
@@ -80,7 +80,7 @@ absl::StatusOr<std::string> JobsFolder() {
   const auto home = FromEnvironment("HOME");
   if (home.empty()) {
     return absl::FailedPreconditionError(
-        "there is no place for jobs: set MUSTER_HOME to a folder of yours");
+        "there is no folder for jobs: set MUSTER_HOME to a folder of your own");
   }
   return home + "/.local/state/muster/jobs";
 }
@@ -143,7 +143,7 @@ absl::StatusOr<JobLock> JobLock::Take(const std::string& path) {
   struct flock whole = WholeFile();
   if (fcntl(lock.fd_, F_OFD_SETLK, &whole) != 0) {
     if (errno != EAGAIN && errno != EACCES) return ErrnoStatus(errno, StrCat("cannot lock ", path));
-    return absl::AlreadyExistsError(StrCat(path, ": another process that lives holds it"));
+    return absl::AlreadyExistsError(StrCat(path, ": another running process holds it"));
   }
   const std::string pid = StrCat(getpid(), "\n");
   if (ftruncate(lock.fd_, 0) != 0 ||

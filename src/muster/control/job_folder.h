@@ -1,14 +1,14 @@
 // A job's own folder on this machine, accessible by its owner alone (0700).
 //
 //   journal          what the coordinator knows (journal.h)
-//   place.json       instead, of a job that runs elsewhere: where (place_record.h)
+//   place.json       instead of a journal if the job runs elsewhere: where (place_record.h)
 //   lock             held by the coordinator while it runs
 //   supervisor       held by the supervisor that restarts the coordinator, if there is one
 //   token            the job's secret, 0600
-//   data_key         the same for its tasks' connections to each other (MUSTER_KEY_FILE)
+//   data_key         a secret for its tasks' connections to each other (MUSTER_KEY_FILE)
 //   coordinator.log  the coordinator's messages when it has no terminal
 //   agents/          marks of incarnations (incarnation.h), agents' own logs
-//   logs/            NAME.log: what a task wrote, all its incarnations
+//   logs/            NAME.log: the output of a task, of all its incarnations
 //   ca.pem, server.pem, server-key.pem   with TLS: job_access.h
 //   staged/          files and archives of the job; work/NAME: each task's own folder, if it has
 //                    one (launch/local/staging.h)
@@ -45,9 +45,9 @@ absl::StatusOr<std::string> JobsFolder();
 // INVALID_ARGUMENT for an invalid job name, such as a path.
 absl::Status CheckJobName(const std::string& name);
 
-// A new folder for the job. ALREADY_EXISTS if a job of that name runs, or its coordinator is about
-// to be restarted, or if it was submitted to another place; a job that has ended is renamed to
-// NAME.previous.
+// Makes a new folder for the job. ALREADY_EXISTS if a job of that name runs, or its coordinator is
+// about to be restarted, or if it was submitted to another place; a job that has ended is renamed
+// to NAME.previous.
 absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::string& name);
 // The folder of a job, which has a journal or a place record. NOT_FOUND lists the existing names;
 // INVALID_ARGUMENT for an invalid job name.

@@ -21,16 +21,17 @@ class JobPlace {
  public:
   virtual ~JobPlace() = default;
 
-  // The result of control::DescribeJob(), as current as can be had. If nothing answers and a record
-  // of the job can be read, the result is what that says; unless the job has ended, the member
-  // "coordinator" then says why nothing answers and what to do, and "lost" is true if nothing of
-  // the job runs any more.
+  // The result of control::DescribeJob(), as current as possible. If nothing answers but a record
+  // of the job can be read, the result is what the record says. Unless the job has ended, the
+  // member "coordinator" then says why nothing answers and what to do, and "lost" is true if
+  // nothing of the job runs any more.
   virtual absl::StatusOr<formats::Json> Describe() = 0;
 
   // Orders the end of the job; `why` becomes the reason that its description shows. It may return
-  // before the job has ended. Nothing happens to a job that has ended, or is ending; so Stop may be
-  // repeated, and is when the process that took it was lost. A job that nothing runs is closed:
-  // what is left of it is ended and its record says that it has failed.
+  // before the job has ended. It changes nothing for a job that has ended or is ending, so Stop may
+  // be repeated; an implementation may repeat it itself when the process that took the order was
+  // lost. A job that nothing runs is closed: what is left of it is ended, and its record says that
+  // it has failed.
   virtual absl::Status Stop(const std::string& why) = 0;
 
   // Suspends the job (its tasks end, the job does not) or resumes it. May be repeated.
@@ -48,11 +49,12 @@ class JobPlace {
   virtual absl::StatusOr<std::string> Remove(bool with_work) = 0;
 
   // The log of one task, from the oldest byte that is kept. NOT_FOUND if the job has no such task.
-  // Use the source in this object's lifetime.
+  // The source must not be used after this object's lifetime.
   virtual absl::StatusOr<std::unique_ptr<LogSource>> OpenLog(job::TaskId task) = 0;
 
-  // Waits until nothing runs the job any more and nothing will start to by itself, `seconds` have
-  // passed, or a signal arrives. True: nothing runs it. With 0 seconds it only looks.
+  // Waits until nothing runs the job any more and nothing will start to run it by itself, `seconds`
+  // have passed, or a signal arrives. Returns true if nothing runs it. With 0 seconds it only
+  // looks.
   virtual bool WaitForEnd(double seconds) = 0;
 };
 

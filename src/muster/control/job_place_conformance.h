@@ -1,4 +1,4 @@
-// Tests that every JobPlace must pass. An implementation's test says
+// Tests that every JobPlace must pass. An implementation's test contains
 //   INSTANTIATE_TEST_SUITE_P(Mine, JobPlaceConformance, testing::Values(JobPlaceMember{...}),
 //                            JobPlaceMemberName);
 // To be included in one source file of a test program.
@@ -22,15 +22,16 @@ class JobUnderTest {
   virtual ~JobUnderTest() = default;
   virtual std::unique_ptr<JobPlace> Open() = 0;
   virtual void Write(job::TaskId task, const std::string& bytes) = 0;
-  // Its tasks succeed, and nothing runs it any more.
+  // Makes its tasks succeed, after which nothing runs the job any more.
   virtual void Succeed() = 0;
-  // All that was ordered is done.
+  // Carries out everything that was ordered.
   virtual void Settle() = 0;
-  // What answers for the job does not, for a while.
+  // `silent`: the process that answers for the job stops answering, until it is set to false.
   virtual void SetSilent(bool silent) = 0;
-  // What answers for the job ends, and another one answers elsewhere.
+  // Ends the process that answers for the job; another one answers at another address.
   virtual void Move() = 0;
-  // Everything that runs the job ends without a word. False: that cannot be in this place.
+  // Ends everything that runs the job, without any message. Returns false if this cannot happen in
+  // this kind of place.
   virtual bool Lose() = 0;
 };
 

@@ -39,7 +39,7 @@ absl::Status Journal::Append(const Json& state) {
   if (!rewrite && record.empty()) return absl::OkStatus();
   const absl::Status status = rewrite ? log_.Replace({&record, 1}) : log_.Append({&record, 1});
   rewrite_ = !status.ok();
-  if (!status.ok()) return Annotate(status, "cannot write down what is about to be done");
+  if (!status.ok()) return Annotate(status, "cannot record the next step in the journal");
   state_ = state;
   return absl::OkStatus();
 }

@@ -1,7 +1,7 @@
 // Journal: a coordinator's state, written to disk before the coordinator acts on it.
 //
-// A record log (formats/record_log.h): the state is the first record with every later one merged
-// into it (RFC 7396). docs/formats/journal.md describes it.
+// It is a record log (formats/record_log.h): the state is the first record with every later one
+// merged into it (RFC 7396). docs/formats/journal.md describes the format.
 #pragma once
 
 #include <memory>
@@ -29,13 +29,13 @@ absl::StatusOr<JournalState> ReadJournal(io::FileSystem& files, const std::strin
 // The one writer of a journal (its owner holds the job's lock). One owner thread.
 class Journal {
  public:
-  // Reads the file if it exists. The first Append() rewrites it as one line, which drops a torn end
-  // and shortens it.
+  // Reads the file if it exists. The first Append() rewrites it as one line, which drops a torn
+  // last line and makes the file shorter.
   static absl::StatusOr<std::unique_ptr<Journal>> Open(io::FileSystem& files, std::string path);
 
   const Json& state() const { return state_; }
 
-  // Makes `state` durable; one equal to state() writes nothing. After an error state() is
+  // Makes `state` durable; a state equal to state() is not written. After an error state() is
   // unchanged, and the next call rewrites the file. No member may be null.
   absl::Status Append(const Json& state);
 
@@ -44,7 +44,7 @@ class Journal {
 
   formats::RecordLog log_;
   Json state_ = Json::object();
-  bool rewrite_ = true;  // before anything is appended
+  bool rewrite_ = true;  // the next Append() rewrites the file
 };
 
 }  // namespace muster::control

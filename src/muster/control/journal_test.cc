@@ -146,7 +146,7 @@ TEST(StatusJsonTest, WhatIsNoStatusIsRefusedByName) {
   const Json bad = {{"phase", "active"}, {"tasks", {{"worker-1", {{"phase", "flying"}}}}}};
   const auto status = StatusFromJson(bad, "j");
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.status().message(), "j: worker-1: \"phase\" 'flying' is none");
+  EXPECT_EQ(status.status().message(), "j: worker-1: \"phase\" 'flying' is unknown");
 }
 
 TEST(MergePatchTest, MakesOneOfTheOther) {

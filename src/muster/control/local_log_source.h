@@ -10,7 +10,7 @@
 
 namespace muster::control {
 
-// Says when anything in a folder was written, made or renamed. One owner thread.
+// Signals that something in a folder was written, created or renamed. One owner thread.
 class FolderNotice {
  public:
   explicit FolderNotice(const std::string& folder);
@@ -44,9 +44,9 @@ class LocalLogSource : public LogSource {
 
   const std::string path_;
   const std::shared_ptr<const FolderNotice> notice_;
-  process::Descriptor file_;  // the one that is being read
-  int64_t position_ = 0;      // in it, of the next byte
-  int64_t next_ = 0;          // the same byte, in the whole log
+  process::Descriptor file_;  // the file that is being read
+  int64_t position_ = 0;      // the offset in file_ of the next byte
+  int64_t next_ = 0;          // the offset of that byte in the whole log
   bool gap_ = false;          // before the next piece
   // The piece that was read last, in the same file, unless a later file has been opened since.
   int64_t last_position_ = 0, last_offset_ = 0;

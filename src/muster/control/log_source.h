@@ -34,8 +34,9 @@ class LogSource {
   // empty piece. An empty piece does not mean that the log has ended: only the job's description
   // says that. A task that has not written anything yet has an empty log.
   //
-  // UNAVAILABLE: the place did not answer within `wait`, or within its own shortest time. The same
-  // read may be repeated, and nothing is lost by that. The source finds a place that has moved.
+  // UNAVAILABLE: the place did not answer within `wait`, or within its own minimum timeout. The
+  // same read may be repeated, and nothing is lost by that. The source finds a place that has
+  // moved.
   virtual absl::StatusOr<LogPiece> Read(int64_t offset, size_t max, double wait) = 0;
 
   // A descriptor that is readable, until ClearChange(), when there may be more to read; -1 if the

@@ -1,4 +1,4 @@
-// Tests that every LogSource must pass. An implementation's test says
+// Tests that every LogSource must pass. An implementation's test contains
 //   INSTANTIATE_TEST_SUITE_P(Mine, LogSourceConformance, testing::Values(LogSourceMember{...}),
 //                            LogSourceMemberName);
 // To be included in one source file of a test program.
@@ -26,11 +26,11 @@ class LogUnderTest {
   virtual void WriteWhileReading(const std::string& bytes) = 0;
   // Begins another file, if there are files.
   virtual void Rotate() {}
-  // All that was written so far is no longer kept.
+  // Removes everything that was written so far.
   virtual void Drop() = 0;
-  // Somebody empties the log; the task continues to write to it.
+  // Empties the log, as another program may; the task continues to write to it.
   virtual void Truncate() = 0;
-  // Of a place that is asked over a network; nothing elsewhere.
+  // For a place that is asked over a network; elsewhere they do nothing.
   virtual void SetSilent(bool) {}
   virtual void Move() {}
 };
@@ -61,7 +61,7 @@ class LogSourceConformance : public testing::TestWithParam<LogSourceMember> {
     offset_ = piece->next;
     return *piece;
   }
-  // All that there is; "|" for a gap.
+  // Everything that can be read, with "|" for a gap.
   std::string ReadAll(size_t max = kMax) {
     std::string all;
     while (true) {

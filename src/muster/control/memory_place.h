@@ -1,4 +1,4 @@
-// A place that lives in memory: what a test of a reader of places, or of these interfaces, does to
+// A place in memory, for tests of these interfaces and of the code that reads places: a test plays
 // a job that runs elsewhere. For tests only.
 #pragma once
 
@@ -17,9 +17,9 @@ namespace muster::control {
 // The job as the place has it. A test changes it and makes the place misbehave. One owner thread.
 struct MemoryJob {
   struct Log {
-    int64_t first = 0;       // bytes that are no longer kept
-    std::string bytes = {};  // those that are
-    int truncated = 0;       // how often
+    int64_t first = 0;       // the number of bytes that are no longer kept
+    std::string bytes = {};  // the bytes that are still kept
+    int truncated = 0;       // how often it was truncated
   };
 
   formats::Json description = {
@@ -32,7 +32,7 @@ struct MemoryJob {
 
   bool silent = false;                 // no request is answered
   std::string address = "a:1";         // where requests are answered
-  std::function<void()> on_wait = {};  // called once when a read waits: what happens meanwhile
+  std::function<void()> on_wait = {};  // called once when a read waits, to play what happens then
 
   void AddTask(job::TaskId task) {
     description["tasks"].push_back({{"task", job::TaskName(task)}, {"phase", "running"}});
@@ -86,7 +86,7 @@ class MemoryLogSource : public LogSource {
   }
 
  private:
-  // What is kept from there on.
+  // The bytes that are kept, from `offset` on.
   std::string Here(int64_t offset) const {
     const MemoryJob::Log& log = job_->logs.at(task_);
     if (log.truncated != truncated_) return log.bytes;

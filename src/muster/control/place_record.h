@@ -1,5 +1,6 @@
-// PlaceRecord: where a job that was submitted to another place runs. The file `place.json` in the
-// job's folder of this machine, by which every verb finds the job. docs/formats/place.md.
+// PlaceRecord: where a job that was submitted to another place runs. It is kept in the file
+// `place.json` in the job's folder of this machine, by which every verb finds the job. See
+// docs/formats/place.md.
 #pragma once
 
 #include <optional>
@@ -11,13 +12,13 @@
 
 namespace muster::control {
 
-// Of jobs without a record, which run on this machine.
+// The kind of a job without a record, which runs on this machine.
 inline constexpr char kLocalKind[] = "local";
 
 struct PlaceRecord {
   std::string kind = kLocalKind;  // "local", later "kubernetes", "yarn", "spark"
   std::string id = {};       // what the place calls the job: "namespace/name", "application_..._7"
-  std::string url = {};      // where the place is asked; no secret is in it
+  std::string url = {};      // where the place is asked; contains no secret
   std::string staging = {};  // the folder with the job's files, by a path that files/ can open
   friend bool operator==(const PlaceRecord&, const PlaceRecord&) = default;
 };
@@ -26,10 +27,10 @@ struct PlaceRecord {
 absl::StatusOr<PlaceRecord> ParsePlaceRecord(std::string_view text, const std::string& where);
 std::string PrintPlaceRecord(const PlaceRecord& record);
 
-// The record in the job's folder; the local one if there is none.
+// The record in the job's folder; if there is none, a record with kLocalKind.
 absl::StatusOr<PlaceRecord> ReadPlaceRecord(const JobFolder& folder);
-// Written completely or not at all, for the owner alone (0600). It is the last file that a
-// submission writes: with it the folder is a job.
+// Writes the record completely or not at all, readable by the owner alone (0600). It is the last
+// file that a submission writes: with it the folder is a job.
 absl::Status WritePlaceRecord(const JobFolder& folder, const PlaceRecord& record);
 
 }  // namespace muster::control

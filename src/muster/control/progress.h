@@ -1,5 +1,5 @@
-// When a task last gave a sign of life: output, a new step in its step file, or a change in the
-// model folder.
+// Progress: finds when a task last gave a sign of life: output, a new step in its step file, or a
+// change in the model folder.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct ProgressOptions {
 // files and folders that cannot be read count as unchanged. One owner thread.
 class Progress {
  public:
-  // What exists already does not count as a sign of life.
+  // What exists at construction does not count as a sign of life.
   Progress(ProgressOptions options, int64_t now_nanos);
 
   // Checks for signs of life; times are Clock's MonotonicNanos. `last`: also scans the model

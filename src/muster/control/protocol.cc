@@ -31,7 +31,7 @@ State ParseState(JsonFields& fields) {
   for (const auto& [state, name] : kStates) {
     if (text == name) return state;
   }
-  fields.Fail(StrCat("\"state\" '", text, "' is none"));
+  fields.Fail(StrCat("\"state\" '", text, "' is unknown"));
   return State::kWaiting;
 }
 
@@ -125,7 +125,7 @@ absl::StatusOr<AgentReport> ReportFromJson(const Json& json) {
   JsonFields fields(json, "report");
   AgentReport report;
   const auto task = job::ParseTaskName(fields.Text("task"));
-  if (!task) fields.Fail("\"task\" names none");
+  if (!task) fields.Fail("\"task\" names no task");
   report.task = task.value_or(job::TaskId{});
   report.incarnation = fields.Int("incarnation", 0, 1, kMaxInt64);
   if (report.incarnation == 0) fields.Fail("\"incarnation\" is missing");

@@ -34,7 +34,7 @@ struct AgentReport {
   bool saved = false;                           // a checkpoint appeared in the model folder
   std::optional<job::EvaluatorWork> work = {};  // kRunning: of an evaluator
   std::optional<int64_t> step = {};             // written by the task to its step file
-  Counts counts = {};                           // the same
+  Counts counts = {};                           // from the step file, too
   // The newest checkpoint of the model folder when the task began, once it has vanished from there.
   std::optional<int64_t> lost_step = {};
   std::optional<job::TaskEnd> end = {};      // kEnded
@@ -42,7 +42,7 @@ struct AgentReport {
   // What the task was doing when it was stopped for lack of a sign of life, one line each.
   std::vector<std::string> diagnosis = {};
   int64_t seen = 0;       // the version of the orders it has
-  std::string slot = {};  // where a provider started it (launch/slots); "": nobody numbers slots
+  std::string slot = {};  // where a provider started it (launch/slots); "": there are no slots
   friend bool operator==(const AgentReport&, const AgentReport&) = default;
 };
 
@@ -53,7 +53,7 @@ struct StartOrder {
   std::string working_directory = {};                         // "": the agent's own
   int64_t memory_bytes = 0;                                   // 0: no limit
   std::string model_dir = {};   // changes in it are signs of life; "": not watched
-  double progress_seconds = 0;  // the longest time without one; 0: unlimited
+  double progress_seconds = 0;  // the longest time without a sign of life; 0: unlimited
   friend bool operator==(const StartOrder&, const StartOrder&) = default;
 };
 
@@ -62,12 +62,12 @@ struct AgentOrders {
   std::optional<StartOrder> start = {};
   bool pause = false;            // the task is paused until this is false again (Ctrl-Z)
   bool stop = false;             // SIGTERM, then SIGKILL
-  std::string stop_reason = {};  // for its log
+  std::string stop_reason = {};  // for the agent's log
   bool diagnose = false;         // report what the task is doing before stopping it
   double grace_seconds = 0;
   double lease_seconds = 0;  // the task ends when the coordinator is silent this long
   bool end_taken = false;    // its end is recorded: the agent may exit
-  double held_seconds = 0;   // the answer was held back so long
+  double held_seconds = 0;   // how long the answer was held back
   friend bool operator==(const AgentOrders&, const AgentOrders&) = default;
 };
 
@@ -75,10 +75,10 @@ struct AgentOrders {
 Counts ParseCounts(const Json& json);
 Json ToJson(const AgentReport& report);
 Json ToJson(const AgentOrders& orders);
-// The answer, after so many seconds, to an agent that has seen the orders of this version: the
-// report arrived, and there are no new orders.
+// The answer to an agent that has seen the orders of this version, after it was held back for
+// `held_seconds`: the report arrived, and there are no new orders.
 Json NothingNew(int64_t version, double lease_seconds, double held_seconds);
-// INVALID_ARGUMENT.
+// INVALID_ARGUMENT for JSON that is not such a message.
 absl::StatusOr<AgentReport> ReportFromJson(const Json& json);
 absl::StatusOr<AgentOrders> OrdersFromJson(const Json& json);
 

@@ -79,8 +79,8 @@ void Service::Stop() {
 // Without a reason: everybody may ask, and the coordinator's log has it.
 net::HttpResponse Service::Health() {
   const std::lock_guard lock(mutex_);
-  if (!complaint_.empty()) return net::TextResponse("it cannot decide: see its log\n", 503);
-  return passed_ ? net::TextResponse("ok\n") : net::TextResponse("it is starting\n", 503);
+  if (!complaint_.empty()) return net::TextResponse("cannot decide: see the log\n", 503);
+  return passed_ ? net::TextResponse("ok\n") : net::TextResponse("starting\n", 503);
 }
 
 net::HttpResponse Service::Metrics() {
@@ -132,7 +132,7 @@ std::vector<net::HttpRoute> Service::Routes(const std::vector<ServiceRoute>& mor
 void Service::HandleStop(const net::HttpRequest& request, const net::HttpReply& reply) {
   const Json body = Ordered(request.body);
   JsonFields fields(body, "stop");
-  const std::string why = fields.Text("why", "somebody asked to stop it");
+  const std::string why = fields.Text("why", "stopped by a request");
   if (!fields.status().ok()) return reply.SendError(fields.status());
   const std::lock_guard lock(mutex_);
   if (coordinator_ == nullptr) return reply.SendError(NotYet());

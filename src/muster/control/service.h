@@ -1,7 +1,7 @@
 // Service: a coordinator with its threads and its HTTP server for agents and people (docs/run.md).
 //
 //   POST /v1/agent   a report; answered with orders, at once when they differ from those that the
-//                    agent has seen, else when they do or after a part of the lease
+//                    agent has seen, else once they differ or after a part of the lease
 //   GET  /v1/status  Coordinator::Describe()
 //   POST /v1/stop    {"why": "..."}: the job ends
 //   POST /v1/suspend {"suspend": true}: its tasks end; false: they start again
@@ -35,9 +35,9 @@
 
 namespace muster::control {
 
-// A route that a launcher needs. It is called under the service's lock, so never at the same time
-// as a pass or a call of the launcher by the coordinator; a pass follows. Before Run() the request
-// is answered UNAVAILABLE.
+// A route that a launcher needs. Its handler is called under the service's lock, so never at the
+// same time as a pass or as a call of the launcher by the coordinator; a pass follows each call.
+// Before Run() the request is answered UNAVAILABLE.
 struct ServiceRoute {
   std::string method = {};
   std::string path = {};
@@ -51,12 +51,12 @@ struct ServiceOptions {
 
 class Service {
  public:
-  // Errors as net::HttpServer::Start and net::OpenServer::Start, and of the job's token and
-  // certificates.
+  // Errors are those of net::HttpServer::Start and net::OpenServer::Start, and of reading the job's
+  // token and certificates.
   static absl::StatusOr<std::unique_ptr<Service>> Listen(const JobFolder& folder,
                                                          const ListenPlace& place,
                                                          const ServiceOptions& options = {});
-  ~Service();  // stops
+  ~Service();  // calls Stop()
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
@@ -73,14 +73,15 @@ class Service {
   // Ends threads and server; Wake() does nothing from then on. Running tasks continue.
   void Stop();
 
-  // Call it when something may have changed. Any thread.
+  // To be called when something may have changed. Any thread.
   void Wake();
-  // Calls `work` as a ServiceRoute is called; a pass follows. After Run(). Any thread.
+  // Calls `work` under the service's lock, like a ServiceRoute's handler; a pass follows. To be
+  // called after Run(). Any thread.
   void Within(const std::function<void()>& work);
   void Cancel(const std::string& why);  // after Run()
   void SetPaused(bool paused);          // the same; Coordinator::SetPaused
 
-  // Readable after each pass, until ClearChange().
+  // Becomes readable after each pass, and stays readable until ClearChange().
   int change_fd() const { return change_fd_.get(); }
   void ClearChange() const;
   bool finished();
@@ -119,7 +120,7 @@ class Service {
 
   std::unique_ptr<net::HttpServer> server_;
   std::unique_ptr<net::OpenServer> open_;  // null: none
-  std::jthread loop_;                      // last: it ends first
+  std::jthread loop_;                      // last member, so that it ends first
 };
 
 }  // namespace muster::control

@@ -18,7 +18,7 @@ Phase ParsePhase(JsonFields& fields, Phase last) {
   for (int value = 0; value <= static_cast<int>(last); ++value) {
     if (PhaseName(static_cast<Phase>(value)) == name) return static_cast<Phase>(value);
   }
-  fields.Fail(StrCat("\"phase\" '", name, "' is none"));
+  fields.Fail(StrCat("\"phase\" '", name, "' is unknown"));
   return last;
 }
 
@@ -112,7 +112,7 @@ absl::StatusOr<job::Failure> FailureFromJson(const Json& json, const std::string
   JsonFields fields(json, where);
   job::Failure failure;
   const auto task = job::ParseTaskName(fields.Text("task"));
-  if (!task) fields.Fail("\"task\" is none");
+  if (!task) fields.Fail("\"task\" is not a task");
   failure.task = task.value_or(job::TaskId{});
   failure.incarnation = fields.Int("incarnation", 0, 0, kMaxIncarnation);
   failure.follow_up = fields.Bool("follow_up", false);
@@ -127,7 +127,7 @@ void ParseTasks(JsonFields& fields, job::JobStatus* status) {
   for (const auto& [name, json] : fields.Object("tasks").items()) {
     const auto id = job::ParseTaskName(name);
     auto task = TaskFromJson(json, StrCat(fields.where(), ": ", name));
-    if (!id) return fields.Fail(StrCat("'", name, "' is no task"));
+    if (!id) return fields.Fail(StrCat("'", name, "' is not a task"));
     if (!task.ok()) return fields.Take(task.status());
     status->tasks[*id] = *std::move(task);
   }

@@ -1,4 +1,4 @@
-// JobStatus as JSON and back: what a journal keeps.
+// JobStatus as JSON and back, as a journal keeps it.
 #pragma once
 
 #include "muster/base/status.h"
@@ -9,7 +9,8 @@ namespace muster::control {
 
 using formats::Json;
 
-// No member is null, since RFC 7396 patches delete null members. Parses back to an equal status.
+// No member is null, since RFC 7396 patches delete null members. The result parses back to an equal
+// status.
 Json ToJson(const job::JobStatus& status);
 Json ToJson(const job::TaskEnd& end);
 

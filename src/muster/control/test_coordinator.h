@@ -89,7 +89,7 @@ class CoordinatorTest : public ::testing::Test {
     coordinator_ = *Coordinator::New(spec, options_, Environment());
     Pass();
   }
-  // What a kill -9 and a new coordinator come to.
+  // Has the effect of a kill -9 and of the start of a new coordinator.
   void Restart() {
     coordinator_.reset();
     auto resumed = Coordinator::Resume(Environment());

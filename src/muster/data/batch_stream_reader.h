@@ -1,5 +1,5 @@
 // BatchStreamReader: reads the batches of a stream (formats/batch_stream.h), whose sizes and order
-// the stream's writer chooses. Python's input functions feed `muster` with it.
+// the stream's writer chooses. Python's input functions feed `muster` through such a stream.
 #pragma once
 
 #include <memory>

@@ -30,7 +30,7 @@ struct ChunkTable {
   uint64_t fingerprint = 0;
 };
 
-// INVALID_ARGUMENT for a shard that cannot be, such as 3 of 3.
+// INVALID_ARGUMENT for an impossible shard, such as index 3 of 3.
 absl::Status CheckShard(const Shard& shard);
 
 // Whether item `item` may hold records of the shard.

@@ -13,7 +13,7 @@
 
 namespace muster::data {
 
-// The number of different strings that are counted by value, over all columns; others are not.
+// The most different strings that are counted by value, over all columns; further ones are not.
 constexpr size_t kMaxDistinct = 1'000'000;
 
 // One owner thread.

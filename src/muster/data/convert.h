@@ -33,7 +33,7 @@ using ConversionProgress = std::function<absl::Status(const ConversionCounts&)>;
 
 // Rows are read file after file and distributed round robin over the shards. Memory does not depend
 // on the files' sizes. After an error no shard is left. Row errors name FILE:LINE, column and
-// value; INVALID_ARGUMENT also when there is no row at all.
+// value; INVALID_ARGUMENT also when there are no rows.
 absl::StatusOr<ConversionCounts> ConvertCsv(io::FileSystem& files, const ConversionSpec& spec,
                                             const ConversionProgress& progress = {});
 

@@ -15,7 +15,7 @@
 
 namespace muster::data {
 
-// Memory of chunks that are no longer used, for new chunks: its pages are already mapped.
+// Keeps the memory of chunks that are no longer used, for new chunks: its pages are already mapped.
 // Thread-safe; chunks may outlive the pool's owner.
 class ChunkPool : public std::enable_shared_from_this<ChunkPool> {
  public:
@@ -52,7 +52,7 @@ class FileSource : public RecordSource {
       uint64_t piece_bytes) const = 0;
 
   std::shared_ptr<Chunk> NewPiece(size_t chunk) const;
-  // How many bad records a piece keeps: with one more than are allowed it is not used.
+  // The most bad records that are allowed. A piece ends at one more, and is then not used.
   uint64_t max_bad_records() const { return max_bad_records_; }
   absl::StatusOr<std::shared_ptr<const io::RandomAccessFile>> OpenFile(int file) const;
 
@@ -64,7 +64,7 @@ class FileSource : public RecordSource {
   const std::shared_ptr<ChunkPool> pool_;
   mutable Mutex mutex_;
   mutable std::map<int, std::shared_ptr<const io::RandomAccessFile>> open_ ABSL_GUARDED_BY(mutex_);
-  // By chunk: the numbers of the bad records that were counted lie before this one.
+  // By chunk: the bad records whose numbers lie before this one have been counted.
   mutable std::map<size_t, uint64_t> counted_before_ ABSL_GUARDED_BY(mutex_);
   mutable uint64_t bad_records_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -1,7 +1,7 @@
-// MemoryLog: for tests, a topic of partitions in memory, as a SourceSet of data that is no file. As
-// in a real log, offsets have gaps (the marks of transactions, aborted and compacted records), and
-// the number of records that a chunk announces is the number of its offsets. Records are
-// tf.Examples.
+// MemoryLog: for tests, a topic of partitions in memory, as a SourceSet of data that is not in
+// files. As in a real log, offsets have gaps (the marks of transactions, aborted and compacted
+// records), and the number of records that a chunk announces is the number of its offsets. Records
+// are tf.Examples.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@
 
 namespace muster::data {
 
-// The patterns are log://TOPIC, for all partitions by name, and log://TOPIC/PARTITION. It is filled
-// before it is read; then any thread may read it, and sources outlive it.
+// The patterns are log://TOPIC, for all partitions by name, and log://TOPIC/PARTITION. The log is
+// filled before it is read; then any thread may read it, and sources may outlive it.
 class MemoryLog : public SourceSet {
  public:
   static constexpr char kScheme[] = "log";

@@ -82,7 +82,7 @@ class Prefetch {
   std::deque<Item> free_;
   bool done_ = false;
   absl::Status status_;
-  std::jthread thread_;  // last: starts after all other members exist, ends first
+  std::jthread thread_;  // last member: starts after all others exist, ends first
 };
 
 }  // namespace muster::data

@@ -1,7 +1,7 @@
 // ReadAhead: gives the chunks of an epoch in their order, and reads the next ones on threads of its
-// own while the current ones are used. The order is known, so that what is read does not depend on
-// how fast anything is: the chunks, their errors and the counts of bad records come in the same
-// order with any number of chunks ahead.
+// own while the current ones are used. The order is known in advance, so that what is read does not
+// depend on timing: the chunks, their errors and the counts of bad records come in the same order
+// with any number of chunks ahead.
 //
 // Only reads that wait are worth it: while reads come from memory, as those of local files usually
 // do, the consumer reads each chunk when it needs it, on the processor that then uses it. Each read
@@ -29,8 +29,8 @@ namespace muster::data {
 // The consumer is one thread; Stop may be called by any.
 class ReadAhead {
  public:
-  // `source` must outlive it. With chunks_ahead = 0, or as long as there is nothing to read ahead,
-  // no thread exists and chunks are read when they are asked for.
+  // `source` must outlive this object. With chunks_ahead = 0, or as long as there is nothing to
+  // read ahead, no thread exists and chunks are read when they are asked for.
   ReadAhead(const RecordSource& source, int chunks_ahead);
   // Waits for reads that are under way, each of which ends when the file system's own deadline for
   // it has passed; those that have not begun are dropped.
@@ -48,7 +48,8 @@ class ReadAhead {
   // Reads any chunk of the order, and nothing ahead of it: to continue at a position.
   absl::StatusOr<std::shared_ptr<const Chunk>> ReadAlone(uint32_t ordinal);
   // The records of the chunk as Read gives them. A compressed chunk, and each chunk if nothing is
-  // read ahead, comes in pieces, so that memory stays constant. *this must outlive the stream.
+  // read ahead, is returned in pieces, so that memory stays constant. *this must outlive the
+  // stream.
   absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(uint32_t ordinal);
 
   // Makes Read, also one that waits for a thread, and the streams return CANCELLED; reads that are

@@ -59,7 +59,8 @@ absl::StatusOr<Position> ParsePosition(std::string_view bytes);
 // One owner thread.
 class BatchReader {
  public:
-  // Keeps `source`. FAILED_PRECONDITION when `start` belongs to other data or another seed.
+  // Keeps a reference to `source`. FAILED_PRECONDITION when `start` belongs to other data or
+  // another seed.
   static absl::StatusOr<std::unique_ptr<BatchReader>> Create(
       std::shared_ptr<const RecordSource> source, const formats::Schema& schema,
       const ReaderSpec& spec, const Position* start = nullptr);

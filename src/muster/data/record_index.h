@@ -1,7 +1,7 @@
 // RecordIndex: where one file can be cut between records, and how many records it has, so that the
-// file can be read in chunks in any order. Built while the file is written (muster records), or by
-// one scan. Stored beside the file under a hidden name, so that programs that read all visible
-// files of a folder do not take it for data. docs/formats/record_index.md.
+// file can be read in chunks in any order. It is built while the file is written (muster records),
+// or by one scan. It is stored beside the file under a hidden name, so that programs that read all
+// visible files of a folder do not take it for data. See docs/formats/record_index.md.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct RecordIndex {
 class RecordIndexBuilder {
  public:
   RecordIndexBuilder(FileFormat format, formats::Compression compression, char delimiter = ',');
-  // A record starts at byte `offset` (uncompressed) and, in text, at `line`.
+  // Adds a record that starts at byte `offset` (uncompressed) and, in text, at `line`.
   void Add(uint64_t offset, uint64_t line = 0);
   RecordIndex Finish(uint64_t end, uint64_t file_size) &&;
 
@@ -73,9 +73,9 @@ absl::StatusOr<RecordIndex> ScanRecords(io::FileSystem& files, const std::string
 // The index beside the file if it is valid, has the same file size and delimiter, and is not older
 // than the file; otherwise a scan. The result of a scan is written beside the file, so that the
 // next opener need not scan, if the file is larger than one chunk (a smaller one is read as quickly
-// as its index) and did not change meanwhile. That it cannot be written, as where only reading is
-// allowed, is no error. Several processes may do so at once: each writes the whole index under a
-// temporary name and renames it.
+// as its index) and did not change meanwhile. It is no error if the result cannot be written, for
+// example where only reading is allowed. Several processes may do this at once: each writes the
+// whole index under a temporary name and renames it.
 absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::string& path,
                                               formats::CsvOptions csv = {});
 

@@ -43,7 +43,7 @@ class ShardWriter {
 
   // Records are distributed round robin: shards differ by one record at most.
   absl::Status Write(std::string_view record);
-  // Closes, renames and indexes all shards. After an error in it, none of the set is left.
+  // Closes, renames and indexes all shards. After an error, none of the set is left.
   absl::Status Commit();
 
   // Final names, in order.

@@ -51,8 +51,8 @@ struct BadRecord {
   std::string bytes;    // as in the file; "" for a row of a stream of batches
   absl::Status why;
 };
-// The error `why` of a record, which also says that no more than `allowed` bad records may be left
-// out, if any may.
+// Returns the error `why` of a record, extended by a text that no more than `allowed` bad records
+// may be left out, unless `allowed` is 0.
 absl::Status TooManyBad(const absl::Status& why, uint64_t allowed);
 // Called on the thread that uses the records; within a file in the order of its records.
 using TakeBadRecord = std::function<void(BadRecord record)>;
@@ -61,8 +61,8 @@ struct SourceSpec {
   std::vector<std::string> patterns;  // globs, with files sorted within each; or a scheme's names
   Shard shard = {};
   formats::CsvOptions csv = {};
-  // The number of the first record of the first file of the shard. Other than 0 if shards are files
-  // and other files come before. Shards by record compute their own.
+  // The number of the first record of the first file of the shard. It is not 0 if shards are files
+  // and other files come before those of this one. Shards by record compute their own.
   uint64_t first_number = 0;
   bool may_be_empty = false;           // files without a record are not an error
   TakeBadRecord take_bad_record = {};  // for those that the source leaves out, each once
@@ -86,9 +86,9 @@ struct Chunk {
   std::vector<size_t> left_out;  // per bad record: index of the next of `records`; ascending
   std::vector<BadRecord> bad;    // left out; not yet counted (RecordSource::CountBad)
 
-  // The record's number in the data; bad records count too. Each record has another number, and the
-  // numbers ascend in the order of the data; where chunks have fewer records than announced, some
-  // numbers belong to none.
+  // The record's number in the data; bad records count too. Each record has a different number, and
+  // the numbers ascend in the order of the data; where chunks have fewer records than announced,
+  // some numbers belong to no record.
   uint64_t Number(size_t record) const;
   // "FILE: record at byte N", "FILE:LINE" or "TOPIC/3: offset N".
   std::string Where(size_t record) const;
@@ -97,9 +97,9 @@ struct Chunk {
 struct ChunkInfo {
   int file = 0;                 // in RecordSource::files()
   uint64_t begin = 0, end = 0;  // bytes in the (uncompressed) file, or offsets in the partition
-  // As announced, including broken ones: exact for files, an upper bound for a log, some of whose
-  // offsets have no record. Shares by record, the number of steps and progress are computed from
-  // it; what is read is what there is.
+  // The announced number of records, including broken ones: exact for files, an upper bound for a
+  // log, some of whose offsets have no record. Shares by record, the number of steps and progress
+  // are computed from it; reading returns the records that exist.
   uint64_t records = 0;
   uint64_t first_record = 0;  // announced records to skip at the chunk's start (sharding)
   uint64_t first_number = 0;  // the number in the data of the first that is not skipped
@@ -111,7 +111,7 @@ struct ChunkInfo {
 class ChunkStream {
  public:
   virtual ~ChunkStream() = default;
-  // Null at the end.
+  // Returns null at the end.
   virtual absl::StatusOr<std::shared_ptr<const Chunk>> Next() = 0;
 };
 
@@ -124,8 +124,8 @@ class RecordSource {
   // Thread-safe. Holds the entire chunk: for a compressed file, all of it. A bad record (CRC) is
   // left out. A chunk with more bad records than Open allowed may end after them.
   virtual absl::StatusOr<std::shared_ptr<const Chunk>> Read(size_t chunk) const = 0;
-  // The same records in pieces: memory stays constant for a compressed file too. Thread-safe; the
-  // source must outlive the stream.
+  // The records that Read returns, in pieces: memory stays constant for a compressed file too.
+  // Thread-safe; the source must outlive the stream.
   virtual absl::StatusOr<std::unique_ptr<ChunkStream>> Stream(size_t chunk) const = 0;
   // Counts the bad records of a chunk, or of a piece of it, that Read or Stream gave, and hands
   // each to spec.take_bad_record; those that were counted before are not counted again. Must be
@@ -149,7 +149,7 @@ std::unique_ptr<ChunkStream> NewOnePieceStream(const RecordSource& source, size_
 // Opens what the patterns name: the kind that spec.schemes has for their scheme, else files. Files
 // are CSV when the names end in .csv or .csv.gz, JSON lines when in .jsonl, else TFRecord (one
 // source holds one format; CSV files must have the same header). NOT_FOUND for a pattern without
-// data; INVALID_ARGUMENT when there is no record at all, unless spec.may_be_empty. `files` must
+// data; INVALID_ARGUMENT when there are no records, unless spec.may_be_empty. `files` must
 // outlive the source.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
                                                          const SourceSpec& spec,

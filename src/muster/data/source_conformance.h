@@ -18,8 +18,8 @@ class SourceFormat {
   virtual ~SourceFormat() = default;
   virtual std::string name() const = 0;
   virtual std::string extension() const = 0;
-  // Prepares to write for a test: nothing that was written before remains. Data that is no file
-  // returns its scheme, which its patterns begin with.
+  // Prepares to write for a test: nothing that was written before remains. An implementation for
+  // data that is not in files returns its scheme, with which its patterns begin.
   virtual SourceSchemes Begin() { return {}; }
   // Whether chunks have exactly as many records as they announce; else at most as many.
   virtual bool exact() const { return true; }
@@ -35,7 +35,7 @@ class RecordSourceConformance : public testing::TestWithParam<std::shared_ptr<So
  protected:
   // Three files data/a, b, c of several chunks (the second has one record), 7,001 records in total.
   void SetUp() override;
-  // Of the files with these paths; all if there are none.
+  // The spec of the files with these paths, or of all files if no path is given.
   SourceSpec Spec(Shard shard = {}, const std::vector<std::string>& paths = {}) const;
   std::unique_ptr<RecordSource> Open(Shard shard = {}, const std::vector<std::string>& paths = {});
   // The records of the source, chunk after chunk.
@@ -50,7 +50,7 @@ class RecordSourceConformance : public testing::TestWithParam<std::shared_ptr<So
   std::vector<std::string> all_;
 };
 
-// What only files have.
+// The tests that only files must pass.
 class FileSourceConformance : public RecordSourceConformance {};
 
 }  // namespace muster::data

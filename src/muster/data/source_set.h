@@ -1,10 +1,10 @@
 // SourceSet: the data of one kind, such as files or the partitions of a log, behind one listing of
-// names and ranges. Whatever divides data or compares it between tasks (shards, part plans, the
-// agreement of a job) uses the listing and does not know what kind it is.
+// names and ranges. Code that divides data or compares it between tasks (shards, part plans, the
+// agreement of a job) uses the listing and does not know what kind of data it is.
 //
 // Which set serves a pattern is chosen by the pattern's scheme: SourceSpec::schemes is the table,
-// and what it lacks is a file. A new kind implements SourceSet and RecordSource, and passes
-// data/source_conformance.h.
+// and a pattern whose scheme is not in it names files. A new kind implements SourceSet and
+// RecordSource, and passes data/source_conformance.h.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ struct SourceItem {
   uint64_t begin = 0;
   uint64_t end = 0;
   int64_t modified_ns = 0;  // since the Unix epoch; 0: what was once written never changes
-  // What tells data of one name and range apart, and is the same on all machines: the id of a
-  // topic, which is another after the topic was removed and made again. "" for a file, whose size
-  // and time do.
+  // What distinguishes data with the same name and range, and is the same on all machines: the id
+  // of a topic, which changes if the topic is removed and made again. "" for a file, which is
+  // distinguished by its size and time.
   std::string identity = {};
 
   uint64_t size() const { return end - begin; }
@@ -52,7 +52,7 @@ class SourceSet {
   virtual absl::StatusOr<bool> CanBeCut(const SourceItem& item) const = 0;
   // The number of the item's records; an upper bound if it is not known.
   virtual absl::StatusOr<uint64_t> CountRecords(const SourceItem& item) const = 0;
-  // As data::OpenShards.
+  // Like data::OpenShards.
   virtual absl::StatusOr<std::vector<std::unique_ptr<RecordSource>>> OpenShards(
       const SourceSpec& spec, std::span<const Shard> shards, uint64_t max_bad_records) const = 0;
 };
@@ -65,7 +65,7 @@ std::unique_ptr<SourceSet> NewFileSet(io::FileSystem& files);
 absl::StatusOr<std::shared_ptr<const SourceSet>> ChooseSourceSet(
     io::FileSystem& files, const SourceSchemes& schemes, const std::vector<std::string>& patterns);
 
-// What the chosen set lists.
+// The items that the chosen set lists.
 absl::StatusOr<std::vector<SourceItem>> ListSources(io::FileSystem& files, const SourceSpec& spec);
 
 }  // namespace muster::data

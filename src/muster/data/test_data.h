@@ -22,7 +22,7 @@ void WriteTfRecords(io::FileSystem& files, const std::string& path,
 
 // TFRecord, CSV and JSON lines, plain and compressed.
 std::vector<std::shared_ptr<SourceFormat>> FileSourceFormats();
-// These and an in-memory log.
+// The formats of FileSourceFormats() and an in-memory log.
 std::vector<std::shared_ptr<SourceFormat>> AllSourceFormats();
 
 }  // namespace muster::data

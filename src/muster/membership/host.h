@@ -33,8 +33,8 @@ inline constexpr size_t kMaxMessageBytes = size_t{16} << 20;
 class Host {
  public:
   using Note = std::function<void(const std::string& text)>;
-  // `clock` must outlive it. `note`, which may be empty, is for people: which task was refused, and
-  // why. It is called on the host's own threads.
+  // `clock` must outlive the host. `note`, which may be empty, is for people: which task was
+  // refused, and why. It is called on the host's own threads.
   static absl::StatusOr<std::unique_ptr<Host>> Start(RosterSpec spec, const Clock& clock,
                                                      Note note = {});
   // Closes all connections.
@@ -46,16 +46,17 @@ class Host {
   // to be. Returns at once.
   void Serve(const net::transport::Peer& peer, std::unique_ptr<net::transport::Stream> stream);
 
-  // Call when the last checkpoint is written. Returns when the evaluators have left, or when `stop`
-  // (may be null) became true. DEADLINE_EXCEEDED: an evaluator did not come in time.
+  // Call it when the last checkpoint is written. Returns when the evaluators have left, or when
+  // `stop` (may be null) became true. DEADLINE_EXCEEDED: an evaluator did not arrive in time.
   absl::Status AwaitEvaluators(const std::atomic<bool>* stop);
-  // Threads of connections; those of ended connections are removed when the next connection comes.
+  // The number of connection threads; those of ended connections are removed when the next
+  // connection arrives.
   size_t threads();
 
-  // Not OK: why no task may train any more (Roster::status).
+  // An error if no task may train any more: the reason (Roster::status).
   absl::Status status();
 
-  // Ends the training: returns when every member has been told, or after `seconds`.
+  // Ends the training. Returns when every member has been informed, or after `seconds`.
   void End(double seconds);
 
  private:

@@ -1,5 +1,5 @@
-// Membership: a task's side of membership: it joins views, learns when they break, and sends
-// heartbeats to the host.
+// Membership: a task's side of the membership protocol. It joins views, learns when they break, and
+// sends heartbeats to the host.
 #pragma once
 
 #include <atomic>
@@ -25,16 +25,16 @@ namespace muster::membership {
 struct MembershipOptions {
   std::string job = {};
   MemberId id = {};
-  std::string address = {};  // where peers reach it
+  std::string address = {};  // where peers reach this member
   std::string agreement = {};
   net::transport::Address host = {};
   net::transport::Protection protection = {};
   double lease_seconds = 10;        // a host that is silent for longer is lost
-  double rendezvous_seconds = 300;  // a host that is away for longer is lost for good
-  // Checked while it waits: true ends the wait with CANCELLED. Null: nothing does.
+  double rendezvous_seconds = 300;  // a host that is away for longer is lost permanently
+  // Checked while the member waits: true ends the wait with CANCELLED. Null: nothing ends it.
   const std::atomic<bool>* stop = nullptr;
-  // True, with `stop`: this member alone must end. The host is told, and all calls of the member to
-  // its peers end with CANCELLED. Null: a stop is meant for all tasks.
+  // If true as well as `stop`: only this member must end. The host is informed, and all calls of
+  // the member to its peers end with CANCELLED. Null: a stop is meant for all tasks.
   const std::atomic<bool>* leaving = nullptr;
   // For people: which tasks the next view waits for. Called on the member's own thread; may be
   // empty.
@@ -51,13 +51,14 @@ class Membership {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Waits for a view with this member in it. `failure` says how the last generation ended as this
-  // member saw it; nullopt if the host said so. CANCELLED: training is over, or this task was
-  // stopped; FAILED_PRECONDITION: it cannot be a member; UNAUTHENTICATED: its key is not the
-  // host's; DEADLINE_EXCEEDED: the host was away for rendezvous_seconds.
+  // Waits for a view that contains this member. `failure` says how the last generation ended as
+  // this member saw it; nullopt if the host reported its end. CANCELLED: training is over, or this
+  // task was stopped; FAILED_PRECONDITION: this task cannot be a member; UNAUTHENTICATED: its key
+  // is not the host's; DEADLINE_EXCEEDED: the host was away for rendezvous_seconds.
   absl::StatusOr<View> Join(const StateId& state, const std::optional<Broken>& failure);
-  // Is set to ABORTED, with the reason, when the view that Join gave breaks or its host is lost, to
-  // CANCELLED when this member is leaving or training is over, else to the error of a refusal.
+  // The interrupt is set to ABORTED, with the reason, when the view that Join returned breaks or
+  // its host is lost; to CANCELLED when this member is leaving or training is over; else to the
+  // error with which the host refused this member.
   std::shared_ptr<net::transport::Interrupt> interrupt();
   // Waits until the chief has ended training. ABORTED: the view broke before that; CANCELLED: this
   // member was stopped.
@@ -67,8 +68,8 @@ class Membership {
   // checkpoint and returns whether it is written. CANCELLED: training, or this member, was stopped
   // before the end; other errors are those of Join.
   absl::StatusOr<bool> AwaitTrained(double seconds);
-  // Leaves the training for good and waits until the host knows. Errors are those of Join; the host
-  // may then not know that this member has left.
+  // Leaves the training permanently and waits until the host knows. Errors are those of Join; the
+  // host may then not know that this member has left.
   absl::Status Leave();
 
  private:
@@ -85,9 +86,9 @@ class Membership {
   bool leaving() const {
     return options_.leaving != nullptr && options_.leaving->load() && stopped();
   }
-  // With mutex_ held by `lock`: waits until holds() or ended().
+  // Waits until holds() or ended(), with mutex_ held by `lock`.
   void WaitUntil(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds);
-  // With mutex_ held: the error with which a waiting call ends if ended().
+  // The error with which a waiting call ends if ended(); with mutex_ held.
   absl::Status End() const;
 
   const MembershipOptions options_;
@@ -96,7 +97,7 @@ class Membership {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Message> unsaid_;
-  std::optional<membership::Join> join_;  // the request to join, until a view comes
+  std::optional<membership::Join> join_;  // the request to join, until a view arrives
   bool join_said_ = false;                // join_ was sent on this connection
   bool attends_ = false;                  // is in no view (an evaluator): join_ stays set
   bool trained_ = false, leaves_ = false;
@@ -105,7 +106,7 @@ class Membership {
   bool over_ = false;
   absl::Status refused_;
   std::shared_ptr<net::transport::Interrupt> interrupt_;
-  // Used by the thread alone.
+  // Used by thread_ alone.
   std::unique_ptr<net::transport::Channel> channel_;
   int64_t lost_nanos_ = 0;
   bool said_lost_ = false;

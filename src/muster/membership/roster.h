@@ -5,11 +5,11 @@
 // it, a view forms without them: at once if none of them was in the last view, else after
 // settle_seconds; the first view always waits settle_seconds. A view breaks when a member's
 // connection closes, when a member is silent for a lease, when another incarnation of it joins,
-// when it says that it was told to end, when a member reports a peer that it cannot reach, or when
-// a task joins that is not in the view. Members of a broken generation must join again, saying
+// when it reports that it was told to end, when a member reports a peer that it cannot reach, or
+// when a task joins that is not in the view. Members of a broken generation must join again, saying
 // which step they have. If two live peers repeatedly cannot reach each other, without a step in
 // between, the later of them in the order of tasks (never the chief) is given up if the others are
-// enough; else the training ends. Either way both are named.
+// enough; else the training ends. In both cases the message names both.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ struct RosterSpec {
   int min_replicas = 0;             // this many suffice for a view; 0: all are needed
   double lease_seconds = 10;        // a member that is silent for longer is lost
   double settle_seconds = 3;        // how long a smaller view waits for missing workers
-  double rendezvous_seconds = 300;  // after that training ends and names the missing tasks
+  double rendezvous_seconds = 300;  // after that training fails and names the missing tasks
   // The first generation's number. A restarted host must begin with a higher number than any that
-  // the previous host can have given, since all members that know of a generation may be lost.
+  // the previous host may have used, since all members that know of a generation may be lost.
   int64_t first_generation = 1;
 };
 
@@ -63,13 +63,14 @@ class Roster {
   // The connection is closed; `cause` says how.
   std::vector<Outgoing> OnClosed(Connection from, std::string_view cause, double now);
   std::vector<Outgoing> OnTick(double now);
-  // The chief has written its last checkpoint. Evaluators are told, also those that come later.
-  // Other tasks are not told yet, since a replacement of the chief may still need them.
+  // The chief has written its last checkpoint. Evaluators are informed, also those that connect
+  // later. Other tasks are not informed yet, since a replacement of the chief may still need them.
   std::vector<Outgoing> OnTrained(double now);
-  // After OnTrained: whether every evaluator has left. DEADLINE_EXCEEDED: one has been away for
-  // rendezvous_seconds.
+  // Call it after OnTrained: whether every evaluator has left. DEADLINE_EXCEEDED: one has been away
+  // for rendezvous_seconds.
   absl::StatusOr<bool> evaluated(double now) const;
-  // The chief says that training is over: all members are told, also those that come later.
+  // The chief reports that training is over: all members are informed, also those that connect
+  // later.
   std::vector<Outgoing> OnEnd(double now);
   // For people: which tasks were refused since the last call, and what they were told.
   std::vector<std::string> ConsumeRefusals() { return std::exchange(refusals_, {}); }
@@ -78,7 +79,7 @@ class Roster {
 
   // The current view; none between two views.
   const std::optional<View>& view() const { return view_; }
-  // Not OK: training has ended with this error, such as too few tasks in time.
+  // An error if training has ended with it, for example because of too few tasks in time.
   const absl::Status& status() const { return status_; }
   bool over() const { return over_; }
 
@@ -87,7 +88,7 @@ class Roster {
     Member member;
     Connection connection = 0;
     double heard_at = 0;
-    bool ready = false;  // it has joined for the next view
+    bool ready = false;  // the member has joined for the next view
     bool in_view = false;
   };
   using Entries = std::map<job::TaskId, Entry>;
@@ -126,9 +127,9 @@ class Roster {
   std::string agreement_;
   job::TaskId agreed_by_;
   std::set<job::TaskId> last_members_;          // of the last view
-  std::set<job::TaskId> left_;                  // left for good: not needed until they join again
+  std::set<job::TaskId> left_;                  // left permanently: needed only if they join again
   std::map<job::TaskId, std::string> refused_;  // why tasks were refused that did not join since
-  std::vector<std::string> refusals_;           // not taken by TakeRefusals yet
+  std::vector<std::string> refusals_;           // not returned by ConsumeRefusals yet
   Broken last_broken_;
   bool last_reported_ = false;  // last_broken_ is a member's report of a peer that may be alive
   // How often two tasks (with their incarnations) could not reach each other since the last step.
@@ -143,7 +144,7 @@ class Roster {
   double ran_at_ = 0;
   absl::Status status_;
   bool trained_ = false;
-  // Since when evaluators are away that did not leave for good.
+  // Since when evaluators are away that did not leave permanently.
   std::map<job::TaskId, double> evaluators_away_;
   bool over_ = false;
   std::vector<Outgoing> out_;

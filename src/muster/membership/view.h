@@ -55,8 +55,8 @@ struct Member {
   StateId state() const { return {.step = step, .generation = state_generation}; }
 };
 
-// A member wants to be in the next view. Sent at first, and each time the member's generation
-// broke.
+// A member wants to be in the next view. Sent when the member starts, and again each time its
+// generation has broken.
 struct Join {
   Member member = {};
   int64_t last_generation = 0;  // the highest generation that the member was in
@@ -68,14 +68,14 @@ struct Join {
 struct View {
   int64_t generation = 0;
   // Chief or master, workers by index, then parameter servers; evaluators are in no view. A
-  // replica's rank is its place.
+  // replica's rank is its index in this list.
   std::vector<Member> members = {};
   int replicas = 0;  // members that train: the first ones
   friend bool operator==(const View&, const View&) = default;
 
   int GetRank(job::TaskId task) const;  // -1: not in the view
-  // The replica from which replicas with another state take theirs over: the lowest rank of those
-  // with the greatest state.
+  // The rank of the replica from which replicas with another state take over its state: the lowest
+  // rank of those with the greatest state.
   int source() const;
 };
 
@@ -85,7 +85,7 @@ struct Broken {
   MemberId culprit = {};
   std::string cause = {};  // "closed its connection", "was silent for 10 s", ...
   bool planned = false;    // a member joins or leaves; no member failed
-  // To the host: the member that could not reach the culprit, if it is not the sender.
+  // In a message to the host: the member that could not reach the culprit, if not the sender.
   std::optional<MemberId> seen_by = {};
   friend bool operator==(const Broken&, const Broken&) = default;
 };
@@ -96,8 +96,8 @@ absl::Status ToStatus(const Broken& broken);
 struct Message {
   std::optional<Join> join = {};       // to the host
   std::optional<Broken> failure = {};  // to the host: the sender saw `culprit` fail in `generation`
-  bool leave = false;                  // to host: leaving for good; to member: training is over
-  bool away = false;                   // to the host: this incarnation ends, another may come
+  bool leave = false;                  // to host: leaving permanently; to member: training is over
+  bool away = false;                   // to the host: this incarnation ends, another may follow
   bool trained = false;                // to an evaluator: the last checkpoint is written
   std::optional<View> view = {};       // to a member
   std::optional<Broken> broken = {};   // to a member
@@ -107,7 +107,7 @@ struct Message {
 };
 
 std::string Print(const Message& message);
-// INVALID_ARGUMENT for text that is no message; sizes and depth are bounded.
+// INVALID_ARGUMENT for text that is not a message; sizes and depth are bounded.
 absl::StatusOr<Message> Parse(std::string_view text);
 
 }  // namespace muster::membership

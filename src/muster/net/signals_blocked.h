@@ -7,8 +7,8 @@
 
 namespace muster::net::internal {
 
-// While it exists, this thread blocks all signals; threads that it starts meanwhile block them for
-// good.
+// While an object of this class exists, the thread that made it blocks all signals; threads that it
+// starts meanwhile block them permanently.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -1,9 +1,9 @@
 // The secret by which a job's own programs authenticate to each other: 32 random bytes, written as
 // 64 hex digits.
 //
-// It travels in a 0600 file or an inherited descriptor, and in `Authorization: Bearer`; never in
-// arguments, environment, logs or a journal. No message of this layer contains a token or a part of
-// one, and a Token does not print.
+// It is passed in a 0600 file, in an inherited descriptor and in the field `Authorization: Bearer`,
+// but never in arguments, environment, logs or a journal. No message of this layer contains a token
+// or a part of one, and a Token does not print.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace muster::net {
 // A value; copies are wiped when destroyed. Const calls from any thread.
 class Token {
  public:
-  // Makes one from the operating system's random numbers.
+  // Makes a token from the operating system's random numbers.
   static absl::StatusOr<Token> Make();
   // 64 hex digits; white space around them is allowed. `where` is for messages, which say how long
   // the text was but not what it was.
@@ -26,9 +26,10 @@ class Token {
   Token& operator=(const Token&) = default;
   ~Token();
 
-  // Another secret, from which nobody learns this one: HMAC-SHA256 of `purpose` under it.
+  // Another secret, from which this one cannot be computed: HMAC-SHA256 of `purpose` under this
+  // one.
   Token Derive(std::string_view purpose) const;
-  // Takes constant time, wherever `presented` differs.
+  // Whether `presented` is this token. Takes the same time wherever they differ.
   bool Matches(std::string_view presented) const;
   // For the header and the file; do not store it anywhere else.
   const std::string& Reveal() const { return hex_; }

@@ -1,8 +1,8 @@
 // What a simulated training computes: a batch adds one to its own rows of a table (the ledger), one
-// row on each server, to its own keys of a table that grows, likewise, and to a dense variable. The
-// weights therefore show which batches are in them, and how often. With backup replicas a batch
-// adds its share of a step; clipped gradients are scaled. Some batches have a loss that is not
-// finite. For tests of this layer only.
+// row on each server, to its own keys of a table that grows, in the same way, and to a dense
+// variable. The weights therefore show which batches are in them, and how often. With backup
+// replicas a batch adds its share of a step; clipped gradients are scaled. Some batches have a loss
+// that is not finite. For tests of this layer only.
 #pragma once
 
 #include <algorithm>
@@ -47,8 +47,8 @@ class SimulatedLedger : protected SimulatedNetwork {
   size_t GetRow(size_t replica, uint64_t batch, size_t server) const {
     return (replica * kBatches + batch) * servers() + server;
   }
-  // How often a batch must be in a state: 0 times if its loss, or in a round any loss, is not
-  // finite.
+  // How often a batch must be in a state: 0 times if its loss is not finite or, in a synchronous
+  // training, if any loss of its round is not finite.
   float Wanted(size_t replica, uint64_t batch) const {
     if (!spec_.training.synchronous) return not_finite_.contains({replica, batch}) ? 0.0f : 1.0f;
     for (size_t r = 0; r < replicas(); ++r) {

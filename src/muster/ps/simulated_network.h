@@ -57,7 +57,7 @@ class SimulatedNetwork : protected SimulatedHistory {
     double asleep_until = 0;
     std::unique_ptr<ServerState> state = {};
     std::map<uint64_t, Conversation> conversations = {};
-    std::vector<int64_t> newest = {};  // by replica: the newest incarnation that has greeted
+    std::vector<int64_t> newest = {};  // by replica: the newest incarnation that has sent Hello
     std::vector<int64_t> pushes = {};  // by replica: pushes taken in this generation
     int64_t generation = 0;            // of the last state that was made ready
     std::vector<double> beats = {};    // by replica: the time of the last heartbeat

@@ -19,7 +19,7 @@
 //   named     a failed training names the replica that died for good; no other training fails
 //   ends      every history ends
 //
-// A server that has been told that training is over stays. For tests of this layer only.
+// A server that has been told that training is over does not fail. For tests of this layer only.
 #pragma once
 
 #include <algorithm>
@@ -358,14 +358,14 @@ class SimulatedTraining : SimulatedLedger {
   }
   absl::Status Save(Process& process, Replica& replica, bool last) {
     absl::StatusOr<Place> saved = replica.Save();
-    // One save may be due and another one asked for after the same step.
+    // One save may be due and another one requested after the same step.
     if (absl::IsAborted(saved.status()) && !last) saved = replica.Save();
-    // As train/loop/hooks/checkpoint_saver.cc does.
+    // Does what train/loop/hooks/checkpoint_saver.cc does.
     if (absl::IsAborted(saved.status())) {
       return last ? absl::UnavailableError("could not save") : absl::OkStatus();
     }
     MUSTER_ASSIGN_OR_RETURN(Place place, std::move(saved));
-    if (current_.at(0).get() != &process) return Killed();  // its model folder is another's
+    if (current_.at(0).get() != &process) return Killed();  // a replacement owns its model folder
     CheckState(process.ledger, process.dense, place);
     CheckState(MakeLedger(process.dynamic_table), process.dense, place);
     saved_ledger_ = process.ledger;

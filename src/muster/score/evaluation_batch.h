@@ -9,9 +9,9 @@
 namespace muster::score {
 
 // The number of rows in a batch, if the value of an evaluation depends on it (as with a softmax
-// among the rows of a batch): that of the training that wrote `checkpoint` ("": the newest
-// checkpoint of `model_dir`), else the model's default. 0 if any batches give the same value.
-// Ignores errors, since the caller meets them when it reads the checkpoint.
+// among the rows of a batch): the batch size of the training that wrote `checkpoint` ("": the
+// newest checkpoint of `model_dir`), else the model's default. 0 if any batches give the same
+// value. Ignores errors, since the caller meets them when it reads the checkpoint.
 int EvaluationBatchSize(io::FileSystem& files, const model::ModelSpec& spec,
                         const std::string& model_dir, const std::string& checkpoint);
 

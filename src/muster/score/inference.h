@@ -1,4 +1,4 @@
-// The weights of a trained model and the forward pass with them, for all that predicts or
+// The weights of a trained model and the forward pass with them, for all code that predicts or
 // evaluates: score/scorer.h and train/estimator.h.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace muster::score {
 
-// The spec of the model that was trained in the folder. NOT_FOUND if that is no model folder.
+// The spec of the model that was trained in the folder. NOT_FOUND if it is not a model folder.
 absl::StatusOr<model::ModelSpec> LoadModelDir(io::FileSystem& files, const std::string& model_dir);
 
 // Which weights of a trained model to load.

@@ -1,7 +1,7 @@
 // PartPlan: cuts a prediction or an evaluation into parts that several processes make. Each part
 // has its own output file, all in one folder, which also contains the plan (_parts.json). A process
-// that comes later, after a kill or to make the remaining parts, therefore continues with the same
-// cuts, model and data, or reports what differs. docs/formats/parts.md.
+// that starts later, after a kill or to make the remaining parts, therefore continues with the same
+// cuts, model and data, or reports what differs. See docs/formats/parts.md.
 //
 // Parts are whole files if there are at least as many files as processes; else each part is an
 // equal share of the records. Rows of a part are in the order of the data, and the parts one after
@@ -21,10 +21,10 @@ namespace muster::score {
 
 struct PartPlan {
   struct File {
-    // A file or a partition, as data::SourceItem says of it.
+    // A file or a partition, as described by data::SourceItem.
     std::string path = {};
     int64_t begin = 0;  // the first offset of a partition
-    int64_t bytes = 0;  // or offsets
+    int64_t bytes = 0;  // of a file, or offsets of a partition
     int64_t modified_ns = 0;
     std::string identity = {};
     int64_t records = -1;  // their number, if the plan numbers rows; -1: not counted

@@ -1,5 +1,5 @@
-// Shared by the tests of Scorer: what a Scorer and an Estimator give for the same batches, as text
-// that has every bit.
+// Shared by the tests of Scorer: the results of a Scorer and of an Estimator for the same batches,
+// as text that contains every bit.
 #pragma once
 
 #include <cstddef>
@@ -71,8 +71,8 @@ class ScoreTest : public train::TrainingTest {
     return ScoresByThreads(scorer, batches, 1)[0];
   }
 
-  // By thread and batch. The threads score all batches at the same time, each from another batch
-  // on.
+  // By thread and batch. The threads score all batches at the same time, each beginning with
+  // another batch.
   static std::vector<std::vector<std::string>> ScoresByThreads(
       Scorer& scorer, const std::vector<features::FeatureBatch>& batches, size_t threads) {
     std::vector<std::vector<std::string>> all(threads,

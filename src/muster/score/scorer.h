@@ -73,13 +73,14 @@ class Scorer {
   Scorer& operator=(const Scorer&) = delete;
 
   // Replaces *scores, whose memory is used again. Thread-safe: each caller has its own `batch` and
-  // `scores`. Calls wait for a free lane, in the order in which they came. INVALID_ARGUMENT for a
-  // batch that does not fit the model, or that has no rows; errors of the engine. After an error
+  // `scores`. Calls wait for a free lane, in the order in which they arrived. INVALID_ARGUMENT for
+  // a batch that does not fit the model, or that has no rows; errors of the engine. After an error
   // the Scorer can be used as before.
   absl::Status Score(const features::FeatureBatch& batch, Scores* scores);
 
-  // What inputs, transforms and metrics are made of. Its engine is no lane's: whoever computes with
-  // it (as the metrics of an exported model do at their end) does so on one thread at a time.
+  // The model from which inputs, transforms and metrics are made. Its engine belongs to no lane: a
+  // caller that computes with it (as the metrics of an exported model do at their end) must do so
+  // on one thread at a time.
   const model::Model& model() const { return model_; }
   // Makes the predictions. Immutable; it must outlive the Scores.
   const engine::Predictor& predictor() const { return predictor_; }
@@ -104,7 +105,7 @@ class Scorer {
   Scorer(model::Model model, engine::Predictor predictor)
       : model_(std::move(model)), predictor_(std::move(predictor)) {}
   absl::Status AddLanes(const ScorerOptions& options);
-  // On a lane's thread: computes calls until it is stopped.
+  // Computes calls on the lane's thread until it is stopped.
   void Work(const std::stop_token& stop, Lane& lane);
   // Waits for the next call; null when stopped.
   Call* Next(const std::stop_token& stop, Lane& lane);
@@ -117,7 +118,7 @@ class Scorer {
 
   std::mutex mutex_;  // guards calls_, and `status` and `done` of each Call
   std::condition_variable_any called_;
-  std::deque<Call*> calls_;                   // that no lane has taken
+  std::deque<Call*> calls_;                   // not yet taken by a lane
   std::vector<std::unique_ptr<Lane>> lanes_;  // last: their threads use the members above
 };
 

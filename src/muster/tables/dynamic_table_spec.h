@@ -1,5 +1,5 @@
-// DynamicTableSpec: what a table that grows is told of the variable that it holds. Plain data, the
-// same in every process that holds keys of the variable.
+// DynamicTableSpec: describes a variable to the table that holds it and grows. It is plain data,
+// the same in every process that holds keys of the variable.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace muster::tables {
 
-// How the rows of a table come and go (dynamic_table.h).
+// How rows are added to a table and removed (dynamic_table.h).
 struct Growth {
-  int64_t admit_after = 1;   // a key gets a row at this many-th step that names it
+  int64_t admit_after = 1;   // a key gets a row at the step that is this many-th to name it
   int64_t expire_after = 0;  // a key that no step names for this many steps is removed; 0: never
   int64_t capacity = 0;      // rows of the variable, in all its tables together; 0: any number
   // Initial rows are truncated normal numbers of the stream of (seed, variable, key).

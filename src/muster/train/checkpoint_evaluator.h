@@ -1,5 +1,5 @@
-// CheckpointEvaluator: evaluates checkpoints of a model folder as they come, and lets exporters
-// export them. It runs in the process that trains, or in a separate one.
+// CheckpointEvaluator: evaluates the checkpoints of a model folder as they appear, and lets
+// exporters export them. It runs in the process that trains, or in a separate one.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace muster::train {
 
-// What a training with evaluations has come to.
+// The result of a training with evaluations.
 struct TrainAndEvaluateResult {
   TrainResult training = {};
   std::optional<EvalResult> evaluation = {};  // the last one; none if there was none
@@ -26,7 +26,7 @@ struct TrainAndEvaluateResult {
 using ReportEvaluation =
     std::function<void(const EvalResult& result, const std::vector<std::string>& exports)>;
 
-// One owner thread. The constructor's arguments must outlive it.
+// One owner thread. The constructor's arguments must outlive the evaluator.
 class CheckpointEvaluator {
  public:
   CheckpointEvaluator(Estimator& estimator, const EvalSpec& spec, const ReportEvaluation& report)
@@ -39,13 +39,13 @@ class CheckpointEvaluator {
   bool IsTime() const;
   // Evaluates the estimator's checkpoint, whose step is `step`, unless it was the last one
   // evaluated, and exports it. Its exports and, if it is the best checkpoint of the folder, the
-  // record of that (checkpoint/best.h) are written before its events.
+  // record that says so (checkpoint/best.h) are written before its events.
   absl::Status Evaluate(int64_t step, bool is_final, Progress& progress);
   // For the last checkpoint: evaluates it, unless that was done, and makes the final exports.
   absl::Status Finish(int64_t step, Progress& progress);
 
   const std::optional<int64_t>& last_step() const { return last_step_; }
-  // Of the last evaluation.
+  // The result and the exports of the last evaluation.
   const std::optional<EvalResult>& result() const { return result_; }
   const std::vector<std::string>& exports() const { return exports_; }
 

@@ -1,7 +1,8 @@
 // ClusterRole: the place of this process in a training of several tasks, from its environment.
-// TF_CONFIG names the tasks. MUSTER_KEY_FILE has the key that tasks show each other. MUSTER_CERTS
-// is a folder made by `muster certs` for connections between machines; MUSTER_PLAIN_TEXT=1 allows
-// them without encryption. MUSTER_JOB and MUSTER_INCARNATION are set by Muster's own launchers.
+// TF_CONFIG names the tasks. MUSTER_KEY_FILE has the key by which tasks authenticate to each other.
+// MUSTER_CERTS is a folder made by `muster certs` for connections between machines;
+// MUSTER_PLAIN_TEXT=1 allows them without encryption. MUSTER_JOB and MUSTER_INCARNATION are set by
+// Muster's own launchers.
 #pragma once
 
 #include <memory>
@@ -38,7 +39,7 @@ enum class StrategyKind { kAllReduce, kPsSync, kPsAsync };
 std::string_view StrategyName(StrategyKind kind);
 inline constexpr StrategyKind kAllStrategies[] = {StrategyKind::kAllReduce, StrategyKind::kPsSync,
                                                   StrategyKind::kPsAsync};
-// What is meant if no strategy is given: ps-async if there are parameter servers, else all-reduce.
+// The strategy if none is given: ps-async if there are parameter servers, else all-reduce.
 StrategyKind DefaultStrategy(int servers);
 
 struct ClusterRoleOptions {
@@ -76,7 +77,7 @@ absl::StatusOr<ClusterRole> JoinFromEnvironment(const RunConfig& config,
 // certificates nor plain text are set; also if both are set.
 absl::Status CheckProtection(const RunConfig& config, const ClusterRoleOptions& options);
 
-// The life of a task of type ps (ps_cluster.h).
+// Runs a task of type ps until it ends (ps_cluster.h).
 absl::Status RunParameterServer(const RunConfig& config, const ClusterRoleOptions& options,
                                 const model::ModelSpec& model);
 
@@ -86,7 +87,7 @@ absl::Status CheckStrategy(const ClusterRoleOptions& options, int servers, int r
 
 // How long to wait for a task, in seconds: infinity without a limit. `given` is
 // ClusterRoleOptions::rendezvous_seconds. INVALID_ARGUMENT for a MUSTER_RENDEZVOUS_TIMEOUT that is
-// no number from 0 on.
+// not a number of at least 0.
 absl::StatusOr<double> RendezvousSeconds(double given);
 
 // INVALID_ARGUMENT if options.min_replicas is set with parameter servers, or exceeds the number of
@@ -97,8 +98,8 @@ absl::Status ValidateMinWorkers(const RunConfig& config, const ClusterRoleOption
 // as many as replicas, else an equal share of the records. source.shard is not read.
 absl::StatusOr<data::Shard> GetShard(const RunConfig& config, const data::SourceSpec& source,
                                      io::FileSystem& files);
-// The same for data that is divided into `parts`, for a number of replicas that may change: returns
-// the first part.
+// Like GetShard, for data that is divided into `parts` for a number of replicas that may change:
+// returns the first part.
 absl::StatusOr<data::Shard> FirstPart(int parts, const data::SourceSpec& source,
                                       io::FileSystem& files);
 

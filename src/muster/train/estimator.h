@@ -37,14 +37,15 @@ namespace muster::train {
 // One owner thread.
 class Estimator {
  public:
-  // Builds the model; makes no file yet. `files` and `clock` must outlive it.
+  // Builds the model; makes no file yet. `files` and `clock` must outlive the estimator.
   static absl::StatusOr<std::unique_ptr<Estimator>> Create(io::FileSystem& files,
                                                            const Clock& clock,
                                                            const model::ModelSpec& spec,
                                                            const RunConfig& config);
 
-  // For a user's model function. `features` are the rows' fields, columns and label. They are not
-  // written into model_dir, and 'muster' cannot read such a folder without the program.
+  // Creates an estimator for a user's model function. `features` are the rows' fields, columns and
+  // label. They are not written into model_dir, and 'muster' cannot read such a folder without the
+  // program.
   static absl::StatusOr<std::unique_ptr<Estimator>> Create(io::FileSystem& files,
                                                            const Clock& clock,
                                                            const features::FeatureSpec& features,
@@ -77,8 +78,8 @@ class Estimator {
                                       const BeforeEvents& before_events = {});
 
   // Opens the evaluation's data and reads its first batch, so that data which cannot be evaluated
-  // is found before a training and not hours later. Data from an input_fn or a stream, which may
-  // come only once, is left alone.
+  // is found before a training and not hours later. Data from an input_fn or a stream, which can
+  // perhaps be read only once, is not opened.
   absl::Status CheckData(const EvalSpec& spec);
 
   // For an evaluation by several processes: returns the metric state of one process for its part of
@@ -97,7 +98,7 @@ class Estimator {
       std::function<absl::Status(const InputBatch& batch, const engine::Predictions& predictions)>;
   absl::StatusOr<PredictResult> Predict(const InputSpec& input, const TakePredictions& take,
                                         Progress& progress);
-  // The same with hooks. AfterRun is called for a batch before `take`.
+  // Like the Predict above, with hooks. AfterRun is called for a batch before `take`.
   absl::StatusOr<PredictResult> Predict(const PredictSpec& spec, const TakePredictions& take,
                                         Progress& progress);
 
@@ -114,7 +115,7 @@ class Estimator {
   // Why the last Evaluate, Predict or Export skipped the newest checkpoint; "" if it did not.
   // Evaluate and Predict also warn about it themselves.
   const std::string& restore_note() const { return restore_note_; }
-  // The checkpoint whose weights that call used.
+  // The checkpoint whose weights the last Evaluate, Predict or Export used.
   const std::string& restored_checkpoint() const { return restored_checkpoint_; }
 
  private:

@@ -3,9 +3,9 @@
 // The evaluator looks for a newer checkpoint in model_dir, holds a lease on the one that it reads
 // (checkpoint/lease.h), and evaluates and exports it when start_delay_secs and throttle_secs allow.
 // When the chief has written the last checkpoint, the evaluator evaluates it, makes the final
-// exports, tells the chief, and is done, even if the data ended early or a hook stopped the
-// training (tf.estimator's evaluator waits for max_steps indefinitely). After a restart it
-// continues with the newest checkpoint.
+// exports, informs the chief, and ends, even if the data ended early or a hook stopped the training
+// (tf.estimator's evaluator waits for max_steps indefinitely). After a restart it continues with
+// the newest checkpoint.
 #pragma once
 
 #include <atomic>

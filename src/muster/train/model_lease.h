@@ -42,7 +42,7 @@ struct LeaseOptions {
   // How long, by the taker's clock, a lease of another machine must stay unchanged to be free.
   double expiry_seconds = checkpoint::kLeaseSeconds;
   process::ProcessIdentity process = process::ThisProcess();  // the process that takes the lease
-  std::function<void(const std::string& text)> note = {};     // told of a wait; may be empty
+  std::function<void(const std::string& text)> note = {};     // informed of a wait; may be empty
   const std::atomic<bool>* stop = nullptr;                    // true ends the wait; may be null
   std::function<void(double seconds)> sleep = {};             // instead of sleeping; for tests
 };
@@ -69,8 +69,9 @@ class ModelLease {
 
   // ABORTED: another process has the lease and is named, or the lease was removed.
   absl::Status Check() const;
-  // The same without reading the file while its identity is unchanged: for what happens often and
-  // destroys nothing. A network file system may answer this from a cache, up to a minute late.
+  // Like Check, but does not read the file while its identity is unchanged: for changes that are
+  // frequent and destroy nothing. A network file system may answer this from a cache, up to a
+  // minute late.
   absl::Status CheckIdentity() const;
 
  private:

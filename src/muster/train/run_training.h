@@ -23,15 +23,15 @@ struct TrainingRequest {
   model::ModelSpec model = {};
   RunConfig run = {};  // completed by ReadTaskEnvironment
   // The data of the whole training: RunTraining gives this process its shard, or its parts if
-  // role.min_replicas is set. Sets `replicas` and `parts` itself.
+  // role.min_replicas is set. It also sets `replicas` and `parts`.
   TrainSpec train = {};
   // Hooks for the one process that reports on the training: the chief, or a process that trains
   // alone. They come before train.hooks.
   std::vector<std::shared_ptr<Hook>> chief_hooks = {};
-  std::optional<EvalSpec> eval = {};  // by the chief, a process that trains alone, or the evaluator
+  std::optional<EvalSpec> eval = {};  // made by the chief, a lone process or the evaluator
   std::string warm_start = {};        // "PATH" or "PATH:PATTERN" (weights/warm_start.h); "": none
   ClusterRoleOptions role = {};       // its `context.stop` must be set
-  // The stopping rules of the chief, in words: with other rules the job is another one.
+  // The stopping rules of the chief, in words: a job with other rules counts as another job.
   std::string stopping_rules = {};
   ProgressStyle progress = ProgressStyle::kNone;  // of the process that reports
 };
@@ -42,13 +42,13 @@ struct TrainingOutcome {
   bool reports = false;
 };
 
-// Called after each evaluation, with the progress to which the report must not do harm.
+// Called after each evaluation, with the progress display, which the report must not disturb.
 using ReportProgressEvaluation = std::function<void(Progress& progress, const EvalResult& result,
                                                     const std::vector<std::string>& exports)>;
 
 // Runs until this process has nothing left to do. A job whose end is recorded in its model folder
-// (cluster/finished_job.h) is not run again: role.context.note is told. A task that was told to end
-// returns OK with result.training.interrupted, or CANCELLED. Errors are those of
+// (cluster/finished_job.h) is not run again, and role.context.note is called to say so. A task that
+// was told to end returns OK with result.training.interrupted, or CANCELLED. Errors are those of
 // JoinFromEnvironment, Estimator::Create and TrainAndEvaluate.
 absl::StatusOr<TrainingOutcome> RunTraining(TrainingRequest request, io::FileSystem& files,
                                             const Clock& clock,

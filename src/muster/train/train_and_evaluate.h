@@ -3,8 +3,8 @@
 // In one process the evaluation is a listener of the CheckpointSaver. It skips the checkpoint of
 // the start, and evaluates a new checkpoint if start_delay_secs have passed since the start and
 // throttle_secs since the last evaluation. At the end it evaluates the last checkpoint, unless that
-// was done, and makes the final exports. In a cluster with an evaluator that task does the same
-// with the checkpoints that the chief writes (train/evaluator.h), and the chief only trains.
+// was done, and makes the final exports. In a cluster with an evaluator, the evaluator does the
+// same with the checkpoints that the chief writes (train/evaluator.h), and the chief only trains.
 //
 // Faults of tf.estimator that are corrected here: the final export is made whenever the training
 // ends, also if the data ends or a hook stops it (not only at max_steps); a training that has

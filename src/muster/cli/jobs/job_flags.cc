@@ -86,7 +86,7 @@ absl::StatusOr<job::RestartPolicy> ParsePolicy(const std::string& name) {
     if (job::RestartPolicyName(policy) == name) return policy;
   }
   return absl::InvalidArgumentError(
-      StrCat("--restart-policy ", name, " is none (known: Always, OnFailure, Never, ExitCode)"));
+      StrCat("--restart-policy ", name, " is unknown (known: Always, OnFailure, Never, ExitCode)"));
 }
 
 absl::StatusOr<job::Manifest> FromFile(const JobFlags& flags) {
@@ -182,8 +182,8 @@ absl::Status SetEntryPoints(const JobFlags& flags, job::JobSpec* spec) {
   }
   if (is_used) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("each container of ", flags.file,
-                                           " has a command: nothing would run what stands "
-                                           "behind --; leave it out"));
+                                           " has a command, so the command after -- would not "
+                                           "run: leave it out"));
 }
 
 absl::Status MapPaths(const JobFlags& flags, JobRequest* request) {
@@ -255,8 +255,8 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option(
           "--env", flags->env,
           "NAME=VALUE: of each task's environment, instead of the template's; {type}, {index} "
-          "and {port} stand for the task's own. May be repeated. The journal keeps it: no "
-          "place for a password")
+          "and {port} stand for the task's own. May be repeated. It is stored in the journal: "
+          "do not put a password here")
       ->allow_extra_args(false)
       ->check([](const std::string& text) {
         const size_t equals = text.find('=');
@@ -282,7 +282,7 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
                   "may be repeated")
       ->allow_extra_args(false);
   verb.add_option("--archive", flags->archives,
-                  "The same for a .zip or .tar(.gz), unpacked into a folder NAME")
+                  "Like --file, for a .zip or .tar(.gz) that is unpacked into a folder NAME")
       ->allow_extra_args(false);
   AddHostFlags(verb, &flags->hosts, &flags->ssh);
   verb.add_option(
@@ -290,16 +290,15 @@ void AddPlaceFlags(CLI::App& verb, JobFlags* flags) {
       "ADDRESS or ADDRESS:PORT of the coordinator (default: 127.0.0.1; with --hosts the "
       "address by which they reach this machine)");
   verb.add_option("--certs", flags->certificates,
-                  "A folder of muster certs: the coordinator speaks TLS; wanted beyond loopback")
+                  "A folder of muster certs: the coordinator speaks TLS; required beyond loopback")
       ->check(CLI::ExistingDirectory);
   verb.add_option("--metrics-port", flags->metrics_port,
                   "Serve /metrics (for Prometheus) and /healthz at this port of the --listen "
-                  "address, open to everybody who reaches it (default: nowhere)")
+                  "address, without authentication (default: not served)")
       ->check(CLI::Range(1, 65535));
-  verb.add_flag(
-          "--isolate", flags->isolate,
-          "A network of the job's own, in which there is only loopback: no other user of this "
-          "machine reaches its ports, and it reaches no other machine")
+  verb.add_flag("--isolate", flags->isolate,
+                "Run the job in its own network, which has only loopback: no other user of this "
+                "machine reaches its ports, and it reaches no other machine")
       ->excludes("--listen")
       ->excludes("--certs")
       ->excludes("--hosts")
@@ -317,55 +316,58 @@ void AddHostFlags(CLI::App& verb, std::string* hosts, std::string* ssh) {
                       "at the same path, or gets --file and --archive (docs/hosts.md)");
   names->type_name("A,B,...");
   verb.add_option("--ssh", *ssh,
-                  "How they are reached, such as 'ssh -p 2222 -i key' (default: ssh)")
+                  "The command that reaches them, such as 'ssh -p 2222 -i key' (default: ssh)")
       ->needs(names)
       ->type_name("COMMAND");
 }
 
 void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option("job", flags->file,
-                  "A TFJob file (YAML), - for standard input; or a command behind --. "
+                  "A TFJob file (YAML), - for standard input; or a command after --. "
                   "Beside a file the command is the images' entry point");
   verb.add_flag("--chief", flags->chief, "One task is the chief");
   verb.add_option("--workers", flags->workers, "Workers (default: 1, none beside a chief)")
       ->check(CLI::Range(0, 10000));
   verb.add_option("--ps", flags->ps, "Parameter servers")->check(CLI::Range(0, 10000));
   verb.add_flag("--evaluator", flags->evaluator, "One task is the evaluator");
-  verb.add_option("--name", flags->name,
-                  "The job's: up to 46 of a-z, 0-9, '-' and '_' (default: made from the command)")
+  verb.add_option(
+          "--name", flags->name,
+          "The job's name: up to 46 of a-z, 0-9, '-' and '_' (default: made from the command)")
       ->check(JobNameError);
-  verb.add_option("--restart-policy", flags->restart_policy,
-                  "Always, OnFailure, Never, ExitCode (default: OnFailure)");
-  verb.add_option("--restarts", flags->restarts, "Of a task within an hour (default: 3)")
+  verb.add_option(
+      "--restart-policy", flags->restart_policy,
+      "When a task is restarted: Always, OnFailure, Never, ExitCode (default: OnFailure)");
+  verb.add_option("--restarts", flags->restarts, "Restarts of a task within an hour (default: 3)")
       ->check(CLI::Range(0, 1000));
   verb.add_option("--restart-scope", flags->restart_scope,
-                  "What starts again: task or gang (default: gang without ps, task with)")
+                  "What is restarted: task or gang (default: gang without ps, task with)")
       ->check(CLI::IsMember({"task", "gang"}));
   verb.add_option("--expect", flags->expect,
                   "Check the cluster for a kind of program: estimator, mwms, psv2 (whose workers "
                   "serve indefinitely: without an evaluator --finish-timeout is 0s then)");
   verb.add_option("--progress-timeout", flags->progress_timeout,
                   "A task without a sign of life (output, a change in --model-dir, another step in "
-                  "its MUSTER_STEP_FILE) for so long counts as failed (10m)");
+                  "its MUSTER_STEP_FILE) for this long, such as 10m, counts as failed");
   verb.add_option(
           "--model-dir", flags->model_dir,
           "Where the program keeps its model: for --progress-timeout and muster tensorboard")
       ->type_name("FOLDER");
   verb.add_option(
       "--finish-timeout", flags->finish_timeout,
-      "For the other tasks to end after success (default: 60s); an evaluator has as long "
-      "after it has evaluated the last checkpoint and nothing changes any more");
+      "Time for the other tasks to end after success (default: 60s); an evaluator has this "
+      "time after it has evaluated the last checkpoint and nothing changes any more");
   verb.add_option("--lease", flags->lease_seconds,
                   "Seconds of silence after which an agent is given up, or ends (default: 10)")
       ->check(CLI::Range(0.5, 3600.0));
   verb.add_option("--grace", flags->grace_seconds, "Seconds from SIGTERM to SIGKILL (default: 10)")
       ->check(CLI::Range(0.0, 3600.0));
-  verb.add_option("--rendezvous-timeout", flags->rendezvous_seconds,
-                  "Seconds for all tasks to be there, 0: unlimited (default: 60); muster worker's "
-                  "too (default: 300)")
+  verb.add_option(
+          "--rendezvous-timeout", flags->rendezvous_seconds,
+          "Seconds to wait until all tasks have reported, 0: unlimited (default: 60); also for "
+          "muster worker (default: 300)")
       ->check(CLI::Range(0.0, 1e9));
   verb.add_flag("--evaluator-in-cluster", flags->evaluator_in_cluster,
-                "As TFJob: everyone's TF_CONFIG lists the evaluator");
+                "As in TFJob: the TF_CONFIG of every task lists the evaluator");
   verb.add_flag("--master-as-chief", flags->master_as_chief, "TF_CONFIG calls the master chief");
   AddPlaceFlags(verb, flags);
 }
@@ -393,7 +395,7 @@ absl::Status CheckJobFlags(const JobFlags& flags) {
   if (!flags.file.empty() && names_roles) {
     return absl::InvalidArgumentError(
         "a job file says how many chief, workers, ps and evaluators there are: leave these flags "
-        "out, or give a command behind -- instead of the file");
+        "out, or give a command after -- instead of the file");
   }
   const bool names_restarts =
       flags.restarts || !flags.restart_policy.empty() || !flags.restart_scope.empty();

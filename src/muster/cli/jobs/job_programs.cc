@@ -51,7 +51,7 @@ absl::Status CheckProgram(const job::Process& process, const std::string& workin
   const auto info = files::OpenFileSystems()->Stat(folder);
   if (!info.ok() || !info->is_folder) {
     return absl::InvalidArgumentError(
-        StrCat("the working directory ", folder, " is no folder of this machine"));
+        StrCat("the working directory ", folder, " is not a folder on this machine"));
   }
   const std::string& program = process.command[0];
   if (program.find('/') == std::string::npos) {
@@ -61,7 +61,7 @@ absl::Status CheckProgram(const job::Process& process, const std::string& workin
   if (IsTaskProgram(program, folder, staged)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       StrCat("there is no program '", program, "' that may be run, ",
-             staged.empty() ? StrCat("seen from ", folder) : "among what is staged"));
+             staged.empty() ? StrCat("as seen from ", folder) : "among what is staged"));
 }
 
 }  // namespace

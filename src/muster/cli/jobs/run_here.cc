@@ -82,7 +82,7 @@ class FinishTeller {
       told_ = true;
       SayOfJob(StrCat("the training has succeeded; ", name,
                       " continues and is waited for until it has evaluated the last checkpoint and "
-                      "exported; Ctrl-C cuts it off"));
+                      "exported; Ctrl-C ends it"));
     }
   }
 
@@ -120,7 +120,7 @@ void Pause(control::Service& service) {
   service.SetPaused(true);
   const auto deadline = process::Deadline::After(kPauseSeconds);
   while (!AllPaused(service.Describe()) && !deadline.expired()) poll(nullptr, 0, kPauseLookMillis);
-  SayOfJob("paused, with all its tasks: fg or bg continues with it");
+  SayOfJob("paused, with all its tasks: fg or bg continues the job");
   std::raise(SIGSTOP);
   service.SetPaused(false);
 }
@@ -146,7 +146,9 @@ absl::Status Follow(const control::JobFolder& folder, control::JobPlace& place,
     poll(waits, 2, kFollowMillis);
     if (pause_requested && launch::ssh::HasHosts(folder)) {
       pause_requested = false;
-      SayOfJob("Ctrl-Z pauses no job on other hosts: muster suspend ends its tasks until resumed");
+      SayOfJob(
+          "Ctrl-Z does not pause a job on other hosts: muster suspend ends its tasks until muster "
+          "resume");
     }
     if (pause_requested) Pause(service);
     if (InterruptScope::requested() && !cancelled) {
@@ -218,9 +220,9 @@ void RemoveExpired(const control::JobFolder& folder) {
   std::string kept;
   const auto removed = launch::local::RemoveIfExpired(folder, SystemClock().WallSeconds(), &kept);
   if (!removed.ok() || !*removed) return;  // what is wrong with it is said when it is asked for
-  SayOfJob(StrCat("job ", io::Basename(folder.path),
-                  " is removed: its ttlSecondsAfterFinished has passed",
-                  kept.empty() ? "" : StrCat("; ", kept, " holds files of its own and stays")));
+  SayOfJob(StrCat(
+      "job ", io::Basename(folder.path), " is removed: its ttlSecondsAfterFinished has passed",
+      kept.empty() ? "" : StrCat("; ", kept, " holds files that were not staged and stays")));
 }
 
 void RemoveAllExpired() {

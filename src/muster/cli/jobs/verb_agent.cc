@@ -19,7 +19,7 @@ struct AgentFlags {
 absl::Status RunAgentVerb(const AgentFlags& flags) {
   control::AgentOptions options = flags.options;
   const auto task = job::ParseTaskName(flags.task);
-  if (!task) return absl::InvalidArgumentError(StrCat("--task ", flags.task, " names none"));
+  if (!task) return absl::InvalidArgumentError(StrCat("--task ", flags.task, " names no task"));
   options.id.task = *task;
   if (flags.no_gpus) options.gpus = "";
   if (!flags.bundle.empty()) {
@@ -43,20 +43,24 @@ void AddAgent(CLI::App& app) {
                     "A folder of this machine with the job's token, keys and certificates");
   verb->add_option("--task", flags->task, "Such as worker-0")->required();
   verb->add_option("--incarnation", flags->options.id.incarnation)->required();
-  verb->add_option("--coordinator", flags->options.coordinator_url, "Its URL")->required();
-  verb->add_option("--find-coordinator", flags->options.find_coordinator,
-                   "A file with its URL, read again when it is silent: it may have moved");
+  verb->add_option("--coordinator", flags->options.coordinator_url, "The coordinator's URL")
+      ->required();
+  verb->add_option(
+      "--find-coordinator", flags->options.find_coordinator,
+      "A file with that URL, read again when the coordinator is silent: it may have moved");
   verb->add_option("--host", flags->options.host, "Where other tasks reach this one")
       ->capture_default_str();
   verb->add_flag("--also-stdout", flags->options.also_stdout,
-                 "What the task writes goes to stdout as well as to its log");
-  verb->add_option("--slot", flags->options.slot, "What its provider calls the place it runs in");
-  verb->add_option("--lease", flags->options.lease_seconds, "Until the coordinator says another");
-  verb->add_option("--port", flags->options.port, "The task's port, if it can be had");
-  verb->add_flag("--port-required", flags->options.port_required, "It fails without that port");
+                 "Write the output of the task to stdout as well as to its log");
+  verb->add_option("--slot", flags->options.slot,
+                   "The provider's name for the slot that it runs in");
+  verb->add_option("--lease", flags->options.lease_seconds,
+                   "Lease in seconds, until the coordinator sends another");
+  verb->add_option("--port", flags->options.port, "The task's port, if it is free");
+  verb->add_flag("--port-required", flags->options.port_required, "Fail if that port is not free");
   verb->add_option("--cpus", flags->options.cpus, "Cores of the task, as 0,1,5")->delimiter(',');
   verb->add_option("--gpus", flags->options.gpus, "CUDA_VISIBLE_DEVICES of the task");
-  verb->add_flag("--no-gpus", flags->no_gpus, "The task sees none");
+  verb->add_flag("--no-gpus", flags->no_gpus, "The task sees no GPUs");
   verb->add_flag("--sweep", flags->sweep, "End what an agent that has ended left running");
   verb->callback([flags] { FailUnlessOk(RunAgentVerb(*flags)); });
 }

@@ -37,7 +37,7 @@ absl::Status MakeFolder(const std::string& folder) {
     const std::string path = StrCat(folder, "/", name, ".pem");
     if (access(path.c_str(), F_OK) != 0) continue;
     return absl::AlreadyExistsError(
-        StrCat(path, " is there already: jobs may use it; name another folder with --out"));
+        StrCat(path, " exists already: jobs may use it; name another folder with --out"));
   }
   return absl::OkStatus();
 }
@@ -72,17 +72,18 @@ void AddCerts(CLI::App& app) {
       "  muster run --listen 10.0.0.5:7000 --certs certs job.yaml\n"
       "  muster certs --out all --host 10.0.0.5 --host 10.0.0.6   # muster worker --certs all\n"
       "Each of ca, server and client is NAME.pem and its key NAME-key.pem, for their owner alone\n"
-      "(0600). Keep ca-key.pem apart: who has it can pretend to be any job's coordinator that was\n"
-      "started with these certificates.");
-  verb->add_option("--out", flags->out, "A folder for them, made when missing")->required();
+      "(0600). Keep ca-key.pem in a separate place: anyone who has it can pretend to be the\n"
+      "coordinator of any job that was started with these certificates.");
+  verb->add_option("--out", flags->out, "The folder to write them to, made if it does not exist")
+      ->required();
   verb->add_option(
           "--host", flags->hosts,
-          "A name or address by which the coordinator or a task is reached, beside loopback; "
+          "A name or address by which the coordinator or a task is reached, besides loopback; "
           "may be repeated")
       ->allow_extra_args(false);
-  verb->add_option("--days", flags->days, "They are valid for (default: 365)")
+  verb->add_option("--days", flags->days, "Days for which they are valid (default: 365)")
       ->check(CLI::Range(1, 3650));
-  verb->add_option("--name", flags->name, "For people who look at them (default: muster)");
+  verb->add_option("--name", flags->name, "The common name, for people (default: muster)");
   verb->callback([flags] {
     const absl::Status status = MakeCertificates(*flags);
     if (absl::IsInvalidArgument(status)) {

@@ -99,8 +99,8 @@ void AddJobProcess(CLI::App& app, const char* name, const char* about,
   const auto flags = std::make_shared<CoordinatorFlags>();
   CLI::App* verb = app.add_subcommand(name, about);
   verb->group("");
-  verb->add_option("folder", flags->folder.path, "The job's")->required();
-  verb->add_option("--ready-fd", flags->ready_fd, "Told when it runs");
+  verb->add_option("folder", flags->folder.path, "The job's folder")->required();
+  verb->add_option("--ready-fd", flags->ready_fd, "A descriptor that is written to when it runs");
   verb->callback([flags, run] { FailUnlessOk(run(*flags)); });
 }
 
@@ -116,7 +116,7 @@ void AddCoordinator(CLI::App& app) {
 void AddResume(CLI::App& app) {
   const auto name = std::make_shared<std::string>();
   CLI::App* verb = app.add_subcommand(
-      "resume", "Goes on with a job that is suspended, or has no coordinator any more");
+      "resume", "Continues a job that is suspended, or has no coordinator any more");
   verb->footer("Example:\n  muster resume train-5f3a1");
   verb->add_option("job", *name, "Its name, as muster list shows it")
       ->required()

@@ -106,7 +106,7 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
     is_over = HasEnded(*now) || place->WaitForEnd(0);
   }
   logs->Print(/*last=*/true);
-  if (logs->broken()) return absl::UnavailableError("cannot write out what the tasks wrote");
+  if (logs->broken()) return absl::UnavailableError("cannot write the output of the tasks");
   return logs->status();
 }
 
@@ -176,17 +176,18 @@ void AddJobVerbs(CLI::App& app) {
     return verb;
   };
   CLI::App* const status =
-      with_job(AddVerb(app, "status", "How a job and its tasks are",
+      with_job(AddVerb(app, "status", "Shows the state of a job and its tasks",
                        "muster status train-5f3a1 --watch", ShowStatus, flags));
   CLI::Option* const json = status->add_flag("--json", flags->json, "One JSON object");
-  status->add_flag("--watch", flags->watch, "Until the job has ended: the table, or what changes")
+  status
+      ->add_flag("--watch", flags->watch, "Show the table, or its changes, until the job has ended")
       ->excludes(json);
-  AddVerb(app, "list", "The jobs of this machine", "muster list", ListAll, flags)
-      ->add_flag("--json", flags->json, "A JSON object a line");
-  CLI::App* const logs = with_job(AddVerb(app, "logs", "What a job's tasks wrote",
+  AddVerb(app, "list", "Lists the jobs of this machine", "muster list", ListAll, flags)
+      ->add_flag("--json", flags->json, "One JSON object per line");
+  CLI::App* const logs = with_job(AddVerb(app, "logs", "Shows the output of a job's tasks",
                                           "muster logs -f train-5f3a1 worker-0", ShowLogs, flags));
-  logs->add_option("task", flags->task, "Only this one (default: all, with names in front)");
-  logs->add_flag("-f,--follow", flags->follow, "Go on until the job has ended");
+  logs->add_option("task", flags->task, "Only this task (default: all tasks, with names in front)");
+  logs->add_flag("-f,--follow", flags->follow, "Continue until the job has ended");
   with_job(AddVerb(app, "stop", "Ends a job: SIGTERM, then SIGKILL", "muster stop train-5f3a1",
                    StopJob, flags))
       ->add_flag("--no-wait", flags->no_wait, "Do not wait until it has ended");

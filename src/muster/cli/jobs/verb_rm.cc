@@ -127,10 +127,11 @@ void AddRm(CLI::App& app) {
       "  muster rm --older-than 7d");
   verb->add_option("job", flags->jobs, "Their names, as muster list shows them")
       ->check(JobNameError);
-  verb->add_option("--older-than", flags->older_than,
-                   "All that ended longer ago: 7d, 12h (what runs stays)");
+  verb->add_option(
+      "--older-than", flags->older_than,
+      "All jobs that ended longer ago than this, such as 7d or 12h; running jobs stay");
   verb->add_flag("--with-work", flags->with_work,
-                 "Work folders too that hold files which were not staged (default: they stay)");
+                 "Also remove work folders with files that were not staged (default: they stay)");
   verb->callback([flags] { FailUnlessOk(RemoveJobs(*flags)); });
 }
 

@@ -46,8 +46,8 @@ absl::Status RunJob(const RunFlags& flags) {
 void AddRun(CLI::App& app, const std::vector<std::string>& command) {
   const auto flags = std::make_shared<RunFlags>();
   flags->job.command = command;
-  CLI::App* verb =
-      app.add_subcommand("run", "A distributed job on this machine: a TFJob file, or a command");
+  CLI::App* verb = app.add_subcommand(
+      "run", "Runs a distributed job on this machine: a TFJob file, or a command");
   verb->footer(
       "Examples:\n"
       "  muster run --workers 2 -- python train.py\n"
@@ -59,7 +59,7 @@ void AddRun(CLI::App& app, const std::vector<std::string>& command) {
       "  muster run job.yaml --detach");
   AddJobFlags(*verb, &flags->job);
   verb->add_flag("--detach", flags->detach,
-                 "Print the job's name and go: see muster status, logs, stop");
+                 "Print the job's name and return: see muster status, logs, stop");
   verb->add_flag("--dry-run", flags->dry_run,
                  "Print each task's command, environment and TF_CONFIG; start nothing");
   verb->callback([flags] { FailUnlessOk(RunJob(*flags)); });

@@ -74,13 +74,14 @@ void AddSlotCoordinator(CLI::App& app) {
   CLI::App* verb = app.add_subcommand(
       "slot-coordinator", "Runs a job in the slots that a provider gives (docs/formats/slots.md)");
   verb->group("");
-  verb->add_option("folder", flags->folder.path, "The job's; made if it is not there")->required();
-  verb->add_option("--job", flags->file, "A TFJob file, for a job that begins");
-  verb->add_option("--listen", flags->listen, "ADDRESS or ADDRESS:PORT, of a job that begins");
-  verb->add_option("--certs", flags->certificates, "A folder of muster certs, the same")
+  verb->add_option("folder", flags->folder.path, "The job's folder; made if it does not exist")
+      ->required();
+  verb->add_option("--job", flags->file, "A TFJob file, for a new job");
+  verb->add_option("--listen", flags->listen, "ADDRESS or ADDRESS:PORT, for a new job");
+  verb->add_option("--certs", flags->certificates, "A folder of muster certs, for a new job")
       ->check(CLI::ExistingDirectory);
-  verb->add_option("--lease", flags->options.lease_seconds, "The same");
-  verb->add_option("--grace", flags->options.grace_seconds, "The same");
+  verb->add_option("--lease", flags->options.lease_seconds, "As for muster run, for a new job");
+  verb->add_option("--grace", flags->options.grace_seconds, "As for muster run, for a new job");
   verb->callback([flags] { FailUnlessOk(RunSlotCoordinator(*flags)); });
 }
 

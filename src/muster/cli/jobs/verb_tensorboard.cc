@@ -89,13 +89,13 @@ void AddTensorBoard(CLI::App& app, const std::vector<std::string>& arguments) {
   const auto flags = std::make_shared<TensorBoardFlags>();
   flags->arguments = arguments;
   CLI::App* verb = app.add_subcommand(
-      "tensorboard", "TensorBoard of your Python on a job's model folder; its flags behind --");
+      "tensorboard", "Runs your Python's TensorBoard on a job's model folder; its flags after --");
   verb->footer(
       "Examples:\n"
       "  muster tensorboard train-5f3a1\n"
       "  muster tensorboard train-5f3a1 --model-dir model --python venv/bin/python -- --port 7007");
   verb->add_option("job", flags->job, "Its name, as muster list shows it")->required();
-  verb->add_option("--model-dir", flags->model_dir, "The folder (default: as muster run was told)")
+  verb->add_option("--model-dir", flags->model_dir, "The folder (default: that of muster run)")
       ->type_name("FOLDER");
   verb->add_option("--python", flags->python,
                    "The Python that has TensorBoard (default: the job's own, else python3)")

@@ -91,7 +91,7 @@ void AddConversionFlags(CLI::App* verb, ConversionFlags* flags) {
   verb->add_option("--compression", flags->compression, "none, gzip or zlib")
       ->check(CLI::IsMember({"none", "gzip", "zlib"}))
       ->capture_default_str();
-  verb->add_flag("--overwrite", flags->overwrite, "Remove shards of another count in the folder");
+  verb->add_flag("--overwrite", flags->overwrite, "Remove shards of other sets from the folder");
   verb->add_flag("--json", flags->json, "The result as JSON");
   verb->add_flag("--quiet", flags->quiet, "No progress");
 }

@@ -69,15 +69,15 @@ void AddRecordsIndex(CLI::App& records) {
   verb->add_option("files", flags->patterns, "TFRecord, CSV or JSON lines: files or globs")
       ->required()
       ->type_name("GLOB");
-  verb->add_option("--delimiter", flags->delimiter, "Between the cells of a CSV file")
+  verb->add_option("--delimiter", flags->delimiter, "The character between the cells of a CSV file")
       ->capture_default_str();
-  verb->add_flag("--json", flags->json, "An object a file");
+  verb->add_flag("--json", flags->json, "One JSON object per file");
   verb->callback([flags] { FailUnlessOk(RunIndex(*flags)); });
 }
 
 void AddRecords(CLI::App& app) {
   CLI::App* records =
-      app.add_subcommand("records", "Make, look into and check files of training records");
+      app.add_subcommand("records", "Make, inspect and check files of training records");
   records->require_subcommand(1);
   AddRecordsFromCsv(*records);
   AddRecordsFromIdx(*records);

@@ -148,7 +148,7 @@ void AddRecordsInspect(CLI::App& records) {
       ->type_name("GLOB");
   verb->add_option("--limit", flags->limit, "Records to show (default: all)");
   verb->add_flag("--json", flags->json,
-                 "A record a line: {\"file\", \"offset\", \"features\": {name: {\"kind\", "
+                 "One record per line: {\"file\", \"offset\", \"features\": {name: {\"kind\", "
                  "\"values\"}}}");
   verb->callback([flags] { FailUnlessOk(RunRecordsInspect(*flags)); });
 }
@@ -165,7 +165,7 @@ void AddRecordsVerify(CLI::App& records) {
       ->type_name("GLOB");
   verb->add_option("--spec", flags->spec, "Model file whose inputs the records must fit")
       ->type_name("SPEC");
-  verb->add_flag("--json", flags->json, "An object a file");
+  verb->add_flag("--json", flags->json, "One JSON object per file");
   verb->callback([flags] { FailUnlessOk(RunVerify(*flags)); });
 }
 

@@ -156,13 +156,13 @@ void AddRecordsStats(CLI::App& records) {
   verb->add_option("--spec", flags->spec, "Model file whose inputs are looked at")
       ->required()
       ->type_name("SPEC");
-  verb->add_option("--delimiter", flags->delimiter, "Between the cells of a CSV file")
+  verb->add_option("--delimiter", flags->delimiter, "The character between the cells of a CSV file")
       ->capture_default_str();
   verb->add_option("--top", flags->top, "Frequent values to show")->capture_default_str();
   verb->add_option("--max-bad-records", flags->max_bad_records,
                    "Leave out up to N rows that do not fit the spec")
       ->type_name("N");
-  verb->add_flag("--json", flags->json, "One object");
+  verb->add_flag("--json", flags->json, "One JSON object");
   verb->callback([flags] { FailUnlessOk(RunStats(*flags)); });
 }
 

@@ -124,7 +124,7 @@ absl::Status RunSampleClicks(const SampleFlags& flags) {
 }  // namespace
 
 void AddSample(CLI::App& app) {
-  CLI::App* sample = app.add_subcommand("sample", "Make data to try things on");
+  CLI::App* sample = app.add_subcommand("sample", "Make sample data");
   sample->require_subcommand(1);
   const auto flags = std::make_shared<SampleFlags>();
   CLI::App* clicks = sample->add_subcommand(
@@ -136,7 +136,7 @@ void AddSample(CLI::App& app) {
   clicks->add_option("--rows", flags->rows, "Number of rows")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 31))
       ->capture_default_str();
-  clicks->add_option("--seed", flags->seed, "Which rows")->capture_default_str();
+  clicks->add_option("--seed", flags->seed, "Seed of the rows")->capture_default_str();
   clicks->add_option("--out", flags->out, "CSV file to write")->required()->type_name("FILE");
   clicks->add_option("--truth", flags->truth, "CSV file for the true probability of each row")
       ->type_name("FILE");

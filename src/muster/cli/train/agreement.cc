@@ -38,7 +38,7 @@ std::string MakeSettings(const TaskFacts& facts) {
 bool KnowsCluster(const TaskFacts& facts) { return facts.flags.run.task_type != "evaluator"; }
 
 constexpr char kChiefs[] = "the chief alone writes checkpoints, events and exports";
-constexpr char kTells[] = "what a task tells of itself changes nothing that is trained";
+constexpr char kTells[] = "what a task reports about itself does not change the training";
 constexpr char kStarts[] = "the tasks of the job do not get it";
 
 constexpr FlagUse kFlagUses[] = {
@@ -146,7 +146,7 @@ constexpr FlagUse kFlagUses[] = {
     {.flag = "--restarts", .why_not = kStarts},
     {.flag = "--hosts", .why_not = kStarts},
     {.flag = "--ssh", .why_not = kStarts},
-    {.flag = "--job", .why_not = "tasks show each other the job's name before all else"},
+    {.flag = "--job", .why_not = "tasks compare the job's name before anything else"},
 };
 
 // Vocabularies from files are part of the model, and not of its file.

@@ -32,7 +32,8 @@ std::string ProcessName() {
 void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& help,
                   DataFlags* flags, const std::string& bad_records_of) {
   verb.add_option(name, flags->patterns, help)->required()->type_name("GLOB");
-  verb.add_option("--batch-size", flags->batch_size, "Rows a batch")->check(CLI::Range(1, 1 << 24));
+  verb.add_option("--batch-size", flags->batch_size, "Rows per batch")
+      ->check(CLI::Range(1, 1 << 24));
   verb.add_option("--max-bad-records", flags->max_bad_records,
                   "Leave out and count up to N rows that cannot be read or do not fit the spec" +
                       bad_records_of)
@@ -40,9 +41,10 @@ void AddDataFlags(CLI::App& verb, const std::string& name, const std::string& he
 }
 
 void AddRejectsFlag(CLI::App& verb, DataFlags* flags) {
-  verb.add_option("--rejects", flags->rejects,
-                  "Keep what --max-bad-records leaves out, a JSON object a line (docs/data.md); "
-                  "with --workers a folder")
+  verb.add_option(
+          "--rejects", flags->rejects,
+          "Keep what --max-bad-records leaves out, one JSON object per line (docs/data.md); "
+          "with --workers a folder")
       ->needs("--max-bad-records")
       ->type_name("FILE");
 }
@@ -76,14 +78,15 @@ void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags) {
       ->required()
       ->type_name("DIR");
   verb.add_option("--checkpoint", flags->checkpoint,
-                  "Its weights, such as DIR/model.ckpt-100; best: of the evaluations while it was "
-                  "trained; the folder of an export (default: the newest of --model-dir)")
+                  "The weights: a checkpoint such as DIR/model.ckpt-100; best: that of the best "
+                  "evaluation during training; the folder of an export (default: the newest of "
+                  "--model-dir)")
       ->type_name("PREFIX");
 }
 
 void AddFallBackFlag(CLI::App& verb, TrainedModelFlags* flags) {
   verb.add_flag("--fall-back", flags->fall_back,
-                "Where the newest checkpoint is broken, take the newest that is whole, and warn");
+                "If the newest checkpoint is broken, use the newest intact one, and warn");
 }
 
 absl::Status ResolveBest(io::FileSystem& files, TrainedModelFlags* flags) {
@@ -173,8 +176,8 @@ absl::StatusOr<std::unique_ptr<TrainedModel>> OpenTrainedModel(TrainedModelFlags
 }
 
 void AddOutputFlags(CLI::App& verb, OutputFlags* flags) {
-  verb.add_flag("--json", flags->json, "Results as JSON, an object a line, on stdout");
-  verb.add_flag("--quiet", flags->quiet, "No progress; warnings all the same");
+  verb.add_flag("--json", flags->json, "Results as JSON, one object per line, on stdout");
+  verb.add_flag("--quiet", flags->quiet, "No progress; warnings are still shown");
 }
 
 train::ProgressStyle MakeStyle(const OutputFlags& flags) {
@@ -190,7 +193,7 @@ void AddHookCallFlags(CLI::App& verb, HookCallFlags* flags) {
                     ->delimiter(',')
                     ->type_name("CALLS");
   auto* answers = verb.add_option("--hook-answers", flags->answers,
-                                  "Descriptor on which their answers are read")
+                                  "Descriptor from which the answers to them are read")
                       ->check(CLI::NonNegativeNumber)
                       ->type_name("FD");
   calls->needs(answers);

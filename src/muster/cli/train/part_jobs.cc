@@ -12,10 +12,10 @@ namespace muster::cli {
 void AddPartFlags(CLI::App& verb, const std::string& workers, PartFlags* flags) {
   auto* option = verb.add_option("--workers", flags->workers, workers)->check(CLI::Range(1, 1000));
   verb.add_option("--task", flags->task,
-                  "Be that one of the workers, 0 to N - 1, for a launcher of your own")
+                  "Run as this one of the workers, 0 to N - 1, for a launcher of your own")
       ->check(CLI::NonNegativeNumber)
       ->needs(option);
-  verb.add_option("--restarts", flags->restarts, "Of each worker that dies, at most")
+  verb.add_option("--restarts", flags->restarts, "Most restarts of each worker that dies")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->needs(option);
@@ -25,7 +25,7 @@ void AddPartFlags(CLI::App& verb, const std::string& workers, PartFlags* flags) 
 absl::Status CheckParts(const PartFlags& flags, const DataFlags& data, const HookCallFlags& calls) {
   if (std::find(data.patterns.begin(), data.patterns.end(), "-") != data.patterns.end()) {
     return absl::InvalidArgumentError(
-        "--data -: what comes through one pipe cannot be dealt to --workers; give files");
+        "--data -: data from one pipe cannot be divided among --workers; give files");
   }
   if (!calls.wanted.empty()) {
     return absl::InvalidArgumentError("--hook-calls: --workers have no hooks");

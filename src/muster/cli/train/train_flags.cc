@@ -104,7 +104,7 @@ void AddLoggingFlags(CLI::App& verb, LoggingFlags* flags, train::RunConfig* run)
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb.add_option("--rate-steps", run->log_step_count_steps,
-                  "Steps and examples a second among them every N steps")
+                  "Steps and examples per second among them every N steps")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb.add_option("--log-steps", flags->lines.steps, "A line with the loss every N steps")
@@ -128,7 +128,7 @@ void AddLoggingHooks(const LoggingFlags& flags, std::vector<std::shared_ptr<trai
 void AddProtectionFlags(CLI::App& verb, ProtectionFlags* flags) {
   verb.add_option("--certs", flags->certificates,
                   "A folder of muster certs: tasks of other machines are reached by TLS (default: "
-                  "MUSTER_CERTS); wanted beyond loopback")
+                  "MUSTER_CERTS); required beyond loopback")
       ->check(CLI::ExistingDirectory);
   verb.add_flag("--plain-text", flags->plain_text,
                 "Other machines are reached without encryption, on a network that you trust "
@@ -146,9 +146,10 @@ void CheckProtected(const ProtectionFlags& flags, const train::RunConfig& run,
 }
 
 void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
-  auto* eval = verb.add_option("--eval", flags->data.patterns,
-                               "Evaluate on these: new checkpoints now and then, and the last one")
-                   ->type_name("GLOB");
+  auto* eval =
+      verb.add_option("--eval", flags->data.patterns,
+                      "Evaluate on these data: new checkpoints at intervals, and the last one")
+          ->type_name("GLOB");
   verb.add_option("--eval-steps", flags->steps, "Batches of an evaluation at most (default: all)")
       ->check(CLI::PositiveNumber)
       ->needs(eval);
@@ -169,7 +170,8 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
                          "; in another folder with NAME= in front"))
       ->type_name("KIND")
       ->needs(eval);
-  verb.add_option("--exports-to-keep", flags->exports_to_keep, "Of latest and best; 0: all")
+  verb.add_option("--exports-to-keep", flags->exports_to_keep,
+                  "Exports of latest and best to keep; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->needs(eval);
@@ -179,7 +181,7 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags) {
   verb.add_option("--early-stop", flags->early_stops,
                   "End the training by its evaluations: METRIC:no_increase:STEPS, "
                   "METRIC:no_decrease:STEPS, METRIC:higher:VALUE or METRIC:lower:VALUE; with "
-                  ":min_steps=STEPS behind it not by evaluations before that step")
+                  "appended :min_steps=STEPS not by evaluations before that step")
       ->type_name("RULE");
   verb.add_flag("--eval-elsewhere", flags->elsewhere,
                 "--early-stop goes by what another program (muster evaluate) writes into "

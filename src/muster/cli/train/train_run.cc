@@ -154,7 +154,7 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
   if (std::find(flags.data.patterns.begin(), flags.data.patterns.end(), "-") !=
       flags.data.patterns.end()) {
     return absl::InvalidArgumentError(
-        "--train -: what comes through one pipe cannot be dealt to the tasks of a job (--workers, "
+        "--train -: data from one pipe cannot be divided among the tasks of a job (--workers, "
         "--evaluator); give files");
   }
   // What is wrong with the model file is said once, and before anything starts.

@@ -219,8 +219,8 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
   const auto opened = score::OpenPartPlan(*files, folder, wanted);
   if (absl::IsPermissionDenied(opened.status())) {
     return Annotate(opened.status(),
-                    "--workers keep their parts in --model-dir until all are there, and this one "
-                    "may not be written; evaluate without --workers");
+                    "--workers keep their parts in --model-dir until all are complete, and this "
+                    "folder cannot be written; evaluate without --workers");
   }
   MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, opened);
   MUSTER_ASSIGN_OR_RETURN(const auto done, PartsDone(*files, folder, plan));

@@ -159,7 +159,7 @@ absl::Status RunInspect(const InspectFlags& flags) {
   }
   if (flags.verify) {
     return absl::InvalidArgumentError(
-        StrCat(flags.path, " is no checkpoint: --verify wants a model folder or a prefix"));
+        StrCat(flags.path, " is not a checkpoint: --verify needs a model folder or a prefix"));
   }
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, spec_path));
   return InspectSpec(spec, flags.json);
@@ -170,7 +170,7 @@ absl::Status RunInspect(const InspectFlags& flags) {
 void AddInspect(CLI::App& app) {
   const auto flags = std::make_shared<InspectFlags>();
   CLI::App* verb =
-      app.add_subcommand("inspect", "Look into a model file, a model folder or a checkpoint");
+      app.add_subcommand("inspect", "Inspect a model file, a model folder or a checkpoint");
   verb->footer(
       "Examples:\n"
       "  muster inspect examples/titanic/titanic.yaml             # the variables it makes\n"
@@ -182,12 +182,12 @@ void AddInspect(CLI::App& app) {
       ->required()
       ->type_name("PATH");
   verb->add_option("--features", flags->features.patterns,
-                   "Show what the columns make of these rows: floats and ids")
+                   "Show the floats and ids that the columns make of these rows")
       ->type_name("GLOB");
   verb->add_option("--limit", flags->features.limit, "Rows of --features (default: all)")
       ->check(CLI::PositiveNumber);
   verb->add_flag("--verify", flags->verify, "Check every checksum of a checkpoint");
-  verb->add_flag("--json", flags->json, "An object a line");
+  verb->add_flag("--json", flags->json, "One JSON object per line");
   verb->callback([flags] {
     flags->features.json = flags->json;
     FailUnlessOk(RunInspect(*flags));

@@ -212,7 +212,8 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments) {
                    "FILE.csv, FILE.jsonl, FILE.tfrecord, or - for stdout; with --workers a folder")
       ->required()
       ->type_name("FILE");
-  verb->add_option("--format", flags->format, "When the name does not tell (a folder: csv)")
+  verb->add_option("--format", flags->format,
+                   "The format, if the name does not show it (default of a folder: csv)")
       ->check(CLI::IsMember({"csv", "jsonl", "tfrecord"}));
   AddThreadsFlag(*verb, &flags->trained.run);
   AddTensorFlowFlag(*verb, &flags->trained.run);

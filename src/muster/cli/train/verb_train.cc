@@ -55,7 +55,7 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   auto* max_steps = verb->add_option("--max-steps", flags->max_steps,
                                      "Stop at this global step; without --epochs the data repeats")
                         ->check(CLI::PositiveNumber);
-  verb->add_option("--steps", flags->steps, "Take this many steps more; else as --max-steps")
+  verb->add_option("--steps", flags->steps, "Take this many more steps; otherwise like --max-steps")
       ->check(CLI::PositiveNumber)
       ->excludes(max_steps);
   verb->add_option("--seed", flags->seed, "Of weights, shuffle and dropout (default: the spec's)")
@@ -73,25 +73,26 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   verb->add_flag("--drop-remainder", flags->drop_remainder,
                  "Leave out an epoch's last batch when it is smaller");
   verb->add_flag("--fresh-data", flags->fresh_data,
-                 "Begin the data anew instead of at the checkpoint's position");
+                 "Begin at the start of the data instead of at the checkpoint's position");
   AddStrategyFlag(*verb, &flags->strategy);
   verb->add_option(
           "--staleness", flags->staleness,
           "Of ps-async: no replica begins a batch that is more than N ahead of the slowest "
-          "one that lives; 0: in lock step (default: no bound)")
+          "live one; 0: in lock step (default: no bound)")
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--replicas-to-aggregate", flags->aggregate,
                    "Of ps-sync: a step is made of the first N replicas' gradients, and those that "
-                   "come later are dropped (default: of all)")
+                   "arrive later are dropped (default: of all)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
   verb->add_option("--rendezvous-timeout", flags->rendezvous_seconds,
-                   "Seconds that tasks of a job wait for one that is not there, 0: unlimited "
+                   "Seconds that tasks of a job wait for an absent one, 0: unlimited "
                    "(default: MUSTER_RENDEZVOUS_TIMEOUT, else 300; for it to be started, 60)")
       ->check(CLI::Range(0.0, 1e9));
-  verb->add_option("--stall-timeout", flags->stall_seconds,
-                   "Seconds in which neither data nor keep-alives came from another machine, after "
-                   "which the network to it counts as broken (default: 30)")
+  verb->add_option(
+          "--stall-timeout", flags->stall_seconds,
+          "Seconds in which neither data nor keep-alives arrived from another machine, after "
+          "which the network to it counts as broken (default: 30)")
       ->check(CLI::Range(train::kMinStallSeconds, train::kMaxStallSeconds))
       ->type_name("SECONDS");
   CLI::Option* const save_steps = verb->add_option(
@@ -101,11 +102,12 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
                    "Checkpoint every N seconds (default: 600, without --save-steps)")
       ->check(CLI::NonNegativeNumber)
       ->excludes(save_steps);
-  verb->add_option("--keep-checkpoints", flags->run.keep_checkpoint_max, "0: all")
+  verb->add_option("--keep-checkpoints", flags->run.keep_checkpoint_max,
+                   "Checkpoints to keep; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb->add_option("--keep-checkpoint-hours", flags->run.keep_checkpoint_every_n_hours,
-                   "Keep one checkpoint of every N hours for good")
+                   "Keep one checkpoint of every N hours permanently")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb->add_flag("--stop-on-nan{false}", flags->run.nan_loss_is_failure,
@@ -141,7 +143,7 @@ void ParseWorkers(const std::string& text, TrainFlags* flags) {
                      fewest >= 1 && fewest <= flags->workers && flags->workers <= kMost;
   if (!sound) {
     throw CLI::ValidationError("--workers", StrCat("'", text, "' is neither a number from 1 to ",
-                                                   kMost, " nor a range of such, 2:4"));
+                                                   kMost, " nor a range such as 2:4"));
   }
   flags->min_workers = range ? fewest : 0;
 }
@@ -152,7 +154,7 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
   const auto flags = std::make_shared<TrainFlags>();
   CLI::App* verb = app.add_subcommand("train", "Train a model file on CSV or TFRecord data");
   verb->footer(
-      "The same command continues an interrupted run exactly where its last checkpoint stands.\n"
+      "The same command continues an interrupted run exactly from its last checkpoint.\n"
       "Examples:\n"
       "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' \\\n"
       "      --eval 'data/test/part-*' --eval-throttle-secs 60 --exporter best --model-dir model\n"
@@ -165,15 +167,15 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
           "--workers", [flags](const std::string& text) { ParseWorkers(text, flags.get()); },
           "Replicas that train together, each with its part of the data and batches of the batch "
           "size: a job of this machine (docs/distributed.md). MIN:MAX: it continues while MIN are "
-          "there")
+          "present")
       ->type_name("N or MIN:MAX");
   verb->add_option("--ps", flags->ps,
                    "Parameter servers, which have the weights; the replicas train by them")
       ->check(CLI::Range(1, 1000));
-  auto* restarts =
-      verb->add_option("--restarts", flags->restarts, "Of each task of the job that dies, at most")
-          ->check(CLI::NonNegativeNumber)
-          ->capture_default_str();
+  auto* restarts = verb->add_option("--restarts", flags->restarts,
+                                    "Most restarts of each task of the job that dies")
+                       ->check(CLI::NonNegativeNumber)
+                       ->capture_default_str();
   auto* job = verb->add_option("--job", flags->job, "The job's name, for muster status");
   AddHostFlags(*verb, &flags->hosts, &flags->ssh);
   auto* hosts = verb->get_option("--hosts");
@@ -198,9 +200,9 @@ void AddWorker(CLI::App& app) {
   CLI::App* verb = app.add_subcommand(
       "worker", "One replica of a training; TF_CONFIG and MUSTER_KEY_FILE say which");
   verb->footer(
-      "What 'muster train --workers N' starts N times, and any launcher can that sets TF_CONFIG.\n"
+      "'muster train --workers N' starts it N times; so can any launcher that sets TF_CONFIG.\n"
       "All replicas get the same flags and reach the same data; the chief writes --model-dir.\n"
-      "Example, of two terminals the first:\n"
+      "Example, for the first of two terminals:\n"
       "  openssl rand -hex 32 > key; chmod 600 key\n"
       "  MUSTER_KEY_FILE=key TF_CONFIG='{\"cluster\": {\"chief\": [\"127.0.0.1:7001\"], "
       "\"worker\": [\"127.0.0.1:7002\"]}, \"task\": {\"type\": \"chief\", \"index\": 0}}' \\\n"
@@ -208,9 +210,10 @@ void AddWorker(CLI::App& app) {
       "m2");
   AddFlags(verb, flags);
   AddProtectionFlags(*verb, &flags->protection);
-  verb->add_option("--min-workers", flags->min_workers,
-                   "Train, and continue, with so few replicas when the others of TF_CONFIG are not "
-                   "there (default: only with all)")
+  verb->add_option(
+          "--min-workers", flags->min_workers,
+          "Begin and continue to train with this many replicas if the others of TF_CONFIG are "
+          "absent (default: all are needed)")
       ->check(CLI::Range(1, 1000));
   verb->callback([flags] {
     const char* const task = std::getenv("TF_CONFIG");

@@ -92,7 +92,7 @@ def test_a_job_that_is_not_there(jobs: Jobs, verb: str) -> None:
     for name in ("a/b", "..", ""):
         result = jobs.call(verb, name)
         assert result.returncode == 2, name
-        assert f"'{name}' can be no job's name" in result.stderr
+        assert f"'{name}' is not a valid job name" in result.stderr
     assert jobs.call("run", "--name", "a/b", "job.yaml").returncode == 2
 
 

@@ -10,8 +10,8 @@
 namespace muster::launch::local {
 
 // Removes the job's record, logs and staged files. Links are removed, never their targets. A work
-// folder that holds files which were not staged stays, unless `with_work`; its path is returned, or
-// "" if nothing is left. FAILED_PRECONDITION if a process of the job is running.
+// folder that holds files which were not staged is kept, unless `with_work`; its path is returned,
+// or "" if nothing is left. FAILED_PRECONDITION if a process of the job is running.
 absl::StatusOr<std::string> RemoveJob(const control::JobFolder& folder, bool with_work);
 
 // Whether an agent of the job is running.

@@ -20,11 +20,12 @@ struct LocalJobOptions {
   std::string certificates = {};  // the folder of `muster certs`; required for TLS
   bool share_gpus = false;        // also assign GPUs that other jobs use
   bool isolate = false;           // in a network of its own (process/network_namespace.h)
-  // Of /healthz and /metrics, at the address of `listen` (control/service.h); 0: none.
+  // The port of /healthz and /metrics, at the address of `listen` (control/service.h); 0: none.
   int metrics_port = 0;
-  // For tasks that run elsewhere: what else the job's folder needs, called after its files are
-  // there and before it is a job; it also makes the certificates. The tasks get no cores or GPUs of
-  // this machine, and run in a folder work/NAME below wherever their agents are.
+  // For a job whose tasks run elsewhere: adds what else the job's folder needs, and makes the
+  // certificates. It is called when the folder has its files and before the first journal entry
+  // makes it a job. The tasks get no cores or GPUs of this machine, and run in a folder work/NAME
+  // below the folder of their agents.
   std::function<absl::Status(const control::JobFolder&)> prepare = {};
 };
 
@@ -56,7 +57,8 @@ class LocalJob {
                                                        const MakeLauncher& make = {});
   ~LocalJob();
 
-  // After its end, and before its logs are read for the last time: control::Launcher::Finish().
+  // Calls control::Launcher::Finish(). Call it after the job's end, before its logs are read for
+  // the last time.
   void Finish();
 
   control::Service& service() { return *service_; }

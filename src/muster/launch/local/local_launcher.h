@@ -1,4 +1,5 @@
-// Agents as processes of this machine: `muster agent`, each in a session of its own.
+// LocalLauncher: runs agents as processes of this machine (`muster agent`), each in its own
+// session.
 #pragma once
 
 #include <atomic>
@@ -39,16 +40,17 @@ struct LocalLauncherOptions {
   std::string program = {};          // the muster binary
   std::string coordinator_url = {};  // for the agents
   Placements placements = {};
-  // What is started for a request, instead of `muster agent` on this machine; it takes the
-  // incarnation's mark and writes its end as an agent does. Called within Start().
+  // Returns the command that is started for a request, instead of `muster agent` on this machine.
+  // The command must take the incarnation's mark and write its end as an agent does. Called within
+  // Start().
   std::function<std::vector<std::string>(const control::StartRequest&)> command = {};
   // Called when Observe() has news. It is always called from the launcher's own thread and never
   // within a call by the owner, which may hold locks that this callback takes.
   std::function<void()> on_change = {};
 };
 
-// It finds running agents by the marks in the job's folder (control/incarnation.h), so that it also
-// finds those of an earlier coordinator.
+// It finds running agents by the marks in the job's folder (control/incarnation.h), and so it also
+// finds those that an earlier coordinator started.
 class LocalLauncher : public control::Launcher {
  public:
   static absl::StatusOr<std::unique_ptr<LocalLauncher>> Create(LocalLauncherOptions options);
@@ -59,9 +61,9 @@ class LocalLauncher : public control::Launcher {
   void Kill(job::TaskId task, int64_t incarnation) override;
   std::vector<job::TaskObservation> Observe() override;
 
-  // Whether an incarnation that was observed as ended has an end in its agent's own words.
+  // Whether the agent of an incarnation that was observed as ended has written its end.
   bool HasWrittenEnd(const control::IncarnationId& id) const;
-  // Until the agents that run have ended, so many seconds at most. Any thread.
+  // Waits, at most this many seconds, until the running agents have ended. Any thread.
   void WaitForEnds(double seconds);
 
  private:
@@ -71,7 +73,7 @@ class LocalLauncher : public control::Launcher {
     int pid = 0;                            // of either
     std::optional<job::TaskEnd> end;        // with `ended`: none means gone
     bool ended = false;
-    bool written = false;  // the end is the agent's own word
+    bool written = false;  // the agent wrote the end
   };
 
   explicit LocalLauncher(LocalLauncherOptions options) : options_(std::move(options)) {}

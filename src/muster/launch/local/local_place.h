@@ -15,7 +15,7 @@
 
 namespace muster::launch::local {
 
-// As LocalJob::Run().
+// Has the contract of LocalJob::Run().
 using RunJob = std::function<absl::StatusOr<std::unique_ptr<LocalJob>>(
     const control::JobFolder& job, const std::string& binary, const std::string& cancelled)>;
 
@@ -39,7 +39,7 @@ class LocalPlace : public control::JobPlace {
 
   absl::StatusOr<formats::Json> Describe() override;
   // A job without a coordinator is closed in this process, which takes as long as its tasks need to
-  // end. CANCELLED: `interrupted` said so before.
+  // end. CANCELLED if `interrupted` returned true before that.
   absl::Status Stop(const std::string& why) override;
   absl::Status Suspend(bool suspended) override;
   absl::Status Resume() override;

@@ -44,7 +44,7 @@ def test_certificates_are_for_their_owner_alone_and_never_replaced(jobs: Jobs) -
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     before = (folder / "ca.pem").read_bytes()
     result = jobs.call("certs", "--out", "certs")
-    assert result.returncode == 1 and "is there already" in result.stderr
+    assert result.returncode == 1 and "exists already" in result.stderr
     assert (folder / "ca.pem").read_bytes() == before
     result = jobs.call("certs", "--out", "other", "--host", "no host")
     assert result.returncode == 2 and "'no host' is neither a DNS name" in result.stderr

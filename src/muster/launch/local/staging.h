@@ -1,4 +1,4 @@
-// Files and archives that belong to a job (JobSpec::files, archives; docs/job.md).
+// Files and archives that belong to a job (JobSpec::files, archives; see docs/job.md).
 //
 // They are copied into the job's folder once, when the job is made, so that every task and every
 // restart sees the same files whatever happens to the originals. Each task runs in its own folder
@@ -28,8 +28,9 @@ struct StagedItem {
 absl::StatusOr<std::vector<StagedItem>> PlanStaging(const job::JobSpec& spec,
                                                     const std::string& folder);
 
-// Copies and unpacks them and makes the tasks' folders. Archives are unpacked by tar and unzip:
-// FAILED_PRECONDITION says what is missing, DATA_LOSS quotes their output. Blocks until done.
+// Copies and unpacks the items and makes the tasks' folders. Archives are unpacked by tar and
+// unzip: FAILED_PRECONDITION says which of them is missing, DATA_LOSS quotes their output. Blocks
+// until done.
 absl::Status Stage(const std::vector<StagedItem>& items, const job::JobSpec& spec,
                    const control::JobFolder& folder);
 

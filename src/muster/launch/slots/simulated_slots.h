@@ -4,8 +4,8 @@
 // decides; around it is as much of a coordinator as its promise needs (leases, a journal, passes).
 //
 //   once         an incarnation's task is started at most once
-//   one live     never do two incarnations of one task run at the same time
-//   truth        what is observed to have ended does not run, and never does later
+//   one live     two incarnations of one task never run at the same time
+//   truth        an incarnation that is observed to have ended never runs later
 //   progress     once nothing misbehaves any more, every task runs
 //   nothing left when the job has ended, no slot is left and the provider has ended
 //
@@ -223,7 +223,7 @@ class SlotSimulation : SimulatedPlatform {
 
   const Tampering tampering_;
 
-  // Durable.
+  // What outlives a coordinator.
   std::map<job::TaskId, JournalTask> journal_;
   int64_t next_incarnation_ = 0;
   int64_t wanted_up_to_ = 0;

@@ -1,6 +1,6 @@
-// A job whose processes a provider of slots gives: its folder, and its coordinator in this process.
-// The folder lies where the coordinator runs, on a file system of one machine; another coordinator
-// of the job starts from the same folder or a copy of its last state.
+// SlotJob: a job whose processes are given by a provider of slots: its folder, and its coordinator
+// in this process. The folder lies where the coordinator runs, on a file system of one machine;
+// another coordinator of the job starts from the same folder or a copy of its last state.
 #pragma once
 
 #include <memory>
@@ -20,9 +20,9 @@ struct SlotJobOptions {
   std::string certificates = {};  // the folder of `muster certs`; required for TLS
 };
 
-// Fills a folder that is not there yet with the job's token, key, certificates and first journal
-// entry. Errors are those of Coordinator::New() and UseCertificates(); after an error there is no
-// folder.
+// Makes the folder, which must not exist yet, with the job's token, key, certificates and first
+// journal entry. Errors are those of Coordinator::New() and UseCertificates(); after an error there
+// is no folder.
 absl::Status CreateSlotJob(const control::JobFolder& folder, const job::JobSpec& spec,
                            const control::CoordinatorOptions& options, const SlotJobOptions& slots);
 
@@ -35,9 +35,9 @@ class SlotJob {
   ~SlotJob();
 
   control::Service& service() { return *service_; }
-  // After service().finished(): tells the provider that the job has ended.
+  // Tells the provider that the job has ended. Call it after service().finished().
   void SetFinal();
-  // The provider has heard it, and has no slot any more.
+  // Whether the provider has received this and has no slot any more.
   bool emptied();
 
  private:

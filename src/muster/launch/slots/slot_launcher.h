@@ -1,7 +1,7 @@
 // SlotLauncher: a control::Launcher for platforms that give processes through a program in another
 // language (YARN's ApplicationMaster, Spark's driver), its provider. The provider asks the
 // coordinator's service again and again, by POST /v1/slots, what is wanted (docs/formats/slots.md).
-// slot_table.h decides; here are the clock and the file of what must outlive a coordinator.
+// slot_table.h decides; this file adds a clock and a file of what must outlive a coordinator.
 #pragma once
 
 #include <memory>
@@ -19,24 +19,24 @@ namespace muster::launch::slots {
 struct SlotLauncherOptions {
   io::FileSystem* files = nullptr;  // this and the clock must outlive the launcher
   const Clock* clock = nullptr;
-  std::string record_path = {};  // of the highest incarnation that was ever wanted
-  // The lease that the platform bears; agents get at least that.
+  std::string record_path = {};  // the file with the highest incarnation that was ever wanted
+  // The shortest lease that the platform allows; agents get at least that.
   double lease_seconds = 10;
 };
 
-// One owner thread, or calls one after the other, as the service's.
+// One owner thread, or calls that do not overlap, as those of control::Service.
 class SlotLauncher : public control::Launcher {
  public:
   // Reads the record, if there is one.
   static absl::StatusOr<std::unique_ptr<SlotLauncher>> Create(const SlotLauncherOptions& options);
 
-  // The route by which the provider reports; the launcher must outlive the service. An error of the
-  // record's file is the answer, and then nothing is wanted.
+  // The route by which the provider reports; the launcher must outlive the service. If the record
+  // cannot be written, the answer is that error, and no slot is wanted by it.
   control::ServiceRoute Route();
 
-  // The job has ended, and how: every slot is to end, and then the provider.
+  // Call it when the job has ended, with how it ended: every slot must end, and then the provider.
   void SetFinal(const std::string& final) { table_.SetFinal(final); }
-  // The provider has heard that, and has no slot any more.
+  // Whether the provider has received this and has no slot any more.
   bool emptied() const { return table_.emptied(); }
 
   control::LauncherTraits traits() const override;

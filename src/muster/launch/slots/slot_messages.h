@@ -2,8 +2,8 @@
 // docs/formats/slots.md has the contract.
 //
 // A slot is a process that a platform gives (a YARN container, a place in a Spark executor), in
-// which a provider starts the agent of one incarnation of a task. The provider always says all
-// slots that it has; the answer always says all that is wanted.
+// which a provider starts the agent of one incarnation of a task. The provider always reports all
+// slots that it has; the answer always lists all slots that are wanted.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Slot {
   job::TaskId task = {};
   int64_t incarnation = 0;
   State state = State::kRunning;
-  std::string host = {};    // where it is, for people
+  std::string host = {};    // the machine of the slot, for people
   int exit_code = 0;        // kEnded; negative: the platform's own code
   bool disrupted = false;   // kEnded: the platform ended it (preemption, a lost node)
   std::string detail = {};  // kEnded: for people
@@ -43,11 +43,11 @@ struct ProviderReport {
   friend bool operator==(const ProviderReport&, const ProviderReport&) = default;
 };
 
-// An incarnation for which there should be a slot, and there is none.
+// An incarnation for which there should be a slot and is none.
 struct WantedSlot {
   job::TaskId task = {};
   int64_t incarnation = 0;
-  int port = 0;  // as of control::StartRequest
+  int port = 0;  // as in control::StartRequest
   bool port_required = false;
   double lease_seconds = 0;
   double cpus = 0;  // 0: whatever the platform gives
@@ -58,10 +58,10 @@ struct WantedSlot {
 
 struct ProviderAnswer {
   int64_t sequence = 0;     // of the report that this answers
-  bool superseded = false;  // a later attempt of the provider is there: end, and touch nothing
+  bool superseded = false;  // a later attempt of the provider reports: end, and touch nothing
   std::vector<WantedSlot> wanted = {};
   std::vector<std::string> kill = {};    // end these slots
-  std::vector<std::string> forget = {};  // ended slots that need not be said again
+  std::vector<std::string> forget = {};  // ended slots that need not be reported again
   // The job has ended ("succeeded", "failed"): once no slot runs, end. "": it has not.
   std::string final = {};
   friend bool operator==(const ProviderAnswer&, const ProviderAnswer&) = default;
@@ -69,7 +69,7 @@ struct ProviderAnswer {
 
 Json ToJson(const ProviderReport& report);
 Json ToJson(const ProviderAnswer& answer);
-// INVALID_ARGUMENT.
+// INVALID_ARGUMENT for JSON that is not such a message.
 absl::StatusOr<ProviderReport> ReportFromJson(const Json& json);
 absl::StatusOr<ProviderAnswer> AnswerFromJson(const Json& json);
 

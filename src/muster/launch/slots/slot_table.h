@@ -1,19 +1,19 @@
 // SlotTable: what a launcher by slots knows and decides. It is pure: no threads, no files, no
 // network, and the time is given. slot_launcher.h makes a control::Launcher of it.
 //
-// The promise: no incarnation ever runs twice, whatever messages are lost, late or repeated,
-// whatever provider or coordinator is started again, and though an older attempt of the provider
-// may still act. It stands on three rules.
+// The promise: no incarnation ever runs twice, whatever messages are lost, late or repeated, and
+// whatever provider or coordinator is started again, even though an older attempt of the provider
+// may still act. Three rules ensure it.
 //
-//   Wanted once.  An incarnation is wanted by one coordinator, of one attempt of the provider.
+//   Wanted once.  Only one coordinator wants an incarnation, of only one provider attempt.
 //                 wanted_up_to(), which is durable before an answer goes out, tells later
 //                 coordinators what they must not want again: such an incarnation is lost, and the
 //                 next one follows.
 //   Let in once.  An agent gets the order to start its task only if its slot is the only one of its
-//                 incarnation, and only from the coordinator that wanted it. A slot that somebody
+//                 incarnation, and only from the coordinator that wanted it. A slot that was
 //                 started too late, or twice, waits until it is killed.
-//   Ended surely. An incarnation has ended when the provider says that its slot has, or when its
-//                 task was never let in and never will be. What is merely not seen may run: the
+//   Surely ended. An incarnation has ended when the provider says that its slot has, or when its
+//                 task was never let in and never will be. One that is merely not seen may run: the
 //                 coordinator's lease decides (control::LauncherTraits::sees_ends is false).
 //
 // What a provider reports makes the table no larger than what was ever wanted: a slot of an
@@ -41,32 +41,32 @@ using control::Admission;
 class SlotTable {
  public:
   // `wanted_before`: wanted_up_to() of the job's last coordinator, 0 for a new job. `now`:
-  // monotonic seconds, as everywhere here. `gone_seconds`: after so long without an answer, agents
-  // of earlier coordinators have ended.
+  // monotonic seconds, as everywhere in this class. `gone_seconds`: agents of earlier coordinators
+  // have ended when they had no answer for this long.
   SlotTable(int64_t wanted_before, double now, double gone_seconds);
   SlotTable(const SlotTable&) = delete;
   SlotTable& operator=(const SlotTable&) = delete;
 
-  // As of control::Launcher; both are idempotent.
+  // As in control::Launcher; both are idempotent.
   void Want(const WantedSlot& wanted);
   void Kill(job::TaskId task, int64_t incarnation);
 
-  // Takes a report. wanted_up_to() must be made durable after it, before the answer is sent.
+  // Takes a report and returns the answer. wanted_up_to() must be made durable before it is sent.
   ProviderAnswer Take(const ProviderReport& report, double now);
   // The highest incarnation that was ever wanted in an answer.
   int64_t wanted_up_to() const { return wanted_up_to_; }
 
-  // Whether the agent of a slot is the one of its incarnation. `runs`: it says that it has had the
-  // order to start its task.
+  // Whether the agent of a slot is the one that runs its incarnation. `runs`: the agent says that
+  // it has received the order to start its task.
   Admission Admits(job::TaskId task, int64_t incarnation, const std::string& slot, bool runs);
 
   // For each incarnation that was wanted, killed or seen and not replaced by another one of its
   // task: kStarting while it may run, kEnded when it certainly does not and never will.
   std::vector<job::TaskObservation> Observe(double now);
 
-  // The job has ended: every slot is to end, and then the provider.
+  // Call it when the job has ended: every slot must end, and then the provider.
   void SetFinal(const std::string& final) { final_ = final; }
-  // The provider has heard that, and has no slot any more.
+  // Whether the provider has received this and has no slot any more.
   bool emptied() const { return emptied_; }
   // Where the slot of the incarnation is, for people; "" if that is not known.
   std::string GetHost(job::TaskId task, int64_t incarnation) const;

@@ -20,7 +20,7 @@ struct TaskPlace {
 // One owner thread. Times are monotonic seconds.
 class HostChoice {
  public:
-  // A host that could not be reached is avoided for so long.
+  // How long a host that could not be reached is avoided.
   static constexpr double kAvoidSeconds = 60;
 
   HostChoice(const job::JobSpec& spec, size_t hosts);
@@ -34,7 +34,7 @@ class HostChoice {
   void Restore(job::TaskId task, const TaskPlace& place);
   // The host could not be reached, or did not answer any more.
   void Avoid(size_t host, double now);
-  // Whether a host is not to be avoided.
+  // Whether there is a host that is not to be avoided.
   bool AnyGood(double now) const;
 
  private:

@@ -19,8 +19,8 @@ namespace muster::launch::ssh {
 
 struct Host {
   std::string name = {};         // as ssh knows it
-  std::string address = {};      // a number, by which other tasks reach its tasks
-  std::string coordinator = {};  // a number, by which it reaches the coordinator
+  std::string address = {};      // numeric; by it other tasks reach the tasks of this host
+  std::string coordinator = {};  // numeric; by it this host reaches the coordinator
   std::string muster = {};       // the path of this version's binary there; "": it has none
   friend bool operator==(const Host&, const Host&) = default;
 };
@@ -35,7 +35,7 @@ struct Hosts {
 // take for an option.
 absl::StatusOr<std::vector<std::string>> ParseHostNames(std::string_view text);
 
-// "ssh -p 2222 -i key" as words; quotes mean nothing. INVALID_ARGUMENT when there is none.
+// "ssh -p 2222 -i key" as words; quotes have no special meaning. INVALID_ARGUMENT for no word.
 absl::StatusOr<std::vector<std::string>> ParseSshCommand(std::string_view text);
 
 std::string HostsPath(const control::JobFolder& folder);

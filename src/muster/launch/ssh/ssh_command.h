@@ -1,5 +1,5 @@
-// What is said to ssh and to the shell on the other side, as text. docs/hosts.md says what a host
-// must have: sshd, a POSIX shell, head, mktemp and, for staged files, tar.
+// The commands for ssh and the scripts for the shell on a host, as text. docs/hosts.md says what a
+// host must have: sshd, a POSIX shell, head, mktemp and, for staged files, tar.
 #pragma once
 
 #include <string>
@@ -15,24 +15,24 @@ namespace muster::launch::ssh {
 // ssh's exit code when it could not reach the host or lost it.
 inline constexpr int kSshFailed = 255;
 
-// One word for a POSIX shell.
+// Quotes text as one word for a POSIX shell.
 std::string Quote(std::string_view text);
 
 // The command that runs the first `script_bytes` bytes of its input as a script on the host, with
-// what follows as the script's input. The script travels that way since a command line can be read
-// by every user of both machines. ssh asks for nothing (BatchMode).
+// what follows as the script's input. The script is sent as input because a command line can be
+// read by every user of both machines. ssh must not ask for anything (BatchMode).
 std::vector<std::string> RunScript(const std::vector<std::string>& ssh, const std::string& host,
                                    size_t script_bytes);
 
-// What a job wants to know of a host before it begins. Each answer is a line: "muster-host: ...".
+// What a job asks a host before it begins. Each answer is a line: "muster-host: ...".
 struct Inquiry {
   std::vector<std::string> programs = {};  // that must be there
-  std::string folder = {};                 // the same; "": none
+  std::string folder = {};                 // a folder that must be there; "": none
   std::string version = {};                // of this muster, as --version prints it
 };
 std::string InquiryScript(const Inquiry& inquiry);
 
-// What a host said about itself.
+// What a host reported about itself.
 struct Answer {
   Host host = {};
   std::string machine = {};                // "Linux x86_64"
@@ -47,14 +47,14 @@ struct SentFile {
   size_t bytes = 0;
 };
 
-// The script that makes a private folder, takes the files into it, runs one agent, and removes
-// everything when the agent has ended, or ends it when its input does. Its last line on stderr is
-// kEndLine and the agent's end as JSON, if it wrote one.
+// The script that makes a private folder, takes the files into it and runs one agent. It removes
+// everything when the agent has ended; it ends the agent when its own input ends. Its last line on
+// stderr is kEndLine and the agent's end as JSON, if the agent wrote one.
 struct AgentScript {
   std::string job = {};
   job::TaskId task = {};
   int64_t incarnation = 0;
-  std::vector<SentFile> files = {};     // secrets first; kProgramFile and kStagedFile have meanings
+  std::vector<SentFile> files = {};     // secrets first; kProgramFile and kStagedFile are special
   std::string program = {};             // muster's path on the host; "": kProgramFile
   std::vector<std::string> flags = {};  // of `muster agent`, without --bundle
 };

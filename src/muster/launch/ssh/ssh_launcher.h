@@ -1,5 +1,6 @@
-// Agents on other machines: `muster reach` beside the coordinator for each of them, which runs it
-// over ssh. The launcher knows those processes for certain and the hosts' ends by their word alone.
+// SshLauncher: runs agents on other machines. For each of them there is a process `muster reach`
+// beside the coordinator, which runs the agent over ssh. The launcher observes these processes for
+// certain, but how an agent ended only by what its host reports.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // Parses bytes from a server into an answer's head and body, and hands both on as they arrive.
 // Boost.Beast parses the head. Bodies by length, in chunks or up to the connection's end are parsed
-// here, since this Beast's chunk parser has assertions that a peer can trigger. No sockets here, so
-// that a fuzzer can test it.
+// here, since this Beast's chunk parser has assertions that a peer can trigger. The reader uses no
+// sockets, so that a fuzzer can test it.
 //
 // Interim answers (1xx) are skipped. Chunk trailers are read and dropped. The head's bytes and
 // fields and the body's announced sizes are checked against their limits before memory is allocated
@@ -46,7 +46,7 @@ class HttpAnswerReader {
   // "nothing of it came", "12 bytes of its body came".
   std::string Progress() const;
 
-  // After done().
+  // These are valid after done().
   HttpAnswerHead& head() { return head_; }
   int status() const { return head_.status; }
   bool keep_alive() const { return keep_alive_; }  // the connection can take another request

@@ -1,6 +1,6 @@
-// The token that a client presents to a server of others as `Authorization: Bearer` (RFC 6750): a
-// text, or a file whose contents may change, such as the ServiceAccount token that Kubernetes
-// renews in a running pod.
+// The token that a client presents to another system's server as `Authorization: Bearer` (RFC
+// 6750): a text, or a file whose contents may change, such as the ServiceAccount token that
+// Kubernetes renews in a running pod.
 //
 // No message contains a token or a part of one, and a BearerToken does not print. The token between
 // a job's own programs, which is also checked by a server, is the class Token.
@@ -17,7 +17,7 @@ namespace muster::net {
 // A value; copies are wiped when destroyed. Const calls from any thread.
 class BearerToken {
  public:
-  // White space around the token is dropped. INVALID_ARGUMENT for text that could not stand in a
+  // White space around the token is dropped. INVALID_ARGUMENT for text that cannot be used in a
   // header field: empty, longer than 16 KiB, or with other characters than letters, digits and
   // -._~+/=. `where` is for messages, which say how long the text was but not what it was.
   static absl::StatusOr<BearerToken> FromText(std::string_view text, std::string_view where);
@@ -30,10 +30,10 @@ class BearerToken {
   BearerToken& operator=(const BearerToken&) = default;
   ~BearerToken();
 
-  // The token as it is now. A file is opened and read at each call, so that a token which was
-  // renewed counts from the next call on, and no old one is kept in memory; this costs some
-  // microseconds. The caller wipes what it gets. Errors are those of FromText() and of reading the
-  // file, which they name.
+  // The token as it is now. A file is opened and read at each call, so that a renewed token is used
+  // from the next call on, and no old one is kept in memory; this costs some microseconds. The
+  // caller must wipe the result. Errors are those of FromText() and of reading the file, which they
+  // name.
   absl::StatusOr<std::string> Read() const;
 
  private:

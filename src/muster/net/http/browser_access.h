@@ -2,8 +2,8 @@
 //
 // The person opens a URL with "?token=KEY". The server answers it with a redirect to the same URL
 // without the key, which it puts into a cookie that scripts cannot read (HttpOnly) and other sites'
-// pages cannot send (SameSite=Strict). So the key leaves the address bar, the history and what the
-// page's links would tell others.
+// pages cannot send (SameSite=Strict). The key thereby disappears from the address bar, from the
+// history and from the Referer field that the page's links would send.
 //
 // The key is not the token: it is derived from it, and allows reading (GET) alone. Browsers send a
 // host's cookies to all ports of the host, so another user's server on this machine could be sent
@@ -32,10 +32,10 @@ class BrowserAccess {
   // cookie, unless the browser says that another site's page made it.
   bool MayRead(const HttpRequestReader& request) const;
 
-  // The answer to a GET whose URL has the right key. None: it has not.
+  // The answer to a GET whose URL has the right key; nullopt if it has not.
   std::optional<HttpResponse> Redirect(const HttpRequestReader& request) const;
 
-  // "/path?token=KEY" for a person to open; `path` may have a query. A secret.
+  // "/path?token=KEY" for a person to open; `path` may have a query. The result is secret.
   std::string TargetWithKey(std::string_view path) const;
 
  private:

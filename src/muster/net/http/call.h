@@ -22,7 +22,7 @@ struct HttpField {
   bool operator==(const HttpField&) const = default;
 };
 
-// In the order of the message; a name may stand there more than once.
+// In the order of the message; a name may occur more than once.
 using HttpFields = std::vector<HttpField>;
 
 // The value of the first field with this name, in upper or lower case; null if there is none.
@@ -33,18 +33,18 @@ const std::string* FindField(const HttpFields& fields, std::string_view name);
 class BodySource {
  public:
   virtual ~BodySource() = default;
-  // The bytes of the whole body, which are then announced as Content-Length, or nullopt if they are
-  // not known: the body is then sent in chunks, one for each Read().
+  // The number of bytes of the whole body, which is then announced as Content-Length, or nullopt if
+  // it is not known: the body is then sent in chunks, one for each Read().
   virtual std::optional<uint64_t> size() const = 0;
-  // Goes to the body's first byte. Called before each sending, also before the first. False if the
-  // body was read before and cannot be read again.
+  // Goes to the body's first byte. Called before each sending, also before the first. Returns false
+  // if the body was read before and cannot be read again.
   virtual bool Restart() = 0;
-  // Puts at most `size` bytes into `buffer` and returns how many; 0 at the end. Its error ends the
+  // Puts at most `size` bytes into `buffer` and returns how many; 0 at the end. An error ends the
   // call and is returned from it.
   virtual absl::StatusOr<size_t> Read(char* buffer, size_t size) = 0;
 };
 
-// A body that is in memory, of known size; can be sent again.
+// A body that is in memory, of known size; it can be sent again.
 std::unique_ptr<BodySource> MakeTextBody(std::string text);
 
 // Takes an answer's body piece by piece, in order, as the pieces arrive; the bytes are valid during
@@ -52,21 +52,21 @@ std::unique_ptr<BodySource> MakeTextBody(std::string text);
 // calls it; while it runs, nothing more is read from the server.
 using BodySink = std::function<absl::Status(std::string_view bytes)>;
 
-// Sending it reads its body: not by two threads at the same time.
+// Sending a call reads its body, so two threads must not send it at the same time.
 struct HttpCall {
   std::string method = {};  // "GET": upper-case letters
   // A path with its query ("/api/v1/pods?watch=1"; EscapeForTarget() for parts of it).
   std::string target = {};
-  // Those of the message's frame and of the connection (Host, Content-Length, Transfer-Encoding,
-  // Connection, Expect, Upgrade, ...) are the client's own and refused here.
+  // Fields that describe the message's framing or the connection (Host, Content-Length,
+  // Transfer-Encoding, Connection, Expect, Upgrade, ...) are set by the client and refused here.
   HttpFields fields = {};
   std::unique_ptr<BodySource> body = {};  // null: none
-  // Whether it may be sent a second time, on a new connection, if a kept connection broke before a
-  // byte of an answer came. The server may have acted on the first: false for a request that must
-  // not be acted on twice. Such a call then ends with UNAVAILABLE.
+  // Whether the request may be sent a second time, on a new connection, if a kept connection broke
+  // before a byte of an answer arrived. The server may have acted on the first one: set this to
+  // false for a request that must not be acted on twice. Such a call then ends with UNAVAILABLE.
   bool may_be_repeated = true;
-  // What messages call it. Empty: the method and the URL without the query, which may hold a
-  // delegation token or a signature.
+  // The name of the call in messages. Empty: the method and the URL without the query, which may
+  // hold a delegation token or a signature.
   std::string what = {};
 };
 
@@ -78,8 +78,8 @@ struct HttpAnswerHead {
   const std::string* Find(std::string_view name) const { return FindField(fields, name); }
 };
 
-// Who gets an answer. A function may be null. Each is called by the thread that sends the request;
-// its error ends the call and is returned from it.
+// The functions that receive an answer; each may be null. Each is called by the thread that sends
+// the request; its error ends the call and is returned from it.
 struct HttpReceiver {
   // Called once, before the body's first byte: decides by status and fields where the body goes.
   std::function<absl::Status(const HttpAnswerHead& head)> head = {};
@@ -90,8 +90,8 @@ struct HttpReceiver {
 };
 
 // An absolute URL, as a redirect's Location has it, in two parts: what HttpExchangeOptions::url and
-// HttpCall::target want. INVALID_ARGUMENT for text that is no such URL; the message does not repeat
-// it, since it may hold a secret.
+// HttpCall::target want. INVALID_ARGUMENT for text that is not such a URL; the message does not
+// repeat it, since it may hold a secret.
 struct HttpLocation {
   std::string url = {};     // "http://datanode:9864"
   std::string target = {};  // "/webhdfs/v1/a?op=OPEN"

@@ -1,14 +1,15 @@
-// The control plane's client: one JSON request over HTTP/1.1, one answer, one deadline. It stands
+// The control plane's client: one JSON request over HTTP/1.1, one answer, one deadline. It is built
 // on HttpExchange (exchange.h), which clients of other systems use.
 //
-// Retrying is left to the caller: UNAVAILABLE says that no answer came (nobody listens, the
+// Retrying is left to the caller: UNAVAILABLE says that no answer arrived (nobody listens, the
 // connection broke), so that an idempotent request can be repeated; DEADLINE_EXCEEDED says that
 // time ran out; any other error is the server's answer, with its handler's code and message.
 // A message names the method and the URL, never the token.
 //
-// One exception: when a connection kept from an earlier request breaks before a byte of an answer
-// came, the request is sent once more on a new one. The server may have acted on the first:
-// requests that change something must be idempotent (name a task's incarnation, an epoch).
+// There is one exception: when a connection kept from an earlier request breaks before a byte of an
+// answer arrived, the request is sent once more on a new connection. The server may have acted on
+// the first one: requests that change something must be idempotent (name a task's incarnation, an
+// epoch).
 //
 // Connects only to the URL's host: no proxy from the environment, no redirects; "localhost" is this
 // machine whatever a name server says. A host's addresses are tried one after the other.
@@ -48,13 +49,13 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // `target` is a path with its query ("/v1/jobs?wait=5"; EscapeForTarget for parts of it);
-  // INVALID_ARGUMENT for one that could not stand in a request.
+  // INVALID_ARGUMENT for one that cannot be used in a request.
   // `seconds` bounds the whole call. A null `body` sends none; an empty answer is null.
   absl::StatusOr<Json> Get(std::string_view target, double seconds);
   absl::StatusOr<Json> Post(std::string_view target, const Json& body, double seconds);
   absl::StatusOr<Json> Call(std::string_view method, std::string_view target, const Json& body,
                             double seconds);
-  // The same, but returns the answer as it is: logs, files.
+  // Like Get, but returns the answer's text unchanged, for logs and files.
   absl::StatusOr<std::string> GetText(std::string_view target, double seconds);
 
   // Ends the call in progress, and every later one, with CANCELLED at once. Any thread.

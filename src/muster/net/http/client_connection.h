@@ -19,32 +19,33 @@
 
 namespace muster::net::internal {
 
-// When a call has taken too long: at a point in time, and after a time in which not a piece of its
-// request could be sent and not a byte of its answer came.
+// The limits of a call: a point in time, and the longest time in which no piece of its request is
+// sent and no byte of its answer arrives.
 struct CallDeadlines {
   SteadyTime total = SteadyTime::max();
   std::chrono::nanoseconds silence = std::chrono::nanoseconds::max();
 
-  // Where a silence that begins now ends, or the whole call if that is sooner.
+  // The time at which a silence that begins now ends, or the whole call if that is sooner.
   SteadyTime Next() const;
 };
 
 // One owner thread, which does all the work inside these calls. Any failure closes the connection.
-// Asio and OpenSSL throw a std::exception if descriptors, threads or memory run out; that closes
-// it, too.
+// Asio and OpenSSL throw a std::exception if descriptors, threads or memory run out; such an
+// exception closes it, too.
 class HttpClientConnection {
  public:
-  // The loop must outlive it.
+  // The loop must outlive the connection.
   explicit HttpClientConnection(ClientLoop& loop) : loop_(loop) {}
   ~HttpClientConnection() { Close(); }
   HttpClientConnection(const HttpClientConnection&) = delete;
   HttpClientConnection& operator=(const HttpClientConnection&) = delete;
 
-  // Connects, with TLS for https: then `tls` must not be null, and outlives the connection. The
-  // errors of Dial(); UNAUTHENTICATED if one side does not trust the other's certificate.
+  // Connects, with TLS for https: `tls` must then not be null and must outlive the connection.
+  // Errors are those of Dial(), and UNAUTHENTICATED if one side does not trust the other's
+  // certificate.
   absl::Status Open(const HttpUrl& url, boost::asio::ssl::context* tls, SteadyTime deadline);
   bool IsOpen() const { return stream_ != nullptr; }
-  // True if it is open and the server is not known to have closed it; otherwise closes it.
+  // Returns true if it is open and the server is not known to have closed it; otherwise closes it.
   bool IsUsable();
   // Sends `request` and reads its answer, at the same time: a server may answer without reading the
   // whole request. UNAVAILABLE if the connection broke before the answer's end; the reader's fault

@@ -13,9 +13,10 @@ namespace muster::net::internal {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// At least a millisecond; more than a year, infinity too, is the longest duration that there is.
+// Converts seconds: to at least a millisecond; more than a year, also infinity, becomes the longest
+// possible duration.
 std::chrono::nanoseconds ToDuration(double seconds);
-// So long after now.
+// The time that many seconds from now.
 SteadyTime After(double seconds);
 
 // One owner thread, except for Cancel(). The code that starts an operation must end it (close its

@@ -38,7 +38,8 @@ class ConnectionHost {
   virtual const HttpLimits& limits() const = 0;
   virtual bool stopping() const = 0;
   virtual RequestPlan Judge(const HttpRequestReader& reader) = 0;
-  // Called when the connection has shown that it is not a stranger's; false if there are too many.
+  // Called when the connection has shown that it is not a stranger's; returns false if there are
+  // too many such connections.
   virtual bool Admit(HttpConnection* connection) = 0;
   // Runs the handler. The connection keeps only a weak reference to the state: when the last copy
   // is destroyed without an answer, 500 is sent.

@@ -15,9 +15,9 @@ namespace muster::net::internal {
 // may go there in plain text. Other names are resolved in a thread of the loop, which the loop
 // waits for when it is destroyed, even after the deadline.
 //
-// UNAVAILABLE and DEADLINE_EXCEEDED give the reason for each address; CANCELLED. If descriptors or
-// threads run out it returns RESOURCE_EXHAUSTED or Asio throws a std::exception. The socket is
-// close-on-exec from the moment it exists.
+// Errors: UNAVAILABLE and DEADLINE_EXCEEDED, with the reason for each address; CANCELLED. If
+// descriptors or threads run out it returns RESOURCE_EXHAUSTED or Asio throws a std::exception. The
+// socket is close-on-exec from the moment it exists.
 absl::StatusOr<boost::asio::ip::tcp::socket> Dial(ClientLoop& loop, const HttpUrl& url,
                                                   SteadyTime deadline);
 

@@ -1,16 +1,16 @@
 // An HTTP/1.1 client: one request, whose body comes from a source, and one answer, whose head and
-// body are handed on as they arrive. For other systems' interfaces (Kubernetes' API with its
-// watches, WebHDFS); HttpClient, the control plane's client for JSON, stands on it.
+// body are handed on as they arrive. It is for other systems' interfaces (Kubernetes' API with its
+// watches, WebHDFS); HttpClient, the control plane's client for JSON, is built on it.
 //
 // Every status of the server is an answer, also 307, 409, 429 and 503: the caller looks at
 // HttpAnswerHead. Redirects are not followed. The errors are those of the transport:
-//   UNAVAILABLE         no answer came, or not all of it: nobody listens, the connection broke, the
-//                       bytes were no HTTP. An idempotent request can be repeated
+//   UNAVAILABLE         no answer arrived, or not all of it: nobody listens, the connection broke,
+//                       the bytes were no HTTP. An idempotent request can be repeated
 //   UNAUTHENTICATED     one side does not trust the other's certificate
 //   DEADLINE_EXCEEDED   a time of HttpTimeouts ran out
 //   CANCELLED           Cancel() was called
 //   RESOURCE_EXHAUSTED  the answer is above a limit; descriptors, threads or memory ran out
-//   INVALID_ARGUMENT    the method, the target or a field could not stand in a request
+//   INVALID_ARGUMENT    the method, the target or a field cannot be used in a request
 // and those of reading the token's file, of the request's source and of the answer's receiver.
 // A message names the method and the URL without its query, never a token or a field's value.
 //
@@ -39,17 +39,19 @@ struct HttpExchangeOptions {
   // "https://10.0.0.1:6443", "http://namenode:9870/webhdfs": its path precedes every target.
   std::string url = {};
   std::optional<BearerToken> token = {};
-  // Shared with other exchanges, or null: one of its own, without TLS.
+  // The pool, which may be shared with other exchanges. Null: the exchange makes its own, without
+  // TLS.
   std::shared_ptr<HttpPool> pool = {};
 };
 
-// Seconds. What the source and the receiver take is not interrupted, and does not count as silence.
+// All times are in seconds. The source and the receiver are not interrupted, and the time that they
+// take does not count as silence.
 struct HttpTimeouts {
-  // The whole call with its waiting for a free connection. Infinite by default, for a watch that is
-  // only to end when its server is silent.
+  // The whole call with its waiting for a free connection. Infinite by default, for a watch that
+  // must end only when its server is silent.
   double total_seconds = std::numeric_limits<double>::infinity();
   // Between two bytes: while no piece of the request (64 KiB) can be sent and nothing of the answer
-  // comes; also the wait for a free connection.
+  // arrives; also the wait for a free connection.
   double silence_seconds = 60;
   double connect_seconds = 5;  // resolving, connecting, TLS
 };
@@ -71,10 +73,10 @@ class HttpExchange {
   HttpExchange(const HttpExchange&) = delete;
   HttpExchange& operator=(const HttpExchange&) = delete;
 
-  // Returns the answer's head when the answer's end came.
+  // Returns the answer's head once the whole answer has arrived.
   absl::StatusOr<HttpAnswerHead> Send(const HttpCall& call, const HttpReceiver& receiver,
                                       const HttpTimeouts& timeouts);
-  // The same for an answer that fits into memory: RESOURCE_EXHAUSTED for a longer body.
+  // Like Send, for an answer that fits into memory: RESOURCE_EXHAUSTED for a longer body.
   absl::StatusOr<HttpAnswer> Fetch(const HttpCall& call, size_t max_body_bytes,
                                    const HttpTimeouts& timeouts);
 

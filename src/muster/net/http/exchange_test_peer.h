@@ -34,7 +34,7 @@ inline std::string SizedAnswer(std::string_view body) {
   return StrCat("HTTP/1.1 200 OK\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
 }
 
-// Bytes that a function makes; counts them.
+// A body whose bytes are made by a function; it counts the bytes that were read.
 class MadeBody : public BodySource {
  public:
   using Make = std::function<absl::StatusOr<size_t>(char* buffer, size_t size)>;
@@ -42,7 +42,7 @@ class MadeBody : public BodySource {
   MadeBody(std::optional<uint64_t> size, Make make, bool can_restart = true)
       : size_(size), make_(std::move(make)), can_restart_(can_restart) {}
 
-  // So many letters.
+  // A body of this many letters.
   static std::unique_ptr<MadeBody> Letters(size_t size) {
     auto left = std::make_shared<size_t>(size);
     return std::make_unique<MadeBody>(size, [left](char* buffer, size_t room) {

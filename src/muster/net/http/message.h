@@ -16,8 +16,8 @@
 
 namespace muster::net {
 
-// With sorted keys: the order-preserving variant looks keys up in linear time, which a stranger
-// could make expensive.
+// Objects have sorted keys: the order-preserving variant looks keys up in linear time, which a
+// stranger could make expensive.
 using Json = nlohmann::json;
 
 struct HttpRequest {
@@ -44,10 +44,11 @@ HttpResponse JsonResponse(const Json& body, int status = 200);
 HttpResponse TextResponse(std::string text, int status = 200);
 // `status` must not be OK.
 HttpResponse ErrorResponse(const absl::Status& status);
-// The same with the given HTTP status (413, 431, 405, ...).
+// Like ErrorResponse(status), with the given HTTP status (413, 431, 405, ...).
 HttpResponse ErrorResponse(const absl::Status& status, int http_status);
 
-// The inverse: the status that an answer with this HTTP status and body means. OK for 2xx.
+// The inverse of ErrorResponse: the status that an answer with this HTTP status and body means. OK
+// for 2xx.
 absl::Status StatusOfAnswer(int http_status, std::string_view body);
 
 // A request's target, split and decoded: "/v1/jobs/a%2Fb?wait=5" has the segments "v1", "jobs",
@@ -60,7 +61,7 @@ struct HttpTarget {
 };
 absl::StatusOr<HttpTarget> ParseTarget(std::string_view target);
 
-// `text` as one segment of a path or a value of a query.
+// Escapes `text` as one segment of a path or a value of a query.
 std::string EscapeForTarget(std::string_view text);
 
 // JSON of at most 64 levels; INVALID_ARGUMENT names the byte of the error. `what` names the text in

@@ -1,6 +1,6 @@
 // A server for strangers: the few routes that a platform must reach without a secret, such as
-// /healthz and /metrics, on a port of their own. Nothing else is there, and nothing that is secret
-// or changes anything may be: docs/security.md lists what is open.
+// /healthz and /metrics, on a port of their own. No other route is on that port, and none there
+// may return a secret or change anything: docs/security.md lists what is open.
 //
 // A request costs the same whatever a stranger sends: only a GET without a body is answered, the
 // answer does not depend on anything in the request but its path, and an answer is made at most
@@ -26,13 +26,13 @@ struct OpenRoute {
 
 class OpenServer {
  public:
-  // It listens when it returns: `address` is numeric and may be reached by other machines; port 0:
-  // the system chooses. ALREADY_EXISTS for a port that is taken; INVALID_ARGUMENT for an invalid
-  // address or route.
+  // The server listens when Start returns: `address` is numeric and may be reached by other
+  // machines; port 0: the system chooses. ALREADY_EXISTS for a port that is taken; INVALID_ARGUMENT
+  // for an invalid address or route.
   static absl::StatusOr<std::unique_ptr<OpenServer>> Start(const std::string& address,
                                                            uint16_t port,
                                                            std::vector<OpenRoute> routes);
-  // Ends the thread; then no answer is made any more. So does the destructor.
+  // Ends the thread, as does the destructor; afterwards no answer is made.
   void Stop() { server_->Stop(); }
   uint16_t port() const { return server_->port(); }
   HttpCounters counters() const { return server_->counters(); }

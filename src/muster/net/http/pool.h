@@ -39,8 +39,8 @@ struct HttpPoolCounters {
 // Any thread.
 class HttpPool {
  public:
-  // Makes no connection. INVALID_ARGUMENT for certificates and keys that are none or do not belong
-  // together; FAILED_PRECONDITION for TLS that trusts nobody.
+  // Makes no connection. INVALID_ARGUMENT for certificates and keys that are invalid or do not
+  // belong together; FAILED_PRECONDITION for TLS that trusts nobody.
   static absl::StatusOr<std::shared_ptr<HttpPool>> Create(HttpPoolOptions options);
   // Waits for the system's resolver if a call gave up on resolving a host's address.
   ~HttpPool();

@@ -17,11 +17,11 @@ namespace muster::net::internal {
 
 class HttpConnection;
 
-// Outlives the server, so that a late answer finds a closed gate and not a destroyed server.
+// It outlives the server, so that a late answer finds a closed gate and not a destroyed server.
 class IoGate {
  public:
   explicit IoGate(boost::asio::io_context* io) : io_(io) {}
-  bool Post(std::function<void()> work);  // false, and `work` dropped, if it is closed
+  bool Post(std::function<void()> work);  // returns false and drops `work` if the gate is closed
   void Close();
 
  private:

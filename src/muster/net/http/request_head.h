@@ -10,12 +10,12 @@
 
 namespace muster::net::internal {
 
-// Up to and with the empty line. Reads the token (null: none), and the string then contains it: the
-// caller wipes it.
+// The head up to and including the empty line. If `token` is not null, it is read and the result
+// contains it: the caller must wipe the result.
 //
 // INVALID_ARGUMENT for a method, target or field that could end its line, for a field that only the
 // client itself may set, and for an Authorization besides a token; no message repeats a target or a
-// value. The errors of reading the token.
+// value. Other errors are those of reading the token.
 absl::StatusOr<std::string> MakeRequestHead(const HttpUrl& url, const HttpCall& call,
                                             const BearerToken* token);
 

@@ -1,6 +1,6 @@
 // Parses bytes from a peer into a request's method, target, header fields and body: an incremental
-// HTTP/1.1 parser (Boost.Beast's) under Muster's limits. No sockets here, so that a fuzzer can test
-// it.
+// HTTP/1.1 parser (Boost.Beast's) under Muster's limits. The reader uses no sockets, so that a
+// fuzzer can test it.
 //
 // Bodies have a Content-Length; chunked ones are refused with 411. No client of a control plane
 // needs them, and this Beast's chunk parser has assertions that a peer can trigger.
@@ -32,7 +32,8 @@ class HttpRequestReader {
   ~HttpRequestReader();
 
   // Takes bytes from the front and returns how many; the rest must be passed again, followed by
-  // newly received bytes. 0 without done or fault: more is needed. Takes nothing once done.
+  // newly received bytes. 0 without done or fault means that more bytes are needed. Takes nothing
+  // once done.
   size_t Put(std::string_view bytes);
 
   bool header_done() const;
@@ -40,7 +41,7 @@ class HttpRequestReader {
   bool done() const;
   const std::optional<HttpFault>& fault() const { return fault_; }
 
-  // After header_done; the views are valid as long as the reader.
+  // These are valid after header_done; the views are valid as long as the reader.
   std::string_view method() const;
   std::string_view target() const;
   // A field's value; empty if it is absent. A field that occurs twice counts as absent, since other
@@ -48,7 +49,7 @@ class HttpRequestReader {
   std::string_view Field(std::string_view name) const;
   bool has_body() const;
   bool keep_alive() const;
-  // The peer waits for "100 Continue" before it sends the body.
+  // Whether the peer waits for "100 Continue" before it sends the body.
   bool expects_continue() const;
 
   const std::string& body() const;  // after done

@@ -1,5 +1,5 @@
-// A client's request as the pieces in which it is sent: its head, then its body from the source, as
-// it is or in chunks. No sockets here.
+// A client's request as the pieces in which it is sent: its head, then its body from the source,
+// unchanged or in chunks. The writer uses no sockets.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +23,20 @@ class HttpRequestWriter {
   HttpRequestWriter(const HttpRequestWriter&) = delete;
   HttpRequestWriter& operator=(const HttpRequestWriter&) = delete;
 
-  // Goes to the request's first byte; called before the first Next(), too. False if the body cannot
-  // be read again.
+  // Goes to the request's first byte; called before the first Next(), too. Returns false if the
+  // body cannot be read again.
   bool Restart();
-  // The next piece, valid until the next call; empty at the end. A body of announced size comes
-  // with the head in the first piece as far as it fits, so that a small request is one packet. The
-  // source's error; FAILED_PRECONDITION if the source ends before its announced size.
+  // The next piece, valid until the next call; empty at the end. A body of announced size is sent
+  // with the head in the first piece as far as it fits, so that a small request is one packet.
+  // Errors are those of the source, and FAILED_PRECONDITION if the source ends before its announced
+  // size.
   absl::StatusOr<std::string_view> Next();
-  // Next() returned an error: the request did not fail for the server's sake.
+  // Whether Next() returned an error, so that the server did not cause the request's failure.
   bool failed() const { return failed_; }
 
  private:
   absl::StatusOr<std::string_view> NextOfBody();
-  // Into a buffer of room_ bytes.
+  // Reads into a buffer of room_ bytes.
   absl::StatusOr<size_t> ReadBody(char* buffer);
 
   std::string head_;

@@ -1,5 +1,5 @@
 // The control plane's HTTP/1.1 server: handlers by method and path, JSON bodies, answers that may
-// come later (long polls), a token, TLS.
+// be sent later (long polls), a token, TLS.
 //
 // Threads: one io thread, made by Start, runs every handler and all work of the connections; so a
 // handler must not block, and handlers need no locks against each other. Post() runs other work on
@@ -33,9 +33,9 @@ class ReplyState;
 struct ServerState;
 }  // namespace internal
 
-// A handler answers through it, now or later. Copies answer the same request; the first answer
-// counts, later ones are dropped. When the last copy is destroyed without an answer, the server
-// answers 500. Any thread; harmless after the server stopped.
+// A handler answers its request through this object, at once or later. Copies answer the same
+// request; the first answer counts, later ones are dropped. When the last copy is destroyed without
+// an answer, the server answers 500. Any thread; harmless after the server stopped.
 class HttpReply {
  public:
   explicit HttpReply(std::shared_ptr<internal::ReplyState> state) : state_(std::move(state)) {}
@@ -48,7 +48,7 @@ class HttpReply {
   // counts; never later than HttpLimits::answer_seconds after the request.
   void AnswerAfter(double seconds, HttpResponse response) const;
 
-  // True once an answer is pointless: one was sent, or the peer disconnected.
+  // Whether an answer is pointless: one was sent, or the peer disconnected.
   bool over() const;
 
  private:
@@ -73,8 +73,8 @@ struct HttpServerOptions {
   // Lets browsers read (GET) with a key derived from the token, which must be there
   // (browser_access.h).
   bool browsers = false;
-  // Answers every GET without a body, whoever sends it, at any address, without token and TLS. Only
-  // for OpenServer (open_server.h).
+  // Answers every GET without a body, from any sender and at any address, without token and TLS.
+  // Only for OpenServer (open_server.h).
   bool open = false;
   HttpLimits limits = {};
 };
@@ -112,7 +112,7 @@ class HttpServer {
   // it contains a key for reading.
   std::string BrowserUrl(std::string_view path) const;
 
-  // Runs `work` on the io thread, in the order of the calls; dropped once Stop began.
+  // Runs `work` on the io thread, in the order of the calls; drops it once Stop has begun.
   void Post(std::function<void()> work);
 
   HttpCounters counters() const;  // any thread

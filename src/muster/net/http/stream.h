@@ -33,9 +33,9 @@ class HttpStream {
   // Why the peer's certificate is not trusted; empty if it is, or if none was required.
   virtual std::string Distrust() { return {}; }
 
-  // True if the peer closed its end and nothing is left to read.
+  // Whether the peer closed its end and nothing is left to read.
   bool PeerClosed();
-  // True if the connection is open and there is nothing to read.
+  // Whether the connection is open and there is nothing to read.
   bool Quiet();
   // Calls `done` when there is something to read or the peer closed, without reading it.
   void WaitReadable(std::function<void(bool ok)> done);

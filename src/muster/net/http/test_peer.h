@@ -76,7 +76,7 @@ class RawPeer {
 
   bool connected() const { return connected_; }
 
-  // False if the server closed the connection.
+  // Returns false if the server closed the connection.
   bool Send(std::string_view bytes) const {
     while (!bytes.empty()) {
       const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);

@@ -29,7 +29,7 @@ struct CertificateOptions {
   int days = 365;  // 1 to 3650; valid from five minutes ago, for slow clocks
 };
 
-// A self-signed authority. INVALID_ARGUMENT for an empty or long name or bad days.
+// A self-signed authority. INVALID_ARGUMENT for an empty or long name or an invalid number of days.
 absl::StatusOr<Credentials> MakeAuthority(const std::string& name, int days);
 
 // INVALID_ARGUMENT names a host that is neither a DNS name nor an address, or says that `authority`
@@ -56,7 +56,7 @@ absl::Status MakeJobCertificates(const std::string& folder, const std::string& j
 absl::Status CheckServerCertificate(const std::string& authority, const std::string& certificate,
                                     const std::string& host);
 
-// Checks that the key belongs to the certificate: FAILED_PRECONDITION.
+// FAILED_PRECONDITION if the key does not belong to the certificate.
 absl::Status CheckKey(const Credentials& credentials);
 
 }  // namespace muster::net

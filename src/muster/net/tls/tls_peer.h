@@ -13,7 +13,7 @@ namespace muster::net::internal {
 // for text that is neither.
 absl::Status ExpectHost(ssl_st* ssl, const std::string& host);
 
-// Why the peer's certificate is not trusted; empty if it is, or if none came.
+// Why the peer's certificate is not trusted; empty if it is, or if the peer presented none.
 std::string GetDistrust(const ssl_st* ssl);
 
 // The alert with which the peer gave up, from an OpenSSL error code; -1 if the code is not an

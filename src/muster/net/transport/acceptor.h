@@ -44,8 +44,8 @@ class Acceptor {
   // Listens at `address`.
   static absl::StatusOr<std::unique_ptr<Acceptor>> StartAt(const Address& address,
                                                            AcceptorOptions options);
-  // For peers on this machine (local_address.h), which do without it if it cannot be started: then
-  // returns null and tells `note`, which may be empty, why.
+  // Starts an acceptor for peers on this machine (local_address.h), which can also do without it.
+  // If it cannot be started, returns null and passes the reason to `note`, which may be empty.
   static std::unique_ptr<Acceptor> StartLocally(
       const Address& address, AcceptorOptions options,
       const std::function<void(const std::string& text)>& note);
@@ -66,7 +66,7 @@ class Acceptor {
   absl::Status Begin(Accepted accepted);
   void Greet(Accepted accepted, const Interrupt& interrupt);
   void Refused(const std::string& peer, const absl::Status& why);
-  // Joins the finished ones; drops the oldest while there are too many.
+  // Joins the threads of finished handshakes; drops the oldest handshake while there are too many.
   void MakePlace();
 
   const std::unique_ptr<Listener> listener_;

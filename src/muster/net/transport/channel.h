@@ -69,7 +69,7 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // Returns when all is written; the bytes are not kept. `type` is below kFirstReservedType.
+  // Returns when everything is written; the bytes are not kept. `type` is below kFirstReservedType.
   absl::Status Send(uint16_t type, ConstBytes message, process::Deadline deadline,
                     const Interrupt& interrupt);
   // The next message.
@@ -82,8 +82,8 @@ class Channel {
   static absl::Status Exchange(uint16_t type, Channel& to, ConstBytes out, Channel& from,
                                size_t in_bytes, Take take, process::Deadline deadline,
                                const Interrupt& interrupt);
-  // The same to memory, without an intermediate copy if the stream allows it. `in` may not overlap
-  // `out`.
+  // Like the Exchange above, but stores the message in `in`, without an intermediate copy if the
+  // stream allows it. `in` must not overlap `out`.
   static absl::Status Exchange(uint16_t type, Channel& to, ConstBytes out, Channel& from,
                                MutableBytes in, process::Deadline deadline,
                                const Interrupt& interrupt);

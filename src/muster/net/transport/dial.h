@@ -21,7 +21,7 @@ struct DialOptions {
   Protection protection = {};
   SocketOptions socket = {};
   SharedMemoryOptions shared_memory = {};
-  // False: one attempt; NOT_FOUND at once if nobody listens there now.
+  // False: there is one attempt, with NOT_FOUND at once if nobody listens there now.
   bool wait_for_listener = true;
   // Resolves a name to addresses, again for each attempt: a replaced task keeps its name and may
   // have another address. Empty: ResolveTcp.

@@ -19,7 +19,7 @@ struct FaultOptions {
   double delay = 0;     // probability that nothing moves for delay_micros after a call
   int delay_micros = 500;
   uint64_t stall_at = kNever;      // written: from here nothing moves, and no hang-up is seen
-  uint64_t half_open_at = kNever;  // written: from here writes are swallowed, and nothing comes
+  uint64_t half_open_at = kNever;  // written: from here writes are dropped, and nothing arrives
   uint64_t cut_at = kNever;        // written: here the connection is closed
   uint64_t flip_at = kNever;       // read: the lowest bit of this byte is flipped
 };

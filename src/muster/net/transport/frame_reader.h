@@ -33,7 +33,7 @@ class FrameReader {
   // Passes the message's next bytes, at most about 64 KiB per call, to `take` (channel.h). True:
   // something moved. Only while open().
   absl::StatusOr<bool> Pump(absl::FunctionRef<void(ConstBytes part, size_t offset)> take);
-  // The same, but stores them at their position in `whole`, which has message_bytes().
+  // Like Pump, but stores the bytes at their position in `whole`, which has message_bytes().
   absl::StatusOr<bool> PumpInto(MutableBytes whole);
 
   // Whether a byte of the next message has arrived.

@@ -31,7 +31,7 @@ class FrameWriter {
   // sent as zeros before the next message, and its trailer says so. One byte offered before may be
   // sent instead (stream.h): a reader of such a frame only notes that it was given up.
   void Abandon();
-  // Begin for a status, as kFailureType; after Abandon.
+  // Like Begin, for a status that is sent as kFailureType; to be called after Abandon.
   void BeginFailure(const absl::Status& why);
 
   void set_generation(uint64_t generation) { generation_ = generation; }

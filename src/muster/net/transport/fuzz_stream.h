@@ -29,7 +29,7 @@ class FuzzStream : public Stream {
     if (at_ == size_ || all_shown_) return absl::UnavailableError("the end");
     const size_t n = std::min(shown_, size_ - at_);
     all_shown_ = n == size_ - at_;
-    shown_ += piece_;  // for when it is asked again: more has come
+    shown_ += piece_;  // if Peek is called again, more has arrived
     return std::as_bytes(std::span(words_)).subspan(at_, n);
   }
   void Consume(size_t n) override {

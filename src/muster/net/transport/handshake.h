@@ -28,7 +28,7 @@ inline constexpr uint16_t kProtocolVersion = 2;
 // Names have from 1 byte (a service: 0) to this many.
 inline constexpr size_t kMaxJobBytes = 255, kMaxRoleBytes = 63, kMaxServiceBytes = 63;
 
-// What each side says about itself; proven to come from a holder of the key.
+// What each side states about itself; proven to come from a holder of the key.
 struct Identity {
   std::string job = {};   // its name or id
   std::string role = {};  // "worker"
@@ -44,7 +44,7 @@ std::string ShortName(const Identity& identity);
 
 struct Peer {
   Identity identity = {};
-  std::string service = {};  // what the dialing side asks for: "ring", "ps"; empty at its own end
+  std::string service = {};  // what the dialing side asks for: "ring", "ps"; "" in its own result
 };
 
 // May refuse a peer that has the key, by a status that is sent to the peer unchanged.
@@ -54,7 +54,7 @@ using Admit = std::function<absl::Status(const Peer& peer)>;
 //   FAILED_PRECONDITION  another version or another job, both named
 //   UNAUTHENTICATED      another key, without details
 //   DATA_LOSS            not a handshake
-//   UNAVAILABLE, DEADLINE_EXCEEDED, the interrupt's; for the dialing side what Admit said
+//   UNAVAILABLE, DEADLINE_EXCEEDED, the interrupt's; for the dialing side what Admit returned
 // After an error the stream is unusable.
 absl::StatusOr<Peer> DialHandshake(Stream& stream, const Token& key, const Identity& self,
                                    const std::string& service, process::Deadline deadline,

@@ -62,7 +62,7 @@ std::string Printable(std::string_view text);
 std::string Proof(const Token& key, std::string_view label, std::string_view transcript);
 inline constexpr std::string_view kAcceptLabel = "muster handshake: accepting side";
 inline constexpr std::string_view kDialLabel = "muster handshake: dialing side";
-// Takes a time that does not depend on where they differ.
+// Whether both are equal. Takes a time that does not depend on where they differ.
 bool SameProof(std::string_view a, std::string_view b);
 
 }  // namespace muster::net::transport

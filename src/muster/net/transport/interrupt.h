@@ -22,7 +22,7 @@ class Interrupt {
   bool is_set() const { return set_.load(std::memory_order_acquire); }
   // OK until it is set.
   absl::Status status() const;
-  // Readable once it is set.
+  // Becomes readable once it is set.
   int fd() const { return event_.get(); }
 
  private:

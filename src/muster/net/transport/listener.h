@@ -19,7 +19,7 @@ struct Accepted {
   std::string peer;  // for messages
 };
 
-// A listening socket. Accept and Open from any thread.
+// A listening socket. Accept and Open may be called from any thread.
 class Listener {
  public:
   // TCP: port 0 lets the system choose. A numeric address is that of one interface. A name is never
@@ -27,10 +27,10 @@ class Listener {
   // this machine, of IPv4 and IPv6, and `localhost` for 127.0.0.1. A unix socket's file is
   // accessible by its owner alone, replaces one on which nobody listens any more, and is removed
   // with the Listener; on an abstract name other users' connections are closed unread.
-  // ALREADY_EXISTS: somebody listens there.
+  // ALREADY_EXISTS: another listener has the address.
   static absl::StatusOr<std::unique_ptr<Listener>> Listen(const Address& address);
   // Takes an inherited, bound stream socket, listening or not. For a unix socket `kind` selects the
-  // protocol; its file stays.
+  // protocol; its file is not removed.
   static absl::StatusOr<std::unique_ptr<Listener>> Adopt(process::Descriptor socket,
                                                          Address::Kind kind);
   ~Listener();
@@ -45,9 +45,9 @@ class Listener {
 
   // Accepts the next connection without waiting for any byte from it.
   absl::StatusOr<Accepted> Accept(process::Deadline deadline, const Interrupt& interrupt) const;
-  // Makes its stream, unprotected: to accept strangers, continue with ProtectAccepted. For shared
-  // memory it waits for the peer's rings, and a stranger can delay it until the deadline: do not
-  // call it on the accepting thread.
+  // Makes the stream of an accepted connection, unprotected: to accept strangers, continue with
+  // ProtectAccepted. For shared memory it waits for the peer's rings, and a stranger can delay it
+  // until the deadline: do not call it on the accepting thread.
   absl::StatusOr<std::unique_ptr<Stream>> Open(Accepted accepted, process::Deadline deadline,
                                                const Interrupt& interrupt) const;
 

@@ -18,7 +18,7 @@ namespace muster::net::transport {
 
 // Both take a TCP connection on which nothing was read or written yet and return the stream to use
 // from then on. FAILED_PRECONDITION: only one side uses TLS, or plain text was not requested; the
-// accepting side tells the peer. Else the errors of TlsStream.
+// accepting side informs the peer. Other errors are those of TlsStream.
 absl::StatusOr<std::unique_ptr<Stream>> ProtectDialed(std::unique_ptr<Stream> stream,
                                                       const std::string& host,
                                                       const Protection& protection,

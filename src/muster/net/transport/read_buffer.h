@@ -35,14 +35,15 @@ class ReadBuffer {
     }
     return room();
   }
-  // The same for the bytes that follow n bytes stored elsewhere. Only while the buffer is empty.
+  // Like MakeRoom, for the bytes that follow n bytes stored elsewhere. Only while the buffer is
+  // empty.
   MutableBytes MakeRoomAfter(size_t n) {
     begin_ = end_ = (position_ + n) % 8;
     return room();
   }
-  // n bytes arrived in the room.
+  // Call it when n bytes have arrived in the room.
   void Grow(size_t n) { end_ += n; }
-  // n bytes were stored elsewhere, before those in the room.
+  // Call it when n bytes were stored elsewhere, before those in the room.
   void Pass(size_t n) { position_ += n; }
   void Consume(size_t n) {
     begin_ += n;

@@ -28,18 +28,19 @@ struct RingControl {
 inline constexpr size_t kMinRingBytes = size_t{64} << 10;
 inline constexpr size_t kMaxRingBytes = size_t{64} << 20;
 
-// One owner thread each. Their calls set `bell` if the other side sleeps and must be woken, and
-// never clear it. DATA_LOSS if the other side's position is impossible.
+// RingWriter and RingReader have one owner thread each. Their calls set `bell` if the other side
+// sleeps and must be woken, and never clear it. DATA_LOSS if the other side's position is
+// impossible.
 class RingWriter {
  public:
-  // Borrows both for its lifetime.
+  // `control` and `data` must outlive the writer.
   RingWriter(RingControl* control, std::byte* data, size_t capacity)
       : control_(control), data_(data), capacity_(capacity) {}
 
   // Copies what fits now and publishes it piece by piece, so that the reader can begin; stops early
   // if it finds the reader asleep, so that the bell is rung at once.
   absl::StatusOr<size_t> Write(std::span<const ConstBytes> pieces, bool* bell);
-  // True: do not sleep, since there is more room than the last Write saw.
+  // Returns true if there is more room than the last Write saw: then do not sleep.
   bool Arm();
   void Disarm();
 
@@ -61,9 +62,9 @@ class RingReader {
 
   // Returns bytes up to the end of the memory at most.
   absl::StatusOr<ConstBytes> Peek();
-  // The room goes back to the writer an eighth of the ring at a time, or with Arm.
+  // The room is returned to the writer an eighth of the ring at a time, or with Arm.
   void Consume(size_t n, bool* bell);
-  // True: do not sleep, since there is more than the last Peek saw.
+  // Returns true if there is more to read than the last Peek saw: then do not sleep.
   bool Arm(bool* bell);
   void Disarm();
 

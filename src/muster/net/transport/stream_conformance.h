@@ -1,4 +1,4 @@
-// Tests that every Stream must pass, alone and under a Channel. An implementation's test says
+// Tests that every Stream must pass, alone and under a Channel. An implementation's test has
 //   INSTANTIATE_TEST_SUITE_P(Mine, StreamConformance, testing::Values(StreamMember{...}),
 //                            StreamMemberName);
 // To be included in one source file of a test program.

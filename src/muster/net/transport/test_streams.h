@@ -19,10 +19,10 @@
 
 namespace muster::net::transport {
 
-// What is waited for happens in milliseconds, or a bug holds it up.
+// Everything that a test waits for happens within milliseconds, unless a bug prevents it.
 inline process::Deadline TestDeadline() { return process::Deadline::After(60); }
 
-// A folder for sockets, gone afterwards.
+// A folder for sockets, removed by the destructor.
 class SocketFolder {
  public:
   SocketFolder() {
@@ -49,12 +49,12 @@ struct StreamPair {
   std::unique_ptr<Stream> dialed, accepted;
 };
 
-// TLS wherever connections go.
+// TLS for all connections, also for those within a machine.
 inline Protection Everywhere(std::shared_ptr<const Tls> tls) {
   return {.tls = std::move(tls), .within_machine = true};
 }
 
-// What a task has of a job whose machines are 127.0.0.1.
+// The certificates of a task in a job whose machines are 127.0.0.1.
 inline std::shared_ptr<const Tls> MakeTls(const Credentials& authority,
                                           uint64_t records_per_key = Tls::kRecordsPerKey) {
   const auto server =

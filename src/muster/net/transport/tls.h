@@ -26,10 +26,9 @@ class Tls {
   static absl::StatusOr<std::shared_ptr<const Tls>> Create(
       const std::string& authority, const Credentials& server, const Credentials& client,
       uint64_t records_per_key = kRecordsPerKey);
-  // From a folder of `muster certs`: ca.pem, and server and client with their keys. Errors say what
-  // is missing or readable by others, and how to make it.
-  // `host`: where this task is dialed; checks that others would trust it there now. "": nobody
-  // dials it.
+  // Reads a folder of `muster certs`: ca.pem, and server and client with their keys. Errors say
+  // what is missing or readable by others, and how to make it. `host`: where this task is dialed;
+  // checks that others would trust it there now. "": nobody dials it.
   static absl::StatusOr<std::shared_ptr<const Tls>> Read(const std::string& folder,
                                                          const std::string& host);
 
@@ -53,19 +52,19 @@ class Tls {
   const uint64_t records_per_key_;
 };
 
-// The issuer of the certificate, in the same form.
+// The issuer of the certificate, in the form of Tls::authority().
 std::string IssuerName(x509_st* certificate);
 
-// The protection of TCP connections to other machines: without TLS or `plain_text` there are none.
-// Connections within a machine (a unix socket, shared memory, OnOneMachine of socket_address.h)
-// need none; one that is dialed with TLS gets it.
+// The protection of TCP connections to other machines: without TLS or `plain_text` no such
+// connection is made. Connections within a machine (a unix socket, shared memory, OnOneMachine of
+// socket_address.h) need no protection; one that is dialed with TLS gets it.
 struct Protection {
   std::shared_ptr<const Tls> tls = {};  // required from both sides
   bool plain_text = false;              // without TLS: explicitly requested
   bool within_machine = false;          // the same rules for TCP within a machine
 };
 
-// The environment variables that tell a task, for messages.
+// The environment variables with which a task is given its protection, for messages.
 inline constexpr char kCertsVariable[] = "MUSTER_CERTS";
 inline constexpr char kPlainTextVariable[] = "MUSTER_PLAIN_TEXT";
 

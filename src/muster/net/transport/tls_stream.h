@@ -4,7 +4,7 @@
 // other's is for the host that it dialed. Once the accepting side trusts the dialing one it sends 8
 // bytes to say so, so that a refusal is known before anything else is sent. No sessions are
 // resumed. Keys change before AES-GCM's limit (RFC 8446, 5.5). A truncated connection is detected
-// as without TLS: frames carry their length. docs/formats/frames.md.
+// as without TLS: frames carry their length. See docs/formats/frames.md.
 #pragma once
 
 #include <array>
@@ -84,7 +84,7 @@ class TlsStream : public Stream {
   // Sends what is sealed. False: not all of it could be sent now.
   absl::StatusOr<bool> Flush();
   absl::Status FlushAll(process::Deadline deadline, const Interrupt& interrupt);
-  // Up to one record's bytes from offset `at` of the pieces: in place, or gathered.
+  // Returns up to one record's bytes from offset `at` of the pieces: in place, or gathered.
   ConstBytes NextRecord(std::span<const ConstBytes> pieces, size_t at);
 
   // OpenSSL's access to inner_.
@@ -105,7 +105,7 @@ class TlsStream : public Stream {
   bool open_ = true;
   bool shaken_ = false;           // the handshake is done
   absl::Status inner_error_;      // of reading inner_, passed through OpenSSL
-  absl::Status read_error_;       // for good
+  absl::Status read_error_;       // permanent
   unsigned char first_byte_ = 0;  // of the peer's
   std::string shown_issuer_;      // of a certificate that is not trusted
   std::string host_;              // that was dialed

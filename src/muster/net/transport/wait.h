@@ -22,7 +22,7 @@ struct Awaited {
 absl::Status WaitFor(std::span<const Awaited> awaited, process::Deadline deadline,
                      const Interrupt& interrupt);
 
-// The same for one descriptor and poll()'s events.
+// Like WaitFor, for one descriptor and poll()'s events.
 absl::Status WaitForDescriptor(int fd, short events, process::Deadline deadline,
                                const Interrupt& interrupt);
 
@@ -31,10 +31,10 @@ class Spin {
  public:
   explicit Spin(int micros) : budget_(std::chrono::microseconds(micros)) {}
 
-  // Something moved: the time starts again.
+  // Call it when something moved: the time starts again.
   void Reset() { pauses_ = 0; }
-  // False: the time is over, sleep. True: some nanoseconds have passed. Yields the core to other
-  // threads after the first of them.
+  // Returns false when the time is over: then sleep. Returns true when some nanoseconds have
+  // passed. Yields the core to other threads after the first of them.
   bool Again();
 
  private:

@@ -31,11 +31,12 @@ struct ClientSpec {
   std::string agreement = {};
   std::vector<net::transport::Address> servers = {};
   net::transport::Protection protection = {};
-  double rendezvous_seconds = 300;          // a server that is away for longer is lost for good
+  double rendezvous_seconds = 300;          // a server that is away for longer is lost permanently
   int stall_seconds = 0;                    // as in ServerConnectionSpec
-  const std::atomic<bool>* stop = nullptr;  // true gives waits for servers up; may be null
-  // True, with `stop`: this replica alone must end. A batch that waits for other replicas is then
-  // given up: the call returns CANCELLED, and the client must connect again to save. May be null.
+  const std::atomic<bool>* stop = nullptr;  // true ends waits for servers; may be null
+  // If true as well as `stop`: only this replica must end. A batch that waits for other replicas is
+  // then given up: the call returns CANCELLED, and the client must connect again to save. May be
+  // null.
   const std::atomic<bool>* leaving = nullptr;
   // For people: which replica an answer waits for. May be empty.
   std::function<void(const std::string& text)> note = {};
@@ -79,10 +80,10 @@ struct Gradients {
 // One owner thread.
 class Client {
  public:
-  // `variables` must outlive it. Does not connect yet.
+  // `variables` must outlive the client. Does not connect yet.
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientSpec spec, const net::Token& key,
                                                         std::span<const Variable> variables);
-  // The same over connections of another kind. The fields of `spec` about sockets (servers,
+  // Makes a client over connections of another kind. The fields of `spec` about sockets (servers,
   // protection, rendezvous_seconds, stall_seconds) are ignored.
   Client(ClientSpec spec, int servers, ServerDialer dial, std::span<const Variable> variables)
       : spec_(std::move(spec)),
@@ -93,7 +94,7 @@ class Client {
         wires_(static_cast<size_t>(servers)) {}
 
   // Closes all connections and connects to all servers again; returns the state that each reports,
-  // the lead's first. UNAVAILABLE names the server that did not come in time. `generation` and
+  // the lead's first. UNAVAILABLE names the server that was not reached in time. `generation` and
   // `work`: see Hello.
   absl::StatusOr<std::vector<State>> Connect(int64_t generation = 0, int64_t work = 0);
   // Waits until the lead has a later generation, or training is over.
@@ -107,20 +108,21 @@ class Client {
   // Pushes a batch; the gradients come from `gradients`, not from `request`. Returns when the push
   // counts.
   absl::StatusOr<Pushed> PushBatch(const Push& request, const Gradients& gradients);
-  // This replica's data has ended.
+  // Reports that this replica's data has ended.
   absl::Status Finish(const ps::Finish& finish);
   // Tells the lead that its state is invalid, because another server has lost its part.
   absl::Status TellBroken(int64_t generation, const std::string& why);
 
-  // The chief: loads a state into all servers; the lead is ready last.
+  // For the chief: loads a state into all servers; the lead is ready last.
   absl::Status LoadAll(const Ready& ready, const Memory& memory,
                        const DynamicMemory& dynamic_table = {});
-  // The chief: reads one state of all servers into memory, at `step` if training is synchronous. If
-  // it is asynchronous, pulls wait meanwhile. `sequence` is the number of this replica's next
-  // batch. After an error the memory has an incomplete state, and all connections are closed.
+  // For the chief: reads one state of all servers into memory, at `step` if training is
+  // synchronous. If it is asynchronous, pulls wait meanwhile. `sequence` is the number of this
+  // replica's next batch. After an error the memory has an incomplete state, and all connections
+  // are closed.
   absl::StatusOr<Held> SaveAll(int64_t generation, int64_t sequence, int64_t step,
                                const Memory& memory, const DynamicMemory& dynamic_table = {});
-  // The chief: tells all servers that training is over, the lead last.
+  // For the chief: tells all servers that training is over, the lead last.
   absl::Status End();
 
   // Whether there is a connection to every server; false after a batch that was given up.

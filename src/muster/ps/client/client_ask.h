@@ -1,4 +1,5 @@
-// Client: a request and its answer. Included by Client's .cc files only.
+// The functions of Client that send a request and receive its answer. Included by Client's .cc
+// files only.
 #pragma once
 
 #include <utility>

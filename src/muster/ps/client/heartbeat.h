@@ -1,5 +1,6 @@
 // HeartbeatSender: sends the lead a heartbeat every second while its replica computes, saves or
-// evaluates. The bound on staleness needs this: it must not wait for lost replicas.
+// evaluates. The bound on staleness needs these heartbeats, since it must not wait for lost
+// replicas.
 #pragma once
 
 #include <condition_variable>

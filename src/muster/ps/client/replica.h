@@ -36,12 +36,12 @@ struct ReplicaSpec {
 // thread.
 class Replica {
  public:
-  // `client` must outlive it.
+  // `client` must outlive the replica.
   Replica(Client& client, ReplicaSpec spec) : client_(client), spec_(std::move(spec)) {}
 
-  // Finds a state that all servers have; the chief loads one if there is none. Call it at first
-  // with OK, and later when a call returned ABORTED, with that status as `why`. Returns true if the
-  // state is not the one that this replica was at: continue at position().
+  // Finds a state that all servers have; the chief loads one if there is none. Call it first with
+  // OK, and later when a call returned ABORTED, with that status as `why`. Returns true if the
+  // state is not the one that this replica had reached: continue at position().
   absl::StatusOr<bool> Recover(const absl::Status& why);
 
   enum class Turn {
@@ -64,19 +64,19 @@ class Replica {
   // unless they do their steps together; the others wait until the chief says that training is
   // over. If a state is lost meanwhile, more batches must be done.
   absl::StatusOr<Ending> WaitForOthers();
-  // The chief: reads the state of all servers, of one moment, into its memory. ABORTED: a
+  // For the chief: reads the state of all servers, of one moment, into its memory. ABORTED: a
   // server was lost, and the memory has an incomplete state; the next call recovers. A Save that
   // finds another state saves that one, and the next Try or WaitForOthers returns kMoved.
   absl::StatusOr<Place> Save();
 
   int64_t step() const { return step_; }
-  // Where its data continues; "": at the beginning. Known after Recover.
+  // Where this replica's data continues; "": at the beginning. Known after Recover.
   const std::string& position() const { return position_; }
   // Counts of all replicas, as the lead last sent them.
   const Counts& counts() const { return counts_; }
   // Whether a server was told to end and waits for the chief to save. Save resets it.
   bool wants_save() const { return wants_save_; }
-  // The highest Counts::work() that it has seen, also in states that were lost.
+  // The highest Counts::work() that this replica has seen, also in states that were lost.
   int64_t work() const { return work_; }
 
  private:
@@ -98,7 +98,7 @@ class Replica {
   Counts counts_;
   int64_t work_ = 0;
   bool opened_ = false, wants_save_ = false;
-  bool moved_ = false;  // Save found another state, which no caller has heard of
+  bool moved_ = false;  // Save found another state, which was not reported yet
 };
 
 }  // namespace muster::ps

@@ -28,8 +28,8 @@ class ServerConnection {
   virtual absl::StatusOr<net::transport::Message> Receive() = 0;
 };
 
-// Connects to a server, for the first time or again; waits until the server is there. Errors are
-// final: another try would fail too.
+// Connects to a server, for the first time or again; waits until the server can be reached. Errors
+// are final: another try would fail too.
 using ServerDialer =
     std::function<absl::StatusOr<std::unique_ptr<ServerConnection>>(size_t server)>;
 

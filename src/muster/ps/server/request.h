@@ -25,10 +25,11 @@ class Request {
   absl::Status Read(const net::transport::Message& message);
   // Makes the request's changes to the state.
   absl::Status Take(ServerState& state);
-  // Prepares the answer. False: other requests must come before there is an answer. Call it again
-  // at least every second, since a request may also wait for time to pass.
+  // Prepares the answer. Returns false if other requests must arrive before there is an answer.
+  // Call it again at least every second, since a request may also wait for time to pass.
   absl::StatusOr<bool> Answer(ServerState& state);
-  // Whether it is a kWait, which must be answered after a limited time even if nothing changed.
+  // Whether the request is a kWait, which must be answered after a limited time even if nothing
+  // changed.
   bool is_wait() const { return type_ == kWait; }
 
   // Writes the answer or, if `status` is an error, the refusal. Returns its type; its bytes are in

@@ -22,8 +22,9 @@ namespace muster::ps {
 class Server {
  public:
   using Note = std::function<void(const std::string& text)>;
-  // `variables` and `placement` must outlive it. `note`, which may be empty, is for people: which
-  // task was refused, and for which task the others wait. It is called on the server's own threads.
+  // `variables` and `placement` must outlive the server. `note`, which may be empty, is for people:
+  // which task was refused, and for which task the others wait. It is called on the server's own
+  // threads.
   static absl::StatusOr<std::unique_ptr<Server>> Create(ServerSpec spec,
                                                         std::span<const Variable> variables,
                                                         const Placement& placement, Note note = {});
@@ -35,20 +36,22 @@ class Server {
   // Serves a worker that has authenticated itself. Returns at once.
   void Serve(const net::transport::Peer& peer, std::unique_ptr<net::transport::Stream> stream);
 
-  // Waits up to `seconds` until the chief has said that training is over, or until may_go(). In
+  // Waits up to `seconds` until the chief has reported that training is over, or until may_go(). In
   // either case it then waits up to `seconds` again until all workers have disconnected. Returns
   // whether training is over.
   bool WaitForEnd(double seconds);
   // Whether no worker is connected.
   bool alone();
-  // Threads of connections; those of ended connections are removed when the next connection comes.
+  // The number of connection threads; those of ended connections are removed when the next
+  // connection arrives.
   size_t threads();
-  // Not OK: training has ended because a replica did not come in time (ServerState::OnTick).
+  // An error if training has ended because a replica did not arrive in time (ServerState::OnTick).
   absl::Status failure();
-  // This server was told to end: asks the chief to save. WaitForEnd then returns when may_go().
+  // Called when this server was told to end: asks the chief to save. WaitForEnd then returns when
+  // may_go().
   void AskForSave();
-  // After AskForSave: whether there is no state here that must be saved; whether the chief is
-  // saving it.
+  // After AskForSave. may_go(): whether there is no state here that must be saved. is_saved():
+  // whether the chief is saving it.
   bool may_go();
   bool is_saved();
 

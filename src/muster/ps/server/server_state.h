@@ -15,13 +15,14 @@
 //   pulled from. A replica pushes to the lead for a step only after all servers have reached that
 //   step, so that the other servers are at most one step behind.
 //   If the sum is clipped by a norm, no server has all of it: the lead ends a round and applies it
-//   later. The first replica that comes after the round, for the next round or to save, asks the
-//   other servers for their sums of squares and sends these to the lead, which tells all servers
-//   the factor that the sum is scaled by.
-//   Asynchronous: the lead applies each push when it comes. The other servers keep a replica's push
-//   until the replica, or the chief when it saves, shows that it counts: the batch of a replica
-//   that was lost between its pushes to two servers is in the weights of neither. The lead enforces
-//   the bound on staleness: it alone knows which batches count, and every batch asks it first.
+//   later. The first replica that sends a request after the round, for the next round or to save,
+//   asks the other servers for their sums of squares and sends these to the lead, which tells all
+//   servers the factor by which the sum is scaled.
+//   Asynchronous: the lead applies each push when it arrives. The other servers keep a replica's
+//   push until the replica, or the chief when it saves, shows that it counts: the batch of a
+//   replica that was lost between its pushes to two servers is in the weights of neither. The lead
+//   enforces the bound on staleness: it alone knows which batches count, and every batch asks it
+//   first.
 // A state has a generation: when a server is lost, the chief loads a checkpoint into all servers
 // under a later number, and requests of an older generation are refused.
 #pragma once
@@ -62,13 +63,13 @@ struct ServerSpec {
 
 // Errors: ABORTED, the caller must send Hello again (another generation, or another connection of
 // its replica); CANCELLED, training is over; UNAVAILABLE, training has ended because a replica did
-// not come; FAILED_PRECONDITION, the caller was replaced or is of another job; INVALID_ARGUMENT, a
-// message that makes no sense. One owner thread.
+// not arrive; FAILED_PRECONDITION, the caller was replaced or is of another job; INVALID_ARGUMENT,
+// an invalid message. One owner thread.
 class ServerState {
  public:
   using Connection = uint64_t;
 
-  // `variables` and `placement` must outlive it.
+  // `variables` and `placement` must outlive the state.
   ServerState(ServerSpec spec, std::span<const Variable> variables, const Placement& placement);
 
   // Sets the time, in monotonic seconds, of the calls that follow.
@@ -82,8 +83,8 @@ class ServerState {
   absl::Status OnLoadKeys(Connection from, const KeySlice& slice);
   absl::Status OnReady(Connection from, const Ready& ready);
 
-  // A request that may have to wait has two calls: On... makes its changes, Answer... gives the
-  // answer, or returns false: other requests must come first.
+  // A request that may have to wait has two calls: On... makes its changes; Answer... gives the
+  // answer, or returns false if other requests must arrive first.
   absl::StatusOr<bool> AnswerWait(Connection from, const Wait& wait, State* answer);
   absl::Status OnPull(Connection from, const Pull& pull);
   // `answer` points into `dense` and `rows`.
@@ -99,30 +100,30 @@ class ServerState {
   absl::StatusOr<std::span<const float>> OnFetch(Connection from, const Slice& slice);
 
   absl::StatusOr<tables::DynamicTableEntries> OnFetchKeys(Connection from, const KeySlice& slice);
-  // On servers other than the lead: the squares of a round that the lead has ended; empty if the
-  // round is already applied here.
+  // For servers other than the lead. Returns the squares of a round that the lead has ended; empty
+  // if the round is already applied here.
   absl::StatusOr<std::vector<double>> OnMeasure(Connection from, const Measure& measure);
   absl::Status OnSettle(Connection from, const Settle& settle);
 
   absl::Status OnFinish(Connection from, const Finish& finish);
   absl::Status OnBreak(Connection from, const Break& broken);
   absl::Status OnEnd(Connection from);
-  // May come on any connection of the replica's incarnation.
+  // It may arrive on any connection of the replica's incarnation.
   absl::Status OnBeat(int64_t incarnation, const Beat& beat);
 
-  // Checks which replicas are away, and for how long; must be called about every second.
-  // UNAVAILABLE, from then on and in all other calls: a replica that the others need did not come
+  // Checks which replicas are away, and for how long; must be called about every second. Returns
+  // UNAVAILABLE, and so do all calls from then on, if a replica that the others need did not arrive
   // in time.
   absl::Status OnTick();
   // The replicas that the others need and that were away at the last OnTick and still are:
   // "chief-0, worker-1"; "": none.
   std::string Awaited() const;
 
-  // This server was told to end. The chief learns it from its next pull or wait and saves the
+  // This server was told to end. The chief learns this from its next pull or wait and saves the
   // state; after the chief's release this server has no state any more.
   void OnTerminate() { leaving_ = true; }
-  // After OnTerminate: whether there is no state here that must be saved; whether the chief is
-  // saving it.
+  // After OnTerminate. may_go(): whether there is no state here that must be saved. is_saved():
+  // whether the chief is saving it.
   bool may_go() const { return leaving_ && phase_ != Phase::kReady; }
   bool is_saved() const { return leaving_ && held_; }
 
@@ -202,21 +203,21 @@ class ServerState {
   std::vector<std::string> positions_;  // by replica
   std::vector<int64_t> sequences_;      // by replica: how many batches count
   std::set<size_t> finished_;           // replicas whose data has ended
-  // Used on the lead.
+  // Counts of records, which the lead alone uses.
   Counts counts_;
   std::vector<int64_t> left_at_end_;  // by replica
-  std::vector<int64_t> bad_records_;  // by replica, as its process last said; survives the state
+  std::vector<int64_t> bad_records_;  // by replica, as last reported; kept when the state is lost
   int64_t loaded_trained_ = 0;        // counts_.trained when this state was loaded
   int64_t work_before_ = 0;           // the highest known Counts::work() of earlier states
   double now_ = 0;
   std::vector<double> heard_;  // by replica: when last heard from, or when this state was loaded
   std::vector<std::optional<double>> away_since_;  // by replica, as of OnTick; none: connected
-  std::map<size_t, std::string> refused_;  // why replicas were refused that have not come since
-  std::optional<double> lacking_since_;    // with backup replicas: too few are connected for a step
-  absl::Status failed_;                    // not OK: training has ended with this error
-  std::set<Connection> in_flight_;         // asynchronous: have pulled, not pushed yet
-  Connection held_by_ = 0;                 // the chief's connection while it saves; 0: no hold
-  bool leaving_ = false, held_ = false;    // told to end; the chief has begun to save since
+  std::map<size_t, std::string> refused_;          // why replicas were refused that are still away
+  std::optional<double> lacking_since_;  // with backup replicas: too few are connected for a step
+  absl::Status failed_;                  // not OK: training has ended with this error
+  std::set<Connection> in_flight_;       // asynchronous: have pulled, not pushed yet
+  Connection held_by_ = 0;               // the chief's connection while it saves; 0: no hold
+  bool leaving_ = false, held_ = false;  // told to end; the chief has begun to save since
   std::vector<std::optional<Staged>> staged_;  // by replica: the batch that does not count yet
   // Synchronous, for the present round.
   std::vector<std::optional<Wish>> wishes_;

@@ -24,17 +24,18 @@ struct Gradient {
 // One owner thread.
 class Shard {
  public:
-  // All weights and slots are zero. `variables` and `placement` must outlive the shard.
+  // Makes a shard whose weights and slots are all zero. `variables` and `placement` must outlive
+  // it.
   Shard(std::span<const Variable> variables, const Placement& placement, int server);
 
   // Empties the tables that grow.
   void ClearKeys();
-  // Both: INVALID_ARGUMENT for a slice that this shard does not have.
+  // Both return INVALID_ARGUMENT for a slice that this shard does not have.
   absl::Status Load(const Slice& slice);
   absl::StatusOr<std::span<const float>> Fetch(const Slice& slice) const;
 
   absl::Status LoadKeys(const KeySlice& slice);
-  // Up to slice.count entries, from number slice.first on.
+  // Returns up to slice.count entries, from number slice.first on.
   absl::StatusOr<tables::DynamicTableEntries> FetchKeys(const KeySlice& slice) const;
 
   // INVALID_ARGUMENT for rows, keys, sizes or variables that this shard does not have.

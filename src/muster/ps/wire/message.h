@@ -55,10 +55,10 @@ struct Counts {
   int64_t dropped = 0;      // read and not trained
   int64_t repeated = 0;     // trained again, because the weights went back to a checkpoint
   int64_t left_at_end = 0;  // dropped at the end of replicas' data, not contained in `dropped`
-  int64_t bad_records = 0;  // left out by the replicas' processes so far; of no state
+  int64_t bad_records = 0;  // left out by the replicas' processes so far; in no state
   uint32_t known = 1;       // 0: counted only since some state was loaded, not since the first step
 
-  // All records that were ever applied to weights.
+  // How many records were ever applied to weights.
   int64_t work() const { return trained + repeated; }
   friend bool operator==(const Counts&, const Counts&) = default;
 };
@@ -124,7 +124,7 @@ struct KeySlice {
   std::span<const float> values = {};  // of each key with a row: weights, then slot by slot
 };
 
-// All of a state is loaded.
+// Reports that all of a state is loaded.
 struct Ready {
   int64_t generation = 0;
   int64_t step = 0;
@@ -158,7 +158,7 @@ struct Pull {
   uint32_t stop = 0;     // 0, or a wish to stop; greater is more urgent
   std::vector<TableRows> tables = {};
   // With a bound on staleness, to servers other than the lead: how many batches of each replica
-  // count, as the lead said.
+  // count, as the lead has reported.
   std::vector<int64_t> sequences = {};
   int64_t left_at_end = 0;  // as in Finish
   int64_t bad_records = 0;  // as in Finish
@@ -209,7 +209,7 @@ struct Hold {
   int64_t generation = 0;
   int64_t step = 0;  // synchronous: of the state to save; with backup replicas the lead's step
   // Asynchronous, to servers other than the lead: how many batches of each replica count, as the
-  // lead said.
+  // lead has reported.
   std::vector<int64_t> sequences = {};
   Word word = {};  // to servers other than the lead: the lead's word of `step`
 };
@@ -263,7 +263,7 @@ struct Refused {
 
 struct Empty {};
 
-// Replaces *bytes by the message's.
+// Replaces *bytes by the bytes of the message.
 template <class M>
 void Print(const M& message, Bytes* bytes);
 template <class M>

@@ -22,7 +22,7 @@ struct Variable {
 
   std::string name = {};
   Kind kind = Kind::kDense;
-  int64_t rows = 0;     // 1 if it is no table
+  int64_t rows = 0;     // 1 if it is not a table
   int64_t cols = 0;     // of a table's weights and slots; else the number of elements
   double momentum = 0;  // of a kState
   const optim::Optimizer* optimizer = nullptr;  // null for kState; must outlive users of this

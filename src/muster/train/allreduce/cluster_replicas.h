@@ -28,7 +28,7 @@ struct ClusterSpec {
     net::transport::Address address = {};
   };
   std::vector<Task> tasks = {};  // all replicas; the first is the chief
-  int min_replicas = 0;          // as many suffice to begin and to continue; 0: all are needed
+  int min_replicas = 0;          // this many suffice to begin and to continue; 0: all are needed
   bool evaluator = false;        // the job also has evaluator-0
   // A socket that is bound to this task's address, listening or not. If empty, JoinCluster binds
   // one.

@@ -37,13 +37,13 @@ class ReduceSink : public engine::GradientSink {
 
   // Call after each Engine::Step. Sums gradients, statistics and *result over the group (entries
   // are concatenated by rank instead) and gives the sums to `next` in the order in which the
-  // engine's gradients came. Also exchanges notes: *notes gets the `note` of each replica, by rank.
-  // If the sum of the losses is not finite, `next` gets nothing on any replica. After an error
-  // `next` has got nothing.
+  // engine's gradients arrived. Also exchanges notes: *notes gets the `note` of each replica, by
+  // rank. If the sum of the losses is not finite, `next` gets nothing on any replica. After an
+  // error `next` has received nothing.
   absl::Status Reduce(engine::StepResult* result, std::string_view note,
                       std::vector<std::string>* notes);
-  // Call instead of Reduce after a step that failed; after that the group may be used again, to
-  // tell the others of the failure.
+  // Call instead of Reduce after a step that failed. Afterwards the group may be used again, to
+  // report the failure to the other replicas.
   void Abandon() { sum_.Abandon(); }
 
  private:
@@ -74,7 +74,7 @@ class ReduceSink : public engine::GradientSink {
   size_t size_ = 0;            // floats of values_ that this step has filled, without the losses
   collective::StreamSum sum_;
   std::vector<std::byte> mine_;              // this rank's rows, as they are sent
-  std::vector<std::vector<std::byte>> all_;  // those of each rank
+  std::vector<std::vector<std::byte>> all_;  // the rows of each rank
   collective::SumRows rows_;                 // used for one table after the other
   math::RowNumbers numbers_;
   std::vector<int32_t> entry_rows_;

@@ -21,11 +21,11 @@ struct ReplicaGeneration {
   std::unique_ptr<collective::Group> group = {};
   std::vector<StateId> states = {};  // by rank
 
-  // The rank from which replicas with another state take theirs over.
+  // The rank from which replicas with another state take over its state.
   int source() const;
 };
 
-// Calls block, each with its own deadline. One owner thread.
+// All calls block, each with its own deadline. One owner thread.
 class Replicas : public Peers {
  public:
   absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(Session& session) override;

@@ -27,7 +27,7 @@
 
 namespace muster::train {
 
-// One owner thread. `session` and `replicas` must outlive it.
+// One owner thread. `session` and `replicas` must outlive the step.
 class ReplicatedStep : public Strategy {
  public:
   static absl::StatusOr<std::unique_ptr<ReplicatedStep>> Create(Session& session,
@@ -69,7 +69,7 @@ class ReplicatedStep : public Strategy {
   absl::Status CheckWishes(std::span<const Wish> wishes) const;
   void Measure(std::span<const Wish> wishes);
   float ConsumeWorked();
-  // True: the state was replaced, or this replica must read other parts of the data.
+  // Returns true if the state was replaced, or if this replica must read other parts of the data.
   absl::StatusOr<bool> Join(StateId state, absl::Status why);
   StateId state() const { return {.step = session_.step, .generation = state_generation_}; }
   absl::Status AdoptNewestState(bool* overwritten);
@@ -95,7 +95,7 @@ class ReplicatedStep : public Strategy {
   bool overlap_ = false;
   const unsigned cores_ = std::thread::hardware_concurrency();  // that this process may use
   ReplicaRates rates_;
-  std::vector<ReplicaWork> work_;  // of the present step, by rank; its seconds come with the next
+  std::vector<ReplicaWork> work_;  // of the present step, by rank; its seconds arrive with the next
   int64_t worked_nanos_ = 0;       // since the last wish, before working_since_
   int64_t working_since_ = 0;
 };

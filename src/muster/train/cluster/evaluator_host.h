@@ -16,8 +16,8 @@
 namespace muster::train {
 
 struct EvaluatorHostSpec {
-  // Of the chief. Leave waits rendezvous_seconds for an evaluator that is away; if the chief is
-  // leaving, the evaluator is not told that training is over.
+  // The chief's context. Leave waits rendezvous_seconds for an evaluator that is away; if the chief
+  // is leaving, the evaluator is not told that training is over.
   TaskContext context = {};
   net::transport::Address address = {};
 };
@@ -32,8 +32,8 @@ class EvaluatorHost {
   virtual absl::Status Leave() = 0;
 };
 
-// Turns a DEADLINE_EXCEEDED in `evaluated` into OK and a warning to `note`: all is trained and
-// saved even if the evaluator did not come. Returns any other status unchanged.
+// Turns a DEADLINE_EXCEEDED in `evaluated` into OK and a warning to `note`: the training is
+// complete and saved even if the evaluator did not arrive. Returns any other status unchanged.
 absl::Status TrainedWithoutEvaluator(const absl::Status& evaluated,
                                      const std::function<void(const std::string& text)>& note);
 

@@ -27,13 +27,13 @@ struct TaskContext {
   double rendezvous_seconds = 300;  // to wait for a task that others need; infinity: no limit
   int stall_seconds = 0;            // of connections (net/transport/link_watch.h)
   const std::atomic<bool>* stop = nullptr;  // true ends waits for others; null: nothing does
-  // True, with `stop`: this task alone must end; the others continue or wait for its replacement.
-  // Null: a stop is meant for all tasks.
+  // If true as well as `stop`: only this task must end; the others continue or wait for its
+  // replacement. Null: a stop is meant for all tasks.
   const std::atomic<bool>* leaving = nullptr;
   std::function<void(const std::string& text)> note = {};  // for people; may be empty
 
   bool stopped() const { return stop != nullptr && *stop; }
-  // Tells people, if anybody listens.
+  // Passes `text` to `note`, if that is set.
   void Note(const std::string& text) const {
     if (note) note(text);
   }

@@ -10,7 +10,7 @@
 namespace muster::train {
 
 // Fills the cluster's part of *config, and model_dir if it is empty. A `json` of "" changes
-// nothing: the process trains alone. INVALID_ARGUMENT "TF_CONFIG: ..." for text that is no such
+// nothing: the process trains alone. INVALID_ARGUMENT "TF_CONFIG: ..." for text that is not such an
 // object and for each rule of tf.estimator that it breaks; *config is then unchanged.
 //
 // The evaluator is outside the training's cluster: in its *config the cluster is empty and the

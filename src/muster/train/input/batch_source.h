@@ -20,7 +20,7 @@ namespace muster::train {
 
 struct InputBatch {
   features::FeatureBatch features;
-  // One per row if keys were requested: the model's key or, if the model has none, the record's
+  // One key per row if keys were requested: the model's key or, if the model has none, the record's
   // number in the data, counted from 0. Otherwise empty.
   std::vector<std::string> keys;
   data::Position position = {};  // after this batch, if the source has positions

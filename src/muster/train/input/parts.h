@@ -21,11 +21,11 @@ int PartsFor(int fewest, int most);
 // same number of replicas always has the same parts.
 std::vector<int> GetParts(int parts, int rank, int size);
 
-// A note in which a replica tells the others which part its batch comes from, and the position of
-// the part after this batch.
+// A note in which a replica reports to the others which part its batch comes from, and the position
+// of the part after this batch.
 std::string PartNote(int part, const data::Position& position);
 // Stores the notes of the replicas ("": no batch) in *positions, by part. Returns the first replica
-// whose text is no note; *positions is then unchanged.
+// whose text is not such a note; *positions is then unchanged.
 std::optional<size_t> MergePartNotes(const std::vector<std::string>& notes, int parts,
                                      std::vector<std::string>* positions);
 

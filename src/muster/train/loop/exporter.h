@@ -33,10 +33,10 @@ class Exporter {
  public:
   virtual ~Exporter() = default;
   virtual const std::string& name() const = 0;
-  // Before the first evaluation of a run.
+  // Called before the first evaluation of a run.
   virtual absl::Status Begin(const ExportContext&) { return absl::OkStatus(); }
-  // After an evaluation with `metrics`; `is_final`: the last one of the training. Returns the new
-  // export's folder, or "" if this evaluation is not exported.
+  // Called after an evaluation with `metrics`; `is_final`: the last one of the training. Returns
+  // the new export's folder, or "" if this evaluation is not exported.
   virtual absl::StatusOr<std::string> Export(const ExportContext& context, const Metrics& metrics,
                                              bool is_final) = 0;
 };

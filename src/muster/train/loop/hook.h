@@ -35,20 +35,21 @@ namespace muster::train {
 
 enum class ModeKeys { kTrain, kEval, kPredict };
 
-// Has the newest weights and slots of a training if Session::variables do not. One owner thread.
+// The source of a training's newest weights and slots if Session::variables do not have them. One
+// owner thread.
 class StateSource {
  public:
   virtual ~StateSource() = default;
-  // Fetches them into the session's variables, and the step, positions and records with them, all
-  // of one moment. ABORTED: a task that holds a part of the state was lost; the variables are now
-  // incomplete, and the next step recovers the state.
+  // Fetches the weights and slots into the session's variables, with the step, positions and
+  // records, all of one moment. ABORTED: a task that holds a part of the state was lost; the
+  // variables are now incomplete, and the next step recovers the state.
   virtual absl::Status FetchState() = 0;
 };
 
 // The data of a training, and what became of it. The strategy writes this with each step, the loop
 // when it opens or ends the data, and RestoreSession from a checkpoint.
 struct DataState {
-  // After the last batch trained on, if the input has positions.
+  // The position after the last batch trained on, if the input has positions.
   std::optional<data::Position> position = {};
   // If several replicas train: the position of each, by rank, serialised; or, if the data is cut
   // into parts, that of each part. "" for a replica or part without one.
@@ -56,18 +57,19 @@ struct DataState {
   int parts = 0;  // train/input/parts.h; 0: each replica has a shard of its own
   // The rows of a batch that the input has at most; 0: not known. The Estimator writes it.
   int batch_size = 0;
-  // Of the whole training; none if they are not known.
+  // The counts of the whole training; none if they are not known.
   std::optional<RecordCounts> records = {};
   // Known when the data has ended: records dropped at its end. They are not in `records`, since a
   // training that continues from here with more epochs counts them then.
   int64_t dropped_at_end = 0;
-  // Bad records left out so far by this process's input, and by those of all replicas, as the last
-  // step or the end of the data told. The loop writes the first, the strategy the second.
+  // Bad records left out so far by this process's input, and by those of all replicas, as reported
+  // by the last step or at the end of the data. The loop writes the first, the strategy the second.
   uint64_t bad_records = 0;
   uint64_t all_bad_records = 0;
 };
 
-// The newest checkpoint. CheckpointSaver writes this, and who restores a checkpoint.
+// The newest checkpoint. It is written by CheckpointSaver and by the code that restores a
+// checkpoint.
 struct CheckpointState {
   int64_t step = -1;
   std::string prefix = {};
@@ -99,16 +101,17 @@ struct Session {
   int64_t first_step = 0;  // the global step at which this run began
   // The global step: steps whose gradients are in the weights. The strategy counts it.
   int64_t step = 0;
-  // If others' steps count too: `step` before the last one here. The strategy writes it.
+  // If the steps of other replicas count too: the value of `step` before the last step of this one.
+  // The strategy writes it.
   int64_t previous_step = -1;
   int64_t evaluations = 0;  // of TrainAndEvaluate in this run, which counts them
   DataState data = {};
   CheckpointState checkpoint = {};
   EndingState ending = {};
 
-  // Not null: the parts of the next step are recorded into it. Profiler writes this pointer.
+  // If not null, the parts of the next step are recorded into it. Profiler writes this pointer.
   StepTrace* trace = nullptr;
-  // Where the state must be fetched from before a save. Null: `variables` have it.
+  // The source from which the state must be fetched before a save. Null: `variables` have it.
   StateSource* state_source = nullptr;
 
   // Whether the last step reached a multiple of n, or went past it.
@@ -116,7 +119,7 @@ struct Session {
     return previous_step < 0 ? step % n == 0 : step / n != previous_step / n;
   }
 
-  // The loop ends after the hooks of this step. The first reason is kept; "" gives none.
+  // Ends the loop after the hooks of this step. The first reason is kept; "" gives none.
   void RequestStop(const std::string& reason) {
     if (!ending.requested) ending.reason = reason;
     ending.requested = true;
@@ -166,7 +169,7 @@ class CheckpointListener {
   virtual bool WaitsForSave(Session&, int64_t /*step*/) { return false; }
   // The checkpoint is on disk and is the newest. Returns true to stop the training.
   virtual absl::StatusOr<bool> AfterSave(Session&, int64_t /*step*/) { return false; }
-  // After the last checkpoint.
+  // Called after the last checkpoint.
   virtual absl::Status End(Session&, int64_t /*step*/) { return absl::OkStatus(); }
 };
 

@@ -1,6 +1,6 @@
 // HookCalls: hooks and listeners that run in the parent process, as muster.estimator runs those of
 // a Python program. Each call writes one JSON object as a line to an output and waits for the
-// answer, one JSON object as a line on a file descriptor. Source: docs/formats/hook_calls.md.
+// answer, one JSON object as a line on a file descriptor. See docs/formats/hook_calls.md.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class HookCalls {
 
   bool Wants(std::string_view call) const { return wanted_.contains(call); }
 
-  // True: the answer asks to stop. False at once for a call that is not wanted. Waits for the
-  // answer as long as the parent process can still send one; after that this call and all later
+  // Returns true if the answer asks to stop; false at once for a call that is not wanted. Waits for
+  // the answer as long as the parent process can still send one; after that this call and all later
   // ones return true. An error in the answer becomes FAILED_PRECONDITION.
   absl::StatusOr<bool> Call(std::string_view call, int64_t step,
                             const StepValues* values = nullptr);

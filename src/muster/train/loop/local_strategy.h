@@ -11,7 +11,7 @@
 
 namespace muster::train {
 
-// One owner thread. `session` must outlive it.
+// One owner thread. `session` must outlive the strategy.
 class LocalStrategy : public Strategy {
  public:
   explicit LocalStrategy(Session& session) : session_(session), update_(session) {}

@@ -46,7 +46,8 @@ struct EstimatorSpec {
   std::unique_ptr<engine::Engine> engine = {};
   std::vector<optim::OptimizerSpec> optimizers = {};  // by VariableSpec::group
   std::optional<engine::HeadSpec> head = {};
-  // In addition to the head's; created anew for each evaluation. Not "loss" or "global_step".
+  // Metrics in addition to the head's; created anew for each evaluation. Not "loss" or
+  // "global_step".
   std::map<std::string, std::function<std::unique_ptr<EvalMetric>()>> eval_metrics = {};
   std::vector<std::shared_ptr<Hook>> training_chief_hooks = {};  // after the CheckpointSaver
   std::vector<std::shared_ptr<Hook>> training_hooks = {};        // after all others
@@ -66,7 +67,7 @@ using ModelFn =
 
 std::string_view ModeName(ModeKeys mode);  // "train", "eval", "predict"
 
-// INVALID_ARGUMENT if the spec lacks something that `mode` needs, or has it wrong.
+// INVALID_ARGUMENT if the spec lacks something that `mode` needs, or has an invalid value for it.
 absl::Status Validate(const EstimatorSpec& spec, ModeKeys mode);
 
 // What an Estimator works with in one mode.

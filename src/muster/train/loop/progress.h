@@ -21,7 +21,7 @@ struct ProgressState {
   uint64_t examples = 0;    // since the start of this run
   double loss = 0;          // mean since the last report
   bool has_loss = false;
-  // Of replicas that do the steps together.
+  // The rates of replicas that do the steps together.
   std::vector<ReplicaRates::Rate> replicas = {};
   ReplicaRates::Straggler straggler = {};
 };
@@ -29,7 +29,7 @@ struct ProgressState {
 enum class ProgressStyle {
   kTerminal,  // one line, rewritten ten times a second
   kLog,       // a line every few seconds
-  kJson,      // an object a line every few seconds
+  kJson,      // a line with an object every few seconds
   kNone,
 };
 
@@ -39,7 +39,7 @@ class Progress {
   Progress(ProgressStyle style, int fd, const Clock& clock);
   ~Progress();  // ends the terminal's line
 
-  // Cheap; prints when a report is due, and always if `last`.
+  // It is cheap to call; it prints when a report is due, and always if `last`.
   void Update(const ProgressState& state, bool last = false);
   // Whether Update would print now: values that are expensive to compute can wait until then.
   bool due() const { return style_ != ProgressStyle::kNone && clock_.MonotonicNanos() >= next_; }

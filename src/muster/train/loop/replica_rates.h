@@ -18,7 +18,7 @@ class ReplicaRates {
  public:
   // Begins with a new set of replicas, by rank.
   void Begin(std::vector<std::string> tasks);
-  // After each step, by rank.
+  // Adds a step: the work of each replica, by rank.
   void Add(std::span<const ReplicaWork> work);
 
   struct Rate {
@@ -32,7 +32,7 @@ class ReplicaRates {
     double times = 1;  // its time of work as a multiple of the others' median
   };
   // The slowest replica, if the others wait for it a good part of the time; else `task` is "". A
-  // replica whose data has ended is not compared: it is idle for a good reason.
+  // replica whose data has ended is not compared, since it has nothing left to do.
   Straggler straggler() const;
 
  private:

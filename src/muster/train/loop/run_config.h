@@ -48,8 +48,8 @@ struct RunConfig {
   int num_ps_replicas = 0;
   int num_worker_replicas = 1;                  // workers and the chief
   std::optional<int> global_id_in_cluster = 0;  // the evaluator has none
-  // As its launcher knows it; "" and 0 if no launcher started it. Each start of a task has a
-  // greater incarnation than the starts before.
+  // The job and the incarnation, as the task's launcher knows them; "" and 0 if no launcher started
+  // the task. Each start of a task has a greater incarnation than the starts before.
   std::string job = {};
   int64_t incarnation = 0;
   std::string step_file = {};  // where to report steps (train/loop/hooks/step_file.h); "": nowhere

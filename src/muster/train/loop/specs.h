@@ -27,7 +27,7 @@ struct TrainSpec {
   // Neither: until the end of the data.
   std::optional<int64_t> max_steps = {};
   std::optional<int64_t> steps = {};
-  bool fresh_data = false;  // begin the data anew instead of at the checkpoint's position
+  bool fresh_data = false;  // begin at the start of the data, not at the checkpoint's position
   // Shared, so that a caller can query them afterwards.
   std::vector<std::shared_ptr<Hook>> hooks = {};
   std::vector<std::shared_ptr<CheckpointListener>> saving_listeners = {};
@@ -53,7 +53,7 @@ struct TrainResult {
   std::string stop_reason = {};  // from the hook that ended the run; "" when none gave one
   uint64_t bad_records = 0;      // left out by this run, of all replicas
   std::optional<RecordCounts> records = {};  // of the whole training; none: not known
-  // If the number of replicas may change: which replica left or came at which step, in words, as
+  // If the number of replicas may change: which replica left or joined at which step, in words, as
   // far as this process was running then.
   std::vector<std::string> changes = {};
 };
@@ -75,9 +75,11 @@ struct EvalSpec {
   std::string name = {};                             // events go to eval/ or eval_<name>/
   std::vector<std::shared_ptr<Hook>> hooks = {};     // Session::mode is kEval
   std::optional<metrics::MetricsSpec> metrics = {};  // instead of the model file's
-  // Whether the evaluation fails if its folder is not writable. A training reads its events.
+  // Whether the evaluation fails if its folder is not writable. A training needs the events of its
+  // evaluations, which it reads.
   bool needs_events = true;
-  const std::atomic<bool>* stop = nullptr;  // true ends it with CANCELLED; must outlive it
+  // True ends the evaluation with CANCELLED; it must outlive the evaluation.
+  const std::atomic<bool>* stop = nullptr;
   // For TrainAndEvaluate, which fills in `stop`:
   std::vector<std::shared_ptr<Exporter>> exporters = {};
   BestBy best_by = {};            // the best checkpoint by it is kept (checkpoint/best.h)

@@ -13,7 +13,7 @@
 
 namespace muster::train {
 
-// One owner thread. `session` must outlive it.
+// One owner thread. `session` must outlive the update.
 class StepUpdate {
  public:
   explicit StepUpdate(const Session& session);
@@ -25,12 +25,13 @@ class StepUpdate {
     update_.set_dynamic_tables(dynamic_tables);
   }
 
-  // Called before the gradients of the step after session.step come. Sets the learning rate if the
-  // model computes that itself.
+  // Called before the gradients of the step after session.step arrive. Sets the learning rate if
+  // the model computes it itself.
   absl::Status Begin();
   // Takes the gradients.
   engine::GradientSink& sink();
-  // Called after the last gradient, also if none came. Then all weights are those after the step.
+  // Called after the last gradient, also if there was none. All weights are then those after the
+  // step.
   absl::Status Finish();
 
  private:

@@ -33,7 +33,7 @@ class Strategy : public StateSource {
   // Called when the loop has opened `input`, at the session's position.
   virtual void DataOpened(const BatchSource& /*input*/) {}
   // Whether a stop request or a signal ends the loop before it reads another batch. If not, Run
-  // tells the other replicas of it with the next batch, so that all end after the same step.
+  // informs the other replicas with the next batch, so that all end after the same step.
   virtual bool stops_at_once() const { return false; }
 
   enum class Outcome {
@@ -46,13 +46,13 @@ class Strategy : public StateSource {
   enum class Stop : int32_t { kNo, kRequested, kInterrupted };
   struct Result {
     Outcome outcome = Outcome::kOver;
-    // Of all replicas together if they do the step together. `rows` always counts the rows that all
-    // replicas have trained on since the last result.
+    // The values of all replicas if they do the step together. `rows` always counts the rows that
+    // all replicas have trained on since the last result.
     StepValues values = {};
   };
-  // `batch` null: this replica's data has ended. Returns only when the step is done, even if tasks
-  // are lost meanwhile; errors end the training. Writes step, positions and records of the session,
-  // and previous_step if others' steps count too.
+  // A null `batch` means that this replica's data has ended. Returns only when the step is done,
+  // even if tasks are lost meanwhile; errors end the training. Writes step, positions and records
+  // of the session, and previous_step if the steps of other replicas count too.
   virtual absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop) = 0;
 
   enum class Ending { kOver, kContinue, kMoved };
@@ -61,10 +61,10 @@ class Strategy : public StateSource {
   // that, more steps must be done: from session.data.positions if kMoved.
   virtual absl::StatusOr<Ending> WaitForOthers() = 0;
 
-  // Tells the others, if possible, that this replica ends with an error of its own.
+  // Informs the others, if possible, that this replica ends with an error of its own.
   virtual void Fail(const absl::Status& why) = 0;
 
-  // Whether a save by this process needs FetchState. The same at any time after Open.
+  // Whether a save by this process needs FetchState. The result does not change after Open.
   virtual bool must_fetch_state() const { return false; }
   absl::Status FetchState() override { return absl::OkStatus(); }
 
@@ -74,7 +74,7 @@ class Strategy : public StateSource {
   virtual int steps_a_batch() const { return 1; }
   // Rows that the others have trained on since the last result, while this replica waited.
   virtual int64_t ConsumeExamples() { return 0; }
-  // Which replicas left or came, in words.
+  // Which replicas left or joined, in words.
   virtual std::vector<std::string> changes() const { return {}; }
   // The rate of each replica if they do steps together; null: not known.
   virtual const ReplicaRates* rates() const { return nullptr; }

@@ -20,7 +20,7 @@ namespace muster::train {
 // Runs one Estimator::Train. One owner thread.
 class TrainLoop {
  public:
-  // `session` stands at its first step; it and `spec` must outlive the loop.
+  // `session` is at its first step; it and `spec` must outlive the loop.
   TrainLoop(Session& session, const TrainSpec& spec, std::vector<std::shared_ptr<Hook>> hooks);
   ~TrainLoop() { session_.state_source = nullptr; }
   TrainLoop(const TrainLoop&) = delete;
@@ -37,20 +37,21 @@ class TrainLoop {
   void SharePositions();
   absl::Status OpenData();
   absl::StatusOr<std::unique_ptr<BatchSource>> OpenParts();
-  // The data. Columns that find no ids are watched for until a warning of them was given.
+  // The input to open. It is watched for columns that find no ids until a warning about them was
+  // given.
   InputSpec WatchedInput() const {
     InputSpec input = spec_.input;
     input.watch_ids = !warned_of_ids_;
     return input;
   }
-  // Warns of data files that were changed since the checkpoint that training continues from.
+  // Warns of data files that were changed after the checkpoint from which training continues.
   absl::Status TellOfChangedData();
   absl::StatusOr<const InputBatch*> NextBatch();
-  // False: there is no further batch, or a hook asked to stop before one.
+  // Returns false if there is no further batch, or if a hook asked to stop before one.
   absl::StatusOr<bool> RunStep(const std::atomic<bool>& stop);
-  // None: training is over.
+  // Returns nothing when training is over.
   absl::StatusOr<std::optional<StepValues>> Step(const std::atomic<bool>& stop);
-  // False: more steps must be done.
+  // Returns false if more steps must be done.
   absl::StatusOr<bool> WaitForOthers();
   bool IsLeaving() const { return spec_.replicas != nullptr && spec_.replicas->is_leaving(); }
   absl::Status GoOnElsewhere();

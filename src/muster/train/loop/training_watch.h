@@ -9,11 +9,11 @@ namespace muster::train {
 class TrainingWatch {
  public:
   virtual ~TrainingWatch() = default;
-  // Waits at most `seconds`. True: the last checkpoint is written. CANCELLED: training, or this
-  // process, was stopped before the end. Any other error says why training has failed, or that its
-  // chief has been away for too long.
+  // Waits at most `seconds`. Returns true when the last checkpoint is written. CANCELLED: training,
+  // or this process, was stopped before the end. Any other error says why training has failed, or
+  // that its chief has been away for too long.
   virtual absl::StatusOr<bool> AwaitEnd(double seconds) = 0;
-  // The last checkpoint is evaluated: the chief, which waits for that, may end.
+  // Called when the last checkpoint is evaluated: the chief, which waits for this, may then end.
   virtual absl::Status Leave() = 0;
 };
 

@@ -36,16 +36,17 @@ std::unique_ptr<Peers> NewPsPeers(PsCluster cluster, const net::Token& key,
 class ParameterServer {
  public:
   virtual ~ParameterServer() = default;
-  // Returns whether the chief has said within `seconds` that training is over.
+  // Returns whether the chief has reported within `seconds` that training is over.
   virtual bool WaitForEnd(double seconds) = 0;
   // Whether no replica is connected.
   virtual bool alone() = 0;
-  // Not OK: a replica did not come in time, and training has ended.
+  // An error if training has ended because a replica did not arrive in time.
   virtual absl::Status failure() = 0;
-  // This server was told to end: asks the chief to save. WaitForEnd then returns when may_go().
+  // Called when this server was told to end: asks the chief to save. WaitForEnd then returns when
+  // may_go().
   virtual void AskForSave() = 0;
-  // After AskForSave: whether there is no state here that must be saved; whether the chief is
-  // saving it.
+  // After AskForSave. may_go(): whether there is no state here that must be saved. is_saved():
+  // whether the chief is saving it.
   virtual bool may_go() = 0;
   virtual bool is_saved() = 0;
 };
@@ -55,11 +56,11 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> StartParameterServer(const mode
                                                                       const PsCluster& cluster,
                                                                       const net::Token& key);
 
-// A parameter server's life: returns OK when the chief has ended training. When told to stop, the
+// Runs a parameter server: returns OK when the chief has ended training. When told to stop, the
 // server asks the chief to save the server's state, which the chief usually does within one batch.
 // It waits for that while a replica is connected, at most kAskSeconds, or kStaySeconds once the
 // save has begun, and returns CANCELLED. UNAVAILABLE names a replica that the others need and that
-// did not come within rendezvous_seconds. ALREADY_EXISTS if the server's address is taken.
+// did not arrive within rendezvous_seconds. ALREADY_EXISTS if the server's address is taken.
 inline constexpr double kAskSeconds = 8, kStaySeconds = 20;
 absl::Status ServeParameters(const model::Model& model, const PsCluster& cluster,
                              const net::Token& key);

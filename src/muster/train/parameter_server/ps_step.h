@@ -4,9 +4,9 @@
 // as blocks, and pushes the gradients. Synchronous: the servers sum the gradients of all replicas,
 // in the order of ranks, divided by the number of all rows, and apply the sum once, as
 // replicated_step.h does. Asynchronous: each replica divides by its own rows, the servers apply its
-// gradients when they come, and a replica that has no data left waits for the others. With backup
+// gradients when they arrive, and a replica that has no data left waits for the others. With backup
 // replicas each replica divides by its own rows too, and the servers apply the mean, weighted by
-// rows, of the gradients that make a step; a batch that comes too late for its step is dropped.
+// rows, of the gradients that make a step; a batch that arrives too late for its step is dropped.
 //
 // The servers know each replica's position in its data. A restarted replica continues there, and
 // the others notice only the delay. When a server is lost, the chief loads the newest checkpoint
@@ -30,7 +30,7 @@ namespace muster::train {
 // The gradients of one step, kept until they are pushed.
 class KeepSink : public engine::GradientSink {
  public:
-  // `variables` must outlive it.
+  // `variables` must outlive the sink.
   explicit KeepSink(std::span<const ps::Variable> variables)
       : variables_(variables), kept_(variables.size()) {}
   // Begins a step; its moving statistics are multiplied by `share`.
@@ -54,7 +54,7 @@ class KeepSink : public engine::GradientSink {
   std::vector<Kept> kept_;
 };
 
-// One owner thread. `session` must outlive it.
+// One owner thread. `session` must outlive the step.
 class PsStep : public Strategy {
  public:
   static absl::StatusOr<std::unique_ptr<PsStep>> Create(Session& session, ps::ClientSpec spec,
@@ -67,9 +67,9 @@ class PsStep : public Strategy {
   absl::Status Open() override;
   absl::StatusOr<Result> Run(const InputBatch* batch, Stop stop) override;
   absl::StatusOr<Ending> WaitForOthers() override;
-  // Tells nobody: this replica's replacement continues in its place.
+  // Informs nobody: this replica's replacement continues in its place.
   void Fail(const absl::Status&) override {}
-  // The chief saves.
+  // True for the chief, which saves.
   bool must_fetch_state() const override { return is_chief(); }
   absl::Status FetchState() override;
   int rank() const override { return spec_.replica; }

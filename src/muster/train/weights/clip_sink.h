@@ -35,7 +35,7 @@ class ClipSink : public engine::GradientSink {
   void Statistic(int variable, std::span<const float> value) override;
 
   // Call after each Engine::Step: gives `next` the gradients that are still kept, in the order in
-  // which they came.
+  // which they arrived.
   void Finish();
 
  private:

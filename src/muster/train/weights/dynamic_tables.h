@@ -48,7 +48,7 @@ class KeyIndex {
   std::vector<absl::flat_hash_map<int64_t, int64_t>> rows_;  // by variable
 };
 
-// One owner thread. `variables` and the engine and optimizers of `model` must outlive it.
+// One owner thread. `variables` and the engine and optimizers of `model` must outlive the tables.
 class DynamicTables {
  public:
   // Makes tables with slots from the images in `variables`; Apply lets the tables grow.
@@ -56,8 +56,8 @@ class DynamicTables {
                                                                     const Variables& variables,
                                                                     uint64_t seed);
   // Reads rows from the images in `variables` directly. A key without a row reads as zeros. Several
-  // may read the same `variables` at once, each for a model of its own, but all of the same spec;
-  // `index` is made of these variables.
+  // objects may read the same `variables` at once, each for a model of its own, but all of the same
+  // spec; `index` is made of these variables.
   static absl::StatusOr<std::unique_ptr<DynamicTables>> ForInference(
       const model::Model& model, const Variables& variables, std::shared_ptr<const KeyIndex> index);
 

@@ -31,14 +31,14 @@ class Variables {
   // be called.
   static std::unique_ptr<Variables> WithoutMemory(const model::Model& model);
 
-  // In the order of the engine's variables.
+  // The views and specs of all variables, in the engine's order.
   std::span<const engine::VariableView> views() const { return views_; }
   std::span<const engine::VariableSpec> specs() const { return specs_; }
   // Slots of one variable, in the order of its optimizer's slots(); empty for state.
   std::span<float* const> slots(int variable) const { return slots_[variable]; }
   // Slots of an optimizer that came as a function (model::Model::applies), in its updater's order.
   std::span<const std::span<char>> updater_slots() const { return updater_slots_; }
-  // These slots as tensors of a bundle, under the names "PREFIX/SLOT".
+  // The updater's slots as tensors of a bundle, under the names "PREFIX/SLOT".
   std::vector<checkpoint::Tensor> UpdaterTensors(const std::string& prefix) const;
 
   // The whole state of a table that grows, as the newest checkpoint has it or the next one will;
@@ -48,9 +48,9 @@ class Variables {
     return dynamic_tables_[static_cast<size_t>(variable)].get();
   }
   absl::Status CheckDynamic() const;
-  // Makes the image of keys and their rows of weights: slots have their initial values, no key
-  // waits for a row, and all last steps are 0. INVALID_ARGUMENT if keys and weights do not fit each
-  // other, or if a key appears twice.
+  // Makes the image of a table from keys and their rows of weights: slots have their initial
+  // values, no key waits for a row, and all last steps are 0. INVALID_ARGUMENT if keys and weights
+  // do not fit each other, or if a key appears twice.
   absl::Status StartDynamic(int variable, std::vector<int64_t> keys,
                             std::vector<float> weights) const;
 
@@ -63,8 +63,8 @@ class Variables {
   void BeforeChange(int variable, std::span<const int32_t> rows) const {
     if (frozen_ != nullptr) frozen_->BeforeRows(variable, rows);
   }
-  // `frozen` (of a save in progress) is told by BeforeChange; it must live until the next call.
-  // Null: none.
+  // Sets the tensors that BeforeChange informs, those of a save in progress; they must live until
+  // the next call. Null: none.
   void set_frozen(checkpoint::FrozenTensors* frozen) { frozen_ = frozen; }
 
   // All tensors to save: weights under their names, slots under

@@ -38,16 +38,17 @@ struct WarmStart {
   // Variables whose name begins with a match of one of these regular expressions (ECMAScript).
   std::vector<std::string> patterns = {".*"};
   std::map<std::string, VocabInfo> vocabularies = {};      // by variable
-  std::map<std::string, std::string> previous_names = {};  // variable -> its name there
+  std::map<std::string, std::string> previous_names = {};  // variable -> its name in `from`
   friend bool operator==(const WarmStart&, const WarmStart&) = default;
 };
 
-// Parses "PATH" or "PATH:PATTERN"; a "://" in PATH is no separator. INVALID_ARGUMENT without PATH.
+// Parses "PATH" or "PATH:PATTERN"; a "://" in PATH is not a separator. INVALID_ARGUMENT without
+// PATH.
 absl::StatusOr<WarmStart> ParseWarmStart(std::string_view text);
 
 // Fills the variables that the patterns take, leaves all others unchanged, and returns how many it
-// filled. NOT_FOUND if there is no checkpoint at `from`; INVALID_ARGUMENT for a pattern that is no
-// regular expression, and for a name in `vocabularies` or `previous_names` that no pattern takes;
+// filled. NOT_FOUND if there is no checkpoint at `from`; INVALID_ARGUMENT for a pattern that is not
+// a regular expression, and for a name in `vocabularies` or `previous_names` that no pattern takes;
 // FAILED_PRECONDITION for a variable that the checkpoint does not have or has in another shape;
 // DATA_LOSS if the newest checkpoint in the folder `from` is broken.
 absl::StatusOr<int> ApplyWarmStart(io::FileSystem& files, const WarmStart& settings,

@@ -22,7 +22,7 @@ struct MatrixView {
 // Numbers that are not finite are left out; if no number is left, count is 0.
 formats::Histogram MakeHistogram(const MatrixView& matrix);
 
-// In [0, 1]; 0 for an empty matrix.
+// The fraction of zeros, in [0, 1]; 0 for an empty matrix.
 double FractionOfZeros(const MatrixView& matrix);
 
 }  // namespace muster::train

@@ -1,4 +1,4 @@
-// StepCounter: how fast a training goes, for TensorBoard.
+// StepCounter: writes the speed of a training, for TensorBoard.
 #pragma once
 
 #include <memory>

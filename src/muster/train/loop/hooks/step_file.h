@@ -1,5 +1,5 @@
-// StepFile: tells the launcher of this task how far the training is: its step and, in the chief,
-// the record counts (docs/run.md, MUSTER_STEP_FILE).
+// StepFile: reports the progress of the training to the launcher of this task: the step and, in the
+// chief, the record counts (docs/run.md, MUSTER_STEP_FILE).
 #pragma once
 
 #include <memory>

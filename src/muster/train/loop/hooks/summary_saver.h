@@ -1,4 +1,4 @@
-// SummarySaver: how a training goes, for TensorBoard, under the tags that tf.estimator gives.
+// SummarySaver: writes the progress of a training for TensorBoard, under tf.estimator's tags.
 #pragma once
 
 #include <cstdint>
