@@ -18,7 +18,7 @@ absl::StatusOr<train::EstimatorSpec> ModelFn(train::ModeKeys mode, const train::
       graph.Dense(in, {.name = "hidden", .units = 16, .activation = Activation::kTanh});
   const Node logits = graph.Dense(graph.Add(hidden, in), {.name = "logits", .units = 1});
   train::EstimatorSpec spec{.mode = mode, .head = engine::HeadSpec()};
-  spec.optimizers = {{.kind = optim::OptimizerSpec::Kind::kAdam, .learning_rate = 0.02}};
+  spec.optimizers = {{.kind = "adam", .learning_rate = 0.02}};
   MUSTER_ASSIGN_OR_RETURN(
       spec.engine, std::move(graph).Finish(logits, NewHead(*spec.head), {.threads = run.threads}));
   return spec;

@@ -19,6 +19,7 @@ using formats::EmitNumber;
 using formats::EmitNumbers;
 using formats::EmitText;
 using formats::EmitTexts;
+using formats::Shortest;
 
 void EmitInput(YAML::Emitter& out, const formats::Field& field) {
   EmitKey(out, field.name);

@@ -20,7 +20,7 @@ class ServerSquaresTest : public ServerStateTest {
     adagrad.kind = "adagrad";
     adagrad.rule = optim::OptimizerSpec::Rule::kKeras;
     adagrad.learning_rate = 1;
-    adagrad.epsilon = 1e-30;
+    adagrad.parameters["epsilon"] = 1e-30;
     adagrad_ = optim::NewOptimizer(adagrad).value();
     variables_[1].optimizer = adagrad_.get();
   }
