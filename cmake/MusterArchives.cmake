@@ -1,5 +1,5 @@
 # muster_link_archives(PATTERN): where an imported shared library, whose target's name matches, has an
-# archive beside it, that is linked instead. Each shared library costs every start of the program
+# archive beside it, that archive is linked instead. Each shared library costs every start of the program
 # about 0.1 ms of CPU, and a job starts many processes. For libraries that get no security updates:
 # those (OpenSSL) stay shared.
 function(muster_link_archives pattern)
@@ -7,16 +7,45 @@ function(muster_link_archives pattern)
   list(FILTER targets INCLUDE REGEX "${pattern}")
   foreach(target ${targets})
     get_target_property(type ${target} TYPE)
-    if(NOT type STREQUAL "SHARED_LIBRARY")
+    if(NOT type MATCHES "^(SHARED|UNKNOWN)_LIBRARY$")
       continue()
     endif()
+    set(properties IMPORTED_LOCATION)
     get_target_property(configurations ${target} IMPORTED_CONFIGURATIONS)
-    foreach(configuration ${configurations})
-      get_target_property(shared ${target} IMPORTED_LOCATION_${configuration})
-      string(REGEX REPLACE "\\.so[.0-9]*$" ".a" archive "${shared}")
+    if(configurations)
+      list(TRANSFORM configurations PREPEND IMPORTED_LOCATION_ OUTPUT_VARIABLE properties)
+    endif()
+    foreach(property ${properties})
+      get_target_property(shared ${target} ${property})
+      muster_find_archive(archive "${shared}")
       if(EXISTS "${archive}")
-        set_target_properties(${target} PROPERTIES IMPORTED_LOCATION_${configuration} "${archive}")
+        set_target_properties(${target} PROPERTIES ${property} "${archive}")
       endif()
     endforeach()
   endforeach()
+endfunction()
+
+# muster_find_archive(RESULT SHARED): the path of the archive beside a shared library.
+function(muster_find_archive result shared)
+  string(REGEX REPLACE "\\.so[.0-9]*$" ".a" archive "${shared}")
+  set(${result} "${archive}" PARENT_SCOPE)
+endfunction()
+
+# The library that has no package: its archive, where there is one.
+find_library(MUSTER_FARMHASH NAMES libfarmhash.a farmhash REQUIRED)
+add_library(farmhash UNKNOWN IMPORTED)
+set_target_properties(farmhash PROPERTIES IMPORTED_LOCATION "${MUSTER_FARMHASH}")
+
+# OpenSSL: shared, but archives in a program that has the property MUSTER_PORTABLE. Such a program
+# runs where there is no OpenSSL, or another version of it.
+function(muster_add_openssl)
+  add_library(muster_openssl INTERFACE)
+  target_include_directories(muster_openssl INTERFACE $<BUILD_INTERFACE:${OPENSSL_INCLUDE_DIR}>)
+  muster_find_archive(ssl "${OPENSSL_SSL_LIBRARY}")
+  muster_find_archive(crypto "${OPENSSL_CRYPTO_LIBRARY}")
+  set(portable $<BOOL:$<TARGET_PROPERTY:MUSTER_PORTABLE>>)
+  target_link_libraries(muster_openssl INTERFACE
+    $<BUILD_INTERFACE:$<IF:${portable},${ssl},OpenSSL::SSL>>
+    $<BUILD_INTERFACE:$<IF:${portable},${crypto},OpenSSL::Crypto>>
+    $<INSTALL_INTERFACE:OpenSSL::SSL>)
 endfunction()

@@ -1,6 +1,6 @@
 # Checks of the tree itself, run by ctest beside the unit tests (label check).
 function(muster_check name)
-  add_test(NAME check.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME check.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(check.${name} PROPERTIES LABELS check TIMEOUT 120)
 endfunction()
 

@@ -14,6 +14,8 @@
 # ROOM: its names are in the namespace of the layer that it lies in: muster/train/loop has those of
 # muster::train.
 # TESTS_USE: higher layers that its tests may use, too, to have what is under test done for real.
+include(GNUInstallDirs)
+
 function(muster_layer folder)
   cmake_parse_arguments(LAYER "ROOM;NO_THREADS" "" "DEPENDS;NEVER_DEPENDS;LIBRARIES;TESTS_USE;TESTS_START" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
@@ -44,10 +46,20 @@ function(muster_layer folder)
     add_library(muster_${name} INTERFACE)
     set(scope INTERFACE)
   endif()
-  target_include_directories(muster_${name} ${scope} ${CMAKE_SOURCE_DIR}/src)
+  target_include_directories(muster_${name} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+                             $<INSTALL_INTERFACE:include>)
+  target_compile_features(muster_${name} ${scope} cxx_std_20)
   target_link_libraries(muster_${name} ${scope} ${dependencies} ${LAYER_LIBRARIES}
                         absl::status absl::statusor absl::strings absl::str_format absl::flat_hash_map
                         absl::flat_hash_set absl::synchronization absl::span Threads::Threads)
+
+  # By the same name in this project, in one that adds it as a folder, and when installed.
+  add_library(Muster::${name} ALIAS muster_${name})
+  set_target_properties(muster_${name} PROPERTIES EXPORT_NAME ${name})
+  if(MUSTER_INSTALL)
+    install(TARGETS muster_${name} EXPORT MusterTargets COMPONENT development
+            ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/muster)
+  endif()
 
   if(LAYER_NO_THREADS AND MUSTER_SANITIZE MATCHES "thread")
     set(tests "")
@@ -62,7 +74,7 @@ function(muster_layer folder)
     target_link_libraries(muster_${name}_test PRIVATE ${used} muster_${name} GTest::gmock_main)
     # Counted from the repository's root, where tests run: another checkout has the same objects.
     if(EXISTS ${directory}/testdata)
-      file(RELATIVE_PATH testdata ${CMAKE_SOURCE_DIR} ${directory}/testdata)
+      file(RELATIVE_PATH testdata ${PROJECT_SOURCE_DIR} ${directory}/testdata)
       target_compile_definitions(muster_${name}_test PRIVATE MUSTER_TESTDATA="${testdata}")
     endif()
     if(MUSTER_SANITIZE)
@@ -74,7 +86,7 @@ function(muster_layer folder)
       foreach(target ${LAYER_TESTS_START})
         list(APPEND started $<TARGET_FILE:${target}>)
       endforeach()
-      add_test(NAME unit.${name} COMMAND ${CMAKE_SOURCE_DIR}/tools/once.sh
+      add_test(NAME unit.${name} COMMAND ${PROJECT_SOURCE_DIR}/tools/once.sh
                $<TARGET_FILE:muster_${name}_test> ${directory}/testdata ${started})
     else()
       # The code under test is built as users run it; the tests themselves need not be.
@@ -82,7 +94,7 @@ function(muster_layer folder)
       add_test(NAME unit.${name} COMMAND muster_${name}_test)
     endif()
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 900
-                         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+                         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endif()
   if(benchmarks AND MUSTER_BENCHMARKS)
     add_executable(muster_${name}_benchmark ${benchmarks})
@@ -95,7 +107,7 @@ function(muster_layer folder)
       set_target_properties(${fuzzer} PROPERTIES UNITY_BUILD OFF)
       target_link_libraries(${fuzzer} PRIVATE muster_${name} -fsanitize=fuzzer)
       target_compile_options(${fuzzer} PRIVATE -fsanitize=fuzzer)
-      add_test(NAME fuzz.${fuzzer} COMMAND ${CMAKE_SOURCE_DIR}/tools/fuzz.sh $<TARGET_FILE:${fuzzer}>)
+      add_test(NAME fuzz.${fuzzer} COMMAND ${PROJECT_SOURCE_DIR}/tools/fuzz.sh $<TARGET_FILE:${fuzzer}>)
       set_tests_properties(fuzz.${fuzzer} PROPERTIES LABELS fuzz TIMEOUT 1200)
     endforeach()
     if(sources)

@@ -9,6 +9,9 @@ export CCACHE_MAXSIZE="${CCACHE_MAXSIZE:-2G}"
 export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR=1
 mkdir -p "$MUSTER_CACHE"
 
+# The version of this checkout.
+muster_version() { sed -n 's/^project(muster VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt; }
+
 # How many compile jobs memory holds at 1.5 GiB a job.
 jobs_in_memory() { awk '/^MemAvailable:/ {print int($2 / 1572864)}' /proc/meminfo; }
 

@@ -1,0 +1,42 @@
+# What is installed, by component:
+#   program      muster and muster-tensorflow, with this machine's OpenSSL: the .deb
+#   portable     both, to run on other machines: the .tar.gz and the wheel; only if it is named
+#   documents    licences and the change log
+#   development  the layers as static libraries, their headers, and the CMake package Muster
+# and the packages that CPack makes of the first three (packaging/cpack.cmake). tools/release.sh makes them all.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS muster muster-tensorflow COMPONENT program)
+install(TARGETS muster_portable muster-tensorflow COMPONENT portable EXCLUDE_FROM_ALL)
+install(FILES LICENSE CHANGELOG.md packaging/THIRD_PARTY.txt DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        COMPONENT documents)
+
+install(DIRECTORY src/muster DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+        FILES_MATCHING PATTERN "*.h"
+        PATTERN "*test*" EXCLUDE PATTERN "*conformance*" EXCLUDE)
+install(TARGETS muster_openssl EXPORT MusterTargets COMPONENT development)
+set_target_properties(muster_openssl PROPERTIES EXPORT_NAME openssl)
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Muster)
+install(EXPORT MusterTargets NAMESPACE Muster:: DESTINATION ${package} COMPONENT development)
+set(MUSTER_FIND_DEPENDENCIES "")
+foreach(dependency ${MUSTER_PACKAGES})
+  string(REPLACE "/" " " dependency ${dependency})
+  string(APPEND MUSTER_FIND_DEPENDENCIES "find_dependency(${dependency})\n")
+endforeach()
+configure_package_config_file(cmake/MusterConfig.cmake.in MusterConfig.cmake
+                              INSTALL_DESTINATION ${package})
+write_basic_package_version_file(MusterConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/MusterConfig.cmake ${PROJECT_BINARY_DIR}/MusterConfigVersion.cmake
+        DESTINATION ${package} COMPONENT development)
+
+set(CPACK_PACKAGE_NAME muster)
+set(CPACK_PACKAGE_VENDOR Muster)
+set(CPACK_PACKAGE_CONTACT "The Muster developers <maintainers@muster.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Trains models where the data lives")
+set(CPACK_PACKAGE_DESCRIPTION "One program that trains, evaluates and exports linear, deep and wide & deep
+models and exported Keras models, alone or as a distributed job.")
+string(TOLOWER ${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR} CPACK_SYSTEM_NAME)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/packaging/cpack.cmake)
+include(CPack)
