@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench import (
     all_reduce,
+    build,
     checkpoint_save,
     coordinator_load,
     csv_to_tfrecord,
@@ -39,6 +40,7 @@ BENCHES = {
     "tfrecord": tfrecord_decode,
     "csv": csv_to_tfrecord,
     "startup": startup,
+    "build": build,
     "jobs": jobs,
     "coordinator": coordinator_load,
     "checkpoint": checkpoint_save,

@@ -13,7 +13,7 @@ install(FILES LICENSE CHANGELOG.md packaging/THIRD_PARTY.txt DESTINATION ${CMAKE
 
 install(DIRECTORY src/muster DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
         FILES_MATCHING PATTERN "*.h"
-        PATTERN "*test*" EXCLUDE PATTERN "*conformance*" EXCLUDE)
+        PATTERN "*_test*" EXCLUDE PATTERN "test_*" EXCLUDE PATTERN "*conformance*" EXCLUDE)
 install(TARGETS muster_openssl EXPORT MusterTargets COMPONENT development)
 set_target_properties(muster_openssl PROPERTIES EXPORT_NAME openssl)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Muster)

@@ -1,0 +1,47 @@
+"""scikit-build-core, which builds the wheel, but the terminal is told what takes so long: pip shows
+nothing of what a build prints, unless it is run with -v."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any, Iterator
+
+from scikit_build_core import build as _backend
+from scikit_build_core.build import *  # noqa: F401,F403 (the other hooks of PEP 517 and 660)
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError), open("/dev/tty", "w") as terminal:  # none: nobody to tell
+        terminal.write(f"\n  muster: {text}\n")
+
+
+@contextlib.contextmanager
+def _telling() -> Iterator[None]:
+    prebuilt = os.environ.get("MUSTER_PREBUILT")
+    if prebuilt:
+        _say(f"packing the programs of {prebuilt}")
+    else:
+        _say(
+            "compiling the C++ program into build/python with CMake: about two minutes on two cores, "
+            "seconds the next time. It needs the packages that BUILD_PACKAGES in tools/packages.sh "
+            "names; pip install -v shows each step"
+        )
+    start = time.monotonic()
+    try:
+        yield
+    except BaseException:
+        _say(f"the build failed after {time.monotonic() - start:.0f} s; pip prints why")
+        raise
+    _say(f"the wheel was built in {time.monotonic() - start:.0f} s")
+
+
+def build_wheel(wheel_directory: str, *arguments: Any, **options: Any) -> str:
+    with _telling():
+        return _backend.build_wheel(wheel_directory, *arguments, **options)
+
+
+def build_editable(wheel_directory: str, *arguments: Any, **options: Any) -> str:
+    with _telling():
+        return _backend.build_editable(wheel_directory, *arguments, **options)
