@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from testbed import keras_checks
+from testbed.debian_root import DebianRoot, status_of
 
 PROGRAMS = ("muster", "muster-tensorflow")
 MIB = 2**20
@@ -364,38 +365,6 @@ def test_the_archive_has_licences_and_the_changes(archive) -> None:
 
 
 # The Debian package.
-
-
-class DebianRoot:
-    """A root folder with a dpkg database of its own, for a user who is root."""
-
-    def __init__(self, folder: pathlib.Path, installed: str):
-        self.folder = folder
-        for name in ("info", "updates", "triggers"):
-            (folder / "var/lib/dpkg" / name).mkdir(parents=True)
-        (folder / "var/lib/dpkg/status").write_text(installed)
-
-    def dpkg(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        # --force-not-root only matters to others than root, who may write to this folder, too.
-        return subprocess.run(
-            ["dpkg", f"--root={self.folder}", "--force-not-root", "--force-script-chrootless",
-             "--log=/dev/null", *map(str, arguments)],
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-
-    def files(self) -> set[str]:
-        return {str(path.relative_to(self.folder)) for path in self.folder.glob("usr/**/*") if path.is_file()}
-
-
-def status_of(*packages: str) -> str:
-    """What this machine's dpkg database says of these packages, less what they need themselves."""
-    said = run("dpkg-query", "--status", *packages)
-    keep = ("Package:", "Status:", "Architecture:", "Version:", "Maintainer:", "Provides:", "Multi-Arch:")
-    lines = []
-    for paragraph in re.split(r"\n\n(?=Package:)", said):
-        lines += [line for line in paragraph.splitlines() if line.startswith(keep)]
-        lines += ["Description: of this machine", ""]
-    return "\n".join(lines)
 
 
 def test_the_debian_package_needs_the_libraries_of_its_programs(release, version) -> None:
