@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import tarfile
+import tomllib
 import zipfile
 from typing import Any
 
@@ -156,12 +157,20 @@ def test_checksums_and_names(release, version) -> None:
     }  # fmt: skip
 
 
-def test_the_sources_are_whole(release, version, tmp_path) -> None:
-    """CMake, which fails on a file that is missing, is content with them."""
+def test_pip_can_build_the_sources(release, version, tmp_path) -> None:
+    """CMake and ninja, which fail on a file that is missing, are content with what pip asks them for.
+    Nothing is compiled: the release preset has compiled the same files."""
     with tarfile.open(release / f"muster-{version}.tar.gz") as file:
         file.extractall(tmp_path)
     sources = tmp_path / f"muster-{version}"
-    run("cmake", "-S", sources, "-B", tmp_path / "build", "-G", "Ninja", "-DMUSTER_TESTS=OFF")
+    settings = tomllib.loads((sources / "pyproject.toml").read_text())["tool"]["scikit-build"]
+    defines = [f"-D{name}={value}" for name, value in settings["cmake"]["define"].items()]
+    run("cmake", "-S", sources, "-B", tmp_path / "build", "-G", "Ninja", *defines)
+    run("ninja", "-C", tmp_path / "build", "-n", *settings["build"]["targets"])
+    (component,) = settings["install"]["components"]
+    assert f'COMPONENT STREQUAL "{component}"' in "".join(
+        path.read_text() for path in (tmp_path / "build").rglob("cmake_install.cmake")
+    )
     assert not list(sources.rglob("*_test.*"))
     assert (sources / "PKG-INFO").read_text().count(f"\nVersion: {version}\n") == 1
 
@@ -277,62 +286,6 @@ def test_the_census_program_with_tensorflow(installed, tables, repository, tmp_p
     )  # fmt: skip
     assert "global_step: 100" in out
     assert out.count("predicted ") == 5
-
-
-# quickstart, which builds where it finds no program of this version.
-
-
-@pytest.fixture
-def checkout(repository, tmp_path) -> pathlib.Path:
-    """What ./quickstart reads of a checkout."""
-    folder = tmp_path / "checkout"
-    (folder / "tools").mkdir(parents=True)
-    for name in ("quickstart", "CMakeLists.txt", "tools/environment.sh", "tools/packages.sh"):
-        shutil.copy(repository / name, folder / name)
-    shutil.copytree(repository / "examples/clicks", folder / "examples/clicks")
-    return folder
-
-
-def script(path: pathlib.Path, *lines: str) -> pathlib.Path:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("\n".join(("#!/bin/sh", *lines, "")))
-    path.chmod(0o755)
-    return path
-
-
-def quickstart(checkout: pathlib.Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """With a `cmake` that fails: what would build stops there."""
-    script(checkout / "commands/cmake", "echo this would build; exit 1")
-    path = f"{checkout}/commands:{os.environ['PATH']}"
-    return subprocess.run(
-        [checkout / "quickstart", "--no-install", *arguments], capture_output=True, text=True,
-        env=clean_environment(PATH=path, **more), timeout=600, check=False,
-    )  # fmt: skip
-
-
-def test_quickstart_uses_a_wheel_in_dist(checkout, wheel, version) -> None:
-    (checkout / "dist").mkdir()
-    shutil.copy(wheel, checkout / "dist")
-    done = quickstart(checkout)
-    assert done.returncode == 0, done.stderr
-    assert f"Using muster {version} of dist/{wheel.name}" in done.stdout
-    assert "Building" not in done.stdout
-    auc = float(re.search(r"AUC +([0-9.]+)", done.stdout)[1])
-    assert auc > 0.7, done.stdout
-
-
-def test_quickstart_uses_an_archive_or_an_installed_program(checkout, release, version) -> None:
-    """The programs here do no more than to say their version."""
-    other = script(checkout / "commands/muster", "echo muster 0.0.1")
-    assert "this would build" in quickstart(checkout).stderr
-    script(other, f'[ "$1" = --version ] && echo muster {version}')
-    assert f"Using muster {version} of {other} " in quickstart(checkout).stdout
-    assert "this would build" in quickstart(checkout, "--build").stderr
-    archive = only(release, "*-linux-*.tar.gz")
-    (checkout / f"muster-{version}-linux").mkdir()
-    script(checkout / f"muster-{version}-linux/bin/muster", f"echo muster {version}")
-    run("tar", "-czf", archive.name, f"muster-{version}-linux", cwd=checkout)
-    assert f"Using muster {version} of ./{archive.name} " in quickstart(checkout).stdout
 
 
 # The archive.

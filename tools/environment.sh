@@ -1,6 +1,6 @@
-# Sourced by ./quickstart, ./test, .ci/run and bench/run, in the repository's root: where caches
-# lie, how many jobs fit this machine, and small helpers. Leaves nothing outside MUSTER_CACHE and
-# build/.
+# Sourced by ./quickstart, ./test, .ci/run, bench/run and tools/release.sh, in the repository's root:
+# where caches lie, how many jobs fit this machine, and small helpers. Leaves nothing outside
+# MUSTER_CACHE and build/.
 
 export MUSTER_CACHE="${MUSTER_CACHE:-${HOME:-/tmp}/.cache/muster}"
 export CCACHE_DIR="${CCACHE_DIR:-$MUSTER_CACHE/ccache}"
