@@ -11,11 +11,10 @@ set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG -g1")
 
 # -ffp-contract=off outside the vector kernels: a result must not depend on the compiler's mood.
-add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -fno-math-errno -ffp-contract=off)
 option(MUSTER_WARNINGS_ARE_ERRORS "Stop at a compiler's warning" ${PROJECT_IS_TOP_LEVEL})
-if(MUSTER_WARNINGS_ARE_ERRORS)
-  add_compile_options(-Werror)
-endif()
+add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor
+                    $<$<BOOL:${MUSTER_WARNINGS_ARE_ERRORS}>:-Werror> -fno-math-errno
+                    -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 sees an overlap in std::string::insert that cannot be (its bug 105651).
   add_compile_options(-Wno-restrict)

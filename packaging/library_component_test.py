@@ -68,7 +68,7 @@ def test_find_package(repository, release, project, tmp_path) -> None:
 def test_a_version_that_is_not_compatible_is_refused(release, project, tmp_path) -> None:
     prefix = tmp_path / "prefix"
     run("cmake", "--install", release, "--prefix", prefix, "--component", "development")
-    with pytest.raises(AssertionError, match='compatible with requested version "1.0"'):
+    with pytest.raises(AssertionError, match='with requested version "1.0"'):
         configure(project, tmp_path / "build", f'find_package(Muster 1.0 REQUIRED HINTS "{prefix}")')
 
 
