@@ -293,7 +293,9 @@ def test_the_census_program_with_tensorflow(installed, tables, repository, tmp_p
 
 def test_the_archive_trains_an_exported_model_wherever_it_lies(archive, tmp_path) -> None:
     """The program finds muster-tensorflow beside itself, also when it is called by a link."""
-    model = keras_checks.make_trainings(tmp_path / "keras", "adagrad") / "adagrad"
+    # These three are what other tests use, too, so that they are made once.
+    models = keras_checks.make_trainings(tmp_path / "keras", "adagrad", "words", "pictures")
+    model = models / "adagrad"
     command = ("train", model / "export", "--train", model / "data.tfrecord", "--steps", "3", "--quiet")
     environment = clean_environment(MUSTER_TENSORFLOW=os.environ["MUSTER_PYTHON_TENSORFLOW"])
     link = tmp_path / "link"
