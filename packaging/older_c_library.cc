@@ -1,5 +1,5 @@
-// Linked into muster_portable only: what libstdc++'s archive takes from a C library that is newer than
-// those that the packages promise to run with.
+// Linked into muster_portable only: what libstdc++'s archive takes from a C library that is newer
+// than those that the packages promise to run with.
 #include <unistd.h>
 
 #include <cstdint>
