@@ -24,7 +24,7 @@ def _telling() -> Iterator[None]:
         _say(f"packing the programs of {prebuilt}")
     else:
         _say(
-            "compiling the C++ program into build/python with CMake: about two minutes on two cores, "
+            "compiling the C++ program into build/python with CMake: some minutes on two cores, "
             "seconds the next time. It needs the packages that BUILD_PACKAGES in tools/packages.sh "
             "names; pip install -v shows each step"
         )
