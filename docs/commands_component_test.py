@@ -90,7 +90,9 @@ def passengers(folder: pathlib.Path) -> None:
 
 def program_of_the_guide(folder: pathlib.Path) -> None:
     """The program of docs/from-tf-estimator.md as program.py."""
-    (block,) = [b for b in documents.blocks_of("docs/from-tf-estimator.md") if b.file == "clicks.py"]
+    (block,) = [
+        b for b in documents.blocks_of("docs/from-tf-estimator.md") if b.file == "clicks.py"
+    ]
     write(folder / "program.py", block.text)
 
 
@@ -100,7 +102,10 @@ def programs_of_a_reader(folder: pathlib.Path) -> None:
     (folder / "shared").mkdir()
     with zipfile.ZipFile(folder / "data.zip", "w") as archive:
         archive.writestr("rows.csv", "x\n1\n")
-    write(folder / "job.yaml", JOB.replace("NAME", "job").replace("COMMAND", "command: [python, train.py], "))
+    write(
+        folder / "job.yaml",
+        JOB.replace("NAME", "job").replace("COMMAND", "command: [python, train.py], "),
+    )
     write(folder / "image.yaml", JOB.replace("NAME", "image").replace("COMMAND", ""))
 
 

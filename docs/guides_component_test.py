@@ -34,7 +34,13 @@ print(json.dumps({
 }))
 """
 # Of these callbacks each argument has its words. All have `verbose`, which is the progress lines'.
-WITH_ARGUMENTS = ("BackupAndRestore", "EarlyStopping", "ModelCheckpoint", "OrbaxCheckpoint", "TensorBoard")
+WITH_ARGUMENTS = (
+    "BackupAndRestore",
+    "EarlyStopping",
+    "ModelCheckpoint",
+    "OrbaxCheckpoint",
+    "TensorBoard",
+)
 
 
 def flags_of(muster: Muster, *verbs: str) -> set[str]:
@@ -101,7 +107,9 @@ def test_each_callback_has_its_line(keras: dict) -> None:
     first = words_in_code("".join(row[0] for row in rows))
     assert set(keras["callbacks"]) - first == set()
     for name in WITH_ARGUMENTS:
-        words = words_in_code("".join("".join(row) for row in rows if re.search(rf"\b{name}\b", row[0])))
+        words = words_in_code(
+            "".join("".join(row) for row in rows if re.search(rf"\b{name}\b", row[0]))
+        )
         assert set(keras["callbacks"][name]) - {"verbose"} - words == set(), name
     assert "`verbose`" in section("docs/from-keras-fit.md", "### Callbacks")
 

@@ -144,7 +144,9 @@ def run(command: str, folder: pathlib.Path, environment: dict[str, str], where: 
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGTERM)
         said, errors = process.communicate(timeout=DEADLINE_SECONDS)
-        raise AssertionError(f"{where}: longer than {DEADLINE_SECONDS} s\n{said}\n{errors}") from None
+        raise AssertionError(
+            f"{where}: longer than {DEADLINE_SECONDS} s\n{said}\n{errors}"
+        ) from None
     assert process.returncode == 0, f"{where}: exit code {process.returncode}\n{said}\n{errors}"
     return said
 
@@ -164,8 +166,8 @@ def follow(
             said = run(command, folder, environment, block.where)
             if wanted is not None:
                 lines = said.replace(str(folder), home).splitlines()
-                assert same_output(lines, wanted), (
-                    f"{block.where}: {command}\nprints\n{said}\nand not\n" + "\n".join(wanted)
-                )
+                assert same_output(
+                    lines, wanted
+                ), f"{block.where}: {command}\nprints\n{said}\nand not\n" + "\n".join(wanted)
         count += 1
     return count

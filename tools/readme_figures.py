@@ -118,7 +118,9 @@ def numbers(root: Path) -> str:
     small, large = (find_ratio(root, "train-tensorflow", f"batch {size}") for size in (40, 512))
     job = "a job of 3 workers, 500 steps; MultiWorkerMirrored's"
     ours, peer = find(root, "keras", job, "Muster, "), find(root, "keras", job, "the other")
-    killed = find(root, "recovery", "all-reduce, 3 replicas: worker-0 killed, stands still", "Muster")
+    killed = find(
+        root, "recovery", "all-reduce, 3 replicas: worker-0 killed, stands still", "Muster"
+    )
     low, high = (f"{value / 1000:.2f}" for value in killed.bounds())
     return "\n".join(
         [

@@ -24,18 +24,24 @@ PICTURE = ROOT / "docs/images/tensorboard.png"
 SPEC = ROOT / "examples/clicks/clicks.yaml"
 TAGS = ("auc", "average_loss", "loss", "dnn/hiddenlayer_0/fraction_of_zero_values")
 PAGE = "?darkMode=false#scalars&tagFilter=" + urllib.parse.quote(f"^({'|'.join(TAGS)})$", safe="")
-RUNS = {"wide_deep": (), "smaller_steps": ("--set", "model.dnn.optimizer={adagrad: {learning_rate: 0.02}}")}
+RUNS = {
+    "wide_deep": (),
+    "smaller_steps": ("--set", "model.dnn.optimizer={adagrad: {learning_rate: 0.02}}"),
+}
 DEADLINE_SECONDS = 300
 
 
 def run(*command: object, folder: Path) -> None:
-    subprocess.run([*map(str, command)], cwd=folder, check=True, timeout=DEADLINE_SECONDS,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    subprocess.run(
+        [*map(str, command)], cwd=folder, check=True, capture_output=True, text=True,
+        timeout=DEADLINE_SECONDS,
+    )  # fmt: skip
 
 
 def train(muster: str, folder: Path) -> None:
     for name, rows, seed in (("train", 200_000, 1), ("test", 20_000, 2)):
-        run(muster, "sample", "clicks", "--rows", rows, "--seed", seed, "--out", f"{name}.csv", folder=folder)
+        run(muster, "sample", "clicks", "--rows", rows, "--seed", seed, "--out", f"{name}.csv",
+            folder=folder)  # fmt: skip
     for name, flags in RUNS.items():
         run(muster, "train", SPEC, "--train", "train.csv", "--eval", "test.csv", "--save-steps", 200,
             "--eval-throttle-secs", 0, "--eval-start-delay-secs", 0, "--summary-steps", 50, *flags,

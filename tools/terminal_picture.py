@@ -26,8 +26,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TEXT, PICTURE = ROOT / "docs/images/terminal.txt", ROOT / "docs/images/terminal.svg"
 COLUMNS, DEADLINE_SECONDS = 100, 300
-TRAIN = "muster train clicks.yaml --train 'data/part-*' --workers 2 --epochs 15 --model-dir "
-COMPARE = "cmp model/{} unbroken/{} && echo 'the same bytes'"
+TRAIN = "muster train clicks.yaml --train 'data/part-*' --workers 2 --epochs 15 --batch-size 512 --model-dir "
+COMPARE = "cmp {{model,unbroken}}/{} && echo 'the same bytes'"
 ANOTHER_TERMINAL = "# meanwhile, in another terminal: kill -9 {}   (worker-0)"
 
 
@@ -145,11 +145,18 @@ def record(binary: Path) -> str:
             "muster records from-csv clicks.csv --spec clicks.yaml --out data --shards 4",
             TRAIN + "unbroken",
         ):
-            subprocess.run(["bash", "-c", command], cwd=folder, env=environment, check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=DEADLINE_SECONDS)  # fmt: skip
-        newest = max(folder.glob("unbroken/model.ckpt-*.data-*"), key=lambda path: path.stat().st_mtime)
+            subprocess.run(
+                ["bash", "-c", command], cwd=folder, env=environment, check=True,
+                capture_output=True, timeout=DEADLINE_SECONDS,
+            )  # fmt: skip
+        newest = max(
+            folder.glob("unbroken/model.ckpt-*.data-*"), key=lambda path: path.stat().st_mtime
+        )
         lines = []
-        for command, kill in ((TRAIN + "model", "worker-0"), (COMPARE.format(*[newest.name] * 2), "")):
+        for command, kill in (
+            (TRAIN + "model", "worker-0"),
+            (COMPARE.format(newest.name), ""),
+        ):
             lines += ["$ " + command, *run(command, folder, environment, kill)]
         return "\n".join(lines).replace(name, "~") + "\n"
 
@@ -176,8 +183,13 @@ def kind_of(line: str) -> str:
 
 
 def draw(text: str) -> str:
-    lines = [line[i : i + COLUMNS] for line in text.splitlines() for i in range(0, len(line) or 1, COLUMNS)]
-    width, height = round(COLUMNS * CHARACTER + 2 * MARGIN), TOP + LINE * len(lines) + MARGIN // 2
+    pieces = [
+        (kind_of(line), line[begin : begin + COLUMNS])
+        for line in text.splitlines()
+        for begin in range(0, len(line) or 1, COLUMNS)
+    ]
+    width = round(COLUMNS * CHARACTER + 2 * MARGIN)
+    height = TOP + LINE * len(pieces) + MARGIN // 2
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         'font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace" '
@@ -187,16 +199,9 @@ def draw(text: str) -> str:
         f'<rect class="panel" x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="6"/>',
     ]
     out += [f'<circle class="quiet" cx="{20 + 18 * i}" cy="18" r="6"/>' for i in range(3)]
-    kind = "text"
-    rest = 0  # characters of the same line of text that are still to be drawn
-    source = iter(text.splitlines())
-    for index, line in enumerate(lines):
-        if rest <= 0:
-            whole = next(source)
-            kind, rest = kind_of(whole), len(whole)
-        rest -= COLUMNS
-        escaped = line.replace("&", "&amp;").replace("<", "&lt;")
-        length = f' textLength="{len(line) * CHARACTER:.1f}"' if line else ""
+    for index, (kind, piece) in enumerate(pieces):
+        escaped = piece.replace("&", "&amp;").replace("<", "&lt;")
+        length = f' textLength="{len(piece) * CHARACTER:.1f}"' if piece else ""
         out.append(
             f'<text class="{kind}" x="{MARGIN}" y="{TOP + LINE * index + 8}"{length} '
             f'xml:space="preserve">{escaped}</text>'
@@ -212,8 +217,12 @@ def main(arguments: list[str]) -> int:
         TEXT.write_text(record(Path(arguments[1])), encoding="utf-8")
         PICTURE.write_text(draw(TEXT.read_text(encoding="utf-8")), encoding="utf-8")
         return 0
-    if not PICTURE.exists() or PICTURE.read_text(encoding="utf-8") != draw(TEXT.read_text(encoding="utf-8")):
-        print(f"error: {PICTURE.name} is not drawn from {TEXT.name}: tools/terminal_picture.py --muster BINARY")
+    if not PICTURE.exists() or PICTURE.read_text(encoding="utf-8") != draw(
+        TEXT.read_text(encoding="utf-8")
+    ):
+        print(
+            f"error: {PICTURE.name} is not drawn from {TEXT.name}: tools/terminal_picture.py --muster BINARY"
+        )
         return 1
     return 0
 
