@@ -121,3 +121,29 @@ def test_each_path_that_the_first_page_names_is_there() -> None:
     assert len(tests) > 15 and len(links) > 15
     for path in (*tests, *filter(None, links)):
         assert (documents.ROOT / path).exists(), path
+
+
+def anchor(heading: str) -> str:
+    """As GitHub names a heading."""
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+
+
+def test_each_link_between_pages_leads_somewhere() -> None:
+    broken = []
+    for path in sorted(documents.ROOT.glob("*.md")) + sorted(documents.ROOT.glob("[de]*/**/*.md")):
+        prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+        for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+            if re.match(r"[a-z]+:", link):
+                continue
+            name, _, part = link.partition("#")
+            target = path.parent / name if name else path
+            where = f"{path.relative_to(documents.ROOT)}: {link}"
+            if not target.exists():
+                broken.append(where)
+            elif part and target.suffix == ".md":
+                text = re.sub(r"^```.*?^```", "", target.read_text(), flags=re.M | re.S)
+                headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+                if part not in map(anchor, headings):
+                    broken.append(where)
+    assert broken == []
