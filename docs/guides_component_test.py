@@ -114,13 +114,14 @@ def test_each_callback_has_its_line(keras: dict) -> None:
     assert "`verbose`" in section("docs/from-keras-fit.md", "### Callbacks")
 
 
-def test_each_path_that_the_first_page_names_is_there() -> None:
-    text = (documents.ROOT / "README.md").read_text(encoding="utf-8")
-    tests = re.findall(r"`([\w/]+_component_test\.py)`", text)
-    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)]
-    assert len(tests) > 15 and len(links) > 15
-    for path in (*tests, *filter(None, links)):
-        assert (documents.ROOT / path).exists(), path
+def test_each_row_of_what_works_has_its_test() -> None:
+    rows = rows_of(section("README.md", "## What works where"))[1:]
+    assert len(rows) > 10
+    for where, what, tests in rows:
+        paths = re.findall(r"\]\(([^)]+_component_test\.py)\)", tests)
+        assert paths, f"README.md: {where} {what}: no test"
+        for path in paths:
+            assert (documents.ROOT / path).is_file(), path
 
 
 def anchor(heading: str) -> str:
