@@ -8,7 +8,8 @@ as Debian's chromium-headless-shell. The picture is of a browser, so no check co
 usage: tensorboard_picture.py MUSTER BROWSER      exit code 0 done, 1 failed, 2 wrong use
 """
 
-import contextlib
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -58,12 +59,17 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 2:
         print(__doc__, file=sys.stderr)
         return 2
-    muster, browser = str(Path(arguments[0]).resolve()), arguments[1]
+    found = [shutil.which(argument) for argument in arguments]
+    if None in found:
+        print(f"no program {arguments[found.index(None)]}", file=sys.stderr)
+        return 1
+    muster, browser = (os.path.abspath(str(path)) for path in found)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
             train(muster, folder)
-            with contextlib.chdir(folder), serve(Path("models")) as board:
+            os.chdir(folder)  # the page shows the folder as it was given
+            with serve(Path("models")) as board:
                 board.wait(lambda: has_all(board))
                 run(browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
                     "--virtual-time-budget=20000", "--window-size=1200,760",

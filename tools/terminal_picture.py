@@ -26,7 +26,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TEXT, PICTURE = ROOT / "docs/images/terminal.txt", ROOT / "docs/images/terminal.svg"
 COLUMNS, DEADLINE_SECONDS = 100, 300
-TRAIN = "muster train clicks.yaml --train 'data/part-*' --workers 2 --epochs 15 --batch-size 512 --model-dir "
+KILLED_AT_STEP = 300
+TRAIN = "muster train clicks.yaml --train 'data/part-*' --workers 2 --batch-size 512 --model-dir "
 COMPARE = "cmp {{model,unbroken}}/{} && echo 'the same bytes'"
 ANOTHER_TERMINAL = "# meanwhile, in another terminal: kill -9 {}   (worker-0)"
 
@@ -81,22 +82,25 @@ class Screen:
         return lines
 
 
-def pid_of(task: str, home: Path) -> int:
-    """The process of a task of the job whose record is in `home`; 0 if there is none yet."""
-    for environment in Path("/proc").glob("[0-9]*/environ"):
+def find_task(task: str, home: Path) -> tuple[int, int]:
+    """Process and step of a task of the job whose record is in `home`; (0, 0) if there is none yet."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
         try:
-            entries = environment.read_bytes().split(b"\0")
-            command = environment.with_name("cmdline").read_bytes().split(b"\0")
-        except OSError:
+            entries = path.read_text(errors="replace").split("\0")
+            command = path.with_name("cmdline").read_text(errors="replace").split("\0")
+        except OSError:  # it has ended, or is another user's
             continue
-        wanted = (f"MUSTER_TASK={task}".encode(), f"MUSTER_HOME={home}".encode())
-        if all(entry in entries for entry in wanted) and b"worker" in command:
-            return int(environment.parent.name)
-    return 0
+        values = dict(entry.split("=", 1) for entry in entries if "=" in entry)
+        mine = values.get("MUSTER_TASK") == task and values.get("MUSTER_HOME") == str(home)
+        if mine and "worker" in command:
+            steps = Path(values["MUSTER_STEP_FILE"])
+            words = steps.read_text().split() if steps.exists() else []
+            return int(path.parent.name), int(words[0]) if words else 0
+    return 0, 0
 
 
 def run(command: str, folder: Path, environment: dict[str, str], kill: str = "") -> list[str]:
-    """What a terminal shows of it. `kill`: a task that gets kill -9 at its first line of progress."""
+    """What a terminal shows of it. `kill`: a task that gets kill -9 in the middle of its training."""
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(folder)
@@ -105,22 +109,23 @@ def run(command: str, folder: Path, environment: dict[str, str], kill: str = "")
     screen, shown, end = Screen(), "", time.monotonic() + DEADLINE_SECONDS
     try:
         while True:
-            if not select.select([terminal], [], [], end - time.monotonic())[0]:
+            if kill:
+                victim, step = find_task(kill, folder / "home")
+                if step >= KILLED_AT_STEP:
+                    os.kill(victim, signal.SIGKILL)
+                    screen.write("\n" if screen.column else "")
+                    screen.write(ANOTHER_TERMINAL.format(victim) + "\n")
+                    kill = ""
+            if time.monotonic() > end:
                 raise TimeoutError(f"{command}: still runs after {DEADLINE_SECONDS} s")
+            if not select.select([terminal], [], [], 0.02 if kill else 1)[0]:
+                continue
             try:
                 text = os.read(terminal, 65536).decode(errors="replace")
             except OSError:  # its end
                 break
             shown += text
             screen.write(text)
-            # In the middle of the training: after a first line that names a step.
-            if kill and re.search(r"step [1-9]", shown):
-                victim = pid_of(kill, folder / "home")
-                if victim:
-                    os.kill(victim, signal.SIGKILL)
-                    screen.write("\n" if screen.column else "")
-                    screen.write(ANOTHER_TERMINAL.format(victim) + "\n")
-                    kill = ""
     except BaseException:
         os.kill(process, signal.SIGTERM)
         raise
