@@ -21,6 +21,16 @@ modes = [oct(os.stat(path).st_mode & 0o777) for path in (key, os.path.dirname(ke
 print("mode", modes[0], "folder", modes[1])
 print("certificates", sorted(os.listdir(os.environ["MUSTER_CERTS"])))
 """
+TFJOB = """
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: show}
+spec:
+  tfReplicaSpecs:
+    Chief: {template: &pod {spec: {containers: [
+      {name: tensorflow, image: example, command: [python3, /app/show.py]}]}}}
+    Worker: {replicas: 1, template: *pod}
+"""
 # It runs until a file says that it may end.
 WAIT = """
 import os, pathlib, time
@@ -49,6 +59,16 @@ def test_a_programs_tf_config_has_the_hosts_addresses_and_its_output_comes_back(
     assert json.loads(hosts.here("status", "show", "--json"))["phase"] == "succeeded"
     key = (hosts.jobs.home / "jobs/show/token").read_text().strip()
     assert key not in hosts.jobs.logs()
+
+
+def test_a_tfjob_file_runs_on_the_hosts(hosts: HostsJobs) -> None:
+    (hosts.jobs.folder / "show.py").write_text(SHOW)
+    (hosts.jobs.folder / "job.yaml").write_text(TFJOB)
+    said = hosts.ok("run", "job.yaml", "--path", f"/app={hosts.jobs.folder}")
+    for address, task in (("10.77.0.1", "chief"), ("10.77.0.2", "worker")):
+        assert any(f'"{task}": ["{address}:' in line for line in said.splitlines()), said
+    hosts.wait_nothing_is_left()
+    assert json.loads(hosts.here("status", "show", "--json"))["phase"] == "succeeded"
 
 
 def test_a_training_gives_the_same_bytes_as_on_one_machine(hosts: HostsJobs) -> None:
