@@ -144,13 +144,19 @@ std::optional<TaskType> JobSpec::leader() const {
   return std::nullopt;
 }
 
+absl::Status CheckName(std::string_view name) {
+  if (IsJobName(name) && name.size() <= kMaxName) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("the job's name '", name, "' is not 1 to ", kMaxName,
+             " of a-z, 0-9, '-' and '_' that begin with a letter and do not end in '-' or '_'"));
+}
+
 absl::Status Validate(const JobSpec& spec, std::string_view where) {
   const auto fail = [&](const auto&... parts) {
     return absl::InvalidArgumentError(StrCat(where, ": ", parts...));
   };
-  if (!IsJobName(spec.name) || spec.name.size() > kMaxName) {
-    return fail("the job's name '", spec.name, "' is not 1 to ", kMaxName,
-                " of a-z, 0-9, '-' and '_' that begin with a letter and do not end in '-' or '_'");
+  if (const absl::Status name = CheckName(spec.name); !name.ok()) {
+    return fail(ToStd(name.message()));
   }
   if (spec.total() == 0) return fail("the job has no tasks");
   for (const TaskType type : {TaskType::kChief, TaskType::kMaster}) {

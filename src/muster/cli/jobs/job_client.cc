@@ -76,6 +76,10 @@ std::string JobNameError(const std::string& name) {
   return std::string(ToStd(control::CheckJobName(name).message()));
 }
 
+std::string NewJobNameError(const std::string& name) {
+  return std::string(ToStd(job::CheckName(name).message()));
+}
+
 absl::StatusOr<std::string> OwnProgram() {
   char path[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", path, sizeof path);

@@ -172,28 +172,29 @@ void AddJobVerbs(CLI::App& app) {
   const auto with_job = [&](CLI::App* verb) {
     verb->add_option("job", flags->job, "Its name, as muster list shows it")
         ->required()
-        ->check(JobNameError);
+        ->check(JobNameError)
+        ->type_name("JOB");
     return verb;
   };
   CLI::App* const status =
-      with_job(AddVerb(app, "status", "Shows the state of a job and its tasks",
+      with_job(AddVerb(app, "status", "Show the state of a job and its tasks",
                        "muster status train-5f3a1 --watch", ShowStatus, flags));
   CLI::Option* const json = status->add_flag("--json", flags->json, "One JSON object");
   status
       ->add_flag("--watch", flags->watch, "Show the table, or its changes, until the job has ended")
       ->excludes(json);
-  AddVerb(app, "list", "Lists the jobs of this machine", "muster list", ListAll, flags)
+  AddVerb(app, "list", "List the jobs of this machine", "muster list", ListAll, flags)
       ->add_flag("--json", flags->json, "One JSON object per line");
-  CLI::App* const logs = with_job(AddVerb(app, "logs", "Shows the output of a job's tasks",
+  CLI::App* const logs = with_job(AddVerb(app, "logs", "Show the output of a job's tasks",
                                           "muster logs -f train-5f3a1 worker-0", ShowLogs, flags));
   logs->add_option("task", flags->task, "Only this task (default: all tasks, with names in front)");
   logs->add_flag("-f,--follow", flags->follow, "Continue until the job has ended");
-  with_job(AddVerb(app, "stop", "Ends a job: SIGTERM, then SIGKILL", "muster stop train-5f3a1",
+  with_job(AddVerb(app, "stop", "End a job: SIGTERM, then SIGKILL", "muster stop train-5f3a1",
                    StopJob, flags))
       ->add_flag("--no-wait", flags->no_wait, "Do not wait until it has ended");
-  with_job(AddVerb(app, "suspend", "Ends a job's tasks until muster resume starts them again",
+  with_job(AddVerb(app, "suspend", "End a job's tasks until muster resume starts them again",
                    "muster suspend train-5f3a1", SuspendJob, flags));
-  with_job(AddVerb(app, "spec", "A job's cluster as JSON, for a client that connects to it",
+  with_job(AddVerb(app, "spec", "Print a job's cluster as JSON, for a client that connects to it",
                    "muster spec train-5f3a1", ShowSpec, flags));
 }
 

@@ -46,14 +46,14 @@ absl::Status RunJob(const RunFlags& flags) {
 void AddRun(CLI::App& app, const std::vector<std::string>& command) {
   const auto flags = std::make_shared<RunFlags>();
   flags->job.command = command;
-  CLI::App* verb = app.add_subcommand(
-      "run", "Runs a distributed job on this machine: a TFJob file, or a command");
+  CLI::App* verb =
+      app.add_subcommand("run", "Run a distributed job on this machine: a TFJob file, or a command");
   verb->footer(
       "Examples:\n"
       "  muster run --workers 2 -- python train.py\n"
-      "  muster run --chief --workers 2 --ps 1 --evaluator -- python main.py --steps 1000\n"
-      "  muster run --ps 1 --workers 2 -- python old.py --ps_hosts={ps_hosts} "
-      "--worker_hosts={worker_hosts} --job_name={type} --task_index={index}\n"
+      "  muster run --chief --workers 2 --ps 1 --evaluator -- python main.py\n"
+      "  muster run --ps 1 --workers 2 -- python old.py --ps_hosts={ps_hosts} \\\n"
+      "      --worker_hosts={worker_hosts} --job_name={type} --task_index={index}\n"
       "  muster run job.yaml --volume data=/home/me/data --env KEY=value\n"
       "  muster run job.yaml --path /app=src --gpus 0 --dry-run -- python main.py\n"
       "  muster run job.yaml --detach");

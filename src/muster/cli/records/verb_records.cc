@@ -62,7 +62,7 @@ char ParseDelimiter(const std::string& text) {
 void AddRecordsIndex(CLI::App& records) {
   const auto flags = std::make_shared<IndexFlags>();
   CLI::App* verb = records.add_subcommand(
-      "index", "Write where files can be cut, so that training need not scan them first");
+      "index", "Write where files can be cut, so that no training scans them");
   verb->footer(
       "The index of DIR/NAME is DIR/.NAME.index.\nExample:\n"
       "  muster records index 'data/train/part-*'");
@@ -79,6 +79,7 @@ void AddRecords(CLI::App& app) {
   CLI::App* records =
       app.add_subcommand("records", "Make, inspect and check files of training records");
   records->require_subcommand(1);
+  records->footer("Example:\n  muster records from-csv train.csv --spec titanic.yaml --out data");
   AddRecordsFromCsv(*records);
   AddRecordsFromIdx(*records);
   AddRecordsInspect(*records);

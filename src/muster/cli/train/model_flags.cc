@@ -10,6 +10,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/checkpoint/best.h"
+#include "muster/cli/common/help.h"
 #include "muster/engine/tensorflow/find_tensorflow.h"
 #include "muster/files/file_systems.h"
 #include "muster/process/child.h"
@@ -74,7 +75,7 @@ train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size)
 }
 
 void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags) {
-  verb.add_option("--model-dir", flags->run.model_dir, "Folder of a trained model")
+  verb.add_option("model_dir,--model-dir", flags->run.model_dir, "Folder of a trained model")
       ->required()
       ->type_name("DIR");
   verb.add_option("--checkpoint", flags->checkpoint,
@@ -196,8 +197,8 @@ void AddHookCallFlags(CLI::App& verb, HookCallFlags* flags) {
                                   "Descriptor from which the answers to them are read")
                       ->check(CLI::NonNegativeNumber)
                       ->type_name("FD");
-  calls->needs(answers);
-  answers->needs(calls);
+  calls->needs(answers)->group(kHidden);
+  answers->needs(calls)->group(kHidden);
 }
 
 absl::StatusOr<std::shared_ptr<train::HookCalls>> GetHookCalls(const HookCallFlags& flags) {

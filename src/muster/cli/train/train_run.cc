@@ -10,6 +10,7 @@
 #include "muster/cli/jobs/job_flags.h"
 #include "muster/cli/jobs/run_here.h"
 #include "muster/cli/train/agreement.h"
+#include "muster/cli/common/verb.h"
 #include "muster/files/file_systems.h"
 #include "muster/train/parameter_server/ps_cluster.h"
 #include "muster/train/parameter_server/ps_variables.h"
@@ -93,6 +94,18 @@ absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
   return request;
 }
 
+// An evaluator's TF_CONFIG need not list the others.
+bool KnowsServers(const train::RunConfig& run) { return run.task_type != "evaluator"; }
+
+// A setting that cannot be is wrong use; a model file that is broken without it is not.
+absl::StatusOr<model::ModelSpec> LoadSpec(io::FileSystem& files, const TrainFlags& flags) {
+  auto model = model::LoadModelSpec(files, flags.spec, flags.settings);
+  if (!model.ok() && !flags.settings.empty() && model::LoadModelSpec(files, flags.spec).ok()) {
+    RefuseUnlessOk(model.status());
+  }
+  return model;
+}
+
 // Runs the training, and prints what it gave.
 absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request,
                          io::FileSystem& files, const Clock& clock) {
@@ -121,9 +134,8 @@ absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request
 absl::Status RunTrain(TrainFlags& flags) {
   const auto files = files::OpenFileSystems();
   const SystemClock clock;
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model,
-                          model::LoadModelSpec(*files, flags.spec, flags.settings));
-  MUSTER_RETURN_IF_ERROR(CheckEvaluation(flags.eval, model));
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, LoadSpec(*files, flags));
+  RefuseUnlessOk(CheckEvaluation(flags.eval, model));
   flags.run.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : model.train.seed;
   if (flags.replicas > 0) {
     flags.run.threads = flags.replicas;
@@ -133,12 +145,17 @@ absl::Status RunTrain(TrainFlags& flags) {
   MUSTER_RETURN_IF_ERROR(train::ReadTaskEnvironment(clock, &flags.run));
   if (flags.run.task_type != "ps") MUSTER_RETURN_IF_ERROR(ResolveTensorFlow(model, &flags.run));
   CheckProtected(flags.protection, flags.run, flags.eval);
+  if (KnowsServers(flags.run)) {
+    RefuseUnlessOk(train::CheckStrategy(MakeRole(flags), flags.run.num_ps_replicas,
+                                        flags.run.num_worker_replicas));
+  }
   const InterruptScope interrupt;
   MUSTER_ASSIGN_OR_RETURN(train::TrainingRequest request, MakeTraining(flags, model, *files));
   return RunAndPrint(flags, std::move(request), *files, clock);
 }
 
-absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
+absl::Status CheckTogether(const TrainFlags& flags) {
+  const bool several = flags.workers > 1 || flags.ps > 0 || flags.eval.evaluator;
   MUSTER_RETURN_IF_ERROR(
       train::CheckStrategy(MakeRole(flags), flags.ps, std::max(flags.workers, 1)));
   if (flags.min_workers > 0 && flags.ps > 0) {
@@ -146,6 +163,7 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
         "--workers MIN:MAX is for all-reduce: with parameter servers give one number, or leave "
         "--ps out");
   }
+  if (!several) return absl::OkStatus();
   if (flags.steps > 0) {
     return absl::InvalidArgumentError(
         "--steps counts from where one process begins: with "
@@ -157,11 +175,14 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
         "--train -: data from one pipe cannot be divided among the tasks of a job (--workers, "
         "--evaluator); give files");
   }
+  return absl::OkStatus();
+}
+
+absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
   // What is wrong with the model file is said once, and before anything starts.
-  MUSTER_ASSIGN_OR_RETURN(
-      const model::ModelSpec model,
-      model::LoadModelSpec(*files::OpenFileSystems(), flags.spec, flags.settings));
-  MUSTER_RETURN_IF_ERROR(CheckEvaluation(flags.eval, model));
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model,
+                          LoadSpec(*files::OpenFileSystems(), flags));
+  RefuseUnlessOk(CheckEvaluation(flags.eval, model));
   if (flags.ps > 0) {
     MUSTER_RETURN_IF_ERROR(train::CheckServable(model));
   } else {

@@ -49,7 +49,7 @@ void AddExport(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("export", "Write a trained model as a TensorFlow SavedModel");
   verb->footer(
       "Example:\n"
-      "  muster export --model-dir model --out saved_model");
+      "  muster export model --out saved_model");
   AddTrainedModelFlags(*verb, &flags->trained);
   AddFallBackFlag(*verb, &flags->trained);
   verb->add_option("--out", flags->out,
