@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kUsualWidth = 80;
 constexpr size_t kLeastWidth = 20;
+constexpr size_t kUsualHeight = 24;
+constexpr size_t kLeastHeight = 5;
 constexpr std::string_view kCut = "...";
 
 std::string_view GetVariable(const char* name) {
@@ -30,6 +32,12 @@ size_t TerminalWidth(int fd) {
   winsize size = {};
   if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualWidth;
   return std::max<size_t>(kLeastWidth, size.ws_col);
+}
+
+size_t TerminalHeight(int fd) {
+  winsize size = {};
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return kUsualHeight;
+  return std::max<size_t>(kLeastHeight, size.ws_row);
 }
 
 size_t CountColumns(std::string_view text) {

@@ -16,6 +16,9 @@ bool WantsColor(int fd);
 // Columns of the terminal behind `fd`; 80 where that is unknown. At least 20.
 size_t TerminalWidth(int fd);
 
+// Its lines; 24 where that is unknown. At least 5.
+size_t TerminalHeight(int fd);
+
 // Columns that `text` takes: its UTF-8 characters. Escape sequences must not be in it.
 size_t CountColumns(std::string_view text);
 // `text` cut to at most `columns` columns; one that was cut ends with "...".

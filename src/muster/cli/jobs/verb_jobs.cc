@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/clock.h"
 #include "muster/base/nearest.h"
+#include "muster/base/terminal.h"
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
@@ -92,7 +93,7 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
   MUSTER_ASSIGN_OR_RETURN(const auto tasks, GetTasks(flags, job));
   const InterruptScope interrupt;
-  const bool color = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  const bool color = WantsColor(STDOUT_FILENO);
   MUSTER_ASSIGN_OR_RETURN(
       const auto logs,
       LogFollower::Open(*place, {.tasks = tasks, .prefix = tasks.size() > 1, .color = color},

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/common/next_steps.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/dry_run.h"
 #include "muster/cli/jobs/job_flags.h"
@@ -38,7 +39,15 @@ absl::Status RunJob(const RunFlags& flags) {
   }
   MUSTER_RETURN_IF_ERROR(request.status());
   if (flags.dry_run) return ShowTasks(*request);
-  return StartJob(*request, *local, flags.detach);
+  MUSTER_RETURN_IF_ERROR(StartJob(*request, *local, flags.detach));
+  const std::string& name = request->spec.name;
+  if (flags.detach) {
+    SayNextSteps({StrCat("muster status ", name, " --watch"), StrCat("muster logs -f ", name),
+                  StrCat("muster stop ", name)});
+  } else {
+    SayNextSteps({StrCat("muster logs ", name), StrCat("muster rm ", name)});
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

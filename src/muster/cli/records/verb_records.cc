@@ -4,6 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/records/verbs.h"
 #include "muster/data/record_index.h"
@@ -23,9 +24,13 @@ absl::Status RunIndex(const IndexFlags& flags) {
   const auto files = files::OpenFileSystems();
   const formats::CsvOptions csv = {.delimiter = ParseDelimiter(flags.delimiter)};
   MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandFiles(*files, flags.patterns));
-  for (const std::string& path : paths) {
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const std::string& path = paths[i];
+    auto progress = std::make_unique<RowProgress>("index", "files", flags.json);
+    progress->Say(StrCat("file ", i + 1, "/", paths.size(), ": ", path));
     MUSTER_ASSIGN_OR_RETURN(const data::RecordIndex index, data::ScanRecords(*files, path, csv));
     MUSTER_RETURN_IF_ERROR(data::WriteRecordIndex(*files, path, index));
+    progress.reset();
     const std::string index_path = data::RecordIndexPath(path);
     if (flags.json) {
       const nlohmann::ordered_json object = {{"file", path},

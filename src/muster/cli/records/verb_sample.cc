@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
 #include "muster/cli/common/interrupt.h"
+#include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/records/verbs.h"
 #include "muster/data/clicks_sample.h"
@@ -81,7 +82,9 @@ absl::StatusOr<Truth> WriteClicks(const SampleFlags& flags) {
   csv.text() = data::ClickSampler::Header();
   truth_csv.text() = "probability\n";
   Truth truth;
+  RowProgress progress("sample", "rows", flags.json);
   for (uint64_t i = 0; i < flags.rows; ++i) {
+    progress.Update(i, flags.rows);
     const data::ClickRow row = sampler.Row(i);
     truth.probabilities.push_back(row.probability);
     truth.labels.push_back(row.label);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/cli/common/interrupt.h"
+#include "muster/cli/common/next_steps.h"
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_flags.h"
 #include "muster/cli/jobs/run_here.h"
@@ -106,6 +107,14 @@ absl::StatusOr<model::ModelSpec> LoadSpec(io::FileSystem& files, const TrainFlag
   return model;
 }
 
+void SayWhatNext(const TrainFlags& flags) {
+  if (flags.output.json || flags.output.quiet) return;
+  const std::string& model = flags.run.model_dir;
+  SayNextSteps({StrCat("muster evaluate ", model, " --data GLOB"),
+                StrCat("muster predict ", model, " --data GLOB --out predictions.csv"),
+                StrCat("muster tensorboard ", model)});
+}
+
 // Runs the training, and prints what it gave.
 absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request,
                          io::FileSystem& files, const Clock& clock) {
@@ -126,6 +135,8 @@ absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request
                                        "; the same command continues"));
   }
   if (result.evaluation) PrintEvaluated(flags.output, *result.evaluation, result.exports);
+  const bool is_task = !flags.run.cluster.empty();  // whoever started the job says it
+  if (outcome.reports && !is_task) SayWhatNext(flags);
   return absl::OkStatus();
 }
 
@@ -218,7 +229,9 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
     request.spec.min_workers = flags.min_workers - 1;
     request.spec.max_workers = flags.workers - 1;
   }
-  return StartJob(request, local, /*detach=*/false);
+  MUSTER_RETURN_IF_ERROR(StartJob(request, local, /*detach=*/false));
+  SayWhatNext(flags);
+  return absl::OkStatus();
 }
 
 }  // namespace muster::cli

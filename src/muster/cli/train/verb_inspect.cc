@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/train/feature_printer.h"
 #include "muster/cli/train/model_flags.h"
@@ -61,7 +62,10 @@ absl::Status VerifyCheckpoint(const formats::BundleReader& bundle, const std::st
                               bool json) {
   std::vector<std::string> broken;
   size_t skipped = 0;
+  RowProgress progress("verify", "tensors", json);
+  uint64_t done = 0;
   for (const auto& [name, info] : bundle.tensors()) {
+    progress.Update(done++, bundle.tensors().size());
     const absl::Status status = bundle.Verify(name);
     if (absl::IsUnimplemented(status)) {
       ++skipped;
