@@ -1,5 +1,6 @@
-// What the terminal behind a file descriptor can show. A terminal named "dumb" (TERM) cannot move its
-// cursor and counts as a file; NO_COLOR, set to anything but "", forbids colours (no-color.org).
+// What the terminal behind a file descriptor can show. A terminal named "dumb" (TERM) cannot move
+// its cursor and counts as a file; NO_COLOR, set to anything but "", forbids colours
+// (no-color.org).
 #pragma once
 
 #include <cstddef>

@@ -132,7 +132,8 @@ int Run(CLI::App& app, int argc, char** argv, bool has_command) {
 
 int Main(int argc, char** argv) {
   CLI::App app(
-      "Muster trains models of a model file and exported Keras models, on one machine or on several "
+      "Muster trains models of a model file and exported Keras models, on one machine or on "
+      "several "
       "that ssh reaches, and continues exactly where a killed process stopped.",
       "muster");
   SetHelp(app);

@@ -11,8 +11,8 @@ namespace muster::cli {
 
 int Main(int argc, char** argv);
 
-// The verbs about this program: each function adds one to `app`, and reads all of `app`'s verbs when
-// it runs.
+// The verbs about this program: each function adds one to `app`, and reads all of `app`'s verbs
+// when it runs.
 void AddHelp(CLI::App& app);
 void AddDoctor(CLI::App& app);
 void AddVersion(CLI::App& app);

@@ -12,11 +12,12 @@
 namespace muster::cli {
 namespace {
 
-constexpr std::array kFiles = {"FILE", "GLOB", "SPEC", "PATH", "PREFIX", "IMAGES", "LABELS",
-                               "PROGRAM", "PATH[:PATTERN]"};
+constexpr std::array kFiles = {"FILE",   "GLOB",   "SPEC",    "PATH",          "PREFIX",
+                               "IMAGES", "LABELS", "PROGRAM", "PATH[:PATTERN]"};
 constexpr std::array kFolders = {"DIR", "FOLDER"};
 
-constexpr char kBash[] = R"(# bash completion of muster; load it with: source <(muster completion bash)
+constexpr char kBash[] =
+    R"(# bash completion of muster; load it with: source <(muster completion bash)
 _muster() {
     local line words=() current=${COMP_WORDS[COMP_CWORD]} i
     for ((i = 1; i <= COMP_CWORD; i++)); do words+=("${COMP_WORDS[i]}"); done
@@ -53,7 +54,8 @@ _muster() {
 if [ "$funcstack[1]" = "_muster" ]; then _muster "$@"; else compdef _muster muster; fi
 )";
 
-constexpr char kFish[] = R"(# fish completion of muster; load it with: muster completion fish | source
+constexpr char kFish[] =
+    R"(# fish completion of muster; load it with: muster completion fish | source
 function __muster_complete
     set -l words (commandline -opc) (commandline -ct)
     for line in ($words[1] complete -- $words[2..-1] 2>/dev/null)
@@ -136,8 +138,8 @@ Place FindPlace(const CLI::App& app, const std::vector<std::string>& before) {
       place.may_end = takes_more;
       continue;
     }
-    const auto found = place.verb->get_subcommands(
-        [&](const CLI::App* each) { return each->get_name() == word; });
+    const auto found =
+        place.verb->get_subcommands([&](const CLI::App* each) { return each->get_name() == word; });
     if (found.empty()) {
       ++place.arguments;
     } else {

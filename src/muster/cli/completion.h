@@ -1,5 +1,5 @@
-// What can follow a command line that is not finished: verbs, flags and the values that a flag takes,
-// all from the verbs themselves.
+// What can follow a command line that is not finished: verbs, flags and the values that a flag
+// takes, all from the verbs themselves.
 #pragma once
 
 #include <string>

@@ -140,12 +140,13 @@ Finding ExamineMemory() {
 
 Finding ExamineGpus() {
   const auto environment = process::CurrentEnvironment();
-  const auto gpus = process::VisibleGpus(
-      process::FindEnvironment("CUDA_VISIBLE_DEVICES", environment), "/dev");
+  const auto gpus =
+      process::VisibleGpus(process::FindEnvironment("CUDA_VISIBLE_DEVICES", environment), "/dev");
   return {.name = "gpus",
           .text = gpus.empty() ? "none; model files train on the cores"
-                               : StrCat(gpus.size(), ", for programs of muster run that use them; "
-                                                     "model files train on the cores"),
+                               : StrCat(gpus.size(),
+                                        ", for programs of muster run that use them; "
+                                        "model files train on the cores"),
           .values = {{"count", gpus.size()}}};
 }
 
@@ -157,8 +158,9 @@ Finding ExamineTensorFlow() {
   return {.name = "tensorflow",
           .health = Health::kOptional,
           .text = "not found; exported Keras models need it, model files do not",
-          .advice = "python3 -m pip install 'tensorflow>=2.16', or name its place with --tensorflow "
-                    "or MUSTER_TENSORFLOW"};
+          .advice =
+              "python3 -m pip install 'tensorflow>=2.16', or name its place with --tensorflow "
+              "or MUSTER_TENSORFLOW"};
 }
 
 // The first line of what `argv` prints; none if it does not run.
@@ -170,10 +172,9 @@ std::optional<std::string> AskProgram(const std::vector<std::string>& argv) {
 }
 
 Finding ExamineTensorBoard() {
-  const auto found = AskProgram(
-      {"python3", "-c",
-       "import sys, importlib.util as u; print(sys.executable); "
-       "raise SystemExit(0 if u.find_spec('tensorboard') else 3)"});
+  const auto found = AskProgram({"python3", "-c",
+                                 "import sys, importlib.util as u; print(sys.executable); "
+                                 "raise SystemExit(0 if u.find_spec('tensorboard') else 3)"});
   if (found) return {.name = "tensorboard", .text = StrCat("of ", *found)};
   return {.name = "tensorboard",
           .health = Health::kOptional,
@@ -191,8 +192,9 @@ Finding ExaminePorts() {
   return {.name = "ports",
           .health = Health::kOptional,
           .text = StrCat("tasks get no port: ", ToStd(port.status().message())),
-          .advice = "--workers, --evaluator and muster run need ports of 127.0.0.1 and a folder in "
-                    "/tmp"};
+          .advice =
+              "--workers, --evaluator and muster run need ports of 127.0.0.1 and a folder in "
+              "/tmp"};
 }
 
 Finding ExamineClock() {

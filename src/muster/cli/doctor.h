@@ -17,9 +17,10 @@ enum class Health {
 struct Finding {
   std::string name;  // "cores", as --json has it
   Health health = Health::kGood;
-  std::string text;          // what there is
-  std::string advice = {};   // what to do about it; "" where nothing has to be done
-  nlohmann::ordered_json values = nlohmann::ordered_json::object();  // numbers and paths, for programs
+  std::string text;         // what there is
+  std::string advice = {};  // what to do about it; "" where nothing has to be done
+  nlohmann::ordered_json values =
+      nlohmann::ordered_json::object();  // numbers and paths, for programs
 };
 
 // Looks at everything, in the order in which a person wants to read it; trains a small model in

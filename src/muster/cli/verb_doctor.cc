@@ -7,9 +7,9 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/strings.h"
 #include "muster/cli/cli.h"
+#include "muster/cli/common/help.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/doctor.h"
-#include "muster/cli/common/help.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
@@ -51,9 +51,8 @@ void PrintFindings(const std::vector<Finding>& findings) {
 }
 
 void PrintJson(const std::vector<Finding>& findings, bool works) {
-  nlohmann::ordered_json object = {{"version", Version()},
-                                   {"ok", works},
-                                   {"findings", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json object = {
+      {"version", Version()}, {"ok", works}, {"findings", nlohmann::ordered_json::array()}};
   for (const Finding& finding : findings) {
     nlohmann::ordered_json entry = {
         {"name", finding.name}, {"state", GetState(finding.health)}, {"text", finding.text}};
@@ -61,8 +60,9 @@ void PrintJson(const std::vector<Finding>& findings, bool works) {
     for (const auto& [key, value] : finding.values.items()) entry[key] = value;
     object["findings"].push_back(std::move(entry));
   }
-  std::printf("%s\n",
-              object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  std::printf(
+      "%s\n",
+      object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
 void RunDoctor(bool json) {
@@ -82,8 +82,8 @@ void RunDoctor(bool json) {
 
 void AddDoctor(CLI::App& app) {
   const auto json = std::make_shared<bool>(false);
-  CLI::App* const verb = app.add_subcommand(
-      "doctor", "Show what this machine has for training, and what is missing");
+  CLI::App* const verb =
+      app.add_subcommand("doctor", "Show what this machine has for training, and what is missing");
   verb->footer(
       "Trains a small model in memory. A line with - in front is missing, and only some uses need\n"
       "it. Exit code 0 when training works.\n"

@@ -10,8 +10,8 @@
 #include "muster/base/nearest.h"
 #include "muster/base/strings.h"
 #include "muster/cli/cli.h"
-#include "muster/cli/common/verb.h"
 #include "muster/cli/common/help.h"
+#include "muster/cli/common/verb.h"
 #include "muster/math/kernels.h"
 #include "nlohmann/json.hpp"
 

@@ -1,4 +1,5 @@
-// muster man FOLDER: manual pages of all verbs, from their help. Started by the build and by packages.
+// muster man FOLDER: manual pages of all verbs, from their help. Started by the build and by
+// packages.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -10,8 +11,8 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/strings.h"
 #include "muster/cli/cli.h"
-#include "muster/cli/common/verb.h"
 #include "muster/cli/common/help.h"
+#include "muster/cli/common/verb.h"
 #include "muster/files/file_systems.h"
 
 namespace muster::cli {
@@ -37,8 +38,7 @@ std::string MakeVerbatim(std::string_view text) {
 std::string MakePage(const CLI::App& verb, const std::string& name) {
   const std::string page = absl::StrReplaceAll(name, {{" ", "-"}});
   const bool is_root = verb.get_parent() == nullptr;
-  const std::string text =
-      verb.get_formatter()->make_help(&verb, name, CLI::AppFormatMode::All);
+  const std::string text = verb.get_formatter()->make_help(&verb, name, CLI::AppFormatMode::All);
   const size_t usage = text.find("Usage: ");
   std::string all =
       StrCat(".TH ", absl::AsciiStrToUpper(page), " 1 \"\" \"muster ", Version(), "\"\n");
@@ -56,8 +56,8 @@ std::string MakePage(const CLI::App& verb, const std::string& name) {
 absl::Status WritePages(io::FileSystem& files, const CLI::App& verb, const std::string& name,
                         const std::string& folder) {
   const std::string page = absl::StrReplaceAll(name, {{" ", "-"}});
-  MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(
-      files, io::JoinPath(folder, StrCat(page, ".1")), MakePage(verb, name)));
+  MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(files, io::JoinPath(folder, StrCat(page, ".1")),
+                                                 MakePage(verb, name)));
   for (const CLI::App* const each : GetVisibleVerbs(verb)) {
     MUSTER_RETURN_IF_ERROR(WritePages(files, *each, StrCat(name, " ", each->get_name()), folder));
   }

@@ -59,8 +59,8 @@ std::string FindUnknownVerb(const CLI::App& app, int argc, const char* const* ar
   for (int i = 1; i < argc && !IsFlag(argv[i]); ++i) {
     const std::string word = argv[i];
     if (GetVerbNames(*verb).empty()) return "";
-    const auto found = verb->get_subcommands(
-        [&](const CLI::App* each) { return each->get_name() == word; });
+    const auto found =
+        verb->get_subcommands([&](const CLI::App* each) { return each->get_name() == word; });
     if (found.empty()) {
       return StrCat(name, ": unknown verb '", word, "'", DidYouMean(word, GetVerbNames(*verb)),
                     "\n", name, " --help shows the verbs");

@@ -118,8 +118,6 @@ struct JobSpec {
 // Checks a spec by itself: INVALID_ARGUMENT for the first problem found. `where`: the beginning of
 // the message (the file).
 absl::Status Validate(const JobSpec& spec, std::string_view where);
-// INVALID_ARGUMENT for a name that a new job cannot have.
-absl::Status CheckName(std::string_view name);
 
 // "90s", "5m", "1h30m", "250ms" as Go prints durations; a bare number is seconds.
 absl::StatusOr<double> ParseDuration(std::string_view text);

@@ -23,11 +23,11 @@ using Options = std::vector<const CLI::Option*>;
 constexpr size_t kWidth = 80;
 constexpr size_t kNameColumns = 26;
 constexpr char kUngrouped[] = "Options";  // CLI11's name for a flag in no group
-constexpr std::string_view kFrequent[] = {kUngrouped, kTasks,     kData,   kTraining,
+constexpr std::string_view kFrequent[] = {kUngrouped,  kTasks,     kData,   kTraining,
                                           kEvaluation, kProcesses, kResults};
-constexpr std::string_view kRare[] = {kMoreData,      kMoreTraining, kMoreModel, kMoreEvaluation, kMoreProcesses,
-                                      kCheckpoints,   kEvents,       kPlace,          kFailures,
-                                      kNetwork};
+constexpr std::string_view kRare[] = {kMoreData,      kMoreTraining, kMoreModel, kMoreEvaluation,
+                                      kMoreProcesses, kCheckpoints,  kEvents,    kPlace,
+                                      kFailures,      kNetwork};
 // CLI11 knows these bounds by the words.
 constexpr std::string_view kPositive = "POSITIVE";
 constexpr std::string_view kNonNegative = "NONNEGATIVE";
@@ -300,7 +300,8 @@ std::vector<const CLI::Option*> GetVisibleOptions(const CLI::App& verb) {
            option != verb.get_help_all_ptr();
   });
   Options ordered;
-  std::ranges::copy_if(all, std::back_inserter(ordered), [](const auto* o) { return IsArgument(*o); });
+  std::ranges::copy_if(all, std::back_inserter(ordered),
+                       [](const auto* o) { return IsArgument(*o); });
   for (const std::string& group : OrderGroups(all)) {
     const Options members = SelectGroup(all, group);
     ordered.insert(ordered.end(), members.begin(), members.end());

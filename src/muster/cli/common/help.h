@@ -1,5 +1,5 @@
-// What --help shows: a verb's flags in groups within 80 columns, the frequent groups with --help and
-// all of them with --help-all.
+// What --help shows: a verb's flags in groups within 80 columns, the frequent groups with --help
+// and all of them with --help-all.
 #pragma once
 
 #include <initializer_list>

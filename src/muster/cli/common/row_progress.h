@@ -1,6 +1,6 @@
 // How far a verb is that reads rows, files or the like, on stderr: a line that is written again ten
-// times a second on a terminal, a line every five seconds elsewhere. Nothing is printed in the first
-// second: a short verb stays silent.
+// times a second on a terminal, a line every five seconds elsewhere. Nothing is printed in the
+// first second: a short verb stays silent.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class RowProgress {
 
   // So many are done. `all`: how many there are; 0: unknown. Cheap: call it for each row.
   void Update(uint64_t done, uint64_t all = 0);
-  // Says what is done now, at once and on a terminal alone, for work of which nobody can say how far
-  // it is.
+  // Says what is done now, at once and on a terminal alone, for work of which nobody can say how
+  // far it is.
   void Say(const std::string& text);
   double seconds() const;  // since construction
 

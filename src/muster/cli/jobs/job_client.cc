@@ -12,6 +12,7 @@
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/jobs/start_coordinator.h"
 #include "muster/io/file_system.h"
+#include "muster/job/job_name.h"
 #include "muster/launch/local/local_place.h"
 #include "muster/launch/ssh/hosts_job.h"
 

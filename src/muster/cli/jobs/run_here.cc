@@ -60,7 +60,7 @@ class FailureTeller {
       const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
       if (!told_.insert(incarnation).second) continue;
       say_(StrCat(about.Text("task"), " failed: ", about.Text("text"),
-                      about.Bool("follow_up", false) ? " (a follow-up)" : ""));
+                  about.Bool("follow_up", false) ? " (a follow-up)" : ""));
     }
     const Json& losses = fields.List("lost_checkpoints");
     for (; losses_told_ < losses.size(); ++losses_told_) {
@@ -87,8 +87,8 @@ class FinishTeller {
       if (!name.starts_with("evaluator") || about.Text("phase") != "running") continue;
       told_ = true;
       say_(StrCat("the training has succeeded; ", name,
-                      " continues and is waited for until it has evaluated the last checkpoint and "
-                      "exported; Ctrl-C ends it"));
+                  " continues and is waited for until it has evaluated the last checkpoint and "
+                  "exported; Ctrl-C ends it"));
     }
   }
 

@@ -96,8 +96,7 @@ std::vector<std::string> TaskBoard::MakeRows(size_t width, size_t height) const 
   for (size_t i = 0; i < shown; ++i) {
     std::string name = order_[i];
     name.resize(name_width, ' ');
-    rows.push_back(
-        FitColumns(StrCat("  ", name, "  ", Describe(rows_.at(order_[i]))), width - 1));
+    rows.push_back(FitColumns(StrCat("  ", name, "  ", Describe(rows_.at(order_[i]))), width - 1));
   }
   if (shown < order_.size()) rows.push_back(StrCat("  and ", order_.size() - shown, " more"));
   return rows;

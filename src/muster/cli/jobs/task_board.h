@@ -1,5 +1,5 @@
-// The tasks of a job as rows below the other output of a terminal, written again in place: one block
-// that says of each task how far it is.
+// The tasks of a job as rows below the other output of a terminal, written again in place: one
+// block that says of each task how far it is.
 //
 //   train-titanic-1a2b  running  1m 05s
 //     chief-0   running  step 1200/5000  36k examples/s  loss 0.4123  1m 40s left

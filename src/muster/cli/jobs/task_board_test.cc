@@ -28,10 +28,9 @@ class TaskBoardTest : public testing::Test {
   static Json MakeJob(int64_t step, int tasks = 2) {
     Json job = {{"name", "job"}, {"phase", "running"}, {"tasks", Json::array()}};
     for (int i = 0; i < tasks; ++i) {
-      job["tasks"].push_back(
-          {{"task", i == 0 ? "chief-0" : "worker-" + std::to_string(i - 1)},
-           {"phase", "running"},
-           {"step", step}});
+      job["tasks"].push_back({{"task", i == 0 ? "chief-0" : "worker-" + std::to_string(i - 1)},
+                              {"phase", "running"},
+                              {"step", step}});
     }
     return job;
   }

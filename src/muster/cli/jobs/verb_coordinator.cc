@@ -115,13 +115,13 @@ void AddCoordinator(CLI::App& app) {
 
 void AddResume(CLI::App& app) {
   const auto name = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand(
-      "resume", "Continue a job that is suspended or has lost its coordinator");
+  CLI::App* verb =
+      app.add_subcommand("resume", "Continue a job that is suspended or has lost its coordinator");
   verb->footer("Example:\n  muster resume train-5f3a1");
   verb->add_option("job", *name, "Its name, as muster list shows it")
       ->required()
       ->check(JobNameError)
-        ->type_name("JOB");
+      ->type_name("JOB");
   verb->callback([name] { FailUnlessOk(ResumeJob(*name)); });
 }
 

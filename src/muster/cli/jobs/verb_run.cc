@@ -55,8 +55,8 @@ absl::Status RunJob(const RunFlags& flags) {
 void AddRun(CLI::App& app, const std::vector<std::string>& command) {
   const auto flags = std::make_shared<RunFlags>();
   flags->job.command = command;
-  CLI::App* verb =
-      app.add_subcommand("run", "Run a distributed job on this machine: a TFJob file, or a command");
+  CLI::App* verb = app.add_subcommand(
+      "run", "Run a distributed job on this machine: a TFJob file, or a command");
   verb->footer(
       "Examples:\n"
       "  muster run --workers 2 -- python train.py\n"

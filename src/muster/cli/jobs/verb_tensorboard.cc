@@ -25,7 +25,7 @@ constexpr char kLook[] =
 
 struct TensorBoardFlags {
   std::string place, model_dir, python;  // place: a job, or a model folder
-  std::vector<std::string> arguments;  // TensorBoard's own
+  std::vector<std::string> arguments;    // TensorBoard's own
 };
 
 // The first of the job's programs that is an interpreter, else the one in the PATH.
@@ -116,8 +116,8 @@ void AddTensorBoard(CLI::App& app, const std::vector<std::string>& arguments) {
       "Examples:\n"
       "  muster tensorboard model\n"
       "  muster tensorboard train-5f3a1 --python venv/bin/python -- --port 7007");
-  auto* const place = verb->add_option("place", flags->place,
-                                       "The model folder, or a job as muster list shows it");
+  auto* const place =
+      verb->add_option("place", flags->place, "The model folder, or a job as muster list shows it");
   place->type_name("FOLDER or JOB");
   verb->add_option("--model-dir", flags->model_dir, "The folder (default: that of muster run)")
       ->type_name("FOLDER");

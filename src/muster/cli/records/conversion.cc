@@ -6,8 +6,8 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
 #include "muster/cli/common/interrupt.h"
-#include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/next_steps.h"
+#include "muster/cli/common/row_progress.h"
 #include "muster/cli/records/verbs.h"
 #include "nlohmann/json.hpp"
 

@@ -131,10 +131,11 @@ void AddSample(CLI::App& app) {
   sample->require_subcommand(1);
   sample->footer("Example:\n  muster sample clicks --rows 200000 --out clicks.csv");
   const auto flags = std::make_shared<SampleFlags>();
-  CLI::App* clicks = sample->add_subcommand(
-      "clicks", "Make a click log: label, 13 numbers, 26 categories");
+  CLI::App* clicks =
+      sample->add_subcommand("clicks", "Make a click log: label, 13 numbers, 26 categories");
   clicks->footer(
-      "Rows are drawn from a known model, the same for every seed: two seeds give training and test data.\n"
+      "Rows are drawn from a known model, the same for every seed: two seeds give training and "
+      "test data.\n"
       "Example:\n"
       "  muster sample clicks --rows 200000 --seed 1 --out clicks.csv --truth truth.csv");
   clicks->add_option("--rows", flags->rows, "Number of rows")

@@ -110,7 +110,8 @@ absl::Status ResolveNewest(io::FileSystem& files, bool fall_back, TrainedModelFl
 }
 
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run) {
-  verb.add_option("--threads", run->threads, "Threads that compute a batch; another number gives other last digits")
+  verb.add_option("--threads", run->threads,
+                  "Threads that compute a batch; another number gives other last digits")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
 }

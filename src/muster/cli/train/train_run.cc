@@ -7,11 +7,11 @@
 
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/next_steps.h"
+#include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_flags.h"
 #include "muster/cli/jobs/run_here.h"
 #include "muster/cli/train/agreement.h"
-#include "muster/cli/common/verb.h"
 #include "muster/files/file_systems.h"
 #include "muster/train/parameter_server/ps_cluster.h"
 #include "muster/train/parameter_server/ps_variables.h"
@@ -191,8 +191,7 @@ absl::Status CheckTogether(const TrainFlags& flags) {
 
 absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
   // What is wrong with the model file is said once, and before anything starts.
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model,
-                          LoadSpec(*files::OpenFileSystems(), flags));
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, LoadSpec(*files::OpenFileSystems(), flags));
   RefuseUnlessOk(CheckEvaluation(flags.eval, model));
   if (flags.ps > 0) {
     MUSTER_RETURN_IF_ERROR(train::CheckServable(model));

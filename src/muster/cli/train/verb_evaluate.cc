@@ -9,8 +9,8 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/crc32c.h"
-#include "muster/cli/common/help.h"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/help.h"
 #include "muster/cli/common/output_checks.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/train/model_flags.h"

@@ -181,7 +181,8 @@ void AddInspect(CLI::App& app) {
       "  muster inspect model                            # what its checkpoint holds\n"
       "  muster inspect model/model.ckpt-200 --verify    # and whether it is sound\n"
       "  muster inspect examples/titanic/titanic.yaml --features train.csv --limit 3");
-  verb->add_option("path,--model-dir", flags->path, "SPEC.yaml, a model folder, or a checkpoint prefix")
+  verb->add_option("path,--model-dir", flags->path,
+                   "SPEC.yaml, a model folder, or a checkpoint prefix")
       ->required()
       ->type_name("PATH");
   verb->add_option("--features", flags->features.patterns,

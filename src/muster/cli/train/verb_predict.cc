@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
-#include "muster/cli/common/help.h"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/help.h"
 #include "muster/cli/common/output_checks.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/train/model_flags.h"

@@ -124,7 +124,8 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   AddHookCallFlags(*verb, &flags->calls);
   AddOutputFlags(*verb, &flags->output);
   Group(*verb, kData, {"--train", "--batch-size"});
-  Group(*verb, kMoreData, {"--max-bad-records", "--no-shuffle", "--drop-remainder", "--fresh-data"});
+  Group(*verb, kMoreData,
+        {"--max-bad-records", "--no-shuffle", "--drop-remainder", "--fresh-data"});
   Group(*verb, kTraining,
         {"--set", "--epochs", "--max-steps", "--steps", "--seed", "--threads", "--warm-start"});
   Group(*verb, kMoreTraining,
@@ -135,7 +136,8 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
         {"--eval-steps", "--eval-name", "--eval-start-delay-secs", "--exports-to-keep",
          "--eval-elsewhere"});
   Group(*verb, kMoreProcesses,
-        {"--strategy", "--staleness", "--replicas-to-aggregate", "--rendezvous-timeout", "--stall-timeout"});
+        {"--strategy", "--staleness", "--replicas-to-aggregate", "--rendezvous-timeout",
+         "--stall-timeout"});
   Group(*verb, kCheckpoints,
         {"--save-steps", "--save-secs", "--keep-checkpoints", "--keep-checkpoint-hours"});
   Group(*verb, kEvents,
@@ -222,8 +224,8 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
 
 void AddWorker(CLI::App& app) {
   const auto flags = std::make_shared<TrainFlags>();
-  CLI::App* verb = app.add_subcommand(
-      "worker", "Run one replica of a training, which TF_CONFIG names");
+  CLI::App* verb =
+      app.add_subcommand("worker", "Run one replica of a training, which TF_CONFIG names");
   verb->footer(
       "'muster train --workers N' starts it N times; so can any launcher that sets TF_CONFIG.\n"
       "All replicas get the same flags and reach the same data; the chief writes --model-dir.\n"

@@ -53,7 +53,8 @@ void Progress::Update(const ProgressState& state, bool last) {
   switch (style_) {
     case ProgressStyle::kTerminal:
       // The last column stays free: some terminals begin a new line after it.
-      Write(StrCat("\r", FitColumns(Line(state), TerminalWidth(fd_) - 1), "\x1b[K", last ? "\n" : ""));
+      Write(StrCat("\r", FitColumns(Line(state), TerminalWidth(fd_) - 1), "\x1b[K",
+                   last ? "\n" : ""));
       line_open_ = !last;
       break;
     case ProgressStyle::kLog:
