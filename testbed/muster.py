@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Muster:
-    """`run` wants success, `fail` wants failure; both return what was printed."""
+    """`run` wants success, `fail` failure, `refuse` wrong use; they return what was printed."""
 
     def __init__(self, binary: str | None = None):
         self.binary = binary or os.environ["MUSTER_BINARY"]
@@ -29,6 +29,11 @@ class Muster:
     def fail(self, *arguments: object) -> str:
         result = self.call(*arguments)
         assert result.returncode == 1, f"{arguments}: exit {result.returncode}: {result.stderr}"
+        return result.stderr
+
+    def refuse(self, *arguments: object) -> str:
+        result = self.call(*arguments)
+        assert result.returncode == 2, f"{arguments}: exit {result.returncode}: {result.stderr}"
         return result.stderr
 
     def json(self, *arguments: object) -> list[dict[str, Any]]:

@@ -11,11 +11,12 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/strings.h"
-#include "muster/cli/common/number_checks.h"
+#include "muster/cli/common/help.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/verbs.h"
 #include "muster/cli/records/verbs.h"
 #include "muster/cli/train/verbs.h"
+#include "muster/cli/wrong_use.h"
 #include "muster/math/kernels.h"
 #include "muster/process/file_limit.h"
 #include "muster/process/heartbeat.h"
@@ -63,59 +64,113 @@ int FlushOutput() {
   return 1;
 }
 
-}  // namespace
+struct VerbGroup {
+  const char* title;
+  std::vector<const char*> verbs;
+};
 
-int Main(int argc, char** argv) {
-  CLI::App app("Muster: distributed training where the data lives", "muster");
-  app.set_version_flag("--version", StrCat("muster ", Version()));
-  app.footer(
-      "Each verb shows its flags and an example: muster VERB --help\n"
-      "First steps:\n"
-      "  muster sample clicks --rows 200000 --out clicks.csv\n"
-      "  muster records from-csv clicks.csv --spec examples/clicks/clicks.yaml --out data\n"
-      "  muster train examples/clicks/clicks.yaml --train 'data/part-*' --model-dir model");
-  app.require_subcommand(1);
+// What `muster help` shows, in its order. Verbs that only programs start are in no group.
+std::vector<VerbGroup> GetVerbGroups() {
+  return {{"Data", {"sample", "records"}},
+          {"Models", {"train", "evaluate", "predict", "export", "inspect", "tensorboard"}},
+          {"Jobs of several processes",
+           {"run", "status", "list", "logs", "stop", "suspend", "resume", "rm", "spec", "worker",
+            "certs"}},
+          {"This program", {"help", "doctor", "version", "completion"}}};
+}
+
+void AddVerbs(CLI::App& app, const std::vector<std::string>& arguments,
+              const std::vector<std::string>& command) {
   AddSample(app);
   AddRecords(app);
-  const std::vector<std::string> arguments(argv + std::min(argc, 2), argv + argc);
   AddTrain(app, arguments);
-  AddWorker(app);
   AddEvaluate(app, arguments);
   AddPredict(app, arguments);
   AddExport(app);
   AddInspect(app);
-  const std::vector<std::string> command = ConsumeCommand(&argc, argv);
+  AddTensorBoard(app, command);
   AddRun(app, command);
   AddJobVerbs(app);
-  AddRm(app);
   AddResume(app);
-  AddTensorBoard(app, command);
+  AddRm(app);
+  AddWorker(app);
   AddCerts(app);
+  AddHelp(app);
+  AddDoctor(app);
+  AddVersion(app);
+  AddCompletion(app);
+  AddMan(app);
   AddAgent(app);
   AddReach(app);
   AddCoordinator(app);
   AddSlotCoordinator(app);
-  SayBounds(app);
-  if (const char* const unknown = math::UnknownInstructions(); unknown != nullptr) {
-    std::fprintf(stderr,
-                 "muster: MUSTER_INSTRUCTIONS=%s names no instruction set (known: baseline, avx2, "
-                 "avx512, amx)\n",
-                 unknown);
-    return 2;
+  for (const VerbGroup& group : GetVerbGroups()) {
+    for (const char* const verb : group.verbs) app.get_subcommand(verb)->group(group.title);
   }
-  process::RaiseFileLimit();
-  const auto heartbeat = process::Heartbeat::StartIfAsked();
+  DescribeTypes(app);
+}
+
+// Parses and runs the verb. The exit code.
+int Run(CLI::App& app, int argc, char** argv, bool has_command) {
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // for help or the version
+    app.exit(asked);
+    return FlushOutput();
   } catch (const CLI::ParseError& error) {
-    const bool done = app.exit(error) == 0;
-    if (!done && command.empty()) SayWhereACommandStands(error, argc, argv);
-    return done ? 0 : 2;
+    std::fprintf(stderr, "%s\n", DescribeWrongUse(app, error).c_str());
+    if (!has_command) SayWhereACommandStands(error, argc, argv);
+    return kWrongUse;
   } catch (const VerbFailed& failure) {
     std::fprintf(stderr, "muster: %s\n", std::string(failure.status.message()).c_str());
     return failure.exit_code;
   }
   return FlushOutput();
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Muster trains models of a model file and exported Keras models, on one machine or on "
+      "several "
+      "that ssh reaches, and continues exactly where a killed process stopped.",
+      "muster");
+  SetHelp(app);
+  app.set_version_flag("--version", StrCat("muster ", Version()));
+  app.footer(
+      "A verb's flags and an example: muster help VERB, or muster VERB --help\n"
+      "First steps:\n"
+      "  muster sample clicks --rows 200000 --out clicks.csv\n"
+      "  muster records from-csv clicks.csv --out data \\\n"
+      "      --spec examples/clicks/clicks.yaml\n"
+      "  muster train examples/clicks/clicks.yaml model --train 'data/part-*'");
+  app.require_subcommand(1);
+  const std::vector<std::string> arguments(argv + std::min(argc, 2), argv + argc);
+  const std::vector<std::string> command = ConsumeCommand(&argc, argv);
+  AddVerbs(app, arguments, command);
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stdout);
+    return FlushOutput();
+  }
+  if (std::string_view(argv[1]) == "complete") {
+    PrintWordsThatFollow(app, arguments);
+    return FlushOutput();
+  }
+  if (const std::string unknown = FindUnknownVerb(app, argc, argv); !unknown.empty()) {
+    std::fprintf(stderr, "%s\n", unknown.c_str());
+    return kWrongUse;
+  }
+  if (const char* const unknown = math::UnknownInstructions(); unknown != nullptr) {
+    std::fprintf(stderr,
+                 "muster: MUSTER_INSTRUCTIONS=%s names no instruction set (known: baseline, avx2, "
+                 "avx512, amx)\n",
+                 unknown);
+    return kWrongUse;
+  }
+  process::RaiseFileLimit();
+  const auto heartbeat = process::Heartbeat::StartIfAsked();
+  return Run(app, argc, argv, !command.empty());
 }
 
 }  // namespace muster::cli

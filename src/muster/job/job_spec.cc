@@ -7,25 +7,9 @@
 
 #include "absl/strings/ascii.h"
 
+#include "muster/job/job_name.h"
+
 namespace muster::job {
-namespace {
-
-// Kubernetes: at most 63 of a-z, 0-9 and '-', a letter first, no '-' at the end. Room is left for
-// "-evaluator-12345".
-constexpr size_t kMaxName = 46;
-
-// A DNS label, in which '_' is allowed too: on one machine nothing is looked up by a job's name.
-bool IsJobName(std::string_view name) {
-  if (name.empty() || !absl::ascii_islower(static_cast<unsigned char>(name.front())) ||
-      name.back() == '-' || name.back() == '_') {
-    return false;
-  }
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-' || c == '_';
-  });
-}
-
-}  // namespace
 
 std::string_view TypeName(TaskType type) {
   switch (type) {
@@ -148,9 +132,8 @@ absl::Status Validate(const JobSpec& spec, std::string_view where) {
   const auto fail = [&](const auto&... parts) {
     return absl::InvalidArgumentError(StrCat(where, ": ", parts...));
   };
-  if (!IsJobName(spec.name) || spec.name.size() > kMaxName) {
-    return fail("the job's name '", spec.name, "' is not 1 to ", kMaxName,
-                " of a-z, 0-9, '-' and '_' that begin with a letter and do not end in '-' or '_'");
+  if (const absl::Status name = CheckName(spec.name); !name.ok()) {
+    return fail(ToStd(name.message()));
   }
   if (spec.total() == 0) return fail("the job has no tasks");
   for (const TaskType type : {TaskType::kChief, TaskType::kMaster}) {

@@ -138,8 +138,8 @@ def test_wrong_rules_are_refused(muster, folder):
         (("--exporter", "best:auc"), "write best, best:METRIC:higher or best:METRIC:lower"),
         (("--early-stop", "auc:up:3"), "unknown direction 'up'"),
     ]:
-        assert message in muster.fail(*arguments(folder, "wrong", *flags))
-    unmeasured = muster.fail(*arguments(folder, "wrong", "--exporter", "best:acu:higher"))
+        assert message in muster.refuse(*arguments(folder, "wrong", *flags))
+    unmeasured = muster.refuse(*arguments(folder, "wrong", "--exporter", "best:acu:higher"))
     assert "no metric 'acu'" in unmeasured
 
 

@@ -7,6 +7,8 @@
 
 namespace muster::cli {
 
+constexpr int kWrongUse = 2;  // the exit code
+
 struct VerbFailed {
   absl::Status status;
   int exit_code = 1;  // 1 failed, 2 wrong use
@@ -14,6 +16,8 @@ struct VerbFailed {
 
 // Throws VerbFailed unless OK: the end of a verb's callback.
 void FailUnlessOk(const absl::Status& status);
+// The same with exit code 2 for INVALID_ARGUMENT: for checks of flags and arguments.
+void RefuseUnlessOk(const absl::Status& status);
 
 // The version of this program, such as "0.1.0".
 const char* Version();

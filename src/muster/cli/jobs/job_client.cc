@@ -12,6 +12,7 @@
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/jobs/start_coordinator.h"
 #include "muster/io/file_system.h"
+#include "muster/job/job_name.h"
 #include "muster/launch/local/local_place.h"
 #include "muster/launch/ssh/hosts_job.h"
 
@@ -74,6 +75,10 @@ bool HasEnded(const formats::Json& job) {
 
 std::string JobNameError(const std::string& name) {
   return std::string(ToStd(control::CheckJobName(name).message()));
+}
+
+std::string NewJobNameError(const std::string& name) {
+  return std::string(ToStd(job::CheckName(name).message()));
 }
 
 absl::StatusOr<std::string> OwnProgram() {

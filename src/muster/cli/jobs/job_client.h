@@ -28,6 +28,8 @@ bool HasEnded(const formats::Json& job);
 
 // For flags and arguments that name a job; passing a path is wrong use.
 std::string JobNameError(const std::string& name);  // "": the name is valid
+// The same for the name of a job that is about to start, for which the rules are stricter.
+std::string NewJobNameError(const std::string& name);
 
 // The path of the running muster binary.
 absl::StatusOr<std::string> OwnProgram();

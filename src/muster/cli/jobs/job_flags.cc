@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/common/help.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_programs.h"
@@ -324,7 +325,8 @@ void AddHostFlags(CLI::App& verb, std::string* hosts, std::string* ssh) {
 void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option("job", flags->file,
                   "A TFJob file (YAML), - for standard input; or a command after --. "
-                  "Beside a file the command is the images' entry point");
+                  "Beside a file the command is the images' entry point")
+      ->type_name("FILE");
   verb.add_flag("--chief", flags->chief, "One task is the chief");
   verb.add_option("--workers", flags->workers, "Workers (default: 1, none beside a chief)")
       ->check(CLI::Range(0, 10000));
@@ -333,7 +335,7 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
   verb.add_option(
           "--name", flags->name,
           "The job's name: up to 46 of a-z, 0-9, '-' and '_' (default: made from the command)")
-      ->check(JobNameError);
+      ->check(NewJobNameError);
   verb.add_option(
       "--restart-policy", flags->restart_policy,
       "When a task is restarted: Always, OnFailure, Never, ExitCode (default: OnFailure)");
@@ -370,6 +372,14 @@ void AddJobFlags(CLI::App& verb, JobFlags* flags) {
                 "As in TFJob: the TF_CONFIG of every task lists the evaluator");
   verb.add_flag("--master-as-chief", flags->master_as_chief, "TF_CONFIG calls the master chief");
   AddPlaceFlags(verb, flags);
+  Group(verb, kTasks, {"--chief", "--workers", "--ps", "--evaluator"});
+  Group(verb, kMoreProcesses, {"--expect", "--evaluator-in-cluster", "--master-as-chief"});
+  Group(verb, kPlace,
+        {"--volume", "--path", "--gpus", "--share-gpus", "--file", "--archive", "--isolate"});
+  Group(verb, kNetwork, {"--ssh", "--listen", "--certs", "--metrics-port"});
+  Group(verb, kFailures,
+        {"--restart-policy", "--restarts", "--restart-scope", "--progress-timeout",
+         "--finish-timeout", "--lease", "--grace", "--rendezvous-timeout"});
 }
 
 absl::StatusOr<launch::local::LocalJobOptions> MakeLocalOptions(const JobFlags& flags) {

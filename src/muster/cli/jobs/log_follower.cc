@@ -26,12 +26,13 @@ std::string PrefixFor(job::TaskId task, size_t width, size_t place, bool color) 
 absl::StatusOr<std::unique_ptr<LogFollower>> LogFollower::Open(control::JobPlace& place,
                                                                const Options& options,
                                                                std::FILE* out) {
-  std::unique_ptr<LogFollower> follower(new LogFollower(out));
+  std::unique_ptr<LogFollower> follower(new LogFollower(out, options));
   size_t width = 0;
   for (const job::TaskId task : options.tasks) width = std::max(width, job::TaskName(task).size());
   for (const job::TaskId task : options.tasks) {
     const size_t number = follower->logs_.size();
     Log& log = follower->logs_[task];
+    log.task = job::TaskName(task);
     if (options.prefix) log.prefix = PrefixFor(task, width, number, options.color);
     MUSTER_ASSIGN_OR_RETURN(log.source, place.OpenLog(task));
   }
@@ -55,6 +56,7 @@ absl::Status LogFollower::status() const {
 }
 
 void LogFollower::PrintLine(const Log& log, std::string_view line) {
+  if (wants_ && !wants_(log.task, line)) return;
   std::fwrite(log.prefix.data(), 1, log.prefix.size(), out_);
   std::fwrite(line.data(), 1, line.size(), out_);
   std::fputc('\n', out_);

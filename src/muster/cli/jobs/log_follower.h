@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/control/job_place.h"
@@ -18,6 +20,8 @@ class LogFollower {
     std::vector<job::TaskId> tasks;
     bool prefix = true;  // "worker-0 | "
     bool color = false;
+    // Asked about each line before it is printed; false: it is not printed. Null: all are.
+    std::function<bool(const std::string& task, std::string_view line)> wants = {};
   };
   // Opens the logs of the tasks. `place` must outlive the follower.
   static absl::StatusOr<std::unique_ptr<LogFollower>> Open(control::JobPlace& place,
@@ -42,16 +46,17 @@ class LogFollower {
     std::unique_ptr<control::LogSource> source;
     int64_t offset = 0;
     std::string open_line;
-    std::string prefix;
+    std::string task, prefix;
     absl::Status status;
   };
-  explicit LogFollower(std::FILE* out) : out_(out) {}
+  LogFollower(std::FILE* out, const Options& options) : out_(out), wants_(options.wants) {}
   bool ReadOn(Log& log, double wait);
   void PrintLines(Log& log, bool last);
   void PrintLine(const Log& log, std::string_view line);
   bool PrintNew();
 
   std::FILE* const out_;
+  const std::function<bool(const std::string&, std::string_view)> wants_;
   std::map<job::TaskId, Log> logs_;
   bool broken_ = false;
 };

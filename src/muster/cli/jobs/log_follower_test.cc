@@ -56,6 +56,19 @@ TEST_F(LogFollowerTest, PrintsWholeLinesWithTheTasksNames) {
   EXPECT_EQ(Printed(), "worker-0 | four\n");
 }
 
+TEST_F(LogFollowerTest, LinesThatAreNotWantedAreLeftOut) {
+  std::vector<std::string> asked;
+  const auto wants = [&](const std::string& task, std::string_view line) {
+    asked.push_back(task + " " + std::string(line));
+    return line != "step 2";
+  };
+  const auto logs = *LogFollower::Open(place_, {.tasks = {kWorker}, .wants = wants}, out_);
+  job_.logs[kWorker].bytes = "one\nstep 2\nthree\n";
+  logs->Print();
+  EXPECT_EQ(Printed(), "worker-0 | one\nworker-0 | three\n");
+  EXPECT_EQ(asked, std::vector<std::string>({"worker-0 one", "worker-0 step 2", "worker-0 three"}));
+}
+
 TEST_F(LogFollowerTest, OutputThatWasLostIsSaid) {
   const auto logs = Open({kWorker});
   job_.logs[kWorker].bytes = "one\ntw";

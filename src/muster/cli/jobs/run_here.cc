@@ -7,14 +7,19 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
+#include <functional>
+#include <memory>
 #include <set>
+#include <utility>
 
+#include "muster/base/clock.h"
+#include "muster/base/terminal.h"
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_printer.h"
 #include "muster/cli/jobs/log_follower.h"
 #include "muster/cli/jobs/start_coordinator.h"
+#include "muster/cli/jobs/task_board.h"
 #include "muster/control/agent.h"
 #include "muster/io/file_system.h"
 #include "muster/launch/local/job_removal.h"
@@ -34,14 +39,13 @@ constexpr double kPauseSeconds = 2;  // for agents to obey
 constexpr int kPauseLookMillis = 20;
 constexpr int kFollowMillis = 1000;  // signals and changes end a wait; this is for what they miss
 
-bool WantsColor(std::FILE* out) {
-  return isatty(fileno(out)) == 1 && std::getenv("NO_COLOR") == nullptr;
-}
+using Say = std::function<void(const std::string& text)>;
 
 // Says once of each task that was given up or failed, and of checkpoints that vanished, while the
 // job continues.
 class FailureTeller {
  public:
+  explicit FailureTeller(Say say) : say_(std::move(say)) {}
   void Tell(const Json& job) {
     JsonFields fields(job, "job");
     for (const Json& task : fields.List("tasks")) {
@@ -49,22 +53,23 @@ class FailureTeller {
       const std::string why = about.Text("given_up");
       const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
       if (why.empty() || !given_up_.insert(incarnation).second) continue;
-      SayOfJob(StrCat(about.Text("task"), ": ", why, "; it ends there by itself"));
+      say_(StrCat(about.Text("task"), ": ", why, "; it ends there by itself"));
     }
     for (const Json& failure : fields.List("failures")) {
       JsonFields about(failure, "failure");
       const int64_t incarnation = about.Int("incarnation", 0, 0, INT64_MAX);
       if (!told_.insert(incarnation).second) continue;
-      SayOfJob(StrCat(about.Text("task"), " failed: ", about.Text("text"),
-                      about.Bool("follow_up", false) ? " (a follow-up)" : ""));
+      say_(StrCat(about.Text("task"), " failed: ", about.Text("text"),
+                  about.Bool("follow_up", false) ? " (a follow-up)" : ""));
     }
     const Json& losses = fields.List("lost_checkpoints");
     for (; losses_told_ < losses.size(); ++losses_told_) {
-      SayOfJob(JsonFields(losses[losses_told_], "lost checkpoints").Text("text"));
+      say_(JsonFields(losses[losses_told_], "lost checkpoints").Text("text"));
     }
   }
 
  private:
+  const Say say_;
   std::set<int64_t> told_, given_up_;
   size_t losses_told_ = 0;
 };
@@ -72,6 +77,7 @@ class FailureTeller {
 // Says once that the job waits for its evaluator.
 class FinishTeller {
  public:
+  explicit FinishTeller(Say say) : say_(std::move(say)) {}
   void Tell(const Json& job) {
     JsonFields fields(job, "job");
     if (told_ || fields.Text("phase") != "finishing") return;
@@ -80,13 +86,14 @@ class FinishTeller {
       const std::string name = about.Text("task");
       if (!name.starts_with("evaluator") || about.Text("phase") != "running") continue;
       told_ = true;
-      SayOfJob(StrCat("the training has succeeded; ", name,
-                      " continues and is waited for until it has evaluated the last checkpoint and "
-                      "exported; Ctrl-C ends it"));
+      say_(StrCat("the training has succeeded; ", name,
+                  " continues and is waited for until it has evaluated the last checkpoint and "
+                  "exported; Ctrl-C ends it"));
     }
   }
 
  private:
+  const Say say_;
   bool told_ = false;
 };
 
@@ -125,6 +132,30 @@ void Pause(control::Service& service) {
   service.SetPaused(false);
 }
 
+// The block of the job's tasks, where stderr is a terminal and the job has several; else null.
+std::unique_ptr<TaskBoard> MakeBoard(const job::JobSpec& spec, const Clock& clock) {
+  if (spec.total() < 2 || !CanRewrite(STDERR_FILENO)) return nullptr;
+  return std::make_unique<TaskBoard>(STDERR_FILENO, clock);
+}
+
+// What the tasks write, without what the block shows. A line among others on a terminal is written
+// where the block was.
+LogFollower::Options MakeLogOptions(const job::JobSpec& spec, std::FILE* out, TaskBoard* board) {
+  LogFollower::Options options{
+      .tasks = {}, .prefix = spec.total() > 1, .color = WantsColor(fileno(out))};
+  for (const auto& [type, replica] : spec.replicas) {
+    for (int i = 0; i < replica.replicas; ++i) options.tasks.push_back({type, i});
+  }
+  if (board == nullptr) return options;
+  const bool to_terminal = isatty(fileno(out)) == 1;
+  options.wants = [board, to_terminal](const std::string& task, std::string_view line) {
+    if (board->TakeProgress(task, line) && to_terminal) return false;
+    if (to_terminal) board->Clear();
+    return true;
+  };
+  return options;
+}
+
 // Prints what the tasks write until the job has finished; the first Ctrl-C stops the job.
 absl::Status Follow(const control::JobFolder& folder, control::JobPlace& place,
                     const job::JobSpec& spec, launch::local::LocalJob& job_here, std::FILE* out) {
@@ -132,13 +163,16 @@ absl::Status Follow(const control::JobFolder& folder, control::JobPlace& place,
   const InterruptScope interrupt;
   const PauseScope pause;
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves (| head -1) ends no job
-  LogFollower::Options options{.tasks = {}, .prefix = spec.total() > 1, .color = WantsColor(out)};
-  for (const auto& [type, replica] : spec.replicas) {
-    for (int i = 0; i < replica.replicas; ++i) options.tasks.push_back({type, i});
-  }
-  MUSTER_ASSIGN_OR_RETURN(const auto logs, LogFollower::Open(place, options, out));
-  FailureTeller failures;
-  FinishTeller finish;
+  const SystemClock clock;
+  const auto board = MakeBoard(spec, clock);
+  MUSTER_ASSIGN_OR_RETURN(const auto logs,
+                          LogFollower::Open(place, MakeLogOptions(spec, out, board.get()), out));
+  const Say say = [&](const std::string& text) {
+    if (board != nullptr) board->Clear();
+    SayOfJob(text);
+  };
+  FailureTeller failures(say);
+  FinishTeller finish(say);
   bool cancelled = false, told_broken = false;
   while (!service.finished()) {
     pollfd waits[] = {{.fd = service.change_fd(), .events = POLLIN, .revents = 0},
@@ -146,30 +180,36 @@ absl::Status Follow(const control::JobFolder& folder, control::JobPlace& place,
     poll(waits, 2, kFollowMillis);
     if (pause_requested && launch::ssh::HasHosts(folder)) {
       pause_requested = false;
-      SayOfJob(
-          "Ctrl-Z does not pause a job on other hosts: muster suspend ends its tasks until muster "
+      say("Ctrl-Z does not pause a job on other hosts: muster suspend ends its tasks until muster "
           "resume");
     }
-    if (pause_requested) Pause(service);
+    if (pause_requested) {
+      if (board != nullptr) board->Clear();
+      Pause(service);
+    }
     if (InterruptScope::requested() && !cancelled) {
       cancelled = true;
-      SayOfJob("stopping; a second Ctrl-C leaves at once, the tasks then end within the lease");
+      say("stopping; a second Ctrl-C leaves at once, the tasks then end within the lease");
       service.Cancel(StrCat("stopped by ", InterruptScope::StoppedBy()));
     }
-    if (waits[0].revents != 0) {
-      service.ClearChange();
+    const bool changed = waits[0].revents != 0;
+    if (changed) service.ClearChange();
+    if (changed || board != nullptr) {
       const Json job = service.Describe();
       failures.Tell(job);
       finish.Tell(job);
+      if (board != nullptr) board->SetJob(job);
     }
     logs->ClearChange();
     logs->Print();
+    if (board != nullptr) board->Draw();
     if (logs->broken() && !told_broken) {
       told_broken = true;
-      SayOfJob(StrCat("nobody reads the output any more; the job continues: muster logs -f ",
-                      spec.name));
+      say(StrCat("nobody reads the output any more; the job continues: muster logs -f ",
+                 spec.name));
     }
   }
+  if (board != nullptr) board->Clear();
   job_here.Finish();
   failures.Tell(service.Describe());
   logs->Print(/*last=*/true);

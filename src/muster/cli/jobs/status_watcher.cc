@@ -6,6 +6,10 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/str_split.h"
+
+#include "muster/base/strings.h"
+#include "muster/base/terminal.h"
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_printer.h"
@@ -19,7 +23,13 @@ constexpr double kRedrawSeconds = 1;
 constexpr char kHomeAndClear[] = "\033[H\033[2J";
 
 void Redraw(const Json& job) {
-  const std::string text = StrCat(kHomeAndClear, JobTable(job), FailureText(job), HangText(job));
+  // Rows of a terminal: one that was wider would move the others.
+  const size_t width = TerminalWidth(STDOUT_FILENO);
+  std::string text = kHomeAndClear;
+  const std::string shown = StrCat(JobTable(job), FailureText(job), HangText(job));
+  for (const absl::string_view line : absl::StrSplit(shown, '\n', absl::SkipEmpty())) {
+    text += FitColumns(ToStd(line), width - 1) + "\n";
+  }
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
@@ -41,7 +51,7 @@ class ChangePrinter {
 
 absl::Status WatchStatus(control::JobPlace& place) {
   const InterruptScope interrupt;
-  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+  const bool is_terminal = CanRewrite(STDOUT_FILENO);
   ChangePrinter changes;
   while (true) {
     const bool may_change = !place.WaitForEnd(0);  // asked before what it may change

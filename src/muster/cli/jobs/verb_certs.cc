@@ -65,12 +65,12 @@ absl::Status MakeCertificates(const CertsFlags& flags) {
 void AddCerts(CLI::App& app) {
   const auto flags = std::make_shared<CertsFlags>();
   CLI::App* const verb = app.add_subcommand(
-      "certs", "Makes a job's own certificate authority and certificates, for TLS");
+      "certs", "Make a job's own certificate authority and certificates, for TLS");
   verb->footer(
       "Example:\n"
       "  muster certs --out certs --host 10.0.0.5\n"
       "  muster run --listen 10.0.0.5:7000 --certs certs job.yaml\n"
-      "  muster certs --out all --host 10.0.0.5 --host 10.0.0.6   # muster worker --certs all\n"
+      "  muster certs --out all --host 10.0.0.5 --host 10.0.0.6  # for muster worker\n"
       "Each of ca, server and client is NAME.pem and its key NAME-key.pem, for their owner alone\n"
       "(0600). Keep ca-key.pem in a separate place: anyone who has it can pretend to be the\n"
       "coordinator of any job that was started with these certificates.");

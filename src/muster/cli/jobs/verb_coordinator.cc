@@ -115,12 +115,13 @@ void AddCoordinator(CLI::App& app) {
 
 void AddResume(CLI::App& app) {
   const auto name = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand(
-      "resume", "Continues a job that is suspended, or has no coordinator any more");
+  CLI::App* verb =
+      app.add_subcommand("resume", "Continue a job that is suspended or has lost its coordinator");
   verb->footer("Example:\n  muster resume train-5f3a1");
   verb->add_option("job", *name, "Its name, as muster list shows it")
       ->required()
-      ->check(JobNameError);
+      ->check(JobNameError)
+      ->type_name("JOB");
   verb->callback([name] { FailUnlessOk(ResumeJob(*name)); });
 }
 

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/clock.h"
 #include "muster/base/nearest.h"
+#include "muster/base/terminal.h"
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
@@ -92,7 +93,7 @@ absl::Status ShowLogs(const JobVerbFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const Json job, place->Describe());
   MUSTER_ASSIGN_OR_RETURN(const auto tasks, GetTasks(flags, job));
   const InterruptScope interrupt;
-  const bool color = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  const bool color = WantsColor(STDOUT_FILENO);
   MUSTER_ASSIGN_OR_RETURN(
       const auto logs,
       LogFollower::Open(*place, {.tasks = tasks, .prefix = tasks.size() > 1, .color = color},
@@ -172,28 +173,29 @@ void AddJobVerbs(CLI::App& app) {
   const auto with_job = [&](CLI::App* verb) {
     verb->add_option("job", flags->job, "Its name, as muster list shows it")
         ->required()
-        ->check(JobNameError);
+        ->check(JobNameError)
+        ->type_name("JOB");
     return verb;
   };
   CLI::App* const status =
-      with_job(AddVerb(app, "status", "Shows the state of a job and its tasks",
+      with_job(AddVerb(app, "status", "Show the state of a job and its tasks",
                        "muster status train-5f3a1 --watch", ShowStatus, flags));
   CLI::Option* const json = status->add_flag("--json", flags->json, "One JSON object");
   status
       ->add_flag("--watch", flags->watch, "Show the table, or its changes, until the job has ended")
       ->excludes(json);
-  AddVerb(app, "list", "Lists the jobs of this machine", "muster list", ListAll, flags)
+  AddVerb(app, "list", "List the jobs of this machine", "muster list", ListAll, flags)
       ->add_flag("--json", flags->json, "One JSON object per line");
-  CLI::App* const logs = with_job(AddVerb(app, "logs", "Shows the output of a job's tasks",
+  CLI::App* const logs = with_job(AddVerb(app, "logs", "Show the output of a job's tasks",
                                           "muster logs -f train-5f3a1 worker-0", ShowLogs, flags));
   logs->add_option("task", flags->task, "Only this task (default: all tasks, with names in front)");
   logs->add_flag("-f,--follow", flags->follow, "Continue until the job has ended");
-  with_job(AddVerb(app, "stop", "Ends a job: SIGTERM, then SIGKILL", "muster stop train-5f3a1",
+  with_job(AddVerb(app, "stop", "End a job: SIGTERM, then SIGKILL", "muster stop train-5f3a1",
                    StopJob, flags))
       ->add_flag("--no-wait", flags->no_wait, "Do not wait until it has ended");
-  with_job(AddVerb(app, "suspend", "Ends a job's tasks until muster resume starts them again",
+  with_job(AddVerb(app, "suspend", "End a job's tasks until muster resume starts them again",
                    "muster suspend train-5f3a1", SuspendJob, flags));
-  with_job(AddVerb(app, "spec", "A job's cluster as JSON, for a client that connects to it",
+  with_job(AddVerb(app, "spec", "Print a job's cluster as JSON, for a client that connects to it",
                    "muster spec train-5f3a1", ShowSpec, flags));
 }
 

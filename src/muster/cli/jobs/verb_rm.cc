@@ -120,13 +120,14 @@ absl::Status RemoveJobs(const RmFlags& flags) {
 void AddRm(CLI::App& app) {
   const auto flags = std::make_shared<RmFlags>();
   CLI::App* const verb =
-      app.add_subcommand("rm", "Removes jobs that have ended: record, logs and staged files");
+      app.add_subcommand("rm", "Remove jobs that have ended: record, logs and staged files");
   verb->footer(
       "Examples:\n"
       "  muster rm train-5f3a1\n"
       "  muster rm --older-than 7d");
   verb->add_option("job", flags->jobs, "Their names, as muster list shows them")
-      ->check(JobNameError);
+      ->check(JobNameError)
+      ->type_name("JOB");
   verb->add_option(
       "--older-than", flags->older_than,
       "All jobs that ended longer ago than this, such as 7d or 12h; running jobs stay");

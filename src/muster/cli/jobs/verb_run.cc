@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/common/next_steps.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/dry_run.h"
 #include "muster/cli/jobs/job_flags.h"
@@ -38,7 +39,15 @@ absl::Status RunJob(const RunFlags& flags) {
   }
   MUSTER_RETURN_IF_ERROR(request.status());
   if (flags.dry_run) return ShowTasks(*request);
-  return StartJob(*request, *local, flags.detach);
+  MUSTER_RETURN_IF_ERROR(StartJob(*request, *local, flags.detach));
+  const std::string& name = request->spec.name;
+  if (flags.detach) {
+    SayNextSteps({StrCat("muster status ", name, " --watch"), StrCat("muster logs -f ", name),
+                  StrCat("muster stop ", name)});
+  } else {
+    SayNextSteps({StrCat("muster logs ", name), StrCat("muster rm ", name)});
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -47,13 +56,13 @@ void AddRun(CLI::App& app, const std::vector<std::string>& command) {
   const auto flags = std::make_shared<RunFlags>();
   flags->job.command = command;
   CLI::App* verb = app.add_subcommand(
-      "run", "Runs a distributed job on this machine: a TFJob file, or a command");
+      "run", "Run a distributed job on this machine: a TFJob file, or a command");
   verb->footer(
       "Examples:\n"
       "  muster run --workers 2 -- python train.py\n"
-      "  muster run --chief --workers 2 --ps 1 --evaluator -- python main.py --steps 1000\n"
-      "  muster run --ps 1 --workers 2 -- python old.py --ps_hosts={ps_hosts} "
-      "--worker_hosts={worker_hosts} --job_name={type} --task_index={index}\n"
+      "  muster run --chief --workers 2 --ps 1 --evaluator -- python main.py\n"
+      "  muster run --ps 1 --workers 2 -- python old.py --ps_hosts={ps_hosts} \\\n"
+      "      --worker_hosts={worker_hosts} --job_name={type} --task_index={index}\n"
       "  muster run job.yaml --volume data=/home/me/data --env KEY=value\n"
       "  muster run job.yaml --path /app=src --gpus 0 --dry-run -- python main.py\n"
       "  muster run job.yaml --detach");

@@ -10,6 +10,7 @@
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/verbs.h"
+#include "muster/files/file_systems.h"
 #include "muster/io/file_system.h"
 #include "muster/process/child.h"
 #include "muster/process/file_limit.h"
@@ -23,8 +24,8 @@ constexpr char kLook[] =
     "import importlib.util as u; raise SystemExit(0 if u.find_spec('tensorboard') else 3)";
 
 struct TensorBoardFlags {
-  std::string job, model_dir, python;
-  std::vector<std::string> arguments;  // TensorBoard's own
+  std::string place, model_dir, python;  // place: a job, or a model folder
+  std::vector<std::string> arguments;    // TensorBoard's own
 };
 
 // The first of the job's programs that is an interpreter, else the one in the PATH.
@@ -64,21 +65,41 @@ absl::Status Become(const std::vector<std::string>& command) {
   return ErrnoStatus(errno, StrCat("cannot run ", command[0]));
 }
 
-absl::Status RunTensorBoard(const TensorBoardFlags& flags) {
-  MUSTER_ASSIGN_OR_RETURN(const auto place, OpenJob(flags.job));
-  MUSTER_ASSIGN_OR_RETURN(const formats::Json job, place->Describe());
-  formats::JsonFields fields(job, "job");
-  const std::string model_dir =
-      flags.model_dir.empty() ? fields.Text("model_dir") : flags.model_dir;
-  if (model_dir.empty()) {
-    return absl::FailedPreconditionError(
-        StrCat("the job ", flags.job,
-               " names no model folder: give it here or to muster run with --model-dir, or in a "
-               "TFJob as the annotation muster/modelDir"));
+// A folder that is there, or a path: no job has such a name.
+bool IsFolder(const std::string& place) {
+  const auto info = files::OpenFileSystems()->Stat(place);
+  return place.find('/') != std::string::npos || (info.ok() && info->is_folder);
+}
+
+// What TensorBoard shows, and by which Python.
+struct Shown {
+  std::string model_dir, python = "python3";
+};
+
+absl::StatusOr<Shown> FindShown(const TensorBoardFlags& flags) {
+  if (flags.place.empty()) return Shown{.model_dir = flags.model_dir};
+  const auto place = OpenJob(flags.place);
+  if (!place.ok() && flags.model_dir.empty() && IsFolder(flags.place)) {
+    return Shown{.model_dir = flags.place};
   }
-  const std::string python = flags.python.empty() ? GetPython(fields) : flags.python;
+  MUSTER_RETURN_IF_ERROR(place.status());
+  MUSTER_ASSIGN_OR_RETURN(const formats::Json job, (*place)->Describe());
+  formats::JsonFields fields(job, "job");
+  Shown shown = {.model_dir = flags.model_dir, .python = GetPython(fields)};
+  if (shown.model_dir.empty()) shown.model_dir = fields.Text("model_dir");
+  if (!shown.model_dir.empty()) return shown;
+  return absl::FailedPreconditionError(
+      StrCat("the job ", flags.place,
+             " names no model folder: give it here or to muster run with --model-dir, or in a "
+             "TFJob as the annotation muster/modelDir"));
+}
+
+absl::Status RunTensorBoard(const TensorBoardFlags& flags) {
+  MUSTER_ASSIGN_OR_RETURN(const Shown shown, FindShown(flags));
+  const std::string python = flags.python.empty() ? shown.python : flags.python;
   MUSTER_RETURN_IF_ERROR(CheckTensorBoard(python));
-  std::vector<std::string> command = {python, "-m", "tensorboard.main", "--logdir", model_dir};
+  std::vector<std::string> command = {python, "-m", "tensorboard.main", "--logdir",
+                                      shown.model_dir};
   command.insert(command.end(), flags.arguments.begin(), flags.arguments.end());
   return Become(command);
 }
@@ -89,18 +110,26 @@ void AddTensorBoard(CLI::App& app, const std::vector<std::string>& arguments) {
   const auto flags = std::make_shared<TensorBoardFlags>();
   flags->arguments = arguments;
   CLI::App* verb = app.add_subcommand(
-      "tensorboard", "Runs your Python's TensorBoard on a job's model folder; its flags after --");
+      "tensorboard", "Show a model folder or a job's in TensorBoard, by your Python");
   verb->footer(
+      "TensorBoard's own flags stand after --.\n"
       "Examples:\n"
-      "  muster tensorboard train-5f3a1\n"
-      "  muster tensorboard train-5f3a1 --model-dir model --python venv/bin/python -- --port 7007");
-  verb->add_option("job", flags->job, "Its name, as muster list shows it")->required();
+      "  muster tensorboard model\n"
+      "  muster tensorboard train-5f3a1 --python venv/bin/python -- --port 7007");
+  auto* const place =
+      verb->add_option("place", flags->place, "The model folder, or a job as muster list shows it");
+  place->type_name("FOLDER or JOB");
   verb->add_option("--model-dir", flags->model_dir, "The folder (default: that of muster run)")
       ->type_name("FOLDER");
   verb->add_option("--python", flags->python,
                    "The Python that has TensorBoard (default: the job's own, else python3)")
       ->type_name("PROGRAM");
-  verb->callback([flags] { FailUnlessOk(RunTensorBoard(*flags)); });
+  verb->callback([flags] {
+    if (flags->place.empty() && flags->model_dir.empty()) {
+      throw CLI::RequiredError("A model folder or a job");
+    }
+    FailUnlessOk(RunTensorBoard(*flags));
+  });
 }
 
 }  // namespace muster::cli

@@ -1,53 +1,18 @@
 #include "muster/cli/records/conversion.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <map>
 
 #include "CLI/CLI.hpp"
-#include "muster/base/clock.h"
 #include "muster/base/number_text.h"
 #include "muster/cli/common/interrupt.h"
+#include "muster/cli/common/next_steps.h"
+#include "muster/cli/common/row_progress.h"
 #include "muster/cli/records/verbs.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::cli {
 namespace {
-
-// Shows rows and rows a second while it runs, on a terminal only.
-class RowProgress {
- public:
-  RowProgress(bool quiet, const std::string& rows)
-      : shown_(!quiet && isatty(STDERR_FILENO) != 0),
-        rows_(rows),
-        start_(clock_.MonotonicNanos()) {}
-  ~RowProgress() {
-    if (open_) std::fputs("\r\x1b[K", stderr);
-  }
-
-  void Update(uint64_t rows) {
-    const int64_t now = clock_.MonotonicNanos();
-    if (!shown_ || now < next_) return;
-    constexpr int64_t kInterval = 100'000'000;
-    next_ = now + kInterval;
-    open_ = true;
-    const double rate = static_cast<double>(rows) / seconds();
-    std::fprintf(stderr, "\r%s %s  %s %s/s\x1b[K", GroupDigits(rows).c_str(), rows_.c_str(),
-                 FormatCount(rate).c_str(), rows_.c_str());
-  }
-  double seconds() const {
-    return static_cast<double>(clock_.MonotonicNanos() - start_ + 1) * 1e-9;
-  }
-
- private:
-  const SystemClock clock_;
-  const bool shown_;
-  const std::string rows_;
-  const int64_t start_;
-  int64_t next_ = 0;
-  bool open_ = false;
-};
 
 void PrintConversion(const ConversionFlags& flags, const std::string& rows,
                      const data::ConversionCounts& counts, double seconds) {
@@ -104,7 +69,7 @@ absl::Status RunConversion(
   double seconds = 0;
   data::ConversionCounts counts;
   {
-    RowProgress progress(flags.quiet, rows);
+    RowProgress progress("convert", rows, flags.quiet || flags.json);
     MUSTER_ASSIGN_OR_RETURN(counts, convert([&](const data::ConversionCounts& so_far) {
                               progress.Update(so_far.rows);
                               return InterruptScope::requested()
@@ -114,6 +79,10 @@ absl::Status RunConversion(
     seconds = progress.seconds();
   }
   PrintConversion(flags, rows, counts, seconds);
+  if (!flags.json && !flags.quiet) {
+    SayNextSteps({StrCat("muster records stats '", flags.folder, "/part-*' --spec SPEC"),
+                  StrCat("muster train SPEC model --train '", flags.folder, "/part-*'")});
+  }
   return absl::OkStatus();
 }
 

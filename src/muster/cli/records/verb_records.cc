@@ -4,6 +4,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/records/verbs.h"
 #include "muster/data/record_index.h"
@@ -23,9 +24,13 @@ absl::Status RunIndex(const IndexFlags& flags) {
   const auto files = files::OpenFileSystems();
   const formats::CsvOptions csv = {.delimiter = ParseDelimiter(flags.delimiter)};
   MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandFiles(*files, flags.patterns));
-  for (const std::string& path : paths) {
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const std::string& path = paths[i];
+    auto progress = std::make_unique<RowProgress>("index", "files", flags.json);
+    progress->Say(StrCat("file ", i + 1, "/", paths.size(), ": ", path));
     MUSTER_ASSIGN_OR_RETURN(const data::RecordIndex index, data::ScanRecords(*files, path, csv));
     MUSTER_RETURN_IF_ERROR(data::WriteRecordIndex(*files, path, index));
+    progress.reset();
     const std::string index_path = data::RecordIndexPath(path);
     if (flags.json) {
       const nlohmann::ordered_json object = {{"file", path},
@@ -62,7 +67,7 @@ char ParseDelimiter(const std::string& text) {
 void AddRecordsIndex(CLI::App& records) {
   const auto flags = std::make_shared<IndexFlags>();
   CLI::App* verb = records.add_subcommand(
-      "index", "Write where files can be cut, so that training need not scan them first");
+      "index", "Write where files can be cut, so that no training scans them");
   verb->footer(
       "The index of DIR/NAME is DIR/.NAME.index.\nExample:\n"
       "  muster records index 'data/train/part-*'");
@@ -79,6 +84,7 @@ void AddRecords(CLI::App& app) {
   CLI::App* records =
       app.add_subcommand("records", "Make, inspect and check files of training records");
   records->require_subcommand(1);
+  records->footer("Example:\n  muster records from-csv train.csv --spec titanic.yaml --out data");
   AddRecordsFromCsv(*records);
   AddRecordsFromIdx(*records);
   AddRecordsInspect(*records);

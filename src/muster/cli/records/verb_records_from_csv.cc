@@ -43,7 +43,7 @@ void AddRecordsFromCsv(CLI::App& records) {
       "Rows are dealt round robin to part-00000-of-0000N.tfrecord (.gz, .zlib when compressed).\n"
       "The shards appear together at the end, or not at all.\n"
       "Example:\n"
-      "  muster records from-csv train.csv --spec titanic.yaml --out data/train --shards 5");
+      "  muster records from-csv train.csv --spec titanic.yaml --out data --shards 5");
   verb->add_option("inputs", flags->inputs, "CSV files or globs, plain or GZIP")
       ->required()
       ->type_name("GLOB");

@@ -28,8 +28,8 @@ absl::Status RunFromIdx(const FromIdxFlags& flags) {
 
 void AddRecordsFromIdx(CLI::App& records) {
   const auto flags = std::make_shared<FromIdxFlags>();
-  CLI::App* verb = records.add_subcommand(
-      "from-idx", "Convert IDX files (such as MNIST) to TFRecord shards of tf.Example");
+  CLI::App* verb =
+      records.add_subcommand("from-idx", "Convert IDX files (such as MNIST) to TFRecord shards");
   verb->footer(
       "Each image becomes a bytes feature of its raw values, which an exported Keras model reads "
       "by\n"

@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/records/verbs.h"
 #include "muster/files/file_systems.h"
@@ -101,7 +102,8 @@ struct VerifyFlags {
 
 // Counts the records of a sound file.
 absl::StatusOr<uint64_t> VerifyFile(io::FileSystem& files, const std::string& path,
-                                    const formats::Schema& schema) {
+                                    const formats::Schema& schema, bool quiet) {
+  RowProgress progress("verify", "records", quiet);
   MUSTER_ASSIGN_OR_RETURN(const auto reader, OpenRecords(files, path));
   const auto decoder = formats::NewExampleDecoder(schema);
   formats::Columns columns(schema);
@@ -110,6 +112,7 @@ absl::StatusOr<uint64_t> VerifyFile(io::FileSystem& files, const std::string& pa
     std::string_view record;
     MUSTER_ASSIGN_OR_RETURN(const bool more, reader->Next(&record));
     if (!more) return records;
+    progress.Update(records);
     columns.Clear();
     absl::Status status = decoder->Decode(record, &columns);
     if (status.ok() && schema.fields.empty()) status = formats::DescribeExample(record).status();
@@ -126,7 +129,7 @@ absl::Status RunVerify(const VerifyFlags& flags) {
   }
   MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandFiles(*files, flags.patterns));
   for (const std::string& path : paths) {
-    MUSTER_ASSIGN_OR_RETURN(const uint64_t records, VerifyFile(*files, path, schema));
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t records, VerifyFile(*files, path, schema, flags.json));
     if (flags.json) {
       std::printf("%s\n", ordered_json({{"file", path}, {"records", records}}).dump().c_str());
     } else {

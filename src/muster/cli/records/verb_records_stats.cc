@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/records/verbs.h"
 #include "muster/data/column_stats.h"
@@ -121,6 +122,7 @@ absl::Status RunStats(const StatsFlags& flags) {
       data::BatchReader::Create(source, stats.schema(),
                                 {.batch_size = 512, .max_bad_records = flags.max_bad_records}));
   formats::Columns columns(stats.schema()), scalars(spec.features.schema);
+  auto progress = std::make_unique<RowProgress>("stats", "rows", flags.json);
   while (true) {
     MUSTER_ASSIGN_OR_RETURN(const bool more, reader->Next(&columns));
     if (!more) break;
@@ -128,7 +130,9 @@ absl::Status RunStats(const StatsFlags& flags) {
     scalars.Clear();
     stats.FillScalars(columns, &scalars);
     coverage.Add(scalars);
+    progress->Update(stats.rows());
   }
+  progress.reset();
   if (flags.json) {
     PrintStatsJson(stats, coverage, flags.top);
   } else {

@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
 #include "muster/cli/common/interrupt.h"
+#include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/records/verbs.h"
 #include "muster/data/clicks_sample.h"
@@ -81,7 +82,9 @@ absl::StatusOr<Truth> WriteClicks(const SampleFlags& flags) {
   csv.text() = data::ClickSampler::Header();
   truth_csv.text() = "probability\n";
   Truth truth;
+  RowProgress progress("sample", "rows", flags.json);
   for (uint64_t i = 0; i < flags.rows; ++i) {
+    progress.Update(i, flags.rows);
     const data::ClickRow row = sampler.Row(i);
     truth.probabilities.push_back(row.probability);
     truth.labels.push_back(row.label);
@@ -126,11 +129,13 @@ absl::Status RunSampleClicks(const SampleFlags& flags) {
 void AddSample(CLI::App& app) {
   CLI::App* sample = app.add_subcommand("sample", "Make sample data");
   sample->require_subcommand(1);
+  sample->footer("Example:\n  muster sample clicks --rows 200000 --out clicks.csv");
   const auto flags = std::make_shared<SampleFlags>();
-  CLI::App* clicks = sample->add_subcommand(
-      "clicks", "A click log: label, 13 numbers, 26 categories, drawn from a known model");
+  CLI::App* clicks =
+      sample->add_subcommand("clicks", "Make a click log: label, 13 numbers, 26 categories");
   clicks->footer(
-      "The model is the same for every seed: two seeds give training and test data.\n"
+      "Rows are drawn from a known model, the same for every seed: two seeds give training and "
+      "test data.\n"
       "Example:\n"
       "  muster sample clicks --rows 200000 --seed 1 --out clicks.csv --truth truth.csv");
   clicks->add_option("--rows", flags->rows, "Number of rows")

@@ -106,6 +106,7 @@ constexpr FlagUse kFlagUses[] = {
      .value = [](const TaskFacts& f) { return YesNo(!f.flags.run.nan_loss_is_failure); }},
 
     {.flag = "--help", .why_not = "nothing is trained"},
+    {.flag = "--help-all", .why_not = "nothing is trained"},
     {.flag = "--model-dir", .why_not = "machines may see the folder under different paths"},
     {.flag = "--threads", .why_not = "a task's threads share its batch, however many they are"},
     {.flag = "--tensorflow", .why_not = "machines may have it in different places"},

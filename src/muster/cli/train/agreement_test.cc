@@ -8,6 +8,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/agreement.h"
+#include "muster/cli/common/help.h"
 #include "muster/cli/train/verbs.h"
 #include "muster/io/memory_file_system.h"
 
@@ -29,6 +30,7 @@ std::set<std::string> MakeFlags(const CLI::App& verb) {
 // A new flag fails here until its line in agreement.cc says whether tasks must have it the same.
 TEST(AgreementTableTest, ClassifiesEveryFlag) {
   CLI::App app;
+  SetHelp(app);
   AddTrain(app, {});
   AddWorker(app);
   std::set<std::string> flags = MakeFlags(*app.get_subcommand("train"));

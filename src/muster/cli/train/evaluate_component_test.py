@@ -63,7 +63,7 @@ def test_a_flag_takes_the_place_of_the_files(muster, place) -> None:
     found = muster.event("evaluated", *command, "--thresholds", 0.6)
     assert "accuracy/positive_threshold_0.6" in found
     assert "accuracy/positive_threshold_0.3" not in found
-    assert "a binary head has none" in muster.fail(*command, "--top-k", 2)
+    assert "a binary head has none" in muster.refuse(*command, "--top-k", 2)
 
 
 def test_a_named_checkpoint(muster, place) -> None:

@@ -10,6 +10,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/checkpoint/best.h"
+#include "muster/cli/common/help.h"
 #include "muster/engine/tensorflow/find_tensorflow.h"
 #include "muster/files/file_systems.h"
 #include "muster/process/child.h"
@@ -74,7 +75,7 @@ train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size)
 }
 
 void AddTrainedModelFlags(CLI::App& verb, TrainedModelFlags* flags) {
-  verb.add_option("--model-dir", flags->run.model_dir, "Folder of a trained model")
+  verb.add_option("model_dir,--model-dir", flags->run.model_dir, "Folder of a trained model")
       ->required()
       ->type_name("DIR");
   verb.add_option("--checkpoint", flags->checkpoint,
@@ -109,7 +110,8 @@ absl::Status ResolveNewest(io::FileSystem& files, bool fall_back, TrainedModelFl
 }
 
 void AddThreadsFlag(CLI::App& verb, train::RunConfig* run) {
-  verb.add_option("--threads", run->threads, "Threads that compute a batch")
+  verb.add_option("--threads", run->threads,
+                  "Threads that compute a batch; another number gives other last digits")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
 }
@@ -196,8 +198,8 @@ void AddHookCallFlags(CLI::App& verb, HookCallFlags* flags) {
                                   "Descriptor from which the answers to them are read")
                       ->check(CLI::NonNegativeNumber)
                       ->type_name("FD");
-  calls->needs(answers);
-  answers->needs(calls);
+  calls->needs(answers)->group(kHidden);
+  answers->needs(calls)->group(kHidden);
 }
 
 absl::StatusOr<std::shared_ptr<train::HookCalls>> GetHookCalls(const HookCallFlags& flags) {

@@ -19,7 +19,9 @@ void AddPartFlags(CLI::App& verb, const std::string& workers, PartFlags* flags) 
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->needs(option);
-  verb.add_option("--job", flags->job, "The job's name, for muster status")->needs(option);
+  verb.add_option("--job", flags->job, "The job's name, for muster status")
+      ->check(NewJobNameError)
+      ->needs(option);
 }
 
 absl::Status CheckParts(const PartFlags& flags, const DataFlags& data, const HookCallFlags& calls) {

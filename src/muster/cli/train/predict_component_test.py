@@ -111,7 +111,7 @@ def test_no_output_takes_the_place_of_the_data(muster, place) -> None:
         (*evaluate, "bad.csv"),
         (*evaluate, ".", *parts),
     ):
-        said = muster.fail(*command)
+        said = muster.refuse(*command)
         assert "the data file" in said and "give another" in said, said
     for command, says in (
         (predict("bad.csv", "out", *rejects, "./out"), "--rejects: ./out is what --out names"),

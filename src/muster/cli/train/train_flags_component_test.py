@@ -75,9 +75,9 @@ def test_a_command_stands_after_two_dashes(muster) -> None:
 def test_a_metric_that_does_not_exist_is_refused_at_the_start(more, muster, place) -> None:
     evaluated = ("--eval", place / "rows.csv", *more)
     for rule in (("--early-stop", "acu:no_increase:3"), ("--exporter", "best:acu:higher")):
-        said = muster.fail(*train(place, *evaluated, *rule))
+        said = muster.refuse(*train(place, *evaluated, *rule))
         assert "no metric 'acu' (did you mean 'auc'?)" in said
-    said = muster.fail(*train(place, "--eval-elsewhere", "--early-stop", "acu:no_increase:3"))
+    said = muster.refuse(*train(place, "--eval-elsewhere", "--early-stop", "acu:no_increase:3"))
     assert "no metric 'acu'" in said
     assert not (place / "model").exists()
 
@@ -151,6 +151,6 @@ def test_values_of_the_model_file_are_set_by_flags(muster, place) -> None:
     ],
 )
 def test_settings_that_cannot_be_are_refused(setting, says, muster, place) -> None:
-    said = muster.fail(*train(place, "--set", setting))
+    said = muster.refuse(*train(place, "--set", setting))
     assert says in said
     assert not (place / "model").exists()

@@ -6,6 +6,8 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/cli/common/interrupt.h"
+#include "muster/cli/common/next_steps.h"
+#include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
 #include "muster/cli/jobs/job_flags.h"
 #include "muster/cli/jobs/run_here.h"
@@ -93,6 +95,26 @@ absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
   return request;
 }
 
+// An evaluator's TF_CONFIG need not list the others.
+bool KnowsServers(const train::RunConfig& run) { return run.task_type != "evaluator"; }
+
+// A setting that cannot be is wrong use; a model file that is broken without it is not.
+absl::StatusOr<model::ModelSpec> LoadSpec(io::FileSystem& files, const TrainFlags& flags) {
+  auto model = model::LoadModelSpec(files, flags.spec, flags.settings);
+  if (!model.ok() && !flags.settings.empty() && model::LoadModelSpec(files, flags.spec).ok()) {
+    RefuseUnlessOk(model.status());
+  }
+  return model;
+}
+
+void SayWhatNext(const TrainFlags& flags) {
+  if (flags.output.json || flags.output.quiet) return;
+  const std::string& model = flags.run.model_dir;
+  SayNextSteps({StrCat("muster evaluate ", model, " --data GLOB"),
+                StrCat("muster predict ", model, " --data GLOB --out predictions.csv"),
+                StrCat("muster tensorboard ", model)});
+}
+
 // Runs the training, and prints what it gave.
 absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request,
                          io::FileSystem& files, const Clock& clock) {
@@ -113,6 +135,8 @@ absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request
                                        "; the same command continues"));
   }
   if (result.evaluation) PrintEvaluated(flags.output, *result.evaluation, result.exports);
+  const bool is_task = !flags.run.cluster.empty();  // whoever started the job says it
+  if (outcome.reports && !is_task) SayWhatNext(flags);
   return absl::OkStatus();
 }
 
@@ -121,9 +145,8 @@ absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request
 absl::Status RunTrain(TrainFlags& flags) {
   const auto files = files::OpenFileSystems();
   const SystemClock clock;
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model,
-                          model::LoadModelSpec(*files, flags.spec, flags.settings));
-  MUSTER_RETURN_IF_ERROR(CheckEvaluation(flags.eval, model));
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, LoadSpec(*files, flags));
+  RefuseUnlessOk(CheckEvaluation(flags.eval, model));
   flags.run.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : model.train.seed;
   if (flags.replicas > 0) {
     flags.run.threads = flags.replicas;
@@ -133,12 +156,17 @@ absl::Status RunTrain(TrainFlags& flags) {
   MUSTER_RETURN_IF_ERROR(train::ReadTaskEnvironment(clock, &flags.run));
   if (flags.run.task_type != "ps") MUSTER_RETURN_IF_ERROR(ResolveTensorFlow(model, &flags.run));
   CheckProtected(flags.protection, flags.run, flags.eval);
+  if (KnowsServers(flags.run)) {
+    RefuseUnlessOk(train::CheckStrategy(MakeRole(flags), flags.run.num_ps_replicas,
+                                        flags.run.num_worker_replicas));
+  }
   const InterruptScope interrupt;
   MUSTER_ASSIGN_OR_RETURN(train::TrainingRequest request, MakeTraining(flags, model, *files));
   return RunAndPrint(flags, std::move(request), *files, clock);
 }
 
-absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
+absl::Status CheckTogether(const TrainFlags& flags) {
+  const bool several = flags.workers > 1 || flags.ps > 0 || flags.eval.evaluator;
   MUSTER_RETURN_IF_ERROR(
       train::CheckStrategy(MakeRole(flags), flags.ps, std::max(flags.workers, 1)));
   if (flags.min_workers > 0 && flags.ps > 0) {
@@ -146,6 +174,7 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
         "--workers MIN:MAX is for all-reduce: with parameter servers give one number, or leave "
         "--ps out");
   }
+  if (!several) return absl::OkStatus();
   if (flags.steps > 0) {
     return absl::InvalidArgumentError(
         "--steps counts from where one process begins: with "
@@ -157,11 +186,13 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
         "--train -: data from one pipe cannot be divided among the tasks of a job (--workers, "
         "--evaluator); give files");
   }
+  return absl::OkStatus();
+}
+
+absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>& arguments) {
   // What is wrong with the model file is said once, and before anything starts.
-  MUSTER_ASSIGN_OR_RETURN(
-      const model::ModelSpec model,
-      model::LoadModelSpec(*files::OpenFileSystems(), flags.spec, flags.settings));
-  MUSTER_RETURN_IF_ERROR(CheckEvaluation(flags.eval, model));
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, LoadSpec(*files::OpenFileSystems(), flags));
+  RefuseUnlessOk(CheckEvaluation(flags.eval, model));
   if (flags.ps > 0) {
     MUSTER_RETURN_IF_ERROR(train::CheckServable(model));
   } else {
@@ -197,7 +228,9 @@ absl::Status RunReplicas(const TrainFlags& flags, const std::vector<std::string>
     request.spec.min_workers = flags.min_workers - 1;
     request.spec.max_workers = flags.workers - 1;
   }
-  return StartJob(request, local, /*detach=*/false);
+  MUSTER_RETURN_IF_ERROR(StartJob(request, local, /*detach=*/false));
+  SayWhatNext(flags);
+  return absl::OkStatus();
 }
 
 }  // namespace muster::cli

@@ -48,6 +48,9 @@ struct TrainFlags {
   std::string hosts, ssh = "ssh";  // as of JobFlags
 };
 
+// Whether the flags of several processes go together. INVALID_ARGUMENT.
+absl::Status CheckTogether(const TrainFlags& flags);
+
 // This process's part of a training: all of it, or the task that TF_CONFIG names.
 absl::Status RunTrain(TrainFlags& flags);
 

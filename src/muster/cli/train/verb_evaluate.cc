@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "muster/base/crc32c.h"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/help.h"
 #include "muster/cli/common/output_checks.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/train/model_flags.h"
@@ -91,7 +92,7 @@ void PrintResult(const EvaluateFlags& flags, const train::EvalResult& result) {
 
 absl::Status RunEvaluate(const EvaluateFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const auto model, OpenTrainedModel(flags.trained));
-  MUSTER_RETURN_IF_ERROR(CheckMetrics(flags, model->estimator->model().spec));
+  RefuseUnlessOk(CheckMetrics(flags, model->estimator->model().spec));
   train::EvalSpec eval = MakeEvalSpec(flags, *model);
   MUSTER_ASSIGN_OR_RETURN(const auto calls, GetHookCalls(flags.calls));
   AddCalledHook(calls, train::ModeKeys::kEval, &eval.hooks);
@@ -210,7 +211,7 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
   // What is wrong with the model or the flags is said once, and before anything starts.
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
                           score::LoadModelDir(*files, flags.trained.run.model_dir));
-  MUSTER_RETURN_IF_ERROR(CheckMetrics(flags, spec));
+  RefuseUnlessOk(CheckMetrics(flags, spec));
   MUSTER_RETURN_IF_ERROR(ResolveNewest(*files, /*fall_back=*/true, &flags.trained));
   std::string leased;  // until the last worker that was started again has read it
   const auto lease = LeaseOn(*files, flags.trained, &leased);
@@ -261,12 +262,12 @@ absl::Status CheckEvaluateParts(const EvaluateFlags& flags) {
 
 void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
   const auto flags = std::make_shared<EvaluateFlags>();
-  CLI::App* verb = app.add_subcommand("evaluate", "Metrics of a trained model on data with labels");
+  CLI::App* verb = app.add_subcommand("evaluate", "Measure a trained model on data with labels");
   verb->footer(
       "Examples:\n"
-      "  muster evaluate --model-dir model --data 'data/test/part-*'\n"
+      "  muster evaluate model --data 'data/test/part-*'\n"
       "By processes that may die; the same command continues where all were killed:\n"
-      "  muster evaluate --model-dir model --data 'data/test/part-*' --workers 2");
+      "  muster evaluate model --data 'data/test/part-*' --workers 2");
   AddTrainedModelFlags(*verb, &flags->trained);
   AddDataFlags(*verb, "--data",
                "CSV, TFRecord or JSON lines: files, globs, or - for batches of a program",
@@ -287,14 +288,19 @@ void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
                "Processes that evaluate, each its parts of the data: a job of this machine "
                "(docs/distributed.md)",
                &flags->parts);
+  Group(*verb, kData, {"--data", "--batch-size"});
+  Group(*verb, kMoreData, {"--max-bad-records", "--rejects"});
+  Group(*verb, kMoreModel, {"--tensorflow", "--precision"});
+  Group(*verb, kProcesses, {"--workers"});
+  Group(*verb, kMoreProcesses, {"--task", "--restarts", "--job"});
   verb->callback([=] {
     const auto files = files::OpenFileSystems();
     CheckRejectsPlace(*files, flags->data.rejects, "");
-    FailUnlessOk(CheckNotData(*files, flags->data.patterns,
-                              {{"--rejects", flags->data.rejects, flags->parts.workers > 0}}));
+    RefuseUnlessOk(CheckNotData(*files, flags->data.patterns,
+                                {{"--rejects", flags->data.rejects, flags->parts.workers > 0}}));
     ChooseBatchSize(flags.get());
     if (flags->parts.workers == 0) return FailUnlessOk(RunEvaluate(*flags));
-    FailUnlessOk(CheckEvaluateParts(*flags));
+    RefuseUnlessOk(CheckEvaluateParts(*flags));
     FailUnlessOk(flags->parts.task >= 0 ? RunTask(*flags) : RunParts(*flags, arguments));
   });
 }

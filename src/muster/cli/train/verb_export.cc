@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/train/model_flags.h"
 #include "muster/cli/train/verbs.h"
@@ -28,7 +29,11 @@ absl::Status RunExport(const ExportFlags& flags) {
                          absl::StrFormat("export/final/%010d",
                                          static_cast<int64_t>(model->clock.WallSeconds())));
   MUSTER_RETURN_IF_ERROR(model->files->MakeFolders(io::Dirname(out)));
-  MUSTER_RETURN_IF_ERROR(model->estimator->Export(out));
+  {
+    RowProgress progress("export", "files", flags.output.json);
+    progress.Say(StrCat("writing ", out));
+    MUSTER_RETURN_IF_ERROR(model->estimator->Export(out));
+  }
   const std::string& note = model->estimator->restore_note();
   if (!note.empty()) std::fprintf(stderr, "warning: %s\n", note.c_str());
   const std::string& checkpoint = model->estimator->restored_checkpoint();
@@ -49,7 +54,7 @@ void AddExport(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("export", "Write a trained model as a TensorFlow SavedModel");
   verb->footer(
       "Example:\n"
-      "  muster export --model-dir model --out saved_model");
+      "  muster export model --out saved_model");
   AddTrainedModelFlags(*verb, &flags->trained);
   AddFallBackFlag(*verb, &flags->trained);
   verb->add_option("--out", flags->out,

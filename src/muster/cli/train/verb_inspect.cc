@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/train/feature_printer.h"
 #include "muster/cli/train/model_flags.h"
@@ -61,7 +62,10 @@ absl::Status VerifyCheckpoint(const formats::BundleReader& bundle, const std::st
                               bool json) {
   std::vector<std::string> broken;
   size_t skipped = 0;
+  RowProgress progress("verify", "tensors", json);
+  uint64_t done = 0;
   for (const auto& [name, info] : bundle.tensors()) {
+    progress.Update(done++, bundle.tensors().size());
     const absl::Status status = bundle.Verify(name);
     if (absl::IsUnimplemented(status)) {
       ++skipped;
@@ -173,12 +177,12 @@ void AddInspect(CLI::App& app) {
       app.add_subcommand("inspect", "Inspect a model file, a model folder or a checkpoint");
   verb->footer(
       "Examples:\n"
-      "  muster inspect examples/titanic/titanic.yaml             # the variables it makes\n"
-      "  muster inspect model                                     # what its checkpoint holds\n"
-      "  muster inspect model/model.ckpt-200 --verify             # and whether its bytes are "
-      "sound\n"
+      "  muster inspect examples/titanic/titanic.yaml    # the variables it makes\n"
+      "  muster inspect model                            # what its checkpoint holds\n"
+      "  muster inspect model/model.ckpt-200 --verify    # and whether it is sound\n"
       "  muster inspect examples/titanic/titanic.yaml --features train.csv --limit 3");
-  verb->add_option("path", flags->path, "SPEC.yaml, a model folder, or a checkpoint prefix")
+  verb->add_option("path,--model-dir", flags->path,
+                   "SPEC.yaml, a model folder, or a checkpoint prefix")
       ->required()
       ->type_name("PATH");
   verb->add_option("--features", flags->features.patterns,

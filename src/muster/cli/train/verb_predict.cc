@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/help.h"
 #include "muster/cli/common/output_checks.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/train/model_flags.h"
@@ -199,9 +200,9 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments) {
       "Labels are not needed. Rows come out in their order, with the spec's key or the number of\n"
       "the record in all of the data, from 0; one that is left out keeps its number.\n"
       "Example:\n"
-      "  muster predict --model-dir model --data test.csv --out predictions.csv\n"
+      "  muster predict model --data test.csv --out predictions.csv\n"
       "In parts, by processes that may die; the same command makes what is missing:\n"
-      "  muster predict --model-dir model --data 'data/test/part-*' --out predictions --workers 2");
+      "  muster predict model --data 'data/test/part-*' --out predictions --workers 2");
   AddTrainedModelFlags(*verb, &flags->trained);
   AddFallBackFlag(*verb, &flags->trained);
   AddDataFlags(*verb, "--data",
@@ -226,19 +227,24 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments) {
                "Processes that predict, each its parts of the data: a job of this machine "
                "(docs/distributed.md)",
                &flags->parts);
+  Group(*verb, kData, {"--data", "--batch-size", "--out", "--format"});
+  Group(*verb, kMoreData, {"--max-bad-records", "--rejects"});
+  Group(*verb, kMoreModel, {"--fall-back", "--tensorflow", "--precision"});
+  Group(*verb, kProcesses, {"--workers"});
+  Group(*verb, kMoreProcesses, {"--task", "--restarts", "--job"});
   verb->callback([=] {
     const auto files = files::OpenFileSystems();
     CheckRejectsPlace(*files, flags->data.rejects, flags->out);
     const bool in_parts = flags->parts.workers > 0;
-    FailUnlessOk(CheckNotData(
+    RefuseUnlessOk(CheckNotData(
         *files, flags->data.patterns,
         {{"--out", flags->out, in_parts}, {"--rejects", flags->data.rejects, in_parts}}));
     if (!in_parts) return FailUnlessOk(RunPredict(*flags));
     if (flags->out == "-") {
-      FailUnlessOk(
+      RefuseUnlessOk(
           absl::InvalidArgumentError("--out -: with --workers give a folder for the parts"));
     }
-    FailUnlessOk(CheckParts(flags->parts, flags->data, flags->calls));
+    RefuseUnlessOk(CheckParts(flags->parts, flags->data, flags->calls));
     FailUnlessOk(flags->parts.task >= 0 ? RunTask(*flags) : RunParts(*flags, arguments));
   });
 }

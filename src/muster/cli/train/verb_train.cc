@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/common/help.h"
 #include "muster/cli/common/interrupt.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/jobs/job_client.h"
@@ -47,7 +48,8 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
       ->type_name("PATH=VALUE");
   AddDataFlags(*verb, "--train", "Training data: files, globs, or - for batches", &flags->data,
                ", of --train and of each evaluation of --eval");
-  verb->add_option("--model-dir", flags->run.model_dir, "Folder of checkpoints and events")
+  verb->add_option("model_dir,--model-dir", flags->run.model_dir,
+                   "Folder of checkpoints and events")
       ->required()
       ->type_name("DIR");
   verb->add_option("--epochs", flags->epochs, "Passes over the data (default: the spec's)")
@@ -121,6 +123,27 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
   AddEvaluationFlags(*verb, &flags->eval);
   AddHookCallFlags(*verb, &flags->calls);
   AddOutputFlags(*verb, &flags->output);
+  Group(*verb, kData, {"--train", "--batch-size"});
+  Group(*verb, kMoreData,
+        {"--max-bad-records", "--no-shuffle", "--drop-remainder", "--fresh-data"});
+  Group(*verb, kTraining,
+        {"--set", "--epochs", "--max-steps", "--steps", "--seed", "--threads", "--warm-start"});
+  Group(*verb, kMoreTraining,
+        {"--replicas-per-task", "--tensorflow", "--precision", "--stop-on-nan"});
+  Group(*verb, kEvaluation,
+        {"--eval", "--eval-throttle-secs", "--exporter", "--early-stop", "--evaluator"});
+  Group(*verb, kMoreEvaluation,
+        {"--eval-steps", "--eval-name", "--eval-start-delay-secs", "--exports-to-keep",
+         "--eval-elsewhere"});
+  Group(*verb, kMoreProcesses,
+        {"--strategy", "--staleness", "--replicas-to-aggregate", "--rendezvous-timeout",
+         "--stall-timeout"});
+  Group(*verb, kCheckpoints,
+        {"--save-steps", "--save-secs", "--keep-checkpoints", "--keep-checkpoint-hours"});
+  Group(*verb, kEvents,
+        {"--summary-steps", "--histogram-steps", "--rate-steps", "--log-steps", "--log-secs",
+         "--log-at-end", "--profile-steps"});
+  Group(*verb, kResults, {"--json", "--quiet"});
 }
 
 // What a shell says of a process that SIGTERM ended (128 + 15): launchers start such a task again.
@@ -156,11 +179,11 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
   verb->footer(
       "The same command continues an interrupted run exactly from its last checkpoint.\n"
       "Examples:\n"
-      "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' \\\n"
-      "      --eval 'data/test/part-*' --eval-throttle-secs 60 --exporter best --model-dir model\n"
-      "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir m2 \\\n"
-      "      --workers 2 --evaluator --eval 'data/test/part-*' --save-secs 30 --exporter best\n"
-      "  muster train examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir m3 \\\n"
+      "  muster train examples/titanic/titanic.yaml model --train 'data/train/part-*' \\\n"
+      "      --eval 'data/test/part-*' --eval-throttle-secs 60 --exporter best\n"
+      "  muster train examples/titanic/titanic.yaml m2 --train 'data/train/part-*' \\\n"
+      "      --workers 2 --evaluator --eval 'data/test/part-*' --exporter best\n"
+      "  muster train examples/titanic/titanic.yaml m3 --train 'data/train/part-*' \\\n"
       "      --workers 2 --ps 1 --strategy ps-async");
   AddFlags(verb, flags);
   verb->add_option_function<std::string>(
@@ -176,8 +199,11 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
                                     "Most restarts of each task of the job that dies")
                        ->check(CLI::NonNegativeNumber)
                        ->capture_default_str();
-  auto* job = verb->add_option("--job", flags->job, "The job's name, for muster status");
+  auto* job = verb->add_option("--job", flags->job, "The job's name, for muster status")
+                  ->check(NewJobNameError);
   AddHostFlags(*verb, &flags->hosts, &flags->ssh);
+  Group(*verb, kProcesses, {"--workers", "--ps", "--hosts"});
+  Group(*verb, kMoreProcesses, {"--restarts", "--job", "--ssh"});
   auto* hosts = verb->get_option("--hosts");
   verb->callback([=] {
     const bool is_job = flags->workers > 0 || flags->eval.evaluator;
@@ -189,6 +215,7 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
     }
     const bool several =
         flags->workers > 1 || flags->ps > 0 || flags->eval.evaluator || !flags->hosts.empty();
+    RefuseUnlessOk(CheckTogether(*flags));
     if (!several) return FailUnlessTrained(RunTrain(*flags));
     FailUnlessOk(RunReplicas(*flags, WithoutFlags(arguments, {"--workers", "--ps", "--restarts",
                                                               "--job", "--hosts", "--ssh"})));
@@ -197,17 +224,17 @@ void AddTrain(CLI::App& app, const std::vector<std::string>& arguments) {
 
 void AddWorker(CLI::App& app) {
   const auto flags = std::make_shared<TrainFlags>();
-  CLI::App* verb = app.add_subcommand(
-      "worker", "One replica of a training; TF_CONFIG and MUSTER_KEY_FILE say which");
+  CLI::App* verb =
+      app.add_subcommand("worker", "Run one replica of a training, which TF_CONFIG names");
   verb->footer(
       "'muster train --workers N' starts it N times; so can any launcher that sets TF_CONFIG.\n"
       "All replicas get the same flags and reach the same data; the chief writes --model-dir.\n"
       "Example, for the first of two terminals:\n"
       "  openssl rand -hex 32 > key; chmod 600 key\n"
-      "  MUSTER_KEY_FILE=key TF_CONFIG='{\"cluster\": {\"chief\": [\"127.0.0.1:7001\"], "
-      "\"worker\": [\"127.0.0.1:7002\"]}, \"task\": {\"type\": \"chief\", \"index\": 0}}' \\\n"
-      "      muster worker examples/titanic/titanic.yaml --train 'data/train/part-*' --model-dir "
-      "m2");
+      "  export MUSTER_KEY_FILE=key\n"
+      "  export TF_CONFIG='{\"cluster\": {\"chief\": [\"127.0.0.1:7001\"],\n"
+      "      \"worker\": [\"127.0.0.1:7002\"]}, \"task\": {\"type\": \"chief\", \"index\": 0}}'\n"
+      "  muster worker examples/titanic/titanic.yaml m2 --train 'data/train/part-*'");
   AddFlags(verb, flags);
   AddProtectionFlags(*verb, &flags->protection);
   verb->add_option(
@@ -215,6 +242,7 @@ void AddWorker(CLI::App& app) {
           "Begin and continue to train with this many replicas if the others of TF_CONFIG are "
           "absent (default: all are needed)")
       ->check(CLI::Range(1, 1000));
+  Group(*verb, kProcesses, {"--certs", "--plain-text", "--min-workers"});
   verb->callback([flags] {
     const char* const task = std::getenv("TF_CONFIG");
     if (task == nullptr || *task == '\0') {

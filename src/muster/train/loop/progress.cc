@@ -9,6 +9,7 @@
 
 #include "muster/base/number_text.h"
 #include "muster/base/strings.h"
+#include "muster/base/terminal.h"
 #include "nlohmann/json.hpp"
 
 namespace muster::train {
@@ -16,12 +17,11 @@ namespace {
 
 constexpr int64_t kTerminalInterval = 100'000'000;
 constexpr int64_t kLogInterval = 5'000'000'000;
-constexpr size_t kMaxReplicasInLine = 4;
 
 }  // namespace
 
 ProgressStyle StyleFor(int fd) {
-  return isatty(fd) != 0 ? ProgressStyle::kTerminal : ProgressStyle::kLog;
+  return CanRewrite(fd) ? ProgressStyle::kTerminal : ProgressStyle::kLog;
 }
 
 Progress::Progress(ProgressStyle style, int fd, const Clock& clock)
@@ -52,7 +52,9 @@ void Progress::Update(const ProgressState& state, bool last) {
   next_ = now + (style_ == ProgressStyle::kTerminal ? kTerminalInterval : kLogInterval);
   switch (style_) {
     case ProgressStyle::kTerminal:
-      Write(StrCat("\r", Line(state), "\x1b[K", last ? "\n" : ""));
+      // The last column stays free: some terminals begin a new line after it.
+      Write(StrCat("\r", FitColumns(Line(state), TerminalWidth(fd_) - 1), "\x1b[K",
+                   last ? "\n" : ""));
       line_open_ = !last;
       break;
     case ProgressStyle::kLog:
@@ -89,13 +91,6 @@ std::string Progress::Line(const ProgressState& state) const {
   if (state.total_steps > 0) line += absl::StrFormat("/%d", state.total_steps);
   if (state.epochs > 0) line += absl::StrFormat("  epoch %d/%d", state.epoch, state.epochs);
   line += StrCat("  ", FormatCount(static_cast<double>(state.examples) / elapsed), " examples/s");
-  if (state.replicas.size() > 1 && state.replicas.size() <= kMaxReplicasInLine) {
-    std::string each;
-    for (const auto& [task, rate] : state.replicas) {
-      each += StrCat(each.empty() ? "" : ", ", task, " ", FormatCount(rate));
-    }
-    line += StrCat(" (each alone: ", each, ")");
-  }
   if (!state.straggler.task.empty()) {
     line += StrCat("  ", state.straggler.task, " holds the others up",
                    absl::StrFormat(" (%.1fx)", state.straggler.times));

@@ -27,7 +27,7 @@ struct ProgressState {
 };
 
 enum class ProgressStyle {
-  kTerminal,  // one line, rewritten ten times a second
+  kTerminal,  // one line, rewritten ten times a second, cut to the width of the terminal
   kLog,       // a line every few seconds
   kJson,      // a line with an object every few seconds
   kNone,
@@ -69,7 +69,7 @@ class Progress {
   bool line_open_ = false;
 };
 
-// kTerminal when `fd` is a terminal, else kLog.
+// kTerminal when `fd` is a terminal whose lines can be written again, else kLog.
 ProgressStyle StyleFor(int fd);
 
 }  // namespace muster::train

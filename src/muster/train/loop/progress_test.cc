@@ -104,8 +104,8 @@ TEST_F(ProgressTest, ReplicasHaveTheirOwnRatesAndTheSlowestIsNamed) {
   clock_.Advance(10);
   progress.Update(OfTwoReplicas(HalfWay()));
   EXPECT_EQ(Printed(),
-            "train  step 500/1000  epoch 1/2  2.0k examples/s (each alone: chief-0 3.0k, worker-0 "
-            "1.2k)  worker-0 holds the others up (2.5x)  loss 0.2500  10s left\n");
+            "train  step 500/1000  epoch 1/2  2.0k examples/s  worker-0 holds "
+            "the others up (2.5x)  loss 0.2500  10s left\n");
 }
 
 TEST_F(ProgressTest, JsonHasTheReplicas) {

@@ -1,0 +1,13 @@
+// What a person may want to do after a verb has succeeded.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+
+// Prints the commands once on stderr, where that and stdout are a person's terminal; nothing where
+// a program or a file reads one of them.
+void SayNextSteps(const std::vector<std::string>& commands);
+
+}  // namespace muster::cli
