@@ -1,0 +1,231 @@
+"""What a model learns about the columns of X when it is fitted, and how rows are sent to the program.
+
+A feature has entries of the model file (docs/spec.md) and encodes its part of a Table as columns of
+a batch stream. Numbers are standardised; a missing number counts as the mean, and where numbers
+were missing in training, a further input says so. Words become a vocabulary or a hash column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from muster.batch_stream import StreamColumn
+from muster.cells import FLOAT, STRING
+from muster.learn import tables
+from muster.learn.tables import Table
+
+MISSING = "(missing)"  # the word for a missing one
+_BLOCK = "x"  # the input of a matrix
+_INDICATORS = 32  # a column of so many words at most is one number for each of them in a network
+_VOCABULARY = 1000  # words; a column of more is hashed
+_LARGEST_EMBEDDING = 32
+
+Entries = Dict[str, Any]
+
+
+@dataclass
+class Parts:
+    """Entries of the model file: inputs and columns by name, and the names that the parts read."""
+
+    inputs: Entries
+    columns: Entries
+    linear: List[str]
+    dnn: List[str]
+
+
+@dataclass
+class Matrix:
+    """All features of an array of numbers as one input. It is standardised before it is sent."""
+
+    mean: Any
+    stddev: Any
+    flagged: Any  # numbers of the columns that had missing values
+
+    @classmethod
+    def fit(cls, matrix: Any) -> Matrix:
+        mean, stddev = _moments(matrix)
+        return cls(mean, stddev, np.flatnonzero(np.isnan(matrix).any(axis=0)))
+
+    def stream_columns(self) -> List[StreamColumn]:
+        return [StreamColumn(_BLOCK, FLOAT, True)]
+
+    def parts(self) -> Parts:
+        inputs = {_BLOCK: {"type": FLOAT, "list": True}}
+        columns = {_BLOCK: {"numeric": _BLOCK, "shape": len(self.mean) + len(self.flagged)}}
+        return Parts(inputs, columns, [_BLOCK], [_BLOCK])
+
+    def encode(self, table: Table) -> Dict[str, Any]:
+        matrix = table.matrix
+        if matrix is None:
+            names = table.column_names()
+            pairs = zip(table.columns or [], names)
+            matrix = np.column_stack([tables.as_numbers(column, name) for column, name in pairs])
+        missing = np.isnan(matrix)
+        scaled = (np.where(missing, self.mean, matrix) - self.mean) / self.stddev
+        return {_BLOCK: _float32(np.hstack([scaled, missing[:, self.flagged]]))}
+
+
+@dataclass
+class Number:
+    """A named column of numbers. The model file standardises it."""
+
+    name: str
+    mean: float
+    stddev: float
+    flag: Optional[str]  # the input that says whether the number is missing
+
+    @classmethod
+    def fit(cls, name: str, values: Any, flag: str) -> Number:
+        mean, stddev = _moments(values)
+        return cls(name, float(mean), float(stddev), flag if np.isnan(values).any() else None)
+
+    def stream_columns(self) -> List[StreamColumn]:
+        names = [self.name] if self.flag is None else [self.name, self.flag]
+        return [StreamColumn(name, FLOAT) for name in names]
+
+    def parts(self) -> Parts:
+        inputs: Entries = {self.name: {"type": FLOAT, "default": self.mean}}
+        columns: Entries = {
+            self.name: {"numeric": self.name, "mean": self.mean, "stddev": self.stddev}
+        }
+        if self.flag is not None:
+            inputs[self.flag] = {"type": FLOAT, "default": 0}
+            columns[self.flag] = {"numeric": self.flag}
+        return Parts(inputs, columns, list(columns), list(columns))
+
+    def encode(self, values: Any) -> Dict[str, Any]:
+        values = tables.as_numbers(values, self.name)
+        missing = np.isnan(values)
+        out = {self.name: _float32(np.where(missing, self.mean, values))}
+        if self.flag is not None:
+            out[self.flag] = _float32(missing)
+        return out
+
+
+@dataclass
+class Words:
+    """A named column of words: a vocabulary in the order of how frequent they are, or hashed."""
+
+    name: str
+    words: List[str]
+    buckets: int  # 0: not hashed
+    dense: str  # the column that a network reads
+
+    @classmethod
+    def fit(cls, name: str, values: Any, dense: str) -> Words:
+        counts = Counter(tables.as_words(values))
+        if len(counts) > _VOCABULARY:
+            return cls(name, [], 1 << math.ceil(math.log2(2 * len(counts))), dense)
+        known = sorted(counts, key=lambda word: (-counts[word], word or b""))
+        return cls(name, [MISSING if word is None else _text(word) for word in known], 0, dense)
+
+    def stream_columns(self) -> List[StreamColumn]:
+        return [StreamColumn(self.name, STRING)]
+
+    def parts(self) -> Parts:
+        inputs = {self.name: {"type": STRING, "default": MISSING}}
+        size = self.buckets or len(self.words)
+        column: Entries = {"hash": self.name, "buckets": self.buckets}
+        if not self.buckets:
+            column = {"vocabulary": self.name, "words": self.words}
+        dense: Entries = {"indicator": self.name}
+        if size > _INDICATORS:
+            dimension = min(_LARGEST_EMBEDDING, round(1.6 * size**0.56))
+            dense = {"embedding": self.name, "dimension": dimension}
+        columns = {self.name: column, self.dense: dense}
+        return Parts(inputs, columns, [self.name], [self.dense])
+
+    def encode(self, values: Any) -> Dict[str, Any]:
+        missing = MISSING.encode()
+        words = [missing if word is None else word for word in tables.as_words(values)]
+        return {self.name: np.array([*words, None], dtype=object)[:-1]}
+
+
+Named = Union[Number, Words]
+
+
+@dataclass
+class Features:
+    """All features of X: a matrix, or one for each column in the order of X."""
+
+    matrix: Optional[Matrix]
+    named: List[Named]
+
+    @classmethod
+    def fit(cls, table: Table) -> Features:
+        """Raises ValueError for what cannot be learned from."""
+        if table.matrix is not None:
+            return cls(Matrix.fit(table.matrix), [])
+        taken = set(table.column_names())
+        named: List[Named] = []
+        for name, values in zip(table.column_names(), table.columns or []):
+            if values.dtype == object:
+                named.append(Words.fit(name, values, free_name(f"{name} (dense)", taken)))
+            else:
+                named.append(Number.fit(name, values, free_name(f"{name}_is_missing", taken)))
+        return cls(None, named)
+
+    def stream_columns(self) -> List[StreamColumn]:
+        return [column for feature in self._all() for column in feature.stream_columns()]
+
+    def parts(self) -> Parts:
+        out = Parts({}, {}, [], [])
+        for feature in self._all():
+            parts = feature.parts()
+            out.inputs.update(parts.inputs)
+            out.columns.update(parts.columns)
+            out.linear += parts.linear
+            out.dnn += parts.dnn
+        return out
+
+    def encode(self, table: Table) -> Dict[str, Any]:
+        """Columns of a batch stream of all rows, as numpy arrays."""
+        if self.matrix is not None:
+            return self.matrix.encode(table)
+        columns: Sequence[Any] = table.columns or []
+        if table.matrix is not None:
+            columns = list(table.matrix.T)
+        out: Dict[str, Any] = {}
+        for feature, values in zip(self.named, columns):
+            out.update(feature.encode(values))
+        return out
+
+    def _all(self) -> List[Union[Matrix, Number, Words]]:
+        return [self.matrix] if self.matrix is not None else list(self.named)
+
+
+def free_name(wanted: str, taken: set[str]) -> str:
+    """`wanted`, with a number where it is taken; it is taken then."""
+    name, count = wanted, 1
+    while name in taken:
+        count += 1
+        name = f"{wanted}_{count}"
+    taken.add(name)
+    return name
+
+
+def _moments(values: Any) -> Tuple[Any, Any]:
+    """Mean and standard deviation of the numbers of each column; 0 and 1 where they say nothing."""
+    known = ~np.isnan(values)
+    count = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, values, 0).sum(axis=0) / count
+    variance = np.where(known, (np.where(known, values, 0) - mean) ** 2, 0).sum(axis=0) / count
+    # A column of one number differs from its mean by rounding only.
+    constant = variance <= (10 * np.finfo(np.float64).eps * np.abs(mean)) ** 2
+    return mean, np.where(constant, 1.0, np.sqrt(variance))
+
+
+def _float32(values: Any) -> Any:
+    return np.ascontiguousarray(values, np.float32)
+
+
+def _text(word: bytes) -> str:
+    try:
+        return word.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"X: the word {word!r} is not UTF-8") from None
