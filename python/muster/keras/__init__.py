@@ -2,7 +2,8 @@
 
     import muster.keras
     muster.keras.export(model, optimizer, loss, "exported", label="clicked")
-    ...                                      # muster train exported --train 'data/*' ...
+    muster.keras.write(table, "exported", "data.tfrecord")
+    ...                                      # muster train exported --train data.tfrecord ...
     muster.keras.load("checkpoint", model)
 
 Needs TensorFlow 2.16 or later with Keras 3.5 or later, which are imported when first used. docs/keras.md
@@ -12,12 +13,12 @@ says which models can be exported, docs/formats/keras_export.md what is written.
 from __future__ import annotations
 
 import os
-from typing import Any, Optional, Union
+from typing import Any, Mapping, Optional, Union
 
 from muster.keras.fields import Field
 from muster.places import local_path
 
-__all__ = ["Field", "export", "load"]
+__all__ = ["Field", "export", "load", "write"]
 
 _Path = Union[str, "os.PathLike[str]"]
 
@@ -84,6 +85,36 @@ def load(path: _Path, model: Any, manifest: Optional[_Path] = None) -> None:
     loading.load(
         local_path(path), model, None if manifest is None else local_path(manifest)
     )
+
+
+def write(
+    data: Any,
+    export: _Path,
+    out: _Path,
+    shards: int = 1,
+    class_weight: Optional[Mapping[Any, float]] = None,
+    for_training: bool = True,
+) -> int:
+    """Writes rows as TFRecord files that fit the model that was exported to `export`; returns how many.
+
+    data: a dict of columns or a pandas DataFrame, named as the record fields (or the model's inputs);
+        or (inputs, labels) or (inputs, labels, sample_weight) as `fit` takes them; or a
+        tf.data.Dataset of such, of batches or of rows. Columns that the model does not use are left
+        out. Images are arrays or encoded bytes.
+    out: the file, replaced when all rows are written. With `shards` above 1 these are
+        OUT-00000-of-0000N, ..., which get rows in turn.
+    class_weight: by number of a class, what its rows' weights are multiplied by, as `fit` has it; 1
+        for classes that it leaves out. The model needs a sample_weight.
+    for_training: False leaves labels and weights out: for `muster predict`.
+
+    A row without a sample_weight, of a model that has one, gets weight 1. Raises ValueError for what
+    does not fit, with the column, what the model wants and what was given; no file is left then.
+    """
+    _require()
+    from muster.keras import writing
+
+    writer = writing.Writer(local_path(export), class_weight, for_training)
+    return writer.write(data, writing.paths_of(local_path(out), shards))
 
 
 def _require() -> None:

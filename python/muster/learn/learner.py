@@ -21,8 +21,10 @@ _MODELS = ("linear", "dnn", "wide_deep")
 _OPTIMIZERS = ("adam", "adagrad", "ftrl", "rmsprop", "sgd")
 _ACTIVATIONS = ("relu", "tanh", "sigmoid", "linear")
 _SCHEDULES = ("cosine", "constant")
-_STEPS = 2500  # that a training of the default number of epochs has, about
-_EPOCHS = (5, 100)
+# By default a training has about so many steps, in so many epochs at least and at most.
+_LINEAR_STEPS, _LINEAR_EPOCHS = 2500, (5, 100)
+_STEPS, _EPOCHS = 1000, (5, 20)
+_L2_ROWS = 5.0  # by default l2 is this, divided by the rows
 _BATCH = (16, 256)
 _BATCHES = 50  # an epoch, where the batch size is the default and the rows are few
 _LEAST_RATE = 0.01  # of the learning rate, at the end of its schedule
@@ -44,12 +46,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: str = "wide_deep",
+        model: str = "dnn",
         hidden: Any = (64, 32),
         *,
         activation: str = "relu",
         dropout: float = 0.0,
-        l2: float = 0.0,
+        l2: Optional[float] = None,
         optimizer: str = "adam",
         learning_rate: Optional[float] = None,
         schedule: str = "cosine",
@@ -102,6 +104,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> None:
         self._check_parameters()
+        self.__dict__.pop("model_files_", None)
         table = tables.read(X, type(self).__name__)
         labels = self._labels(y, table.rows)
         weights = targets.weights(sample_weight, table.rows)
@@ -130,7 +133,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         how = self._training(rows)
         stream = [*features.stream_columns(), StreamColumn(label, labels.type)]
         stream += [] if weight is None else [StreamColumn(weight, FLOAT)]
-        spec = self._spec(labels, label, weight, how.epochs * -(-rows // how.batch_size))
+        spec = self._spec(labels, label, weight, rows, how)
         self.model_files_, self.evaluations_ = runs.train(spec, stream, data, evaluation, how)
 
     def _output(self, X: Any, output: str) -> Any:
@@ -143,8 +146,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         return runs.predict(self.model_files_, stream, data, output, self._threads())
 
     def _spec(
-        self, labels: Labels, label: str, weight: Optional[str], steps: int
+        self, labels: Labels, label: str, weight: Optional[str], rows: int, how: runs.Training
     ) -> Dict[str, Any]:
+        """The model file."""
+        steps = how.epochs * -(-rows // how.batch_size)
         parts = self.features_.parts()
         model: Dict[str, Any] = {"type": self.model}
         if self.model != "dnn":
@@ -157,7 +162,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 "hidden_units": self._hidden(),
                 "activation": self.activation,
                 "dropout": float(self.dropout),
-                "l2": float(self.l2),
+                "l2": _L2_ROWS / rows if self.l2 is None else float(self.l2),
                 "optimizer": self._optimizer(rate, steps),
             }
         inputs: Dict[str, Any] = {**parts.inputs, label: {"type": labels.type}}
@@ -181,7 +186,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             batch = min(max(rows // _BATCHES, _BATCH[0]), _BATCH[1])
         epochs = self.epochs
         if epochs is None:
-            epochs = min(max(round(_STEPS * batch / rows), _EPOCHS[0]), _EPOCHS[1])
+            steps, (least, most) = _STEPS, _EPOCHS
+            if self.model == "linear":
+                steps, (least, most) = _LINEAR_STEPS, _LINEAR_EPOCHS
+            epochs = min(max(round(steps * batch / rows), least), most)
         patience = int(self.n_iter_no_change) if self.early_stopping else None
         return runs.Training(
             int(batch), int(epochs), int(self.seed), self._threads(), patience, not self.verbose
@@ -248,6 +256,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"hidden={self.hidden!r}: sizes of layers are at least 1")
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise ValueError(f"learning_rate={self.learning_rate!r}: it must be above 0")
+        if self.l2 is not None and not self.l2 >= 0:
+            raise ValueError(f"l2={self.l2!r}: it must be at least 0")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout={self.dropout!r}: it must be at least 0 and below 1")
         if self.n_jobs == 0:
@@ -276,7 +286,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 UserWarning,
                 stacklevel=4,
             )
-        elif table.names is not None and table.names != list(fitted):
+        elif fitted is not None and table.names is not None and table.names != list(fitted):
             raise ValueError(_other_names(list(fitted), table.names))
         if table.width != self.n_features_in_:
             raise ValueError(

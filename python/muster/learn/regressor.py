@@ -22,15 +22,17 @@ class Regressor(RegressorMixin, Learner):  # type: ignore[misc]
 
     Parameters
     ----------
-    model : "wide_deep", "dnn" or "linear".
+    model : "dnn" (a network), "linear", or "wide_deep" (the sum of both).
     hidden : sizes of the network's hidden layers.
     activation : "relu", "tanh", "sigmoid" or "linear".
     dropout : the share of each hidden layer's outputs that a training step leaves out.
-    l2 : added to the loss: l2 times the sum of the squares of the network's weights.
+    l2 : added to the loss: l2 times the sum of the squares of the network's weights. None is 5 divided by
+        the number of rows.
     optimizer : "adam", "adagrad", "ftrl", "rmsprop" or "sgd".
     learning_rate : None is 0.01 in the linear part and 0.003 in the network.
     schedule : "cosine" (the learning rate falls to a hundredth) or "constant".
-    epochs : passes over the data. None is as many as take 2,500 steps, from 5 to 100.
+    epochs : passes over the data. None is as many as take 1,000 steps, from 5 to 20; of a linear model
+        2,500 steps, from 5 to 100.
     batch_size : rows a step. None is a fiftieth of the rows, from 16 to 256.
     early_stopping : whether the training ends when its loss on the evaluation data (eval_set, else
         validation_fraction of the rows) has not become lower in n_iter_no_change epochs.

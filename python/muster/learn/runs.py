@@ -77,7 +77,8 @@ def predict(
     rows = _rows(data)
     with tempfile.TemporaryDirectory(prefix="muster-") as name:
         write_model(files, pathlib.Path(name))
-        command = ["predict", "--model-dir", name, "--data", "-", "--out", "-", "--json", "--quiet"]
+        command: List[object] = ["predict", "--model-dir", name]
+        command += ["--data", "-", "--out", "-", "--json", "--quiet"]
         command += ["--threads", threads]
         batches = [slice(i, min(i + _PREDICTED_ROWS, rows)) for i in range(0, rows, _PREDICTED_ROWS)]
         found = binary.stream(command, lambda write: _write(write, stream, data, batches))
