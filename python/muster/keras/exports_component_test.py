@@ -12,18 +12,21 @@ NAMES = {
     "function_checks.py": keras_checks.names("function_checks.py"),
     "evaluation_checks.py": keras_checks.names("evaluation_checks.py"),
     "weights_checks.py": keras_checks.names("weights_checks.py"),
+    "writing_checks.py": keras_checks.names("writing_checks.py"),
     "rule_checks.py": [
         *(f"rule_of_{name}" for name in keras_checks.keys("rule_checks.py", "RULES")),
         *(f"trains_by_{name}" for name in keras_checks.keys("rule_checks.py", "TRAINED")),
     ],
 }
 
+WITH_BINARY = ("weights_checks.py", "writing_checks.py")
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> dict[str, keras_checks.Checks]:
     folder = tmp_path_factory.mktemp("exports")
     return {
-        file: keras_checks.Checks(file, folder / file, with_binary=file == "weights_checks.py")
+        file: keras_checks.Checks(file, folder / file, with_binary=file in WITH_BINARY)
         for file in NAMES
     }
 

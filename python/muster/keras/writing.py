@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -189,9 +190,10 @@ class Writer:
                 return
             value = _value(weight, values[weight.feature][i], row)
         else:
-            if None in weight.shape:
+            lengths = [length for length in weight.shape if length is not None]
+            if len(lengths) < len(weight.shape):
                 raise ValueError(f"column '{weight.feature}' is missing: the weights of each row")
-            value = np.ones(weight.shape, np.float32)
+            value = np.ones(lengths, np.float32)
         if self._class_weight is not None:
             label = np.asarray(next(iter(labels.values())))
             number = int(label.argmax()) if label.size > 1 else label.reshape(-1)[0]
@@ -262,7 +264,8 @@ def _value(column: _Column, given: Any, row: int) -> Any:
     """One row's value as an array of the column's dtype, or bytes that are already encoded."""
     if column.decode and isinstance(given, bytes):
         if column.decode == "raw":
-            size = int(np.prod(column.shape, dtype=int)) * tf.as_dtype(column.dtype).size
+            size = math.prod(length or 1 for length in column.shape)
+            size *= tf.as_dtype(column.dtype).size
             if len(given) != size:
                 raise column.wrong(row, f"{len(given)} bytes, not {size}")
         return given
