@@ -8,26 +8,26 @@ package carries (see muster.binary). docs/python.md says what differs from Tenso
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from muster import estimator, feature_column
 from muster.binary import MusterError
 
+if TYPE_CHECKING:
+    from muster.learn import Classifier as Classifier
+    from muster.learn import Regressor as Regressor
+
 __version__ = "0.1.0"
-__all__ = [
-    "Classifier",
-    "MusterError",
-    "Regressor",
-    "estimator",
-    "feature_column",
-    "__version__",
-]
+# Classifier and Regressor are not here, so that `import *` works without numpy.
+__all__ = ["MusterError", "estimator", "feature_column", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     """Classifier and Regressor need numpy, so that they are imported when they are first used."""
-    if name in ("Classifier", "Regressor"):
+    if name not in ("Classifier", "Regressor"):
+        raise AttributeError(f"module 'muster' has no attribute {name!r}")
+    try:
         from muster import learn
-
-        return getattr(learn, name)
-    raise AttributeError(f"module 'muster' has no attribute {name!r}")
+    except ImportError as error:
+        raise ImportError(f"muster.{name} needs numpy: pip install numpy") from error
+    return getattr(learn, name)
