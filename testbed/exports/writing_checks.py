@@ -1,5 +1,5 @@
-"""muster.keras.write: what real TensorFlow reads from the files, that `muster train` trains on them, and
-what is said of rows that do not fit."""
+"""muster.keras.write: TensorFlow reads its files, `muster train` trains on them, and rows that do not
+fit are named."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CITIES = ["Bonn", "Köln"]
 
 
 def _export(folder: pathlib.Path, **options: Any) -> pathlib.Path:
-    """A model of each kind of input: a number, a word, ids of a table, words of any number, a picture."""
+    """A model of a number, a word, ids of a table, any number of words, and a picture."""
     age = keras.Input((), name="age")
     city = keras.Input((), name="city", dtype="string")
     seen = keras.Input((3,), name="seen", dtype="int32")

@@ -25,8 +25,8 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
     hidden : sizes of the network's hidden layers.
     activation : "relu", "tanh", "sigmoid" or "linear".
     dropout : the share of each hidden layer's outputs that a training step leaves out.
-    l2 : added to the loss: l2 times the sum of the squares of the network's weights. None is 5 divided by
-        the number of rows.
+    l2 : added to the loss: l2 times the sum of the squares of the network's weights. None is 5
+        divided by the number of rows.
     optimizer : "adam", "adagrad", "ftrl", "rmsprop" or "sgd".
     learning_rate : None is 0.01 in the linear part and 0.003 in the network.
     schedule : "cosine" (the learning rate falls to a hundredth) or "constant".

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import csv
 import logging
+import os
 import pickle
 import subprocess
 import sys
@@ -262,11 +263,6 @@ assert muster.Regressor("linear", epochs=100).fit(X, X[:, 1]).score(X, X[:, 1]) 
 """
 
 
-def test_without_scikit_learn_pandas_and_pyarrow() -> None:
-    subprocess.run([sys.executable, "-c", WITHOUT], check=True, timeout=120, env=_environment())
-
-
-def _environment():
-    import os
-
-    return {**os.environ, "PYTHONPATH": "python"}
+def test_without_scikit_learn_pandas_and_pyarrow(repository) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(repository / "python")}
+    subprocess.run([sys.executable, "-c", WITHOUT], check=True, timeout=120, env=environment)
