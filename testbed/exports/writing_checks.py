@@ -138,6 +138,35 @@ def check_shards_get_rows_in_turn(folder: pathlib.Path) -> None:
         assert [row["name"].decode() for row in _read(path)] == columns["name"][i::3]
 
 
+class Frame:
+    """What of a pandas DataFrame is used; this environment has no pandas."""
+
+    iloc = None
+
+    class Series:
+        def __init__(self, values: Any):
+            self.values = values
+
+        def to_numpy(self) -> Any:
+            return self.values
+
+    def __init__(self, columns: dict[str, Any]):
+        self.columns, self._values = list(columns), columns
+
+    def __getitem__(self, name: str) -> Any:
+        return self.Series(self._values[name])
+
+
+def check_a_frame(folder: pathlib.Path) -> None:
+    """Alone, and as the inputs of a tuple."""
+    export, columns = _export(folder), _columns()
+    muster.keras.write(Frame(columns), export, folder / "alone")
+    _same(_read(folder / "alone"), columns)
+    given = (Frame(columns), columns["clicked"], columns["weight"])
+    muster.keras.write(given, export, folder / "tuple")
+    _same(_read(folder / "tuple"), columns)
+
+
 def check_a_dataset_of_batches_and_of_rows(folder: pathlib.Path) -> None:
     export, columns = _export(folder), _columns()
     columns["tags"] = [["a", "b"]] * ROWS
@@ -178,7 +207,7 @@ def check_class_weights_train_as_keras_fit_has_them(folder: pathlib.Path) -> Non
     y = (np.arange(ROWS) % 4 == 0).astype(np.int64)
     model = keras.Sequential([keras.Input((4,), name="x"), keras.layers.Dense(1, "sigmoid")])
     muster.keras.export(model, keras.optimizers.SGD(0.5), "binary_crossentropy", folder / "export",
-                        label=muster.keras.Field("y", "int64"), sample_weight="weight")  # fmt: skip
+                        label="y", sample_weight="weight")  # fmt: skip
     muster.keras.write((X, y), folder / "export", folder / "data", class_weight={0: 0.5, 1: 3.0})
     _muster("train", folder / "export", "--train", folder / "data", "--model-dir", folder / "m",
             "--batch-size", ROWS, "--epochs", 3, "--no-shuffle", "--quiet")  # fmt: skip
