@@ -179,7 +179,9 @@ Completions Complete(const CLI::App& app, const std::vector<std::string>& words,
       AddValues(*option, begun, jobs, &found);
     }
   }
-  if (is_flag || (!found.files && !found.folders)) AddFlags(*place.verb, begun, &found);
+  if (is_flag || (found.words.empty() && !found.files && !found.folders)) {
+    AddFlags(*place.verb, begun, &found);
+  }
   return found;
 }
 
