@@ -4,7 +4,7 @@
 BUILD_PACKAGES=(
   g++ cmake ninja-build ccache
   libabsl-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev libprotozero-dev
-  zlib1g-dev libfarmhash-dev libboost-dev libssl-dev
+  zlib1g-dev libzstd-dev libfarmhash-dev libboost-dev libssl-dev
   libgoogle-perftools-dev
 )
 TEST_PACKAGES=(
