@@ -15,7 +15,7 @@
 namespace muster::features {
 
 enum class ColumnKind {
-  kNumeric,          // input -> `shape` floats: ((log1p ? log(1+x) : x) - mean) / stddev
+  kNumeric,          // input -> `shape` floats: ((log1p ? log(1+x), 0 if x <= -1 : x) - mean) / stddev
   kBucketized,       // input -> id of each of its `shape` values: the number of boundaries <= x
   kVocabulary,       // input -> id: its place in the list, an out-of-vocabulary bucket, or none
   kIdentity,         // int input -> itself, in [0, buckets)

@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/cli/common/format_flags.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/train/feature_printer.h"
 #include "muster/cli/train/model_flags.h"
@@ -184,6 +185,7 @@ void AddInspect(CLI::App& app) {
   verb->add_option("--features", flags->features.patterns,
                    "Show what the columns make of these rows: floats and ids")
       ->type_name("GLOB");
+  AddFormatFlags(*verb, &flags->features.format);
   verb->add_option("--limit", flags->features.limit, "Rows of --features (default: all)")
       ->check(CLI::PositiveNumber);
   verb->add_flag("--verify", flags->verify, "Check every checksum of a checkpoint");

@@ -4,6 +4,7 @@
 #include "absl/strings/str_split.h"
 
 #include "muster/model/spec/exported_spec.h"
+#include "muster/model/spec/format_parser.h"
 #include "muster/model/spec/model_spec.h"
 #include "muster/model/spec/optimizer_printer.h"
 #include "muster/model/spec/spec_emitter.h"
@@ -232,6 +233,7 @@ std::string PrintModelSpec(const ModelSpec& spec) {
   EmitHead(out, spec.head);
   if (spec.head.sums) EmitText(out, "loss_reduction", "sum");
   EmitMetrics(out, spec.metrics);
+  EmitDataFormat(out, spec.format);
   out << YAML::Key << "train" << YAML::Value << YAML::Flow << YAML::BeginMap;
   EmitNumber(out, "batch_size", spec.train.batch_size);
   EmitNumber(out, "epochs", spec.train.epochs);
@@ -263,6 +265,7 @@ std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b) {
   const auto comparable = [](ModelSpec spec) {
     spec.train = TrainDefaults();
     spec.metrics = metrics::MetricsSpec();
+    spec.format = formats::DataFormat();
     for (ColumnSpec& column : spec.features.columns) column.words_file.clear();
     return spec;
   };
