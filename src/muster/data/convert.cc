@@ -18,18 +18,14 @@ class CsvConversion {
  public:
   CsvConversion(const ConversionSpec& spec, const formats::Schema& schema,
                 const ConversionProgress& progress)
-      : spec_(spec),
-        schema_(schema),
-        progress_(progress),
-        columns_(schema_),
-        encoder_(schema_) {}
+      : spec_(spec), schema_(schema), progress_(progress), columns_(schema_), encoder_(schema_) {}
 
   absl::Status ConvertFile(io::FileSystem& files, const std::string& path, const FileRules& rules,
                            ShardWriter* writer) {
     MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> file,
                             files.OpenForRead(path));
-    MUSTER_ASSIGN_OR_RETURN(
-        const auto names, ReadColumnNames(file, rules.csv, spec_.format.columns, spec_.may_lack));
+    MUSTER_ASSIGN_OR_RETURN(const auto names,
+                            ReadColumnNames(file, rules.csv, spec_.format.columns, spec_.may_lack));
     MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(std::move(file), rules.csv));
     auto decoder = formats::NewCsvDecoder(schema_, names, rules.csv);
     if (!decoder.ok()) return Annotate(decoder.status(), path);
@@ -122,8 +118,7 @@ absl::StatusOr<ConversionCounts> ConvertCsv(io::FileSystem& files, const Convers
   CsvConversion conversion(spec, schema, progress);
   conversion.counts().lacking = lacking;
   for (size_t i = 0; i < paths.size(); ++i) {
-    MUSTER_RETURN_IF_ERROR(
-        conversion.ConvertFile(files, paths[i], rules.files[i], writer.get()));
+    MUSTER_RETURN_IF_ERROR(conversion.ConvertFile(files, paths[i], rules.files[i], writer.get()));
   }
   if (conversion.counts().rows == 0) {
     const uint64_t bad = conversion.counts().bad_records;

@@ -27,9 +27,9 @@ struct ConversionSpec {
 };
 
 struct ConversionCounts {
-  uint64_t rows = 0;         // written
-  uint64_t bad_records = 0;  // left out
-  uint64_t bytes = 0;        // written to disk, known at the end
+  uint64_t rows = 0;                 // written
+  uint64_t bad_records = 0;          // left out
+  uint64_t bytes = 0;                // written to disk, known at the end
   std::vector<std::string> lacking;  // fields of may_lack that the data does not have
 };
 

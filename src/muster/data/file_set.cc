@@ -78,7 +78,8 @@ class FileSet : public SourceSet {
   }
 
  private:
-  // The items that a shard takes; the first one, whose format is that of the data, if there is none.
+  // The items that a shard takes; the first one, whose format is that of the data, if there is
+  // none.
   static std::vector<size_t> FindNeeded(const std::vector<SourceItem>& items,
                                         std::span<const Shard> shards) {
     std::vector<size_t> needed;

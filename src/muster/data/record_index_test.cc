@@ -70,7 +70,8 @@ class LoadOrScanTest : public testing::Test {
     return index;
   }
   uint64_t Records(formats::CsvOptions csv = {}) {
-    const auto index = LoadOrScanRecords(*files_, "a.csv", {.format = FileFormat::kCsv, .csv = csv});
+    const auto index =
+        LoadOrScanRecords(*files_, "a.csv", {.format = FileFormat::kCsv, .csv = csv});
     EXPECT_TRUE(index.ok()) << index.status();
     return index.ok() ? index->records() : 0;
   }

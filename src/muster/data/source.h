@@ -60,7 +60,7 @@ using TakeBadRecord = std::function<void(BadRecord record)>;
 struct SourceSpec {
   std::vector<std::string> patterns;  // globs, with files sorted within each; or a scheme's names
   Shard shard = {};
-  formats::DataFormat format = {};    // what it does not say is found from the files' content
+  formats::DataFormat format = {};  // what it does not say is found from the files' content
   // Columns that rows without a header may be without: the first row of the first file has so many
   // cells fewer than `format.columns`. The label of data to predict, for example.
   std::vector<std::string> may_lack = {};
@@ -154,9 +154,9 @@ std::unique_ptr<ChunkStream> NewOnePieceStream(const RecordSource& source, size_
 
 // Opens what the patterns name: the kind that spec.schemes has for their scheme, else files. What a
 // file is, its content says as far as spec.format does not (data/file_rules.h); one source holds
-// one format, and CSV files must have the same columns, in any order. NOT_FOUND for a pattern without
-// data; INVALID_ARGUMENT when there is no record at all, unless spec.may_be_empty. `files` must
-// outlive the source.
+// one format, and CSV files must have the same columns, in any order. NOT_FOUND for a pattern
+// without data; INVALID_ARGUMENT when there is no record at all, unless spec.may_be_empty. `files`
+// must outlive the source.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
                                                          const SourceSpec& spec,
                                                          uint64_t max_bad_records = 0);

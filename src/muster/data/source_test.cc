@@ -288,7 +288,8 @@ TEST_F(OpenSourceTest, NamesWhatItCannotOpen) {
   EXPECT_EQ(Fails({"data/z*"}).code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(Fails({"data/z*"}).message(), HasSubstr("data/z*"));
   EXPECT_THAT(Fails({"data"}).message(), HasSubstr("data: is a folder"));
-  EXPECT_THAT(Fails({"data/a.csv", "data/b*"}).message(), HasSubstr("data/a.csv is CSV, data/b.tfrecord is TFRecord"));
+  EXPECT_THAT(Fails({"data/a.csv", "data/b*"}).message(),
+              HasSubstr("data/a.csv is CSV, data/b.tfrecord is TFRecord"));
   EXPECT_THAT(Fails({"data/*.csv"}).message(),
               HasSubstr("data/c.csv: its header is not that of data/a.csv: column 'x' is missing; "
                         "column 'y' is additional"));

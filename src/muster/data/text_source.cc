@@ -74,7 +74,8 @@ class TextSource : public FileSource {
   absl::Status FindColumns() {
     layout_of_file_.assign(files().size(), 0);
     if (format_ == FileFormat::kJsonLines) return absl::OkStatus();
-    const size_t files_to_read = options_.header ? files().size() : std::min<size_t>(1, files().size());
+    const size_t files_to_read =
+        options_.header ? files().size() : std::min<size_t>(1, files().size());
     for (size_t i = 0; i < files_to_read; ++i) {
       MUSTER_ASSIGN_OR_RETURN(auto file, OpenFile(static_cast<int>(i)));
       MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> names,

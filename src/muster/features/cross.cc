@@ -127,8 +127,8 @@ class CrossTransform final : public IdTransform {
         MUSTER_RETURN_IF_ERROR(RowValues(key, rows, *scratch, row, &values, bad_row));
         if (values.size() * chains.size() > kMaxCombinations) {
           *bad_row = row;
-          return absl::InvalidArgumentError(StrCat("its lists have more than ",
-                                                   kMaxCombinations, " combinations"));
+          return absl::InvalidArgumentError(
+              StrCat("its lists have more than ", kMaxCombinations, " combinations"));
         }
         longer.clear();
         for (const uint64_t chain : chains) {

@@ -86,8 +86,8 @@ absl::Status CheckLengths(const formats::Column& column, int shape, int* bad_row
     const uint32_t length = offsets[row + 1] - offsets[row];
     if (std::cmp_equal(length, shape)) continue;
     *bad_row = static_cast<int>(row);
-    return absl::InvalidArgumentError(StrCat("it has ", length, " values, not the ",
-                                             shape, " that 'shape' says; mend the row"));
+    return absl::InvalidArgumentError(
+        StrCat("it has ", length, " values, not the ", shape, " that 'shape' says; mend the row"));
   }
   return absl::OkStatus();
 }

@@ -67,8 +67,7 @@ TEST_F(LabelTest, VectorsOfFloats) {
   ASSERT_TRUE(Apply(Floats{{1, 2}, {-3, 0.5f}}).ok());
   EXPECT_THAT(batch_.labels, ElementsAre(1, 2, -3, 0.5f));
   EXPECT_TRUE(batch_.weights.empty());
-  EXPECT_THAT(Error(Floats{{1, 2}, {3}}),
-              HasSubstr("label 'y': 1 values, the head needs 2"));
+  EXPECT_THAT(Error(Floats{{1, 2}, {3}}), HasSubstr("label 'y': 1 values, the head needs 2"));
   EXPECT_EQ(bad_row_, 1);
   // Too many and too few in one batch do not make up for each other.
   EXPECT_THAT(Error(Floats{{1}, {1, 2, 3}}), HasSubstr("label 'y': 1 values"));
@@ -89,8 +88,7 @@ TEST_F(LabelTest, SetsOfWords) {
   EXPECT_THAT(batch_.labels, ElementsAre(1, 0, 1, 0, 0, 0, 0, 1, 0));
   EXPECT_THAT(
       Error(Texts{{"ant"}, {"bee", "cart"}}),
-      HasSubstr(
-          "label 'y': the value 'cart' is not one of its words (did you mean 'cat'?)"));
+      HasSubstr("label 'y': the value 'cart' is not one of its words (did you mean 'cat'?)"));
   EXPECT_EQ(bad_row_, 1);
   // More values than one block of look-ups.
   Texts many(200, {"ant", "bee", "cat"});

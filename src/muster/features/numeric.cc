@@ -67,12 +67,9 @@ absl::Status Normalizer::Apply(const formats::Columns& rows, std::vector<float>*
 absl::Status Normalizer::NotFinite(const formats::Column& input, size_t i, float result) const {
   const float value =
       type_ == formats::ValueType::kInt ? static_cast<float>(input.ints[i]) : input.floats[i];
-  const std::string became =
-      std::isfinite(value)
-          ? StrCat(" becomes ", result, ", which")
-          : "";
-  return absl::InvalidArgumentError(StrCat("the value ", value, became,
-                                           " is not finite; mend or leave out the row"));
+  const std::string became = std::isfinite(value) ? StrCat(" becomes ", result, ", which") : "";
+  return absl::InvalidArgumentError(
+      StrCat("the value ", value, became, " is not finite; mend or leave out the row"));
 }
 
 std::unique_ptr<DenseTransform> MakeNumeric(const FeatureSpec& spec, const ColumnSpec& column) {

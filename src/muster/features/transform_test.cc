@@ -155,8 +155,7 @@ TEST_F(TransformTest, UnknownLabelIsNamed) {
 TEST_F(TransformTest, NotFiniteLabelIsNamed) {
   spec_.label = {"x", {}};
   const absl::Status status = Apply({}, {{.x = std::nanf("")}}, true);
-  EXPECT_EQ(status.message(),
-            "label 'x': the value nan is not finite; mend or leave out the row");
+  EXPECT_EQ(status.message(), "label 'x': the value nan is not finite; mend or leave out the row");
   EXPECT_EQ(bad_row_, 0);
 }
 
@@ -177,7 +176,8 @@ TEST_F(TransformTest, NotFiniteNumbersAreNamed) {
 }
 
 TEST_F(TransformTest, ALogarithmThatDoesNotExistIsThatOfNothing) {
-  ASSERT_TRUE(Apply({.dense = {"log"}, .categorical = {}}, {{.x = -1}, {.x = -3}, {.x = -0.5}}).ok());
+  ASSERT_TRUE(
+      Apply({.dense = {"log"}, .categorical = {}}, {{.x = -1}, {.x = -3}, {.x = -0.5}}).ok());
   EXPECT_THAT(batch_.dense[0].values, ElementsAre(0, 0, std::log1p(-0.5F)));
 }
 

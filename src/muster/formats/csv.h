@@ -73,11 +73,11 @@ class CsvRowScanner {
 std::string_view StripLineEnd(std::string_view row);
 
 // Cuts a byte stream into rows (raw text, without the line end), respecting quotes; GZIP and
-// Zstandard input is decompressed (detected by content, not by name). Blank lines are skipped. One owner thread. Holds 256
-// KiB, or up to twice kMaxCsvRowBytes for a row of that length. Errors: DATA_LOSS "FILE:LINE: ..."
-// for an unclosed quote (naming the line where it opened), a row over kMaxCsvRowBytes, broken
-// compression; INVALID_ARGUMENT for an empty or UTF-16 file. After an error every further call
-// returns it again.
+// Zstandard input is decompressed (detected by content, not by name). Blank lines are skipped. One
+// owner thread. Holds 256 KiB, or up to twice kMaxCsvRowBytes for a row of that length. Errors:
+// DATA_LOSS "FILE:LINE: ..." for an unclosed quote (naming the line where it opened), a row over
+// kMaxCsvRowBytes, broken compression; INVALID_ARGUMENT for an empty or UTF-16 file. After an error
+// every further call returns it again.
 class CsvRowReader {
  public:
   // Reads the header, if there is one, at once. Keeps `file`.

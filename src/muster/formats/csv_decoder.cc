@@ -249,9 +249,10 @@ std::string WhyNotThere(const Schema& schema, const std::string& name,
     return std::ranges::find(header, field.name) != header.end();
   });
   if (!any && std::ranges::any_of(header, IsNumber)) {
-    return StrCat("; that row looks like data: if the file has no header, give --no-header, or ",
-                  "'format: {header: false}' in the model file, and --columns if its cells are not ",
-                  "the inputs in their order");
+    return StrCat(
+        "; that row looks like data: if the file has no header, give --no-header, or ",
+        "'format: {header: false}' in the model file, and --columns if its cells are not ",
+        "the inputs in their order");
   }
   return DidYouMean(name, header);
 }

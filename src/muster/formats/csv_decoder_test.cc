@@ -190,8 +190,7 @@ TEST(CsvDecoderTest, ARowHasTheLayoutOfItsFile) {
   ASSERT_TRUE(decoder->Decode("1,2", &columns).ok());
   decoder->UseLayout(1);
   ASSERT_TRUE(decoder->Decode("3,0,4", &columns).ok());
-  EXPECT_EQ(decoder->Decode("3,0", &columns).message(),
-            "the row has 2 cells, the header has 3");
+  EXPECT_EQ(decoder->Decode("3,0", &columns).message(), "the row has 2 cells, the header has 3");
   decoder->UseLayout(0);
   ASSERT_TRUE(decoder->Decode("5,6", &columns).ok());
   EXPECT_THAT(columns.column(0).ints, ElementsAre(1, 4, 5));

@@ -123,8 +123,9 @@ absl::Status CsvRowReaderImpl::Unclosed(std::string_view detail) const {
 absl::Status CsvRowReaderImpl::SkipMark() {
   while (end_ - begin_ < 3 && !at_end_) MUSTER_RETURN_IF_ERROR(Fill());
   if (Unread().starts_with("\xff\xfe") || Unread().starts_with("\xfe\xff")) {
-    return absl::InvalidArgumentError(
-        StrCat(file_->path(), ": the file is UTF-16; convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"));
+    return absl::InvalidArgumentError(StrCat(
+        file_->path(),
+        ": the file is UTF-16; convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"));
   }
   if (Unread().starts_with("\xef\xbb\xbf")) begin_ += 3;
   return absl::OkStatus();
@@ -136,9 +137,10 @@ absl::Status CsvRowReaderImpl::ReadHeader() {
   std::string_view row;
   MUSTER_ASSIGN_OR_RETURN(const bool more, Next(&row));
   if (!more) {
-    return absl::InvalidArgumentError(StrCat(
-        file_->path(), ": the file is empty; the first row of a CSV file names its columns "
-                       "(--no-header: it is data)"));
+    return absl::InvalidArgumentError(
+        StrCat(file_->path(),
+               ": the file is empty; the first row of a CSV file names its columns "
+               "(--no-header: it is data)"));
   }
   std::vector<std::string_view> cells;
   std::string scratch;

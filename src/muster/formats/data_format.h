@@ -28,8 +28,8 @@ struct DataFormat {
   std::vector<std::string> columns = {};  // names of the cells, in the place of a header's
   std::optional<bool> trim = {};          // default: false
   std::optional<char> quote = {};         // default: '"'; 0: none
-  std::optional<EncodingErrors> encoding_errors = {};         // default: keep
-  std::optional<std::vector<std::string>> missing = {};       // default: none
+  std::optional<EncodingErrors> encoding_errors = {};    // default: keep
+  std::optional<std::vector<std::string>> missing = {};  // default: none
 
   bool has_header() const { return header.value_or(columns.empty()); }
   // How rows are cut and cells are read, where `found` is the delimiter if none is given.
@@ -53,8 +53,8 @@ Schema WithMissing(Schema schema, const DataFormat& format);
 
 // The values of the members as text. INVALID_ARGUMENT says what is expected.
 absl::StatusOr<FileFormat> ParseFileFormat(std::string_view text);  // "csv", "tfrecord", "jsonl"
-absl::StatusOr<char> ParseDelimiter(std::string_view text);  // one character, "tab", "^A"
-absl::StatusOr<char> ParseQuote(std::string_view text);      // "\"", "'" or "none"
+absl::StatusOr<char> ParseDelimiter(std::string_view text);         // one character, "tab", "^A"
+absl::StatusOr<char> ParseQuote(std::string_view text);             // "\"", "'" or "none"
 absl::StatusOr<EncodingErrors> ParseEncodingErrors(std::string_view text);
 
 // The texts that these functions read.

@@ -114,8 +114,8 @@ std::string DescribeForeign(const ForeignFormat& format, std::string_view path) 
   const size_t slash = path.rfind('/');
   std::string_view out = slash == std::string_view::npos ? path : path.substr(slash + 1);
   out = out.substr(0, out.find('.', 1));
-  const std::string way = absl::StrReplaceAll(
-      ToAbsl(format.way), {{"FILE", ToAbsl(path)}, {"OUT", ToAbsl(out)}});
+  const std::string way =
+      absl::StrReplaceAll(ToAbsl(format.way), {{"FILE", ToAbsl(path)}, {"OUT", ToAbsl(out)}});
   return StrCat("this is ", format.name,
                 ", which is not read; make CSV, JSON lines or TFRecord of it, for example: ", way);
 }

@@ -1,7 +1,7 @@
 // Sniffing: what a file is, by its first bytes. TFRecord is known by the CRC of its first length,
-// text by having hardly any control characters, JSON lines by their brace; what separates the cells of CSV
-// is guessed from its first rows. Formats that are not read are known by their magic numbers, and
-// an error names them and a way to make what is read of them.
+// text by having hardly any control characters, JSON lines by their brace; what separates the cells
+// of CSV is guessed from its first rows. Formats that are not read are known by their magic
+// numbers, and an error names them and a way to make what is read of them.
 #pragma once
 
 #include <cstddef>
@@ -53,9 +53,9 @@ absl::StatusOr<Sniffed> SniffBytes(std::string_view bytes, bool whole, std::stri
 absl::StatusOr<Sniffed> SniffFile(std::shared_ptr<const io::RandomAccessFile> file,
                                   const DataFormat& format = {});
 
-// The byte of `,`, tab, `;`, `|` and 1 (Hive's) that gives rows with the same number of cells, and most of
-// them; ',' if there is none. `text` is the beginning of a file; its last row counts if it is
-// `whole`. A number of `format.columns` is a number of cells to look for.
+// The byte of `,`, tab, `;`, `|` and 1 (Hive's) that gives rows with the same number of cells, and
+// most of them; ',' if there is none. `text` is the beginning of a file; its last row counts if it
+// is `whole`. A number of `format.columns` is a number of cells to look for.
 struct Delimiter {
   char byte = ',';
   size_t cells = 1;  // of the first row

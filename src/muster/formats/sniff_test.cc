@@ -48,7 +48,11 @@ TEST(SniffTest, DelimitersAreThoseThatGiveEqualRows) {
   EXPECT_EQ(Guess("\"a;b\",\"c;d\"\n\"1;2\",\"3;4\"\n"), ',') << "inside quotes";
   EXPECT_EQ(Guess("a,b,c\n1,2,3\n1,2\n4,5,6\n"), ',') << "one bad row";
   EXPECT_EQ(Guess("text\nof one column; here\n"), ',') << "no delimiter";
-  EXPECT_EQ(Guess("a\x01" "b\n1\x01" "2\n"), '\x01') << "Hive's";
+  EXPECT_EQ(Guess("a\x01"
+                  "b\n1\x01"
+                  "2\n"),
+            '\x01')
+      << "Hive's";
   EXPECT_EQ(Guess("1;2,3\n4;5,6\n", {.columns = {"x", "y"}}), ';') << "by the number of names";
   EXPECT_EQ(Guess("a,b\n1,2\n", {.delimiter = ';'}), ';') << "given";
 }
@@ -111,7 +115,10 @@ TEST(SniffTest, NamesWhatIsNotReadAndAWay) {
   EXPECT_THAT(refusal(binary("PK\x03\x04")), HasSubstr("read_excel"));
   EXPECT_THAT(refusal(binary("\x89HDF\r\n\x1a\n")), HasSubstr("HDF5"));
   EXPECT_THAT(refusal(binary("BZh9")), HasSubstr("bunzip2"));
-  EXPECT_THAT(refusal(std::string("\xff\xfe" "a\0,\0", 6)), HasSubstr("UTF-16"));
+  EXPECT_THAT(refusal(std::string("\xff\xfe"
+                                  "a\0,\0",
+                                  6)),
+              HasSubstr("UTF-16"));
   EXPECT_THAT(refusal("[{\"a\": 1},\n {\"a\": 2}]", "x.json"),
               HasSubstr("an array in JSON, which is not read; JSON lines are, an object on each "
                         "line: jq -c '.[]' x.json > x.jsonl"));

@@ -119,7 +119,8 @@ absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::s
     return absl::InvalidArgumentError(StrCat(name, ": is not UTF-8 text"));
   }
   if (NestsTooDeep(text)) {
-    return absl::InvalidArgumentError(StrCat(name, ": nests deeper than ", kMaxYamlDepth, " levels"));
+    return absl::InvalidArgumentError(
+        StrCat(name, ": nests deeper than ", kMaxYamlDepth, " levels"));
   }
   try {
     const YAML::Node root = YAML::Load(std::string(text));

@@ -16,8 +16,7 @@ constexpr char kGroup[] = "Format of the data (default: as the model file says, 
 // A flag whose value `parse` reads into *to.
 template <typename Value>
 CLI::Option* AddParsed(CLI::App& verb, const std::string& name, const std::string& help,
-                       absl::StatusOr<Value> (*parse)(std::string_view),
-                       std::optional<Value>* to) {
+                       absl::StatusOr<Value> (*parse)(std::string_view), std::optional<Value>* to) {
   return verb
       .add_option_function<std::string>(
           name,

@@ -53,8 +53,8 @@ void PrintConversion(const ConversionFlags& flags, const std::string& rows,
                      const data::ConversionCounts& counts, double seconds) {
   if (flags.json) {
     const nlohmann::ordered_json object = {
-        {"event", "converted"},  {"rows", counts.rows},    {"bad_records", counts.bad_records},
-        {"bytes", counts.bytes}, {"shards", flags.shards}, {"seconds", seconds},
+        {"event", "converted"},  {"rows", counts.rows},      {"bad_records", counts.bad_records},
+        {"bytes", counts.bytes}, {"shards", flags.shards},   {"seconds", seconds},
         {"out", flags.folder},   {"lacking", counts.lacking}};
     std::printf("%s\n", object.dump().c_str());
     return;

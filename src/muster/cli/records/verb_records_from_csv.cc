@@ -48,7 +48,8 @@ void AddRecordsFromCsv(CLI::App& records) {
       "Rows without the label or the weight, such as those to predict, give shards without them.\n"
       "Example:\n"
       "  muster records from-csv train.csv --spec titanic.yaml --out data/train --shards 5");
-  verb->add_option("inputs", flags->inputs, "CSV files or globs, plain or compressed (GZIP, Zstandard)")
+  verb->add_option("inputs", flags->inputs,
+                   "CSV files or globs, plain or compressed (GZIP, Zstandard)")
       ->required()
       ->type_name("GLOB");
   verb->add_option("--spec", flags->spec, "Model file whose inputs say the types of the columns")

@@ -112,8 +112,8 @@ absl::Status RunStats(const StatsFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, flags.spec));
   data::SourceSpec source_spec;
   source_spec.patterns = flags.patterns;
-  source_spec.format = formats::NameColumns(formats::Override(spec.format, flags.format),
-                                            spec.features.schema);
+  source_spec.format =
+      formats::NameColumns(formats::Override(spec.format, flags.format), spec.features.schema);
   source_spec.note = PrintNotesOnce();
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const data::RecordSource> source,
                           data::OpenSource(*files, source_spec, flags.max_bad_records));

@@ -99,8 +99,8 @@ absl::Status PrintFeatures(io::FileSystem& files, const model::ModelSpec& spec,
   MUSTER_ASSIGN_OR_RETURN(const auto transform, features::FeatureTransform::Create(used, request));
   data::SourceSpec source_spec;
   source_spec.patterns = options.patterns;
-  source_spec.format = formats::NameColumns(formats::Override(spec.format, options.format),
-                                            spec.features.schema);
+  source_spec.format =
+      formats::NameColumns(formats::Override(spec.format, options.format), spec.features.schema);
   source_spec.may_lack = spec.LabelInputs();
   source_spec.note = PrintNotesOnce();
   used.schema = formats::WithMissing(std::move(used.schema), source_spec.format);

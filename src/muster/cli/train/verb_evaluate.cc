@@ -70,8 +70,8 @@ absl::Status CheckMetrics(const EvaluateFlags& flags, const model::ModelSpec& sp
 
 train::EvalSpec MakeEvalSpec(const EvaluateFlags& flags, const TrainedModel& model) {
   train::EvalSpec eval = flags.eval;
-  eval.input = SequentialInput(flags.data, model.estimator->model().spec.format,
-                               kInferenceBatchSize);
+  eval.input =
+      SequentialInput(flags.data, model.estimator->model().spec.format, kInferenceBatchSize);
   eval.metrics = MakeMetrics(flags, model.estimator->model().spec.metrics);
   eval.needs_events = false;
   return eval;

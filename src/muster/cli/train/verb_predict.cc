@@ -138,10 +138,9 @@ absl::StatusOr<score::PartPlan> MakePlan(const PredictFlags& flags, const std::s
       .format = SequentialInput(flags.data, spec.format, kInferenceBatchSize).source.format,
       .model_dir = flags.trained.run.model_dir,
       .checkpoint = checkpoint.empty() ? flags.trained.checkpoint : checkpoint,
-      .settings =
-          StrCat(format, ", ", exact ? "fp32" : "bf16", ", at most ", flags.data.max_bad_records,
-                 " bad records a part", rejects, numbered ? ", rows numbered" : "",
-                 DescribeFormatFlags(flags.data)),
+      .settings = StrCat(format, ", ", exact ? "fp32" : "bf16", ", at most ",
+                         flags.data.max_bad_records, " bad records a part", rejects,
+                         numbered ? ", rows numbered" : "", DescribeFormatFlags(flags.data)),
       .suffix = "." + format,
       .processes = flags.parts.workers,
       .numbered = numbered};
@@ -217,7 +216,8 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments) {
                    "FILE.csv, FILE.jsonl, FILE.tfrecord, or - for stdout; with --workers a folder")
       ->required()
       ->type_name("FILE");
-  verb->add_option("--format", flags->format, "Of --out, when the name does not tell (a folder: csv)")
+  verb->add_option("--format", flags->format,
+                   "Of --out, when the name does not tell (a folder: csv)")
       ->check(CLI::IsMember({"csv", "jsonl", "tfrecord"}));
   AddThreadsFlag(*verb, &flags->trained.run);
   AddTensorFlowFlag(*verb, &flags->trained.run);

@@ -30,8 +30,8 @@ void ReadBool(const YamlReader& node, std::string_view key, std::optional<bool>*
 }  // namespace
 
 DataFormat ParseDataFormat(const YamlReader& node) {
-  node.CheckKeys({"type", "delimiter", "header", "columns", "trim", "quote", "missing",
-                  "encoding_errors"});
+  node.CheckKeys(
+      {"type", "delimiter", "header", "columns", "trim", "quote", "missing", "encoding_errors"});
   DataFormat format;
   ReadWord(node, "type", &formats::ParseFileFormat, &format.type);
   ReadWord(node, "delimiter", &formats::ParseDelimiter, &format.delimiter);
