@@ -9,7 +9,7 @@ BUILD_PACKAGES=(
 )
 TEST_PACKAGES=(
   git libgtest-dev libgmock-dev libbenchmark-dev
-  python3 python3-venv unzip
+  python3 python3-venv unzip zstd
   iproute2 nftables openssh-server openssh-client
   clang-format-14
 )

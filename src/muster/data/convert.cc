@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
+
 #include "muster/base/nearest.h"
 #include "muster/data/column_names.h"
 #include "muster/data/file_rules.h"
@@ -71,8 +73,19 @@ absl::StatusOr<SetRules> FindCsvRules(io::FileSystem& files, const std::vector<s
              ", which is read as it is: give it to train, evaluate or predict"));
 }
 
-// The fields of spec.may_lack that the file does not have. A header with a word like the field's
-// name has it misspelt.
+// Whether a name that is no field is like `field`. Any two short names are near each other.
+bool IsMisspelt(const std::string& field, const std::vector<std::string>& names,
+                const formats::Schema& schema) {
+  constexpr size_t kShort = 4;
+  std::vector<std::string> others;
+  for (const std::string& name : names) {
+    if (schema.Find(name) < 0) others.push_back(name);
+  }
+  const std::string near = Nearest(field, others);
+  return !near.empty() && (field.size() >= kShort || absl::EqualsIgnoreCase(near, field));
+}
+
+// The fields of spec.may_lack that the file does not have, and not under a name like theirs either.
 absl::StatusOr<std::vector<std::string>> FindLacking(io::FileSystem& files, const std::string& path,
                                                      const FileRules& rules,
                                                      const ConversionSpec& spec) {
@@ -82,11 +95,9 @@ absl::StatusOr<std::vector<std::string>> FindLacking(io::FileSystem& files, cons
                                                             spec.format.columns, spec.may_lack));
   std::vector<std::string> lacking;
   for (const std::string& field : spec.may_lack) {
+    const bool is_there = std::ranges::find(names, field) != names.end();
     const bool is_field = spec.schema.Find(field) >= 0;
-    if (is_field && std::ranges::find(names, field) == names.end() &&
-        Nearest(field, names).empty()) {
-      lacking.push_back(field);
-    }
+    if (is_field && !is_there && !IsMisspelt(field, names, spec.schema)) lacking.push_back(field);
   }
   return lacking;
 }

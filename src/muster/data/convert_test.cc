@@ -132,6 +132,15 @@ TEST_F(ConvertTest, DataMayLackTheLabel) {
   EXPECT_THAT(columns.column(0).ints, ElementsAre(1));
 }
 
+TEST_F(ConvertTest, AShortNameIsLikeNoOther) {
+  spec_.schema.fields[0].name = "y";
+  spec_.may_lack = {"y"};
+  const auto counts = Convert("x,height,name,tags\n1,1,x,\n");
+  ASSERT_TRUE(counts.ok()) << counts.status();
+  EXPECT_THAT(counts->lacking, ElementsAre("y"));
+  EXPECT_FALSE(Convert("Y,height,name,tags\n1,1,x,\n").ok());
+}
+
 TEST_F(ConvertTest, ALabelThatIsMisspeltIsAnError) {
   spec_.may_lack = {"height"};
   EXPECT_THAT(Failure("name,Height,age,tags\n"),
