@@ -4,12 +4,12 @@
 BUILD_PACKAGES=(
   g++ cmake ninja-build ccache
   libabsl-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev libprotozero-dev
-  zlib1g-dev libfarmhash-dev libboost-dev libssl-dev
+  zlib1g-dev libzstd-dev libfarmhash-dev libboost-dev libssl-dev
   libgoogle-perftools-dev
 )
 TEST_PACKAGES=(
   git libgtest-dev libgmock-dev libbenchmark-dev
-  python3 python3-venv unzip
+  python3 python3-venv unzip zstd
   dpkg-dev file
   iproute2 nftables openssh-server openssh-client
   clang-format-14

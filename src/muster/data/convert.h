@@ -1,4 +1,4 @@
-// Converts CSV files to a set of TFRecord shards of tf.Example.
+// Converts CSV files (or JSON lines) to a set of TFRecord shards of tf.Example.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,29 @@
 
 #include "muster/base/status.h"
 #include "muster/data/shard_writer.h"
-#include "muster/formats/csv.h"
+#include "muster/formats/data_format.h"
 #include "muster/formats/schema.h"
 #include "muster/io/file_system.h"
 
 namespace muster::data {
 
 struct ConversionSpec {
-  std::vector<std::string> inputs;  // files or globs, plain or GZIP
-  formats::CsvOptions csv;
-  formats::Schema schema;  // one feature per field
+  std::vector<std::string> inputs;  // files or globs, plain or compressed
+  formats::DataFormat format;       // what it does not say is found from the files' content
+  formats::Schema schema;           // one feature per field
+  // Fields that the rows may be without, such as the label of data to predict. One that is missing
+  // where the header has no word like it is left out of all shards.
+  std::vector<std::string> may_lack;
   ShardSetSpec output;
+  std::function<void(const std::string& note)> note;  // as SourceSpec::note
   uint64_t max_bad_records = 0;  // limit of rows that do not fit the schema and are left out
 };
 
 struct ConversionCounts {
-  uint64_t rows = 0;         // written
-  uint64_t bad_records = 0;  // left out
-  uint64_t bytes = 0;        // written to disk, known at the end
+  uint64_t rows = 0;                 // written
+  uint64_t bad_records = 0;          // left out
+  uint64_t bytes = 0;                // written to disk, known at the end
+  std::vector<std::string> lacking;  // fields of may_lack that the data does not have
 };
 
 // Called every few thousand rows; an error from it stops the work and is returned.

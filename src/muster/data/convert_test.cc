@@ -118,6 +118,50 @@ TEST_F(ConvertTest, BadRowsAreLeftOutUpToALimit) {
   EXPECT_THAT(Failure("name,unused,age,height,tags\nx\n"), HasSubstr("none of its 1 rows"));
 }
 
+TEST_F(ConvertTest, DataMayLackTheLabel) {
+  spec_.may_lack = {"height", "age"};
+  const auto counts = Convert("name,age,tags\nx,1,\n");
+  ASSERT_TRUE(counts.ok()) << counts.status();
+  EXPECT_THAT(counts->lacking, ElementsAre("height"));
+  const std::shared_ptr<const RecordSource> source =
+      *OpenSource(*files_, {.patterns = {"out/part-*"}});
+  formats::Schema schema = spec_.schema;
+  schema.fields.erase(schema.fields.begin() + 1);
+  formats::Columns columns(schema);
+  ASSERT_TRUE(*(*BatchReader::Create(source, schema, {.batch_size = 9}))->Next(&columns));
+  EXPECT_THAT(columns.column(0).ints, ElementsAre(1));
+}
+
+TEST_F(ConvertTest, AShortNameIsLikeNoOther) {
+  spec_.schema.fields[0].name = "y";
+  spec_.may_lack = {"y"};
+  const auto counts = Convert("x,height,name,tags\n1,1,x,\n");
+  ASSERT_TRUE(counts.ok()) << counts.status();
+  EXPECT_THAT(counts->lacking, ElementsAre("y"));
+  EXPECT_FALSE(Convert("Y,height,name,tags\n1,1,x,\n").ok());
+}
+
+TEST_F(ConvertTest, ALabelThatIsMisspeltIsAnError) {
+  spec_.may_lack = {"height"};
+  EXPECT_THAT(Failure("name,Height,age,tags\n"),
+              HasSubstr("column 'height' is not in the header (did you mean 'Height'?)"));
+}
+
+TEST_F(ConvertTest, FindsTheDelimiterAndTellsIt) {
+  std::string told;
+  spec_.note = [&told](const std::string& note) { told = note; };
+  const auto counts = Convert("name;age;height;tags\nx;1;2;a|b\n");
+  ASSERT_TRUE(counts.ok()) << counts.status();
+  EXPECT_THAT(told, HasSubstr("in.csv is read as CSV with ';' between its 4 cells"));
+}
+
+TEST_F(ConvertTest, WhatIsReadAsItIsIsNotConverted) {
+  WriteTfRecords(*files_, "in.csv", {"r"});
+  EXPECT_EQ(ConvertCsv(*files_, spec_).status().message(),
+            "in.csv: this is TFRecord, which is read as it is: give it to train, evaluate or "
+            "predict");
+}
+
 TEST_F(ConvertTest, ProgressCanStopIt) {
   std::string text = "name,unused,age,height,tags\n";
   for (int i = 0; i < 10'000; ++i) text += "x,0,1,1,\n";

@@ -5,9 +5,9 @@
 #include "absl/strings/str_join.h"
 
 #include "muster/data/chunk_table.h"
+#include "muster/data/file_rules.h"
 #include "muster/data/file_source.h"
 #include "muster/data/source_set.h"
-#include "muster/formats/tfrecord.h"
 
 namespace muster::data {
 namespace {
@@ -36,27 +36,29 @@ class FileSet : public SourceSet {
     return items;
   }
 
-  absl::StatusOr<bool> CanBeCut(const SourceItem& item) const override {
-    if (item.name.ends_with(".gz")) return false;
-    if (FormatOfName(item.name) != FileFormat::kTfRecord) return true;
-    MUSTER_ASSIGN_OR_RETURN(const auto opened, files_.OpenForRead(item.name));
-    MUSTER_ASSIGN_OR_RETURN(const auto compression, formats::DetectCompression(*opened));
-    return compression == formats::Compression::kNone;
+  absl::StatusOr<bool> CanBeCut(const SourceItem& item,
+                                const formats::DataFormat& format) const override {
+    MUSTER_ASSIGN_OR_RETURN(const FileRules rules, FindFileRules(files_, item.name, format));
+    return rules.compression == formats::Compression::kNone;
   }
 
-  absl::StatusOr<uint64_t> CountRecords(const SourceItem& item) const override {
-    MUSTER_ASSIGN_OR_RETURN(const RecordIndex index, LoadOrScanRecords(files_, item.name));
+  absl::StatusOr<uint64_t> CountRecords(const SourceItem& item,
+                                        const formats::DataFormat& format) const override {
+    MUSTER_ASSIGN_OR_RETURN(const FileRules rules, FindFileRules(files_, item.name, format));
+    MUSTER_ASSIGN_OR_RETURN(const RecordIndex index, LoadOrScanRecords(files_, item.name, rules));
     return index.records();
   }
 
   absl::StatusOr<std::vector<std::unique_ptr<RecordSource>>> OpenShards(
       const SourceSpec& spec, std::span<const Shard> shards,
       uint64_t max_bad_records) const override {
-    MUSTER_RETURN_IF_ERROR(formats::CheckCsvOptions(spec.csv));
+    MUSTER_RETURN_IF_ERROR(formats::CheckDataFormat(spec.format));
     MUSTER_ASSIGN_OR_RETURN(const std::vector<SourceItem> items, List(spec.patterns));
-    MUSTER_RETURN_IF_ERROR(CheckFormats(items));
-    const FileFormat format = FormatOfName(items[0].name);
-    MUSTER_ASSIGN_OR_RETURN(const auto indexed, IndexItems(spec, items, shards));
+    if (items.empty()) return absl::InvalidArgumentError("no input files were given");
+    const std::vector<size_t> needed = FindNeeded(items, shards);
+    MUSTER_ASSIGN_OR_RETURN(const SetRules rules, FindRules(items, needed, spec));
+    MUSTER_ASSIGN_OR_RETURN(const auto indexed, IndexItems(spec, items, needed, rules, shards));
+    const FileRules& first = rules.files.front();
     std::vector<std::unique_ptr<RecordSource>> sources;
     SourceSpec own = spec;
     for (const Shard& shard : shards) {
@@ -65,40 +67,54 @@ class FileSet : public SourceSet {
       for (const auto& [i, item] : indexed) {
         if (TakesItem(shard, i)) taken.push_back(item);
       }
-      if (format == FileFormat::kTfRecord) {
+      if (first.format == FileFormat::kTfRecord) {
         sources.push_back(NewTfRecordSource(files_, taken, own, max_bad_records));
         continue;
       }
       MUSTER_ASSIGN_OR_RETURN(sources.emplace_back(),
-                              NewTextSource(files_, format, taken, own, max_bad_records));
+                              NewTextSource(files_, first, taken, own, max_bad_records));
     }
     return sources;
   }
 
  private:
-  static absl::Status CheckFormats(const std::vector<SourceItem>& items) {
-    if (items.empty()) return absl::InvalidArgumentError("no input files were given");
-    for (const SourceItem& item : items) {
-      if (FormatOfName(item.name) == FormatOfName(items[0].name)) continue;
-      return absl::InvalidArgumentError(
-          StrCat("files of two formats cannot be mixed: ", items[0].name, " and ", item.name));
+  // The items that a shard takes; the first one, whose format is that of the data, if there is
+  // none.
+  static std::vector<size_t> FindNeeded(const std::vector<SourceItem>& items,
+                                        std::span<const Shard> shards) {
+    std::vector<size_t> needed;
+    for (size_t i = 0; i < items.size(); ++i) {
+      const bool is_needed = std::any_of(shards.begin(), shards.end(),
+                                         [i](const Shard& shard) { return TakesItem(shard, i); });
+      if (is_needed) needed.push_back(i);
     }
-    return absl::OkStatus();
+    if (needed.empty()) needed.push_back(0);
+    return needed;
+  }
+
+  absl::StatusOr<SetRules> FindRules(const std::vector<SourceItem>& items,
+                                     const std::vector<size_t>& needed,
+                                     const SourceSpec& spec) const {
+    std::vector<std::string> paths;
+    for (const size_t i : needed) paths.push_back(items[i].name);
+    MUSTER_ASSIGN_OR_RETURN(SetRules rules, FindSetRules(files_, paths, spec.format));
+    if (spec.note && !rules.note.empty()) spec.note(rules.note);
+    return rules;
   }
 
   // The files that the shards take, by their place in `items`.
   absl::StatusOr<std::map<size_t, IndexedItem>> IndexItems(const SourceSpec& spec,
                                                            const std::vector<SourceItem>& items,
+                                                           const std::vector<size_t>& needed,
+                                                           const SetRules& rules,
                                                            std::span<const Shard> shards) const {
     std::map<size_t, IndexedItem> indexed;
     uint64_t records = 0;
-    for (size_t i = 0; i < items.size(); ++i) {
-      const bool needed = std::any_of(shards.begin(), shards.end(),
-                                      [i](const Shard& shard) { return TakesItem(shard, i); });
-      if (!needed) continue;
-      IndexedItem& item = indexed[i];
-      item = {.name = items[i].name, .identity = items[i].common_name};
-      MUSTER_ASSIGN_OR_RETURN(item.index, LoadOrScanRecords(files_, item.name, spec.csv));
+    for (size_t n = 0; n < needed.size(); ++n) {
+      const SourceItem& found = items[needed[n]];
+      IndexedItem& item = indexed[needed[n]];
+      item = {.name = found.name, .identity = found.common_name};
+      MUSTER_ASSIGN_OR_RETURN(item.index, LoadOrScanRecords(files_, item.name, rules.files[n]));
       item.size = item.index.file_size;
       records += item.index.records();
     }

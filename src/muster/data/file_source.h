@@ -74,7 +74,7 @@ std::unique_ptr<RecordSource> NewTfRecordSource(io::FileSystem& file_system,
                                                 const std::vector<IndexedItem>& files,
                                                 const SourceSpec& spec, uint64_t max_bad_records);
 absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(io::FileSystem& file_system,
-                                                            FileFormat format,
+                                                            const FileRules& rules,
                                                             const std::vector<IndexedItem>& files,
                                                             const SourceSpec& spec,
                                                             uint64_t max_bad_records);

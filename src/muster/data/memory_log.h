@@ -54,8 +54,11 @@ class MemoryLog : public SourceSet {
     }
     return items;
   }
-  absl::StatusOr<bool> CanBeCut(const SourceItem&) const override { return true; }
-  absl::StatusOr<uint64_t> CountRecords(const SourceItem& item) const override {
+  absl::StatusOr<bool> CanBeCut(const SourceItem&, const formats::DataFormat&) const override {
+    return true;
+  }
+  absl::StatusOr<uint64_t> CountRecords(const SourceItem& item,
+                                        const formats::DataFormat&) const override {
     return item.size();
   }
   absl::StatusOr<std::vector<std::unique_ptr<RecordSource>>> OpenShards(

@@ -75,6 +75,7 @@ class BatchReaderImpl : public BatchReader {
   const std::shared_ptr<const RecordSource> source_;
   const ReaderSpec spec_;
   const std::unique_ptr<formats::RowDecoder> decoder_;
+  int layout_ = 0;  // of the decoder's last record
   ReadAhead chunks_;
   std::unique_ptr<RecordOrder> order_;
   int64_t epoch_ = 0;
@@ -150,6 +151,7 @@ absl::Status BatchReaderImpl::Decode(formats::Columns* columns) {
   for (size_t i = 0; i < picks_.size(); ++i) {
     if (i + kPrefetchRecords < picks_.size()) PrefetchRecord(picks_[i + kPrefetchRecords]);
     const Pick& pick = picks_[i];
+    if (pick.chunk->layout != layout_) decoder_->UseLayout(layout_ = pick.chunk->layout);
     const absl::Status status = decoder_->Decode(pick.chunk->records[pick.record], columns);
     if (status.ok()) {
       rows_.push_back(pick);

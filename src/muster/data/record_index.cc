@@ -17,6 +17,7 @@ constexpr uint32_t kIndexVersion = 1;
 constexpr size_t kIndexHeadBytes = 40;
 constexpr size_t kIndexChunkBytes = 24;
 constexpr size_t kIndexTailBytes = 4;
+constexpr uint8_t kMaxFormat = 2, kMaxCompression = 3, kMaxRowRules = 2 << 2 | 3;
 constexpr uint64_t kMaxIndexBytes = uint64_t{64} << 20;
 
 template <typename T>
@@ -39,8 +40,7 @@ absl::Status CheckIndex(const RecordIndex& index) {
 }
 
 absl::StatusOr<RecordIndex> ScanTfRecords(std::shared_ptr<const io::RandomAccessFile> file,
-                                          uint64_t file_size) {
-  MUSTER_ASSIGN_OR_RETURN(const Compression compression, formats::DetectCompression(*file));
+                                          uint64_t file_size, Compression compression) {
   MUSTER_ASSIGN_OR_RETURN(auto reader, formats::TfRecordReader::Open(std::move(file), compression));
   RecordIndexBuilder builder(FileFormat::kTfRecord, compression);
   while (true) {
@@ -54,14 +54,9 @@ absl::StatusOr<RecordIndex> ScanTfRecords(std::shared_ptr<const io::RandomAccess
 }
 
 absl::StatusOr<RecordIndex> ScanText(std::shared_ptr<const io::RandomAccessFile> file,
-                                     FileFormat format, uint64_t file_size,
-                                     formats::CsvOptions csv) {
-  char magic[2] = {};
-  MUSTER_RETURN_IF_ERROR(file->Read(0, sizeof magic, magic).status());
-  const bool gzip = magic[0] == '\x1f' && magic[1] == '\x8b';
-  MUSTER_ASSIGN_OR_RETURN(auto reader,
-                          formats::CsvRowReader::Open(std::move(file), RowOptions(format, csv)));
-  RecordIndexBuilder builder(format, gzip ? Compression::kGzip : Compression::kNone, csv.delimiter);
+                                     uint64_t file_size, const FileRules& rules) {
+  MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(std::move(file), rules.csv));
+  RecordIndexBuilder builder(rules.format, rules.compression, rules.csv);
   while (true) {
     std::string_view row;
     MUSTER_ASSIGN_OR_RETURN(const bool more, reader->Next(&row));
@@ -72,7 +67,7 @@ absl::StatusOr<RecordIndex> ScanText(std::shared_ptr<const io::RandomAccessFile>
 
 // Nothing when there is none that fits the file.
 std::optional<RecordIndex> LoadRecordIndex(io::FileSystem& files, const std::string& path,
-                                           const io::FileInfo& data, formats::CsvOptions csv) {
+                                           const io::FileInfo& data, const FileRules& rules) {
   const std::string index_path = RecordIndexPath(path);
   const absl::StatusOr<io::FileInfo> info = files.Stat(index_path);
   if (!info.ok() || info->modified_ns < data.modified_ns) return std::nullopt;
@@ -80,8 +75,10 @@ std::optional<RecordIndex> LoadRecordIndex(io::FileSystem& files, const std::str
   if (!bytes.ok()) return std::nullopt;
   absl::StatusOr<RecordIndex> index = ParseRecordIndex(*bytes);
   if (!index.ok() || index->file_size != data.size) return std::nullopt;
-  if (index->format != FormatOfName(path)) return std::nullopt;
-  if (index->format == FileFormat::kCsv && index->delimiter != csv.delimiter) return std::nullopt;
+  if (index->format != rules.format) return std::nullopt;
+  const bool is_csv = index->format == FileFormat::kCsv;
+  if (is_csv && index->delimiter != rules.csv.delimiter) return std::nullopt;
+  if (is_csv && index->rows != RowRules(rules.csv)) return std::nullopt;
   return *std::move(index);
 }
 
@@ -93,10 +90,12 @@ uint64_t RecordIndex::records() const {
   return sum;
 }
 
-RecordIndexBuilder::RecordIndexBuilder(FileFormat format, Compression compression, char delimiter) {
+RecordIndexBuilder::RecordIndexBuilder(FileFormat format, Compression compression,
+                                       const formats::CsvOptions& csv) {
   index_.format = format;
   index_.compression = compression;
-  index_.delimiter = delimiter;
+  index_.delimiter = csv.delimiter;
+  if (format == FileFormat::kCsv) index_.rows = RowRules(csv);
 }
 
 void RecordIndexBuilder::Add(uint64_t offset, uint64_t line) {
@@ -119,7 +118,7 @@ std::string SerializeRecordIndex(const RecordIndex& index) {
   bytes.push_back(static_cast<char>(index.format));
   bytes.push_back(static_cast<char>(index.compression));
   bytes.push_back(index.delimiter);
-  bytes.push_back('\0');
+  bytes.push_back(static_cast<char>(index.rows));
   AppendLittle<uint64_t>(index.file_size, &bytes);
   AppendLittle<uint64_t>(index.end, &bytes);
   AppendLittle<uint64_t>(index.chunks.size(), &bytes);
@@ -146,11 +145,14 @@ absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes) {
   uint8_t format = 0, compression = 0;
   reader.Read(&format);
   reader.Read(&compression);
-  if (format > 2 || compression > 2) return BrokenIndex("an unknown format");
+  if (format > kMaxFormat || compression > kMaxCompression) {
+    return BrokenIndex("an unknown format");
+  }
   index.format = static_cast<FileFormat>(format);
   index.compression = static_cast<Compression>(compression);
   reader.Read(&index.delimiter);
-  reader.Skip(1);
+  reader.Read(&index.rows);
+  if (index.rows > kMaxRowRules) return BrokenIndex("unknown rules of rows");
   reader.Read(&index.file_size);
   reader.Read(&index.end);
   uint64_t count = 0;
@@ -169,17 +171,12 @@ absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes) {
   return index;
 }
 
-FileFormat FormatOfName(std::string_view path) {
-  if (path.ends_with(".gz")) path.remove_suffix(3);
-  if (path.ends_with(".csv")) return FileFormat::kCsv;
-  if (path.ends_with(".jsonl") || path.ends_with(".json")) return FileFormat::kJsonLines;
-  return FileFormat::kTfRecord;
+uint8_t RowRules(const formats::CsvOptions& csv) {
+  const int quote = csv.quote == '\0' ? 1 : csv.quote == '\'' ? 2 : 0;
+  return static_cast<uint8_t>((csv.header ? 0 : 1) | (csv.trim ? 2 : 0) | quote << 2);
 }
 
-formats::CsvOptions RowOptions(FileFormat format, formats::CsvOptions csv) {
-  if (format == FileFormat::kJsonLines) csv.quotes = csv.header = false;
-  return csv;
-}
+formats::CsvOptions JsonRows() { return {.quote = '\0', .header = false}; }
 
 std::string RecordIndexPath(const std::string& path) {
   const std::string name = StrCat(".", io::Basename(path), ".index");
@@ -188,20 +185,20 @@ std::string RecordIndexPath(const std::string& path) {
 }
 
 absl::StatusOr<RecordIndex> ScanRecords(io::FileSystem& files, const std::string& path,
-                                        formats::CsvOptions csv) {
+                                        const FileRules& rules) {
   MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> file,
                           files.OpenForRead(path));
-  const FileFormat format = FormatOfName(path);
-  return format == FileFormat::kTfRecord ? ScanTfRecords(std::move(file), info.size)
-                                         : ScanText(std::move(file), format, info.size, csv);
+  return rules.format == FileFormat::kTfRecord
+             ? ScanTfRecords(std::move(file), info.size, rules.compression)
+             : ScanText(std::move(file), info.size, rules);
 }
 
 absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::string& path,
-                                              formats::CsvOptions csv) {
+                                              const FileRules& rules) {
   MUSTER_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
-  if (auto index = LoadRecordIndex(files, path, info, csv)) return *std::move(index);
-  MUSTER_ASSIGN_OR_RETURN(RecordIndex index, ScanRecords(files, path, csv));
+  if (auto index = LoadRecordIndex(files, path, info, rules)) return *std::move(index);
+  MUSTER_ASSIGN_OR_RETURN(RecordIndex index, ScanRecords(files, path, rules));
   // A stale index of a TFRecord file is noticed when its records are read; of text it is not.
   if (info.size <= kChunkBytes || index.format != FileFormat::kTfRecord) return index;
   const absl::StatusOr<io::FileInfo> now = files.Stat(path);

@@ -12,13 +12,21 @@
 #include "muster/base/status.h"
 #include "muster/formats/compression.h"
 #include "muster/formats/csv.h"
+#include "muster/formats/data_format.h"
 #include "muster/io/file_system.h"
 
 namespace muster::data {
 
 constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 
-enum class FileFormat : uint8_t { kTfRecord = 0, kCsv = 1, kJsonLines = 2 };
+using formats::FileFormat;
+
+// How the bytes of one file are cut into records.
+struct FileRules {
+  FileFormat format = FileFormat::kTfRecord;
+  formats::Compression compression = formats::Compression::kNone;
+  formats::CsvOptions csv = {};  // text; JSON lines are rows without quotes or header
+};
 
 struct IndexedChunk {
   uint64_t begin = 0;    // byte in the (uncompressed) file; its end is the next one's begin
@@ -31,6 +39,7 @@ struct RecordIndex {
   FileFormat format = FileFormat::kTfRecord;
   formats::Compression compression = formats::Compression::kNone;
   char delimiter = ',';    // CSV
+  uint8_t rows = 0;        // text: how rows are cut (RowRules)
   uint64_t file_size = 0;  // on disk
   uint64_t end = 0;        // bytes, uncompressed
   std::vector<IndexedChunk> chunks;
@@ -42,7 +51,8 @@ struct RecordIndex {
 // Builds an index while records are written or scanned, in order. A compressed file is one chunk.
 class RecordIndexBuilder {
  public:
-  RecordIndexBuilder(FileFormat format, formats::Compression compression, char delimiter = ',');
+  RecordIndexBuilder(FileFormat format, formats::Compression compression,
+                     const formats::CsvOptions& csv = {});
   // Adds a record that starts at byte `offset` (uncompressed) and, in text, at `line`.
   void Add(uint64_t offset, uint64_t line = 0);
   RecordIndex Finish(uint64_t end, uint64_t file_size) &&;
@@ -55,29 +65,30 @@ std::string SerializeRecordIndex(const RecordIndex& index);
 // DATA_LOSS when the bytes are not an index of this version.
 absl::StatusOr<RecordIndex> ParseRecordIndex(std::string_view bytes);
 
-// CSV when the name ends in .csv, JSON lines when in .jsonl or .json (Spark's name for them), each
-// optionally followed by .gz; else TFRecord.
-FileFormat FormatOfName(std::string_view path);
+// What of `csv`, besides the delimiter, determines where rows and chunks begin, as a byte of an
+// index: 0 for a header, quotes '"' and no trimming.
+uint8_t RowRules(const formats::CsvOptions& csv);
 
-// How the rows of a text file are cut: as `csv` says, or one JSON object per line.
-formats::CsvOptions RowOptions(FileFormat format, formats::CsvOptions csv);
+// What JSON lines are as rows: a line is one, and there is no header.
+formats::CsvOptions JsonRows();
 
 // "a/.part-0.tfrecord.index" for "a/part-0.tfrecord".
 std::string RecordIndexPath(const std::string& path);
 
 // Reads the whole file. Records with a wrong CRC of their data are counted and left to the reader;
-// damage that cannot be skipped is an error, as is a CSV file without a header.
+// damage that cannot be skipped is an error, as is a CSV file without the header that `rules` say
+// it has.
 absl::StatusOr<RecordIndex> ScanRecords(io::FileSystem& files, const std::string& path,
-                                        formats::CsvOptions csv = {});
+                                        const FileRules& rules);
 
-// The index beside the file if it is valid, has the same file size and delimiter, and is not older
-// than the file; otherwise a scan. The result of a scan is written beside the file, so that the
-// next opener need not scan, if the file is larger than one chunk (a smaller one is read as quickly
-// as its index) and did not change meanwhile. It is no error if the result cannot be written, for
-// example where only reading is allowed. Several processes may do this at once: each writes the
-// whole index under a temporary name and renames it.
+// The index beside the file if it is valid, was made by the same rules, has the same file size, and
+// is not older than the file; otherwise a scan. The result of a scan is written beside the file, so
+// that the next opener need not scan, if the file is larger than one chunk (a smaller one is read
+// as quickly as its index) and did not change meanwhile. It is no error if the result cannot be
+// written, for example where only reading is allowed. Several processes may do this at once: each
+// writes the whole index under a temporary name and renames it.
 absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::string& path,
-                                              formats::CsvOptions csv = {});
+                                              const FileRules& rules);
 
 absl::Status WriteRecordIndex(io::FileSystem& files, const std::string& path,
                               const RecordIndex& index);

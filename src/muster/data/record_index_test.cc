@@ -65,12 +65,13 @@ class LoadOrScanTest : public testing::Test {
   void SetUp() override { WriteText(*files_, "a.csv", "x\n1\n2\n3\n"); }
   // An index that differs from what a scan finds, so that it is seen whether it was used.
   RecordIndex Other() {
-    RecordIndex index = *ScanRecords(*files_, "a.csv");
+    RecordIndex index = *ScanRecords(*files_, "a.csv", {.format = FileFormat::kCsv});
     index.chunks[0].records = 2;
     return index;
   }
   uint64_t Records(formats::CsvOptions csv = {}) {
-    const auto index = LoadOrScanRecords(*files_, "a.csv", csv);
+    const auto index =
+        LoadOrScanRecords(*files_, "a.csv", {.format = FileFormat::kCsv, .csv = csv});
     EXPECT_TRUE(index.ok()) << index.status();
     return index.ok() ? index->records() : 0;
   }
@@ -86,6 +87,8 @@ TEST_F(LoadOrScanTest, AnIndexThatFitsIsUsed) {
 TEST_F(LoadOrScanTest, AnIndexThatDoesNotFitIsIgnored) {
   ASSERT_TRUE(WriteRecordIndex(*files_, "a.csv", Other()).ok());
   EXPECT_EQ(Records({';'}), 3u) << "another delimiter";
+  EXPECT_EQ(Records({.quote = '\0'}), 3u) << "other quotes";
+  EXPECT_EQ(Records({.header = false}), 4u) << "no header";
   RecordIndex other = Other();
   ++other.file_size;
   ASSERT_TRUE(WriteRecordIndex(*files_, "a.csv", other).ok());
@@ -107,10 +110,10 @@ class IndexOnceTest : public testing::Test {
   // How many reads of files it takes to open the index.
   int64_t ReadsToOpen(io::FaultFileSystem& files) {
     const int64_t before = files.count(io::FileOperation::kRead);
-    const auto index = LoadOrScanRecords(files, "a");
+    const auto index = LoadOrScanRecords(files, "a", FileRules());
     EXPECT_TRUE(index.ok()) << index.status();
     if (index.ok()) {
-      EXPECT_EQ(*index, *ScanRecords(*files_, "a"));
+      EXPECT_EQ(*index, *ScanRecords(*files_, "a", FileRules()));
     }
     return files.count(io::FileOperation::kRead) - before;
   }
@@ -141,7 +144,7 @@ TEST_F(IndexOnceTest, AFileThatChangesWhileItIsScannedGetsNone) {
   changing.StallNth(io::FileOperation::kRead, 2, [&] {
     WriteTfRecords(*files_, "a", std::vector<std::string>(3000, std::string(1000, 's')));
   });
-  EXPECT_TRUE(LoadOrScanRecords(changing, "a").ok());
+  EXPECT_TRUE(LoadOrScanRecords(changing, "a", FileRules()).ok());
   EXPECT_THAT(Names(), testing::ElementsAre("a"));
 }
 
@@ -156,7 +159,7 @@ TEST_F(IndexOnceTest, SeveralOpenersAtOnceLeaveOneIndex) {
   {
     std::vector<std::jthread> openers;
     for (int i = 0; i < 4; ++i) {
-      openers.emplace_back([&] { EXPECT_TRUE(LoadOrScanRecords(*files_, "a").ok()); });
+      openers.emplace_back([&] { EXPECT_TRUE(LoadOrScanRecords(*files_, "a", FileRules()).ok()); });
     }
   }
   EXPECT_THAT(Names(), testing::ElementsAre(".a.index", "a"));

@@ -14,6 +14,7 @@ std::string_view GetSuffix(formats::Compression compression) {
     case formats::Compression::kZlib:
       return ".zlib";
     case formats::Compression::kNone:
+    case formats::Compression::kZstd:  // is not written
       break;
   }
   return "";

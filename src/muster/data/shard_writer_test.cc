@@ -39,7 +39,7 @@ TEST_F(ShardWriterTest, DealsRoundRobinAndIndexes) {
     std::vector<uint64_t> counts;
     for (int i = 0; i < 3; ++i) {
       const std::string path = io::JoinPath("deep/er", ShardName(i, 3, compression));
-      const auto scanned = ScanRecords(*files_, path);
+      const auto scanned = ScanRecords(*files_, path, {.compression = compression});
       ASSERT_TRUE(scanned.ok()) << scanned.status();
       counts.push_back(scanned->records());
       const auto index = ParseRecordIndex(*io::ReadFile(*files_, RecordIndexPath(path)));
@@ -116,7 +116,7 @@ TEST_F(ShardWriterTest, AfterACrashAllShardsAreVisibleOrIncompleteSetsAre) {
     const auto found = io::Glob(*files_, "out/part-*");
     if (!found.ok()) continue;
     for (const std::string& path : *found) {
-      EXPECT_TRUE(LoadOrScanRecords(*files_, path).ok()) << path << " after " << n;
+      EXPECT_TRUE(LoadOrScanRecords(*files_, path, FileRules()).ok()) << path << " after " << n;
     }
     ASSERT_LT(n, 100);
   }

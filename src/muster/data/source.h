@@ -20,7 +20,7 @@
 
 #include "muster/base/status.h"
 #include "muster/data/record_index.h"
-#include "muster/formats/csv.h"
+#include "muster/formats/data_format.h"
 #include "muster/formats/decoder.h"
 #include "muster/formats/schema.h"
 #include "muster/io/file_system.h"
@@ -60,13 +60,18 @@ using TakeBadRecord = std::function<void(BadRecord record)>;
 struct SourceSpec {
   std::vector<std::string> patterns;  // globs, with files sorted within each; or a scheme's names
   Shard shard = {};
-  formats::CsvOptions csv = {};
+  formats::DataFormat format = {};  // what it does not say is found from the files' content
+  // Columns that rows without a header may be without: the first row of the first file has so many
+  // cells fewer than `format.columns`. The label of data to predict, for example.
+  std::vector<std::string> may_lack = {};
   // The number of the first record of the first file of the shard. It is not 0 if shards are files
   // and other files come before those of this one. Shards by record compute their own.
   uint64_t first_number = 0;
   bool may_be_empty = false;           // files without a record are not an error
   TakeBadRecord take_bad_record = {};  // for those that the source leaves out, each once
-  SourceSchemes schemes = {};          // patterns of other schemes, or of none, are files
+  // Told, in each Open, what was found about the format that the user should know.
+  std::function<void(const std::string& note)> note = {};
+  SourceSchemes schemes = {};  // patterns of other schemes, or of none, are files
 };
 
 // What Chunk::offsets counts.
@@ -82,6 +87,7 @@ struct Chunk {
   // offset in a partition. They ascend, not always by one.
   std::vector<uint64_t> offsets;
   std::string bytes;
+  int layout = 0;                // of its records (RowDecoder::UseLayout)
   uint64_t first_number = 0;     // of the first record in the data, if none were left out
   std::vector<size_t> left_out;  // per bad record: index of the next of `records`; ascending
   std::vector<BadRecord> bad;    // left out; not yet counted (RecordSource::CountBad)
@@ -146,10 +152,10 @@ class RecordSource {
 // A stream of one piece, which `source` reads whole. `source` must outlive it.
 std::unique_ptr<ChunkStream> NewOnePieceStream(const RecordSource& source, size_t chunk);
 
-// Opens what the patterns name: the kind that spec.schemes has for their scheme, else files. Files
-// are CSV when the names end in .csv or .csv.gz, JSON lines when in .jsonl, else TFRecord (one
-// source holds one format; CSV files must have the same header). NOT_FOUND for a pattern without
-// data; INVALID_ARGUMENT when there are no records, unless spec.may_be_empty. `files` must
+// Opens what the patterns name: the kind that spec.schemes has for their scheme, else files. A
+// file's content says what it is as far as spec.format does not (data/file_rules.h); one source
+// holds one format, and CSV files must have the same columns, in any order. NOT_FOUND for a pattern
+// without data; INVALID_ARGUMENT when there are no records, unless spec.may_be_empty. `files` must
 // outlive the source.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(io::FileSystem& files,
                                                          const SourceSpec& spec,

@@ -48,10 +48,13 @@ class SourceSet {
   // pattern without items.
   virtual absl::StatusOr<std::vector<SourceItem>> List(
       const std::vector<std::string>& patterns) const = 0;
-  // Whether reading can begin in the middle of the item: not in a compressed file.
-  virtual absl::StatusOr<bool> CanBeCut(const SourceItem& item) const = 0;
+  // Whether reading can begin in the middle of the item: not in a compressed file. `format` is
+  // that of the data, as in SourceSpec.
+  virtual absl::StatusOr<bool> CanBeCut(const SourceItem& item,
+                                        const formats::DataFormat& format) const = 0;
   // The number of the item's records; an upper bound if it is not known.
-  virtual absl::StatusOr<uint64_t> CountRecords(const SourceItem& item) const = 0;
+  virtual absl::StatusOr<uint64_t> CountRecords(const SourceItem& item,
+                                                const formats::DataFormat& format) const = 0;
   // Like data::OpenShards.
   virtual absl::StatusOr<std::vector<std::unique_ptr<RecordSource>>> OpenShards(
       const SourceSpec& spec, std::span<const Shard> shards, uint64_t max_bad_records) const = 0;

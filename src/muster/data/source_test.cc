@@ -7,10 +7,12 @@
 #include <thread>
 
 #include "muster/base/test_size.h"
+#include "muster/data/file_rules.h"
 #include "muster/data/memory_log.h"
 #include "muster/data/source_conformance.h"
 #include "muster/data/source_set.h"
 #include "muster/data/test_data.h"
+#include "muster/formats/sniff.h"
 #include "muster/io/fault_file_system.h"
 
 namespace muster::data {
@@ -88,8 +90,8 @@ TEST_P(RecordSourceConformance, IsListedInTheOrderInWhichItIsRead) {
     EXPECT_EQ(item.name, Open()->files()[i]);
     EXPECT_TRUE(item.name.ends_with(item.common_name)) << item.common_name;
     EXPECT_GT(item.size(), 0u);
-    EXPECT_EQ(*(*set)->CanBeCut(item), !format().compressed());
-    EXPECT_EQ(*(*set)->CountRecords(item), Open({}, {item.name})->records());
+    EXPECT_EQ(*(*set)->CanBeCut(item, {}), !format().compressed());
+    EXPECT_EQ(*(*set)->CountRecords(item, {}), Open({}, {item.name})->records());
   }
   EXPECT_EQ(*ListSources(*files_, spec), *items) << "the same each time";
   EXPECT_TRUE(absl::IsNotFound(ListSources(*files_, Spec({}, {"data/z"})).status()));
@@ -224,7 +226,7 @@ TEST_P(RecordSourceConformance, AChunkOutlivesItsSource) {
 TEST_P(FileSourceConformance, AnIndexChangesNothingButTheScan) {
   const auto scanned = Open();
   for (const std::string& path : scanned->files()) {
-    auto index = ScanRecords(*files_, path);
+    auto index = ScanRecords(*files_, path, *FindFileRules(*files_, path, {}));
     ASSERT_TRUE(index.ok()) << index.status();
     ASSERT_TRUE(WriteRecordIndex(*files_, path, *index).ok());
   }
@@ -281,14 +283,16 @@ class OpenSourceTest : public testing::Test {
 TEST_F(OpenSourceTest, NamesWhatItCannotOpen) {
   ASSERT_TRUE(files_->MakeFolders("data").ok());
   WriteText(*files_, "data/a.csv", "x\n1\n");
-  WriteText(*files_, "data/b.tfrecord", "");
+  WriteTfRecords(*files_, "data/b.tfrecord", {"r"});
   WriteText(*files_, "data/c.csv", "y\n1\n");
   EXPECT_EQ(Fails({"data/z*"}).code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(Fails({"data/z*"}).message(), HasSubstr("data/z*"));
   EXPECT_THAT(Fails({"data"}).message(), HasSubstr("data: is a folder"));
-  EXPECT_THAT(Fails({"data/a.csv", "data/b*"}).message(), HasSubstr("cannot be mixed"));
+  EXPECT_THAT(Fails({"data/a.csv", "data/b*"}).message(),
+              HasSubstr("data/a.csv is CSV, data/b.tfrecord is TFRecord"));
   EXPECT_THAT(Fails({"data/*.csv"}).message(),
-              HasSubstr("data/c.csv: its header is not that of data/a.csv"));
+              HasSubstr("data/c.csv: its header is not that of data/a.csv: column 'x' is missing; "
+                        "column 'y' is additional"));
   EXPECT_THAT(Fails({"data/a.csv"}, {2, 2}).message(), HasSubstr("shard 2 of 2"));
   EXPECT_THAT(Fails({}).message(), HasSubstr("no input files"));
 }
@@ -300,7 +304,7 @@ TEST_F(OpenSourceTest, JsonLinesMayEndInJson) {
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_EQ((*source)->records(), 2u);
   EXPECT_EQ((*(*source)->Read(0))->Where(1), "part-0.json:2");
-  EXPECT_EQ(FormatOfName("part-1.json.gz"), FileFormat::kJsonLines);
+  EXPECT_EQ(formats::GetNamedFormat("part-1.json.gz"), FileFormat::kJsonLines);
 }
 
 TEST_F(OpenSourceTest, CsvRecordsAreNamedByLine) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "muster/data/column_names.h"
 #include "muster/data/file_source.h"
 #include "muster/formats/json_lines.h"
 
@@ -60,23 +61,26 @@ class TextPieces : public ChunkStream {
 // Rows of text: CSV, or a JSON object a line.
 class TextSource : public FileSource {
  public:
-  TextSource(io::FileSystem& file_system, FileFormat format, const std::vector<IndexedItem>& files,
-             const SourceSpec& spec, uint64_t max_bad_records)
+  TextSource(io::FileSystem& file_system, const FileRules& rules,
+             const std::vector<IndexedItem>& files, const SourceSpec& spec,
+             uint64_t max_bad_records)
       : FileSource(file_system, files, spec, max_bad_records),
-        format_(format),
-        options_(RowOptions(format, spec.csv)) {}
+        format_(rules.format),
+        options_(rules.csv),
+        given_names_(spec.format.columns),
+        may_lack_(spec.may_lack) {}
 
-  // Reads the files' headers, which must be the same.
-  absl::Status ReadHeaders() {
-    if (!options_.header) return absl::OkStatus();
-    for (size_t i = 0; i < files().size(); ++i) {
+  // Finds the columns of each file. Files without headers all have those of the first.
+  absl::Status FindColumns() {
+    layout_of_file_.assign(files().size(), 0);
+    if (format_ == FileFormat::kJsonLines) return absl::OkStatus();
+    const size_t files_to_read =
+        options_.header ? files().size() : std::min<size_t>(1, files().size());
+    for (size_t i = 0; i < files_to_read; ++i) {
       MUSTER_ASSIGN_OR_RETURN(auto file, OpenFile(static_cast<int>(i)));
-      MUSTER_ASSIGN_OR_RETURN(auto reader, formats::CsvRowReader::Open(file, options_));
-      if (i == 0) header_ = reader->header();
-      if (reader->header() != header_) {
-        return absl::InvalidArgumentError(
-            StrCat(files()[i], ": its header is not that of ", files()[0]));
-      }
+      MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                              ReadColumnNames(file, options_, given_names_, may_lack_));
+      MUSTER_RETURN_IF_ERROR(AddLayout(i, names));
     }
     return absl::OkStatus();
   }
@@ -85,8 +89,8 @@ class TextSource : public FileSource {
       const formats::Schema& schema) const override {
     if (format_ == FileFormat::kJsonLines) return formats::NewJsonDecoder(schema);
     absl::StatusOr<std::unique_ptr<formats::RowDecoder>> decoder =
-        formats::NewCsvDecoder(schema, header_, options_);
-    if (!decoder.ok()) return Annotate(decoder.status(), files()[0]);
+        formats::NewCsvDecoder(schema, names_, options_);
+    if (!decoder.ok() && !files().empty()) return Annotate(decoder.status(), files()[0]);
     return decoder;
   }
 
@@ -94,6 +98,7 @@ class TextSource : public FileSource {
   absl::Status Cut(size_t chunk, Chunk* piece) const override {
     const ChunkInfo& info = chunks()[chunk];
     piece->place = RecordPlace::kLine;
+    piece->layout = GetLayout(chunk);
     formats::CsvRowScanner scanner(options_);
     std::string_view rest = piece->bytes;
     uint64_t line = info.line;
@@ -124,6 +129,7 @@ class TextSource : public FileSource {
                                         [this, chunk] {
                                           std::shared_ptr<Chunk> piece = NewPiece(chunk);
                                           piece->place = RecordPlace::kLine;
+                                          piece->layout = GetLayout(chunk);
                                           return piece;
                                         });
   }
@@ -136,20 +142,43 @@ class TextSource : public FileSource {
                                       "again"));
   }
 
+  int GetLayout(size_t chunk) const {
+    return layout_of_file_[static_cast<size_t>(chunks()[chunk].file)];
+  }
+
+  // The same columns in another order are another layout.
+  absl::Status AddLayout(size_t file, const std::vector<std::string>& names) {
+    const auto known = std::ranges::find(names_, names);
+    layout_of_file_[file] = static_cast<int>(known - names_.begin());
+    if (known != names_.end()) return absl::OkStatus();
+    if (!names_.empty()) {
+      const std::string other = formats::DescribeOtherColumns(names_.front(), names);
+      if (!other.empty()) {
+        return absl::InvalidArgumentError(
+            StrCat(files()[file], ": its header is not that of ", files()[0], ": ", other));
+      }
+    }
+    names_.push_back(names);
+    return absl::OkStatus();
+  }
+
   const FileFormat format_;
   const formats::CsvOptions options_;
-  std::vector<std::string> header_;
+  const std::vector<std::string> given_names_;
+  const std::vector<std::string> may_lack_;
+  std::vector<std::vector<std::string>> names_;  // of columns, by layout
+  std::vector<int> layout_of_file_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RecordSource>> NewTextSource(io::FileSystem& file_system,
-                                                            FileFormat format,
+                                                            const FileRules& rules,
                                                             const std::vector<IndexedItem>& files,
                                                             const SourceSpec& spec,
                                                             uint64_t max_bad_records) {
-  auto source = std::make_unique<TextSource>(file_system, format, files, spec, max_bad_records);
-  MUSTER_RETURN_IF_ERROR(source->ReadHeaders());
+  auto source = std::make_unique<TextSource>(file_system, rules, files, spec, max_bad_records);
+  MUSTER_RETURN_IF_ERROR(source->FindColumns());
   return source;
 }
 

@@ -15,16 +15,16 @@
 namespace muster::features {
 
 enum class ColumnKind {
-  kNumeric,          // input -> `shape` floats: ((log1p ? log(1+x) : x) - mean) / stddev
-  kBucketized,       // input -> id of each of its `shape` values: the number of boundaries <= x
-  kVocabulary,       // input -> id: its place in the list, an out-of-vocabulary bucket, or none
-  kIdentity,         // int input -> itself, in [0, buckets)
-  kHash,             // input -> Fingerprint64(printed value) mod buckets
-  kKeys,             // input -> its 64-bit key, which has a row of a growing table
-  kCross,            // fields and ids of columns -> FingerprintCat64 chain mod buckets
-  kWeighted,         // categorical column, number input -> its ids, each with a weight
-  kIndicator,        // categorical column -> counts (sums of weights) of its ids, a float per id
-  kEmbedding,        // categorical column -> combined rows of a trained table, `dimension` floats
+  kNumeric,     // input -> `shape` floats: ((log1p ? log(1+x), 0 if x <= -1 : x) - mean) / stddev
+  kBucketized,  // input -> id of each of its `shape` values: the number of boundaries <= x
+  kVocabulary,  // input -> id: its place in the list, an out-of-vocabulary bucket, or none
+  kIdentity,    // int input -> itself, in [0, buckets)
+  kHash,        // input -> Fingerprint64(printed value) mod buckets
+  kKeys,        // input -> its 64-bit key, which has a row of a growing table
+  kCross,       // fields and ids of columns -> FingerprintCat64 chain mod buckets
+  kWeighted,    // categorical column, number input -> its ids, each with a weight
+  kIndicator,   // categorical column -> counts (sums of weights) of its ids, a float per id
+  kEmbedding,   // categorical column -> combined rows of a trained table, `dimension` floats
   kSequenceNumeric,  // list input -> steps of `shape` floats, as kNumeric, pooled
 };
 

@@ -128,8 +128,8 @@ class CrossTransform final : public IdTransform {
         MUSTER_RETURN_IF_ERROR(RowValues(key, rows, *scratch, row, &values, bad_row));
         if (values.size() * chains.size() > kMaxCombinations) {
           *bad_row = row;
-          return absl::InvalidArgumentError(StrCat("row ", row, ": its lists have more than ",
-                                                   kMaxCombinations, " combinations"));
+          return absl::InvalidArgumentError(
+              StrCat("its lists have more than ", kMaxCombinations, " combinations"));
         }
         longer.clear();
         for (const uint64_t chain : chains) {
@@ -173,7 +173,7 @@ class CrossTransform final : public IdTransform {
     absl::Status status = key.Values(rows, scratch, first, count, values, &bad_value);
     if (status.ok()) return status;
     *bad_row = RowOfValue(rows.column(key.field()), bad_value);
-    return Annotate(status, StrCat("row ", *bad_row));
+    return status;
   }
 
   Remainder buckets_;

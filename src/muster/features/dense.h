@@ -24,12 +24,12 @@ class Normalizer {
  public:
   Normalizer(const formats::Schema& schema, const ColumnSpec& column);
   int field() const { return field_; }
-  // Replaces *values with those of all rows, one after the other. INVALID_ARGUMENT names the row of
-  // a value that is or becomes not finite; *bad_row is that row.
+  // Replaces *values with those of all rows, one after the other. INVALID_ARGUMENT names
+  // a value that is or becomes not finite; *bad_row is its row.
   absl::Status Apply(const formats::Columns& rows, std::vector<float>* values, int* bad_row) const;
 
  private:
-  absl::Status NotFinite(const formats::Column& input, size_t i, int row, float result) const;
+  absl::Status NotFinite(const formats::Column& input, size_t i, float result) const;
 
   int field_;
   formats::ValueType type_;
@@ -45,7 +45,7 @@ class LabelTransform {
   explicit LabelTransform(const FeatureSpec& spec);
 
   void MarkFingerprints(std::vector<bool>* fields) const;
-  // Replaces *labels. INVALID_ARGUMENT names the row and value; *bad_row is the row.
+  // Replaces *labels. INVALID_ARGUMENT names the value; *bad_row is its row.
   absl::Status Apply(const formats::Columns& rows, const Scratch& scratch,
                      std::vector<float>* labels, int* bad_row) const;
 

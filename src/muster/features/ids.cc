@@ -52,7 +52,7 @@ class LookupTransform final : public IdTransform {
     absl::Status status = lookup_->Lookup(rows, scratch, first, count, block, &bad_value);
     if (status.ok()) return status;
     *bad_row = RowOfValue(rows.column(lookup_->field()), bad_value);
-    return Annotate(status, StrCat("row ", *bad_row));
+    return status;
   }
 
   std::unique_ptr<IdLookup> lookup_;
@@ -79,8 +79,8 @@ absl::Status CheckLengths(const formats::Column& column, int shape, int* bad_row
     const uint32_t length = offsets[row + 1] - offsets[row];
     if (std::cmp_equal(length, shape)) continue;
     *bad_row = static_cast<int>(row);
-    return absl::InvalidArgumentError(StrCat("row ", row, ": it has ", length, " values, not the ",
-                                             shape, " that 'shape' says; mend the row"));
+    return absl::InvalidArgumentError(
+        StrCat("it has ", length, " values, not the ", shape, " that 'shape' says; mend the row"));
   }
   return absl::OkStatus();
 }

@@ -47,7 +47,7 @@ class IdLookup {
   // In a list every value counts; in a scalar field '' and -1 are kMissing.
   bool list() const { return list_; }
   virtual bool needs_fingerprints() const { return false; }
-  // Checks rows as a whole: INVALID_ARGUMENT names the row; *bad_row is that row.
+  // Checks rows as a whole: INVALID_ARGUMENT; *bad_row is that row.
   virtual absl::Status CheckRows(const formats::Columns&, int*) const { return absl::OkStatus(); }
 
   // ids[i] for the field's value number first + i, i < count <= kBlock: an id, kMissing, or another

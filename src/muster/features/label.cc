@@ -51,8 +51,8 @@ absl::Status LabelTransform::CheckWidths(const formats::Column& input, int rows,
     const uint32_t count = input.offsets[row + 1] - input.offsets[row];
     if (std::cmp_equal(count, spec_.width)) continue;
     *bad_row = row;
-    return absl::InvalidArgumentError(StrCat("row ", row, ", label '", spec_.input, "': ", count,
-                                             " values, the head needs ", spec_.width));
+    return absl::InvalidArgumentError(
+        StrCat("label '", spec_.input, "': ", count, " values, the head needs ", spec_.width));
   }
   return absl::OkStatus();
 }
@@ -68,8 +68,7 @@ absl::Status LabelTransform::FromNumbers(const formats::Column& input, std::vect
   const size_t bad = FirstNotFinite(labels->data(), labels->size());
   if (bad == labels->size()) return absl::OkStatus();
   *bad_row = static_cast<int>(bad) / spec_.width;
-  return absl::InvalidArgumentError(StrCat("row ", *bad_row, ", label '", spec_.input,
-                                           "': the value ", (*labels)[bad],
+  return absl::InvalidArgumentError(StrCat("label '", spec_.input, "': the value ", (*labels)[bad],
                                            " is not finite; mend or leave out the row"));
 }
 
@@ -80,8 +79,8 @@ absl::Status LabelTransform::FromIds(const formats::Column& input, int rows,
       const int64_t id = input.ints[i];
       if (id < 0 || id >= spec_.width) {
         *bad_row = row;
-        return absl::InvalidArgumentError(StrCat("row ", row, ", label '", spec_.input, "': ", id,
-                                                 " is not a class of 0 to ", spec_.width - 1));
+        return absl::InvalidArgumentError(
+            StrCat("label '", spec_.input, "': ", id, " is not a class of 0 to ", spec_.width - 1));
       }
       (*labels)[static_cast<size_t>(row) * static_cast<size_t>(spec_.width) +
                 static_cast<size_t>(id)] = 1;
@@ -108,9 +107,9 @@ absl::Status LabelTransform::FromWords(const formats::Columns& rows, const Scrat
         const std::string value = type_ == formats::ValueType::kInt
                                       ? StrCat(input.ints[at])
                                       : std::string(input.strings[at]);
-        return absl::InvalidArgumentError(
-            StrCat("row ", row, ", label '", spec_.input, "': the value ", Shown(value),
-                   " is not one of its words", DidYouMean(value, spec_.words)));
+        return absl::InvalidArgumentError(StrCat("label '", spec_.input, "': the value ",
+                                                 Shown(value), " is not one of its words",
+                                                 DidYouMean(value, spec_.words)));
       }
       if (is_set) {
         (*labels)[static_cast<size_t>(row) * static_cast<size_t>(spec_.width) +
@@ -135,8 +134,7 @@ absl::Status CopyWeights(const formats::Column& input, formats::ValueType type,
     if (weight >= 0 && std::isfinite(weight)) continue;
     *bad_row = static_cast<int>(row);
     return absl::InvalidArgumentError(
-        StrCat("row ", row, ": the weight ", weight,
-               " is not a number from 0 on; mend or leave out the row"));
+        StrCat("the weight ", weight, " is not a number from 0 on; mend or leave out the row"));
   }
   return absl::OkStatus();
 }

@@ -67,12 +67,11 @@ TEST_F(LabelTest, VectorsOfFloats) {
   ASSERT_TRUE(Apply(Floats{{1, 2}, {-3, 0.5f}}).ok());
   EXPECT_THAT(batch_.labels, ElementsAre(1, 2, -3, 0.5f));
   EXPECT_TRUE(batch_.weights.empty());
-  EXPECT_THAT(Error(Floats{{1, 2}, {3}}),
-              HasSubstr("row 1, label 'y': 1 values, the head needs 2"));
+  EXPECT_THAT(Error(Floats{{1, 2}, {3}}), HasSubstr("label 'y': 1 values, the head needs 2"));
   EXPECT_EQ(bad_row_, 1);
   // Too many and too few in one batch do not make up for each other.
-  EXPECT_THAT(Error(Floats{{1}, {1, 2, 3}}), HasSubstr("row 0"));
-  EXPECT_THAT(Error(Floats{{1, 2}, {3, NAN}}), HasSubstr("row 1, label 'y': the value nan"));
+  EXPECT_THAT(Error(Floats{{1}, {1, 2, 3}}), HasSubstr("label 'y': 1 values"));
+  EXPECT_THAT(Error(Floats{{1, 2}, {3, NAN}}), HasSubstr("label 'y': the value nan"));
   EXPECT_EQ(bad_row_, 1);
 }
 
@@ -89,8 +88,7 @@ TEST_F(LabelTest, SetsOfWords) {
   EXPECT_THAT(batch_.labels, ElementsAre(1, 0, 1, 0, 0, 0, 0, 1, 0));
   EXPECT_THAT(
       Error(Texts{{"ant"}, {"bee", "cart"}}),
-      HasSubstr(
-          "row 1, label 'y': the value 'cart' is not one of its words (did you mean 'cat'?)"));
+      HasSubstr("label 'y': the value 'cart' is not one of its words (did you mean 'cat'?)"));
   EXPECT_EQ(bad_row_, 1);
   // More values than one block of look-ups.
   Texts many(200, {"ant", "bee", "cat"});
@@ -106,8 +104,8 @@ TEST_F(LabelTest, SetsOfIds) {
   SetForm(ValueType::kInt, {.form = LabelSpec::Form::kSet, .width = 3});
   ASSERT_TRUE(Apply(Ints{{2, 0}, {}}).ok());
   EXPECT_THAT(batch_.labels, ElementsAre(1, 0, 1, 0, 0, 0));
-  EXPECT_THAT(Error(Ints{{0}, {3}}), HasSubstr("row 1, label 'y': 3 is not a class of 0 to 2"));
-  EXPECT_THAT(Error(Ints{{-1}}), HasSubstr("row 0"));
+  EXPECT_THAT(Error(Ints{{0}, {3}}), HasSubstr("label 'y': 3 is not a class of 0 to 2"));
+  EXPECT_THAT(Error(Ints{{-1}}), HasSubstr("label 'y': -1 is not a class"));
 }
 
 TEST_F(LabelTest, Weights) {
@@ -115,9 +113,9 @@ TEST_F(LabelTest, Weights) {
   spec_.weight = "w";
   ASSERT_TRUE(Apply(Ints{{1}, {0}, {1}}, {0, 2.5f, 1}).ok());
   EXPECT_THAT(batch_.weights, ElementsAre(0, 2.5f, 1));
-  EXPECT_THAT(Error(Ints{{1}, {0}}, {1, -0.5f}), HasSubstr("weight 'w': row 1: the weight -0.5"));
+  EXPECT_THAT(Error(Ints{{1}, {0}}, {1, -0.5f}), HasSubstr("weight 'w': the weight -0.5"));
   EXPECT_EQ(bad_row_, 1);
-  EXPECT_THAT(Error(Ints{{1}, {0}}, {NAN, 1}), HasSubstr("row 0: the weight nan"));
+  EXPECT_THAT(Error(Ints{{1}, {0}}, {NAN, 1}), HasSubstr("the weight nan"));
 }
 
 TEST_F(LabelTest, FormsThatDoNotFitTheField) {

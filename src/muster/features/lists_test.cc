@@ -149,11 +149,11 @@ TEST_F(ListsTest, WeightsThatDoNotFitAreNamed) {
   absl::Status status = Apply(request, {good, {.words = {"a", "b"}, .floats = {1}}, good});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("column 'weighted': row 1: 'floats' has 1 weights for 2 values"));
+              HasSubstr("column 'weighted': 'floats' has 1 weights for 2 values"));
   EXPECT_EQ(bad_row_, 1);
   status = Apply(request, {good, good, {.words = {"a", "b"}, .floats = {1, NAN}}});
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("column 'weighted': row 2: the weight nan is not finite"));
+              HasSubstr("column 'weighted': the weight nan is not finite"));
   EXPECT_EQ(bad_row_, 2);
 }
 
@@ -167,11 +167,11 @@ TEST_F(ListsTest, NumbersOfAFixedLength) {
   absl::Status status =
       Apply({.dense = {"column"}, .categorical = {}}, {{.floats = {1, 2}}, {.floats = {1, 2, 3}}});
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("column 'column': row 1: it has 3 values, not the 2 that 'shape' says"));
+              HasSubstr("column 'column': it has 3 values, not the 2 that 'shape' says"));
   EXPECT_EQ(bad_row_, 1);
   status =
       Apply({.dense = {"column"}, .categorical = {}}, {{.floats = {1, 2}}, {.floats = {1, NAN}}});
-  EXPECT_THAT(std::string(status.message()), HasSubstr("row 1: the value nan is not finite"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the value nan is not finite"));
   EXPECT_EQ(bad_row_, 1);
 }
 
@@ -192,7 +192,7 @@ TEST_F(ListsTest, BucketsOfAFixedLength) {
   for (const std::string name : {"column", "cross"}) {
     const absl::Status status =
         Apply({.dense = {}, .categorical = {name}}, {{.floats = {1, 2, 3}}, {.floats = {1}}});
-    EXPECT_THAT(std::string(status.message()), HasSubstr("row 1: it has 1 values, not the 3"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("it has 1 values, not the 3"));
     EXPECT_EQ(bad_row_, 1);
   }
 }
@@ -218,7 +218,7 @@ TEST_F(ListsTest, PoolsStepsOfSeveralNumbers) {
   const absl::Status status =
       Apply({.dense = {"column"}, .categorical = {}}, {{.floats = {1, 2}}, {.floats = {1, 2, 3}}});
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("row 1: it has 3 values, which are not whole steps of 2"));
+              HasSubstr("it has 3 values, which are not whole steps of 2"));
   EXPECT_EQ(bad_row_, 1);
 }
 

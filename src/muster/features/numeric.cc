@@ -28,6 +28,11 @@ class NumericTransform final : public DenseTransform {
   int shape_;
 };
 
+// Counts have a mark such as -1 or -2 in the place of a number, for which there is no logarithm.
+float Log1p(float value) {
+  const bool is_mark = value <= -1 && std::isfinite(value);
+  return is_mark ? 0 : std::log1p(value);
+}
 class NumericColumn final : public ColumnType {
  public:
   ColumnKind kind() const override { return ColumnKind::kNumeric; }
@@ -76,7 +81,7 @@ absl::Status Normalizer::Apply(const formats::Columns& rows, std::vector<float>*
     std::copy(input.floats.begin(), input.floats.end(), values->begin());
   }
   if (log1p_) {
-    for (float& value : *values) value = value == 0 ? value : std::log1p(value);
+    for (float& value : *values) value = value == 0 ? value : Log1p(value);
   }
   if (mean_ != 0 || stddev_ != 1) {
     for (float& value : *values) value = (value - mean_) / stddev_;
@@ -84,19 +89,15 @@ absl::Status Normalizer::Apply(const formats::Columns& rows, std::vector<float>*
   const size_t bad = FirstNotFinite(values->data(), values->size());
   if (bad == values->size()) return absl::OkStatus();
   *bad_row = RowOfValue(input, bad);
-  return NotFinite(input, bad, *bad_row, (*values)[bad]);
+  return NotFinite(input, bad, (*values)[bad]);
 }
 
-absl::Status Normalizer::NotFinite(const formats::Column& input, size_t i, int row,
-                                   float result) const {
+absl::Status Normalizer::NotFinite(const formats::Column& input, size_t i, float result) const {
   const float value =
       type_ == formats::ValueType::kInt ? static_cast<float>(input.ints[i]) : input.floats[i];
-  const std::string became =
-      std::isfinite(value)
-          ? StrCat(log1p_ ? " becomes, with log1p, " : " becomes ", result, ", which")
-          : "";
-  return absl::InvalidArgumentError(StrCat("row ", row, ": the value ", value, became,
-                                           " is not finite; mend or leave out the row"));
+  const std::string became = std::isfinite(value) ? StrCat(" becomes ", result, ", which") : "";
+  return absl::InvalidArgumentError(
+      StrCat("the value ", value, became, " is not finite; mend or leave out the row"));
 }
 
 size_t FirstNotFinite(const float* values, size_t count) {

@@ -31,9 +31,8 @@ class SequenceTransform final : public DenseTransform {
       const size_t count = offsets[row + 1] - offsets[row];
       if (count % shape_ != 0) {
         *bad_row = static_cast<int>(row);
-        return absl::InvalidArgumentError(StrCat("row ", row, ": it has ", count,
-                                                 " values, which are not whole steps of ", shape_,
-                                                 "; mend the row"));
+        return absl::InvalidArgumentError(StrCat(
+            "it has ", count, " values, which are not whole steps of ", shape_, "; mend the row"));
       }
       if (count > 0) Pool(std::span(scratch->floats).subspan(offsets[row], count), pooled);
     }

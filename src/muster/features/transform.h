@@ -28,7 +28,7 @@ class FeatureTransform {
                                                                   const FeatureRequest& request);
   virtual ~FeatureTransform() = default;
   // Replaces *batch. `rows` must be of spec.schema. With `with_labels` also fills the labels and,
-  // if the spec names them, the weights. INVALID_ARGUMENT names the row (0-based in the batch),
+  // if the spec names them, the weights. INVALID_ARGUMENT, for the row *bad_row (0-based), names
   // column and value: a label that is not in its vocabulary or has another number of values, a
   // weight below 0, an identity id out of range, a value that is not finite in a numeric column.
   // Then *bad_row (when not null) is set; it is -1 for other errors and without an error. After an

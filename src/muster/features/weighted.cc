@@ -35,8 +35,8 @@ class WeightedTransform final : public IdTransform {
     const size_t bad = FirstNotFinite(ids->weights.data(), ids->weights.size());
     if (bad == ids->weights.size()) return absl::OkStatus();
     *bad_row = RowOfValue(input, bad);
-    return absl::InvalidArgumentError(StrCat("row ", *bad_row, ": the weight ", ids->weights[bad],
-                                             " is not finite; mend or leave out the row"));
+    return absl::InvalidArgumentError(
+        StrCat("the weight ", ids->weights[bad], " is not finite; mend or leave out the row"));
   }
 
  private:
@@ -44,9 +44,9 @@ class WeightedTransform final : public IdTransform {
                             int* bad_row) const {
     const auto [weight, id] = std::mismatch(weights.begin(), weights.end(), ids.begin());
     *bad_row = static_cast<int>(weight - weights.begin()) - 1;
-    return absl::InvalidArgumentError(StrCat("row ", *bad_row, ": '", weights_, "' has ",
-                                             *weight - *(weight - 1), " weights for ",
-                                             *id - *(id - 1), " values; each value needs one"));
+    return absl::InvalidArgumentError(StrCat("'", weights_, "' has ", *weight - *(weight - 1),
+                                             " weights for ", *id - *(id - 1),
+                                             " values; each value needs one"));
   }
 
   std::unique_ptr<IdTransform> ids_;

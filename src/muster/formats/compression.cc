@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "muster/formats/zstd_stream.h"
+
 namespace muster::formats {
 namespace {
 
@@ -129,8 +131,20 @@ std::string_view CompressionName(Compression compression) {
       return "GZIP";
     case Compression::kZlib:
       return "ZLIB";
+    case Compression::kZstd:
+      return "ZSTD";
   }
   return "unknown";
+}
+
+bool IsZstd(std::string_view bytes) { return bytes.starts_with("\x28\xb5\x2f\xfd"); }
+
+absl::StatusOr<Compression> DetectTextCompression(const io::RandomAccessFile& file) {
+  char magic[4];
+  MUSTER_ASSIGN_OR_RETURN(const size_t count, file.Read(0, sizeof magic, magic));
+  const std::string_view bytes(magic, count);
+  if (bytes.starts_with("\x1f\x8b")) return Compression::kGzip;
+  return IsZstd(bytes) ? Compression::kZstd : Compression::kNone;
 }
 
 std::unique_ptr<ByteStream> NewByteStream(std::shared_ptr<const io::RandomAccessFile> file,
@@ -138,6 +152,7 @@ std::unique_ptr<ByteStream> NewByteStream(std::shared_ptr<const io::RandomAccess
   if (compression == Compression::kNone) {
     return std::make_unique<PlainStream>(std::move(file), offset);
   }
+  if (compression == Compression::kZstd) return NewZstdStream(std::move(file), offset);
   return std::make_unique<InflatingStream>(std::move(file), compression, offset);
 }
 

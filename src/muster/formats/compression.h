@@ -1,4 +1,5 @@
-// GZIP (RFC 1952) and ZLIB (RFC 1950) streams over files, through zlib.
+// Compressed streams over files: GZIP (RFC 1952) and ZLIB (RFC 1950) through zlib, Zstandard
+// (RFC 8878, only to read) through zstd_stream.h.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +12,16 @@
 
 namespace muster::formats {
 
-enum class Compression { kNone, kGzip, kZlib };
+enum class Compression { kNone, kGzip, kZlib, kZstd };
 
-std::string_view CompressionName(Compression compression);  // "none", "GZIP", "ZLIB"
+std::string_view CompressionName(Compression compression);  // "none", "GZIP", "ZLIB", "ZSTD"
+
+// The compression of a file of text, by its first bytes: none, GZIP or Zstandard. (ZLIB's two bytes
+// may begin a text.)
+absl::StatusOr<Compression> DetectTextCompression(const io::RandomAccessFile& file);
+
+// Whether `bytes` begin with the magic number of a Zstandard frame.
+bool IsZstd(std::string_view bytes);
 
 // The (inflated) bytes of a file, front to back. One owner thread.
 class ByteStream {
@@ -27,7 +35,8 @@ class ByteStream {
 };
 
 // Starts at (uncompressed) byte `offset`; the first Read inflates a compressed file up to there.
-// Several consecutive GZIP members are one stream. Keeps `file`. A compressed stream takes about
+// Several consecutive GZIP members, or
+// Zstandard frames, are one stream. Keeps `file`. A compressed stream takes about
 // 300 KiB.
 std::unique_ptr<ByteStream> NewByteStream(std::shared_ptr<const io::RandomAccessFile> file,
                                           Compression compression, uint64_t offset = 0);
@@ -36,7 +45,7 @@ std::unique_ptr<ByteStream> NewByteStream(std::shared_ptr<const io::RandomAccess
 // TensorFlow's ZlibOutputBuffer. Takes about 400 KiB. One owner thread.
 class Deflater {
  public:
-  explicit Deflater(Compression compression);  // not kNone
+  explicit Deflater(Compression compression);  // kGzip or kZlib
   ~Deflater();
   Deflater(const Deflater&) = delete;
   Deflater& operator=(const Deflater&) = delete;

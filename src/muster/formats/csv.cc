@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_join.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -14,17 +15,26 @@ namespace muster::formats {
 
 absl::Status CheckCsvOptions(CsvOptions options) {
   const char d = options.delimiter;
-  if (d != '"' && d != '\r' && d != '\n' && d != '\0') return absl::OkStatus();
+  if (d != '"' && d != options.quote && d != '\r' && d != '\n' && d != '\0') {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(StrCat("the CSV delimiter cannot be '",
                                            absl::CEscape(absl::string_view(&d, 1)),
                                            "': use one such as ',', ';', '|' or a tab"));
 }
 
+namespace {
+
+bool IsBlank(char c) { return c == ' ' || c == '\t'; }
+
+}  // namespace
+
 size_t CsvRowScanner::Find(std::string_view text) {
   if (state_ == State::kNoQuoteYet) {
     const std::string_view fresh = text.substr(seen_);
     const size_t line_end = fresh.find('\n');
-    if (!quotes_ || fresh.substr(0, line_end).find('"') == std::string_view::npos) {
+    if (quote_char_ == '\0' ||
+        fresh.substr(0, line_end).find(quote_char_) == std::string_view::npos) {
       if (line_end == std::string_view::npos) {
         seen_ = text.size();
         return kMore;
@@ -49,9 +59,11 @@ size_t CsvRowScanner::FindQuoted(std::string_view text) {
     switch (state_) {
       case State::kNoQuoteYet:
       case State::kCellStart:
-        if (text[seen_] == '"') {
+        if (text[seen_] == quote_char_) {
           quote_ = seen_++;
           state_ = State::kQuoted;
+        } else if (trim_ && IsBlank(text[seen_]) && text[seen_] != delimiter_) {
+          ++seen_;
         } else {
           state_ = State::kPlain;
         }
@@ -63,13 +75,13 @@ size_t CsvRowScanner::FindQuoted(std::string_view text) {
         state_ = State::kCellStart;
         break;
       case State::kQuoted: {
-        const size_t quote = text.find('"', seen_);
+        const size_t quote = text.find(quote_char_, seen_);
         seen_ = quote == std::string_view::npos ? text.size() : quote + 1;
         if (quote != std::string_view::npos) state_ = State::kAfterQuote;
         break;
       }
       case State::kAfterQuote:
-        if (text[seen_] == '"') {
+        if (text[seen_] == quote_char_) {
           ++seen_;
           state_ = State::kQuoted;
         } else {
@@ -129,19 +141,20 @@ void SplitUnquoted(std::string_view row, char delimiter, std::vector<std::string
   cells->emplace_back(cell, end - cell);
 }
 
-// Unquotes the cell that starts at row[*at] with a quote, and goes behind its closing quote.
-std::string_view ConsumeQuoted(std::string_view row, size_t* at, std::string* scratch) {
+// Unquotes the cell that starts at row[*at] with a quote, and sets *at after its closing quote.
+std::string_view ConsumeQuoted(std::string_view row, char quote_char, size_t* at,
+                               std::string* scratch) {
   const size_t begin = *at + 1;
-  size_t quote = row.find('"', begin);
+  size_t quote = row.find(quote_char, begin);
   if (quote == std::string_view::npos) quote = row.size();
   *at = quote + 1;
-  if (*at >= row.size() || row[*at] != '"') return row.substr(begin, quote - begin);
+  if (*at >= row.size() || row[*at] != quote_char) return row.substr(begin, quote - begin);
   const size_t stored = scratch->size();
   size_t piece = begin;
-  while (*at < row.size() && row[*at] == '"') {
+  while (*at < row.size() && row[*at] == quote_char) {
     scratch->append(row, piece, *at - piece);  // with one of the two quotes
     piece = *at + 1;
-    quote = row.find('"', piece);
+    quote = row.find(quote_char, piece);
     if (quote == std::string_view::npos) quote = row.size();
     *at = quote + 1;
   }
@@ -149,20 +162,22 @@ std::string_view ConsumeQuoted(std::string_view row, size_t* at, std::string* sc
   return std::string_view(*scratch).substr(stored);
 }
 
-}  // namespace
+// The first byte from `at` on that is no blank, or is the delimiter.
+size_t SkipBlanks(std::string_view row, char delimiter, size_t at) {
+  while (at < row.size() && IsBlank(row[at]) && row[at] != delimiter) ++at;
+  return at;
+}
 
-absl::Status SplitCsvRow(std::string_view row, CsvOptions options,
+absl::Status SplitQuoted(std::string_view row, CsvOptions options,
                          std::vector<std::string_view>* cells, std::string* scratch) {
-  if (row.find('"') == std::string_view::npos) {
-    SplitUnquoted(row, options.delimiter, cells);
-    return absl::OkStatus();
-  }
   cells->clear();
   scratch->clear();
   scratch->reserve(row.size());  // cells point into it: it must not move
   for (size_t at = 0;; ++at) {
-    if (at < row.size() && row[at] == '"') {
-      cells->push_back(ConsumeQuoted(row, &at, scratch));
+    if (options.trim) at = SkipBlanks(row, options.delimiter, at);
+    if (at < row.size() && row[at] == options.quote) {
+      cells->push_back(ConsumeQuoted(row, options.quote, &at, scratch));
+      if (options.trim) at = SkipBlanks(row, options.delimiter, at);
       if (at < row.size() && row[at] != options.delimiter) {
         return absl::InvalidArgumentError(StrCat(
             "cell ", cells->size(), " continues after its closing quote, with '",
@@ -175,6 +190,27 @@ absl::Status SplitCsvRow(std::string_view row, CsvOptions options,
     }
     if (at >= row.size()) return absl::OkStatus();
   }
+}
+
+std::string_view TrimBlanks(std::string_view text) {
+  while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+absl::Status SplitCsvRow(std::string_view row, CsvOptions options,
+                         std::vector<std::string_view>* cells, std::string* scratch) {
+  if (options.quote == '\0' || row.find(options.quote) == std::string_view::npos) {
+    SplitUnquoted(row, options.delimiter, cells);
+  } else {
+    MUSTER_RETURN_IF_ERROR(SplitQuoted(row, options, cells, scratch));
+  }
+  if (options.trim) {
+    for (std::string_view& cell : *cells) cell = TrimBlanks(cell);
+  }
+  return absl::OkStatus();
 }
 
 void AppendCsvCell(std::string_view cell, char delimiter, std::string* line) {
@@ -190,6 +226,23 @@ void AppendCsvCell(std::string_view cell, char delimiter, std::string* line) {
     line->push_back(c);
   }
   line->push_back('"');
+}
+
+std::string DescribeOtherColumns(const std::vector<std::string>& wanted,
+                                 const std::vector<std::string>& there) {
+  std::vector<std::string> parts;
+  const auto name = [&parts](const std::vector<std::string>& of,
+                             const std::vector<std::string>& against, std::string_view what) {
+    for (const std::string& column : of) {
+      if (std::ranges::count(against, column) < std::ranges::count(of, column)) {
+        std::string part = StrCat("column '", column, "' is ", what);
+        if (std::ranges::find(parts, part) == parts.end()) parts.push_back(std::move(part));
+      }
+    }
+  };
+  name(wanted, there, "missing");
+  name(there, wanted, "additional");
+  return absl::StrJoin(parts, "; ");
 }
 
 }  // namespace muster::formats

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 
 #include "muster/base/nearest.h"
+#include "muster/base/utf8.h"
 #include "muster/formats/csv.h"
 #include "muster/formats/missing.h"
 
@@ -14,6 +15,7 @@ namespace muster::formats {
 namespace {
 
 constexpr size_t kShownBytes = 60;
+constexpr size_t kShownWrongBytes = 4;
 
 std::string_view TrimSpaces(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -77,16 +79,25 @@ Parsed ParseInt(std::string_view text, bool truncate, int64_t* value) {
 
 class CsvDecoder : public RowDecoder {
  public:
-  CsvDecoder(const Schema& schema, std::vector<int> cells, size_t header_cells, CsvOptions options)
+  // For rows of one header: which cell is a field's, and how many cells a row has.
+  struct Layout {
+    std::vector<int> cell_of_field;
+    size_t cells = 0;
+  };
+
+  CsvDecoder(const Schema& schema, std::vector<Layout> layouts, CsvOptions options)
       : schema_(schema),
         missing_(GetMissingValues(schema)),
-        cell_of_field_(std::move(cells)),
-        header_cells_(header_cells),
+        layouts_(std::move(layouts)),
+        layout_(layouts_.data()),
         options_(options) {}
 
   absl::Status Decode(std::string_view row, Columns* columns) override;
+  void UseLayout(int layout) override { layout_ = &layouts_[static_cast<size_t>(layout)]; }
 
  private:
+  absl::Status DecodeText(std::string_view row, Columns* columns);
+  absl::Status WrongCells() const;
   absl::Status DecodeScalar(int f, std::string_view cell, Columns* columns);
   absl::Status DecodeList(int f, std::string_view cell, Columns* columns);
   absl::Status AppendValue(const Field& field, std::string_view cell, Columns* columns,
@@ -95,8 +106,8 @@ class CsvDecoder : public RowDecoder {
 
   const Schema schema_;
   const std::vector<MissingValues> missing_;  // by field
-  const std::vector<int> cell_of_field_;
-  const size_t header_cells_;
+  const std::vector<Layout> layouts_;
+  const Layout* layout_;  // of the next rows
   const CsvOptions options_;
   std::vector<std::string_view> cells_;
   std::string scratch_;
@@ -126,14 +137,36 @@ absl::Status BadValue(const Field& field, std::string_view cell, Parsed parsed) 
 }
 
 absl::Status CsvDecoder::Decode(std::string_view row, Columns* columns) {
-  MUSTER_RETURN_IF_ERROR(SplitCsvRow(row, options_, &cells_, &scratch_));
-  if (cells_.size() != header_cells_) {
-    return absl::InvalidArgumentError(
-        StrCat("the row has ", cells_.size(), " cells, the header has ", header_cells_));
+  if (options_.encoding_errors == EncodingErrors::kKeep || IsUtf8(row)) {
+    return DecodeText(row, columns);
   }
-  const size_t fields = cell_of_field_.size();
+  switch (options_.encoding_errors) {
+    case EncodingErrors::kKeep:
+    case EncodingErrors::kError:
+      break;
+    case EncodingErrors::kReplace:
+      return DecodeText(columns->Store(ReplaceNonUtf8(row)), columns);
+    case EncodingErrors::kLatin1:
+      return DecodeText(columns->Store(Latin1ToUtf8(row)), columns);
+  }
+  return absl::InvalidArgumentError(
+      StrCat("the row is not UTF-8, from '",
+             absl::CHexEscape(ToAbsl(row.substr(Utf8PrefixSize(row), kShownWrongBytes))),
+             "' on (encoding errors: keep, replace or latin1 would read it)"));
+}
+
+absl::Status CsvDecoder::WrongCells() const {
+  const std::string names = options_.header ? "the header has " : "the names of columns are ";
+  return absl::InvalidArgumentError(
+      StrCat("the row has ", cells_.size(), " cells, ", names, layout_->cells));
+}
+
+absl::Status CsvDecoder::DecodeText(std::string_view row, Columns* columns) {
+  MUSTER_RETURN_IF_ERROR(SplitCsvRow(row, options_, &cells_, &scratch_));
+  if (cells_.size() != layout_->cells) return WrongCells();
+  const size_t fields = layout_->cell_of_field.size();
   for (size_t f = 0; f < fields; ++f) {
-    const std::string_view cell = cells_[cell_of_field_[f]];
+    const std::string_view cell = cells_[layout_->cell_of_field[f]];
     absl::Status status = schema_.fields[f].list ? DecodeList(static_cast<int>(f), cell, columns)
                                                  : DecodeScalar(static_cast<int>(f), cell, columns);
     if (!status.ok()) {
@@ -204,25 +237,61 @@ std::string_view CsvDecoder::Keep(std::string_view cell, Columns* columns) const
   return inside ? columns->Store(cell) : cell;
 }
 
-}  // namespace
+bool IsNumber(std::string_view text) {
+  float value = 0;
+  return ParseFloat(TrimSpaces(text), &value) == Parsed::kOk;
+}
 
-absl::StatusOr<std::unique_ptr<RowDecoder>> NewCsvDecoder(const Schema& schema,
-                                                          const std::vector<std::string>& header,
-                                                          CsvOptions options) {
-  MUSTER_RETURN_IF_ERROR(CheckCsvOptions(options));
-  std::vector<int> cells;
+// For a column that is not in the header: what may be wrong.
+std::string WhyNotThere(const Schema& schema, const std::string& name,
+                        const std::vector<std::string>& header) {
+  const bool any = std::ranges::any_of(schema.fields, [&header](const Field& field) {
+    return std::ranges::find(header, field.name) != header.end();
+  });
+  if (!any && std::ranges::any_of(header, IsNumber)) {
+    return StrCat(
+        "; that row looks like data: if the file has no header, give --no-header, or ",
+        "'format: {header: false}' in the model file, and --columns if its cells are not ",
+        "the inputs in their order");
+  }
+  return DidYouMean(name, header);
+}
+
+absl::StatusOr<CsvDecoder::Layout> MakeLayout(const Schema& schema,
+                                              const std::vector<std::string>& header) {
+  CsvDecoder::Layout layout;
+  layout.cells = header.size();
   for (const Field& field : schema.fields) {
     const auto found = std::find(header.begin(), header.end(), field.name);
     if (found == header.end()) {
-      return absl::NotFoundError(
-          StrCat("column '", field.name, "' is not in the header", DidYouMean(field.name, header)));
+      return absl::NotFoundError(StrCat("column '", field.name, "' is not in the header",
+                                        WhyNotThere(schema, field.name, header)));
     }
     if (std::find(found + 1, header.end(), field.name) != header.end()) {
       return absl::InvalidArgumentError(StrCat("column '", field.name, "' is twice in the header"));
     }
-    cells.push_back(static_cast<int>(found - header.begin()));
+    layout.cell_of_field.push_back(static_cast<int>(found - header.begin()));
   }
-  return std::make_unique<CsvDecoder>(schema, std::move(cells), header.size(), options);
+  return layout;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RowDecoder>> NewCsvDecoder(
+    const Schema& schema, std::span<const std::vector<std::string>> headers, CsvOptions options) {
+  MUSTER_RETURN_IF_ERROR(CheckCsvOptions(options));
+  if (headers.empty()) return absl::InvalidArgumentError("the columns have no names");
+  std::vector<CsvDecoder::Layout> layouts;
+  for (const std::vector<std::string>& header : headers) {
+    MUSTER_ASSIGN_OR_RETURN(layouts.emplace_back(), MakeLayout(schema, header));
+  }
+  return std::make_unique<CsvDecoder>(schema, std::move(layouts), options);
+}
+
+absl::StatusOr<std::unique_ptr<RowDecoder>> NewCsvDecoder(const Schema& schema,
+                                                          const std::vector<std::string>& header,
+                                                          CsvOptions options) {
+  return NewCsvDecoder(schema, std::span(&header, 1), options);
 }
 
 }  // namespace muster::formats

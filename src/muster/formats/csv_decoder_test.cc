@@ -182,5 +182,43 @@ TEST(CsvDecoderTest, HeaderFaults) {
             "column 'income' is twice in the header");
 }
 
+TEST(CsvDecoderTest, ARowHasTheLayoutOfItsFile) {
+  const Schema schema = {{MakeField("x", ValueType::kInt), MakeField("y", ValueType::kInt)}};
+  const std::vector<std::vector<std::string>> headers = {{"x", "y"}, {"y", "other", "x"}};
+  const auto decoder = *NewCsvDecoder(schema, headers, {});
+  Columns columns(schema);
+  ASSERT_TRUE(decoder->Decode("1,2", &columns).ok());
+  decoder->UseLayout(1);
+  ASSERT_TRUE(decoder->Decode("3,0,4", &columns).ok());
+  EXPECT_EQ(decoder->Decode("3,0", &columns).message(), "the row has 2 cells, the header has 3");
+  decoder->UseLayout(0);
+  ASSERT_TRUE(decoder->Decode("5,6", &columns).ok());
+  EXPECT_THAT(columns.column(0).ints, ElementsAre(1, 4, 5));
+  EXPECT_THAT(columns.column(1).ints, ElementsAre(2, 3, 6));
+}
+
+TEST(CsvDecoderTest, RowsThatAreNotUtf8) {
+  const Schema schema = {{MakeField("x", ValueType::kString)}};
+  const auto decode = [&](EncodingErrors errors) -> std::string {
+    const auto decoder =
+        *NewCsvDecoder(schema, std::vector<std::string>{"x"}, {.encoding_errors = errors});
+    Columns columns(schema);
+    const absl::Status status = decoder->Decode("caf\xe9", &columns);
+    return status.ok() ? std::string(columns.column(0).strings[0]) : std::string(status.message());
+  };
+  EXPECT_EQ(decode(EncodingErrors::kKeep), "caf\xe9");
+  EXPECT_EQ(decode(EncodingErrors::kReplace), "caf\xef\xbf\xbd");
+  EXPECT_EQ(decode(EncodingErrors::kLatin1), "caf\xc3\xa9");
+  EXPECT_THAT(decode(EncodingErrors::kError), HasSubstr("the row is not UTF-8, from '\\xe9' on"));
+}
+
+TEST(CsvDecoderTest, AHeaderThatLooksLikeDataIsSaidToBeSo) {
+  const Schema schema = {{MakeField("age", ValueType::kInt)}};
+  const std::vector<std::string> data = {"39", " State-gov"};
+  EXPECT_THAT(NewCsvDecoder(schema, data).status().message(),
+              HasSubstr("column 'age' is not in the header; that row looks like data: if the file "
+                        "has no header, give --no-header"));
+}
+
 }  // namespace
 }  // namespace muster::formats

@@ -3,18 +3,11 @@
 
 #include "muster/formats/compression.h"
 #include "muster/formats/csv.h"
+
 namespace muster::formats {
 namespace {
 
 constexpr size_t kReadBytes = size_t{256} << 10;
-
-absl::StatusOr<std::unique_ptr<ByteStream>> OpenCsvBytes(
-    std::shared_ptr<const io::RandomAccessFile> file) {
-  char magic[2];
-  MUSTER_ASSIGN_OR_RETURN(const size_t count, file->Read(0, sizeof magic, magic));
-  const bool gzip = count == 2 && magic[0] == '\x1f' && magic[1] == '\x8b';
-  return NewByteStream(std::move(file), gzip ? Compression::kGzip : Compression::kNone);
-}
 
 class CsvRowReaderImpl : public CsvRowReader {
  public:
@@ -130,8 +123,9 @@ absl::Status CsvRowReaderImpl::Unclosed(std::string_view detail) const {
 absl::Status CsvRowReaderImpl::SkipMark() {
   while (end_ - begin_ < 3 && !at_end_) MUSTER_RETURN_IF_ERROR(Fill());
   if (Unread().starts_with("\xff\xfe") || Unread().starts_with("\xfe\xff")) {
-    return absl::InvalidArgumentError(
-        StrCat(file_->path(), ": the file is UTF-16; convert it to UTF-8"));
+    return absl::InvalidArgumentError(StrCat(
+        file_->path(),
+        ": the file is UTF-16; convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"));
   }
   if (Unread().starts_with("\xef\xbb\xbf")) begin_ += 3;
   return absl::OkStatus();
@@ -143,8 +137,10 @@ absl::Status CsvRowReaderImpl::ReadHeader() {
   std::string_view row;
   MUSTER_ASSIGN_OR_RETURN(const bool more, Next(&row));
   if (!more) {
-    return absl::InvalidArgumentError(StrCat(
-        file_->path(), ": the file is empty; the first row of a CSV file names its columns"));
+    return absl::InvalidArgumentError(
+        StrCat(file_->path(),
+               ": the file is empty; the first row of a CSV file names its columns "
+               "(--no-header: it is data)"));
   }
   std::vector<std::string_view> cells;
   std::string scratch;
@@ -159,7 +155,8 @@ absl::Status CsvRowReaderImpl::ReadHeader() {
 absl::StatusOr<std::unique_ptr<CsvRowReader>> CsvRowReader::Open(
     std::shared_ptr<const io::RandomAccessFile> file, CsvOptions options) {
   MUSTER_RETURN_IF_ERROR(CheckCsvOptions(options));
-  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> input, OpenCsvBytes(file));
+  MUSTER_ASSIGN_OR_RETURN(const Compression compression, DetectTextCompression(*file));
+  std::unique_ptr<ByteStream> input = NewByteStream(file, compression);
   auto reader = std::make_unique<CsvRowReaderImpl>(std::move(file), std::move(input), options);
   MUSTER_RETURN_IF_ERROR(reader->ReadHeader());
   return reader;

@@ -78,6 +78,37 @@ TEST(SplitCsvRowTest, TextBehindAClosingQuote) {
   EXPECT_THAT(status.message(), HasSubstr("cell 2 continues after its closing quote, with 'b,2'"));
 }
 
+TEST(SplitCsvRowTest, TrimsAndQuotesAsAsked) {
+  std::vector<std::string_view> cells;
+  std::string scratch;
+  CsvOptions options = {.trim = true};
+  ASSERT_TRUE(SplitCsvRow(" a,  \"b, c\" ,d\t, ", options, &cells, &scratch).ok());
+  EXPECT_THAT(cells, ElementsAre("a", "b, c", "d", ""));
+  options = {.delimiter = '\t', .trim = true};
+  ASSERT_TRUE(SplitCsvRow(" a\t\t b", options, &cells, &scratch).ok());
+  EXPECT_THAT(cells, ElementsAre("a", "", "b")) << "a tab that is the delimiter is no space";
+  options = {.quote = '\''};
+  ASSERT_TRUE(SplitCsvRow("'it''s, so',\"x", options, &cells, &scratch).ok());
+  EXPECT_THAT(cells, ElementsAre("it's, so", "\"x"));
+  options = {.quote = '\0'};
+  ASSERT_TRUE(SplitCsvRow("\"a,b\"", options, &cells, &scratch).ok());
+  EXPECT_THAT(cells, ElementsAre("\"a", "b\""));
+}
+
+TEST(CsvRowReaderTest, ALineBreakInAQuoteAfterASpace) {
+  auto rows = ReadRows("a,b\n1, \"x\ny\"\n2,z\n", {.trim = true});
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_THAT(Texts(*rows), ElementsAre("1, \"x\ny\"", "2,z"));
+  rows = ReadRows("a,b\n1,'x\ny'\n", {.quote = '\''});
+  EXPECT_THAT(Texts(*rows), ElementsAre("1,'x\ny'"));
+}
+
+TEST(DescribeOtherColumnsTest, NamesThem) {
+  EXPECT_EQ(DescribeOtherColumns({"a", "b"}, {"b", "a"}), "");
+  EXPECT_EQ(DescribeOtherColumns({"a", "b", "c"}, {"b", "d"}),
+            "column 'a' is missing; column 'c' is missing; column 'd' is additional");
+}
+
 TEST(AppendCsvCellTest, WhatIsWrittenIsRead) {
   const std::vector<std::string> cells = {"plain", "",   "a,b", "say \"x\"", "two\nlines",
                                           "cr\r",  "\"", "ü",   " "};

@@ -18,6 +18,9 @@ class RowDecoder {
   // value (the caller adds file and offset), the code is INVALID_ARGUMENT for a value that does not
   // fit the schema and DATA_LOSS for bytes that are not a record.
   virtual absl::Status Decode(std::string_view record, Columns* columns) = 0;
+  // Of data whose files have their columns in different orders: the next records have those of
+  // layout `layout`, counted from 0, which was used before.
+  virtual void UseLayout(int /*layout*/) {}
 };
 
 }  // namespace muster::formats

@@ -60,8 +60,7 @@ absl::StatusOr<uint64_t> CheckHeader(const char* header, std::string_view file, 
   if (!HeaderIsSound(header)) [[unlikely]] {
     return RecordError(file, offset,
                        offset == 0 ? "the CRC of its length is wrong: this is not a TFRecord file, "
-                                     "or its first bytes are damaged (text is read from names that "
-                                     "end in .csv or .jsonl, with or without .gz)"
+                                     "or its first bytes are damaged"
                                    : "the CRC of its length is wrong: the file is damaged from "
                                      "here on");
   }
@@ -218,12 +217,17 @@ class FileTfRecordWriter : public TfRecordWriter {
 
 }  // namespace
 
+bool BeginsWithRecord(std::string_view bytes) {
+  return bytes.size() >= kFrameHeaderBytes && HeaderIsSound(bytes.data());
+}
+
 absl::StatusOr<Compression> DetectCompression(const io::RandomAccessFile& file) {
   char bytes[kFrameHeaderBytes];
   MUSTER_ASSIGN_OR_RETURN(const size_t size, file.Read(0, sizeof bytes, bytes));
   if (size == sizeof bytes && HeaderIsSound(bytes)) return Compression::kNone;
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   if (size >= 3 && byte(0) == 0x1f && byte(1) == 0x8b && byte(2) == 8) return Compression::kGzip;
+  if (IsZstd({bytes, size})) return Compression::kZstd;
   // RFC 1950: method 8, a window of at most 32 KiB, and a check over both bytes.
   if (size >= 2 && (byte(0) & 0x0f) == 8 && byte(0) >> 4 <= 7 &&
       (byte(0) * 256 + byte(1)) % 31 == 0) {

@@ -1,6 +1,6 @@
 // TFRecord files: uint64 length, masked CRC-32C of it, data, masked CRC-32C of the data; plain, or
-// the whole file as one GZIP or ZLIB stream. docs/formats/tfrecord.md; source:
-// tensorflow/core/lib/io/record_{reader,writer}.h.
+// the whole file as one GZIP or ZLIB stream, or (only to read) Zstandard. docs/formats/tfrecord.md;
+// source: tensorflow/core/lib/io/record_{reader,writer}.h.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,11 @@
 namespace muster::formats {
 
 // Determines the compression by the file's first bytes; kNone if they match no known header. If a
-// plain file's first length looks like a GZIP or ZLIB header, the CRC of that length tells.
+// plain file's first length looks like another header, the CRC of that length tells.
 absl::StatusOr<Compression> DetectCompression(const io::RandomAccessFile& file);
+
+// Whether `bytes` begin with the header of a record, whose length has the right CRC.
+bool BeginsWithRecord(std::string_view bytes);
 
 constexpr uint64_t kTfRecordOverhead = 16;
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;  // longer records are refused as broken

@@ -16,7 +16,7 @@
 namespace muster::formats {
 namespace {
 
-constexpr int kMaxDepth = 32;
+constexpr int kMaxYamlDepth = 32;
 constexpr size_t kMaxDocuments = 100;
 
 // Nesting by brackets and by indentation, before yaml-cpp recurses into it.
@@ -44,7 +44,7 @@ bool NestsTooDeep(std::string_view text) {
     }
     if (c == '[' || c == '{') ++brackets;
     if (c == ']' || c == '}') brackets = std::max(0, brackets - 1);
-    if (brackets > kMaxDepth || indents.size() > kMaxDepth) return true;
+    if (brackets > kMaxYamlDepth || indents.size() > kMaxYamlDepth) return true;
   }
   return false;
 }
@@ -119,7 +119,8 @@ absl::StatusOr<YamlReader> YamlReader::Parse(std::string_view text, const std::s
     return absl::InvalidArgumentError(StrCat(name, ": is not UTF-8 text"));
   }
   if (NestsTooDeep(text)) {
-    return absl::InvalidArgumentError(StrCat(name, ": nests deeper than ", kMaxDepth, " levels"));
+    return absl::InvalidArgumentError(
+        StrCat(name, ": nests deeper than ", kMaxYamlDepth, " levels"));
   }
   try {
     const YAML::Node root = YAML::Load(std::string(text));

@@ -48,7 +48,8 @@ absl::StatusOr<std::string> GetFingerprint(io::FileSystem& files, const std::str
 
 // Counts the records of each file if parts are whole files; a share of all records needs no counts
 // in the plan.
-absl::Status CountRecords(const data::SourceSet& set, PartPlan* plan) {
+absl::Status CountRecords(const data::SourceSet& set, const formats::DataFormat& format,
+                          PartPlan* plan) {
   if (!plan->numbered || plan->by_record) return absl::OkStatus();
   for (PartPlan::File& file : plan->data) {
     const auto begin = static_cast<uint64_t>(file.begin);
@@ -57,16 +58,18 @@ absl::Status CountRecords(const data::SourceSet& set, PartPlan* plan) {
                                               .begin = begin,
                                               .end = begin + static_cast<uint64_t>(file.bytes),
                                               .modified_ns = file.modified_ns,
-                                              .identity = file.identity}));
+                                              .identity = file.identity},
+                                             format));
     file.records = static_cast<int64_t>(records);
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> AllCanBeCut(const data::SourceSet& set,
-                                 const std::vector<data::SourceItem>& items) {
+                                 const std::vector<data::SourceItem>& items,
+                                 const formats::DataFormat& format) {
   for (const data::SourceItem& item : items) {
-    MUSTER_ASSIGN_OR_RETURN(const bool can, set.CanBeCut(item));
+    MUSTER_ASSIGN_OR_RETURN(const bool can, set.CanBeCut(item, format));
     if (!can) return false;
   }
   return true;
@@ -194,7 +197,7 @@ absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptio
   const auto count = static_cast<int>(plan.data.size());
   plan.by_record = count < options.processes;
   if (options.batch_size > 0) {
-    MUSTER_ASSIGN_OR_RETURN(const bool can_be_cut, AllCanBeCut(*set, items));
+    MUSTER_ASSIGN_OR_RETURN(const bool can_be_cut, AllCanBeCut(*set, items, options.format));
     plan.by_record = plan.by_record || can_be_cut;
     if (plan.by_record) plan.multiple = options.batch_size;
   }
@@ -210,7 +213,7 @@ absl::StatusOr<PartPlan> OpenPartPlan(io::FileSystem& files, const std::string& 
     MUSTER_RETURN_IF_ERROR(CheckNoParts(files, folder));
     MUSTER_ASSIGN_OR_RETURN(const auto set,
                             data::ChooseSourceSet(files, source.schemes, source.patterns));
-    MUSTER_RETURN_IF_ERROR(CountRecords(*set, &wanted));
+    MUSTER_RETURN_IF_ERROR(CountRecords(*set, source.format, &wanted));
     MUSTER_RETURN_IF_ERROR(files.MakeFolders(folder));
     MUSTER_RETURN_IF_ERROR(io::WriteFileAtomically(files, PlanPath(folder), Print(wanted)));
     return wanted;

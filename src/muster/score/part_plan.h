@@ -62,6 +62,7 @@ absl::StatusOr<PartPlan> ParsePartPlan(std::string_view text, std::string_view w
 struct PartPlanOptions {
   std::vector<std::string> patterns = {};
   data::SourceSchemes schemes = {};  // see data::SourceSpec
+  formats::DataFormat format = {};   // of the data
   std::string model_dir = {};
   std::string checkpoint = {};  // "": the newest of model_dir
   std::string settings = {};
@@ -79,8 +80,8 @@ absl::StatusOr<PartPlan> MakePartPlan(io::FileSystem& files, const PartPlanOptio
 // The plan of `folder`, with the cuts that its first process made. If the folder has none, writes
 // `wanted` as its plan, with the records of its files counted if it is numbered.
 // FAILED_PRECONDITION: the folder's plan is for another model, other data or other settings, which
-// the error names; or the folder has parts and no plan. `source` has the patterns and schemes that
-// `wanted` was made with; it can be left out if the data is files.
+// the error names; or the folder has parts and no plan. `source` has the patterns, format and
+// schemes that `wanted` was made with.
 absl::StatusOr<PartPlan> OpenPartPlan(io::FileSystem& files, const std::string& folder,
                                       const PartPlan& wanted, const data::SourceSpec& source = {});
 

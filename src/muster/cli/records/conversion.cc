@@ -18,11 +18,14 @@ void PrintConversion(const ConversionFlags& flags, const std::string& rows,
                      const data::ConversionCounts& counts, double seconds) {
   if (flags.json) {
     const nlohmann::ordered_json object = {
-        {"event", "converted"},  {"rows", counts.rows},    {"bad_records", counts.bad_records},
-        {"bytes", counts.bytes}, {"shards", flags.shards}, {"seconds", seconds},
-        {"out", flags.folder}};
+        {"event", "converted"},  {"rows", counts.rows},      {"bad_records", counts.bad_records},
+        {"bytes", counts.bytes}, {"shards", flags.shards},   {"seconds", seconds},
+        {"out", flags.folder},   {"lacking", counts.lacking}};
     std::printf("%s\n", object.dump().c_str());
     return;
+  }
+  for (const std::string& name : counts.lacking) {
+    std::printf("The data has no column '%s': the records are for muster predict\n", name.c_str());
   }
   std::string bad;
   if (counts.bad_records > 0) {

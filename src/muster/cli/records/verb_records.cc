@@ -4,9 +4,11 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/format_flags.h"
 #include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/records/verbs.h"
+#include "muster/data/file_rules.h"
 #include "muster/data/record_index.h"
 #include "muster/files/file_systems.h"
 #include "nlohmann/json.hpp"
@@ -16,19 +18,20 @@ namespace {
 
 struct IndexFlags {
   std::vector<std::string> patterns;
-  std::string delimiter = ",";
+  formats::DataFormat format;
   bool json = false;
 };
 
 absl::Status RunIndex(const IndexFlags& flags) {
   const auto files = files::OpenFileSystems();
-  const formats::CsvOptions csv = {.delimiter = ParseDelimiter(flags.delimiter)};
   MUSTER_ASSIGN_OR_RETURN(const auto paths, ExpandFiles(*files, flags.patterns));
   for (size_t i = 0; i < paths.size(); ++i) {
     const std::string& path = paths[i];
     auto progress = std::make_unique<RowProgress>("index", "files", flags.json);
     progress->Say(StrCat("file ", i + 1, "/", paths.size(), ": ", path));
-    MUSTER_ASSIGN_OR_RETURN(const data::RecordIndex index, data::ScanRecords(*files, path, csv));
+    MUSTER_ASSIGN_OR_RETURN(const data::FileRules rules,
+                            data::FindFileRules(*files, path, flags.format));
+    MUSTER_ASSIGN_OR_RETURN(const data::RecordIndex index, data::ScanRecords(*files, path, rules));
     MUSTER_RETURN_IF_ERROR(data::WriteRecordIndex(*files, path, index));
     progress.reset();
     const std::string index_path = data::RecordIndexPath(path);
@@ -58,12 +61,6 @@ absl::StatusOr<std::vector<std::string>> ExpandFiles(io::FileSystem& files,
   return paths;
 }
 
-char ParseDelimiter(const std::string& text) {
-  if (text == "\\t" || text == "tab") return '\t';
-  if (text.size() == 1) return text[0];
-  throw CLI::ValidationError("--delimiter", "is one character, or tab");
-}
-
 void AddRecordsIndex(CLI::App& records) {
   const auto flags = std::make_shared<IndexFlags>();
   CLI::App* verb = records.add_subcommand(
@@ -74,8 +71,7 @@ void AddRecordsIndex(CLI::App& records) {
   verb->add_option("files", flags->patterns, "TFRecord, CSV or JSON lines: files or globs")
       ->required()
       ->type_name("GLOB");
-  verb->add_option("--delimiter", flags->delimiter, "The character between the cells of a CSV file")
-      ->capture_default_str();
+  AddFormatFlags(*verb, &flags->format);
   verb->add_flag("--json", flags->json, "One JSON object per file");
   verb->callback([flags] { FailUnlessOk(RunIndex(*flags)); });
 }

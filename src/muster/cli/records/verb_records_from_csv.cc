@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
+#include "muster/cli/common/format_flags.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/records/conversion.h"
 #include "muster/cli/records/verbs.h"
@@ -14,7 +15,7 @@ namespace {
 struct FromCsvFlags {
   std::vector<std::string> inputs;
   std::string spec;
-  std::string delimiter = ",";
+  formats::DataFormat format;
   uint64_t max_bad_records = 0;
   ConversionFlags conversion;
 };
@@ -23,11 +24,13 @@ absl::Status RunFromCsv(const FromCsvFlags& flags) {
   const auto files = files::OpenFileSystems();
   data::ConversionSpec spec;
   spec.inputs = flags.inputs;
-  spec.csv.delimiter = ParseDelimiter(flags.delimiter);
   spec.output = flags.conversion.output();
   spec.max_bad_records = flags.max_bad_records;
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, model::LoadModelSpec(*files, flags.spec));
   spec.schema = model.features.schema;
+  spec.format = formats::NameColumns(formats::Override(model.format, flags.format), spec.schema);
+  spec.may_lack = model.LabelInputs();
+  spec.note = PrintNotesOnce();
   return RunConversion(flags.conversion, "rows", [&](const data::ConversionProgress& progress) {
     return data::ConvertCsv(*files, spec, progress);
   });
@@ -42,16 +45,17 @@ void AddRecordsFromCsv(CLI::App& records) {
   verb->footer(
       "Rows are dealt round robin to part-00000-of-0000N.tfrecord (.gz, .zlib when compressed).\n"
       "The shards appear together at the end, or not at all.\n"
+      "Rows without the label or the weight, such as those to predict, give shards without them.\n"
       "Example:\n"
       "  muster records from-csv train.csv --spec titanic.yaml --out data --shards 5");
-  verb->add_option("inputs", flags->inputs, "CSV files or globs, plain or GZIP")
+  verb->add_option("inputs", flags->inputs,
+                   "CSV files or globs, plain or compressed (GZIP, Zstandard)")
       ->required()
       ->type_name("GLOB");
   verb->add_option("--spec", flags->spec, "Model file whose inputs say the types of the columns")
       ->required()
       ->type_name("SPEC");
-  verb->add_option("--delimiter", flags->delimiter, "Between cells: a character, or tab")
-      ->capture_default_str();
+  AddFormatFlags(*verb, &flags->format);
   verb->add_option("--max-bad-records", flags->max_bad_records,
                    "Leave out and count up to N rows that do not fit the spec")
       ->type_name("N");

@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/base/number_text.h"
+#include "muster/cli/common/format_flags.h"
 #include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/records/verbs.h"
@@ -26,7 +27,7 @@ using nlohmann::ordered_json;
 struct StatsFlags {
   std::vector<std::string> patterns;
   std::string spec;
-  std::string delimiter = ",";
+  formats::DataFormat format;
   size_t top = 5;
   uint64_t max_bad_records = 0;
   bool json = false;
@@ -112,10 +113,12 @@ absl::Status RunStats(const StatsFlags& flags) {
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, flags.spec));
   data::SourceSpec source_spec;
   source_spec.patterns = flags.patterns;
-  source_spec.csv.delimiter = ParseDelimiter(flags.delimiter);
+  source_spec.format =
+      formats::NameColumns(formats::Override(spec.format, flags.format), spec.features.schema);
+  source_spec.note = PrintNotesOnce();
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const data::RecordSource> source,
                           data::OpenSource(*files, source_spec, flags.max_bad_records));
-  data::ColumnStats stats(spec.features.schema);
+  data::ColumnStats stats(formats::WithMissing(spec.features.schema, source_spec.format));
   features::IdCoverage coverage(spec.features);
   MUSTER_ASSIGN_OR_RETURN(
       const auto reader,
@@ -160,8 +163,7 @@ void AddRecordsStats(CLI::App& records) {
   verb->add_option("--spec", flags->spec, "Model file whose inputs are looked at")
       ->required()
       ->type_name("SPEC");
-  verb->add_option("--delimiter", flags->delimiter, "The character between the cells of a CSV file")
-      ->capture_default_str();
+  AddFormatFlags(*verb, &flags->format);
   verb->add_option("--top", flags->top, "Frequent values to show")->capture_default_str();
   verb->add_option("--max-bad-records", flags->max_bad_records,
                    "Leave out up to N rows that do not fit the spec")

@@ -25,7 +25,4 @@ void AddRecordsIndex(CLI::App& records);
 absl::StatusOr<std::vector<std::string>> ExpandFiles(io::FileSystem& files,
                                                      const std::vector<std::string>& patterns);
 
-// "\t" and "tab" mean a tab; else one character. Throws CLI::ValidationError.
-char ParseDelimiter(const std::string& text);
-
 }  // namespace muster::cli

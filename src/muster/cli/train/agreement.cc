@@ -39,6 +39,7 @@ bool KnowsCluster(const TaskFacts& facts) { return facts.flags.run.task_type != 
 
 constexpr char kChiefs[] = "the chief alone writes checkpoints, events and exports";
 constexpr char kTells[] = "what a task reports about itself does not change the training";
+constexpr char kFormat[] = "the term of --data-format has it";
 constexpr char kStarts[] = "the tasks of the job do not get it";
 
 constexpr FlagUse kFlagUses[] = {
@@ -49,6 +50,20 @@ constexpr FlagUse kFlagUses[] = {
      .term = "settings",
      .value = [](const TaskFacts& f) { return MakeSettings(f); }},
     {.flag = "--train", .term = "data", .value = [](const TaskFacts& f) { return f.data; }},
+    {.flag = "--data-format",
+     .term = "format",
+     .value =
+         [](const TaskFacts& f) {
+           const std::string given = formats::Describe(f.flags.data.format);
+           return given.empty() ? std::string("of the model file") : given;
+         }},
+    {.flag = "--delimiter", .why_not = kFormat},
+    {.flag = "--header", .why_not = kFormat},
+    {.flag = "--columns", .why_not = kFormat},
+    {.flag = "--trim", .why_not = kFormat},
+    {.flag = "--quote", .why_not = kFormat},
+    {.flag = "--missing", .why_not = kFormat},
+    {.flag = "--encoding-errors", .why_not = kFormat},
     {.flag = "--batch-size",
      .term = "batch size",
      .value = [](const TaskFacts& f) { return StrCat(f.spec.input.reader.batch_size); }},

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "muster/cli/common/format_flags.h"
 #include "muster/data/reader.h"
 #include "muster/features/transform.h"
 #include "muster/model/model.h"
@@ -93,11 +94,16 @@ absl::Status PrintFeatures(io::FileSystem& files, const model::ModelSpec& spec,
     if (column.kind == features::ColumnKind::kEmbedding) continue;
     (column.is_categorical() ? request.categorical : request.dense).push_back(column.name);
   }
-  const features::FeatureSpec used =
+  features::FeatureSpec used =
       model::UsedFeatures(spec.features, request, /*with_label=*/false, /*with_key=*/false);
   MUSTER_ASSIGN_OR_RETURN(const auto transform, features::FeatureTransform::Create(used, request));
   data::SourceSpec source_spec;
   source_spec.patterns = options.patterns;
+  source_spec.format =
+      formats::NameColumns(formats::Override(spec.format, options.format), spec.features.schema);
+  source_spec.may_lack = spec.LabelInputs();
+  source_spec.note = PrintNotesOnce();
+  used.schema = formats::WithMissing(std::move(used.schema), source_spec.format);
   MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const data::RecordSource> source,
                           data::OpenSource(files, source_spec));
   MUSTER_ASSIGN_OR_RETURN(const auto reader,

@@ -13,6 +13,7 @@ namespace muster::cli {
 
 struct FeaturePrinterOptions {
   std::vector<std::string> patterns;  // CSV or TFRecord files or globs
+  formats::DataFormat format = {};    // what flags say of it
   int64_t limit = 0;                  // rows; 0: all
   bool json = false;
 };

@@ -66,9 +66,17 @@ std::string LeftOut(uint64_t bad_records) {
   return StrCat(", left out ", bad_records, bad_records == 1 ? " bad record" : " bad records");
 }
 
-train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size) {
+std::string DescribeFormatFlags(const DataFlags& flags) {
+  const std::string format = formats::Describe(flags.format);
+  return format.empty() ? "" : StrCat(", ", format);
+}
+
+train::InputSpec SequentialInput(const DataFlags& flags, const formats::DataFormat& format,
+                                 int default_batch_size) {
   train::InputSpec spec;
   spec.source.patterns = flags.patterns;
+  spec.source.format = formats::Override(format, flags.format);
+  spec.source.note = flags.note;
   spec.reader.batch_size = flags.batch_size > 0 ? flags.batch_size : default_batch_size;
   spec.reader.max_bad_records = flags.max_bad_records;
   return spec;

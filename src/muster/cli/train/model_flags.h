@@ -10,6 +10,7 @@
 
 #include "CLI/App.hpp"
 #include "muster/checkpoint/lease.h"
+#include "muster/cli/common/format_flags.h"
 #include "muster/metrics/metrics.h"
 #include "muster/train/estimator.h"
 #include "muster/train/input/input.h"
@@ -25,6 +26,9 @@ struct DataFlags {
   int batch_size = 0;
   uint64_t max_bad_records = 0;
   std::string rejects;  // "": bad records are not kept
+  // What flags say of the format, and who is told what was found.
+  formats::DataFormat format;
+  std::function<void(const std::string&)> note = PrintNotesOnce();
 };
 // `name` is the flag with the globs, such as "--data"; `bad_records_of` is appended to the help of
 // --max-bad-records and says what the limit applies to.
@@ -38,9 +42,12 @@ absl::StatusOr<std::unique_ptr<train::RejectWriter>> OpenRejects(io::FileSystem&
 train::RejectRecord RejectInto(train::RejectWriter* writer);
 // ", left out 2 bad records"; "" for none.
 std::string LeftOut(uint64_t bad_records);
+// ", delimiter tab, no header": what flags say of the format; "" for nothing.
+std::string DescribeFormatFlags(const DataFlags& flags);
 constexpr int kInferenceBatchSize = 1024;  // default when nothing is trained
-// Data read once, in order.
-train::InputSpec SequentialInput(const DataFlags& flags, int default_batch_size);
+// Data read once, in order. `format`: that of the model, which the flags' stands before.
+train::InputSpec SequentialInput(const DataFlags& flags, const formats::DataFormat& format,
+                                 int default_batch_size);
 
 // A trained model and one of its checkpoints: "" for the newest, "best", or the folder of an
 // export.

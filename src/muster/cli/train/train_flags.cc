@@ -192,7 +192,7 @@ absl::Status CheckEvaluation(const EvaluationFlags& flags, const model::ModelSpe
   if (!flags.early_stops.empty() && flags.data.patterns.empty() && !flags.elsewhere) {
     throw CLI::RequiresError("--early-stop", "--eval (or --eval-elsewhere)");
   }
-  MUSTER_RETURN_IF_ERROR(MakeEvalSpec(flags).status());
+  MUSTER_RETURN_IF_ERROR(MakeEvalSpec(flags, model.format).status());
   for (const std::string& text : flags.early_stops) {
     MUSTER_ASSIGN_OR_RETURN(const train::EarlyStopping rule, train::ParseEarlyStopping(text));
     MUSTER_RETURN_IF_ERROR(
@@ -207,9 +207,10 @@ absl::Status CheckEvaluation(const EvaluationFlags& flags, const model::ModelSpe
   return absl::OkStatus();
 }
 
-absl::StatusOr<train::EvalSpec> MakeEvalSpec(const EvaluationFlags& flags) {
+absl::StatusOr<train::EvalSpec> MakeEvalSpec(const EvaluationFlags& flags,
+                                             const formats::DataFormat& format) {
   train::EvalSpec spec;
-  spec.input = SequentialInput(flags.data, kInferenceBatchSize);
+  spec.input = SequentialInput(flags.data, format, kInferenceBatchSize);
   spec.steps.reset();
   if (flags.steps > 0) spec.steps = flags.steps;
   spec.name = flags.name;

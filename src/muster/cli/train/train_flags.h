@@ -56,8 +56,9 @@ void AddEvaluationFlags(CLI::App& verb, EvaluationFlags* flags);
 // exporters name metrics that the model has. Wrong use is thrown as CLI11 does.
 absl::Status CheckEvaluation(const EvaluationFlags& flags, const model::ModelSpec& model);
 
-// INVALID_ARGUMENT for an invalid exporter or stopping rule.
-absl::StatusOr<train::EvalSpec> MakeEvalSpec(const EvaluationFlags& flags);
+// `format`: of the data. INVALID_ARGUMENT for an invalid exporter or stopping rule.
+absl::StatusOr<train::EvalSpec> MakeEvalSpec(const EvaluationFlags& flags,
+                                             const formats::DataFormat& format);
 absl::StatusOr<std::vector<std::shared_ptr<train::Hook>>> GetEarlyStops(
     const EvaluationFlags& flags, const std::string& model_dir);
 

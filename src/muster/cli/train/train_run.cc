@@ -21,9 +21,10 @@
 namespace muster::cli {
 namespace {
 
-train::TrainSpec MakeTrainSpec(const TrainFlags& flags, const model::TrainDefaults& defaults) {
+train::TrainSpec MakeTrainSpec(const TrainFlags& flags, const model::ModelSpec& model) {
+  const model::TrainDefaults& defaults = model.train;
   train::TrainSpec spec;
-  spec.input = SequentialInput(flags.data, defaults.batch_size);
+  spec.input = SequentialInput(flags.data, model.format, defaults.batch_size);
   spec.input.reader.shuffle = defaults.shuffle && !flags.no_shuffle;
   spec.input.reader.epochs = flags.epochs > 0 ? flags.epochs : defaults.epochs;
   // Steps alone mean: as many epochs as it takes.
@@ -48,9 +49,10 @@ void AddCalls(const std::shared_ptr<train::HookCalls>& calls, train::TrainSpec* 
 
 // None for a process that evaluates nothing.
 absl::StatusOr<std::optional<train::EvalSpec>> GetEvaluation(
-    const TrainFlags& flags, const std::shared_ptr<train::HookCalls>& calls) {
+    const TrainFlags& flags, const model::ModelSpec& model,
+    const std::shared_ptr<train::HookCalls>& calls) {
   if (flags.eval.data.patterns.empty()) return std::nullopt;
-  MUSTER_ASSIGN_OR_RETURN(train::EvalSpec eval, MakeEvalSpec(flags.eval));
+  MUSTER_ASSIGN_OR_RETURN(train::EvalSpec eval, MakeEvalSpec(flags.eval, model.format));
   eval.input.reader.max_bad_records = flags.data.max_bad_records;
   AddCalledHook(calls, train::ModeKeys::kEval, &eval.hooks);
   return eval;
@@ -79,7 +81,7 @@ absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
                                                     io::FileSystem& files) {
   train::TrainingRequest request = {.model = model,
                                     .run = flags.run,
-                                    .train = MakeTrainSpec(flags, model.train),
+                                    .train = MakeTrainSpec(flags, model),
                                     .warm_start = flags.warm_start,
                                     .role = MakeRole(flags),
                                     .stopping_rules = absl::StrJoin(flags.eval.early_stops, ","),
@@ -91,7 +93,7 @@ absl::StatusOr<train::TrainingRequest> MakeTraining(const TrainFlags& flags,
   AddLoggingHooks(flags.logging, &request.chief_hooks);
   MUSTER_ASSIGN_OR_RETURN(const auto calls, GetHookCalls(flags.calls));
   AddCalls(calls, &request.train);
-  MUSTER_ASSIGN_OR_RETURN(request.eval, GetEvaluation(flags, calls));
+  MUSTER_ASSIGN_OR_RETURN(request.eval, GetEvaluation(flags, model, calls));
   return request;
 }
 
@@ -145,7 +147,9 @@ absl::Status RunAndPrint(const TrainFlags& flags, train::TrainingRequest request
 absl::Status RunTrain(TrainFlags& flags) {
   const auto files = files::OpenFileSystems();
   const SystemClock clock;
-  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec model, LoadSpec(*files, flags));
+  MUSTER_ASSIGN_OR_RETURN(model::ModelSpec model, LoadSpec(*files, flags));
+  // It is stored with the model, so that evaluate and predict need not be told.
+  model.format = formats::Override(model.format, flags.data.format);
   RefuseUnlessOk(CheckEvaluation(flags.eval, model));
   flags.run.seed = flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : model.train.seed;
   if (flags.replicas > 0) {

@@ -71,7 +71,8 @@ absl::Status CheckMetrics(const EvaluateFlags& flags, const model::ModelSpec& sp
 
 train::EvalSpec MakeEvalSpec(const EvaluateFlags& flags, const TrainedModel& model) {
   train::EvalSpec eval = flags.eval;
-  eval.input = SequentialInput(flags.data, kInferenceBatchSize);
+  eval.input =
+      SequentialInput(flags.data, model.estimator->model().spec.format, kInferenceBatchSize);
   eval.metrics = MakeMetrics(flags, model.estimator->model().spec.metrics);
   eval.needs_events = false;
   return eval;
@@ -113,14 +114,19 @@ absl::StatusOr<score::PartPlan> MakePlan(const EvaluateFlags& flags, const std::
   const bool exact = flags.trained.run.inference_precision == engine::Precision::kFloat32;
   const std::string rejects =
       flags.data.rejects.empty() ? "" : StrCat(", kept in ", flags.data.rejects);
-  const int batch_size = SequentialInput(flags.data, kInferenceBatchSize).reader.batch_size;
+  MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec,
+                          score::LoadModelDir(files, flags.trained.run.model_dir));
+  const train::InputSpec input = SequentialInput(flags.data, spec.format, kInferenceBatchSize);
+  const int batch_size = input.reader.batch_size;
   return score::MakePartPlan(
       files, {.patterns = flags.data.patterns,
+              .format = input.source.format,
               .model_dir = flags.trained.run.model_dir,
               .checkpoint = checkpoint.empty() ? flags.trained.checkpoint : checkpoint,
               .settings = StrCat("batches of ", batch_size, ", ", exact ? "fp32" : "bf16", ", top ",
                                  absl::StrJoin(flags.metrics.top_k, ","), ", at most ",
-                                 flags.data.max_bad_records, " bad records a part", rejects),
+                                 flags.data.max_bad_records, " bad records a part", rejects,
+                                 DescribeFormatFlags(flags.data)),
               .suffix = kSuffix,
               .processes = flags.parts.workers,
               .batch_size = batch_size});
@@ -273,6 +279,7 @@ void AddEvaluate(CLI::App& app, const std::vector<std::string>& arguments) {
                "CSV, TFRecord or JSON lines: files, globs, or - for batches of a program",
                &flags->data, "; with --workers, of each part");
   AddRejectsFlag(*verb, &flags->data);
+  AddFormatFlags(*verb, &flags->data.format);
   verb->add_option("--steps", flags->eval.steps, "Batches at most (default: all)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--name", flags->eval.name, "Events go to eval_NAME instead of eval");

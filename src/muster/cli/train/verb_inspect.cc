@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "muster/checkpoint/checkpoint.h"
+#include "muster/cli/common/format_flags.h"
 #include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
 #include "muster/cli/train/feature_printer.h"
@@ -188,6 +189,7 @@ void AddInspect(CLI::App& app) {
   verb->add_option("--features", flags->features.patterns,
                    "Show the floats and ids that the columns make of these rows")
       ->type_name("GLOB");
+  AddFormatFlags(*verb, &flags->features.format);
   verb->add_option("--limit", flags->features.limit, "Rows of --features (default: all)")
       ->check(CLI::PositiveNumber);
   verb->add_flag("--verify", flags->verify, "Check every checksum of a checkpoint");

@@ -67,7 +67,8 @@ absl::StatusOr<Predicted> PredictInto(const PredictFlags& flags, TrainedModel& m
       const auto writer,
       score::PredictionWriter::Create(*model.files, options, model.estimator->predictor()));
   MUSTER_ASSIGN_OR_RETURN(const auto rejects, OpenRejects(*model.files, rejects_path));
-  train::PredictSpec spec{.input = SequentialInput(flags.data, kInferenceBatchSize),
+  train::PredictSpec spec{.input = SequentialInput(flags.data, model.estimator->model().spec.format,
+                                                   kInferenceBatchSize),
                           .reject = RejectInto(rejects.get())};
   spec.input.source.shard = shard;
   spec.input.source.first_number = first_number;
@@ -135,16 +136,18 @@ absl::StatusOr<score::PartPlan> MakePlan(const PredictFlags& flags, const std::s
   const bool exact = flags.trained.run.inference_precision == engine::Precision::kFloat32;
   score::PartPlanOptions options = {
       .patterns = flags.data.patterns,
+      .format = SequentialInput(flags.data, spec.format, kInferenceBatchSize).source.format,
       .model_dir = flags.trained.run.model_dir,
       .checkpoint = checkpoint.empty() ? flags.trained.checkpoint : checkpoint,
-      .settings =
-          StrCat(format, ", ", exact ? "fp32" : "bf16", ", at most ", flags.data.max_bad_records,
-                 " bad records a part", rejects, numbered ? ", rows numbered" : ""),
+      .settings = StrCat(format, ", ", exact ? "fp32" : "bf16", ", at most ",
+                         flags.data.max_bad_records, " bad records a part", rejects,
+                         numbered ? ", rows numbered" : "", DescribeFormatFlags(flags.data)),
       .suffix = "." + format,
       .processes = flags.parts.workers,
       .numbered = numbered};
   MUSTER_ASSIGN_OR_RETURN(const score::PartPlan wanted, score::MakePartPlan(files, options));
-  return score::OpenPartPlan(files, flags.out, wanted);
+  return score::OpenPartPlan(files, flags.out, wanted,
+                             {.patterns = options.patterns, .format = options.format});
 }
 
 // Those of its parts that are not there. A signal ends it at once: what it has not finished has no
@@ -209,12 +212,13 @@ void AddPredict(CLI::App& app, const std::vector<std::string>& arguments) {
                "CSV, TFRecord or JSON lines: files, globs, or - for batches of a program",
                &flags->data, "; with --workers, of each part");
   AddRejectsFlag(*verb, &flags->data);
+  AddFormatFlags(*verb, &flags->data.format);
   verb->add_option("--out", flags->out,
                    "FILE.csv, FILE.jsonl, FILE.tfrecord, or - for stdout; with --workers a folder")
       ->required()
       ->type_name("FILE");
   verb->add_option("--format", flags->format,
-                   "The format, if the name does not show it (default of a folder: csv)")
+                   "The format of --out, if its name does not show it (default of a folder: csv)")
       ->check(CLI::IsMember({"csv", "jsonl", "tfrecord"}));
   AddThreadsFlag(*verb, &flags->trained.run);
   AddTensorFlowFlag(*verb, &flags->trained.run);

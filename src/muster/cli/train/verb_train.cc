@@ -48,6 +48,7 @@ void AddFlags(CLI::App* verb, const std::shared_ptr<TrainFlags>& flags) {
       ->type_name("PATH=VALUE");
   AddDataFlags(*verb, "--train", "Training data: files, globs, or - for batches", &flags->data,
                ", of --train and of each evaluation of --eval");
+  AddFormatFlags(*verb, &flags->data.format);
   verb->add_option("model_dir,--model-dir", flags->run.model_dir,
                    "Folder of checkpoints and events")
       ->required()

@@ -154,6 +154,9 @@ absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
                               const std::string& folder,
                               std::span<const std::span<const int64_t>> dynamic_keys,
                               std::optional<int64_t> step) {
+  // What counts as missing in the data that the model learned from does so in what it serves.
+  ModelSpec served = spec;
+  served.features.schema = formats::WithMissing(spec.features.schema, spec.format);
   // With as many rows as its keys have.
   std::vector<engine::VariableSpec> sized(variables.begin(), variables.end());
   DynamicKeys keys;
@@ -164,7 +167,7 @@ absl::Status ExportSavedModel(io::FileSystem& files, const ModelSpec& spec,
   }
   return WriteExportFolder(files, folder, [&](const std::string& temporary) -> absl::Status {
     MUSTER_RETURN_IF_ERROR(CheckWeights(sized, weights));
-    MUSTER_ASSIGN_OR_RETURN(const Contents contents, MakeContents(spec, sized, keys));
+    MUSTER_ASSIGN_OR_RETURN(const Contents contents, MakeContents(served, sized, keys));
     MUSTER_RETURN_IF_ERROR(CheckSize(contents.saved_model));
     return WriteFolder(files, temporary, contents, sized, weights, step);
   });

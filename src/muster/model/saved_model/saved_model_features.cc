@@ -284,10 +284,21 @@ std::string SavedModelFeatures::Scaled(const ColumnSpec& column, const GraphInpu
     value = Floats(GetName(column, op), op,
                    {value, graph_.Float(GetName(column, StrCat(op, "/y")), operand)});
   };
-  if (column.log1p) value = Floats(GetName(column, "Log1p"), "Log1p", {value});
+  if (column.log1p) value = Log1p(column, value);
   if (column.mean != 0) apply("Sub", static_cast<float>(column.mean));
   if (column.stddev != 1) apply("RealDiv", static_cast<float>(column.stddev));
   return value;
+}
+
+// log(1 + x), and 0 where x is -1 or less.
+std::string SavedModelFeatures::Log1p(const ColumnSpec& column, const std::string& value) {
+  const std::string zero = graph_.Float(GetName(column, "Log1p/zero"), 0);
+  const std::string too_small =
+      Floats(GetName(column, "Log1p/too_small"), "LessEqual",
+             {value, graph_.Float(GetName(column, "Log1p/minus_one"), -1)});
+  const std::string counted =
+      Floats(GetName(column, "Log1p/counted"), "SelectV2", {too_small, zero, value});
+  return Floats(GetName(column, "Log1p"), "Log1p", {counted});
 }
 
 std::string SavedModelFeatures::Numeric(const ColumnSpec& column) {

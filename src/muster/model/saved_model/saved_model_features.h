@@ -103,6 +103,7 @@ class SavedModelFeatures {
   std::string AsMatrix(const std::string& name, const std::string& tensor, formats::DataType type);
   std::string Numeric(const features::ColumnSpec& column);
   std::string SequenceNumeric(const features::ColumnSpec& column);
+  std::string Log1p(const features::ColumnSpec& column, const std::string& value);
   std::string Scaled(const features::ColumnSpec& column, const GraphInput& input);
   std::string Indicator(const features::ColumnSpec& column);
   std::string Weights(const features::ColumnSpec& column);

@@ -8,6 +8,7 @@
 #include "muster/formats/yaml_reader.h"
 #include "muster/model/spec/exported_spec.h"
 #include "muster/model/spec/feature_parser.h"
+#include "muster/model/spec/format_parser.h"
 #include "muster/model/spec/head_parser.h"
 #include "muster/model/spec/optimizer_parser.h"
 
@@ -185,12 +186,13 @@ absl::StatusOr<ModelSpec> ParseModelSpec(io::FileSystem& files, std::string_view
   MUSTER_ASSIGN_OR_RETURN(YamlReader root, YamlReader::Parse(yaml, name));
   for (const std::string& setting : settings) MUSTER_RETURN_IF_ERROR(root.Set(setting));
   root.CheckKeys({"inputs", "label", "weight", "key", "columns", "model", "head", "loss_reduction",
-                  "metrics", "train"});
+                  "metrics", "train", "format"});
   ModelSpec spec;
   spec.features = ParseFeatures(files, root, io::Dirname(name));
   if (root.ok()) ParseModel(root.At("model"), &spec);
   if (root.ok()) ParseHead(root, &spec);
   if (root.Has("train")) ParseTrain(root.At("train"), &spec.train);
+  if (root.Has("format")) spec.format = ParseDataFormat(root.At("format"));
   MUSTER_RETURN_IF_ERROR(root.status());
   MUSTER_RETURN_IF_ERROR(Annotate(CheckModel(spec), name));
   return spec;
@@ -213,6 +215,18 @@ absl::StatusOr<ModelSpec> LoadModelSpec(io::FileSystem& files, const std::string
   }
   MUSTER_ASSIGN_OR_RETURN(const std::string yaml, io::ReadFile(files, path, 2 * kMaxSpecBytes));
   return ParseModelSpec(files, yaml, path, settings);
+}
+
+std::vector<std::string> ModelSpec::LabelInputs() const {
+  std::vector<std::string> inputs;
+  for (const std::string& input : {features.label.input, features.weight}) {
+    const bool is_used = std::ranges::any_of(features.columns, [&input](const ColumnSpec& column) {
+      return column.input == input || column.weights == input ||
+             std::ranges::find(column.keys, input) != column.keys.end();
+    });
+    if (!input.empty() && !is_used && input != features.key) inputs.push_back(input);
+  }
+  return inputs;
 }
 
 bool HasSavedSpec(io::FileSystem& files, const std::string& folder) {

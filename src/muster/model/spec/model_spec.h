@@ -15,6 +15,7 @@
 #include "muster/engine/heads/head_spec.h"
 #include "muster/engine/tensorflow/keras_export.h"
 #include "muster/features/column.h"
+#include "muster/formats/data_format.h"
 #include "muster/io/file_system.h"
 #include "muster/metrics/metrics.h"
 #include "muster/optim/clip.h"
@@ -72,6 +73,11 @@ struct ModelSpec {
   engine::HeadSpec head;
   metrics::MetricsSpec metrics;  // for evaluation
   TrainDefaults train;
+  formats::DataFormat format;  // of the data; not part of what is trained
+
+  // The inputs that only training and evaluation need: the label and the weight, unless columns or
+  // the key use them.
+  std::vector<std::string> LabelInputs() const;
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
@@ -100,7 +106,8 @@ std::string PrintModelSpec(const ModelSpec& spec);
 absl::Status SaveModelSpec(io::FileSystem& files, const ModelSpec& spec, const std::string& folder);
 
 // Says as text why training of a model of spec `a` cannot continue with `b`: the first difference
-// in inputs, columns, model, head or optimizers; "" when only metrics and training defaults differ.
+// in inputs, columns, model, head or optimizers; "" when only metrics, training defaults and the
+// format of the data differ.
 std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b);
 
 }  // namespace muster::model

@@ -7,6 +7,7 @@
 #include "muster/features/column_type.h"
 #include "muster/formats/yaml_emitter.h"
 #include "muster/model/spec/exported_spec.h"
+#include "muster/model/spec/format_parser.h"
 #include "muster/model/spec/model_spec.h"
 #include "muster/model/spec/optimizer_printer.h"
 
@@ -151,6 +152,7 @@ std::string PrintModelSpec(const ModelSpec& spec) {
   EmitHead(out, spec.head);
   if (spec.head.sums) EmitText(out, "loss_reduction", "sum");
   EmitMetrics(out, spec.metrics);
+  EmitDataFormat(out, spec.format);
   out << YAML::Key << "train" << YAML::Value << YAML::Flow << YAML::BeginMap;
   EmitNumber(out, "batch_size", spec.train.batch_size);
   EmitNumber(out, "epochs", spec.train.epochs);
@@ -182,6 +184,7 @@ std::string DescribeDifference(const ModelSpec& a, const ModelSpec& b) {
   const auto comparable = [](ModelSpec spec) {
     spec.train = TrainDefaults();
     spec.metrics = metrics::MetricsSpec();
+    spec.format = formats::DataFormat();
     for (ColumnSpec& column : spec.features.columns) column.words_file.clear();
     return spec;
   };

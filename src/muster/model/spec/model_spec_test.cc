@@ -249,5 +249,33 @@ TEST(LoadModelSpecTest, AFileOfKerasMustBeExported) {
               testing::HasSubstr("muster.keras.export(keras.models.load_model(...)"));
 }
 
+TEST_F(ModelSpecTest, TheFormatOfTheDataIsPrintedBackAndNoDifference) {
+  const std::string yaml = StrCat(kSmallSpec, R"(format:
+  type: csv
+  delimiter: tab
+  columns: [x, y]
+  trim: true
+  quote: none
+  missing: ["?", NA]
+  encoding_errors: latin1
+)");
+  const auto spec = Parse(yaml);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const formats::DataFormat expected = {.type = formats::FileFormat::kCsv,
+                                        .delimiter = '\t',
+                                        .columns = {"x", "y"},
+                                        .trim = true,
+                                        .quote = '\0',
+                                        .encoding_errors = formats::EncodingErrors::kLatin1,
+                                        .missing = {{"?", "NA"}}};
+  EXPECT_EQ(spec->format, expected);
+  ExpectPrintsBack(*spec);
+  EXPECT_EQ(DescribeDifference(*spec, *Parse(kSmallSpec)), "");
+  EXPECT_THAT(ErrorAfter("label: y", "label: y\nformat: {delimiter: ';;'}"),
+              HasSubstr("format.delimiter: ';;' is no delimiter"));
+  EXPECT_THAT(ErrorAfter("label: y", "label: y\nformat: {seperator: ';'}"),
+              HasSubstr("format: unknown key 'seperator'"));
+}
+
 }  // namespace
 }  // namespace muster::model

@@ -29,7 +29,10 @@ class RowsSource : public BatchSource {
           missing_[i].ReplaceRows(schema_.fields[i], static_cast<int>(i), 0, rows_.rows(), &rows_));
     }
     int bad_row = -1;
-    MUSTER_RETURN_IF_ERROR(transform_->Apply(rows_, with_labels_, &batch_.features, &bad_row));
+    const absl::Status status = transform_->Apply(rows_, with_labels_, &batch_.features, &bad_row);
+    if (!status.ok()) {
+      return bad_row < 0 ? status : Annotate(status, StrCat("row ", bad_row, " of the batch"));
+    }
     coverage_.Add(rows_);
     return &batch_;
   }

@@ -13,6 +13,15 @@ namespace {
 constexpr int kRowsPerGroup = 2048;
 constexpr size_t kGroupsAhead = 2;
 
+// The format of `spec` for the model's data: its inputs name the cells of rows without names, and a
+// row that needs no label may be without label and weight.
+data::SourceSpec SourceFor(const model::ModelSpec& model, const InputSpec& spec) {
+  data::SourceSpec source = spec.source;
+  source.format = formats::NameColumns(source.format, model.features.schema);
+  if (!spec.with_labels) source.may_lack = model.LabelInputs();
+  return source;
+}
+
 }  // namespace
 
 class Input::Producer {
@@ -21,6 +30,7 @@ class Input::Producer {
                                                           const InputSpec& spec) {
     MUSTER_ASSIGN_OR_RETURN(model::RowTransform rows,
                             model::NewRowTransform(model, spec.with_labels, spec.with_keys));
+    rows.used.schema = formats::WithMissing(std::move(rows.used.schema), spec.source.format);
     return std::unique_ptr<Producer>(new Producer(model, spec, std::move(rows)));
   }
 
@@ -205,7 +215,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Open(io::FileSystem& files, const 
                                                    const data::Position* start) {
   std::unique_ptr<Input> input(new Input(spec.reader));
   MUSTER_ASSIGN_OR_RETURN(auto producer, Producer::Create(model, spec));
-  data::SourceSpec source_spec = spec.source;
+  data::SourceSpec source_spec = SourceFor(model.spec, spec);
   data::ReaderSpec reader_spec = spec.reader;
   source_spec.take_bad_record = reader_spec.take_bad_record = producer->BadRecords();
   std::shared_ptr<const data::RecordSource> source;
@@ -232,7 +242,7 @@ absl::StatusOr<std::unique_ptr<Input>> Input::OpenParts(io::FileSystem& files,
   std::vector<data::Shard> shards;
   for (const InputPart& part : parts) shards.push_back(part.shard);
   MUSTER_ASSIGN_OR_RETURN(auto producer, Producer::Create(model, spec));
-  data::SourceSpec source_spec = spec.source;
+  data::SourceSpec source_spec = SourceFor(model.spec, spec);
   data::ReaderSpec reader_spec = spec.reader;
   source_spec.take_bad_record = reader_spec.take_bad_record = producer->BadRecords();
   MUSTER_ASSIGN_OR_RETURN(

@@ -1,0 +1,17 @@
+// The `format:` of a model file.
+#pragma once
+
+#include <yaml-cpp/yaml.h>
+
+#include "muster/formats/data_format.h"
+#include "muster/formats/yaml_reader.h"
+
+namespace muster::model {
+
+// Errors are recorded in `node`.
+formats::DataFormat ParseDataFormat(const formats::YamlReader& node);
+
+// "format: {...}", or nothing if nothing is said.
+void EmitDataFormat(YAML::Emitter& out, const formats::DataFormat& format);
+
+}  // namespace muster::model
