@@ -75,6 +75,7 @@ int Main(int argc, char** argv) {
       "  muster records from-csv clicks.csv --spec examples/clicks/clicks.yaml --out data\n"
       "  muster train examples/clicks/clicks.yaml --train 'data/part-*' --model-dir model");
   app.require_subcommand(1);
+  AddInit(app);
   AddSample(app);
   AddRecords(app);
   const std::vector<std::string> arguments(argv + std::min(argc, 2), argv + argc);
