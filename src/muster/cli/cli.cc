@@ -71,7 +71,7 @@ struct VerbGroup {
 
 // What `muster help` shows, in its order. Verbs that only programs start are in no group.
 std::vector<VerbGroup> GetVerbGroups() {
-  return {{"Data", {"sample", "records"}},
+  return {{"Data", {"init", "sample", "records"}},
           {"Models", {"train", "evaluate", "predict", "export", "inspect", "tensorboard"}},
           {"Jobs of several processes",
            {"run", "status", "list", "logs", "stop", "suspend", "resume", "rm", "spec", "worker",
@@ -81,6 +81,7 @@ std::vector<VerbGroup> GetVerbGroups() {
 
 void AddVerbs(CLI::App& app, const std::vector<std::string>& arguments,
               const std::vector<std::string>& command) {
+  AddInit(app);
   AddSample(app);
   AddRecords(app);
   AddTrain(app, arguments);

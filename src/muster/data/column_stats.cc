@@ -1,7 +1,6 @@
 #include "muster/data/column_stats.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "muster/base/strings.h"
 
@@ -15,14 +14,6 @@ ColumnStats::ColumnStats(const formats::Schema& schema)
     field.has_default = false;
     field.default_value = {};
   }
-}
-
-void ColumnStats::Numbers::Add(double value) {
-  min = count == 0 ? value : std::min(min, value);
-  max = count == 0 ? value : std::max(max, value);
-  const double delta = value - mean;
-  mean += delta / ++count;
-  squares += delta * (value - mean);
 }
 
 void ColumnStats::AddString(std::string_view value, State* state) {
@@ -83,7 +74,7 @@ std::vector<ColumnStats::Column> ColumnStats::Summarize(size_t top) const {
   std::vector<Column> columns;
   for (size_t c = 0; c < states_.size(); ++c) {
     const State& state = states_[c];
-    const Numbers& numbers = state.numbers;
+    const NumberSums& numbers = state.numbers;
     Column& column = columns.emplace_back();
     column.name = schema_.fields[c].name;
     column.type = schema_.fields[c].type;
@@ -92,7 +83,7 @@ std::vector<ColumnStats::Column> ColumnStats::Summarize(size_t top) const {
     column.min = numbers.min;
     column.max = numbers.max;
     column.mean = numbers.mean;
-    column.stddev = numbers.count > 0 ? std::sqrt(numbers.squares / numbers.count) : 0;
+    column.stddev = numbers.stddev();
     column.distinct = state.strings.size();
     column.more_distinct = state.more_distinct;
     column.top.assign(state.strings.begin(), state.strings.end());

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 
+#include "muster/data/number_sums.h"
 #include "muster/formats/columns.h"
 #include "muster/formats/schema.h"
 
@@ -45,14 +46,10 @@ class ColumnStats {
   std::vector<Column> Summarize(size_t top) const;
 
  private:
-  struct Numbers {  // sums of Welford's method
-    double count = 0, mean = 0, squares = 0, min = 0, max = 0;
-    void Add(double value);
-  };
   struct State {
     uint64_t values = 0;
     uint64_t missing = 0;
-    Numbers numbers;
+    NumberSums numbers;
     absl::flat_hash_map<std::string, uint64_t> strings;
     bool more_distinct = false;
   };

@@ -16,6 +16,7 @@ using formats::ValueType;
 absl::Status CheckField(const Field& field) {
   if (field.name.empty()) return Invalid("a field without a name");
   if (field.truncate && field.type != ValueType::kInt) return Invalid("truncate is for ints only");
+  if (field.date && field.type != ValueType::kInt) return Invalid("date is for ints only");
   if (!field.has_default) return absl::OkStatus();
   if (field.list) return Invalid("a list has no default: a missing one is empty");
   if (field.default_value.index() != static_cast<size_t>(field.type)) {

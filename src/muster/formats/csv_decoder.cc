@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
@@ -9,6 +10,7 @@
 #include "muster/base/nearest.h"
 #include "muster/base/utf8.h"
 #include "muster/formats/csv.h"
+#include "muster/formats/dates.h"
 #include "muster/formats/missing.h"
 
 namespace muster::formats {
@@ -132,6 +134,7 @@ absl::Status BadValue(const Field& field, std::string_view cell, Parsed parsed) 
     case Parsed::kWrongType:
       break;
   }
+  if (field.date) return absl::InvalidArgumentError(StrCat(what, "is not a date or an int"));
   return absl::InvalidArgumentError(
       StrCat(what, "is not ", field.type == ValueType::kInt ? "an " : "a ", type));
 }
@@ -223,7 +226,9 @@ absl::Status CsvDecoder::AppendValue(const Field& field, std::string_view cell, 
     column->floats.push_back(value);
   } else {
     int64_t value = 0;
-    parsed = ParseInt(text, field.truncate, &value);
+    const std::optional<int64_t> seconds = field.date ? ParseDate(text) : std::nullopt;
+    parsed = seconds ? Parsed::kOk : ParseInt(text, field.truncate, &value);
+    if (seconds) value = *seconds;
     column->ints.push_back(value);
   }
   return parsed == Parsed::kOk ? absl::OkStatus() : BadValue(field, cell, parsed);

@@ -102,6 +102,20 @@ TEST(CsvDecoderTest, TruncatedInts) {
   EXPECT_FALSE(x.Decode("1e300").ok());
 }
 
+TEST(CsvDecoderTest, DatesAreSeconds) {
+  Field field = MakeField("x", ValueType::kInt);
+  field.date = true;
+  field.missing = {"never"};
+  field.has_default = true;
+  field.default_value = int64_t{7};
+  OneColumn x(field);
+  for (const char* cell : {"1970-01-02", " 1970-01-01T00:01Z ", "never", "", "86400"}) {
+    EXPECT_TRUE(x.Decode(cell).ok()) << cell;
+  }
+  EXPECT_THAT(x.column().ints, ElementsAre(86400, 60, 7, 7, 86400));
+  EXPECT_EQ(x.Decode("1970-02-30").message(), "column 'x': '1970-02-30' is not a date or an int");
+}
+
 TEST(CsvDecoderTest, StringsAreTakenAsTheyAre) {
   Field field = MakeField("x", ValueType::kString);
   field.missing = {"?", "NA"};

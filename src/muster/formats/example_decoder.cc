@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 
 #include "muster/base/same_bytes.h"
+#include "muster/formats/dates.h"
 #include "muster/formats/example.h"
 #include "muster/formats/example_wire.h"
 #include "muster/formats/missing.h"
@@ -254,7 +256,7 @@ class ExampleDecoder : public RowDecoder {
       last_row_[field_index] = 0;
       if (!field.list) --filled_;
     }
-    if (values_.size() == 0) return absl::OkStatus();
+    if (values_.size() == 0 || IsMissingDate(field_index)) return absl::OkStatus();
     if (!field.list && values_.size() != 1) {
       return ManyValuesError(field, values_.size(), ShowFirst(values_));
     }
@@ -294,8 +296,28 @@ class ExampleDecoder : public RowDecoder {
     if (field.type == ValueType::kInt && values_.kind == FeatureKind::kFloat && field.truncate) {
       return AppendTruncated(field, column);
     }
+    if (field.date && values_.kind == FeatureKind::kBytes) return AppendDates(field, column);
     return ColumnError(field, StrCat("the record has ", ShowFirst(values_), ", the schema says ",
                                      ValueTypeName(field.type)));
+  }
+
+  // A word in the place of a date, where numbers cannot be.
+  bool IsMissingDate(int field_index) const {
+    if (!fields_[field_index].date || values_.kind != FeatureKind::kBytes) return false;
+    const auto& texts = values_.bytes;
+    return texts.size() == 1 && (texts[0].empty() || missing_[field_index].Has(texts[0]));
+  }
+
+  absl::Status AppendDates(const Field& field, Column* column) {
+    for (const std::string_view text : values_.bytes) {
+      const std::optional<int64_t> seconds = ParseDate(text);
+      if (!seconds) {
+        return ColumnError(field, StrCat("the record has ", ShowFirst(values_),
+                                         ", which is not a date or an int"));
+      }
+      column->ints.push_back(*seconds);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status AppendTruncated(const Field& field, Column* column) {

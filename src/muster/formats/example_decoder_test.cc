@@ -271,6 +271,22 @@ TEST_F(ExampleDecoderTest, TruncatedFloats) {
   EXPECT_THAT(column(0).ints, ElementsAre(34, -34));
 }
 
+TEST_F(ExampleDecoderTest, DatesAreSeconds) {
+  Field day = TypedField("day", kInt);
+  day.date = true;
+  day.missing = {"never"};
+  day.has_default = true;
+  day.default_value = int64_t{7};
+  Use({day});
+  for (const char* text : {"1970-01-02", "never", ""}) {
+    ASSERT_TRUE(DecodeEntries(WireEntry("day", BytesFeature(text))).ok()) << text;
+  }
+  ASSERT_TRUE(DecodeEntries(WireEntry("day", IntFeature(60))).ok());
+  EXPECT_THAT(column(0).ints, ElementsAre(86400, 7, 7, 60));
+  EXPECT_THAT(std::string(DecodeEntries(WireEntry("day", BytesFeature("x"))).message()),
+              HasSubstr("which is not a date"));
+}
+
 TEST_F(ExampleDecoderTest, WhatDoesNotFitNamesColumnAndValue) {
   Use({TypedField("s", kString), TypedField("age", kInt)});
   const std::string s = WireEntry("s", BytesFeature("x"));

@@ -1,9 +1,11 @@
 #include "muster/formats/json_lines.h"
 
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "muster/base/strings.h"
+#include "muster/formats/dates.h"
 #include "muster/formats/missing.h"
 #include "nlohmann/json.hpp"
 
@@ -86,7 +88,11 @@ class JsonDecoder : public RowDecoder {
     };
     switch (field.type) {
       case ValueType::kInt: {
-        if (value.is_boolean()) {
+        if (field.date && value.is_string()) {
+          const std::optional<int64_t> seconds = ParseDate(value.get_ref<const std::string&>());
+          if (!seconds) return wrong("a date");
+          column->ints.push_back(*seconds);
+        } else if (value.is_boolean()) {
           column->ints.push_back(value.get<bool>() ? 1 : 0);
         } else if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX}) {
           return wrong("an int (64 bits)");

@@ -12,7 +12,8 @@ namespace muster::formats {
 // Decodes the schema's members and ignores all others. An absent or null member gives the default,
 // as does a missing value (missing.h), which for a number field may be a text: {"age": "NA"}.
 // Numbers fill int fields (integers, or any number with Field::truncate) and float fields; strings
-// fill string fields; true and false are 1 and 0. A list field takes an array, or one value.
+// fill string fields, and int fields with Field::date; true and false are 1 and 0. A list field
+// takes an array, or one value.
 std::unique_ptr<RowDecoder> NewJsonDecoder(const Schema& schema);
 
 }  // namespace muster::formats

@@ -42,6 +42,21 @@ TEST(JsonDecoderTest, ReadsMembersInAnyOrder) {
   EXPECT_THAT(columns.column(3).offsets, ElementsAre(0u, 2u, 3u, 3u));
 }
 
+TEST(JsonDecoderTest, DatesAreSeconds) {
+  Field field;
+  field.name = "day";
+  field.type = ValueType::kInt;
+  field.date = true;
+  const Schema schema{{field}};
+  Columns columns(schema);
+  const auto decoder = NewJsonDecoder(schema);
+  ASSERT_TRUE(decoder->Decode(R"({"day":"1970-01-02"})", &columns).ok());
+  ASSERT_TRUE(decoder->Decode(R"({"day":60})", &columns).ok());
+  EXPECT_THAT(columns.column(0).ints, ElementsAre(86400, 60));
+  EXPECT_THAT(std::string(decoder->Decode(R"({"day":"x"})", &columns).message()),
+              HasSubstr("is not a date"));
+}
+
 TEST(JsonDecoderTest, ABadRowLeavesNothing) {
   Columns columns(JsonSchema());
   const auto decoder = NewJsonDecoder(JsonSchema());

@@ -27,6 +27,9 @@ struct Field {
   char separator = '|';
   // kInt only: "34.5" and 34.5 are read as 34 (towards zero) instead of being an error.
   bool truncate = false;
+  // kInt only: a text that is a date is read as seconds since 1970 (dates.h), in CSV, JSON lines
+  // and tf.Examples; numbers stay what they are.
+  bool date = false;
   // Used for a row that has no value (an empty CSV cell, an absent or empty feature, a `missing`
   // value). Without a default such a row is an error; ModelSpec gives strings the default "". Never
   // for lists.

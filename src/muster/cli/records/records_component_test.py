@@ -116,6 +116,21 @@ def test_stats_are_those_of_numpy(muster, place):
     assert records["columns"]["tags"]["distinct"] == 3
 
 
+def test_stats_need_no_model_file(muster, place):
+    found = json.loads(run(muster, place, "records", "stats", "rows.csv", "--json"))
+    columns = found["columns"]
+    assert found["rows"] == 3
+    assert [columns[c]["type"] for c in ("id", "age", "pay", "job", "y")] == [
+        "int", "int", "float", "text", "int"
+    ]  # fmt: skip
+    assert columns["pay"]["missing"] == 1 and math.isclose(columns["pay"]["mean"], 1000.75)
+    assert columns["age"]["missing_marks"] == ["?"] and columns["age"]["mean"] == 19
+    assert columns["y"]["top"] == [["1", 2], ["0", 1]] and columns["y"]["distinct"] == 2
+    table = run(muster, place, "records", "stats", "rows.csv")
+    assert table.startswith("3 rows, 6 columns\n") and "1 (33.3 %) ?" in table
+    assert "1 (2), 0 (1)" in table and "all different" in table
+
+
 def test_index_of_a_csv_file_is_hidden_and_used(muster, place):
     run(muster, place, "records", "index", "rows.csv")
     assert (place / ".rows.csv.index").exists()

@@ -9,8 +9,10 @@
 #include "muster/cli/common/format_flags.h"
 #include "muster/cli/common/row_progress.h"
 #include "muster/cli/common/verb.h"
+#include "muster/cli/records/profile_printer.h"
 #include "muster/cli/records/verbs.h"
 #include "muster/data/column_stats.h"
+#include "muster/data/profile/profile.h"
 #include "muster/data/reader.h"
 #include "muster/data/source.h"
 #include "muster/features/coverage.h"
@@ -108,7 +110,20 @@ void PrintCoverage(const features::IdCoverage& coverage) {
   }
 }
 
+// Without a model file: all columns, by what they hold.
+absl::Status RunProfile(const StatsFlags& flags) {
+  const auto files = files::OpenFileSystems();
+  MUSTER_ASSIGN_OR_RETURN(const data::Profile profile,
+                          data::ProfileData(*files, {.patterns = flags.patterns,
+                                                     .format = flags.format,
+                                                     .max_bad_records = flags.max_bad_records,
+                                                     .note = PrintNotesOnce()}));
+  flags.json ? PrintProfileJson(profile, flags.top) : PrintProfileTable(profile, flags.top);
+  return absl::OkStatus();
+}
+
 absl::Status RunStats(const StatsFlags& flags) {
+  if (flags.spec.empty()) return RunProfile(flags);
   const auto files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::LoadModelSpec(*files, flags.spec));
   data::SourceSpec source_spec;
@@ -150,18 +165,20 @@ absl::Status RunStats(const StatsFlags& flags) {
 void AddRecordsStats(CLI::App& records) {
   const auto flags = std::make_shared<StatsFlags>();
   CLI::App* verb = records.add_subcommand(
-      "stats", "Count, missing values, range, mean and frequent values of each input");
+      "stats", "Missing and distinct values, range, mean and frequent values of each column");
   verb->footer(
       "Deviations are the population's. A missing value that a conversion replaced by its "
       "default counts as a value.\n"
       "A row has no id in a column when none of its values is a word of the vocabulary, or below "
-      "'buckets', or there is none; the first such values are shown.\nExample:\n"
+      "'buckets', or there is none; the first such values are shown.\nExamples:\n"
+      "  muster records stats train.csv\n"
       "  muster records stats train.csv --spec titanic.yaml");
   verb->add_option("files", flags->patterns, "CSV, TFRecord or JSON lines: files or globs")
       ->required()
       ->type_name("GLOB");
-  verb->add_option("--spec", flags->spec, "Model file whose inputs are looked at")
-      ->required()
+  verb->add_option(
+          "--spec", flags->spec,
+          "Model file whose inputs are looked at (default: all columns, by what they hold)")
       ->type_name("SPEC");
   AddFormatFlags(*verb, &flags->format);
   verb->add_option("--top", flags->top, "Frequent values to show")->capture_default_str();

@@ -11,6 +11,7 @@
 namespace muster::cli {
 
 void AddRecords(CLI::App& app);
+void AddInit(CLI::App& app);
 void AddSample(CLI::App& app);
 
 // The verbs under `muster records`.

@@ -43,7 +43,7 @@ Field ParseInputField(const std::string& name, const YamlReader& node) {
   if (node.IsScalar()) {
     field.type = ParseType(node, node.AsString());
   } else {
-    node.CheckKeys({"type", "list", "separator", "truncate", "default", "missing"});
+    node.CheckKeys({"type", "list", "separator", "truncate", "date", "default", "missing"});
     field.type = ParseType(node, node.At("type").AsString());
     field.list = node.Bool("list", false);
     const std::string separator = node.String("separator", "|");
@@ -53,6 +53,8 @@ Field ParseInputField(const std::string& name, const YamlReader& node) {
     if (node.ok() && field.truncate && field.type != ValueType::kInt) {
       node.Fail("truncate is for type int");
     }
+    field.date = node.Bool("date", false);
+    if (node.ok() && field.date && field.type != ValueType::kInt) node.Fail("date is for type int");
     field.missing = node.Strings("missing");
     if (node.Has("default")) {
       if (field.list) node.Fail("a list has no default: without a value it is empty");

@@ -29,6 +29,7 @@ void EmitInput(YAML::Emitter& out, const formats::Field& field) {
   EmitFlag(out, "list", field.list);
   if (field.list) EmitText(out, "separator", std::string(1, field.separator));
   EmitFlag(out, "truncate", field.truncate);
+  EmitFlag(out, "date", field.date);
   if (field.has_default) {
     out << YAML::Key << "default" << YAML::Value;
     switch (field.type) {

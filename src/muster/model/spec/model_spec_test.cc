@@ -11,7 +11,7 @@ constexpr std::string_view kWhole = R"(
 inputs:
   age: {type: float, default: 0.5, missing: ["?", NA]}
   job: string
-  rank: {type: int, truncate: true, default: -1}
+  rank: {type: int, truncate: true, date: true, default: -1}
   tags: {type: string, list: true, separator: ";"}
   user: int
   clicked: int
@@ -115,6 +115,7 @@ TEST_F(ModelSpecTest, ReadsEveryKey) {
   EXPECT_THAT(fields[0].missing, testing::ElementsAre("?", "NA"));
   EXPECT_TRUE(fields[1].has_default);
   EXPECT_TRUE(fields[2].truncate);
+  EXPECT_TRUE(fields[2].date);
   EXPECT_TRUE(fields[3].list);
   EXPECT_EQ(fields[3].separator, ';');
   EXPECT_FALSE(fields[3].has_default);

@@ -1,0 +1,219 @@
+"""`muster init`: its model file trains as it is, and beside scikit-learn on the same rows."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pathlib
+import shlex
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+FOLDS = 4
+
+
+def init(muster, folder: pathlib.Path, *arguments: object) -> dict:
+    done = subprocess.run(
+        [muster.binary, "init", *map(str, arguments), "--json"],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def follow(muster, folder: pathlib.Path, command: str) -> None:
+    """Types the command that init says is next."""
+    words = shlex.split(command)
+    assert words[0] == "muster"
+    done = subprocess.run(
+        [muster.binary, *words[1:]], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
+def predict(muster, folder: pathlib.Path, train, test, label: str) -> np.ndarray:
+    """What init's model, trained on some rows, says of others: the probability of the second class,
+    those of all classes, or the value."""
+    shutil.rmtree(folder / "model", ignore_errors=True)
+    train.to_csv(folder / "train.csv", index=False)
+    test.drop(columns=[label]).to_csv(folder / "test.csv", index=False)
+    found = init(muster, folder, "train.csv", "--label", label, "--force")
+    follow(muster, folder, found["next"])
+    out = folder / "scores.jsonl"
+    muster.run("predict", "--model-dir", folder / "model", "--data", folder / "test.csv", "--out", out)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == len(test)
+    key = {"binary": "logistic", "multi_class": "probabilities", "regression": "predictions"}
+    return np.array([row[key[found["label"]["task"]]] for row in rows]).squeeze()
+
+
+def pipeline(rows: pd.DataFrame, model):
+    """What one writes with scikit-learn: numbers imputed and scaled, words one-hot."""
+    words = [name for name in rows if rows[name].dtype == object]
+    numbers = [name for name in rows if name not in words]
+    return make_pipeline(
+        make_column_transformer(
+            (make_pipeline(SimpleImputer(), StandardScaler()), numbers),
+            (OneHotEncoder(handle_unknown="ignore"), words),
+        ),
+        model,
+    )
+
+
+def folds(rows: pd.DataFrame, count: int):
+    """Rows to train on and to test, in a fixed random order."""
+    order = np.random.default_rng(7).permutation(len(rows))
+    for fold in range(count):
+        test = np.zeros(len(rows), bool)
+        test[order[fold::FOLDS]] = True
+        yield rows[~test], rows[test]
+
+
+def compare(muster, folder, rows, label, models, predict_reference, score, count=FOLDS, unused=()):
+    """The score of init's model, and those of scikit-learn's, over the same tested rows."""
+    ours, truth = [], []
+    theirs: dict[str, list] = {name: [] for name in models}
+    for train, test in folds(rows, count):
+        ours.append(predict(muster, folder, train, test, label))
+        truth.append(test[label].to_numpy())
+        features = train.drop(columns=[label, *unused])
+        for name, make in models.items():
+            model = pipeline(features, make()).fit(features, train[label])
+            theirs[name].append(predict_reference(model, test[features.columns]))
+    wanted = np.concatenate(truth)
+    scores = {name: score(wanted, np.concatenate(got)) for name, got in theirs.items()}
+    mine = score(wanted, np.concatenate(ours))
+    print(f"{folder.name}: muster {mine:.4f}, {scores}")
+    return mine, scores
+
+
+CLASSIFIERS = {
+    "logistic regression": lambda: LogisticRegression(max_iter=1000),
+    "MLP": lambda: MLPClassifier((64, 32), max_iter=500, random_state=1),
+}
+REGRESSORS = {
+    "linear regression": LinearRegression,
+    "MLP": lambda: MLPRegressor((64, 32), max_iter=500, random_state=1),
+}
+
+
+def second_class(model, rows) -> np.ndarray:
+    return model.predict_proba(rows)[:, 1]
+
+
+def rmse(truth, predicted) -> float:
+    return float(np.sqrt(np.mean((truth - predicted) ** 2)))
+
+
+def test_adult_is_within_a_hundredth_of_the_auc_of_scikit_learn(muster, real_data, tmp_path):
+    rows = pd.read_csv(real_data("adult/adult.csv"))
+    early = lambda: MLPClassifier((64, 32), early_stopping=True, random_state=1)  # noqa: E731
+    mine, scores = compare(
+        muster, tmp_path, rows, "income-per-year", {**CLASSIFIERS, "MLP": early}, second_class,
+        lambda truth, got: roc_auc_score(truth == ">50K", got), count=1,
+    )  # fmt: skip
+    assert mine > max(scores.values()) - 0.01, scores
+
+
+def test_titanic_is_within_a_hundredth_of_the_auc_of_scikit_learn(muster, real_data, tmp_path):
+    rows = pd.read_csv(real_data("titanic/train.csv"))
+    mine, scores = compare(
+        muster, tmp_path, rows, "Survived", CLASSIFIERS, second_class, roc_auc_score,
+        unused=["PassengerId", "Name"],
+    )  # fmt: skip
+    assert mine > max(scores.values()) - 0.01, scores
+
+
+def test_digits_are_within_a_hundredth_of_the_auc_of_scikit_learn(muster, tmp_path):
+    digits = load_digits(as_frame=True).frame
+    mine, scores = compare(
+        muster, tmp_path, digits, "target", CLASSIFIERS, lambda model, rows: model.predict_proba(rows),
+        lambda truth, got: roc_auc_score(truth, got, multi_class="ovr"), count=1,
+    )  # fmt: skip
+    assert mine > max(scores.values()) - 0.01, scores
+
+
+def test_diabetes_is_within_5_percent_of_the_rmse_of_scikit_learn(muster, tmp_path):
+    rows = load_diabetes(as_frame=True, scaled=False).frame
+    mine, scores = compare(
+        muster, tmp_path, rows, "target", REGRESSORS, lambda model, rows: model.predict(rows), rmse
+    )
+    assert mine < 1.05 * min(scores.values()), scores
+
+
+ADULT_ROWS = [
+    "39, State-gov, 77516, Bachelors, Male, 2174, 1990-05-01, <=50K",
+    "50, ?, 83311, Bachelors, Male, 0, 1991-06-02, >50K",
+    "38, Private, 215646, HS-grad, Female, 0, 1992-07-03, <=50K",
+    "53, Private, 234721, 11th, Male, 0, ?, >50K",
+] * 30
+
+
+@pytest.mark.parametrize("form", ["plain", "gzip", "tab"])
+def test_data_without_a_header_trains(form, muster, tmp_path):
+    text = "\n".join(ADULT_ROWS) + "\n"
+    name = {"plain": "adult.data", "gzip": "part-00000.gz", "tab": "adult.tsv"}[form]
+    if form == "gzip":
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    else:
+        (tmp_path / name).write_text(text.replace(", ", "\t") if form == "tab" else text)
+    found = init(muster, tmp_path, name, "--label", "c8")
+    assert found["label"]["task"] == "binary" and found["rows"] == 120
+    columns = {column["name"]: column for column in found["columns"]}
+    assert [columns[f"c{i}"]["type"] for i in range(1, 8)] == [
+        "int", "text", "int", "text", "text", "int", "date"
+    ]  # fmt: skip
+    assert columns["c2"]["missing_marks"] == ["?"] and columns["c2"]["missing"] == 30
+    assert columns["c7"]["use"] == "date" and columns["c7"]["missing"] == 30
+    assert ("trim: true" in (tmp_path / "model.yaml").read_text()) == (form != "tab")
+    follow(muster, tmp_path, found["next"])
+
+
+def test_tfrecord_trains(muster, tmp_path):
+    (tmp_path / "a.csv").write_text("\n".join(["a,b,c,d,e,f,g,y", *ADULT_ROWS]) + "\n")
+    init(muster, tmp_path, "a.csv", "--label", "y")
+    muster.run("records", "from-csv", tmp_path / "a.csv", "--spec", tmp_path / "model.yaml",
+               "--out", tmp_path / "records", "--quiet")  # fmt: skip
+    found = init(muster, tmp_path, "records/part-*", "--label", "y", "--out", "second.yaml")
+    assert (found["format"], found["rows"], found["label"]["task"]) == ("tfrecord", 120, "binary")
+    follow(muster, tmp_path, found["next"])
+
+
+def test_rows_without_a_label_are_left_out(muster, tmp_path):
+    rows = [f"{i % 7},{'' if i % 10 == 0 else i % 2}" for i in range(100)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    found = init(muster, tmp_path, "a.csv", "--label", "y")
+    assert found["label"]["missing"] == 10
+    follow(muster, tmp_path, found["next"])
+
+
+def test_a_wrong_label_is_named_and_nothing_is_written(muster, tmp_path):
+    (tmp_path / "a.csv").write_text("id,Survived,x\n1,0,2\n2,1,3\n")
+    out = tmp_path / "model.yaml"
+    error = muster.fail("init", tmp_path / "a.csv", "--label", "Survivd", "--out", out)
+    assert "'Survivd'" in error and "did you mean 'Survived'?" in error
+    assert not out.exists()
+
+
+def test_a_model_file_is_not_replaced_unless_asked(muster, tmp_path):
+    data, out = tmp_path / "a.csv", tmp_path / "model.yaml"
+    data.write_text("x,y\n1,0\n2,1\n3,0\n")
+    out.write_text("mine")
+    assert "--force" in muster.fail("init", data, "--label", "y", "--out", out)
+    assert out.read_text() == "mine"
+    said = muster.run("init", data, "--label", "y", "--out", out, "--force")
+    assert f"muster train {out} --train {data} --model-dir model" in said
+    muster.fail("init", data, "--label", "y", "--out", data, "--force")
+    assert data.read_text().startswith("x,y")

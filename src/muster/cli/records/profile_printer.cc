@@ -1,0 +1,131 @@
+#include "muster/cli/records/profile_printer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_format.h"
+
+#include "muster/base/number_text.h"
+#include "muster/base/utf8.h"
+
+namespace muster::cli {
+namespace {
+
+using data::ColumnProfile;
+using nlohmann::ordered_json;
+using Kind = ColumnProfile::Kind;
+
+std::string Day(double seconds) {
+  const auto days = std::chrono::floor<std::chrono::days>(
+      std::chrono::sys_seconds(std::chrono::seconds(static_cast<int64_t>(seconds))));
+  const std::chrono::year_month_day date(days);
+  return absl::StrFormat("%04d-%02u-%02u", static_cast<int>(date.year()),
+                         static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+}
+
+std::string Range(const ColumnProfile& column) {
+  if (column.numbers.count == 0) return "";
+  if (column.kind == Kind::kDate) {
+    return StrCat(Day(column.numbers.min), " to ", Day(column.numbers.max));
+  }
+  return absl::StrFormat("%.5g to %.5g, mean %.5g +- %.4g", column.numbers.min, column.numbers.max,
+                         column.numbers.mean, column.numbers.stddev());
+}
+
+std::string Missing(const ColumnProfile& column) {
+  if (column.missing == 0) return "0";
+  std::string text =
+      absl::StrFormat("%s (%.1f %%)", GroupDigits(column.missing),
+                      100 * static_cast<double>(column.missing) / static_cast<double>(column.rows));
+  for (const auto& mark : column.marks) text += StrCat(" ", mark.first);
+  return text;
+}
+
+std::string Shown(const std::string& value) {
+  constexpr size_t kShownBytes = 24;
+  std::string text = ReplaceNonUtf8(value);
+  std::ranges::replace_if(
+      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  if (text.size() <= kShownBytes) return text;
+  text.resize(kShownBytes);
+  text.resize(Utf8PrefixSize(text));
+  return StrCat(text, "...");
+}
+
+// Values that all occur once are none that anybody looks for.
+std::string Commonest(const ColumnProfile& column, size_t top) {
+  if (column.never_twice) return "all different";
+  std::string text;
+  for (size_t i = 0; i < std::min(top, column.words.size()); ++i) {
+    text += StrCat(i == 0 ? "" : ", ", Shown(column.words[i].first), " (",
+                   GroupDigits(column.words[i].second), ")");
+  }
+  return text;
+}
+
+}  // namespace
+
+ordered_json ProfileColumnJson(const ColumnProfile& column, size_t top) {
+  ordered_json object = {{"name", column.name},
+                         {"type", data::KindName(column.kind)},
+                         {"missing", column.missing},
+                         {"distinct", column.distinct},
+                         {"more_distinct", column.more_distinct}};
+  if (column.numbers.count > 0) {
+    object["min"] = column.numbers.min;
+    object["max"] = column.numbers.max;
+    object["mean"] = column.numbers.mean;
+    object["stddev"] = column.numbers.stddev();
+  }
+  object["missing_marks"] = ordered_json::array();
+  for (const auto& mark : column.marks) object["missing_marks"].push_back(mark.first);
+  object["top"] = ordered_json::array();
+  for (size_t i = 0; i < std::min(top, column.words.size()); ++i) {
+    object["top"].push_back({column.words[i].first, column.words[i].second});
+  }
+  return object;
+}
+
+void PrintProfileJson(const data::Profile& profile, size_t top) {
+  ordered_json object = {{"rows", profile.rows},
+                         {"bad_rows", profile.bad_rows},
+                         {"format", formats::FileFormatName(profile.type)},
+                         {"columns", ordered_json::object()}};
+  for (const ColumnProfile& column : profile.columns) {
+    ordered_json entry = ProfileColumnJson(column, top);
+    entry.erase("name");
+    object["columns"][column.name] = std::move(entry);
+  }
+  std::printf("%s\n", object.dump(-1, ' ', false, ordered_json::error_handler_t::replace).c_str());
+}
+
+void PrintProfileTable(const data::Profile& profile, size_t top) {
+  size_t name = 6, missing = 7, range = 14;
+  for (const ColumnProfile& column : profile.columns) {
+    name = std::max(name, column.name.size());
+    missing = std::max(missing, Missing(column).size());
+    range = std::max(range, Range(column).size());
+  }
+  const auto line = [&](const std::string& a, std::string_view b, const std::string& c,
+                        const std::string& d, const std::string& e, const std::string& f) {
+    std::string text =
+        absl::StrFormat("%-*s  %-7s  %-*s  %9s  %-*s  %s", static_cast<int>(name), a, ToAbsl(b),
+                        static_cast<int>(missing), c, d, static_cast<int>(range), e, f);
+    text.resize(text.find_last_not_of(' ') + 1);
+    std::printf("%s\n", text.c_str());
+  };
+  std::printf("%s rows, %zu columns", GroupDigits(profile.rows).c_str(), profile.columns.size());
+  if (profile.bad_rows > 0)
+    std::printf(", %s rows left out", GroupDigits(profile.bad_rows).c_str());
+  std::printf("\n");
+  line("column", "type", "missing", "distinct", "range and mean", "commonest");
+  for (const ColumnProfile& column : profile.columns) {
+    line(column.name, data::KindName(column.kind), Missing(column),
+         StrCat(column.more_distinct ? ">" : "", GroupDigits(column.distinct)), Range(column),
+         Commonest(column, top));
+  }
+}
+
+}  // namespace muster::cli

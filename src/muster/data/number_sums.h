@@ -1,0 +1,23 @@
+// Count, range, mean and deviation of numbers that come one at a time.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+namespace muster::data {
+
+// Sums of Welford's method (1962): no difference of large sums is taken.
+struct NumberSums {
+  double count = 0, mean = 0, squares = 0, min = 0, max = 0;
+
+  void Add(double value) {
+    min = count == 0 ? value : std::min(min, value);
+    max = count == 0 ? value : std::max(max, value);
+    const double delta = value - mean;
+    mean += delta / ++count;
+    squares += delta * (value - mean);
+  }
+  double stddev() const { return count > 0 ? std::sqrt(squares / count) : 0; }  // the population's
+};
+
+}  // namespace muster::data

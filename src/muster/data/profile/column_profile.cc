@@ -1,0 +1,199 @@
+#include "muster/data/profile/column_profile.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "muster/formats/dates.h"
+
+namespace muster::data {
+namespace {
+
+using Kind = ColumnProfile::Kind;
+using Counted = ColumnProfile::Counted;
+
+// What people and programs write where there is no value: in text, and, where all else is numbers
+// or dates, what could be a word elsewhere.
+constexpr std::array<std::string_view, 13> kTextMarks = {
+    "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "\\N", "<NA>", "NaT", "None"};
+constexpr std::array<std::string_view, 13> kNumberMarks = {
+    "-",       "--",      ".",   "na",   "none", "NONE", "missing",
+    "unknown", "Unknown", "inf", "-inf", "n.a.", "nil"};
+
+constexpr size_t kMaxOthers = 32;
+// A column of numbers may have so many texts that are no known marks, in so small a share.
+constexpr size_t kMaxUnknownMarks = 2;
+constexpr uint64_t kOneMarkOf = 20;
+
+bool IsOneOf(const auto& table, std::string_view text) {
+  return std::ranges::find(table, text) != table.end();
+}
+bool IsTextMark(std::string_view text) { return IsOneOf(kTextMarks, text); }
+bool IsMark(std::string_view text) { return IsTextMark(text) || IsOneOf(kNumberMarks, text); }
+
+struct Number {
+  double value = 0;
+  bool whole = false;   // an int of 64 bits; 3.0 is one, too
+  bool padded = false;  // 007
+};
+
+// As formats/csv.h reads numbers.
+std::optional<Number> ParseNumber(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const char* const end = text.data() + text.size();
+  Number number;
+  int64_t whole = 0;
+  const auto [int_stop, int_error] = std::from_chars(text.data(), end, whole);
+  if (text.empty()) return std::nullopt;
+  if (int_stop == end && int_error == std::errc()) {
+    number = {.value = static_cast<double>(whole), .whole = true};
+    number.padded = text.size() > 1 && text[0] == '0';
+    return number;
+  }
+  const auto [stop, error] = std::from_chars(text.data(), end, number.value);
+  if (stop != end || error != std::errc() || !std::isfinite(static_cast<float>(number.value))) {
+    return std::nullopt;
+  }
+  constexpr double kExact = 9007199254740992;  // 2^53
+  number.whole = number.value == std::trunc(number.value) && std::fabs(number.value) < kExact;
+  return number;
+}
+
+std::string_view TrimSpaces(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+}  // namespace
+
+std::string_view KindName(Kind kind) {
+  switch (kind) {
+    case Kind::kInt:
+      return "int";
+    case Kind::kFloat:
+      return "float";
+    case Kind::kDate:
+      return "date";
+    case Kind::kText:
+      return "text";
+    case Kind::kNothing:
+      break;
+  }
+  return "nothing";
+}
+
+ColumnProfiler::ColumnProfiler(std::string name, formats::ValueType stored) {
+  profile_.name = std::move(name);
+  profile_.stored = stored;
+}
+
+void ColumnProfiler::AddNumber(double value) {
+  ascending_ = ascending_ && (numbers_.count == 0 || value > numbers_.max);
+  numbers_.Add(value);
+  negative_ = negative_ || value < 0;
+  if (!negative_) logarithms_.Add(std::log1p(value));
+}
+
+void ColumnProfiler::AddOther(std::string_view value) {
+  if (const std::optional<int64_t> seconds = formats::ParseDate(value)) {
+    ++dates_;
+    seconds_.Add(static_cast<double>(*seconds));
+    return;
+  }
+  const auto found = others_.find(value);
+  if (found != others_.end()) {
+    ++found->second;
+  } else if (others_.size() < kMaxOthers || IsTextMark(value)) {
+    others_.emplace(value, 1);
+  } else {
+    more_others_ = true;
+  }
+}
+
+void ColumnProfiler::Add(std::string_view value) {
+  ++values_;
+  const auto found = counts_.find(ToAbsl(value));
+  if (found != counts_.end()) {
+    ++found->second;
+  } else if (counts_.size() < kMaxProfiledValues && bytes_ + value.size() <= kMaxProfiledBytes) {
+    counts_.emplace(value, 1);
+    bytes_ += value.size();
+  } else {
+    profile_.more_distinct = true;
+  }
+  const std::string_view text = TrimSpaces(value);
+  if (const std::optional<Number> number = ParseNumber(text)) {
+    ++(number->whole ? ints_ : floats_);
+    padded_ += number->padded ? 1 : 0;
+    AddNumber(number->value);
+  } else {
+    AddOther(text);
+  }
+}
+
+void ColumnProfiler::EndRow(uint64_t values_in_row) {
+  profile_.least_in_row =
+      profile_.rows == 0 ? values_in_row : std::min(profile_.least_in_row, values_in_row);
+  profile_.most_in_row = std::max(profile_.most_in_row, values_in_row);
+  profile_.missing += values_in_row == 0 ? 1 : 0;
+  ++profile_.rows;
+}
+
+bool ColumnProfiler::IsAllBut(uint64_t count, std::vector<Counted>* marks) const {
+  if (count == 0 || more_others_) return false;
+  size_t unknown = 0;
+  for (const auto& other : others_) {
+    if (!IsMark(other.first)) ++unknown;
+    marks->push_back(other);
+  }
+  uint64_t marked = 0;
+  for (const auto& [text, times] : *marks) marked += IsMark(text) ? 0 : times;
+  const uint64_t all = ints_ + floats_ + dates_;
+  return count == all && unknown <= kMaxUnknownMarks && marked * kOneMarkOf <= count;
+}
+
+Kind ColumnProfiler::FindKind(std::vector<Counted>* marks) const {
+  if (values_ == 0) return Kind::kNothing;
+  if (padded_ == 0 && IsAllBut(ints_ + floats_, marks)) {
+    return floats_ == 0 ? Kind::kInt : Kind::kFloat;
+  }
+  marks->clear();
+  if (IsAllBut(dates_, marks)) return Kind::kDate;
+  marks->clear();
+  for (const auto& other : others_) {
+    if (IsTextMark(other.first)) marks->push_back(other);
+  }
+  return Kind::kText;
+}
+
+ColumnProfile ColumnProfiler::Finish() const {
+  ColumnProfile profile = profile_;
+  profile.kind = FindKind(&profile.marks);
+  profile.values = values_;
+  for (const auto& [text, times] : profile.marks) {
+    profile.values -= times;
+    if (!profile.is_list()) profile.missing += times;
+  }
+  if (profile.values == 0) profile.kind = Kind::kNothing;
+  if (profile.is_number()) profile.numbers = numbers_;
+  if (profile.is_number() && !negative_) profile.logarithms = logarithms_;
+  if (profile.kind == Kind::kDate) profile.numbers = seconds_;
+  profile.ascending = profile.is_number() && ascending_;
+  for (const auto& word : counts_) {
+    const bool is_mark = std::ranges::any_of(profile.marks, [&word](const Counted& mark) {
+      return mark.first == TrimSpaces(word.first);
+    });
+    if (!is_mark) profile.words.emplace_back(word);
+  }
+  std::ranges::sort(profile.words, [](const Counted& a, const Counted& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  profile.distinct = profile.words.size();
+  profile.never_twice = !profile.words.empty() && profile.words.front().second == 1;
+  return profile;
+}
+
+}  // namespace muster::data

@@ -1,0 +1,82 @@
+// ColumnProfiler: what the values of one column are, found without being told: numbers, dates or
+// text, which texts stand for no value, how many values are distinct.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "muster/data/number_sums.h"
+#include "muster/formats/schema.h"
+
+namespace muster::data {
+
+// So many distinct values of a column are counted by value, and so many bytes of them; of more,
+// only that there are more is known. Bounds the memory of a column.
+constexpr size_t kMaxProfiledValues = 50'000;
+constexpr size_t kMaxProfiledBytes = size_t{8} << 20;
+
+struct ColumnProfile {
+  enum class Kind { kNothing, kInt, kFloat, kDate, kText };
+  using Counted = std::pair<std::string, uint64_t>;  // a value and how often it occurs
+
+  std::string name;
+  formats::ValueType stored = formats::ValueType::kString;  // in the data: CSV stores text
+  Kind kind = Kind::kNothing;
+  uint64_t rows = 0;
+  uint64_t missing = 0;  // rows without a value; in lists only those that are empty
+  // Texts that stand for no value, such as "?"; `missing` includes their rows.
+  std::vector<Counted> marks;
+  uint64_t values = 0;  // without marks
+  uint64_t least_in_row = 0, most_in_row = 0;
+  NumberSums numbers = {};     // kInt and kFloat; kDate: seconds since 1970 (formats/dates.h)
+  NumberSums logarithms = {};  // of 1 + x, where no number is negative
+  uint64_t distinct = 0;
+  bool more_distinct = false;  // than `distinct`
+  bool never_twice = false;    // no value was seen again; of those that were counted
+  bool ascending = false;      // numbers: each is larger than the one before
+  std::vector<Counted> words;  // distinct values as text, most frequent first; then by text
+
+  bool is_list() const { return most_in_row > 1; }
+  bool is_number() const { return kind == Kind::kInt || kind == Kind::kFloat; }
+};
+
+// "nothing", "int", "float", "date", "text".
+std::string_view KindName(ColumnProfile::Kind kind);
+
+// One owner thread.
+class ColumnProfiler {
+ public:
+  ColumnProfiler(std::string name, formats::ValueType stored);
+
+  // A value as text, then EndRow after the values of each row.
+  void Add(std::string_view value);
+  void EndRow(uint64_t values_in_row);
+  ColumnProfile Finish() const;
+
+ private:
+  void AddOther(std::string_view value);
+  void AddNumber(double value);
+  // Whether the values are what `count` counts, but for marks, which are then *marks.
+  bool IsAllBut(uint64_t count, std::vector<ColumnProfile::Counted>* marks) const;
+  ColumnProfile::Kind FindKind(std::vector<ColumnProfile::Counted>* marks) const;
+
+  ColumnProfile profile_;
+  absl::flat_hash_map<std::string, uint64_t> counts_;
+  size_t bytes_ = 0;
+  uint64_t values_ = 0;
+  uint64_t ints_ = 0, floats_ = 0, dates_ = 0;
+  uint64_t padded_ = 0;  // ints with zeros in front, as codes have them
+  std::map<std::string, uint64_t, std::less<>> others_;  // neither number nor date; not all
+  bool more_others_ = false;
+  NumberSums numbers_, logarithms_, seconds_;
+  bool negative_ = false;
+  bool ascending_ = true;
+};
+
+}  // namespace muster::data

@@ -1,0 +1,41 @@
+// A profile of data, made in one pass over files of which nothing need be known: what each column
+// holds and how the files must be read. `muster init` and `muster records stats` print it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/data/profile/column_profile.h"
+#include "muster/formats/data_format.h"
+#include "muster/io/file_system.h"
+
+namespace muster::data {
+
+struct ProfileSpec {
+  std::vector<std::string> patterns;
+  formats::DataFormat format = {};  // what is known of it
+  std::string wanted = {};          // a column that is to be there; "": any
+  uint64_t max_bad_records = 0;
+  std::function<void(const std::string& note)> note = {};  // as SourceSpec::note
+  // Called after each batch with the rows so far; an error ends the pass.
+  std::function<absl::Status(uint64_t rows)> progress = {};
+};
+
+struct Profile {
+  formats::FileFormat type = formats::FileFormat::kCsv;
+  formats::DataFormat format = {};  // as FoundColumns::format
+  std::vector<ColumnProfile> columns = {};
+  std::vector<std::string> left_out = {};  // as FoundColumns::left_out
+  uint64_t rows = 0;
+  uint64_t bad_rows = 0;  // left out
+
+  const ColumnProfile* Find(const std::string& name) const;  // null if there is none
+  std::vector<std::string> names() const;
+};
+
+// Errors are those of FindColumns and of reading the files.
+absl::StatusOr<Profile> ProfileData(io::FileSystem& files, const ProfileSpec& spec);
+
+}  // namespace muster::data

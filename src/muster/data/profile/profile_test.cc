@@ -1,0 +1,176 @@
+#include "muster/data/profile/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "muster/data/number_sums.h"
+#include "muster/data/profile/find_columns.h"
+#include "muster/io/memory_file_system.h"
+
+namespace muster::data {
+namespace {
+
+using Kind = ColumnProfile::Kind;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+class ProfileTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<Profile> Try(const std::string& text, const std::string& wanted = "",
+                              const std::string& path = "data.csv") {
+    EXPECT_TRUE(io::WriteFileAtomically(*files_, path, text).ok());
+    return ProfileData(*files_, {.patterns = {path}, .wanted = wanted});
+  }
+  Profile Read(const std::string& text, const std::string& wanted = "",
+               const std::string& path = "data.csv") {
+    auto profile = Try(text, wanted, path);
+    EXPECT_TRUE(profile.ok()) << profile.status();
+    return profile.ok() ? *std::move(profile) : Profile();
+  }
+  // The profile of a column with these values.
+  ColumnProfile Column(const std::vector<std::string>& values) {
+    std::string text = "other,x\n";
+    for (const std::string& value : values) text += StrCat("1,", value, "\n");
+    Profile profile = Read(text);
+    return profile.columns.size() == 2 ? profile.columns[1] : ColumnProfile();
+  }
+
+  std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
+};
+
+TEST_F(ProfileTest, Kinds) {
+  EXPECT_EQ(Column({"1", "-2", "+3"}).kind, Kind::kInt);
+  EXPECT_EQ(Column({"1", "2.5", "1e-3"}).kind, Kind::kFloat);
+  EXPECT_EQ(Column({"2026-11-24", "2026-11-25 13:05"}).kind, Kind::kDate);
+  EXPECT_EQ(Column({"a", "1"}).kind, Kind::kText);
+  EXPECT_EQ(Column({"2026-11-24", "7"}).kind, Kind::kText);
+  EXPECT_EQ(Column({"", "?"}).kind, Kind::kNothing);
+}
+
+TEST_F(ProfileTest, ZerosInFrontAreACode) {
+  EXPECT_EQ(Column({"01234", "98765"}).kind, Kind::kText);
+  EXPECT_EQ(Column({"0", "0.5"}).kind, Kind::kFloat);
+}
+
+TEST_F(ProfileTest, MomentsOfNumbers) {
+  const ColumnProfile column = Column({"1", "", "2", "6"});
+  EXPECT_EQ(column.rows, 4u);
+  EXPECT_EQ(column.values, 3u);
+  EXPECT_EQ(column.missing, 1u);
+  EXPECT_EQ(column.numbers.mean, 3);
+  EXPECT_NEAR(column.numbers.stddev(), 2.1602469, 1e-6);
+  EXPECT_EQ(column.numbers.min, 1);
+  EXPECT_EQ(column.numbers.max, 6);
+  EXPECT_NEAR(column.logarithms.mean, (std::log(2) + std::log(3) + std::log(7)) / 3, 1e-12);
+  EXPECT_EQ(Column({"1", "-1"}).logarithms.count, 0);
+}
+
+TEST_F(ProfileTest, MarksOfMissingValues) {
+  const ColumnProfile numbers = Column({"1", "NA", "NA", "2.5", "-"});
+  EXPECT_EQ(numbers.kind, Kind::kFloat);
+  EXPECT_THAT(numbers.marks, ElementsAre(Pair("-", 1), Pair("NA", 2)));
+  EXPECT_EQ(numbers.missing, 3u);
+  EXPECT_EQ(numbers.values, 2u);
+  EXPECT_EQ(numbers.distinct, 2u);
+  const ColumnProfile text = Column({"a", "?", "b", "-"});
+  EXPECT_EQ(text.kind, Kind::kText);
+  EXPECT_THAT(text.marks, ElementsAre(Pair("?", 1)));
+  EXPECT_THAT(text.words, ElementsAre(Pair("-", 1), Pair("a", 1), Pair("b", 1)));
+}
+
+TEST_F(ProfileTest, ARareWordAmongNumbersIsAMark) {
+  std::vector<std::string> values(40, "7");
+  values.push_back("not asked");
+  EXPECT_THAT(Column(values).marks, ElementsAre(Pair("not asked", 1)));
+  EXPECT_EQ(Column(values).kind, Kind::kInt);
+  EXPECT_EQ(Column({"7", "7", "not asked"}).kind, Kind::kText);
+}
+
+TEST_F(ProfileTest, WordsByFrequency) {
+  const ColumnProfile column = Column({"b", "a", "c", "b"});
+  EXPECT_THAT(column.words, ElementsAre(Pair("b", 2), Pair("a", 1), Pair("c", 1)));
+  EXPECT_FALSE(column.never_twice);
+  EXPECT_TRUE(Column({"b", "a", "c"}).never_twice);
+  EXPECT_TRUE(Column({"1", "2", "9"}).ascending);
+  EXPECT_FALSE(Column({"1", "9", "2"}).ascending);
+}
+
+TEST_F(ProfileTest, ManyDistinctValuesAreNotAllKept) {
+  ColumnProfiler profiler("x", formats::ValueType::kString);
+  for (size_t i = 0; i < kMaxProfiledValues + 10; ++i) {
+    profiler.Add(StrCat("w", i));
+    profiler.EndRow(1);
+  }
+  const ColumnProfile column = profiler.Finish();
+  EXPECT_EQ(column.distinct, kMaxProfiledValues);
+  EXPECT_TRUE(column.more_distinct);
+  EXPECT_TRUE(column.never_twice);
+}
+
+TEST_F(ProfileTest, LongValuesAreNotAllKept) {
+  ColumnProfiler profiler("x", formats::ValueType::kString);
+  for (size_t i = 0; i < 100; ++i) {
+    profiler.Add(std::string(kMaxProfiledBytes / 10, static_cast<char>('a' + i % 26)));
+    profiler.EndRow(1);
+  }
+  const ColumnProfile column = profiler.Finish();
+  EXPECT_EQ(column.distinct, 10u);
+  EXPECT_TRUE(column.more_distinct);
+}
+
+TEST_F(ProfileTest, DataWithoutAHeaderGetsNames) {
+  const Profile profile = Read("39, Private,x\n50, ?,y\n38, Private,x\n");
+  EXPECT_THAT(profile.names(), ElementsAre("c1", "c2", "c3"));
+  EXPECT_THAT(profile.format.columns, ElementsAre("c1", "c2", "c3"));
+  EXPECT_EQ(profile.rows, 3u);
+}
+
+TEST_F(ProfileTest, SpacesAfterCommasAreTrimmed) {
+  const Profile profile = Read("39, Private, Male\n50, ?, Female\n38, Private, Male\n");
+  EXPECT_EQ(profile.format.trim, true);
+  EXPECT_THAT(profile.columns[1].words, ElementsAre(Pair("Private", 2)));
+  EXPECT_THAT(profile.columns[1].marks, ElementsAre(Pair("?", 1)));
+}
+
+TEST_F(ProfileTest, HeadersAreFound) {
+  EXPECT_TRUE(HasHeader({{"age", "job"}, {"3", "clerk"}, {"4", "smith"}}, ""));
+  EXPECT_FALSE(HasHeader({{"3", "clerk"}, {"4", "smith"}}, ""));
+  EXPECT_TRUE(HasHeader({{"job", "town"}, {"clerk", "Rome"}, {"smith", "Bonn"}}, ""));
+  EXPECT_FALSE(HasHeader({{"clerk", "Rome"}, {"smith", "Bonn"}, {"clerk", "Bonn"}}, ""));
+  EXPECT_TRUE(HasHeader({{"0", "1", "y"}, {"3", "4", "no"}}, "y")) << "what is wanted is there";
+  EXPECT_FALSE(HasHeader({{"0", "1", "y"}, {"3", "4", "no"}}, "z"));
+  EXPECT_FALSE(HasHeader({{"?", "a"}, {"3", "b"}, {"?", "a"}}, "")) << "a mark is no name";
+}
+
+TEST_F(ProfileTest, TabsAreFound) {
+  const Profile profile = Read("a\tb\n1\tx\n2\ty\n", "", "data.tsv");
+  EXPECT_THAT(profile.names(), ElementsAre("a", "b"));
+}
+
+TEST_F(ProfileTest, AColumnThatIsThereTwiceIsLeftOut) {
+  const Profile profile = Read("age,b,age\n1,x,2\n");
+  EXPECT_THAT(profile.names(), ElementsAre("b"));
+  EXPECT_THAT(profile.left_out, ElementsAre("age"));
+}
+
+TEST_F(ProfileTest, JsonLines) {
+  const Profile profile =
+      Read("{\"a\": 1, \"b\": [\"x\", \"y\"], \"c\": 1, \"d\": {}}\n{\"a\": 2.5, \"b\": []}\n", "",
+           "data.jsonl");
+  EXPECT_THAT(profile.names(), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(profile.left_out, ElementsAre("d"));
+  EXPECT_EQ(profile.columns[0].kind, Kind::kFloat);
+  EXPECT_TRUE(profile.columns[1].is_list());
+  EXPECT_EQ(profile.columns[1].missing, 1u);
+  EXPECT_EQ(profile.columns[2].missing, 1u);
+}
+
+TEST_F(ProfileTest, DataWithoutRowsIsRefused) {
+  EXPECT_FALSE(Try("a,b\n").ok());
+  EXPECT_FALSE(Try("").ok());
+}
+
+}  // namespace
+}  // namespace muster::data

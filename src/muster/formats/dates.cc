@@ -1,0 +1,96 @@
+#include "muster/formats/dates.h"
+
+#include <chrono>
+
+namespace muster::formats {
+namespace {
+
+// Reads a text from its front; every function says whether it found what it looks for.
+class DateReader {
+ public:
+  explicit DateReader(std::string_view text) : text_(text) {}
+
+  bool AtEnd() const { return text_.empty(); }
+  bool Take(char wanted) {
+    if (!text_.starts_with(wanted)) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  // Exactly `digits` digits.
+  bool TakeNumber(size_t digits, int* number) {
+    if (text_.size() < digits) return false;
+    *number = 0;
+    for (const char c : text_.substr(0, digits)) {
+      if (c < '0' || c > '9') return false;
+      *number = *number * 10 + (c - '0');
+    }
+    text_.remove_prefix(digits);
+    return true;
+  }
+  void SkipDigits() {
+    while (!text_.empty() && text_[0] >= '0' && text_[0] <= '9') text_.remove_prefix(1);
+  }
+  bool DotAfterTwoDigits() const { return text_.size() > 2 && text_[2] == '.'; }
+
+ private:
+  std::string_view text_;
+};
+
+bool ReadDay(DateReader& reader, std::chrono::sys_days* day) {
+  int y = 0, m = 0, d = 0;
+  if (reader.DotAfterTwoDigits()) {
+    if (!reader.TakeNumber(2, &d) || !reader.Take('.') || !reader.TakeNumber(2, &m) ||
+        !reader.Take('.') || !reader.TakeNumber(4, &y)) {
+      return false;
+    }
+  } else {
+    if (!reader.TakeNumber(4, &y)) return false;
+    const char separator = reader.Take('-') ? '-' : '/';
+    if (separator == '/' && !reader.Take('/')) return false;
+    if (!reader.TakeNumber(2, &m) || !reader.Take(separator) || !reader.TakeNumber(2, &d)) {
+      return false;
+    }
+  }
+  const std::chrono::year_month_day date{std::chrono::year(y),
+                                         std::chrono::month(static_cast<unsigned>(m)),
+                                         std::chrono::day(static_cast<unsigned>(d))};
+  *day = date;
+  return date.ok();
+}
+
+bool ReadTime(DateReader& reader, int64_t* seconds) {
+  constexpr int kMinute = 60, kHour = 3600;
+  int h = 0, m = 0, s = 0;
+  if (!reader.TakeNumber(2, &h) || !reader.Take(':') || !reader.TakeNumber(2, &m)) return false;
+  if (reader.Take(':')) {
+    if (!reader.TakeNumber(2, &s)) return false;
+    if (reader.Take('.')) reader.SkipDigits();
+  }
+  if (h > 23 || m > 59 || s > 60) return false;  // 60: a leap second
+  *seconds = h * kHour + m * kMinute + s;
+  if (reader.AtEnd() || reader.Take('Z')) return true;
+  const bool east = reader.Take('+');
+  if (!east && !reader.Take('-')) return false;
+  if (!reader.TakeNumber(2, &h)) return false;
+  reader.Take(':');
+  if (!reader.TakeNumber(2, &m) || h > 23 || m > 59) return false;
+  const int offset = h * kHour + m * kMinute;
+  *seconds += east ? -offset : offset;
+  return true;
+}
+
+}  // namespace
+
+std::optional<int64_t> ParseDate(std::string_view text) {
+  DateReader reader(text);
+  std::chrono::sys_days day;
+  int64_t seconds = 0;
+  if (!ReadDay(reader, &day)) return std::nullopt;
+  if (!reader.AtEnd()) {
+    if (!reader.Take('T') && !reader.Take(' ')) return std::nullopt;
+    if (!ReadTime(reader, &seconds) || !reader.AtEnd()) return std::nullopt;
+  }
+  return std::chrono::duration_cast<std::chrono::seconds>(day.time_since_epoch()).count() + seconds;
+}
+
+}  // namespace muster::formats

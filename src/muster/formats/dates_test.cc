@@ -1,0 +1,35 @@
+#include "muster/formats/dates.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::formats {
+namespace {
+
+TEST(DatesTest, FormsOfOneMoment) {
+  constexpr int64_t kMoment = 1795525509;  // 2026-11-24 13:05:09 UTC
+  for (const char* text :
+       {"2026-11-24 13:05:09", "2026-11-24T13:05:09Z", "2026/11/24 13:05:09", "24.11.2026 13:05:09",
+        "2026-11-24T13:05:09.999", "2026-11-24T15:05:09+02:00", "2026-11-24T08:35:09-0430"}) {
+    EXPECT_EQ(ParseDate(text), kMoment) << text;
+  }
+  EXPECT_EQ(ParseDate("2026-11-24 13:05"), kMoment - 9);
+  EXPECT_EQ(ParseDate("2026-11-24"), kMoment - 9 - (13 * 60 + 5) * 60);
+}
+
+TEST(DatesTest, DaysAreCountedFrom1970) {
+  EXPECT_EQ(ParseDate("1970-01-01"), 0);
+  EXPECT_EQ(ParseDate("1969-12-31"), -86400);
+  EXPECT_EQ(ParseDate("2000-02-29"), 951782400);
+}
+
+TEST(DatesTest, OtherTextsAreNone) {
+  for (const char* text :
+       {"", "2026", "2026-11", "2026-13-01", "2026-02-29", "20261124", "11/24/2026", "2026-11/24",
+        "2026-11-24 ", "2026-11-24T", "2026-11-24 25:00", "2026-11-24 13:05:09 CET", "24.11.26",
+        "2026-1-1", "x026-11-24", "2026-11-24T13:05+2"}) {
+    EXPECT_EQ(ParseDate(text), std::nullopt) << text;
+  }
+}
+
+}  // namespace
+}  // namespace muster::formats

@@ -1,0 +1,324 @@
+#include "muster/model/draft/draft.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+#include "muster/base/number_text.h"
+#include "muster/model/draft/yaml_text.h"
+
+namespace muster::model {
+namespace {
+
+using data::ColumnProfile;
+using formats::ValueType;
+using Kind = ColumnProfile::Kind;
+using Task = DraftLabel::Task;
+using Use = DraftColumn::Use;
+
+// A network needs more rows than a linear model to be better.
+constexpr uint64_t kMinRowsOfNetwork = 1000;
+// Up to so many words, each gets an input of the network; more share an embedding.
+constexpr uint64_t kMaxIndicator = 50;
+constexpr int kEmbedding = 8;
+// A training takes about so many steps.
+constexpr double kSteps = 2000;
+
+int ChooseBatchSize(uint64_t rows) {
+  if (rows < 2000) return 32;
+  return rows < 200'000 ? 128 : 512;
+}
+
+int64_t ChooseEpochs(uint64_t rows, int batch_size) {
+  const double epochs = kSteps * batch_size / static_cast<double>(std::max<uint64_t>(rows, 1));
+  return std::clamp<int64_t>(std::llround(epochs), 2, 100);
+}
+
+std::string TopWords(const ColumnProfile& column, size_t count) {
+  std::vector<std::string> words;
+  for (const auto& [word, times] : column.words) {
+    if (words.size() == count) break;
+    words.push_back(StrCat(CommentText(word), " (", GroupDigits(times), ")"));
+  }
+  return absl::StrJoin(words, ", ");
+}
+
+// The feature columns of the model file, and which part of the model uses them.
+struct FeatureLines {
+  std::string text;
+  std::vector<std::string> linear, deep;
+};
+
+class DraftWriter {
+ public:
+  DraftWriter(const data::Profile& profile, const Draft& draft, const std::string& data_name)
+      : profile_(profile), draft_(draft), data_name_(data_name) {
+    for (const ColumnProfile& column : profile.columns) taken_.insert(column.name);
+  }
+
+  std::string Write() {
+    const FeatureLines features = WriteFeatures();
+    return StrCat(WriteTop(), WriteFormat(), WriteInputs(), WriteLabel(), "\ncolumns:\n",
+                  features.text, WriteModel(features),
+                  absl::StrFormat("\ntrain: {batch_size: %d, epochs: %d}\n", draft_.batch_size,
+                                  draft_.epochs));
+  }
+
+ private:
+  std::string WriteTop() const {
+    return StrCat("# Written by `muster init` from ", CommentText(data_name_), ": ",
+                  GroupDigits(profile_.rows), " rows, ", profile_.columns.size(), " columns.\n",
+                  "# docs/spec.md says what else can be written here.\n\n");
+  }
+
+  std::string WriteFormat() const {
+    const formats::DataFormat& format = profile_.format;
+    std::vector<std::string> parts;
+    const auto add = [&parts](std::string_view key, std::string_view value) {
+      parts.push_back(StrCat("  ", key, ": ", value, "\n"));
+    };
+    if (format.type) add("type", formats::FileFormatName(*format.type));
+    if (format.delimiter) {
+      add("delimiter", YamlText(formats::PrintDelimiter(*format.delimiter)));
+    }
+    if (format.header) add("header", *format.header ? "true" : "false");
+    if (!format.columns.empty()) add("columns", YamlList(format.columns, 11, 12));
+    if (format.trim) add("trim", *format.trim ? "true" : "false");
+    if (format.quote) add("quote", YamlText(formats::PrintQuote(*format.quote)));
+    if (format.missing) add("missing", YamlList(*format.missing, 11, 12));
+    if (format.encoding_errors) {
+      add("encoding_errors", formats::EncodingErrorsName(*format.encoding_errors));
+    }
+    if (parts.empty()) return "";
+    return StrCat("# How the files are to be read.\nformat:\n", absl::StrJoin(parts, ""), "\n");
+  }
+
+  // The texts that stand for no value, if there are any: ", missing: [...]".
+  static std::string Missing(const ColumnProfile& column) {
+    if (column.marks.empty()) return "";
+    std::vector<std::string> marks;
+    for (const auto& mark : column.marks) marks.push_back(mark.first);
+    return StrCat(", missing: ", YamlList(marks, 0, 0));
+  }
+
+  static std::string InputType(const DraftColumn& column) {
+    const ColumnProfile& profile = *column.profile;
+    const std::string missing = Missing(profile);
+    if (column.use == Use::kNumber) {
+      // Fractions may come in later data, too, and so may missing values.
+      if (profile.is_list()) return StrCat("{type: float, list: true", missing, "}");
+      return StrCat("{type: float, default: ", YamlNumber(profile.numbers.mean), missing, "}");
+    }
+    if (column.use == Use::kDate) {
+      return absl::StrFormat("{type: int, date: true, default: %d%s}",
+                             std::llround(profile.numbers.mean), missing);
+    }
+    if (profile.is_list()) return StrCat("{type: string, list: true", missing, "}");
+    return missing.empty() ? "string" : StrCat("{type: string", missing, "}");
+  }
+
+  std::string WriteInputs() const {
+    std::string text = "inputs:\n";
+    for (const DraftColumn& column : draft_.columns) {
+      const std::string name = YamlText(column.profile->name);
+      if (column.use == Use::kLeftOut) {
+        text +=
+            StrCat("  # ", CommentText(column.profile->name), " is left out: ", column.why, ".\n");
+        continue;
+      }
+      text += StrCat("  ", name, ": ", InputType(column), "  # ", DescribeColumn(*column.profile),
+                     "\n");
+    }
+    for (const std::string& name : profile_.left_out) {
+      text += StrCat("  # ", CommentText(name), " is left out: it is there twice, or its values ",
+                     "are of two types or nested.\n");
+    }
+    const DraftLabel& label = draft_.label;
+    text += StrCat("  ", YamlText(label.profile->name), ": ");
+    const bool is_number = label.profile->is_number();
+    const bool is_float =
+        label.task == Task::kRegression || label.profile->stored == ValueType::kFloat;
+    const std::string_view type = !is_number ? "string" : (is_float ? "float" : "int");
+    const std::string missing = Missing(*label.profile);
+    text += missing.empty() ? std::string(type) : StrCat("{type: ", type, missing, "}");
+    return StrCat(text, "  # the label\n");
+  }
+
+  std::string WriteLabel() const {
+    const DraftLabel& label = draft_.label;
+    const std::string name = YamlText(label.profile->name);
+    std::string text = StrCat("\n# ", DescribeColumn(*label.profile), "\n");
+    if (label.task == Task::kBinary && !label.words.empty()) {
+      text += StrCat("# The probability that is predicted is that of the second of these words.\n");
+    }
+    if (label.words.empty()) {
+      text += StrCat("label: ", name, "\n");
+    } else {
+      text += StrCat("label:\n  input: ", name, "\n  words: ", YamlList(label.words, 9, 10), "\n");
+    }
+    if (label.task == Task::kMultiClass) {
+      return StrCat(text, "head: {multi_class: ", label.classes, "}\n");
+    }
+    return StrCat(text, "head: ", TaskName(label.task), "\n");
+  }
+
+  // A name that is no other column's.
+  std::string NewName(const std::string& name) {
+    std::string fresh = name;
+    while (!taken_.insert(fresh).second) fresh += '_';
+    return fresh;
+  }
+
+  static std::string Scaling(const data::NumberSums& sums) {
+    if (!(sums.stddev() > 0)) return "";
+    return StrCat(", mean: ", YamlNumber(sums.mean), ", stddev: ", YamlNumber(sums.stddev()));
+  }
+
+  void AddNumber(const DraftColumn& column, FeatureLines* lines) {
+    const ColumnProfile& profile = *column.profile;
+    const std::string name = YamlText(profile.name);
+    const std::string shape = column.shape > 1 ? StrCat(", shape: ", column.shape) : "";
+    // A date's mean has more digits than six, and its deviation is what counts.
+    const std::string scaling =
+        column.use == Use::kDate
+            ? absl::StrFormat(", mean: %d, stddev: %d", std::llround(profile.numbers.mean),
+                              std::max(std::llround(profile.numbers.stddev()), 1LL))
+            : Scaling(profile.numbers);
+    lines->text += StrCat("  ", name, ": {numeric: ", name, shape, scaling, "}\n");
+    lines->linear.push_back(profile.name);
+    lines->deep.push_back(profile.name);
+    if (!column.log1p) return;
+    const std::string log_name = NewName(StrCat(profile.name, "_log"));
+    lines->text += StrCat("  ", YamlText(log_name), ": {numeric: ", name, ", log1p: true",
+                          Scaling(profile.logarithms), "}\n");
+    lines->linear.push_back(log_name);
+    lines->deep.push_back(log_name);
+  }
+
+  void AddWords(const DraftColumn& column, FeatureLines* lines) {
+    const ColumnProfile& profile = *column.profile;
+    const std::string name = YamlText(profile.name);
+    if (column.use == Use::kVocabulary) {
+      lines->text += StrCat("  ", name, ":\n    vocabulary: ", name,
+                            "\n    words: ", YamlList(column.words, 11, 12), "\n");
+    } else {
+      lines->text += StrCat("  ", name, ": {hash: ", name, ", buckets: ", column.buckets, "}\n");
+    }
+    lines->linear.push_back(profile.name);
+    if (!draft_.deep) return;
+    const bool indicator = column.use == Use::kVocabulary && column.words.size() <= kMaxIndicator;
+    const std::string deep_name =
+        NewName(StrCat(profile.name, indicator ? "_indicator" : "_embedding"));
+    lines->text += StrCat("  ", YamlText(deep_name), ": {", indicator ? "indicator" : "embedding",
+                          ": ", name, indicator ? "" : StrCat(", dimension: ", kEmbedding), "}\n");
+    lines->deep.push_back(deep_name);
+  }
+
+  FeatureLines WriteFeatures() {
+    FeatureLines lines;
+    for (const DraftColumn& column : draft_.columns) {
+      if (column.use == Use::kNumber || column.use == Use::kDate) AddNumber(column, &lines);
+      if (column.use == Use::kVocabulary || column.use == Use::kHash) AddWords(column, &lines);
+    }
+    return lines;
+  }
+
+  // Steps of Adagrad and FTRL have the size of the learning rate, whatever that of the label is.
+  double LabelScale() const {
+    const data::NumberSums& label = draft_.label.profile->numbers;
+    constexpr double kMeanInSteps = 20;
+    return std::max(label.stddev(), std::fabs(label.mean) / kMeanInSteps);
+  }
+
+  // What makes FTRL's sum over all steps of a training, gradients and l2 |w|^2, that of logistic
+  // regression with a ridge of |w|^2 / 2 over all rows.
+  double Ridge() const {
+    constexpr double kHalf = 0.5;
+    return kHalf * static_cast<double>(draft_.epochs) / draft_.batch_size;
+  }
+
+  std::string WriteModel(const FeatureLines& features) const {
+    const std::string linear = YamlList(features.linear, 13, 14);
+    const std::string deep = YamlList(features.deep, 13, 14);
+    std::string text = "\nmodel:\n";
+    if (draft_.label.task == Task::kRegression) {
+      const double rate = kRegressionRate * LabelScale();
+      return StrCat(
+          text, "  type: linear\n  linear:\n    columns: ", linear,
+          "\n    # A share of the label's deviation: a label in other units needs another.",
+          "\n    optimizer: {adagrad: {learning_rate: ", YamlNumber(rate), "}}\n");
+    }
+    text += StrCat(
+        "  type: ", draft_.deep ? "wide_deep" : "linear", "\n  linear:\n    columns: ", linear,
+        "\n    # l2 keeps the weights of rare words small.",
+        "\n    optimizer: {ftrl: {learning_rate: 0.1, l2: ", YamlNumber(Ridge()), "}}\n");
+    if (!draft_.deep) return text;
+    return StrCat(text, "  dnn:\n    columns: ", deep, "\n    hidden_units: [64, 32]\n",
+                  "    optimizer: {adagrad: {learning_rate: 0.05}}\n");
+  }
+
+  static constexpr double kRegressionRate = 0.2;
+
+  const data::Profile& profile_;
+  const Draft& draft_;
+  const std::string& data_name_;
+  std::set<std::string> taken_;
+};
+
+}  // namespace
+
+uint64_t Draft::used() const {
+  return static_cast<uint64_t>(std::ranges::count_if(
+      columns, [](const DraftColumn& column) { return column.use != Use::kLeftOut; }));
+}
+
+std::string DescribeColumn(const ColumnProfile& column) {
+  std::string text(data::KindName(column.kind));
+  if (column.is_list()) {
+    text += column.least_in_row == column.most_in_row
+                ? StrCat(", ", column.most_in_row, " values a row")
+                : StrCat(", ", column.least_in_row, " to ", column.most_in_row, " values a row");
+  }
+  if (column.missing > 0) {
+    text += StrCat(", ", GroupDigits(column.missing), " missing");
+    if (!column.marks.empty()) {
+      std::vector<std::string> marks;
+      for (const auto& mark : column.marks) marks.push_back(CommentText(mark.first));
+      text += StrCat(" (", absl::StrJoin(marks, " "), ")");
+    }
+  }
+  if (column.is_number()) {
+    text += StrCat(", ", YamlNumber(column.numbers.min), " to ", YamlNumber(column.numbers.max),
+                   ", mean ", YamlNumber(column.numbers.mean));
+  }
+  if (column.kind == Kind::kText || column.distinct == 2) {
+    constexpr size_t kShown = 3;
+    text += StrCat(", ", column.more_distinct ? "more than " : "", GroupDigits(column.distinct),
+                   " distinct: ", TopWords(column, kShown),
+                   column.distinct > kShown || column.more_distinct ? ", ..." : "");
+  }
+  return text;
+}
+
+absl::StatusOr<Draft> DraftModel(const data::Profile& profile, const std::string& label,
+                                 const std::string& data_name) {
+  Draft draft;
+  MUSTER_ASSIGN_OR_RETURN(draft.label, MakeDraftLabel(profile, label));
+  for (const ColumnProfile& column : profile.columns) {
+    if (&column != draft.label.profile) draft.columns.push_back(MakeDraftColumn(column));
+  }
+  if (draft.used() == 0) {
+    return absl::InvalidArgumentError(
+        StrCat(data_name, ": no column beside the label '", label, "' can be learned from"));
+  }
+  draft.deep = draft.label.task != Task::kRegression && profile.rows >= kMinRowsOfNetwork;
+  draft.batch_size = ChooseBatchSize(profile.rows);
+  draft.epochs = ChooseEpochs(profile.rows, draft.batch_size);
+  draft.yaml = DraftWriter(profile, draft, data_name).Write();
+  return draft;
+}
+
+}  // namespace muster::model

@@ -1,0 +1,43 @@
+// What `muster init` makes of each column of the data: the input, the feature columns over it, or
+// why it is left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/base/status.h"
+#include "muster/data/profile/profile.h"
+
+namespace muster::model {
+
+struct DraftColumn {
+  enum class Use { kLeftOut, kNumber, kDate, kVocabulary, kHash };
+  const data::ColumnProfile* profile = nullptr;
+  Use use = Use::kLeftOut;
+  std::string why = {};                 // left out
+  bool log1p = false;                   // kNumber: also its logarithm
+  int shape = 1;                        // kNumber: values a row
+  std::vector<std::string> words = {};  // kVocabulary, most frequent first
+  int64_t buckets = 0;                  // kHash
+};
+
+DraftColumn MakeDraftColumn(const data::ColumnProfile& profile);
+
+struct DraftLabel {
+  enum class Task { kBinary, kMultiClass, kRegression };
+  const data::ColumnProfile* profile = nullptr;
+  Task task = Task::kBinary;
+  // The classes in the order of their numbers; empty if the values are these numbers, or are to be
+  // predicted themselves.
+  std::vector<std::string> words = {};
+  uint64_t classes = 0;
+};
+
+// "binary", "multi_class", "regression".
+std::string_view TaskName(DraftLabel::Task task);
+
+// NOT_FOUND, which suggests the nearest name, if there is no such column; INVALID_ARGUMENT for one
+// that cannot be learned: it has one value, is a list, or is text with too many words.
+absl::StatusOr<DraftLabel> MakeDraftLabel(const data::Profile& profile, const std::string& label);
+
+}  // namespace muster::model

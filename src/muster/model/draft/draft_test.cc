@@ -1,0 +1,222 @@
+#include "muster/model/draft/draft.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "muster/io/memory_file_system.h"
+#include "muster/model/draft/yaml_text.h"
+#include "muster/model/spec/model_spec.h"
+
+namespace muster::model {
+namespace {
+
+using features::ColumnKind;
+using features::ColumnSpec;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Task = DraftLabel::Task;
+using Use = DraftColumn::Use;
+
+class DraftTest : public ::testing::Test {
+ protected:
+  // The draft from a file of this text, whose YAML must be a sound model file: it becomes `spec_`.
+  absl::StatusOr<Draft> Try(const std::string& text, const std::string& label,
+                            const std::string& path = "data.csv") {
+    EXPECT_TRUE(io::WriteFileAtomically(*files_, path, text).ok());
+    auto profile = data::ProfileData(*files_, {.patterns = {path}, .wanted = label});
+    if (!profile.ok()) return profile.status();
+    profile_ = *std::move(profile);
+    auto draft = DraftModel(profile_, label, path);
+    if (!draft.ok()) return draft.status();
+    auto spec = ParseModelSpec(*files_, draft->yaml, "model.yaml");
+    EXPECT_TRUE(spec.ok()) << spec.status() << "\n" << draft->yaml;
+    if (spec.ok()) spec_ = *std::move(spec);
+    return draft;
+  }
+  Draft Make(const std::string& text, const std::string& label,
+             const std::string& path = "data.csv") {
+    auto draft = Try(text, label, path);
+    EXPECT_TRUE(draft.ok()) << draft.status();
+    return draft.ok() ? *std::move(draft) : Draft();
+  }
+  // Rows of "x,y" with these values of y.
+  Draft WithLabels(const std::vector<std::string>& labels) {
+    std::string text = "x,y\n";
+    for (size_t i = 0; i < 30; ++i) text += StrCat(i % 7, ",", labels[i % labels.size()], "\n");
+    return Make(text, "y");
+  }
+  // How a column with these values is used; they are repeated to 60 rows if `repeat`.
+  DraftColumn Column(const std::vector<std::string>& values, bool repeat = true,
+                     const std::string& name = "x") {
+    std::string text = StrCat("other,", name, ",y\n");
+    const size_t rows = repeat ? 60 : values.size();
+    for (size_t i = 0; i < rows; ++i) {
+      text += StrCat(i % 5, ",", values[i % values.size()], ",", i % 2, "\n");
+    }
+    const Draft draft = Make(text, "y");
+    return draft.columns.size() == 2 ? draft.columns[1] : DraftColumn();
+  }
+  static std::vector<std::string> Numbered(const std::string& prefix, size_t count, size_t step) {
+    std::vector<std::string> values;
+    for (size_t i = 0; i < count; ++i) values.push_back(StrCat(prefix, 1000 + i * step % 991));
+    return values;
+  }
+
+  std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
+  data::Profile profile_;
+  ModelSpec spec_;
+};
+
+TEST_F(DraftTest, TaskOfTheLabel) {
+  EXPECT_EQ(WithLabels({"0", "1"}).label.task, Task::kBinary);
+  EXPECT_TRUE(spec_.features.label.words.empty());
+  EXPECT_EQ(WithLabels({"0.0", "1.0"}).label.task, Task::kBinary);
+  EXPECT_TRUE(spec_.features.label.words.empty());
+  EXPECT_EQ(WithLabels({"-1", "1"}).label.task, Task::kBinary);
+  EXPECT_THAT(spec_.features.label.words, ElementsAre("-1", "1"));
+  EXPECT_EQ(WithLabels({">50K", "<=50K"}).label.task, Task::kBinary);
+  EXPECT_THAT(spec_.features.label.words, ElementsAre("<=50K", ">50K"));
+  EXPECT_EQ(WithLabels({"b", "c", "a"}).label.task, Task::kMultiClass);
+  EXPECT_THAT(spec_.features.label.words, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(spec_.head.kind, engine::HeadKind::kMultiClass);
+  EXPECT_EQ(WithLabels({"0", "1", "2"}).label.classes, 3u);
+  EXPECT_TRUE(spec_.features.label.words.empty());
+  EXPECT_EQ(WithLabels({"1", "2", "10"}).label.task, Task::kMultiClass);
+  EXPECT_THAT(spec_.features.label.words, ElementsAre("1", "2", "10"));
+  EXPECT_EQ(WithLabels({"1.5", "2.5"}).label.task, Task::kRegression);
+  EXPECT_EQ(WithLabels(Numbered("", 25, 1)).label.task, Task::kRegression);
+  EXPECT_EQ(spec_.head.kind, engine::HeadKind::kRegression);
+}
+
+TEST_F(DraftTest, LabelsThatCannotBeLearned) {
+  const absl::Status misspelt = Try("id,Survived\n1,0\n2,1\n", "Survivd").status();
+  EXPECT_EQ(misspelt.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(misspelt.message(),
+            "label 'Survivd' is no column of the data (did you mean 'Survived'?)");
+  EXPECT_THAT(std::string(Try("1,2\n3,4\n", "y").status().message()), HasSubstr("c1 to c2"));
+  EXPECT_THAT(std::string(Try("x,y\n1,a\n2,a\n", "y").status().message()),
+              HasSubstr("'a' in all rows"));
+  EXPECT_THAT(std::string(Try("x,y\n1,\n2,\n", "y").status().message()),
+              HasSubstr("no value in any row"));
+  std::string many = "x,y\n";
+  for (int i = 0; i < 1001; ++i) many += StrCat(i % 3, ",w", i, "\n");
+  EXPECT_THAT(std::string(Try(many, "y").status().message()), HasSubstr("too many classes"));
+  EXPECT_THAT(std::string(Try("x,y\n1,0\n1,1\n", "y").status().message()),
+              HasSubstr("no column beside the label"));
+}
+
+TEST_F(DraftTest, NumbersAreScaled) {
+  EXPECT_EQ(Column({"1", "NA", "2.5", "4"}).use, Use::kNumber);
+  const formats::Field& input = spec_.features.schema.fields[1];
+  EXPECT_EQ(input.type, formats::ValueType::kFloat);
+  EXPECT_EQ(std::get<float>(input.default_value), 2.5f);
+  EXPECT_THAT(input.missing, ElementsAre("NA"));
+  const ColumnSpec* column = spec_.features.Find("x");
+  ASSERT_NE(column, nullptr);
+  EXPECT_EQ(column->kind, ColumnKind::kNumeric);
+  EXPECT_FLOAT_EQ(static_cast<float>(column->mean), 2.5f);
+  EXPECT_NEAR(column->stddev, 1.224745, 1e-5);
+}
+
+TEST_F(DraftTest, ALongTailAlsoHasItsLogarithm) {
+  std::vector<std::string> values(300, "0");
+  for (size_t i = 0; i < 30; ++i) values[i] = StrCat(i % 3);
+  values[100] = "90000";
+  EXPECT_TRUE(Column(values, false).log1p);
+  const ColumnSpec* column = spec_.features.Find("x_log");
+  ASSERT_NE(column, nullptr);
+  EXPECT_TRUE(column->log1p);
+  EXPECT_FALSE(Column({"1", "2", "3"}).log1p);
+}
+
+TEST_F(DraftTest, DatesAreNumbers) {
+  EXPECT_EQ(Column({"1970-01-02", "1970-01-04", "?"}).use, Use::kDate);
+  const formats::Field& input = spec_.features.schema.fields[1];
+  EXPECT_TRUE(input.date);
+  EXPECT_EQ(std::get<int64_t>(input.default_value), 2 * 86400);
+  EXPECT_THAT(input.missing, ElementsAre("?"));
+  const ColumnSpec* column = spec_.features.Find("x");
+  ASSERT_NE(column, nullptr);
+  EXPECT_EQ(column->mean, 2 * 86400);
+  EXPECT_EQ(column->stddev, 86400);
+}
+
+TEST_F(DraftTest, WordsAreAVocabularyOrHashed) {
+  EXPECT_THAT(Column({"b", "a", "?", "b"}).words, ElementsAre("b", "a"));
+  EXPECT_THAT(spec_.features.Find("x")->words, ElementsAre("b", "a"));
+  std::vector<std::string> values = Numbered("w", 250, 1);
+  for (size_t i = 0; i < 250; ++i) values.push_back(values[i]);
+  const DraftColumn column = Column(values, false);
+  EXPECT_EQ(column.use, Use::kHash);
+  EXPECT_EQ(column.buckets, 500);
+  ASSERT_NE(spec_.features.Find("x"), nullptr);
+  EXPECT_EQ(spec_.features.Find("x")->kind, ColumnKind::kHash);
+}
+
+TEST_F(DraftTest, IdsAreLeftOut) {
+  EXPECT_EQ(Column(Numbered("w", 60, 7), false).use, Use::kLeftOut);
+  EXPECT_EQ(Column(Numbered("", 60, 1), false).use, Use::kLeftOut) << "they count the rows";
+  EXPECT_EQ(Column(Numbered("", 60, 7), false).use, Use::kLeftOut) << "each above the last";
+  EXPECT_EQ(Column(Numbered("", 60, 401), false, "UserId").use, Use::kLeftOut) << "by name";
+  EXPECT_EQ(Column(Numbered("", 60, 401), false, "pay").use, Use::kNumber) << "amounts may differ";
+  const DraftColumn column = Column({"7"});
+  EXPECT_EQ(column.use, Use::kLeftOut);
+  EXPECT_THAT(column.why, HasSubstr("are the same"));
+  const Draft draft = Make("x,id,y\n1,,0\n2,,1\n", "y");
+  EXPECT_THAT(draft.yaml, HasSubstr("  # id is left out: no row has a value."));
+}
+
+TEST_F(DraftTest, DataWithoutAHeader) {
+  Make("39, Private, <=50K\n50, ?, >50K\n38, Private, <=50K\n", "c3");
+  EXPECT_THAT(spec_.format.columns, ElementsAre("c1", "c2", "c3"));
+  EXPECT_EQ(spec_.format.trim, true);
+  EXPECT_EQ(spec_.features.label.input, "c3");
+}
+
+TEST_F(DraftTest, ListsOfNumbersHaveAShape) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += StrCat("{\"p\": [", i, ", 0, 2.5], \"y\": ", i % 2, "}\n");
+  const Draft draft = Make(text, "y", "data.jsonl");
+  ASSERT_EQ(draft.columns.size(), 1u);
+  EXPECT_EQ(draft.columns[0].shape, 3);
+  EXPECT_EQ(spec_.features.Find("p")->shape, 3);
+}
+
+TEST_F(DraftTest, ManyRowsGetANetwork) {
+  std::string text = "n,word,y\n";
+  for (int i = 0; i < 1200; ++i) text += StrCat(i % 17, ",w", i % 300, ",", i % 2, "\n");
+  EXPECT_TRUE(Make(text, "y").deep);
+  EXPECT_EQ(spec_.features.Find("word_embedding")->kind, ColumnKind::kEmbedding);
+}
+
+TEST_F(DraftTest, NamesAndWordsThatYamlTakesForOthers) {
+  Make("\"a: b\",\"no\",\"x \"\"q\"\" #\",y\n1,yes,null,1\n2,no,\"a, b\",0\n1,no,~,1\n", "y");
+  EXPECT_NE(spec_.features.schema.Find("a: b"), -1);
+  EXPECT_NE(spec_.features.schema.Find("no"), -1);
+  EXPECT_NE(spec_.features.schema.Find("x \"q\" #"), -1);
+  EXPECT_THAT(spec_.features.Find("no")->words, ElementsAre("no", "yes"));
+}
+
+TEST_F(DraftTest, AFeatureColumnGetsANameOfItsOwn) {
+  std::string text = "word,word_indicator,y\n";
+  for (int i = 0; i < 1200; ++i) text += StrCat("w", i % 3, ",", i % 5, ",", i % 2, "\n");
+  Make(text, "y");
+  EXPECT_NE(spec_.features.Find("word_indicator_"), nullptr);
+}
+
+TEST(YamlTextTest, ListsAreBroken) {
+  const std::vector<std::string> words(30, "abcdefgh");
+  const std::string list = YamlList(words, 11, 12);
+  EXPECT_THAT(list, HasSubstr("abcdefgh,\n            abcdefgh"));
+  EXPECT_EQ(YamlList({}, 0, 0), "[]");
+  EXPECT_EQ(YamlList({"a", "1"}, 0, 0), "[a, \"1\"]");
+}
+
+TEST(YamlTextTest, CommentsAreOneLine) {
+  EXPECT_EQ(CommentText("a\nb\xff"), "a b\xef\xbf\xbd");
+  EXPECT_THAT(CommentText(std::string(100, 'x')), Not(HasSubstr(std::string(31, 'x'))));
+}
+
+}  // namespace
+}  // namespace muster::model
