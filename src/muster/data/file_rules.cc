@@ -45,9 +45,9 @@ FoundFile Judge(const std::string& path, const Sniffed& sniffed, const DataForma
 
 absl::StatusOr<FoundFile> Look(io::FileSystem& files, const std::string& path,
                                const DataFormat& given) {
-  MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> file,
+  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<const io::RandomAccessFile> file,
                           files.OpenForRead(path));
-  MUSTER_ASSIGN_OR_RETURN(const Sniffed sniffed, formats::SniffFile(std::move(file), given));
+  MUSTER_ASSIGN_OR_RETURN(const Sniffed sniffed, formats::SniffFile(file, given));
   return Judge(path, sniffed, given);
 }
 

@@ -182,7 +182,7 @@ absl::StatusOr<Sniffed> SniffBytes(std::string_view bytes, bool whole, std::stri
   return SniffText(SkipMark(bytes), whole, path, format);
 }
 
-absl::StatusOr<Sniffed> SniffFile(std::shared_ptr<const io::RandomAccessFile> file,
+absl::StatusOr<Sniffed> SniffFile(const std::shared_ptr<const io::RandomAccessFile>& file,
                                   const DataFormat& format) {
   const std::string path = file->path();
   MUSTER_ASSIGN_OR_RETURN(Compression compression, DetectCompression(*file));

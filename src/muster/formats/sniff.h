@@ -50,7 +50,7 @@ absl::StatusOr<Sniffed> SniffBytes(std::string_view bytes, bool whole, std::stri
 // As SniffBytes, for the first kSniffedBytes of a file that may be compressed; it reads at most as
 // many bytes of the file, and 512 if it is plain TFRecord. Errors are also those of the file and of
 // broken compression, which name it.
-absl::StatusOr<Sniffed> SniffFile(std::shared_ptr<const io::RandomAccessFile> file,
+absl::StatusOr<Sniffed> SniffFile(const std::shared_ptr<const io::RandomAccessFile>& file,
                                   const DataFormat& format = {});
 
 // The byte of `,`, tab, `;`, `|` and 1 (Hive's) that gives rows with the same number of cells, and

@@ -24,7 +24,7 @@ std::string Zstd(const std::string& text) {
 
 std::string TfRecord(Compression compression) {
   const auto files = io::NewMemoryFileSystem();
-  auto writer = *TfRecordWriter::Create(*files->Create("f"), compression);
+  auto writer = *TfRecordWriter::Create(*files->OpenForWrite("f"), compression);
   EXPECT_TRUE(writer->Write("a record").ok() && writer->Close().ok());
   return *io::ReadFile(*files, "f", 1000);
 }

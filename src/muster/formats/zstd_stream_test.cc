@@ -25,7 +25,7 @@ std::string Text() {
   return text;
 }
 
-absl::StatusOr<std::string> ReadAll(const std::string& bytes, uint64_t offset = 0) {
+absl::StatusOr<std::string> Unpack(const std::string& bytes, uint64_t offset = 0) {
   const auto stream = NewByteStream(StringFile(bytes), Compression::kZstd, offset);
   std::string text, block(10'000, '\0');
   while (true) {
@@ -37,18 +37,18 @@ absl::StatusOr<std::string> ReadAll(const std::string& bytes, uint64_t offset = 
 
 TEST(ZstdStreamTest, GivesWhatWasCompressed) {
   const std::string text = Text();
-  EXPECT_EQ(*ReadAll(Compress(text)), text);
-  EXPECT_EQ(*ReadAll(Compress(text), 777'777), text.substr(777'777));
-  EXPECT_EQ(*ReadAll(Compress("a") + Compress("") + Compress("bc")), "abc") << "several frames";
-  EXPECT_EQ(*ReadAll(Compress("")), "");
+  EXPECT_EQ(*Unpack(Compress(text)), text);
+  EXPECT_EQ(*Unpack(Compress(text), 777'777), text.substr(777'777));
+  EXPECT_EQ(*Unpack(Compress("a") + Compress("") + Compress("bc")), "abc") << "several frames";
+  EXPECT_EQ(*Unpack(Compress("")), "");
 }
 
 TEST(ZstdStreamTest, BrokenStreamsAreErrors) {
   const std::string whole = Compress(Text());
-  const absl::Status cut = ReadAll(whole.substr(0, whole.size() / 2)).status();
+  const absl::Status cut = Unpack(whole.substr(0, whole.size() / 2)).status();
   EXPECT_EQ(cut.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(cut.message(), HasSubstr("the ZSTD stream is cut: it ends at byte"));
-  const absl::Status followed = ReadAll(whole + "garbage").status();
+  const absl::Status followed = Unpack(whole + "garbage").status();
   EXPECT_THAT(followed.message(), HasSubstr("the ZSTD stream is broken"));
 }
 

@@ -79,7 +79,7 @@ const HeadMetrics kBinaryMetrics = {
     .takes_thresholds = true,
     .takes_calibration = true,
     .make = [](const engine::HeadSpec& head, const MetricsSpec& spec,
-               std::vector<std::string> /*class_names*/) -> std::unique_ptr<Metrics> {
+               const std::vector<std::string>& /*class_names*/) -> std::unique_ptr<Metrics> {
       return std::make_unique<BinaryMetrics>(spec, head);
     }};
 

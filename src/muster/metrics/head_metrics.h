@@ -18,7 +18,7 @@ struct HeadMetrics {
   bool takes_calibration = false;
   // `head` and `spec` are valid; `class_names` has one name per class.
   std::unique_ptr<Metrics> (*make)(const engine::HeadSpec& head, const MetricsSpec& spec,
-                                   std::vector<std::string> class_names);
+                                   const std::vector<std::string>& class_names);
 };
 extern const HeadMetrics kBinaryMetrics, kMultiClassMetrics, kMultiLabelMetrics, kRegressionMetrics;
 

@@ -137,8 +137,8 @@ const HeadMetrics kMultiClassMetrics = {
     .takes_top_k = true,
     .takes_per_class = true,
     .make = [](const engine::HeadSpec& head, const MetricsSpec& spec,
-               std::vector<std::string> class_names) -> std::unique_ptr<Metrics> {
-      return std::make_unique<MultiClassMetrics>(head, spec, std::move(class_names));
+               const std::vector<std::string>& class_names) -> std::unique_ptr<Metrics> {
+      return std::make_unique<MultiClassMetrics>(head, spec, class_names);
     }};
 
 }  // namespace muster::metrics

@@ -93,8 +93,8 @@ const HeadMetrics kMultiLabelMetrics = {
     .takes_thresholds = true,
     .takes_per_class = true,
     .make = [](const engine::HeadSpec& head, const MetricsSpec& spec,
-               std::vector<std::string> class_names) -> std::unique_ptr<Metrics> {
-      return std::make_unique<MultiLabelMetrics>(head, spec, std::move(class_names));
+               const std::vector<std::string>& class_names) -> std::unique_ptr<Metrics> {
+      return std::make_unique<MultiLabelMetrics>(head, spec, class_names);
     }};
 
 }  // namespace muster::metrics

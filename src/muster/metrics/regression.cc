@@ -95,7 +95,7 @@ class RegressionMetrics final : public Metrics {
 const HeadMetrics kRegressionMetrics = {
     .head = "regression",
     .make = [](const engine::HeadSpec& head, const MetricsSpec& /*spec*/,
-               std::vector<std::string> /*class_names*/) -> std::unique_ptr<Metrics> {
+               const std::vector<std::string>& /*class_names*/) -> std::unique_ptr<Metrics> {
       return std::make_unique<RegressionMetrics>(head);
     }};
 

@@ -79,14 +79,14 @@ TEST_F(DraftTest, TaskOfTheLabel) {
   EXPECT_THAT(spec_.features.label.words, ElementsAre("<=50K", ">50K"));
   EXPECT_EQ(WithLabels({"b", "c", "a"}).label.task, Task::kMultiClass);
   EXPECT_THAT(spec_.features.label.words, ElementsAre("a", "b", "c"));
-  EXPECT_EQ(spec_.head.kind, engine::HeadKind::kMultiClass);
+  EXPECT_EQ(spec_.head.kind, "multi_class");
   EXPECT_EQ(WithLabels({"0", "1", "2"}).label.classes, 3u);
   EXPECT_TRUE(spec_.features.label.words.empty());
   EXPECT_EQ(WithLabels({"1", "2", "10"}).label.task, Task::kMultiClass);
   EXPECT_THAT(spec_.features.label.words, ElementsAre("1", "2", "10"));
   EXPECT_EQ(WithLabels({"1.5", "2.5"}).label.task, Task::kRegression);
   EXPECT_EQ(WithLabels(Numbered("", 25, 1)).label.task, Task::kRegression);
-  EXPECT_EQ(spec_.head.kind, engine::HeadKind::kRegression);
+  EXPECT_EQ(spec_.head.kind, "regression");
 }
 
 TEST_F(DraftTest, LabelsThatCannotBeLearned) {

@@ -2,12 +2,14 @@
 
 #include <string>
 
-#include "muster/model/spec/spec_emitter.h"
+#include "muster/formats/yaml_emitter.h"
 
 namespace muster::model {
 namespace {
 
 using formats::DataFormat;
+using formats::EmitText;
+using formats::EmitTexts;
 using formats::YamlReader;
 
 template <typename Value>
