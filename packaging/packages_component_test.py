@@ -214,7 +214,7 @@ def test_the_wheels_metadata_names_its_licences(wheel, version, repository) -> N
                  "License-File: LICENSE", "Requires-Python: >=3.8"):  # fmt: skip
         assert f"{line}\n" in metadata
     assert licence == (repository / "LICENSE").read_bytes()
-    for project in ("OpenSSL", "Abseil", "yaml-cpp", "farmhash", "zlib", "Boost"):
+    for project in ("OpenSSL", "Abseil", "yaml-cpp", "farmhash", "zlib", "zstd", "Boost"):
         assert project in third_party
 
 
