@@ -105,8 +105,7 @@ std::vector<int64_t> SortedInts(const ColumnProfile& column) {
     ints.push_back(static_cast<int64_t>(value));
   }
   std::ranges::sort(ints);
-  const auto rest = std::ranges::unique(ints);
-  ints.erase(rest.begin(), rest.end());
+  ints.erase(std::unique(ints.begin(), ints.end()), ints.end());
   return ints;
 }
 
