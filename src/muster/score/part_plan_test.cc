@@ -10,6 +10,12 @@ using testing::HasSubstr;
 using train::RunConfig;
 using train::TrainSpec;
 
+// "id\n1\n", compressed.
+const std::string kGzip(
+    "\037\213\010\000\000\000\000\000\002\003\313\114\341\062\344\002\000\017\351\133\315\005\000"
+    "\000\000",
+    25);
+
 class PartPlanTest : public train::TrainingTest {
  protected:
   PartPlanTest() {
@@ -60,7 +66,7 @@ TEST_F(PartPlanTest, BatchesAreCutNowhereUnlessAFileIsCompressed) {
   EXPECT_EQ(plan->parts, 2);
   EXPECT_EQ(plan->GetShard(1).by, data::ShardBy::kRecord);
   EXPECT_EQ(plan->GetShard(1).multiple, 4);
-  Write("data/d.csv.gz", "\x1f\x8b\x08");  // as a gzip stream begins
+  Write("data/d.csv.gz", kGzip);
   options.patterns.push_back("data/*.csv.gz");
   const auto by_file = MakePartPlan(*files_, options);
   ASSERT_TRUE(by_file.ok()) << by_file.status();
