@@ -45,13 +45,14 @@ WITH_ARGUMENTS = (
 
 def flags_of(muster: Muster, *verbs: str) -> set[str]:
     """The flags in the help of a verb and of those below it."""
-    help_text = muster.run(*verbs, "--help")
+    help_text = muster.run(*verbs, "--help") if verbs else muster.run("help")
     everything = muster.call(*verbs, "--help-all")
     flags = set(FLAG.findall(help_text))
     if everything.returncode == 0:
         flags |= set(FLAG.findall(everything.stdout))
-    below = re.search(r"^Subcommands:\n((?:  .*\n)+)", help_text, re.MULTILINE)
-    names = re.findall(r"^  (\S+) ", below[1], re.MULTILINE) if below else []
+    # Verbs below are listed by two spaces; at the top in groups, each with a title.
+    below = help_text if not verbs else "".join(re.findall(r"^Verbs:\n((?:  .*\n)+)", help_text, re.MULTILINE))
+    names = re.findall(r"^  ([a-z][a-z-]+) {2,}\S", below, re.MULTILINE)
     return flags.union(*(flags_of(muster, *verbs, name) for name in names))
 
 

@@ -165,7 +165,7 @@ absl::Status RunStats(const StatsFlags& flags) {
 void AddRecordsStats(CLI::App& records) {
   const auto flags = std::make_shared<StatsFlags>();
   CLI::App* verb = records.add_subcommand(
-      "stats", "Missing and distinct values, range, mean and frequent values of each column");
+      "stats", "Show the values of each column: missing, distinct, range, mean");
   verb->footer(
       "Deviations are the population's. A missing value that a conversion replaced by its "
       "default counts as a value.\n"

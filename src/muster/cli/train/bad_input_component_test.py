@@ -268,4 +268,5 @@ def test_results_that_cannot_be_printed_are_a_failure(place, arguments):
 def test_wrong_use_is_exit_code_two(place):
     assert place.run("train")[0] == 2
     assert place.run("train", "spec.yaml", "--train", "good.csv", "--model-dir", "m", "--epoch", "1")[0] == 2
-    assert place.run()[0] == 2
+    assert place.run("trian")[0] == 2
+    assert place.run()[0] == 0, "it shows the verbs"

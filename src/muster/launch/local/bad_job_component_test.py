@@ -57,7 +57,7 @@ def changed(old: str, new: str) -> str:
         (changed("[sh,", "[./not-executable,"), ["Worker", "'./not-executable'", "may be run"]),
         (
             changed("command:", "workingDir: /no/such/folder\n            command:"),
-            ["Worker", "/no/such/folder", "no folder"],
+            ["Worker", "/no/such/folder", "is not a folder"],
         ),
         (changed("command:", "args: [1]\n            command:"), ["args", "needs quotes"]),
     ],
