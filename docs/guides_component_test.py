@@ -16,7 +16,11 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9_-]*")
 # Flags of other programs, and of programs that a page has as an example.
 OTHERS = {
     "--build", "--preset", "--target", "--test", "--no-install", "--soak",  # cmake, ./test
+    "--install", "--prefix", "--component",  # cmake
     "--logdir", "--port",  # tensorboard
+    "--version",  # muster itself
+    "--hook-calls",  # of the Python package alone: no help shows it
+    "--epoch",  # a misspelt one, as an example
     "--train_dir", "--worker_size", "--steps", "--dir", "--model_dir", "--job_name", "--task_index",
     "--ps_hosts", "--worker_hosts", "--ps-hosts", "--worker-hosts", "--worker-type", "--worker-index",
     "--test-dir",
