@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Metrics>> NewMetrics(const engine::HeadSpec& head
     names.push_back(StrCat("class", i));
   }
   for (const HeadMetrics* const each : kHeads) {
-    if (each->head == head.kind) return each->make(head, spec, std::move(names));
+    if (each->head == head.kind) return each->make(head, spec, names);
   }
   return absl::UnimplementedError(StrCat("a ", head.kind, " head has no metrics"));
 }
