@@ -26,8 +26,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TEXT, PICTURE = ROOT / "docs/images/terminal.txt", ROOT / "docs/images/terminal.svg"
 COLUMNS, DEADLINE_SECONDS = 100, 300
-KILLED_AT_STEP = 300
-TRAIN = "muster train clicks.yaml --train 'data/part-*' --workers 2 --batch-size 512 --model-dir "
+KILLED_AT_STEP = 2000
+TRAIN = "muster train clicks.yaml --train 'data/part-*' --workers 2 --batch-size 512 --epochs 15 --model-dir "
 COMPARE = "cmp {{model,unbroken}}/{} && echo 'the same bytes'"
 ANOTHER_TERMINAL = "# meanwhile, in another terminal: kill -9 {}   (worker-0)"
 
@@ -106,6 +106,7 @@ def run(command: str, folder: Path, environment: dict[str, str], kill: str = "")
         os.chdir(folder)
         os.execvpe("bash", ["bash", "-c", command], environment)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
+    before: list[str] = []  # what the terminal showed when the task was killed, and that it was
     screen, shown, end = Screen(), "", time.monotonic() + DEADLINE_SECONDS
     try:
         while True:
@@ -113,9 +114,9 @@ def run(command: str, folder: Path, environment: dict[str, str], kill: str = "")
                 victim, step = find_task(kill, folder / "home")
                 if step >= KILLED_AT_STEP:
                     os.kill(victim, signal.SIGKILL)
-                    screen.write("\n" if screen.column else "")
-                    screen.write(ANOTHER_TERMINAL.format(victim) + "\n")
-                    kill = ""
+                    # Rows that are written again are from here on written below.
+                    before = [*screen.text(), ANOTHER_TERMINAL.format(victim)]
+                    screen, kill = Screen(), ""
             if time.monotonic() > end:
                 raise TimeoutError(f"{command}: still runs after {DEADLINE_SECONDS} s")
             if not select.select([terminal], [], [], 0.02 if kill else 1)[0]:
@@ -134,7 +135,7 @@ def run(command: str, folder: Path, environment: dict[str, str], kill: str = "")
         os.close(terminal)
     if code != 0 or kill:
         raise RuntimeError(f"{command}: exit code {code}\n{shown}")
-    return screen.text()
+    return before + screen.text()
 
 
 def record(binary: Path) -> str:
