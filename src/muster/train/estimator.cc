@@ -97,8 +97,16 @@ absl::Status Estimator::RemoveUntrained(io::FileSystem& files, Progress& progres
 }
 
 absl::Status Estimator::SaveSpec() const {
-  if (model_fn_ || model::HasSavedSpec(files_, config_.model_dir)) return absl::OkStatus();
-  return model::SaveModelSpec(files_, model().spec, config_.model_dir);
+  if (model_fn_) return absl::OkStatus();
+  const model::ModelSpec& own = model().spec;
+  if (!model::HasSavedSpec(files_, config_.model_dir)) {
+    return model::SaveModelSpec(files_, own, config_.model_dir);
+  }
+  if (own.exported) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(model::ModelSpec there, model::LoadSavedSpec(files_, config_.model_dir));
+  if (there.format == own.format) return absl::OkStatus();
+  there.format = own.format;
+  return model::SaveModelSpec(files_, there, config_.model_dir);
 }
 
 absl::StatusOr<TrainResult> Estimator::Train(const TrainSpec& spec, Progress& progress,

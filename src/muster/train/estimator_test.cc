@@ -126,6 +126,18 @@ TEST_F(EstimatorTest, AModelThatWasNeverTrainedGivesWayToACorrectedOne) {
   EXPECT_TRUE(Weights("model") == Weights("new"));
 }
 
+TEST_F(EstimatorTest, TheFolderHasTheFormatOfItsNewestTraining) {
+  TrainSpec spec = Training();
+  for (const char* const mark : {"gone", "none"}) {
+    spec.max_steps = spec.max_steps.value_or(0) + 5;
+    const std::string model = StrCat(kTestSpec, "\nformat: {missing: [", mark, "]}\n");
+    ASSERT_TRUE(Train("model", spec, model).ok());
+    const auto saved = model::LoadSavedSpec(*files_, "model");
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    EXPECT_THAT(saved->format.missing, testing::Optional(testing::ElementsAre(mark)));
+  }
+}
+
 TEST_F(EstimatorTest, NamesABadLabelOrSkipsIt) {
   Write("bad.csv", "id,x,color,y\n1,0.5,red,1\n2,0.5,red,7\n3,0.5,blue,0\n");
   const auto bad = Train("model", Training("bad.csv"));
