@@ -18,7 +18,6 @@ OTHERS = {
     "--build", "--preset", "--target", "--test", "--no-install", "--soak",  # cmake, ./test
     "--install", "--prefix", "--component",  # cmake
     "--logdir", "--port",  # tensorboard
-    "--version",  # muster itself
     "--hook-calls",  # of the Python package alone: no help shows it
     "--epoch",  # a misspelt one, as an example
     "--train_dir", "--worker_size", "--steps", "--dir", "--model_dir", "--job_name", "--task_index",
@@ -49,7 +48,7 @@ WITH_ARGUMENTS = (
 
 def flags_of(muster: Muster, *verbs: str) -> set[str]:
     """The flags in the help of a verb and of those below it."""
-    help_text = muster.run(*verbs, "--help") if verbs else muster.run("help")
+    help_text = muster.run(*verbs, "--help")
     everything = muster.call(*verbs, "--help-all")
     flags = set(FLAG.findall(help_text))
     if everything.returncode == 0:

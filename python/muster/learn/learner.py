@@ -82,7 +82,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def save(self, folder: Any) -> None:
-        """Writes the model into the new folder `folder`, as `muster predict` and `serve` read it.
+        """Writes the model into the new folder `folder`, as `muster predict` reads it.
 
         Raises FileExistsError where the folder exists.
         """

@@ -174,10 +174,14 @@ TEST(ReadAheadTest, ReadsThatDoNotWaitAreTheConsumersUntilOneWaits) {
   });
   ReadAhead chunks(source, 2);
   chunks.Begin(FirstChunks(kChunks));
-  for (uint32_t i = 0; i < kChunks; ++i) ASSERT_TRUE(chunks.Read(i).ok());
+  for (uint32_t i = 0; i < kChunks; ++i) {
+    ASSERT_TRUE(chunks.Read(i).ok());
+    // While the consumer uses a chunk, a thread that was asked to has time to read the next ones.
+    if (i < kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   const auto first_slow = by_others.lower_bound(kSlow);
-  // A machine under load may make any read wait, but hardly all of them.
-  EXPECT_LT(std::distance(by_others.begin(), first_slow), kSlow);
+  // A machine under load may make some of these reads wait, too.
+  EXPECT_LT(std::distance(by_others.begin(), first_slow), kSlow / 2);
   EXPECT_NE(first_slow, by_others.end()) << "slow reads were not read ahead";
 }
 
