@@ -158,7 +158,7 @@ def test_a_file_gets_plain_lines(muster, place) -> None:
 
 def test_rows_are_counted_while_they_are_converted(muster, place) -> None:
     muster.run("sample", "clicks", "--rows", 150000, "--out", "clicks.csv")
-    inputs = "inputs: {label: int, I1: float}\nlabel: label\ncolumns: {I1: {numeric: I1}}\n"
+    inputs = "inputs: {label: int, I1: {type: float, default: 0}}\nlabel: label\ncolumns: {I1: {numeric: I1}}\n"
     (place / "clicks.yaml").write_text(SPEC.replace(SPEC[: SPEC.index("model:")], inputs).replace(
         "columns: [x]", "columns: [I1]"))  # fmt: skip
     stats = Session([muster.binary, "records", "stats", "clicks.csv", "--spec", "clicks.yaml"])
