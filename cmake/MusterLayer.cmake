@@ -1,4 +1,4 @@
-# muster_layer(FOLDER [ROOM] [NO_THREADS] [DEPENDS layer...] [NEVER_DEPENDS layer...]
+# muster_layer(FOLDER [ROOM] [NO_THREADS] [SMALL] [DEPENDS layer...] [NEVER_DEPENDS layer...]
 #              [LIBRARIES lib...] [TESTS_USE layer...] [TESTS_START target...])
 #
 # Declares the layer that lives in src/muster/FOLDER: a static library `muster_<folder>` of its
@@ -8,6 +8,7 @@
 # Tests run in the root of the repository and find the layer's folder testdata/ in MUSTER_TESTDATA.
 # NO_THREADS: neither its code nor its tests start a thread or share anything between threads, so
 # that its tests are not built for ThreadSanitizer; tools/check_layers.py holds the sources to it.
+# SMALL: what it does takes no time beside the rest of a program, so that a release compiles it for size.
 # DEPENDS names the layers it may use; tools/check_layers.py holds the includes against it.
 # NEVER_DEPENDS names layers that it must not reach, through other layers either;
 # tools/check_layers.py holds DEPENDS against it.
@@ -17,7 +18,7 @@
 include(GNUInstallDirs)
 
 function(muster_layer folder)
-  cmake_parse_arguments(LAYER "ROOM;NO_THREADS" "" "DEPENDS;NEVER_DEPENDS;LIBRARIES;TESTS_USE;TESTS_START" ${ARGN})
+  cmake_parse_arguments(LAYER "ROOM;NO_THREADS;SMALL" "" "DEPENDS;NEVER_DEPENDS;LIBRARIES;TESTS_USE;TESTS_START" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   set(directory ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.cc)
@@ -52,6 +53,14 @@ function(muster_layer folder)
   target_link_libraries(muster_${name} ${scope} ${dependencies} ${LAYER_LIBRARIES}
                         absl::status absl::statusor absl::strings absl::str_format absl::flat_hash_map
                         absl::flat_hash_set absl::synchronization absl::span Threads::Threads)
+
+  if(sources AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    # Half of the time to compile a file goes into headers and what they instantiate.
+    set_target_properties(muster_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
+    if(LAYER_SMALL)
+      target_compile_options(muster_${name} PRIVATE -Os)
+    endif()
+  endif()
 
   # By the same name in this project, in one that adds it as a folder, and when installed.
   add_library(Muster::${name} ALIAS muster_${name})
