@@ -8,7 +8,7 @@
 # Tests run in the root of the repository and find the layer's folder testdata/ in MUSTER_TESTDATA.
 # NO_THREADS: neither its code nor its tests start a thread or share anything between threads, so
 # that its tests are not built for ThreadSanitizer; tools/check_layers.py holds the sources to it.
-# SMALL: what it does takes no time beside the rest of a program, so that a release compiles it for size.
+# SMALL: a release compiles the layer for size: what it does takes no time beside the rest of a program.
 # DEPENDS names the layers it may use; tools/check_layers.py holds the includes against it.
 # NEVER_DEPENDS names layers that it must not reach, through other layers either;
 # tools/check_layers.py holds DEPENDS against it.
@@ -55,10 +55,11 @@ function(muster_layer folder)
                         absl::flat_hash_set absl::synchronization absl::span Threads::Threads)
 
   if(sources AND CMAKE_BUILD_TYPE STREQUAL "Release")
-    # Half of the time to compile a file goes into headers and what they instantiate.
-    set_target_properties(muster_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
     if(LAYER_SMALL)
       target_compile_options(muster_${name} PRIVATE -Os)
+    elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # Whether g++ inlines into a loop must not depend on what else its unity file holds.
+      target_compile_options(muster_${name} PRIVATE --param=inline-unit-growth=1000)
     endif()
   endif()
 
