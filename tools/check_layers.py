@@ -219,6 +219,33 @@ def check_named_paths(root: Path, source: Path) -> list[str]:
     return errors
 
 
+def check_layer_table(root: Path, layers: dict[str, Layer]) -> list[str]:
+    """The errors of ARCHITECTURE.md's table of layers: a row for each, with what it DEPENDS on."""
+    document = root / "ARCHITECTURE.md"
+    if not document.exists():
+        return []
+    errors = []
+    seen: set[str] = set()
+    for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), start=1):
+        where = f"ARCHITECTURE.md:{number}"
+        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+        name = cells[0].strip("`")
+        if not line.startswith("| `") or name not in layers:
+            continue
+        if len(cells) not in (2, 3):
+            errors.append(f"{where}: the row of `{name}` has {len(cells)} cells")
+            continue
+        named = re.findall(r"`([^`]+)`", cells[2]) if len(cells) == 3 else []
+        if sorted(named) != sorted(layers[name].depends):
+            errors.append(f"{where}: `{name}` depends on {layers[name].depends}, the row says {named}")
+        if name in seen:
+            errors.append(f"{where}: `{name}` has a row already")
+        seen.add(name)
+    if seen:
+        errors += [f"ARCHITECTURE.md: no row of the layer `{name}`" for name in layers if name not in seen]
+    return errors
+
+
 def check_tree(root: Path) -> tuple[list[str], list[str], int]:
     """(errors, warnings, number of files looked at)"""
     source = root / "src" / "muster"
@@ -237,6 +264,7 @@ def check_tree(root: Path) -> tuple[list[str], list[str], int]:
     if not files:
         errors.append("src/muster: no source files found")
     errors += check_named_paths(root, source)
+    errors += check_layer_table(root, layers)
     return errors, warnings, len(files)
 
 

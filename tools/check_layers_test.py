@@ -121,6 +121,26 @@ class CheckLayersTest(unittest.TestCase):
                 errors = check_layers.check_tree(root)[0]
                 self.assert_one(errors, "ARCHITECTURE.md:2", f"`{gone}`")
 
+    def test_table_of_layers_in_the_architecture(self) -> None:
+        rows = ["| `base` | strings | |", "| `io` | files | `base` |", "| `data` | rows | `io` |",
+                "| `data/csv` | CSV | `data` |"]  # fmt: skip
+        faults = {
+            "no row of the layer `io`": [rows[0], *rows[2:]],
+            "`io` has a row already": [*rows, rows[1]],
+            "`io` depends on ['base'], the row says []": [rows[0], "| `io` | files | |", *rows[2:]],
+            "the row of `data` has 5 cells": [*rows[:2], rows[2] + " CSV | `data` |", rows[3]],
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for folder_of_layer in ("io", "data/csv"):
+                (root / "src/muster" / folder_of_layer).mkdir(parents=True)
+            (root / "src/muster/io/io.h").write_text(HEADER, encoding="utf-8")
+            (root / "src/muster/CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
+            for fault, table in {"": rows, **faults}.items():
+                (root / "ARCHITECTURE.md").write_text("\n".join(table) + "\n", encoding="utf-8")
+                errors = check_layers.check_tree(root)[0]
+                self.assertEqual(errors, []) if not fault else self.assertIn(fault, "\n".join(errors))
+
     def test_no_layers_at_all(self) -> None:
         self.assertTrue(self.errors({}, "add_library(muster)\n"))
 
