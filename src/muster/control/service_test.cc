@@ -18,6 +18,7 @@ namespace {
 
 using formats::PrintJson;
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using AgentState = AgentReport::State;
 
@@ -221,9 +222,10 @@ TEST_F(ServiceTest, StrangersAndNonsenseAreRefused) {
 }
 
 // The answer, head and body, to a client without a token.
-std::string OpenGet(int port, const std::string& target) {
+std::string OpenGet(int port, const std::string& target, std::string_view fields = "") {
   const net::RawPeer peer(static_cast<uint16_t>(port));
-  EXPECT_TRUE(peer.Send(StrCat("GET ", target, " HTTP/1.1\r\nConnection: close\r\n\r\n")));
+  EXPECT_TRUE(
+      peer.Send(StrCat("GET ", target, " HTTP/1.1\r\nConnection: close\r\n", fields, "\r\n")));
   return peer.ReadToEnd();
 }
 
@@ -268,8 +270,17 @@ TEST_F(ServiceTest, ABrowserReadsTheStatusWithAKeyThatIsNotTheToken) {
   ASSERT_THAT(url, HasSubstr("/v1/status?token="));
   EXPECT_EQ(url.find(net::ReadTokenFile(folder_.token())->Reveal()), std::string::npos);
   const std::string target = url.substr(url.find("/v1/"));
-  EXPECT_THAT(OpenGet(service_->port(), target), HasSubstr("303"));
+  const std::string redirect = OpenGet(service_->port(), target);
+  EXPECT_THAT(redirect, HasSubstr("303"));
   EXPECT_THAT(OpenGet(service_->port(), "/v1/status"), HasSubstr("401"));
+  constexpr std::string_view kCookie = "Set-Cookie: ";
+  const size_t cookie = redirect.find(kCookie);
+  ASSERT_NE(cookie, std::string::npos);
+  const size_t begin = cookie + kCookie.size();
+  const std::string value = redirect.substr(begin, redirect.find(';', begin) - begin);
+  const std::string status =
+      OpenGet(service_->port(), "/v1/status", StrCat("Cookie: ", value, "\r\n"));
+  EXPECT_THAT(status, AllOf(HasSubstr("200 OK"), HasSubstr("\"phase\"")));
 }
 
 TEST_F(ServiceTest, ALaunchersRouteIsCalledAndAPassFollows) {

@@ -55,16 +55,21 @@ absl::Status WatchStatus(control::JobPlace& place) {
   ChangePrinter changes;
   while (true) {
     const bool may_change = !place.WaitForEnd(0);  // asked before what it may change
-    MUSTER_ASSIGN_OR_RETURN(const Json job, place.Describe());
+    const absl::StatusOr<Json> job = place.Describe();
+    if (absl::IsUnavailable(job.status()) && may_change && !InterruptScope::requested()) {
+      place.WaitForEnd(kRedrawSeconds);  // it may answer again
+      continue;
+    }
+    MUSTER_RETURN_IF_ERROR(job.status());
     if (is_terminal) {
-      Redraw(job);
+      Redraw(*job);
     } else {
-      changes.Print(job);
+      changes.Print(*job);
     }
     std::fflush(stdout);
-    const bool is_over = HasEnded(job) || !may_change || InterruptScope::requested();
+    const bool is_over = HasEnded(*job) || !may_change || InterruptScope::requested();
     if (is_over && !is_terminal) {
-      std::fputs(StrCat(FailureText(job), HangText(job)).c_str(), stdout);
+      std::fputs(StrCat(FailureText(*job), HangText(*job)).c_str(), stdout);
     }
     if (is_over) return absl::OkStatus();
     place.WaitForEnd(kRedrawSeconds);

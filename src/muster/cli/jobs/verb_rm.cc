@@ -84,7 +84,7 @@ absl::Status RemoveOlder(const std::string& jobs, double seconds, bool with_work
   bool failed = false;
   for (const std::string& name : names) {
     const control::JobFolder folder{io::JoinPath(jobs, name)};
-    if (!files->Stat(folder.journal()).ok()) continue;
+    if (!files->Stat(folder.journal()).ok() && !files->Stat(folder.place()).ok()) continue;
     const auto end = FindEnd(folder);
     absl::Status status = end.status();
     if (end.ok() && (!*end || **end > before)) continue;

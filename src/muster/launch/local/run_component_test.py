@@ -44,6 +44,13 @@ def test_a_task_alone_gets_no_tf_config(jobs: Jobs) -> None:
     assert jobs.ok("run", "--", "sh", "-c", "echo [$TF_CONFIG]") == "[]\n"
 
 
+def test_tasks_know_how_long_the_rendezvous_waits(jobs: Jobs) -> None:
+    show = ("--", "sh", "-c", "echo [$MUSTER_RENDEZVOUS_TIMEOUT]")
+    output = jobs.ok("run", "--workers", 2, "--rendezvous-timeout", 7, *show)
+    assert output.count(" | [7]\n") == 2
+    assert jobs.ok("run", *show) == "[]\n"
+
+
 def test_programs_with_flags_get_hosts(jobs: Jobs) -> None:
     output = jobs.ok(
         "run", "--workers", 1, "--ps", 1, "--", "echo", "{ps_hosts}", "{worker_hosts:;}",

@@ -26,9 +26,11 @@ void TakesAnOlderAttempt(ProviderReport* report, int64_t newest_attempt) {
 
 void WantsAllAgain(int64_t* incarnation) { *incarnation = 0; }
 
-void TakesAnOldReport(ProviderReport* report, int64_t /*newest_attempt*/) {
-  static int64_t sequence = 1000000;
-  report->sequence = ++sequence;
+// `sequence` is of one history: a seed's verdict does not depend on the seeds before it.
+Tampering TakesOldReports() {
+  return {.report = [sequence = int64_t{1000000}](ProviderReport* report, int64_t) mutable {
+    report->sequence = ++sequence;
+  }};
 }
 
 Admission LetsEveryAgentIn(Admission /*admission*/, bool /*runs*/) { return Admission::kYes; }
@@ -53,7 +55,7 @@ TEST(SlotSimulationTest, PlantedBugsAreCaught) {
           Bug("takes an older attempt for the newest", "nothing left",
               {.report = TakesAnOlderAttempt}),
           Bug("wants again what an earlier one wanted", "once", {.wanted_up_to = WantsAllAgain}),
-          Bug("takes an old report for a new one", "progress", {.report = TakesAnOldReport}),
+          Bug("takes an old report for a new one", "progress", TakesOldReports()),
           Bug("lets every agent in", "truth", {.admission = LetsEveryAgentIn}),
           Bug("takes an unseen slot for gone", "truth", {.observed = TakesUnseenForGone}),
           Bug("never kills", "nothing left", {.answer = NeverKills}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import signal
 
 from testbed.hosts_jobs import HostsJobs, runs
@@ -13,13 +14,15 @@ from testbed.trainings import Trainings
 LEASE = ("--lease", "8")
 
 SHOW = """
-import json, os, sys
+import hashlib, json, os, sys
 config = json.loads(os.environ["TF_CONFIG"])
 print("cluster", json.dumps(config["cluster"]), "task", config["task"]["index"])
 key = os.environ["MUSTER_KEY_FILE"]
 modes = [oct(os.stat(path).st_mode & 0o777) for path in (key, os.path.dirname(key))]
 print("mode", modes[0], "folder", modes[1])
 print("certificates", sorted(os.listdir(os.environ["MUSTER_CERTS"])))
+with open(os.path.join(os.environ["MUSTER_CERTS"], "server.pem"), "rb") as file:
+    print("of", hashlib.sha256(file.read()).hexdigest())
 """
 TFJOB = """
 apiVersion: kubeflow.org/v1
@@ -54,6 +57,8 @@ def test_a_programs_tf_config_has_the_hosts_addresses_and_its_output_comes_back(
         assert addresses == ["10.77.0.1", "10.77.0.2", "10.77.0.1"]
     assert said.count("mode 0o600 folder 0o700") == 3
     assert said.count("server-key.pem") == 3 and "ca-key.pem" not in said
+    certificates = re.findall(r"\| of ([0-9a-f]{64})$", said, re.MULTILINE)
+    assert len(certificates) == 3 and len(set(certificates)) == 2  # two hosts, three tasks
     hosts.wait_nothing_is_left()
     assert "cluster" in hosts.here("logs", "show")
     assert json.loads(hosts.here("status", "show", "--json"))["phase"] == "succeeded"
