@@ -29,7 +29,7 @@ class Case:
     goal: float | None  # over fit's
     ours: tuple[int, int]
     peer: tuple[int, int]
-    # Steps behind which both sides are compared: a relu that rounding turns over lets a training part
+    # Steps after which both sides are compared: a relu that rounding turns over lets a training part
     # from itself, with small batches within some hundred steps.
     compared: int
 

@@ -32,7 +32,7 @@ STRATEGIES = {
 }
 METHOD = f"""
 A training of `examples/adult/adult.yaml` at batch 512 a replica as `muster train --workers` starts it,
-which tells each {TELL}th step and saves each second. Some {SETTLED} to {SETTLED + AT_MOST:g} seconds behind
+which tells each {TELL}th step and saves each second. Some {SETTLED} to {SETTLED + AT_MOST:g} seconds after
 its first line a task gets kill -9, and is replaced. "Stands still": from the kill to the next step told,
 which also after the loss of a server is that of a step trained on by all (the steps since the checkpoint
 are done again). "Since its replacement was started": to the same line, from when the new process began
@@ -82,7 +82,7 @@ class Training:
                 self._changed.notify_all()
 
     def told_after(self, moment: float) -> float:
-        """When the first step was told behind that moment."""
+        """When the first step was told after that moment."""
 
         def found() -> float | None:
             return next((at for at in self._told if at > moment), None)

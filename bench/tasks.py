@@ -115,7 +115,7 @@ class Training:
             process.wait()
 
     def cost(self, first: int, last: int) -> Cost:
-        """Between the first marks at or behind these steps; then waits for the end."""
+        """Between the first marks at or after these steps; then waits for the end."""
         speaker = self.processes[self.tasks[0].name]
         assert speaker.stdout is not None and speaker.stderr is not None
         marks: list[Mark] = []

@@ -1,5 +1,5 @@
 """A model of keras_models.py in one process, by Keras `fit` or by a loop of a tf.function: prints what a
-step costs behind those that warm it up, and with --test what it reaches."""
+step costs after those that warm it up, and with --test what it reaches."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ class Clock:
 
 
 class Warm(keras.callbacks.Callback):
-    """Starts the clock behind that many steps."""
+    """Starts the clock after that many steps."""
 
     def __init__(self, clock, steps):
         super().__init__()

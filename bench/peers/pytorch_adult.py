@@ -56,7 +56,7 @@ def load(path):
     numbers = torch.tensor([floats_of(row) for row in rows], dtype=torch.float32)
     ids = torch.tensor([ids_of(row) for row in rows])
     labels = torch.tensor([row["income-per-year"] == ">50K" for row in rows], dtype=torch.float32)
-    # One table for all columns: each column's ids behind the ones before; row 0 is for missing ids.
+    # One table for all columns: each column's ids follow the ones before; row 0 is for missing ids.
     first = torch.cumsum(torch.tensor([1, *WIDE_SIZES[:-1]]), 0)
     ids = torch.where(ids < 0, 0, ids + first)
     return shuffled(numbers, ids, labels)

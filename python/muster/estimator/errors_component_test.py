@@ -169,7 +169,7 @@ def test_what_tf_estimator_refuses(case, tmp_path, monkeypatch) -> None:
     kind, words = refused(make, tf.estimator, monkeypatch)
     our_kind, our_words = refused(make, estimator, monkeypatch)
     assert our_kind is kind
-    assert our_words.startswith(words)  # the value that is wrong may come behind
+    assert our_words.startswith(words)  # the wrong value may follow
 
 
 CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}

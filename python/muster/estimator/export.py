@@ -58,7 +58,7 @@ def build_parsing_serving_input_receiver_fn(
 def build_raw_serving_input_receiver_fn(
     features: Mapping[str, Any], default_batch_size: Optional[int] = None
 ) -> Callable[[], ServingInputReceiver]:
-    """`features`: their names, with anything behind them."""
+    """`features`: their names, each with any value."""
     _check_batch_size(default_batch_size)
     return _ReceiverFn(ServingInputReceiver(dict(features), examples=False))
 

@@ -1,10 +1,10 @@
-"""Hooks and listeners with code of a program's own: the muster program asks, they are called here.
+"""Calls the hooks and listeners that a Python program has written, when the muster program asks.
 
 The program says on its output which call is due and waits for the answer (docs/formats/
 hook_calls.md), so that code runs between the program's steps, in the thread that called train,
 evaluate or predict. It costs a step 30 to 100 microseconds; only calls that a hook has are made.
 
-There is no TensorFlow graph behind a step: of tensors, "global_step" and "loss" are there by name.
+A step has no TensorFlow graph. A hook can ask for the tensors "global_step" and "loss" by name.
 """
 
 from __future__ import annotations
@@ -45,45 +45,45 @@ class SessionRunHook:
     """Base of a program's own hooks: override what is wanted."""
 
     def begin(self) -> None:
-        """Once, before anything else."""
+        """Called once before any other method."""
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Once, before the first step; in a training behind the save of the start."""
+        """Called once before the first step, in a training after the first checkpoint."""
 
     def before_run(self, run_context: SessionRunContext) -> Optional[SessionRunArgs]:
-        """Before each batch, also before the one that is not there."""
+        """Called before each batch, and once more when the data has ended and no batch follows."""
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Behind each batch; the global step counts it."""
+        """Called after each batch, which the global step already counts."""
 
     def end(self, session: Any) -> None:
-        """Once, when the loop has ended without an error."""
+        """Called once when the loop has ended without an error."""
 
 
 class CheckpointSaverListener:
     """Base of what happens around the checkpoints of a training: override what is wanted."""
 
     def begin(self) -> None:
-        """Once, before anything else."""
+        """Called once before any other method."""
 
     def before_save(self, session: Any, global_step_value: int) -> None:
-        """Before each checkpoint."""
+        """Called before each checkpoint is written."""
 
     def after_save(self, session: Any, global_step_value: int) -> Optional[bool]:
-        """The checkpoint is on disk. True: stop the training."""
+        """Called when the checkpoint is on disk. Return True to stop the training."""
 
     def end(self, session: Any, global_step_value: int) -> None:
-        """Behind the last checkpoint."""
+        """Called once after the last checkpoint."""
 
 
 class HookSession:
-    """In the place of a TensorFlow session: knows "global_step", and behind a step its "loss"."""
+    """Stands in for a TensorFlow session. It knows "global_step" and, after a step, its "loss"."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, **_: Any) -> Any:
-        """The values of `fetches`; ValueError for what is neither of the two."""
+        """Returns the values of `fetches`. Raises ValueError for any other name."""
         if feed_dict:
             raise ValueError(f"session.run: feed_dict: {_ADVICE}")
         return _fetch(fetches, self._values, "session.run")
@@ -101,7 +101,7 @@ class SessionRunContext:
         self.stop_requested = False
 
     def request_stop(self) -> None:
-        """The training, evaluation or prediction ends behind this step."""
+        """Ends the training, evaluation or prediction after this step."""
         self.stop_requested = True
 
 
@@ -136,7 +136,7 @@ class _Loop:
         return [call for call in _HOOK_CALLS if call in found]
 
     def call(self, call: str, values: Mapping[str, Any]) -> bool:
-        """Whether to stop."""
+        """Makes the call of each hook; returns whether to stop."""
         return bool(getattr(self, f"_{call}")(HookSession(values), values))
 
     def _begin(self, session: HookSession, values: Mapping[str, Any]) -> None:
@@ -151,14 +151,14 @@ class _Loop:
     def _before_run(self, session: HookSession, values: Mapping[str, Any]) -> None:
         self._context = SessionRunContext(session)
         self._args = [hook.before_run(self._context) for hook in self._hooks]
-        behind_step = {"loss": 0.0, **values}
+        after_step = {"loss": 0.0, **values}
         for hook, args in zip(self._hooks, self._args):
             if args is None:
                 continue
             where = f"{type(hook).__name__}.before_run"
             if args.feed_dict:
                 raise ValueError(f"{where}: feed_dict: {_ADVICE}")
-            _fetch(args.fetches, behind_step, where)
+            _fetch(args.fetches, after_step, where)
 
     def _after_run(self, session: HookSession, values: Mapping[str, Any]) -> bool:
         context = self._context or SessionRunContext(session)
@@ -187,7 +187,7 @@ class HookCalls:
         self._graph: Any = None
 
     def wanted(self) -> List[str]:
-        """As `--hook-calls` has them."""
+        """Returns the calls that have a hook, spelled as for `--hook-calls`."""
         calls = [f"{mode}.{call}" for mode, loop in self._loops.items() for call in loop.wanted()]
         for call, method in _SAVE_CALLS.items():
             if any(_overrides(listener, method) for listener in self._listeners):
@@ -195,7 +195,7 @@ class HookCalls:
         return calls
 
     def answer(self, event: Mapping[str, Any]) -> Dict[str, Any]:
-        """What the program is told. What a hook raises continues to the caller."""
+        """Makes the call; returns the answer for the program. Exceptions of hooks are passed on."""
         who, call = event["call"].split(".")
         values = {"global_step": event["step"]}
         if "loss" in event:

@@ -99,7 +99,7 @@ def test_hooks_and_listeners_can_stop_a_training(tmp_path) -> None:
     def stop(context) -> None:
         context.request_stop()
 
-    # Asked for before a step, it ends behind the step.
+    # A stop that is requested before a step takes effect after the step.
     for folder, at in (("a", "before_run 3"), ("b", "after_run 4")):
         model = make(tmp_path / folder)
         model.train(endless, hooks=[Recorder([], does={at: stop})])
@@ -172,7 +172,7 @@ class Quiet(estimator.SessionRunHook):
 def test_predictions_call_hooks_batch_by_batch(tmp_path, single) -> None:
     model = make(tmp_path).train(endless, steps=7)
     calls = []
-    # A batch's rows come behind its after_run, and before the next before_run.
+    # A batch's rows come after its after_run, and before the next before_run.
     found = model.predict(two, hooks=[Quiet(calls)], yield_single_examples=single)
     for _ in found:
         calls.append("row")

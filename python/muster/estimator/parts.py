@@ -1,4 +1,4 @@
-"""The models behind the canned estimators: their parts of a model file, with tf.estimator's checks
+"""The models of the canned estimators: their parts of a model file, with tf.estimator's checks
 and default learning rates."""
 
 from __future__ import annotations

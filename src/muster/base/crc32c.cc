@@ -32,8 +32,8 @@ uint32_t ExtendTable(uint32_t state, const char* data, size_t size) {
 }
 
 #if defined(__x86_64__)
-// What 1 << log2_zeros zero bytes behind some data do to its state: 4 tables, one a byte of the
-// state. The effect is linear over GF(2); that of one zero bit, squared, is that of two.
+// What 1 << log2_zeros zero bytes after some data do to its state: 4 tables, one for each byte of
+// the state. The effect is linear over GF(2); that of one zero bit, squared, is that of two.
 using ShiftTable = std::array<std::array<uint32_t, 256>, 4>;
 
 constexpr ShiftTable MakeShiftTable(int log2_zeros) {

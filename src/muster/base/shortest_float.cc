@@ -51,7 +51,7 @@ void WriteDigits(uint64_t number, char* to) {
 }
 
 // number / 10^decimals, with all of the decimals; decimals is at most 10, the whole part below
-// 1000. What it writes behind its end is for nobody.
+// 1000. It may also write some bytes after the end that it returns; they mean nothing.
 char* WriteFixed(uint64_t number, int decimals, char* to) {
   const uint64_t power = kPowersOfTen[decimals];
   uint32_t whole = 0;
@@ -82,7 +82,8 @@ char* WriteBinaryFraction(uint64_t mantissa, int t, char* to) {
   const uint64_t open = mantissa & 1;
   uint64_t low = (value - power + open + (uint64_t{1} << shift) - 1) >> shift;
   uint64_t high = (value + power - open) >> shift;
-  // Digits of the value that are taken off: the last one, and whether all behind it are zeros.
+  // Digits of the value that are taken off: the last one, and whether all digits after it are
+  // zeros.
   uint64_t digits = value >> shift, last = 0;
   const uint64_t below = value & ((uint64_t{1} << shift) - 1);
   bool exact = below == 0;

@@ -1,4 +1,4 @@
-// What the terminal behind a file descriptor can show. A terminal named "dumb" (TERM) cannot move
+// What the terminal of a file descriptor can show. A terminal named "dumb" (TERM) cannot move
 // its cursor and counts as a file; NO_COLOR, set to anything but "", forbids colours
 // (no-color.org).
 #pragma once
@@ -14,7 +14,7 @@ bool CanRewrite(int fd);
 // Whether colours may be written to `fd`.
 bool WantsColor(int fd);
 
-// Columns of the terminal behind `fd`; 80 where that is unknown. At least 20.
+// Columns of the terminal of `fd`; 80 where that is unknown. At least 20.
 size_t TerminalWidth(int fd);
 
 // Its lines; 24 where that is unknown. At least 5.

@@ -72,7 +72,7 @@ void FrozenTensors::Keep(Part& part, uint64_t begin, uint64_t end) {
   const uint64_t size = part.tensor.bytes.size();
   begin = std::max(begin, part.read);
   end = std::min(end, size);
-  if (begin >= end) return;  // or a last block that is shorter would be kept, even behind a Thaw
+  if (begin >= end) return;  // or a shorter last block would be kept even after a Thaw
   for (uint64_t block = begin / part.block_bytes; block * part.block_bytes < end; ++block) {
     if (part.kept[block] != 0) continue;
     const uint64_t at = block * part.block_bytes;

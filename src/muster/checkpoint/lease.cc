@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<Lease>> Lease::Take(io::FileSystem& files, const 
   // NOLINTNEXTLINE(modernize-make-unique): the constructor is private
   std::unique_ptr<Lease> lease(new Lease(files, StrCat(prefix, kMark, holder)));
   MUSTER_RETURN_IF_ERROR(Annotate(lease->Beat(), StrCat("taking a lease on ", prefix)));
-  // Looked for behind the lease: what is there now stays there.
+  // Looked for after the lease was written: a checkpoint that is there now stays there.
   MUSTER_RETURN_IF_ERROR(files.Stat(prefix + ".index").status());
   lease->thread_ = std::jthread([raw = lease.get(), beat_seconds](const std::stop_token& stop) {
     raw->Run(stop, beat_seconds);

@@ -25,7 +25,7 @@ namespace muster::cli {
 
 namespace {
 
-// Cuts what stands behind the first "--" of these verbs off the arguments: another program's.
+// Cuts off the arguments after the first "--" of these verbs, which are another program's command.
 std::vector<std::string> ConsumeCommand(int* argc, char** argv) {
   const std::string_view verb = *argc < 2 ? "" : argv[1];
   if (verb != "run" && verb != "tensorboard") return {};
@@ -48,7 +48,7 @@ void SayWhereACommandStands(const CLI::ParseError& error, int argc, char** argv)
       stderr);
 }
 
-// Whether whoever was to read standard output has left (| head -1), which is his business.
+// Whether the reader of standard output has left (| head -1), which is no error.
 bool ReaderIsGone() {
   pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
   return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;

@@ -100,7 +100,7 @@ absl::Status Group::End(absl::Status why) {
   status_ = std::move(why);
   for (const auto& channel : channels_) {
     if (channel == nullptr) continue;
-    // Whoever cannot be told finds the connection closed.
+    // A peer that cannot be told finds the connection closed.
     channel->SendFailure(status_, Deadline::After(kTellSeconds)).IgnoreError();
     channel->Close();
   }

@@ -50,7 +50,7 @@ TEST_F(CheckpointWatchTest, SoHasOneThatIsTrainedAnewFromTheStart) {
   EXPECT_EQ(watch.lost_step(), 1200);
 }
 
-TEST_F(CheckpointWatchTest, OlderCheckpointsMayGoOnceThereIsALaterOne) {
+TEST_F(CheckpointWatchTest, OlderCheckpointsMayBeDeletedOnceThereIsALaterOne) {
   Save(1200);
   CheckpointWatch watch(model());
   std::filesystem::remove_all(model());

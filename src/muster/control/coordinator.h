@@ -193,7 +193,7 @@ class Coordinator {
 Json DescribeJob(const job::JobSpec& spec, const job::JobStatus& status, const Json& state);
 
 // The spec of a journal's state.
-absl::StatusOr<job::JobSpec> SpecOfState(const Json& state);
+absl::StatusOr<job::JobSpec> ParseJobSpec(const Json& state);
 
 std::string IncarnationName(job::TaskId task, int64_t incarnation);  // "worker-0.3"
 

@@ -53,7 +53,7 @@ std::map<std::string, std::vector<std::string>> GetTexts(JsonFields& state, cons
 
 }  // namespace
 
-absl::StatusOr<job::JobSpec> SpecOfState(const Json& state) {
+absl::StatusOr<job::JobSpec> ParseJobSpec(const Json& state) {
   JsonFields fields(state, "journal");
   const std::string manifest = fields.Text("manifest");
   if (fields.Int("format", 0, 0, kFormat) != kFormat) {
@@ -66,7 +66,7 @@ absl::StatusOr<job::JobSpec> SpecOfState(const Json& state) {
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Resume(const Environment& environment) {
   const Json& state = environment.journal->state();
-  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, SpecOfState(state));
+  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, ParseJobSpec(state));
   JsonFields fields(state, "journal");
   MUSTER_ASSIGN_OR_RETURN(auto coordinator, New(spec, ParseOptions(fields), environment));
   MUSTER_ASSIGN_OR_RETURN(coordinator->status_,

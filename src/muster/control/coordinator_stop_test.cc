@@ -30,7 +30,7 @@ TEST_F(CoordinatorTest, WhoWasStoppedTogetherWithItsAgentsHasLostNone) {
   EXPECT_EQ(launcher_.kills.size(), 2);
 }
 
-TEST_F(CoordinatorTest, APausedJobStandsStillUntilItGoesOn) {
+TEST_F(CoordinatorTest, APausedJobStandsStillUntilItContinues) {
   Begin(Workers(2));
   RunBoth();
   const int64_t seen = OrdersFor(kWorker0).version;

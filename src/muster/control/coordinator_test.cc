@@ -171,7 +171,7 @@ TEST_F(CoordinatorTest, ARendezvousWithoutALimitWaits) {
   EXPECT_TRUE(coordinator_->status().failures.empty());
 }
 
-TEST_F(CoordinatorTest, ARestartedCoordinatorGoesOnWithWhatRuns) {
+TEST_F(CoordinatorTest, ARestartedCoordinatorContinuesWithTheTasksThatRun) {
   Begin(Workers(2));
   RunBoth();
   Restart();

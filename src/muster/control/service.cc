@@ -89,8 +89,8 @@ net::HttpResponse Service::Metrics() {
   return response;
 }
 
-void Service::TakeRoute(const ServiceRoute& route, const net::HttpRequest& request,
-                        const net::HttpReply& reply) {
+void Service::HandleRoute(const ServiceRoute& route, const net::HttpRequest& request,
+                          const net::HttpReply& reply) {
   const Json body = Ordered(request.body);
   const std::lock_guard lock(mutex_);
   if (coordinator_ == nullptr) return reply.SendError(NotYet());
@@ -123,7 +123,7 @@ std::vector<net::HttpRoute> Service::Routes(const std::vector<ServiceRoute>& mor
   for (const ServiceRoute& route : more) {
     routes.push_back({route.method, route.path,
                       [this, route](const net::HttpRequest& request, const net::HttpReply& reply) {
-                        TakeRoute(route, request, reply);
+                        HandleRoute(route, request, reply);
                       }});
   }
   return routes;

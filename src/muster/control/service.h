@@ -97,8 +97,8 @@ class Service {
   std::vector<net::HttpRoute> Routes(const std::vector<ServiceRoute>& more);
   net::HttpResponse Health();
   net::HttpResponse Metrics();
-  void TakeRoute(const ServiceRoute& route, const net::HttpRequest& request,
-                 const net::HttpReply& reply);
+  void HandleRoute(const ServiceRoute& route, const net::HttpRequest& request,
+                   const net::HttpReply& reply);
   void HandleStop(const net::HttpRequest& request, const net::HttpReply& reply);
   void HandleSuspend(const net::HttpRequest& request, const net::HttpReply& reply);
   void HandleReport(const net::HttpRequest& request, net::HttpReply reply);

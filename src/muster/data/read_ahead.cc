@@ -99,13 +99,13 @@ absl::StatusOr<std::unique_ptr<ChunkStream>> ReadAhead::Stream(uint32_t ordinal)
     return std::make_unique<ReadStream>(std::move(chunk));
   }
   const size_t chunk = order_[ordinal];
-  MUSTER_RETURN_IF_ERROR(TakeSlot(ordinal).status());
+  MUSTER_RETURN_IF_ERROR(ClaimSlot(ordinal).status());
   MUSTER_ASSIGN_OR_RETURN(auto pieces, source_.Stream(chunk));
   return std::make_unique<CountingStream>(*this, chunk, std::move(pieces));
 }
 
 absl::StatusOr<std::shared_ptr<const Chunk>> ReadAhead::Fetch(uint32_t ordinal) {
-  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<Slot> slot, TakeSlot(ordinal));
+  MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<Slot> slot, ClaimSlot(ordinal));
   if (slot == nullptr) return ReadMeasured(order_[ordinal]);
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return slot->state == Slot::State::kDone || stopped_; });
@@ -113,7 +113,7 @@ absl::StatusOr<std::shared_ptr<const Chunk>> ReadAhead::Fetch(uint32_t ordinal) 
   return std::move(slot->result);
 }
 
-absl::StatusOr<std::shared_ptr<ReadAhead::Slot>> ReadAhead::TakeSlot(uint32_t ordinal) {
+absl::StatusOr<std::shared_ptr<ReadAhead::Slot>> ReadAhead::ClaimSlot(uint32_t ordinal) {
   std::shared_ptr<Slot> taken;
   size_t planned = 0;
   {

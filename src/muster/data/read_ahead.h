@@ -67,7 +67,7 @@ class ReadAhead {
 
   // Plans the chunks after `ordinal` and takes the one of `ordinal`, if it was planned and its
   // reading has begun.
-  absl::StatusOr<std::shared_ptr<Slot>> TakeSlot(uint32_t ordinal);
+  absl::StatusOr<std::shared_ptr<Slot>> ClaimSlot(uint32_t ordinal);
   absl::StatusOr<std::shared_ptr<const Chunk>> Fetch(uint32_t ordinal);
   // Reads it on this thread, and counts whether the read waited.
   absl::StatusOr<std::shared_ptr<const Chunk>> ReadMeasured(size_t chunk);

@@ -83,7 +83,7 @@ class BatchReaderImpl : public BatchReader {
   uint64_t bad_records_ = 0;     // of this epoch
   uint64_t bad_of_ended_ = 0;    // of the epoch before
   bool gave_batch_ = false;      // Next did, and Refill has not taken it back
-  int ended_without_batch_ = 0;  // epochs, one behind the other
+  int ended_without_batch_ = 0;  // epochs, one after the other
   uint64_t dropped_ = 0;
   std::vector<Pick> picks_;
   std::vector<Pick> rows_;                          // of the batch

@@ -333,7 +333,8 @@ TEST(BatchReaderTest, RowsFoundWrongLaterAreRejected) {
             "--max-bad-records allows no more)");
 }
 
-// As whoever finds each row of `wrong` to be wrong: what is left of the batches.
+// Reads as a caller that finds each row of `wrong` to be wrong; returns what is left of the
+// batches.
 absl::StatusOr<std::vector<Batch>> Rejecting(BatchReader* reader, const std::set<int64_t>& wrong) {
   std::vector<Batch> batches;
   formats::Columns columns(IdSchema());

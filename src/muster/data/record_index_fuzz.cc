@@ -15,7 +15,7 @@ void RequireSame(bool same, const char* what) {
   std::abort();
 }
 
-// The checksum made right, so that what is behind it is reached.
+// Makes the checksum right, so that the code after its check is reached.
 std::string WithChecksum(std::string_view bytes) {
   std::string sound(bytes);
   const uint32_t crc = MaskedCrc32c(sound);

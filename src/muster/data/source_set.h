@@ -1,4 +1,4 @@
-// SourceSet: the data of one kind, such as files or the partitions of a log, behind one listing of
+// SourceSet: the data of one kind, such as files or the partitions of a log, with one listing of
 // names and ranges. Code that divides data or compares it between tasks (shards, part plans, the
 // agreement of a job) uses the listing and does not know what kind of data it is.
 //

@@ -110,7 +110,7 @@ class BatchStreamDecoderImpl : public BatchStreamDecoder {
                                           payload->size(), " bytes"));
       }
     }
-    if (!cursor.done()) return absl::DataLossError("bytes behind the batch's last column");
+    if (!cursor.done()) return absl::DataLossError("the batch has bytes after its last column");
     MUSTER_RETURN_IF_ERROR(ReplaceMissing(static_cast<int>(frame.rows), columns));
     for (const int i : absent_) FillAbsent(i, frame.rows, columns);
     columns->KeepAlive(payload);

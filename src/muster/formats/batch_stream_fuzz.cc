@@ -56,7 +56,7 @@ void FuzzOneStream(std::string_view bytes) {
   const auto size = ParseStreamPrefix(bytes.substr(0, kStreamPrefixBytes));
   bytes.remove_prefix(kStreamPrefixBytes);
   if (!size.ok() || *size < 4 || *size > bytes.size()) return;
-  // The checksums made right, so that what is behind them is reached.
+  // Makes the checksums right, so that the code after their check is reached.
   std::string header(bytes.substr(0, *size - 4));
   const uint32_t crc = ComputeCrc(header);
   header.append(reinterpret_cast<const char*>(&crc), sizeof crc);

@@ -114,7 +114,7 @@ TEST(BatchStreamTest, EveryCutAndEveryFlippedByteOfABatchIsDataLoss) {
   }
   Columns columns(schema);
   const absl::Status longer = DecodePayload(schema, 2, payload + "x", &columns);
-  EXPECT_THAT(std::string(longer.message()), HasSubstr("behind the batch's last column"));
+  EXPECT_THAT(std::string(longer.message()), HasSubstr("bytes after its last column"));
 }
 
 TEST(BatchStreamTest, LengthsThatPromiseMoreThanThereIsAreDataLoss) {

@@ -1,6 +1,6 @@
 // The index of a bundle, over a data file of 64 bytes; everything listed is read. The input is
 // taken twice: as the whole file, and as the contents of its one data block, so that checksums,
-// which no mutation gets right, do not hide what lies behind them.
+// which no mutation gets right, do not hide the code after their check.
 #include <cstdint>
 #include <cstdlib>
 

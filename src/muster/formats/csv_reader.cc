@@ -47,7 +47,7 @@ class CsvRowReaderImpl : public CsvRowReader {
   absl::Status failed_;
 };
 
-// More bytes behind the unread ones.
+// Reads more bytes and puts them after the unread ones.
 absl::Status CsvRowReaderImpl::Fill() {
   const size_t unread = end_ - begin_;
   if (unread == capacity_) {

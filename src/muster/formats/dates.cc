@@ -11,13 +11,13 @@ class DateReader {
   explicit DateReader(std::string_view text) : text_(text) {}
 
   bool AtEnd() const { return text_.empty(); }
-  bool Take(char wanted) {
+  bool Consume(char wanted) {
     if (!text_.starts_with(wanted)) return false;
     text_.remove_prefix(1);
     return true;
   }
   // Exactly `digits` digits.
-  bool TakeNumber(size_t digits, int* number) {
+  bool ConsumeNumber(size_t digits, int* number) {
     if (text_.size() < digits) return false;
     *number = 0;
     for (const char c : text_.substr(0, digits)) {
@@ -39,15 +39,16 @@ class DateReader {
 bool ReadDay(DateReader& reader, std::chrono::sys_days* day) {
   int y = 0, m = 0, d = 0;
   if (reader.DotAfterTwoDigits()) {
-    if (!reader.TakeNumber(2, &d) || !reader.Take('.') || !reader.TakeNumber(2, &m) ||
-        !reader.Take('.') || !reader.TakeNumber(4, &y)) {
+    if (!reader.ConsumeNumber(2, &d) || !reader.Consume('.') || !reader.ConsumeNumber(2, &m) ||
+        !reader.Consume('.') || !reader.ConsumeNumber(4, &y)) {
       return false;
     }
   } else {
-    if (!reader.TakeNumber(4, &y)) return false;
-    const char separator = reader.Take('-') ? '-' : '/';
-    if (separator == '/' && !reader.Take('/')) return false;
-    if (!reader.TakeNumber(2, &m) || !reader.Take(separator) || !reader.TakeNumber(2, &d)) {
+    if (!reader.ConsumeNumber(4, &y)) return false;
+    const char separator = reader.Consume('-') ? '-' : '/';
+    if (separator == '/' && !reader.Consume('/')) return false;
+    if (!reader.ConsumeNumber(2, &m) || !reader.Consume(separator) ||
+        !reader.ConsumeNumber(2, &d)) {
       return false;
     }
   }
@@ -61,19 +62,20 @@ bool ReadDay(DateReader& reader, std::chrono::sys_days* day) {
 bool ReadTime(DateReader& reader, int64_t* seconds) {
   constexpr int kMinute = 60, kHour = 3600;
   int h = 0, m = 0, s = 0;
-  if (!reader.TakeNumber(2, &h) || !reader.Take(':') || !reader.TakeNumber(2, &m)) return false;
-  if (reader.Take(':')) {
-    if (!reader.TakeNumber(2, &s)) return false;
-    if (reader.Take('.')) reader.SkipDigits();
+  if (!reader.ConsumeNumber(2, &h) || !reader.Consume(':') || !reader.ConsumeNumber(2, &m))
+    return false;
+  if (reader.Consume(':')) {
+    if (!reader.ConsumeNumber(2, &s)) return false;
+    if (reader.Consume('.')) reader.SkipDigits();
   }
   if (h > 23 || m > 59 || s > 60) return false;  // 60: a leap second
   *seconds = h * kHour + m * kMinute + s;
-  if (reader.AtEnd() || reader.Take('Z')) return true;
-  const bool east = reader.Take('+');
-  if (!east && !reader.Take('-')) return false;
-  if (!reader.TakeNumber(2, &h)) return false;
-  reader.Take(':');
-  if (!reader.TakeNumber(2, &m) || h > 23 || m > 59) return false;
+  if (reader.AtEnd() || reader.Consume('Z')) return true;
+  const bool east = reader.Consume('+');
+  if (!east && !reader.Consume('-')) return false;
+  if (!reader.ConsumeNumber(2, &h)) return false;
+  reader.Consume(':');
+  if (!reader.ConsumeNumber(2, &m) || h > 23 || m > 59) return false;
   const int offset = h * kHour + m * kMinute;
   *seconds += east ? -offset : offset;
   return true;
@@ -87,7 +89,7 @@ std::optional<int64_t> ParseDate(std::string_view text) {
   int64_t seconds = 0;
   if (!ReadDay(reader, &day)) return std::nullopt;
   if (!reader.AtEnd()) {
-    if (!reader.Take('T') && !reader.Take(' ')) return std::nullopt;
+    if (!reader.Consume('T') && !reader.Consume(' ')) return std::nullopt;
     if (!ReadTime(reader, &seconds) || !reader.AtEnd()) return std::nullopt;
   }
   return std::chrono::duration_cast<std::chrono::seconds>(day.time_since_epoch()).count() + seconds;

@@ -1,5 +1,5 @@
 // Event files of any bytes, taken twice: as the whole file, and as one event in a sound record
-// between two events of ours, so that checksums do not hide what lies behind them.
+// between two events of ours, so that checksums do not hide the code after their check.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -129,7 +129,7 @@ class ExampleDecoder : public RowDecoder {
   }
 
  private:
-  // A feature's name that has been met, and which came behind it last time.
+  // A feature's name that was read before, and the name that followed it last time.
   struct Name {
     Name() = default;
     Name(std::string_view text, int schema_field) : name(text), prefix(text), field(schema_field) {}
@@ -196,7 +196,7 @@ class ExampleDecoder : public RowDecoder {
     return absl::OkStatus();
   }
 
-  // The field of a name; *previous, the name before, learns that this one came behind it.
+  // Returns the field of a name. *previous, the name before, learns that this name followed it.
   int Find(std::string_view name, int* previous) {
     int known = names_[*previous].successor;
     if (known == 0 || names_[known].name != name) {

@@ -1,5 +1,5 @@
 // Image files of any bytes: whatever comes, the check ends, and what it takes it takes with
-// anything behind it.
+// anything after it.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -106,7 +106,7 @@ std::string ScalarText(const Json& value) {
 
 void Print(const Json& value, int indent, std::string* out);
 
-// `value` behind "key:" or "-".
+// Prints `value` after "key:" or "-".
 void PrintChild(const Json& value, int indent, std::string* out) {
   if (!value.is_structured()) {
     *out += StrCat(" ", ScalarText(value), "\n");

@@ -49,7 +49,7 @@ bool NestsTooDeep(std::string_view text) {
   return false;
 }
 
-// The documents of a stream that hold more than comments and directives, each behind as many empty
+// The documents of a stream that hold more than comments and directives, each after as many empty
 // lines as came before it, so that line numbers stay; one more than allowed at the most.
 // (YAML::LoadAll continues indefinitely on a stray bracket.)
 std::vector<std::string> SplitDocuments(std::string_view text) {

@@ -10,7 +10,7 @@
 namespace muster::io {
 namespace {
 
-// A FaultFileSystem without a fault is the file system behind it.
+// A FaultFileSystem without a fault behaves as the file system that it wraps.
 class FaultlessFileSystem : public FaultFileSystem {
  public:
   explicit FaultlessFileSystem(std::unique_ptr<FileSystem> inner)

@@ -5,7 +5,8 @@
 namespace muster::io {
 namespace {
 
-// Whether the pattern's element at `at` (not a star) accepts `c`; *next is behind the element.
+// Whether the pattern's element at `at` (not a star) accepts `c`; *next becomes the place after the
+// element.
 bool MatchesOne(std::string_view pattern, size_t at, char c, size_t* next) {
   *next = at + 1;
   if (pattern[at] == '?') return true;

@@ -191,7 +191,7 @@ class LocalWritableFile : public WritableFile {
       const ssize_t written = write(fd_.get(), bytes.data(), bytes.size());
       if (written < 0) {
         if (errno == EINTR) continue;
-        // Not this file system, or not behind a short write.
+        // The file system has no direct writes, or not after a short write.
         if (errno == EINVAL && direct_) {
           SetDirect(false);
           continue;
@@ -254,7 +254,7 @@ class LocalLargeFile : public WritableFile {
     const size_t size = std::exchange(size_, 0);
     return file_.Append({block_.get(), size});
   }
-  // Behind it nothing is aligned.
+  // After these bytes nothing is aligned.
   absl::Status WriteRest() {
     if (size_ == 0) return absl::OkStatus();
     file_.SetDirect(false);

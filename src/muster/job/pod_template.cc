@@ -196,7 +196,7 @@ absl::StatusOr<Process> ParseProcess(const Json& pod_template) {
   if (process.command.empty()) {
     return absl::InvalidArgumentError(
         "template: the container has no 'command', and its image's entry point is not on this "
-        "machine: give it behind --, as in muster run job.yaml -- python main.py");
+        "machine: give the command after --, as in muster run job.yaml -- python main.py");
   }
   MUSTER_RETURN_IF_ERROR(AppendTexts(*container, "args", &process.command));
   MUSTER_RETURN_IF_ERROR(ReadEnv(*container, &process));

@@ -23,7 +23,7 @@ JobSpec SpecFor(RestartScope scope) {
 }
 
 // Ends `task` and lets all that is due start again.
-void EndAndGoOn(Bench* bench, TaskId task, const TaskEnd& end, double seconds = 20) {
+void EndAndContinue(Bench* bench, TaskId task, const TaskEnd& end, double seconds = 20) {
   bench->End(task, end);
   for (int i = 0; i < 3; ++i) bench->Obey(seconds / 3);
 }
@@ -31,7 +31,7 @@ void EndAndGoOn(Bench* bench, TaskId task, const TaskEnd& end, double seconds = 
 TEST(ReconcileRepeat, TheSameEndTwiceInARowFailsTheJobAndSaysSo) {
   Bench bench(SpecFor(RestartScope::kTask));
   bench.Obey();
-  EndAndGoOn(&bench, kWorker1, Typo());
+  EndAndContinue(&bench, kWorker1, Typo());
   EXPECT_EQ(bench.job(), JobPhase::kActive);
   Bench by_manifest = bench;
   by_manifest.spec.fail_fast = false;
@@ -53,11 +53,11 @@ TEST(ReconcileRepeat, AnotherEndIsNone) {
     SCOPED_TRACE(other.Describe());
     Bench bench(SpecFor(RestartScope::kTask));
     bench.Obey();
-    EndAndGoOn(&bench, kWorker1, Typo());
-    EndAndGoOn(&bench, kWorker1, other);
+    EndAndContinue(&bench, kWorker1, Typo());
+    EndAndContinue(&bench, kWorker1, other);
     EXPECT_EQ(bench.job(), JobPhase::kActive);
     if (other.exit_code == 1 || other.exit_code == 2) continue;
-    EndAndGoOn(&bench, kWorker1, Typo());  // what was before the disruption is forgotten
+    EndAndContinue(&bench, kWorker1, Typo());  // what was before the disruption is forgotten
     EXPECT_EQ(bench.job(), JobPhase::kActive);
   }
 }
@@ -66,34 +66,34 @@ TEST(ReconcileRepeat, WhatFollowsADisruptionIsNoneOfTheirOwn) {
   const TaskEnd refused{.exit_code = 1, .last_line = "ConnectionRefusedError"};
   Bench bench(SpecFor(RestartScope::kTask));
   bench.Obey();
-  EndAndGoOn(&bench, kWorker0, {.signal = 9}, 3);
-  for (int i = 0; i < 3; ++i) EndAndGoOn(&bench, kWorker1, refused, 12);
+  EndAndContinue(&bench, kWorker0, {.signal = 9}, 3);
+  for (int i = 0; i < 3; ++i) EndAndContinue(&bench, kWorker1, refused, 12);
   EXPECT_EQ(bench.job(), JobPhase::kActive);
 }
 
 TEST(ReconcileRepeat, ProgressEndsTheWatch) {
   Bench bench(SpecFor(RestartScope::kTask));
   bench.Obey();
-  EndAndGoOn(&bench, kWorker1, Typo());
+  EndAndContinue(&bench, kWorker1, Typo());
   bench.See(kWorker0, TaskObservation::Phase::kRunning, {});
   bench.seen.tasks.back().progressed = true;
   bench.Pass(1);
-  for (int i = 0; i < 2; ++i) EndAndGoOn(&bench, kWorker1, Typo());
+  for (int i = 0; i < 2; ++i) EndAndContinue(&bench, kWorker1, Typo());
   EXPECT_EQ(bench.job(), JobPhase::kActive);
 }
 
 TEST(ReconcileRepeat, TwoTasksThatEndAlikeAreNotOne) {
   Bench bench(SpecFor(RestartScope::kTask));
   bench.Obey();
-  EndAndGoOn(&bench, kWorker1, Typo());
-  EndAndGoOn(&bench, kWorker0, Typo());
+  EndAndContinue(&bench, kWorker1, Typo());
+  EndAndContinue(&bench, kWorker0, Typo());
   EXPECT_EQ(bench.job(), JobPhase::kActive);
 }
 
-TEST(ReconcileRepeat, AGangEndsByWhoeverIsFirst) {
+TEST(ReconcileRepeat, AGangEndsByItsFirstFailure) {
   Bench bench(SpecFor(RestartScope::kGang));
   bench.Obey();
-  EndAndGoOn(&bench, kWorker1, Typo());
+  EndAndContinue(&bench, kWorker1, Typo());
   EXPECT_EQ(bench.job(), JobPhase::kActive);
   bench.End(kWorker2, Typo());
   EXPECT_THAT(bench.FailedMessage(), HasSubstr("worker-2: exit code 1, as the time before"));
@@ -105,7 +105,7 @@ TEST(ReconcileRepeat, WithoutAModelFolderALongRunMayHaveTrained) {
     if (known) spec.model_dir = "/m";
     Bench bench(spec);
     bench.Obey();
-    EndAndGoOn(&bench, kWorker1, Typo());
+    EndAndContinue(&bench, kWorker1, Typo());
     bench.Pass(700);
     bench.End(kWorker1, Typo());
     EXPECT_EQ(bench.job() == JobPhase::kActive, !known);

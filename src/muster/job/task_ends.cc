@@ -143,9 +143,9 @@ void Reconciler::RecordFailure(TaskId id, const TaskStatus& task, const TaskEnd&
   if (failures.size() > kMaxFailures) failures.erase(failures.begin());
 }
 
-// An end of its own is an exit code that the program gave. Any other is a disruption: what fails
-// then, and shortly after, may well work the next time. A gang's ends are one task's: whoever is
-// the first to fail ends all.
+// A program's own end is an exit code that it gave. Any other end is a disruption: what fails then,
+// or shortly after, may well work the next time. The tasks of a gang all end when its first task
+// fails, and only that task's end counts.
 bool Reconciler::RepeatsItself(TaskId id, TaskStatus& task, const TaskEnd& end) {
   JobStatus& s = status();
   if (!spec_.fail_fast || s.progressed) return false;

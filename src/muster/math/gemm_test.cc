@@ -89,7 +89,7 @@ class GemmTest : public testing::TestWithParam<const Kernels*> {
       }
     }
     for (size_t at = static_cast<size_t>(shape.m) * ldc; at < c.size(); ++at) {
-      ASSERT_EQ(c[at], before[at]) << "written behind C";
+      ASSERT_EQ(c[at], before[at]) << "written after the end of C";
     }
   }
 

@@ -1,7 +1,7 @@
 // Products in bfloat16 on AMX tiles: what gemm.h promises of GemmCall::bf16.
 //
 // A tile is 16 rows of 64 bytes. Both operands are rounded and packed into tiles that lie one
-// behind the other along k: of A 16 rows x 32 k; of B 16 pairs of k x 16 columns, the two of a pair
+// after the other along k: of A 16 rows x 32 k; of B 16 pairs of k x 16 columns, the two of a pair
 // side by side (the layout of TDPBF16PS). Four tiles of C, 32 x 32 floats, stay in registers over a
 // block of k. Method: Intel, "64 and IA-32 Architectures Optimization Reference Manual",
 // chapter 20.
@@ -146,7 +146,7 @@ void Pack(const Operand& operand, int first, int lanes, int begin, int k, uint16
 }
 
 // c[32][32] = two tile rows of A by two of B over `steps` tiles of k, or += . The second rows lie
-// `next` elements behind the first.
+// `next` elements after the first.
 __attribute__((noinline)) void MultiplySquare(const uint16_t* a, const uint16_t* b, int64_t next,
                                               int steps, bool accumulate, float* c) {
   constexpr int64_t kRowBytes = kSquare * sizeof(float);
@@ -237,7 +237,7 @@ size_t GemmWorkspaceSize(const GemmCall& call) {
 
 Operand OperandB(const GemmCall& call) { return {call.b, call.ldb, call.b_transposed, false}; }
 
-// A packed B: its blocks of k one behind the other, each of all columns.
+// The floats of a packed B, whose blocks of k lie one after the other, each with all columns.
 size_t PackedBSize(const GemmCall& call) {
   return static_cast<size_t>(RoundUp(call.k, kTileK)) *
          static_cast<size_t>(RoundUp(call.n, kSquare)) / 2;

@@ -92,7 +92,8 @@ TEST_P(LayersTest, BatchNorm) {
       EXPECT_EQ(dy_sums[j], dy_sum);
       EXPECT_EQ(dy_xhat_sums[j], dy_xhat_sum);
     }
-    for (size_t i = n; i < static_cast<size_t>(kLd); ++i) EXPECT_EQ(added[i], 2) << "behind a row";
+    for (size_t i = n; i < static_cast<size_t>(kLd); ++i)
+      EXPECT_EQ(added[i], 2) << "after a row's end";
   }
 }
 

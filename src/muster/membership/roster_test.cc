@@ -179,7 +179,7 @@ TEST_F(RosterTest, AHostThatSleptPastTheLeaseEndsItsGeneration) {
   EXPECT_THAT(said_[2][0].broken->cause, HasSubstr("did not run for 11 s"));
 }
 
-TEST_F(RosterTest, AHostThatWasStartedAgainGoesOnWithLaterGenerations) {
+TEST_F(RosterTest, AHostThatWasStartedAgainContinuesWithLaterGenerations) {
   OpenAll();
   SendJoin(1, kChief, 100, 2);  // the step of its checkpoint
   last_generation_ = 6;
@@ -445,7 +445,7 @@ TEST_F(TrainedRosterTest, TheEvaluatorIsToldAndTheOthersWaitForIt) {
   Send(3, {.leave = true});
   EXPECT_TRUE(Last(3).leave);
   EXPECT_EQ(*roster_->evaluated(now_), true);
-  EXPECT_TRUE(roster_->view()) << "whoever hosts next may need the others";
+  EXPECT_TRUE(roster_->view()) << "the next host may need the others";
   Take(roster_->OnEnd(now_));
   EXPECT_TRUE(Last(2).leave);
 }

@@ -302,7 +302,7 @@ class SimulatedMembers : SimulatedWorld {
     const Member& source = view.members[static_cast<size_t>(view.source())];
     if (source.step < 0) Violated("state: nobody has one");
     if (source.id.task == GetId(process->task)) GiveState(process);
-    if (process->state.step >= source.step) return GoOn(process);
+    if (process->state.step >= source.step) return Continue(process);
     AdoptState(process);
   }
   // Sends to the process that is in the view as `to`, after earlier messages to it.
@@ -335,9 +335,9 @@ class SimulatedMembers : SimulatedWorld {
     const auto given = process->given.find(process->view->generation);
     if (given == process->given.end()) return;
     process->state = given->second;
-    GoOn(process);
+    Continue(process);
   }
-  void GoOn(const ProcessPtr& process) {
+  void Continue(const ProcessPtr& process) {
     if (process->state.step == kSteps) {
       if (process->task == 0 && !process->finishing) Finish(process);
       return;
@@ -368,7 +368,7 @@ class SimulatedMembers : SimulatedWorld {
     const std::string wrong = training_.Applied(state);
     if (!wrong.empty()) Violated(StrCat(wrong, " by ", job::TaskName(GetId(process->task))));
     if (process->task == 0 && (state.step % 3 == 0 || state.step == kSteps)) saved_ = state;
-    GoOn(process);
+    Continue(process);
   }
   void Finish(const ProcessPtr& chief) {
     chief->finishing = true;

@@ -64,10 +64,10 @@ TEST(StateTest, BytesThatAreCutOrChangedAreRefused) {
 
 TEST(StateTest, LengthsAreCheckedBeforeMemoryIsTaken) {
   const std::string whole = Serialize(Example());
-  // Behind magic, version, head and its length, step, rows and bad records: the number of
+  // After magic, version, head and its length, step, rows and bad records: the number of
   // sums.
   const size_t sums = 8 + 4 + 4 + 6 + 8 + 8 + 8;
-  // Behind them: the number of lists, and of the first one's rows.
+  // After them: the number of lists, and of the first one's rows.
   for (const size_t place : {sums, sums + 8 + 3 * 8, sums + 8 + 3 * 8 + 8}) {
     for (const uint64_t count : {uint64_t{4}, uint64_t{1} << 40, ~uint64_t{0}}) {
       std::string changed = whole;

@@ -1,4 +1,4 @@
-// Keras's rules behind the interface; what they compute is in optimizer_vectors_test.cc.
+// Tests Keras's rules through the interface. optimizer_vectors_test.cc tests what they compute.
 #include "muster/optim/keras_rule.h"
 
 #include <gmock/gmock.h>

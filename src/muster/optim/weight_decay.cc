@@ -8,7 +8,7 @@
 namespace muster::optim {
 namespace {
 
-// Weights that both rules walk one behind the other stay in the L2 cache between them.
+// Both rules walk a block of this size one after the other, so that it stays in the L2 cache.
 constexpr int64_t kBlockFloats = 32 * 1024;
 
 class WeightDecay : public Optimizer {

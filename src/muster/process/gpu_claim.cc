@@ -16,7 +16,7 @@
 namespace muster::process {
 namespace {
 
-constexpr mode_t kMode = 0666;  // whoever locks it says who he is
+constexpr mode_t kMode = 0666;  // the process that locks it writes who it is
 constexpr size_t kMaxHolder = 4096;
 
 std::string LockPath(const std::string& folder, const std::string& gpu) {

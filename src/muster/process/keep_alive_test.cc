@@ -86,7 +86,7 @@ TEST_F(KeepAliveTest, DeathsThatAreLongAgoDoNotCount) {
   EXPECT_THAT(said_, SizeIs(4));
 }
 
-TEST_F(KeepAliveTest, WhoeverIsToldToEndIsNotStartedAgain) {
+TEST_F(KeepAliveTest, AProcessThatWasToldToEndIsNotStartedAgain) {
   const absl::Status status = Run({"kill -TERM $$", "echo again"});
   EXPECT_TRUE(absl::IsAborted(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("signal 15"));

@@ -47,7 +47,7 @@ bool HasWord(const std::string& path, absl::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// What stands behind "ID:CONTROLLERS:" in a line that names the controller; "" is version 2.
+// Returns what follows "ID:CONTROLLERS:" in the line that names the controller; "" is version 2.
 std::string GroupPath(const std::string& membership, absl::string_view controller) {
   for (absl::string_view line : absl::StrSplit(membership, '\n')) {
     const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));

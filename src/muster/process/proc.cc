@@ -24,7 +24,7 @@ constexpr int kMaxExecLooks = 100;
 constexpr int kExecLookMicros = 200;
 constexpr int kEmptyLooks = 6;  // so often in a row is no chance
 
-// Fields of stat behind the name, counted from the state (field 3 of proc(5)).
+// The fields of stat after the name, counted from the state (field 3 of proc(5)).
 enum StatField : size_t {
   kState = 0,
   kParent = 1,

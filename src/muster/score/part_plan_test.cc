@@ -101,7 +101,7 @@ TEST_F(PartPlanTest, WhatIsNoPlanIsSaid) {
   }
 }
 
-TEST_F(PartPlanTest, AnotherNumberOfProcessesGoesOnWithTheSameCuts) {
+TEST_F(PartPlanTest, AnotherNumberOfProcessesContinuesWithTheSameCuts) {
   const PartPlan first = OpenPartPlan(*files_, "out", Make(5).value()).value();
   EXPECT_EQ(first.parts, 5);
   const auto again = OpenPartPlan(*files_, "out", Make(2).value());

@@ -53,7 +53,7 @@ class Output {
   }
 
   // For a writer that takes over the file and closes it itself.
-  std::unique_ptr<io::WritableFile> TakeFile() { return std::move(file_); }
+  std::unique_ptr<io::WritableFile> ReleaseFile() { return std::move(file_); }
 
   absl::Status Finish() {
     if (path_ == "-") return absl::OkStatus();
@@ -357,7 +357,7 @@ absl::StatusOr<std::unique_ptr<PredictionWriter>> PredictionWriter::Create(
     return absl::InvalidArgumentError("TFRecord predictions need a file: --out FILE.tfrecord");
   }
   MUSTER_ASSIGN_OR_RETURN(auto writer, formats::TfRecordWriter::Create(
-                                           output->TakeFile(), formats::Compression::kNone));
+                                           output->ReleaseFile(), formats::Compression::kNone));
   return std::make_unique<ExampleWriter>(std::move(output), std::move(writer), std::move(options),
                                          shape);
 }

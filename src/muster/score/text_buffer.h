@@ -75,11 +75,11 @@ class TextBuffer {
   template <size_t kBytes>
   static void CopyEnds(std::string_view text, char* to) {
     char first[kBytes], last[kBytes];
-    const size_t behind = text.size() - kBytes;
+    const size_t last_begin = text.size() - kBytes;
     std::memcpy(first, text.data(), kBytes);
-    std::memcpy(last, text.data() + behind, kBytes);
+    std::memcpy(last, text.data() + last_begin, kBytes);
     std::memcpy(to, first, kBytes);
-    std::memcpy(to + behind, last, kBytes);
+    std::memcpy(to + last_begin, last, kBytes);
   }
 
   std::unique_ptr<char[]> memory_;

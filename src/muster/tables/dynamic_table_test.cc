@@ -122,7 +122,7 @@ TEST_F(DynamicTableTest, TablesOfOneVariableShareTheCapacity) {
 }
 
 // Slots stay with their rows when rows move to other places.
-TEST_F(DynamicTableTest, AnImageHasAllOfItInOneOrderAndATableMadeOfItGoesOnAlike) {
+TEST_F(DynamicTableTest, AnImageHasAllRowsInOneOrderAndATableMadeOfItContinuesAlike) {
   for (const char* const kind : {"adagrad", "adam"}) {
     Use({.admit_after = 2, .expire_after = 16}, kind);
     const auto keys_of = [](int64_t step) {

@@ -152,7 +152,7 @@ def test_ends_with_the_bytes_of_the_unbroken_run(muster, tmp_path, chain):
         ended = training.run_until(step, how, places.choice([1, 2, 3]), places.uniform(0, 0.01))
         ENDED.append(ended)
         found = newest_step(training.model)
-        print(f"cut behind step {step} by {how.name}: exit {ended}, newest checkpoint {found}")
+        print(f"cut after step {step} by {how.name}: exit {ended}, newest checkpoint {found}")
         assert found >= step
     training.run_whole()
     assert final_bytes(training.model) == final_bytes(whole.model)

@@ -32,7 +32,7 @@ absl::Status CheckNotData(io::FileSystem& files, const std::vector<std::string>&
   for (const std::string& pattern : patterns) {
     if (pattern == "-") continue;
     const auto paths = io::Glob(files, pattern);
-    if (!paths.ok()) continue;  // whoever reads it says so
+    if (!paths.ok()) continue;  // the reader of the pattern reports it
     for (const std::string& path : *paths) {
       for (const Output& output : outputs) {
         if (output.path.empty() || output.path == "-") continue;

@@ -173,7 +173,7 @@ void SetEnv(const JobFlags& flags, job::JobSpec* spec) {
   }
 }
 
-// What stands behind "--" beside a job file, for the containers that have no command.
+// Gives the command after "--" to the containers of a job file that have none.
 absl::Status SetEntryPoints(const JobFlags& flags, job::JobSpec* spec) {
   if (flags.file.empty() || flags.command.empty()) return absl::OkStatus();
   bool is_used = false;

@@ -149,7 +149,7 @@ LogFollower::Options MakeLogOptions(const job::JobSpec& spec, std::FILE* out, Ta
   if (board == nullptr) return options;
   const bool to_terminal = isatty(fileno(out)) == 1;
   options.wants = [board, to_terminal](const std::string& task, std::string_view line) {
-    if (board->TakeProgress(task, line) && to_terminal) return false;
+    if (board->ConsumeProgress(task, line) && to_terminal) return false;
     if (to_terminal) board->Clear();
     return true;
   };

@@ -62,7 +62,7 @@ void TaskBoard::SetJob(const Json& job) {
   }
 }
 
-bool TaskBoard::TakeProgress(const std::string& task, std::string_view line) {
+bool TaskBoard::ConsumeProgress(const std::string& task, std::string_view line) {
   const bool is_progress = std::ranges::any_of(kProgressOf, [&](std::string_view verb) {
     return line.starts_with(verb) && line.substr(verb.size()).starts_with(kAfterVerb);
   });

@@ -17,7 +17,8 @@
 
 namespace muster::cli {
 
-// One owner thread. Whoever writes to the same terminal calls Clear() first and Draw() afterwards.
+// One owner thread. Other code that writes to the same terminal calls Clear() first and Draw()
+// afterwards.
 class TaskBoard {
  public:
   // `fd`: a terminal that CanRewrite(). Nothing is written before the first Draw(). `clock` must
@@ -31,7 +32,7 @@ class TaskBoard {
   void SetJob(const formats::Json& job);
   // True if the line is the progress of a task that Muster trains: its row shows it from now on,
   // and it need not be printed. Other lines are left to the caller.
-  bool TakeProgress(const std::string& task, std::string_view line);
+  bool ConsumeProgress(const std::string& task, std::string_view line);
 
   // Writes the block where the cursor is, or over its last state. No row is wider than the
   // terminal, and there are no more rows than it has lines. At most ten times a second, unless the

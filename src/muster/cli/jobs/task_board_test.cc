@@ -56,9 +56,10 @@ TEST_F(TaskBoardTest, ARowSaysStateStepAndRate) {
 
 TEST_F(TaskBoardTest, ProgressOfATaskIsItsRowUntilItIsOld) {
   board_->SetJob(MakeJob(100));
-  EXPECT_TRUE(board_->TakeProgress("chief-0", "train  step 100/500  36k examples/s  loss 0.5000"));
-  EXPECT_FALSE(board_->TakeProgress("chief-0", "train steps to go"));
-  EXPECT_FALSE(board_->TakeProgress("chief-0", "Evaluated step 100: auc 0.8"));
+  EXPECT_TRUE(
+      board_->ConsumeProgress("chief-0", "train  step 100/500  36k examples/s  loss 0.5000"));
+  EXPECT_FALSE(board_->ConsumeProgress("chief-0", "train steps to go"));
+  EXPECT_FALSE(board_->ConsumeProgress("chief-0", "Evaluated step 100: auc 0.8"));
   EXPECT_EQ(board_->MakeRows(80, 24)[1],
             "  chief-0   running  step 100/500  36k examples/s  loss 0.5000");
   clock_.Advance(60);
@@ -67,7 +68,7 @@ TEST_F(TaskBoardTest, ProgressOfATaskIsItsRowUntilItIsOld) {
 
 TEST_F(TaskBoardTest, NoRowIsWiderThanTheTerminalAndNoBlockHigher) {
   board_->SetJob(MakeJob(100, 40));
-  board_->TakeProgress("chief-0", "train  step 1/2  " + std::string(200, 'x'));
+  board_->ConsumeProgress("chief-0", "train  step 1/2  " + std::string(200, 'x'));
   const auto rows = board_->MakeRows(60, 10);
   EXPECT_THAT(rows, testing::SizeIs(9));
   EXPECT_EQ(rows.back(), "  and 33 more");

@@ -252,7 +252,7 @@ def test_full_disk(place, small_disk):
 
 @pytest.mark.parametrize("arguments", [("--json",), ()])
 def test_results_that_cannot_be_printed_are_a_failure(place, arguments):
-    """Whoever reads them would take none, or half of them, for all."""
+    """A reader of the output would take none, or half of it, for all of it."""
     train = ("train", "spec.yaml", "--train", "good.csv", "--model-dir", "m", "--quiet", "--json")
     evaluate = ("evaluate", "--model-dir", "m", "--data", "good.csv", "--quiet", *arguments)
     for command in (train, evaluate):

@@ -62,7 +62,7 @@ absl::StatusOr<std::string> RejectsPath(io::FileSystem& files, const std::string
   return score::PartPath(folder, rejects, part);
 }
 
-void SayOfParts(const std::string& folder, const std::vector<bool>& done) {
+void PrintDoneParts(const std::string& folder, const std::vector<bool>& done) {
   const auto there = std::count(done.begin(), done.end(), true);
   if (there == 0) return;
   SayOfJob(StrCat(folder, " has ", there, " of ", done.size(), " parts; they stay"));

@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<bool>> PartsDone(io::FileSystem& files, const std::st
 absl::StatusOr<std::string> RejectsPath(io::FileSystem& files, const std::string& folder,
                                         const score::PartPlan& plan, int part);
 // Tells people which parts exist already, if some do and some do not.
-void SayOfParts(const std::string& folder, const std::vector<bool>& done);
+void PrintDoneParts(const std::string& folder, const std::vector<bool>& done);
 
 // Runs VERB ARGUMENTS --task I for each worker I, with the plan's checkpoint, and prints what they
 // write to `out`. ABORTED: the job failed; the message says why.

@@ -231,7 +231,7 @@ absl::Status RunParts(EvaluateFlags flags, const std::vector<std::string>& argum
   }
   MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, opened);
   MUSTER_ASSIGN_OR_RETURN(const auto done, PartsDone(*files, folder, plan));
-  SayOfParts(folder, done);
+  PrintDoneParts(folder, done);
   const bool missing = std::find(done.begin(), done.end(), false) != done.end();
   if (missing && flags.parts.workers > 1) {
     MUSTER_RETURN_IF_ERROR(RunPartJob("evaluate", flags.parts, arguments, plan, stderr));

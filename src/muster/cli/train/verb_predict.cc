@@ -185,7 +185,7 @@ absl::Status RunParts(PredictFlags flags, const std::vector<std::string>& argume
   const auto lease = LeaseOn(*files, flags.trained, &leased);
   MUSTER_ASSIGN_OR_RETURN(const score::PartPlan plan, MakePlan(flags, leased, *files));
   MUSTER_ASSIGN_OR_RETURN(const auto done, PartsDone(*files, flags.out, plan));
-  SayOfParts(flags.out, done);
+  PrintDoneParts(flags.out, done);
   if (std::find(done.begin(), done.end(), false) == done.end()) return absl::OkStatus();
   if (flags.parts.workers == 1) {
     flags.trained.checkpoint = plan.checkpoint;

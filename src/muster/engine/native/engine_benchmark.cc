@@ -19,7 +19,7 @@ namespace {
 struct ModelShape {
   int numeric, categorical, crosses, dimension;
   std::vector<int> hidden;
-  bool normalized = false;  // BatchNorm before each hidden layer's relu, dropout 0.2 behind it
+  bool normalized = false;  // BatchNorm before each hidden layer's relu, dropout 0.2 after it
 };
 
 constexpr int kTableRows = 1000;

@@ -20,7 +20,7 @@ struct FoldableShape {
   Activation activation = Activation::kRelu;
 };
 
-// Embeddings before, between and behind numbers, one of them shared, into two dense layers.
+// Embeddings before, between and after numbers, one of them shared, into two dense layers.
 std::unique_ptr<Engine> NewFoldable(const FoldableShape& shape) {
   GraphBuilder graph;
   const auto bag = [&](int list, const char* name, int dimension, double max_norm = 0) {

@@ -210,7 +210,7 @@ TEST(GradientTest, NodesReadTwice) {
   CheckGradients(*engine, RandomBatch({.rows = 11, .dense_widths = {3}}));
 }
 
-// Concat of Concats; inputs that need no gradient before, between and behind those that do.
+// Concat of Concats; inputs that need no gradient before, between and after those that do.
 TEST(GradientTest, NestedConcat) {
   GraphBuilder graph;
   const Node inner = graph.Concat({graph.DenseInput(0, 3),

@@ -21,7 +21,7 @@ bool IsRead(std::string_view name) {
 }
 constexpr const char* kExportAgain = "export the model with muster.keras.export";
 
-// The digits behind a prefix: a number below `count`, or -1.
+// Returns the number that the digits after a prefix are if it is below `count`, or -1.
 int NumberIn(std::string_view digits, size_t count) {
   int number = -1;
   const char* const end = digits.data() + digits.size();
@@ -53,7 +53,8 @@ struct Match {
   int index;  // -1: there is nothing of that number or name
 };
 
-std::optional<std::string_view> Behind(std::string_view prefix, std::string_view name) {
+// Returns what follows the prefix in the name, or nothing if the name does not begin with it.
+std::optional<std::string_view> ConsumePrefix(std::string_view prefix, std::string_view name) {
   return name.starts_with(prefix) ? std::optional(name.substr(prefix.size())) : std::nullopt;
 }
 
@@ -73,22 +74,23 @@ std::optional<Match> MatchUpdate(const KerasExport& model, std::string_view name
   };
   if (!input) {
     if (name == "learning_rate") return Match{Role::kLearningRate, 0};
-    if (const auto rest = Behind("new_var_", name)) return trained(Role::kNewVariable, *rest);
-    if (const auto rest = Behind("new_slot_", name)) return match(Role::kSlot, *rest);
+    if (const auto rest = ConsumePrefix("new_var_", name))
+      return trained(Role::kNewVariable, *rest);
+    if (const auto rest = ConsumePrefix("new_slot_", name)) return match(Role::kSlot, *rest);
     return std::nullopt;
   }
   if (name == "step") return Match{Role::kStep, 0};
-  if (const auto rest = Behind("slot_", name)) return match(Role::kSlot, *rest);
-  if (const auto rest = Behind("var_", name)) return trained(Role::kVariable, *rest);
-  if (const auto rest = Behind("grad_", name)) return trained(Role::kGradient, *rest);
-  if (const auto rest = Behind("rows_", name)) return trained(Role::kRows, *rest);
+  if (const auto rest = ConsumePrefix("slot_", name)) return match(Role::kSlot, *rest);
+  if (const auto rest = ConsumePrefix("var_", name)) return trained(Role::kVariable, *rest);
+  if (const auto rest = ConsumePrefix("grad_", name)) return trained(Role::kGradient, *rest);
+  if (const auto rest = ConsumePrefix("rows_", name)) return trained(Role::kRows, *rest);
   return std::nullopt;
 }
 
 std::optional<Match> MatchName(const KerasExport& model, std::string_view name, bool input) {
-  const auto behind = [&](std::string_view prefix) { return Behind(prefix, name); };
+  const auto consume = [&](std::string_view prefix) { return ConsumePrefix(prefix, name); };
   const size_t variables = model.variables.size();
-  if (const auto rest = behind("ids_")) {
+  if (const auto rest = consume("ids_")) {
     return Match{Role::kIds, NumberIn(*rest, model.lookups.size())};
   }
   if (input) {
@@ -96,16 +98,17 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
     if (name == "denominator") return Match{Role::kDenominator, 0};
     if (name == "bytes") return Match{Role::kBytes, 0};
     if (const int state = MetricState(model, name); state >= 0) return Match{Role::kMetric, state};
-    if (const auto rest = behind("var_")) return Match{Role::kVariable, NumberIn(*rest, variables)};
-    if (const auto rest = behind("whole_")) {
+    if (const auto rest = consume("var_"))
+      return Match{Role::kVariable, NumberIn(*rest, variables)};
+    if (const auto rest = consume("whole_")) {
       const int number = NumberIn(*rest, variables);
       const bool table =
           number >= 0 && model.variables[static_cast<size_t>(number)].kind == Kind::kTable;
       return Match{Role::kWholeTable, table ? number : -1};
     }
-    if (const auto rest = behind("input_"))
+    if (const auto rest = consume("input_"))
       return Match{Role::kInput, GetPlace(model.inputs, *rest)};
-    if (const auto rest = behind("label_"))
+    if (const auto rest = consume("label_"))
       return Match{Role::kLabel, GetPlace(model.labels, *rest)};
     return std::nullopt;
   }
@@ -114,10 +117,10 @@ std::optional<Match> MatchName(const KerasExport& model, std::string_view name, 
   if (name == "loss") return Match{Role::kLoss, 0};
   if (name == "data_loss") return Match{Role::kDataLoss, 0};
   if (name == "loss_sum") return Match{Role::kLossSum, 0};
-  if (const auto rest = behind("grad_")) return Match{Role::kGradient, NumberIn(*rest, variables)};
-  if (const auto rest = behind("rows_")) return Match{Role::kRows, NumberIn(*rest, variables)};
-  if (const auto rest = behind("new_")) return Match{Role::kState, NumberIn(*rest, variables)};
-  if (const auto rest = behind("output_")) {
+  if (const auto rest = consume("grad_")) return Match{Role::kGradient, NumberIn(*rest, variables)};
+  if (const auto rest = consume("rows_")) return Match{Role::kRows, NumberIn(*rest, variables)};
+  if (const auto rest = consume("new_")) return Match{Role::kState, NumberIn(*rest, variables)};
+  if (const auto rest = consume("output_")) {
     return Match{Role::kPrediction, GetPlace(model.predictions, *rest)};
   }
   return std::nullopt;

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of `muster run`; what a test leaves running is killed behind it."""
+"""Fixtures of the tests of `muster run`; what a test leaves running is killed after it."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def test_the_same_command_goes_on_when_all_were_killed(evaluations: Evaluations)
         if killed_altogether(evaluations):
             break
         evaluations.result("--workers", 3)
-    else:  # too quick for that: what one of three alone leaves behind is the same
+    else:  # it was too quick for that: one of three alone leaves the same files
         evaluations.jobs.ok(*evaluations.flags("--workers", 3, "--task", 1))
     before = {path.name: path.stat().st_mtime_ns for path in evaluations.parts()}
     assert before

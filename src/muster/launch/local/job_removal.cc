@@ -115,7 +115,7 @@ absl::StatusOr<bool> RemoveIfExpired(const control::JobFolder& folder, double no
   const auto files = files::OpenFileSystems();
   MUSTER_ASSIGN_OR_RETURN(const control::JournalState journal,
                           control::ReadJournal(*files, folder.journal()));
-  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(journal.state));
+  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::ParseJobSpec(journal.state));
   if (!spec.ttl_seconds) return false;
   formats::JsonFields fields(journal.state, folder.journal());
   MUSTER_ASSIGN_OR_RETURN(const job::JobStatus status,

@@ -122,7 +122,7 @@ def test_a_killed_replica_changes_no_byte(
 
 
 def test_replicas_may_leave_and_come(jobs: Jobs, models: pathlib.Path) -> None:
-    """Whoever comes is given the slots of an optimizer that is a function too."""
+    """A worker that joins is also given the slots of an optimizer that is a function."""
     trainings = of(jobs, models / "own_normalized")
     flags = ("--workers", "2:3", "--evaluator", "--eval", trainings.data, *LONG)
     said = kill_in_training(trainings, flags, "worker-1", step=0)

@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder
     MUSTER_RETURN_IF_ERROR(process::IsolateNetwork());
   }
   MUSTER_ASSIGN_OR_RETURN(job->service_, Listen(folder, state, !cancelled.empty()));
-  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
+  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::ParseJobSpec(state));
   Placements placements;
   if (cancelled.empty() && !make) {
     const bool share_gpus = GetNote(state, kShareGpusNote) == "yes";

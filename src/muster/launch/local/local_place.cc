@@ -66,7 +66,7 @@ absl::StatusOr<Json> LocalPlace::State() const {
 absl::StatusOr<Json> LocalPlace::DescribeJournal(const absl::Status& silence) const {
   const control::JobFolder& folder = options_.folder;
   MUSTER_ASSIGN_OR_RETURN(const Json state, State());
-  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::SpecOfState(state));
+  MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::ParseJobSpec(state));
   JsonFields fields(state, folder.journal());
   MUSTER_ASSIGN_OR_RETURN(
       const job::JobStatus status,
@@ -190,7 +190,7 @@ absl::StatusOr<std::unique_ptr<control::LogSource>> LocalPlace::OpenLog(job::Tas
   const control::JobFolder& folder = options_.folder;
   if (!spec_) {
     MUSTER_ASSIGN_OR_RETURN(const Json state, State());
-    MUSTER_ASSIGN_OR_RETURN(spec_, control::SpecOfState(state));
+    MUSTER_ASSIGN_OR_RETURN(spec_, control::ParseJobSpec(state));
   }
   if (task.index < 0 || task.index >= spec_->count(task.type)) {
     return absl::NotFoundError(

@@ -32,7 +32,7 @@ GOODPUT = 0.95
 EPOCHS = 600
 DEADLINE = 240.0  # of one training
 LONG_PAUSE = 5  # times the usual time between two lines
-RECOVERED = 5.0  # seconds behind a kill; later pauses are the machine's
+RECOVERED = 5.0  # seconds after a kill; later pauses are the machine's
 STEP = re.compile(r"step (\d+): loss")
 
 JOB = """

@@ -54,7 +54,8 @@ absl::Status CheckItem(const std::string& text, const StagedItem& item) {
   }
   const std::string& name = item.name;
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
-    return BadItem(text, "its name in the task's folder, behind '#', must be a plain one");
+    return BadItem(text,
+                   "the name after '#', under which the task finds it, must be a plain file name");
   }
   if (access(item.source.c_str(), R_OK) != 0) return BadItem(text, "it may not be read");
   if (item.is_archive && GetKind(item.source) == nullptr) {

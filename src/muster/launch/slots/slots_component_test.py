@@ -1,4 +1,7 @@
-"""A job whose processes a provider of slots gives: no incarnation runs twice, whoever is killed."""
+"""A job whose processes a provider of slots gives.
+
+No incarnation runs twice, whichever process is killed.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +104,7 @@ def test_an_older_provider_that_wakes_up_starts_nothing_and_ends(slots: Slots) -
     once(slots)
 
 
-def test_whoever_is_killed_no_incarnation_runs_twice(slots: Slots) -> None:
+def test_no_incarnation_runs_twice_whichever_process_is_killed(slots: Slots) -> None:
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)

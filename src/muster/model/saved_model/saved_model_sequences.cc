@@ -14,7 +14,7 @@ using formats::GraphDefBuilder;
 using formats::IntAttr;
 using formats::TypeAttr;
 
-// Nodes that are named behind `name`.
+// Writes the nodes that pool one sequence; their names begin with `name`.
 class PoolingWriter {
  public:
   PoolingWriter(std::string name, GraphDefBuilder* graph)

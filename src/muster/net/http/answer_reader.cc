@@ -230,8 +230,8 @@ void HttpAnswerReader::ParseChunkSize() {
   const auto parsed = std::from_chars(line_.data(), end, size, 16);
   if (parsed.ec == std::errc::result_out_of_range) return TooLarge();
   const size_t digits = static_cast<size_t>(parsed.ptr - line_.data());
-  const size_t behind = line_.find_first_not_of(" \t", digits);
-  if (parsed.ec != std::errc() || (line_[behind] != ';' && line_.substr(behind) != kLineEnd)) {
+  const size_t after = line_.find_first_not_of(" \t", digits);
+  if (parsed.ec != std::errc() || (line_[after] != ';' && line_.substr(after) != kLineEnd)) {
     return NotHttp("a chunk has no size");
   }
   if (size == 0) {

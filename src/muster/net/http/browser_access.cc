@@ -22,7 +22,7 @@ struct SplitTarget {
   std::string_view key;
 };
 
-SplitTarget TakeKey(std::string_view target) {
+SplitTarget SplitKey(std::string_view target) {
   const size_t question = target.find('?');
   SplitTarget split{.rest = std::string(target.substr(0, question)), .key = {}};
   if (question == std::string_view::npos) return split;
@@ -61,7 +61,7 @@ bool BrowserAccess::MayRead(const HttpRequestReader& request) const {
 std::optional<HttpResponse> BrowserAccess::Redirect(const HttpRequestReader& request) const {
   // "//host/..." would lead to another host.
   if (!IsPlainGet(request) || request.target().starts_with("//")) return std::nullopt;
-  const SplitTarget split = TakeKey(request.target());
+  const SplitTarget split = SplitKey(request.target());
   if (!key_.Matches(split.key)) return std::nullopt;
   HttpResponse response = TextResponse("", 303);
   response.fields["Location"] = split.rest;

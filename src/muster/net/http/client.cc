@@ -87,7 +87,7 @@ absl::StatusOr<std::string> HttpClient::Exchange(std::string_view method, std::s
                " (is this server of the same job, and its certificate for this name?)"));
   }
   MUSTER_RETURN_IF_ERROR(answer.status());
-  MUSTER_RETURN_IF_ERROR(Annotate(StatusOfAnswer(answer->head.status, answer->body), what));
+  MUSTER_RETURN_IF_ERROR(Annotate(ParseErrorResponse(answer->head.status, answer->body), what));
   return std::move(answer->body);
 }
 

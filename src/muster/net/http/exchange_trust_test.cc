@@ -123,7 +123,7 @@ TEST_F(HttpExchangeTrustTest, TrustMustBeChosen) {
   EXPECT_TRUE(absl::IsFailedPrecondition(no_tls)) << no_tls;
 }
 
-TEST_F(HttpExchangeTrustTest, ATokenGoesOnlyWhereItCannotBeRead) {
+TEST_F(HttpExchangeTrustTest, ATokenIsSentOnlyWhereItCannotBeRead) {
   const auto token = BearerToken::FromText("secret", "a test").value();
   const absl::Status plain =
       HttpExchange::Create({.url = "http://api.example:80", .token = token}).status();

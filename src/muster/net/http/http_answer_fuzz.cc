@@ -95,7 +95,7 @@ Outcome ReadAll(std::string_view bytes, size_t piece, bool to_head) {
   outcome.keep_alive = reader.keep_alive();
   outcome.fields = reader.head().fields;
   outcome.body = receiver.body();
-  muster::net::StatusOfAnswer(outcome.status, outcome.body).IgnoreError();
+  muster::net::ParseErrorResponse(outcome.status, outcome.body).IgnoreError();
   return outcome;
 }
 

@@ -108,7 +108,7 @@ absl::StatusOr<std::string> Decode(std::string_view text, bool plus_is_space) {
       const int high = i + 2 < text.size() ? HexValue(text[i + 1]) : -1;
       const int low = i + 2 < text.size() ? HexValue(text[i + 2]) : -1;
       if (high < 0 || low < 0) {
-        return absl::InvalidArgumentError("request target: % without two hex digits behind it");
+        return absl::InvalidArgumentError("request target: % without two hex digits after it");
       }
       c = static_cast<char>(high * 16 + low);
       i += 2;
@@ -172,7 +172,7 @@ HttpResponse ErrorResponse(const absl::Status& status, int http_status) {
   return JsonResponse({{"error", std::move(error)}}, http_status);
 }
 
-absl::Status StatusOfAnswer(int http_status, std::string_view body) {
+absl::Status ParseErrorResponse(int http_status, std::string_view body) {
   if (http_status >= 200 && http_status < 300) return absl::OkStatus();
   absl::StatusCode code = CodeOfHttpStatus(http_status);
   std::string message = StrCat("HTTP status ", http_status);

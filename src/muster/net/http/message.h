@@ -47,9 +47,9 @@ HttpResponse ErrorResponse(const absl::Status& status);
 // Like ErrorResponse(status), with the given HTTP status (413, 431, 405, ...).
 HttpResponse ErrorResponse(const absl::Status& status, int http_status);
 
-// The inverse of ErrorResponse: the status that an answer with this HTTP status and body means. OK
-// for 2xx.
-absl::Status StatusOfAnswer(int http_status, std::string_view body);
+// Returns the status that a response with this HTTP status and body means: the inverse of
+// ErrorResponse. OK for 2xx.
+absl::Status ParseErrorResponse(int http_status, std::string_view body);
 
 // A request's target, split and decoded: "/v1/jobs/a%2Fb?wait=5" has the segments "v1", "jobs",
 // "a/b". INVALID_ARGUMENT for a target that is not a path, a bad %-escape, a control character, or

@@ -18,16 +18,17 @@ TEST(HttpMessageTest, EveryErrorCrossesWithItsCodeAndMessage) {
     const absl::Status sent(static_cast<absl::StatusCode>(code), "why: \"x\"\n\xc3\xa4");
     const HttpResponse response = ErrorResponse(sent);
     EXPECT_GE(response.status, 400);
-    EXPECT_EQ(StatusOfAnswer(response.status, response.body), sent);
+    EXPECT_EQ(ParseErrorResponse(response.status, response.body), sent);
   }
 }
 
 TEST(HttpMessageTest, AnswersOfOthersBecomeErrorsToo) {
-  EXPECT_TRUE(StatusOfAnswer(204, "").ok());
-  EXPECT_TRUE(absl::IsNotFound(StatusOfAnswer(404, "<html>")));
-  EXPECT_TRUE(absl::IsInvalidArgument(StatusOfAnswer(418, "[1]")));
-  EXPECT_TRUE(absl::IsUnavailable(StatusOfAnswer(502, R"({"error": "text"})")));
-  EXPECT_TRUE(absl::IsInternal(StatusOfAnswer(599, R"({"error": {"code": "OK", "message": 7}})")));
+  EXPECT_TRUE(ParseErrorResponse(204, "").ok());
+  EXPECT_TRUE(absl::IsNotFound(ParseErrorResponse(404, "<html>")));
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseErrorResponse(418, "[1]")));
+  EXPECT_TRUE(absl::IsUnavailable(ParseErrorResponse(502, R"({"error": "text"})")));
+  EXPECT_TRUE(
+      absl::IsInternal(ParseErrorResponse(599, R"({"error": {"code": "OK", "message": 7}})")));
 }
 
 TEST(HttpMessageTest, BytesThatAreNoUtf8DoNotBreakAnAnswer) {

@@ -38,8 +38,8 @@ absl::Status SetPort(std::string_view text, HttpUrl* url) {
   return absl::InvalidArgumentError("HTTP client: the server's URL has no port of 1 to 65535");
 }
 
-// Behind the host: nothing, or ":PORT".
-absl::Status SetHost(std::string_view host, std::string_view behind, HttpUrl* url) {
+// `after` is what follows the host: nothing, or ":PORT".
+absl::Status SetHost(std::string_view host, std::string_view after, HttpUrl* url) {
   url->host = std::string(host);
   const bool bracketed = url->authority.starts_with('[');
   const absl::StatusOr<NumericAddress> address = ParseAddress(url->host);
@@ -50,9 +50,9 @@ absl::Status SetHost(std::string_view host, std::string_view behind, HttpUrl* ur
                        host.find_first_not_of("0123456789.") != host.npos;
   if (!url->is_numeric && (bracketed || !is_name)) return absl::InvalidArgumentError(kForm);
   url->port = url->is_tls ? 443 : 80;
-  if (behind.empty()) return absl::OkStatus();
-  if (behind.front() != ':') return absl::InvalidArgumentError(kForm);
-  return SetPort(behind.substr(1), url);
+  if (after.empty()) return absl::OkStatus();
+  if (after.front() != ':') return absl::InvalidArgumentError(kForm);
+  return SetPort(after.substr(1), url);
 }
 
 }  // namespace

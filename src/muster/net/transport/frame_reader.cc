@@ -132,7 +132,7 @@ absl::Status FrameReader::CheckOrder(const FrameHeader& header) const {
   if (header.generation != generation_) {
     return absl::AbortedError(StrCat("fenced: the peer's frame is of generation ",
                                      header.generation, " and we are in generation ", generation_,
-                                     ": whoever is behind must ", "join again"));
+                                     ": the one with the older generation must join again"));
   }
   if (header.sequence != sequence_) {
     return absl::DataLossError(StrCat("frame ", header.sequence, " came where frame ", sequence_,

@@ -38,8 +38,8 @@ class Conversation {
     Send(EncodeVerdict(why)).IgnoreError();
     return why;
   }
-  // Behind a side's last message of a good handshake: zeros, so that its frames begin at a multiple
-  // of 8 of all that it sends, as their readers want them (frame_reader.cc).
+  // Sends zeros after this side's last message of a good handshake, so that its frames begin at a
+  // multiple of 8 of all that it sends, as their readers want them (frame_reader.cc).
   absl::Status SendPadding() { return Send(std::string(-sent_ % kFrameAlignment, '\0')); }
   absl::Status ReadPadding();
   absl::Status CheckJob(const Identity& peer);

@@ -357,7 +357,7 @@ TEST_P(StreamConformance, ARingOfThreeExchangesWithoutWaitingForEachOther) {
   }
 }
 
-TEST_P(StreamConformance, ADeadlineIsKeptAndTheChannelGoesOn) {
+TEST_P(StreamConformance, ADeadlineIsKeptAndTheChannelContinues) {
   auto [a, b] = MakeChannels();
   const absl::Status late = a->Receive(process::Deadline::After(0.01), *interrupt_).status();
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;

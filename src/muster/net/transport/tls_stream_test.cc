@@ -113,7 +113,7 @@ TEST_F(TlsStreamTest, TasksOfOneJobMeet) {
 }
 
 // A port that is forwarded here looks like a neighbour's.
-TEST_F(TlsStreamTest, WithinAMachineWhoeverDialsByTlsGetsItAndNobodyHasTo) {
+TEST_F(TlsStreamTest, WithinAMachineTlsIsUsedIfTheDialerAsksForIt) {
   for (const Protection& dialing : {safe_, Protection{.tls = tls_}, Protection{}}) {
     const Outcome outcome = Meet(dialing, {.tls = tls_});
     EXPECT_TRUE(outcome.dialed.ok()) << outcome.dialed;

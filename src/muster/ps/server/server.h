@@ -1,4 +1,5 @@
-// Server: a running parameter server: a ServerState behind connections, with a thread for each.
+// Server: a running parameter server: a ServerState that is reached over connections, with a thread
+// for each.
 #pragma once
 
 #include <condition_variable>

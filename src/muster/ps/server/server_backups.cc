@@ -17,7 +17,7 @@ absl::Status ServerState::PushForStep(size_t replica, Staged staged) {
     staged_[replica] = std::move(staged);
     return absl::OkStatus();
   }
-  if (push.sequence != sequences_[replica]) return Behind(push.sequence);
+  if (push.sequence != sequences_[replica]) return NotExpected(push.sequence);
   if (push.finite == 0 || !std::isfinite(push.loss)) {
     answers_[replica] = {.finite = 0, .loss = push.loss, .data_loss = push.data_loss};
     Done(replica, push, /*trained=*/false);
@@ -85,16 +85,16 @@ void ServerState::EndStep() {
 // On servers other than the lead: the rows of the batches that count, all of which must be staged.
 // Drops staged batches that do not count.
 absl::StatusOr<double> ServerState::CountedRows(int64_t step, const Word& word) {
-  const absl::Status behind = absl::AbortedError(
+  const absl::Status wrong_step = absl::AbortedError(
       StrCat("ps-", spec_.server, " is at step ", step_, " and cannot go to ", step));
-  if (step != step_ + 1 || word.counted.size() != staged_.size()) return behind;
+  if (step != step_ + 1 || word.counted.size() != staged_.size()) return wrong_step;
   double rows = 0;
   for (size_t replica = 0; replica < staged_.size(); ++replica) {
     const auto& staged = staged_[replica];
     if (word.counted[replica] < 0) continue;
     const bool is_there =
         staged && staged->push.sequence == word.counted[replica] && staged->push.step == step_;
-    if (!is_there) return behind;
+    if (!is_there) return wrong_step;
     rows += staged->push.rows;
   }
   for (size_t replica = 0; replica < staged_.size(); ++replica) {

@@ -31,7 +31,7 @@ absl::Status ServerState::PushNow(Peer& peer, Staged staged) {
   in_flight_.erase(owners_[peer.replica]);
   CommitOwn(peer.replica, sequence);
   if (lead() && sequence < sequences_[peer.replica]) return absl::OkStatus();  // it was applied
-  if (sequence != sequences_[peer.replica]) return Behind(sequence);
+  if (sequence != sequences_[peer.replica]) return NotExpected(sequence);
   if (lead()) {
     ApplyOwn(peer.replica, staged.push);
   } else {
@@ -54,7 +54,7 @@ absl::Status ServerState::CommitAll(std::span<const int64_t> sequences) {
   }
   for (size_t replica = 0; replica < sequences.size(); ++replica) {
     CommitOwn(replica, sequences[replica]);
-    if (sequences_[replica] != sequences[replica]) return Behind(sequences[replica]);
+    if (sequences_[replica] != sequences[replica]) return NotExpected(sequences[replica]);
   }
   return absl::OkStatus();
 }

@@ -18,7 +18,7 @@ bool ServerState::HasRound(int64_t sequence) const {
 // shows that the lead has all pushes of this one; `step` shows whether they were applied.
 absl::Status ServerState::Commit(int64_t sequence, int64_t step, const Word& word) {
   if (sequence == sequences_.front() && step == step_) return absl::OkStatus();
-  if (!HasRound(sequence) || step < step_ || step > step_ + 1) return Behind(sequence);
+  if (!HasRound(sequence) || step < step_ || step > step_ + 1) return NotExpected(sequence);
   if (step > step_) {
     MUSTER_RETURN_IF_ERROR(CheckScales(word));
     shard_.Apply(Sum(0), step_++, word.scales);
@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<double>> ServerState::OnMeasure(Connection from,
   if (spec_.training.has_backups()) {
     MUSTER_ASSIGN_OR_RETURN(rows, CountedRows(measure.step, measure.word));
   } else if (!HasRound(measure.sequence) || measure.step != step_ + 1) {
-    return Behind(measure.sequence);
+    return NotExpected(measure.sequence);
   }
   return shard_.Squares(Sum(rows));
 }

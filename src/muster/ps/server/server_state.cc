@@ -243,7 +243,7 @@ absl::StatusOr<bool> ServerState::AnswerWait(Connection from, const Wait& wait, 
   return over() || done;
 }
 
-absl::Status ServerState::Behind(int64_t sequence) const {
+absl::Status ServerState::NotExpected(int64_t sequence) const {
   return absl::AbortedError(
       StrCat("batch ", sequence, " is not the one that ps-", spec_.server, " waits for"));
 }
@@ -265,7 +265,7 @@ absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
     }
     CommitOwn(peer->replica, pull.sequence);
   }
-  if (pull.sequence != sequences_[peer->replica]) return Behind(pull.sequence);
+  if (pull.sequence != sequences_[peer->replica]) return NotExpected(pull.sequence);
   // A decision stays: other replicas may already act on it.
   if (spec_.training.has_backups() || !spec_.training.synchronous || !lead() || decided_)
     return absl::OkStatus();
@@ -327,7 +327,7 @@ absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
   if (spec_.training.has_backups()) {
     return PushForStep(peer->replica, {.bytes = std::move(bytes), .push = std::move(push)});
   }
-  if (unsettled_ || push.sequence != sequences_[peer->replica]) return Behind(push.sequence);
+  if (unsettled_ || push.sequence != sequences_[peer->replica]) return NotExpected(push.sequence);
   // `push` points into the heap memory of `bytes`, which stays in place when `bytes` is moved.
   staged_[peer->replica] = Staged{.bytes = std::move(bytes), .push = std::move(push)};
   EndRound();

@@ -161,7 +161,7 @@ class ServerState {
   Counts CountsNow() const;
   void Count(const Push& push, bool finite);
   void HearOfWork(int64_t work);
-  absl::Status Behind(int64_t sequence) const;
+  absl::Status NotExpected(int64_t sequence) const;
   absl::Status Commit(int64_t sequence, int64_t step, const Word& word);
   bool HasRound(int64_t sequence) const;
   void FinishRound(double rows);

@@ -10,7 +10,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST_F(ServerStateTest, AnAsynchronousPushIsAppliedOnceWhoeverSendsItHowOften) {
+TEST_F(ServerStateTest, AnAsynchronousPushIsAppliedOnceHoweverOftenItIsSent) {
   const auto state = New(/*synchronous=*/false);
   ASSERT_TRUE(state->OnPush(1, DensePush(0, {1, 2})).ok());
   ASSERT_TRUE(Pushes(*state, 1));
@@ -142,10 +142,10 @@ TEST_F(ServerStateTest, ASaveWaitsForBatchesUnderWayAndKeepsOthersFromBeginning)
   Held held;
   ASSERT_TRUE(state->OnHold(1, hold).ok());
   EXPECT_FALSE(*state->AnswerHold(1, hold, &held)) << "replica 1 has a batch under way";
-  ASSERT_TRUE(state->OnPush(2, DensePush(0, {1, 1}, "behind it")).ok());
+  ASSERT_TRUE(state->OnPush(2, DensePush(0, {1, 1}, "after it")).ok());
   ASSERT_TRUE(*state->AnswerHold(1, hold, &held));
   EXPECT_EQ(held.step, 1);
-  EXPECT_THAT(held.positions, ElementsAre("", "behind it"));
+  EXPECT_THAT(held.positions, ElementsAre("", "after it"));
   EXPECT_FALSE(Pulls(*state, 2, {}));
   ASSERT_TRUE(state->OnRelease(1, {.generation = 1}).ok());
   EXPECT_TRUE(Pulls(*state, 2, {}));

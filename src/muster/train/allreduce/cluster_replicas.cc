@@ -185,7 +185,8 @@ std::optional<membership::Broken> ClusterReplicas::Failure(const absl::Status& w
   membership::Broken broken = {.generation = view_->generation,
                                .culprit = *culprit,
                                .cause = StrCat("was lost: ", failure->cause)};
-  // Whoever saw it has told all, and each may be the first to tell the chief.
+  // The replica that saw the failure has told all, and each of them may be the first to tell the
+  // chief.
   if (failure->seen_by) broken.seen_by = member(*failure->seen_by);
   return broken;
 }

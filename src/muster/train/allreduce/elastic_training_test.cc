@@ -82,7 +82,7 @@ class KillNowAndThen : public Hook {
   RandomStream random_;
 };
 
-TEST_F(ElasticTrainingTest, WhoeverLeavesAndComesEachRecordIsTrainedOnceAnEpoch) {
+TEST_F(ElasticTrainingTest, EachRecordIsTrainedOnceAnEpochWhenReplicasLeaveAndJoin) {
   int changes = 0;
   for (uint64_t seed = 1; seed <= 15; ++seed) {
     TestCluster cluster(kMost, kFewest);

@@ -79,7 +79,7 @@ TEST_F(ReplicaStateTest, OfAnotherStepThanWasToldIsRefused) {
   ExpectRefused([](auto* header) { header->step = -1; }, "step -1");
 }
 
-// Also those behind the first receiver, which forwards the state.
+// Receivers that get the state forwarded by the first receiver count as well.
 TEST_F(ReplicaStateTest, AllReceiversGetTheOwnersState) {
   const std::vector<int> chain = {2, 0, 3};
   TestRanks ranks(4);

@@ -190,10 +190,11 @@ absl::Status ReplicatedStep::CheckWishes(std::span<const Wish> wishes) const {
       continue;
     }
     return generation_.group->Accuse(
-        static_cast<int>(i), StrCat("wishes for a step of ", each.rows, " rows behind ",
-                                    each.dropped, " and ", each.dropped_at_end, " dropped and ",
-                                    each.bad_records, " bad ones after ", each.seconds, " s, stop ",
-                                    static_cast<int32_t>(each.stop), "; counts are 0 to ", most));
+        static_cast<int>(i),
+        StrCat("wishes for a step of ", each.rows, " rows after ", each.dropped, " and ",
+               each.dropped_at_end, " dropped and ", each.bad_records, " bad ones, computed in ",
+               each.seconds, " s, stop ", static_cast<int32_t>(each.stop), "; counts are 0 to ",
+               most));
   }
   return absl::OkStatus();
 }

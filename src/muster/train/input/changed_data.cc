@@ -5,9 +5,9 @@
 
 namespace muster::train {
 
-absl::StatusOr<std::string> WarningOfChangedData(io::FileSystem& files,
-                                                 const data::SourceSpec& source,
-                                                 const std::string& checkpoint) {
+absl::StatusOr<std::string> MakeChangedDataWarning(io::FileSystem& files,
+                                                   const data::SourceSpec& source,
+                                                   const std::string& checkpoint) {
   const auto saved = files.Stat(StrCat(checkpoint, ".index"));
   if (absl::IsNotFound(saved.status())) return "";
   MUSTER_RETURN_IF_ERROR(saved.status());

@@ -14,8 +14,8 @@ namespace muster::train {
 // A warning that names the files of `source` that were written after the checkpoint with prefix
 // `checkpoint`, according to the file system's times; "" if there are none, or if the checkpoint
 // does not exist any more.
-absl::StatusOr<std::string> WarningOfChangedData(io::FileSystem& files,
-                                                 const data::SourceSpec& source,
-                                                 const std::string& checkpoint);
+absl::StatusOr<std::string> MakeChangedDataWarning(io::FileSystem& files,
+                                                   const data::SourceSpec& source,
+                                                   const std::string& checkpoint);
 
 }  // namespace muster::train

@@ -100,7 +100,7 @@ class DealTest : public TrainingTest {
   int dropped_ = 0;
 };
 
-TEST_F(DealTest, EachRecordIsTakenOnceAnEpochWhoeverLeavesAndComes) {
+TEST_F(DealTest, EachRecordIsTakenOnceAnEpochWhenReplicasLeaveAndJoin) {
   const auto estimator = NewEstimator(kTestSpec, "model");
   const auto seeds = static_cast<uint64_t>(Repetitions(60));
   for (uint64_t seed = 1; seed <= seeds; ++seed) {

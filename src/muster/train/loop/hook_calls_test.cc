@@ -173,7 +173,7 @@ TEST_F(HookCallsTest, EvaluationsAndPredictionsAskWithTheStepOfTheCheckpoint) {
                                    "eval.after_run 57", "eval.end 57", "predict.begin 57",
                                    "predict.create 57", "predict.before_run 57",
                                    "predict.after_run 57", "predict.end 57"));
-  EXPECT_EQ(asked_before_rows, 9u);  // stopped behind the first batch, which is taken
+  EXPECT_EQ(asked_before_rows, 9u);  // stopped after the first batch, which is taken
 }
 
 TEST_F(HookCallsTest, RefusesWhatIsNoCallAndWhatIsNotOpen) {

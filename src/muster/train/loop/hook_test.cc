@@ -43,7 +43,7 @@ class Recorder : public Hook {
   std::vector<std::string>* const calls_;
 };
 
-// Lets a second go by behind each step.
+// Lets a second pass after each step.
 class Ticker : public Hook {
  public:
   explicit Ticker(FakeClock* clock) : clock_(clock) {}
@@ -174,7 +174,7 @@ TEST_F(HookTest, NanTensorCanStopInsteadAndTheWeightsAreThoseBefore) {
   TrainSpec spec = Training();
   spec.hooks = {NewNanTensor(/*fail=*/false)};
   const auto result = Train("model", spec, wild);
-  // The Estimator's own NanTensor comes behind the user's and still fails.
+  // The Estimator's own NanTensor comes after the user's and still fails.
   EXPECT_THAT(std::string(result.status().message()), HasSubstr("at step "));
   RunConfig config = Config("model2");
   config.nan_loss_is_failure = false;
@@ -202,7 +202,7 @@ TEST_F(HookTest, LoggingTensorNotesTheLossByStepsByTimeAndAtTheEnd) {
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
   std::erase_if(lines, [](const std::string& line) { return !line.starts_with("step "); });
   for (std::string& line : lines) line.erase(line.find(':'), line.find('(') - line.find(':'));
-  // A second of the clock goes by behind each step.
+  // A second of the clock passes after each step.
   EXPECT_THAT(
       lines, ElementsAre("step 3(2.000 s)", "step 5(4.000 s)", "step 5(2.000 s)", "step 7(2.000 s)",
                          "step 9(2.000 s)", "step 10(5.000 s)", "step 11(2.000 s)"));

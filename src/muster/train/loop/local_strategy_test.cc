@@ -40,7 +40,7 @@ class CountedInput : public BatchSource {
   int* const reads_;
 };
 
-// Asks to stop after step 3, or before the one behind it.
+// Asks to stop after step 3, or before the next one.
 class StopAtThree : public Hook {
  public:
   explicit StopAtThree(bool before) : before_(before) {}

@@ -41,7 +41,8 @@ class EvalMetric {
 //   PREDICT  needs the engine and the head (which makes predictions of logits)
 struct EstimatorSpec {
   ModeKeys mode = ModeKeys::kTrain;
-  // The columns behind FeatureBatch::dense and id_lists, in the order the engine numbers them.
+  // The columns that make FeatureBatch::dense and id_lists, in the order in which the engine
+  // numbers them.
   features::FeatureRequest request = {};
   std::unique_ptr<engine::Engine> engine = {};
   std::vector<optim::OptimizerSpec> optimizers = {};  // by VariableSpec::group

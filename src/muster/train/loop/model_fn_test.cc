@@ -135,7 +135,7 @@ TEST_F(ModelFnTest, HooksHaveTheirPlaces) {
                                    "model's eval", "user predict", "model's predict"));
 }
 
-// Writes an event behind each step, and notes what hooks before it have done.
+// Writes an event after each step, and notes what hooks before it have done.
 class Marker : public Hook {
  public:
   explicit Marker(std::string name) : name_(std::move(name)) {}
@@ -154,7 +154,7 @@ class Marker : public Hook {
 
 // CheckpointSaver, training_chief_hooks, StepCounter, SummarySaver, the user's, StopAtStep,
 // NanTensor, training_hooks: who writes events does so in this order, the others are seen by those
-// behind them.
+// after them.
 TEST_F(ModelFnTest, TheEstimatorsOwnHooksHaveTheirPlaces) {
   const auto chief = std::make_shared<Marker>("chief"), user = std::make_shared<Marker>("user"),
              last = std::make_shared<Marker>("last");

@@ -15,7 +15,7 @@ int64_t TotalSteps(const TrainSpec& spec, const BatchSource& input, int64_t firs
                    int steps_a_batch) {
   int64_t total = input.steps() * steps_a_batch;
   if (spec.parts > 0) {
-    // What the others have left is as much.
+    // The other shards have the same number of steps left.
     total += total > 0 ? first_step - input.first_step() : 0;
   } else if (spec.fresh_data || !input.has_positions()) {
     total += total > 0 ? first_step : 0;
@@ -93,7 +93,7 @@ absl::StatusOr<bool> TrainLoop::WaitForOthers() {
   using Ending = Strategy::Ending;
   MUSTER_ASSIGN_OR_RETURN(const Ending ending, strategy_->WaitForOthers());
   state_.examples += static_cast<uint64_t>(strategy_->ConsumeExamples());
-  if (ending == Ending::kMoved) MUSTER_RETURN_IF_ERROR(GoOnElsewhere());
+  if (ending == Ending::kMoved) MUSTER_RETURN_IF_ERROR(ContinueInNewView());
   return ending == Ending::kOver;
 }
 
@@ -101,7 +101,7 @@ void TrainLoop::CountSteps() {
   state_.total_steps = TotalSteps(spec_, *input_, session_.step, strategy_->steps_a_batch());
 }
 
-absl::Status TrainLoop::GoOnElsewhere() {
+absl::Status TrainLoop::ContinueInNewView() {
   session_.model.engine->Rest();
   MUSTER_RETURN_IF_ERROR(OpenData());
   if (session_.data.parts > 0) CountSteps();
@@ -195,7 +195,7 @@ absl::Status TrainLoop::TellOfChangedData() {
   const std::string& checkpoint = session_.checkpoint.prefix;
   if (!goes_on || !input_->has_positions() || checkpoint.empty()) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(const std::string warning,
-                          WarningOfChangedData(session_.files, spec_.input.source, checkpoint));
+                          MakeChangedDataWarning(session_.files, spec_.input.source, checkpoint));
   if (!warning.empty()) session_.progress.Warn(warning);
   return absl::OkStatus();
 }
@@ -240,7 +240,7 @@ absl::StatusOr<std::optional<StepValues>> TrainLoop::Step(const std::atomic<bool
       case Outcome::kNotFinite:
         return batch != nullptr ? result.values : WithEpoch(result.values, loss_epoch_);
       case Outcome::kMoved:
-        MUSTER_RETURN_IF_ERROR(GoOnElsewhere());
+        MUSTER_RETURN_IF_ERROR(ContinueInNewView());
         break;
       case Outcome::kInterrupted:
         session_.ending.interrupted = true;

@@ -54,7 +54,8 @@ class TrainLoop {
   // Returns false if more steps must be done.
   absl::StatusOr<bool> WaitForOthers();
   bool IsLeaving() const { return spec_.replicas != nullptr && spec_.replicas->is_leaving(); }
-  absl::Status GoOnElsewhere();
+  // Opens the data again and tells the hooks, after the replicas have changed.
+  absl::Status ContinueInNewView();
   void CountSteps();
   void Report(const StepValues& values);
   void ReportReplicas();

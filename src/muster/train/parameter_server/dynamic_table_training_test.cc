@@ -166,7 +166,7 @@ TEST_F(DynamicTrainingTest, ServersGrowWhatOneProcessGrows) {
   }
 }
 
-TEST_F(DynamicTrainingTest, AnotherNumberOfServersOrNoneGoesOnFromACheckpoint) {
+TEST_F(DynamicTrainingTest, AnotherNumberOfServersOrNoneContinuesFromACheckpoint) {
   TrainWithPs({.replicas = 2, .servers = 1}, Training(), "whole", kDynamicSpec);
   TrainSpec first = Training();
   first.max_steps = 12;

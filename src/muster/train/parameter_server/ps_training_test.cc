@@ -187,7 +187,7 @@ TEST_F(PsTrainingTest, NobodyRunsFurtherAheadThanTheBound) {
   }
 }
 
-TEST_F(PsTrainingTest, BoundedTrainingGoesOnWhenAReplicaIsKilled) {
+TEST_F(PsTrainingTest, BoundedTrainingContinuesWhenAReplicaIsKilled) {
   const Shape shape = {.synchronous = false, .replicas = 3, .servers = 2, .staleness = 1};
   std::atomic<int> killed = 0;
   TrainWithPs(shape, Training(), "model", kTestSpec, [&](int rank, Session& session) {

@@ -80,7 +80,7 @@ TEST_F(WarmStartTest, FromAPrefixOrASavedModel) {
   }
 }
 
-TEST_F(WarmStartTest, AModelWithACheckpointGoesOnFromIt) {
+TEST_F(WarmStartTest, AModelWithACheckpointContinuesFromIt) {
   ASSERT_TRUE(Train("new", Training()).ok());
   const auto before = Weights("new");
   ASSERT_TRUE(Begin({.from = "nowhere"}).ok());

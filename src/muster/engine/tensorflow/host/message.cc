@@ -63,7 +63,7 @@ void TensorPlace::Write(FieldWriter& writer) const {
 bool TensorPlace::Elements(uint64_t* elements) const {
   *elements = 1;
   for (uint64_t i = 0; i < rank; ++i) {
-    // Also in front of a 0: what is behind it must not overflow elsewhere.
+    // Checked also before a 0, since the dimensions after it must not overflow elsewhere.
     if (dims[i] > kMaxElements || __builtin_mul_overflow(*elements, dims[i], elements) ||
         *elements > kMaxElements) {
       return false;

@@ -132,7 +132,7 @@ TEST_F(CheckpointSaverTest, ATrainingDoesNotBeginAnewOverBrokenCheckpoints) {
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("no whole checkpoint in model"));
 }
 
-TEST_F(CheckpointSaverTest, TheTrainingGoesOnWhileASaveWithListenersIsAtWork) {
+TEST_F(CheckpointSaverTest, TheTrainingContinuesWhileASaveWithListenersIsAtWork) {
   GateFileSystem files(*files_);
   const auto listener = std::make_shared<ListenerLog>();
   TrainSpec spec = Training();

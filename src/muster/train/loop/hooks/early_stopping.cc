@@ -95,10 +95,10 @@ absl::StatusOr<std::optional<std::string>> WhyStop(const EarlyStopping& spec,
 
 absl::StatusOr<EarlyStopping> ParseEarlyStopping(const std::string& text) {
   const auto refuse = [&](const std::string& why) {
-    return absl::InvalidArgumentError(
-        StrCat("early stopping '", text, "': ", why,
-               "; write METRIC:no_increase:STEPS, METRIC:no_decrease:STEPS, ",
-               "METRIC:higher:VALUE or METRIC:lower:VALUE, and :min_steps=STEPS behind it"));
+    return absl::InvalidArgumentError(StrCat(
+        "early stopping '", text, "': ", why,
+        "; write METRIC:no_increase:STEPS, METRIC:no_decrease:STEPS, ",
+        "METRIC:higher:VALUE or METRIC:lower:VALUE, each optionally followed by :min_steps=STEPS"));
   };
   EarlyStopping spec;
   std::vector<std::string> parts = absl::StrSplit(text, ':');
