@@ -27,10 +27,15 @@ struct IncarnationId {
   }
 };
 
-// Holds the mark until this object or the process ends.
+// Holds the mark until this object or the process ends. The object has one owner thread. A child
+// process does not hold the mark, unless it was forked without exec.
 class IncarnationClaim {
  public:
-  // Takes the mark. Returns nothing if there is a mark already; this agent must then not run.
+  // Takes the mark. Returns nothing if there is a mark already; this agent must then not run. Of
+  // any number of processes that call it at once, one gets the mark; one process must not call it
+  // for the same incarnation from two threads at once. NOT_FOUND if the folder has no agents/;
+  // otherwise the error of the failed system call (ErrnoStatus). The mark survives the end of every
+  // process. It is not synced: a crash of the machine, which also ends the agent, may lose it.
   static absl::StatusOr<std::optional<IncarnationClaim>> Take(const std::string& folder,
                                                               const IncarnationId& id);
   ~IncarnationClaim();
@@ -42,20 +47,32 @@ class IncarnationClaim {
   int fd_;
 };
 
+// All functions below may be called from any thread and any process of the machine at once.
+
 struct IncarnationMark {
+  // kNone: there is no mark. kHeld: the agent runs. kEnded: the agent has ended, or never ran
+  // (ForbidIncarnation).
   enum class State { kNone, kHeld, kEnded } state = State::kNone;
-  int pid = 0;  // kHeld: of the agent
+  int pid = 0;  // kHeld: the agent's process; 0 if the file has no readable number
 };
+// Finds the state of the mark without disturbing its holder. A result other than kEnded may be
+// outdated when it is returned; kEnded is final. An incarnation without a mark is kNone and no
+// error, also if the folder does not exist. Errors are those of opening the file (ErrnoStatus).
 absl::StatusOr<IncarnationMark> LookAtIncarnation(const std::string& folder,
                                                   const IncarnationId& id);
 // Makes a mark that nobody holds, unless there is a mark already, so that the incarnation is never
-// started.
+// started. NOT_FOUND if the folder has no agents/; otherwise the error of the failed system call.
 absl::Status ForbidIncarnation(const std::string& folder, const IncarnationId& id);
-// Lists all incarnations that have a mark.
+// Lists all incarnations that have a mark, in no particular order. NOT_FOUND if the folder has no
+// agents/.
 absl::StatusOr<std::vector<IncarnationId>> ListIncarnations(const std::string& folder);
 
+// Writes how the task ended. The file appears as a whole and is durable when this returns OK
+// (io::WriteFileAtomically, whose errors it has); a second call replaces it. It is the agent's to
+// call, while it holds the mark.
 absl::Status WriteEnd(const std::string& folder, const IncarnationId& id, const job::TaskEnd& end);
-// NOT_FOUND: the agent wrote none.
+// Reads what WriteEnd wrote. NOT_FOUND: the agent wrote none. INVALID_ARGUMENT: the file has
+// another form.
 absl::StatusOr<job::TaskEnd> ReadEnd(const std::string& folder, const IncarnationId& id);
 
 // The path at which a task may write its step number; the task has it in MUSTER_STEP_FILE.

@@ -52,12 +52,19 @@ absl::StatusOr<JobFolder> MakeJobFolder(const std::string& jobs, const std::stri
 // The folder of a job, which has a journal or a place record. NOT_FOUND lists the existing names;
 // INVALID_ARGUMENT for an invalid job name.
 absl::StatusOr<JobFolder> FindJobFolder(const std::string& jobs, const std::string& name);
+// The names of all jobs in the folder, sorted, without those named NAME.previous. Empty if the
+// folder cannot be read.
 std::vector<std::string> ListJobs(const std::string& jobs);
 
-// A file that one process keeps locked while it runs; the file contains that process's pid.
+// A file that one process keeps locked while it runs; the file contains that process's pid. The
+// lock ends with this object or the process, however that ends. It belongs to the object, not to a
+// thread: any thread may move or destroy it, one at a time.
 class JobLock {
  public:
-  // ALREADY_EXISTS when another process holds it.
+  // Takes the lock without waiting. ALREADY_EXISTS when another object of any process holds it;
+  // NOT_FOUND when the folder does not exist; otherwise the error of the failed system call
+  // (ErrnoStatus). Any thread. The file must be on a file system of this machine; it is never
+  // removed.
   static absl::StatusOr<JobLock> Take(const std::string& path);
   ~JobLock();
   JobLock(JobLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
@@ -69,7 +76,7 @@ class JobLock {
 };
 
 // The pid of the running coordinator or supervisor, if there is one. 0: it runs, but its pid is not
-// known yet. These calls do not disturb the lock's holder.
+// known yet. These calls do not disturb the lock's holder. Any thread.
 std::optional<int> LivingCoordinator(const JobFolder& folder);
 std::optional<int> LivingSupervisor(const JobFolder& folder);
 

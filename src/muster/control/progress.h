@@ -18,6 +18,10 @@ struct FolderState {
   uint64_t checkpoints = 0;  // of checkpoint files alone: TensorFlow's and Keras's
   friend bool operator==(const FolderState&, const FolderState&) = default;
 };
+// Looks at a folder of this machine (a mounted one included), not at a path with a scheme. It does
+// not follow links, passes over what it may not read, and stops after 20,000 entries in the order
+// of the file system: changes of further files are not seen. The first failure to read an entry
+// ends the scan. Any thread; it takes a stat() of each file, and waits if the disk does.
 FolderState GetFolderState(const std::string& folder);
 
 struct ProgressOptions {

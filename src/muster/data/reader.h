@@ -54,6 +54,8 @@ struct Position {
   friend bool operator==(const Position&, const Position&) = default;
 };
 std::string SerializePosition(const Position& position);
+// The inverse of SerializePosition. DATA_LOSS for bytes that are cut, changed or of another
+// version. It does not check that the position fits any data: BatchReader does.
 absl::StatusOr<Position> ParsePosition(std::string_view bytes);
 
 // One owner thread.

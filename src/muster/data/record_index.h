@@ -90,6 +90,9 @@ absl::StatusOr<RecordIndex> ScanRecords(io::FileSystem& files, const std::string
 absl::StatusOr<RecordIndex> LoadOrScanRecords(io::FileSystem& files, const std::string& path,
                                               const FileRules& rules);
 
+// Writes the index of the file `path` to RecordIndexPath(path), as a whole and durably
+// (io::WriteFileAtomically, whose errors it has). `index` must describe the file as it is now;
+// that is not checked. Several processes may do this at once: the last one's index stays.
 absl::Status WriteRecordIndex(io::FileSystem& files, const std::string& path,
                               const RecordIndex& index);
 

@@ -239,10 +239,15 @@ TEST_P(FileSystemConformance, WhatIsNotThereIsNotFound) {
   ExpectError(files_->Rename(path, Path("x")), code, path);
   ExpectError(files_->SyncFolder(path), code, path);
   const std::string inside = Path("nothing/f");
-  if (GetParam().makes_parents) return Write(inside, "x");
-  ExpectError(files_->OpenForWrite(inside).status(), code, inside);
-  ExpectError(files_->OpenForAppend(inside).status(), code, inside);
+  if (GetParam().makes_parents) {
+    Write(inside, "x");
+  } else {
+    ExpectError(files_->OpenForWrite(inside).status(), code, inside);
+    ExpectError(files_->OpenForAppend(inside).status(), code, inside);
+  }
   EXPECT_TRUE(files_->RemoveAll(path).ok());
+  ExpectError(files_->Stat(path).status(), code, path);
+  EXPECT_TRUE(files_->RemoveAll(path).ok()) << "it does not exist any more";
 }
 
 TEST_P(FileSystemConformance, AFolderIsNotAFile) {

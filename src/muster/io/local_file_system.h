@@ -9,6 +9,9 @@ namespace muster::io {
 // owner; a read at another offset is FAILED_PRECONDITION.
 constexpr std::string_view kStandardInput = "/dev/stdin";
 
+// Returns a file system without state of its own: all objects see the same files, and any number
+// may be used at once, from any thread. Files that it creates may be read and written by everybody
+// whom the umask of the process allows. Paths with a scheme other than "file" are INVALID_ARGUMENT.
 std::unique_ptr<FileSystem> NewLocalFileSystem();
 
 }  // namespace muster::io

@@ -53,6 +53,10 @@ struct LocalLauncherOptions {
 // finds those that an earlier coordinator started.
 class LocalLauncher : public control::Launcher {
  public:
+  // Starts the thread that watches agents and adopts those that have a mark in the folder. It
+  // starts no agent. NOT_FOUND if the folder has no agents/; RESOURCE_EXHAUSTED or another code of
+  // ErrnoStatus if the process has no descriptor left or the folder cannot be read. The owner must
+  // hold the job's lock.
   static absl::StatusOr<std::unique_ptr<LocalLauncher>> Create(LocalLauncherOptions options);
   // Kills the agents that it started and that still run.
   ~LocalLauncher() override;

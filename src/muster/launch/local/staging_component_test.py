@@ -87,8 +87,8 @@ spec:
     [
         (["--file", "missing.py"], 2, ["'missing.py'", "there is no file"]),
         (["--file", "."], 2, ["no plain file"]),
-        (["--file", "a.txt#x/y"], 2, ["'a.txt#x/y'", "plain one"]),
-        (["--file", "a.txt#.."], 2, ["plain one"]),
+        (["--file", "a.txt#x/y"], 2, ["'a.txt#x/y'", "plain file name"]),
+        (["--file", "a.txt#.."], 2, ["plain file name"]),
         (["--file", "a.txt", "--file", "b.txt#a.txt"], 2, ["two are called a.txt", "PATH#NAME"]),
         (["--file", "hdfs://host/a.txt"], 2, ["only files of this machine"]),
         (["--archive", "a.txt"], 2, ["no archive that is known", ".zip"]),

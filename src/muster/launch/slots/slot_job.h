@@ -26,7 +26,10 @@ struct SlotJobOptions {
 absl::Status CreateSlotJob(const control::JobFolder& folder, const job::JobSpec& spec,
                            const control::CoordinatorOptions& options, const SlotJobOptions& slots);
 
-// At most one coordinator per folder.
+// The running coordinator of a job; there is at most one for a folder. Its service has threads of
+// its own, which call the launcher; SetFinal() and emptied() take the service's lock and may be
+// called from any thread but those. One thread creates and destroys the object; the destructor
+// stops the service and joins its threads.
 class SlotJob {
  public:
   // Continues where the journal ends, at the port of the last coordinator. ALREADY_EXISTS if

@@ -38,12 +38,18 @@ absl::StatusOr<std::vector<std::string>> ParseHostNames(std::string_view text);
 // "ssh -p 2222 -i key" as words; quotes have no special meaning. INVALID_ARGUMENT for no word.
 absl::StatusOr<std::vector<std::string>> ParseSshCommand(std::string_view text);
 
+// Where the files above are. These functions look at no file.
 std::string HostsPath(const control::JobFolder& folder);
+// `number` counts Hosts::all from 0.
 std::string HostFolder(const control::JobFolder& folder, size_t number);
 std::string StagedArchive(const control::JobFolder& folder);
 
+// Writes hosts.json, readable by its owner alone, as a whole and durably; errors are those of
+// io::WriteFileAtomically. It is called once, by the process that makes the job. The folder hosts/
+// is not made here.
 absl::Status WriteHosts(const control::JobFolder& folder, const Hosts& hosts);
-// NOT_FOUND for a job of this machine alone.
+// Reads hosts.json. NOT_FOUND for a job of this machine alone; INVALID_ARGUMENT for a file of
+// another form or without a host. Any process.
 absl::StatusOr<Hosts> ReadHosts(const control::JobFolder& folder);
 
 }  // namespace muster::launch::ssh

@@ -19,8 +19,11 @@ struct StartedTask {
 };
 using StartedTasks = std::map<job::TaskId, StartedTask>;
 
+// Replaces the file as a whole and durably; it is readable by its owner alone. Errors are those of
+// io::WriteFileAtomically. The job's one coordinator calls it, before it starts a task there.
 absl::Status WriteStarted(const control::JobFolder& folder, const StartedTasks& tasks);
 // Empty for a job of which nothing was started yet. INVALID_ARGUMENT for a file of another form.
+// Any process may call it while the coordinator writes: it sees the old or the new state.
 absl::StatusOr<StartedTasks> ReadStarted(const control::JobFolder& folder);
 
 }  // namespace muster::launch::ssh
