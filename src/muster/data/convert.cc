@@ -23,7 +23,7 @@ class CsvConversion {
       : spec_(spec), schema_(schema), progress_(progress), columns_(schema_), encoder_(schema_) {}
 
   absl::Status ConvertFile(io::FileSystem& files, const std::string& path, const FileRules& rules,
-                           ShardWriter* writer) {
+                           PartFileWriter* writer) {
     MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<const io::RandomAccessFile> file,
                             files.OpenForRead(path));
     MUSTER_ASSIGN_OR_RETURN(const auto names,
@@ -124,7 +124,7 @@ absl::StatusOr<ConversionCounts> ConvertCsv(io::FileSystem& files, const Convers
   if (spec.note && !rules.note.empty()) spec.note(rules.note);
   MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> lacking,
                           FindLacking(files, paths[0], rules.files[0], spec));
-  MUSTER_ASSIGN_OR_RETURN(auto writer, ShardWriter::Create(files, spec.output));
+  MUSTER_ASSIGN_OR_RETURN(auto writer, PartFileWriter::Create(files, spec.output));
   const formats::Schema schema = Without(formats::WithMissing(spec.schema, spec.format), lacking);
   CsvConversion conversion(spec, schema, progress);
   conversion.counts().lacking = lacking;

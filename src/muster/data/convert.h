@@ -1,4 +1,4 @@
-// Converts CSV files (or JSON lines) to a set of TFRecord shards of tf.Example.
+// Converts CSV files (or JSON lines) to a set of TFRecord part files of tf.Example.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
-#include "muster/data/shard_writer.h"
+#include "muster/data/part_file_writer.h"
 #include "muster/formats/data_format.h"
 #include "muster/formats/schema.h"
 #include "muster/io/file_system.h"
@@ -19,9 +19,9 @@ struct ConversionSpec {
   formats::DataFormat format;       // what it does not say is found from the files' content
   formats::Schema schema;           // one feature per field
   // Fields that the rows may be without, such as the label of data to predict. One that is missing
-  // where the header has no word like it is left out of all shards.
+  // where the header has no word like it is left out of all part files.
   std::vector<std::string> may_lack;
-  ShardSetSpec output;
+  PartFilesSpec output;
   std::function<void(const std::string& note)> note;  // as SourceSpec::note
   uint64_t max_bad_records = 0;  // limit of rows that do not fit the schema and are left out
 };
@@ -36,9 +36,9 @@ struct ConversionCounts {
 // Called every few thousand rows; an error from it stops the work and is returned.
 using ConversionProgress = std::function<absl::Status(const ConversionCounts&)>;
 
-// Rows are read file after file and distributed round robin over the shards. Memory does not depend
-// on the files' sizes. After an error no shard is left. Row errors name FILE:LINE, column and
-// value; INVALID_ARGUMENT also when there are no rows.
+// Rows are read file after file and distributed round robin over the part files. Memory does not
+// depend on the files' sizes. After an error no part file is left. Row errors name FILE:LINE,
+// column and value; INVALID_ARGUMENT also when there are no rows.
 absl::StatusOr<ConversionCounts> ConvertCsv(io::FileSystem& files, const ConversionSpec& spec,
                                             const ConversionProgress& progress = {});
 

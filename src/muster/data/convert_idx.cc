@@ -95,7 +95,7 @@ absl::StatusOr<ConversionCounts> ConvertIdx(io::FileSystem& files, const IdxConv
     MUSTER_ASSIGN_OR_RETURN(labels, OpenLabels(files, spec, *images));
   }
   if (images->items() == 0) return absl::InvalidArgumentError(StrCat(spec.images, ": no items"));
-  MUSTER_ASSIGN_OR_RETURN(const auto writer, ShardWriter::Create(files, spec.output));
+  MUSTER_ASSIGN_OR_RETURN(const auto writer, PartFileWriter::Create(files, spec.output));
   IdxConversion conversion(spec, *images, labels.get());
   ConversionCounts counts;
   for (std::string record;;) {

@@ -1,11 +1,11 @@
-// Converts IDX files (such as MNIST's) to a set of TFRecord shards of tf.Example.
+// Converts IDX files (such as MNIST's) to a set of TFRecord part files of tf.Example.
 #pragma once
 
 #include <string>
 
 #include "muster/base/status.h"
 #include "muster/data/convert.h"
-#include "muster/data/shard_writer.h"
+#include "muster/data/part_file_writer.h"
 #include "muster/io/file_system.h"
 
 namespace muster::data {
@@ -15,12 +15,12 @@ struct IdxConversionSpec {
   std::string labels;  // likewise: one integer for each image; empty: no labels
   std::string image_feature = "image";
   std::string label_feature = "label";
-  ShardSetSpec output;
+  PartFilesSpec output;
 };
 
 // Makes a record of each item of `images`: its elements as bytes, little-endian, and its label as
-// int64. Records are distributed round robin: record i is in shard i % shards. Memory holds one
-// item. After an error no shard is left. INVALID_ARGUMENT if labels are not integers or their
+// int64. Records are distributed round robin: record i is in part file i % files. Memory holds one
+// item. After an error no part file is left. INVALID_ARGUMENT if labels are not integers or their
 // number is not that of the images, if two features have one name, and if there is no item;
 // DATA_LOSS for broken files.
 absl::StatusOr<ConversionCounts> ConvertIdx(io::FileSystem& files, const IdxConversionSpec& spec,

@@ -32,7 +32,7 @@ class ConvertIdxTest : public testing::Test {
     WriteText(*files_, "labels.gz", formats::Gzip(kLabels));
     spec_.images = "images";
     spec_.labels = "labels.gz";
-    spec_.output = {.folder = "out", .shards = 2};
+    spec_.output = {.folder = "out", .files = 2};
   }
 
   std::string Failure() {
@@ -44,7 +44,7 @@ class ConvertIdxTest : public testing::Test {
     return std::string(counts.status().message());
   }
 
-  // Shard by shard.
+  // File by file.
   formats::Columns Read(const formats::Schema& schema) {
     const std::shared_ptr<const RecordSource> source =
         *OpenSource(*files_, {.patterns = {"out/part-*"}});
@@ -75,7 +75,7 @@ TEST_F(ConvertIdxTest, ImagesAndLabelsAreRecords) {
 TEST_F(ConvertIdxTest, WithoutLabelsUnderAnotherName) {
   spec_.labels.clear();
   spec_.image_feature = "label";
-  spec_.output.shards = 1;
+  spec_.output.files = 1;
   ASSERT_TRUE(ConvertIdx(*files_, spec_).ok());
   formats::Schema schema;
   schema.fields.emplace_back().name = "label";

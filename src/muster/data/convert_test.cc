@@ -45,7 +45,7 @@ class ConvertTest : public testing::Test {
   ConvertTest() {
     spec_.inputs = {"in.csv"};
     spec_.schema = PeopleSchema();
-    spec_.output = {.folder = "out", .shards = 2};
+    spec_.output = {.folder = "out", .files = 2};
   }
   absl::StatusOr<ConversionCounts> Convert(const std::string& text) {
     WriteText(*files_, "in.csv", text);
@@ -73,7 +73,7 @@ TEST_F(ConvertTest, WhatIsConvertedIsReadBack) {
   auto reader = *BatchReader::Create(source, spec_.schema, {.batch_size = 10});
   formats::Columns columns(spec_.schema);
   ASSERT_TRUE(*reader->Next(&columns));
-  // Rows 0 and 2 are in the first shard.
+  // Rows 0 and 2 are in the first part file.
   EXPECT_THAT(columns.column(0).ints, ElementsAre(31, 7, -1));
   EXPECT_THAT(columns.column(1).floats, ElementsAre(1.5f, 1.0f, 1.75f));
   EXPECT_THAT(columns.column(2).strings, ElementsAre("Smith, J", "Zoë", "two\nlines"));

@@ -345,19 +345,20 @@ absl::StatusOr<data::Shard> GetShard(const RunConfig& config, const data::Source
   if (!HasOtherReplicas(config) || data::IsBatchStream(source)) {
     return data::Shard();
   }
-  MUSTER_ASSIGN_OR_RETURN(data::Shard shard, FirstPart(config.num_worker_replicas, source, files));
+  MUSTER_ASSIGN_OR_RETURN(data::Shard shard,
+                          GetFirstShard(config.num_worker_replicas, source, files));
   // Not the global id, which counts an evaluator in the cluster too.
   shard.index = config.is_chief ? 0 : config.task_id + 1;
   return shard;
 }
 
-absl::StatusOr<data::Shard> FirstPart(int parts, const data::SourceSpec& source,
-                                      io::FileSystem& files) {
+absl::StatusOr<data::Shard> GetFirstShard(int shards, const data::SourceSpec& source,
+                                          io::FileSystem& files) {
   MUSTER_ASSIGN_OR_RETURN(const auto items, data::ListSources(files, source));
   const int count = static_cast<int>(items.size());
   return data::Shard{.index = 0,
-                     .count = parts,
-                     .by = count >= parts ? data::ShardBy::kFile : data::ShardBy::kRecord};
+                     .count = shards,
+                     .by = count >= shards ? data::ShardBy::kFile : data::ShardBy::kRecord};
 }
 
 }  // namespace muster::train

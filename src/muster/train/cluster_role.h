@@ -94,13 +94,13 @@ absl::StatusOr<double> RendezvousSeconds(double given);
 // replicas in the cluster.
 absl::Status ValidateMinWorkers(const RunConfig& config, const ClusterRoleOptions& options);
 
-// The part of the data that this replica reads: whole files (or partitions) if there are at least
+// The shard of the data that this replica reads: whole files (or partitions) if there are at least
 // as many as replicas, else an equal share of the records. source.shard is not read.
 absl::StatusOr<data::Shard> GetShard(const RunConfig& config, const data::SourceSpec& source,
                                      io::FileSystem& files);
-// Like GetShard, for data that is divided into `parts` for a number of replicas that may change:
-// returns the first part.
-absl::StatusOr<data::Shard> FirstPart(int parts, const data::SourceSpec& source,
-                                      io::FileSystem& files);
+// Like GetShard, for data that is divided into `shards` for a number of replicas that may change:
+// returns the first shard.
+absl::StatusOr<data::Shard> GetFirstShard(int shards, const data::SourceSpec& source,
+                                          io::FileSystem& files);
 
 }  // namespace muster::train

@@ -10,7 +10,7 @@
 #include "muster/data/source_set.h"
 #include "muster/train/cluster/finished_job.h"
 #include "muster/train/input/data_files.h"
-#include "muster/train/input/parts.h"
+#include "muster/train/input/shards.h"
 
 namespace muster::train {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 // A task of a job that has ended before waits so long for the others, at most.
 constexpr double kSecondsForEnded = 10;
 
-// Sets what this replica reads: a shard or, where replicas may leave and come, parts.
+// Sets what this replica reads: one shard or, where replicas may leave and join, several.
 absl::Status DealData(io::FileSystem& files, TrainingRequest* request) {
   TrainSpec& spec = request->train;
   if (data::IsBatchStream(spec.input.source)) return absl::OkStatus();  // it is dealt already
@@ -29,13 +29,13 @@ absl::Status DealData(io::FileSystem& files, TrainingRequest* request) {
     return absl::OkStatus();
   }
   const int most = request->run.num_worker_replicas;
-  spec.parts = PartsFor(fewest, most);
-  MUSTER_ASSIGN_OR_RETURN(shard, FirstPart(spec.parts, spec.input.source, files));
-  // As much memory as without parts, when all are there.
+  spec.shards = GetShardCount(fewest, most);
+  MUSTER_ASSIGN_OR_RETURN(shard, GetFirstShard(spec.shards, spec.input.source, files));
+  // Uses as much memory as with one shard each, when all replicas are there.
   int& open_chunks = spec.input.reader.open_chunks;
-  open_chunks = std::max(1, open_chunks * most / spec.parts);
+  open_chunks = std::max(1, open_chunks * most / spec.shards);
   int& chunks_ahead = spec.input.reader.chunks_ahead;
-  if (chunks_ahead > 0) chunks_ahead = std::max(1, chunks_ahead * most / spec.parts);
+  if (chunks_ahead > 0) chunks_ahead = std::max(1, chunks_ahead * most / spec.shards);
   return absl::OkStatus();
 }
 
@@ -48,7 +48,7 @@ absl::Status WarnOfUnevenShares(const TrainingRequest& request, io::FileSystem& 
   }
   MUSTER_ASSIGN_OR_RETURN(const auto found, data::ListSources(files, spec.input.source));
   const std::string uneven =
-      DescribeUnevenShares(found, request.run.num_worker_replicas, spec.parts);
+      DescribeUnevenShares(found, request.run.num_worker_replicas, spec.shards);
   if (!uneven.empty()) request.role.context.Note(uneven);
   return absl::OkStatus();
 }

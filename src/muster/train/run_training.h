@@ -22,8 +22,8 @@ namespace muster::train {
 struct TrainingRequest {
   model::ModelSpec model = {};
   RunConfig run = {};  // completed by ReadTaskEnvironment
-  // The data of the whole training: RunTraining gives this process its shard, or its parts if
-  // role.min_replicas is set. It also sets `replicas` and `parts`.
+  // The data of the whole training: RunTraining gives this process its shard, or its shards if
+  // role.min_replicas is set. It also sets `replicas` and `shards`.
   TrainSpec train = {};
   // Hooks for the one process that reports on the training: the chief, or a process that trains
   // alone. They come before train.hooks.

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "muster/train/allreduce/cluster_replicas.h"
-#include "muster/train/input/parts.h"
+#include "muster/train/input/shards.h"
 #include "muster/train/parameter_server/ps_training_test_support.h"
 
 namespace muster::train {
@@ -62,7 +62,7 @@ class TerminatedTrainingTest : public PsTrainingTest {
           Signals own;
           Signals& signals = is_victim && incarnation == 1 ? first : own;
           TrainSpec task = spec;
-          if (task.parts == 0) {
+          if (task.shards == 0) {
             task.input.source.shard = {.index = rank, .count = size, .by = data::ShardBy::kRecord};
           }
           if (sends) {
@@ -165,7 +165,7 @@ TEST_F(TerminatedTrainingTest, OfReplicasChangesNoByte) {
 TEST_F(TerminatedTrainingTest, OfAWorkerThatStaysAwayLeavesTheOthersTraining) {
   constexpr int kSize = 3;
   TrainSpec spec = Training();
-  spec.parts = PartsFor(2, kSize);
+  spec.shards = GetShardCount(2, kSize);
   spec.input.source.shard.by = data::ShardBy::kRecord;
   const Drill drill = {.victim = 2, .comes_back = false};
   const auto results = RunRanks(kSize, spec, "model", Cluster(kSize, 2), &drill);

@@ -31,7 +31,7 @@ void PrintConversion(const ConversionFlags& flags, const std::string& rows,
   if (counts.bad_records > 0) {
     bad = StrCat(", left out ", GroupDigits(counts.bad_records), " bad ones");
   }
-  std::printf("Converted %s %s (%sB%s) to %d shard%s in %s, %s %s/s\n",
+  std::printf("Converted %s %s (%sB%s) to %d part file%s in %s, %s %s/s\n",
               GroupDigits(counts.rows).c_str(), rows.c_str(),
               FormatCount(static_cast<double>(counts.bytes)).c_str(), bad.c_str(), flags.shards,
               flags.shards == 1 ? "" : "s", flags.folder.c_str(),
@@ -40,26 +40,29 @@ void PrintConversion(const ConversionFlags& flags, const std::string& rows,
 
 }  // namespace
 
-data::ShardSetSpec ConversionFlags::output() const {
+data::PartFilesSpec ConversionFlags::output() const {
   static const std::map<std::string, formats::Compression> kCompressions = {
       {"none", formats::Compression::kNone},
       {"gzip", formats::Compression::kGzip},
       {"zlib", formats::Compression::kZlib}};
   return {.folder = folder,
-          .shards = shards,
+          .files = shards,
           .compression = kCompressions.at(compression),
           .overwrite = overwrite};
 }
 
 void AddConversionFlags(CLI::App* verb, ConversionFlags* flags) {
-  verb->add_option("--out", flags->folder, "Folder of the shards")->required()->type_name("DIR");
+  verb->add_option("--out", flags->folder, "Folder of the part files")
+      ->required()
+      ->type_name("DIR");
   verb->add_option("--shards", flags->shards, "Number of files")
-      ->check(CLI::Range(1, data::kMaxShards))
+      ->check(CLI::Range(1, data::kMaxPartFiles))
       ->capture_default_str();
   verb->add_option("--compression", flags->compression, "none, gzip or zlib")
       ->check(CLI::IsMember({"none", "gzip", "zlib"}))
       ->capture_default_str();
-  verb->add_flag("--overwrite", flags->overwrite, "Remove shards of other sets from the folder");
+  verb->add_flag("--overwrite", flags->overwrite,
+                 "Remove part files of other sets from the folder");
   verb->add_flag("--json", flags->json, "The result as JSON");
   verb->add_flag("--quiet", flags->quiet, "No progress");
 }

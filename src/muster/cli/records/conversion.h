@@ -1,4 +1,4 @@
-// Shared by the verbs that convert other files to TFRecord shards: output flags, progress on a
+// Shared by the verbs that convert other files to TFRecord part files: output flags, progress on a
 // terminal, stopping by Ctrl-C, and the result as text or JSON.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "CLI/App.hpp"
 #include "muster/base/status.h"
 #include "muster/data/convert.h"
-#include "muster/data/shard_writer.h"
+#include "muster/data/part_file_writer.h"
 
 namespace muster::cli {
 
@@ -20,7 +20,7 @@ struct ConversionFlags {
   bool json = false;
   bool quiet = false;
 
-  data::ShardSetSpec output() const;
+  data::PartFilesSpec output() const;
 };
 
 // --out, --shards, --compression, --overwrite, --json, --quiet.

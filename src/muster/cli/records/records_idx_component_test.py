@@ -103,7 +103,7 @@ def test_mnist(muster, real_data, tmp_path) -> None:
     images = real_data("mnist/t10k-images-idx3-ubyte.gz")
     labels = real_data("mnist/t10k-labels-idx1-ubyte.gz")
     said = run(muster, images, labels, "--out", tmp_path / "mnist", "--shards", 5).stdout
-    assert "Converted 10,000 images" in said and "to 5 shards" in said
+    assert "Converted 10,000 images" in said and "to 5 part files" in said
     found = records(tmp_path / "mnist", 5)
     pixels = np.stack([np.frombuffer(r["image"].bytes_list.value[0], np.uint8) for r in found])
     np.testing.assert_array_equal(pixels.reshape(-1, 28, 28), read_idx(images))

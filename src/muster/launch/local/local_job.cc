@@ -84,7 +84,7 @@ absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job:
   MUSTER_RETURN_IF_ERROR(control::Coordinator::New(spec, options, {}).status());
   const std::string place = io::JoinPath(jobs, spec.name);
   if (!local.prepare) {
-    MUSTER_RETURN_IF_ERROR(PlaceTasks(spec, place, local.share_gpus).status());
+    MUSTER_RETURN_IF_ERROR(AssignDevices(spec, place, local.share_gpus).status());
   }
   MUSTER_ASSIGN_OR_RETURN(const auto staged, PlanStaging(spec, options.working_directory));
   if (local.listen.tls && !local.prepare) {
@@ -111,15 +111,15 @@ absl::StatusOr<std::unique_ptr<LocalJob>> LocalJob::Run(const control::JobFolder
   }
   MUSTER_ASSIGN_OR_RETURN(job->service_, Listen(folder, state, !cancelled.empty()));
   MUSTER_ASSIGN_OR_RETURN(const job::JobSpec spec, control::ParseJobSpec(state));
-  Placements placements;
+  DeviceAssignments devices;
   if (cancelled.empty() && !make) {
     const bool share_gpus = GetNote(state, kShareGpusNote) == "yes";
-    MUSTER_ASSIGN_OR_RETURN(placements, PlaceTasks(spec, folder.path, share_gpus));
+    MUSTER_ASSIGN_OR_RETURN(devices, AssignDevices(spec, folder.path, share_gpus));
   }
   LocalLauncherOptions options{.folder = folder,
                                .program = program,
                                .coordinator_url = job->service_->url(),
-                               .placements = std::move(placements),
+                               .devices = std::move(devices),
                                .on_change = [service = job->service_.get()] { service->Wake(); }};
   if (make) {
     MUSTER_ASSIGN_OR_RETURN(job->launcher_, make(std::move(options), spec));

@@ -37,7 +37,7 @@ using MakeLauncher = std::function<absl::StatusOr<std::unique_ptr<control::Launc
 inline constexpr char kIsolatedNote[] = "isolated";
 
 // Makes a new job's folder, token, certificates, files and first journal entry under `jobs`;
-// nothing runs yet. Errors are those of MakeJobFolder(), Coordinator::New(), PlaceTasks(),
+// nothing runs yet. Errors are those of MakeJobFolder(), Coordinator::New(), AssignDevices(),
 // UseCertificates(), PlanStaging(), Stage(); after an error there is no folder.
 absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job::JobSpec& spec,
                                              const control::CoordinatorOptions& options,
@@ -47,7 +47,7 @@ absl::StatusOr<control::JobFolder> CreateJob(const std::string& jobs, const job:
 class LocalJob {
  public:
   // Continues where the journal ends; running agents are adopted. ALREADY_EXISTS if another process
-  // is the coordinator; also errors of the journal, the token and PlaceTasks(). `program`: the
+  // is the coordinator; also errors of the journal, the token and AssignDevices(). `program`: the
   // muster binary. For jobs in a network of their own, call it before the process starts a thread.
   // `cancelled`: why the job is to end at once, without starting anything; "": it continues.
   // `make`: for a job whose tasks run elsewhere.

@@ -71,8 +71,8 @@ std::vector<std::string> LocalLauncher::CommandFor(const control::StartRequest& 
     command.insert(command.end(), {"--port", StrCat(request.port)});
     if (request.port_required) command.emplace_back("--port-required");
   }
-  const auto place = options_.placements.tasks.find(request.task);
-  if (place == options_.placements.tasks.end()) return command;
+  const auto place = options_.devices.tasks.find(request.task);
+  if (place == options_.devices.tasks.end()) return command;
   if (const auto& cpus = place->second.cpus; !cpus.empty()) {
     command.insert(command.end(), {"--cpus", absl::StrJoin(cpus, ",")});
   }
@@ -93,7 +93,7 @@ absl::Status LocalLauncher::Spawn(const control::StartRequest& request, Agent* a
   spec.stdout_fd = spec.stderr_fd = log.get();
   spec.group = process::ChildSpec::Group::kOwnSession;
   spec.parent_death_signal = 0;  // agents outlive a coordinator for a lease
-  for (int to = kFirstInherited; const process::GpuClaim& claim : options_.placements.gpus) {
+  for (int to = kFirstInherited; const process::GpuClaim& claim : options_.devices.gpus) {
     if (claim.lock.valid()) spec.inherited.push_back({claim.lock.get(), to++});
   }
   MUSTER_ASSIGN_OR_RETURN(agent->child, process::Child::Start(spec));

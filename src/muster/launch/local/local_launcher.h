@@ -21,25 +21,25 @@
 namespace muster::launch::local {
 
 // The cores and GPUs of a task.
-struct Placement {
+struct AssignedDevices {
   std::vector<int> cpus = {};            // empty: all
   std::optional<std::string> gpus = {};  // CUDA_VISIBLE_DEVICES; none: as inherited
 };
-struct Placements {
-  std::map<job::TaskId, Placement> tasks = {};
+struct DeviceAssignments {
+  std::map<job::TaskId, AssignedDevices> tasks = {};
   std::vector<process::GpuClaim> gpus = {};  // held by the job and by each agent that it starts
 };
 // Assigns cores and GPUs by the limits of the templates, without GPUs that other jobs have unless
 // `share_gpus`. `job` is the path of the job's folder, the name under which it claims GPUs.
 // FAILED_PRECONDITION if there are too few GPUs.
-absl::StatusOr<Placements> PlaceTasks(const job::JobSpec& spec, const std::string& job,
-                                      bool share_gpus);
+absl::StatusOr<DeviceAssignments> AssignDevices(const job::JobSpec& spec, const std::string& job,
+                                                bool share_gpus);
 
 struct LocalLauncherOptions {
   control::JobFolder folder = {};
   std::string program = {};          // the muster binary
   std::string coordinator_url = {};  // for the agents
-  Placements placements = {};
+  DeviceAssignments devices = {};
   // Returns the command that is started for a request, instead of `muster agent` on this machine.
   // The command must take the incarnation's mark and write its end as an agent does. Called within
   // Start().

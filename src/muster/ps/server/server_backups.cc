@@ -108,7 +108,7 @@ absl::Status ServerState::CommitCounted(int64_t step, const Word& word) {
   if (step <= step_) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(CheckScales(word));
   MUSTER_ASSIGN_OR_RETURN(const double rows, CountedRows(step, word));
-  shard_.Apply(Sum(rows), step_++, word.scales);
+  weights_.Apply(Sum(rows), step_++, word.scales);
   for (auto& staged : staged_) staged.reset();
   return absl::OkStatus();
 }

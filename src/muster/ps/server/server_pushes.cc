@@ -41,7 +41,7 @@ absl::Status ServerState::PushNow(Peer& peer, Staged staged) {
 }
 
 void ServerState::ApplyOwn(size_t replica, const Push& push) {
-  if (push.finite != 0) shard_.Apply({push.given, push.dense, push.tables}, step_++);
+  if (push.finite != 0) weights_.Apply({push.given, push.dense, push.tables}, step_++);
   Count(push, push.finite != 0);
   positions_[replica] = push.position;
   ++sequences_[replica];

@@ -21,7 +21,7 @@ absl::Status ServerState::Commit(int64_t sequence, int64_t step, const Word& wor
   if (!HasRound(sequence) || step < step_ || step > step_ + 1) return NotExpected(sequence);
   if (step > step_) {
     MUSTER_RETURN_IF_ERROR(CheckScales(word));
-    shard_.Apply(Sum(0), step_++, word.scales);
+    weights_.Apply(Sum(0), step_++, word.scales);
   }
   for (size_t replica = 0; replica < staged_.size(); ++replica) {
     staged_[replica].reset();
@@ -70,13 +70,13 @@ void ServerState::FinishRound(double rows) {
   word_.scales.clear();
   if (!spec_.clips_by_norm()) return Settled({});
   unsettled_ = true;
-  if (spec_.servers == 1) Settled(GetScales(shard_.Squares(Sum(rows_))));
+  if (spec_.servers == 1) Settled(GetScales(weights_.Squares(Sum(rows_))));
 }
 
 void ServerState::Settled(std::vector<float> scales) {
   unsettled_ = false;
   word_.scales = std::move(scales);
-  shard_.Apply(Sum(rows_), step_ - 1, word_.scales);
+  weights_.Apply(Sum(rows_), step_ - 1, word_.scales);
   for (auto& each : staged_) each.reset();
 }
 
@@ -90,7 +90,7 @@ absl::StatusOr<std::vector<double>> ServerState::OnMeasure(Connection from,
   } else if (!HasRound(measure.sequence) || measure.step != step_ + 1) {
     return NotExpected(measure.sequence);
   }
-  return shard_.Squares(Sum(rows));
+  return weights_.Squares(Sum(rows));
 }
 
 absl::Status ServerState::OnSettle(Connection from, const Settle& settle) {
@@ -100,7 +100,7 @@ absl::Status ServerState::OnSettle(Connection from, const Settle& settle) {
     return absl::InvalidArgumentError(
         StrCat("squares of ", settle.squares.size(), " variables, there are ", variables_.size()));
   }
-  std::vector<double> squares = shard_.Squares(Sum(rows_));
+  std::vector<double> squares = weights_.Squares(Sum(rows_));
   for (size_t i = 0; i < squares.size(); ++i) squares[i] += settle.squares[i];
   Settled(GetScales(squares));
   return absl::OkStatus();

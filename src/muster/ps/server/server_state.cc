@@ -13,7 +13,7 @@ ServerState::ServerState(ServerSpec spec, std::span<const Variable> variables,
     : spec_(std::move(spec)),
       variables_(variables),
       placement_(placement),
-      shard_(variables, placement, spec_.server),
+      weights_(variables, placement, spec_.server),
       owners_(static_cast<size_t>(spec_.training.replicas)),
       incarnations_(static_cast<size_t>(spec_.training.replicas)),
       agreement_(MakeAgreement({.replicas = static_cast<uint32_t>(spec_.training.replicas),
@@ -191,7 +191,7 @@ absl::Status ServerState::OnBegin(Connection from, const Begin& begin) {
                                      " of ps-", spec_.server));
   }
   Reset();
-  shard_.ClearKeys();
+  weights_.ClearKeys();
   generation_ = begin.generation;
   phase_ = Phase::kLoading;
   broken_ = StrCat("ps-", spec_.server, " is being given a checkpoint's state");
@@ -206,12 +206,12 @@ absl::Status ServerState::Loading(Connection from, int64_t generation) {
 
 absl::Status ServerState::OnLoad(Connection from, const Slice& slice) {
   MUSTER_RETURN_IF_ERROR(Loading(from, slice.generation));
-  return shard_.Load(slice);
+  return weights_.Load(slice);
 }
 
 absl::Status ServerState::OnLoadKeys(Connection from, const KeySlice& slice) {
   MUSTER_RETURN_IF_ERROR(Loading(from, slice.generation));
-  return shard_.LoadKeys(slice);
+  return weights_.LoadKeys(slice);
 }
 
 absl::Status ServerState::OnReady(Connection from, const Ready& ready) {
@@ -253,7 +253,7 @@ absl::Status ServerState::OnPull(Connection from, const Pull& pull) {
   heard_[peer->replica] = now_;
   bad_records_[peer->replica] = pull.bad_records;
   peer->waits_for_all = -1;
-  MUSTER_RETURN_IF_ERROR(shard_.CheckRows(pull.tables));
+  MUSTER_RETURN_IF_ERROR(weights_.CheckRows(pull.tables));
   if (spec_.training.has_backups()) {
     if (!lead()) return CommitCounted(pull.step, pull.word);
     stop_ = std::max(stop_, pull.stop);
@@ -309,7 +309,7 @@ absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
   answer->save = static_cast<uint32_t>(leaving_);
   dense->clear();
   rows->clear();
-  shard_.Read(pull.tables, dense, rows);
+  weights_.Read(pull.tables, dense, rows);
   answer->dense = *dense;
   answer->tables = *rows;
   return true;
@@ -318,7 +318,7 @@ absl::StatusOr<bool> ServerState::AnswerPull(Connection from, const Pull& pull,
 absl::Status ServerState::OnPush(Connection from, Bytes bytes) {
   MUSTER_ASSIGN_OR_RETURN(Push push, Parse<Push>(bytes));
   MUSTER_ASSIGN_OR_RETURN(Peer* const peer, Current(from, push.generation));
-  MUSTER_RETURN_IF_ERROR(shard_.Check({push.given, push.dense, push.tables}));
+  MUSTER_RETURN_IF_ERROR(weights_.Check({push.given, push.dense, push.tables}));
   peer->pushed = push.sequence;
   heard_[peer->replica] = now_;
   if (!spec_.training.synchronous) {
@@ -392,13 +392,13 @@ void ServerState::EndHold(Connection by) {
 
 absl::StatusOr<std::span<const float>> ServerState::OnFetch(Connection from, const Slice& slice) {
   MUSTER_RETURN_IF_ERROR(Current(from, slice.generation).status());
-  return shard_.Fetch(slice);
+  return weights_.Fetch(slice);
 }
 
 absl::StatusOr<tables::DynamicTableEntries> ServerState::OnFetchKeys(Connection from,
                                                                      const KeySlice& slice) {
   MUSTER_RETURN_IF_ERROR(Current(from, slice.generation).status());
-  return shard_.FetchKeys(slice);
+  return weights_.FetchKeys(slice);
 }
 
 absl::Status ServerState::OnFinish(Connection from, const Finish& finish) {

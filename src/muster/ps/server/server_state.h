@@ -39,7 +39,7 @@
 #include "muster/collective/sum_rows.h"
 #include "muster/optim/clip.h"
 #include "muster/ps/server/key_sums.h"
-#include "muster/ps/server/shard.h"
+#include "muster/ps/server/server_weights.h"
 #include "muster/ps/wire/message.h"
 #include "muster/ps/wire/ps_options.h"
 
@@ -191,7 +191,7 @@ class ServerState {
   const ServerSpec spec_;
   const std::span<const Variable> variables_;
   const Placement& placement_;
-  Shard shard_;
+  ServerWeights weights_;
   std::map<Connection, Peer> connections_;
   std::vector<Connection> owners_;     // by replica: its valid connection; 0: none
   std::vector<int64_t> incarnations_;  // by replica: the newest

@@ -4,7 +4,7 @@
 
 #include "muster/base/crc32c.h"
 #include "muster/train/allreduce/test_replicas.h"
-#include "muster/train/input/parts.h"
+#include "muster/train/input/shards.h"
 #include "muster/train/training_test_support.h"
 
 namespace muster::train {
@@ -22,7 +22,7 @@ class ElasticTrainingTest : public TrainingTest {
     TrainSpec spec = Training();
     spec.input.reader.epochs = 20;
     spec.input.source.shard.by = data::ShardBy::kRecord;
-    spec.parts = PartsFor(kFewest, kMost);
+    spec.shards = GetShardCount(kFewest, kMost);
     return spec;
   }
 
@@ -152,7 +152,7 @@ TEST_F(ElasticTrainingTest, TheEndSaysWhoCameAndLeft) {
   TestCluster cluster(2, 1);
   std::atomic<bool> dead = false;
   TrainSpec chief = Elastic();
-  chief.parts = PartsFor(1, 2);
+  chief.shards = GetShardCount(1, 2);
   chief.input.reader.epochs = 0;
   TrainSpec worker = chief;
   chief.hooks = {std::make_shared<StopWhen>(dead)};
@@ -180,9 +180,9 @@ TEST_F(ElasticTrainingTest, ACheckpointIsContinuedByAnyNumber) {
   const auto result = RunRank(alone, 0, spec, "model", 1);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(*result->records, RecordCounts{.trained = 20 * 300});
-  // With another number of parts the training cannot continue, and the error says so.
+  // With another number of shards the training cannot continue, and the error says so.
   TrainSpec other = spec;
-  other.parts = 4;
+  other.shards = 4;
   TestCluster again(kMost, kFewest);
   const auto refused = RunRank(again, 0, other, "model", 1);
   EXPECT_THAT(ToStd(refused.status().message()), HasSubstr("--fresh-data"));
@@ -198,10 +198,10 @@ TEST_F(ElasticTrainingTest, RecordsOfDroppedBatchesAreCounted) {
   spec.input.reader.epochs = 4;
   result = Train("alone", spec);
   EXPECT_EQ(*result->records, (RecordCounts{.trained = 4 * 288, .dropped = 4 * 12}));
-  spec.parts = PartsFor(kFewest, kMost);
+  spec.shards = GetShardCount(kFewest, kMost);
   spec.input.source.shard.by = data::ShardBy::kRecord;
   TestCluster cluster(kMost, kFewest);
-  result = RunRank(cluster, 0, spec, "parts", 1);
+  result = RunRank(cluster, 0, spec, "shards", 1);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(*result->records, (RecordCounts{.trained = 4 * 6 * 48, .dropped = 4 * 6 * 2}));
 }

@@ -8,7 +8,7 @@
 
 #include "muster/collective/collectives.h"
 #include "muster/train/allreduce/replica_state.h"
-#include "muster/train/input/parts.h"
+#include "muster/train/input/shards.h"
 #include "muster/train/weights/dynamic_tables.h"
 
 namespace muster::train {
@@ -217,8 +217,8 @@ void ReplicatedStep::Measure(std::span<const Wish> wishes) {
 // Where this replica continues after the step: after its batch or, without a batch, at its present
 // position.
 std::string ReplicatedStep::PositionAfter(const InputBatch* batch) const {
-  if (session_.data.parts > 0) {
-    return batch != nullptr ? PartNote(batch->part, batch->position) : "";
+  if (session_.data.shards > 0) {
+    return batch != nullptr ? MakeShardNote(batch->shard, batch->position) : "";
   }
   if (batch != nullptr) return data::SerializePosition(batch->position);
   const auto own = static_cast<size_t>(rank());
@@ -227,16 +227,16 @@ std::string ReplicatedStep::PositionAfter(const InputBatch* batch) const {
 
 // Stores the positions of all replicas, which came with their gradients.
 absl::Status ReplicatedStep::GatherPositions() {
-  if (session_.data.parts == 0) {
+  if (session_.data.shards == 0) {
     session_.data.positions.swap(positions_);
     return absl::OkStatus();
   }
   const std::optional<size_t> wrong =
-      MergePartNotes(positions_, session_.data.parts, &session_.data.positions);
+      MergeShardNotes(positions_, session_.data.shards, &session_.data.positions);
   if (!wrong) return absl::OkStatus();
   return generation_.group->Accuse(
       static_cast<int>(*wrong),
-      StrCat("sent '", positions_[*wrong], "', which is no position in a part of the data"));
+      StrCat("sent '", positions_[*wrong], "', which is no position in a shard of the data"));
 }
 
 absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
@@ -264,7 +264,7 @@ absl::StatusOr<bool> ReplicatedStep::Join(StateId state, absl::Status why) {
     why = status;
   }
   state_generation_ = generation_.generation;
-  if (session_.data.parts == 0) return moved;
+  if (session_.data.shards == 0) return moved;
   NoteChanges(before, first);
   return moved || rank() != old_rank || std::cmp_not_equal(size(), before.size());
 }

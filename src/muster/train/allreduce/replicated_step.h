@@ -12,8 +12,9 @@
 // one step at most), and a step that was not done is repeated on the same batches. Random numbers
 // depend on seed, step and rank alone: the result is the same to the bit.
 //
-// If the number of replicas may change (session.data.parts), the next generation may have other
-// replicas. The parts of the data are then divided anew; every state has the position of each part.
+// If the number of replicas may change (session.data.shards), the next generation may have other
+// replicas. The shards of the data are then divided anew; every state has the position of each
+// shard.
 #pragma once
 
 #include <optional>
@@ -69,7 +70,7 @@ class ReplicatedStep : public Strategy {
   absl::Status CheckWishes(std::span<const Wish> wishes) const;
   void Measure(std::span<const Wish> wishes);
   float ConsumeWorked();
-  // Returns true if the state was replaced, or if this replica must read other parts of the data.
+  // Returns true if the state was replaced, or if this replica must read other shards of the data.
   absl::StatusOr<bool> Join(StateId state, absl::Status why);
   StateId state() const { return {.step = session_.step, .generation = state_generation_}; }
   absl::Status AdoptNewestState(bool* overwritten);

@@ -25,12 +25,12 @@ struct InputBatch {
   std::vector<std::string> keys;
   data::Position position = {};  // after this batch, if the source has positions
   int64_t epoch = 0;             // counted from 0
-  int part = 0;                  // of the data, if it is read in parts (train/input/parts.h)
+  int shard = 0;  // of the data, if this replica reads several (train/input/shards.h)
   // Records dropped since the previous batch, as the rest of an epoch.
   int dropped = 0;
   // Records left out since the previous batch because they are bad.
   std::vector<data::BadRecord> bad = {};
-  // Bad rows left out in the newest epoch, summed over the parts of the data.
+  // Bad rows left out in the newest epoch, summed over the shards of the data.
   uint64_t bad_rows = 0;
 };
 
@@ -42,8 +42,10 @@ class BatchSource {
   virtual absl::StatusOr<const InputBatch*> Next() = 0;
   // Batches of the whole data in all epochs, also those before `start`; 0: unknown, or endless.
   virtual int64_t steps() const { return 0; }
-  virtual int64_t epochs() const { return 0; }      // of the data; 0: unknown, or endless
-  virtual int64_t first_step() const { return 0; }  // how many of steps() precede `start`, in parts
+  virtual int64_t epochs() const { return 0; }  // of the data; 0: unknown, or endless
+  virtual int64_t first_step() const {
+    return 0;
+  }  // how many of steps() precede `start`, in shards
   // After the end: records dropped since the last batch (InputBatch::dropped).
   virtual int dropped_at_end() const { return 0; }
   // After the end: bad records left out since the last batch (InputBatch::bad).

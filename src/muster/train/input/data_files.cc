@@ -49,10 +49,10 @@ std::string DescribeDataFiles(const std::vector<data::SourceItem>& items) {
 }
 
 std::string DescribeUnevenShares(const std::vector<data::SourceItem>& items, int replicas,
-                                 int parts) {
+                                 int shards) {
   if (replicas < 2) return "";
-  const size_t cuts = static_cast<size_t>(parts > 0 ? parts : replicas);
-  if (items.size() < cuts) return "";  // parts are then equal shares of the records
+  const size_t cuts = static_cast<size_t>(shards > 0 ? shards : replicas);
+  if (items.size() < cuts) return "";  // shards are then equal shares of the records
   std::vector<uint64_t> sizes(static_cast<size_t>(replicas));
   for (size_t i = 0; i < items.size(); ++i) {
     sizes[i % cuts % static_cast<size_t>(replicas)] += items[i].size();

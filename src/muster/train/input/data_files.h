@@ -14,10 +14,10 @@ namespace muster::train {
 // ranges 0a1b2c3d": the same text for the same names and sizes or ranges, in the same order.
 std::string DescribeDataFiles(const std::vector<data::SourceItem>& items);
 
-// A warning for people if whole files are divided into `parts` (0: one part per replica) among
+// A warning for people if whole files are divided into `shards` (0: one shard per replica) among
 // `replicas` and one replica has at least 1.5 times the bytes of another: it says which replica
 // waits for which, and what to do. Otherwise "".
 std::string DescribeUnevenShares(const std::vector<data::SourceItem>& items, int replicas,
-                                 int parts);
+                                 int shards);
 
 }  // namespace muster::train

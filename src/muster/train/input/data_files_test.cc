@@ -49,7 +49,7 @@ TEST(DataFilesTest, FilesThatDoNotComeOutEvenAreSaidToBeTheCause) {
   EXPECT_THAT(DescribeUnevenShares(GetFiles({100, 900}), 2, 0),
               HasSubstr("worker-0 has 900 bytes, chief-0 100"));
   EXPECT_THAT(DescribeUnevenShares(four, 3, 4), HasSubstr("chief-0 has 200"));
-  EXPECT_EQ(DescribeUnevenShares(four, 3, 12), "") << "parts of records";
+  EXPECT_EQ(DescribeUnevenShares(four, 3, 12), "") << "shards of records";
 }
 
 TEST(DataFilesTest, PartitionsAreKnownByRangeAndIdentity) {

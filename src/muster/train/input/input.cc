@@ -35,10 +35,10 @@ class Input::Producer {
   }
 
   const formats::Schema& schema() const { return used_.schema; }
-  void Add(std::unique_ptr<data::BatchReader> reader, int part, const data::Position* start) {
+  void Add(std::unique_ptr<data::BatchReader> reader, int shard, const data::Position* start) {
     Feed& feed = feeds_.emplace_back();
     feed.reader = std::move(reader);
-    feed.part = part;
+    feed.shard = shard;
     if (start == nullptr) return;
     feed.at = {start->epoch, start->emitted};
     feed.bad_rows = start->bad_records;
@@ -81,7 +81,7 @@ class Input::Producer {
  private:
   struct Feed {
     std::unique_ptr<data::BatchReader> reader;
-    int part = 0;
+    int shard = 0;
     std::pair<int64_t, uint64_t> at = {0, 0};  // epoch, and records taken in it
     bool ended = false;
     uint64_t dropped = 0;   // records that batches have reported
@@ -112,7 +112,7 @@ class Input::Producer {
       if (!is_batch) continue;
       if (coverage_) coverage_->Add(columns_);
       batch->epoch = feed->reader->epoch();
-      batch->part = feed->part;
+      batch->shard = feed->shard;
       batch->dropped = GetDropped(*feed);
       batch->bad.clear();
       std::swap(batch->bad, bad_);
@@ -234,26 +234,26 @@ absl::StatusOr<std::unique_ptr<Input>> Input::Open(io::FileSystem& files, const 
   return input;
 }
 
-absl::StatusOr<std::unique_ptr<Input>> Input::OpenParts(io::FileSystem& files,
-                                                        const model::Model& model,
-                                                        const InputSpec& spec,
-                                                        std::span<const InputPart> parts) {
+absl::StatusOr<std::unique_ptr<Input>> Input::OpenShards(io::FileSystem& files,
+                                                         const model::Model& model,
+                                                         const InputSpec& spec,
+                                                         std::span<const InputShard> shards) {
   std::unique_ptr<Input> input(new Input(spec.reader));
-  std::vector<data::Shard> shards;
-  for (const InputPart& part : parts) shards.push_back(part.shard);
+  std::vector<data::Shard> cuts;
+  for (const InputShard& each : shards) cuts.push_back(each.shard);
   MUSTER_ASSIGN_OR_RETURN(auto producer, Producer::Create(model, spec));
   data::SourceSpec source_spec = SourceFor(model.spec, spec);
   data::ReaderSpec reader_spec = spec.reader;
   source_spec.take_bad_record = reader_spec.take_bad_record = producer->BadRecords();
-  MUSTER_ASSIGN_OR_RETURN(
-      auto sources, data::OpenShards(files, source_spec, shards, spec.reader.max_bad_records));
-  for (size_t i = 0; i < parts.size(); ++i) {
+  MUSTER_ASSIGN_OR_RETURN(auto sources,
+                          data::OpenShards(files, source_spec, cuts, spec.reader.max_bad_records));
+  for (size_t i = 0; i < shards.size(); ++i) {
     const auto& source = input->sources_.emplace_back(std::move(sources[i]));
-    if (source->records() == 0) continue;  // there are more parts than files or records
-    const data::Position* const start = parts[i].start ? &*parts[i].start : nullptr;
+    if (source->records() == 0) continue;  // there are more shards than files or records
+    const data::Position* const start = shards[i].start ? &*shards[i].start : nullptr;
     MUSTER_ASSIGN_OR_RETURN(
         auto reader, data::BatchReader::Create(source, producer->schema(), reader_spec, start));
-    producer->Add(std::move(reader), parts[i].index, start);
+    producer->Add(std::move(reader), shards[i].index, start);
     if (start == nullptr) continue;
     const auto batch = static_cast<uint64_t>(spec.reader.batch_size);
     input->first_step_ += start->epoch * input->GetBatches(source->records()) +

@@ -30,8 +30,8 @@ struct InputSpec {
   bool watch_ids = false;  // ConsumeWarnings() reports columns that find no ids
 };
 
-// A part of the data, and where reading it begins.
-struct InputPart {
+// A shard of the data, and where reading it begins.
+struct InputShard {
   int index = 0;
   data::Shard shard = {};
   std::optional<data::Position> start = {};
@@ -46,12 +46,12 @@ class Input : public BatchSource {
                                                      const model::Model& model,
                                                      const InputSpec& spec,
                                                      const data::Position* start = nullptr);
-  // Reads several parts: each batch comes from the part that has advanced least, so that the order
-  // depends on the parts' positions alone. spec.source.shard is ignored.
-  static absl::StatusOr<std::unique_ptr<Input>> OpenParts(io::FileSystem& files,
-                                                          const model::Model& model,
-                                                          const InputSpec& spec,
-                                                          std::span<const InputPart> parts);
+  // Reads several shards: each batch comes from the shard that has advanced least, so that the
+  // order depends on the shards' positions alone. spec.source.shard is ignored.
+  static absl::StatusOr<std::unique_ptr<Input>> OpenShards(io::FileSystem& files,
+                                                           const model::Model& model,
+                                                           const InputSpec& spec,
+                                                           std::span<const InputShard> shards);
   ~Input() override;
 
   // The next batch, valid until the next call; nullptr at the end. Up to max_bad_records rows that

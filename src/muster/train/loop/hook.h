@@ -51,10 +51,10 @@ class StateSource {
 struct DataState {
   // The position after the last batch trained on, if the input has positions.
   std::optional<data::Position> position = {};
-  // If several replicas train: the position of each, by rank, serialised; or, if the data is cut
-  // into parts, that of each part. "" for a replica or part without one.
+  // If several replicas train: the position of each, by rank, serialised; or, if the number
+  // of replicas may change, that of each shard. "" for a replica or shard without one.
   std::vector<std::string> positions = {};
-  int parts = 0;  // train/input/parts.h; 0: each replica has a shard of its own
+  int shards = 0;  // all of them, as train/input/shards.h cuts them; 0: each replica has one
   // The rows of a batch that the input has at most; 0: not known. The Estimator writes it.
   int batch_size = 0;
   // The counts of the whole training; none if they are not known.

@@ -34,9 +34,10 @@ struct TrainSpec {
   // The replicas that train together with this one, each on its own shard of `input`; null: none.
   // Must outlive the training. With replicas only the chief writes into model_dir.
   Peers* replicas = nullptr;
-  // If the number of replicas may change: the number of parts that the data is cut into
-  // (train/input/parts.h), as input.source.shard.by says. 0: this replica reads input.source.shard.
-  int parts = 0;
+  // If the number of replicas may change: the number of shards that the data is cut into
+  // (train/input/shards.h), as input.source.shard.by says. 0: this replica reads
+  // input.source.shard.
+  int shards = 0;
 };
 
 struct TrainResult {

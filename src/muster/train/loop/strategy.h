@@ -101,7 +101,7 @@ class Peers {
 };
 
 // FAILED_PRECONDITION if the data of session.data.positions is divided among a different number of
-// replicas or, if session.data.parts is set, into a different number of parts.
+// replicas or, if session.data.shards is set, into a different number of shards.
 absl::Status CheckReplicas(const Session& session, int replicas);
 
 }  // namespace muster::train

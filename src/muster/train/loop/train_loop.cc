@@ -5,7 +5,7 @@
 
 #include "muster/data/batch_stream_reader.h"
 #include "muster/train/input/changed_data.h"
-#include "muster/train/input/parts.h"
+#include "muster/train/input/shards.h"
 #include "muster/train/loop/local_strategy.h"
 
 namespace muster::train {
@@ -14,7 +14,7 @@ namespace {
 int64_t TotalSteps(const TrainSpec& spec, const BatchSource& input, int64_t first_step,
                    int steps_a_batch) {
   int64_t total = input.steps() * steps_a_batch;
-  if (spec.parts > 0) {
+  if (spec.shards > 0) {
     // The other shards have the same number of steps left.
     total += total > 0 ? first_step - input.first_step() : 0;
   } else if (spec.fresh_data || !input.has_positions()) {
@@ -104,7 +104,7 @@ void TrainLoop::CountSteps() {
 absl::Status TrainLoop::ContinueInNewView() {
   session_.model.engine->Rest();
   MUSTER_RETURN_IF_ERROR(OpenData());
-  if (session_.data.parts > 0) CountSteps();
+  if (session_.data.shards > 0) CountSteps();
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->AfterCreateSession(session_));
   return absl::OkStatus();
 }
@@ -114,7 +114,7 @@ absl::Status TrainLoop::FindPosition() {
   if (session_.data.positions.empty()) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(CheckReplicas(session_, strategy_->size()));
   session_.data.position.reset();
-  if (session_.data.parts > 0) return absl::OkStatus();
+  if (session_.data.shards > 0) return absl::OkStatus();
   const std::string& own = session_.data.positions[static_cast<size_t>(strategy_->rank())];
   if (own.empty()) return absl::OkStatus();
   MUSTER_ASSIGN_OR_RETURN(session_.data.position, data::ParsePosition(own));
@@ -140,8 +140,8 @@ absl::Status TrainLoop::OpenData() {
   }
   input_.reset();
   const data::Position* const start = session_.data.position ? &*session_.data.position : nullptr;
-  MUSTER_ASSIGN_OR_RETURN(input_, session_.data.parts > 0
-                                      ? OpenParts()
+  MUSTER_ASSIGN_OR_RETURN(input_, session_.data.shards > 0
+                                      ? OpenShards()
                                       : OpenInput(session_.files, session_.model, WatchedInput(),
                                                   spec_.input_fn, start));
   if (!input_->has_positions()) session_.data.position.reset();
@@ -149,25 +149,25 @@ absl::Status TrainLoop::OpenData() {
   return absl::OkStatus();
 }
 
-// Those parts of the data that are this replica's now.
-absl::StatusOr<std::unique_ptr<BatchSource>> TrainLoop::OpenParts() {
-  std::vector<InputPart> parts;
-  for (const int index : GetParts(session_.data.parts, strategy_->rank(), strategy_->size())) {
-    InputPart& part = parts.emplace_back();
-    part.index = index;
-    part.shard = {.index = index, .count = session_.data.parts, .by = spec_.input.source.shard.by};
+// Opens the shards of the data that belong to this replica now.
+absl::StatusOr<std::unique_ptr<BatchSource>> TrainLoop::OpenShards() {
+  std::vector<InputShard> shards;
+  for (const int index : GetShards(session_.data.shards, strategy_->rank(), strategy_->size())) {
+    InputShard& each = shards.emplace_back();
+    each.index = index;
+    each.shard = {.index = index, .count = session_.data.shards, .by = spec_.input.source.shard.by};
     if (session_.data.positions.empty()) continue;
     const std::string& position = session_.data.positions[static_cast<size_t>(index)];
     if (position.empty()) continue;
-    MUSTER_ASSIGN_OR_RETURN(part.start, data::ParsePosition(position));
+    MUSTER_ASSIGN_OR_RETURN(each.start, data::ParsePosition(position));
   }
-  return Input::OpenParts(session_.files, session_.model, WatchedInput(), parts);
+  return Input::OpenShards(session_.files, session_.model, WatchedInput(), shards);
 }
 
 absl::Status TrainLoop::Begin() {
   for (const auto& hook : hooks_) MUSTER_RETURN_IF_ERROR(hook->Begin(session_));
   SharePositions();
-  session_.data.parts = spec_.replicas != nullptr ? spec_.parts : 0;
+  session_.data.shards = spec_.replicas != nullptr ? spec_.shards : 0;
   if (session_.step == 0 && !session_.data.records) session_.data.records.emplace();
   if (spec_.replicas == nullptr) {
     strategy_ = std::make_unique<LocalStrategy>(session_);

@@ -36,7 +36,7 @@ class TrainLoop {
   absl::Status FindPosition();
   void SharePositions();
   absl::Status OpenData();
-  absl::StatusOr<std::unique_ptr<BatchSource>> OpenParts();
+  absl::StatusOr<std::unique_ptr<BatchSource>> OpenShards();
   // The input to open. It is watched for columns that find no ids until a warning about them was
   // given.
   InputSpec WatchedInput() const {

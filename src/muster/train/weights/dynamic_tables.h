@@ -1,6 +1,6 @@
 // DynamicTables: the tables of a model that grow as keys appear, in a process that holds the tables
-// itself: one that trains alone, evaluates or predicts. (On parameter servers ps/server/shard.h
-// holds them.)
+// itself: one that trains alone, evaluates or predicts. (On parameter servers
+// ps/server/server_weights.h holds them.)
 #pragma once
 
 #include <cstdint>

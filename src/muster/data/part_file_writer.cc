@@ -1,4 +1,4 @@
-#include "muster/data/shard_writer.h"
+#include "muster/data/part_file_writer.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -21,7 +21,7 @@ std::string_view GetSuffix(formats::Compression compression) {
 }
 
 // "part-00000-of-00005.tfrecord", with or without an ending.
-bool IsShardName(std::string_view name) {
+bool IsPartFileName(std::string_view name) {
   constexpr std::string_view kPattern = "part-#####-of-#####.tfrecord";
   if (name.size() < kPattern.size()) return false;
   for (size_t i = 0; i < kPattern.size(); ++i) {
@@ -34,28 +34,28 @@ bool IsShardName(std::string_view name) {
 
 }  // namespace
 
-std::string ShardName(int index, int count, formats::Compression compression) {
+std::string PartFileName(int index, int count, formats::Compression compression) {
   char name[64];
   std::snprintf(name, sizeof name, "part-%05d-of-%05d.tfrecord", index, count);
   return StrCat(name, GetSuffix(compression));
 }
 
-absl::StatusOr<std::unique_ptr<ShardWriter>> ShardWriter::Create(io::FileSystem& files,
-                                                                 const ShardSetSpec& spec) {
-  if (spec.shards < 1 || spec.shards > kMaxShards) {
+absl::StatusOr<std::unique_ptr<PartFileWriter>> PartFileWriter::Create(io::FileSystem& files,
+                                                                       const PartFilesSpec& spec) {
+  if (spec.files < 1 || spec.files > kMaxPartFiles) {
     return absl::InvalidArgumentError(
-        StrCat(spec.shards, " shards: 1 to ", kMaxShards, " can be written at once"));
+        StrCat(spec.files, " part files: 1 to ", kMaxPartFiles, " can be written at once"));
   }
-  std::unique_ptr<ShardWriter> writer(new ShardWriter(files, spec));
+  std::unique_ptr<PartFileWriter> writer(new PartFileWriter(files, spec));
   MUSTER_RETURN_IF_ERROR(writer->Open());
   return writer;
 }
 
-absl::Status ShardWriter::Open() {
+absl::Status PartFileWriter::Open() {
   MUSTER_RETURN_IF_ERROR(files_.MakeFolders(spec_.folder));
-  MUSTER_RETURN_IF_ERROR(FindOtherShards());
-  for (int i = 0; i < spec_.shards; ++i) {
-    std::string path = io::JoinPath(spec_.folder, ShardName(i, spec_.shards, spec_.compression));
+  MUSTER_RETURN_IF_ERROR(FindOtherFiles());
+  for (int i = 0; i < spec_.files; ++i) {
+    std::string path = io::JoinPath(spec_.folder, PartFileName(i, spec_.files, spec_.compression));
     MUSTER_ASSIGN_OR_RETURN(auto file, files_.OpenForWrite(io::TemporaryPath(path)));
     parts_.push_back({std::move(path), nullptr,
                       RecordIndexBuilder(FileFormat::kTfRecord, spec_.compression), 0});
@@ -65,22 +65,22 @@ absl::Status ShardWriter::Open() {
   return absl::OkStatus();
 }
 
-absl::Status ShardWriter::FindOtherShards() {
+absl::Status PartFileWriter::FindOtherFiles() {
   MUSTER_ASSIGN_OR_RETURN(const auto names, files_.List(spec_.folder));
   for (const std::string& name : names) {
-    if (!IsShardName(name)) continue;
+    if (!IsPartFileName(name)) continue;
     int index = 0;
     std::sscanf(name.c_str(), "part-%d", &index);
-    if (name != ShardName(index, spec_.shards, spec_.compression)) others_.push_back(name);
+    if (name != PartFileName(index, spec_.files, spec_.compression)) others_.push_back(name);
   }
   if (others_.empty() || spec_.overwrite) return absl::OkStatus();
   return absl::AlreadyExistsError(
       StrCat(io::JoinPath(spec_.folder, others_[0]),
-             " belongs to another set of shards: choose another folder, or give --overwrite to "
+             " belongs to another set of part files: choose another folder, or give --overwrite to "
              "replace that set"));
 }
 
-ShardWriter::~ShardWriter() {
+PartFileWriter::~PartFileWriter() {
   if (committed_) return;
   for (Part& part : parts_) {
     part.writer = nullptr;
@@ -88,14 +88,14 @@ ShardWriter::~ShardWriter() {
   }
 }
 
-absl::Status ShardWriter::Write(std::string_view record) {
+absl::Status PartFileWriter::Write(std::string_view record) {
   Part& part = parts_[next_];
   next_ = next_ + 1 == parts_.size() ? 0 : next_ + 1;
   part.index.Add(part.writer->offset());
   return part.writer->Write(record);
 }
 
-absl::Status ShardWriter::Commit() {
+absl::Status PartFileWriter::Commit() {
   for (Part& part : parts_) {
     part.end = part.writer->offset();
     MUSTER_RETURN_IF_ERROR(part.writer->Close());
@@ -112,7 +112,7 @@ absl::Status ShardWriter::Commit() {
   return absl::OkStatus();
 }
 
-absl::Status ShardWriter::Publish() {
+absl::Status PartFileWriter::Publish() {
   for (const Part& part : parts_) {
     MUSTER_RETURN_IF_ERROR(files_.Rename(io::TemporaryPath(part.path), part.path));
   }
@@ -130,7 +130,7 @@ absl::Status ShardWriter::Publish() {
   return files_.SyncFolder(spec_.folder);
 }
 
-std::vector<std::string> ShardWriter::paths() const {
+std::vector<std::string> PartFileWriter::paths() const {
   std::vector<std::string> paths;
   for (const Part& part : parts_) paths.push_back(part.path);
   return paths;

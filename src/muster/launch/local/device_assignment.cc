@@ -26,8 +26,8 @@ absl::StatusOr<std::vector<process::GpuClaim>> ChooseGpus(const std::vector<std:
 
 }  // namespace
 
-absl::StatusOr<Placements> PlaceTasks(const job::JobSpec& spec, const std::string& job,
-                                      bool share_gpus) {
+absl::StatusOr<DeviceAssignments> AssignDevices(const job::JobSpec& spec, const std::string& job,
+                                                bool share_gpus) {
   std::vector<job::TaskId> tasks;
   std::vector<double> cpu_limits;
   std::vector<int> gpu_wishes;
@@ -43,16 +43,16 @@ absl::StatusOr<Placements> PlaceTasks(const job::JobSpec& spec, const std::strin
   MUSTER_ASSIGN_OR_RETURN(auto cpus, process::DealCpus(available, cpu_limits));
   const auto inherited =
       process::FindEnvironment("CUDA_VISIBLE_DEVICES", process::CurrentEnvironment());
-  Placements placements;
-  MUSTER_ASSIGN_OR_RETURN(placements.gpus, ChooseGpus(process::VisibleGpus(inherited, "/dev"),
-                                                      gpu_wishes, job, share_gpus));
+  DeviceAssignments devices;
+  MUSTER_ASSIGN_OR_RETURN(devices.gpus, ChooseGpus(process::VisibleGpus(inherited, "/dev"),
+                                                   gpu_wishes, job, share_gpus));
   std::vector<std::string> names;
-  for (const process::GpuClaim& claim : placements.gpus) names.push_back(claim.gpu);
+  for (const process::GpuClaim& claim : devices.gpus) names.push_back(claim.gpu);
   MUSTER_ASSIGN_OR_RETURN(auto gpus, process::DealGpus(names, gpu_wishes));
   for (size_t i = 0; i < tasks.size(); ++i) {
-    placements.tasks[tasks[i]] = {std::move(cpus[i]), std::move(gpus[i])};
+    devices.tasks[tasks[i]] = {std::move(cpus[i]), std::move(gpus[i])};
   }
-  return placements;
+  return devices;
 }
 
 }  // namespace muster::launch::local

@@ -1,4 +1,4 @@
-#include "muster/data/shard_writer.h"
+#include "muster/data/part_file_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class ShardWriterTest : public testing::Test {
+class PartFileWriterTest : public testing::Test {
  protected:
-  absl::Status WriteSet(io::FileSystem& files, const ShardSetSpec& spec, int records) {
-    MUSTER_ASSIGN_OR_RETURN(auto writer, ShardWriter::Create(files, spec));
+  absl::Status WriteSet(io::FileSystem& files, const PartFilesSpec& spec, int records) {
+    MUSTER_ASSIGN_OR_RETURN(auto writer, PartFileWriter::Create(files, spec));
     for (int i = 0; i < records; ++i) {
       MUSTER_RETURN_IF_ERROR(writer->Write(StrCat("record ", i, std::string(500, 'x'))));
     }
@@ -30,15 +30,15 @@ class ShardWriterTest : public testing::Test {
   const std::unique_ptr<io::FileSystem> files_ = io::NewMemoryFileSystem();
 };
 
-TEST_F(ShardWriterTest, DealsRoundRobinAndIndexes) {
+TEST_F(PartFileWriterTest, DealsRoundRobinAndIndexes) {
   for (const auto compression :
        {formats::Compression::kNone, formats::Compression::kGzip, formats::Compression::kZlib}) {
-    const ShardSetSpec spec = {
-        .folder = "deep/er", .shards = 3, .compression = compression, .overwrite = true};
+    const PartFilesSpec spec = {
+        .folder = "deep/er", .files = 3, .compression = compression, .overwrite = true};
     ASSERT_TRUE(WriteSet(*files_, spec, 8).ok());
     std::vector<uint64_t> counts;
     for (int i = 0; i < 3; ++i) {
-      const std::string path = io::JoinPath("deep/er", ShardName(i, 3, compression));
+      const std::string path = io::JoinPath("deep/er", PartFileName(i, 3, compression));
       const auto scanned = ScanRecords(*files_, path, {.compression = compression});
       ASSERT_TRUE(scanned.ok()) << scanned.status();
       counts.push_back(scanned->records());
@@ -47,44 +47,44 @@ TEST_F(ShardWriterTest, DealsRoundRobinAndIndexes) {
       EXPECT_EQ(*index, *scanned);
     }
     EXPECT_THAT(counts, ElementsAre(3, 3, 2));
-    EXPECT_EQ(Names("deep/er").size(), 6u) << "three shards and three indexes, nothing else";
+    EXPECT_EQ(Names("deep/er").size(), 6u) << "three files and three indexes, nothing else";
   }
-  EXPECT_EQ(ShardName(4, 12, formats::Compression::kGzip), "part-00004-of-00012.tfrecord.gz");
+  EXPECT_EQ(PartFileName(4, 12, formats::Compression::kGzip), "part-00004-of-00012.tfrecord.gz");
 }
 
-TEST_F(ShardWriterTest, NothingIsThereBeforeCommit) {
+TEST_F(PartFileWriterTest, NothingIsThereBeforeCommit) {
   {
-    auto writer = *ShardWriter::Create(*files_, {.folder = "out", .shards = 2});
+    auto writer = *PartFileWriter::Create(*files_, {.folder = "out", .files = 2});
     ASSERT_TRUE(writer->Write("record").ok());
     for (const std::string& name : Names()) EXPECT_TRUE(name.starts_with('.')) << name;
   }
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-TEST_F(ShardWriterTest, AnotherSetIsReplacedOnlyWhenAsked) {
-  ASSERT_TRUE(WriteSet(*files_, {.folder = "out", .shards = 2}, 5).ok());
+TEST_F(PartFileWriterTest, AnotherSetIsReplacedOnlyWhenAsked) {
+  ASSERT_TRUE(WriteSet(*files_, {.folder = "out", .files = 2}, 5).ok());
   WriteText(*files_, "out/part-of-the-docs.txt", "mine");
-  ASSERT_TRUE(WriteSet(*files_, {.folder = "out", .shards = 2}, 6).ok()) << "the same names";
-  const absl::Status status = WriteSet(*files_, {.folder = "out", .shards = 1}, 5);
+  ASSERT_TRUE(WriteSet(*files_, {.folder = "out", .files = 2}, 6).ok()) << "the same names";
+  const absl::Status status = WriteSet(*files_, {.folder = "out", .files = 1}, 5);
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(status.message(), HasSubstr("out/part-00000-of-00002.tfrecord"));
-  ASSERT_TRUE(WriteSet(*files_, {.folder = "out", .shards = 1, .overwrite = true}, 5).ok());
+  ASSERT_TRUE(WriteSet(*files_, {.folder = "out", .files = 1, .overwrite = true}, 5).ok());
   EXPECT_THAT(Names(), ElementsAre(".part-00000-of-00001.tfrecord.index",
                                    "part-00000-of-00001.tfrecord", "part-of-the-docs.txt"));
 }
 
-TEST_F(ShardWriterTest, AFullDiskLeavesNothing) {
+TEST_F(PartFileWriterTest, AFullDiskLeavesNothing) {
   for (uint64_t room : {0, 100, 3000, 6000}) {
     io::FaultFileSystem faulty(*files_);
     faulty.FillDiskAfter(room);
-    const absl::Status status = WriteSet(faulty, {.folder = "out", .shards = 2}, 12);
+    const absl::Status status = WriteSet(faulty, {.folder = "out", .files = 2}, 12);
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
     EXPECT_THAT(Names(), IsEmpty()) << room;
   }
 }
 
-// Wherever an operation fails, no shard of the set is left.
-TEST_F(ShardWriterTest, AnyFailedOperationLeavesNothing) {
+// Wherever an operation fails, no file of the set is left.
+TEST_F(PartFileWriterTest, AnyFailedOperationLeavesNothing) {
   using io::FileOperation;
   for (const auto operation :
        {FileOperation::kCreate, FileOperation::kWrite, FileOperation::kSync, FileOperation::kClose,
@@ -93,7 +93,7 @@ TEST_F(ShardWriterTest, AnyFailedOperationLeavesNothing) {
     for (int n = 1; failed; ++n) {
       io::FaultFileSystem faulty(*files_);
       faulty.FailNth(operation, n, absl::InternalError("made to fail"));
-      failed = !WriteSet(faulty, {.folder = "out", .shards = 2}, 3).ok();
+      failed = !WriteSet(faulty, {.folder = "out", .files = 2}, 3).ok();
       if (failed) {
         EXPECT_THAT(Names(), IsEmpty()) << static_cast<int>(operation) << " " << n;
       }
@@ -104,15 +104,16 @@ TEST_F(ShardWriterTest, AnyFailedOperationLeavesNothing) {
   }
 }
 
-// A process that dies leaves files that globs do not find, and shards only when all are complete.
-TEST_F(ShardWriterTest, AfterACrashAllShardsAreVisibleOrIncompleteSetsAre) {
+// A process that dies leaves files that globs do not find, and part files only when all are
+// complete.
+TEST_F(PartFileWriterTest, AfterACrashAllFilesAreVisibleOrIncompleteSetsAre) {
   bool crashed = true;
   for (int n = 1; crashed; ++n) {
     ASSERT_TRUE(files_->RemoveAll("out").ok());
     ASSERT_TRUE(files_->MakeFolders("out").ok());
     io::FaultFileSystem faulty(*files_);
     faulty.CrashAtChange(n);
-    crashed = !WriteSet(faulty, {.folder = "out", .shards = 3}, 7).ok();
+    crashed = !WriteSet(faulty, {.folder = "out", .files = 3}, 7).ok();
     const auto found = io::Glob(*files_, "out/part-*");
     if (!found.ok()) continue;
     for (const std::string& path : *found) {
@@ -122,9 +123,9 @@ TEST_F(ShardWriterTest, AfterACrashAllShardsAreVisibleOrIncompleteSetsAre) {
   }
 }
 
-TEST_F(ShardWriterTest, TooManyShards) {
-  EXPECT_FALSE(ShardWriter::Create(*files_, {.folder = "out", .shards = 0}).ok());
-  EXPECT_FALSE(ShardWriter::Create(*files_, {.folder = "out", .shards = 1001}).ok());
+TEST_F(PartFileWriterTest, TooManyFiles) {
+  EXPECT_FALSE(PartFileWriter::Create(*files_, {.folder = "out", .files = 0}).ok());
+  EXPECT_FALSE(PartFileWriter::Create(*files_, {.folder = "out", .files = 1001}).ok());
 }
 
 }  // namespace

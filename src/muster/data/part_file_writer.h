@@ -1,4 +1,4 @@
-// ShardWriter: writes a set of TFRecord files part-00000-of-0000N.tfrecord[.gz|.zlib] with their
+// PartFileWriter: writes a set of TFRecord files part-00000-of-0000N.tfrecord[.gz|.zlib] with their
 // indexes. The set appears as a whole: it is written under temporary names and renamed when
 // complete.
 #pragma once
@@ -17,33 +17,34 @@
 
 namespace muster::data {
 
-struct ShardSetSpec {
+struct PartFilesSpec {
   std::string folder;  // created if it does not exist
-  int shards = 1;
+  int files = 1;
   formats::Compression compression = formats::Compression::kNone;
-  // Whether shards of another set (with another count or compression) in the folder are removed
-  // when this one is complete; otherwise they are an error. Shards of the same names are always
+  // Whether part files of another set (with another count or compression) in the folder are removed
+  // when this one is complete; otherwise they are an error. Files of the same names are always
   // replaced.
   bool overwrite = false;
 };
 
-constexpr int kMaxShards = 1000;  // each is an open file
+constexpr int kMaxPartFiles = 1000;  // each is an open file
 
-std::string ShardName(int index, int count, formats::Compression compression);
+std::string PartFileName(int index, int count, formats::Compression compression);
 
 // One owner thread. A writer that is destroyed without Commit() removes what it wrote.
-class ShardWriter {
+class PartFileWriter {
  public:
-  // ALREADY_EXISTS names a shard of another set.
-  static absl::StatusOr<std::unique_ptr<ShardWriter>> Create(io::FileSystem& files,
-                                                             const ShardSetSpec& spec);
-  ~ShardWriter();
-  ShardWriter(const ShardWriter&) = delete;
-  ShardWriter& operator=(const ShardWriter&) = delete;
+  // ALREADY_EXISTS names a part file of another set; INVALID_ARGUMENT for no file or more than
+  // kMaxPartFiles.
+  static absl::StatusOr<std::unique_ptr<PartFileWriter>> Create(io::FileSystem& files,
+                                                                const PartFilesSpec& spec);
+  ~PartFileWriter();
+  PartFileWriter(const PartFileWriter&) = delete;
+  PartFileWriter& operator=(const PartFileWriter&) = delete;
 
-  // Records are distributed round robin: shards differ by one record at most.
+  // Records are distributed round robin: files differ by one record at most.
   absl::Status Write(std::string_view record);
-  // Closes, renames and indexes all shards. After an error, none of the set is left.
+  // Closes, renames and indexes all files. After an error, none of the set is left.
   absl::Status Commit();
 
   // Final names, in order.
@@ -59,13 +60,13 @@ class ShardWriter {
     uint64_t end = 0;
   };
 
-  ShardWriter(io::FileSystem& files, const ShardSetSpec& spec) : files_(files), spec_(spec) {}
+  PartFileWriter(io::FileSystem& files, const PartFilesSpec& spec) : files_(files), spec_(spec) {}
   absl::Status Open();
-  absl::Status FindOtherShards();
+  absl::Status FindOtherFiles();
   absl::Status Publish();
 
   io::FileSystem& files_;
-  const ShardSetSpec spec_;
+  const PartFilesSpec spec_;
   std::vector<Part> parts_;
   std::vector<std::string> others_;  // names of another set's files
   size_t next_ = 0;

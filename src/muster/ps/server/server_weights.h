@@ -1,4 +1,4 @@
-// Shard: one server's part of all weights and slots, to which it applies gradients.
+// ServerWeights: one server's part of all weights and slots, to which it applies gradients.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ struct Gradient {
 };
 
 // One owner thread.
-class Shard {
+class ServerWeights {
  public:
-  // Makes a shard whose weights and slots are all zero. `variables` and `placement` must outlive
+  // Makes an object whose weights and slots are all zero. `variables` and `placement` must outlive
   // it.
-  Shard(std::span<const Variable> variables, const Placement& placement, int server);
+  ServerWeights(std::span<const Variable> variables, const Placement& placement, int server);
 
   // Empties the tables that grow.
   void ClearKeys();
-  // Both return INVALID_ARGUMENT for a slice that this shard does not have.
+  // Both return INVALID_ARGUMENT for a slice that this server does not have.
   absl::Status Load(const Slice& slice);
   absl::StatusOr<std::span<const float>> Fetch(const Slice& slice) const;
 
@@ -38,7 +38,7 @@ class Shard {
   // Returns up to slice.count entries, from number slice.first on.
   absl::StatusOr<tables::DynamicTableEntries> FetchKeys(const KeySlice& slice) const;
 
-  // INVALID_ARGUMENT for rows, keys, sizes or variables that this shard does not have.
+  // INVALID_ARGUMENT for rows, keys, sizes or variables that this server does not have.
   absl::Status Check(const Gradient& gradient) const;
   absl::Status CheckRows(std::span<const TableRows> tables) const;
   // Appends the values that a pull returns. `tables` must have passed CheckRows.

@@ -1,4 +1,4 @@
-#include "muster/ps/server/shard.h"
+#include "muster/ps/server/server_weights.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,8 @@
 
 namespace muster::ps {
 
-Shard::Shard(std::span<const Variable> variables, const Placement& placement, int server)
+ServerWeights::ServerWeights(std::span<const Variable> variables, const Placement& placement,
+                             int server)
     : variables_(variables), placement_(placement), server_(server), memory_(variables.size()) {
   for (size_t i = 0; i < variables.size(); ++i) {
     const auto n = static_cast<size_t>(placement.part(static_cast<int>(i), server).elements());
@@ -28,7 +29,7 @@ Shard::Shard(std::span<const Variable> variables, const Placement& placement, in
   }
 }
 
-absl::Status Shard::CheckSlice(const Slice& slice) const {
+absl::Status ServerWeights::CheckSlice(const Slice& slice) const {
   const bool known = slice.variable < variables_.size() && slice.slot >= -1 &&
                      slice.slot < static_cast<int>(variables_[slice.variable].slots());
   const int64_t elements =
@@ -42,7 +43,7 @@ absl::Status Shard::CheckSlice(const Slice& slice) const {
                                            " on are not on ps-", server_));
 }
 
-absl::Status Shard::Load(const Slice& slice) {
+absl::Status ServerWeights::Load(const Slice& slice) {
   MUSTER_RETURN_IF_ERROR(CheckSlice(slice));
   if (slice.values.size() != static_cast<size_t>(slice.count)) {
     return absl::InvalidArgumentError(
@@ -55,7 +56,7 @@ absl::Status Shard::Load(const Slice& slice) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::span<const float>> Shard::Fetch(const Slice& slice) const {
+absl::StatusOr<std::span<const float>> ServerWeights::Fetch(const Slice& slice) const {
   MUSTER_RETURN_IF_ERROR(CheckSlice(slice));
   const Memory& memory = memory_[slice.variable];
   const auto& values =
@@ -64,20 +65,20 @@ absl::StatusOr<std::span<const float>> Shard::Fetch(const Slice& slice) const {
                                    static_cast<size_t>(slice.count));
 }
 
-void Shard::ClearKeys() {
+void ServerWeights::ClearKeys() {
   for (Memory& memory : memory_) {
     if (memory.dynamic_table) memory.dynamic_table->Clear();
   }
 }
 
-absl::StatusOr<tables::DynamicTable*> Shard::Dynamic(uint32_t variable) const {
+absl::StatusOr<tables::DynamicTable*> ServerWeights::Dynamic(uint32_t variable) const {
   if (variable < variables_.size() && variables_[variable].grows()) {
     return memory_[variable].dynamic_table.get();
   }
   return absl::InvalidArgumentError(StrCat("variable ", variable, " is no table that grows"));
 }
 
-absl::Status Shard::LoadKeys(const KeySlice& slice) {
+absl::Status ServerWeights::LoadKeys(const KeySlice& slice) {
   MUSTER_ASSIGN_OR_RETURN(tables::DynamicTable* const table, Dynamic(slice.variable));
   MUSTER_RETURN_IF_ERROR(CheckKeys({.variable = slice.variable, .keys = slice.keys}));
   return table->Add({.keys = slice.keys,
@@ -86,7 +87,7 @@ absl::Status Shard::LoadKeys(const KeySlice& slice) {
                      .values = {slice.values.begin(), slice.values.end()}});
 }
 
-absl::StatusOr<tables::DynamicTableEntries> Shard::FetchKeys(const KeySlice& slice) const {
+absl::StatusOr<tables::DynamicTableEntries> ServerWeights::FetchKeys(const KeySlice& slice) const {
   MUSTER_ASSIGN_OR_RETURN(const tables::DynamicTable* const table, Dynamic(slice.variable));
   if (slice.first < 0 || slice.first > table->size() || slice.count < 1) {
     return absl::InvalidArgumentError(StrCat("table ", variables_[slice.variable].name, ": ",
@@ -96,7 +97,7 @@ absl::StatusOr<tables::DynamicTableEntries> Shard::FetchKeys(const KeySlice& sli
   return table->Entries(slice.first, slice.count);
 }
 
-absl::Status Shard::CheckKeys(const TableRows& table) const {
+absl::Status ServerWeights::CheckKeys(const TableRows& table) const {
   const Variable& variable = variables_[table.variable];
   for (const int64_t key : table.keys) {
     if (placement_.ServerOfKey(key) == server_) continue;
@@ -108,7 +109,7 @@ absl::Status Shard::CheckKeys(const TableRows& table) const {
       StrCat("rows of ", variable.name, " without their keys, which it grows by"));
 }
 
-absl::Status Shard::CheckRows(std::span<const TableRows> tables) const {
+absl::Status ServerWeights::CheckRows(std::span<const TableRows> tables) const {
   for (const TableRows& table : tables) {
     if (table.variable >= variables_.size() || !variables_[table.variable].is_table()) {
       return absl::InvalidArgumentError(StrCat("variable ", table.variable, " is no table"));
@@ -131,7 +132,7 @@ absl::Status Shard::CheckRows(std::span<const TableRows> tables) const {
   return absl::OkStatus();
 }
 
-absl::Status Shard::Check(const Gradient& gradient) const {
+absl::Status ServerWeights::Check(const Gradient& gradient) const {
   MUSTER_RETURN_IF_ERROR(CheckRows(gradient.tables));
   const auto dense = static_cast<size_t>(placement_.dense_floats(server_));
   const bool none = gradient.dense.empty() && gradient.given.empty();
@@ -149,8 +150,8 @@ absl::Status Shard::Check(const Gradient& gradient) const {
   return absl::OkStatus();
 }
 
-void Shard::Read(std::span<const TableRows> tables, std::vector<float>* dense,
-                 std::vector<float>* rows) const {
+void ServerWeights::Read(std::span<const TableRows> tables, std::vector<float>* dense,
+                         std::vector<float>* rows) const {
   for (size_t i = 0; i < variables_.size(); ++i) {
     if (variables_[i].is_table()) continue;
     dense->insert(dense->end(), memory_[i].weights.begin(), memory_[i].weights.end());
@@ -168,15 +169,16 @@ void Shard::Read(std::span<const TableRows> tables, std::vector<float>* dense,
   }
 }
 
-std::span<const float> Shard::Clipped(const Variable& variable, std::span<const float> gradient) {
+std::span<const float> ServerWeights::Clipped(const Variable& variable,
+                                              std::span<const float> gradient) {
   if (variable.clip <= 0) return gradient;
   clipped_.assign(gradient.begin(), gradient.end());
   for (float& value : clipped_) value = std::clamp(value, -variable.clip, variable.clip);
   return clipped_;
 }
 
-std::span<const float> Shard::Scaled(float scale, optim::RowLayout layout,
-                                     std::span<const float> gradient) {
+std::span<const float> ServerWeights::Scaled(float scale, optim::RowLayout layout,
+                                             std::span<const float> gradient) {
   if (scale == 1) return gradient;
   scaled_.assign(gradient.begin(), gradient.end());
   optim::ScaleEntries(scale, layout, scaled_);
@@ -184,7 +186,7 @@ std::span<const float> Shard::Scaled(float scale, optim::RowLayout layout,
 }
 
 template <class Visit>
-void Shard::ForEachDense(const Gradient& gradient, Visit visit) const {
+void ServerWeights::ForEachDense(const Gradient& gradient, Visit visit) const {
   size_t at = 0;
   for (size_t i = 0; i < variables_.size(); ++i) {
     if (variables_[i].is_table()) continue;
@@ -196,7 +198,7 @@ void Shard::ForEachDense(const Gradient& gradient, Visit visit) const {
   }
 }
 
-std::vector<double> Shard::Squares(const Gradient& gradient) const {
+std::vector<double> ServerWeights::Squares(const Gradient& gradient) const {
   std::vector<double> squares(variables_.size());
   ForEachDense(gradient, [&](size_t i, std::span<const float> values) {
     if (variables_[i].kind == Variable::Kind::kState) return;
@@ -209,7 +211,7 @@ std::vector<double> Shard::Squares(const Gradient& gradient) const {
   return squares;
 }
 
-void Shard::Apply(const Gradient& gradient, int64_t step, std::span<const float> scales) {
+void ServerWeights::Apply(const Gradient& gradient, int64_t step, std::span<const float> scales) {
   const auto scale = [&](size_t i) { return scales.empty() ? 1 : scales[i]; };
   ForEachDense(gradient, [&](size_t i, std::span<const float> values) {
     ApplyDense(i, Scaled(scale(i), variables_[i].gradient_layout(), values), step);
@@ -221,7 +223,7 @@ void Shard::Apply(const Gradient& gradient, int64_t step, std::span<const float>
   }
 }
 
-void Shard::ApplyDense(size_t variable, std::span<const float> gradient, int64_t step) {
+void ServerWeights::ApplyDense(size_t variable, std::span<const float> gradient, int64_t step) {
   const Variable& spec = variables_[variable];
   Memory& memory = memory_[variable];
   if (spec.kind == Variable::Kind::kDense) {
@@ -235,7 +237,7 @@ void Shard::ApplyDense(size_t variable, std::span<const float> gradient, int64_t
   }
 }
 
-void Shard::ApplyTable(size_t variable, const TableRows& table, int64_t step) {
+void ServerWeights::ApplyTable(size_t variable, const TableRows& table, int64_t step) {
   const Variable& spec = variables_[variable];
   Memory& memory = memory_[variable];
   if (memory.dynamic_table)

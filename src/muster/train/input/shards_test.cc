@@ -1,4 +1,4 @@
-#include "muster/train/input/parts.h"
+#include "muster/train/input/shards.h"
 
 #include <set>
 
@@ -11,15 +11,15 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(PartsTest, EachNumberOfReplicasHasEqualShares) {
-  EXPECT_EQ(PartsFor(2, 4), 12);
-  EXPECT_EQ(PartsFor(3, 3), 3);
-  EXPECT_EQ(PartsFor(1, 1), 1);
-  EXPECT_EQ(PartsFor(1, 100), 1600) << "too many to be equal";
+TEST(ShardsTest, EachNumberOfReplicasHasEqualShares) {
+  EXPECT_EQ(GetShardCount(2, 4), 12);
+  EXPECT_EQ(GetShardCount(3, 3), 3);
+  EXPECT_EQ(GetShardCount(1, 1), 1);
+  EXPECT_EQ(GetShardCount(1, 100), 1600) << "too many to be equal";
   for (const int size : {2, 3, 4}) {
     std::multiset<int> all;
     for (int rank = 0; rank < size; ++rank) {
-      const std::vector<int> own = GetParts(12, rank, size);
+      const std::vector<int> own = GetShards(12, rank, size);
       EXPECT_EQ(std::ssize(own), 12 / size);
       all.insert(own.begin(), own.end());
     }
@@ -28,20 +28,20 @@ TEST(PartsTest, EachNumberOfReplicasHasEqualShares) {
   }
 }
 
-TEST(PartsTest, NotesMoveThePositionsOfTheirParts) {
+TEST(ShardsTest, NotesMoveThePositionsOfTheirParts) {
   data::Position position;
   position.emitted = 32;
   std::vector<std::string> positions;
-  ASSERT_EQ(MergePartNotes({PartNote(2, position), ""}, 3, &positions), std::nullopt);
+  ASSERT_EQ(MergeShardNotes({MakeShardNote(2, position), ""}, 3, &positions), std::nullopt);
   EXPECT_THAT(positions, ElementsAre("", "", data::SerializePosition(position)));
   for (const char* const wrong : {"3 x", "-1 x", "x", "2"}) {
-    EXPECT_EQ(MergePartNotes({"", wrong}, 3, &positions), 1u) << wrong;
+    EXPECT_EQ(MergeShardNotes({"", wrong}, 3, &positions), 1u) << wrong;
   }
   EXPECT_THAT(positions, ElementsAre("", "", data::SerializePosition(position)));
 }
 
 // Replicas leave and join at any step; a batch whose step was not done is read again by the replica
-// that then has its part.
+// that then has its shard.
 class DealTest : public TrainingTest {
  protected:
   struct Replica {
@@ -49,18 +49,18 @@ class DealTest : public TrainingTest {
     const InputBatch* batch = nullptr;
   };
 
-  void Deal(const model::Model& model, const InputSpec& spec, int parts, int size) {
+  void Deal(const model::Model& model, const InputSpec& spec, int shards, int size) {
     replicas_.clear();
     for (int rank = 0; rank < size; ++rank) {
-      std::vector<InputPart> own;
-      for (const int part : GetParts(parts, rank, size)) {
-        InputPart& each = own.emplace_back();
-        each.index = part;
-        each.shard = {.index = part, .count = parts, .by = data::ShardBy::kRecord};
-        if (positions_.empty() || positions_[static_cast<size_t>(part)].empty()) continue;
-        each.start = data::ParsePosition(positions_[static_cast<size_t>(part)]).value();
+      std::vector<InputShard> own;
+      for (const int shard : GetShards(shards, rank, size)) {
+        InputShard& each = own.emplace_back();
+        each.index = shard;
+        each.shard = {.index = shard, .count = shards, .by = data::ShardBy::kRecord};
+        if (positions_.empty() || positions_[static_cast<size_t>(shard)].empty()) continue;
+        each.start = data::ParsePosition(positions_[static_cast<size_t>(shard)]).value();
       }
-      auto input = Input::OpenParts(*files_, model, spec, own);
+      auto input = Input::OpenShards(*files_, model, spec, own);
       ASSERT_TRUE(input.ok()) << input.status();
       replicas_.push_back({.input = *std::move(input)});
     }
@@ -76,16 +76,16 @@ class DealTest : public TrainingTest {
     return any;
   }
 
-  void Commit(int parts) {
+  void Commit(int shards) {
     std::vector<std::string> notes;
     for (const Replica& replica : replicas_) {
       notes.emplace_back();
       if (replica.batch == nullptr) continue;
-      notes.back() = PartNote(replica.batch->part, replica.batch->position);
+      notes.back() = MakeShardNote(replica.batch->shard, replica.batch->position);
       for (const std::string& key : replica.batch->keys) ++taken_[key];
       dropped_ += replica.batch->dropped;
     }
-    ASSERT_EQ(MergePartNotes(notes, parts, &positions_), std::nullopt);
+    ASSERT_EQ(MergeShardNotes(notes, shards, &positions_), std::nullopt);
   }
 
   int DroppedAtEnd() const {
@@ -108,7 +108,7 @@ TEST_F(DealTest, EachRecordIsTakenOnceAnEpochWhenReplicasLeaveAndJoin) {
     positions_.clear();
     taken_.clear();
     dropped_ = 0;
-    const int most = 2 + static_cast<int>(random.Below(4)), parts = PartsFor(1, most);
+    const int most = 2 + static_cast<int>(random.Below(4)), shards = GetShardCount(1, most);
     const int rows = 1 + static_cast<int>(random.Below(300));
     Write("deal.csv", Csv(rows));
     TrainSpec training = Training("deal.csv");
@@ -117,12 +117,12 @@ TEST_F(DealTest, EachRecordIsTakenOnceAnEpochWhenReplicasLeaveAndJoin) {
     spec.reader.batch_size = 1 + static_cast<int>(random.Below(20));
     spec.reader.shuffle = random.Below(2) == 0;
     spec.reader.drop_remainder = random.Below(3) == 0;
-    Deal(estimator->model(), spec, parts, most);
+    Deal(estimator->model(), spec, shards, most);
     while (Read()) {
       const uint64_t what = random.Below(6);
-      if (what < 4) Commit(parts);
+      if (what < 4) Commit(shards);
       if (what > 2)
-        Deal(estimator->model(), spec, parts,
+        Deal(estimator->model(), spec, shards,
              1 + static_cast<int>(random.Below(static_cast<uint64_t>(most))));
     }
     int taken = 0;
