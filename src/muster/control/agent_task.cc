@@ -81,13 +81,13 @@ std::vector<std::string> EnvironmentFor(const StartOrder& order, const AgentOpti
   return environment;
 }
 
-ProgressOptions ProgressFor(const StartOrder& order, const AgentOptions& options) {
-  ProgressOptions progress{.step_file = StepPath(options.folder.path, options.id)};
-  progress.model_dir = order.model_dir;
-  progress.look_seconds = order.progress_seconds > 0
-                              ? std::clamp(order.progress_seconds / 10, 1.0, kMaxModelLookSeconds)
-                              : kMinModelLookSeconds;
-  return progress;
+LifeSignsOptions MakeLifeSignsOptions(const StartOrder& order, const AgentOptions& options) {
+  LifeSignsOptions signs{.step_file = StepPath(options.folder.path, options.id)};
+  signs.model_dir = order.model_dir;
+  signs.look_seconds = order.progress_seconds > 0
+                           ? std::clamp(order.progress_seconds / 10, 1.0, kMaxModelLookSeconds)
+                           : kMinModelLookSeconds;
+  return signs;
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ AgentTask::AgentTask(const AgentOptions& options, const StartOrder& order,
       machine_files_(files::OpenFileSystems()),
       tree_(tree),
       clock_(clock),
-      progress_(ProgressFor(order, options), clock->MonotonicNanos()),
+      life_signs_(MakeLifeSignsOptions(order, options), clock->MonotonicNanos()),
       checkpoints_(order.model_dir) {
   if (options.id.task.type == job::TaskType::kEvaluator) {
     evaluator_.emplace(order.model_dir, clock->MonotonicNanos(),
@@ -184,9 +184,9 @@ void AgentTask::Signal(int signal) const {
 }
 
 void AgentTask::Put(AgentReport* report) {
-  report->step = progress_.step();
-  report->counts = progress_.counts();
-  report->saved = progress_.saved();
+  report->step = life_signs_.step();
+  report->counts = life_signs_.counts();
+  report->saved = life_signs_.saved();
   checkpoints_.Look();
   report->lost_step = checkpoints_.lost_step();
 }
@@ -196,8 +196,8 @@ void AgentTask::Measure(AgentReport* report) {
   const process::TreeUsage usage = tree_->Usage(with_pss);
   report->cpu_seconds = usage.cpu_seconds;
   if (with_pss) report->pss_bytes = usage.pss_bytes;
-  progress_.Look(clock_->MonotonicNanos(), log_->last_output_nanos());
-  report->idle_seconds = progress_.idle_seconds();
+  life_signs_.Look(clock_->MonotonicNanos(), log_->last_output_nanos());
+  report->idle_seconds = life_signs_.idle_seconds();
   Put(report);
   if (!evaluator_) return;
   evaluator_->Look({.now_nanos = clock_->MonotonicNanos(),
@@ -212,7 +212,7 @@ void AgentTask::Measure(AgentReport* report) {
 }
 
 void AgentTask::MeasureLast(AgentReport* report) {
-  progress_.Look(clock_->MonotonicNanos(), 0, /*last=*/true);
+  life_signs_.Look(clock_->MonotonicNanos(), 0, /*last=*/true);
   Put(report);
 }
 

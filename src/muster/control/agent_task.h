@@ -12,7 +12,7 @@
 #include "muster/control/agent.h"
 #include "muster/control/checkpoint_watch.h"
 #include "muster/control/evaluator_watch.h"
-#include "muster/control/progress.h"
+#include "muster/control/life_signs.h"
 #include "muster/control/protocol.h"
 #include "muster/process/child.h"
 #include "muster/process/heartbeat.h"
@@ -49,7 +49,7 @@ class AgentTask {
   // The same after its end, for the last time.
   void MeasureLast(AgentReport* report);
   // Time up to now is no time without a sign of life.
-  void Forgive() { progress_.Forgive(clock_->MonotonicNanos()); }
+  void Forgive() { life_signs_.Forgive(clock_->MonotonicNanos()); }
   // "" while the program gives signs of life as it must, else how long it has given none, as the
   // detail of its end. A task that was stopped holds up all the others, and cannot obey.
   std::string WhyLifeless(double lease_seconds);
@@ -74,7 +74,7 @@ class AgentTask {
   process::ProcessTree* const tree_;
   const Clock* const clock_;
   std::unique_ptr<process::OutputLog> log_;
-  Progress progress_;
+  LifeSigns life_signs_;
   std::optional<EvaluatorWatch> evaluator_;  // none: it is no evaluator
   CheckpointWatch checkpoints_;
   std::optional<process::HeartbeatWatch> heartbeat_;

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/control/progress.h"
+#include "muster/control/life_signs.h"
 #include "muster/io/file_system.h"
 #include "muster/job/reconcile.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "muster/base/status.h"
-#include "muster/control/progress.h"
+#include "muster/control/life_signs.h"
 #include "muster/formats/json_fields.h"
 #include "muster/job/reconcile.h"
 

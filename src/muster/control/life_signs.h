@@ -1,4 +1,4 @@
-// Progress: finds when a task last gave a sign of life: output, a new step in its step file, or a
+// LifeSigns: finds when a task last gave a sign of life: output, a new step in its step file, or a
 // change in the model folder.
 #pragma once
 
@@ -24,7 +24,7 @@ struct FolderState {
 // ends the scan. Any thread; it takes a stat() of each file, and waits if the disk does.
 FolderState GetFolderState(const std::string& folder);
 
-struct ProgressOptions {
+struct LifeSignsOptions {
   std::string step_file = {};  // the task may write its step number there
   std::string model_dir = {};  // with all below it; "": not watched
   // Interval between two scans of the model folder; a scan costs a stat() of each of its files.
@@ -33,10 +33,10 @@ struct ProgressOptions {
 
 // New text in a file, or a new set of names, sizes and modification times in a folder, is a change;
 // files and folders that cannot be read count as unchanged. One owner thread.
-class Progress {
+class LifeSigns {
  public:
   // What exists at construction does not count as a sign of life.
-  Progress(ProgressOptions options, int64_t now_nanos);
+  LifeSigns(LifeSignsOptions options, int64_t now_nanos);
 
   // Checks for signs of life; times are Clock's MonotonicNanos. `last`: also scans the model
   // folder, however recent its last scan is.
@@ -57,7 +57,7 @@ class Progress {
   void LookAtStep();
   void LookAtModel(bool last);
 
-  const ProgressOptions options_;
+  const LifeSignsOptions options_;
   int64_t looked_at_;
   int64_t alive_at_;
   int64_t model_looked_at_;

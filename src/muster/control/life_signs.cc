@@ -1,4 +1,4 @@
-#include "muster/control/progress.h"
+#include "muster/control/life_signs.h"
 
 #include <sys/stat.h>
 
@@ -69,7 +69,7 @@ FolderState GetFolderState(const std::string& folder) {
   return state;
 }
 
-Progress::Progress(ProgressOptions options, int64_t now_nanos)
+LifeSigns::LifeSigns(LifeSignsOptions options, int64_t now_nanos)
     : options_(std::move(options)),
       looked_at_(now_nanos),
       alive_at_(now_nanos),
@@ -77,7 +77,7 @@ Progress::Progress(ProgressOptions options, int64_t now_nanos)
   if (!options_.model_dir.empty()) model_state_ = GetFolderState(options_.model_dir);
 }
 
-void Progress::LookAtStep() {
+void LifeSigns::LookAtStep() {
   const auto text = process::ReadSmallFile(options_.step_file, kMaxStepBytes);
   if (!text || *text == step_text_) return;
   step_text_ = *text;
@@ -89,7 +89,7 @@ void Progress::LookAtStep() {
   counts_ = CountsIn({parsed.ptr, text->data() + text->size()});
 }
 
-void Progress::LookAtModel(bool last) {
+void LifeSigns::LookAtModel(bool last) {
   const double passed = static_cast<double>(looked_at_ - model_looked_at_) * 1e-9;
   if (options_.model_dir.empty() || (passed < options_.look_seconds && !last)) return;
   model_looked_at_ = looked_at_;
@@ -100,7 +100,7 @@ void Progress::LookAtModel(bool last) {
   model_state_ = state;
 }
 
-void Progress::Look(int64_t now_nanos, int64_t last_output_nanos, bool last) {
+void LifeSigns::Look(int64_t now_nanos, int64_t last_output_nanos, bool last) {
   looked_at_ = now_nanos;
   LookAtStep();
   LookAtModel(last);
