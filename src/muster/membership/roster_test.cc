@@ -88,7 +88,29 @@ TEST_F(RosterTest, AViewFormsWhenAllHaveJoined) {
   }
 }
 
-TEST_F(RosterTest, ParameterServersComeBehindReplicasAndAreNeeded) {
+// docs/scale.md has this number: of n members, each sends one message and gets one.
+TEST_F(RosterTest, AJoinIsTwoMessagesAMember) {
+  for (const int n : {2, 8, 32, 100}) {
+    RosterSpec spec;
+    for (int i = 0; i < n; ++i) {
+      spec.tasks.push_back(i == 0 ? kChief : TaskId{TaskType::kWorker, i - 1});
+    }
+    Open(spec);
+    said_.clear();
+    for (int i = 0; i < n; ++i) {
+      EXPECT_THAT(said_, IsEmpty()) << "a view is sent when all have joined";
+      SendJoin(static_cast<Roster::Connection>(i + 1), spec.tasks[static_cast<size_t>(i)],
+               i == 0 ? 0 : -1);
+    }
+    ASSERT_EQ(std::ssize(said_), n);
+    for (const auto& [to, messages] : said_) {
+      ASSERT_EQ(messages.size(), 1u) << "connection " << to;
+      EXPECT_EQ(std::ssize(messages[0].view.value().members), n);
+    }
+  }
+}
+
+TEST_F(RosterTest, ParameterServersComeAfterReplicasAndAreNeeded) {
   Open({.tasks = {kPs, kChief, kWorker0}});
   SendJoin(1, kChief, 0);
   SendJoin(2, kWorker0);

@@ -164,6 +164,60 @@ TEST_F(ClientTest, ASaveIsWholeThoughTheServersGoAtItsEnd) {
   EXPECT_TRUE(saved == memory_);
 }
 
+// Counts the messages of a connection in both directions.
+class CountingServerConnection : public ServerConnection {
+ public:
+  CountingServerConnection(std::unique_ptr<ServerConnection> connection, int* messages)
+      : connection_(std::move(connection)), messages_(*messages) {}
+  absl::Status Send(uint16_t type, ConstBytes message) override {
+    ++messages_;
+    return connection_->Send(type, message);
+  }
+  absl::StatusOr<net::transport::Message> Receive() override {
+    ++messages_;
+    return connection_->Receive();
+  }
+
+ private:
+  const std::unique_ptr<ServerConnection> connection_;
+  int& messages_;
+};
+
+// docs/scale.md has this number.
+TEST_F(ClientTest, AStepIsFourMessagesWithEachServer) {
+  ServerConnectionSpec sockets = {.self = {.job = "test", .role = "chief"}, .key = key_};
+  for (int server = 0; server < kServers; ++server) sockets.servers.push_back(GetAddress(server));
+  const auto dial = MakeServerDialer(std::move(sockets));
+  ASSERT_TRUE(dial.ok()) << dial.status();
+  std::vector<int> messages(kServers);
+  Client client(
+      {.self = {.job = "test", .role = "chief"}}, kServers,
+      [&](size_t server) -> absl::StatusOr<std::unique_ptr<ServerConnection>> {
+        MUSTER_ASSIGN_OR_RETURN(auto connection, (*dial)(server));
+        return std::make_unique<CountingServerConnection>(std::move(connection), &messages[server]);
+      },
+      variables_);
+  ASSERT_TRUE(client.Connect().ok());
+  ASSERT_TRUE(client.LoadAll({.generation = 1, .step = 5}, In(memory_, variables_)).ok());
+  const std::vector<int32_t> rows = {7, 0, 9, 1};
+  const Block table = {.variable = 1, .rows = rows};
+  std::vector<float> block(8);
+  const std::vector<float*> no_dense(variables_.size()), blocks = {block.data()};
+  const std::vector<std::span<const float>> no_gradients(variables_.size()), values = {block};
+  for (int64_t step = 0; step < 3; ++step) {
+    messages.assign(kServers, 0);
+    const auto pulled =
+        client.PullBatch({.generation = 1, .sequence = step, .rows = 1},
+                         {.tables = {&table, 1}, .dense = no_dense, .blocks = blocks});
+    ASSERT_TRUE(pulled.ok()) << pulled.status();
+    const auto pushed =
+        client.PushBatch({.generation = 1, .sequence = step, .rows = 1},
+                         {.dense = no_gradients, .tables = {&table, 1}, .values = values});
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+    EXPECT_THAT(messages, ElementsAre(4, 4, 4));
+  }
+}
+
 TEST_F(ClientTest, ThreadsOfClosedConnectionsAreJoined) {
   constexpr int kConnections = 20;
   for (int i = 0; i < kConnections; ++i) ASSERT_TRUE(New(key_)->Connect().ok());

@@ -9,6 +9,7 @@
 namespace muster::train {
 namespace {
 
+using net::transport::FramedBytes;
 using net::transport::Traffic;
 
 class StepCostTest : public TrainingTest, public testing::WithParamInterface<int> {
@@ -63,6 +64,59 @@ TEST_P(StepCostTest, AStepOfAFewGradientsSendsFourMessagesToEachOther) {
 
 TEST_P(StepCostTest, AStepOfManyGradientsGoesAroundTheRing) {
   ExpectMessagesOfAStep(Spec(10'000), 5 * (n() - 1));
+}
+
+// A table of three rows of 16 floats, all of which each batch has, below a dense layer.
+constexpr int kTableRows = 3, kTableCols = 16, kUnits = 8;
+constexpr std::string_view kTableSpec = R"(
+inputs: {color: string, y: int}
+label: y
+columns:
+  color: {vocabulary: color, words: [red, green, blue]}
+  e: {embedding: color, dimension: 16}
+model: {type: dnn, dnn: {columns: [e], hidden_units: [8],
+                         optimizer: {adagrad: {learning_rate: 0.05}}}}
+train: {batch_size: 16, epochs: 100, seed: 5}
+)";
+
+TEST_P(StepCostTest, AStepWithATableSendsItsRowsToEachOther) {
+  constexpr int64_t kSteps = 4;
+  // The dense layer, the output layer and two losses.
+  constexpr size_t kDense = ((kTableCols + 1) * kUnits + kUnits + 1 + 2) * sizeof(float);
+  // Their number, their indices and gradients, and the length of the position's text.
+  constexpr size_t kRows =
+      sizeof(uint32_t) + kTableRows * (1 + kTableCols) * sizeof(float) + sizeof(uint32_t);
+  constexpr size_t kShortPosition = 60, kLongPosition = 200;
+  const auto cost = [](size_t position) {
+    return FramedBytes(24) + FramedBytes(kDense) + FramedBytes(sizeof(uint64_t)) +
+           FramedBytes(kRows + position);
+  };
+  const std::string yaml(kTableSpec);
+  const std::vector<Traffic> few = Measure(yaml, 2), more = Measure(yaml, 2 + kSteps);
+  for (size_t rank = 0; rank < few.size(); ++rank) {
+    EXPECT_EQ(more[rank].messages - few[rank].messages, kSteps * 4 * (n() - 1));
+    const int64_t bytes = more[rank].bytes - few[rank].bytes;
+    EXPECT_GT(bytes, kSteps * (n() - 1) * cost(kShortPosition)) << "rank " << rank;
+    EXPECT_LT(bytes, kSteps * (n() - 1) * cost(kLongPosition)) << "rank " << rank;
+  }
+}
+
+// A model without a table sends the same, but for the rows.
+TEST_P(StepCostTest, BytesOfAStepAreThoseOfTheModel) {
+  constexpr int64_t kSteps = 4;
+  constexpr int kHidden = 8;
+  constexpr size_t kDense = (2 * kHidden + kHidden + 1 + 2) * sizeof(float);
+  const auto cost = [](size_t position) {
+    return FramedBytes(24) + FramedBytes(kDense) + FramedBytes(sizeof(uint64_t)) +
+           FramedBytes(sizeof(uint32_t) + position);
+  };
+  const std::vector<Traffic> few = Measure(Spec(kHidden), 2);
+  const std::vector<Traffic> more = Measure(Spec(kHidden), 2 + kSteps);
+  for (size_t rank = 0; rank < few.size(); ++rank) {
+    const int64_t bytes = more[rank].bytes - few[rank].bytes;
+    EXPECT_GT(bytes, kSteps * (n() - 1) * cost(60)) << "rank " << rank;
+    EXPECT_LT(bytes, kSteps * (n() - 1) * cost(200)) << "rank " << rank;
+  }
 }
 
 // The chief's state goes along a chain of all replicas, each of which passes it on once.
